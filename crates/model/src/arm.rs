@@ -1,0 +1,46 @@
+//! Under which configuration a case runs, and the name of one execution.
+
+use serde::{Deserialize, Serialize};
+
+/// One configuration a case runs under.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Arm {
+    /// The agent's name, such as `claude-code`.
+    pub agent: String,
+    /// The model's name as the user gave it; the agent's own default when absent.
+    pub model: Option<String>,
+    /// Such as `with_skill`; absent where there is nothing to compare.
+    pub variant: Option<String>,
+}
+
+impl std::fmt::Display for Arm {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.agent)?;
+        if let Some(model) = &self.model {
+            write!(f, ":{}", model.rsplit('/').next().unwrap_or(model))?;
+        }
+        if let Some(variant) = &self.variant {
+            write!(f, "+{variant}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Names one execution of a case. Prints as `suite::case@arm#2`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct TrialId {
+    /// The suite's name.
+    pub suite: String,
+    /// The case's id.
+    pub case: String,
+    /// The arm, printed.
+    pub arm: String,
+    /// From 1.
+    pub repetition: u64,
+}
+
+impl std::fmt::Display for TrialId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}::{}@{}#{}", self.suite, self.case, self.arm, self.repetition)
+    }
+}

@@ -1,0 +1,187 @@
+//! What the user wrote: suites and cases, before anything is planned.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Excerpt, Fixtures, Node, Skill, Spanned};
+
+/// One file of cases, or the cases of one skill.
+#[derive(Debug, Clone)]
+pub struct Suite {
+    /// The skill's name, else the file's stem. First part of a trial's id.
+    pub name: String,
+    /// The file the cases came from.
+    pub path: PathBuf,
+    /// The format it was read as, such as `scenario`.
+    pub format: &'static str,
+    /// The cases, in the order they are written.
+    pub cases: Vec<Arc<Case>>,
+}
+
+/// One test of an agent.
+#[derive(Debug, Clone)]
+pub struct Case {
+    /// Unique within its suite.
+    pub id: String,
+    /// Where the id is written.
+    pub source: Excerpt,
+    /// A human's note.
+    pub description: Option<String>,
+    /// For selection.
+    pub tags: Vec<String>,
+    /// What is under test.
+    pub subject: Subject,
+    /// What the user says, in order, in one session; at least one message.
+    pub messages: Vec<UserMessage>,
+    /// Settings of the `runner` block and its like; unset ones are filled in when the run is planned.
+    pub runner: RunnerOptions,
+    /// The most model turns over the whole chain. Absent: a cap of 40 that only warns.
+    pub max_turns: Option<u64>,
+    /// The most tokens over the whole chain; goes before the skill's own.
+    pub token_budget: Option<f64>,
+    /// Wall clock for one trial, in milliseconds.
+    pub timeout_ms: Option<u64>,
+    /// How often to repeat it; the run's number when absent.
+    pub trials: Option<u64>,
+    /// The sandbox before the agent starts.
+    pub fixtures: Arc<Fixtures>,
+    /// Answers to the agent's questions, each used once.
+    pub user_responses: Vec<UserResponse>,
+    /// What must hold afterwards; names and arguments, not compiled yet.
+    pub assertions: Vec<AssertionSpec>,
+}
+
+/// What a case puts to the test.
+#[derive(Debug, Clone)]
+pub enum Subject {
+    /// A skill, installed where the agent looks for skills.
+    Skill(Arc<Skill>),
+    /// A prompt, appended to the agent's own.
+    Prompt(Arc<Skill>),
+    /// The agent as it is.
+    Agent,
+}
+
+impl Subject {
+    /// The skill or the prompt's stand-in.
+    pub fn skill(&self) -> Option<&Arc<Skill>> {
+        match self {
+            Self::Skill(skill) | Self::Prompt(skill) => Some(skill),
+            Self::Agent => None,
+        }
+    }
+
+    /// The skill that is to be installed.
+    pub fn installed(&self) -> Option<&Arc<Skill>> {
+        match self {
+            Self::Skill(skill) => Some(skill),
+            Self::Prompt(_) | Self::Agent => None,
+        }
+    }
+}
+
+/// One thing the user says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct UserMessage {
+    /// The text, sent as it is.
+    pub text: String,
+}
+
+/// A prepared answer.
+#[derive(Debug, Clone)]
+pub struct UserResponse {
+    /// A regular expression over the question's text.
+    pub match_question: Spanned<String>,
+    /// The label to choose, or free text.
+    pub choose: String,
+    /// Where the pattern is written.
+    pub source: Excerpt,
+}
+
+/// An assertion as written: a type, arguments and a place. Only grading knows what the types are.
+#[derive(Debug, Clone)]
+pub struct AssertionSpec {
+    /// The whole entry, `id`, `type` and `weight` included.
+    pub node: Node,
+    /// Unique within the case.
+    pub id: String,
+    /// Such as `tool_called`.
+    pub kind: Spanned<String>,
+    /// Share of the score; 1 unless written.
+    pub weight: f64,
+}
+
+/// Settings a case may carry.
+#[derive(Debug, Clone, Default)]
+pub struct RunnerOptions {
+    /// Which agent; the original name `claude` is already `claude-code` here.
+    pub agent: Option<(String, Excerpt)>,
+    /// Which model, or `scripted:FILE` with FILE resolved against the suite.
+    pub model: Option<String>,
+    /// How the agent treats permissions.
+    pub permission_mode: Option<PermissionMode>,
+    /// The only tools the agent is to have. Replaces the skill's `allowed-tools`.
+    pub allowed_tools_override: Option<Vec<String>>,
+    /// Which of the machine's own settings the agent may read; none unless written.
+    pub setting_sources: Vec<SettingSource>,
+    /// `low`, `medium`, `high`, as the agent understands it.
+    pub reasoning_effort: Option<String>,
+}
+
+/// How the agent treats permissions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum PermissionMode {
+    /// Ask for what is not allowed; nobody is there to say yes.
+    Default,
+    /// Allow edits below the working directory.
+    AcceptEdits,
+    /// Look, do not touch.
+    Plan,
+    /// Allow everything.
+    BypassPermissions,
+}
+
+impl PermissionMode {
+    /// Every mode by its written name.
+    pub const ALL: [(&'static str, Self); 4] = [
+        ("default", Self::Default),
+        ("acceptEdits", Self::AcceptEdits),
+        ("plan", Self::Plan),
+        ("bypassPermissions", Self::BypassPermissions),
+    ];
+
+    /// As written.
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(_, mode)| *mode == self).map_or("default", |(name, _)| name)
+    }
+}
+
+/// One layer of the agent's own settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SettingSource {
+    /// The user's configuration folder.
+    User,
+    /// The repository's configuration.
+    Project,
+    /// The repository's private configuration.
+    Local,
+}
+
+impl SettingSource {
+    /// Every source by its written name.
+    pub const ALL: [(&'static str, Self); 3] =
+        [("user", Self::User), ("project", Self::Project), ("local", Self::Local)];
+
+    /// As written.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Project => "project",
+            Self::Local => "local",
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! Typed reading of a [`Node`] tree: every problem is collected, none stops the reading, and a key nobody asked for is
+//! an error with a suggestion. Suites and assertions are read by the same hand.
+
+use serde_json::Number;
+
+use crate::{Diagnostic, Node, NodeKind, Span, Spanned, nearest};
+
+/// The problems found so far.
+pub type Problems = Vec<Diagnostic>;
+
+/// A map being read field by field. [`Fields::finish`] reports the keys that nobody asked for.
+pub struct Fields<'a> {
+    node: &'a Node,
+    entries: &'a [(Spanned<String>, Node)],
+    /// What the map is, for messages: "a scenario", "`tool_called`".
+    what: &'a str,
+    known: Vec<&'static str>,
+    open: bool,
+}
+
+impl<'a> Fields<'a> {
+    /// Reads `node` as a map, or reports that it is none.
+    pub fn of(node: &'a Node, what: &'a str, problems: &mut Problems) -> Option<Self> {
+        match &node.kind {
+            NodeKind::Map(entries) => Some(Self { node, entries, what, known: Vec::new(), open: false }),
+            _ => {
+                problems.push(node.error(format!("{what} must be a map, not {}", node.kind_name())));
+                None
+            }
+        }
+    }
+
+    /// The map itself.
+    pub fn node(&self) -> &'a Node {
+        self.node
+    }
+
+    /// The value under `key`; the key counts as known from now on. `null` is a value: an optional section is left out,
+    /// not set to nothing.
+    pub fn get(&mut self, key: &'static str) -> Option<&'a Node> {
+        self.known.push(key);
+        self.entries.iter().find(|(name, _)| name.value == key).map(|(_, node)| node)
+    }
+
+    /// The value under `key`, or a problem that it is missing.
+    pub fn require(&mut self, key: &'static str, problems: &mut Problems) -> Option<&'a Node> {
+        let found = self.get(key);
+        if found.is_none() {
+            let mut problem = self.node_head().error(format!("{} has no `{key}`", self.what));
+            if let Some(near) = nearest(key, self.entries.iter().map(|(name, _)| name.value.as_str())) {
+                problem = problem.help(format!("is `{near}` meant to be `{key}`?"));
+            }
+            problems.push(problem);
+        }
+        found
+    }
+
+    /// Where `key` itself is written.
+    pub fn key_span(&self, key: &str) -> Option<Span> {
+        self.entries.iter().find(|(name, _)| name.value == key).map(|(name, _)| name.span)
+    }
+
+    /// Text under `key`; empty text is an error.
+    pub fn text(&mut self, key: &'static str, problems: &mut Problems) -> Option<String> {
+        let node = self.get(key)?;
+        text(node, &format!("`{key}`"), problems)
+    }
+
+    /// Text under `key` that must be there and not be empty.
+    pub fn required_text(&mut self, key: &'static str, problems: &mut Problems) -> Option<String> {
+        let node = self.require(key, problems)?;
+        text(node, &format!("`{key}`"), problems)
+    }
+
+    /// Text under `key`, which may be empty.
+    pub fn any_text(&mut self, key: &'static str, problems: &mut Problems) -> Option<String> {
+        let node = self.get(key)?;
+        any_text(node, &format!("`{key}`"), problems)
+    }
+
+    /// A boolean under `key`.
+    pub fn boolean(&mut self, key: &'static str, problems: &mut Problems) -> Option<bool> {
+        let node = self.get(key)?;
+        match node.kind {
+            NodeKind::Bool(value) => Some(value),
+            _ => {
+                let mut problem = node.error(format!("`{key}` must be true or false, not {}", node.kind_name()));
+                if node.as_str().is_some_and(|text| matches!(text, "yes" | "no" | "on" | "off" | "true" | "false")) {
+                    problem = problem.help("write `true` or `false`, without quotes");
+                }
+                problems.push(problem);
+                None
+            }
+        }
+    }
+
+    /// A whole number of at least `least` under `key`.
+    pub fn whole(&mut self, key: &'static str, least: u64, problems: &mut Problems) -> Option<u64> {
+        let node = self.get(key)?;
+        let value = match &node.kind {
+            NodeKind::Number(number) => as_whole(number),
+            _ => None,
+        };
+        if value.is_none_or(|value| value < least) {
+            let shown = if let NodeKind::Number(number) = &node.kind {
+                number.to_string()
+            } else {
+                node.kind_name().to_owned()
+            };
+            problems.push(node.error(format!("`{key}` must be a whole number of at least {least}, not {shown}")));
+            return None;
+        }
+        value
+    }
+
+    /// A number above zero under `key`.
+    pub fn positive(&mut self, key: &'static str, problems: &mut Problems) -> Option<f64> {
+        let node = self.get(key)?;
+        let value = match &node.kind {
+            NodeKind::Number(number) => number.as_f64(),
+            _ => None,
+        };
+        match value {
+            Some(value) if value > 0.0 && value.is_finite() => Some(value),
+            Some(value) => {
+                problems.push(node.error(format!("`{key}` must be greater than 0, not {value}")));
+                None
+            }
+            None => {
+                problems.push(node.error(format!("`{key}` must be a number greater than 0, not {}", node.kind_name())));
+                None
+            }
+        }
+    }
+
+    /// A list under `key`.
+    pub fn list(&mut self, key: &'static str, problems: &mut Problems) -> Option<&'a [Node]> {
+        let node = self.get(key)?;
+        list(node, &format!("`{key}`"), problems)
+    }
+
+    /// A list of non-empty texts under `key`.
+    pub fn texts(&mut self, key: &'static str, problems: &mut Problems) -> Option<Vec<String>> {
+        let items = self.list(key, problems)?;
+        let what = format!("an item of `{key}`");
+        Some(items.iter().filter_map(|item| text(item, &what, problems)).collect())
+    }
+
+    /// A map of names to texts under `key`, in the order it is written.
+    pub fn text_map(&mut self, key: &'static str, problems: &mut Problems) -> Option<Vec<(String, Spanned<String>)>> {
+        let node = self.get(key)?;
+        let NodeKind::Map(entries) = &node.kind else {
+            problems.push(node.error(format!("`{key}` must be a map of texts, not {}", node.kind_name())));
+            return None;
+        };
+        Some(
+            entries
+                .iter()
+                .filter_map(|(name, value)| {
+                    let text = any_text(value, &format!("`{key}.{}`", name.value), problems)?;
+                    Some((name.value.clone(), Spanned::new(text, value.span)))
+                })
+                .collect(),
+        )
+    }
+
+    /// One of `choices` under `key`.
+    pub fn choice<T: Copy>(
+        &mut self,
+        key: &'static str,
+        choices: &[(&'static str, T)],
+        problems: &mut Problems,
+    ) -> Option<T> {
+        let node = self.get(key)?;
+        choice(node, &format!("`{key}`"), choices, problems)
+    }
+
+    /// A length of time under `key`, in milliseconds: `500ms`, `30s`, `5m`, `1h`, or a bare number of milliseconds.
+    pub fn duration_ms(&mut self, key: &'static str, problems: &mut Problems) -> Option<u64> {
+        let node = self.get(key)?;
+        let value = match &node.kind {
+            NodeKind::Number(number) => as_whole(number).filter(|value| *value > 0),
+            NodeKind::String(written) => parse_duration_ms(written),
+            _ => None,
+        };
+        if value.is_none() {
+            problems.push(
+                node.error(format!("`{key}` must be a length of time"))
+                    .help("write `500ms`, `30s`, `5m`, `1h`, or a number of milliseconds"),
+            );
+        }
+        value
+    }
+
+    /// Keys that were not asked for are no error in this map.
+    pub fn open(&mut self) {
+        self.open = true;
+    }
+
+    /// The keys that nobody asked for.
+    pub fn unread(&self) -> impl Iterator<Item = &'a (Spanned<String>, Node)> + '_ {
+        self.entries.iter().filter(|(name, _)| !self.known.contains(&name.value.as_str()))
+    }
+
+    /// Reports the keys that nobody asked for.
+    pub fn finish(self, problems: &mut Problems) {
+        if self.open {
+            return;
+        }
+        for (name, _) in self.unread() {
+            let taken = |known: &&&'static str| self.entries.iter().any(|(other, _)| other.value == **known);
+            let free = self.known.iter().filter(|known| !taken(known)).copied();
+            let near = nearest(&name.value, free).or_else(|| nearest(&name.value, self.known.iter().copied()));
+            let mut problem = Diagnostic::error(format!("unknown key `{}` in {}", name.value, self.what))
+                .at(self.node.source.excerpt(name.span))
+                .suggest(near);
+            if near.is_none() {
+                let mut known = self.known.clone();
+                known.dedup();
+                problem = problem.help(format!("known keys: {}", known.join(", ")));
+            }
+            problems.push(problem);
+        }
+    }
+
+    /// The first key of the map, as the place to point at when something is missing from it.
+    fn node_head(&self) -> Node {
+        let span = self.entries.first().map_or(self.node.span, |(name, _)| name.span);
+        Node { kind: NodeKind::Null, span, tag: None, source: self.node.source.clone() }
+    }
+}
+
+/// `node` as text that is not empty.
+pub fn text(node: &Node, what: &str, problems: &mut Problems) -> Option<String> {
+    let value = any_text(node, what, problems)?;
+    if value.is_empty() {
+        problems.push(node.error(format!("{what} must not be empty")));
+        return None;
+    }
+    Some(value)
+}
+
+/// `node` as text.
+pub fn any_text(node: &Node, what: &str, problems: &mut Problems) -> Option<String> {
+    if let NodeKind::String(value) = &node.kind {
+        return Some(value.clone());
+    }
+    let mut problem = node.error(format!("{what} must be a string, not {}", node.kind_name()));
+    if matches!(node.kind, NodeKind::Number(_) | NodeKind::Bool(_)) {
+        problem = problem.help("put it in quotes");
+    }
+    problems.push(problem);
+    None
+}
+
+/// `node` as a list.
+pub fn list<'a>(node: &'a Node, what: &str, problems: &mut Problems) -> Option<&'a [Node]> {
+    match &node.kind {
+        NodeKind::List(items) => Some(items),
+        _ => {
+            problems.push(node.error(format!("{what} must be a list, not {}", node.kind_name())));
+            None
+        }
+    }
+}
+
+/// `node` as one of `choices`.
+pub fn choice<T: Copy>(node: &Node, what: &str, choices: &[(&'static str, T)], problems: &mut Problems) -> Option<T> {
+    let names = || choices.iter().map(|(name, _)| *name);
+    let found = node.as_str().and_then(|written| choices.iter().find(|(name, _)| *name == written));
+    if found.is_none() {
+        let allowed = names().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        let written = node.as_str().map_or_else(|| node.kind_name().to_owned(), |text| format!("`{text}`"));
+        problems.push(
+            node.error(format!("{what} must be one of {allowed}, not {written}"))
+                .suggest(node.as_str().and_then(|text| nearest(text, names()))),
+        );
+    }
+    found.map(|(_, value)| *value)
+}
+
+/// A whole number, also when it is written `5.0`.
+pub fn as_whole(number: &Number) -> Option<u64> {
+    number.as_u64().or_else(|| {
+        let value = number.as_f64()?;
+        (value.fract() == 0.0 && (0.0..9.0e15).contains(&value)).then_some(value as u64)
+    })
+}
+
+/// `500ms`, `30s`, `5m`, `1h` or `1.5h` in milliseconds; `None` for anything else, zero and bare numbers included.
+pub fn parse_duration_ms(written: &str) -> Option<u64> {
+    let written = written.trim();
+    let digits = written.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+    let value: f64 = written[..digits].parse().ok()?;
+    let unit = match written[digits..].trim() {
+        "ms" => 1.0,
+        "s" => 1_000.0,
+        "m" => 60_000.0,
+        "h" => 3_600_000.0,
+        _ => return None,
+    };
+    let total = (value * unit).round();
+    (1.0..9.0e15).contains(&total).then_some(total as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_read_as_documented() {
+        assert_eq!(parse_duration_ms("500ms"), Some(500));
+        assert_eq!(parse_duration_ms("1.5h"), Some(5_400_000));
+        assert_eq!(parse_duration_ms("30 s"), Some(30_000));
+        for wrong in ["", "30", "s", "0s", "-1s", "1d", "1 s s"] {
+            assert_eq!(parse_duration_ms(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! What a run tells the world: one ordered, owned, serialisable stream, the same live and on disk.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::{Collected, RunInfo, Step, Summary, TrialId, TrialRecord};
+
+/// The version that [`Envelope::v`] carries now.
+pub const EVENT_VERSION: u32 = 1;
+
+/// An event, when it happened and what it belongs to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Envelope {
+    /// [`EVENT_VERSION`] when it was written.
+    pub v: u32,
+    /// From 1, without gaps within a run.
+    pub seq: u64,
+    /// When the dispatcher saw it.
+    pub at: Timestamp,
+    /// The run.
+    pub run: String,
+    /// The trial's printed id, for everything that belongs to one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trial: Option<String>,
+    /// From 1, for everything that belongs to a trial.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<u32>,
+    /// What happened.
+    pub event: Event,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Event {
+    /// The run began.
+    RunStarted(Box<RunInfo>),
+    /// A trial began, or began again.
+    TrialStarted {
+        /// Its parts.
+        id: TrialId,
+        /// The agent.
+        agent: String,
+        /// The model as the user named it.
+        model: Option<String>,
+        /// The skill's name, or that of the prompt's stand-in.
+        subject: Option<String>,
+        /// The file the case was written in.
+        file: String,
+        /// What the user is going to say.
+        messages: Vec<String>,
+    },
+    /// The sandbox is ready.
+    SandboxReady {
+        /// Where the agent works.
+        path: String,
+        /// Where the skill was put, relative to `path`.
+        skill: Option<String>,
+        /// How long it took.
+        duration_ms: u64,
+    },
+    /// The trial waits for something else now: a name of a wait, such as `agent`, `setup`, `grading`.
+    Waiting {
+        /// For what.
+        on: String,
+    },
+    /// The agent did something.
+    Step(Step),
+    /// Nothing was heard of the agent for a while.
+    Idle {
+        /// For how long.
+        idle_ms: u64,
+        /// What it waits for, as far as it is known.
+        on: String,
+    },
+    /// Acting has ended and the sandbox was looked at.
+    Collected(Collected),
+    /// An attempt was broken by infrastructure and is tried again.
+    TrialRetried {
+        /// What broke it.
+        because: String,
+    },
+    /// A trial has its outcome.
+    TrialFinished(Box<TrialRecord>),
+    /// The run is over.
+    RunFinished {
+        /// What it came to.
+        summary: Summary,
+        /// How long it took.
+        duration_ms: u64,
+        /// The signal that stopped it, if one did.
+        signal: Option<String>,
+    },
+}

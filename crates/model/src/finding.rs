@@ -1,0 +1,112 @@
+//! What a check says about evidence.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Excerpt;
+
+/// Whether what was asked for holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// It holds.
+    Met,
+    /// It does not hold. Counts against the agent.
+    Unmet,
+    /// Nobody can say. Never counts against the agent.
+    Undecided,
+}
+
+/// How a claim came about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Claim {
+    /// Written down before the run; can be graded again from evidence.
+    #[default]
+    Declared,
+    /// Decided while the agent ran; kept as it was.
+    Observed,
+}
+
+/// What one assertion came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    /// The assertion's id, unique within the case.
+    pub id: String,
+    /// The assertion's type, such as `tool_called`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// What a person would call it, if it has a name beside its id.
+    #[serde(default)]
+    pub title: Option<String>,
+    /// Whether it holds.
+    pub status: Status,
+    /// How the claim came about.
+    #[serde(default)]
+    pub claim: Claim,
+    /// 0 to 1; absent when undecided.
+    pub score: Option<f64>,
+    /// Its share of the trial's score.
+    pub weight: f64,
+    /// Why, in one line.
+    pub because: String,
+    /// What was asked for, when it was not found.
+    #[serde(default)]
+    pub expected: Option<String>,
+    /// What was there instead.
+    #[serde(default)]
+    pub actual: Option<String>,
+    /// What else helps to understand it, a line each.
+    #[serde(default)]
+    pub evidence: Vec<String>,
+    /// What kept it from being decided.
+    #[serde(default)]
+    pub error: Option<String>,
+    /// Values taken from the matching calls.
+    #[serde(default)]
+    pub captures: Vec<Capture>,
+    /// The user's line; absent for implicit assertions.
+    #[serde(default)]
+    pub source: Option<Excerpt>,
+    /// Where in the trace.
+    #[serde(default)]
+    pub at: Option<Position>,
+    /// Whether nobody wrote it: it goes with every trial.
+    #[serde(default)]
+    pub implicit: bool,
+}
+
+/// A place in a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Position {
+    /// From 0.
+    pub turn: Option<usize>,
+    /// Index among all calls, from 0.
+    pub call: Option<usize>,
+}
+
+/// A value taken from a matching call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Capture {
+    /// The argument it is the value of.
+    pub field: String,
+    /// Always whole.
+    pub value: String,
+    /// How much of it to show, in UTF-16 units as the format has always counted.
+    pub shown_chars: usize,
+    /// Which step of a sequence, from 1.
+    pub step: Option<usize>,
+}
+
+impl Capture {
+    /// The part to show, and whether something is left out.
+    pub fn shown(&self) -> (&str, bool) {
+        let mut units = 0;
+        for (at, c) in self.value.char_indices() {
+            units += c.len_utf16();
+            if units > self.shown_chars {
+                return (&self.value[..at], true);
+            }
+        }
+        (&self.value, false)
+    }
+}

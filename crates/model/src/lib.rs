@@ -1,0 +1,53 @@
+//! The vocabulary of trialrun: plain data, no I/O, no runtime, no clock.
+//!
+//! A *suite* holds *cases*, what the user wrote. An *arm* is one configuration a case runs under. A *trial* is one
+//! execution: case × arm × repetition. A trial leaves *evidence* (a trace of steps, and what was collected from the
+//! sandbox); *findings* are what checks say about evidence; an *outcome* is what the findings amount to. All of it is
+//! told as *events*, which are recorded and reported.
+//!
+//! Serialised names are stable: the JSON report, the event stream and the store are made of these types. Fields are
+//! added, never renamed. An unknown number is `null`, never 0.
+
+mod arm;
+mod case;
+pub mod decode;
+mod diagnostic;
+mod ending;
+mod event;
+mod evidence;
+mod finding;
+mod fixtures;
+mod nearest;
+mod node;
+mod outcome;
+mod record;
+mod skill;
+mod span;
+pub mod statistics;
+mod step;
+mod summary;
+pub mod tool;
+mod trace;
+mod usage;
+
+pub use arm::{Arm, TrialId};
+pub use case::{
+    AssertionSpec, Case, PermissionMode, RunnerOptions, SettingSource, Subject, Suite, UserMessage, UserResponse,
+};
+pub use diagnostic::{Diagnostic, Severity};
+pub use ending::{Budget, Ending, Fault};
+pub use event::{EVENT_VERSION, Envelope, Event};
+pub use evidence::{Change, Collected, Evidence, FileChange, Limits, Repository};
+pub use finding::{Capture, Claim, Finding, Position, Status};
+pub use fixtures::{CopyTree, FixtureFile, Fixtures};
+pub use nearest::nearest;
+pub use node::{Node, NodeKind};
+pub use outcome::Outcome;
+pub use record::{AgentInfo, AnsweredQuestion, AttemptRecord, CallRecord, RunInfo, SkillInfo, TrialRecord};
+pub use skill::{AllowedTool, Skill};
+pub use span::{Excerpt, Source, Span, Spanned};
+pub use step::{Question, Step, ToolCall, ToolResult};
+pub use summary::{ArmSummary, Estimate, Summary};
+pub use tool::{Access, Certainty, Effect, Touch};
+pub use trace::{Trace, TracedCall, TracedTurn};
+pub use usage::{Tokens, Usage};

@@ -1,0 +1,37 @@
+//! "Did you mean": the one place that decides what is near enough to be suggested.
+
+/// The candidate a reader most likely meant by `written`, if any is near enough: equal but for case, `-` and `_`, a
+/// transposition or up to a third of its letters away, or a longer name that starts with it.
+pub fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let fold = |name: &str| name.to_lowercase().replace(['-', '_', ' '], "");
+    let wanted = fold(written);
+    if wanted.is_empty() {
+        return None;
+    }
+    candidates
+        .into_iter()
+        .filter_map(|candidate| {
+            let folded = fold(candidate);
+            let distance = strsim::damerau_levenshtein(&wanted, &folded);
+            let longest = wanted.chars().count().max(folded.chars().count());
+            let near = distance * 3 <= longest || (wanted.len() >= 3 && folded.starts_with(&wanted));
+            near.then_some((distance, candidate))
+        })
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nearest;
+
+    #[test]
+    fn a_typo_finds_its_word_and_a_stranger_finds_none() {
+        let words = ["assertions", "argument", "max_turns", "tool_called"];
+        assert_eq!(nearest("asserions", words), Some("assertions"));
+        assert_eq!(nearest("maxTurns", words), Some("max_turns"));
+        assert_eq!(nearest("tool-caled", words), Some("tool_called"));
+        assert_eq!(nearest("colour", words), None);
+        assert_eq!(nearest("", words), None);
+    }
+}

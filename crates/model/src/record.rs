@@ -1,0 +1,196 @@
+//! What is kept of a run and of a trial: the objects of the JSON report.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::{Ending, Fault, FileChange, Finding, Limits, Outcome, Tokens, TrialId};
+
+/// A run, as the report's `run` tells it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunInfo {
+    /// Sorts by time.
+    pub id: String,
+    /// The user's name for it.
+    pub label: Option<String>,
+    /// The run whose evidence was graded again.
+    #[serde(default)]
+    pub regrade_of: Option<String>,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// The program's version.
+    pub trialrun_version: String,
+    /// The resolved settings: name → value.
+    pub settings: Map<String, Value>,
+    /// The agents it uses.
+    pub agents: Vec<AgentInfo>,
+    /// The skills it tests.
+    pub skills: Vec<SkillInfo>,
+    /// The trials it will run, in order.
+    pub trials: Vec<TrialId>,
+    /// How many run at a time.
+    pub jobs: usize,
+}
+
+/// An agent of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentInfo {
+    /// Such as `claude-code`.
+    pub name: String,
+    /// The agent's own version, if it is known.
+    pub version: Option<String>,
+    /// The model.
+    pub model: Option<String>,
+    /// As the agent understands it.
+    pub reasoning_effort: Option<String>,
+    /// Where its model is reached.
+    pub base_url: Option<String>,
+}
+
+/// A skill of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SkillInfo {
+    /// Its name.
+    pub name: String,
+    /// Its version as written.
+    pub version: Option<String>,
+    /// SHA-256 over its files.
+    pub content_hash: String,
+}
+
+/// A finished trial, as the report's `trials` tells it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TrialRecord {
+    /// Printed: `suite::case@arm#1`.
+    pub id: String,
+    /// The suite's name.
+    pub suite: String,
+    /// The case's id.
+    pub case: String,
+    /// What a person would call it.
+    pub title: Option<String>,
+    /// The arm, printed.
+    pub arm: String,
+    /// The agent.
+    pub agent: String,
+    /// The model as the user named it.
+    pub model: Option<String>,
+    /// Such as `with_skill`.
+    pub variant: Option<String>,
+    /// From 1.
+    pub repetition: u64,
+    /// What it came to.
+    pub outcome: Outcome,
+    /// Passed only after another attempt failed.
+    #[serde(default)]
+    pub flaky: bool,
+    /// Whose trouble it was, if it is broken or undecided.
+    pub fault: Option<Fault>,
+    /// The reason in one line; absent for a pass.
+    pub because: Option<String>,
+    /// How acting ended; absent if it never began.
+    pub ending: Option<Ending>,
+    /// Σ weight·score of the decided findings.
+    pub score: Option<f64>,
+    /// Σ weight of the decided findings.
+    pub max_score: Option<f64>,
+    /// The score it takes to pass, where the format has one.
+    #[serde(default)]
+    pub pass_score: Option<f64>,
+    /// One for each assertion, implicit ones last.
+    pub findings: Vec<Finding>,
+    /// What the user said, all messages.
+    pub input: Vec<String>,
+    /// The agent's last answer.
+    pub answer: Option<String>,
+    /// The model's turns, sub-agents' not counted.
+    pub turn_count: usize,
+    /// Every call.
+    pub tool_calls: Vec<CallRecord>,
+    /// Every question.
+    pub questions: Vec<AnsweredQuestion>,
+    /// Tokens, if they are known.
+    pub usage: Option<Tokens>,
+    /// US dollars, if they are known.
+    pub cost_usd: Option<f64>,
+    /// Who says what it cost: `agent`, or absent.
+    #[serde(default)]
+    pub cost_source: Option<String>,
+    /// From provisioning to the outcome.
+    pub duration_ms: u64,
+    /// When it started.
+    pub started_at: Timestamp,
+    /// The agent's own session id.
+    pub session_id: Option<String>,
+    /// The agent's own version.
+    #[serde(default)]
+    pub agent_version: Option<String>,
+    /// How the agent was signed in, in words that hold no secret.
+    #[serde(default)]
+    pub auth: Option<String>,
+    /// The skill under test.
+    #[serde(default)]
+    pub skill: Option<SkillInfo>,
+    /// The limits in force.
+    #[serde(default)]
+    pub limits: Limits,
+    /// Settings of this trial that change what the agent does: permission mode, tools, setting sources.
+    #[serde(default)]
+    pub settings: Map<String, Value>,
+    /// Attempts before this one; this one is last.
+    pub attempts: Vec<AttemptRecord>,
+    /// Files of the working directory that are not as they were.
+    pub files_changed: Vec<FileChange>,
+    /// The sandbox, where it was kept.
+    #[serde(default)]
+    pub sandbox: Option<String>,
+    /// What went wrong beside the findings.
+    pub errors: Vec<String>,
+    /// What looks wrong but decides nothing.
+    #[serde(default)]
+    pub warnings: Vec<String>,
+}
+
+/// A call, as the report tells it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CallRecord {
+    /// The canonical name.
+    pub name: String,
+    /// The agent's own name.
+    pub raw_name: String,
+    /// The arguments.
+    pub input: Value,
+    /// The answer.
+    pub result: Option<String>,
+    /// Whether the answer is an error.
+    pub is_error: bool,
+    /// Index of the turn, from 0.
+    pub turn: usize,
+    /// The call whose sub-agent made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
+}
+
+/// A question and what was answered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AnsweredQuestion {
+    /// What the agent asked.
+    pub question: String,
+    /// What it was told; absent when nothing matched.
+    pub answer: Option<String>,
+}
+
+/// One attempt at a trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AttemptRecord {
+    /// What it came to.
+    pub outcome: Outcome,
+    /// Why.
+    pub because: Option<String>,
+    /// What it used.
+    pub usage: Option<Tokens>,
+    /// What it cost.
+    pub cost_usd: Option<f64>,
+    /// How long it took.
+    pub duration_ms: u64,
+}

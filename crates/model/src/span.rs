@@ -1,0 +1,134 @@
+//! Places in the user's files.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+/// A half-open range of bytes in a [`Source`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Span {
+    /// First byte.
+    pub start: usize,
+    /// One past the last byte; equal to `start` for a place between two bytes.
+    pub end: usize,
+}
+
+impl Span {
+    /// The range `start..end`.
+    pub fn new(start: usize, end: usize) -> Self {
+        Self { start, end: end.max(start) }
+    }
+}
+
+/// A value and where the user wrote it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Spanned<T> {
+    /// What was written.
+    pub value: T,
+    /// Where.
+    pub span: Span,
+}
+
+impl<T> Spanned<T> {
+    /// `value`, written at `span`.
+    pub fn new(value: T, span: Span) -> Self {
+        Self { value, span }
+    }
+}
+
+/// One file of the user's, as it was read.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Source {
+    /// The path as the user would write it, for messages.
+    pub path: String,
+    /// The whole text.
+    pub text: String,
+}
+
+impl Source {
+    /// A source to be shared by everything that was read from it.
+    pub fn new(path: impl Into<String>, text: impl Into<String>) -> Arc<Self> {
+        Arc::new(Self { path: path.into(), text: text.into() })
+    }
+
+    /// The line that holds `span`, ready to be drawn without this source.
+    pub fn excerpt(&self, span: Span) -> Excerpt {
+        let floor = |mut at: usize| {
+            at = at.min(self.text.len());
+            while !self.text.is_char_boundary(at) {
+                at -= 1;
+            }
+            at
+        };
+        let start = floor(span.start);
+        let end = floor(span.end).max(start);
+        let line_start = self.text[..start].rfind('\n').map_or(0, |at| at + 1);
+        let line_end = self.text[start..].find('\n').map_or(self.text.len(), |at| start + at);
+        let text = self.text[line_start..line_end].trim_end_matches('\r');
+        let length = self.text[start..end.min(line_start + text.len()).max(start)].chars().count();
+        Excerpt {
+            file: self.path.clone(),
+            line: self.text[..line_start].matches('\n').count() + 1,
+            column: self.text[line_start..start].chars().count() + 1,
+            length: length.max(1),
+            text: text.to_owned(),
+        }
+    }
+}
+
+/// A line of the user's file and what to underline in it. It holds the text, so a recorded failure can be drawn after
+/// the file has changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Excerpt {
+    /// The path as the user would write it.
+    pub file: String,
+    /// 1-based.
+    pub line: usize,
+    /// 1-based, in characters.
+    pub column: usize,
+    /// How many characters to underline, at least 1.
+    #[serde(default = "one")]
+    pub length: usize,
+    /// The whole line, without its line end.
+    #[serde(default)]
+    pub text: String,
+}
+
+fn one() -> usize {
+    1
+}
+
+impl Excerpt {
+    /// An excerpt of a whole file that has no line to show, such as a directory or an unreadable file.
+    pub fn of_file(path: impl Into<String>) -> Self {
+        Self { file: path.into(), line: 1, column: 1, length: 1, text: String::new() }
+    }
+}
+
+impl std::fmt::Display for Excerpt {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}:{}", self.file, self.line, self.column)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_excerpt_counts_characters_and_stays_on_its_line() {
+        let source = Source::new("a.yaml", "one: 1\nzwei: é→x\r\nthree: 3\n");
+        let start = source.text.find('→').unwrap();
+        let excerpt = source.excerpt(Span::new(start, source.text.len()));
+        assert_eq!((excerpt.line, excerpt.column, excerpt.length), (2, 8, 2));
+        assert_eq!(excerpt.text, "zwei: é→x");
+        assert_eq!(excerpt.to_string(), "a.yaml:2:8");
+    }
+
+    #[test]
+    fn an_excerpt_at_the_end_of_the_text_or_inside_a_character_is_safe() {
+        let source = Source::new("a", "é");
+        assert_eq!(source.excerpt(Span::new(99, 120)).column, 2);
+        assert_eq!(source.excerpt(Span::new(1, 2)).column, 1);
+    }
+}

@@ -1,0 +1,147 @@
+//! The canonical tools: what agents' own tools are mapped to, and which of their arguments are paths and commands.
+
+use serde::{Deserialize, Serialize};
+
+/// What a call does to the world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    /// Runs a command.
+    Shell,
+    /// Reads a file.
+    Read,
+    /// Writes a file.
+    Write,
+    /// Looks for files or text.
+    Search,
+    /// Asks the user.
+    Ask,
+    /// Invokes a skill.
+    Skill,
+    /// Goes to a server of the model context protocol.
+    Mcp,
+    /// Anything else.
+    Other,
+}
+
+/// What a call does to a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Access {
+    /// Reads or lists it.
+    Read,
+    /// Creates, changes or removes it.
+    Write,
+}
+
+/// How sure it is that a call touches a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Certainty {
+    /// The path is an argument of its own.
+    Named,
+    /// The path was read out of a shell command, which is guesswork.
+    Guessed,
+}
+
+/// A path that a call names. The runner resolves it when the call is seen, while the links are still as the agent
+/// found them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Touch {
+    /// As the agent wrote it.
+    pub raw: String,
+    /// Absolute, `~` expanded to the agent's home, symbolic links followed as far as the path exists.
+    pub resolved: String,
+    /// What is done to it.
+    pub access: Access,
+    /// How sure that is.
+    pub certainty: Certainty,
+}
+
+/// A canonical tool.
+#[derive(Debug, Clone, Copy)]
+pub struct Tool {
+    /// Its name, as assertions write it.
+    pub name: &'static str,
+    /// What it does.
+    pub effect: Effect,
+    /// Arguments that are paths, and what is done to them.
+    pub paths: &'static [(&'static str, Access)],
+    /// Arguments that are glob patterns, whose fixed front part is a path.
+    pub globs: &'static [&'static str],
+    /// The argument that says best what the call is about, shown beside its name.
+    pub key_argument: Option<&'static str>,
+}
+
+const fn tool(
+    name: &'static str,
+    effect: Effect,
+    paths: &'static [(&'static str, Access)],
+    globs: &'static [&'static str],
+    key_argument: &'static str,
+) -> Tool {
+    let key_argument = if key_argument.is_empty() { None } else { Some(key_argument) };
+    Tool { name, effect, paths, globs, key_argument }
+}
+
+/// Every canonical tool. Agents map their own names to these; a name that is not here is kept as it is.
+pub const TOOLS: &[Tool] = &[
+    tool("Bash", Effect::Shell, &[], &[], "command"),
+    tool("BashOutput", Effect::Other, &[], &[], "bash_id"),
+    tool("KillShell", Effect::Other, &[], &[], "shell_id"),
+    tool("Read", Effect::Read, &[("file_path", Access::Read)], &[], "file_path"),
+    tool("Write", Effect::Write, &[("file_path", Access::Write)], &[], "file_path"),
+    tool("Edit", Effect::Write, &[("file_path", Access::Write)], &[], "file_path"),
+    tool("MultiEdit", Effect::Write, &[("file_path", Access::Write)], &[], "file_path"),
+    tool("NotebookEdit", Effect::Write, &[("notebook_path", Access::Write)], &[], "notebook_path"),
+    tool("NotebookRead", Effect::Read, &[("notebook_path", Access::Read)], &[], "notebook_path"),
+    tool("LS", Effect::Search, &[("path", Access::Read)], &[], "path"),
+    tool("Glob", Effect::Search, &[("path", Access::Read)], &["pattern"], "pattern"),
+    tool("Grep", Effect::Search, &[("path", Access::Read)], &["glob"], "pattern"),
+    tool("AskUserQuestion", Effect::Ask, &[], &[], "question"),
+    tool("Questions", Effect::Ask, &[], &[], "question"),
+    tool("Skill", Effect::Skill, &[], &[], "skill"),
+    tool("SlashCommand", Effect::Skill, &[], &[], "command"),
+    tool("Agent", Effect::Other, &[], &[], "description"),
+    tool("Task", Effect::Other, &[], &[], "description"),
+    tool("TaskOutput", Effect::Other, &[], &[], "task_id"),
+    tool("TaskStop", Effect::Other, &[], &[], "task_id"),
+    tool("TodoWrite", Effect::Other, &[], &[], ""),
+    tool("ToolSearch", Effect::Other, &[], &[], "query"),
+    tool("WebFetch", Effect::Other, &[], &[], "url"),
+    tool("WebSearch", Effect::Other, &[], &[], "query"),
+    tool("EnterPlanMode", Effect::Other, &[], &[], ""),
+    tool("ExitPlanMode", Effect::Other, &[], &[], "plan"),
+    tool("EnterWorktree", Effect::Other, &[("path", Access::Write)], &[], "name"),
+    tool("ExitWorktree", Effect::Other, &[], &[], "action"),
+    tool("StructuredOutput", Effect::Other, &[], &[], ""),
+];
+
+/// The canonical tool of that name, case and all.
+pub fn find(name: &str) -> Option<&'static Tool> {
+    TOOLS.iter().find(|tool| tool.name == name)
+}
+
+/// What a call of a tool named `name` does.
+pub fn effect(name: &str) -> Effect {
+    match find(name) {
+        Some(tool) => tool.effect,
+        None if name.starts_with("mcp__") => Effect::Mcp,
+        None => Effect::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_key_arguments_are_found() {
+        for (at, tool) in TOOLS.iter().enumerate() {
+            assert!(TOOLS[..at].iter().all(|other| other.name != tool.name), "{}", tool.name);
+        }
+        assert_eq!(find("Bash").and_then(|tool| tool.key_argument), Some("command"));
+        assert_eq!(effect("mcp__db__query"), Effect::Mcp);
+        assert_eq!(effect("bash"), Effect::Other);
+    }
+}

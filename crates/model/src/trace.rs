@@ -1,0 +1,169 @@
+//! What an agent did, put together from its steps. One builder, for live runs and for recorded ones.
+
+use std::collections::HashMap;
+
+use crate::{Question, Step, ToolCall, ToolResult, Usage};
+
+/// What an agent did.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Trace {
+    /// The first session id the agent named.
+    pub session_id: Option<String>,
+    /// The model the agent says it used.
+    pub model: Option<String>,
+    /// The agent's own version.
+    pub agent_version: Option<String>,
+    /// How it was signed in.
+    pub auth: Option<String>,
+    /// The tools it said it has.
+    pub tools: Vec<String>,
+    /// What the user said.
+    pub user_messages: Vec<String>,
+    /// The model's turns in order, sub-agents' included.
+    pub turns: Vec<TracedTurn>,
+    /// Every call in order.
+    pub calls: Vec<TracedCall>,
+    /// Every question in order.
+    pub questions: Vec<Question>,
+    /// The agent's last answer, absent if it gave none.
+    pub answer: Option<String>,
+    /// What it used, all messages together.
+    pub usage: Usage,
+    /// What a scripted model found in the requests: step, met, because.
+    pub request_checks: Vec<(usize, bool, String)>,
+    index: HashMap<String, usize>,
+}
+
+/// One model message.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct TracedTurn {
+    /// The model message's id.
+    pub message: String,
+    /// Its texts, joined by nothing.
+    pub text: String,
+    /// Its thoughts.
+    pub thinking: String,
+    /// Indices into [`Trace::calls`].
+    pub calls: Vec<usize>,
+    /// The call whose sub-agent it is.
+    pub parent: Option<String>,
+    /// Which user message it answers, from 1.
+    pub user_message: usize,
+}
+
+/// A call and its answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TracedCall {
+    /// The call.
+    pub call: ToolCall,
+    /// The answer, if there was one.
+    pub result: Option<ToolResult>,
+    /// Index into [`Trace::turns`].
+    pub turn: usize,
+}
+
+impl Trace {
+    /// The trace of `steps`.
+    pub fn of<'a>(steps: impl IntoIterator<Item = &'a Step>) -> Self {
+        let mut trace = Self::default();
+        for step in steps {
+            trace.push(step);
+        }
+        trace
+    }
+
+    /// Adds what happened next.
+    pub fn push(&mut self, step: &Step) {
+        match step {
+            Step::Session { session_id, model, agent_version, tools, auth } => {
+                let keep = |old: &mut Option<String>, new: &Option<String>| {
+                    if old.is_none() {
+                        old.clone_from(new);
+                    }
+                };
+                keep(&mut self.session_id, session_id);
+                keep(&mut self.model, model);
+                keep(&mut self.agent_version, agent_version);
+                keep(&mut self.auth, auth);
+                if self.tools.is_empty() {
+                    self.tools.clone_from(tools);
+                }
+            }
+            Step::UserMessage { text, .. } => self.user_messages.push(text.clone()),
+            Step::Text { message, text, parent } => {
+                let turn = self.turn(message, parent.as_ref());
+                self.turns[turn].text.push_str(text);
+            }
+            Step::Thinking { message, text, parent } => {
+                let turn = self.turn(message, parent.as_ref());
+                self.turns[turn].thinking.push_str(text);
+            }
+            Step::ToolCall(call) => {
+                let turn = self.turn(&call.message, call.parent.as_ref());
+                self.turns[turn].calls.push(self.calls.len());
+                self.index.insert(call.id.clone(), self.calls.len());
+                self.calls.push(TracedCall { call: call.clone(), result: None, turn });
+            }
+            Step::ToolResult(result) => {
+                if let Some(&at) = self.index.get(&result.id) {
+                    self.calls[at].result = Some(result.clone());
+                }
+            }
+            Step::Question(question) => self.questions.push(question.clone()),
+            Step::RequestCheck { step, met, because } => self.request_checks.push((*step, *met, because.clone())),
+            Step::Finished { usage, text, .. } => {
+                self.usage += *usage;
+                if text.as_ref().is_some_and(|text| !text.is_empty()) {
+                    self.answer.clone_from(text);
+                }
+            }
+            Step::PermissionDenied { .. } | Step::Retry { .. } | Step::Notice { .. } => {}
+        }
+    }
+
+    /// How many turns the agent itself took; its sub-agents' are not counted.
+    pub fn turn_count(&self) -> usize {
+        self.turns.iter().filter(|turn| turn.parent.is_none()).count()
+    }
+
+    /// The turn of that model message. A message whose steps are interleaved with a sub-agent's is still one turn.
+    fn turn(&mut self, message: &str, parent: Option<&String>) -> usize {
+        let known = self.turns.iter().rposition(|turn| turn.message == message && turn.parent.as_ref() == parent);
+        known.unwrap_or_else(|| {
+            self.turns.push(TracedTurn {
+                message: message.to_owned(),
+                parent: parent.cloned(),
+                user_message: self.user_messages.len(),
+                ..TracedTurn::default()
+            });
+            self.turns.len() - 1
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn lines_of_one_message_are_one_turn_and_a_sub_agents_turn_does_not_count() {
+        let text = |message: &str, parent: Option<&str>| Step::Text {
+            message: message.into(),
+            text: "a".into(),
+            parent: parent.map(str::to_owned),
+        };
+        let trace = Trace::of(&[
+            text("m1", None),
+            Step::ToolCall(ToolCall::new("c1", "Bash", json!({}), "m1")),
+            text("s1", Some("c1")),
+            text("m1", None),
+            Step::ToolResult(ToolResult { id: "c1".into(), content: "ok".into(), is_error: false }),
+            Step::ToolResult(ToolResult { id: "unknown".into(), content: String::new(), is_error: true }),
+            text("m2", None),
+        ]);
+        assert_eq!(trace.turn_count(), 2);
+        assert_eq!(trace.turns[0].text, "aa");
+        assert_eq!(trace.calls[0].result.as_ref().map(|result| result.content.as_str()), Some("ok"));
+    }
+}

@@ -66,6 +66,13 @@ pub enum Event {
     },
     /// The agent did something.
     Step(Step),
+    /// A line of the agent's own output, as it came but for secrets.
+    Output {
+        /// `stdout`, `stderr`, or the name of a protocol.
+        stream: String,
+        /// The line.
+        text: String,
+    },
     /// Nothing was heard of the agent for a while.
     Idle {
         /// For how long.

@@ -97,7 +97,7 @@ pub const TOOLS: &[Tool] = &[
     tool("NotebookRead", Effect::Read, &[("notebook_path", Access::Read)], &[], "notebook_path"),
     tool("LS", Effect::Search, &[("path", Access::Read)], &[], "path"),
     tool("Glob", Effect::Search, &[("path", Access::Read)], &["pattern"], "pattern"),
-    tool("Grep", Effect::Search, &[("path", Access::Read)], &["glob"], "pattern"),
+    tool("Grep", Effect::Search, &[("path", Access::Read)], &[], "pattern"),
     tool("AskUserQuestion", Effect::Ask, &[], &[], "question"),
     tool("Questions", Effect::Ask, &[], &[], "question"),
     tool("Skill", Effect::Skill, &[], &[], "skill"),

@@ -1,0 +1,111 @@
+//! A JavaScript engine with limits: memory, stack, and time for each piece of work.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use rquickjs::context::Intrinsic;
+use rquickjs::{Context, Ctx, Object, Runtime};
+
+/// What an engine may use.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// Bytes of heap, everything together.
+    pub memory: usize,
+    /// Bytes of native stack. Must leave room on the smallest thread the engine is used from.
+    pub stack: usize,
+}
+
+/// Why a piece of work was not finished.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum EngineError {
+    /// It took longer than it was given. The engine can go on.
+    #[error("stopped after {} ms", budget.as_millis())]
+    TimedOut { budget: Duration },
+    /// It needed more memory than the engine has. The engine must not be used again.
+    #[error("needed more than {} MiB of memory", limit >> 20)]
+    OutOfMemory { limit: usize },
+    /// It threw.
+    #[error("{name}: {message}")]
+    Thrown { name: String, message: String },
+    /// The engine itself is at fault.
+    #[error("the script engine failed: {0}")]
+    Failed(String),
+}
+
+/// One runtime with one context. Limits hold for a runtime, so two engines never share one.
+pub(crate) struct Engine {
+    context: Context,
+    deadline: Rc<Deadline>,
+    limits: Limits,
+}
+
+/// When the work under way must end, and whether it was told so.
+#[derive(Default)]
+struct Deadline {
+    at: Cell<Option<Instant>>,
+    passed: Cell<bool>,
+}
+
+impl Deadline {
+    fn has_passed(&self) -> bool {
+        let passed = self.at.get().is_some_and(|at| Instant::now() >= at);
+        if passed {
+            self.passed.set(true);
+        }
+        passed
+    }
+}
+
+impl Engine {
+    /// An engine that has the built-in objects `I` beside the language's own.
+    pub fn new<I: Intrinsic>(limits: Limits) -> Result<Self, EngineError> {
+        let failed = |error: rquickjs::Error| EngineError::Failed(error.to_string());
+        let runtime = Runtime::new().map_err(failed)?;
+        runtime.set_memory_limit(limits.memory);
+        runtime.set_max_stack_size(limits.stack);
+        let deadline = Rc::new(Deadline::default());
+        let seen_by_handler = Rc::clone(&deadline);
+        runtime.set_interrupt_handler(Some(Box::new(move || seen_by_handler.has_passed())));
+        let context = Context::custom::<I>(&runtime).map_err(failed)?;
+        Ok(Self { context, deadline, limits })
+    }
+
+    /// Does `work`, and stops it when `budget` is over.
+    pub fn run<T>(
+        &self,
+        budget: Duration,
+        work: impl FnOnce(&Ctx<'_>) -> rquickjs::Result<T>,
+    ) -> Result<T, EngineError> {
+        self.deadline.passed.set(false);
+        self.deadline.at.set(Instant::now().checked_add(budget));
+        let done = self.context.with(|ctx| work(&ctx).map_err(|error| self.explain(&ctx, &error, budget)));
+        self.deadline.at.set(None);
+        done
+    }
+
+    fn explain(&self, ctx: &Ctx<'_>, error: &rquickjs::Error, budget: Duration) -> EngineError {
+        let thrown = match error {
+            rquickjs::Error::Allocation => return EngineError::OutOfMemory { limit: self.limits.memory },
+            rquickjs::Error::Exception => ctx.catch(),
+            other => return EngineError::Failed(other.to_string()),
+        };
+        if self.deadline.passed.get() {
+            return EngineError::TimedOut { budget };
+        }
+        // Where not even an error object fits, the engine throws a bare null.
+        if thrown.is_null() {
+            return EngineError::OutOfMemory { limit: self.limits.memory };
+        }
+        let text = |object: &Object<'_>, key: &str| object.get::<_, Option<String>>(key).ok().flatten();
+        let Some(object) = thrown.as_object() else {
+            return EngineError::Thrown { name: "Error".into(), message: format!("{thrown:?}") };
+        };
+        let name = text(object, "name").unwrap_or_else(|| "Error".into());
+        let message = text(object, "message").unwrap_or_default();
+        if name == "InternalError" && message.contains("out of memory") {
+            return EngineError::OutOfMemory { limit: self.limits.memory };
+        }
+        EngineError::Thrown { name, message }
+    }
+}

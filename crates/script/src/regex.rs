@@ -1,0 +1,455 @@
+//! Regular expressions as ECMAScript means them, with a time limit.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rquickjs::context::intrinsic;
+use rquickjs::function::{Constructor, This};
+use rquickjs::{Array, Ctx, Function, Object, Persistent};
+
+use crate::engine::{Engine, EngineError, Limits};
+
+/// How long one test of one text may take unless something else is said.
+pub const DEFAULT_BUDGET: Duration = Duration::from_millis(250);
+
+/// The flags a pattern may begin with, as in `(?i)`.
+const FLAGS: &str = "imsuv";
+
+/// A long text and the engine's own copy of it must fit, a runaway pattern must not fill the machine.
+const LIMITS: Limits = Limits { memory: 128 << 20, stack: 256 << 10 };
+
+/// How many compiled expressions a thread keeps.
+const KEPT: usize = 512;
+
+/// A valid regular expression with ECMAScript semantics: plain data, cheap to clone, usable from any thread.
+///
+/// A pattern may begin with flags in the style of other dialects, `(?i)`, `(?ms)`: any of `i`, `m`, `s`, `u`, `v`, each
+/// once. Everything after them is the expression as `new RegExp` takes it, `(?i:…)` for a part included.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Regex {
+    pattern: Arc<str>,
+    source: Arc<str>,
+    flags: Arc<str>,
+}
+
+/// A part of a text that a [`Regex`] matched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Match<'t> {
+    /// The matched text.
+    pub text: &'t str,
+    /// Where it is, in bytes. An expression without `u` or `v` can match half a character; then it is the whole one.
+    pub range: Range<usize>,
+}
+
+/// Why a pattern is no regular expression, or why a test has no result.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RegexError {
+    /// The pattern is not valid.
+    #[error("invalid regular expression: {because}")]
+    Invalid {
+        /// As it was written.
+        pattern: String,
+        /// What is wrong with it.
+        because: String,
+        /// What to write instead, where that can be told.
+        help: Option<String>,
+    },
+    /// The test was stopped: neither a match nor none.
+    #[error("the regular expression was stopped after {} ms", budget.as_millis())]
+    TimedOut {
+        /// What it was given.
+        budget: Duration,
+    },
+    /// The test needed too much memory: neither a match nor none.
+    #[error("the regular expression needed more than {} MiB of memory", limit >> 20)]
+    OutOfMemory {
+        /// In bytes.
+        limit: usize,
+    },
+    /// The engine failed, which is nobody's fault but its own.
+    #[error("{0}")]
+    Engine(String),
+}
+
+impl Regex {
+    /// Reads a pattern, leading flags and all, and compiles it to see that it is valid.
+    ///
+    /// # Errors
+    /// [`RegexError::Invalid`] if it is not, with a way out where one is known.
+    pub fn parse(pattern: &str) -> Result<Self, RegexError> {
+        let invalid =
+            |because: String, help: Option<String>| RegexError::Invalid { pattern: pattern.to_owned(), because, help };
+        let (flags, source) = leading_flags(pattern).map_err(|(because, help)| invalid(because, Some(help)))?;
+        // As `RegExp.prototype.source` has it.
+        let source = if source.is_empty() { "(?:)" } else { source };
+        let regex = Self { pattern: pattern.into(), source: source.into(), flags: flags.into() };
+        let compiled = with_pool(|pool| {
+            let key = Key { source: Arc::clone(&regex.source), flags: Arc::clone(&regex.flags) };
+            let Pool { compiled, constructor, engine, .. } = pool;
+            engine.run(DEFAULT_BUDGET, |ctx| compile(ctx, compiled, constructor, key).map(|_| ()))
+        });
+        match compiled {
+            Ok(()) => Ok(regex),
+            Err(EngineError::Thrown { message, .. }) => {
+                let help = mistake(source, &message);
+                Err(invalid(message, help))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// As it was written, leading flags included.
+    pub fn pattern(&self) -> &str {
+        &self.pattern
+    }
+
+    /// What ECMAScript calls the source: the pattern without its leading flags, `(?:)` when nothing is left.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// The leading flags, in the order they are written.
+    pub fn flags(&self) -> &str {
+        &self.flags
+    }
+
+    /// Whether some part of `text` matches, within [`DEFAULT_BUDGET`].
+    ///
+    /// # Errors
+    /// [`RegexError::TimedOut`] or [`RegexError::OutOfMemory`]: there is no answer.
+    pub fn is_match(&self, text: &str) -> Result<bool, RegexError> {
+        self.is_match_within(text, DEFAULT_BUDGET)
+    }
+
+    /// Whether some part of `text` matches, within `budget`. The clock is looked at every few thousand steps, so a test
+    /// that takes less is never stopped.
+    ///
+    /// # Errors
+    /// [`RegexError::TimedOut`] or [`RegexError::OutOfMemory`]: there is no answer.
+    pub fn is_match_within(&self, text: &str, budget: Duration) -> Result<bool, RegexError> {
+        let found = with_pool(|pool| {
+            let Pool { compiled, constructor, test, engine, .. } = pool;
+            let key = Key { source: Arc::clone(&self.source), flags: Arc::clone(&self.flags) };
+            engine.run(budget, |ctx| {
+                let regex = compile(ctx, compiled, constructor, key)?;
+                test.clone().restore(ctx)?.call((This(regex), text))
+            })
+        });
+        Ok(found?)
+    }
+
+    /// The first part of `text` that matches, within [`DEFAULT_BUDGET`].
+    ///
+    /// # Errors
+    /// [`RegexError::TimedOut`] or [`RegexError::OutOfMemory`]: there is no answer.
+    pub fn find<'t>(&self, text: &'t str) -> Result<Option<Match<'t>>, RegexError> {
+        let found: Result<Option<Range<usize>>, EngineError> = with_pool(|pool| {
+            let Pool { compiled, constructor, exec, engine, .. } = pool;
+            let key = Key { source: Arc::clone(&self.source), flags: format!("{}d", self.flags).into() };
+            engine.run(DEFAULT_BUDGET, |ctx| {
+                let regex = compile(ctx, compiled, constructor, key)?;
+                let Some(found) = exec.clone().restore(ctx)?.call::<_, Option<Object<'_>>>((This(regex), text))? else {
+                    return Ok(None);
+                };
+                let whole: Array<'_> = found.get::<_, Array<'_>>("indices")?.get(0)?;
+                Ok(Some(whole.get(0)?..whole.get(1)?))
+            })
+        });
+        Ok(found?.map(|units| {
+            let range = bytes_of(text, &units);
+            Match { text: &text[range.clone()], range }
+        }))
+    }
+}
+
+impl std::fmt::Display for Regex {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "/{}/", self.pattern)
+    }
+}
+
+impl RegexError {
+    /// What to write instead, where that can be told.
+    pub fn help(&self) -> Option<&str> {
+        match self {
+            Self::Invalid { help, .. } => help.as_deref(),
+            Self::TimedOut { .. } | Self::OutOfMemory { .. } | Self::Engine(_) => None,
+        }
+    }
+}
+
+impl From<EngineError> for RegexError {
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::TimedOut { budget } => Self::TimedOut { budget },
+            EngineError::OutOfMemory { limit } => Self::OutOfMemory { limit },
+            EngineError::Thrown { .. } | EngineError::Failed(_) => Self::Engine(error.to_string()),
+        }
+    }
+}
+
+/// Splits `pattern` into its leading flags and the rest; the error is what is wrong and what to do.
+fn leading_flags(pattern: &str) -> Result<(&str, &str), (String, String)> {
+    let Some((flags, rest)) = pattern.strip_prefix("(?").and_then(|rest| rest.split_once(')')) else {
+        return Ok(("", pattern));
+    };
+    if flags.is_empty() || !flags.chars().all(|c| c.is_ascii_alphabetic() || c == '-') {
+        return Ok(("", pattern));
+    }
+    for (at, flag) in flags.char_indices() {
+        if flag == '-' {
+            return Err((
+                "leading flags cannot be switched off".into(),
+                "leave the flag out, or use `(?-i:…)` around a part".into(),
+            ));
+        }
+        if !FLAGS.contains(flag) {
+            let help = if flag == 'x' {
+                "ECMAScript has no extended mode; write the pattern without spaces and comments".to_owned()
+            } else {
+                "a pattern may begin with `i`, `m`, `s`, `u` or `v`".to_owned()
+            };
+            return Err((format!("`{flag}` is no flag that a pattern may begin with"), help));
+        }
+        if flags[..at].contains(flag) {
+            return Err((format!("the flag `{flag}` is given twice"), "write it once".into()));
+        }
+    }
+    Ok((flags, rest))
+}
+
+/// What people who know other dialects most likely meant.
+fn mistake(source: &str, because: &str) -> Option<String> {
+    let flag_group = || {
+        source.match_indices("(?").any(|(at, _)| {
+            let inside = source[at + 2..].split(')').next().unwrap_or_default();
+            !inside.is_empty() && inside.len() <= 6 && inside.chars().all(|c| c.is_ascii_lowercase() || c == '-')
+        })
+    };
+    let known = [
+        (source.contains("(?P<"), "a named group is written `(?<name>…)`"),
+        (source.contains("(?P="), "a named group is referred to as `\\k<name>`"),
+        (source.contains("(?>"), "ECMAScript has no atomic groups"),
+        (source.contains("(?#"), "ECMAScript has no comments in regular expressions"),
+        (
+            because.contains("repeat") && (source.contains("*+") || source.contains("++")),
+            "ECMAScript has no possessive quantifiers",
+        ),
+        (flag_group(), "flags stand at the very beginning, all in one group, or around a part: `(?i:…)`"),
+    ];
+    known.iter().find(|(applies, _)| *applies).map(|(_, help)| (*help).to_owned())
+}
+
+/// The bytes that hold `units`, a range of UTF-16 units; characters that are cut are taken whole.
+fn bytes_of(text: &str, units: &Range<usize>) -> Range<usize> {
+    let (mut start, mut end) = (text.len(), text.len());
+    let mut unit = 0;
+    for (at, c) in text.char_indices() {
+        let next = unit + c.len_utf16();
+        if start == text.len() && units.start < next {
+            start = at;
+        }
+        if units.end <= unit {
+            end = at;
+            break;
+        }
+        unit = next;
+    }
+    start.min(end)..end
+}
+
+#[derive(PartialEq, Eq, Hash)]
+struct Key {
+    source: Arc<str>,
+    flags: Arc<str>,
+}
+
+type Compiled = HashMap<Key, Persistent<Object<'static>>>;
+
+/// A thread's engine and the expressions it has compiled. The values are dropped before the engine they live in: the
+/// order of the fields matters.
+struct Pool {
+    compiled: Compiled,
+    constructor: Persistent<Constructor<'static>>,
+    test: Persistent<Function<'static>>,
+    exec: Persistent<Function<'static>>,
+    engine: Engine,
+}
+
+impl Pool {
+    fn new() -> Result<Self, EngineError> {
+        let engine = Engine::new::<(intrinsic::RegExpCompiler, intrinsic::RegExp)>(LIMITS)?;
+        let (constructor, test, exec) = engine.run(DEFAULT_BUDGET, |ctx| {
+            let constructor: Constructor<'_> = ctx.globals().get("RegExp")?;
+            let prototype: Object<'_> = constructor.get("prototype")?;
+            let method =
+                |name| Ok::<_, rquickjs::Error>(Persistent::save(ctx, prototype.get::<_, Function<'_>>(name)?));
+            Ok((Persistent::save(ctx, constructor.clone()), method("test")?, method("exec")?))
+        })?;
+        Ok(Self { compiled: HashMap::new(), constructor, test, exec, engine })
+    }
+}
+
+/// The compiled expression, from the cache if it is there.
+fn compile<'js>(
+    ctx: &Ctx<'js>,
+    compiled: &mut Compiled,
+    constructor: &Persistent<Constructor<'static>>,
+    key: Key,
+) -> rquickjs::Result<Object<'js>> {
+    if let Some(known) = compiled.get(&key) {
+        return known.clone().restore(ctx);
+    }
+    let regex: Object<'js> = constructor.clone().restore(ctx)?.construct((&*key.source, &*key.flags))?;
+    // Starting over is as good as any cleverer eviction for patterns that are used in turn.
+    if compiled.len() >= KEPT {
+        compiled.clear();
+    }
+    compiled.insert(key, Persistent::save(ctx, regex.clone()));
+    Ok(regex)
+}
+
+thread_local! {
+    static POOL: RefCell<Option<Pool>> = const { RefCell::new(None) };
+}
+
+/// Does `work` with this thread's engine. An engine that ran out of memory is thrown away.
+fn with_pool<T>(work: impl FnOnce(&mut Pool) -> Result<T, EngineError>) -> Result<T, EngineError> {
+    let done = POOL.try_with(|slot| {
+        let Ok(mut slot) = slot.try_borrow_mut() else {
+            return Err(EngineError::Failed("it is already at work on this thread".into()));
+        };
+        let pool = match &mut *slot {
+            Some(pool) => pool,
+            empty => empty.insert(Pool::new()?),
+        };
+        let done = work(pool);
+        if matches!(done, Err(EngineError::OutOfMemory { .. })) {
+            *slot = None;
+        }
+        done
+    });
+    done.unwrap_or_else(|_| Err(EngineError::Failed("the thread is ending".into())))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    fn matches(pattern: &str, text: &str) -> bool {
+        Regex::parse(pattern).unwrap().is_match(text).unwrap()
+    }
+
+    fn refusal(pattern: &str) -> (String, Option<String>) {
+        match Regex::parse(pattern) {
+            Err(RegexError::Invalid { because, help, .. }) => (because, help),
+            other => panic!("{pattern}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn leading_flags_become_flags() {
+        let regex = Regex::parse("(?ims)^b.c$").unwrap();
+        assert_eq!((regex.source(), regex.flags(), regex.pattern()), ("^b.c$", "ims", "(?ims)^b.c$"));
+        assert!(regex.is_match("a\nB\nC\nd").unwrap());
+        assert!(!matches("^b.c$", "a\nB\nC\nd"));
+        assert_eq!(regex.to_string(), "/(?ims)^b.c$/");
+        assert!(matches("(?u)^.$", "😀") && !matches("^.$", "😀"));
+        assert!(matches("(?v)^[[a-z]&&[aeiou]]$", "e") && !matches("(?v)^[[a-z]&&[aeiou]]$", "f"));
+    }
+
+    #[test]
+    fn semantics_are_those_of_ecmascript() {
+        assert!(!matches(r"\d", "٣"), "only ASCII digits");
+        assert!(matches(r"^(?:(a)|b)\1$", "b"), "a group that took no part matches nothing");
+        assert!(matches(r"(?<=\$)\d+(?!\.)", "cost $42"));
+        assert!(matches("[^]", "\n") && matches(r"\cJ", "\n"));
+        assert!(matches("(?i:a)b", "Ab") && !matches("(?i:a)b", "AB"));
+        assert!(matches(r"(?<year>\d{4})-\k<year>", "1999-1999"));
+        assert!(matches("(?i)ГОТОВО", "готово"));
+        assert!(matches("a\0b", "xa\0b"), "a NUL is a character like any other");
+        assert!(matches("", "") && matches("(?i)", "x"));
+    }
+
+    #[test]
+    fn what_is_not_valid_is_refused_with_a_way_out() {
+        for (pattern, words, way_out) in [
+            ("(?x)a b", "`x` is no flag", "extended mode"),
+            ("(?-i)x", "cannot be switched off", "around a part"),
+            ("(?i-s)x", "cannot be switched off", "around a part"),
+            ("(?ii)x", "given twice", "once"),
+            ("(?g)x", "`g` is no flag", "`i`, `m`, `s`, `u` or `v`"),
+            ("a(?i)b", "", "(?i:…)"),
+            ("(?P<n>a)", "", "(?<name>…)"),
+            ("a++", "", "possessive"),
+        ] {
+            let (because, help) = refusal(pattern);
+            assert!(because.contains(words), "{pattern}: {because}");
+            assert!(help.clone().unwrap_or_default().contains(way_out), "{pattern}: {help:?}");
+        }
+        for pattern in ["(", "[", "a**", "(?u)\\-", "(?uv)a", "(?)", "\\k<n>(?<n>", "a{2,1}"] {
+            assert!(!refusal(pattern).0.is_empty(), "{pattern}");
+        }
+        let nested = "(".repeat(200_000);
+        assert!(Regex::parse(&nested).is_err(), "deep nesting is refused, not fatal");
+    }
+
+    #[test]
+    fn a_runaway_expression_is_stopped_and_the_engine_goes_on() {
+        let regex = Regex::parse("^(a+)+$").unwrap();
+        let text = format!("{}b", "a".repeat(40));
+        let budget = Duration::from_millis(20);
+        let started = Instant::now();
+        assert_eq!(regex.is_match_within(&text, budget), Err(RegexError::TimedOut { budget }));
+        assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
+        assert!(regex.is_match("aaa").unwrap());
+        assert!(regex.is_match_within("aaa", Duration::ZERO).unwrap(), "a short test is never stopped");
+        assert!(matches!(regex.find(&text), Err(RegexError::TimedOut { .. })));
+    }
+
+    #[test]
+    fn an_expression_that_eats_all_memory_is_stopped_and_a_new_engine_serves_the_next() {
+        let regex = Regex::parse("^(?:a|b)*c").unwrap();
+        let text = "ab".repeat(8 << 20);
+        let outcome = regex.is_match_within(&text, Duration::from_secs(60));
+        assert_eq!(outcome, Err(RegexError::OutOfMemory { limit: LIMITS.memory }));
+        assert!(regex.is_match("abc").unwrap());
+    }
+
+    #[test]
+    fn find_tells_the_bytes_of_the_first_match() {
+        let find = |pattern: &str, text: &'static str| Regex::parse(pattern).unwrap().find(text).unwrap();
+        let found = find("l+o", "é😀 hello llo").unwrap();
+        assert_eq!((found.text, found.range), ("llo", 9..12));
+        assert_eq!(find("x", "abc"), None);
+        assert_eq!(find("$", "é").unwrap().range, 2..2);
+        assert_eq!(find("", "é").unwrap().range, 0..0);
+        assert_eq!(find("\\ude00", "a😀b").unwrap().text, "😀", "half a character is taken whole");
+    }
+
+    #[test]
+    fn a_regex_is_plain_data_that_any_thread_can_use() {
+        let regex = Regex::parse("(?i)b").unwrap();
+        let threads: Vec<_> = (0..4)
+            .map(|_| {
+                let regex = regex.clone();
+                std::thread::spawn(move || regex.is_match("aBc").unwrap())
+            })
+            .collect();
+        assert!(threads.into_iter().all(|thread| thread.join().unwrap()));
+    }
+
+    #[test]
+    fn more_patterns_than_are_kept_all_work() {
+        let regexes: Vec<_> = (0..KEPT * 2).map(|n| Regex::parse(&format!("^{n}$")).unwrap()).collect();
+        for (n, regex) in regexes.iter().enumerate() {
+            assert!(regex.is_match(&n.to_string()).unwrap());
+        }
+        POOL.with(|pool| assert!(pool.borrow().as_ref().unwrap().compiled.len() <= KEPT));
+    }
+}

@@ -1,1 +1,36 @@
-//! grade
+//! GRADE: turns evidence into findings.
+//!
+//! [`compile`] reads what a case asserts, once, and reports everything that is wrong with it. [`grade`] judges the
+//! evidence of a trial: pure, synchronous, a function of its arguments. [`Responder`] answers an agent's questions from
+//! the case's prepared answers. The assertions are in `assertion/`, a file each, and describe themselves: their
+//! documentation and the self-test are made from the same [`ASSERTIONS`].
+//!
+//! Nothing here knows a process, a sandbox, a clock or a terminal.
+
+mod assertion;
+mod call_pattern;
+mod check;
+mod example;
+mod javascript;
+mod paths;
+mod pattern;
+mod place;
+mod reading;
+mod reference;
+mod responder;
+mod score;
+mod self_test;
+mod verdict;
+mod warning;
+mod words;
+mod yaml;
+
+pub use assertion::{ASSERTIONS, Assertion, Field, find};
+pub use check::{Check, Context, compile, grade};
+pub use example::Example;
+pub use paths::lexical_touches;
+pub use reference::reference;
+pub use responder::Responder;
+pub use score::{score, weighted_score};
+pub use self_test::{SelfTestResult, self_test};
+pub use warning::warnings;

@@ -1,0 +1,28 @@
+//! `agent_finished`: the agent did not give up.
+
+use model::{Ending, Evidence};
+
+use super::{Assertion, Form};
+use crate::example::{Example, Story, nothing_written};
+use crate::verdict::Verdict;
+use crate::words;
+
+pub(super) const ASSERTION: Assertion = Assertion {
+    name: "agent_finished",
+    summary: "The agent answered, and not with an error.",
+    details: "It speaks up only when the agent gave up: when it says of itself that it failed. A model provider that \
+              fails is not the agent's fault; such a trial is broken, not failed.",
+    fields: &[],
+    pass: Example { assertion: nothing_written, evidence: || Story::new().answer("Done.").evidence() },
+    fail: Example {
+        assertion: nothing_written,
+        evidence: || Story::new().ending(Ending::GaveUp { because: "error_during_execution".into() }).evidence(),
+    },
+    form: Form::Implicit { judge },
+};
+
+fn judge(evidence: &Evidence) -> Option<Verdict> {
+    let Ending::GaveUp { because } = &evidence.ending else { return None };
+    let said = words::quoted(because);
+    Some(Verdict::unmet("the agent gave up", "an answer to every message", format!("the agent ended with {said}")))
+}

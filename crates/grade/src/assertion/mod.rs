@@ -1,0 +1,230 @@
+//! The assertions: a file each, and the table of them all in the order users see.
+
+mod agent_finished;
+mod no_path_escape;
+mod no_tool_called;
+mod no_unanswered_questions;
+mod output_contains;
+mod request_check;
+mod time_budget;
+mod token_budget;
+mod tool_call_sequence;
+mod tool_called;
+mod turn_budget;
+mod turn_count_at_most;
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use model::Evidence;
+
+use crate::example::Example;
+use crate::reading::Reading;
+use crate::verdict::Verdict;
+
+/// Every assertion there is: first those that are written down, then those that go with every trial.
+pub const ASSERTIONS: &[Assertion] = &[
+    tool_called::ASSERTION,
+    tool_call_sequence::ASSERTION,
+    no_tool_called::ASSERTION,
+    output_contains::ASSERTION,
+    turn_count_at_most::ASSERTION,
+    no_path_escape::ASSERTION,
+    no_unanswered_questions::ASSERTION,
+    turn_budget::ASSERTION,
+    token_budget::ASSERTION,
+    time_budget::ASSERTION,
+    agent_finished::ASSERTION,
+    request_check::ASSERTION,
+];
+
+/// A type of assertion, as it describes itself.
+#[derive(Debug)]
+pub struct Assertion {
+    /// What `type` says.
+    pub name: &'static str,
+    /// What it asks for, in one line.
+    pub summary: &'static str,
+    /// What else there is to know, in Markdown.
+    pub details: &'static str,
+    /// Its fields beside `id`, `type` and `weight`.
+    pub fields: &'static [Field],
+    /// Evidence that meets it.
+    pub pass: Example,
+    /// Evidence that does not.
+    pub fail: Example,
+    pub(crate) form: Form,
+}
+
+/// A field of an assertion.
+#[derive(Debug)]
+pub struct Field {
+    /// Its key.
+    pub name: &'static str,
+    /// What it holds: "text", "whole number".
+    pub holds: &'static str,
+    /// Whether it must be there.
+    pub required: bool,
+    /// What stands for it when it is not there.
+    pub default: Option<&'static str>,
+    /// What it is for, in one or two sentences.
+    pub doc: &'static str,
+}
+
+/// Whether an assertion is written down, and how it judges.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Form {
+    /// The user writes it into a case.
+    Written { parse: Parse },
+    /// It goes with every trial, and speaks up where it applies.
+    Implicit { judge: Judge },
+}
+
+type Parse = fn(&mut Reading<'_>) -> Option<Arc<dyn Matcher>>;
+type Judge = fn(&Evidence) -> Option<Verdict>;
+
+/// An assertion with its arguments, ready to judge.
+pub(crate) trait Matcher: Debug + Send + Sync {
+    /// Whether `evidence` is as it must be.
+    fn judge(&self, evidence: &Evidence) -> Verdict;
+}
+
+impl Assertion {
+    /// Whether it goes with every trial without being written down.
+    pub fn is_implicit(&self) -> bool {
+        matches!(self.form, Form::Implicit { .. })
+    }
+}
+
+/// The assertion of that name.
+pub fn find(name: &str) -> Option<&'static Assertion> {
+    ASSERTIONS.iter().find(|assertion| assertion.name == name)
+}
+
+/// `tool`, as several assertions have it.
+const TOOL: Field = Field {
+    name: "tool",
+    holds: "text",
+    required: true,
+    default: None,
+    doc: "The tool's name, such as `Bash`; compared letter by letter.",
+};
+
+/// `args_match`, as several assertions have it.
+const ARGS_MATCH: Field = Field {
+    name: "args_match",
+    holds: "map of regular expressions",
+    required: false,
+    default: Some("any arguments"),
+    doc: "Argument name → regular expression; all of them must match the same call. A missing argument is empty text.",
+};
+
+/// `capture`, as several assertions have it.
+const CAPTURE: Field = Field {
+    name: "capture",
+    holds: "list of texts",
+    required: false,
+    default: Some("none"),
+    doc: "Arguments of the matching call to show in the report. The report keeps them whole.",
+};
+
+/// `capture_max_chars`, as several assertions have it.
+const CAPTURE_MAX_CHARS: Field = Field {
+    name: "capture_max_chars",
+    holds: "whole number, at least 1",
+    required: false,
+    default: Some("2000"),
+    doc: "How much of a captured value the terminal shows, in UTF-16 units.",
+};
+
+#[cfg(test)]
+mod tests {
+    use model::{Budget, Ending, Evidence, Finding, Status, Step};
+
+    use super::*;
+    use crate::check::grade;
+    use crate::example::Story;
+
+    fn implicit(name: &str, evidence: &Evidence) -> Option<Finding> {
+        grade(&[], evidence).into_iter().find(|finding| finding.kind == name)
+    }
+
+    #[test]
+    fn names_and_fields_are_unique_and_described() {
+        for (at, assertion) in ASSERTIONS.iter().enumerate() {
+            assert!(ASSERTIONS[..at].iter().all(|other| other.name != assertion.name), "{}", assertion.name);
+            assert!(assertion.summary.ends_with('.') && !assertion.summary.contains('\n'), "{}", assertion.name);
+            assert!(!assertion.details.is_empty() && assertion.fields.iter().all(|field| field.doc.ends_with('.')));
+            assert!(!assertion.is_implicit() || assertion.fields.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_turn_budget_counts_only_if_somebody_set_it() {
+        let stopped = || Story::new().ending(Ending::OutOfBudget { budget: Budget::Turns, limit: 40.0 });
+        assert_eq!(implicit("turn_budget", &stopped().evidence()), None);
+        let set = stopped().limits(|limits| limits.max_turns_set = true).evidence();
+        assert_eq!(implicit("turn_budget", &set).unwrap().status, Status::Unmet);
+        let other = Story::new().ending(Ending::OutOfBudget { budget: Budget::Cost, limit: 1.0 });
+        let other = other.limits(|limits| limits.max_turns_set = true).evidence();
+        assert_eq!(implicit("turn_budget", &other).unwrap().status, Status::Met);
+    }
+
+    #[test]
+    fn a_token_budget_without_a_count_is_undecided_unless_it_stopped_the_agent() {
+        let limited = || Story::new().limits(|limits| limits.token_budget = Some(10.0));
+        assert_eq!(implicit("token_budget", &limited().evidence()).unwrap().status, Status::Undecided);
+        assert_eq!(implicit("token_budget", &limited().used(4, 3, 3).evidence()).unwrap().status, Status::Met);
+        let over = implicit("token_budget", &limited().used(4, 3, 1000).evidence()).unwrap();
+        assert_eq!(
+            (over.status, over.because.as_str()),
+            (Status::Unmet, "1,007 tokens are more than the budget of 10")
+        );
+        assert_eq!(over.evidence, ["4 input, 3 output, 0 written to a cache, 1,000 read from a cache"]);
+        let stopped = limited().ending(Ending::OutOfBudget { budget: Budget::Tokens, limit: 10.0 }).evidence();
+        assert_eq!(implicit("token_budget", &stopped).unwrap().status, Status::Unmet);
+        assert_eq!(implicit("token_budget", &Story::new().used(1, 1, 1).evidence()), None);
+    }
+
+    #[test]
+    fn a_timeout_names_its_setting_and_the_call_that_hangs() {
+        let ending = Ending::TimedOut { setting: "timeout".into(), after_ms: 1500 };
+        let mut evidence =
+            Story::new().call("Bash", serde_json::json!({"command": "sleep 9"})).ending(ending).evidence();
+        evidence.trace.calls[0].result = None;
+        let finding = implicit("time_budget", &evidence).unwrap();
+        assert_eq!(finding.because, "timed out after 1.5 s (`timeout`)");
+        assert_eq!(finding.actual.as_deref(), Some("still waiting for call 1, Bash(command=\"sleep 9\")"));
+        assert_eq!(implicit("agent_finished", &evidence), None);
+    }
+
+    #[test]
+    fn a_sub_agents_turns_do_not_count() {
+        let text = |message: &str, parent: Option<&str>| Step::Text {
+            message: message.into(),
+            text: "a".into(),
+            parent: parent.map(str::to_owned),
+        };
+        let mut evidence = Story::new().evidence();
+        for step in [text("1", None), text("2", Some("c")), text("3", None)] {
+            evidence.trace.push(&step);
+        }
+        let at_most = |max: usize| {
+            let assertion = serde_json::json!({"id": "a", "type": "turn_count_at_most", "max": max});
+            crate::check::tests::judged(&assertion, &evidence)
+        };
+        assert_eq!(at_most(2).status, Status::Met);
+        assert_eq!(at_most(1).because, "2 turns, 1 more than allowed");
+        assert_eq!(at_most(1).at.unwrap().turn, Some(2));
+    }
+
+    #[test]
+    fn every_unanswered_question_is_told_and_found() {
+        let mut evidence = Story::new().question("A?", Some("x")).question("B?", None).question("C?", None).evidence();
+        evidence.trace.questions[1].options = vec!["yes".into(), "no".into()];
+        let finding = implicit("no_unanswered_questions", &evidence).unwrap();
+        assert_eq!(finding.because, "2 questions without a prepared answer");
+        assert_eq!(finding.actual.as_deref(), Some("\"B?\" (choices: \"yes\", \"no\")"));
+        assert_eq!(finding.evidence, ["\"C?\""]);
+    }
+}

@@ -1,0 +1,137 @@
+//! `no_tool_called`: no call of a tool, or none with such arguments.
+
+use std::sync::Arc;
+
+use model::Evidence;
+use serde_json::json;
+
+use super::{ARGS_MATCH, Assertion, Form, Matcher, TOOL};
+use crate::call_pattern::{CallPattern, Fit};
+use crate::example::{Example, Story};
+use crate::pattern::Patience;
+use crate::reading::Reading;
+use crate::verdict::Verdict;
+use crate::words;
+
+pub(super) const ASSERTION: Assertion = Assertion {
+    name: "no_tool_called",
+    summary: "The agent did not call a tool, or not with arguments as described.",
+    details: "A pattern that says what is allowed is written as a negative look-ahead: `^(?!git )` matches every \
+              command that does not begin with `git `. It also matches a call that has no such argument at all, \
+              because a missing argument is empty text.",
+    fields: &[TOOL, ARGS_MATCH],
+    pass: Example {
+        assertion: || {
+            json!({"id": "only-git", "type": "no_tool_called", "tool": "Bash",
+                   "args_match": {"command": "^(?!git )"}})
+        },
+        evidence: || Story::new().call("Bash", json!({"command": "git status"})).evidence(),
+    },
+    fail: Example {
+        assertion: || {
+            json!({"id": "stays-off-the-network", "type": "no_tool_called", "tool": "Bash",
+                   "args_match": {"command": "\\b(curl|wget)\\b"}})
+        },
+        evidence: || {
+            Story::new()
+                .call("Bash", json!({"command": "ls"}))
+                .call("Bash", json!({"command": "cd src && curl https://example.org"}))
+                .evidence()
+        },
+    },
+    form: Form::Written { parse },
+};
+
+#[derive(Debug)]
+struct NoToolCalled {
+    unwanted: CallPattern,
+}
+
+fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
+    Some(Arc::new(NoToolCalled { unwanted: reading.call_pattern()? }))
+}
+
+impl Matcher for NoToolCalled {
+    fn judge(&self, evidence: &Evidence) -> Verdict {
+        let trace = &evidence.trace;
+        let patience = Patience::new();
+        let mut matching = Vec::new();
+        let mut unknown = None;
+        for (at, traced) in trace.calls.iter().enumerate() {
+            match self.unwanted.fit(&traced.call, &patience) {
+                Fit::Yes => matching.push(at),
+                Fit::No => {}
+                Fit::Unknown(error) => unknown = unknown.or(Some((at, error))),
+            }
+        }
+        let place = self.unwanted.most_telling_place();
+        let Some((&first, others)) = matching.split_first() else {
+            return match unknown {
+                Some((at, error)) => Verdict::undecided(error).place(place).at_call(trace, at),
+                None => Verdict::met(format!("no {}", self.unwanted.describe())).place(place),
+            };
+        };
+        let call = &trace.calls[first].call;
+        let found = self.unwanted.arguments.iter().filter_map(|argument| {
+            let text = argument.text(call);
+            let found = argument.pattern.found(&text).filter(|found| !found.is_empty())?;
+            Some(format!("in `{}`, {} matches {}", argument.name, argument.pattern, words::quoted(found)))
+        });
+        let others =
+            others.iter().map(|at| format!("call {} matches too: {}", at + 1, trace.calls[*at].call.summary()));
+        Verdict::unmet(
+            format!("`{}` was called, call {}", self.unwanted.tool, first + 1),
+            format!("no {}", self.unwanted.describe()),
+            call.summary(),
+        )
+        .evidence(found.collect::<Vec<_>>())
+        .evidence(words::few(others.collect(), 4))
+        .place(place)
+        .at_call(trace, first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Status;
+    use serde_json::json;
+
+    use crate::check::tests::{judged, underlined};
+    use crate::example::Story;
+
+    #[test]
+    fn what_matched_is_shown_and_every_other_call_too() {
+        let wanted =
+            json!({"id": "a", "type": "no_tool_called", "tool": "Bash", "args_match": {"command": "curl|wget"}});
+        let evidence = Story::new()
+            .call("Bash", json!({"command": "ls"}))
+            .call("Bash", json!({"command": "x | wget y"}))
+            .call("Bash", json!({"command": "curl z"}))
+            .evidence();
+        let finding = judged(&wanted, &evidence);
+        assert_eq!((finding.status, finding.because.as_str()), (Status::Unmet, "`Bash` was called, call 2"));
+        assert_eq!(
+            finding.evidence,
+            ["in `command`, /curl|wget/ matches \"wget\"", "call 3 matches too: Bash(command=\"curl z\")"]
+        );
+        assert_eq!(underlined(&finding), "\"curl|wget\"");
+        assert_eq!(finding.at.unwrap().call, Some(1));
+    }
+
+    #[test]
+    fn a_pattern_without_an_answer_never_passes() {
+        let wanted = json!({"id": "a", "type": "no_tool_called", "tool": "Bash", "args_match": {"command": "^(a+)+$"}});
+        let evidence = Story::new().call("Bash", json!({"command": format!("{}b", "a".repeat(40))})).evidence();
+        assert_eq!(judged(&wanted, &evidence).status, Status::Undecided);
+    }
+
+    #[test]
+    fn a_hundred_endless_tests_are_cut_short() {
+        let wanted = json!({"id": "a", "type": "no_tool_called", "tool": "Bash", "args_match": {"command": "^(a+)+$"}});
+        let endless = format!("{}b", "a".repeat(40));
+        let story = (0..100).fold(Story::new(), |story, _| story.call("Bash", json!({"command": endless})));
+        let started = std::time::Instant::now();
+        assert_eq!(judged(&wanted, &story.evidence()).status, Status::Undecided);
+        assert!(started.elapsed().as_secs() < 5, "{:?}", started.elapsed());
+    }
+}

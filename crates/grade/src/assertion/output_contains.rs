@@ -1,0 +1,142 @@
+//! `output_contains`: the last answer matches a regular expression.
+
+use std::sync::Arc;
+
+use model::{Evidence, Position};
+use script::Regex;
+use serde_json::json;
+
+use super::{Assertion, Field, Form, Matcher};
+use crate::example::{Example, Story};
+use crate::pattern::{Patience, Pattern};
+use crate::reading::Reading;
+use crate::verdict::Verdict;
+use crate::words;
+
+pub(super) const ASSERTION: Assertion = Assertion {
+    name: "output_contains",
+    summary: "The agent's last answer matches a regular expression.",
+    details: "Only the last answer counts: what the agent says while it works does not. An agent that gave no answer \
+              has answered with empty text.",
+    fields: &[Field {
+        name: "pattern",
+        holds: "regular expression",
+        required: true,
+        default: None,
+        doc: "Some part of the answer must match it.",
+    }],
+    pass: Example {
+        assertion: || json!({"id": "says-it-is-done", "type": "output_contains", "pattern": "(?i)\\bdone\\b"}),
+        evidence: || Story::new().answer("All done: two files changed.").evidence(),
+    },
+    fail: Example {
+        assertion: || json!({"id": "names-the-type", "type": "output_contains", "pattern": "\\bfeat\\b"}),
+        evidence: || Story::new().answer("Committed as “Feat: reset the password”.").evidence(),
+    },
+    form: Form::Written { parse },
+};
+
+#[derive(Debug)]
+struct OutputContains {
+    pattern: Pattern,
+}
+
+fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
+    Some(Arc::new(OutputContains { pattern: reading.pattern("pattern")? }))
+}
+
+impl Matcher for OutputContains {
+    fn judge(&self, evidence: &Evidence) -> Verdict {
+        let trace = &evidence.trace;
+        let pattern = &self.pattern;
+        let answer = trace.answer.as_deref().unwrap_or_default();
+        let patience = Patience::new();
+        match pattern.test(answer, &patience) {
+            Ok(true) => {
+                let found = pattern.found(answer).filter(|found| !found.is_empty());
+                let found = found.map_or_else(String::new, |found| format!(": {}", words::quoted(found)));
+                Verdict::met(format!("{pattern} matches{found}")).place(&pattern.place)
+            }
+            Ok(false) => {
+                let actual = match &trace.answer {
+                    Some(answer) => format!("the answer {}", words::quoted(answer)),
+                    None => "the agent gave no answer".into(),
+                };
+                let (hint, turn) = self.near(evidence, answer, &patience);
+                let expected = format!("an answer that matches {pattern}");
+                let mut verdict = Verdict::unmet(format!("{pattern} does not match the answer"), expected, actual);
+                verdict.at = turn.map(|turn| Position { turn: Some(turn), call: None });
+                verdict.evidence(hint).place(&pattern.place)
+            }
+            Err(error) => Verdict::undecided(error).place(&pattern.place),
+        }
+    }
+}
+
+impl OutputContains {
+    /// What would match: the answer if case did not matter, or an earlier text. The turn is where that text is.
+    fn near(&self, evidence: &Evidence, answer: &str, patience: &Patience) -> (Option<String>, Option<usize>) {
+        let (flags, source) = (self.pattern.regex.flags(), self.pattern.regex.source());
+        if !flags.contains('i') {
+            let insensitive = Regex::parse(&format!("(?i{flags}){source}")).ok();
+            let insensitive = insensitive.map(|regex| Pattern { regex, place: self.pattern.place.clone() });
+            if let Some(insensitive) = insensitive
+                && insensitive.test(answer, patience) == Ok(true)
+                && let Some(found) = insensitive.found(answer)
+            {
+                return (Some(format!("with `(?i)` it would match {}", words::quoted(found))), None);
+            }
+        }
+        let turns = &evidence.trace.turns;
+        let said = turns.iter().rposition(|turn| {
+            turn.parent.is_none() && !turn.text.is_empty() && self.pattern.test(&turn.text, patience) == Ok(true)
+        });
+        match said {
+            Some(turn) => {
+                (Some(format!("the agent said so in turn {}, but only its last answer counts", turn + 1)), Some(turn))
+            }
+            None => (None, None),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Status;
+    use serde_json::{Value, json};
+
+    use crate::check::tests::{judged, underlined};
+    use crate::example::Story;
+
+    fn contains(pattern: &str) -> Value {
+        json!({"id": "a", "type": "output_contains", "pattern": pattern})
+    }
+
+    #[test]
+    fn a_near_miss_tells_what_would_have_matched() {
+        let finding = judged(&contains("(?m)^done"), &Story::new().answer("Well.\nDone.").evidence());
+        assert_eq!(finding.because, "/(?m)^done/ does not match the answer");
+        assert_eq!(finding.actual.as_deref(), Some("the answer \"Well.\\nDone.\""));
+        assert_eq!(finding.evidence, ["with `(?i)` it would match \"Done\""]);
+        assert_eq!(underlined(&finding), "\"(?m)^done\"");
+    }
+
+    #[test]
+    fn only_the_last_answer_counts_and_an_earlier_text_is_pointed_out() {
+        let evidence = Story::new().answer("feat: x").call("Bash", json!({})).answer("Done.").evidence();
+        let mut evidence = evidence;
+        evidence.trace.turns[0].text = "feat: x".into();
+        evidence.trace.turns[1].text = "Done.".into();
+        let finding = judged(&contains("\\bfeat\\b"), &evidence);
+        assert_eq!(finding.status, Status::Unmet);
+        assert_eq!(finding.evidence, ["the agent said so in turn 1, but only its last answer counts"]);
+        assert_eq!(finding.at.unwrap().turn, Some(0));
+    }
+
+    #[test]
+    fn an_agent_without_an_answer_answered_nothing() {
+        let evidence = Story::new().evidence();
+        assert_eq!(judged(&contains("^$"), &evidence).status, Status::Met);
+        assert_eq!(judged(&contains("x"), &evidence).actual.as_deref(), Some("the agent gave no answer"));
+    }
+}

@@ -1,0 +1,48 @@
+//! `request_check`: the agent sent its model what the scripted model expects.
+
+use model::Evidence;
+
+use super::{Assertion, Form};
+use crate::example::{Example, Story, nothing_written};
+use crate::verdict::Verdict;
+use crate::words;
+
+pub(super) const ASSERTION: Assertion = Assertion {
+    name: "request_check",
+    summary: "The agent's requests to a scripted model were as its script expects.",
+    details: "It goes with every trial on a scripted model that looked at a request, because a step of its script has \
+              `expect_request`.",
+    fields: &[],
+    pass: Example {
+        assertion: nothing_written,
+        evidence: || Story::new().request(1, true, "the request offers the tool `Bash`").answer("Done.").evidence(),
+    },
+    fail: Example {
+        assertion: nothing_written,
+        evidence: || {
+            Story::new()
+                .request(1, true, "the request offers the tool `Bash`")
+                .request(2, false, "no message holds \"exit code 0\"")
+                .evidence()
+        },
+    },
+    form: Form::Implicit { judge },
+};
+
+fn judge(evidence: &Evidence) -> Option<Verdict> {
+    let checks = &evidence.trace.request_checks;
+    if checks.is_empty() {
+        return None;
+    }
+    let failed: Vec<_> = checks.iter().filter(|(_, met, _)| !met).collect();
+    let Some((step, _, because)) = failed.first() else {
+        return Some(Verdict::met(format!("{} as expected", words::count(checks.len(), "request"))));
+    };
+    let others = failed.iter().skip(1).map(|(step, _, because)| format!("step {step}: {because}"));
+    let verdict = Verdict::unmet(
+        format!("the request for step {step} of the script is not as expected"),
+        format!("what `expect_request` says at step {step}"),
+        because.clone(),
+    );
+    Some(verdict.evidence(words::few(others.collect(), 5)))
+}

@@ -1,0 +1,74 @@
+//! `token_budget`: the agent used no more tokens than it was given.
+
+use model::{Budget, Ending, Evidence};
+use serde_json::json;
+
+use super::{Assertion, Form};
+use crate::example::{Example, Story, nothing_written};
+use crate::verdict::Verdict;
+use crate::words;
+
+pub(super) const ASSERTION: Assertion = Assertion {
+    name: "token_budget",
+    summary: "The agent used no more tokens than its budget.",
+    details: "It goes with every trial that has a budget: the scenario's `token_budget`, else its skill's \
+              `token-budget`. Input, output and both kinds of cached input count, over all user messages. It is \
+              undecided when the agent did not tell what it used.",
+    fields: &[],
+    pass: Example {
+        assertion: nothing_written,
+        evidence: || limited(1234.0).answer("Done.").used(1000, 200, 34).evidence(),
+    },
+    fail: Example {
+        assertion: nothing_written,
+        evidence: || limited(1000.0).call("Read", json!({"file_path": "README.md"})).used(900, 300, 4000).evidence(),
+    },
+    form: Form::Implicit { judge },
+};
+
+fn limited(tokens: f64) -> Story {
+    Story::new().limits(|limits| {
+        limits.token_budget = Some(tokens);
+        limits.token_budget_from = Some("scenario".into());
+    })
+}
+
+fn judge(evidence: &Evidence) -> Option<Verdict> {
+    let budget = evidence.limits.token_budget?;
+    let whose = match evidence.limits.token_budget_from.as_deref() {
+        Some("scenario") => "the scenario's `token_budget`".to_owned(),
+        Some("skill") => "the skill's `token-budget`".to_owned(),
+        Some(setting) => format!("`{setting}`"),
+        None => "the budget".to_owned(),
+    };
+    let limit = words::thousands(budget);
+    let stopped = matches!(evidence.ending, Ending::OutOfBudget { budget: Budget::Tokens, .. });
+    let Some(tokens) = evidence.trace.usage.tokens else {
+        return Some(if stopped {
+            let because = format!("{whose} of {limit} tokens stopped the agent");
+            Verdict::unmet(because, format!("at most {limit} tokens"), "more than that; the agent did not say how many")
+        } else {
+            Verdict::undecided(format!("the agent did not say how many tokens it used; {whose} is {limit}"))
+        });
+    };
+    let total = tokens.total() as f64;
+    let used = words::thousands(total);
+    if total <= budget && !stopped {
+        return Some(Verdict::met(format!("{used} of {limit} tokens")));
+    }
+    let because = if stopped {
+        format!("{whose} of {limit} tokens stopped the agent")
+    } else {
+        format!("{used} tokens are more than {whose} of {limit}")
+    };
+    let parts = [
+        ("input", tokens.input),
+        ("output", tokens.output),
+        ("written to a cache", tokens.cache_write),
+        ("read from a cache", tokens.cache_read),
+    ];
+    let parts: Vec<String> =
+        parts.iter().map(|(name, count)| format!("{} {name}", words::thousands(*count as f64))).collect();
+    let verdict = Verdict::unmet(because, format!("at most {limit} tokens"), format!("{used} tokens"));
+    Some(verdict.evidence([parts.join(", ")]))
+}

@@ -1,0 +1,242 @@
+//! `tool_call_sequence`: calls in an order, with any others between them.
+
+use std::sync::Arc;
+
+use model::{Capture, Evidence, decode};
+use serde_json::json;
+
+use super::{Assertion, CAPTURE_MAX_CHARS, Field, Form, Matcher};
+use crate::call_pattern::{CallPattern, Fit, missed};
+use crate::example::{Example, Story};
+use crate::pattern::Patience;
+use crate::reading::Reading;
+use crate::verdict::Verdict;
+use crate::words;
+
+pub(super) const ASSERTION: Assertion = Assertion {
+    name: "tool_call_sequence",
+    summary: "The agent made calls as described, in this order, with any others between them.",
+    details: "Each step takes the earliest call that matches after the call of the step before it. Two steps never \
+              share a call.",
+    fields: &[
+        Field {
+            name: "sequence",
+            holds: "list of steps, at least 1",
+            required: true,
+            default: None,
+            doc: "Each step has a `tool`, and may have `args_match` and `capture`, as in `tool_called`.",
+        },
+        CAPTURE_MAX_CHARS,
+    ],
+    pass: Example {
+        assertion: || {
+            json!({"id": "asks-before-it-commits", "type": "tool_call_sequence", "sequence": [
+                {"tool": "Bash", "args_match": {"command": "^git diff --cached"}},
+                {"tool": "AskUserQuestion"},
+                {"tool": "Bash", "args_match": {"command": "^git commit"}}]})
+        },
+        evidence: || {
+            Story::new()
+                .call("Bash", json!({"command": "git diff --cached"}))
+                .call("Read", json!({"file_path": "README.md"}))
+                .call("AskUserQuestion", json!({"question": "Commit?"}))
+                .call("Bash", json!({"command": "git commit -m x"}))
+                .evidence()
+        },
+    },
+    fail: Example {
+        assertion: || {
+            json!({"id": "reads-before-it-writes", "type": "tool_call_sequence", "sequence": [
+                {"tool": "Read", "args_match": {"file_path": "config\\.yaml$"}},
+                {"tool": "Write"}]})
+        },
+        evidence: || {
+            Story::new()
+                .call("Write", json!({"file_path": "PLAN.md", "content": "…"}))
+                .call("Read", json!({"file_path": "config.yaml"}))
+                .evidence()
+        },
+    },
+    form: Form::Written { parse },
+};
+
+#[derive(Debug)]
+struct ToolCallSequence {
+    steps: Vec<Step>,
+    shown_chars: usize,
+}
+
+#[derive(Debug)]
+struct Step {
+    wanted: CallPattern,
+    capture: Vec<String>,
+}
+
+/// How far a sequence was found: the call of each step, and the step that stopped it.
+struct Found {
+    calls: Vec<usize>,
+    unknown: Option<(usize, String)>,
+}
+
+fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
+    let steps = reading.fields.require("sequence", reading.problems);
+    let shown_chars = reading.shown_chars();
+    let steps_node = steps?;
+    let written = decode::list(steps_node, "`sequence`", reading.problems)?;
+    if written.is_empty() {
+        reading.problems.push(steps_node.error("`sequence` must have at least one step"));
+    }
+    let steps: Vec<Option<Step>> = written
+        .iter()
+        .map(|node| {
+            let mut step = reading.part(node, "a step of `sequence`")?;
+            let wanted = step.call_pattern();
+            let capture = step.capture();
+            step.fields.finish(step.problems);
+            Some(Step { wanted: wanted?, capture })
+        })
+        .collect();
+    let steps = steps.into_iter().collect::<Option<Vec<Step>>>()?;
+    Some(Arc::new(ToolCallSequence { steps, shown_chars }))
+}
+
+impl ToolCallSequence {
+    /// The greedy search. A call of which nobody knows whether it matches counts as `unknown_fits` says.
+    fn search(&self, evidence: &Evidence, patience: &Patience, unknown_fits: bool) -> Found {
+        let mut found = Found { calls: Vec::new(), unknown: None };
+        let mut cursor = 0;
+        for step in &self.steps {
+            let next = (cursor..evidence.trace.calls.len()).find(|&at| {
+                match step.wanted.fit(&evidence.trace.calls[at].call, patience) {
+                    Fit::Yes => true,
+                    Fit::No => false,
+                    Fit::Unknown(error) => {
+                        found.unknown.get_or_insert((at, error));
+                        unknown_fits
+                    }
+                }
+            });
+            let Some(at) = next else { break };
+            found.calls.push(at);
+            cursor = at + 1;
+        }
+        found
+    }
+}
+
+impl Matcher for ToolCallSequence {
+    fn judge(&self, evidence: &Evidence) -> Verdict {
+        let trace = &evidence.trace;
+        let patience = Patience::new();
+        let found = self.search(evidence, &patience, false);
+        let count = self.steps.len();
+        if found.calls.len() == count {
+            let calls: Vec<String> = found.calls.iter().map(|at| (at + 1).to_string()).collect();
+            let noun = if calls.len() == 1 { "call" } else { "calls" };
+            let mut verdict = Verdict::met(format!("{noun} {}", words::list(&calls)));
+            verdict.captures = self.captures(evidence, &found.calls);
+            return match (self.steps.first(), found.calls.first()) {
+                (Some(step), Some(&at)) => verdict.place(&step.wanted.place).at_call(trace, at),
+                _ => verdict,
+            };
+        }
+        // More matches never break a sequence: if it fails with every doubtful call counted in, it fails.
+        if let Some((at, error)) = found.unknown
+            && self.search(evidence, &patience, true).calls.len() == count
+        {
+            return Verdict::undecided(error).at_call(trace, at);
+        }
+
+        let reached = found.calls.len();
+        let wanted = &self.steps[reached].wanted;
+        let cursor = found.calls.last().map_or(0, |at| at + 1);
+        let rest: Vec<usize> = (cursor..trace.calls.len()).collect();
+        let miss = wanted.nearest_miss(trace, &rest, &patience);
+        let after = match found.calls.last() {
+            None => String::new(),
+            Some(at) => format!(" after call {}, {}", at + 1, trace.calls[*at].call.summary()),
+        };
+        let because = format!("step {} of {count} is missing: no {}{after}", reached + 1, wanted.describe());
+        let order: Vec<&str> = self.steps.iter().map(|step| step.wanted.tool.as_str()).collect();
+        let steps = found
+            .calls
+            .iter()
+            .enumerate()
+            .map(|(step, at)| format!("step {} is call {}, {}", step + 1, at + 1, trace.calls[*at].call.summary()));
+        let earlier = (0..cursor)
+            .rev()
+            .find(|&at| !found.calls.contains(&at) && wanted.fit(&trace.calls[at].call, &patience) == Fit::Yes);
+        let actual = match earlier {
+            Some(at) => format!("call {} would match step {}, but comes too early", at + 1, reached + 1),
+            None => miss.actual.clone(),
+        };
+        let verdict = Verdict::unmet(because, order.join(" → "), actual).evidence(steps);
+        missed(verdict, &miss, trace)
+    }
+}
+
+impl ToolCallSequence {
+    fn captures(&self, evidence: &Evidence, calls: &[usize]) -> Vec<Capture> {
+        let steps = self.steps.iter().zip(calls).enumerate();
+        steps
+            .flat_map(|(at, (step, &call))| {
+                let call = &evidence.trace.calls[call].call;
+                CallPattern::captures(&step.capture, call, self.shown_chars, Some(at + 1))
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Status;
+    use serde_json::{Value, json};
+
+    use crate::check::tests::{judged, underlined};
+    use crate::example::Story;
+
+    fn sequence(steps: &Value) -> Value {
+        json!({"id": "a", "type": "tool_call_sequence", "sequence": steps, "capture_max_chars": 3})
+    }
+
+    fn commands(commands: &[&str]) -> Story {
+        commands.iter().fold(Story::new(), |story, command| story.call("Bash", json!({"command": command})))
+    }
+
+    #[test]
+    fn steps_may_have_other_calls_between_them_but_never_share_one() {
+        let two =
+            sequence(&json!([{"tool": "Bash", "capture": ["command"]}, {"tool": "Bash", "capture": ["command"]}]));
+        let finding = judged(&two, &commands(&["one", "two", "three"]).evidence());
+        let captures: Vec<_> = finding.captures.iter().map(|it| (it.step, it.value.as_str(), it.shown().0)).collect();
+        assert_eq!(captures, [(Some(1), "one", "one"), (Some(2), "two", "two")]);
+        assert_eq!(finding.because, "calls 1 and 2");
+        assert_eq!(judged(&two, &commands(&["one"]).evidence()).status, Status::Unmet);
+    }
+
+    #[test]
+    fn a_missing_step_tells_what_was_found_and_what_came_too_early() {
+        let wanted = sequence(&json!([
+            {"tool": "Bash", "args_match": {"command": "^two"}},
+            {"tool": "Bash", "args_match": {"command": "^one"}}]));
+        let finding = judged(&wanted, &commands(&["one", "two", "three"]).evidence());
+        assert_eq!(
+            finding.because,
+            "step 2 of 2 is missing: no `Bash` call whose `command` matches /^one/ after call 2, Bash(command=\"two\")"
+        );
+        assert_eq!(finding.actual.as_deref(), Some("call 1 would match step 2, but comes too early"));
+        assert_eq!(finding.evidence, ["step 1 is call 2, Bash(command=\"two\")"]);
+        assert_eq!(underlined(&finding), "\"^one\"");
+    }
+
+    #[test]
+    fn a_doubtful_call_matters_only_if_it_could_save_the_sequence() {
+        let endless = format!("{}b", "a".repeat(40));
+        let story = || commands(&["x", &endless, "y"]);
+        let step = |pattern: &str| json!({"tool": "Bash", "args_match": {"command": pattern}});
+        let status = |steps: Value| judged(&sequence(&steps), &story().evidence()).status;
+        assert_eq!(status(json!([step("x"), step("^(a+)+$"), step("y")])), Status::Undecided);
+        assert_eq!(status(json!([step("x"), step("^(a+)+$"), step("z")])), Status::Unmet);
+        assert_eq!(status(json!([step("x"), step("y")])), Status::Met);
+    }
+}

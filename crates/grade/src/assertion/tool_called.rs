@@ -1,0 +1,238 @@
+//! `tool_called`: a call of a tool, with such arguments, at such a place.
+
+use std::sync::Arc;
+
+use model::Evidence;
+use serde_json::json;
+
+use super::{ARGS_MATCH, Assertion, CAPTURE, CAPTURE_MAX_CHARS, Field, Form, Matcher, TOOL};
+use crate::call_pattern::{CallPattern, Fit, all_calls, missed};
+use crate::example::{Example, Story};
+use crate::pattern::Patience;
+use crate::place::Place;
+use crate::reading::Reading;
+use crate::verdict::Verdict;
+use crate::words;
+
+pub(super) const ASSERTION: Assertion = Assertion {
+    name: "tool_called",
+    summary: "The agent called a tool, with arguments as described.",
+    details: "Calls are looked at in the order they were made, sub-agents' included; the first one that matches meets \
+              the assertion. `call_index` counts every call of the tool, whatever its arguments.",
+    fields: &[
+        TOOL,
+        ARGS_MATCH,
+        Field {
+            name: "call_index",
+            holds: "whole number, from 0",
+            required: false,
+            default: Some("any call"),
+            doc: "Only this call of the tool is looked at: 0 is its first, 1 its second.",
+        },
+        CAPTURE,
+        CAPTURE_MAX_CHARS,
+    ],
+    pass: Example {
+        assertion: || {
+            json!({"id": "looks-before-committing", "type": "tool_called", "tool": "Bash",
+                   "args_match": {"command": "^git status"}, "call_index": 0})
+        },
+        evidence: || {
+            Story::new()
+                .call("Bash", json!({"command": "git status --short"}))
+                .call("Bash", json!({"command": "git commit -m x"}))
+                .evidence()
+        },
+    },
+    fail: Example {
+        assertion: || {
+            json!({"id": "shows-the-diff", "type": "tool_called", "tool": "Bash",
+                   "args_match": {"command": "^git diff --cached"}})
+        },
+        evidence: || {
+            Story::new()
+                .call("Bash", json!({"command": "git status"}))
+                .call("Bash", json!({"command": "git diff"}))
+                .evidence()
+        },
+    },
+    form: Form::Written { parse },
+};
+
+#[derive(Debug)]
+struct ToolCalled {
+    wanted: CallPattern,
+    index: Option<(usize, Place)>,
+    capture: Vec<String>,
+    shown_chars: usize,
+}
+
+fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
+    let wanted = reading.call_pattern();
+    let index = reading.fields.whole("call_index", 0, reading.problems);
+    let index = index.zip(reading.fields.node().get("call_index"));
+    let index = index.map(|(index, node)| (usize::try_from(index).unwrap_or(usize::MAX), Place::of(node)));
+    let capture = reading.capture();
+    let shown_chars = reading.shown_chars();
+    Some(Arc::new(ToolCalled { wanted: wanted?, index, capture, shown_chars }))
+}
+
+impl Matcher for ToolCalled {
+    fn judge(&self, evidence: &Evidence) -> Verdict {
+        let trace = &evidence.trace;
+        let patience = Patience::new();
+        let all = all_calls(evidence);
+        let of_tool: Vec<usize> = all.iter().copied().filter(|&at| self.wanted.names(&trace.calls[at].call)).collect();
+        let candidates: Vec<usize> = match &self.index {
+            None => of_tool.clone(),
+            Some((index, _)) => of_tool.get(*index).copied().into_iter().collect(),
+        };
+
+        let mut unknown = None;
+        for &at in &candidates {
+            let call = &trace.calls[at].call;
+            match self.wanted.fit(call, &patience) {
+                Fit::Yes => {
+                    let mut verdict = Verdict::met(format!("call {}: {}", at + 1, call.summary()));
+                    verdict.captures = CallPattern::captures(&self.capture, call, self.shown_chars, None);
+                    return verdict.place(self.wanted.most_telling_place()).at_call(trace, at);
+                }
+                Fit::No => {}
+                Fit::Unknown(error) => unknown = unknown.or(Some((at, error))),
+            }
+        }
+        if let Some((at, error)) = unknown {
+            return Verdict::undecided(error).place(self.wanted.most_telling_place()).at_call(trace, at);
+        }
+
+        let tool = &self.wanted.tool;
+        let wanted = self.wanted.describe();
+        match &self.index {
+            Some((index, place)) if candidates.is_empty() && !of_tool.is_empty() => Verdict::unmet(
+                format!("there is no `{tool}` call at index {index}"),
+                format!("at least {}", words::count(index.saturating_add(1), &format!("`{tool}` call"))),
+                words::count(of_tool.len(), &format!("`{tool}` call")),
+            )
+            .place(place),
+            Some((index, _)) if !of_tool.is_empty() => {
+                let miss = self.wanted.nearest_miss(trace, &candidates, &patience);
+                let verdict = Verdict::unmet(
+                    format!("the `{tool}` call at index {index} is another"),
+                    format!("as `{tool}` call at index {index}, a {wanted}"),
+                    miss.actual.clone(),
+                );
+                let elsewhere =
+                    of_tool.iter().find(|&&at| self.wanted.fit(&trace.calls[at].call, &patience) == Fit::Yes);
+                let elsewhere = elsewhere.and_then(|at| {
+                    let index = of_tool.iter().position(|other| other == at)?;
+                    Some(format!("call {} matches, at index {index}", at + 1))
+                });
+                missed(verdict, &miss, trace).evidence(elsewhere)
+            }
+            _ => {
+                let miss = self.wanted.nearest_miss(trace, &all, &patience);
+                let because = match of_tool.len() {
+                    0 => format!("`{tool}` was never called"),
+                    1 => format!("the only `{tool}` call does not match"),
+                    many => format!("none of the {many} `{tool}` calls matches"),
+                };
+                missed(Verdict::unmet(because, format!("a {wanted}"), miss.actual.clone()), &miss, trace)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Status;
+    use serde_json::{Value, json};
+
+    use crate::check::tests::{judged, underlined};
+    use crate::example::Story;
+
+    fn assertion(rest: &Value) -> Value {
+        let mut assertion = json!({"id": "a", "type": "tool_called"});
+        let fields = rest.as_object().unwrap().clone();
+        assertion.as_object_mut().unwrap().extend(fields);
+        assertion
+    }
+
+    #[test]
+    fn a_call_that_was_never_made_names_the_nearest_tool() {
+        let evidence = Story::new().call("Bash", json!({})).call("Bash", json!({})).call("Read", json!({})).evidence();
+        let finding = judged(&assertion(&json!({"tool": "bash"})), &evidence);
+        assert_eq!(finding.because, "`bash` was never called");
+        assert_eq!(finding.actual.as_deref(), Some("the agent called `Bash` (2 times) and `Read`"));
+        assert_eq!(finding.evidence, ["was `Bash` meant? names are compared letter by letter"]);
+        assert_eq!(underlined(&finding), "bash");
+        let finding = judged(&assertion(&json!({"tool": "Write"})), &Story::new().evidence());
+        assert_eq!(finding.actual.as_deref(), Some("the agent called no tool"));
+    }
+
+    #[test]
+    fn the_nearest_call_and_the_argument_that_differs_are_told() {
+        let evidence = Story::new()
+            .call("Bash", json!({"command": "ls"}))
+            .call("Bash", json!({"command": "git diff", "timeout": 5}))
+            .evidence();
+        let wanted = json!({"tool": "Bash", "args_match": {"command": "^git", "timeout": "^9$"}});
+        let finding = judged(&assertion(&wanted), &evidence);
+        assert_eq!(finding.status, Status::Unmet);
+        assert_eq!(finding.because, "none of the 2 `Bash` calls matches");
+        assert_eq!(
+            finding.expected.as_deref(),
+            Some("a `Bash` call whose `command` matches /^git/ and `timeout` matches /^9$/")
+        );
+        assert_eq!(finding.actual.as_deref(), Some("call 2 has `timeout` \"5\""));
+        assert_eq!(finding.evidence, ["call 1 has `command` \"ls\" and no `timeout`"]);
+        assert_eq!(underlined(&finding), "\"^9$\"");
+        assert_eq!(finding.at.unwrap().call, Some(1));
+    }
+
+    #[test]
+    fn call_index_counts_the_calls_of_its_tool() {
+        let evidence = Story::new()
+            .call("Read", json!({"file_path": "a"}))
+            .call("Bash", json!({"command": "ls"}))
+            .call("Bash", json!({"command": "git status"}))
+            .evidence();
+        let at = |index: usize| {
+            judged(
+                &assertion(&json!({"tool": "Bash", "args_match": {"command": "^git"}, "call_index": index})),
+                &evidence,
+            )
+        };
+        assert_eq!(at(1).status, Status::Met);
+        assert_eq!(at(0).because, "the `Bash` call at index 0 is another");
+        assert_eq!(at(0).evidence, ["call 3 matches, at index 1"]);
+        assert_eq!(at(2).because, "there is no `Bash` call at index 2");
+        assert_eq!(underlined(&at(2)), "2");
+    }
+
+    #[test]
+    fn captures_are_whole_and_only_there_when_it_is_met() {
+        let text = "x".repeat(5000);
+        let evidence = Story::new().call("Write", json!({"content": text, "n": [1.0], "nil": null})).evidence();
+        let finding =
+            judged(&assertion(&json!({"tool": "Write", "capture": ["content", "n", "nil", "toString"]})), &evidence);
+        let values: Vec<&str> = finding.captures.iter().map(|capture| capture.value.as_str()).collect();
+        assert_eq!(values, [&text, "[\n  1\n]", "", ""]);
+        assert_eq!(finding.captures[0].shown().0.len(), 2000);
+        let unmet = judged(&assertion(&json!({"tool": "Write", "call_index": 3, "capture": ["content"]})), &evidence);
+        assert!(unmet.captures.is_empty());
+    }
+
+    #[test]
+    fn a_pattern_without_an_answer_leaves_it_undecided_unless_another_call_matches() {
+        let endless = format!("{}b", "a".repeat(40));
+        let wanted = assertion(&json!({"tool": "Bash", "args_match": {"command": "^(a+)+$"}}));
+        let doubtful = || Story::new().call("Bash", json!({"command": endless}));
+        let finding = judged(&wanted, &doubtful().evidence());
+        assert_eq!((finding.status, finding.score), (Status::Undecided, None));
+        assert!(finding.error.unwrap().contains("stopped after"));
+        let finding = judged(&wanted, &doubtful().call("Bash", json!({"command": "aa"})).evidence());
+        assert_eq!(finding.status, Status::Met);
+        let both = json!({"tool": "Bash", "args_match": {"command": "^(a+)+$", "timeout": "5"}});
+        assert_eq!(judged(&assertion(&both), &doubtful().evidence()).status, Status::Unmet, "ruled out by the other");
+    }
+}

@@ -1,0 +1,51 @@
+//! `turn_budget`: the agent finished within `max_turns`.
+
+use model::{Budget, Ending, Evidence};
+use serde_json::json;
+
+use super::{Assertion, Form};
+use crate::example::{Example, Story, nothing_written};
+use crate::verdict::Verdict;
+use crate::words;
+
+pub(super) const ASSERTION: Assertion = Assertion {
+    name: "turn_budget",
+    summary: "The agent finished before `max_turns` stopped it.",
+    details: "It goes with every trial for which `max_turns` is set. Without `max_turns`, an agent is stopped after 40 \
+              turns with a warning, and its trial is judged by what it did.",
+    fields: &[],
+    pass: Example { assertion: nothing_written, evidence: || limited(2).answer("Done.").evidence() },
+    fail: Example {
+        assertion: nothing_written,
+        evidence: || {
+            limited(1)
+                .call("Bash", json!({"command": "git status"}))
+                .ending(Ending::OutOfBudget { budget: Budget::Turns, limit: 1.0 })
+                .evidence()
+        },
+    },
+    form: Form::Implicit { judge },
+};
+
+fn limited(max_turns: u64) -> Story {
+    Story::new().limits(|limits| (limits.max_turns, limits.max_turns_set) = (max_turns, true))
+}
+
+fn judge(evidence: &Evidence) -> Option<Verdict> {
+    if !evidence.limits.max_turns_set {
+        return None;
+    }
+    let limit = evidence.limits.max_turns;
+    let allowed = words::count(usize::try_from(limit).unwrap_or(usize::MAX), "turn");
+    let taken = words::count(evidence.trace.turn_count(), "turn");
+    let stopped = matches!(evidence.ending, Ending::OutOfBudget { budget: Budget::Turns, .. });
+    Some(if stopped {
+        Verdict::unmet(
+            format!("`max_turns` stopped the agent after {taken}"),
+            format!("an answer within {allowed} (`max_turns`)"),
+            format!("{taken} and still going"),
+        )
+    } else {
+        Verdict::met(format!("{taken} of {limit}"))
+    })
+}

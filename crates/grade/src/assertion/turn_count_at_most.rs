@@ -1,0 +1,69 @@
+//! `turn_count_at_most`: the agent was quick about it.
+
+use std::sync::Arc;
+
+use model::{Evidence, Position};
+use serde_json::json;
+
+use super::{Assertion, Field, Form, Matcher};
+use crate::example::{Example, Story};
+use crate::place::Place;
+use crate::reading::Reading;
+use crate::verdict::Verdict;
+use crate::words;
+
+pub(super) const ASSERTION: Assertion = Assertion {
+    name: "turn_count_at_most",
+    summary: "The agent took no more model turns than this.",
+    details: "A turn is one message of the model, however many texts and calls it holds. Turns are counted over all \
+              user messages of a case; sub-agents' turns are not counted. Unlike `max_turns`, this stops nothing.",
+    fields: &[Field {
+        name: "max",
+        holds: "whole number, at least 1",
+        required: true,
+        default: None,
+        doc: "The most turns it may take.",
+    }],
+    pass: Example {
+        assertion: || json!({"id": "efficient", "type": "turn_count_at_most", "max": 2}),
+        evidence: || Story::new().call("Bash", json!({"command": "git status"})).answer("Clean.").evidence(),
+    },
+    fail: Example {
+        assertion: || json!({"id": "efficient", "type": "turn_count_at_most", "max": 2}),
+        evidence: || {
+            Story::new()
+                .call("Bash", json!({"command": "ls"}))
+                .call("Bash", json!({"command": "git status"}))
+                .answer("Clean.")
+                .evidence()
+        },
+    },
+    form: Form::Written { parse },
+};
+
+#[derive(Debug)]
+struct TurnCountAtMost {
+    max: usize,
+    place: Place,
+}
+
+fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
+    let node = reading.fields.require("max", reading.problems)?;
+    let max = reading.fields.whole("max", 1, reading.problems)?;
+    Some(Arc::new(TurnCountAtMost { max: usize::try_from(max).unwrap_or(usize::MAX), place: Place::of(node) }))
+}
+
+impl Matcher for TurnCountAtMost {
+    fn judge(&self, evidence: &Evidence) -> Verdict {
+        let turns = evidence.trace.turn_count();
+        let taken = words::count(turns, "turn");
+        if turns <= self.max {
+            return Verdict::met(taken).place(&self.place);
+        }
+        let over = evidence.trace.turns.iter().enumerate().filter(|(_, turn)| turn.parent.is_none()).nth(self.max);
+        let because = format!("{taken}, {} more than allowed", turns - self.max);
+        let mut verdict = Verdict::unmet(because, format!("at most {}", words::count(self.max, "turn")), taken);
+        verdict.at = over.map(|(turn, traced)| Position { turn: Some(turn), call: traced.calls.first().copied() });
+        verdict.place(&self.place)
+    }
+}

@@ -1,0 +1,198 @@
+//! What a call must look like: its tool, and a regular expression for each of some arguments.
+
+use model::{Capture, Evidence, ToolCall, Trace, TracedCall, nearest};
+
+use crate::javascript;
+use crate::pattern::{Patience, Pattern};
+use crate::place::Place;
+use crate::verdict::Verdict;
+use crate::words;
+
+/// What a call must look like.
+#[derive(Debug, Clone)]
+pub(crate) struct CallPattern {
+    /// The tool's name, compared as it is.
+    pub tool: String,
+    /// Where the name is written.
+    pub place: Place,
+    /// All of them must match the same call.
+    pub arguments: Vec<ArgumentPattern>,
+}
+
+/// What an argument must look like. An argument that is missing or null is empty text.
+#[derive(Debug, Clone)]
+pub(crate) struct ArgumentPattern {
+    /// The argument's name.
+    pub name: String,
+    /// What its text must match.
+    pub pattern: Pattern,
+}
+
+/// Whether a call is as the pattern says.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Fit {
+    /// It is.
+    Yes,
+    /// It is not.
+    No,
+    /// A regular expression gave no answer, and nothing else rules the call out.
+    Unknown(String),
+}
+
+/// How far the nearest call is from what was asked for.
+pub(crate) struct Miss {
+    /// Index among all calls; absent when the tool was not called.
+    pub call: Option<usize>,
+    /// What the nearest call has instead, or which tools were called.
+    pub actual: String,
+    /// The part of the assertion that it fails on.
+    pub place: Place,
+    /// The other calls that came near.
+    pub evidence: Vec<String>,
+}
+
+impl CallPattern {
+    /// Whether `call` is of the right tool; its arguments are not looked at.
+    pub fn names(&self, call: &ToolCall) -> bool {
+        call.name == self.tool
+    }
+
+    /// Whether `call` is as it must be.
+    pub fn fit(&self, call: &ToolCall, patience: &Patience) -> Fit {
+        if !self.names(call) {
+            return Fit::No;
+        }
+        let mut unknown = None;
+        for argument in &self.arguments {
+            match argument.pattern.test(&argument.text(call), patience) {
+                Ok(true) => {}
+                Ok(false) => return Fit::No,
+                Err(error) => unknown = Some(error),
+            }
+        }
+        unknown.map_or(Fit::Yes, Fit::Unknown)
+    }
+
+    /// The values of `fields`, whole.
+    pub fn captures(fields: &[String], call: &ToolCall, shown_chars: usize, step: Option<usize>) -> Vec<Capture> {
+        let value = |field: &String| match javascript::argument(&call.input, field) {
+            None | Some(serde_json::Value::Null) => String::new(),
+            Some(serde_json::Value::String(text)) => text.clone(),
+            Some(other) => javascript::pretty(other),
+        };
+        fields.iter().map(|field| Capture { field: field.clone(), value: value(field), shown_chars, step }).collect()
+    }
+
+    /// In words, after "a" or "no": `Bash` call whose `command` matches /^git/.
+    pub fn describe(&self) -> String {
+        let arguments: Vec<String> = self
+            .arguments
+            .iter()
+            .enumerate()
+            .map(|(at, argument)| {
+                let whose = if at == 0 { "whose " } else { "" };
+                format!("{whose}`{}` matches {}", argument.name, argument.pattern)
+            })
+            .collect();
+        let rest = if arguments.is_empty() { String::new() } else { format!(" {}", words::list(&arguments)) };
+        format!("`{}` call{rest}", self.tool)
+    }
+
+    /// The part of the assertion that says most: the first pattern, else the tool's name.
+    pub fn most_telling_place(&self) -> &Place {
+        self.arguments.first().map_or(&self.place, |argument| &argument.pattern.place)
+    }
+
+    /// Which of `candidates`, indices of calls none of which fits, comes nearest, and what is wrong with it.
+    pub fn nearest_miss(&self, trace: &Trace, candidates: &[usize], patience: &Patience) -> Miss {
+        let mut misses: Vec<(usize, Vec<&ArgumentPattern>)> = candidates
+            .iter()
+            .filter(|&&at| trace.calls.get(at).is_some_and(|call| self.names(&call.call)))
+            .map(|&at| (at, self.differing(&trace.calls[at].call, patience)))
+            .collect();
+        misses.sort_by_key(|(at, differing)| (differing.len(), *at));
+        let Some((call, differing)) = misses.first() else {
+            return match trace.calls.iter().rposition(|call| self.names(&call.call)) {
+                Some(earlier) => Miss {
+                    call: Some(earlier),
+                    actual: format!("the last `{}` call is call {}, before that", self.tool, earlier + 1),
+                    place: self.place.clone(),
+                    evidence: Vec::new(),
+                },
+                None => self.never_called(trace),
+            };
+        };
+        let told = |(at, differing): &(usize, Vec<&ArgumentPattern>)| {
+            let call = &trace.calls[*at].call;
+            let differences: Vec<String> = differing.iter().map(|argument| argument.told(call)).collect();
+            format!("call {} has {}", at + 1, words::list(&differences))
+        };
+        Miss {
+            call: Some(*call),
+            actual: if differing.is_empty() { "no such call".into() } else { told(&misses[0]) },
+            place: differing.first().map_or(&self.place, |argument| &argument.pattern.place).clone(),
+            evidence: words::few(
+                misses.iter().skip(1).filter(|(_, differing)| !differing.is_empty()).map(told).collect(),
+                4,
+            ),
+        }
+    }
+
+    fn differing(&self, call: &ToolCall, patience: &Patience) -> Vec<&ArgumentPattern> {
+        self.arguments.iter().filter(|it| it.pattern.test(&it.text(call), patience) != Ok(true)).collect()
+    }
+
+    fn never_called(&self, trace: &Trace) -> Miss {
+        let mut tools: Vec<(&str, usize)> = Vec::new();
+        for TracedCall { call, .. } in &trace.calls {
+            match tools.iter_mut().find(|(name, _)| *name == call.name) {
+                Some((_, times)) => *times += 1,
+                None => tools.push((&call.name, 1)),
+            }
+        }
+        let called: Vec<String> = tools
+            .iter()
+            .map(|(name, times)| if *times == 1 { format!("`{name}`") } else { format!("`{name}` ({times} times)") })
+            .collect();
+        let actual = if called.is_empty() {
+            "the agent called no tool".into()
+        } else {
+            format!("the agent called {}", words::list(&words::few(called, 8)))
+        };
+        let raw = trace.calls.iter().find(|call| call.call.raw_name == self.tool);
+        let near = nearest(&self.tool, tools.iter().map(|(name, _)| *name));
+        let evidence = raw
+            .map(|call| format!("what the agent calls `{}` is written `{}`", self.tool, call.call.name))
+            .or_else(|| near.map(|near| format!("was `{near}` meant? names are compared letter by letter")));
+        Miss { call: None, actual, place: self.place.clone(), evidence: evidence.into_iter().collect() }
+    }
+}
+
+impl ArgumentPattern {
+    /// The text of `call`'s argument, empty if there is none.
+    pub fn text(&self, call: &ToolCall) -> String {
+        javascript::argument(&call.input, &self.name).map(javascript::text).unwrap_or_default()
+    }
+
+    /// `command` "git status", or that there is none.
+    fn told(&self, call: &ToolCall) -> String {
+        match javascript::argument(&call.input, &self.name) {
+            None => format!("no `{}`", self.name),
+            Some(_) => format!("`{}` {}", self.name, words::quoted(&self.text(call))),
+        }
+    }
+}
+
+/// The indices of all calls of `evidence`.
+pub(crate) fn all_calls(evidence: &Evidence) -> Vec<usize> {
+    (0..evidence.trace.calls.len()).collect()
+}
+
+/// A verdict that a call, given by its index, is what was not to be found.
+pub(crate) fn missed(verdict: Verdict, miss: &Miss, trace: &Trace) -> Verdict {
+    let verdict = verdict.place(&miss.place).evidence(miss.evidence.iter().cloned());
+    match miss.call {
+        Some(call) => verdict.at_call(trace, call),
+        None => verdict,
+    }
+}

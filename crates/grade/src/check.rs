@@ -1,0 +1,332 @@
+//! From an assertion as it is written to a check, and from evidence to findings.
+
+use std::sync::Arc;
+
+use model::decode::{Fields, Problems};
+use model::{AssertionSpec, Case, Claim, Diagnostic, Evidence, Excerpt, Finding, Status, nearest};
+
+use crate::assertion::{ASSERTIONS, Form, Matcher, find};
+use crate::place::Place;
+use crate::reading::Reading;
+use crate::verdict::Verdict;
+
+/// What is known when assertions are compiled.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Context<'a> {
+    /// The names of the tools that the agent may have. `None` where anything may be called, and no name is doubted.
+    pub known_tools: Option<&'a [&'a str]>,
+}
+
+/// An assertion that is ready to judge evidence. Cheap to clone, usable from any thread.
+#[derive(Debug, Clone)]
+pub struct Check {
+    id: String,
+    kind: &'static str,
+    weight: f64,
+    place: Place,
+    matcher: Arc<dyn Matcher>,
+}
+
+impl Check {
+    /// The assertion's id.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The assertion's type, such as `tool_called`.
+    pub fn kind(&self) -> &'static str {
+        self.kind
+    }
+
+    /// Its share of the score.
+    pub fn weight(&self) -> f64 {
+        self.weight
+    }
+
+    /// Where its type is written.
+    pub fn source(&self) -> Excerpt {
+        self.place.excerpt()
+    }
+
+    /// Compiles one assertion, or reports everything that is wrong with it.
+    pub(crate) fn compile(spec: &AssertionSpec, context: &Context<'_>, problems: &mut Problems) -> Option<Self> {
+        let place = Place::at(&spec.node, spec.kind.span);
+        let Some((assertion, parse)) = find(&spec.kind.value).and_then(|assertion| match assertion.form {
+            Form::Written { parse } => Some((assertion, parse)),
+            Form::Implicit { .. } => None,
+        }) else {
+            problems.push(unknown_type(&spec.kind.value).at(place.excerpt()));
+            return None;
+        };
+        let before = problems.iter().filter(|problem| problem.is_error()).count();
+        let what = format!("`{}`", assertion.name);
+        let mut fields = Fields::of(&spec.node, &what, problems)?;
+        for known in ["id", "type", "weight"] {
+            fields.get(known);
+        }
+        let mut reading = Reading { fields, problems, context };
+        let matcher = parse(&mut reading);
+        let Reading { fields, problems, .. } = reading;
+        fields.finish(problems);
+        let sound = problems.iter().filter(|problem| problem.is_error()).count() == before;
+        matcher.filter(|_| sound).map(|matcher| Self {
+            id: spec.id.clone(),
+            kind: assertion.name,
+            weight: spec.weight,
+            place,
+            matcher,
+        })
+    }
+
+    fn judge(&self, evidence: &Evidence) -> Finding {
+        let verdict = self.matcher.judge(evidence);
+        let place = verdict.place.as_ref().unwrap_or(&self.place).excerpt();
+        Finding { source: Some(place), ..finding(&self.id, self.kind, self.weight, verdict) }
+    }
+}
+
+/// Compiles what `case` asserts. All problems are reported at once; an assertion with an error gives no check.
+pub fn compile(case: &Case, context: &Context<'_>) -> (Vec<Check>, Vec<Diagnostic>) {
+    let mut problems = Problems::new();
+    let mut checks = Vec::with_capacity(case.assertions.len());
+    if case.assertions.is_empty() {
+        problems.push(
+            Diagnostic::warning(format!("`{}` asserts nothing", case.id))
+                .at(case.source.clone())
+                .help("without `assertions`, a trial passes if the agent finishes and its questions are answered"),
+        );
+    }
+    for (at, spec) in case.assertions.iter().enumerate() {
+        if let Some(first) = case.assertions[..at].iter().find(|other| other.id == spec.id) {
+            let place = id_place(first).excerpt();
+            problems.push(
+                Diagnostic::error(format!("two assertions have the id `{}`", spec.id))
+                    .at(id_place(spec).excerpt())
+                    .help(format!("the first one is at {place}")),
+            );
+        }
+        checks.extend(Check::compile(spec, context, &mut problems));
+    }
+    (checks, problems)
+}
+
+/// Judges `evidence`: a finding for each of `checks` in their order, then one for each implicit assertion that has
+/// something to say.
+pub fn grade(checks: &[Check], evidence: &Evidence) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = checks.iter().map(|check| check.judge(evidence)).collect();
+    for assertion in ASSERTIONS {
+        if let Form::Implicit { judge } = assertion.form
+            && let Some(verdict) = judge(evidence)
+        {
+            findings.push(Finding { implicit: true, ..finding(assertion.name, assertion.name, 1.0, verdict) });
+        }
+    }
+    findings
+}
+
+fn finding(id: &str, kind: &str, weight: f64, verdict: Verdict) -> Finding {
+    Finding {
+        id: id.to_owned(),
+        kind: kind.to_owned(),
+        title: None,
+        status: verdict.status,
+        claim: Claim::Declared,
+        score: match verdict.status {
+            Status::Met => Some(1.0),
+            Status::Unmet => Some(0.0),
+            Status::Undecided => None,
+        },
+        weight,
+        because: verdict.because,
+        expected: verdict.expected,
+        actual: verdict.actual,
+        evidence: verdict.evidence,
+        error: verdict.error,
+        captures: verdict.captures,
+        source: None,
+        at: verdict.at,
+        implicit: false,
+    }
+}
+
+fn id_place(spec: &AssertionSpec) -> Place {
+    spec.node.get("id").map_or_else(|| Place::at(&spec.node, spec.kind.span), Place::of)
+}
+
+fn unknown_type(written: &str) -> Diagnostic {
+    let problem = Diagnostic::error(format!("unknown assertion type `{written}`"));
+    if find(written).is_some() {
+        return problem.help(format!("`{written}` goes with every trial by itself; it is not written down"));
+    }
+    let names = || {
+        let written = ASSERTIONS.iter().filter(|assertion| !assertion.is_implicit());
+        written.map(|assertion| assertion.name)
+    };
+    let known = names().collect::<Vec<_>>().join(", ");
+    problem.suggest(nearest(written, names())).help(format!("the types are {known}"))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use model::{RunnerOptions, Severity, Subject, UserMessage};
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::example::Story;
+    use crate::self_test::spec_of;
+    use crate::yaml;
+
+    /// A case that asserts `assertions`.
+    pub(crate) fn case(assertions: &[Value]) -> Case {
+        let spec = |value: &Value| spec_of(yaml::list_item(value, "case.yaml")).unwrap();
+        Case {
+            id: "case".into(),
+            source: Excerpt::of_file("case.yaml"),
+            description: None,
+            tags: Vec::new(),
+            subject: Subject::Agent,
+            messages: vec![UserMessage { text: "Begin.".into() }],
+            runner: RunnerOptions::default(),
+            max_turns: None,
+            token_budget: None,
+            timeout_ms: None,
+            trials: None,
+            fixtures: Arc::default(),
+            user_responses: Vec::new(),
+            assertions: assertions.iter().map(spec).collect(),
+        }
+    }
+
+    /// The finding of one assertion about `evidence`.
+    pub(crate) fn judged(assertion: &Value, evidence: &Evidence) -> Finding {
+        let (checks, problems) = compile(&case(std::slice::from_ref(assertion)), &Context::default());
+        assert_eq!(problems, [], "{assertion}");
+        grade(&checks, evidence).remove(0)
+    }
+
+    /// What `finding` underlines.
+    pub(crate) fn underlined(finding: &Finding) -> String {
+        let source = finding.source.as_ref().unwrap();
+        source.text.chars().skip(source.column - 1).take(source.length).collect()
+    }
+
+    fn problems(assertions: &[Value], context: &Context<'_>) -> Vec<String> {
+        let told = |problem: &Diagnostic| {
+            let source = problem.source.as_ref().unwrap();
+            let marked: String = source.text.chars().skip(source.column - 1).take(source.length).collect();
+            let severity = if problem.severity == Severity::Error { "error" } else { "warning" };
+            let help = problem.help.join("; ");
+            format!("{severity} at {}:{marked}: {} ({help})", source.line, problem.message)
+        };
+        compile(&case(assertions), context).1.iter().map(told).collect()
+    }
+
+    #[test]
+    fn everything_wrong_with_a_case_is_reported_at_once_and_in_place() {
+        let found = problems(
+            &[
+                json!({"id": "a", "type": "tool_caled", "tool": "Bash"}),
+                json!({"id": "b", "type": "tool_called", "tol": "Bash"}),
+                json!({"id": "c", "type": "output_contains", "pattern": "a(?i)b"}),
+                json!({"id": "d", "type": "no_tool_called", "tool": "Bash", "args_match": {"command": "[", "x": "ok", "y": "("}}),
+                json!({"id": "e", "type": "token_budget"}),
+                json!({"id": "f", "type": "tool_call_sequence", "sequence": []}),
+                json!({"id": "g", "type": "tool_call_sequence", "sequence": [{"tool": "Read", "index": 1}, {"args_match": {}}]}),
+                json!({"id": "h", "type": "turn_count_at_most", "max": 0}),
+                json!({"id": "i", "type": "tool_called", "tool": "Bash", "call_index": -1, "capture": [""], "capture_max_chars": 0}),
+                json!({"id": "j", "type": "no_path_escape", "tools": ["Read", 5], "allow_outside": "x"}),
+                json!({"id": "j", "type": "turn_count_at_most", "max": 3}),
+            ],
+            &Context::default(),
+        );
+        let expected = [
+            ("2:tool_caled", "did you mean `tool_called`"),
+            ("1:id", "has no `tool`"),
+            ("3:tol", "did you mean `tool`"),
+            ("3:\"a(?i)b\"", "(?i:…)"),
+            ("5:\"[\"", "invalid regular expression"),
+            ("7:\"(\"", "invalid regular expression"),
+            ("2:token_budget", "goes with every trial"),
+            ("3:[]", "at least one step"),
+            ("5:index", "unknown key"),
+            ("6:args_match", "has no `tool`"),
+            ("3:0", "at least 1"),
+            ("4:-1", "at least 0"),
+            ("5:\"\"", "must not be empty"),
+            ("6:0", "at least 1"),
+            ("3:5", "must be a string"),
+            ("4:x", "must be a list"),
+            ("1:j", "the first one is at case.yaml:1:7"),
+        ];
+        for (place, words) in expected {
+            let wanted = format!("error at {place}: ");
+            assert!(
+                found.iter().any(|problem| problem.starts_with(&wanted) && problem.contains(words)),
+                "{place} {words}\n{found:#?}"
+            );
+        }
+        assert_eq!(found.len(), expected.len(), "{found:#?}");
+    }
+
+    #[test]
+    fn an_assertion_with_an_error_gives_no_check_and_the_others_do() {
+        let case = case(&[
+            json!({"id": "a", "type": "tool_called", "tool": "Bash", "colour": 1}),
+            json!({"id": "b", "type": "tool_called", "tool": "Bash", "weight": 2}),
+        ]);
+        let (checks, problems) = compile(&case, &Context::default());
+        assert_eq!((checks.len(), problems.len()), (1, 1));
+        assert_eq!((checks[0].id(), checks[0].kind(), checks[0].weight()), ("b", "tool_called", 2.0));
+        assert_eq!(checks[0].source().to_string(), "case.yaml:2:9");
+    }
+
+    #[test]
+    fn an_unknown_tool_is_a_warning_with_a_suggestion() {
+        let assertions = [
+            json!({"id": "a", "type": "tool_called", "tool": "bash"}),
+            json!({"id": "b", "type": "no_tool_called", "tool": "Bash(git *)"}),
+            json!({"id": "c", "type": "tool_called", "tool": "mcp__db__query"}),
+            json!({"id": "d", "type": "tool_call_sequence", "sequence": [{"tool": "Bash"}, {"tool": "Raed"}]}),
+            json!({"id": "e", "type": "no_path_escape", "tools": ["Read", "Wirte", "WebFetch"]}),
+        ];
+        let known = ["Bash", "Read", "Write", "WebFetch"];
+        let found = problems(&assertions, &Context { known_tools: Some(&known) });
+        let expected = [
+            ("bash", "did you mean `Bash`"),
+            ("\"Bash(git *)\"", "write `Bash` here"),
+            ("Raed", "did you mean `Read`"),
+            ("Wirte", "did you mean `Write`"),
+            ("WebFetch", "no path among its arguments"),
+        ];
+        assert_eq!(found.len(), expected.len(), "{found:#?}");
+        for ((place, words), problem) in expected.iter().zip(&found) {
+            assert!(
+                problem.starts_with("warning at ") && problem.contains(place) && problem.contains(words),
+                "{problem}"
+            );
+        }
+        assert_eq!(problems(&assertions[..4], &Context::default()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_case_that_asserts_nothing_is_a_warning() {
+        let (checks, problems) = compile(&case(&[]), &Context::default());
+        assert!(checks.is_empty() && problems.len() == 1 && !problems[0].is_error());
+    }
+
+    #[test]
+    fn implicit_findings_come_last_and_have_no_place() {
+        let (checks, _) = compile(
+            &case(&[json!({"id": "a", "type": "turn_count_at_most", "max": 3, "weight": 4})]),
+            &Context::default(),
+        );
+        let evidence = Story::new().answer("x").evidence();
+        let findings = grade(&checks, &evidence);
+        assert_eq!(
+            findings.iter().map(|finding| finding.id.as_str()).collect::<Vec<_>>(),
+            ["a", "no_unanswered_questions"]
+        );
+        assert_eq!((findings[0].weight, findings[0].score, findings[0].implicit), (4.0, Some(1.0), false));
+        assert!(findings[1].implicit && findings[1].source.is_none());
+    }
+}

@@ -1,0 +1,184 @@
+//! Documented examples: an assertion and evidence, in code, so that they are run.
+
+use model::{
+    Certainty, Collected, Ending, Evidence, Limits, Question, Step, Tokens, ToolCall, ToolResult, Touch, Trace, Usage,
+};
+use serde_json::Value;
+
+use crate::words;
+
+/// An example of an assertion that is met, or is not.
+#[derive(Debug, Clone, Copy)]
+pub struct Example {
+    /// The assertion's entry; `null` for an implicit one.
+    pub(crate) assertion: fn() -> Value,
+    pub(crate) evidence: fn() -> Evidence,
+}
+
+impl Example {
+    /// The example as it is written in a case, as YAML; absent for an implicit assertion.
+    pub fn written(&self) -> Option<String> {
+        let assertion = (self.assertion)();
+        (!assertion.is_null()).then(|| crate::yaml::list_item(&assertion, "example.yaml").source.text.clone())
+    }
+
+    /// What a trial left behind.
+    pub fn evidence(&self) -> Evidence {
+        (self.evidence)()
+    }
+
+    /// What a trial left behind, in words, a line each.
+    pub fn told(&self) -> Vec<String> {
+        tell(&self.evidence())
+    }
+}
+
+/// Nothing is written down for an implicit assertion.
+pub(crate) fn nothing_written() -> Value {
+    Value::Null
+}
+
+/// A small story that becomes evidence.
+pub(crate) struct Story {
+    steps: Vec<Step>,
+    evidence: Evidence,
+}
+
+impl Story {
+    /// An agent that did nothing yet, in `/box/repo`, with `/box/home` for a home.
+    pub fn new() -> Self {
+        Self {
+            steps: Vec::new(),
+            evidence: Evidence {
+                trace: Trace::default(),
+                collected: Collected {
+                    sandbox: Some("/box/repo".into()),
+                    home: Some("/box/home".into()),
+                    tmp: Some("/box/tmp".into()),
+                    ..Collected::default()
+                },
+                ending: Ending::Finished,
+                limits: Limits { max_turns: 40, timeout_ms: 600_000, ..Limits::default() },
+                unused_responses: Vec::new(),
+            },
+        }
+    }
+
+    /// A model turn of its own with one call that succeeds.
+    pub fn call(self, name: &str, input: Value) -> Self {
+        self.touching(name, input, &[])
+    }
+
+    /// A call for which the harness saw what it touches: path as written, path it leads to, and how sure that is.
+    pub fn touching(mut self, name: &str, input: Value, touches: &[(&str, &str, Certainty)]) -> Self {
+        let id = format!("call-{}", self.steps.len());
+        let mut call = ToolCall::new(id.clone(), name, input, format!("message-{}", self.steps.len()));
+        let access = model::tool::find(name).and_then(|tool| tool.paths.first()).map_or(model::Access::Read, |it| it.1);
+        call.touches = touches
+            .iter()
+            .map(|&(raw, resolved, certainty)| Touch { raw: raw.into(), resolved: resolved.into(), access, certainty })
+            .collect();
+        self.steps.push(Step::ToolCall(call));
+        self.steps.push(Step::ToolResult(ToolResult { id, content: String::new(), is_error: false }));
+        self
+    }
+
+    /// A question, and what it was told.
+    pub fn question(mut self, question: &str, answer: Option<&str>) -> Self {
+        self.steps.push(Step::Question(Question {
+            call_id: None,
+            question: question.into(),
+            options: Vec::new(),
+            multi_select: false,
+            answer: answer.map(str::to_owned),
+            response: answer.map(|_| 0),
+        }));
+        self
+    }
+
+    /// The last answer, in a turn of its own.
+    pub fn answer(mut self, text: &str) -> Self {
+        self.steps.push(Step::Text { message: "answer".into(), text: text.into(), parent: None });
+        self.finished(Some(text), None)
+    }
+
+    /// What it used, in tokens: input, output and read from a cache.
+    pub fn used(self, input: u64, output: u64, cache_read: u64) -> Self {
+        self.finished(None, Some(Tokens { input, output, cache_read, ..Tokens::default() }))
+    }
+
+    fn finished(mut self, text: Option<&str>, tokens: Option<Tokens>) -> Self {
+        self.steps.push(Step::Finished {
+            subtype: "success".into(),
+            is_error: false,
+            usage: Usage { tokens, cost_usd: None },
+            text: text.map(str::to_owned),
+        });
+        self
+    }
+
+    /// What a scripted model found in a request.
+    pub fn request(mut self, step: usize, met: bool, because: &str) -> Self {
+        self.steps.push(Step::RequestCheck { step, met, because: because.into() });
+        self
+    }
+
+    /// How acting ended.
+    pub fn ending(mut self, ending: Ending) -> Self {
+        self.evidence.ending = ending;
+        self
+    }
+
+    /// The limits, where they are not the usual ones.
+    pub fn limits(mut self, change: impl FnOnce(&mut Limits)) -> Self {
+        change(&mut self.evidence.limits);
+        self
+    }
+
+    /// The end.
+    pub fn evidence(self) -> Evidence {
+        Evidence { trace: Trace::of(&self.steps), ..self.evidence }
+    }
+}
+
+/// Evidence in words, a line each.
+fn tell(evidence: &Evidence) -> Vec<String> {
+    let Evidence { trace, collected, ending, limits, .. } = evidence;
+    let mut lines = Vec::new();
+    for (at, traced) in trace.calls.iter().enumerate() {
+        let led = traced.call.touches.iter().filter(|touch| touch.raw != touch.resolved);
+        let led: String = led.map(|touch| format!(", which leads to {}", touch.resolved)).collect();
+        lines.push(format!("{:<10}{}{led}", format!("call {}", at + 1), traced.call.summary()));
+    }
+    for question in &trace.questions {
+        let answer = question.answer.as_ref().map_or("no prepared answer".to_owned(), |answer| words::quoted(answer));
+        lines.push(format!("question  {} → {answer}", words::quoted(&question.question)));
+    }
+    for path in &collected.outside_changes {
+        lines.push(format!("written   {path}"));
+    }
+    for (step, met, because) in &trace.request_checks {
+        lines.push(format!(
+            "request   step {step}, {}: {because}",
+            if *met { "as expected" } else { "not as expected" }
+        ));
+    }
+    if let Some(answer) = &trace.answer {
+        lines.push(format!("answer    {}", words::quoted(answer)));
+    }
+    if let Some(tokens) = trace.usage.tokens {
+        lines.push(format!("used      {} tokens", words::thousands(tokens.total() as f64)));
+    }
+    if let Some(budget) = limits.token_budget {
+        let from = limits.token_budget_from.as_deref().unwrap_or("the run");
+        lines.push(format!("limit     {} tokens, set by the {from}", words::thousands(budget)));
+    }
+    if limits.max_turns_set {
+        let turns = usize::try_from(limits.max_turns).unwrap_or(usize::MAX);
+        lines.push(format!("limit     {}", words::count(turns, "turn")));
+    }
+    if *ending != Ending::Finished {
+        lines.push(format!("ended     {}", ending.describe()));
+    }
+    lines
+}

@@ -1,0 +1,142 @@
+//! How JavaScript turns values into text, which is what patterns over arguments have always been matched against.
+
+use serde_json::{Map, Number, Value};
+
+/// `String(value)`, except that `null` is empty: a number in its shortest form, a list's items joined by commas, an
+/// object as `[object Object]`.
+pub(crate) fn text(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::Bool(value) => value.to_string(),
+        Value::Number(value) => number(value),
+        Value::String(value) => value.clone(),
+        Value::Array(items) => items.iter().map(text).collect::<Vec<_>>().join(","),
+        Value::Object(_) => "[object Object]".into(),
+    }
+}
+
+/// `JSON.stringify(value, null, 2)`.
+pub(crate) fn pretty(value: &Value) -> String {
+    let mut out = String::new();
+    write_pretty(&mut out, value, 0);
+    out
+}
+
+fn write_pretty(out: &mut String, value: &Value, depth: usize) {
+    let line = |out: &mut String, depth: usize| {
+        out.push('\n');
+        out.push_str(&"  ".repeat(depth));
+    };
+    match value {
+        Value::Number(value) => out.push_str(&number(value)),
+        Value::Array(items) if !items.is_empty() => {
+            for (at, item) in items.iter().enumerate() {
+                out.push(if at == 0 { '[' } else { ',' });
+                line(out, depth + 1);
+                write_pretty(out, item, depth + 1);
+            }
+            line(out, depth);
+            out.push(']');
+        }
+        Value::Object(entries) if !entries.is_empty() => {
+            for (at, (key, item)) in entries.iter().enumerate() {
+                out.push(if at == 0 { '{' } else { ',' });
+                line(out, depth + 1);
+                out.push_str(&Value::from(key.as_str()).to_string());
+                out.push_str(": ");
+                write_pretty(out, item, depth + 1);
+            }
+            line(out, depth);
+            out.push('}');
+        }
+        Value::Null | Value::Bool(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
+            out.push_str(&value.to_string());
+        }
+    }
+}
+
+/// An argument by its own name; what objects inherit in JavaScript is no argument.
+pub(crate) fn argument<'a>(input: &'a Value, name: &str) -> Option<&'a Value> {
+    input.as_object().and_then(|input: &Map<String, Value>| input.get(name))
+}
+
+/// A number as JavaScript prints it. Beyond 2^53 it has the digits of the nearest double.
+fn number(number: &Number) -> String {
+    const EXACT: u64 = 1 << 53;
+    if let Some(whole) = number.as_i64()
+        && whole.unsigned_abs() <= EXACT
+    {
+        return whole.to_string();
+    }
+    let Some(value) = number.as_f64() else { return number.to_string() };
+    if value == 0.0 {
+        return "0".into();
+    }
+    let sign = if value < 0.0 { "-" } else { "" };
+    // Rust's shortest digits are JavaScript's; only where the point goes differs.
+    let scientific = format!("{:e}", value.abs());
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let digits = mantissa.replace('.', "");
+    let point = exponent.parse::<i32>().unwrap_or(0) + 1;
+    let count = i32::try_from(digits.len()).unwrap_or(i32::MAX);
+    let zeros = |count: i32| "0".repeat(usize::try_from(count).unwrap_or(0));
+    if count <= point && point <= 21 {
+        format!("{sign}{digits}{}", zeros(point - count))
+    } else if 0 < point && point <= 21 {
+        let (whole, fraction) = digits.split_at(usize::try_from(point).unwrap_or(0));
+        format!("{sign}{whole}.{fraction}")
+    } else if -6 < point && point <= 0 {
+        format!("{sign}0.{}{digits}", zeros(-point))
+    } else {
+        let (first, rest) = digits.split_at(1);
+        let dot = if rest.is_empty() { "" } else { "." };
+        let exponent_sign = if point > 0 { "+" } else { "-" };
+        format!("{sign}{first}{dot}{rest}e{exponent_sign}{}", (point - 1).abs())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn values_read_as_javascript_prints_them() {
+        let json = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+        for (value, expected) in [
+            ("null", ""),
+            ("true", "true"),
+            ("5", "5"),
+            ("5.0", "5"),
+            ("-0.0", "0"),
+            ("1.5", "1.5"),
+            ("0.000001", "0.000001"),
+            ("0.0000001", "1e-7"),
+            ("1e21", "1e+21"),
+            ("1e20", "100000000000000000000"),
+            ("-1.25e30", "-1.25e+30"),
+            ("1.2345e20", "123450000000000000000"),
+            ("9007199254740993", "9007199254740992"),
+            ("18446744073709551615", "18446744073709552000"),
+            ("[1, [2, null], \"x\"]", "1,2,,x"),
+            ("{\"a\": 1}", "[object Object]"),
+        ] {
+            assert_eq!(text(&json(value)), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn pretty_text_is_that_of_json_stringify() {
+        let value = json!({"a": [1.0, {"b": "x\"\n"}], "c": [], "d": {}, "e": null});
+        let expected = "{\n  \"a\": [\n    1,\n    {\n      \"b\": \"x\\\"\\n\"\n    }\n  ],\n  \"c\": [],\n  \"d\": {},\n  \"e\": null\n}";
+        assert_eq!(pretty(&value), expected);
+    }
+
+    #[test]
+    fn only_own_arguments_count() {
+        assert_eq!(argument(&json!({"a": 1}), "a"), Some(&json!(1)));
+        assert_eq!(argument(&json!({"a": 1}), "toString"), None);
+        assert_eq!(argument(&json!("text"), "length"), None);
+    }
+}

@@ -1,0 +1,195 @@
+//! Paths as text: where they lead as far as that can be told without looking at a disk.
+
+use model::tool::{self, Tool};
+use model::{Access, Certainty, Collected, ToolCall, Touch};
+use serde_json::Value;
+
+/// How many alternatives of a glob's braces are looked at.
+const ALTERNATIVES: usize = 64;
+
+/// The paths that `call` names in arguments of its own, resolved against the sandbox by their text alone: for traces
+/// that no runner has watched. Nothing where there was no sandbox. A `~` of which nobody knows where it leads stays.
+pub fn lexical_touches(call: &ToolCall, collected: &Collected) -> Vec<Touch> {
+    let Some(sandbox) = collected.sandbox.as_deref() else { return Vec::new() };
+    let home = collected.home.as_deref();
+    let Some(Tool { paths, globs, .. }) = tool::find(&call.name) else { return Vec::new() };
+    let text = |key: &str| call.input.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let mut touches = Vec::new();
+    let mut touch = |raw: &str, resolved: String, access: Access| {
+        touches.push(Touch { raw: raw.to_owned(), resolved, access, certainty: Certainty::Named });
+    };
+    let mut base = sandbox.to_owned();
+    for (key, access) in *paths {
+        if let Some(raw) = text(key) {
+            let resolved = resolve(sandbox, home, raw);
+            base.clone_from(&resolved);
+            touch(raw, resolved, *access);
+        }
+    }
+    for key in *globs {
+        let Some(raw) = text(key) else { continue };
+        for alternative in alternatives(raw) {
+            touch(raw, glob_front(&base, home, &alternative), Access::Read);
+        }
+    }
+    touches
+}
+
+/// The paths that a call of a tool nobody knows names, by the names of its arguments.
+pub(crate) fn guessed_by_name(call: &ToolCall, collected: &Collected) -> Vec<Touch> {
+    let Some(sandbox) = collected.sandbox.as_deref() else { return Vec::new() };
+    let like_a_path = |key: &str| {
+        let key = key.to_lowercase();
+        let whole = ["path", "paths", "file", "files", "filename", "dir", "directory", "cwd", "source", "destination"];
+        whole.contains(&key.as_str()) || key.ends_with("path") || key.ends_with("paths")
+    };
+    let arguments = call.input.as_object().into_iter().flatten().filter(|(key, _)| like_a_path(key));
+    let texts = arguments.flat_map(|(_, value)| match value {
+        Value::Array(items) => items.iter().filter_map(Value::as_str).collect(),
+        other => other.as_str().into_iter().collect::<Vec<_>>(),
+    });
+    texts
+        .filter(|text| !text.is_empty() && !text.contains("://"))
+        .map(|raw| Touch {
+            raw: raw.to_owned(),
+            resolved: resolve(sandbox, collected.home.as_deref(), raw),
+            access: Access::Read,
+            certainty: Certainty::Named,
+        })
+        .collect()
+}
+
+/// Where `raw` leads from `base`; a `~` with no home to stand for is left as it is.
+pub(crate) fn resolve(base: &str, home: Option<&str>, raw: &str) -> String {
+    let raw = raw.trim_end_matches('\0');
+    let tilde = (raw == "~").then_some("").or_else(|| raw.strip_prefix("~/"));
+    match (tilde, home) {
+        (Some(rest), Some(home)) => normalised(&format!("{home}/{rest}")),
+        (Some(_), None) => raw.to_owned(),
+        (None, _) if raw.starts_with('/') => normalised(raw),
+        (None, _) => normalised(&format!("{base}/{raw}")),
+    }
+}
+
+/// An absolute path without `.`, `..`, double and final slashes, and without the `/private` that macOS puts before
+/// what it also calls `/var`, `/tmp` and `/etc`.
+pub(crate) fn normalised(path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    if let ["private", "var" | "tmp" | "etc", ..] = parts[..] {
+        parts.remove(0);
+    }
+    format!("/{}", parts.join("/"))
+}
+
+/// Whether `path` is `root` or below it; both are normalised.
+pub(crate) fn is_inside(root: &str, path: &str) -> bool {
+    root == "/" || path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// The directory that a glob cannot leave, as far as its text tells: its fixed front part, where `**` may stand for no
+/// directory at all.
+fn glob_front(base: &str, home: Option<&str>, glob: &str) -> String {
+    let fixed = |part: &str| !part.contains(['*', '?', '[']);
+    let without_depth: Vec<&str> = glob.split('/').filter(|part| *part != "**").collect();
+    let joined = without_depth.join("/");
+    let joined = if glob.starts_with("**/") { joined.trim_start_matches('/') } else { &joined };
+    let whole = resolve(base, home, joined);
+    let front: Vec<&str> = whole.split('/').take_while(|part| fixed(part)).collect();
+    if front.iter().all(|part| part.is_empty()) { "/".into() } else { front.join("/") }
+}
+
+/// What a glob's braces stand for; nothing for a glob that only takes away.
+fn alternatives(glob: &str) -> Vec<String> {
+    if glob.starts_with('!') {
+        return Vec::new();
+    }
+    let mut done = Vec::new();
+    let mut open = vec![glob.to_owned()];
+    while let Some(next) = open.pop() {
+        match first_braces(&next) {
+            Some((before, inside, after)) if done.len() + open.len() < ALTERNATIVES => {
+                open.extend(inside.split(',').map(|choice| format!("{before}{choice}{after}")));
+            }
+            _ => done.push(next),
+        }
+    }
+    done.reverse();
+    done
+}
+
+/// The innermost braces that close first, and what stands around them.
+fn first_braces(glob: &str) -> Option<(&str, &str, &str)> {
+    let close = glob.find('}')?;
+    let open = glob[..close].rfind('{')?;
+    Some((&glob[..open], &glob[open + 1..close], &glob[close + 1..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn led(name: &str, input: Value) -> Vec<String> {
+        let collected = Collected {
+            sandbox: Some("/private/tmp/box".into()),
+            home: Some("/home/u".into()),
+            ..Collected::default()
+        };
+        let touches = lexical_touches(&ToolCall::new("1", name, input, "m"), &collected);
+        touches.into_iter().map(|touch| touch.resolved).collect()
+    }
+
+    #[test]
+    fn paths_lead_where_their_text_says() {
+        assert_eq!(led("Read", json!({"file_path": "a/./b//c/../d/"})), ["/tmp/box/a/b/d"]);
+        assert_eq!(led("Read", json!({"file_path": "../../../../x"})), ["/x"]);
+        assert_eq!(led("Edit", json!({"file_path": "~/x"})), ["/home/u/x"]);
+        assert_eq!(led("Edit", json!({"file_path": "~x/y"})), ["/tmp/box/~x/y"]);
+        assert_eq!(led("NotebookEdit", json!({"notebook_path": "/private/var/x"})), ["/var/x"]);
+        assert_eq!(led("Read", json!({"file_path": 5})), Vec::<String>::new());
+        assert_eq!(led("Read", json!({"file_path": ""})), Vec::<String>::new());
+        assert_eq!(led("Bash", json!({"command": "cat /etc/passwd"})), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_glob_leads_to_what_it_cannot_leave() {
+        let glob = |pattern: &str| led("Glob", json!({"pattern": pattern}));
+        assert_eq!(glob("**/*.rs"), ["/tmp/box"]);
+        assert_eq!(glob("src/*.rs"), ["/tmp/box/src"]);
+        assert_eq!(glob("/etc/*.conf"), ["/etc"]);
+        assert_eq!(glob("/*"), ["/"]);
+        assert_eq!(glob("../*/x"), ["/tmp"]);
+        assert_eq!(glob("*/../../x*"), ["/tmp"]);
+        assert_eq!(glob("**/../*"), ["/tmp"]);
+        assert_eq!(glob("{src,../other}/*"), ["/tmp/box/src", "/tmp/other"]);
+        assert_eq!(glob("~/.ssh/*"), ["/home/u/.ssh"]);
+        assert_eq!(led("Glob", json!({"path": "/usr", "pattern": "lib/*"})), ["/usr", "/usr/lib"]);
+        assert_eq!(glob("!secret/*"), Vec::<String>::new());
+        assert!(glob(&"{a,b}".repeat(30)).len() < 200, "braces do not explode");
+    }
+
+    #[test]
+    fn inside_is_the_directory_itself_and_what_is_below_it() {
+        assert!(is_inside("/a/b", "/a/b") && is_inside("/a/b", "/a/b/c") && is_inside("/", "/x"));
+        assert!(!is_inside("/a/b", "/a/bc") && !is_inside("/a/b", "/a"));
+    }
+
+    #[test]
+    fn a_home_that_nobody_knows_is_nowhere() {
+        let touches = lexical_touches(
+            &ToolCall::new("1", "Read", json!({"file_path": "~/x"}), "m"),
+            &Collected { sandbox: Some("/box".into()), ..Collected::default() },
+        );
+        assert!(!is_inside("/box", &touches[0].resolved));
+    }
+}

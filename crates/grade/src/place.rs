@@ -1,0 +1,29 @@
+//! Where a part of an assertion is written, kept cheaply until it is to be drawn.
+
+use std::sync::Arc;
+
+use model::{Excerpt, Node, Source, Span};
+
+/// A span and the file it is in.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    source: Arc<Source>,
+    span: Span,
+}
+
+impl Place {
+    /// The place of a whole value.
+    pub fn of(node: &Node) -> Self {
+        Self::at(node, node.span)
+    }
+
+    /// A place in the file that `node` comes from.
+    pub fn at(node: &Node, span: Span) -> Self {
+        Self { source: Arc::clone(&node.source), span }
+    }
+
+    /// The line, ready to be drawn.
+    pub fn excerpt(&self) -> Excerpt {
+        self.source.excerpt(self.span)
+    }
+}

@@ -1,0 +1,90 @@
+//! An assertion's entry while it is read.
+
+use model::decode::{self, Fields, Problems};
+use model::{Diagnostic, Node, nearest};
+
+use crate::call_pattern::{ArgumentPattern, CallPattern};
+use crate::check::Context;
+use crate::pattern::Pattern;
+use crate::place::Place;
+
+/// How much of a captured value is shown unless the user says otherwise, in UTF-16 units.
+const SHOWN_CHARS: usize = 2000;
+
+/// An assertion's entry, field by field. What is wrong is collected; a part that is wrong reads as absent.
+pub(crate) struct Reading<'a> {
+    pub fields: Fields<'a>,
+    pub problems: &'a mut Problems,
+    pub context: &'a Context<'a>,
+}
+
+impl<'a> Reading<'a> {
+    /// The map as a whole, or a part of it.
+    pub fn part<'b>(&'b mut self, node: &'b Node, what: &'b str) -> Option<Reading<'b>> {
+        let fields = Fields::of(node, what, self.problems)?;
+        Some(Reading { fields, problems: self.problems, context: self.context })
+    }
+
+    /// A value that must be there, as text that is not empty, and where it is written.
+    pub fn required_text(&mut self, key: &'static str) -> Option<(String, Place)> {
+        let node = self.fields.require(key, self.problems)?;
+        Some((decode::text(node, &format!("`{key}`"), self.problems)?, Place::of(node)))
+    }
+
+    /// The regular expression under `key`, which must be there.
+    pub fn pattern(&mut self, key: &'static str) -> Option<Pattern> {
+        let (written, place) = self.required_text(key)?;
+        Pattern::compile(&written, place, self.problems)
+    }
+
+    /// `tool` and `args_match`.
+    pub fn call_pattern(&mut self) -> Option<CallPattern> {
+        let tool = self.required_text("tool");
+        let arguments = self.argument_patterns();
+        let (tool, place) = tool?;
+        self.know_tool(&tool, &place);
+        Some(CallPattern { tool, place, arguments: arguments? })
+    }
+
+    /// `args_match`; empty when it is not written, absent when it is wrong.
+    fn argument_patterns(&mut self) -> Option<Vec<ArgumentPattern>> {
+        let Some(node) = self.fields.get("args_match") else { return Some(Vec::new()) };
+        let written = self.fields.text_map("args_match", self.problems)?;
+        let compiled: Vec<_> = written
+            .into_iter()
+            .map(|(name, pattern)| {
+                let place = Place::at(node, pattern.span);
+                Some(ArgumentPattern { name, pattern: Pattern::compile(&pattern.value, place, self.problems)? })
+            })
+            .collect();
+        compiled.into_iter().collect()
+    }
+
+    /// `capture`.
+    pub fn capture(&mut self) -> Vec<String> {
+        self.fields.texts("capture", self.problems).unwrap_or_default()
+    }
+
+    /// `capture_max_chars`, in UTF-16 units.
+    pub fn shown_chars(&mut self) -> usize {
+        let written = self.fields.whole("capture_max_chars", 1, self.problems);
+        written.map_or(SHOWN_CHARS, |chars| usize::try_from(chars).unwrap_or(usize::MAX))
+    }
+
+    /// Warns about a tool name that no tool of the agent has.
+    pub fn know_tool(&mut self, name: &str, place: &Place) {
+        let Some(known) = self.context.known_tools else { return };
+        if known.contains(&name) || name.starts_with("mcp__") {
+            return;
+        }
+        let bare = name.split_once('(').map_or(name, |(bare, _)| bare);
+        let mut problem =
+            Diagnostic::warning(format!("`{name}` is no tool that the agent is known to have")).at(place.excerpt());
+        problem = if bare != name && known.contains(&bare) {
+            problem.help(format!("write `{bare}` here, and what its arguments must match in `args_match`"))
+        } else {
+            problem.suggest(nearest(name, known.iter().copied()))
+        };
+        self.problems.push(problem);
+    }
+}

@@ -1,0 +1,181 @@
+//! Answers an agent's questions from the case's prepared answers.
+
+use model::decode::Problems;
+use model::{Diagnostic, Question, UserResponse};
+use script::Regex;
+
+/// The prepared answers of one trial; each is used once.
+#[derive(Debug, Clone, Default)]
+pub struct Responder {
+    entries: Vec<Entry>,
+}
+
+#[derive(Debug, Clone)]
+struct Entry {
+    /// Which of the case's answers it is.
+    index: usize,
+    question: Regex,
+    choose: String,
+    used: bool,
+}
+
+impl Responder {
+    /// Compiles the prepared answers of a case, or reports every pattern that is not valid. Clone it for each trial.
+    pub fn compile(responses: &[UserResponse]) -> (Self, Vec<Diagnostic>) {
+        let mut problems = Problems::new();
+        let mut entries = Vec::with_capacity(responses.len());
+        for (index, response) in responses.iter().enumerate() {
+            match Regex::parse(&response.match_question.value) {
+                Ok(question) => {
+                    entries.push(Entry { index, question, choose: response.choose.clone(), used: false });
+                }
+                Err(error) => {
+                    let problem = Diagnostic::error(error.to_string()).at(response.source.clone());
+                    problems.push(match error.help() {
+                        Some(help) => problem.help(help),
+                        None => problem,
+                    });
+                }
+            }
+        }
+        (Self { entries }, problems)
+    }
+
+    /// Answers `question`: the first prepared answer in order that is not used yet and whose pattern matches is used
+    /// up. Sets the question's `answer` and `response`, or leaves both empty. Returns what a person should know.
+    ///
+    /// The answer is one of the question's labels, also when it is written with other capitals or spaces; for a
+    /// question with several choices it may be several labels with commas between them. Anything else is given as free
+    /// text, with a warning if the question has labels.
+    pub fn answer(&mut self, question: &mut Question) -> Vec<String> {
+        let mut warnings = Vec::new();
+        (question.answer, question.response) = (None, None);
+        for entry in self.entries.iter_mut().filter(|entry| !entry.used) {
+            match entry.question.is_match(&question.question) {
+                Ok(true) => {
+                    entry.used = true;
+                    let (answer, warning) = choice(&entry.choose, question);
+                    warnings.extend(warning);
+                    (question.answer, question.response) = (Some(answer), Some(entry.index));
+                    break;
+                }
+                Ok(false) => {}
+                Err(error) => warnings.push(format!("user_responses[{}], {}: {error}", entry.index, entry.question)),
+            }
+        }
+        warnings
+    }
+
+    /// Which of the case's answers were not used, by index.
+    pub fn unused(&self) -> Vec<usize> {
+        self.entries.iter().filter(|entry| !entry.used).map(|entry| entry.index).collect()
+    }
+}
+
+/// What choosing `written` comes to, and a warning if it is none of the labels.
+fn choice(written: &str, question: &Question) -> (String, Option<String>) {
+    if question.options.is_empty() {
+        return (written.to_owned(), None);
+    }
+    let label = |written: &str| {
+        let wanted = written.trim().to_lowercase();
+        let options = &question.options;
+        let exact = options.iter().find(|option| *option == written);
+        exact.or_else(|| options.iter().find(|option| option.trim().to_lowercase() == wanted)).cloned()
+    };
+    if let Some(label) = label(written) {
+        return (label, None);
+    }
+    if question.multi_select
+        && let Some(labels) = written.split(',').map(label).collect::<Option<Vec<String>>>()
+    {
+        return (labels.join(", "), None);
+    }
+    let labels: Vec<String> = question.options.iter().map(|option| format!("\"{option}\"")).collect();
+    let warning = format!(
+        "\"{written}\" is none of the choices of \"{}\" ({}); it was given as free text",
+        question.question,
+        labels.join(", ")
+    );
+    (written.to_owned(), Some(warning))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use model::{Excerpt, Span, Spanned};
+
+    use super::*;
+
+    pub(crate) fn response(pattern: &str, choose: &str) -> UserResponse {
+        UserResponse {
+            match_question: Spanned::new(pattern.into(), Span::default()),
+            choose: choose.into(),
+            source: Excerpt::of_file("a.yaml"),
+        }
+    }
+
+    fn question(text: &str, options: &[&str]) -> Question {
+        Question {
+            call_id: None,
+            question: text.into(),
+            options: options.iter().map(|&option| option.into()).collect(),
+            multi_select: false,
+            answer: None,
+            response: None,
+        }
+    }
+
+    fn responder(responses: &[(&str, &str)]) -> Responder {
+        let responses: Vec<_> = responses.iter().map(|(pattern, choose)| response(pattern, choose)).collect();
+        let (responder, problems) = Responder::compile(&responses);
+        assert_eq!(problems, []);
+        responder
+    }
+
+    #[test]
+    fn the_first_unused_match_in_order_answers_once() {
+        let mut responder = responder(&[("(?i)push", "No"), ("(?i)commit|push", "Yes"), ("never", "x")]);
+        let mut asked = |text: &str| {
+            let mut question = question(text, &[]);
+            assert_eq!(responder.answer(&mut question), Vec::<String>::new());
+            (question.answer, question.response)
+        };
+        assert_eq!(asked("Commit?"), (Some("Yes".into()), Some(1)));
+        assert_eq!(asked("Push?"), (Some("No".into()), Some(0)));
+        assert_eq!(asked("Push again?"), (None, None));
+        assert_eq!(responder.unused(), [2]);
+    }
+
+    #[test]
+    fn a_choice_is_a_label_or_free_text_with_a_warning() {
+        let chosen = |choose: &str, options: &[&str], multi_select: bool| {
+            let mut question = question("Which?", options);
+            question.multi_select = multi_select;
+            let warnings = responder(&[(".", choose)]).answer(&mut question);
+            (question.answer.unwrap(), warnings.len())
+        };
+        assert_eq!(chosen("Red", &["red", "Red"], false), ("Red".into(), 0));
+        assert_eq!(chosen(" red ", &["Red", "Blue"], false), ("Red".into(), 0));
+        assert_eq!(chosen("blue,RED", &["Red", "Blue"], true), ("Blue, Red".into(), 0));
+        assert_eq!(chosen("Red, Blue", &["Red", "Blue"], false), ("Red, Blue".into(), 1));
+        assert_eq!(chosen("Green", &["Red", "Blue"], true), ("Green".into(), 1));
+        assert_eq!(chosen("Green", &[], false), ("Green".into(), 0));
+    }
+
+    #[test]
+    fn every_bad_pattern_is_reported_where_it_is_written() {
+        let (_, problems) = Responder::compile(&[response("(", "x"), response("ok", "x"), response("(?x)a", "x")]);
+        assert_eq!(problems.len(), 2);
+        assert!(problems.iter().all(|problem| problem.is_error() && problem.source.is_some()));
+        assert!(!problems[1].help.is_empty());
+    }
+
+    #[test]
+    fn a_pattern_that_never_ends_is_told_and_passed_over() {
+        let mut responder = responder(&[("^(a+)+$", "x"), ("b", "y")]);
+        let mut question = question(&format!("{}b", "a".repeat(40)), &[]);
+        let warnings = responder.answer(&mut question);
+        assert_eq!(question.answer.as_deref(), Some("y"));
+        assert!(warnings[0].contains("stopped after 250 ms"), "{warnings:?}");
+    }
+}

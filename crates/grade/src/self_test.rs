@@ -1,0 +1,92 @@
+//! Runs every documented example.
+
+use model::decode::Problems;
+use model::{AssertionSpec, Evidence, Finding, Node, Span, Spanned, Status};
+
+use crate::assertion::{ASSERTIONS, Assertion};
+use crate::check::{Check, Context, grade};
+use crate::example::Example;
+use crate::yaml;
+
+/// What became of a documented example.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SelfTestResult {
+    /// The assertion's name.
+    pub assertion: &'static str,
+    /// `pass` or `fail`: what the example is for.
+    pub example: &'static str,
+    /// Whether it did what it is for.
+    pub ok: bool,
+    /// What the assertion said, or what is wrong.
+    pub because: String,
+}
+
+/// Runs the pass and the fail example of every assertion, in their order.
+pub fn self_test() -> Vec<SelfTestResult> {
+    let examples = ASSERTIONS.iter().flat_map(|assertion| {
+        let pass = (assertion, "pass", &assertion.pass, Status::Met);
+        let fail = (assertion, "fail", &assertion.fail, Status::Unmet);
+        [pass, fail]
+    });
+    examples
+        .map(|(assertion, example, given, wanted)| {
+            let (ok, because) = match run(assertion, given) {
+                Ok(Some(finding)) => (finding.status == wanted, finding.because),
+                // An implicit assertion that does not apply has nothing against the trial.
+                Ok(None) => (wanted == Status::Met, "nothing to say".into()),
+                Err(because) => (false, because),
+            };
+            SelfTestResult { assertion: assertion.name, example, ok, because }
+        })
+        .collect()
+}
+
+/// What `assertion` says about its own example.
+pub(crate) fn run(assertion: &Assertion, example: &Example) -> Result<Option<Finding>, String> {
+    let evidence: Evidence = example.evidence();
+    let mut checks = Vec::new();
+    if !assertion.is_implicit() {
+        let mut problems = Problems::new();
+        let spec = spec_of(yaml::list_item(&(example.assertion)(), "example.yaml"))?;
+        checks.extend(Check::compile(&spec, &Context::default(), &mut problems));
+        if let Some(problem) = problems.first() {
+            return Err(problem.to_string());
+        }
+    }
+    Ok(grade(&checks, &evidence).into_iter().find(|finding| finding.kind == assertion.name))
+}
+
+/// An entry of `assertions` from its tree.
+pub(crate) fn spec_of(node: Node) -> Result<AssertionSpec, String> {
+    let text = |key: &str| {
+        let found = node.get(key).and_then(|value| Some((value.as_str()?.to_owned(), value.span)));
+        found.ok_or_else(|| format!("the example has no `{key}`"))
+    };
+    let (id, _): (String, Span) = text("id")?;
+    let (kind, span) = text("type")?;
+    let weight = node.get("weight").and_then(|weight| weight.to_json().as_f64()).unwrap_or(1.0);
+    Ok(AssertionSpec { id, kind: Spanned::new(kind, span), weight, node })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_documented_example_does_what_it_is_for() {
+        let results = self_test();
+        let wrong: Vec<_> = results.iter().filter(|result| !result.ok).collect();
+        assert!(wrong.is_empty(), "{wrong:#?}");
+        assert_eq!(results.len(), ASSERTIONS.len() * 2);
+    }
+
+    #[test]
+    fn a_failure_says_what_was_wanted_and_what_was_there() {
+        for assertion in ASSERTIONS {
+            let finding = run(assertion, &assertion.fail).unwrap().unwrap();
+            assert!(finding.expected.is_some() && finding.actual.is_some(), "{}", assertion.name);
+            assert!(!finding.because.contains('\n') && !finding.because.is_empty(), "{}", assertion.name);
+            assert_eq!(finding.source.is_some(), !assertion.is_implicit(), "{}", assertion.name);
+        }
+    }
+}

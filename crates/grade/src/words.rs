@@ -1,0 +1,70 @@
+//! How findings put things into words.
+
+/// How many characters of a text a finding shows.
+const SHOWN: usize = 120;
+
+/// `text` in quotes on one line, cut where it gets long.
+pub(crate) fn quoted(text: &str) -> String {
+    let shown: String = text.chars().take(SHOWN).collect();
+    let rest = if shown.len() < text.len() { "…" } else { "" };
+    format!("{}{rest}", serde_json::Value::from(shown))
+}
+
+/// `1 turn`, `2 turns`.
+pub(crate) fn count(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
+/// A number with commas between its thousands; a fraction is kept.
+pub(crate) fn thousands(number: f64) -> String {
+    let text = number.to_string();
+    let (whole, fraction) = text.split_once('.').map_or((text.as_str(), ""), |(whole, fraction)| (whole, fraction));
+    let mut out = String::new();
+    for (at, digit) in whole.chars().enumerate() {
+        if at > 0 && (whole.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    if !fraction.is_empty() {
+        out.push('.');
+        out.push_str(fraction);
+    }
+    out
+}
+
+/// `a, b and c`.
+pub(crate) fn list(items: &[String]) -> String {
+    match items {
+        [] => String::new(),
+        [only] => only.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+/// At most `most` of `lines`, and how many are left out.
+pub(crate) fn few(lines: Vec<String>, most: usize) -> Vec<String> {
+    let left_out = lines.len().saturating_sub(most);
+    let mut lines: Vec<String> = lines.into_iter().take(most).collect();
+    if left_out > 0 {
+        lines.push(format!("… and {left_out} more"));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_as_people_write_them() {
+        assert_eq!(thousands(1_234_567.0), "1,234,567");
+        assert_eq!(thousands(999.0), "999");
+        assert_eq!(thousands(1000.5), "1,000.5");
+        assert_eq!(count(1, "turn"), "1 turn");
+        assert_eq!(list(&["a".into(), "b".into(), "c".into()]), "a, b and c");
+        assert_eq!(few(vec!["a".into(), "b".into(), "c".into()], 2), ["a", "b", "… and 1 more"]);
+        assert_eq!(quoted("a\n\"b\""), r#""a\n\"b\"""#);
+        assert!(quoted(&"é".repeat(121)).ends_with("\"…"));
+    }
+}

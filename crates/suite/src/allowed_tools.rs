@@ -1,0 +1,136 @@
+//! `allowed-tools`: the tools a skill says it needs.
+//!
+//! Skills spell it in many ways: `Read, Write`, `Read Write`, a YAML list, and scopes in parentheses that hold spaces
+//! and commas themselves, as in `Bash(git *, npm test)`. White space and commas part tools wherever no parenthesis is
+//! open, and a closed scope ends its tool.
+
+use model::AllowedTool;
+
+/// The tools of `written`, each as it stands there.
+pub fn tokens(written: &str) -> Vec<String> {
+    let mut tokens = Vec::new();
+    let mut token = String::new();
+    let mut depth = 0_usize;
+    let mut end = |token: &mut String| {
+        if !token.is_empty() {
+            tokens.push(std::mem::take(token));
+        }
+    };
+    for c in written.chars() {
+        if depth == 0 && (c.is_whitespace() || c == ',') {
+            end(&mut token);
+            continue;
+        }
+        token.push(c);
+        match c {
+            '(' => depth += 1,
+            ')' if depth == 1 => {
+                depth = 0;
+                end(&mut token);
+            }
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    end(&mut token);
+    tokens
+}
+
+/// The tools by name in the order they first appear, the scopes of one name put together. A name that stands once
+/// without scopes is allowed whole, whatever else is said about it.
+pub fn merged(tokens: &[String]) -> Vec<AllowedTool> {
+    let mut tools: Vec<AllowedTool> = Vec::new();
+    let mut whole: Vec<String> = Vec::new();
+    for token in tokens {
+        let (name, scopes) = parts(token);
+        if scopes.is_empty() {
+            whole.push(name.clone());
+        }
+        let at = tools.iter().position(|tool| tool.name == name).unwrap_or_else(|| {
+            tools.push(AllowedTool { name, scopes: Vec::new() });
+            tools.len() - 1
+        });
+        for scope in scopes {
+            if !tools[at].scopes.contains(&scope) {
+                tools[at].scopes.push(scope);
+            }
+        }
+    }
+    for tool in &mut tools {
+        if whole.contains(&tool.name) {
+            tool.scopes.clear();
+        }
+    }
+    tools
+}
+
+/// Why `token` names no tool, if it does not.
+pub fn fault(token: &str) -> Option<&'static str> {
+    if token.starts_with('(') {
+        Some("has scopes but no tool before them")
+    } else if token.contains('(') && !token.ends_with(')') {
+        Some("opens a parenthesis that is never closed")
+    } else if !token.contains('(') && token.contains(')') {
+        Some("closes a parenthesis that was never opened")
+    } else {
+        None
+    }
+}
+
+/// The name and the scopes of one tool.
+fn parts(token: &str) -> (String, Vec<String>) {
+    let Some((name, rest)) = token.split_once('(') else {
+        return (token.to_owned(), Vec::new());
+    };
+    let scopes = rest.rfind(')').map_or(rest, |close| &rest[..close]);
+    let scopes = scopes.split(',').map(str::trim).filter(|scope| !scope.is_empty()).map(str::to_owned).collect();
+    (name.to_owned(), scopes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(written: &str) -> Vec<String> {
+        merged(&tokens(written))
+            .iter()
+            .map(
+                |tool| {
+                    if tool.scopes.is_empty() { tool.name.clone() } else { format!("{}{:?}", tool.name, tool.scopes) }
+                },
+            )
+            .collect()
+    }
+
+    #[test]
+    fn commas_and_white_space_part_tools_but_not_inside_scopes() {
+        assert_eq!(
+            tokens("Read, Write,Bash(git *, npm test)\n\tGrep"),
+            ["Read", "Write", "Bash(git *, npm test)", "Grep"]
+        );
+        assert_eq!(tokens("Bash(git *)Read"), ["Bash(git *)", "Read"]);
+        assert_eq!(tokens("Bash(echo $(date), ls)"), ["Bash(echo $(date), ls)"]);
+        assert!(tokens(" , ,").is_empty());
+    }
+
+    #[test]
+    fn scopes_of_one_tool_are_put_together() {
+        assert_eq!(read("Bash(mkdir, npx) Read Bash(git *, npx)"), [r#"Bash["mkdir", "npx", "git *"]"#, "Read"]);
+        assert_eq!(read("Bash() Read()"), ["Bash", "Read"]);
+    }
+
+    #[test]
+    fn a_tool_named_without_scopes_is_allowed_whole() {
+        assert_eq!(read("Bash(git *) Bash"), ["Bash"]);
+        assert_eq!(read("Bash Bash(git *)"), ["Bash"]);
+    }
+
+    #[test]
+    fn what_names_no_tool_is_told() {
+        assert!(fault("(x)").is_some());
+        assert!(fault("Bash(git *").is_some());
+        assert!(fault("Bash)").is_some());
+        assert_eq!(fault("Bash(git *)"), None);
+        assert_eq!(fault("mcp__a__b"), None);
+    }
+}

@@ -1,0 +1,166 @@
+//! Which files a load reads: by default every skill's tests, else what the user named.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use model::decode::Problems;
+use model::{Diagnostic, Excerpt, nearest};
+use walkdir::{DirEntry, WalkDir};
+
+use crate::document::Language;
+use crate::load::Request;
+use crate::path;
+use crate::skill::{SKILL_FILE, TESTS_FOLDER};
+
+/// A file that may hold a suite.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    /// Where it is, absolute.
+    pub path: PathBuf,
+    /// Whether it must be a suite: it was named, or is among a skill's tests. One that was only come across may be
+    /// anything.
+    pub certain: bool,
+}
+
+/// The directories below `skills_dir` that are skills, sorted by name. Links are passed over.
+pub fn skills(skills_dir: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(skills_dir) else { return Vec::new() };
+    let mut skills: Vec<PathBuf> = entries
+        .filter_map(Result::ok)
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .map(|entry| entry.path())
+        .filter(|path| path.join(SKILL_FILE).is_file())
+        .collect();
+    skills.sort();
+    skills
+}
+
+/// The names of the skills below `skills_dir`, sorted.
+pub fn skill_names(skills_dir: &Path) -> Vec<String> {
+    skills(skills_dir).iter().filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect()
+}
+
+/// The files that `request` names, each once, in the order they are named; those of a directory by their path.
+pub fn candidates(request: &Request, problems: &mut Problems) -> Vec<Candidate> {
+    let mut found = Vec::new();
+    if request.targets.is_empty() {
+        if request.skills_dir.is_dir() {
+            skills(&request.skills_dir).iter().for_each(|skill| found.extend(tests_of(skill)));
+        } else {
+            let shown = path::shown(&request.skills_dir, &request.cwd);
+            problems.push(
+                Diagnostic::error(format!("there is no skills folder `{shown}`"))
+                    .help("name a file, a directory or a skill to run, or set `skills_dir` in `trialrun.yaml`"),
+            );
+        }
+    }
+    for target in &request.targets {
+        found.extend(named(target, request, problems));
+    }
+    let mut seen = HashSet::new();
+    found.retain(|candidate| seen.insert(candidate.path.clone()));
+    found
+}
+
+/// What `target` means: a skill of the project, else a file or a directory.
+fn named(target: &str, request: &Request, problems: &mut Problems) -> Vec<Candidate> {
+    let skill = request.skills_dir.join(target);
+    let is_name = !target.is_empty() && !target.contains(['/', '\\']) && target != "." && target != "..";
+    if is_name && skill.join(SKILL_FILE).is_file() {
+        return tests_or_warning(&skill, target, problems);
+    }
+    let path = path::resolve(&request.cwd, target);
+    match std::fs::metadata(&path) {
+        Ok(found) if found.is_dir() => in_directory(&path, target, problems),
+        Ok(_) => vec![Candidate { path, certain: true }],
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            problems.push(unknown(target, &path, request));
+            Vec::new()
+        }
+        Err(error) => {
+            problems.push(Diagnostic::error(format!("cannot read `{target}`: {error}")));
+            Vec::new()
+        }
+    }
+}
+
+fn unknown(target: &str, path: &Path, request: &Request) -> Diagnostic {
+    let skills = skill_names(&request.skills_dir);
+    let siblings: Vec<String> = path
+        .parent()
+        .and_then(|parent| std::fs::read_dir(parent).ok())
+        .map(|entries| entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect())
+        .unwrap_or_default();
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or(target);
+    let near = nearest(target, skills.iter().map(String::as_str)).map(str::to_owned).or_else(|| {
+        let sibling = nearest(name, siblings.iter().map(String::as_str))?;
+        Some(path::shown(&path.with_file_name(sibling), &request.cwd))
+    });
+    let shown = path::shown(&request.skills_dir, &request.cwd);
+    Diagnostic::error(format!("`{target}` is neither a file, nor a directory, nor a skill in `{shown}`"))
+        .suggest(near.as_deref())
+}
+
+/// The suites of a directory: a skill's tests, the tests of the skills it holds, else whatever suites are below it.
+fn in_directory(directory: &Path, target: &str, problems: &mut Problems) -> Vec<Candidate> {
+    if directory.join(SKILL_FILE).is_file() {
+        return tests_or_warning(directory, target, problems);
+    }
+    let skills = skills(directory);
+    if skills.is_empty() { below(directory) } else { skills.iter().flat_map(|skill| tests_of(skill)).collect() }
+}
+
+fn tests_or_warning(skill: &Path, target: &str, problems: &mut Problems) -> Vec<Candidate> {
+    let tests = tests_of(skill);
+    if tests.is_empty() {
+        problems.push(
+            Diagnostic::warning(format!("the skill `{target}` has no tests"))
+                .at(Excerpt::of_file(target))
+                .help(format!("put them into its `{TESTS_FOLDER}` folder, as `.yaml` files")),
+        );
+    }
+    tests
+}
+
+/// The test files of a skill: those directly in its tests folder that are YAML and do not start with `_`, by name.
+fn tests_of(skill: &Path) -> Vec<Candidate> {
+    let Ok(entries) = std::fs::read_dir(skill.join(TESTS_FOLDER)) else { return Vec::new() };
+    let mut files: Vec<PathBuf> = entries
+        .filter_map(Result::ok)
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()))
+        .map(|entry| entry.path())
+        .filter(|path| is_test(path))
+        .collect();
+    files.sort();
+    files.into_iter().map(|path| Candidate { path, certain: true }).collect()
+}
+
+fn is_test(path: &Path) -> bool {
+    let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"_"));
+    !hidden && Language::of(path) == Some(Language::Yaml)
+}
+
+/// Every YAML file below `directory` that may be a suite. What is never meant is passed over: dot folders, files that
+/// start with `_`, folders of fixtures and of packages, build caches, and all of a skill but its tests.
+fn below(directory: &Path) -> Vec<Candidate> {
+    let entered = |entry: &DirEntry| {
+        if entry.depth() == 0 || !entry.file_type().is_dir() {
+            return true;
+        }
+        let name = entry.file_name().as_encoded_bytes();
+        !name.starts_with(b".")
+            && name != b"fixtures"
+            && name != b"node_modules"
+            && !entry.path().join("CACHEDIR.TAG").exists()
+            && !entry.path().parent().is_some_and(|parent| parent.join(SKILL_FILE).is_file())
+    };
+    let mut found = Vec::new();
+    for entry in WalkDir::new(directory).sort_by_file_name().into_iter().filter_entry(entered).filter_map(Result::ok) {
+        if entry.file_type().is_dir() && entry.path().join(SKILL_FILE).is_file() {
+            found.extend(tests_of(entry.path()));
+        } else if entry.file_type().is_file() && is_test(entry.path()) {
+            found.push(Candidate { path: entry.into_path(), certain: false });
+        }
+    }
+    found
+}

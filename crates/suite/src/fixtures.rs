@@ -1,0 +1,332 @@
+//! The `fixtures` block: what a sandbox holds before the agent starts. Everything it names is read here, so that the
+//! same block always builds the same sandbox.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use model::decode::{self, Fields, Problems};
+use model::{CopyTree, Excerpt, FixtureFile, Fixtures, Node, NodeKind, Spanned};
+
+use crate::path;
+
+/// One block as written: what is not written is not set, so that blocks can be laid on each other.
+#[derive(Debug, Clone, Default)]
+pub struct Block {
+    /// The names of shared blocks to start from, in order, and where each is written.
+    pub extends: Vec<(String, Excerpt)>,
+    git_init: Option<bool>,
+    git_branch: Option<String>,
+    copy_trees: Vec<CopyTree>,
+    files_committed: Vec<FixtureFile>,
+    files_staged: Vec<FixtureFile>,
+    files_unstaged: Vec<FixtureFile>,
+    setup_commands: Vec<Spanned<String>>,
+    env: Vec<(String, String)>,
+}
+
+impl Block {
+    /// Reads a block; the paths in it start at `base`.
+    pub fn read(node: &Node, base: &Path, problems: &mut Problems) -> Option<Self> {
+        let mut fields = Fields::of(node, "`fixtures`", problems)?;
+        let block = Self {
+            extends: extends(&mut fields, problems),
+            git_init: fields.boolean("git_init", problems),
+            git_branch: branch(&mut fields, problems),
+            copy_trees: each(&mut fields, "copy_trees", problems, |item, problems| copy_tree(item, base, problems)),
+            files_committed: each(&mut fields, "files_committed", problems, |item, problems| {
+                file(item, base, problems)
+            }),
+            files_staged: each(&mut fields, "files_staged", problems, |item, problems| file(item, base, problems)),
+            files_unstaged: each(&mut fields, "files_unstaged", problems, |item, problems| file(item, base, problems)),
+            setup_commands: each(&mut fields, "setup_commands", problems, |item, problems| {
+                let command = decode::text(item, "an item of `setup_commands`", problems)?;
+                Some(Spanned::new(command, item.span))
+            }),
+            env: env(&mut fields, problems),
+        };
+        fields.finish(problems);
+        Some(block)
+    }
+
+    /// Lays `other` on this block: lists and variables are added at the end, single values replaced.
+    pub fn lay(&mut self, other: &Self) {
+        self.git_init = other.git_init.or(self.git_init);
+        self.git_branch = other.git_branch.clone().or_else(|| self.git_branch.take());
+        self.copy_trees.extend_from_slice(&other.copy_trees);
+        self.files_committed.extend_from_slice(&other.files_committed);
+        self.files_staged.extend_from_slice(&other.files_staged);
+        self.files_unstaged.extend_from_slice(&other.files_unstaged);
+        self.setup_commands.extend_from_slice(&other.setup_commands);
+        for (name, value) in &other.env {
+            match self.env.iter_mut().find(|(known, _)| known == name) {
+                Some((_, old)) => old.clone_from(value),
+                None => self.env.push((name.clone(), value.clone())),
+            }
+        }
+    }
+
+    /// The sandbox it describes; `node` is the case's own block, for messages.
+    pub fn into_fixtures(self, node: &Node, problems: &mut Problems) -> Fixtures {
+        let git_init = self.git_init.unwrap_or(false);
+        if self.git_branch.is_some() && !git_init {
+            let place = node.get("git_branch").unwrap_or(node);
+            problems.push(place.warning("`git_branch` does nothing without `git_init: true`"));
+        }
+        Fixtures {
+            git_init,
+            git_branch: self.git_branch,
+            copy_trees: self.copy_trees,
+            files_committed: self.files_committed,
+            files_staged: self.files_staged,
+            files_unstaged: self.files_unstaged,
+            setup_commands: self.setup_commands,
+            env: self.env,
+            source: Some(node.excerpt()),
+        }
+    }
+}
+
+/// The items of a list under `key`, those that could be read.
+fn each<T>(
+    fields: &mut Fields<'_>,
+    key: &'static str,
+    problems: &mut Problems,
+    mut read: impl FnMut(&Node, &mut Problems) -> Option<T>,
+) -> Vec<T> {
+    let items = fields.list(key, problems).unwrap_or_default();
+    items.iter().filter_map(|item| read(item, problems)).collect()
+}
+
+fn extends(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<(String, Excerpt)> {
+    let Some(node) = fields.get("extends") else { return Vec::new() };
+    let items = match &node.kind {
+        NodeKind::List(items) => items.as_slice(),
+        _ => std::slice::from_ref(node),
+    };
+    let name = |item: &Node, problems: &mut Problems| {
+        Some((decode::text(item, "a name in `extends`", problems)?, item.excerpt()))
+    };
+    items.iter().filter_map(|item| name(item, problems)).collect()
+}
+
+/// A branch name that git will take; git's own rules, less what nobody writes.
+fn branch(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<String> {
+    let name = fields.text("git_branch", problems)?;
+    let odd = |c: char| c.is_whitespace() || c.is_control() || "~^:?*[\\".contains(c);
+    let refused = name.contains(odd)
+        || name.contains("..")
+        || name.contains("//")
+        || name.contains("@{")
+        || name.starts_with(['-', '/', '.'])
+        || name.ends_with(['/', '.'])
+        || name.ends_with(".lock");
+    if refused {
+        if let Some(node) = fields.get("git_branch") {
+            problems.push(node.error(format!("`{name}` is no name for a git branch")));
+        }
+        return None;
+    }
+    Some(name)
+}
+
+fn copy_tree(node: &Node, base: &Path, problems: &mut Problems) -> Option<CopyTree> {
+    let mut fields = Fields::of(node, "an item of `copy_trees`", problems)?;
+    let from = fields.required_text("from", problems).and_then(|written| {
+        let from = path::resolve(base, &written);
+        let fault = match std::fs::metadata(&from) {
+            Ok(found) if found.is_dir() => return Some(from),
+            Ok(_) => format!("`{written}` is not a directory"),
+            Err(error) => format!("cannot find the directory `{written}`: {error}"),
+        };
+        if let Some(place) = fields.get("from") {
+            problems.push(place.error(fault).help("`from` starts at the directory of this file"));
+        }
+        None
+    });
+    let to = match fields.any_text("to", problems) {
+        Some(written) => sandbox_path(&mut fields, "to", &written, problems),
+        None => Some(".".to_owned()),
+    };
+    fields.finish(problems);
+    Some(CopyTree { from: from?, to: to?, source: node.excerpt() })
+}
+
+fn file(node: &Node, base: &Path, problems: &mut Problems) -> Option<FixtureFile> {
+    let mut fields = Fields::of(node, "a fixture file", problems)?;
+    let path = fields.required_text("path", problems).and_then(|written| {
+        let path = sandbox_path(&mut fields, "path", &written, problems)?;
+        if path == "." || written.ends_with('/') {
+            if let Some(place) = fields.get("path") {
+                problems.push(place.error(format!("`{written}` names a directory, not a file")));
+            }
+            return None;
+        }
+        Some(path)
+    });
+    let content = fields.any_text("content", problems);
+    let from = fields.text("content_from", problems);
+    let both = fields.node().get("content").is_some() && fields.node().get("content_from").is_some();
+    let read = if both {
+        problems.push(node.error("a fixture file has `content` or `content_from`, not both"));
+        None
+    } else if let Some(written) = from {
+        let read = bytes(&path::resolve(base, &written));
+        if let (Err(error), Some(place)) = (&read, fields.get("content_from")) {
+            problems.push(
+                place
+                    .error(format!("cannot read `{written}`: {error}"))
+                    .help("`content_from` starts at the directory of this file"),
+            );
+        }
+        read.ok()
+    } else {
+        Some((content.unwrap_or_default().into_bytes(), false))
+    };
+    fields.finish(problems);
+    let (content, executable) = read?;
+    Some(FixtureFile { path: path?, content: content.into(), executable, source: node.excerpt() })
+}
+
+/// A file's bytes, and whether it can be executed.
+fn bytes(path: &Path) -> std::io::Result<(Vec<u8>, bool)> {
+    let content = std::fs::read(path)?;
+    Ok((content, is_executable(&std::fs::metadata(path)?)))
+}
+
+#[cfg(unix)]
+fn is_executable(metadata: &std::fs::Metadata) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    metadata.permissions().mode() & 0o111 != 0
+}
+
+#[cfg(not(unix))]
+fn is_executable(_: &std::fs::Metadata) -> bool {
+    false
+}
+
+fn sandbox_path(fields: &mut Fields<'_>, key: &'static str, written: &str, problems: &mut Problems) -> Option<String> {
+    match path::inside_sandbox(written) {
+        Ok(path) => Some(path),
+        Err(fault) => {
+            if let Some(place) = fields.get(key) {
+                problems.push(
+                    place
+                        .error(format!("`{key}` {fault}: `{written}`"))
+                        .help("fixtures stay inside the sandbox; write a path relative to its root"),
+                );
+            }
+            None
+        }
+    }
+}
+
+fn env(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<(String, String)> {
+    let written = fields.text_map("env", problems).unwrap_or_default();
+    let node = fields.get("env");
+    let mut env = Vec::with_capacity(written.len());
+    for (name, value) in written {
+        let fault = if name.is_empty() || name.contains(['=', '\0']) {
+            Some("is no name for a variable")
+        } else if value.value.contains('\0') {
+            Some("has a NUL byte in its value")
+        } else {
+            None
+        };
+        match (fault, node.and_then(|map| map.get(&name))) {
+            (Some(fault), Some(place)) => problems.push(place.error(format!("`{name}` {fault}"))),
+            _ => env.push((name, value.value)),
+        }
+    }
+    env
+}
+
+/// The fixtures of a case that describes none.
+pub fn none() -> Arc<Fixtures> {
+    Arc::new(Fixtures::default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::{self, Language};
+    use model::Source;
+
+    fn read(text: &str, base: &Path) -> (Option<Fixtures>, Vec<String>) {
+        let mut problems = Vec::new();
+        let node = document::read(&Source::new("s.yaml", text), Language::Yaml, &mut problems).unwrap();
+        let fixtures = Block::read(&node, base, &mut problems).map(|block| block.into_fixtures(&node, &mut problems));
+        (fixtures, problems.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn binary_content_and_the_executable_bit_survive() {
+        let directory = tempfile::tempdir().unwrap();
+        let bytes: Vec<u8> = (0..=255).collect();
+        let script = directory.path().join("run");
+        std::fs::write(&script, &bytes).unwrap();
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let (fixtures, problems) =
+            read("files_unstaged: [{path: ./bin//run, content_from: run}, {path: empty}]", directory.path());
+        assert!(problems.is_empty(), "{problems:?}");
+        let files = fixtures.unwrap().files_unstaged;
+        assert_eq!((files[0].path.as_str(), &*files[0].content), ("bin/run", bytes.as_slice()));
+        assert_eq!(files[0].executable, cfg!(unix));
+        assert_eq!((files[1].content.len(), files[1].executable), (0, false));
+    }
+
+    #[test]
+    fn every_problem_of_a_block_is_found_at_once() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("plain"), "").unwrap();
+        let text = "git_init: 'yes'
+git_branch: a b
+copy_trees:
+  - {from: ./nope}
+  - {from: ./plain}
+  - {from: ., to: ../up}
+files_committed:
+  - {path: ../x, content: x}
+  - {path: /x}
+  - {path: a, content: '', content_from: plain}
+  - {path: dir/}
+  - {content: x}
+files_staged: [{path: b, content_from: nope}]
+setup_commands: [5]
+env: {A: 1}
+filse_unstaged: []
+";
+        let (_, problems) = read(text, directory.path());
+        let lines: Vec<_> = problems.iter().map(|problem| problem.split(':').nth(1).unwrap()).collect();
+        assert_eq!(
+            lines,
+            ["1", "2", "4", "5", "6", "8", "9", "10", "11", "12", "13", "14", "15", "16"],
+            "{problems:#?}"
+        );
+    }
+
+    #[test]
+    fn a_branch_without_a_repository_is_warned_about() {
+        let (fixtures, problems) = read("git_branch: feature/x", Path::new("/"));
+        assert_eq!(problems, ["s.yaml:1:13: `git_branch` does nothing without `git_init: true`"]);
+        assert_eq!(fixtures.unwrap().git_branch.as_deref(), Some("feature/x"));
+    }
+
+    #[test]
+    fn a_block_laid_on_another_adds_to_lists_and_replaces_single_values() {
+        let block = |text: &str| {
+            let mut problems = Vec::new();
+            let node = document::read(&Source::new("s.yaml", text), Language::Yaml, &mut problems).unwrap();
+            Block::read(&node, Path::new("/"), &mut problems).unwrap()
+        };
+        let mut below = block("{git_init: true, git_branch: a, setup_commands: [one], env: {A: '1', B: '1'}}");
+        below.lay(&block("{git_branch: b, setup_commands: [two], env: {C: '2', A: '2'}}"));
+        assert_eq!((below.git_init, below.git_branch.as_deref()), (Some(true), Some("b")));
+        assert_eq!(below.setup_commands.iter().map(|c| c.value.as_str()).collect::<Vec<_>>(), ["one", "two"]);
+        let env: Vec<_> = below.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        assert_eq!(env, ["A=2", "B=1", "C=2"]);
+    }
+}

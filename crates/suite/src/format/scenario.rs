@@ -1,0 +1,378 @@
+//! `scenario`: one case in a YAML file, as ai-tester has them.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use model::decode::{self, Fields, Problems};
+use model::{
+    AssertionSpec, Case, Excerpt, Fixtures, Node, NodeKind, PermissionMode, RunnerOptions, SettingSource, Spanned,
+    Subject, UserMessage, UserResponse, nearest,
+};
+
+use super::{Format, SuiteFile};
+use crate::fixtures::{self, Block};
+use crate::library::Library;
+use crate::{document, model_name, path, shared_fixtures, skill};
+
+/// The format.
+pub struct Scenario;
+
+/// The keys that say what is put to the test; a scenario has exactly one of them.
+const SUBJECTS: [&str; 3] = ["skill", "system_prompt", "system_prompt_file"];
+
+/// What an inline prompt is sent when the scenario says nothing else.
+const OPENING: &str = "Begin.";
+
+impl Format for Scenario {
+    fn name(&self) -> &'static str {
+        "scenario"
+    }
+
+    fn mark(&self) -> &'static str {
+        "a YAML or JSON map with `scenario: ID` and one of `skill`, `system_prompt`, `system_prompt_file`"
+    }
+
+    fn may_hold(&self, text: &str) -> bool {
+        text.lines().any(|line| {
+            let line = line.trim_start_matches(['\u{feff}', '{']).trim_start_matches(['"', '\'']);
+            let after = line.strip_prefix("scenario").map(|rest| rest.trim_start_matches(['"', '\'', ' ']));
+            after.is_some_and(|rest| rest.starts_with(':'))
+        })
+    }
+
+    fn recognises(&self, file: &SuiteFile<'_>) -> bool {
+        let is_key = |name: &str| name == "scenario" || SUBJECTS.contains(&name);
+        match &file.root.kind {
+            NodeKind::Map(entries) => entries.iter().any(|(name, _)| is_key(&name.value)),
+            _ => false,
+        }
+    }
+
+    fn read(&self, file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec<Case> {
+        case(file, library, problems).into_iter().collect()
+    }
+}
+
+fn case(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Option<Case> {
+    refuse_tags(file.root, problems);
+    let mut fields = Fields::of(file.root, "the scenario", problems)?;
+    let id = id(&mut fields, problems);
+    let source = fields.get("scenario").map_or_else(|| file.root.excerpt(), Node::excerpt);
+    let id = id.unwrap_or_else(|| file.path.file_stem().unwrap_or_default().to_string_lossy().into_owned());
+    let description = fields.any_text("description", problems);
+    let tags = fields.texts("tags", problems).unwrap_or_default();
+    let subject = subject(&id, &mut fields, file, library, problems);
+    let messages = messages(subject.as_ref(), &mut fields, problems);
+    let max_turns = fields.whole("max_turns", 1, problems);
+    let token_budget = token_budget(&mut fields, problems);
+    let timeout_ms = fields.duration_ms("timeout", problems);
+    let trials = fields.whole("trials", 1, problems);
+    let runner = runner(&mut fields, file.directory(), problems);
+    let fixtures = match fields.get("fixtures") {
+        Some(node) => fixtures_of(node, file, library, problems),
+        None => fixtures::none(),
+    };
+    let user_responses = user_responses(&mut fields, problems);
+    let assertions = assertions(&mut fields, problems);
+    fields.finish(problems);
+    Some(Case {
+        id,
+        source,
+        description,
+        tags,
+        subject: subject.unwrap_or(Subject::Agent),
+        messages,
+        runner,
+        max_turns,
+        token_budget,
+        timeout_ms,
+        trials,
+        fixtures,
+        user_responses,
+        assertions,
+    })
+}
+
+/// A tag changes what a value means; here none has a meaning, so none is passed over.
+fn refuse_tags(node: &Node, problems: &mut Problems) {
+    if let Some(tag) = &node.tag {
+        problems.push(node.error(format!("unknown tag `{tag}`")).help("put the text in quotes if no tag is meant"));
+    }
+    match &node.kind {
+        NodeKind::List(items) => items.iter().for_each(|item| refuse_tags(item, problems)),
+        NodeKind::Map(entries) => entries.iter().for_each(|(_, value)| refuse_tags(value, problems)),
+        _ => {}
+    }
+}
+
+fn id(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<String> {
+    let id = fields.required_text("scenario", problems)?;
+    if id.contains(char::is_control) {
+        if let Some(node) = fields.get("scenario") {
+            problems.push(node.error("`scenario` is an id: one line of text"));
+        }
+        return None;
+    }
+    Some(id)
+}
+
+/// What is put to the test: exactly one of the three.
+fn subject(
+    id: &str,
+    fields: &mut Fields<'_>,
+    file: &SuiteFile<'_>,
+    library: &Library,
+    problems: &mut Problems,
+) -> Option<Subject> {
+    let mut written: Vec<(&'static str, &Node)> =
+        SUBJECTS.into_iter().filter_map(|key| Some((key, fields.get(key)?))).collect();
+    written.sort_by_key(|(_, node)| node.span.start);
+    let (Some((key, node)), others) = (written.first().copied(), written.get(1..).unwrap_or_default()) else {
+        problems.push(
+            head(fields)
+                .error("the scenario puts nothing to the test")
+                .help("name exactly one of `skill`, `system_prompt` and `system_prompt_file`"),
+        );
+        return None;
+    };
+    for (other, node) in others {
+        problems.push(
+            at_key(fields, other, node)
+                .error(format!("a scenario has one subject: `{key}` is already given, `{other}` is one too many")),
+        );
+    }
+    let prompt = |text: &str| Some(Subject::Prompt(Arc::new(skill::of_prompt(id, text))));
+    let text = decode::text(node, &format!("`{key}`"), problems)?;
+    match key {
+        "skill" => library.skill(&text, file.path, node, problems).map(Subject::Skill),
+        "system_prompt" => prompt(&text),
+        _ => {
+            let path = path::resolve(file.directory(), &text);
+            let place =
+                |message: String| node.error(message).help("`system_prompt_file` starts at the directory of this file");
+            match document::open(&path, &library.shown(&path)) {
+                Ok(source) if source.text.is_empty() => {
+                    problems.push(place(format!("`{text}` is empty")));
+                    None
+                }
+                Ok(source) => prompt(&source.text),
+                Err(problem) => {
+                    problems.push(place(format!("`{text}`: {}", problem.message)));
+                    None
+                }
+            }
+        }
+    }
+}
+
+/// What the user says. Texts are sent as they are written; without any, one is made from the subject and `argument`.
+fn messages(subject: Option<&Subject>, fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<UserMessage> {
+    let argument = fields.any_text("argument", problems);
+    let one = fields.text("user_prompt", problems);
+    let many = fields.texts("user_prompts", problems);
+    let (one_node, many_node) = (fields.get("user_prompt"), fields.get("user_prompts"));
+    if let (Some(_), Some(node)) = (one_node, many_node) {
+        problems.push(
+            at_key(fields, "user_prompts", node)
+                .error("a scenario has `user_prompt` or `user_prompts`, not both")
+                .help("for several messages in one session use `user_prompts` alone"),
+        );
+    }
+    if let Some(node) = many_node
+        && matches!(&node.kind, NodeKind::List(items) if items.is_empty())
+    {
+        problems.push(node.error("`user_prompts` must not be empty"));
+    }
+    if let (Some(node), Some(key)) = (
+        fields.get("argument"),
+        [("user_prompt", one_node), ("user_prompts", many_node)].iter().find(|(_, node)| node.is_some()),
+    ) {
+        problems.push(
+            at_key(fields, "argument", node)
+                .warning(format!("`argument` is not used, because `{}` says it all", key.0)),
+        );
+    }
+    let texts = many.filter(|texts| !texts.is_empty()).or_else(|| one.map(|text| vec![text]));
+    let texts = texts.unwrap_or_else(|| vec![opening(subject, argument.as_deref().filter(|text| !text.is_empty()))]);
+    texts.into_iter().map(|text| UserMessage { text }).collect()
+}
+
+fn opening(subject: Option<&Subject>, argument: Option<&str>) -> String {
+    let Some(skill) = subject.and_then(Subject::installed) else {
+        return argument.unwrap_or(OPENING).to_owned();
+    };
+    let mut text = format!(
+        "Run the `{}` skill from your system prompt, from start to end, on the current working directory.",
+        skill.name
+    );
+    if let Some(argument) = argument {
+        text.push_str("\nArgument: ");
+        text.push_str(argument);
+    }
+    text
+}
+
+fn token_budget(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<f64> {
+    let budget = fields.positive("token_budget", problems);
+    let dashed = fields.positive("token-budget", problems);
+    if let (Some(first), Some(second)) = (fields.key_span("token_budget"), fields.key_span("token-budget")) {
+        let later = if first.start > second.start { "token_budget" } else { "token-budget" };
+        let problem =
+            at_key(fields, later, fields.node()).error("the token budget is given twice, in both its spellings");
+        problems.push(problem);
+    }
+    budget.or(dashed)
+}
+
+/// The `runner` block, and `agent` and `model` of the scenario itself.
+fn runner(fields: &mut Fields<'_>, directory: &Path, problems: &mut Problems) -> RunnerOptions {
+    let own_agent = agent(fields, "agent", problems);
+    let own_model = model(fields, directory, problems);
+    let mut options = RunnerOptions::default();
+    if let Some(node) = fields.get("runner")
+        && let Some(mut block) = Fields::of(node, "`runner`", problems)
+    {
+        let runtime = agent(&mut block, "runtime", problems);
+        let agent = agent(&mut block, "agent", problems);
+        if let (Some(_), Some(second)) = (block.get("runtime"), block.get("agent")) {
+            problems
+                .push(at_key(&block, "agent", second).error("`runtime` and `agent` are the same; give one of them"));
+        }
+        options.agent = runtime.or(agent);
+        options.model = model(&mut block, directory, problems);
+        options.permission_mode = block.choice("permission_mode", &PermissionMode::ALL, problems);
+        options.allowed_tools_override = block.texts("allowed_tools_override", problems);
+        options.setting_sources = setting_sources(&mut block, problems);
+        options.reasoning_effort = block.text("reasoning_effort", problems);
+        for (own, blocks) in [("agent", ["runtime", "agent"].as_slice()), ("model", &["model"])] {
+            if let Some(inner) = blocks.iter().find_map(|key| node.get(key))
+                && let Some(outer) = fields.get(own)
+            {
+                let line = inner.excerpt().line;
+                problems.push(
+                    at_key(fields, own, outer)
+                        .error(format!("`{own}` is given twice"))
+                        .help(format!("`runner` on line {line} has it too; give one of them")),
+                );
+            }
+        }
+        block.finish(problems);
+    }
+    options.agent = options.agent.or(own_agent);
+    options.model = options.model.or(own_model);
+    options
+}
+
+fn agent(fields: &mut Fields<'_>, key: &'static str, problems: &mut Problems) -> Option<(String, Excerpt)> {
+    let name = fields.text(key, problems)?;
+    let place = fields.get(key)?.excerpt();
+    Some((model_name::agent(name), place))
+}
+
+fn model(fields: &mut Fields<'_>, directory: &Path, problems: &mut Problems) -> Option<String> {
+    let name = fields.text("model", problems)?;
+    model_name::model(&name, fields.get("model")?, directory, problems)
+}
+
+fn setting_sources(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<SettingSource> {
+    let items = fields.list("setting_sources", problems).unwrap_or_default();
+    let mut sources = Vec::new();
+    for item in items {
+        let source = decode::choice(item, "an item of `setting_sources`", &SettingSource::ALL, problems);
+        sources.extend(source.filter(|source| !sources.contains(source)));
+    }
+    sources
+}
+
+fn fixtures_of(node: &Node, file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Arc<Fixtures> {
+    let Some(own) = Block::read(node, file.directory(), problems) else {
+        return fixtures::none();
+    };
+    let mut whole = Block::default();
+    if let Some((_, place)) = own.extends.first() {
+        match library.fixtures(file.path) {
+            Some(shared) => {
+                for (name, place) in &own.extends {
+                    match shared.get(name, place) {
+                        Ok(block) => whole.lay(block),
+                        Err(problem) => problems.push(*problem),
+                    }
+                }
+            }
+            None => {
+                let folders = library.fixture_folders(file.path).map(|folder| library.shown(folder));
+                let folders = folders.collect::<Vec<_>>().join(", ");
+                problems.push(
+                    model::Diagnostic::error(format!("there is no `{}` to extend from", shared_fixtures::FILE))
+                        .at(place.clone())
+                        .help(format!("looked in {folders}")),
+                );
+            }
+        }
+    }
+    whole.lay(&own);
+    Arc::new(whole.into_fixtures(node, problems))
+}
+
+fn user_responses(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<UserResponse> {
+    let items = fields.list("user_responses", problems).unwrap_or_default();
+    let mut responses = Vec::with_capacity(items.len());
+    for item in items {
+        let Some(mut entry) = Fields::of(item, "an item of `user_responses`", problems) else { continue };
+        let pattern = entry.required_text("match_question", problems);
+        let place = entry.get("match_question");
+        let choose = entry.required_text("choose", problems);
+        entry.finish(problems);
+        if let (Some(pattern), Some(place), Some(choose)) = (pattern, place, choose) {
+            responses.push(UserResponse {
+                match_question: Spanned::new(pattern, place.span),
+                choose,
+                source: place.excerpt(),
+            });
+        }
+    }
+    responses
+}
+
+/// The assertions, as far as loading knows them: an id, a type and a weight. The rest is for grading to read.
+fn assertions(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<AssertionSpec> {
+    let items = fields.list("assertions", problems).unwrap_or_default();
+    let mut assertions = Vec::with_capacity(items.len());
+    for item in items {
+        let Some(mut entry) = Fields::of(item, "an assertion", problems) else { continue };
+        let id = entry.required_text("id", problems);
+        let kind = entry.required_text("type", problems);
+        let place = entry.get("type");
+        let weight = entry.positive("weight", problems);
+        if let (Some(id), Some(kind), Some(place)) = (id, kind, place) {
+            assertions.push(AssertionSpec {
+                node: item.clone(),
+                id,
+                kind: Spanned::new(kind, place.span),
+                weight: weight.unwrap_or(1.0),
+            });
+        }
+    }
+    assertions
+}
+
+/// `node` at the place of its key, for what is wrong with the key being there.
+fn at_key(fields: &Fields<'_>, key: &str, node: &Node) -> Node {
+    place(node, fields.key_span(key).unwrap_or(node.span))
+}
+
+/// The `scenario` line, else the first, for what is wrong with the whole.
+fn head(fields: &Fields<'_>) -> Node {
+    let node = fields.node();
+    place(node, fields.key_span("scenario").unwrap_or(model::Span::new(node.span.start, node.span.start)))
+}
+
+fn place(node: &Node, span: model::Span) -> Node {
+    Node { kind: NodeKind::Null, span, tag: None, source: Arc::clone(&node.source) }
+}
+
+/// What a file that no format recognises was most likely meant to be, if its keys give it away.
+pub fn near_miss(root: &Node) -> Option<&str> {
+    let NodeKind::Map(entries) = &root.kind else { return None };
+    nearest("scenario", entries.iter().map(|(name, _)| name.value.as_str()))
+}

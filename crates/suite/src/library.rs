@@ -1,0 +1,145 @@
+//! What several files of one load share: the skills they name and the fixtures they extend, each read once, however
+//! many threads ask for it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use model::decode::Problems;
+use model::{Diagnostic, Node, Skill, nearest};
+
+use crate::discover;
+use crate::path::{self, shown};
+use crate::shared_fixtures::{self, SharedFixtures};
+use crate::skill::{self, SKILL_FILE, TESTS_FOLDER};
+
+/// The folders a load looks into, and what it found there.
+pub struct Library {
+    root: PathBuf,
+    skills_dir: PathBuf,
+    cwd: PathBuf,
+    skills: Shelf<Option<Arc<Skill>>>,
+    fixtures: Shelf<Arc<SharedFixtures>>,
+}
+
+impl Library {
+    /// An empty library of the project at `root`; messages show paths as seen from `cwd`.
+    pub fn new(root: &Path, skills_dir: &Path, cwd: &Path) -> Self {
+        Self {
+            root: root.to_owned(),
+            skills_dir: skills_dir.to_owned(),
+            cwd: cwd.to_owned(),
+            skills: Shelf::default(),
+            fixtures: Shelf::default(),
+        }
+    }
+
+    /// `path` as the user would write it.
+    pub fn shown(&self, path: &Path) -> String {
+        shown(path, &self.cwd)
+    }
+
+    /// The skill called `name`, as a case in `file` means it: the sibling of the skill whose tests `file` belongs to,
+    /// else the one in the project's skills folder. `None` when it is missing or broken; it is reported then.
+    pub fn skill(&self, name: &str, file: &Path, node: &Node, problems: &mut Problems) -> Option<Arc<Skill>> {
+        if path::inside_sandbox(name).as_deref() != Ok(name) || name.contains('/') || name == "." {
+            problems.push(node.error(format!("`{name}` is no name for a skill")));
+            return None;
+        }
+        let mut shelves: Vec<&Path> = home_of(file).and_then(Path::parent).into_iter().collect();
+        if !shelves.contains(&self.skills_dir.as_path()) {
+            shelves.push(&self.skills_dir);
+        }
+        let directories = shelves.iter().map(|shelf| shelf.join(name));
+        let Some(directory) = directories.clone().find(|directory| directory.join(SKILL_FILE).is_file()) else {
+            problems.push(self.missing_skill(name, &shelves, node));
+            return None;
+        };
+        self.skills.get(&directory, |problems| skill::read(&directory, &self.shown(&directory), problems).map(Arc::new))
+    }
+
+    fn missing_skill(&self, name: &str, shelves: &[&Path], node: &Node) -> Diagnostic {
+        if let Some(bare) = shelves.iter().map(|shelf| shelf.join(name)).find(|directory| directory.is_dir()) {
+            return node
+                .error(format!("the skill `{name}` has no {SKILL_FILE}"))
+                .help(format!("looked for {}", self.shown(&bare.join(SKILL_FILE))));
+        }
+        let known: Vec<String> = shelves.iter().flat_map(|shelf| discover::skill_names(shelf)).collect();
+        let near = nearest(name, known.iter().map(String::as_str));
+        let looked = shelves.iter().map(|shelf| self.shown(shelf)).collect::<Vec<_>>().join(" and ");
+        node.error(format!("there is no skill called `{name}`")).suggest(near).help(format!("looked in {looked}"))
+    }
+
+    /// The nearest `_fixtures.yaml` for `file`, upward to the folder of skills it belongs to, else to the project's
+    /// root; a file outside of the project has only its own directory.
+    pub fn fixtures(&self, file: &Path) -> Option<Arc<SharedFixtures>> {
+        let shared =
+            self.fixture_folders(file).map(|folder| folder.join(shared_fixtures::FILE)).find(|path| path.is_file())?;
+        Some(
+            self.fixtures
+                .get(&shared, |problems| Arc::new(SharedFixtures::read(&shared, &self.shown(&shared), problems))),
+        )
+    }
+
+    /// The directories in which [`Library::fixtures`] looks, nearest first.
+    pub fn fixture_folders<'f>(&self, file: &'f Path) -> impl Iterator<Item = &'f Path> {
+        let own = file.parent().unwrap_or(Path::new("/"));
+        let shelf = home_of(file).and_then(Path::parent);
+        let last = [Some(self.skills_dir.as_path()), shelf, Some(&self.root)]
+            .into_iter()
+            .flatten()
+            .find(|bound| own.starts_with(bound))
+            .unwrap_or(own);
+        let count = own.components().count() - last.components().count() + 1;
+        own.ancestors().take(count)
+    }
+
+    /// The problems of everything that was read, file by file.
+    pub fn into_problems(self) -> Problems {
+        let mut problems = self.skills.into_problems();
+        problems.extend(self.fixtures.into_problems());
+        problems
+    }
+}
+
+/// The directory of the skill whose tests `file` belongs to.
+pub fn home_of(file: &Path) -> Option<&Path> {
+    let folder = file.parent()?;
+    let home = folder.parent()?;
+    (folder.file_name()? == TESTS_FOLDER && home.join(SKILL_FILE).is_file()).then_some(home)
+}
+
+/// Things read from files, each with the problems of its reading.
+struct Shelf<T> {
+    places: Mutex<BTreeMap<PathBuf, Arc<Place<T>>>>,
+}
+
+/// Empty until somebody has read it.
+type Place<T> = OnceLock<(T, Problems)>;
+
+impl<T> Default for Shelf<T> {
+    fn default() -> Self {
+        Self { places: Mutex::default() }
+    }
+}
+
+impl<T: Clone> Shelf<T> {
+    /// What is at `path`; the first to ask reads it, others wait for that.
+    fn get(&self, path: &Path, read: impl FnOnce(&mut Problems) -> T) -> T {
+        let place = {
+            let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(places.entry(path.to_owned()).or_default())
+        };
+        let (thing, _) = place.get_or_init(|| {
+            let mut problems = Problems::new();
+            let thing = read(&mut problems);
+            (thing, problems)
+        });
+        thing.clone()
+    }
+
+    fn into_problems(self) -> Problems {
+        let places = self.places.into_inner().unwrap_or_else(PoisonError::into_inner);
+        places.into_values().filter_map(|place| Some(place.get()?.1.clone())).flatten().collect()
+    }
+}

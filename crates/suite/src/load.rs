@@ -1,0 +1,229 @@
+//! LOAD: from what the user named to suites, with every problem on the way.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use model::decode::Problems;
+use model::{Case, Diagnostic, Excerpt, Suite};
+
+use crate::discover::{self, Candidate};
+use crate::document::{self, Language};
+use crate::format::{FORMATS, SuiteFile, near_miss};
+use crate::library::{Library, home_of};
+use crate::path::shown;
+
+/// Fewer files than this are read on one thread: starting another costs as much as reading dozens of them.
+const FILES_PER_THREAD: usize = 64;
+
+/// More threads than this are not worth their start.
+const MOST_THREADS: usize = 8;
+
+/// What to load.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The project's root directory, absolute.
+    pub root: PathBuf,
+    /// The project's folder of skills, absolute.
+    pub skills_dir: PathBuf,
+    /// Where the user stands, absolute: targets start here, and messages show paths from here.
+    pub cwd: PathBuf,
+    /// Files, directories and names of skills; none means the tests of every skill in `skills_dir`.
+    pub targets: Vec<String>,
+}
+
+/// What a load found.
+#[derive(Debug, Default)]
+pub struct Loaded {
+    /// The suites, in the order their first file was named. While there are errors among the diagnostics they hold
+    /// what could be read, for finding further problems and not for running.
+    pub suites: Vec<Suite>,
+    /// Every problem, file by file in the order of the suites, then skills and shared fixtures.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+impl Loaded {
+    /// Whether something forbids to go on.
+    pub fn has_errors(&self) -> bool {
+        self.diagnostics.iter().any(Diagnostic::is_error)
+    }
+}
+
+/// Reads everything that `request` names. Nothing stops at the first bad file.
+pub fn load(request: &Request) -> Loaded {
+    let mut diagnostics = Problems::new();
+    let candidates = discover::candidates(request, &mut diagnostics);
+    let library = Library::new(&request.root, &request.skills_dir, &request.cwd);
+    let files = read_all(&candidates, &library);
+    let mut suites = Suites::default();
+    let mut recognised = 0;
+    for (candidate, file) in candidates.iter().zip(files) {
+        let mut problems = file.problems;
+        problems.sort_by_key(|problem| problem.source.as_ref().map(|place| (place.line, place.column)));
+        diagnostics.extend(problems);
+        if let Some(format) = file.format {
+            recognised += 1;
+            suites.add(&candidate.path, format, file.cases);
+        }
+    }
+    if recognised == 0 && diagnostics.is_empty() && !request.targets.is_empty() {
+        diagnostics.push(Diagnostic::warning(format!("no suite found in {}", request.targets.join(", "))));
+    }
+    let suites = suites.finish(&request.root, &mut diagnostics);
+    diagnostics.extend(library.into_problems());
+    Loaded { suites, diagnostics }
+}
+
+/// One file as it was read.
+#[derive(Default)]
+struct ReadFile {
+    /// `None` when it is no suite.
+    format: Option<&'static str>,
+    cases: Vec<Case>,
+    problems: Problems,
+}
+
+/// Reads the files, on several threads when they are many; the results are in the order of the files.
+fn read_all(candidates: &[Candidate], library: &Library) -> Vec<ReadFile> {
+    let available = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = candidates.len().div_ceil(FILES_PER_THREAD).min(available).min(MOST_THREADS);
+    if threads <= 1 {
+        return candidates.iter().map(|candidate| read_one(candidate, library)).collect();
+    }
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        while let Some((at, candidate)) = {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            candidates.get(at).map(|candidate| (at, candidate))
+        } {
+            done.push((at, read_one(candidate, library)));
+        }
+        done
+    };
+    let mut files: Vec<(usize, ReadFile)> = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        let mut files = work();
+        for other in others {
+            match other.join() {
+                Ok(done) => files.extend(done),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        files
+    });
+    files.sort_by_key(|(at, _)| *at);
+    files.into_iter().map(|(_, file)| file).collect()
+}
+
+fn read_one(candidate: &Candidate, library: &Library) -> ReadFile {
+    let shown = library.shown(&candidate.path);
+    let mut file = ReadFile::default();
+    let Some(language) = Language::of(&candidate.path) else {
+        file.problems.push(unrecognised(Excerpt::of_file(shown)));
+        return file;
+    };
+    let source = match document::open(&candidate.path, &shown) {
+        Ok(source) => source,
+        Err(problem) => {
+            file.problems.extend(candidate.certain.then_some(*problem));
+            return file;
+        }
+    };
+    if !candidate.certain && !FORMATS.iter().any(|format| format.may_hold(&source.text)) {
+        return file;
+    }
+    let Some(root) = document::read(&source, language, &mut file.problems) else {
+        return file;
+    };
+    let suite = SuiteFile { path: &candidate.path, root: &root };
+    match FORMATS.iter().find(|format| format.recognises(&suite)) {
+        Some(format) => {
+            file.format = Some(format.name());
+            file.cases = format.read(&suite, library, &mut file.problems);
+        }
+        None if candidate.certain => {
+            let mut problem = unrecognised(root.excerpt());
+            if let Some(near) = near_miss(&root) {
+                problem = problem.help(format!("is `{near}` meant to be `scenario`?"));
+            }
+            file.problems.push(problem);
+        }
+        None => file.problems.clear(),
+    }
+    file
+}
+
+/// A file that no format recognises.
+fn unrecognised(place: Excerpt) -> Diagnostic {
+    let formats = FORMATS.iter().map(|format| format!("{}: {}", format.name(), format.mark()));
+    formats.fold(Diagnostic::error("this is no suite in a known format").at(place), Diagnostic::help)
+}
+
+/// Suites as they come together from files.
+#[derive(Default)]
+struct Suites {
+    /// By the skill's directory or the file, and the format.
+    places: HashMap<(PathBuf, &'static str), usize>,
+    suites: Vec<Suite>,
+}
+
+impl Suites {
+    /// Adds the cases of one file: to the suite of the skill whose tests it belongs to, else as a suite of their own.
+    fn add(&mut self, path: &Path, format: &'static str, cases: Vec<Case>) {
+        let home = home_of(path);
+        let key = (home.unwrap_or(path).to_owned(), format);
+        let at = *self.places.entry(key).or_insert_with(|| {
+            let name = home.and_then(Path::file_name).or_else(|| path.file_stem()).unwrap_or_default();
+            self.suites.push(Suite {
+                name: name.to_string_lossy().into_owned(),
+                path: home.and(path.parent()).unwrap_or(path).to_owned(),
+                format,
+                cases: Vec::new(),
+            });
+            self.suites.len() - 1
+        });
+        self.suites[at].cases.extend(cases.into_iter().map(Arc::new));
+    }
+
+    /// The suites, each with a name of its own and its cases with ids of their own.
+    fn finish(mut self, root: &Path, problems: &mut Problems) -> Vec<Suite> {
+        // Files of one stem are called by their path, and by their whole name where only its end tells them apart.
+        self.rename_twins(|path| shown(&path.with_extension(""), root));
+        self.rename_twins(|path| shown(path, root));
+        for suite in &self.suites {
+            refuse_duplicates(suite, problems);
+        }
+        self.suites
+    }
+
+    /// Gives the suites that share their name with another the one that `name` makes of their path.
+    fn rename_twins(&mut self, name: impl Fn(&Path) -> String) {
+        let mut count: HashMap<String, usize> = HashMap::new();
+        for suite in &self.suites {
+            *count.entry(suite.name.clone()).or_default() += 1;
+        }
+        for suite in &mut self.suites {
+            if count.get(&suite.name).is_some_and(|count| *count > 1) {
+                suite.name = name(&suite.path);
+            }
+        }
+    }
+}
+
+fn refuse_duplicates(suite: &Suite, problems: &mut Problems) {
+    let mut first: HashMap<&str, &Case> = HashMap::with_capacity(suite.cases.len());
+    for case in &suite.cases {
+        match first.get(case.id.as_str()) {
+            Some(other) => problems.push(
+                Diagnostic::error(format!("a second scenario with the id `{}` in `{}`", case.id, suite.name))
+                    .at(case.source.clone())
+                    .help(format!("the first is at {}", other.source)),
+            ),
+            None => {
+                first.insert(&case.id, case);
+            }
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Names of agents and models as users write them.
+
+use std::path::Path;
+
+use model::Node;
+use model::decode::Problems;
+
+use crate::path;
+
+/// What a model that plays a script is called, before the script's path.
+const SCRIPTED: &str = "scripted:";
+
+/// An agent by today's name; Claude Code was `claude` where these formats come from.
+pub fn agent(written: String) -> String {
+    if written == "claude" { "claude-code".to_owned() } else { written }
+}
+
+/// A model; a script's path is made absolute, seen from `base`, and must be that of a file.
+pub fn model(written: &str, node: &Node, base: &Path, problems: &mut Problems) -> Option<String> {
+    let Some(script) = written.strip_prefix(SCRIPTED) else {
+        return Some(written.to_owned());
+    };
+    if script.is_empty() {
+        problems.push(node.error("`scripted:` needs the path of a script").help("write `scripted:FILE`"));
+        return None;
+    }
+    let file = path::resolve(base, script);
+    match std::fs::metadata(&file) {
+        Ok(found) if found.is_file() => Some(format!("{SCRIPTED}{}", file.display())),
+        Ok(_) => {
+            problems.push(node.error(format!("the script `{script}` is not a file")));
+            None
+        }
+        Err(error) => {
+            problems.push(
+                node.error(format!("cannot read the script `{script}`: {error}"))
+                    .help("the path starts at the directory of this file"),
+            );
+            None
+        }
+    }
+}

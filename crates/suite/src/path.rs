@@ -1,0 +1,77 @@
+//! Paths: as the user would write them, and as a fixture may.
+
+use std::path::{Component, Path, PathBuf};
+
+/// `path` as the user would write it: relative to `cwd` when it is below it.
+pub fn shown(path: &Path, cwd: &Path) -> String {
+    match path.strip_prefix(cwd) {
+        Ok(below) if below.as_os_str().is_empty() => ".".to_owned(),
+        Ok(below) => below.display().to_string(),
+        Err(_) => path.display().to_string(),
+    }
+}
+
+/// `written` seen from `base`, without `.` and with each `..` taken back. Symbolic links are not looked at.
+pub fn resolve(base: &Path, written: impl AsRef<Path>) -> PathBuf {
+    let mut resolved = PathBuf::new();
+    for component in base.join(written).components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                if !resolved.pop() {
+                    resolved.push("..");
+                }
+            }
+            other => resolved.push(other),
+        }
+    }
+    resolved
+}
+
+/// A path inside the sandbox, with `/` between its parts and `.` for the root, or why `written` is none.
+pub fn inside_sandbox(written: &str) -> Result<String, &'static str> {
+    if written.contains('\0') {
+        return Err("holds a NUL byte");
+    }
+    if written.starts_with('/') {
+        return Err("is absolute");
+    }
+    let mut parts = Vec::new();
+    for part in written.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => return Err("leaves the sandbox by `..`"),
+            part => parts.push(part),
+        }
+    }
+    Ok(if parts.is_empty() { ".".to_owned() } else { parts.join("/") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_shown_as_it_would_be_written() {
+        let cwd = Path::new("/home/me");
+        assert_eq!(shown(Path::new("/home/me/a/b.yaml"), cwd), "a/b.yaml");
+        assert_eq!(shown(Path::new("/home/me"), cwd), ".");
+        assert_eq!(shown(Path::new("/home/other/b.yaml"), cwd), "/home/other/b.yaml");
+    }
+
+    #[test]
+    fn dots_are_taken_back_without_touching_the_disk() {
+        assert_eq!(resolve(Path::new("/a/b"), "./../c//d/."), Path::new("/a/c/d"));
+        assert_eq!(resolve(Path::new("/a"), "/x/../y"), Path::new("/y"));
+    }
+
+    #[test]
+    fn a_sandbox_path_cannot_leave() {
+        assert_eq!(inside_sandbox("./a//b/"), Ok("a/b".to_owned()));
+        assert_eq!(inside_sandbox(""), Ok(".".to_owned()));
+        assert_eq!(inside_sandbox("."), Ok(".".to_owned()));
+        for wrong in ["../x", "a/../../x", "a/..", "/etc/passwd", "a\0b"] {
+            assert!(inside_sandbox(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,463 @@
+//! What may be written in a scenario and in a configuration, once, as a table: the reference and the editor schemas
+//! are made from it, and a test holds it against what the readers know.
+
+use std::fmt::Write as _;
+
+use model::{PermissionMode, SettingSource};
+use serde_json::{Map, Value, json};
+
+/// A map with known keys.
+struct Block {
+    /// What it is called in the reference and in a schema's definitions.
+    name: &'static str,
+    /// What it is for.
+    about: &'static str,
+    fields: &'static [Field],
+    /// Whether it may hold keys that are not listed.
+    open: bool,
+}
+
+/// A key and what belongs under it.
+struct Field {
+    key: &'static str,
+    kind: Kind,
+    required: bool,
+    about: &'static str,
+}
+
+/// The shape of a value.
+enum Kind {
+    /// Text that is not empty.
+    Text,
+    /// Text, also empty.
+    AnyText,
+    Texts,
+    TextOrTexts,
+    TextMap,
+    Flag,
+    /// A whole number of at least this.
+    Whole(u64),
+    /// A number above zero.
+    Positive,
+    Duration,
+    OneOf(fn() -> Vec<&'static str>),
+    SomeOf(fn() -> Vec<&'static str>),
+    Map(&'static Block),
+    List(&'static Block),
+}
+
+const fn field(key: &'static str, kind: Kind, about: &'static str) -> Field {
+    Field { key, kind, required: false, about }
+}
+
+const fn required(key: &'static str, kind: Kind, about: &'static str) -> Field {
+    Field { key, kind, required: true, about }
+}
+
+fn modes() -> Vec<&'static str> {
+    PermissionMode::ALL.iter().map(|(name, _)| *name).collect()
+}
+
+fn sources() -> Vec<&'static str> {
+    SettingSource::ALL.iter().map(|(name, _)| *name).collect()
+}
+
+static SCENARIO: Block = Block {
+    name: "scenario",
+    about: "One case in one file. Exactly one of `skill`, `system_prompt` and `system_prompt_file` says what is put to the test.",
+    open: false,
+    fields: &[
+        required("scenario", Kind::Text, "The case's id, unique among the tests of a skill."),
+        field("description", Kind::AnyText, "A note for people."),
+        field("tags", Kind::Texts, "For selection on the command line."),
+        field(
+            "skill",
+            Kind::Text,
+            "The skill to test, by the name of its directory. It is installed in the sandbox and its body added to the system prompt.",
+        ),
+        field("system_prompt", Kind::Text, "A prompt to test, added to the agent's own."),
+        field("system_prompt_file", Kind::Text, "The same from a file; the path starts at the scenario's directory."),
+        field(
+            "argument",
+            Kind::AnyText,
+            "What the skill is to be run on; added to the first message. Of a prompt it is the first message.",
+        ),
+        field("user_prompt", Kind::Text, "The first message, sent as it is, instead of the usual one."),
+        field(
+            "user_prompts",
+            Kind::Texts,
+            "Several messages, sent one after the other in one session. Not together with `user_prompt`.",
+        ),
+        field(
+            "max_turns",
+            Kind::Whole(1),
+            "The most model turns over all messages. Not written: 40, and going over it only warns.",
+        ),
+        field(
+            "token_budget",
+            Kind::Positive,
+            "The most tokens a trial may use, of every kind. Goes before the skill's own `token-budget`.",
+        ),
+        field("token-budget", Kind::Positive, "Another spelling of `token_budget`."),
+        field("timeout", Kind::Duration, "Wall clock for one trial."),
+        field("trials", Kind::Whole(1), "How often the case is repeated."),
+        field("agent", Kind::Text, "The agent to run, such as `claude-code` or `chat`."),
+        field(
+            "model",
+            Kind::Text,
+            "The model to run it on, or `scripted:FILE` with a path that starts at the scenario's directory.",
+        ),
+        field("runner", Kind::Map(&RUNNER), "How the agent is run."),
+        field("fixtures", Kind::Map(&FIXTURES), "What the sandbox holds before the agent starts."),
+        field(
+            "user_responses",
+            Kind::List(&USER_RESPONSE),
+            "Answers to the agent's questions. Each is used once, by the first question it matches.",
+        ),
+        field("assertions", Kind::List(&ASSERTION), "What must hold afterwards."),
+    ],
+};
+
+static RUNNER: Block = Block {
+    name: "runner",
+    about: "How the agent is run.",
+    open: false,
+    fields: &[
+        field("runtime", Kind::Text, "The agent; `claude` means `claude-code`."),
+        field("agent", Kind::Text, "Another name for `runtime`."),
+        field("model", Kind::Text, "The model, or `scripted:FILE`."),
+        field(
+            "permission_mode",
+            Kind::OneOf(modes),
+            "How the agent treats permissions. Not written: `bypassPermissions`.",
+        ),
+        field(
+            "allowed_tools_override",
+            Kind::Texts,
+            "The only tools the agent is to have, instead of the skill's `allowed-tools`.",
+        ),
+        field(
+            "setting_sources",
+            Kind::SomeOf(sources),
+            "Which of the machine's own settings the agent may read. Not written: none.",
+        ),
+        field(
+            "reasoning_effort",
+            Kind::Text,
+            "How hard the model is to think, in the agent's words, such as `low` or `high`.",
+        ),
+    ],
+};
+
+static FIXTURES: Block = Block {
+    name: "fixtures",
+    about: "What the sandbox holds before the agent starts. A `_fixtures.yaml` is a map of names to such blocks.",
+    open: false,
+    fields: &[
+        field(
+            "extends",
+            Kind::TextOrTexts,
+            "Blocks of the nearest `_fixtures.yaml` to start from. Lists are added to theirs, other fields replace theirs.",
+        ),
+        field("git_init", Kind::Flag, "Make the sandbox a git repository with a commit."),
+        field("git_branch", Kind::Text, "The branch to be on after that commit. Not written: `main`."),
+        field("copy_trees", Kind::List(&COPY_TREE), "Directories whose contents are copied in first."),
+        field("files_committed", Kind::List(&FILE), "Files of the commit."),
+        field("files_staged", Kind::List(&FILE), "Files added to the index after it."),
+        field("files_unstaged", Kind::List(&FILE), "Files left untracked."),
+        field("setup_commands", Kind::Texts, "Shell commands run in the finished sandbox, in order."),
+        field("env", Kind::TextMap, "Variables for the setup commands and the agent."),
+    ],
+};
+
+static COPY_TREE: Block = Block {
+    name: "copy_tree",
+    about: "A directory whose contents are copied into the sandbox.",
+    open: false,
+    fields: &[
+        required("from", Kind::Text, "The directory; the path starts at this file's directory."),
+        field("to", Kind::AnyText, "Where its contents go, relative to the sandbox. Not written: its root."),
+    ],
+};
+
+static FILE: Block = Block {
+    name: "file",
+    about: "A file of the sandbox. With neither `content` nor `content_from` it is empty.",
+    open: false,
+    fields: &[
+        required("path", Kind::Text, "Where it is, relative to the sandbox and inside of it."),
+        field("content", Kind::AnyText, "What is in it."),
+        field("content_from", Kind::Text, "A file to copy, byte for byte; the path starts at this file's directory."),
+    ],
+};
+
+static USER_RESPONSE: Block = Block {
+    name: "user_response",
+    about: "An answer to a question of the agent.",
+    open: false,
+    fields: &[
+        required("match_question", Kind::Text, "A regular expression over the question's text."),
+        required("choose", Kind::Text, "The label of the option to choose, or free text."),
+    ],
+};
+
+static ASSERTION: Block = Block {
+    name: "assertion",
+    about: "Something that must hold after the trial. Each type has keys of its own.",
+    open: true,
+    fields: &[
+        required("id", Kind::Text, "Its name in reports, unique within the scenario."),
+        required("type", Kind::Text, "What is asserted, such as `tool_called`."),
+        field("weight", Kind::Positive, "Its share of the score. Not written: 1."),
+    ],
+};
+
+static CONFIG: Block = Block {
+    name: "configuration",
+    about: "`trialrun.yaml` or `trialrun.config.json`, in the project's root directory; paths start there. Where there is neither, an `.ai-tester.yaml` is read, of which only `skills_dir`, `defaults.model` and `defaults.permission_mode` are known.",
+    open: false,
+    fields: &[
+        field("skills_dir", Kind::Text, "The folder that holds the skills. Not written: `skills`."),
+        field("state", Kind::Text, "The folder for recorded runs. Not written: `.trialrun`."),
+        field("defaults", Kind::Map(&DEFAULTS), "Settings for cases that do not have their own."),
+    ],
+};
+
+static DEFAULTS: Block = Block {
+    name: "defaults",
+    about: "Settings for cases that do not have their own.",
+    open: false,
+    fields: &[
+        field("agent", Kind::Text, "The agent. Not written: `claude-code`."),
+        field("runtime", Kind::Text, "Another name for `agent`."),
+        field("model", Kind::Text, "The model, or `scripted:FILE`."),
+        field("permission_mode", Kind::OneOf(modes), "How the agent treats permissions."),
+        field("timeout", Kind::Duration, "Wall clock for one trial."),
+        field("max_turns", Kind::Whole(1), "The most model turns of a trial."),
+        field("trials", Kind::Whole(1), "How often each case is repeated."),
+        field("token_budget", Kind::Positive, "The most tokens of a trial."),
+        field("jobs", Kind::Whole(1), "How many trials run at a time."),
+    ],
+};
+
+/// The reference of scenario files, shared fixtures and the configuration, in Markdown.
+pub fn reference() -> String {
+    let mut text = String::from("# Scenario files and configuration\n");
+    for (title, block) in [
+        ("A scenario", &SCENARIO),
+        ("`runner`", &RUNNER),
+        ("`fixtures`, and each block of `_fixtures.yaml`", &FIXTURES),
+        ("An item of `copy_trees`", &COPY_TREE),
+        ("An item of `files_committed`, `files_staged`, `files_unstaged`", &FILE),
+        ("An item of `user_responses`", &USER_RESPONSE),
+        ("An item of `assertions`", &ASSERTION),
+        ("The configuration", &CONFIG),
+        ("`defaults`", &DEFAULTS),
+    ] {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "\n## {title}\n\n{}\n\n| key | value | |\n| --- | --- | --- |", block.about);
+        for field in block.fields {
+            let need = if field.required { " (required)" } else { "" };
+            let _ = writeln!(text, "| `{}` | {}{need} | {} |", field.key, field.kind.words(), field.about);
+        }
+    }
+    text
+}
+
+/// A JSON Schema for scenario files, for editors.
+pub fn scenario_schema() -> Value {
+    let mut schema = document_schema(&SCENARIO);
+    let only = |key: &str| json!({ "required": [key] });
+    schema.insert("oneOf".to_owned(), json!([only("skill"), only("system_prompt"), only("system_prompt_file")]));
+    let both = |one: &str, other: &str| json!({ "not": { "required": [one, other] } });
+    schema
+        .insert("allOf".to_owned(), json!([both("user_prompt", "user_prompts"), both("token_budget", "token-budget")]));
+    Value::Object(schema)
+}
+
+/// A JSON Schema for `_fixtures.yaml`, for editors.
+pub fn fixtures_schema() -> Value {
+    let mut schema = Map::new();
+    schema.insert("$schema".to_owned(), json!(DRAFT));
+    schema.insert("title".to_owned(), json!("shared fixtures"));
+    schema.insert("type".to_owned(), json!("object"));
+    schema.insert("additionalProperties".to_owned(), json!({ "$ref": "#/definitions/fixtures" }));
+    let mut definitions = Map::new();
+    define(&FIXTURES, &mut definitions);
+    schema.insert("definitions".to_owned(), Value::Object(definitions));
+    Value::Object(schema)
+}
+
+/// A JSON Schema for the project's configuration, for editors.
+pub fn config_schema() -> Value {
+    Value::Object(document_schema(&CONFIG))
+}
+
+/// The draft that editors understand best.
+const DRAFT: &str = "http://json-schema.org/draft-07/schema#";
+
+fn document_schema(block: &'static Block) -> Map<String, Value> {
+    let mut definitions = Map::new();
+    let mut schema = Map::new();
+    schema.insert("$schema".to_owned(), json!(DRAFT));
+    schema.insert("title".to_owned(), json!(block.name));
+    schema.extend(block_schema(block, &mut definitions));
+    schema.insert("definitions".to_owned(), Value::Object(definitions));
+    schema
+}
+
+fn block_schema(block: &'static Block, definitions: &mut Map<String, Value>) -> Map<String, Value> {
+    let mut properties = Map::new();
+    for field in block.fields {
+        let mut schema = field.kind.schema(definitions);
+        schema.insert("description".to_owned(), json!(field.about));
+        properties.insert(field.key.to_owned(), Value::Object(schema));
+    }
+    let needed: Vec<_> = block.fields.iter().filter(|field| field.required).map(|field| field.key).collect();
+    let mut schema = Map::new();
+    schema.insert("description".to_owned(), json!(block.about));
+    schema.insert("type".to_owned(), json!("object"));
+    schema.insert("properties".to_owned(), Value::Object(properties));
+    if !needed.is_empty() {
+        schema.insert("required".to_owned(), json!(needed));
+    }
+    schema.insert("additionalProperties".to_owned(), json!(block.open));
+    schema
+}
+
+fn define(block: &'static Block, definitions: &mut Map<String, Value>) {
+    if !definitions.contains_key(block.name) {
+        definitions.insert(block.name.to_owned(), Value::Null);
+        let schema = block_schema(block, definitions);
+        definitions.insert(block.name.to_owned(), Value::Object(schema));
+    }
+}
+
+impl Kind {
+    fn schema(&self, definitions: &mut Map<String, Value>) -> Map<String, Value> {
+        let text = || json!({ "type": "string", "minLength": 1 });
+        let mut refer = |block: &'static Block| {
+            define(block, definitions);
+            json!({ "$ref": format!("#/definitions/{}", block.name) })
+        };
+        let schema = match self {
+            Self::Text => text(),
+            Self::AnyText => json!({ "type": "string" }),
+            Self::Texts => json!({ "type": "array", "items": text() }),
+            Self::TextOrTexts => json!({ "anyOf": [text(), { "type": "array", "items": text() }] }),
+            Self::TextMap => json!({ "type": "object", "additionalProperties": { "type": "string" } }),
+            Self::Flag => json!({ "type": "boolean" }),
+            Self::Whole(least) => json!({ "type": "integer", "minimum": least }),
+            Self::Positive => json!({ "type": "number", "exclusiveMinimum": 0 }),
+            Self::Duration => json!({ "anyOf": [
+                { "type": "integer", "minimum": 1 },
+                { "type": "string", "pattern": "^\\s*[0-9.]+\\s*(ms|s|m|h)\\s*$" }
+            ] }),
+            Self::OneOf(names) => json!({ "enum": names() }),
+            Self::SomeOf(names) => json!({ "type": "array", "items": { "enum": names() } }),
+            // What stands beside a reference is ignored by this draft, hence the wrapping.
+            Self::Map(block) => json!({ "allOf": [refer(block)] }),
+            Self::List(block) => json!({ "type": "array", "items": refer(block) }),
+        };
+        match schema {
+            Value::Object(schema) => schema,
+            _ => Map::new(),
+        }
+    }
+
+    /// The shape in words.
+    fn words(&self) -> String {
+        let list = |names: &[&str]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        match self {
+            Self::Text | Self::AnyText => "text".to_owned(),
+            Self::Texts => "list of texts".to_owned(),
+            Self::TextOrTexts => "text or list of texts".to_owned(),
+            Self::TextMap => "map of texts".to_owned(),
+            Self::Flag => "`true` or `false`".to_owned(),
+            Self::Whole(least) => format!("whole number of at least {least}"),
+            Self::Positive => "number above 0".to_owned(),
+            Self::Duration => "`500ms`, `30s`, `5m`, `1h`, or milliseconds".to_owned(),
+            Self::OneOf(names) => format!("one of {}", list(&names())),
+            Self::SomeOf(names) => format!("list of {}", list(&names())),
+            Self::Map(_) => "map, see below".to_owned(),
+            Self::List(_) => "list of maps, see below".to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Project, Request, load};
+
+    /// The keys that the reader of a block says it knows, when it meets one that it does not.
+    fn keys_read(file: &str, text: &str) -> Vec<String> {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(file);
+        std::fs::write(&path, text).unwrap();
+        let root = directory.path();
+        let diagnostics = if file == "trialrun.yaml" {
+            Project::find(root, root).1
+        } else {
+            let request = Request {
+                root: root.to_owned(),
+                skills_dir: root.join("skills"),
+                cwd: root.to_owned(),
+                targets: vec![file.to_owned()],
+            };
+            load(&request).diagnostics
+        };
+        let unknown = diagnostics.iter().find(|problem| problem.message.starts_with("unknown key `0000`"));
+        let help = unknown.unwrap_or_else(|| panic!("{text}: {diagnostics:#?}")).help.join("\n");
+        let mut keys: Vec<_> = help.trim_start_matches("known keys: ").split(", ").map(str::to_owned).collect();
+        keys.sort();
+        keys.dedup();
+        keys
+    }
+
+    #[test]
+    fn the_table_holds_exactly_the_keys_that_are_read() {
+        let scenario = |rest: &str| format!("scenario: s\nsystem_prompt: p\n{rest}\n");
+        for (block, file, text) in [
+            (&SCENARIO, "s.yaml", scenario("'0000': x")),
+            (&RUNNER, "s.yaml", scenario("runner: {'0000': x}")),
+            (&FIXTURES, "s.yaml", scenario("fixtures: {'0000': x}")),
+            (&COPY_TREE, "s.yaml", scenario("fixtures: {copy_trees: [{'0000': x}]}")),
+            (&FILE, "s.yaml", scenario("fixtures: {files_staged: [{'0000': x}]}")),
+            (&USER_RESPONSE, "s.yaml", scenario("user_responses: [{'0000': x}]")),
+            (&CONFIG, "trialrun.yaml", "'0000': x".to_owned()),
+            (&DEFAULTS, "trialrun.yaml", "defaults: {'0000': x}".to_owned()),
+        ] {
+            let mut told: Vec<_> = block.fields.iter().map(|field| field.key.to_owned()).collect();
+            told.sort();
+            assert_eq!(keys_read(file, &text), told, "{}", block.name);
+        }
+    }
+
+    #[test]
+    fn every_reference_in_a_schema_is_defined() {
+        for schema in [scenario_schema(), fixtures_schema(), config_schema()] {
+            let text = schema.to_string();
+            for reference in text.split("#/definitions/").skip(1) {
+                let name = &reference[..reference.find('"').unwrap()];
+                assert!(schema["definitions"][name]["properties"].is_object(), "{name}");
+            }
+        }
+        let schema = scenario_schema();
+        assert_eq!(schema["required"], json!(["scenario"]));
+        assert_eq!(schema["properties"]["runner"]["allOf"][0]["$ref"], "#/definitions/runner");
+        assert_eq!(schema["definitions"]["runner"]["properties"]["permission_mode"]["enum"], json!(modes()));
+        assert_eq!(schema["definitions"]["assertion"]["additionalProperties"], json!(true));
+    }
+
+    #[test]
+    fn the_reference_names_every_key() {
+        let text = reference();
+        for block in [&SCENARIO, &RUNNER, &FIXTURES, &COPY_TREE, &FILE, &USER_RESPONSE, &ASSERTION, &CONFIG, &DEFAULTS]
+        {
+            for field in block.fields {
+                assert!(text.contains(&format!("| `{}` |", field.key)), "{}", field.key);
+            }
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! `SKILL.md`: frontmatter, body and hashes of an agent skill.
+
+use std::fmt::Write as _;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use model::decode::{self, Fields, Problems};
+use model::{Diagnostic, Excerpt, Node, NodeKind, Skill, Source, Span};
+use serde_json::Map;
+use sha2::{Digest, Sha256};
+
+use crate::{allowed_tools, document};
+
+/// The file that makes a directory a skill.
+pub const SKILL_FILE: &str = "SKILL.md";
+
+/// The skill's folder of test suites; no part of what is installed or hashed.
+pub const TESTS_FOLDER: &str = "tests";
+
+/// Reads the skill in `directory`, which messages call `shown`.
+pub fn read(directory: &Path, shown: &str, problems: &mut Problems) -> Option<Skill> {
+    let file = format!("{shown}/{SKILL_FILE}");
+    let source = match document::open(&directory.join(SKILL_FILE), &file) {
+        Ok(source) => source,
+        Err(problem) => {
+            problems.push(*problem);
+            return None;
+        }
+    };
+    let folder = directory.file_name().map(|name| name.to_string_lossy().into_owned());
+    let mut skill = parse(&source, folder.as_deref(), problems)?;
+    match hash_of(directory) {
+        Ok(hash) => skill.content_hash = hash,
+        Err(error) => {
+            problems.push(
+                Diagnostic::error(format!("cannot read every file of the skill: {error}")).at(Excerpt::of_file(shown)),
+            );
+            return None;
+        }
+    }
+    skill.directory = Some(directory.to_owned());
+    Some(skill)
+}
+
+/// The stand-in for a bare prompt, so that it can be told and recorded like a skill.
+pub fn of_prompt(case: &str, prompt: &str) -> Skill {
+    let hash = hex(&Sha256::digest(prompt.as_bytes()));
+    Skill {
+        name: format!("inline:{case}"),
+        description: String::new(),
+        directory: None,
+        version: None,
+        body: prompt.to_owned(),
+        body_hash: hash.clone(),
+        content_hash: hash,
+        allowed_tools_raw: Vec::new(),
+        allowed_tools: Vec::new(),
+        token_budget: None,
+        frontmatter: Map::new(),
+    }
+}
+
+/// Reads the text of a `SKILL.md`; `folder` is the name of its directory, which the skill's name must equal. Its
+/// `content_hash` is left empty.
+fn parse(source: &Arc<Source>, folder: Option<&str>, problems: &mut Problems) -> Option<Skill> {
+    let (matter, body) = match split(&source.text) {
+        Ok(parts) => parts,
+        Err((at, message)) => {
+            problems.push(Diagnostic::error(message).at(source.excerpt(Span::new(at, at))).help(
+                "a skill starts with `---`, its `name` and `description` as YAML, and `---` on lines of their own",
+            ));
+            return None;
+        }
+    };
+    let root = document::read_part(source, matter, problems)?;
+    let before = problems.iter().filter(|problem| problem.is_error()).count();
+    let mut fields = Fields::of(&root, "the frontmatter", problems)?;
+    fields.open();
+    let name = fields.required_text("name", problems);
+    let description = fields.required_text("description", problems);
+    let version = fields.get("version").and_then(|node| as_written(node, problems));
+    let token_budget = fields.positive("token-budget", problems);
+    let raw = fields.get("allowed-tools").map(|node| tools(node, problems)).unwrap_or_default();
+    if let (Some(name), Some(folder)) = (&name, folder)
+        && name != folder
+        && let Some(node) = fields.get("name")
+    {
+        problems.push(
+            node.error(format!("the skill is named `{name}` but its directory `{folder}`"))
+                .help("give both the same name: agents find a skill by its directory"),
+        );
+    }
+    if problems.iter().filter(|problem| problem.is_error()).count() > before {
+        return None;
+    }
+    let body = &source.text[body];
+    let serde_json::Value::Object(frontmatter) = root.to_json() else {
+        return None;
+    };
+    Some(Skill {
+        name: name?,
+        description: description?,
+        directory: None,
+        version,
+        body: body.to_owned(),
+        body_hash: hex(&Sha256::digest(body.as_bytes())),
+        content_hash: String::new(),
+        allowed_tools: allowed_tools::merged(&raw),
+        allowed_tools_raw: raw,
+        token_budget,
+        frontmatter,
+    })
+}
+
+/// The bytes of the frontmatter and those of the body.
+type Parts = (Range<usize>, Range<usize>);
+
+/// Where the frontmatter and the body of `text` are; else what is wrong and where.
+fn split(text: &str) -> Result<Parts, (usize, &'static str)> {
+    let is_fence = |line: &str| line.trim_end() == "---";
+    let start = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+    let mut lines = text[start..].split_inclusive('\n');
+    let Some(opening) = lines.next().filter(|line| is_fence(line)) else {
+        return Err((start, "the skill has no frontmatter"));
+    };
+    let matter = start + opening.len();
+    let mut at = matter;
+    for line in lines {
+        if is_fence(line) {
+            return Ok((matter..at, at + line.len()..text.len()));
+        }
+        at += line.len();
+    }
+    Err((start, "the frontmatter is not closed by a second `---`"))
+}
+
+/// A scalar as the user wrote it, so that version `1.0` does not become `1`.
+fn as_written(node: &Node, problems: &mut Problems) -> Option<String> {
+    match &node.kind {
+        NodeKind::Null => None,
+        NodeKind::String(text) => Some(text.clone()),
+        NodeKind::Bool(_) | NodeKind::Number(_) => {
+            node.source.text.get(node.span.start..node.span.end).map(str::to_owned)
+        }
+        NodeKind::List(_) | NodeKind::Map(_) => {
+            problems.push(node.error(format!("`version` must be a single value, not {}", node.kind_name())));
+            None
+        }
+    }
+}
+
+/// The tools of `allowed-tools`: a text, or a list of texts.
+fn tools(node: &Node, problems: &mut Problems) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut take = |node: &Node, problems: &mut Problems| {
+        let Some(written) = decode::any_text(node, "`allowed-tools`", problems) else { return };
+        for token in allowed_tools::tokens(&written) {
+            if let Some(fault) = allowed_tools::fault(&token) {
+                problems.push(node.error(format!("`{token}` in `allowed-tools` {fault}")));
+            }
+            found.push(token);
+        }
+    };
+    match &node.kind {
+        NodeKind::Null => {}
+        NodeKind::List(items) => items.iter().for_each(|item| take(item, problems)),
+        _ => take(node, problems),
+    }
+    found
+}
+
+/// SHA-256 over every regular file below `directory` but its tests, in the order of their path's bytes: of each,
+/// `path:`, its path with `/`, a line feed, its bytes, a line feed. Symbolic links are left out.
+fn hash_of(directory: &Path) -> std::io::Result<String> {
+    let tests = directory.join(TESTS_FOLDER);
+    let mut files: Vec<(Vec<u8>, PathBuf)> = Vec::new();
+    let walk = walkdir::WalkDir::new(directory).into_iter().filter_entry(|entry| entry.path() != tests);
+    for entry in walk {
+        let entry = entry?;
+        if entry.file_type().is_file()
+            && let Ok(relative) = entry.path().strip_prefix(directory)
+        {
+            let parts: Vec<_> = relative.iter().map(|part| part.as_encoded_bytes()).collect();
+            files.push((parts.join(&b'/'), entry.into_path()));
+        }
+    }
+    files.sort();
+    let mut hash = Sha256::new();
+    for (relative, path) in files {
+        hash.update(b"path:");
+        hash.update(&relative);
+        hash.update(b"\n");
+        hash.update(std::fs::read(path)?);
+        hash.update(b"\n");
+    }
+    Ok(hex(&hash.finalize()))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse_text(text: &str) -> Result<Skill, Vec<String>> {
+        let mut problems = Vec::new();
+        parse(&Source::new("SKILL.md", text), None, &mut problems)
+            .ok_or_else(|| problems.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn the_body_keeps_its_leading_blank_lines_and_its_line_ends() {
+        let skill = parse_text("---\nname: a\ndescription: d\n---\n\n# T\r\nx").unwrap();
+        assert_eq!(skill.body, "\n# T\r\nx");
+        let skill = parse_text("\u{feff}---\r\nname: a\r\ndescription: d\r\n---\r\nbody ---\n").unwrap();
+        assert_eq!(skill.body, "body ---\n");
+        assert_eq!(parse_text("---\nname: a\ndescription: d\n---").unwrap().body, "");
+    }
+
+    #[test]
+    fn a_version_stays_as_it_is_written() {
+        let version = |written: &str| {
+            parse_text(&format!("---\nname: a\ndescription: d\nversion: {written}\n---\n")).unwrap().version
+        };
+        assert_eq!(version("1.0").as_deref(), Some("1.0"));
+        assert_eq!(version("017").as_deref(), Some("017"));
+        assert_eq!(version("\"1.10\"").as_deref(), Some("1.10"));
+        assert_eq!(version("2.0.0").as_deref(), Some("2.0.0"));
+        assert_eq!(version(""), None);
+    }
+
+    #[test]
+    fn unknown_keys_are_kept() {
+        let skill = parse_text("---\nname: a\ndescription: d\nlicense: MIT\nmetadata: {x: [1]}\n---\n").unwrap();
+        assert_eq!(skill.frontmatter["license"], "MIT");
+        assert_eq!(skill.frontmatter["metadata"]["x"][0], 1);
+    }
+
+    #[test]
+    fn allowed_tools_may_be_a_list() {
+        let skill =
+            parse_text("---\nname: a\ndescription: d\nallowed-tools: [Read, 'Bash(git *, ls)', \"Grep Glob\"]\n---\n")
+                .unwrap();
+        assert_eq!(skill.allowed_tools_raw, ["Read", "Bash(git *, ls)", "Grep", "Glob"]);
+        assert_eq!(skill.allowed_tools[1].scopes, ["git *", "ls"]);
+    }
+
+    #[test]
+    fn what_is_missing_or_wrong_is_told_with_its_line() {
+        let problems = |text: &str| parse_text(text).unwrap_err();
+        assert_eq!(problems("# no\n"), ["SKILL.md:1:1: the skill has no frontmatter"]);
+        assert_eq!(problems("---\nname: a\n"), ["SKILL.md:1:1: the frontmatter is not closed by a second `---`"]);
+        assert_eq!(problems("---\nname: a\n---\n"), ["SKILL.md:2:1: the frontmatter has no `description`"]);
+        assert_eq!(
+            problems("---\nname: a\ndescription: ''\ntoken-budget: '5'\nallowed-tools: Bash(git\n---\n"),
+            [
+                "SKILL.md:3:14: `description` must not be empty",
+                "SKILL.md:4:15: `token-budget` must be a number greater than 0, not a string",
+                "SKILL.md:5:16: `Bash(git` in `allowed-tools` opens a parenthesis that is never closed",
+            ]
+        );
+        assert_eq!(problems("---\nname: [\n---\n"), ["SKILL.md:2:7: this `[` is never closed"]);
+    }
+
+    #[test]
+    fn the_content_hash_covers_every_file_but_the_tests() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path();
+        std::fs::create_dir_all(root.join("tests")).unwrap();
+        std::fs::create_dir_all(root.join("references/tests")).unwrap();
+        std::fs::write(root.join(SKILL_FILE), "a").unwrap();
+        std::fs::write(root.join("references/B.md"), "b").unwrap();
+        std::fs::write(root.join("references/tests/c"), [0xff]).unwrap();
+        std::fs::write(root.join("tests/t.yaml"), "x").unwrap();
+        #[cfg(unix)]
+        std::os::unix::fs::symlink("/etc/hostname", root.join("link")).unwrap();
+        let mut expected = b"path:SKILL.md\na\npath:references/B.md\nb\npath:references/tests/c\n".to_vec();
+        expected.extend([0xff, b'\n']);
+        assert_eq!(hash_of(root).unwrap(), hex(&Sha256::digest(&expected)));
+        std::fs::write(root.join("tests/t.yaml"), "y").unwrap();
+        assert_eq!(hash_of(root).unwrap(), hex(&Sha256::digest(&expected)));
+    }
+
+    #[test]
+    fn a_prompt_stands_in_for_a_skill() {
+        let skill = of_prompt("c", "Be terse.");
+        assert_eq!(skill.name, "inline:c");
+        assert_eq!((skill.body_hash.len(), &skill.body_hash), (64, &skill.content_hash));
+        assert!(skill.directory.is_none());
+    }
+}

@@ -1,0 +1,201 @@
+//! Which files a load reads.
+
+use crate::scratch::{Scratch, outline, told};
+
+fn prompt(id: &str) -> String {
+    format!("scenario: {id}\nsystem_prompt: p\n")
+}
+
+fn test_of(skill: &str, id: &str) -> String {
+    format!("scenario: {id}\nskill: {skill}\n")
+}
+
+/// Two skills with tests, one without, and things that are none.
+fn skills() -> Scratch {
+    let scratch = Scratch::new();
+    for name in ["beta", "alpha", "untested"] {
+        scratch.skill(name);
+    }
+    scratch
+        .write("skills/alpha/tests/b.yaml", test_of("alpha", "b"))
+        .write("skills/alpha/tests/a.YML", test_of("beta", "a"))
+        .write("skills/alpha/tests/_skipped.yaml", "not: read")
+        .write("skills/alpha/tests/deeper/c.yaml", "not: read")
+        .write("skills/alpha/tests/notes.txt", "not read")
+        .write("skills/beta/tests/c.yaml", test_of("beta", "c"))
+        .write("skills/no-skill/tests/d.yaml", "not: read");
+    #[cfg(unix)]
+    std::os::unix::fs::symlink(scratch.path("skills/alpha"), scratch.path("skills/linked")).unwrap();
+    scratch
+}
+
+#[test]
+fn without_targets_every_skill_is_tested_in_order() {
+    let scratch = skills();
+    let loaded = scratch.load(&[]);
+    assert_eq!(told(&loaded.diagnostics), [] as [&str; 0]);
+    assert_eq!(outline(&loaded), ["alpha: a, b", "beta: c"]);
+    assert_eq!(loaded.suites[0].path, scratch.path("skills/alpha/tests"));
+    assert_eq!(loaded.suites[0].format, "scenario");
+    let subject = loaded.suites[0].cases[0].subject.skill().unwrap();
+    assert_eq!(subject.name, "beta", "a scenario may name another skill than the one it belongs to");
+}
+
+#[test]
+fn skills_files_and_directories_may_be_named() {
+    let scratch = skills();
+    scratch.write("more/x/one.yaml", prompt("one")).write("more/two.yml", prompt("two"));
+    let named = |targets: &[&str]| {
+        let loaded = scratch.load(targets);
+        assert_eq!(told(&loaded.diagnostics), [] as [&str; 0]);
+        outline(&loaded)
+    };
+    assert_eq!(named(&["beta", "alpha"]), ["beta: c", "alpha: a, b"]);
+    assert_eq!(named(&["skills/alpha"]), ["alpha: a, b"]);
+    assert_eq!(named(&["./skills"]), ["alpha: a, b", "beta: c"]);
+    assert_eq!(named(&["skills/alpha/tests/b.yaml"]), ["alpha: b"]);
+    assert_eq!(named(&["skills/alpha/tests/b.yaml", "alpha", "beta"]), ["alpha: b, a", "beta: c"]);
+    assert_eq!(named(&["more"]), ["two: two", "one: one"]);
+    assert_eq!(named(&["."]), ["two: two", "one: one", "alpha: a, b", "beta: c"]);
+}
+
+#[test]
+fn a_directory_is_searched_for_suites_and_other_files_are_passed_over() {
+    let scratch = Scratch::new();
+    scratch
+        .write("d/ok.yaml", prompt("ok"))
+        .write("d/flow.yaml", "{scenario: flow, system_prompt: p}")
+        .write("d/other.yaml", "services: {scenario: {image: x}}\n")
+        .write("d/broken.yaml", "a: [\n")
+        .write("d/.hidden/x.yaml", "scenario: [\n")
+        .write("d/fixtures/x.yaml", "scenario: [\n")
+        .write("d/node_modules/x.yaml", "scenario: [\n")
+        .write("d/_x.yaml", "scenario: [\n")
+        .write("d/build/CACHEDIR.TAG", "")
+        .write("d/build/x.yaml", "scenario: [\n");
+    let loaded = scratch.load(&["d"]);
+    assert_eq!(told(&loaded.diagnostics), [] as [&str; 0]);
+    assert_eq!(outline(&loaded), ["flow: flow", "ok: ok"]);
+
+    scratch.write("d/z.yaml", "scenario: [\n");
+    let loaded = scratch.load(&["d"]);
+    assert_eq!(told(&loaded.diagnostics), ["d/z.yaml:1:11: this `[` is never closed"]);
+    assert_eq!(loaded.suites.len(), 2, "a broken file stops no other");
+}
+
+#[test]
+fn a_file_of_no_known_format_is_an_error_that_lists_the_formats() {
+    let scratch = Scratch::new();
+    scratch.skill("x");
+    for (file, text) in [("n.yaml", "services: {}\n"), ("e.yaml", ""), ("l.yaml", "- a\n"), ("t.txt", "scenario: s")] {
+        let loaded = scratch.write(file, text).load(&[file]);
+        assert_eq!(told(&loaded.diagnostics), [format!("{file}:1:1: this is no suite in a known format")]);
+        assert!(loaded.diagnostics[0].help[0].starts_with("scenario: "));
+    }
+    let loaded = scratch.write("skills/x/tests/t.yaml", "Scenario: s\n").load(&["x"]);
+    assert_eq!(loaded.diagnostics[0].help[1], "is `Scenario` meant to be `scenario`?");
+}
+
+#[test]
+fn what_is_not_there_is_an_error_with_the_nearest_name() {
+    let scratch = skills();
+    scratch.write("more/case.yaml", prompt("s"));
+    let problem = |target: &str| {
+        let loaded = scratch.load(&[target]);
+        let problem = &loaded.diagnostics[0];
+        assert!(problem.is_error());
+        (problem.message.clone(), problem.help.join("; "))
+    };
+    assert_eq!(
+        problem("alhpa"),
+        (
+            "`alhpa` is neither a file, nor a directory, nor a skill in `skills`".to_owned(),
+            "did you mean `alpha`?".to_owned()
+        )
+    );
+    assert_eq!(problem("more/cas.yaml").1, "did you mean `more/case.yaml`?");
+    assert_eq!(problem("zzz").1, "");
+}
+
+#[test]
+fn a_skill_without_tests_and_an_empty_directory_are_warned_about() {
+    let scratch = skills();
+    scratch.write("empty/readme", "");
+    assert_eq!(told(&scratch.load(&["untested"]).diagnostics), ["untested:1:1: the skill `untested` has no tests"]);
+    let loaded = scratch.load(&["empty"]);
+    assert_eq!(told(&loaded.diagnostics), ["no suite found in empty"]);
+    assert!(!loaded.has_errors());
+}
+
+#[test]
+fn a_project_without_skills_says_what_to_do() {
+    let scratch = Scratch::new();
+    std::fs::remove_dir(scratch.path("skills")).unwrap();
+    let loaded = scratch.load(&[]);
+    assert_eq!(told(&loaded.diagnostics), ["there is no skills folder `skills`"]);
+    assert!(loaded.has_errors());
+}
+
+#[test]
+fn two_scenarios_of_a_skill_cannot_have_one_id() {
+    let scratch = Scratch::new();
+    scratch
+        .skill("x")
+        .write("skills/x/tests/a.yaml", test_of("x", "same"))
+        .write("skills/x/tests/b.yaml", format!("# later\n{}", test_of("x", "same")))
+        .write("alone.yaml", prompt("same"));
+    let loaded = scratch.load(&["x", "alone.yaml"]);
+    assert_eq!(told(&loaded.diagnostics), ["skills/x/tests/b.yaml:2:11: a second scenario with the id `same` in `x`"]);
+    assert_eq!(loaded.diagnostics[0].help, ["the first is at skills/x/tests/a.yaml:1:11"]);
+}
+
+#[test]
+fn suites_that_would_share_a_name_are_called_by_their_path() {
+    let scratch = Scratch::new();
+    scratch
+        .write("a/same.yaml", prompt("one"))
+        .write("b/same.yaml", prompt("two"))
+        .write("b/same.yml", prompt("three"))
+        .write("c.yaml", prompt("four"));
+    let loaded = scratch.load(&["a", "b", "c.yaml"]);
+    assert_eq!(outline(&loaded), ["a/same: one", "b/same.yaml: two", "b/same.yml: three", "c: four"]);
+}
+
+#[test]
+fn a_skill_outside_of_the_project_finds_its_siblings() {
+    let scratch = Scratch::new();
+    scratch.skill("x");
+    for name in ["x", "y"] {
+        scratch.write(&format!("other/{name}/SKILL.md"), format!("---\nname: {name}\ndescription: other\n---\n"));
+    }
+    scratch.write("other/y/tests/t.yaml", test_of("x", "t"));
+    let loaded = scratch.load(&["other"]);
+    assert_eq!(told(&loaded.diagnostics), [] as [&str; 0]);
+    assert_eq!(loaded.suites[0].cases[0].subject.skill().unwrap().description, "other");
+}
+
+#[test]
+fn paths_are_shown_from_where_the_user_stands() {
+    let scratch = Scratch::new();
+    scratch.skill("x").write("skills/x/tests/t.yaml", "scenario: t\nskill: x\nmax_turn: 1\n");
+    let told_in = |cwd: &str| told(&scratch.load_from(&scratch.path(cwd), &["x"]).diagnostics);
+    assert_eq!(told_in("skills/x"), ["tests/t.yaml:3:1: unknown key `max_turn` in the scenario"]);
+    let outside = scratch.path("skills/x/tests/t.yaml").display().to_string();
+    scratch.write("sub/x", "");
+    assert_eq!(told_in("sub"), [format!("{outside}:3:1: unknown key `max_turn` in the scenario")]);
+}
+
+#[test]
+fn many_files_are_read_in_the_order_of_their_names() {
+    let scratch = Scratch::new();
+    for at in 0..300 {
+        let broken = if at % 50 == 7 { "tpyo: 1\n" } else { "" };
+        scratch.write(&format!("many/{at:03}.yaml"), format!("{}{broken}", prompt(&format!("case-{at:03}"))));
+    }
+    let loaded = scratch.load(&["many"]);
+    let ids: Vec<_> = loaded.suites.iter().map(|suite| suite.cases[0].id.clone()).collect();
+    assert_eq!(ids, (0..300).map(|at| format!("case-{at:03}")).collect::<Vec<_>>());
+    let lines = told(&loaded.diagnostics);
+    assert_eq!(lines.len(), 6);
+    assert!(lines[0].starts_with("many/007.yaml:3:1") && lines[5].starts_with("many/257.yaml:3:1"), "{lines:?}");
+}

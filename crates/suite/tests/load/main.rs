@@ -1,0 +1,9 @@
+//! LOAD from outside: files on disk in, suites and diagnostics out.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
+
+mod discovery;
+mod scenario;
+mod scratch;
+mod shared_fixtures;
+mod vectors;

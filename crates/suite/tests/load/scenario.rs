@@ -1,0 +1,176 @@
+//! Scenario files: what is read, what is refused, and where.
+
+use model::Subject;
+
+use crate::scratch::{Scratch, outline, told};
+
+#[test]
+fn keys_beyond_the_original_are_read() {
+    let scratch = Scratch::new();
+    scratch.write("hello.yaml", "steps: []");
+    let case = scratch.case(
+        "scenario: s
+system_prompt: p
+tags: [smoke, slow]
+timeout: 90s
+trials: 3
+agent: claude
+model: scripted:./hello.yaml
+runner: {reasoning_effort: low, allowed_tools_override: []}
+",
+    );
+    assert_eq!(case.tags, ["smoke", "slow"]);
+    assert_eq!((case.timeout_ms, case.trials), (Some(90_000), Some(3)));
+    assert_eq!(case.runner.agent.as_ref().unwrap().0, "claude-code");
+    assert_eq!(case.runner.model, Some(format!("scripted:{}", scratch.path("hello.yaml").display())));
+    assert_eq!(case.runner.reasoning_effort.as_deref(), Some("low"));
+    assert_eq!(case.runner.allowed_tools_override.as_deref(), Some([].as_slice()));
+}
+
+#[test]
+fn messages_follow_from_prompt_argument_and_subject() {
+    let scratch = Scratch::new();
+    scratch.skill("x");
+    let first = |text: &str| scratch.case(text).messages[0].text.clone();
+    let run = "Run the `x` skill from your system prompt, from start to end, on the current working directory.";
+    assert_eq!(first("{scenario: s, skill: x}"), run);
+    assert_eq!(first("{scenario: s, skill: x, argument: ''}"), run);
+    assert_eq!(first("{scenario: s, skill: x, argument: 'a {b}'}"), format!("{run}\nArgument: a {{b}}"));
+    assert_eq!(first("{scenario: s, skill: x, user_prompt: '/x {{ y }}'}"), "/x {{ y }}");
+    assert_eq!(first("{scenario: s, system_prompt: p}"), "Begin.");
+    assert_eq!(first("{scenario: s, system_prompt: p, argument: hi}"), "hi");
+}
+
+#[test]
+fn every_problem_of_a_scenario_is_told_in_one_go() {
+    let scratch = Scratch::new();
+    scratch.skill("commit");
+    let problems = scratch.problems(
+        "scenario: s
+skill: comit
+system_prompt: p
+user_prompt: a
+user_prompts: []
+argument: unused
+max_turns: 0
+timeout: soon
+agent: codex
+model: scripted:nope.yaml
+runner:
+  runtime: claude
+  agent: chat
+  permission_mod: plan
+  setting_sources: [usr]
+fixtures: {extends: base}
+user_responses: [{match_question: a, choose: b, colour: c}]
+assertions: [{id: a, type: t, weight: 0}, {type: t}, 5]
+asertions: []
+description: !note x
+",
+    );
+    let found: Vec<_> = problems
+        .iter()
+        .map(|problem| {
+            let place = problem.source.as_ref().unwrap();
+            format!("{}:{} {}", place.line, place.column, problem.message)
+        })
+        .collect();
+    assert_eq!(
+        found,
+        [
+            "2:8 there is no skill called `comit`",
+            "3:1 a scenario has one subject: `skill` is already given, `system_prompt` is one too many",
+            "5:1 a scenario has `user_prompt` or `user_prompts`, not both",
+            "5:15 `user_prompts` must not be empty",
+            "6:1 `argument` is not used, because `user_prompt` says it all",
+            "7:12 `max_turns` must be a whole number of at least 1, not 0",
+            "8:10 `timeout` must be a length of time",
+            "9:1 `agent` is given twice",
+            "10:8 cannot read the script `nope.yaml`: No such file or directory (os error 2)",
+            "13:3 `runtime` and `agent` are the same; give one of them",
+            "14:3 unknown key `permission_mod` in `runner`",
+            "15:21 an item of `setting_sources` must be one of `user`, `project`, `local`, not `usr`",
+            "16:21 there is no `_fixtures.yaml` to extend from",
+            "17:49 unknown key `colour` in an item of `user_responses`",
+            "18:39 `weight` must be greater than 0, not 0",
+            "18:44 an assertion has no `id`",
+            "18:54 an assertion must be a map, not a number",
+            "19:1 unknown key `asertions` in the scenario",
+            "20:20 unknown tag `!note`",
+        ]
+    );
+    let help = |message: &str| problems.iter().find(|it| it.message.contains(message)).unwrap().help.join("; ");
+    assert_eq!(help("called `comit`"), "did you mean `commit`?; looked in skills");
+    assert_eq!(help("permission_mod"), "did you mean `permission_mode`?");
+    assert_eq!(help("`usr`"), "did you mean `user`?");
+    assert_eq!(help("asertions"), "did you mean `assertions`?");
+}
+
+#[test]
+fn a_scenario_with_problems_is_still_given_for_finding_more() {
+    let scratch = Scratch::new();
+    let loaded = scratch
+        .write("s.yaml", "scenario: ''\nsystem_prompt: p\nassertions: [{id: a, type: t}, {id: b}]\n")
+        .load(&["s.yaml"]);
+    assert!(loaded.has_errors());
+    assert_eq!(outline(&loaded), ["s: s"]);
+    assert_eq!(loaded.suites[0].cases[0].assertions.len(), 1);
+}
+
+#[test]
+fn a_broken_skill_is_told_once_however_many_scenarios_name_it() {
+    let scratch = Scratch::new();
+    scratch.write("skills/x/SKILL.md", "---\nname: y\ndescription: d\n---\n");
+    for at in 0..3 {
+        scratch.write(&format!("skills/x/tests/{at}.yaml"), format!("scenario: s{at}\nskill: x\n"));
+    }
+    let loaded = scratch.load(&["x"]);
+    assert_eq!(told(&loaded.diagnostics), ["skills/x/SKILL.md:2:7: the skill is named `y` but its directory `x`"]);
+}
+
+#[test]
+fn a_skill_without_its_file_and_a_name_that_is_a_path_are_refused() {
+    let scratch = Scratch::new();
+    scratch.write("skills/bare/x", "").write("elsewhere/SKILL.md", "");
+    assert_eq!(
+        told(&scratch.problems("{scenario: s, skill: bare}")),
+        ["s.yaml:1:22: the skill `bare` has no SKILL.md"]
+    );
+    for name in ["../elsewhere", "a/b", "..", "/x"] {
+        let problems = told(&scratch.problems(&format!("{{scenario: s, skill: '{name}'}}")));
+        assert_eq!(problems, [format!("s.yaml:1:22: `{name}` is no name for a skill")]);
+    }
+}
+
+#[test]
+fn a_system_prompt_file_is_read_from_beside_the_scenario() {
+    let scratch = Scratch::new();
+    scratch
+        .write("deep/prompt.md", "be {terse}\n")
+        .write("deep/t.yaml", "scenario: s\nsystem_prompt_file: prompt.md\n");
+    let loaded = scratch.load(&["deep/t.yaml"]);
+    assert!(loaded.diagnostics.is_empty(), "{:#?}", loaded.diagnostics);
+    let Subject::Prompt(prompt) = &loaded.suites[0].cases[0].subject else { panic!("not a prompt") };
+    assert_eq!(prompt.body, "be {terse}\n");
+}
+
+#[test]
+fn json_scenarios_are_read_strictly() {
+    let scratch = Scratch::new();
+    scratch.write("s.json", "{\n  \"scenario\": \"s\",\n  \"system_prompt\": \"p\"\n}\n");
+    assert_eq!(outline(&scratch.load(&["s.json"])), ["s: s"]);
+    scratch.write("s.json", "{\n  \"scenario\": \"s\",\n  \"system_prompt\": \"p\",\n}\n");
+    assert_eq!(told(&scratch.load(&["s.json"]).diagnostics), ["s.json:4:1: not valid JSON: trailing comma"]);
+}
+
+#[test]
+fn long_texts_and_many_bytes_are_no_trouble() {
+    let scratch = Scratch::new();
+    let long = "x é ".repeat(50_000);
+    let text = serde_json::json!({"scenario": "s", "system_prompt": long, "argument": "a"}).to_string();
+    scratch.write("s.json", &text);
+    let loaded = scratch.load(&["s.json"]);
+    assert!(loaded.diagnostics.is_empty(), "{:?}", told(&loaded.diagnostics));
+    let Subject::Prompt(prompt) = &loaded.suites[0].cases[0].subject else { panic!("not a prompt") };
+    assert_eq!(prompt.body, long);
+}

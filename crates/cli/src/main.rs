@@ -1,1 +1,63 @@
-fn main() {}
+//! The binary `trialrun`: arguments become settings, settings become wiring. Only this crate reads the environment,
+//! prints and exits.
+
+mod args;
+mod command;
+mod error;
+mod exit;
+mod limits;
+mod machine;
+mod project;
+mod recording;
+mod settings;
+mod signals;
+mod terminal;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Args, Command};
+
+fn main() -> ExitCode {
+    // A supervisor is this program started again by itself. It must stay single-threaded, so it goes before everything.
+    let raw: Vec<std::ffi::OsString> = std::env::args_os().collect();
+    if raw.get(1).is_some_and(|first| first.to_string_lossy().starts_with("__supervise")) {
+        return runner::supervise::main(&raw[1..]);
+    }
+    exit::report_bugs();
+    let args = match Args::try_parse_from(&raw) {
+        Ok(args) => args,
+        Err(error) => return exit::of_usage(&error),
+    };
+    let terminal = terminal::Terminal::of(&args.global);
+    match dispatch(args, &terminal) {
+        Ok(code) => code,
+        Err(error) => {
+            terminal.error(&error);
+            error.code()
+        }
+    }
+}
+
+fn dispatch(args: Args, terminal: &terminal::Terminal) -> Result<ExitCode, error::CliError> {
+    let global = args.global;
+    match args.command {
+        Command::Run(args) => command::run::run(&global, args, terminal),
+        Command::Check(args) => command::check::run(&global, &args, terminal),
+        Command::List(args) => command::list::run(&global, &args, terminal),
+        Command::Doctor(args) => command::doctor::run(&global, &args, terminal),
+        Command::Config(args) => command::config::run(&global, &args, terminal),
+        Command::Init(args) => command::init::run(&args, terminal),
+        Command::Show(args) => command::show::run(&global, &args, terminal),
+        Command::History(args) => command::history::run(&global, &args, terminal),
+        Command::Status(args) => command::status::run(&global, &args, terminal),
+        Command::Report(args) => command::report::run(&global, args, terminal),
+        Command::Trend(args) => command::trend::run(&global, &args, terminal),
+        Command::Compare(args) => command::compare::run(&global, &args, terminal),
+        Command::Prune(args) => command::prune::run(&global, &args, terminal),
+        Command::Schema(args) => command::schema::run(&args, terminal),
+        Command::Completions(args) => command::completions::run(&args, terminal),
+        Command::Reference(args) => command::reference::run(&args, terminal),
+    }
+}

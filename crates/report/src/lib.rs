@@ -1,1 +1,33 @@
-//! report
+//! REPORT: turns events into something a person or a program can read.
+//!
+//! A reporter is given one event after the other and cannot tell whether the run is going on or was recorded last year.
+//! What lists show (`history`, `status`, `show`, `trend`, `compare`) is drawn by plain functions from records to text.
+//!
+//! Nothing here reads the environment or prints: writers and [`Style`] are handed in. Times come from the events; only
+//! the live table has a clock of its own, so that it moves while nothing happens. [`terminal_size()`] is for whoever
+//! makes a [`Style`].
+
+// The schema of a trial is one literal of many fields.
+#![recursion_limit = "256"]
+
+mod compare;
+mod figure;
+mod history;
+mod json;
+mod jsonl;
+mod names;
+mod plain;
+mod reporter;
+mod show;
+mod status;
+mod terminal;
+mod trend;
+
+pub use compare::{CaseChange, Change, Comparison};
+pub use history::{history, history_json};
+pub use json::{SCHEMA, report_schema, trial_json};
+pub use reporter::{Opening, REPORTS, Report, Reporter, find};
+pub use show::{show, show_json};
+pub use status::{StatusView, status};
+pub use terminal::{Style, diagnostics, result, tally, terminal_size};
+pub use trend::trend;

@@ -1,1 +1,141 @@
-//! testkit
+//! Scratch projects for end-to-end tests: a directory, a home and a temp directory of their own, the real binary, and an
+//! environment that holds nothing of the machine's.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// A project that is gone when it is dropped.
+pub struct Project {
+    root: tempfile::TempDir,
+    program: PathBuf,
+    env: BTreeMap<String, String>,
+}
+
+/// What a command came to.
+pub struct Ran {
+    /// The exit code; -1 if a signal ended it.
+    pub code: i32,
+    /// Standard output.
+    pub out: String,
+    /// Standard error.
+    pub err: String,
+}
+
+impl Ran {
+    /// Both streams, for the message of a failed assertion.
+    pub fn said(&self) -> String {
+        format!("exit code {}\n--- stdout\n{}\n--- stderr\n{}", self.code, self.out, self.err)
+    }
+
+    /// Standard output as JSON.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("no JSON ({error}): {}", self.said()))
+    }
+
+    /// Fails the test unless the exit code is `code`.
+    #[track_caller]
+    pub fn exits(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "{}", self.said());
+        self
+    }
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code().unwrap_or(-1),
+            out: String::from_utf8_lossy(&output.stdout).into_owned(),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+impl Project {
+    /// An empty project for `program`, the binary under test.
+    pub fn new(program: impl Into<PathBuf>) -> Self {
+        let root = tempfile::Builder::new().prefix("testkit-").tempdir().expect("a directory");
+        let project = Self { root, program: program.into(), env: BTreeMap::new() };
+        for made in ["work", "home", "tmp"] {
+            fs::create_dir(project.root.path().join(made)).expect("a directory");
+        }
+        let place = |name: &str| project.root.path().join(name).to_string_lossy().into_owned();
+        let env = BTreeMap::from([
+            ("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned()),
+            ("HOME".to_owned(), place("home")),
+            ("TMPDIR".to_owned(), place("tmp")),
+            ("LANG".to_owned(), "C.UTF-8".to_owned()),
+        ]);
+        Self { env, ..project }
+    }
+
+    /// The project's directory, links resolved.
+    pub fn dir(&self) -> PathBuf {
+        self.root.path().join("work").canonicalize().expect("the project's directory")
+    }
+
+    /// The user's home.
+    pub fn home(&self) -> PathBuf {
+        self.root.path().join("home")
+    }
+
+    /// Where the program puts sandboxes.
+    pub fn tmp(&self) -> PathBuf {
+        self.root.path().join("tmp")
+    }
+
+    /// Sets a variable for every command.
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.env.insert(name.to_owned(), value.to_owned());
+        self
+    }
+
+    /// Puts a directory in front of `PATH`.
+    pub fn path_first(self, dir: &Path) -> Self {
+        let path = format!("{}:{}", dir.display(), self.env["PATH"]);
+        self.env("PATH", &path)
+    }
+
+    /// Writes a file of the project.
+    pub fn write(&self, path: &str, text: &str) -> &Self {
+        let path = self.dir().join(path);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
+        fs::write(path, text).expect("a file");
+        self
+    }
+
+    /// Reads a file of the project.
+    pub fn read(&self, path: &str) -> String {
+        fs::read_to_string(self.dir().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+    }
+
+    /// A command of the program, not started yet.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(arguments).current_dir(self.dir()).env_clear().envs(&self.env).stdin(Stdio::null());
+        command
+    }
+
+    /// Runs the program.
+    pub fn run(&self, arguments: &[&str]) -> Ran {
+        self.command(arguments).output().expect("the program starts").into()
+    }
+
+    /// Runs the program and gives its JSON report; the exit code must be `code`.
+    #[track_caller]
+    pub fn report(&self, arguments: &[&str], code: i32) -> Value {
+        let mut all = vec!["run", "--report", "terminal", "--report", "json=report.json"];
+        all.extend(arguments);
+        let ran = self.run(&all).exits(code);
+        serde_json::from_str(&self.read("report.json")).unwrap_or_else(|error| panic!("{error}: {}", ran.said()))
+    }
+
+    /// What lies in the directory for sandboxes.
+    pub fn left_over(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.tmp()).expect("the temp directory");
+        entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect()
+    }
+}

@@ -1,0 +1,192 @@
+//! What the project promises about speed and size, measured on whole processes: `cargo bench -p trialrun`.
+//!
+//! Each figure is the median of several runs after a warm-up, beside the promise. The exit code is 1 if one is broken.
+//! `docs/performance.md` has the method and figures.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_trialrun");
+
+struct Promise {
+    what: &'static str,
+    limit: f64,
+    unit: &'static str,
+    measured: Vec<f64>,
+}
+
+impl Promise {
+    fn median(&self) -> f64 {
+        let mut sorted = self.measured.clone();
+        sorted.sort_by(f64::total_cmp);
+        sorted[sorted.len() / 2]
+    }
+}
+
+fn main() {
+    // `cargo test --benches` and `cargo bench -- --list` must not measure.
+    if std::env::args().any(|argument| argument == "--test" || argument == "--list") {
+        return;
+    }
+    let scratch = tempfile::tempdir().expect("a directory for the benchmark");
+    let promises = [
+        version(scratch.path()),
+        check_thousand(scratch.path()),
+        fake_thousand_wall(scratch.path()),
+        fake_thousand_memory(scratch.path()),
+        sandbox(scratch.path()),
+        overhead(scratch.path()),
+        size(),
+    ];
+    println!("{:<58} {:>10} {:>10} {:>10} {:>10}", "", "median", "min", "max", "promise");
+    let mut broken = false;
+    for promise in &promises {
+        let median = promise.median();
+        let (min, max) = promise.measured.iter().fold((f64::MAX, 0.0_f64), |(a, b), v| (a.min(*v), b.max(*v)));
+        broken |= median > promise.limit;
+        let mark = if median > promise.limit { "BROKEN" } else { "" };
+        println!(
+            "{:<58} {median:>7.1} {u:<2} {min:>7.1} {u:<2} {max:>7.1} {u:<2} {:>7.0} {u:<2} {mark}",
+            promise.what,
+            promise.limit,
+            u = promise.unit
+        );
+    }
+    std::process::exit(i32::from(broken));
+}
+
+fn version(dir: &Path) -> Promise {
+    let measured = times(21, || ok(trialrun(dir, &["--version"])));
+    Promise { what: "--version", limit: 10.0, unit: "ms", measured }
+}
+
+fn check_thousand(scratch: &Path) -> Promise {
+    let dir = scratch.join("check");
+    for number in 0..1000 {
+        let mut text = scenario(number, "");
+        while text.len() < 600 {
+            text.push_str("# what stands here is of no interest to anybody but the clock\n");
+        }
+        text.truncate(600);
+        write(&dir.join(format!("scenarios/case-{number}.yaml")), &text);
+    }
+    write(&dir.join("trialrun.yaml"), "defaults: { agent: fake }\n");
+    let measured = times(11, || ok(trialrun(&dir, &["check", "scenarios"])));
+    Promise { what: "check of 1,000 scenario files of 600 bytes", limit: 150.0, unit: "ms", measured }
+}
+
+fn thousand(scratch: &Path, name: &str) -> PathBuf {
+    let dir = scratch.join(name);
+    for number in 0..1000 {
+        write(&dir.join(format!("scenarios/case-{number}.yaml")), &scenario(number, ""));
+    }
+    write(&dir.join("trialrun.yaml"), "defaults: { agent: fake }\n");
+    dir
+}
+
+fn fake_thousand_wall(scratch: &Path) -> Promise {
+    let dir = thousand(scratch, "wall");
+    let measured = times(5, || {
+        let _ = std::fs::remove_dir_all(dir.join(".trialrun"));
+        ok(trialrun(&dir, &["run", "scenarios"]))
+    });
+    Promise { what: "1,000 fake trials, three assertions each, no sandbox", limit: 1000.0, unit: "ms", measured }
+}
+
+fn fake_thousand_memory(scratch: &Path) -> Promise {
+    let dir = thousand(scratch, "memory");
+    let measured = (0..3)
+        .map(|_| {
+            let _ = std::fs::remove_dir_all(dir.join(".trialrun"));
+            let script = format!("'{PROGRAM}' run scenarios >/dev/null & pid=$!; peak=0; while kill -0 $pid 2>/dev/null; do \
+                 now=$(awk '/VmHWM/ {{print $2}}' /proc/$pid/status 2>/dev/null); [ -n \"$now\" ] && peak=$now; done; echo $peak");
+            let output = Command::new("sh").args(["-c", &script]).current_dir(&dir).output().expect("sh runs");
+            String::from_utf8_lossy(&output.stdout).trim().parse::<f64>().expect("a size in KiB") / 1024.0
+        })
+        .collect();
+    Promise { what: "  their peak memory", limit: 60.0, unit: "MB", measured }
+}
+
+/// A sandbox of 50 files with a commit, made 60 times after the first; the time is the one the run itself tells.
+fn sandbox(scratch: &Path) -> Promise {
+    let dir = scratch.join("sandbox");
+    write(&dir.join("case.yaml"), &scenario(0, &fifty_files()));
+    ok(trialrun(&dir, &["run", "case.yaml", "--agent", "fake", "--trials", "61", "--jobs", "1", "--report", "jsonl=events"]));
+    let events = std::fs::read_to_string(dir.join("events")).expect("the event stream");
+    let measured: Vec<f64> = events
+        .lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .filter(|event| event["event"]["type"] == "sandbox_ready")
+        .filter_map(|event| event["event"]["duration_ms"].as_f64())
+        .skip(1)
+        .collect();
+    Promise { what: "sandbox of 50 files with a commit, after the first", limit: 10.0, unit: "ms", measured }
+}
+
+fn overhead(scratch: &Path) -> Promise {
+    let dir = scratch.join("overhead");
+    write(&dir.join("case.yaml"), &scenario(0, &fifty_files()));
+    let run = |trials: &str| {
+        let began = Instant::now();
+        ok(trialrun(&dir, &["run", "case.yaml", "--agent", "fake", "--trials", trials, "--jobs", "1", "--quiet"]));
+        began.elapsed()
+    };
+    run("1");
+    let measured = (0..5).map(|_| millis(run("101").saturating_sub(run("1"))) / 100.0).collect();
+    Promise { what: "whole fake trial in that sandbox, one after the other", limit: 30.0, unit: "ms", measured }
+}
+
+fn size() -> Promise {
+    let bytes = std::fs::metadata(PROGRAM).expect("the program").len();
+    Promise { what: "size of the program", limit: 25.0, unit: "MB", measured: vec![bytes as f64 / 1e6] }
+}
+
+fn scenario(number: usize, fixtures: &str) -> String {
+    format!(
+        "scenario: case-{number}\nsystem_prompt: Be brief.\nuser_prompt: |\n  !call Bash {{\"command\": \"git status\"}}\n  !say done\n\
+         {fixtures}assertions:\n  - {{id: a, type: tool_called, tool: Bash, args_match: {{command: \"^git\"}}}}\n  \
+         - {{id: b, type: no_tool_called, tool: WebFetch}}\n  - {{id: c, type: output_contains, pattern: \"done\"}}\n"
+    )
+}
+
+fn fifty_files() -> String {
+    let mut text = String::from("fixtures:\n  git_init: true\n  files_committed:\n");
+    for number in 0..50 {
+        text.push_str(&format!("    - {{path: src/dir{}/file{number}.txt, content: \"line {number}\\n\"}}\n", number % 5));
+    }
+    text
+}
+
+fn trialrun(dir: &Path, arguments: &[&str]) -> Output {
+    Command::new(PROGRAM).args(arguments).current_dir(dir).output().expect("the program starts")
+}
+
+fn ok(output: Output) {
+    assert!(
+        output.status.success(),
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+fn times(count: usize, mut work: impl FnMut()) -> Vec<f64> {
+    work();
+    (0..count)
+        .map(|_| {
+            let began = Instant::now();
+            work();
+            millis(began.elapsed())
+        })
+        .collect()
+}
+
+fn millis(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1000.0
+}
+
+fn write(path: &Path, text: &str) {
+    std::fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");
+    std::fs::write(path, text).expect("a file");
+}

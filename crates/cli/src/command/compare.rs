@@ -1,0 +1,49 @@
+//! `trialrun compare`.
+
+use std::process::ExitCode;
+
+use report::Comparison;
+use serde_json::json;
+use store::{Store, TrialFilter};
+
+use crate::args::Global;
+use crate::error::CliError;
+use crate::exit;
+use crate::project::Workplace;
+use crate::terminal::Terminal;
+
+/// Arguments of `compare`.
+#[derive(Debug, clap::Args)]
+pub struct CompareArgs {
+    /// The run before: the front of its id, a label, `latest` or `previous`
+    #[arg(value_name = "A", required_unless_present = "before")]
+    a: Option<String>,
+    /// The run after
+    #[arg(value_name = "B", required_unless_present = "after")]
+    b: Option<String>,
+    /// The run before, as an option
+    #[arg(long, value_name = "A", conflicts_with = "a")]
+    before: Option<String>,
+    /// The run after, as an option
+    #[arg(long, value_name = "B", conflicts_with = "b")]
+    after: Option<String>,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Shows two runs side by side; exits with 1 on a regression.
+pub fn run(global: &Global, args: &CompareArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let wanted = |given: &Option<String>, option: &Option<String>| given.clone().or_else(|| option.clone()).unwrap_or_default();
+    let store = Workplace::find(global, &[])?.read_store()?;
+    let before = store.select(&wanted(&args.a, &args.before))?;
+    let after = store.select(&wanted(&args.b, &args.after))?;
+    let trials = |run: &str| store.trials(&TrialFilter::of_run(run));
+    let comparison = Comparison::of(&trials(&before.id)?, &trials(&after.id)?);
+    if args.json {
+        terminal.json(&json!({"schema": "trialrun.compare/1", "before": before, "after": after, "cases": comparison.to_json()}));
+    } else {
+        terminal.out(&comparison.draw(&before, &after, &terminal.out_style));
+    }
+    Ok(ExitCode::from(if comparison.has_regressions() { exit::FAILED } else { exit::PASSED }))
+}

@@ -1,0 +1,138 @@
+//! `trialrun doctor`.
+
+use std::process::ExitCode;
+
+use runner::agent::{Readiness, AGENTS};
+use runner::supervise::Containment;
+use runner::Host;
+use serde_json::json;
+
+use crate::args::Global;
+use crate::error::CliError;
+use crate::project::Workplace;
+use crate::terminal::Terminal;
+use crate::{exit, machine};
+
+/// Arguments of `doctor`.
+#[derive(Debug, clap::Args)]
+pub struct DoctorArgs {
+    /// Run every assertion's documented examples and see that they come out as documented
+    #[arg(long)]
+    self_test: bool,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// One thing that was looked at.
+struct Finding {
+    kind: &'static str,
+    name: String,
+    ready: bool,
+    about: Vec<String>,
+    hints: Vec<String>,
+}
+
+/// Looks at the machine.
+pub fn run(global: &Global, args: &DoctorArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let host = machine::host()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| CliError::environment(format!("cannot start threads: {error}")))?;
+    let mut findings = runtime.block_on(agents(&host));
+    findings.push(git(&host));
+    findings.push(runtime.block_on(containment(&host)));
+    findings.push(record(global)?);
+    if args.self_test {
+        findings.extend(self_test());
+    }
+    if args.json {
+        let rows: Vec<_> = findings
+            .iter()
+            .map(|found| {
+                json!({"kind": found.kind, "name": found.name, "ready": found.ready, "about": found.about, "hints": found.hints})
+            })
+            .collect();
+        terminal.json(&rows);
+    } else {
+        terminal.out(&draw(&findings, terminal));
+    }
+    // An agent that is not here is no fault of the machine's; a failing self-test is a bug.
+    let broken = findings.iter().any(|found| found.kind == "self-test" && !found.ready);
+    Ok(ExitCode::from(if broken { exit::BUG } else { exit::PASSED }))
+}
+
+async fn agents(host: &Host) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for agent in AGENTS {
+        let Readiness { ready, version, auth, hints } = agent.ready(host).await;
+        let mut about: Vec<String> = version.into_iter().collect();
+        about.extend(auth.map(|auth| format!("sign-in: {auth}")));
+        if about.is_empty() {
+            about.push(agent.summary().to_owned());
+        }
+        findings.push(Finding { kind: "agent", name: agent.name().to_owned(), ready, about, hints });
+    }
+    findings
+}
+
+fn git(host: &Host) -> Finding {
+    let version = host.find_program("git").and_then(|program| {
+        let output = std::process::Command::new(program).arg("--version").output().ok()?;
+        Some(String::from_utf8_lossy(&output.stdout).trim().trim_start_matches("git version ").to_owned())
+    });
+    let hints = if version.is_none() { vec!["install git: sandboxes are repositories".to_owned()] } else { Vec::new() };
+    Finding { kind: "tool", name: "git".into(), ready: version.is_some(), about: version.into_iter().collect(), hints }
+}
+
+async fn containment(host: &Host) -> Finding {
+    let (ready, about) = match host.supervisor.containment().await {
+        Ok(Containment::Namespace) => (true, "every trial in a pid namespace of its own".to_owned()),
+        Ok(Containment::Floor { because }) => (true, format!("by a supervisor that adopts orphans ({because})")),
+        Err(error) => (false, format!("the program cannot start itself: {error}")),
+    };
+    Finding { kind: "sandbox", name: "local".into(), ready, about: vec![about], hints: Vec::new() }
+}
+
+fn record(global: &Global) -> Result<Finding, CliError> {
+    let workplace = Workplace::find(global, &[])?;
+    let about = crate::project::shown(&workplace.state, &workplace.cwd);
+    let hints = workplace.diagnostics.iter().map(ToString::to_string).collect::<Vec<_>>();
+    Ok(Finding { kind: "record", name: "runs".into(), ready: hints.is_empty(), about: vec![about], hints })
+}
+
+fn self_test() -> Vec<Finding> {
+    grade::self_test()
+        .into_iter()
+        .map(|test| Finding {
+            kind: "self-test",
+            name: format!("{} ({})", test.assertion, test.example),
+            ready: test.ok,
+            about: Vec::new(),
+            hints: if test.ok { Vec::new() } else { vec![test.because] },
+        })
+        .collect()
+}
+
+fn draw(findings: &[Finding], terminal: &Terminal) -> String {
+    let style = &terminal.out_style;
+    let paint = |code: &str, text: &str| {
+        if style.color { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    };
+    let (yes, no) = if style.unicode { ("✓", "✗") } else { ("ok", "--") };
+    let kinds = findings.iter().map(|found| found.kind.len()).max().unwrap_or(0);
+    let names = findings.iter().map(|found| found.name.chars().count()).max().unwrap_or(0);
+    let mut text = String::new();
+    for found in findings {
+        let mark = if found.ready { paint("32", yes) } else { paint("33", no) };
+        let gap = " ".repeat(names - found.name.chars().count());
+        let line = format!("{mark} {:kinds$}  {}{gap}  {}", found.kind, found.name, found.about.join(", "));
+        text.push_str(line.trim_end());
+        text.push('\n');
+        for hint in &found.hints {
+            text.push_str(&format!("  {:kinds$}  {}\n", "", paint("2", hint)));
+        }
+    }
+    text
+}

@@ -1,0 +1,142 @@
+//! `trialrun init`.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::ValueEnum;
+
+use crate::error::CliError;
+use crate::terminal::Terminal;
+
+/// Arguments of `init`.
+#[derive(Debug, clap::Args)]
+pub struct InitArgs {
+    /// Where; it is made if it is not there
+    #[arg(default_value = ".")]
+    dir: PathBuf,
+    /// What to begin with
+    #[arg(long, value_name = "NAME", default_value = "scenario")]
+    template: Template,
+    /// The skill's name, for `--template skill`
+    #[arg(long, value_name = "NAME", default_value = "my-skill")]
+    skill: String,
+    /// Where the project's skills are
+    #[arg(long, value_name = "DIR", default_value = "./skills")]
+    skills_dir: String,
+    /// The model of every scenario that names none
+    #[arg(long, value_name = "ID")]
+    model: Option<String>,
+    /// How agents treat permissions: default, acceptEdits, plan or bypassPermissions
+    #[arg(long, value_name = "MODE")]
+    permission_mode: Option<String>,
+    /// Overwrite files that are there
+    #[arg(long)]
+    force: bool,
+}
+
+/// What a project begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Template {
+    /// A scenario that tests a prompt.
+    Scenario,
+    /// A skill with a scenario of its own.
+    Skill,
+}
+
+const SCENARIO: &str = include_str!("../template/scenario.yaml");
+const SCENARIO_MODEL: &str = include_str!("../template/scenario-model.yaml");
+const SKILL: &str = include_str!("../template/SKILL.md");
+const SKILL_SCENARIO: &str = include_str!("../template/skill-scenario.yaml");
+const SKILL_MODEL: &str = include_str!("../template/skill-model.yaml");
+const SCHEMA_FILE: &str = "scenario.schema.json";
+
+/// Scaffolds a project. Nothing is written unless everything can be.
+pub fn run(args: &InitArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    if let Some(mode) = &args.permission_mode {
+        let modes = model::PermissionMode::ALL.map(|(name, _)| name);
+        if !modes.contains(&mode.as_str()) {
+            return Err(CliError::usage(format!("unknown permission mode `{mode}`"))
+                .maybe_hint(model::nearest(mode, modes).map(|near| format!("did you mean `{near}`?")))
+                .hint(format!("modes: {}", modes.join(", "))));
+        }
+    }
+    if args.template == Template::Skill && !is_a_skill_name(&args.skill) {
+        return Err(CliError::usage(format!("`{}` is no name for a skill", args.skill))
+            .hint("use lower-case letters, digits and hyphens, such as `release-notes`"));
+    }
+    let files = files(args);
+    if !args.force {
+        let there: Vec<String> = files
+            .iter()
+            .filter(|(path, _)| args.dir.join(path).symlink_metadata().is_ok())
+            .map(|(path, _)| args.dir.join(path).display().to_string())
+            .collect();
+        if !there.is_empty() {
+            return Err(CliError::usage(format!("would overwrite {}", there.join(", "))).hint("`--force` overwrites"));
+        }
+    }
+    for (path, content) in &files {
+        let path = args.dir.join(path);
+        write(&path, content)?;
+        terminal.out(&format!("wrote {}\n", path.display()));
+    }
+    let go = if args.dir == Path::new(".") { String::new() } else { format!("cd {} && ", args.dir.display()) };
+    terminal.out(&format!("\nTry it, offline and free:  {go}trialrun run\n"));
+    terminal.out("Then take out the `model:` line and name a real agent. `trialrun doctor` says which are ready here.\n");
+    Ok(ExitCode::SUCCESS)
+}
+
+fn files(args: &InitArgs) -> Vec<(PathBuf, String)> {
+    let skills = PathBuf::from(args.skills_dir.trim_start_matches("./"));
+    let schema = serde_json::to_string_pretty(&suite::scenario_schema()).unwrap_or_default() + "\n";
+    let mut files = vec![(PathBuf::from("trialrun.yaml"), config(args))];
+    match args.template {
+        Template::Scenario => {
+            files.push((PathBuf::from("scenarios/first.yaml"), schema_line("..") + SCENARIO));
+            files.push((PathBuf::from("scenarios/models/first.yaml"), SCENARIO_MODEL.to_owned()));
+        }
+        Template::Skill => {
+            let home = skills.join(&args.skill);
+            let up = vec![".."; home.components().count() + 1].join("/");
+            let named = |text: &str| text.replace("my-skill", &args.skill);
+            files.push((home.join("SKILL.md"), named(SKILL)));
+            files.push((home.join("tests/first.yaml"), schema_line(&up) + &named(SKILL_SCENARIO)));
+            files.push((home.join("tests/models/first.yaml"), named(SKILL_MODEL)));
+        }
+    }
+    files.push((PathBuf::from(SCHEMA_FILE), schema));
+    files
+}
+
+/// Editors with a YAML language server complete and check the file from this line.
+fn schema_line(up: &str) -> String {
+    format!("# yaml-language-server: $schema={up}/{SCHEMA_FILE}\n")
+}
+
+fn config(args: &InitArgs) -> String {
+    let quoted = |text: &str| serde_json::to_string(text).unwrap_or_default();
+    let mut text = format!("skills_dir: {}\ndefaults:\n  agent: chat # or claude-code\n", quoted(&args.skills_dir));
+    if let Some(model) = &args.model {
+        text.push_str(&format!("  model: {}\n", quoted(model)));
+    }
+    if let Some(mode) = &args.permission_mode {
+        text.push_str(&format!("  permission_mode: {mode}\n"));
+    }
+    text
+}
+
+fn write(path: &Path, content: &str) -> Result<(), CliError> {
+    let failed = |error: std::io::Error| CliError::environment(format!("cannot write {}: {error}", path.display()));
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent).map_err(failed)?;
+    }
+    std::fs::write(path, content).map_err(failed)
+}
+
+fn is_a_skill_name(name: &str) -> bool {
+    !name.is_empty()
+        && name.len() <= 64
+        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+        && !name.starts_with('-')
+        && !name.ends_with('-')
+}

@@ -1,0 +1,118 @@
+//! `trialrun list`.
+
+use std::process::ExitCode;
+
+use serde_json::json;
+
+use super::run::{self, RunArgs};
+use crate::args::Global;
+use crate::error::CliError;
+use crate::exit;
+use crate::terminal::Terminal;
+
+/// Arguments of `list`.
+#[derive(Debug, clap::Args)]
+pub struct ListArgs {
+    /// What would run; takes what `run` takes
+    #[command(flatten)]
+    run: RunArgs,
+    /// The agents that are built in
+    #[arg(long, group = "kind", help_heading = "Built in")]
+    agents: bool,
+    /// The assertions that are built in
+    #[arg(long, group = "kind", help_heading = "Built in")]
+    assertions: bool,
+    /// The reports that are built in
+    #[arg(long = "reports", group = "kind", help_heading = "Built in")]
+    kinds_of_reports: bool,
+    /// The sandboxes that are built in
+    #[arg(long, group = "kind", help_heading = "Built in")]
+    sandboxes: bool,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Lists cases, or what is built in.
+pub fn run(global: &Global, args: &ListArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    if let Some(rows) = built_in(args) {
+        if args.json {
+            let rows: Vec<_> = rows.iter().map(|(name, summary)| json!({"name": name, "summary": summary})).collect();
+            terminal.json(&rows);
+        } else {
+            terminal.out(&table(&rows));
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let prepared = run::prepare(global, &args.run)?;
+    terminal.diagnostics(&prepared.diagnostics);
+    let trials = &prepared.plan.trials;
+    if args.json {
+        let rows: Vec<_> = trials
+            .iter()
+            .map(|trial| {
+                json!({
+                    "id": trial.id.to_string(), "suite": trial.id.suite, "case": trial.id.case, "arm": trial.id.arm,
+                    "agent": trial.arm.agent, "model": trial.arm.model, "repetition": trial.id.repetition,
+                    "title": trial.case.description, "tags": trial.case.tags, "source": trial.case.source,
+                })
+            })
+            .collect();
+        terminal.json(&rows);
+    } else {
+        let rows: Vec<(String, String)> = trials
+            .iter()
+            .filter(|trial| trial.id.repetition == 1)
+            .map(|trial| {
+                let times = trials.iter().filter(|other| other.position == trial.position && other.arm == trial.arm).count();
+                let mut about = vec![trial.id.arm.clone()];
+                about.extend((times > 1).then(|| format!("{times} times")));
+                about.extend(trial.case.tags.iter().map(|tag| format!("#{tag}")));
+                (format!("{}::{}", trial.id.suite, trial.id.case), about.join("  "))
+            })
+            .collect();
+        terminal.out(&table(&rows));
+    }
+    let invalid = prepared.diagnostics.iter().any(model::Diagnostic::is_error);
+    Ok(ExitCode::from(if invalid {
+        exit::INVALID
+    } else if trials.is_empty() {
+        exit::NOTHING
+    } else {
+        exit::PASSED
+    }))
+}
+
+fn built_in(args: &ListArgs) -> Option<Vec<(String, String)>> {
+    let row = |name: &str, summary: &str| (name.to_owned(), summary.to_owned());
+    if args.agents {
+        Some(runner::agent::AGENTS.iter().map(|agent| row(agent.name(), agent.summary())).collect())
+    } else if args.assertions {
+        let shown = |implicit: bool, summary: &str| {
+            if implicit { format!("{summary} (goes with every trial)") } else { summary.to_owned() }
+        };
+        Some(
+            grade::ASSERTIONS
+                .iter()
+                .map(|assertion| row(assertion.name, &shown(assertion.is_implicit(), assertion.summary)))
+                .collect(),
+        )
+    } else if args.kinds_of_reports {
+        Some(report::REPORTS.iter().map(|kind| row(kind.name, kind.summary)).collect())
+    } else if args.sandboxes {
+        Some(runner::sandbox::SANDBOXES.iter().map(|kind| row(kind.name(), kind.summary())).collect())
+    } else {
+        None
+    }
+}
+
+/// Two columns.
+fn table(rows: &[(String, String)]) -> String {
+    let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    rows.iter()
+        .map(|(name, about)| {
+            let gap = " ".repeat(width - name.chars().count() + 2);
+            format!("{}\n", format!("{name}{gap}{about}").trim_end())
+        })
+        .collect()
+}

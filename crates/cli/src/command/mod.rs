@@ -1,0 +1,18 @@
+//! One file per command: its arguments, whose comments are the help, and what it does.
+
+pub mod check;
+pub mod compare;
+pub mod completions;
+pub mod config;
+pub mod doctor;
+pub mod history;
+pub mod init;
+pub mod list;
+pub mod prune;
+pub mod reference;
+pub mod report;
+pub mod run;
+pub mod schema;
+pub mod show;
+pub mod status;
+pub mod trend;

@@ -1,0 +1,115 @@
+//! `trialrun prune`.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use runner::sandbox::prune::{self, Purpose};
+
+use crate::args::Global;
+use crate::error::CliError;
+use crate::terminal::Terminal;
+use crate::{exit, machine};
+
+/// Arguments of `prune`.
+#[derive(Debug, clap::Args)]
+pub struct PruneArgs {
+    /// Really remove what was found
+    #[arg(long)]
+    yes: bool,
+    /// Leave alone what is younger than so many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    min_age: u64,
+}
+
+/// Lists what a killed run left behind, and removes it if told to. What is in use is never touched.
+pub fn run(_global: &Global, args: &PruneArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let temp = machine::host()?.temp;
+    let now = std::time::SystemTime::now();
+    let survey = prune::survey(&temp, Duration::from_secs(args.min_age), now)
+        .map_err(|error| CliError::environment(format!("cannot read {}: {error}", temp.display())))?;
+    let total = survey.orphans.iter().map(|orphan| orphan.size).sum();
+    let mut text = if survey.orphans.is_empty() {
+        format!("No orphan sandbox under {}.\n", temp.display())
+    } else {
+        format!("{} under {}, {} in all:\n\n", count(survey.orphans.len(), "orphan sandbox", "es"), temp.display(), bytes(total))
+    };
+    for orphan in &survey.orphans {
+        let note = if orphan.purpose == Purpose::Sandbox { "" } else { "  (templates of a run)" };
+        text.push_str(&format!("{:>8}  {:>9}  {}{note}\n", age(orphan.age), bytes(orphan.size), orphan.path.display()));
+    }
+    if survey.live > 0 {
+        text.push_str(&format!("\n{} in use and left alone.\n", count(survey.live, "sandbox", "es")));
+    }
+    if survey.younger > 0 {
+        text.push_str(&format!("\n{} younger than {} s and left alone.\n", count(survey.younger, "sandbox", "es"), args.min_age));
+    }
+    if survey.orphans.is_empty() {
+        terminal.out(&text);
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !args.yes {
+        text.push_str("\nNothing was removed; `--yes` removes them.\n");
+        terminal.out(&text);
+        return Ok(ExitCode::SUCCESS);
+    }
+    terminal.out(&text);
+    let (mut removed, mut freed, mut failed) = (0, 0, false);
+    for orphan in &survey.orphans {
+        match prune::remove(orphan) {
+            Ok(true) => {
+                removed += 1;
+                freed += orphan.size;
+            }
+            Ok(false) => {}
+            Err(error) => {
+                failed = true;
+                terminal.err(&format!("cannot remove {}: {error}\n", orphan.path.display()));
+            }
+        }
+    }
+    terminal.out(&format!("\nRemoved {}, freed {}.\n", count(removed, "sandbox", "es"), bytes(freed)));
+    Ok(ExitCode::from(if failed { exit::FAILED } else { exit::PASSED }))
+}
+
+/// `1 sandbox`, `2 sandboxes`.
+fn count(number: usize, what: &str, plural: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { plural })
+}
+
+/// `45s`, `12m`, `3h12m`, `1d04h`.
+fn age(age: Duration) -> String {
+    let seconds = age.as_secs();
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
+    match (minutes, hours, days) {
+        (0, ..) => format!("{seconds}s"),
+        (_, 0, _) => format!("{minutes}m"),
+        (_, _, 0) => format!("{hours}h{:02}m", minutes % 60),
+        _ => format!("{days}d{:02}h", hours % 24),
+    }
+}
+
+/// `512 B`, `24.1 KB`, `3.2 MB`, `1.05 GB`.
+fn bytes(size: u64) -> String {
+    let size = size as f64;
+    if size < 1024.0 {
+        format!("{size} B")
+    } else if size < 1024.0 * 1024.0 {
+        format!("{:.1} KB", size / 1024.0)
+    } else if size < 1024.0 * 1024.0 * 1024.0 {
+        format!("{:.1} MB", size / 1024.0 / 1024.0)
+    } else {
+        format!("{:.2} GB", size / 1024.0 / 1024.0 / 1024.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_and_sizes_read_as_documented() {
+        let ages = [7, 120, 11_520, 100_800].map(|seconds| age(Duration::from_secs(seconds)));
+        assert_eq!(ages, ["7s", "2m", "3h12m", "1d04h"]);
+        assert_eq!([100, 24_678, 3_355_443].map(bytes), ["100 B", "24.1 KB", "3.2 MB"]);
+    }
+}

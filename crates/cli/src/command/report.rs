@@ -1,0 +1,70 @@
+//! `trialrun report`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use report::{Opening, Style};
+use store::Store;
+
+use super::run::{find_report, report_file};
+use crate::args::Global;
+use crate::error::CliError;
+use crate::project::Workplace;
+use crate::terminal::Terminal;
+
+/// Arguments of `report`.
+#[derive(Debug, clap::Args)]
+pub struct ReportArgs {
+    /// The front of a run's id, a label, `latest` or `previous`
+    #[arg(value_name = "RUN", default_value = "latest")]
+    run: String,
+    /// The run, as an option
+    #[arg(long, value_name = "RUN", hide = true)]
+    run_id: Option<String>,
+    /// Which report
+    #[arg(long, value_name = "FORMAT", default_value = "terminal")]
+    format: String,
+    /// Into this file instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Only trials that did not pass
+    #[arg(long)]
+    failures_only: bool,
+    /// Evidence also where a finding is met
+    #[arg(long)]
+    show_evidence: bool,
+    /// Show failures and the summary only
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// Renders a recorded run again, with the reporters that live runs use.
+pub fn run(global: &Global, args: ReportArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let kind = find_report(&args.format)?;
+    let store = Workplace::find(global, &[])?.read_store()?;
+    let run = store.select(args.run_id.as_deref().unwrap_or(&args.run))?;
+    let mut opening = match &args.output {
+        Some(file) => Opening::new(Box::new(report_file(file)?), Style::plain()),
+        None => Opening::new(Box::new(std::io::stdout()), terminal.out_style),
+    };
+    opening.quiet = args.quiet;
+    opening.failures_only = args.failures_only;
+    opening.show_evidence = args.show_evidence;
+    let mut reporter = (kind.open)(opening);
+    let mut written = Ok(());
+    let unknown = store.replay(&run.id, &mut |event| {
+        if written.is_ok() {
+            written = reporter.event(event);
+        }
+    })?;
+    match written.and_then(|()| reporter.finish()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            return Err(CliError::environment(format!("the report cannot be written: {error}")));
+        }
+        _ => {}
+    }
+    if unknown > 0 {
+        terminal.err(&format!("warning: {unknown} events come from another version and were left out\n"));
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,45 @@
+//! `trialrun trend`.
+
+use std::process::ExitCode;
+
+use serde_json::json;
+use store::{Store, TrialFilter};
+
+use crate::args::Global;
+use crate::error::CliError;
+use crate::project::Workplace;
+use crate::terminal::Terminal;
+
+/// Arguments of `trend`.
+#[derive(Debug, clap::Args)]
+pub struct TrendArgs {
+    /// Only trials of this suite or skill
+    #[arg(value_name = "SUITE")]
+    suite: Option<String>,
+    /// Only trials of this case
+    #[arg(long = "case", alias = "scenario", value_name = "ID")]
+    case: Option<String>,
+    /// How many trials to look back
+    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..))]
+    last: u32,
+    /// As JSON: the trials the figures are made of
+    #[arg(long)]
+    json: bool,
+}
+
+/// Shows pass rate, tokens, cost and time over runs.
+pub fn run(global: &Global, args: &TrendArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let store = Workplace::find(global, &[])?.read_store()?;
+    let trials = store.trials(&TrialFilter {
+        suite: args.suite.clone(),
+        case: args.case.clone(),
+        last: usize::try_from(args.last).ok(),
+        ..TrialFilter::default()
+    })?;
+    if args.json {
+        terminal.json(&json!({"schema": "trialrun.trend/1", "trials": trials}));
+    } else {
+        terminal.out(&report::trend(&trials, &terminal.out_style));
+    }
+    Ok(ExitCode::SUCCESS)
+}

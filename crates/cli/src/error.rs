@@ -1,0 +1,61 @@
+//! What stops a command, said with a way out. The user's files have diagnostics; this is for commands and machines.
+
+use std::process::ExitCode;
+
+use crate::exit;
+
+/// What stops a command.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct CliError {
+    message: String,
+    hints: Vec<String>,
+    code: u8,
+}
+
+impl CliError {
+    /// The command makes no sense or cannot be carried out; nothing ran.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hints: Vec::new(), code: exit::INVALID }
+    }
+
+    /// Nothing was selected, so nothing ran.
+    pub fn nothing(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hints: Vec::new(), code: exit::NOTHING }
+    }
+
+    /// The machine stood in the way; nothing is known about any agent.
+    pub fn environment(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hints: Vec::new(), code: exit::INCOMPLETE }
+    }
+
+    /// Adds a way out.
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+
+    /// Adds a way out, if there is one.
+    pub fn maybe_hint(self, hint: Option<String>) -> Self {
+        match hint {
+            Some(hint) => self.hint(hint),
+            None => self,
+        }
+    }
+
+    /// Ways out, a line each.
+    pub fn hints(&self) -> &[String] {
+        &self.hints
+    }
+
+    /// What the program exits with.
+    pub fn code(&self) -> ExitCode {
+        ExitCode::from(self.code)
+    }
+}
+
+impl From<store::StoreError> for CliError {
+    fn from(error: store::StoreError) -> Self {
+        Self::usage(error.to_string())
+    }
+}

@@ -1,0 +1,27 @@
+//! What this machine lends to runs: the one place that reads the environment.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use runner::supervise::Supervisor;
+use runner::Host;
+
+use crate::error::CliError;
+
+/// Set to keep trials out of a process namespace of their own, where namespaces make trouble.
+const NO_NAMESPACE: &str = "TRIALRUN_NO_NAMESPACE";
+
+/// This machine.
+pub fn host() -> Result<Host, CliError> {
+    let env: BTreeMap<String, String> = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect();
+    let program = std::env::current_exe()
+        .map_err(|error| CliError::environment(format!("cannot find the program's own file: {error}")))?;
+    let mut supervisor =
+        Supervisor::new(program).map_err(|error| CliError::environment(format!("cannot make a pipe: {error}")))?;
+    supervisor.floor = env.get(NO_NAMESPACE).is_some_and(|value| !value.is_empty() && value != "0");
+    let home = env.get("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
+    let temp = std::env::temp_dir();
+    Ok(Host { env, home, temp, supervisor })
+}

@@ -1,0 +1,73 @@
+//! The project a command works in: its configuration, its skills and its record.
+
+use std::path::{Path, PathBuf};
+
+use model::Diagnostic;
+use store::SqliteStore;
+use suite::Project;
+
+use crate::args::Global;
+use crate::error::CliError;
+
+/// The record in that folder.
+const DATABASE: &str = "runs.db";
+
+/// A project, found from where the command was given and from what it names.
+pub struct Workplace {
+    /// Where the command was given.
+    pub cwd: PathBuf,
+    /// The configuration, or what holds without one.
+    pub project: Project,
+    /// What is wrong with the configuration.
+    pub diagnostics: Vec<Diagnostic>,
+    /// The folder of the record.
+    pub state: PathBuf,
+}
+
+impl Workplace {
+    /// The configuration is looked for from the first target that is a path upward, else from the current directory:
+    /// what is run decides. The record belongs to where the command is given, so that what was run from here is found
+    /// from here.
+    pub fn find(global: &Global, targets: &[String]) -> Result<Self, CliError> {
+        let cwd = std::env::current_dir()
+            .map_err(|error| CliError::environment(format!("the current directory cannot be read: {error}")))?;
+        let (here, here_problems) = Project::find(&cwd, &cwd);
+        let state = global.state.as_ref().map_or_else(|| here.state.clone(), |state| cwd.join(state));
+        let start = targets.first().map(|target| cwd.join(target)).filter(|path| path.exists());
+        let (project, diagnostics) = match start {
+            Some(path) => {
+                let start = if path.is_dir() { path.as_path() } else { path.parent().unwrap_or(&cwd) };
+                Project::find(start, &cwd)
+            }
+            None => (here, here_problems),
+        };
+        Ok(Self { cwd, project, diagnostics, state })
+    }
+
+    /// The record, to be written to. It hides itself from git.
+    pub fn open_store(&self) -> Result<SqliteStore, CliError> {
+        let failed = |error: std::io::Error| {
+            CliError::usage(format!("cannot record into {}: {error}", self.state.display()))
+                .hint("nothing was run; `--state DIR` puts the record elsewhere")
+        };
+        std::fs::create_dir_all(&self.state).map_err(failed)?;
+        let ignore = self.state.join(".gitignore");
+        if !ignore.exists() {
+            std::fs::write(&ignore, "*\n").map_err(failed)?;
+        }
+        Ok(SqliteStore::open(&self.state.join(DATABASE))?.owned_by(std::process::id()))
+    }
+
+    /// The record, to be read; an error with a way out if nothing was ever run here.
+    pub fn read_store(&self) -> Result<SqliteStore, CliError> {
+        SqliteStore::open_existing(&self.state.join(DATABASE))?.ok_or_else(|| {
+            CliError::usage(format!("nothing is recorded in {}", shown(&self.state, &self.cwd)))
+                .hint("`trialrun run` records; `--state DIR` names another place")
+        })
+    }
+}
+
+/// A path as a user standing in `cwd` would write it.
+pub fn shown(path: &Path, cwd: &Path) -> String {
+    path.strip_prefix(cwd).unwrap_or(path).display().to_string()
+}

@@ -1,0 +1,90 @@
+//! The terminal: the one place that prints, and that decides on colour, width and characters.
+
+use std::io::{IsTerminal, Write};
+
+use model::Diagnostic;
+use report::Style;
+
+use crate::args::{Color, Global};
+use crate::error::CliError;
+
+/// Standard output and standard error, and how each is to be written to.
+#[derive(Debug, Clone)]
+pub struct Terminal {
+    /// For standard output.
+    pub out_style: Style,
+    /// For standard error.
+    pub err_style: Style,
+}
+
+impl Terminal {
+    /// Looks at both streams and at the few variables that every program honours.
+    pub fn of(global: &Global) -> Self {
+        let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb");
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(|name| std::env::var(name).ok().filter(|v| !v.is_empty()));
+        // Without a locale most programs of today are shown by something that knows UTF-8.
+        let unicode = locale.is_none_or(|locale| {
+            let locale = locale.to_ascii_lowercase();
+            locale.contains("utf-8") || locale.contains("utf8") || locale == "c" || locale == "posix"
+        });
+        let style = |is_terminal: bool| Style {
+            color: match global.color {
+                Color::Always => true,
+                Color::Never => false,
+                Color::Auto => (is_terminal && !dumb && !set("NO_COLOR")) || set("CLICOLOR_FORCE"),
+            },
+            width: terminal_width().unwrap_or(100).clamp(60, 160),
+            interactive: is_terminal && !dumb && !set("CI"),
+            unicode,
+        };
+        Self { out_style: style(std::io::stdout().is_terminal()), err_style: style(std::io::stderr().is_terminal()) }
+    }
+
+    /// Prints text. A reader that went away ends the program quietly, as it would any other in a pipe.
+    pub fn out(&self, text: &str) {
+        let mut out = std::io::stdout().lock();
+        if let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush())
+            && error.kind() == std::io::ErrorKind::BrokenPipe
+        {
+            std::process::exit(0);
+        }
+    }
+
+    /// Prints a JSON value.
+    pub fn json<T: serde::Serialize>(&self, value: &T) {
+        let text = serde_json::to_string_pretty(value).unwrap_or_default();
+        self.out(&(text + "\n"));
+    }
+
+    /// Prints text to standard error; when nobody can read it, there is nobody to tell.
+    pub fn err(&self, text: &str) {
+        let _ = std::io::stderr().lock().write_all(text.as_bytes());
+    }
+
+    /// Draws every problem, and counts them where there are several.
+    pub fn diagnostics(&self, diagnostics: &[Diagnostic]) {
+        if !diagnostics.is_empty() {
+            self.err(&report::diagnostics(diagnostics, &self.err_style));
+            self.err(&report::tally(diagnostics, &self.err_style));
+        }
+    }
+
+    /// Says what stopped a command, and the ways out.
+    pub fn error(&self, error: &CliError) {
+        let (red, bold, off) = if self.err_style.color { ("\x1b[1;31m", "\x1b[1m", "\x1b[0m") } else { ("", "", "") };
+        let mut text = format!("{red}error{off}{bold}: {error}{off}\n");
+        for hint in error.hints() {
+            text.push_str(&format!("  {bold}help{off}: {hint}\n"));
+        }
+        self.err(&text);
+    }
+}
+
+/// The width of the terminal that standard output or standard error is, in columns.
+fn terminal_width() -> Option<usize> {
+    std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).or_else(|| {
+        let (columns, _) = report::terminal_size()?;
+        Some(columns)
+    })
+}

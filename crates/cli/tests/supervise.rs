@@ -1,0 +1,427 @@
+//! Nothing a trial starts is left behind, whatever it does: the real binary, real processes, with a pid namespace and
+//! on the floor, as whoever runs the tests and, where that is root, as nobody.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Gid, Pid, Uid};
+use runner::supervise::{Contained, Containment, MARK, Supervisor, run};
+
+/// More than anything here takes; when it is over, something hangs that must not.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+const NOBODY: u32 = 65534;
+
+/// One way to be supervised.
+#[derive(Clone)]
+struct Way {
+    name: &'static str,
+    binary: PathBuf,
+    floor: bool,
+    uid: Option<u32>,
+    _copy: Option<Arc<tempfile::TempDir>>,
+}
+
+/// Every way this machine has. A namespace that is refused is said, not silently left out.
+fn ways() -> Vec<Way> {
+    let binary = PathBuf::from(env!("CARGO_BIN_EXE_trialrun"));
+    let mine = |name, floor| Way { name, binary: binary.clone(), floor, uid: None, _copy: None };
+    let mut ways = vec![mine("floor", true), mine("namespace", false)];
+    if Uid::effective().is_root() {
+        let copy = copy_for_everybody();
+        let nobodys = |name, floor| Way {
+            name,
+            binary: copy.path().join("trialrun"),
+            floor,
+            uid: Some(NOBODY),
+            _copy: Some(Arc::clone(&copy)),
+        };
+        ways.extend([nobodys("floor as nobody", true), nobodys("namespace as nobody", false)]);
+    }
+    ways.retain(|way| way.floor || way.has_namespace());
+    ways
+}
+
+/// The binary where every user may run it; shared by the tests that run at the same time, removed with the last.
+fn copy_for_everybody() -> Arc<tempfile::TempDir> {
+    static COPY: Mutex<Weak<tempfile::TempDir>> = Mutex::new(Weak::new());
+    let mut shared = COPY.lock().unwrap();
+    if let Some(copy) = shared.upgrade() {
+        return copy;
+    }
+    let copy = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(copy.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    std::fs::copy(env!("CARGO_BIN_EXE_trialrun"), copy.path().join("trialrun")).unwrap();
+    let copy = Arc::new(copy);
+    *shared = Arc::downgrade(&copy);
+    copy
+}
+
+impl Way {
+    fn command(&self, role: &str) -> Command {
+        let mut command = Command::new(&self.binary);
+        command.arg(role).env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin").current_dir("/");
+        if let Some(uid) = self.uid {
+            command.uid(uid).gid(uid);
+        }
+        command
+    }
+
+    fn has_namespace(&self) -> bool {
+        let said = self.command("__supervise-probe").output().unwrap();
+        let said = String::from_utf8_lossy(&said.stdout).trim().to_owned();
+        if said != "namespace" {
+            eprintln!("NOT TESTED: {}: {said}", self.name);
+        }
+        said == "namespace"
+    }
+
+    fn start(&self, settings: &[&str], program: &[&str]) -> Started {
+        let mut command = self.command("__supervise");
+        if self.floor {
+            command.arg("--floor");
+        }
+        command.args(settings).arg("--").args(program);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let stdout = child.stdout.take().unwrap();
+        let (line, lines) = channel();
+        std::thread::spawn(move || {
+            for read in BufReader::new(stdout).lines().map_while(Result::ok) {
+                let _ = line.send(read);
+            }
+        });
+        Started { way: self.name, stdin: child.stdin.take(), child, lines }
+    }
+
+    fn shell(&self, settings: &[&str], script: &str) -> Started {
+        self.start(settings, &["/bin/sh", "-c", script])
+    }
+}
+
+/// A supervised program; whatever still has its stdout keeps `lines` from ending.
+struct Started {
+    way: &'static str,
+    child: Child,
+    stdin: Option<ChildStdin>,
+    lines: Receiver<String>,
+}
+
+impl Started {
+    fn expect(&self, line: &str) {
+        let said = self.lines.recv_timeout(PATIENCE);
+        assert_eq!(said.as_deref(), Ok(line), "{}", self.way);
+    }
+
+    fn send(&self, signal: Signal) {
+        kill(Pid::from_raw(self.child.id().cast_signed()), signal).unwrap();
+    }
+
+    /// Lets a program that reads its stdin go on.
+    fn go(&mut self) {
+        self.stdin = None;
+    }
+
+    /// Waits until nothing has the program's stdout any more.
+    fn end_of_stdout(&self) {
+        let left = self.lines.recv_timeout(PATIENCE);
+        assert_eq!(left, Err(RecvTimeoutError::Disconnected), "{}: something still has stdout", self.way);
+    }
+
+    /// The exit code and stderr, once nothing that was started is left.
+    fn end(mut self) -> (i32, String) {
+        self.stdin = None;
+        self.end_of_stdout();
+        let mut stderr = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+        (self.child.wait().unwrap().code().unwrap(), stderr)
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        if let Ok(None) = self.child.try_wait() {
+            self.send(Signal::SIGUSR1);
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// Three processes that have left their parent in three ways, and all ignore what they can.
+const ORPHANS: &str = r#"
+    setsid sh -c 'trap "" TERM HUP INT; echo started; while :; do sleep 1000; done' &
+    env -i setsid /bin/sh -c 'echo started; exec /bin/sleep 1000' &
+    ( ( setsid sh -c 'trap "" TERM; echo started; read line < /dev/null; while :; do sleep 1000; done' & ) & )
+"#;
+
+fn with_orphans(way: &Way, settings: &[&str], then: &str) -> Started {
+    let mut started = way.shell(settings, &format!("{ORPHANS}\n read first; {then}"));
+    (0..3).for_each(|_| started.expect("started"));
+    started.stdin.as_mut().unwrap().write_all(b"first\n").unwrap();
+    started
+}
+
+#[test]
+fn what_the_program_leaves_behind_ends_with_it() {
+    for way in ways() {
+        let mut started = with_orphans(&way, &[], "read go; exit 3");
+        started.go();
+        assert_eq!(started.end(), (3, String::new()), "{}", way.name);
+    }
+}
+
+#[test]
+fn a_program_that_was_killed_leaves_nothing_either() {
+    for way in ways() {
+        let mut started = with_orphans(&way, &[], "read go; kill -9 $$");
+        started.go();
+        assert_eq!(started.end().0, 137, "{}", way.name);
+    }
+}
+
+#[test]
+fn the_exit_code_is_the_programs_or_says_why_there_is_none() {
+    for way in ways() {
+        assert_eq!(way.shell(&[], "exit 125").end(), (125, String::new()));
+        assert_eq!(way.shell(&[], "kill -15 $$").end(), (143, String::new()));
+        let (code, stderr) = way.start(&[], &["no-such-program-anywhere"]).end();
+        assert_eq!(code, 127, "{}", way.name);
+        assert!(stderr.starts_with(&format!("{MARK}cannot run no-such-program-anywhere: ")), "{stderr}");
+        let (code, stderr) = way.start(&[], &["/etc/passwd"]).end();
+        assert_eq!(code, 126, "{}", way.name);
+        assert!(stderr.starts_with(MARK), "{stderr}");
+        let (code, stderr) = way.start(&[], &[]).end();
+        assert_eq!((code, stderr.as_str()), (125, "trialrun supervisor: no program to run\n"));
+    }
+}
+
+#[test]
+fn a_polite_stop_lets_the_program_choose_its_end() {
+    for way in ways() {
+        for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
+            let started = with_orphans(&way, &[], "trap 'exit 4' TERM; echo ready; while :; do :; done");
+            started.expect("ready");
+            started.send(signal);
+            assert_eq!(started.end().0, 4, "{}", way.name);
+        }
+    }
+}
+
+/// It starts nothing, because a signal that meets a shell's child between fork and exec is lost.
+const STUBBORN: &str = "trap 'echo asked' TERM; echo ready; while :; do :; done";
+
+#[test]
+fn a_second_request_kills() {
+    for way in ways() {
+        let started = with_orphans(&way, &[], STUBBORN);
+        started.expect("ready");
+        started.send(Signal::SIGTERM);
+        started.expect("asked");
+        started.send(Signal::SIGTERM);
+        assert_eq!(started.end().0, 137, "{}", way.name);
+    }
+}
+
+#[test]
+fn a_grace_that_is_over_kills() {
+    for way in ways() {
+        let started = with_orphans(&way, &["--grace-ms", "20"], STUBBORN);
+        started.expect("ready");
+        started.send(Signal::SIGTERM);
+        started.expect("asked");
+        assert_eq!(started.end().0, 137, "{}", way.name);
+    }
+}
+
+#[test]
+fn sigusr1_kills_at_once() {
+    for way in ways() {
+        let started = with_orphans(&way, &[], "trap '' TERM INT HUP USR1; while :; do sleep 1000; done");
+        started.send(Signal::SIGUSR1);
+        assert_eq!(started.end().0, 137, "{}", way.name);
+    }
+}
+
+#[test]
+fn everything_ends_when_the_harness_is_gone() {
+    for way in ways() {
+        let (reader, writer) = std::io::pipe().unwrap();
+        fcntl(&reader, FcntlArg::F_SETFD(FdFlag::empty())).unwrap();
+        if let Some(uid) = way.uid {
+            nix::unistd::fchown(&reader, Some(Uid::from_raw(uid)), Some(Gid::from_raw(uid))).unwrap();
+        }
+        let lifeline = reader.as_raw_fd().to_string();
+        let check = format!("[ ! -e /proc/self/fd/{lifeline} ] && echo closed; {STUBBORN}");
+        let started = with_orphans(&way, &["--lifeline", &lifeline], &check);
+        started.expect("closed");
+        started.expect("ready");
+        drop(writer);
+        assert_eq!(started.end().0, 137, "{}", way.name);
+    }
+}
+
+#[test]
+fn a_supervisor_that_is_killed_takes_its_program_along() {
+    for way in ways() {
+        let started = way.shell(&[], "trap '' TERM; echo ready; exec sleep 1000");
+        started.expect("ready");
+        started.send(Signal::SIGKILL);
+        started.end_of_stdout();
+    }
+}
+
+#[test]
+fn processes_that_keep_forking_are_caught() {
+    for way in ways() {
+        let hop = "hop() { (hop) & }; hop; echo started; read go; exit 5";
+        let mut started = way.shell(&[], hop);
+        started.expect("started");
+        started.go();
+        assert_eq!(started.end().0, 5, "{}", way.name);
+    }
+}
+
+#[test]
+fn the_program_finds_a_clean_slate() {
+    for way in ways() {
+        let script = r#"
+            sed -n 's/^SigBlk:\t//p' /proc/self/status
+            echo $(( 0x$(sed -n 's/^SigIgn:\t//p' /proc/self/status) >> 12 & 1 )) ignores SIGPIPE
+            read _ _ _ _ _ session _ < /proc/$$/stat; [ "$session" = "$$" ] && echo own session
+            id -u; id -g; pwd; env | grep -v -e ^PWD= -e ^_= -e ^SHLVL= -e ^OLDPWD=
+        "#;
+        let started = way.shell(&[], script);
+        let (uid, gid) = match way.uid {
+            Some(uid) => (uid, uid),
+            None => (Uid::effective().as_raw(), Gid::effective().as_raw()),
+        };
+        let path = "PATH=/usr/local/bin:/usr/bin:/bin";
+        for line in ["0000000000000000", "0 ignores SIGPIPE", "own session", &uid.to_string(), &gid.to_string(), "/", path] {
+            started.expect(line);
+        }
+        assert_eq!(started.end(), (0, String::new()), "{}", way.name);
+    }
+}
+
+#[test]
+fn in_a_namespace_the_program_sees_only_its_own_kind() {
+    for way in ways().iter().filter(|way| !way.floor) {
+        let started = way.shell(&[], "echo $$; ls -d /proc/[0-9]* | grep -v -e '^/proc/[12]$' | wc -l | tr -d ' '");
+        started.expect("2");
+        // `ls`, `grep`, `wc`, `tr` and a copy of the shell are all that may be there beside pid 1 and the shell.
+        let others: usize = started.lines.recv_timeout(PATIENCE).unwrap().parse().unwrap();
+        assert!(others <= 5, "{}: {others}", way.name);
+        assert_eq!(started.end().0, 0);
+    }
+}
+
+#[test]
+fn a_stream_that_the_program_closed_is_closed() {
+    for way in ways() {
+        let mut started = way.shell(&[], "exec >&- <&-; exec sleep 1000");
+        started.end_of_stdout();
+        let mut stdin = started.stdin.take().unwrap();
+        while stdin.write_all(b"anybody?\n").is_ok() {}
+        started.send(Signal::SIGTERM);
+        assert_eq!(started.end().0, 143, "{}", way.name);
+    }
+}
+
+// The harness's side.
+
+fn supervisors() -> Vec<Supervisor> {
+    let supervisor = Supervisor::new(env!("CARGO_BIN_EXE_trialrun")).unwrap();
+    vec![Supervisor { floor: true, ..supervisor.clone() }, supervisor]
+}
+
+fn shell(supervisor: &Supervisor, script: &str) -> tokio::process::Command {
+    let mut command = supervisor.command("sh", ["-c", script]);
+    command.env("PATH", "/usr/bin:/bin").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    command
+}
+
+async fn line(contained: &mut Contained) -> (String, tokio::process::ChildStdout) {
+    use tokio::io::AsyncReadExt;
+    let mut stdout = contained.take_stdout().unwrap();
+    let mut line = Vec::new();
+    while !line.ends_with(b"\n") {
+        line.push(stdout.read_u8().await.unwrap());
+    }
+    (String::from_utf8(line).unwrap(), stdout)
+}
+
+#[tokio::test]
+async fn a_machine_says_how_it_holds_processes_together() {
+    let [floor, best] = supervisors().try_into().unwrap();
+    assert!(matches!(floor.containment().await.unwrap(), Containment::Floor { .. }));
+    let inside = run(shell(&best, "echo $$"), PATIENCE, 100).await.unwrap().stdout.text() == "2\n";
+    assert_eq!(best.containment().await.unwrap() == Containment::Namespace, inside);
+}
+
+#[tokio::test]
+async fn stopping_is_polite_for_as_long_as_the_grace_lasts() {
+    for supervisor in supervisors() {
+        let script = "trap 'exit 9' TERM; echo ready; while :; do :; done";
+        let mut polite = Contained::spawn(shell(&supervisor, script)).unwrap();
+        line(&mut polite).await;
+        assert_eq!(polite.stop(PATIENCE).await.unwrap().code(), Some(9));
+        assert_eq!(polite.stop(PATIENCE).await.unwrap().code(), Some(9), "stopping twice changes nothing");
+        let mut stubborn = Contained::spawn(shell(&supervisor, STUBBORN)).unwrap();
+        let _stdout = line(&mut stubborn).await;
+        assert_eq!(stubborn.stop(Duration::from_millis(20)).await.unwrap().code(), Some(137));
+    }
+}
+
+#[tokio::test]
+async fn dropping_a_process_ends_everything_below_it() {
+    use tokio::io::AsyncReadExt;
+    for supervisor in supervisors() {
+        let script = "setsid sh -c 'trap \"\" TERM; echo ready; while :; do sleep 1000; done' & wait; sleep 1000";
+        let mut contained = Contained::spawn(shell(&supervisor, script)).unwrap();
+        let (_, mut stdout) = line(&mut contained).await;
+        drop(contained);
+        let end = tokio::time::timeout(PATIENCE, stdout.read(&mut [0; 8])).await;
+        assert_eq!(end.unwrap().unwrap(), 0);
+    }
+}
+
+#[tokio::test]
+async fn a_command_out_of_time_is_killed_with_what_it_started() {
+    for supervisor in supervisors() {
+        let script = format!("{ORPHANS} echo said; trap '' TERM; while :; do sleep 1000; done");
+        let output = run(shell(&supervisor, &script), Duration::from_millis(200), 1000).await.unwrap();
+        assert!(output.timed_out);
+        assert_eq!(output.status.code(), Some(137));
+        assert!(output.stdout.text().contains("said"));
+    }
+}
+
+#[tokio::test]
+async fn a_command_that_leaves_a_child_on_its_pipe_is_over_when_it_says_so() {
+    for supervisor in supervisors() {
+        let output = run(shell(&supervisor, "setsid sleep 1000 & echo out; echo err >&2; exit 6"), PATIENCE, 1000);
+        let output = output.await.unwrap();
+        assert_eq!((output.status.code(), output.timed_out), (Some(6), false));
+        assert_eq!((output.stdout.text().as_str(), output.stderr.text().as_str()), ("out\n", "err\n"));
+    }
+}
+
+#[tokio::test]
+async fn a_flood_is_cut_and_does_not_block() {
+    for supervisor in supervisors() {
+        let flood = "echo first; head -c 3000000 /dev/zero | tr '\\0' x; echo; echo last";
+        let output = run(shell(&supervisor, flood), PATIENCE, 1000).await.unwrap();
+        let text = output.stdout.text();
+        assert!(text.starts_with("first\nxxx") && text.ends_with("xxx\nlast\n") && text.len() < 1100);
+        assert_eq!(output.stdout.left_out(), 3_000_000 + 12 - 1000);
+    }
+}

@@ -1,0 +1,253 @@
+//! One request, from its first byte to the answer's last.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use hyper::body::Incoming as Arriving;
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use hyper::{Method, Request, Response, StatusCode};
+use llm::{Answer, Break, Conversation, Incoming, ProviderError, Reply, Served, SseEvent, SseStream, WIRES, Wire};
+
+use crate::admission::{Auth, Guest, Guests, SeenRequest};
+use crate::body::{End, Pieces};
+
+/// Answers one request.
+pub(crate) async fn answer(
+    request: Request<Arriving>,
+    guests: &Guests,
+    largest_body: usize,
+) -> Result<Response<Pieces>, Infallible> {
+    let (parts, body) = request.into_parts();
+    // The body is taken in before anything is said: a client that is still writing does not listen.
+    let body = read(body, largest_body).await;
+    let method = parts.method.as_str();
+    let path = parts.uri.path();
+    if parts.method == Method::HEAD && path == "/" {
+        return Ok(Response::new(Pieces::whole("")));
+    }
+    let asked = WIRES.iter().find(|wire| (wire.method(), wire.path()) == (method, path)).copied();
+    // Errors need some vendor's words; the first format's serve where nobody's path was asked for.
+    let Some(wire) = asked.or(WIRES.first().copied()) else {
+        return Ok(empty(StatusCode::NOT_FOUND));
+    };
+    let Some((guest, auth)) = sign_in(&parts.headers, guests) else {
+        return Ok(error(wire, 401, None, "the key is missing, unknown or no longer valid"));
+    };
+    let number = guest.next_number();
+    let mut response = match body {
+        Body::TooLarge => error(wire, 413, None, &format!("the body has more than {largest_body} bytes")),
+        Body::Broken => error(wire, 400, None, "the body ended too early"),
+        Body::Whole(body) => {
+            let call = Call { wire, guest: &guest, auth, headers: &parts.headers, method, path, number };
+            if asked.is_some() { call.message(&body).await } else { call.aside(&body) }
+        }
+    };
+    if let Ok(id) = HeaderValue::try_from(format!("req_{number:04}")) {
+        response.headers_mut().insert("request-id", id);
+    }
+    Ok(response)
+}
+
+/// A request of somebody who is let in.
+struct Call<'a> {
+    wire: &'a dyn Wire,
+    guest: &'a Arc<Guest>,
+    auth: Auth,
+    headers: &'a HeaderMap,
+    method: &'a str,
+    path: &'a str,
+    number: u64,
+}
+
+impl Call<'_> {
+    /// A request for a message.
+    async fn message(&self, body: &[u8]) -> Response<Pieces> {
+        let read = self.wire.read(&|name| self.header(name), body);
+        let Incoming { request, stream } = match read {
+            Ok(incoming) => incoming,
+            Err(rejection) => {
+                self.saw(None, false);
+                return error(self.wire, 400, None, &rejection.message);
+            }
+        };
+        self.saw(Some(&request), stream);
+        let flight = self.guest.flights.begin(format!("request {} on {}", self.number, self.path));
+        let Served { answer, flight: own } = self.guest.model.serve(&request).await;
+        let response = match answer {
+            Answer::Reply(reply) if stream => events(all(self.wire.stream(&reply)), End::Whole),
+            Answer::Reply(reply) => document(200, self.wire.whole(&reply).to_string()),
+            Answer::Failed(failure) => self.failed(&failure),
+            // The request counts as unanswered for as long as the client is there to wait.
+            Answer::Broken { how: Break::Hang, .. } => std::future::pending().await,
+            Answer::Broken { how, begun } if stream => self.broken_stream(&how, &begun),
+            Answer::Broken { how, begun } => self.broken_document(&how, &begun),
+        };
+        response.map(|body| body.carrying(own.into_iter().chain([flight])))
+    }
+
+    /// A request for anything else.
+    fn aside(&self, body: &[u8]) -> Response<Pieces> {
+        self.saw(None, false);
+        match WIRES.iter().find_map(|wire| Some((wire, wire.aside(self.method, self.path, body)?))) {
+            Some((_, Ok(answer))) => document(200, answer.to_string()),
+            Some((wire, Err(rejection))) => error(*wire, 400, None, &rejection.message),
+            None => error(self.wire, 404, None, &format!("no such endpoint: {} {}", self.method, self.path)),
+        }
+    }
+
+    fn failed(&self, failure: &ProviderError) -> Response<Pieces> {
+        let (status, kind, message, headers): (_, _, _, &[_]) = match failure {
+            ProviderError::Http { status, kind, message, headers } => (*status, kind, message.clone(), headers),
+            ProviderError::Reported { kind, message } => {
+                (self.wire.status_of(kind.as_deref()), kind, message.clone(), &[])
+            }
+            ProviderError::Cut | ProviderError::Malformed => (502, &None, failure.to_string(), &[]),
+            ProviderError::Exhausted { message } | ProviderError::Unscripted { message } => {
+                (400, &None, message.clone(), &[])
+            }
+        };
+        let mut response = error(self.wire, status, kind.as_deref(), &message);
+        for (name, value) in headers {
+            if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+                response.headers_mut().append(name, value);
+            }
+        }
+        response
+    }
+
+    fn broken_stream(&self, how: &Break, begun: &Reply) -> Response<Pieces> {
+        let SseStream { mut opening, mut content, .. } = self.wire.stream(begun);
+        match how {
+            Break::Cut => {
+                // Half of the content is sent, and of the event after it the half.
+                let next = content.split_off(content.len() / 2);
+                let torn = next.first().map(|event| event.to_string().into_bytes()).unwrap_or_default();
+                opening.append(&mut content);
+                let torn = Bytes::copy_from_slice(&torn[..torn.len() / 2]);
+                stream(opening.iter().map(sent).chain([torn]), End::Cut)
+            }
+            Break::Malformed => {
+                let torn = content
+                    .first()
+                    .or(opening.last())
+                    .map(|event| SseEvent { event: event.event, data: torn_in_two(&event.data) });
+                opening.extend(torn);
+                events(opening, End::Whole)
+            }
+            Break::ErrorEvent { kind, message } => {
+                opening.push(self.wire.error_event(kind.as_deref(), message));
+                events(opening, End::Whole)
+            }
+            Break::Hang | Break::HangStream => events(opening, End::Hang),
+        }
+    }
+
+    fn broken_document(&self, how: &Break, begun: &Reply) -> Response<Pieces> {
+        let whole = self.wire.whole(begun).to_string();
+        match how {
+            Break::Cut => json(200, Pieces::half(whole, End::Cut)),
+            Break::Malformed => document(200, torn_in_two(&whole)),
+            Break::ErrorEvent { kind, message } => {
+                error(self.wire, self.wire.status_of(kind.as_deref()), kind.as_deref(), message)
+            }
+            Break::Hang | Break::HangStream => json(200, Pieces::half(whole, End::Hang)),
+        }
+    }
+
+    fn saw(&self, request: Option<&llm::Request>, stream: bool) {
+        self.guest.saw(SeenRequest {
+            method: self.method.to_owned(),
+            path: self.path.to_owned(),
+            auth: self.auth,
+            user_agent: self.header("user-agent").map(str::to_owned),
+            stream,
+            conversation: request.map_or_else(Conversation::default, |request| request.conversation.clone()),
+            model: request.map(|request| request.model.clone()),
+            tools: request.map(|request| request.tool_names().map(str::to_owned).collect()).unwrap_or_default(),
+        });
+    }
+
+    fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+}
+
+/// Whose request it is and how it says so.
+fn sign_in(headers: &HeaderMap, guests: &Guests) -> Option<(Arc<Guest>, Auth)> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let key = text("x-api-key").and_then(|key| guests.find(key)).map(|guest| (guest, Auth::ApiKey));
+    key.or_else(|| {
+        let (scheme, token) = text("authorization")?.split_once(' ')?;
+        let token = scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())?;
+        guests.find(token).map(|guest| (guest, Auth::Bearer))
+    })
+}
+
+enum Body {
+    Whole(Vec<u8>),
+    TooLarge,
+    Broken,
+}
+
+/// The whole body. What is beyond the limit is read but not kept.
+async fn read(mut body: Arriving, largest: usize) -> Body {
+    let mut kept = Vec::new();
+    let mut too_large = false;
+    while let Some(frame) = body.frame().await {
+        let Ok(frame) = frame else { return Body::Broken };
+        let Some(data) = frame.data_ref() else { continue };
+        too_large |= kept.len() + data.len() > largest;
+        if too_large {
+            kept = Vec::new();
+        } else {
+            kept.extend_from_slice(data);
+        }
+    }
+    if too_large { Body::TooLarge } else { Body::Whole(kept) }
+}
+
+fn all(SseStream { opening, content, closing }: SseStream) -> Vec<SseEvent> {
+    [opening, content, closing].concat()
+}
+
+fn sent(event: &SseEvent) -> Bytes {
+    Bytes::from(event.to_string())
+}
+
+fn torn_in_two(text: &str) -> String {
+    text.chars().take(text.chars().count() / 2).collect()
+}
+
+fn events(events: impl IntoIterator<Item = SseEvent>, end: End) -> Response<Pieces> {
+    stream(events.into_iter().map(|event| sent(&event)), end)
+}
+
+fn stream(pieces: impl IntoIterator<Item = Bytes>, end: End) -> Response<Pieces> {
+    let mut response = Response::new(Pieces::stream(pieces, end));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8"));
+    response.headers_mut().insert("cache-control", HeaderValue::from_static("no-cache"));
+    response
+}
+
+fn document(status: u16, text: String) -> Response<Pieces> {
+    json(status, Pieces::whole(text))
+}
+
+fn json(status: u16, body: Pieces) -> Response<Pieces> {
+    let mut response = Response::new(body);
+    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+fn empty(status: StatusCode) -> Response<Pieces> {
+    let mut response = Response::new(Pieces::whole(""));
+    *response.status_mut() = status;
+    response
+}
+
+fn error(wire: &dyn Wire, status: u16, kind: Option<&str>, message: &str) -> Response<Pieces> {
+    document(status, wire.error(status, kind, message).to_string())
+}

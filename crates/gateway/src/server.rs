@@ -1,0 +1,125 @@
+//! The listening socket.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use llm::Model;
+use tokio::net::TcpListener;
+use tokio::task::{JoinHandle, JoinSet};
+
+use crate::Admission;
+use crate::admission::Guests;
+use crate::connection::answer;
+
+/// The most bytes a request's body may have, as with the vendors.
+const LARGEST_BODY: usize = 32 * 1024 * 1024;
+
+/// A loopback endpoint for a run. It stops, and closes every connection, when it is dropped.
+pub struct Gateway {
+    address: SocketAddr,
+    guests: Arc<Guests>,
+    listening: JoinHandle<()>,
+}
+
+impl Gateway {
+    /// Starts to listen on a free port of 127.0.0.1, in the runtime this is awaited in.
+    pub async fn start() -> io::Result<Self> {
+        Self::with_largest_body(LARGEST_BODY).await
+    }
+
+    pub(crate) async fn with_largest_body(largest_body: usize) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let address = listener.local_addr()?;
+        let guests = Arc::new(Guests::default());
+        let listening = tokio::spawn(listen(listener, Arc::clone(&guests), largest_body));
+        Ok(Self { address, guests, listening })
+    }
+
+    /// What an agent is given for its vendor's address: `http://127.0.0.1:PORT`.
+    pub fn base_url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Lets in whoever knows `token`, and answers from `model`. A token that is let in twice belongs to the later.
+    pub fn admit<M: Model + 'static>(&self, token: impl Into<String>, model: Arc<M>) -> Admission {
+        self.guests.admit(token.into(), model)
+    }
+}
+
+impl std::fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gateway").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        self.listening.abort();
+    }
+}
+
+/// Takes connections until it is aborted, which ends them too.
+async fn listen(listener: TcpListener, guests: Arc<Guests>, largest_body: usize) {
+    let mut connections = JoinSet::new();
+    loop {
+        let stream = tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => stream,
+                // Out of file descriptors, most likely: others have to end first.
+                Err(_) => {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                    continue;
+                }
+            },
+            Some(_) = connections.join_next() => continue,
+        };
+        // Without it small events wait for one another; it cannot fail on a socket that is open.
+        let _ = stream.set_nodelay(true);
+        let guests = Arc::clone(&guests);
+        connections.spawn(async move {
+            let service = service_fn(|request| answer(request, &guests, largest_body));
+            // A client that leaves, and a cut on purpose, end a connection with an error that is nobody's trouble.
+            let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use llm::{BoxFuture, ProviderError, Reply, Request};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpStream;
+
+    use super::*;
+
+    struct Mute;
+
+    impl Model for Mute {
+        fn respond<'a>(&'a self, _request: &'a Request) -> BoxFuture<'a, Result<Reply, ProviderError>> {
+            Box::pin(std::future::ready(Err(ProviderError::Cut)))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_body_beyond_the_limit_is_refused_after_it_was_written() {
+        let gateway = Gateway::with_largest_body(1000).await.unwrap();
+        let admission = gateway.admit("t", Arc::new(Mute));
+        for (size, status) in [(1000, "400"), (1001, "413"), (3_000_000, "413")] {
+            let mut client = TcpStream::connect(gateway.address).await.unwrap();
+            let head = format!(
+                "POST /v1/messages HTTP/1.1\r\nhost: x\r\nx-api-key: t\r\nconnection: close\r\ncontent-length: {size}\r\n\r\n"
+            );
+            client.write_all(head.as_bytes()).await.unwrap();
+            client.write_all(&vec![b' '; size]).await.unwrap();
+            let mut answer = String::new();
+            client.read_to_string(&mut answer).await.unwrap();
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{size}: {answer}");
+        }
+        assert_eq!(admission.seen().len(), 1);
+    }
+}

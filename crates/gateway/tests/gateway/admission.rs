@@ -1,0 +1,78 @@
+use std::sync::Arc;
+
+use llm::Conversation;
+use serde_json::json;
+use tokio::net::TcpStream;
+use trialrun_gateway::{Auth, SeenRequest};
+
+use crate::client::{Bench, asks, play, streaming};
+
+#[tokio::test]
+async fn a_token_nobody_let_in_is_refused_in_the_vendors_words() {
+    let bench = Bench::new(json!({"steps": [{"text": "m1"}]})).await;
+    let body = asks("x").to_string();
+    for headers in ["x: y", "x-api-key: sk-other", "authorization: Bearer sk-other", "authorization: Basic sk-test"] {
+        let error = bench.send("POST /v1/messages", headers, &body).await.error();
+        let message = "the key is missing, unknown or no longer valid";
+        assert_eq!(error, (401, "authentication_error".into(), message.into()), "{headers}");
+    }
+    assert!(bench.admission.seen().is_empty());
+    assert_eq!(bench.playback.requests_seen(), 0);
+}
+
+#[tokio::test]
+async fn what_arrived_is_told_without_its_token() {
+    let bench = Bench::new(json!({"steps": [{"text": "m1", "repeat": 2}]})).await;
+    bench.post(&streaming("x")).await;
+    bench.send("POST /v1/messages", "authorization: bearer sk-test", &asks("x").to_string()).await;
+    let seen = bench.admission.seen();
+    let first = SeenRequest {
+        method: "POST".into(),
+        path: "/v1/messages".into(),
+        auth: Auth::ApiKey,
+        user_agent: Some("test/1".into()),
+        stream: true,
+        conversation: Conversation::default(),
+        model: Some("m1".into()),
+        tools: vec!["Bash".into()],
+    };
+    let second = SeenRequest { auth: Auth::Bearer, stream: false, ..first.clone() };
+    assert_eq!(seen, [first, second]);
+    assert!(!format!("{:?} {:?}", bench.admission, bench.gateway).contains("sk-test"));
+}
+
+#[tokio::test]
+async fn each_token_has_its_own_script_and_is_worth_nothing_afterwards() {
+    let bench = Bench::new(json!({"steps": [{"text": "first"}]})).await;
+    let other = bench.gateway.admit("sk-two", play(&json!({"steps": [{"text": "second", "repeat": 2}]})));
+    let ask = async || bench.send("POST /v1/messages", "x-api-key: sk-two", &asks("x").to_string()).await;
+    assert_eq!(ask().await.json()["content"][0]["text"], "second");
+    assert_eq!(bench.post(&asks("x")).await.json()["content"][0]["text"], "first");
+    drop(other);
+    assert_eq!(ask().await.status, 401);
+}
+
+#[tokio::test]
+async fn a_token_that_is_let_in_twice_belongs_to_the_later() {
+    let bench = Bench::new(json!({"steps": [{"text": "first"}]})).await;
+    let later = play(&json!({"steps": [{"text": "later"}]}));
+    let admission = bench.gateway.admit("sk-test", Arc::clone(&later));
+    let Bench { gateway, playback, admission: earlier } = bench;
+    drop(earlier);
+    let bench = Bench { gateway, playback, admission };
+    assert_eq!(bench.post(&asks("x")).await.json()["content"][0]["text"], "later");
+}
+
+#[tokio::test]
+async fn a_gateway_that_is_dropped_closes_its_port_and_its_connections() {
+    let bench = Bench::new(json!({"steps": [{"fault": {"kind": "hang"}}]})).await;
+    let address = bench.gateway.base_url().strip_prefix("http://").unwrap().to_owned();
+    let client = bench.connect("POST /v1/messages", "x-api-key: sk-test", &asks("x").to_string()).await;
+    bench.until(|bench| bench.playback.in_flight().is_some()).await;
+    let Bench { gateway, playback, admission } = bench;
+    drop(gateway);
+    client.readable().await.unwrap();
+    assert_eq!(client.try_read(&mut [0; 16]).unwrap_or(0), 0);
+    assert_eq!((playback.in_flight(), admission.in_flight()), (None, None));
+    TcpStream::connect(address).await.unwrap_err();
+}

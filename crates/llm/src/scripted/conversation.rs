@@ -1,0 +1,36 @@
+//! The steps of a conversation that is not the main one.
+
+use super::stage::Stage;
+use super::step::Step;
+use crate::{Part, Request};
+
+/// Steps, and the requests they are for.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Conversation {
+    pub(super) name: Option<String>,
+    pub(super) subagent: Option<bool>,
+    pub(super) has_tools: Option<bool>,
+    pub(super) first_user_contains: Vec<String>,
+    pub(super) system_contains: Vec<String>,
+    pub(super) steps: Vec<Step>,
+}
+
+impl Conversation {
+    /// Whether every condition holds.
+    pub(super) fn matches(&self, request: &Request, stage: &Stage) -> bool {
+        let is_subagent = request.conversation.part == Part::Subagent;
+        if self.subagent.is_some_and(|wanted| wanted != is_subagent)
+            || self.has_tools.is_some_and(|wanted| wanted == request.tools.is_empty())
+        {
+            return false;
+        }
+        let holds = |wanted: &[String], text: &dyn Fn() -> String| {
+            wanted.is_empty() || {
+                let text = text();
+                wanted.iter().all(|part| text.contains(&stage.fill(part)))
+            }
+        };
+        holds(&self.first_user_contains, &|| request.first_user_text().unwrap_or_default())
+            && holds(&self.system_contains, &|| request.system_text())
+    }
+}

@@ -1,0 +1,572 @@
+//! A script being played for one trial.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use model::Tokens;
+
+use super::Script;
+use super::fault::{Fault, FaultKind};
+use super::stage::Stage;
+use super::step::{Step, Times};
+use crate::provider::{Answer, BoxFuture, Break, Model, ProviderError, Served};
+use crate::{Block, Flights, Part, Reply, Request, StopReason, Waiting};
+
+/// A script being played for one trial. Clones share the state.
+#[derive(Debug, Clone)]
+pub struct Playback {
+    script: Arc<Script>,
+    stage: Arc<Stage>,
+    flights: Flights,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    requests: u64,
+    cursors: HashMap<Place, Cursor>,
+    steps: Vec<model::Step>,
+    problems: Vec<Problem>,
+    faulted: Option<(Place, ServedFault)>,
+}
+
+/// Which steps a request takes from, and whose instance of them it is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Place {
+    /// An index into the script's conversations; `None` for the main one.
+    conversation: Option<usize>,
+    /// The sub-agent's id.
+    instance: Option<String>,
+}
+
+#[derive(Debug, Default)]
+struct Cursor {
+    /// The first part of its messages' ids.
+    label: String,
+    step: usize,
+    /// How many requests the current step has answered.
+    answered: u64,
+    requests: u64,
+    exhausted: bool,
+}
+
+/// Something the script has no answer for. The trial says nothing about the agent then.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// What it lacks.
+    pub kind: ProblemKind,
+    /// What happened and what to do about it, in one line.
+    pub message: String,
+}
+
+/// What a script lacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProblemKind {
+    /// There were more requests than steps.
+    Exhausted,
+    /// Nothing is written for a sub-agent's conversation, or for the main one.
+    Unscripted,
+}
+
+/// A fault that was served.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServedFault {
+    /// What kind.
+    pub kind: FaultKind,
+    /// What was served and which line of the script says so.
+    pub because: String,
+    /// Whether a whole answer was served to the same conversation after it.
+    pub recovered: bool,
+}
+
+impl Playback {
+    pub(super) fn new(script: Arc<Script>, stage: Stage) -> Self {
+        Self { script, stage: Arc::new(stage), flights: Flights::default(), state: Arc::default() }
+    }
+
+    /// The script's name: its file, as the user wrote it.
+    pub fn name(&self) -> &str {
+        self.script.name()
+    }
+
+    /// What there is to record since the last call, in the order it happened: the results of `expect_request`, and the
+    /// problems as notices of the harness.
+    pub fn take_steps(&self) -> Vec<model::Step> {
+        std::mem::take(&mut self.state().steps)
+    }
+
+    /// Everything the script had no answer for, each only once however often the agent tried.
+    pub fn problems(&self) -> Vec<Problem> {
+        self.state().problems.clone()
+    }
+
+    /// The last fault that was served.
+    pub fn faulted(&self) -> Option<ServedFault> {
+        self.state().faulted.as_ref().map(|(_, fault)| fault.clone())
+    }
+
+    /// How many requests have arrived, side requests included.
+    pub fn requests_seen(&self) -> u64 {
+        self.state().requests
+    }
+
+    /// How long the oldest unanswered request has been waiting; `None` if all are answered. A trial that runs out of
+    /// time while this is so was held up by the script.
+    pub fn in_flight(&self) -> Option<Duration> {
+        self.flights.longest()
+    }
+
+    /// The requests that are unanswered now, the oldest first.
+    pub fn waiting(&self) -> Vec<Waiting> {
+        self.flights.waiting()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Which steps are for `request`.
+    fn place(&self, request: &Request) -> Route {
+        let conversations = &self.script.conversations;
+        let found = conversations.iter().position(|conversation| conversation.matches(request, &self.stage));
+        let conversation = &request.conversation;
+        if let Some(found) = found {
+            return Route::Steps(Place { conversation: Some(found), instance: conversation.agent.clone() });
+        }
+        let is_main = match conversation.part {
+            Part::Main => true,
+            Part::Subagent => return Route::UnscriptedSubagent,
+            Part::Unmarked => !request.tools.is_empty() || self.stage.without_tools,
+        };
+        if is_main { Route::Steps(Place { conversation: None, instance: None }) } else { Route::Side }
+    }
+
+    /// What the script says to `request`, how long to wait before it is said, and what to call the request.
+    fn next(&self, request: &Request) -> Next {
+        let route = self.place(request);
+        let mut state = self.state();
+        state.requests += 1;
+        let place = match route {
+            Route::Steps(place) => place,
+            Route::Side => {
+                let reply = side_reply(request, state.requests);
+                return Next::at_once(Answer::Reply(reply), "a side request");
+            }
+            Route::UnscriptedSubagent => {
+                let first = request.first_user_text().unwrap_or_default();
+                let message = format!(
+                    "the script {} has no steps for a sub-agent's conversation (its first message begins: {}); \
+                     add one under `conversations` with `match: {{subagent: true}}`",
+                    self.script.name,
+                    beginning(&first),
+                );
+                state.report(ProblemKind::Unscripted, &message);
+                return Next::at_once(Answer::Failed(ProviderError::Unscripted { message }), "a sub-agent's request");
+            }
+        };
+        let (steps, name) = match place.conversation.and_then(|at| self.script.conversations.get(at).zip(Some(at))) {
+            Some((conversation, at)) => {
+                let name = conversation.name.as_ref().map_or_else(|| format!("{}", at + 1), |name| format!("`{name}`"));
+                (&conversation.steps, format!("conversation {name}"))
+            }
+            None => (&self.script.steps, "the main conversation".to_owned()),
+        };
+        let instances = state.cursors.keys().filter(|other| other.conversation == place.conversation).count();
+        let cursor = state.cursors.entry(place.clone()).or_insert_with(|| {
+            let label = match place.conversation {
+                None => "main".to_owned(),
+                Some(at) => format!("c{}_{}", at + 1, instances + 1),
+            };
+            Cursor { label, ..Cursor::default() }
+        });
+        cursor.requests += 1;
+        let requests = cursor.requests;
+        let what = format!("request {requests} of {name}");
+        let Some(step) = cursor.advance(steps) else {
+            let already = std::mem::replace(&mut cursor.exhausted, true);
+            let message = self.exhausted(steps, place.conversation.map(|_| name.as_str()), requests);
+            if !already {
+                let kind = if steps.is_empty() { ProblemKind::Unscripted } else { ProblemKind::Exhausted };
+                state.report(kind, &message);
+            }
+            return Next::at_once(Answer::Failed(ProviderError::Exhausted { message }), what);
+        };
+        let label = format!("{}_{requests:04}", cursor.label);
+        let number = cursor.step + 1;
+        let prefix = if place.conversation.is_some() { format!("{name}: ") } else { String::new() };
+        for checked in step.expect.check(request, &self.stage) {
+            let because = format!("{prefix}{}", checked.because);
+            state.steps.push(model::Step::RequestCheck { step: number, met: checked.met, because });
+        }
+        let reply = step.reply(request, &self.stage, &label);
+        let answer = match &step.fault {
+            None => {
+                if let Some((_, fault)) = state.faulted.as_mut().filter(|(faulted, _)| *faulted == place) {
+                    fault.recovered = true;
+                }
+                Answer::Reply(reply)
+            }
+            Some(fault) => {
+                let because = format!("the script served {} ({})", fault.describe(), step.place);
+                state.faulted = Some((place, ServedFault { kind: fault.kind(), because, recovered: false }));
+                self.broken(fault, reply)
+            }
+        };
+        Next { answer, delay: step.delay, what }
+    }
+
+    fn exhausted(&self, steps: &[Step], conversation: Option<&str>, request: u64) -> String {
+        let script = &self.script.name;
+        if steps.is_empty() {
+            return format!("the script {script} has no steps for {}", conversation.unwrap_or("the main conversation"));
+        }
+        let of = conversation.map_or_else(String::new, |name| format!(" for {name}"));
+        let count = if steps.len() == 1 { "1 step".to_owned() } else { format!("{} steps", steps.len()) };
+        let answered = request_capacity(steps);
+        let answered =
+            if answered == steps.len() as u64 { String::new() } else { format!(", which answer {answered} requests,") };
+        format!("the script {script} has {count}{of}{answered} and this is request {request}")
+    }
+
+    fn broken(&self, fault: &Fault, begun: Reply) -> Answer {
+        let said = |message: &Option<String>, otherwise: &str| {
+            message.as_ref().map_or_else(|| otherwise.to_owned(), |message| self.stage.fill(message))
+        };
+        match fault {
+            Fault::Http { status, kind, message, headers } => Answer::Failed(ProviderError::Http {
+                status: *status,
+                kind: kind.clone(),
+                message: said(message, &format!("a scripted HTTP {status}")),
+                headers: headers.clone(),
+            }),
+            Fault::ErrorEvent { kind, message } => Answer::Broken {
+                how: Break::ErrorEvent { kind: kind.clone(), message: said(message, "a scripted error") },
+                begun,
+            },
+            Fault::Silent(silent) => Answer::Broken { how: silent.on_the_wire(), begun },
+        }
+    }
+}
+
+impl Model for Playback {
+    fn respond<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Reply, ProviderError>> {
+        Box::pin(async move {
+            let Served { answer, flight: _waiting } = self.serve(request).await;
+            match answer {
+                Answer::Reply(reply) => Ok(reply),
+                Answer::Failed(error) => Err(error),
+                Answer::Broken { how, .. } => match how {
+                    Break::Cut => Err(ProviderError::Cut),
+                    Break::Malformed => Err(ProviderError::Malformed),
+                    Break::ErrorEvent { kind, message } => Err(ProviderError::Reported { kind, message }),
+                    Break::Hang | Break::HangStream => std::future::pending().await,
+                },
+            }
+        })
+    }
+
+    fn serve<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Served> {
+        Box::pin(async move {
+            let next = self.next(request);
+            let flight = self.flights.begin(next.what);
+            if !next.delay.is_zero() {
+                tokio::time::sleep(next.delay).await;
+            }
+            Served { answer: next.answer, flight: Some(flight) }
+        })
+    }
+}
+
+enum Route {
+    Steps(Place),
+    Side,
+    UnscriptedSubagent,
+}
+
+struct Next {
+    answer: Answer,
+    delay: Duration,
+    what: String,
+}
+
+impl Next {
+    fn at_once(answer: Answer, what: impl Into<String>) -> Self {
+        Self { answer, delay: Duration::ZERO, what: what.into() }
+    }
+}
+
+impl State {
+    fn report(&mut self, kind: ProblemKind, message: &str) {
+        if self.problems.iter().any(|problem| problem.message == message) {
+            return;
+        }
+        self.problems.push(Problem { kind, message: message.to_owned() });
+        self.steps.push(model::Step::Notice { from: "harness".into(), text: message.to_owned() });
+    }
+}
+
+impl Cursor {
+    /// The step for the next request, after the ones that are used up.
+    fn advance<'s>(&mut self, steps: &'s [Step]) -> Option<&'s Step> {
+        if let Some(step) = steps.get(self.step)
+            && step.times == Times::Exactly(self.answered)
+        {
+            self.step += 1;
+            self.answered = 0;
+        }
+        let step = steps.get(self.step)?;
+        self.answered += 1;
+        Some(step)
+    }
+}
+
+fn request_capacity(steps: &[Step]) -> u64 {
+    steps
+        .iter()
+        .map(|step| match step.times {
+            Times::Exactly(times) => times,
+            Times::Forever => u64::MAX,
+        })
+        .fold(0, u64::saturating_add)
+}
+
+/// A short answer for a request that is none of the script's business. It costs nothing, so that a trial's tokens are
+/// what the script says.
+fn side_reply(request: &Request, number: u64) -> Reply {
+    Reply {
+        message_id: format!("msg_side_{number:04}"),
+        model: request.model.clone(),
+        content: vec![Block::Text { text: "ok".into() }],
+        stop_reason: StopReason::EndTurn,
+        tokens: Tokens::default(),
+    }
+}
+
+/// The first words of a text, in quotes.
+fn beginning(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(60) {
+        Some((end, _)) => format!("\"{}…\"", &line[..end]),
+        None => format!("\"{line}\""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::specimen;
+    use super::*;
+    use crate::{Conversation, Message, Role, ToolSpec};
+
+    fn play(text: &str) -> Playback {
+        let stage = Stage { sandbox: "/box".into(), home: "/home/a".into(), without_tools: false };
+        specimen::script(text).play(stage)
+    }
+
+    /// A request of the main conversation as an agent sends it that does not mark its conversations.
+    fn asks(text: &str) -> Request {
+        Request {
+            model: "m1".into(),
+            messages: vec![Message::text(Role::User, text)],
+            tools: vec![ToolSpec { name: "Bash".into(), ..ToolSpec::default() }],
+            ..Request::default()
+        }
+    }
+
+    fn sub_asks(id: &str, text: &str) -> Request {
+        Request { conversation: Conversation::subagent(Some(id.into())), ..asks(text) }
+    }
+
+    async fn said(playback: &Playback, request: &Request) -> String {
+        let reply = playback.respond(request).await.unwrap();
+        Message { role: Role::Assistant, content: reply.content }.spoken()
+    }
+
+    #[tokio::test]
+    async fn a_step_says_all_that_is_written_in_it() {
+        let playback = play(
+            "steps: [{thinking: Hm., text: 'In $SANDBOX.', tools: [{name: Read, input: {file_path: $HOME/x}}, \
+             {name: Bash, id: own}], usage: {input: 1, output: 2, cache_read: 3, cache_write: 4}}]",
+        );
+        let reply = playback.respond(&asks("go")).await.unwrap();
+        assert_eq!(
+            reply,
+            Reply {
+                message_id: "msg_main_0001".into(),
+                model: "m1".into(),
+                content: vec![
+                    Block::Thinking { text: "Hm.".into(), signature: None },
+                    Block::Text { text: "In /box.".into() },
+                    Block::ToolUse {
+                        id: "toolu_main_0001_1".into(),
+                        name: "Read".into(),
+                        input: json!({"file_path": "/home/a/x"}),
+                    },
+                    Block::ToolUse { id: "own".into(), name: "Bash".into(), input: json!({}) },
+                ],
+                stop_reason: StopReason::ToolUse,
+                tokens: Tokens { input: 1, output: 2, cache_read: 3, cache_write: 4, reasoning: None },
+            }
+        );
+    }
+
+    #[tokio::test]
+    async fn the_nth_request_gets_the_nth_step_and_repeats_count() {
+        let playback = play("steps: [{text: a}, {text: b, repeat: 2}, {text: c, repeat: forever}]");
+        for expected in ["a", "b", "b", "c", "c", "c"] {
+            assert_eq!(said(&playback, &asks("x")).await, expected);
+        }
+        assert_eq!(playback.requests_seen(), 6);
+        assert!(playback.problems().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_request_after_the_last_step_is_one_problem_however_often_it_is_tried() {
+        let playback = play("steps: [{text: a}, {text: b, repeat: 2}]");
+        for _ in 0..3 {
+            said(&playback, &asks("x")).await;
+        }
+        let message = "the script s.yaml has 2 steps, which answer 3 requests, and this is request 4";
+        let error = playback.respond(&asks("x")).await.unwrap_err();
+        assert_eq!(error, ProviderError::Exhausted { message: message.into() });
+        playback.respond(&asks("x")).await.unwrap_err();
+        assert_eq!(playback.problems(), [Problem { kind: ProblemKind::Exhausted, message: message.into() }]);
+        assert_eq!(playback.take_steps(), [model::Step::Notice { from: "harness".into(), text: message.into() }]);
+        assert!(playback.take_steps().is_empty());
+    }
+
+    #[tokio::test]
+    async fn every_trial_plays_the_script_from_its_beginning() {
+        let script = specimen::script("steps: [{text: a}, {text: b}]");
+        let first = script.play(Stage::default());
+        assert_eq!(said(&first, &asks("x")).await, "a");
+        assert_eq!(said(&script.play(Stage::default()), &asks("x")).await, "a");
+        assert_eq!(said(&first.clone(), &asks("x")).await, "b");
+    }
+
+    #[tokio::test]
+    async fn sub_agents_play_their_own_steps_each_from_the_beginning() {
+        let playback = play(
+            "steps: [{text: m1}, {text: m2}]\nconversations:\n\
+             - {match: {subagent: true, first_user_contains: [count, lines]}, steps: [{text: a1}, {text: a2}]}\n\
+             - {name: rest, match: {subagent: true}, steps: [{text: b1}]}",
+        );
+        let count = |id: &str| sub_asks(id, "count the lines");
+        assert_eq!(said(&playback, &asks("x")).await, "m1");
+        assert_eq!(said(&playback, &count("s1")).await, "a1");
+        assert_eq!(said(&playback, &count("s2")).await, "a1");
+        assert_eq!(said(&playback, &asks("x")).await, "m2");
+        let second = playback.respond(&count("s1")).await.unwrap();
+        assert_eq!(second.message_id, "msg_c1_1_0002");
+        assert_eq!(playback.respond(&count("s2")).await.unwrap().message_id, "msg_c1_2_0002");
+        assert_eq!(said(&playback, &sub_asks("s3", "count words")).await, "b1");
+        let error = playback.respond(&sub_asks("s3", "count words")).await.unwrap_err();
+        assert_eq!(error.to_string(), "the script s.yaml has 1 step for conversation `rest` and this is request 2");
+    }
+
+    #[tokio::test]
+    async fn a_sub_agent_nobody_wrote_for_is_a_problem_and_uses_up_nothing() {
+        let playback = play("steps: [{text: m1}]");
+        let error = playback.respond(&sub_asks("s1", "find\nbugs")).await.unwrap_err().to_string();
+        assert!(error.contains("no steps for a sub-agent's conversation (its first message begins: \"find bugs\")"));
+        assert!(error.contains("`match: {subagent: true}`"), "{error}");
+        assert_eq!(playback.problems()[0].kind, ProblemKind::Unscripted);
+        assert_eq!(said(&playback, &asks("x")).await, "m1");
+    }
+
+    #[tokio::test]
+    async fn a_side_request_uses_up_nothing_and_costs_nothing() {
+        let playback = play("steps: [{text: m1}]");
+        let title = Request { tools: Vec::new(), ..asks("a title, please") };
+        let reply = playback.respond(&title).await.unwrap();
+        assert_eq!((reply.tokens, reply.content), (Tokens::default(), vec![Block::Text { text: "ok".into() }]));
+        assert_eq!(said(&playback, &asks("x")).await, "m1");
+        assert!(playback.problems().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_main_conversation_may_have_no_tools() {
+        let script = specimen::script("steps: [{text: m1}, {text: m2}]");
+        let toolless = Request { tools: Vec::new(), ..asks("x") };
+        let closed = script.play(Stage { without_tools: true, ..Stage::default() });
+        assert_eq!(said(&closed, &toolless).await, "m1");
+        let marked = Request { conversation: Conversation::main(), ..toolless };
+        assert_eq!(said(&script.play(Stage::default()), &marked).await, "m1");
+    }
+
+    #[tokio::test]
+    async fn a_request_may_be_matched_by_its_tools_and_its_system_prompt() {
+        let playback = play(
+            "conversations:\n- {match: {has_tools: false, system_contains: title}, steps: [{text: A title}]}\n\
+             - {match: {has_tools: true}, steps: [{text: tools}]}",
+        );
+        let title = Request { tools: Vec::new(), system: vec!["Write a title.".into()], ..asks("x") };
+        assert_eq!(said(&playback, &title).await, "A title");
+        assert_eq!(said(&playback, &asks("x")).await, "tools");
+        let marked = Request { tools: Vec::new(), conversation: Conversation::main(), ..asks("x") };
+        let error = playback.respond(&marked).await.unwrap_err().to_string();
+        assert_eq!(error, "the script s.yaml has no steps for the main conversation");
+    }
+
+    #[tokio::test]
+    async fn checks_are_recorded_and_the_answer_goes_out() {
+        let playback = play("steps: [{text: a}, {text: b, expect_request: {contains: $SANDBOX, model: other}}]");
+        said(&playback, &asks("x")).await;
+        assert_eq!(said(&playback, &asks("look into /box")).await, "b");
+        let check = |met, because: &str| model::Step::RequestCheck { step: 2, met, because: because.into() };
+        assert_eq!(
+            playback.take_steps(),
+            [check(false, "the model is `m1`, not `other`"), check(true, "the request contains `/box`")]
+        );
+    }
+
+    #[tokio::test]
+    async fn faults_are_errors_in_process_and_are_over_after_their_times() {
+        let playback = play(
+            "steps: [{fault: {kind: http, status: 429, times: 2, headers: {retry-after: '3'}}}, {fault: {kind: cut}}, \
+             {fault: {kind: malformed}}, {fault: {kind: error_event, type: t, message: in $SANDBOX}}, {text: fine}]",
+        );
+        assert_eq!(playback.faulted(), None);
+        let mut errors = Vec::new();
+        for _ in 0..5 {
+            errors.push(playback.respond(&asks("x")).await.unwrap_err());
+        }
+        assert_eq!(errors[0], errors[1]);
+        assert_eq!(errors[0].retry_after(), Some(Duration::from_secs(3)));
+        assert_eq!(errors[0].to_string(), "HTTP 429: a scripted HTTP 429");
+        assert_eq!(errors[2..4], [ProviderError::Cut, ProviderError::Malformed]);
+        let reported = ProviderError::Reported { kind: Some("t".into()), message: "in /box".into() };
+        assert_eq!(errors[4], reported);
+        let fault = playback.faulted().unwrap();
+        assert_eq!((fault.kind, fault.recovered), (FaultKind::ErrorEvent, false));
+        assert!(fault.because.starts_with("the script served an error within the answer (t) (s.yaml:1:"));
+        assert_eq!(said(&playback, &asks("x")).await, "fine");
+        assert!(playback.faulted().unwrap().recovered);
+    }
+
+    #[tokio::test]
+    async fn a_hanging_request_is_in_flight_until_the_agent_gives_it_up() {
+        let playback = play("steps: [{fault: {kind: hang}}, {text: a}]");
+        let request = asks("x");
+        let mut hanging = playback.respond(&request);
+        assert_eq!(playback.in_flight(), None);
+        let polled = std::future::poll_fn(|context| std::task::Poll::Ready(hanging.as_mut().poll(context))).await;
+        assert!(polled.is_pending());
+        assert!(playback.in_flight().is_some());
+        assert_eq!(playback.waiting()[0].what, "request 1 of the main conversation");
+        drop(hanging);
+        assert_eq!(playback.in_flight(), None);
+        assert_eq!(said(&playback, &request).await, "a");
+        assert_eq!(playback.in_flight(), None);
+    }
+
+    #[tokio::test]
+    async fn an_answer_takes_as_long_as_it_is_told_to() {
+        let playback = play("steps: [{text: a, delay: 0.05}]");
+        let begun = std::time::Instant::now();
+        assert_eq!(said(&playback, &asks("x")).await, "a");
+        assert!(begun.elapsed() >= Duration::from_millis(50));
+    }
+}

@@ -1,0 +1,413 @@
+//! Reads a script from the tree of its file; every problem is found in one go.
+
+use std::time::Duration;
+
+use model::decode::{self, Fields, Problems};
+use model::{Diagnostic, Node, NodeKind, Tokens};
+use serde_json::{Map, Value};
+
+use super::Script;
+use super::conversation::Conversation;
+use super::expectation::Expectation;
+use super::fault::{Fault, FaultKind, KINDS, SilentFault};
+use super::step::{Call, DEFAULT_TOKENS, Step, Times};
+use crate::StopReason;
+use crate::reply::STOP_REASONS;
+
+impl Script {
+    /// Reads a script. A list of errors holds every problem of the file, in the file's order.
+    pub fn from_node(node: &Node) -> Result<Self, Vec<Diagnostic>> {
+        let mut problems = Problems::new();
+        let script = script(node, &mut problems);
+        match script {
+            Some(script) if problems.is_empty() => Ok(script),
+            _ => {
+                let place = |problem: &Diagnostic| problem.source.as_ref().map(|place| (place.line, place.column));
+                problems.sort_by_key(place);
+                Err(problems)
+            }
+        }
+    }
+}
+
+fn script(node: &Node, problems: &mut Problems) -> Option<Script> {
+    let mut fields = Fields::of(node, "a script", problems)?;
+    let main = match node.get("conversations") {
+        Some(_) => fields.get("steps"),
+        None => fields.require("steps", problems),
+    };
+    let main = main.and_then(|node| steps(node, problems));
+    let others = fields.list("conversations", problems).unwrap_or_default();
+    let conversations = others.iter().filter_map(|node| conversation(node, problems)).collect();
+    fields.finish(problems);
+    Some(Script { name: node.source.path.clone(), steps: main.unwrap_or_default(), conversations })
+}
+
+fn conversation(node: &Node, problems: &mut Problems) -> Option<Conversation> {
+    let mut fields = Fields::of(node, "a conversation", problems)?;
+    let name = fields.text("name", problems);
+    let mut conversation = Conversation {
+        name,
+        subagent: None,
+        has_tools: None,
+        first_user_contains: Vec::new(),
+        system_contains: Vec::new(),
+        steps: fields.require("steps", problems).and_then(|node| steps(node, problems)).unwrap_or_default(),
+    };
+    if let Some(node) = fields.require("match", problems)
+        && let Some(mut wanted) = Fields::of(node, "`match`", problems)
+    {
+        conversation.subagent = wanted.boolean("subagent", problems);
+        conversation.has_tools = wanted.boolean("has_tools", problems);
+        conversation.first_user_contains = one_or_more(&mut wanted, "first_user_contains", problems);
+        conversation.system_contains = one_or_more(&mut wanted, "system_contains", problems);
+        if matches!(&node.kind, NodeKind::Map(entries) if entries.is_empty()) {
+            problems.push(node.error("`match` says nothing, so it would take every request").help(
+                "write `subagent: true`, or what the conversation's first message or its system prompt contains",
+            ));
+        }
+        wanted.finish(problems);
+    }
+    fields.finish(problems);
+    Some(conversation)
+}
+
+fn steps(node: &Node, problems: &mut Problems) -> Option<Vec<Step>> {
+    let items = decode::list(node, "`steps`", problems)?;
+    let mut steps = Vec::with_capacity(items.len());
+    for (at, item) in items.iter().enumerate() {
+        let Some(step) = step(item, problems) else { continue };
+        let is_last = at + 1 == items.len();
+        if step.times == Times::Forever && !is_last {
+            problems.push(item.error("this step repeats forever, so the steps after it are never reached"));
+        }
+        steps.push(step);
+    }
+    Some(steps)
+}
+
+fn step(node: &Node, problems: &mut Problems) -> Option<Step> {
+    let mut fields = Fields::of(node, "a step", problems)?;
+    if matches!(&node.kind, NodeKind::Map(entries) if entries.is_empty()) {
+        problems.push(node.error("this step says nothing").help("give it `text`, `thinking`, `tools` or a `fault`"));
+    }
+    let text = fields.any_text("text", problems);
+    let thinking = fields.any_text("thinking", problems);
+    either_or(&fields, "tools", "tool_calls", problems);
+    let calls = fields.list("tools", problems).or(fields.list("tool_calls", problems)).unwrap_or_default();
+    let tools = calls.iter().filter_map(|node| call(node, problems)).collect();
+    let tokens = fields.get("usage").and_then(|node| usage(node, problems)).unwrap_or(DEFAULT_TOKENS);
+    either_or(&fields, "stop", "stop_reason", problems);
+    let stop = stop_reason(&mut fields, "stop", problems).or(stop_reason(&mut fields, "stop_reason", problems));
+    let delay = fields.get("delay").and_then(|node| delay(node, problems)).unwrap_or_default();
+    let repeat = times(&mut fields, "repeat", problems);
+    let (fault, fault_times) = fields.get("fault").and_then(|node| fault(node, problems)).unzip();
+    let fault_times = fault_times.flatten();
+    if repeat.is_some() && fault_times.is_some() {
+        let problem = node.error("`repeat` and the fault's `times` both say how often this step is answered");
+        problems.push(problem.help("keep one of them"));
+    }
+    let expect = fields.get("expect_request").and_then(|node| expectation(node, problems)).unwrap_or_default();
+    fields.finish(problems);
+    Some(Step {
+        text,
+        thinking,
+        tools,
+        tokens,
+        stop,
+        delay,
+        times: repeat.or(fault_times).unwrap_or(Times::Exactly(1)),
+        fault,
+        expect,
+        place: node.excerpt().to_string(),
+    })
+}
+
+fn call(node: &Node, problems: &mut Problems) -> Option<Call> {
+    let mut fields = Fields::of(node, "a tool call", problems)?;
+    let name = fields.required_text("name", problems);
+    let input = match fields.get("input") {
+        None => Value::Object(Map::new()),
+        Some(input) => {
+            if !matches!(input.kind, NodeKind::Map(_)) {
+                problems.push(input.error(format!("`input` must be a map of arguments, not {}", input.kind_name())));
+            }
+            input.to_json()
+        }
+    };
+    let id = fields.text("id", problems);
+    fields.finish(problems);
+    Some(Call { name: name?, input, id })
+}
+
+fn usage(node: &Node, problems: &mut Problems) -> Option<Tokens> {
+    let mut fields = Fields::of(node, "`usage`", problems)?;
+    let tokens = Tokens {
+        input: fields.whole("input", 0, problems).unwrap_or_default(),
+        output: fields.whole("output", 0, problems).unwrap_or_default(),
+        cache_read: fields.whole("cache_read", 0, problems).unwrap_or_default(),
+        cache_write: fields.whole("cache_write", 0, problems).unwrap_or_default(),
+        reasoning: fields.whole("reasoning", 0, problems),
+    };
+    fields.finish(problems);
+    Some(tokens)
+}
+
+fn stop_reason(fields: &mut Fields<'_>, key: &'static str, problems: &mut Problems) -> Option<StopReason> {
+    let indices: Vec<(&'static str, usize)> =
+        STOP_REASONS.iter().enumerate().map(|(at, (name, _))| (*name, at)).collect();
+    let at = fields.choice(key, &indices, problems)?;
+    STOP_REASONS.get(at).map(|(_, reason)| reason.clone())
+}
+
+/// Seconds as a bare number, else a length of time with its unit.
+fn delay(node: &Node, problems: &mut Problems) -> Option<Duration> {
+    const LONGEST: f64 = 24.0 * 60.0 * 60.0;
+    let seconds = match &node.kind {
+        NodeKind::Number(number) => number.as_f64(),
+        NodeKind::String(written) => decode::parse_duration_ms(written).map(|ms| ms as f64 / 1000.0),
+        _ => None,
+    };
+    let delay = seconds.filter(|seconds| (0.0..=LONGEST).contains(seconds)).map(Duration::from_secs_f64);
+    if delay.is_none() {
+        let problem = node.error("`delay` must be a length of time of at most a day");
+        problems.push(problem.help("write a number of seconds, or `500ms`, `30s`, `5m`"));
+    }
+    delay
+}
+
+fn times(fields: &mut Fields<'_>, key: &'static str, problems: &mut Problems) -> Option<Times> {
+    let node = fields.get(key)?;
+    let times = match &node.kind {
+        NodeKind::String(word) if word == "forever" => Some(Times::Forever),
+        NodeKind::Number(number) => decode::as_whole(number).filter(|times| *times > 0).map(Times::Exactly),
+        _ => None,
+    };
+    if times.is_none() {
+        problems.push(node.error(format!("`{key}` must be a whole number of at least 1, or `forever`")));
+    }
+    times
+}
+
+fn fault(node: &Node, problems: &mut Problems) -> Option<(Fault, Option<Times>)> {
+    let mut fields = Fields::of(node, "a fault", problems)?;
+    let kind = fields.require("kind", problems).and_then(|node| decode::choice(node, "`kind`", KINDS, problems));
+    let times = times(&mut fields, "times", problems);
+    let status = fields.get("status").and_then(|node| status(node, problems));
+    let word = fields.text("type", problems);
+    let message = fields.text("message", problems);
+    let headers = headers(&mut fields, problems);
+    if let Some(kind) = kind {
+        let speaks = matches!(kind, FaultKind::Http | FaultKind::ErrorEvent);
+        let only_for = |key: &str, allowed: bool, problems: &mut Problems| {
+            if let Some(node) = node.get(key).filter(|_| !allowed) {
+                let kind = kind.name();
+                problems.push(node.error(format!("`{key}` means nothing for a fault of kind `{kind}`")));
+            }
+        };
+        only_for("status", kind == FaultKind::Http, problems);
+        only_for("headers", kind == FaultKind::Http, problems);
+        only_for("type", speaks, problems);
+        only_for("message", speaks, problems);
+    }
+    fields.finish(problems);
+    let fault = match kind? {
+        FaultKind::Http => Fault::Http { status: status.unwrap_or(500), kind: word, message, headers },
+        FaultKind::ErrorEvent => Fault::ErrorEvent { kind: word, message },
+        FaultKind::Cut => Fault::Silent(SilentFault::Cut),
+        FaultKind::Malformed => Fault::Silent(SilentFault::Malformed),
+        FaultKind::Hang => Fault::Silent(SilentFault::Hang),
+        FaultKind::HangStream => Fault::Silent(SilentFault::HangStream),
+    };
+    Some((fault, times))
+}
+
+fn status(node: &Node, problems: &mut Problems) -> Option<u16> {
+    let whole = match &node.kind {
+        NodeKind::Number(number) => decode::as_whole(number),
+        _ => None,
+    };
+    let status = whole.and_then(|status| u16::try_from(status).ok()).filter(|status| (400..600).contains(status));
+    if status.is_none() {
+        problems.push(node.error("`status` must be an HTTP error status, from 400 to 599"));
+    }
+    status
+}
+
+/// Headers that can be sent as they are written. Those that belong to the connection are the gateway's own.
+fn headers(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<(String, String)> {
+    const RESERVED: [&str; 4] = ["connection", "content-length", "content-type", "transfer-encoding"];
+    let Some(node) = fields.get("headers") else { return Vec::new() };
+    let NodeKind::Map(entries) = &node.kind else {
+        problems.push(node.error(format!("`headers` must be a map of texts, not {}", node.kind_name())));
+        return Vec::new();
+    };
+    let mut headers = Vec::with_capacity(entries.len());
+    for (name, value) in entries {
+        let place = node.source.excerpt(name.span);
+        let is_name = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+        if name.value.is_empty() || !name.value.chars().all(is_name) {
+            problems.push(Diagnostic::error(format!("`{}` is no name of a header", name.value)).at(place));
+            continue;
+        }
+        if RESERVED.iter().any(|reserved| name.value.eq_ignore_ascii_case(reserved)) {
+            problems.push(Diagnostic::error(format!("the header `{}` cannot be scripted", name.value)).at(place));
+            continue;
+        }
+        let text = match &value.kind {
+            NodeKind::String(text) => Some(text.clone()),
+            NodeKind::Number(number) => Some(number.to_string()),
+            _ => None,
+        };
+        match text.filter(|text| text.chars().all(|c| c == ' ' || c.is_ascii_graphic())) {
+            Some(text) => headers.push((name.value.clone(), text)),
+            None => problems.push(value.error(format!("the header `{}` must be a line of ASCII text", name.value))),
+        }
+    }
+    headers
+}
+
+fn expectation(node: &Node, problems: &mut Problems) -> Option<Expectation> {
+    let mut fields = Fields::of(node, "`expect_request`", problems)?;
+    let expectation = Expectation {
+        model: fields.text("model", problems),
+        system_contains: one_or_more(&mut fields, "system_contains", problems),
+        last_user_contains: one_or_more(&mut fields, "last_user_contains", problems),
+        tool_result_contains: one_or_more(&mut fields, "tool_result_contains", problems),
+        contains: one_or_more(&mut fields, "contains", problems),
+        not_contains: one_or_more(&mut fields, "not_contains", problems),
+        tools_include: one_or_more(&mut fields, "tools_include", problems),
+        tools_exclude: one_or_more(&mut fields, "tools_exclude", problems),
+    };
+    if matches!(&node.kind, NodeKind::Map(entries) if entries.is_empty()) {
+        problems.push(node.error("`expect_request` expects nothing"));
+    }
+    fields.finish(problems);
+    Some(expectation)
+}
+
+/// A text, or a list of them; none may be empty.
+fn one_or_more(fields: &mut Fields<'_>, key: &'static str, problems: &mut Problems) -> Vec<String> {
+    let Some(node) = fields.get(key) else { return Vec::new() };
+    match &node.kind {
+        NodeKind::List(items) => {
+            let what = format!("an item of `{key}`");
+            items.iter().filter_map(|item| decode::text(item, &what, problems)).collect()
+        }
+        _ => decode::text(node, &format!("`{key}`"), problems).into_iter().collect(),
+    }
+}
+
+/// Two spellings of one key must not stand together.
+fn either_or(fields: &Fields<'_>, one: &str, other: &str, problems: &mut Problems) {
+    if let (Some(_), Some(second)) = (fields.node().get(one), fields.node().get(other)) {
+        problems
+            .push(second.error(format!("`{one}` and `{other}` are two names for the same thing; keep one of them")));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::specimen;
+    use super::*;
+
+    /// `line:column: message` and help, of every problem.
+    fn problems(text: &str) -> Vec<String> {
+        let problems = Script::from_node(&specimen::node("s.yaml", text)).unwrap_err();
+        let told = problems.iter().map(|problem| {
+            let place = problem.source.as_ref().map(|place| format!("{}:{}", place.line, place.column));
+            let mut told = format!("{}: {}", place.unwrap_or_default(), problem.message);
+            for help in &problem.help {
+                told.push_str(" / ");
+                told.push_str(help);
+            }
+            told
+        });
+        told.collect()
+    }
+
+    #[test]
+    fn every_problem_is_found_in_one_go_with_its_place() {
+        let text = "\
+steps:
+  - txet: Hello.
+  - text: 4
+    usage: { input: -1 }
+    repeat: 0
+  - fault: { kind: htpt, status: 200 }
+  - tools: [{ input: ls }]
+    delay: soon
+    stop: end_tern
+";
+        assert_eq!(
+            problems(text),
+            [
+                "2:5: unknown key `txet` in a step / did you mean `text`?",
+                "3:11: `text` must be a string, not a number / put it in quotes",
+                "4:21: `input` must be a whole number of at least 0, not -1",
+                "5:13: `repeat` must be a whole number of at least 1, or `forever`",
+                "6:20: `kind` must be one of `http`, `cut`, `malformed`, `hang`, `hang_stream`, `error_event`, \
+                 `sse_error`, not `htpt` / did you mean `http`?",
+                "6:34: `status` must be an HTTP error status, from 400 to 599",
+                "7:15: a tool call has no `name`",
+                "7:22: `input` must be a map of arguments, not a string",
+                "8:12: `delay` must be a length of time of at most a day / write a number of seconds, or `500ms`, \
+                 `30s`, `5m`",
+                "9:11: `stop` must be one of `end_turn`, `tool_use`, `max_tokens`, `stop_sequence`, `refusal`, \
+                 `pause_turn`, not `end_tern` / did you mean `end_turn`?",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_can_never_be_played_is_an_error() {
+        let first = |text: &str| problems(text).swap_remove(0);
+        assert_eq!(first("[]"), "1:1: a script must be a map, not a list");
+        assert_eq!(first("{step: []}"), "1:2: a script has no `steps` / is `step` meant to be `steps`?");
+        assert!(first("steps: [{}]").starts_with("1:9: this step says nothing"));
+        assert!(first("steps: [{text: a, repeat: forever}, {text: b}]").starts_with("1:9: this step repeats forever"));
+        assert!(
+            first("steps: [{text: a, stop: end_turn, stop_reason: refusal}]")
+                .ends_with("`stop` and `stop_reason` are two names for the same thing; keep one of them")
+        );
+        assert!(first("steps: [{repeat: 2, fault: {kind: cut, times: 2}}]").contains("both say how often"));
+        assert!(first("conversations: [{match: {}, steps: [{text: a}]}]").contains("it would take every request"));
+        assert!(first("steps: [{text: a, expect_request: {}}]").contains("expects nothing"));
+    }
+
+    #[test]
+    fn a_fault_has_only_what_means_something_to_it() {
+        let told = problems("steps: [{fault: {kind: cut, status: 500, message: x}}]");
+        assert_eq!(
+            told,
+            [
+                "1:37: `status` means nothing for a fault of kind `cut`",
+                "1:51: `message` means nothing for a fault of kind `cut`"
+            ]
+        );
+        let told = problems("steps: [{fault: {kind: http, headers: {a b: x, Content-Length: '1', ok: \"a\\nb\"}}}]");
+        assert_eq!(
+            told,
+            [
+                "1:40: `a b` is no name of a header",
+                "1:48: the header `Content-Length` cannot be scripted",
+                "1:73: the header `ok` must be a line of ASCII text"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_step_is_read_as_documented() {
+        let script = specimen::script(
+            "steps: [{text: a, tool_calls: [{name: Bash}], usage: {input: 5}, delay: 30, stop_reason: refusal}, \
+             {fault: {kind: sse_error, times: 3}, delay: 500ms}, {text: ''}]",
+        );
+        let [first, second, third] = &script.steps[..] else { panic!("{script:?}") };
+        assert_eq!(first.tools, [Call { name: "Bash".into(), input: Value::Object(Map::new()), id: None }]);
+        assert_eq!(first.tokens, Tokens { input: 5, ..Tokens::default() });
+        assert_eq!((first.delay, first.stop.clone()), (Duration::from_secs(30), Some(StopReason::Refusal)));
+        assert_eq!((second.delay, second.times), (Duration::from_millis(500), Times::Exactly(3)));
+        assert_eq!(second.fault, Some(Fault::ErrorEvent { kind: None, message: None }));
+        assert_eq!((third.tokens, third.times), (DEFAULT_TOKENS, Times::Exactly(1)));
+    }
+}

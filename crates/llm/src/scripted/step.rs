@@ -1,0 +1,76 @@
+//! One answer of a script.
+
+use std::time::Duration;
+
+use model::Tokens;
+use serde_json::Value;
+
+use super::expectation::Expectation;
+use super::fault::Fault;
+use super::stage::Stage;
+use crate::{Block, Reply, Request, StopReason};
+
+/// What an answer costs when a step does not say.
+pub(super) const DEFAULT_TOKENS: Tokens =
+    Tokens { input: 100, cache_read: 0, cache_write: 0, output: 10, reasoning: None };
+
+/// One answer of a script.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Step {
+    pub(super) text: Option<String>,
+    pub(super) thinking: Option<String>,
+    pub(super) tools: Vec<Call>,
+    pub(super) tokens: Tokens,
+    pub(super) stop: Option<StopReason>,
+    pub(super) delay: Duration,
+    pub(super) times: Times,
+    pub(super) fault: Option<Fault>,
+    pub(super) expect: Expectation,
+    /// `file:line:column`, for messages.
+    pub(super) place: String,
+}
+
+/// A tool call of a script.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Call {
+    pub(super) name: String,
+    pub(super) input: Value,
+    pub(super) id: Option<String>,
+}
+
+/// How many requests a step answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Times {
+    Exactly(u64),
+    Forever,
+}
+
+impl Step {
+    /// The answer to `request`. `label` makes its ids unique within the trial.
+    pub(super) fn reply(&self, request: &Request, stage: &Stage, label: &str) -> Reply {
+        let mut content = Vec::new();
+        if let Some(thinking) = &self.thinking {
+            content.push(Block::Thinking { text: stage.fill(thinking), signature: None });
+        }
+        if let Some(text) = &self.text
+            && !text.is_empty()
+        {
+            content.push(Block::Text { text: stage.fill(text) });
+        }
+        for (at, call) in self.tools.iter().enumerate() {
+            content.push(Block::ToolUse {
+                id: call.id.clone().unwrap_or_else(|| format!("toolu_{label}_{}", at + 1)),
+                name: call.name.clone(),
+                input: stage.fill_json(&call.input),
+            });
+        }
+        let natural = if self.tools.is_empty() { StopReason::EndTurn } else { StopReason::ToolUse };
+        Reply {
+            message_id: format!("msg_{label}"),
+            model: request.model.clone(),
+            content,
+            stop_reason: self.stop.clone().unwrap_or(natural),
+            tokens: self.tokens,
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! Two runs side by side.
+
+use model::{Outcome, RunRow, TrialRow, statistics};
+
+use crate::figure::{counted, elapsed, minute, money, percent, whole};
+use crate::terminal::{Paint, Style};
+
+/// What became of a case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    /// It passes less often.
+    Regressed,
+    /// It passes more often.
+    Fixed,
+    /// It has a verdict in one of the runs only, or none in another way.
+    Changed,
+    /// It passes as often.
+    Same,
+    /// Only the second run has it.
+    Added,
+    /// Only the first run has it.
+    Missing,
+}
+
+/// A case in both runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CaseChange {
+    /// `suite::case`, with the arm where there are several.
+    pub name: String,
+    /// What became of it.
+    pub change: Change,
+    before: Side,
+    after: Side,
+}
+
+/// One case's trials in one run.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Side {
+    passed: u64,
+    decided: u64,
+    trials: u64,
+    outcomes: Vec<Outcome>,
+    because: Option<String>,
+}
+
+/// Two runs, case by case.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Comparison {
+    /// Regressions first.
+    pub cases: Vec<CaseChange>,
+    before: Totals,
+    after: Totals,
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Totals {
+    passed: u64,
+    decided: u64,
+    trials: usize,
+    tokens: Option<u64>,
+    cost_usd: Option<f64>,
+    costs: usize,
+    time_ms: u64,
+}
+
+impl Comparison {
+    /// Compares the finished trials of two runs. Where each run has a single arm, cases are compared across arms.
+    pub fn of(before: &[TrialRow], after: &[TrialRow]) -> Self {
+        let single = |trials: &[TrialRow]| trials.iter().all(|trial| trial.arm == trials[0].arm);
+        let by_arm = !(single(before) && single(after));
+        let name = |trial: &TrialRow| {
+            let arm = if by_arm { format!("@{}", trial.arm) } else { String::new() };
+            format!("{}::{}{arm}", trial.suite, trial.case)
+        };
+        let mut names: Vec<String> = before.iter().chain(after).map(name).collect();
+        names.sort();
+        names.dedup();
+        let mut cases: Vec<CaseChange> = names
+            .into_iter()
+            .map(|wanted| {
+                let side = |trials: &[TrialRow]| Side::of(trials.iter().filter(|trial| name(trial) == wanted));
+                let (before, after) = (side(before), side(after));
+                CaseChange { change: change(&before, &after), name: wanted, before, after }
+            })
+            .collect();
+        cases.sort_by(|a, b| a.change.cmp(&b.change).then_with(|| a.name.cmp(&b.name)));
+        Self { cases, before: Totals::of(before), after: Totals::of(after) }
+    }
+
+    /// Each case with what became of it, for programs.
+    pub fn to_json(&self) -> serde_json::Value {
+        let side = |side: &Side| {
+            serde_json::json!({"trials": side.trials, "decided": side.decided, "passed": side.passed, "because": side.because})
+        };
+        self.cases
+            .iter()
+            .map(|case| {
+                serde_json::json!({
+                    "name": case.name, "change": case.change, "before": side(&case.before), "after": side(&case.after),
+                })
+            })
+            .collect()
+    }
+
+    /// Whether some case passes less often than before.
+    pub fn has_regressions(&self) -> bool {
+        self.cases.iter().any(|case| case.change == Change::Regressed)
+    }
+
+    /// As a person reads it: regressions, what was fixed, what changed otherwise, and counts of the rest.
+    pub fn draw(&self, before: &RunRow, after: &RunRow, style: &Style) -> String {
+        let paint = Paint::new(*style);
+        let arrow = paint.signs().arrow;
+        let mut text = String::new();
+        for (name, run) in [("before", before), ("after", after)] {
+            let label = run.label.as_ref().map_or_else(String::new, |label| format!(" ({label})"));
+            let line = format!("{name:<6}  {}{label}  {}", run.id, minute(run.started_at));
+            text.push_str(&format!("{}\n", paint.dim(&line)));
+        }
+        let width = self.cases.iter().map(|case| case.name.chars().count()).max().unwrap_or(0).min(56);
+        for (change, heading) in [
+            (Change::Regressed, "regressed"),
+            (Change::Fixed, "fixed"),
+            (Change::Changed, "changed"),
+            (Change::Added, "only after"),
+            (Change::Missing, "only before"),
+        ] {
+            let cases: Vec<&CaseChange> = self.cases.iter().filter(|case| case.change == change).collect();
+            if cases.is_empty() {
+                continue;
+            }
+            text.push_str(&format!("\n{}\n", paint.bold(&format!("{heading} ({})", cases.len()))));
+            for case in cases {
+                text.push_str(&case.draw(width, &paint));
+            }
+        }
+        let same = self.cases.iter().filter(|case| case.change == Change::Same).count();
+        text.push_str(&format!("\n{} as before\n", counted(same, "case")));
+
+        let (a, b) = (&self.before, &self.after);
+        let rate = |totals: &Totals| {
+            let share = (totals.decided > 0).then(|| totals.passed as f64 / totals.decided as f64);
+            let share = share.map_or_else(|| "n/a".into(), percent);
+            format!("{}/{} {share}", totals.passed, totals.decided)
+        };
+        let cost = |totals: &Totals| match totals.cost_usd {
+            None => "n/a".into(),
+            Some(cost) if totals.costs < totals.trials => {
+                format!("{} ({} of {} known)", money(cost), totals.costs, totals.trials)
+            }
+            Some(cost) => money(cost),
+        };
+        let tokens = |totals: &Totals| totals.tokens.map_or_else(|| "n/a".into(), whole);
+        for (name, before, after) in [
+            ("passed", rate(a), rate(b)),
+            ("tokens", tokens(a), tokens(b)),
+            ("cost", cost(a), cost(b)),
+            ("time", elapsed(a.time_ms), elapsed(b.time_ms)),
+        ] {
+            text.push_str(&format!("  {} {before} {arrow} {after}\n", paint.dim(&format!("{name:<7}"))));
+        }
+        text
+    }
+}
+
+impl CaseChange {
+    fn draw(&self, width: usize, paint: &Paint) -> String {
+        let arrow = paint.signs().arrow;
+        let (mark, sure) = match self.change {
+            Change::Regressed => (paint.red(paint.mark(Outcome::Failed)), true),
+            Change::Fixed => (paint.green(paint.mark(Outcome::Passed)), true),
+            Change::Changed => (paint.yellow("~"), false),
+            Change::Added => ("+".into(), false),
+            Change::Missing | Change::Same => ("-".into(), false),
+        };
+        let figures = match self.change {
+            Change::Added => self.after.describe(),
+            Change::Missing => self.before.describe(),
+            _ => format!("{} {arrow} {}", self.before.describe(), self.after.describe()),
+        };
+        let mut line = format!("  {mark} {:<width$}  {figures}", self.name);
+        if sure {
+            line.push_str(&format!("  {}", paint.dim(&self.how_sure())));
+        }
+        line.push('\n');
+        if let Some(because) = self.after.because.as_ref().filter(|_| self.change == Change::Regressed) {
+            let because = crate::plain::folded(because, 160, paint.signs().ellipsis);
+            line.push_str(&format!("      {}\n", paint.dim(&because)));
+        }
+        line
+    }
+
+    /// What the numbers allow to say.
+    fn how_sure(&self) -> String {
+        if self.before.decided == 1 && self.after.decided == 1 {
+            return "one trial each: no interval".into();
+        }
+        let a = statistics::wilson(self.before.passed, self.before.decided);
+        let b = statistics::wilson(self.after.passed, self.after.decided);
+        let range = |[low, high]: [f64; 2]| format!("{}-{}", percent(low).trim_end_matches('%'), percent(high));
+        let apart = a[1] < b[0] || b[1] < a[0];
+        let verdict = if apart { "the intervals are apart" } else { "may be chance" };
+        format!("95%: {} and {}, {verdict}", range(a), range(b))
+    }
+}
+
+impl Side {
+    fn of<'a>(trials: impl Iterator<Item = &'a TrialRow>) -> Self {
+        let mut side = Self::default();
+        for trial in trials {
+            side.trials += 1;
+            match trial.outcome {
+                Outcome::Passed => {
+                    side.passed += 1;
+                    side.decided += 1;
+                }
+                Outcome::Failed => side.decided += 1,
+                _ => {}
+            }
+            if trial.outcome != Outcome::Passed && side.because.is_none() {
+                side.because.clone_from(&trial.because);
+            }
+            side.outcomes.push(trial.outcome);
+        }
+        side.outcomes.sort_by_key(|outcome| outcome.name());
+        side
+    }
+
+    /// The outcome of a single trial, else passed of decided ones.
+    fn describe(&self) -> String {
+        match self.outcomes[..] {
+            [only] => only.name().to_owned(),
+            _ if self.decided < self.trials => {
+                format!("{}/{} ({} without a verdict)", self.passed, self.decided, self.trials - self.decided)
+            }
+            _ => format!("{}/{}", self.passed, self.decided),
+        }
+    }
+}
+
+impl Totals {
+    fn of(trials: &[TrialRow]) -> Self {
+        let mut totals = Self { trials: trials.len(), ..Self::default() };
+        for trial in trials {
+            totals.passed += u64::from(trial.outcome == Outcome::Passed);
+            totals.decided += u64::from(matches!(trial.outcome, Outcome::Passed | Outcome::Failed));
+            totals.time_ms += trial.duration_ms;
+            if let Some(tokens) = trial.tokens {
+                *totals.tokens.get_or_insert_default() += tokens.total();
+            }
+            if let Some(cost) = trial.cost_usd {
+                *totals.cost_usd.get_or_insert_default() += cost;
+                totals.costs += 1;
+            }
+        }
+        totals
+    }
+}
+
+fn change(before: &Side, after: &Side) -> Change {
+    match (before.trials, after.trials) {
+        (0, _) => Change::Added,
+        (_, 0) => Change::Missing,
+        _ if before.decided == 0 || after.decided == 0 => {
+            if before.outcomes == after.outcomes {
+                Change::Same
+            } else {
+                Change::Changed
+            }
+        }
+        _ => match (before.passed * after.decided).cmp(&(after.passed * before.decided)) {
+            std::cmp::Ordering::Greater => Change::Regressed,
+            std::cmp::Ordering::Less => Change::Fixed,
+            std::cmp::Ordering::Equal => Change::Same,
+        },
+    }
+}

@@ -1,0 +1,125 @@
+//! Numbers as people read them.
+
+use jiff::Timestamp;
+use model::Tokens;
+
+/// `12ms`, `1.2s`, `1m03s`, `1h03m`.
+pub(crate) fn elapsed(ms: u64) -> String {
+    if ms < 1000 {
+        format!("{ms}ms")
+    } else if ms < 59_950 {
+        format!("{:.1}s", ms as f64 / 1000.0)
+    } else {
+        let seconds = (ms + 500) / 1000;
+        if seconds < 3600 {
+            format!("{}m{:02}s", seconds / 60, seconds % 60)
+        } else {
+            format!("{}h{:02}m", seconds / 3600, seconds % 3600 / 60)
+        }
+    }
+}
+
+/// A length of time that somebody set or that is rounded anyway: `30s`, `1m30s`, `10m`, `2h`.
+pub(crate) fn span(ms: u64) -> String {
+    let seconds = (ms + 500) / 1000;
+    if ms < 1000 {
+        return format!("{ms}ms");
+    }
+    let parts = [(seconds / 3600, 'h'), (seconds % 3600 / 60, 'm'), (seconds % 60, 's')];
+    parts.iter().filter(|(count, _)| *count > 0).map(|(count, unit)| format!("{count}{unit}")).collect()
+}
+
+/// The time from one moment to another, 0 if they are the wrong way round.
+pub(crate) fn between(from: Timestamp, to: Timestamp) -> u64 {
+    u64::try_from(to.duration_since(from).as_millis()).unwrap_or(0)
+}
+
+/// `1,234,567`.
+pub(crate) fn whole(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// `$0.0123`, and from a hundred dollars on `$123.45`.
+pub(crate) fn money(usd: f64) -> String {
+    if usd.abs() >= 100.0 { format!("${usd:.2}") } else { format!("${usd:.4}") }
+}
+
+/// `84%`. Only all is 100 % and only nothing is 0 %.
+pub(crate) fn percent(share: f64) -> String {
+    let rounded = (share * 100.0).round();
+    let honest = if share < 1.0 && rounded >= 100.0 {
+        99.0
+    } else if share > 0.0 && rounded <= 0.0 {
+        1.0
+    } else {
+        rounded
+    };
+    format!("{honest}%")
+}
+
+/// `1 trial`, `2 trials`.
+pub(crate) fn counted(number: usize, noun: &str) -> String {
+    format!("{} {noun}{}", whole(number as u64), if number == 1 { "" } else { "s" })
+}
+
+/// `2026-11-21T21:48Z`: the same on every machine.
+pub(crate) fn minute(time: Timestamp) -> String {
+    time.strftime("%Y-%m-%dT%H:%MZ").to_string()
+}
+
+/// Everything that went in, from a cache or not.
+pub(crate) fn input(tokens: &Tokens) -> u64 {
+    tokens.input + tokens.cache_read + tokens.cache_write
+}
+
+/// Which share of the input came from a cache; absent when none did.
+pub(crate) fn cached(tokens: &Tokens) -> Option<f64> {
+    (tokens.cache_read > 0).then(|| tokens.cache_read as f64 / input(tokens) as f64)
+}
+
+/// `1,234 in + 56 out (cache read 84%)`.
+pub(crate) fn in_and_out(tokens: &Tokens) -> String {
+    let mut text = format!("{} in + {} out", whole(input(tokens)), whole(tokens.output));
+    if let Some(share) = cached(tokens) {
+        text.push_str(&format!(" (cache read {})", percent(share)));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_stay_short_and_never_read_sixty_seconds() {
+        let read: Vec<String> = [0, 999, 1000, 1234, 59_949, 59_950, 63_000, 3_599_700, 3_780_000].map(elapsed).into();
+        assert_eq!(read, ["0ms", "999ms", "1.0s", "1.2s", "59.9s", "1m00s", "1m03s", "1h00m", "1h03m"]);
+    }
+
+    #[test]
+    fn a_set_time_reads_as_it_would_be_written() {
+        let read: Vec<String> = [500, 1000, 29_999, 90_000, 600_000, 7_200_000].map(span).into();
+        assert_eq!(read, ["500ms", "1s", "30s", "1m30s", "10m", "2h"]);
+    }
+
+    #[test]
+    fn almost_all_is_not_all() {
+        assert_eq!(percent(0.999), "99%");
+        assert_eq!(percent(0.001), "1%");
+        assert_eq!((percent(1.0), percent(0.0), percent(0.5)), ("100%".into(), "0%".into(), "50%".into()));
+    }
+
+    #[test]
+    fn numbers_are_grouped() {
+        assert_eq!([1, 999, 1000, 1_234_567].map(whole), ["1", "999", "1,000", "1,234,567"]);
+        assert_eq!((money(0.01234), money(123.456)), ("$0.0123".into(), "$123.46".into()));
+    }
+}

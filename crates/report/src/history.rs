@@ -1,0 +1,156 @@
+//! Recorded trials, newest first: a line each, and a line of sums.
+
+use model::{Outcome, TrialRow};
+use serde_json::{Value, json};
+
+use crate::figure::{elapsed, minute, money, whole};
+use crate::plain;
+use crate::terminal::{Paint, Style};
+
+/// How wide a trial's name may be.
+const NAME: usize = 44;
+
+/// `trials`, newest first, below a heading for each run.
+pub fn history(trials: &[TrialRow], style: &Style) -> String {
+    let paint = Paint::new(*style);
+    let signs = paint.signs();
+    if trials.is_empty() {
+        return "no trial is recorded here yet\n".into();
+    }
+    let names: Vec<String> = trials.iter().map(|trial| name(trial, trials, signs.ellipsis)).collect();
+    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+    let unknown = if style.unicode { "—" } else { "-" };
+    let turns = trials.iter().map(|trial| trial.turns.to_string().len()).max().unwrap_or(1);
+    let tokens: Vec<String> = trials.iter().map(|trial| tokens(trial, unknown)).collect();
+    let token_width = tokens.iter().map(|tokens| tokens.chars().count()).max().unwrap_or(0);
+
+    let mut text = String::new();
+    let mut run = "";
+    for ((trial, name), tokens) in trials.iter().zip(&names).zip(&tokens) {
+        if trial.run != run {
+            let label = trial.label.as_ref().map_or_else(String::new, |label| format!(" ({label})"));
+            let gap = if run.is_empty() { "" } else { "\n" };
+            text.push_str(&format!("{gap}{}\n", paint.dim(&format!("run {}{label}", trial.run))));
+            run = &trial.run;
+        }
+        let mark = paint.as_outcome(trial.outcome, paint.mark(trial.outcome));
+        let cost = trial.cost_usd.map_or_else(|| unknown.to_owned(), money);
+        text.push_str(&format!(
+            "  {mark} {}  {name:<width$}  {:>6}  {:>turns$}t  {tokens:>token_width$}  {cost:>8}",
+            minute(trial.finished_at()),
+            elapsed(trial.duration_ms),
+            trial.turns,
+        ));
+        if trial.over_budget() {
+            text.push_str(&paint.red("  over-budget"));
+        }
+        text.push('\n');
+        if trial.errors > 0 {
+            let errors = if trial.errors == 1 { "1 error".into() } else { format!("{} errors", trial.errors) };
+            text.push_str(&format!("    {}\n", paint.dim(&format!("{errors}: trialrun show {}", reference(trial)))));
+        }
+    }
+    text.push_str(&sums(trials, &paint));
+    text
+}
+
+fn sums(trials: &[TrialRow], paint: &Paint) -> String {
+    let sign = if paint.style.unicode { "Σ" } else { "sum" };
+    let outcomes =
+        [Outcome::Passed, Outcome::Failed, Outcome::Undecided, Outcome::Broken, Outcome::Skipped, Outcome::Cancelled];
+    let mut parts = Vec::new();
+    for outcome in outcomes {
+        let count = trials.iter().filter(|trial| trial.outcome == outcome).count();
+        if count > 0 || matches!(outcome, Outcome::Passed | Outcome::Failed) {
+            parts.push(format!("{count} {}", outcome.name()));
+        }
+    }
+    let counted: Vec<u64> = trials.iter().filter_map(|trial| trial.tokens).map(|tokens| tokens.total()).collect();
+    parts.push(match counted.len() {
+        0 => "tokens n/a".into(),
+        n if n < trials.len() => format!("{} tok ({n} of {} known)", whole(counted.iter().sum()), trials.len()),
+        _ => format!("{} tok", whole(counted.iter().sum())),
+    });
+    let costs: Vec<f64> = trials.iter().filter_map(|trial| trial.cost_usd).collect();
+    parts.push(match costs.len() {
+        0 => "cost n/a".into(),
+        n if n < trials.len() => format!("{} ({n} of {} known)", money(costs.iter().sum()), trials.len()),
+        _ => money(costs.iter().sum()),
+    });
+    format!("\n{sign} {}\n", paint.join(&parts))
+}
+
+fn name(trial: &TrialRow, all: &[TrialRow], ellipsis: &str) -> String {
+    let mut name = format!("{}/{}", trial.suite, trial.case);
+    if all.iter().any(|other| other.arm != trial.arm) {
+        name.push_str(&format!("@{}", trial.arm));
+    }
+    if all.iter().any(|other| other.repetition > 1) {
+        name.push_str(&format!("#{}", trial.repetition));
+    }
+    plain::folded(&name, NAME, ellipsis)
+}
+
+fn tokens(trial: &TrialRow, unknown: &str) -> String {
+    let used = trial.tokens.map_or_else(|| unknown.to_owned(), |tokens| whole(tokens.total()));
+    match trial.token_budget {
+        Some(budget) => format!("{used}/{} tok", whole(budget as u64)),
+        None => format!("{used} tok"),
+    }
+}
+
+/// What names this trial in this run and no other.
+pub(crate) fn reference(trial: &TrialRow) -> String {
+    format!("'{}/{}'", trial.run, trial.id)
+}
+
+/// The same as one JSON array; `[]` for nothing.
+pub fn history_json(trials: &[TrialRow]) -> Value {
+    trials
+        .iter()
+        .map(|trial| {
+            json!({
+                "runId": trial.run,
+                "filePath": null,
+                "skill": trial.suite,
+                "scenario": trial.case,
+                "finishedAt": trial.finished_at(),
+                "overallPass": trial.outcome == Outcome::Passed,
+                "durationMs": trial.duration_ms,
+                "turnsUsed": trial.turns,
+                "tokensTotal": trial.tokens.map(|tokens| tokens.total()),
+                "tokens": trial.tokens.map(|tokens| json!({
+                    "input": tokens.input,
+                    "output": tokens.output,
+                    "cacheCreation": tokens.cache_write,
+                    "cacheRead": tokens.cache_read,
+                })),
+                "usdEstimate": trial.cost_usd,
+                "tokenBudget": trial.token_budget,
+                "budgetExceeded": trial.over_budget(),
+                "errorCount": trial.errors,
+                "run": trial.run,
+                "label": trial.label,
+                "trial": trial.id,
+                "suite": trial.suite,
+                "case": trial.case,
+                "arm": trial.arm,
+                "agent": trial.agent,
+                "model": trial.model,
+                "variant": trial.variant,
+                "repetition": trial.repetition,
+                "outcome": trial.outcome,
+                "flaky": trial.flaky,
+                "fault": trial.fault,
+                "because": trial.because,
+                "score": trial.score,
+                "max_score": trial.max_score,
+                "started_at": trial.started_at,
+                "tool_calls": trial.tool_calls,
+                "attempts": trial.attempts,
+                "skill_version": trial.skill_version,
+                "skill_hash": trial.skill_hash,
+            })
+        })
+        .collect()
+}

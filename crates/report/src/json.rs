@@ -1,0 +1,222 @@
+//! The whole run as one JSON document, `trialrun.report/1`. Fields are added, never renamed; an unknown number is
+//! `null`, never 0.
+
+mod schema;
+mod trial;
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+use jiff::Timestamp;
+use model::{
+    AgentInfo, ArmSummary, Envelope, Estimate, Event, Outcome, RunInfo, SkillInfo, Summary, Tokens, TrialRecord,
+};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::{Opening, Reporter, figure};
+
+pub use schema::report_schema;
+pub use trial::trial_json;
+use trial::{Trial, Used};
+
+/// Names the document's form and its version.
+pub const SCHEMA: &str = "trialrun.report/1";
+
+struct Json {
+    out: Box<dyn Write + Send>,
+    failures_only: bool,
+    info: Option<RunInfo>,
+    trials: Vec<TrialRecord>,
+    last: Option<Timestamp>,
+    over: Option<(Timestamp, u64, Option<String>)>,
+}
+
+pub(crate) fn open(opening: Opening) -> Box<dyn Reporter> {
+    Box::new(Json {
+        out: opening.out,
+        failures_only: opening.failures_only,
+        info: None,
+        trials: Vec::new(),
+        last: None,
+        over: None,
+    })
+}
+
+impl Reporter for Json {
+    fn event(&mut self, envelope: &Envelope) -> io::Result<()> {
+        self.last = Some(envelope.at);
+        match &envelope.event {
+            Event::RunStarted(info) => self.info = Some((**info).clone()),
+            Event::TrialFinished(record) => self.trials.push((**record).clone()),
+            Event::RunFinished { duration_ms, signal, .. } => {
+                self.over = Some((envelope.at, *duration_ms, signal.clone()));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        let Some(info) = self.info.take() else { return self.out.flush() };
+        let mut trials = std::mem::take(&mut self.trials);
+        let places: HashMap<String, usize> =
+            info.trials.iter().enumerate().map(|(place, id)| (id.to_string(), place)).collect();
+        trials.sort_by_key(|trial| places.get(&trial.id).copied().unwrap_or(usize::MAX));
+
+        let mut summary = Summary::default();
+        for trial in &trials {
+            summary.add(trial);
+        }
+        let shown = trials.iter().filter(|trial| !self.failures_only || trial.outcome != Outcome::Passed);
+        let document = Document {
+            schema: SCHEMA,
+            run: Run {
+                id: &info.id,
+                label: info.label.as_deref(),
+                regrade_of: info.regrade_of.as_deref(),
+                started_at: info.started_at,
+                finished_at: self.over.as_ref().map(|(at, _, _)| *at),
+                duration_ms: match (&self.over, self.last) {
+                    (Some((_, duration_ms, _)), _) => Some(*duration_ms),
+                    (None, Some(last)) => Some(figure::between(info.started_at, last)),
+                    (None, None) => None,
+                },
+                signal: self.over.as_ref().and_then(|(_, _, signal)| signal.as_deref()),
+                planned: info.trials.len(),
+                trialrun_version: &info.trialrun_version,
+                settings: &info.settings,
+                agents: &info.agents,
+                skills: &info.skills,
+            },
+            summary: Counts::of(&summary),
+            arms: ArmSummary::of(&trials).iter().map(Arm::of).collect(),
+            deltas: [],
+            hooks: Map::new(),
+            trials: shown.map(Trial::of).collect(),
+        };
+        serde_json::to_writer_pretty(&mut self.out, &document)?;
+        self.out.write_all(b"\n")?;
+        self.out.flush()
+    }
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    run: Run<'a>,
+    summary: Counts,
+    arms: Vec<Arm>,
+    deltas: [Value; 0],
+    hooks: Map<String, Value>,
+    trials: Vec<Trial<'a>>,
+}
+
+#[derive(Serialize)]
+struct Run<'a> {
+    id: &'a str,
+    label: Option<&'a str>,
+    regrade_of: Option<&'a str>,
+    started_at: Timestamp,
+    finished_at: Option<Timestamp>,
+    duration_ms: Option<u64>,
+    signal: Option<&'a str>,
+    planned: usize,
+    trialrun_version: &'a str,
+    settings: &'a Map<String, Value>,
+    agents: &'a [AgentInfo],
+    skills: &'a [SkillInfo],
+}
+
+#[derive(Serialize)]
+struct Counts {
+    trials: usize,
+    passed: usize,
+    failed: usize,
+    undecided: usize,
+    broken: usize,
+    skipped: usize,
+    cancelled: usize,
+    flaky: usize,
+    pass_rate: Option<f64>,
+    tokens: Option<Used>,
+    cost_usd: Option<f64>,
+    trials_with_cost: usize,
+    judge_usage: Option<Used>,
+    judge_cost_usd: Option<f64>,
+}
+
+impl Counts {
+    fn of(summary: &Summary) -> Self {
+        Self {
+            trials: summary.trials,
+            passed: summary.passed,
+            failed: summary.failed,
+            undecided: summary.undecided,
+            broken: summary.broken,
+            skipped: summary.skipped,
+            cancelled: summary.cancelled,
+            flaky: summary.flaky,
+            pass_rate: summary.pass_rate,
+            tokens: summary.tokens.as_ref().map(Used::of),
+            cost_usd: summary.cost_usd,
+            trials_with_cost: summary.trials_with_cost,
+            judge_usage: None,
+            judge_cost_usd: None,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Arm {
+    arm: String,
+    agent: String,
+    model: Option<String>,
+    variant: Option<String>,
+    trials: usize,
+    pass_rate: Option<Estimate>,
+    full_pass_rate: Option<f64>,
+    full_pass_rate_ci95: Option<[f64; 2]>,
+    k: u64,
+    pass_at_k: Option<f64>,
+    pass_hat_k: Option<f64>,
+    duration_s: Option<Estimate>,
+    tokens: Option<Estimate>,
+    cost_usd: Option<Estimate>,
+    trigger: Option<Value>,
+}
+
+impl Arm {
+    fn of(arm: &ArmSummary) -> Self {
+        Self {
+            arm: arm.arm.clone(),
+            agent: arm.agent.clone(),
+            model: arm.model.clone(),
+            variant: arm.variant.clone(),
+            trials: arm.trials,
+            pass_rate: arm.pass_rate,
+            full_pass_rate: arm.full_pass_rate.map(|rate| rate.mean),
+            full_pass_rate_ci95: arm.full_pass_rate.and_then(|rate| rate.ci95),
+            k: arm.k,
+            pass_at_k: arm.pass_at_k,
+            pass_hat_k: arm.pass_hat_k,
+            duration_s: arm.duration_s,
+            tokens: arm.tokens,
+            cost_usd: arm.cost_usd,
+            trigger: None,
+        }
+    }
+}
+
+impl Used {
+    fn of(tokens: &Tokens) -> Self {
+        Self {
+            input: tokens.input,
+            cache_read: tokens.cache_read,
+            cache_write: tokens.cache_write,
+            output: tokens.output,
+            reasoning: tokens.reasoning,
+            total: tokens.total(),
+        }
+    }
+}

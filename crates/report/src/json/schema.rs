@@ -1,0 +1,273 @@
+//! The report's form, for editors and for programs that check before they read.
+
+use serde_json::{Map, Value, json};
+
+use super::SCHEMA;
+
+/// The JSON Schema of the JSON report. Fields may be added, so that a reader must not refuse ones it does not know.
+pub fn report_schema() -> Value {
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": SCHEMA,
+        "description": "A recorded run. Unknown numbers are null, never 0.",
+        "type": "object",
+        "properties": {
+            "schema": { "const": SCHEMA },
+            "run": reference("run"),
+            "summary": reference("summary"),
+            "arms": list(reference("arm")),
+            "deltas": list(json!({ "type": "object" })),
+            "hooks": { "type": "object" },
+            "trials": list(reference("trial")),
+        },
+        "required": ["schema", "run", "summary", "arms", "deltas", "hooks", "trials"],
+        "$defs": {
+            "run": run(),
+            "agent": object(json!({
+                "name": text(),
+                "version": maybe("string"),
+                "model": maybe("string"),
+                "reasoning_effort": maybe("string"),
+                "base_url": maybe("string"),
+            })),
+            "skill": object(json!({ "name": text(), "version": maybe("string"), "content_hash": text() })),
+            "tokens": object(json!({
+                "input": count(),
+                "cache_read": count(),
+                "cache_write": count(),
+                "output": count(),
+                "reasoning": maybe("integer"),
+                "total": count(),
+            })),
+            "outcome": { "enum": ["passed", "failed", "undecided", "broken", "skipped", "cancelled"] },
+            "estimate": object(json!({
+                "mean": number(),
+                "stddev": maybe("number"),
+                "ci95": { "type": ["array", "null"], "items": number() },
+            })),
+            "summary": summary(),
+            "arm": arm(),
+            "trial": trial(),
+            "finding": finding(),
+            "attempt": object(json!({
+                "outcome": reference("outcome"),
+                "because": maybe("string"),
+                "usage": optional("tokens"),
+                "cost_usd": maybe("number"),
+                "duration_ms": count(),
+            })),
+        },
+    })
+}
+
+fn run() -> Value {
+    object(json!({
+        "id": text(),
+        "label": maybe("string"),
+        "regrade_of": maybe("string"),
+        "started_at": time(),
+        "finished_at": { "type": ["string", "null"], "format": "date-time" },
+        "duration_ms": maybe("integer"),
+        "signal": maybe("string"),
+        "planned": count(),
+        "trialrun_version": text(),
+        "settings": { "type": "object" },
+        "agents": list(reference("agent")),
+        "skills": list(reference("skill")),
+    }))
+}
+
+fn summary() -> Value {
+    object(json!({
+        "trials": count(),
+        "passed": count(),
+        "failed": count(),
+        "undecided": count(),
+        "broken": count(),
+        "skipped": count(),
+        "cancelled": count(),
+        "flaky": count(),
+        "pass_rate": { "type": ["number", "null"], "description": "passed / (passed + failed)" },
+        "tokens": optional("tokens"),
+        "cost_usd": maybe("number"),
+        "trials_with_cost": count(),
+        "judge_usage": optional("tokens"),
+        "judge_cost_usd": maybe("number"),
+    }))
+}
+
+fn arm() -> Value {
+    object(json!({
+        "arm": text(),
+        "agent": text(),
+        "model": maybe("string"),
+        "variant": maybe("string"),
+        "trials": count(),
+        "pass_rate": optional("estimate"),
+        "full_pass_rate": { "type": ["number", "null"], "description": "the share of decided trials that passed" },
+        "full_pass_rate_ci95": { "type": ["array", "null"], "items": number() },
+        "k": count(),
+        "pass_at_k": maybe("number"),
+        "pass_hat_k": maybe("number"),
+        "duration_s": optional("estimate"),
+        "tokens": optional("estimate"),
+        "cost_usd": optional("estimate"),
+        "trigger": { "type": ["object", "null"] },
+    }))
+}
+
+fn trial() -> Value {
+    object(json!({
+        "id": text(),
+        "suite": text(),
+        "case": text(),
+        "title": maybe("string"),
+        "arm": text(),
+        "agent": text(),
+        "model": maybe("string"),
+        "variant": maybe("string"),
+        "repetition": count(),
+        "outcome": reference("outcome"),
+        "flaky": { "type": "boolean" },
+        "fault": { "enum": ["environment", "provider", "harness", "judge", null] },
+        "because": maybe("string"),
+        "ending": { "type": ["object", "null"] },
+        "score": maybe("number"),
+        "max_score": maybe("number"),
+        "pass_score": maybe("number"),
+        "failed_critical": list(text()),
+        "dimensions": { "type": "object" },
+        "findings": list(reference("finding")),
+        "scores": { "type": "object" },
+        "input": list(text()),
+        "answer": maybe("string"),
+        "expected": {},
+        "reason": maybe("string"),
+        "script": {},
+        "tools": {},
+        "vars": {},
+        "messages": { "type": "array" },
+        "turn_count": count(),
+        "tool_calls": list(json!({
+            "type": "object",
+            "properties": {
+                "name": text(),
+                "raw_name": text(),
+                "input": {},
+                "result": maybe("string"),
+                "is_error": { "type": "boolean" },
+                "turn": count(),
+                "parent": text(),
+            },
+            "required": ["name", "raw_name", "input", "result", "is_error", "turn"],
+        })),
+        "questions": list(object(json!({ "question": text(), "answer": maybe("string") }))),
+        "usage": optional("tokens"),
+        "cost_usd": maybe("number"),
+        "cost_usd_cli": maybe("number"),
+        "cost_source": maybe("string"),
+        "judge_usage": optional("tokens"),
+        "judge_cost_usd": maybe("number"),
+        "duration_ms": count(),
+        "started_at": time(),
+        "session_id": maybe("string"),
+        "agent_version": maybe("string"),
+        "auth": maybe("string"),
+        "skill": optional("skill"),
+        "limits": object(json!({
+            "max_turns": count(),
+            "max_turns_set": { "type": "boolean" },
+            "token_budget": maybe("number"),
+            "token_budget_from": maybe("string"),
+            "timeout_ms": count(),
+        })),
+        "settings": { "type": "object" },
+        "attempts": list(reference("attempt")),
+        "files_changed": list(object(json!({ "path": text(), "change": { "enum": ["added", "modified", "deleted"] } }))),
+        "sandbox": maybe("string"),
+        "errors": list(text()),
+        "warnings": list(text()),
+    }))
+}
+
+fn finding() -> Value {
+    object(json!({
+        "id": text(),
+        "type": text(),
+        "title": maybe("string"),
+        "status": { "enum": ["met", "unmet", "undecided"] },
+        "claim": { "enum": ["declared", "observed"] },
+        "method": maybe("string"),
+        "score": maybe("number"),
+        "weight": number(),
+        "critical": { "type": "boolean" },
+        "dimension": maybe("string"),
+        "because": text(),
+        "expected": maybe("string"),
+        "actual": maybe("string"),
+        "evidence": list(text()),
+        "error": maybe("string"),
+        "latency_ms": maybe("integer"),
+        "captures": list(object(json!({
+            "field": text(),
+            "value": text(),
+            "shown_chars": count(),
+            "step": maybe("integer"),
+        }))),
+        "source": { "anyOf": [{ "type": "null" }, object(json!({
+            "file": text(),
+            "line": count(),
+            "column": count(),
+            "length": count(),
+            "text": text(),
+        }))] },
+        "at": { "anyOf": [{ "type": "null" }, object(json!({ "turn": maybe("integer"), "call": maybe("integer") }))] },
+        "key": maybe("string"),
+        "details": { "type": "array" },
+        "implicit": { "type": "boolean" },
+    }))
+}
+
+/// An object that always has all of these fields.
+fn object(properties: Value) -> Value {
+    let names: Vec<Value> =
+        properties.as_object().map(Map::keys).into_iter().flatten().map(|name| name.clone().into()).collect();
+    Map::from_iter([
+        ("type".to_owned(), "object".into()),
+        ("properties".to_owned(), properties),
+        ("required".to_owned(), names.into()),
+    ])
+    .into()
+}
+
+fn reference(name: &str) -> Value {
+    json!({ "$ref": format!("#/$defs/{name}") })
+}
+
+fn optional(name: &str) -> Value {
+    json!({ "anyOf": [{ "type": "null" }, reference(name)] })
+}
+
+fn list(item: Value) -> Value {
+    Map::from_iter([("type".to_owned(), "array".into()), ("items".to_owned(), item)]).into()
+}
+
+fn maybe(kind: &str) -> Value {
+    json!({ "type": [kind, "null"] })
+}
+
+fn text() -> Value {
+    json!({ "type": "string" })
+}
+
+fn time() -> Value {
+    json!({ "type": "string", "format": "date-time" })
+}
+
+fn number() -> Value {
+    json!({ "type": "number" })
+}
+
+fn count() -> Value {
+    json!({ "type": "integer", "minimum": 0 })
+}

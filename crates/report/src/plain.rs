@@ -1,0 +1,98 @@
+//! Other people's text on our screen. What an agent or a tool wrote may hold escape sequences that move the cursor,
+//! change the title or hide what follows; none of them gets through.
+
+/// One line: white space folded, control characters gone, cut to `most` characters.
+pub(crate) fn folded(text: &str, most: usize, ellipsis: &str) -> String {
+    // Far more than any line shows, so that a huge text is not walked through for its first words.
+    let head = front(text, most.saturating_mul(8).max(4096));
+    cut(&clean(head).split_whitespace().collect::<Vec<_>>().join(" "), most, ellipsis, head.len() < text.len())
+}
+
+/// The first line that is not blank, as [`folded`].
+pub(crate) fn first_line(text: &str, most: usize, ellipsis: &str) -> String {
+    folded(text.lines().find(|line| !line.trim().is_empty()).unwrap_or(""), most, ellipsis)
+}
+
+/// All lines without control characters, tabs as four spaces.
+pub(crate) fn lines(text: &str) -> Vec<String> {
+    clean(text).lines().map(|line| line.replace('\t', "    ").trim_end().to_owned()).collect()
+}
+
+/// At most `most` lines, and how many were left out.
+pub(crate) fn some_lines(text: &str, most: usize) -> (Vec<String>, usize) {
+    let mut all = lines(text);
+    let hidden = all.len().saturating_sub(most);
+    all.truncate(most);
+    (all, hidden)
+}
+
+/// Removes escape sequences, control characters but line ends and tabs, and marks that change the direction of writing.
+pub(crate) fn clean(text: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\u{1b}' => match chars.next() {
+                // A control sequence ends with a letter or a sign from @ to ~.
+                Some('[') => while chars.next().is_some_and(|c| !('@'..='~').contains(&c)) {},
+                // A command to the terminal ends with a bell, or with an escape and a backslash.
+                Some(']' | 'P' | 'X' | '^' | '_') => {
+                    while let Some(c) = chars.next() {
+                        if c == '\u{7}' || (c == '\u{1b}' && chars.next_if_eq(&'\\').is_some()) {
+                            break;
+                        }
+                    }
+                }
+                _ => {}
+            },
+            '\r' if chars.peek() == Some(&'\n') => {}
+            '\r' => kept.push('\n'),
+            '\n' | '\t' => kept.push(c),
+            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {}
+            c if c.is_control() => {}
+            c => kept.push(c),
+        }
+    }
+    kept
+}
+
+fn cut(text: &str, most: usize, ellipsis: &str, already: bool) -> String {
+    match text.char_indices().nth(most) {
+        Some(_) => {
+            let keep = most.saturating_sub(ellipsis.chars().count());
+            text.chars().take(keep).chain(ellipsis.chars()).collect()
+        }
+        None if already => format!("{text}{ellipsis}"),
+        None => text.to_owned(),
+    }
+}
+
+fn front(text: &str, most: usize) -> &str {
+    let mut end = most.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escape_sequences_do_not_reach_the_screen() {
+        assert_eq!(clean("\u{1b}[31mred\u{1b}[0m \u{1b}]0;title\u{7}x\u{8}y\u{202e}z"), "red xyz");
+        assert_eq!(clean("\u{1b}]8;;http://a\u{1b}\\link"), "link");
+        assert_eq!(clean("\u{1b}["), "");
+        assert_eq!(lines("a\r\nb\tc  \rd"), ["a", "b    c", "d"]);
+    }
+
+    #[test]
+    fn a_line_is_cut_at_characters() {
+        assert_eq!(folded("  a \n b  ", 10, "…"), "a b");
+        assert_eq!(folded("ééééé", 4, "…"), "ééé…");
+        assert_eq!(folded("éééé", 4, "…"), "éééé");
+        assert_eq!(first_line("\n \n one\ntwo", 10, "..."), "one");
+        assert_eq!(folded(&"x".repeat(10_000), 5, "…"), "xxxx…");
+    }
+}

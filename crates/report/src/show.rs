@@ -1,0 +1,233 @@
+//! One trial, whole: what was said, what was done, what was found.
+
+use model::{Change, Envelope, Event, FileChange, Question, Step, TrialRecord};
+use serde_json::{Value, json};
+
+use crate::figure::{between, elapsed, minute, span};
+use crate::plain;
+use crate::terminal::{Paint, Style, call, result};
+use crate::trial_json;
+
+/// How many lines of one text are shown.
+const LINES: usize = 40;
+
+/// A trial's trace, findings and settings. `events` are the trial's own; of several attempts the last one is shown.
+/// `run` names the run.
+pub fn show(record: &TrialRecord, events: &[Envelope], run: &str, style: &Style) -> String {
+    let paint = Paint::new(*style);
+    let mut text = format!("{}\n", paint.bold(&record.id));
+    text.push_str(&format!("{}\n", paint.dim(&format!("run {run}, {}", minute(record.started_at)))));
+    text.push_str(&about(record, &paint));
+
+    text.push_str(&heading("conversation", &paint));
+    let attempt = events.iter().filter_map(|envelope| envelope.attempt).max();
+    let steps: Vec<(u64, &Step)> = {
+        let last = || events.iter().filter(|envelope| envelope.attempt == attempt);
+        let since = last().next().map(|envelope| envelope.at);
+        last()
+            .filter_map(|envelope| match &envelope.event {
+                Event::Step(step) => Some((since.map_or(0, |since| between(since, envelope.at)), step)),
+                _ => None,
+            })
+            .collect()
+    };
+    if steps.is_empty() {
+        text.push_str(&from_record(record, &paint));
+    } else {
+        text.push_str(&from_steps(&steps, &paint));
+    }
+
+    text.push_str(&heading("findings", &paint));
+    text.push_str(&result(record, style));
+
+    if !record.files_changed.is_empty() {
+        text.push_str(&heading("files changed", &paint));
+        for file in &record.files_changed {
+            text.push_str(&changed(file, &paint));
+        }
+    }
+    text
+}
+
+/// The trial by the report's names, its run and its steps.
+pub fn show_json(record: &TrialRecord, events: &[Envelope], run: &str) -> Value {
+    let steps: Vec<Value> = events
+        .iter()
+        .filter_map(|envelope| match &envelope.event {
+            Event::Step(step) => Some(json!({ "at": envelope.at, "attempt": envelope.attempt, "step": step })),
+            _ => None,
+        })
+        .collect();
+    let mut shown = trial_json(record);
+    if let Some(fields) = shown.as_object_mut() {
+        fields.insert("run".into(), run.into());
+        fields.insert("steps".into(), steps.into());
+    }
+    shown
+}
+
+fn about(record: &TrialRecord, paint: &Paint) -> String {
+    let mut rows: Vec<(&str, String)> = Vec::new();
+    let mut row = |name, value: Option<String>| rows.extend(value.map(|value| (name, value)));
+    let version = record.agent_version.as_ref().map_or_else(String::new, |version| format!(" {version}"));
+    row("agent", Some(format!("{}{version}", record.agent)));
+    row("model", record.model.clone());
+    row("signed in", record.auth.clone());
+    row("session", record.session_id.clone());
+    row(
+        "skill",
+        record.skill.as_ref().map(|skill| {
+            let version = skill.version.as_ref().map_or_else(String::new, |version| format!(" {version}"));
+            format!("{}{version}", skill.name)
+        }),
+    );
+    row("content", record.skill.as_ref().map(|skill| format!("sha256 {}", skill.content_hash)));
+    let limits = &record.limits;
+    let mut caps = Vec::new();
+    if limits.max_turns > 0 {
+        caps.push(format!("{} turns{}", limits.max_turns, if limits.max_turns_set { "" } else { " (only warns)" }));
+    }
+    if let Some(budget) = limits.token_budget {
+        let from = limits.token_budget_from.as_ref().map_or_else(String::new, |from| format!(" ({from})"));
+        caps.push(format!("{budget} tokens{from}"));
+    }
+    if limits.timeout_ms > 0 {
+        caps.push(span(limits.timeout_ms));
+    }
+    row("limits", (!caps.is_empty()).then(|| paint.join(&caps)));
+    for (name, value) in &record.settings {
+        row(name, (!value.is_null()).then(|| value.as_str().map_or_else(|| value.to_string(), str::to_owned)));
+    }
+    row("ending", record.ending.as_ref().map(model::Ending::describe));
+    let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    rows.iter()
+        .map(|(name, value)| {
+            let value = plain::folded(value, 400, paint.signs().ellipsis);
+            format!("  {} {value}\n", paint.dim(&format!("{name:<width$}")))
+        })
+        .collect()
+}
+
+fn from_steps(steps: &[(u64, &Step)], paint: &Paint) -> String {
+    let signs = paint.signs();
+    let mut text = String::new();
+    let word = |text: &str| plain::folded(text, 60, signs.ellipsis);
+    let mut names: Vec<(&str, String)> = Vec::new();
+    for (at, step) in steps {
+        let time = paint.dim(&format!("{:>5}", elapsed(*at)));
+        let mut say = |head: String, body: &str| {
+            text.push_str(&format!("  {time} {head}\n"));
+            text.push_str(&block(body, paint));
+        };
+        match step {
+            Step::UserMessage { text, .. } => say(paint.magenta("user"), text),
+            Step::Text { text, parent, .. } if !text.trim().is_empty() => {
+                say(paint.cyan(if parent.is_some() { "sub-agent" } else { "agent" }), text);
+            }
+            Step::Thinking { text, .. } if !text.trim().is_empty() => say(paint.dim("thinking"), text),
+            Step::ToolCall(made) => {
+                names.push((&made.id, word(&made.name)));
+                let own =
+                    if made.raw_name == made.name { String::new() } else { format!(" [{}]", word(&made.raw_name)) };
+                let input = serde_json::to_string_pretty(&made.input).unwrap_or_default();
+                let one_argument = made.input.as_object().is_none_or(|input| input.len() <= 1);
+                let head = format!("{} {}{own}", signs.does, call(made, paint));
+                say(head, if one_argument && !input.contains("\\n") { "" } else { &input });
+            }
+            Step::ToolResult(result) => {
+                let name = names.iter().rev().find(|(id, _)| *id == result.id).map_or("", |(_, name)| name.as_str());
+                let head = if result.is_error {
+                    paint.red(&format!("{} !err {name}", signs.answers))
+                } else {
+                    format!("{} ok {name}", signs.answers)
+                };
+                say(head, &result.content);
+            }
+            Step::Question(question) => say(asked(question, paint), ""),
+            Step::PermissionDenied { tool, message, .. } => {
+                say(paint.yellow(&format!("! {} refused", word(tool))), message);
+            }
+            Step::Retry { attempt, error, .. } => {
+                say(paint.yellow(&format!("{} provider retry {attempt}", signs.again)), error);
+            }
+            Step::RequestCheck { step, met, because } => {
+                let word = if *met { "as expected" } else { "not as expected" };
+                say(format!("request of script step {step} {word}"), because);
+            }
+            Step::Notice { from, text } => say(paint.dim(&format!("[{}]", word(from))), text),
+            Step::Finished { subtype, .. } => say(format!("{} finished ({})", signs.done, word(subtype)), ""),
+            Step::Session { .. } | Step::Text { .. } | Step::Thinking { .. } => {}
+        }
+    }
+    text
+}
+
+/// What is left when no steps were kept.
+fn from_record(record: &TrialRecord, paint: &Paint) -> String {
+    let signs = paint.signs();
+    let mut text = String::new();
+    for message in &record.input {
+        text.push_str(&format!("  {}\n{}", paint.magenta("user"), block(message, paint)));
+    }
+    for made in &record.tool_calls {
+        let error = if made.is_error { " !err" } else { "" };
+        let name = plain::folded(&made.name, 60, signs.ellipsis);
+        text.push_str(&format!("  {} {name}{error}\n{}", signs.does, block(&made.input.to_string(), paint)));
+        text.push_str(&made.result.as_ref().map_or_else(String::new, |result| block(result, paint)));
+    }
+    for question in &record.questions {
+        let question = Question {
+            call_id: None,
+            question: question.question.clone(),
+            options: Vec::new(),
+            multi_select: false,
+            answer: question.answer.clone(),
+            response: None,
+        };
+        text.push_str(&format!("  {}\n", asked(&question, paint)));
+    }
+    if let Some(answer) = &record.answer {
+        text.push_str(&format!("  {}\n{}", paint.cyan("agent"), block(answer, paint)));
+    }
+    text
+}
+
+fn asked(question: &Question, paint: &Paint) -> String {
+    let signs = paint.signs();
+    let answer = question.answer.as_deref().map_or_else(
+        || paint.yellow("no matching user_responses"),
+        |answer| plain::folded(answer, 400, signs.ellipsis),
+    );
+    let options = if question.options.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", plain::folded(&question.options.join(" / "), 200, signs.ellipsis))
+    };
+    let asked = plain::folded(&question.question, 400, signs.ellipsis);
+    format!("{} \"{asked}\"{options} {} {answer}", paint.cyan("?"), signs.arrow)
+}
+
+fn block(text: &str, paint: &Paint) -> String {
+    let bar = paint.dim(paint.signs().bar);
+    let (lines, hidden) = plain::some_lines(text.trim_end(), LINES);
+    let mut block: String =
+        lines.iter().map(|line| format!("        {bar} {line}").trim_end().to_owned() + "\n").collect();
+    if hidden > 0 {
+        let note = format!("({hidden} more lines; `--json` has all)");
+        block.push_str(&format!("        {}\n", paint.dim(&note)));
+    }
+    block
+}
+
+fn changed(file: &FileChange, paint: &Paint) -> String {
+    let path = plain::folded(&file.path, 400, paint.signs().ellipsis);
+    match file.change {
+        Change::Added => format!("  {}\n", paint.green(&format!("+ {path}"))),
+        Change::Modified => format!("  {}\n", paint.yellow(&format!("~ {path}"))),
+        Change::Deleted => format!("  {}\n", paint.red(&format!("- {path}"))),
+    }
+}
+
+fn heading(name: &str, paint: &Paint) -> String {
+    format!("\n{}\n", paint.bold(name))
+}

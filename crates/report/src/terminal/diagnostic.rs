@@ -1,0 +1,144 @@
+//! The user's line, a caret and what to say about it: for a problem in a file and for a finding alike.
+
+use annotate_snippets::renderer::DecorStyle;
+use annotate_snippets::{AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
+use model::{Diagnostic, Excerpt, Finding, Severity, Status};
+
+use super::{Paint, Style};
+use crate::figure::counted;
+use crate::plain;
+
+/// How many lines of a long text are drawn below a finding.
+const LINES: usize = 12;
+/// How much of a long line is drawn there.
+const LINE: usize = 300;
+
+/// All problems, by file and place, each as compilers draw them. Ends with a line end unless there are none.
+pub fn diagnostics(problems: &[Diagnostic], style: &Style) -> String {
+    let renderer = renderer(style);
+    let mut text = String::new();
+    for problem in distinct(problems) {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        let level = match problem.severity {
+            Severity::Error => Level::ERROR,
+            Severity::Warning => Level::WARNING,
+        };
+        let mut group = level.primary_title(&problem.message).elements(Vec::<Element<'_>>::new());
+        if let Some(source) = &problem.source {
+            group = draw(group, source, problem.label.as_deref());
+        }
+        group = group.elements(problem.help.iter().map(|help| Level::HELP.message(help)));
+        text.push_str(renderer.render(&[group]).trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// What is drawn below several problems: `2 errors, 1 warning`. Empty for a single one, which needs no counting.
+pub fn tally(problems: &[Diagnostic], style: &Style) -> String {
+    let problems = distinct(problems);
+    if problems.len() < 2 {
+        return String::new();
+    }
+    let errors = problems.iter().filter(|problem| problem.is_error()).count();
+    let warnings = problems.len() - errors;
+    let count = match (errors, warnings) {
+        (errors, 0) => counted(errors, "error"),
+        (0, warnings) => counted(warnings, "warning"),
+        (errors, warnings) => format!("{}, {}", counted(errors, "error"), counted(warnings, "warning")),
+    };
+    format!("\n{}\n", Paint::new(*style).bold(&count))
+}
+
+/// Each problem once: a file that several suites read is reported by each of them.
+fn distinct(problems: &[Diagnostic]) -> Vec<&Diagnostic> {
+    let mut distinct: Vec<&Diagnostic> = problems.iter().collect();
+    distinct.sort_by(|a, b| place(a).cmp(&place(b)).then(b.severity.cmp(&a.severity)));
+    let mut kept: Vec<&Diagnostic> = Vec::with_capacity(distinct.len());
+    for problem in distinct {
+        // Equal ones have the same place, so that only the last few can be equal.
+        let same_place = kept.iter().rev().take_while(|other| place(other) == place(problem));
+        if !same_place.into_iter().any(|other| *other == problem) {
+            kept.push(problem);
+        }
+    }
+    kept
+}
+
+/// What stands below a finding's own line: where it was written, what was expected and what was there. Empty if nothing
+/// is known beyond that line.
+pub(crate) fn finding(finding: &Finding, paint: &Paint) -> String {
+    let (level, label) = match finding.status {
+        Status::Met => (Level::NOTE, format!("`{}` holds", finding.kind)),
+        Status::Unmet => (Level::ERROR, format!("`{}` does not hold", finding.kind)),
+        Status::Undecided => (Level::WARNING, format!("`{}` cannot be decided", finding.kind)),
+    };
+    let mut notes: Vec<(&str, String)> = Vec::new();
+    let mut note = |name: &'static str, text: &str| {
+        if !text.trim().is_empty() {
+            notes.push((name, shortened(text, paint)));
+        }
+    };
+    note("expected", finding.expected.as_deref().unwrap_or(""));
+    note("actual", finding.actual.as_deref().unwrap_or(""));
+    note("error", finding.error.as_deref().unwrap_or(""));
+    note("evidence", &finding.evidence.join("\n"));
+    // Names of one width let what is expected and what is there stand below each other.
+    let width = notes.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+
+    let Some(source) = &finding.source else {
+        let mut text = String::new();
+        for (name, note) in notes {
+            for (at, line) in note.lines().enumerate() {
+                let name = if at == 0 { format!("{name}:") } else { String::new() };
+                text.push_str(format!("= {name:<0$} {line}", width + 1).trim_end());
+                text.push('\n');
+            }
+        }
+        return text;
+    };
+    let group = draw(Group::with_level(level), source, Some(&label)).elements(notes.iter().map(|(name, note)| {
+        let padding = " ".repeat(width - name.len());
+        let note = note.replace('\n', &format!("\n{padding}"));
+        Level::NOTE.with_name(Some(*name)).message(format!("{padding}{note}"))
+    }));
+    let mut text = renderer(&paint.style).render(&[group]).trim_end().to_owned();
+    text.push('\n');
+    text
+}
+
+fn renderer(style: &Style) -> Renderer {
+    let renderer = if style.color { Renderer::styled() } else { Renderer::plain() };
+    renderer.decor_style(DecorStyle::Ascii).term_width(style.width.clamp(40, 100))
+}
+
+fn draw<'a>(group: Group<'a>, source: &'a Excerpt, label: Option<&'a str>) -> Group<'a> {
+    if source.text.is_empty() {
+        return group.element(Origin::path(&source.file));
+    }
+    let byte = |characters: usize| source.text.char_indices().nth(characters).map_or(source.text.len(), |(at, _)| at);
+    let start = byte(source.column.saturating_sub(1));
+    let end = byte(source.column.saturating_sub(1) + source.length.max(1)).max(start);
+    let annotation = AnnotationKind::Primary.span(start..end).label(label);
+    group.element(Snippet::source(&source.text).line_start(source.line).path(&source.file).annotation(annotation))
+}
+
+fn shortened(text: &str, paint: &Paint) -> String {
+    let ellipsis = paint.signs().ellipsis;
+    let (mut lines, hidden) = plain::some_lines(text.trim_end(), LINES);
+    for line in &mut lines {
+        if line.chars().count() > LINE {
+            *line = line.chars().take(LINE).chain(ellipsis.chars()).collect();
+        }
+    }
+    if hidden > 0 {
+        lines.push(format!("{ellipsis} {} more", counted(hidden, "line")));
+    }
+    lines.join("\n")
+}
+
+fn place(problem: &Diagnostic) -> (&str, usize, usize) {
+    problem.source.as_ref().map_or(("", 0, 0), |source| (source.file.as_str(), source.line, source.column))
+}

@@ -1,0 +1,170 @@
+//! For people. One job is told as it happens; many jobs as a line each, and on an interactive terminal with a table
+//! below of what each worker does.
+//!
+//! The only place that knows terminal libraries.
+
+mod activity;
+mod diagnostic;
+mod lines;
+mod paint;
+mod result;
+mod screen;
+mod stream;
+mod summary;
+mod table;
+
+use std::io::{self, Write};
+
+use model::{Envelope, Event, RunInfo};
+
+pub(crate) use activity::{call, doing};
+pub(crate) use diagnostic::finding;
+pub(crate) use paint::Paint;
+pub(crate) use summary::Closing;
+
+pub use diagnostic::{diagnostics, tally};
+pub use paint::Style;
+pub use result::result;
+pub use screen::terminal_size;
+
+use crate::figure::counted;
+use crate::names::Names;
+use crate::{Opening, Reporter, plain};
+use lines::Lines;
+use stream::Stream;
+use table::Table;
+
+/// What of it to show.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Detail {
+    /// Only what failed and the summary.
+    pub(crate) quiet: bool,
+    /// Evidence also where a finding is met.
+    pub(crate) evidence: bool,
+}
+
+/// A way of showing what happens between the header and the summary.
+enum View {
+    Stream(Stream),
+    Lines(Lines),
+    Table(Box<Table>),
+}
+
+struct Terminal {
+    out: Box<dyn Write + Send>,
+    live: Option<Box<dyn Write + Send>>,
+    paint: Paint,
+    detail: Detail,
+    /// Set by the first event.
+    run: Option<(View, Closing)>,
+    over: bool,
+}
+
+pub(crate) fn open(opening: Opening) -> Box<dyn Reporter> {
+    Box::new(Terminal {
+        out: opening.out,
+        live: opening.live.filter(|_| opening.style.interactive),
+        paint: Paint::new(opening.style),
+        detail: Detail { quiet: opening.quiet || opening.failures_only, evidence: opening.show_evidence },
+        run: None,
+        over: false,
+    })
+}
+
+impl Terminal {
+    fn begin(&mut self, info: &RunInfo) -> io::Result<()> {
+        let names = Names::of(&info.trials);
+        let view = if self.detail.quiet {
+            View::Lines(Lines::new(self.paint, self.detail, names.clone()))
+        } else if info.jobs.min(info.trials.len()) <= 1 {
+            View::Stream(Stream::new(self.paint, self.detail, names.clone(), &info.agents))
+        } else if let Some(live) = self.live.take() {
+            View::Table(Box::new(Table::new(self.paint, self.detail, names.clone(), live, info.trials.len())))
+        } else {
+            View::Lines(Lines::new(self.paint, self.detail, names.clone()))
+        };
+        self.run = Some((view, Closing::new(self.paint, names, info)));
+        if !self.detail.quiet {
+            self.out.write_all(header(info, &self.paint).as_bytes())?;
+        }
+        self.out.flush()
+    }
+
+    /// What comes after the last trial.
+    fn close(&mut self) -> io::Result<()> {
+        if std::mem::replace(&mut self.over, true) {
+            return Ok(());
+        }
+        if let Some((view, closing)) = &mut self.run {
+            let failures = match view {
+                View::Stream(_) => String::new(),
+                View::Lines(lines) => lines.failures(),
+                View::Table(table) => table.end(),
+            };
+            let text = failures + &closing.draw();
+            // Quietly, this is all there is, and nothing stands above it.
+            let text = if self.detail.quiet { text.trim_start_matches('\n') } else { &text };
+            self.out.write_all(text.as_bytes())?;
+        }
+        self.out.flush()
+    }
+}
+
+impl Reporter for Terminal {
+    fn event(&mut self, envelope: &Envelope) -> io::Result<()> {
+        if let Event::RunStarted(info) = &envelope.event {
+            return self.begin(info);
+        }
+        let Some((view, closing)) = &mut self.run else { return Ok(()) };
+        closing.event(envelope);
+        let text = match view {
+            View::Stream(stream) => stream.event(envelope),
+            View::Lines(lines) => lines.event(envelope),
+            View::Table(table) => return table.event(envelope, &mut self.out).and_then(|()| self.end(envelope)),
+        };
+        if !text.is_empty() {
+            self.out.write_all(text.as_bytes())?;
+            self.out.flush()?;
+        }
+        self.end(envelope)
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.close()
+    }
+}
+
+impl Terminal {
+    fn end(&mut self, envelope: &Envelope) -> io::Result<()> {
+        if matches!(envelope.event, Event::RunFinished { .. }) { self.close() } else { Ok(()) }
+    }
+}
+
+fn header(info: &RunInfo, paint: &Paint) -> String {
+    let first = paint.join(&[
+        format!("{} {}", paint.bold("trialrun"), info.trialrun_version),
+        counted(info.trials.len(), "trial"),
+        counted(info.jobs, "job"),
+    ]);
+    let mut run = format!("run {}", info.id);
+    if let Some(label) = &info.label {
+        run.push_str(&format!(" ({})", plain::folded(label, 40, paint.signs().ellipsis)));
+    }
+    if let Some(regraded) = &info.regrade_of {
+        run.push_str(&format!(", grades run {regraded} again"));
+    }
+    format!("{first}\n{}\n", paint.dim(&run))
+}
+
+/// `text` with every line moved to the right.
+pub(crate) fn indented(text: &str, by: usize) -> String {
+    let mut moved = String::with_capacity(text.len() + text.lines().count() * by);
+    for line in text.lines() {
+        if !line.is_empty() {
+            moved.push_str(&" ".repeat(by));
+            moved.push_str(line);
+        }
+        moved.push('\n');
+    }
+    moved
+}

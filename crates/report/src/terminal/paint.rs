@@ -1,0 +1,178 @@
+//! Colours and signs.
+
+use anstyle::{AnsiColor, Effects};
+use model::{Outcome, Status};
+
+/// How to draw. The command line decides; nothing here looks at a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Style {
+    /// Whether colours and other attributes may be used.
+    pub color: bool,
+    /// How many columns there are. More than 100 are not used.
+    pub width: usize,
+    /// Whether a person is watching.
+    pub interactive: bool,
+    /// Whether signs beyond ASCII may be used.
+    pub unicode: bool,
+}
+
+impl Style {
+    /// Plain text of 100 columns, for a file.
+    pub const fn plain() -> Self {
+        Self { color: false, width: 100, interactive: false, unicode: true }
+    }
+}
+
+/// The signs.
+#[derive(Debug)]
+pub(crate) struct Signs {
+    pub(crate) trial: &'static str,
+    pub(crate) does: &'static str,
+    pub(crate) answers: &'static str,
+    pub(crate) arrow: &'static str,
+    pub(crate) done: &'static str,
+    pub(crate) again: &'static str,
+    pub(crate) ellipsis: &'static str,
+    pub(crate) bar: &'static str,
+    pub(crate) dot: &'static str,
+    pub(crate) rule: &'static str,
+    pub(crate) full: &'static str,
+    pub(crate) empty: &'static str,
+    passed: &'static str,
+    failed: &'static str,
+    cancelled: &'static str,
+}
+
+const UNICODE: Signs = Signs {
+    trial: "▶",
+    does: "▸",
+    answers: "◂",
+    arrow: "→",
+    done: "●",
+    again: "↻",
+    ellipsis: "…",
+    bar: "│",
+    dot: "·",
+    rule: "─",
+    full: "█",
+    empty: "░",
+    passed: "✓",
+    failed: "✗",
+    cancelled: "×",
+};
+
+const ASCII: Signs = Signs {
+    trial: ">",
+    does: ">",
+    answers: "<",
+    arrow: "->",
+    done: "*",
+    again: "~",
+    ellipsis: "...",
+    bar: "|",
+    dot: "-",
+    rule: "-",
+    full: "#",
+    empty: ".",
+    passed: "+",
+    failed: "x",
+    cancelled: "/",
+};
+
+/// Draws in a style.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Paint {
+    pub(crate) style: Style,
+}
+
+impl Paint {
+    pub(crate) fn new(style: Style) -> Self {
+        Self { style: Style { width: style.width.clamp(40, 100), ..style } }
+    }
+
+    pub(crate) fn width(&self) -> usize {
+        self.style.width
+    }
+
+    pub(crate) fn signs(&self) -> &'static Signs {
+        if self.style.unicode { &UNICODE } else { &ASCII }
+    }
+
+    /// ` · `
+    pub(crate) fn join<S: AsRef<str>>(&self, parts: &[S]) -> String {
+        parts.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(&format!(" {} ", self.signs().dot))
+    }
+
+    pub(crate) fn dim(&self, text: &str) -> String {
+        self.with(anstyle::Style::new().effects(Effects::DIMMED), text)
+    }
+
+    pub(crate) fn bold(&self, text: &str) -> String {
+        self.with(anstyle::Style::new().effects(Effects::BOLD), text)
+    }
+
+    pub(crate) fn italic(&self, text: &str) -> String {
+        self.with(anstyle::Style::new().effects(Effects::ITALIC), text)
+    }
+
+    pub(crate) fn red(&self, text: &str) -> String {
+        self.colored(AnsiColor::Red, text)
+    }
+
+    pub(crate) fn green(&self, text: &str) -> String {
+        self.colored(AnsiColor::Green, text)
+    }
+
+    pub(crate) fn yellow(&self, text: &str) -> String {
+        self.colored(AnsiColor::Yellow, text)
+    }
+
+    pub(crate) fn magenta(&self, text: &str) -> String {
+        self.colored(AnsiColor::Magenta, text)
+    }
+
+    pub(crate) fn cyan(&self, text: &str) -> String {
+        self.colored(AnsiColor::Cyan, text)
+    }
+
+    /// The sign of an outcome.
+    pub(crate) fn mark(&self, outcome: Outcome) -> &'static str {
+        let signs = self.signs();
+        match outcome {
+            Outcome::Passed => signs.passed,
+            Outcome::Failed => signs.failed,
+            Outcome::Undecided => "?",
+            Outcome::Broken => "!",
+            Outcome::Skipped => "-",
+            Outcome::Cancelled => signs.cancelled,
+        }
+    }
+
+    /// `text` in an outcome's colour.
+    pub(crate) fn as_outcome(&self, outcome: Outcome, text: &str) -> String {
+        match outcome {
+            Outcome::Passed => self.green(text),
+            Outcome::Failed => self.red(text),
+            Outcome::Undecided | Outcome::Broken => self.yellow(text),
+            Outcome::Skipped | Outcome::Cancelled => self.dim(text),
+        }
+    }
+
+    /// The sign of a finding, in its colour.
+    pub(crate) fn status(&self, status: Status) -> String {
+        let outcome = match status {
+            Status::Met => Outcome::Passed,
+            Status::Unmet => Outcome::Failed,
+            Status::Undecided => Outcome::Undecided,
+        };
+        self.as_outcome(outcome, self.mark(outcome))
+    }
+
+    fn colored(&self, color: AnsiColor, text: &str) -> String {
+        self.with(color.on_default(), text)
+    }
+
+    fn with(&self, style: anstyle::Style, text: &str) -> String {
+        if self.style.color && !text.is_empty() { format!("{style}{text}{style:#}") } else { text.to_owned() }
+    }
+}

@@ -1,0 +1,160 @@
+//! A finished trial: what it came to, what was found, what it cost.
+
+use model::{Capture, Ending, Finding, Outcome, Status, TrialRecord};
+
+use super::{Detail, Paint, Style, finding, indented};
+use crate::figure::{counted, elapsed, in_and_out, money, whole};
+use crate::names::Names;
+use crate::plain;
+
+/// How much of a line of text is shown.
+const TEXT: usize = 300;
+
+/// A finished trial with all its findings, as it is drawn when its outcome is known.
+pub fn result(record: &TrialRecord, style: &Style) -> String {
+    draw(record, &Names::default(), &Paint::new(*style), Detail { quiet: false, evidence: true })
+}
+
+pub(super) fn draw(record: &TrialRecord, names: &Names, paint: &Paint, detail: Detail) -> String {
+    let signs = paint.signs();
+    let folded = |text: &str| plain::folded(text, TEXT, signs.ellipsis);
+    let mut text = String::new();
+
+    let name = names.of_record(record);
+    let column = (names.width() + 4).max(46).min(paint.width().saturating_sub(24));
+    let dots = ".".repeat(column.saturating_sub(name.chars().count() + 1).max(3));
+    text.push_str(&format!("  {} {} {}\n", paint.bold(&name), paint.dim(&dots), verdict(record, paint)));
+
+    let unmet = record.findings.iter().any(|finding| finding.status == Status::Unmet);
+    if let Some(because) = record.because.as_ref().filter(|_| !unmet) {
+        text.push_str(&format!("    {}\n", folded(because)));
+    }
+    let shown = |finding: &&Finding| {
+        let noted = finding.status != Status::Met || detail.evidence;
+        if detail.quiet { noted } else { noted || !finding.implicit }
+    };
+    let width =
+        record.findings.iter().filter(shown).map(|finding| finding.id.chars().count()).max().unwrap_or(0).min(36);
+    for found in record.findings.iter().filter(shown) {
+        text.push_str(&one(found, width, paint, detail));
+    }
+    text.push_str(&ending(record, paint));
+    for error in &record.errors {
+        text.push_str(&format!("    {} {}\n", paint.red("error:"), folded(error)));
+    }
+    for warning in &record.warnings {
+        text.push_str(&format!("    {} {}\n", paint.yellow("warning:"), folded(warning)));
+    }
+    if record.attempts.len() > 1 {
+        for (at, attempt) in record.attempts.iter().enumerate().take(record.attempts.len() - 1) {
+            let because =
+                attempt.because.as_deref().map_or_else(String::new, |because| format!(": {}", folded(because)));
+            let line = format!("attempt {} {}{because}", at + 1, attempt.outcome.name());
+            text.push_str(&format!("    {} {line}\n", signs.again));
+        }
+    }
+    if let Some(sandbox) = &record.sandbox {
+        text.push_str(&format!("    {}\n", paint.dim(&format!("sandbox kept in {sandbox}"))));
+    }
+    text.push_str(&format!("    {}\n", paint.dim(&paint.join(&footer(record)))));
+    text
+}
+
+fn verdict(record: &TrialRecord, paint: &Paint) -> String {
+    let mut text = format!("{} {}", paint.mark(record.outcome), record.outcome.name());
+    if let Some(fault) = record.fault {
+        text.push_str(&format!(" ({})", fault_name(fault)));
+    }
+    if record.flaky {
+        text.push_str(" (flaky)");
+    }
+    paint.as_outcome(record.outcome, &text)
+}
+
+pub(super) fn fault_name(fault: model::Fault) -> &'static str {
+    match fault {
+        model::Fault::Environment => "environment",
+        model::Fault::Provider => "provider",
+        model::Fault::Harness => "harness",
+        model::Fault::Judge => "judge",
+    }
+}
+
+fn one(found: &Finding, width: usize, paint: &Paint, detail: Detail) -> String {
+    let because = plain::folded(&found.because, TEXT, paint.signs().ellipsis);
+    let because = if found.status == Status::Met { paint.dim(&because) } else { because };
+    let id = plain::folded(&found.id, 80, paint.signs().ellipsis);
+    let mut text = format!("    {} {id:<width$}  {because}", paint.status(found.status)).trim_end().to_owned();
+    text.push('\n');
+    for capture in &found.captures {
+        text.push_str(&captured(capture, paint));
+    }
+    if found.status != Status::Met || (detail.evidence && !found.evidence.is_empty()) {
+        text.push_str(&indented(&finding(found, paint), 6));
+    }
+    text
+}
+
+fn captured(capture: &Capture, paint: &Paint) -> String {
+    let (shown, cut) = capture.shown();
+    let step = capture.step.map_or_else(String::new, |step| format!(" (step {step})"));
+    let mut text = format!("      {}{step}\n", plain::folded(&capture.field, 80, paint.signs().ellipsis));
+    let bar = paint.dim(paint.signs().bar);
+    let lines = plain::lines(shown);
+    if lines.is_empty() {
+        text.push_str(&format!("      {bar} {}\n", paint.dim("(empty)")));
+    }
+    for line in lines {
+        text.push_str(format!("      {bar} {line}").trim_end());
+        text.push('\n');
+    }
+    if cut {
+        let all = capture.value.encode_utf16().count();
+        let note = format!(
+            "(showing {} of {} characters; the record has all)",
+            whole(shown.encode_utf16().count() as u64),
+            whole(all as u64)
+        );
+        text.push_str(&format!("      {}\n", paint.dim(&note)));
+    }
+    text
+}
+
+/// How acting ended, where neither the outcome nor its reason says it.
+fn ending(record: &TrialRecord, paint: &Paint) -> String {
+    let Some(ending) = &record.ending else { return String::new() };
+    let told = match ending {
+        Ending::Finished | Ending::Cancelled => true,
+        Ending::ProviderFailed { .. } | Ending::Aborted { .. } => record.because.is_some(),
+        Ending::GaveUp { because } => record.findings.iter().any(|finding| finding.because.contains(because.as_str())),
+        Ending::OutOfBudget { .. } | Ending::TimedOut { .. } => false,
+    };
+    if told {
+        return String::new();
+    }
+    format!("    {}\n", paint.yellow(&plain::folded(&ending.describe(), TEXT, paint.signs().ellipsis)))
+}
+
+fn footer(record: &TrialRecord) -> Vec<String> {
+    let mut parts = Vec::new();
+    if record.outcome != Outcome::Skipped && (record.turn_count > 0 || record.ending.is_some()) {
+        let cap = record.limits.max_turns;
+        parts.push(if record.limits.max_turns_set {
+            format!("turns {}/{cap}", record.turn_count)
+        } else if cap > 0 && record.turn_count as u64 >= cap {
+            format!("turns {}/{cap} (own cap, only warns)", record.turn_count)
+        } else {
+            format!("turns {}", record.turn_count)
+        });
+        parts.push(counted(record.tool_calls.len(), "tool"));
+    }
+    parts.extend(record.usage.as_ref().map(in_and_out));
+    parts.extend(record.cost_usd.map(money));
+    parts.push(elapsed(record.duration_ms));
+    parts
+}
+
+/// Whether a person wants to see why.
+pub(super) fn wants_reason(outcome: Outcome) -> bool {
+    matches!(outcome, Outcome::Failed | Outcome::Undecided | Outcome::Broken)
+}

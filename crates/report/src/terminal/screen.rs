@@ -1,0 +1,78 @@
+//! A writer as the terminal it leads to.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::sync::{Mutex, PoisonError};
+
+use indicatif::TermLike;
+use terminal_size::{Height, Width};
+
+/// Columns and lines of the terminal that one of the standard streams is, if one is.
+pub fn terminal_size() -> Option<(usize, usize)> {
+    let (Width(columns), Height(lines)) = terminal_size::terminal_size()?;
+    Some((columns.into(), lines.into()))
+}
+
+/// Moves a cursor by writing to a handed-in writer.
+pub(super) struct Screen {
+    out: Mutex<Box<dyn Write + Send>>,
+    width: u16,
+}
+
+impl Screen {
+    pub(super) fn new(out: Box<dyn Write + Send>, width: usize) -> Self {
+        Self { out: Mutex::new(out), width: u16::try_from(width).unwrap_or(u16::MAX) }
+    }
+
+    fn write(&self, text: &str) -> io::Result<()> {
+        self.out.lock().unwrap_or_else(PoisonError::into_inner).write_all(text.as_bytes())
+    }
+
+    fn by(&self, n: usize, direction: char) -> io::Result<()> {
+        if n == 0 { Ok(()) } else { self.write(&format!("\u{1b}[{n}{direction}")) }
+    }
+}
+
+impl fmt::Debug for Screen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Screen").field("width", &self.width).finish_non_exhaustive()
+    }
+}
+
+impl TermLike for Screen {
+    fn width(&self) -> u16 {
+        self.width
+    }
+
+    fn move_cursor_up(&self, n: usize) -> io::Result<()> {
+        self.by(n, 'A')
+    }
+
+    fn move_cursor_down(&self, n: usize) -> io::Result<()> {
+        self.by(n, 'B')
+    }
+
+    fn move_cursor_right(&self, n: usize) -> io::Result<()> {
+        self.by(n, 'C')
+    }
+
+    fn move_cursor_left(&self, n: usize) -> io::Result<()> {
+        self.by(n, 'D')
+    }
+
+    fn write_line(&self, text: &str) -> io::Result<()> {
+        self.write(&format!("{text}\n"))
+    }
+
+    fn write_str(&self, text: &str) -> io::Result<()> {
+        self.write(text)
+    }
+
+    fn clear_line(&self) -> io::Result<()> {
+        self.write("\r\u{1b}[2K")
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        self.out.lock().unwrap_or_else(PoisonError::into_inner).flush()
+    }
+}

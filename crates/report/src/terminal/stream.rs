@@ -1,0 +1,227 @@
+//! One job: everything an agent does, as it does it.
+
+use std::collections::HashMap;
+
+use jiff::Timestamp;
+use model::{AgentInfo, Effect, Envelope, Event, Question, Step, ToolCall, ToolResult, Usage};
+
+use super::{Detail, Paint, call, result};
+use crate::figure::{between, elapsed, money, span, whole};
+use crate::names::Names;
+use crate::plain;
+
+const TEXT: usize = 180;
+const RESULT: usize = 120;
+
+/// The stream of a run whose trials come one after the other.
+pub(super) struct Stream {
+    paint: Paint,
+    detail: Detail,
+    names: Names,
+    /// Agents and their versions.
+    versions: HashMap<String, String>,
+    /// When the attempt began.
+    since: Timestamp,
+    /// Calls of the attempt, by id.
+    calls: HashMap<String, Made>,
+}
+
+struct Made {
+    call: ToolCall,
+    /// Whether a line of it was written. A question's call is not written when the question is.
+    shown: bool,
+    depth: usize,
+}
+
+impl Stream {
+    pub(super) fn new(paint: Paint, detail: Detail, names: Names, agents: &[AgentInfo]) -> Self {
+        let known = |agent: &AgentInfo| Some((agent.name.clone(), agent.version.clone()?));
+        let versions = agents.iter().filter_map(known).collect();
+        Self { paint, detail, names, versions, since: Timestamp::UNIX_EPOCH, calls: HashMap::new() }
+    }
+
+    pub(super) fn event(&mut self, envelope: &Envelope) -> String {
+        let paint = self.paint;
+        let signs = paint.signs();
+        match &envelope.event {
+            Event::TrialStarted { id, agent, model, subject, file, messages } => {
+                self.since = envelope.at;
+                self.calls.clear();
+                let again = envelope.attempt.filter(|attempt| *attempt > 1);
+                let again = again.map_or_else(String::new, |attempt| format!(" (attempt {attempt})"));
+                let version = self.versions.get(agent).map_or_else(String::new, |version| format!(" {version}"));
+                let mut about = vec![file.clone(), format!("{agent}{version}")];
+                about.extend(model.clone());
+                about.extend(subject.as_ref().map(|subject| {
+                    subject
+                        .strip_prefix("inline:")
+                        .map_or_else(|| format!("skill {subject}"), |_| "inline prompt".into())
+                }));
+                let mut text = format!("\n{} {}{again}\n", paint.cyan(signs.trial), paint.bold(&self.names.of_id(id)));
+                text.push_str(&format!("  {}\n", paint.dim(&paint.join(&about))));
+                if let [only] = &messages[..] {
+                    text.push_str(&format!("  {}\n", paint.dim(&format!("prompt: {}", self.prompt(only)))));
+                } else {
+                    for (at, message) in messages.iter().enumerate() {
+                        let line = format!("prompt {}: {}", at + 1, self.prompt(message));
+                        text.push_str(&format!("  {}\n", paint.dim(&line)));
+                    }
+                }
+                text
+            }
+            Event::SandboxReady { path, skill, duration_ms } => {
+                let mut line = format!("sandbox {path} ({})", elapsed(*duration_ms));
+                if let Some(skill) = skill {
+                    line.push_str(&format!(" {} skill in {skill}", signs.dot));
+                }
+                format!("  {}\n", paint.dim(&line))
+            }
+            Event::Step(step) => self.step(envelope.at, step),
+            Event::Idle { idle_ms, on } => {
+                let line = format!("{} idle for {}: waiting for the {on}", signs.ellipsis, span(*idle_ms));
+                self.line(envelope.at, 0, &paint.yellow(&line))
+            }
+            Event::TrialRetried { because } => {
+                let line = format!("{} tried again: {}", signs.again, plain::folded(because, TEXT, signs.ellipsis));
+                self.line(envelope.at, 0, &paint.yellow(&line))
+            }
+            Event::TrialFinished(record) => {
+                format!("{}\n", result::draw(record, &self.names, &paint, self.detail).trim_end())
+            }
+            _ => String::new(),
+        }
+    }
+
+    fn step(&mut self, at: Timestamp, step: &Step) -> String {
+        let paint = self.paint;
+        let signs = paint.signs();
+        let folded = |text: &str| plain::folded(text, TEXT, signs.ellipsis);
+        match step {
+            Step::Session { session_id: Some(id), .. } => {
+                self.line(at, 0, &paint.dim(&format!("{} session {}", signs.does, folded(id))))
+            }
+            Step::UserMessage { index, of, text } if *of > 1 => {
+                let line = format!("{} [step {index}/{of}] {}", signs.does, self.prompt(text));
+                self.line(at, 0, &paint.magenta(&line))
+            }
+            Step::Text { text, parent, .. } if !text.trim().is_empty() => {
+                let line = format!("{} {}", signs.does, paint.italic(&format!("\"{}\"", folded(text))));
+                self.line(at, self.depth(parent.as_ref()), &line)
+            }
+            Step::ToolCall(call) => self.called(at, call),
+            Step::ToolResult(result) => self.answered(at, result),
+            Step::Question(question) => self.asked(at, question),
+            Step::PermissionDenied { tool, message, .. } => {
+                let line = format!("! {} refused: {}", folded(tool), folded(message));
+                self.line(at, 0, &paint.yellow(&line))
+            }
+            Step::Retry { attempt, status, error, delay_ms } => {
+                let status = status.map_or_else(String::new, |status| format!(" ({status})"));
+                let delay = delay_ms.map_or_else(String::new, |delay| format!(", waits {}", elapsed(delay)));
+                let line = format!("{} provider retry {attempt}{status}: {}{delay}", signs.again, folded(error));
+                self.line(at, 0, &paint.yellow(&line))
+            }
+            Step::RequestCheck { step, met: false, because } => {
+                let line = format!("! request of script step {step}: {}", folded(because));
+                self.line(at, 0, &paint.red(&line))
+            }
+            Step::Notice { from, text } => {
+                let from = if from == "stderr" { "agent" } else { from };
+                let lines = plain::lines(text);
+                let lines = lines.iter().filter(|line| !line.trim().is_empty());
+                lines
+                    .map(|line| {
+                        self.line(at, 0, &paint.dim(&format!("[{from}] {}", plain::folded(line, TEXT, signs.ellipsis))))
+                    })
+                    .collect()
+            }
+            Step::Finished { subtype, is_error, usage, .. } => {
+                let mut parts = vec![format!("{} finished ({})", signs.done, folded(subtype))];
+                parts.extend(spent(usage));
+                let line = paint.join(&parts);
+                self.line(at, 0, &if *is_error { paint.yellow(&line) } else { paint.green(&line) })
+            }
+            Step::Session { .. }
+            | Step::UserMessage { .. }
+            | Step::Text { .. }
+            | Step::Thinking { .. }
+            | Step::RequestCheck { .. } => String::new(),
+        }
+    }
+
+    fn called(&mut self, at: Timestamp, made: &ToolCall) -> String {
+        let depth = self.depth(made.parent.as_ref());
+        // What is asked is told together with the answer.
+        let shown = made.effect != Effect::Ask;
+        self.calls.insert(made.id.clone(), Made { call: made.clone(), shown, depth });
+        if shown { self.call_line(at, made, depth) } else { String::new() }
+    }
+
+    fn answered(&mut self, at: Timestamp, result: &ToolResult) -> String {
+        let paint = self.paint;
+        let signs = paint.signs();
+        let Some(made) = self.calls.get(&result.id) else { return String::new() };
+        let asked = made.call.effect == Effect::Ask;
+        if asked && made.shown && !result.is_error {
+            return String::new();
+        }
+        let (call, depth) = (made.call.clone(), made.depth);
+        let mut text = if made.shown { String::new() } else { self.call_line(at, &call, depth) };
+        let what = plain::first_line(&result.content, RESULT, signs.ellipsis);
+        let name = plain::folded(&call.name, 60, signs.ellipsis);
+        let said = if what.is_empty() { name } else { format!("{name}: {what}") };
+        let line = if result.is_error {
+            format!("{} {}", paint.red(&format!("{} !err", signs.answers)), said)
+        } else {
+            paint.dim(&format!("{} ok {said}", signs.answers))
+        };
+        text.push_str(&self.line(at, depth, &line));
+        text
+    }
+
+    fn asked(&mut self, at: Timestamp, question: &Question) -> String {
+        let paint = self.paint;
+        let signs = paint.signs();
+        let made = question.call_id.as_ref().and_then(|id| self.calls.get_mut(id));
+        let (name, depth) = match made {
+            Some(made) => {
+                made.shown = true;
+                (made.call.name.clone(), made.depth)
+            }
+            None => ("AskUserQuestion".to_owned(), 0),
+        };
+        let answer = match &question.answer {
+            Some(answer) => plain::folded(answer, TEXT, signs.ellipsis),
+            None => paint.yellow("no matching user_responses"),
+        };
+        let asked = plain::folded(&question.question, TEXT, signs.ellipsis);
+        let line = format!("{} {name} \"{asked}\" {} {answer}", paint.cyan("?"), signs.arrow);
+        self.line(at, depth, &line)
+    }
+
+    fn call_line(&self, at: Timestamp, made: &ToolCall, depth: usize) -> String {
+        self.line(at, depth, &format!("{} {}", self.paint.signs().does, call(made, &self.paint)))
+    }
+
+    /// How deep below the agent itself something happens.
+    fn depth(&self, parent: Option<&String>) -> usize {
+        parent.map_or(0, |parent| self.calls.get(parent).map_or(1, |made| made.depth + 1))
+    }
+
+    fn line(&self, at: Timestamp, depth: usize, text: &str) -> String {
+        let time = format!("{:>5}", elapsed(between(self.since, at)));
+        format!("  {} {}{text}\n", self.paint.dim(&time), "  ".repeat(depth))
+    }
+
+    fn prompt(&self, text: &str) -> String {
+        let lines = plain::lines(text).join(" | ");
+        format!("\"{}\"", plain::folded(&lines, TEXT, self.paint.signs().ellipsis))
+    }
+}
+
+fn spent(usage: &Usage) -> Vec<String> {
+    let mut parts = Vec::new();
+    parts.extend(usage.tokens.map(|tokens| format!("{} tokens", whole(tokens.total()))));
+    parts.extend(usage.cost_usd.map(money));
+    parts
+}

@@ -1,0 +1,146 @@
+//! Many jobs on an interactive terminal: what each worker does stands in a table at the bottom and changes in place;
+//! finished trials scroll by above it.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use model::{Envelope, Event, Outcome};
+
+use super::lines::Lines;
+use super::screen::Screen;
+use super::{Detail, Paint, doing};
+use crate::figure::elapsed;
+use crate::names::Names;
+
+/// How often the clocks move.
+const TICK: Duration = Duration::from_millis(200);
+
+/// The table and the lines above it.
+pub(super) struct Table {
+    paint: Paint,
+    names: Names,
+    lines: Lines,
+    screen: MultiProgress,
+    rows: HashMap<String, Row>,
+    total: ProgressBar,
+    planned: usize,
+    counts: [(Outcome, usize); 6],
+}
+
+struct Row {
+    bar: ProgressBar,
+    name: String,
+    waiting: String,
+}
+
+impl Table {
+    pub(super) fn new(paint: Paint, detail: Detail, names: Names, live: Box<dyn Write + Send>, planned: usize) -> Self {
+        let target = ProgressDrawTarget::term_like_with_hz(Box::new(Screen::new(live, paint.width())), 10);
+        let screen = MultiProgress::with_draw_target(target);
+        let total = screen.add(ProgressBar::no_length().with_style(style("{wide_msg}")));
+        let table = Self {
+            paint,
+            lines: Lines::new(paint, detail, names.clone()),
+            names,
+            screen,
+            rows: HashMap::new(),
+            total,
+            planned,
+            counts: [
+                Outcome::Passed,
+                Outcome::Failed,
+                Outcome::Undecided,
+                Outcome::Broken,
+                Outcome::Skipped,
+                Outcome::Cancelled,
+            ]
+            .map(|outcome| (outcome, 0)),
+        };
+        table.count();
+        table
+    }
+
+    pub(super) fn event(&mut self, envelope: &Envelope, out: &mut Box<dyn Write + Send>) -> io::Result<()> {
+        let trial = envelope.trial.as_deref().unwrap_or_default();
+        match &envelope.event {
+            Event::TrialStarted { id, .. } => {
+                if let Some(old) = self.rows.remove(trial) {
+                    old.bar.finish_and_clear();
+                }
+                let bar = ProgressBar::no_length().with_style(style("  {since} {wide_msg}"));
+                let bar = self.screen.insert_before(&self.total, bar);
+                let name = self.names.of_id(id);
+                bar.set_message(self.paint.bold(&name));
+                bar.enable_steady_tick(TICK);
+                self.rows.insert(trial.to_owned(), Row { bar, name, waiting: String::new() });
+                self.count();
+                return Ok(());
+            }
+            Event::Waiting { on } => self.says(trial, on.clone()),
+            Event::Step(step) => {
+                if let Some(doing) = doing(step, &self.paint) {
+                    self.says(trial, doing);
+                }
+            }
+            Event::TrialFinished(record) => {
+                if let Some(row) = self.rows.remove(trial) {
+                    row.bar.finish_and_clear();
+                    self.screen.remove(&row.bar);
+                }
+                for (outcome, count) in &mut self.counts {
+                    *count += usize::from(*outcome == record.outcome);
+                }
+                self.count();
+            }
+            _ => {}
+        }
+        let text = self.lines.event(envelope);
+        if text.is_empty() {
+            return Ok(());
+        }
+        self.screen.suspend(|| {
+            out.write_all(text.as_bytes())?;
+            out.flush()
+        })
+    }
+
+    /// Takes the table away and returns what is drawn after the last trial.
+    pub(super) fn end(&mut self) -> String {
+        for (_, row) in self.rows.drain() {
+            row.bar.finish_and_clear();
+        }
+        self.total.finish_and_clear();
+        // A table that cannot be wiped is not worth an error: the summary follows below it.
+        let _ = self.screen.clear();
+        self.lines.failures()
+    }
+
+    fn says(&mut self, trial: &str, what: String) {
+        if let Some(row) = self.rows.get_mut(trial) {
+            row.waiting = what;
+            let width = self.names.width().min(44);
+            let name = format!("{:<width$}", row.name);
+            row.bar.set_message(format!("{}  {}", self.paint.bold(&name), self.paint.dim(&row.waiting)));
+        }
+    }
+
+    fn count(&self) {
+        let done: usize = self.counts.iter().map(|(_, count)| count).sum();
+        let mut parts = vec![format!("{done}/{} trials", self.planned)];
+        for (outcome, count) in self.counts.iter().filter(|(_, count)| *count > 0) {
+            parts.push(self.paint.as_outcome(*outcome, &format!("{count} {}", outcome.name())));
+        }
+        parts.push(format!("{} running", self.rows.len()));
+        self.total.set_message(format!("  {}", self.paint.join(&parts)));
+        self.total.tick();
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner());
+    style.with_key("since", |state: &ProgressState, out: &mut dyn std::fmt::Write| {
+        let _ = write!(out, "{:>6}", elapsed(u64::try_from(state.elapsed().as_millis()).unwrap_or(u64::MAX)));
+    })
+}

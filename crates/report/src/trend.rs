@@ -1,0 +1,103 @@
+//! How each case did, run after run.
+
+use model::{Outcome, TrialRow, statistics};
+
+use crate::figure::{elapsed, minute, money, percent, whole};
+use crate::terminal::{Paint, Style};
+
+/// Cells of a full bar.
+const BAR: usize = 10;
+
+/// For each case of `trials`, a line for each run, oldest first: pass rate, tokens, cost and time per trial.
+pub fn trend(trials: &[TrialRow], style: &Style) -> String {
+    let paint = Paint::new(*style);
+    if trials.is_empty() {
+        return "no trial is recorded here yet\n".into();
+    }
+    let mut sorted: Vec<&TrialRow> = trials.iter().collect();
+    sorted.sort_by(|a, b| {
+        let key = |trial: &TrialRow| (trial.suite.clone(), trial.case.clone(), trial.arm.clone());
+        key(a).cmp(&key(b)).then(a.started_at.cmp(&b.started_at)).then(a.run.cmp(&b.run))
+    });
+    let several_arms = sorted.iter().any(|trial| trial.arm != sorted[0].arm);
+    let short = short_ids(&sorted);
+
+    let mut text = String::new();
+    for case in sorted.chunk_by(|a, b| a.suite == b.suite && a.case == b.case && a.arm == b.arm) {
+        let arm = if several_arms { format!("@{}", case[0].arm) } else { String::new() };
+        let gap = if text.is_empty() { "" } else { "\n" };
+        text.push_str(&format!("{gap}{}\n", paint.bold(&format!("{}::{}{arm}", case[0].suite, case[0].case))));
+        let mut runs: Vec<Vec<&TrialRow>> = Vec::new();
+        for trial in case {
+            match runs.iter_mut().find(|run| run[0].run == trial.run) {
+                Some(run) => run.push(trial),
+                None => runs.push(vec![trial]),
+            }
+        }
+        let mut before = None;
+        for run in &runs {
+            let (line, rate) = point(run, before, &run[0].run[..short.min(run[0].run.len())], &paint);
+            text.push_str(&line);
+            before = rate.or(before);
+        }
+    }
+    text
+}
+
+fn point(run: &[&TrialRow], before: Option<f64>, id: &str, paint: &Paint) -> (String, Option<f64>) {
+    let signs = paint.signs();
+    let count = |outcome| run.iter().filter(|trial| trial.outcome == outcome).count();
+    let passed = count(Outcome::Passed);
+    let decided = passed + count(Outcome::Failed);
+    let rate = (decided > 0).then(|| passed as f64 / decided as f64);
+
+    let full = rate.map_or(0, |rate| (rate * BAR as f64).round() as usize);
+    let bar = format!("{}{}", signs.full.repeat(full), signs.empty.repeat(BAR - full));
+    let bar = match rate {
+        Some(1.0) => paint.green(&bar),
+        Some(_) => paint.red(&bar),
+        None => paint.dim(&bar),
+    };
+    let shown = match rate {
+        Some(rate) => format!("{passed}/{decided} {:>4}", percent(rate)),
+        None => format!("0/0 {:>4}", "n/a"),
+    };
+    let tokens = average(run.iter().filter_map(|trial| trial.tokens).map(|tokens| tokens.total() as f64));
+    let cost = average(run.iter().filter_map(|trial| trial.cost_usd));
+    let time = average(run.iter().map(|trial| trial.duration_ms as f64));
+    let mut line = format!(
+        "  {}  {}  {bar}  {shown:>9}  {:>12}  {:>8}  {:>6}",
+        minute(run[0].started_at),
+        paint.dim(id),
+        tokens.map_or_else(|| "n/a tok".into(), |tokens| format!("{} tok", whole(tokens.round() as u64))),
+        cost.map_or_else(|| "n/a".into(), money),
+        time.map_or_else(|| "n/a".into(), |time| elapsed(time.round() as u64)),
+    );
+    let undecided = run.len() - decided;
+    if undecided > 0 {
+        line.push_str(&paint.yellow(&format!("  {undecided} without a verdict")));
+    }
+    if let (Some(before), Some(rate)) = (before, rate)
+        && (before - rate).abs() > f64::EPSILON
+    {
+        line.push_str(&if rate < before { paint.red("  worse") } else { paint.green("  better") });
+    }
+    line.push('\n');
+    (line, rate)
+}
+
+fn average(values: impl Iterator<Item = f64>) -> Option<f64> {
+    statistics::estimate(&values.collect::<Vec<_>>()).map(|estimate| estimate.mean)
+}
+
+/// How many characters of an id tell the shown runs apart; at least eight. Ids are ASCII; one that is not is shown whole.
+fn short_ids(trials: &[&TrialRow]) -> usize {
+    let mut ids: Vec<&str> = trials.iter().map(|trial| trial.run.as_str()).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    if ids.iter().any(|id| !id.is_ascii()) {
+        return usize::MAX;
+    }
+    let shared = |pair: &[&str]| pair[0].bytes().zip(pair[1].bytes()).take_while(|(a, b)| a == b).count();
+    ids.windows(2).map(shared).max().map_or(8, |longest| (longest + 1).max(8))
+}

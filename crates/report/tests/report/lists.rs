@@ -1,0 +1,167 @@
+use jiff::SignedDuration;
+use model::{LiveTrial, Outcome, Step, ToolCall};
+use report::{Comparison, StatusView};
+use serde_json::json;
+
+use crate::story::{RUN, begin, broken, failed, id, one_job, passed, row, run_row};
+use crate::{expect, plain};
+
+const OLD: &str = "0192ffff-0000-7d3e-9b5a-3f0c6a1e2b44";
+
+#[test]
+fn history_shows_trials_below_their_runs_and_sums_them_up() {
+    let mut over = row(&failed(&id("asks", "fake", 1)), RUN);
+    over.token_budget = Some(1000.0);
+    over.errors = 2;
+    let mut older = row(&passed(&id("splits-in-two", "fake", 1)), OLD);
+    older.label = Some("nightly".into());
+    let rows = [over, row(&broken(&id("provider-down", "fake", 1)), RUN), older];
+    expect("history.txt", &report::history(&rows, &plain()));
+
+    let json = report::history_json(&rows);
+    let first = &json[0];
+    assert_eq!(first["skill"], "commit");
+    assert_eq!(first["tokens"], json!({ "input": 214, "output": 56, "cacheCreation": 0, "cacheRead": 1020 }));
+    assert_eq!(first["finishedAt"], "2026-11-21T21:48:03.4Z");
+    assert_eq!((&first["budgetExceeded"], &first["tokenBudget"]), (&json!(true), &json!(1000.0)));
+    assert_eq!((&json[1]["tokensTotal"], &json[1]["usdEstimate"]), (&json!(null), &json!(null)), "unknown is not 0");
+    assert_eq!(report::history_json(&[]), json!([]));
+}
+
+#[test]
+fn show_tells_a_trial_from_beginning_to_end() {
+    let trial = id("splits-in-two", "claude-code:sonnet", 1);
+    let events: Vec<_> = one_job().events.into_iter().filter(|event| event.trial == Some(trial.to_string())).collect();
+    let record = passed(&trial);
+    expect("show.txt", &report::show(&record, &events, RUN, &plain()));
+    expect("show.record.txt", &report::show(&failed(&trial), &[], RUN, &plain()));
+
+    let json = report::show_json(&record, &events, RUN);
+    assert_eq!((&json["run"], &json["usage"]["total"]), (&json!(RUN), &json!(1290)));
+    assert_eq!(json["steps"][0]["step"]["kind"], "session");
+}
+
+#[test]
+fn show_tells_the_last_attempt() {
+    let trial = id("a", "fake", 1);
+    let mut events = Vec::new();
+    for (attempt, said) in [(1, "first try"), (2, "second try")] {
+        let mut story = crate::story::Story::new(vec![trial.clone()], 1);
+        story.about(&trial).says(said);
+        events.push(model::Envelope { attempt: Some(attempt), ..story.events[1].clone() });
+    }
+    let text = report::show(&passed(&trial), &events, RUN, &plain());
+    assert!(text.contains("second try") && !text.contains("first try"), "{text}");
+}
+
+#[test]
+fn status_says_what_each_trial_waits_for() {
+    let live = [
+        LiveTrial {
+            id: id("slow", "fake", 1).to_string(),
+            attempt: 2,
+            since: begin(),
+            waiting_on: Some("agent".into()),
+            waiting_since: Some(begin() + SignedDuration::from_secs(1)),
+            last_step: Some(Step::ToolCall(ToolCall::new("c", "Bash", json!({ "command": "npm test" }), "m"))),
+            last_step_at: Some(begin() + SignedDuration::from_secs(51)),
+        },
+        LiveTrial {
+            id: id("new", "fake", 1).to_string(),
+            attempt: 1,
+            since: begin() + SignedDuration::from_secs(62),
+            waiting_on: None,
+            waiting_since: None,
+            last_step: None,
+            last_step_at: None,
+        },
+    ];
+    let trials = ["a", "b", "c"].map(|case| id(case, "fake", 1));
+    let trials = [row(&passed(&trials[0]), RUN), row(&failed(&trials[1]), RUN), row(&broken(&trials[2]), RUN)];
+    let mut run = run_row(RUN);
+    let now = begin() + SignedDuration::from_secs(63);
+    let finished = StatusView { run: &run, trials: &trials, live: &[], alive: false, now };
+    let mut text = report::status(&finished, &plain());
+    run.finished_at = None;
+    run.duration_ms = None;
+    for alive in [true, false] {
+        let view = StatusView { run: &run, trials: &trials, live: &live, alive, now };
+        text.push_str("================\n");
+        text.push_str(&report::status(&view, &plain()));
+    }
+    expect("status.txt", &text);
+}
+
+#[test]
+fn trend_shows_each_case_run_after_run() {
+    let trial = id("splits-in-two", "fake", 1);
+    let mut rows = Vec::new();
+    for (run, outcomes) in [
+        (RUN, [Outcome::Passed, Outcome::Failed, Outcome::Passed]),
+        (OLD, [Outcome::Passed, Outcome::Passed, Outcome::Passed]),
+        ("0193b000-x", [Outcome::Broken, Outcome::Broken, Outcome::Broken]),
+    ] {
+        for outcome in outcomes {
+            let mut row = row(&passed(&trial), run);
+            row.outcome = outcome;
+            if outcome == Outcome::Broken {
+                (row.tokens, row.cost_usd) = (None, None);
+            }
+            if run == OLD {
+                row.started_at = begin() - SignedDuration::from_hours(24);
+            }
+            rows.push(row);
+        }
+    }
+    let mut other = row(&failed(&id("asks", "fake", 1)), RUN);
+    other.duration_ms = 90_000;
+    rows.push(other);
+    expect("trend.txt", &report::trend(&rows, &plain()));
+}
+
+#[test]
+fn compare_puts_regressions_first_and_says_how_sure_it_is() {
+    let case = |name: &str, repetition: u64, outcome: Outcome, run: &str| {
+        let trial = id(name, "fake", repetition);
+        let mut row = row(&if outcome == Outcome::Failed { failed(&trial) } else { passed(&trial) }, run);
+        row.outcome = outcome;
+        row
+    };
+    let (mut before, mut after) = (Vec::new(), Vec::new());
+    for (name, a, b) in [
+        ("once-broke", "p", "f"),
+        ("better", "f", "p"),
+        ("same", "p", "p"),
+        ("same-failure", "f", "f"),
+        ("gone", "p", ""),
+        ("new", "", "p"),
+        ("lost-its-verdict", "p", "b"),
+        ("often", "pppp", "pppf"),
+        ("surely-worse", "pppppppp", "ffffffff"),
+    ] {
+        for (rows, outcomes, run) in [(&mut before, a, OLD), (&mut after, b, RUN)] {
+            for (at, outcome) in outcomes.chars().enumerate() {
+                let outcome = match outcome {
+                    'p' => Outcome::Passed,
+                    'f' => Outcome::Failed,
+                    _ => Outcome::Broken,
+                };
+                rows.push(case(name, at as u64 + 1, outcome, run));
+            }
+        }
+    }
+    let comparison = Comparison::of(&before, &after);
+    assert!(comparison.has_regressions());
+    expect("compare.txt", &comparison.draw(&run_row(OLD), &run_row(RUN), &plain()));
+    assert!(!Comparison::of(&before, &before).has_regressions());
+    assert!(Comparison::of(&[], &[]).cases.is_empty());
+}
+
+#[test]
+fn runs_of_one_arm_each_are_compared_across_arms() {
+    let rows = |arm: &str| [row(&passed(&id("a", arm, 1)), arm)];
+    assert_eq!(Comparison::of(&rows("x"), &rows("y")).cases[0].name, "commit::a");
+    let both = [rows("x"), rows("y")].concat();
+    let names: Vec<String> = Comparison::of(&both, &both).cases.into_iter().map(|case| case.name).collect();
+    assert_eq!(names, ["commit::a@x", "commit::a@y"]);
+}

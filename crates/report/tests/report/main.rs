@@ -1,0 +1,75 @@
+//! What people and programs get to see. Expected texts stand in `tests/expected`; with `TRIALRUN_UPDATE_EXPECTED=1` they
+//! are written anew, to be read in the diff.
+
+// Not every function here is a test by itself, but all of it is test code.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+extern crate trialrun_report as report;
+
+mod documents;
+mod lists;
+mod screen;
+mod story;
+
+use std::io::Write;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use model::Envelope;
+use report::{Opening, Style};
+
+/// A writer whose text can be looked at.
+#[derive(Clone, Default)]
+pub struct Paper(Arc<Mutex<Vec<u8>>>);
+
+impl Paper {
+    /// What was written so far.
+    pub fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+
+    /// A writer onto this.
+    pub fn writer(&self) -> Box<dyn Write + Send> {
+        Box::new(self.clone())
+    }
+}
+
+impl Write for Paper {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Plain text, as it goes to a file.
+pub fn plain() -> Style {
+    Style::plain()
+}
+
+/// The report `kind` of `events`.
+pub fn reported(kind: &str, events: &[Envelope], change: impl FnOnce(&mut Opening)) -> String {
+    let paper = Paper::default();
+    let mut opening = Opening::new(paper.writer(), plain());
+    change(&mut opening);
+    let mut reporter = (report::find(kind).unwrap().open)(opening);
+    for event in events {
+        reporter.event(event).unwrap();
+    }
+    reporter.finish().unwrap();
+    paper.text()
+}
+
+/// Holds `actual` against the file `name`.
+pub fn expect(name: &str, actual: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/expected").join(name);
+    if std::env::var_os("TRIALRUN_UPDATE_EXPECTED").is_some() {
+        std::fs::write(&path, actual).unwrap();
+        return;
+    }
+    let expected = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(expected == actual, "{name} is not as expected.\n--- expected\n{expected}\n--- actual\n{actual}");
+}

@@ -1,0 +1,166 @@
+use model::{Diagnostic, Envelope, Event, Source, Span};
+use report::Style;
+
+use crate::story::{Story, id, many_jobs, one_job, passed};
+use crate::{Paper, expect, plain, reported};
+
+#[test]
+fn one_job_is_told_as_it_happens() {
+    expect("stream.txt", &reported("terminal", &one_job().events, |_| {}));
+}
+
+#[test]
+fn one_job_is_told_in_ascii_where_nothing_else_can_be_shown() {
+    let text = reported("terminal", &one_job().events, |opening| opening.style.unicode = false);
+    assert!(text.is_ascii(), "{text}");
+    expect("stream.ascii.txt", &text);
+}
+
+#[test]
+fn many_jobs_are_a_line_each_and_the_failures_at_the_end() {
+    expect("lines.txt", &reported("terminal", &many_jobs().events, |_| {}));
+}
+
+#[test]
+fn quiet_shows_failures_and_the_summary() {
+    expect("quiet.txt", &reported("terminal", &one_job().events, |opening| opening.quiet = true));
+}
+
+#[test]
+fn colour_changes_nothing_but_colour() {
+    for events in [one_job().events, many_jobs().events] {
+        let plain = reported("terminal", &events, |_| {});
+        let colored = reported("terminal", &events, |opening| opening.style.color = true);
+        assert_ne!(plain, colored);
+        assert_eq!(plain, without_color(&colored));
+    }
+}
+
+fn without_color(text: &str) -> String {
+    let mut plain = String::new();
+    let mut parts = text.split("\u{1b}[");
+    plain.push_str(parts.next().unwrap());
+    for part in parts {
+        plain.push_str(part.split_once('m').unwrap().1);
+    }
+    plain
+}
+
+#[test]
+fn a_replayed_run_looks_like_a_live_one() {
+    for events in [one_job().events, many_jobs().events] {
+        let stored: Vec<String> = events.iter().map(|event| serde_json::to_string(event).unwrap()).collect();
+        let replayed: Vec<Envelope> = stored.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+        for kind in report::REPORTS {
+            let (live, again) = (reported(kind.name, &events, |_| {}), reported(kind.name, &replayed, |_| {}));
+            assert!(!live.is_empty());
+            assert_eq!(live, again, "{}", kind.name);
+        }
+    }
+}
+
+#[test]
+fn a_run_that_was_cut_off_is_incomplete() {
+    let mut events = many_jobs().events;
+    let cut = events.iter().position(|event| matches!(event.event, Event::TrialFinished(_))).unwrap();
+    events.truncate(cut + 1);
+    let text = reported("terminal", &events, |_| {});
+    assert!(text.contains("trials     1 of 4 planned"), "{text}");
+    assert!(text.ends_with("INCOMPLETE  3 trials not finished\n"), "{text}");
+}
+
+#[test]
+fn a_narrow_terminal_is_no_trouble() {
+    for width in [0, 1, 40, 60] {
+        let text = reported("terminal", &one_job().events, |opening| opening.style.width = width);
+        assert!(text.contains("✗ failed"), "{text}");
+    }
+}
+
+#[test]
+fn a_run_of_passes_ends_with_pass() {
+    let trial = id("a", "fake", 1);
+    let mut story = Story::new(vec![trial.clone()], 1);
+    story.after(5).starts(&trial, &["hi"]).ends(passed(&trial)).over();
+    let text = reported("terminal", &story.events, |_| {});
+    assert!(text.ends_with("PASS  1 trial passed\n"), "{text}");
+}
+
+#[test]
+fn nothing_an_agent_wrote_moves_the_cursor() {
+    let trial = id("a", "fake", 1);
+    let mut story = Story::new(vec![trial.clone()], 1);
+    let mut record = passed(&trial);
+    let evil = "\u{1b}[2J\u{1b}]0;x\u{7}\u{8}evil\u{9b}1A";
+    record.because = Some(evil.into());
+    record.outcome = model::Outcome::Failed;
+    record.findings[0].because = evil.into();
+    record.findings[0].status = model::Status::Unmet;
+    record.findings[0].actual = Some(evil.into());
+    record.findings[0].evidence = vec![evil.into()];
+    record.findings[0].captures =
+        vec![model::Capture { field: evil.into(), value: evil.into(), shown_chars: 100, step: None }];
+    record.errors = vec![evil.into()];
+    story
+        .starts(&trial, &[evil])
+        .says(evil)
+        .calls("c", evil, serde_json::json!({ "command": evil }))
+        .answers("c", evil, true)
+        .asks("q", evil, Some(evil))
+        .ends(record.clone())
+        .over();
+    let mut texts = vec![reported("terminal", &story.events, |_| {})];
+    texts.push(report::show(&record, &story.events, "r", &plain()));
+    for text in texts {
+        assert!(text.contains("evil"));
+        let bad = text.chars().find(|c| c.is_control() && *c != '\n');
+        assert_eq!(bad, None, "{text:?}");
+    }
+}
+
+#[test]
+fn a_table_changes_in_place_and_leaves_only_what_is_finished() {
+    let (out, live) = (Paper::default(), Paper::default());
+    let style = Style { interactive: true, ..plain() };
+    let mut opening = report::Opening::new(out.writer(), style);
+    opening.live = Some(live.writer());
+    let mut reporter = (report::find("terminal").unwrap().open)(opening);
+    let events = many_jobs().events;
+    for event in &events {
+        reporter.event(event).unwrap();
+    }
+    reporter.finish().unwrap();
+    assert_eq!(out.text().replace('\u{1b}', ""), out.text(), "what stays is plain text");
+    let lines = reported("terminal", &events, |_| {});
+    let scrolled: Vec<&str> = lines.lines().filter(|line| !line.starts_with("▶ started")).collect();
+    assert_eq!(out.text().lines().collect::<Vec<_>>(), scrolled, "the table takes the place of the start lines");
+    assert!(live.text().contains("0/4 trials"), "{:?}", live.text());
+    assert!(live.text().contains('\u{1b}'));
+}
+
+#[test]
+fn problems_are_drawn_in_the_users_file_in_order() {
+    let source =
+        Source::new("tests/commit.yaml", "scenario: commit\nasserions:\n  - id: é-one\n    type: tool_caled\n");
+    let at = |text: &str| {
+        let start = source.text.find(text).unwrap();
+        source.excerpt(Span::new(start, start + text.len()))
+    };
+    let kind = Diagnostic::error("unknown assertion `tool_caled`")
+        .at(at("tool_caled"))
+        .label("no such assertion")
+        .suggest(Some("tool_called"));
+    let problems = [
+        kind.clone(),
+        Diagnostic::warning("id `é-one` is not ASCII").at(at("é-one")),
+        Diagnostic::error("unknown key `asserions`").at(at("asserions")).suggest(Some("assertions")).help("see docs"),
+        Diagnostic::error("cannot read the file").at(model::Excerpt::of_file("a/missing.yaml")),
+        Diagnostic::error("no case is called `x`").help("there are: a, b"),
+        kind,
+    ];
+    let mut text = report::diagnostics(&problems, &plain());
+    text.push_str(&report::tally(&problems, &plain()));
+    expect("diagnostics.txt", &text);
+    assert_eq!(report::diagnostics(&[], &plain()), "");
+    assert_eq!(report::tally(&problems[..1], &plain()), "");
+}

@@ -1,0 +1,37 @@
+//! Cutting text that is too long for a model, between characters and never in silence.
+
+/// The beginning of `text`, at most `most` characters, and whether it was cut.
+pub(super) fn head(text: &str, most: usize) -> (&str, bool) {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => (&text[..end], true),
+        None => (text, false),
+    }
+}
+
+/// `text` with its middle left out where it has more than `most` characters.
+pub(super) fn middle(text: String, most: usize) -> String {
+    if text.len() <= most {
+        return text;
+    }
+    let count = text.chars().count();
+    if count <= most {
+        return text;
+    }
+    let (front, _) = head(&text, most - most / 2);
+    let back = text.char_indices().nth(count - most / 2).map_or("", |(start, _)| &text[start..]);
+    format!("{front}\n[… {} characters left out …]\n{back}", count - most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_cut_between_characters_and_says_so() {
+        assert_eq!(head("äöü", 2), ("äö", true));
+        assert_eq!(head("äöü", 3), ("äöü", false));
+        assert_eq!(middle("äöüß€".into(), 3), "äö\n[… 2 characters left out …]\n€");
+        assert_eq!(middle("äöü".into(), 3), "äöü");
+        assert_eq!(middle("abcdef".into(), 1), "a\n[… 5 characters left out …]\n");
+    }
+}

@@ -1,0 +1,102 @@
+//! The skills that are installed in the sandbox.
+
+use super::reach::Reach;
+
+/// Where skills are, relative to the working directory.
+pub(super) const FOLDER: &str = ".claude/skills";
+
+/// A skill as the agent finds it in its sandbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct InstalledSkill {
+    /// The name of its directory.
+    pub(super) name: String,
+    /// What its frontmatter says it is for; empty if it says nothing.
+    pub(super) description: String,
+    /// Its directory, relative to the working directory.
+    pub(super) folder: String,
+}
+
+impl InstalledSkill {
+    /// Every skill within reach, by name.
+    pub(super) fn all(reach: &Reach) -> Vec<Self> {
+        let Ok(entries) = reach.locate(FOLDER).and_then(|path| path.read_dir().map_err(|error| error.to_string()))
+        else {
+            return Vec::new();
+        };
+        let mut skills: Vec<Self> = entries
+            .filter_map(Result::ok)
+            .filter_map(|entry| {
+                let name = entry.file_name().into_string().ok()?;
+                let folder = format!("{FOLDER}/{name}");
+                let text = reach.read(&format!("{folder}/SKILL.md")).ok()?;
+                let description = description(&String::from_utf8_lossy(&text));
+                Some(Self { name, description, folder })
+            })
+            .collect();
+        skills.sort_by(|a, b| a.name.cmp(&b.name));
+        skills
+    }
+
+    /// The text after the frontmatter, as it is now.
+    pub(super) fn body(&self, reach: &Reach) -> Result<String, String> {
+        let text = reach.read(&format!("{}/SKILL.md", self.folder))?;
+        let text = String::from_utf8_lossy(&text);
+        Ok(split(&text).1.trim().to_owned())
+    }
+}
+
+/// The frontmatter and the text after it.
+fn split(text: &str) -> (&str, &str) {
+    let Some(rest) = text.strip_prefix("---\n").or_else(|| text.strip_prefix("---\r\n")) else { return ("", text) };
+    let mut end = 0;
+    for line in rest.split_inclusive('\n') {
+        if line.trim_end() == "---" {
+            return (&rest[..end], &rest[end + line.len()..]);
+        }
+        end += line.len();
+    }
+    ("", text)
+}
+
+/// The description in a skill's frontmatter. The skill under test was read in full before; this is only what the model
+/// is told about it, so the first line of a value and its folded lines will do.
+fn description(text: &str) -> String {
+    let mut lines = split(text).0.lines();
+    let Some(first) = lines.find_map(|line| line.strip_prefix("description:")) else { return String::new() };
+    let first = first.trim();
+    let folded = lines.take_while(|line| line.starts_with([' ', '\t'])).map(str::trim);
+    let first = if matches!(first, ">" | "|" | ">-" | "|-") { "" } else { first };
+    let whole = std::iter::once(first).chain(folded).filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
+    let quoted = ['"', '\''].iter().find_map(|quote| whole.strip_prefix(*quote)?.strip_suffix(*quote));
+    quoted.unwrap_or(&whole).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn skills_are_found_with_what_they_are_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let reach = Reach::new(dir.path(), dir.path(), dir.path());
+        reach
+            .write(".claude/skills/b/SKILL.md", b"---\nname: b\ndescription: \"Commits: well\"\n---\n\nBody.\n")
+            .unwrap();
+        reach
+            .write(".claude/skills/a/SKILL.md", b"---\r\ndescription: >\r\n  Two\r\n  lines\r\nx: y\r\n---\r\nDo it.")
+            .unwrap();
+        reach.write(".claude/skills/c/other.md", b"").unwrap();
+        reach.write(".claude/skills/d/SKILL.md", b"No frontmatter").unwrap();
+        let skills = InstalledSkill::all(&reach);
+        let told: Vec<_> = skills.iter().map(|skill| (skill.name.as_str(), skill.description.as_str())).collect();
+        assert_eq!(told, [("a", "Two lines"), ("b", "Commits: well"), ("d", "")]);
+        let bodies: Vec<_> = skills.iter().map(|skill| skill.body(&reach).unwrap()).collect();
+        assert_eq!(bodies, ["Do it.", "Body.", "No frontmatter"]);
+    }
+
+    #[test]
+    fn without_a_folder_there_are_no_skills() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(InstalledSkill::all(&Reach::new(dir.path(), dir.path(), dir.path())).is_empty());
+    }
+}

@@ -1,0 +1,140 @@
+//! Reading a call's arguments. What is wrong with them is told to the model, by name.
+
+use model::nearest;
+use serde_json::{Map, Value};
+
+use super::super::clip;
+
+/// The arguments of a call, checked against its tool's schema as far as names and what is required.
+#[derive(Debug)]
+pub(super) struct Arguments {
+    given: Map<String, Value>,
+}
+
+impl Arguments {
+    /// Takes `input` if it has everything that `schema` requires and nothing that it does not know; `null` counts as
+    /// absent.
+    pub(super) fn of(input: Value, schema: &Value) -> Result<Self, String> {
+        let mut given = match input {
+            Value::Object(given) => given,
+            other => return Err(format!("Invalid arguments: they must be an object, not {}", shown(&other))),
+        };
+        given.retain(|_, value| !value.is_null());
+        let known = || schema["properties"].as_object().into_iter().flat_map(|map| map.keys()).map(String::as_str);
+        if let Some(odd) = given.keys().find(|key| !known().any(|name| name == *key)) {
+            let hint = match nearest(odd, known()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("known are: {}", known().collect::<Vec<_>>().join(", ")),
+            };
+            return Err(format!("Invalid arguments: unknown `{odd}`; {hint}"));
+        }
+        let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        for name in required {
+            if !given.contains_key(name) {
+                return Err(format!("Invalid arguments: `{name}` is missing"));
+            }
+        }
+        Ok(Self { given })
+    }
+
+    /// Text.
+    pub(super) fn text(&mut self, name: &str) -> Result<Option<String>, String> {
+        match self.given.remove(name) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(other) => Err(wrong(name, "a string", &other)),
+        }
+    }
+
+    /// Text that the schema requires.
+    pub(super) fn required(&mut self, name: &str) -> Result<String, String> {
+        self.text(name)?.ok_or_else(|| format!("Invalid arguments: `{name}` is missing"))
+    }
+
+    /// `true` or `false`; `false` if absent.
+    pub(super) fn flag(&mut self, name: &str) -> Result<bool, String> {
+        match self.given.remove(name) {
+            None => Ok(false),
+            Some(Value::Bool(flag)) => Ok(flag),
+            Some(other) => Err(wrong(name, "true or false", &other)),
+        }
+    }
+
+    /// A whole number of at least `least`.
+    pub(super) fn count(&mut self, name: &str, least: u64) -> Result<Option<u64>, String> {
+        let Some(value) = self.given.remove(name) else { return Ok(None) };
+        let count = match &value {
+            Value::Number(number) => model::decode::as_whole(number).filter(|count| *count >= least),
+            _ => None,
+        };
+        match count {
+            Some(count) => Ok(Some(count)),
+            None => Err(wrong(name, &format!("a whole number of at least {least}"), &value)),
+        }
+    }
+
+    /// One of `choices`; the first if absent.
+    pub(super) fn choice(&mut self, name: &str, choices: &[&'static str]) -> Result<&'static str, String> {
+        let Some(written) = self.text(name)? else { return Ok(choices.first().copied().unwrap_or_default()) };
+        let found = choices.iter().find(|choice| **choice == written).copied();
+        found.ok_or_else(|| {
+            format!("Invalid arguments: `{name}` must be one of {}, not `{written}`", choices.join(", "))
+        })
+    }
+
+    /// Whatever it is.
+    pub(super) fn value(&mut self, name: &str) -> Option<Value> {
+        self.given.remove(name)
+    }
+}
+
+fn wrong(name: &str, wanted: &str, value: &Value) -> String {
+    format!("Invalid arguments: `{name}` must be {wanted}, not {}", shown(value))
+}
+
+fn shown(value: &Value) -> String {
+    let whole = value.to_string();
+    match clip::head(&whole, 60) {
+        (head, true) => format!("{head}…"),
+        (whole, false) => whole.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn of(input: Value) -> Result<Arguments, String> {
+        let schema = json!({
+            "properties": {"file_path": {}, "limit": {}, "all": {}},
+            "required": ["file_path"],
+        });
+        Arguments::of(input, &schema)
+    }
+
+    #[test]
+    fn what_is_missing_unknown_or_of_the_wrong_kind_is_named() {
+        assert_eq!(of(json!([])).unwrap_err(), "Invalid arguments: they must be an object, not []");
+        assert_eq!(of(json!({"file_path": null})).unwrap_err(), "Invalid arguments: `file_path` is missing");
+        let odd = of(json!({"file_path": "a", "limits": 1})).unwrap_err();
+        assert_eq!(odd, "Invalid arguments: unknown `limits`; did you mean `limit`?");
+        let mut arguments = of(json!({"file_path": 5, "limit": 0, "all": "yes"})).unwrap();
+        assert_eq!(
+            arguments.required("file_path").unwrap_err(),
+            "Invalid arguments: `file_path` must be a string, not 5"
+        );
+        assert!(
+            arguments.count("limit", 1).unwrap_err().contains("`limit` must be a whole number of at least 1, not 0")
+        );
+        assert!(arguments.flag("all").unwrap_err().contains("`all` must be true or false, not \"yes\""));
+    }
+
+    #[test]
+    fn absent_arguments_have_their_defaults() {
+        let mut arguments = of(json!({"file_path": "a", "limit": 2.0})).unwrap();
+        assert_eq!(arguments.count("limit", 1), Ok(Some(2)));
+        assert_eq!(arguments.flag("all"), Ok(false));
+        assert_eq!(arguments.choice("mode", &["x", "y"]), Ok("x"));
+    }
+}

@@ -1,0 +1,107 @@
+//! Replacing a piece of a file.
+
+use serde_json::{Value, json};
+
+use super::write::plural;
+use super::{Arguments, Files, Run, Said, Tool};
+
+pub(super) const TOOL: Tool = Tool {
+    name: "Edit",
+    description: "Replaces a text in a file with another one. The text must be in the file exactly as given, line ends \
+                  and indentation included, and only once unless `replace_all` is set.",
+    schema,
+    run: Run::OnFiles(edit),
+};
+
+fn schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "file_path": {"type": "string", "description": "The file, absolute or relative to the working directory"},
+            "old_string": {"type": "string", "description": "The text to replace"},
+            "new_string": {"type": "string", "description": "The text to put in its place"},
+            "replace_all": {"type": "boolean", "description": "Replace it everywhere"},
+        },
+        "required": ["file_path", "old_string", "new_string"],
+        "additionalProperties": false,
+    })
+}
+
+fn edit(arguments: &mut Arguments, files: &Files) -> Said {
+    let path = arguments.required("file_path")?;
+    let old = arguments.required("old_string")?;
+    let new = arguments.required("new_string")?;
+    let all = arguments.flag("replace_all")?;
+    if old.is_empty() {
+        return Err("`old_string` is empty; use Write to make a file".to_owned());
+    }
+    if old == new {
+        return Err("`old_string` and `new_string` are the same".to_owned());
+    }
+    let text = String::from_utf8(files.reach.read(&path)?).map_err(|_| format!("{path} is not UTF-8 text"))?;
+    let count = text.matches(&old).count();
+    match count {
+        0 => return Err(format!("`old_string` is not in {path}{}", almost(&text, &old))),
+        1 => {}
+        _ if all => {}
+        _ => {
+            return Err(format!(
+                "`old_string` is {count} times in {path}; give more of the text around it, or set `replace_all`"
+            ));
+        }
+    }
+    files.reach.write(&path, text.replace(&old, &new).as_bytes())?;
+    Ok(format!("Edited {path} ({count} {}).", plural(count, "replacement")))
+}
+
+/// Where the text is after all but for spaces and line ends.
+fn almost(text: &str, old: &str) -> &'static str {
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let wanted = words(old);
+    if !wanted.is_empty() && words(text).contains(&wanted) { ", but it is with other spaces or line ends" } else { "" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::place::place;
+    use super::*;
+
+    #[test]
+    fn a_text_that_is_there_once_is_replaced() {
+        let place = place();
+        place.file("a.rs", "let ä = 1;\nlet b = 1;\n");
+        let input = json!({"file_path": "a.rs", "old_string": "ä = 1", "new_string": "ä = 2"});
+        assert_eq!(place.on_files(&TOOL, input), Ok("Edited a.rs (1 replacement).".into()));
+        assert_eq!(place.content("a.rs"), "let ä = 2;\nlet b = 1;\n");
+    }
+
+    #[test]
+    fn a_text_that_is_there_twice_needs_replace_all() {
+        let place = place();
+        place.file("a.rs", "x x");
+        let mut input = json!({"file_path": "a.rs", "old_string": "x", "new_string": "y"});
+        let refused = place.on_files(&TOOL, input.clone()).unwrap_err();
+        assert!(refused.starts_with("`old_string` is 2 times in a.rs"), "{refused}");
+        assert_eq!(place.content("a.rs"), "x x");
+        input["replace_all"] = json!(true);
+        assert_eq!(place.on_files(&TOOL, input), Ok("Edited a.rs (2 replacements).".into()));
+        assert_eq!(place.content("a.rs"), "y y");
+    }
+
+    #[test]
+    fn what_cannot_be_replaced_is_told() {
+        let place = place();
+        place.file("a.rs", "fn  a() {\n}");
+        let edit = |file: &str, old: &str, new: &str| {
+            let input = json!({"file_path": file, "old_string": old, "new_string": new});
+            place.on_files(&TOOL, input).unwrap_err()
+        };
+        assert_eq!(edit("a.rs", "gone", "x"), "`old_string` is not in a.rs");
+        let spaces = "`old_string` is not in a.rs, but it is with other spaces or line ends";
+        assert_eq!(edit("a.rs", "fn a() {}", "x"), "`old_string` is not in a.rs");
+        assert_eq!(edit("a.rs", "fn a() {\n}", "x"), spaces);
+        assert_eq!(edit("a.rs", "", "x"), "`old_string` is empty; use Write to make a file");
+        assert_eq!(edit("a.rs", "x", "x"), "`old_string` and `new_string` are the same");
+        assert_eq!(edit("none.rs", "x", "y"), "none.rs does not exist");
+    }
+}

@@ -1,0 +1,121 @@
+//! Finding files by name.
+
+use std::path::{Path, PathBuf};
+
+use globset::GlobBuilder;
+use ignore::WalkBuilder;
+use serde_json::{Value, json};
+
+use super::{Arguments, Files, Run, Said, Tool};
+use crate::resolve::fixed_part;
+
+/// More paths are not listed.
+const MOST: usize = 1_000;
+
+pub(super) const TOOL: Tool = Tool {
+    name: "Glob",
+    description: "Lists the files whose path matches a pattern such as `src/**/*.rs`, sorted by path.",
+    schema,
+    run: Run::OnFiles(glob),
+};
+
+fn schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "pattern": {"type": "string", "description": "The pattern: `*` and `?` stay within a name, `**` does not"},
+            "path": {"type": "string", "description": "The directory to look in; the working directory if absent"},
+        },
+        "required": ["pattern"],
+        "additionalProperties": false,
+    })
+}
+
+fn glob(arguments: &mut Arguments, files: &Files) -> Said {
+    let pattern = arguments.required("pattern")?;
+    let base = arguments.text("path")?.unwrap_or_else(|| ".".to_owned());
+    // The front of the pattern without special characters is a directory and may lead anywhere, so it is looked at like
+    // every other path.
+    let front = fixed_part(&pattern);
+    let front = front.rfind('/').map_or("", |slash| &front[..=slash]);
+    let place = if front.starts_with(['/', '~']) { front.to_owned() } else { format!("{base}/{front}") };
+    let root = files.reach.locate(&place)?;
+    let matcher = GlobBuilder::new(&pattern[front.len()..])
+        .literal_separator(true)
+        .build()
+        .map_err(|error| format!("`pattern` is no glob pattern: {error}"))?
+        .compile_matcher();
+    if !root.is_dir() {
+        return Err(format!("{} is no directory", files.reach.shown(&root)));
+    }
+    let mut found = Vec::new();
+    for path in walk(&root, false) {
+        if files.stopped.is_set() {
+            return Err("stopped".to_owned());
+        }
+        if path.strip_prefix(&root).is_ok_and(|below| matcher.is_match(below)) {
+            found.push(files.reach.shown(&path));
+        }
+    }
+    if found.is_empty() {
+        return Ok("No files found.".to_owned());
+    }
+    found.sort();
+    let more = found.len().saturating_sub(MOST);
+    found.truncate(MOST);
+    if more > 0 {
+        found.push(format!("[… {more} more …]"));
+    }
+    Ok(found.join("\n"))
+}
+
+/// Every file below `root`, links unfollowed, a repository's own folder left out; with `ignoring` also what the
+/// `.gitignore` files in the tree name.
+pub(super) fn walk(root: &Path, ignoring: bool) -> impl Iterator<Item = PathBuf> + use<> {
+    WalkBuilder::new(root)
+        .standard_filters(false)
+        .git_ignore(ignoring)
+        .require_git(false)
+        .follow_links(false)
+        .filter_entry(|entry| entry.depth() == 0 || entry.file_name() != ".git")
+        .build()
+        .filter_map(Result::ok)
+        .filter(|entry| entry.file_type().is_some_and(|kind| !kind.is_dir()))
+        .map(ignore::DirEntry::into_path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::place::place;
+    use super::*;
+
+    #[test]
+    fn files_are_listed_by_path() {
+        let place = place();
+        for name in ["b.rs", "a/z.rs", "a/b/c.rs", "a/b/c.txt", ".hidden/h.rs", ".git/x.rs", ".gitignore"] {
+            place.file(name, "a/z.rs");
+        }
+        let glob = |pattern: &str| place.on_files(&TOOL, json!({ "pattern": pattern })).unwrap();
+        assert_eq!(glob("**/*.rs"), ".hidden/h.rs\na/b/c.rs\na/z.rs\nb.rs");
+        assert_eq!(glob("*.rs"), "b.rs");
+        assert_eq!(glob("a/b/*.{rs,txt}"), "a/b/c.rs\na/b/c.txt");
+        assert_eq!(glob("a/z.rs"), "a/z.rs");
+        assert_eq!(glob("./a/*.rs"), "a/z.rs");
+        assert_eq!(glob("*.none"), "No files found.");
+        assert_eq!(place.on_files(&TOOL, json!({"pattern": "**/*", "path": "a/b"})), Ok("a/b/c.rs\na/b/c.txt".into()));
+        let absolute = place.reach.work().join("a/*.rs");
+        assert_eq!(place.on_files(&TOOL, json!({ "pattern": absolute })), Ok("a/z.rs".into()));
+    }
+
+    #[test]
+    fn a_pattern_that_leads_out_is_refused_and_links_are_not_entered() {
+        let place = place();
+        std::os::unix::fs::symlink("/etc", place.reach.work().join("etc")).unwrap();
+        for input in [json!({"pattern": "/etc/*"}), json!({"pattern": "../*"}), json!({"pattern": "etc/*"})] {
+            let refused = place.on_files(&TOOL, input.clone()).unwrap_err();
+            assert!(refused.contains("outside the sandbox"), "{input}: {refused}");
+        }
+        assert_eq!(place.on_files(&TOOL, json!({"pattern": "**/passwd"})), Ok("No files found.".into()));
+        assert!(place.on_files(&TOOL, json!({"pattern": "a{"})).unwrap_err().contains("no glob pattern"));
+    }
+}

@@ -1,0 +1,128 @@
+//! Reading a file.
+
+use std::fmt::Write;
+
+use serde_json::{Value, json};
+
+use super::super::clip;
+use super::{Arguments, Files, Run, Said, Tool};
+
+/// Lines shown unless the model asks for another number.
+const LINES: u64 = 2_000;
+/// Longer lines are cut, in characters.
+const LINE_LENGTH: usize = 2_000;
+/// Everything shown together is not longer than about this, in bytes.
+const MOST: usize = 100_000;
+/// How much of a file is looked at to tell whether it is text, in bytes.
+const PROBE: usize = 8_000;
+
+pub(super) const TOOL: Tool = Tool {
+    name: "Read",
+    description: "Reads a text file and shows it with line numbers, the first 2000 lines unless `offset` and `limit` say \
+                  otherwise.",
+    schema,
+    run: Run::OnFiles(read),
+};
+
+fn schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "file_path": {"type": "string", "description": "The file, absolute or relative to the working directory"},
+            "offset": {"type": "integer", "minimum": 1, "description": "The first line to show, from 1"},
+            "limit": {"type": "integer", "minimum": 1, "description": "How many lines to show"},
+        },
+        "required": ["file_path"],
+        "additionalProperties": false,
+    })
+}
+
+fn read(arguments: &mut Arguments, files: &Files) -> Said {
+    let path = arguments.required("file_path")?;
+    // Some models count from 0.
+    let offset = arguments.count("offset", 0)?.unwrap_or(1).max(1);
+    let limit = arguments.count("limit", 1)?.unwrap_or(LINES);
+    let content = files.reach.read(&path)?;
+    if is_binary(&content) {
+        return Ok(format!("{path} is a binary file of {} bytes; it is not shown.", content.len()));
+    }
+    if content.is_empty() {
+        return Ok(format!("{path} is empty."));
+    }
+    let text = String::from_utf8_lossy(&content);
+    let mut shown = String::new();
+    let mut next = 0_u64;
+    for (number, line) in (1_u64..).zip(text.lines()) {
+        next = number + 1;
+        if number < offset {
+            continue;
+        }
+        if number - offset >= limit || shown.len() > MOST {
+            let total = text.lines().count();
+            let _ = writeln!(shown, "[… {path} has {total} lines; go on with offset {number} …]");
+            return Ok(shown);
+        }
+        let (line, cut) = clip::head(line, LINE_LENGTH);
+        let _ = writeln!(shown, "{number:>6}\t{line}{}", if cut { " [… line cut …]" } else { "" });
+    }
+    if shown.is_empty() {
+        return Err(format!("{path} has only {} lines", next.saturating_sub(1)));
+    }
+    Ok(shown)
+}
+
+/// Whether `content` is no text.
+pub(super) fn is_binary(content: &[u8]) -> bool {
+    content.iter().take(PROBE).any(|byte| *byte == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::place::{Place, place};
+    use super::*;
+
+    fn read(place: &Place, input: Value) -> Said {
+        place.on_files(&TOOL, input)
+    }
+
+    #[test]
+    fn lines_are_numbered_and_may_be_chosen() {
+        let place = place();
+        place.file("a.txt", "one\ntwo\r\nthree");
+        assert_eq!(read(&place, json!({"file_path": "a.txt"})), Ok("     1\tone\n     2\ttwo\n     3\tthree\n".into()));
+        let part = read(&place, json!({"file_path": "a.txt", "offset": 2, "limit": 1})).unwrap();
+        assert_eq!(part, "     2\ttwo\n[… a.txt has 3 lines; go on with offset 3 …]\n");
+        assert_eq!(read(&place, json!({"file_path": "a.txt", "offset": 9})), Err("a.txt has only 3 lines".into()));
+    }
+
+    #[test]
+    fn long_files_and_lines_are_cut_and_say_so() {
+        let place = place();
+        place.file("long.txt", &"ü".repeat(3_000));
+        let shown = read(&place, json!({"file_path": "long.txt"})).unwrap();
+        assert!(shown.ends_with("ü [… line cut …]\n") && shown.chars().count() < 2_100);
+        place.file("many.txt", &format!("{}\n", "x".repeat(1_000)).repeat(500));
+        let shown = read(&place, json!({"file_path": "many.txt"})).unwrap();
+        assert!(
+            shown.len() < 110_000 && shown.contains("many.txt has 500 lines; go on with offset 1"),
+            "{}",
+            shown.len()
+        );
+    }
+
+    #[test]
+    fn what_is_no_text_is_told() {
+        let place = place();
+        std::fs::write(place.reach.work().join("b"), b"a\0b").unwrap();
+        std::fs::write(place.reach.work().join("latin"), b"caf\xe9\n").unwrap();
+        place.file("empty", "");
+        assert_eq!(
+            read(&place, json!({"file_path": "b"})),
+            Ok("b is a binary file of 3 bytes; it is not shown.".into())
+        );
+        assert_eq!(read(&place, json!({"file_path": "latin"})), Ok("     1\tcaf\u{fffd}\n".into()));
+        assert_eq!(read(&place, json!({"file_path": "empty"})), Ok("empty is empty.".into()));
+        assert_eq!(read(&place, json!({"file_path": "none"})), Err("none does not exist".into()));
+        assert!(read(&place, json!({"file_path": "/etc/passwd"})).unwrap_err().contains("outside the sandbox"));
+    }
+}

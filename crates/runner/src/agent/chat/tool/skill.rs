@@ -1,0 +1,49 @@
+//! Loading a skill.
+
+use model::nearest;
+use serde_json::{Value, json};
+
+use super::{Arguments, Call, Run, Said, Tool};
+
+pub(super) const TOOL: Tool = Tool {
+    name: "Skill",
+    description: "Loads an installed skill: instructions for a kind of task. Do this before starting on a task that an \
+                  installed skill is for.",
+    schema,
+    run: Run::OnBench(|arguments, call| Box::pin(std::future::ready(load(arguments, &call)))),
+};
+
+fn schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "skill": {"type": "string", "description": "The skill's name"},
+            "args": {"type": "string", "description": "What to tell the skill"},
+        },
+        "required": ["skill"],
+        "additionalProperties": false,
+    })
+}
+
+fn load(mut arguments: Arguments, call: &Call<'_>) -> Said {
+    let name = arguments.required("skill")?;
+    let args = arguments.text("args")?;
+    let skills = &call.bench.skills;
+    let Some(skill) = skills.iter().find(|skill| skill.name == name) else {
+        let names: Vec<&str> = skills.iter().map(|skill| skill.name.as_str()).collect();
+        let known = match &names[..] {
+            [] => "no skill is installed".to_owned(),
+            names => format!("installed are: {}", names.join(", ")),
+        };
+        let hint = nearest(&name, names).map(|near| format!(" Did you mean `{near}`?")).unwrap_or_default();
+        return Err(format!("There is no skill `{name}`; {known}.{hint}"));
+    };
+    let mut text = format!("The files of this skill are in {}/.\n\n", skill.folder);
+    let body = skill.body(&call.bench.reach)?;
+    match args {
+        Some(args) if body.contains("$ARGUMENTS") => text.push_str(&body.replace("$ARGUMENTS", &args)),
+        Some(args) if !args.is_empty() => text.push_str(&format!("{body}\n\nArguments: {args}")),
+        _ => text.push_str(&body),
+    }
+    Ok(text)
+}

@@ -1,0 +1,61 @@
+//! Writing a whole file.
+
+use serde_json::{Value, json};
+
+use super::{Arguments, Files, Run, Said, Tool};
+
+pub(super) const TOOL: Tool = Tool {
+    name: "Write",
+    description: "Writes a file, with the directories above it; replaces what is there.",
+    schema,
+    run: Run::OnFiles(write),
+};
+
+fn schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "file_path": {"type": "string", "description": "The file, absolute or relative to the working directory"},
+            "content": {"type": "string", "description": "The whole content"},
+        },
+        "required": ["file_path", "content"],
+        "additionalProperties": false,
+    })
+}
+
+fn write(arguments: &mut Arguments, files: &Files) -> Said {
+    let path = arguments.required("file_path")?;
+    let content = arguments.required("content")?;
+    let is_new = files.reach.write(&path, content.as_bytes())?;
+    let lines = content.lines().count();
+    Ok(format!("{} {path} ({lines} {}).", if is_new { "Created" } else { "Replaced" }, plural(lines, "line")))
+}
+
+/// `word`, as it is for that many.
+pub(super) fn plural(count: usize, word: &str) -> String {
+    format!("{word}{}", if count == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::place::place;
+    use super::*;
+
+    #[test]
+    fn a_file_is_created_with_its_directories_or_replaced() {
+        let place = place();
+        let write = |content: &str| place.on_files(&TOOL, json!({"file_path": "a/b/c.txt", "content": content}));
+        assert_eq!(write("one\ntwo\n"), Ok("Created a/b/c.txt (2 lines).".into()));
+        assert_eq!(write("one"), Ok("Replaced a/b/c.txt (1 line).".into()));
+        assert_eq!(place.content("a/b/c.txt"), "one");
+    }
+
+    #[test]
+    fn nothing_is_written_outside() {
+        let place = place();
+        let outside = place.dir.path().join("outside.txt");
+        let said = place.on_files(&TOOL, json!({"file_path": outside, "content": "x"}));
+        assert!(said.unwrap_err().contains("outside the sandbox"));
+        assert!(!outside.exists());
+    }
+}

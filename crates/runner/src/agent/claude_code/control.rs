@@ -1,0 +1,227 @@
+//! What goes to Claude Code's stdin: user messages, and both halves of the control protocol, a JSON object a line.
+
+use serde_json::{Value, json};
+
+/// Told to the model for a question that no answer was prepared for.
+const NO_ANSWER: &str = "No answer was prepared for this question.";
+
+/// A question of the CLI to its host.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Request {
+    /// Goes back with the answer.
+    pub(super) id: String,
+    /// What is asked.
+    pub(super) ask: Ask,
+}
+
+/// What the CLI asks its host.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Ask {
+    /// May this tool run? For AskUserQuestion: what does the user say?
+    Tool {
+        /// The tool's name.
+        name: String,
+        /// Its arguments.
+        input: Value,
+        /// The call.
+        call_id: Option<String>,
+    },
+    /// A hook that was registered in [`initialize`] fires.
+    Hook {
+        /// Which one.
+        callback: String,
+        /// What it is told.
+        input: Value,
+    },
+    /// Something this host knows nothing of.
+    Unknown {
+        /// Its name.
+        subtype: String,
+    },
+}
+
+impl Request {
+    /// Reads a `control_request`.
+    pub(super) fn read(line: &Value) -> Option<Self> {
+        let id = line.get("request_id")?.as_str()?.to_owned();
+        let request = line.get("request")?;
+        let text = |key: &str| request.get(key).and_then(Value::as_str).map(str::to_owned);
+        let input = || request.get("input").cloned().unwrap_or(Value::Null);
+        let subtype = text("subtype").unwrap_or_default();
+        let ask = match subtype.as_str() {
+            "can_use_tool" => {
+                Ask::Tool { name: text("tool_name").unwrap_or_default(), input: input(), call_id: text("tool_use_id") }
+            }
+            "hook_callback" => Ask::Hook { callback: text("callback_id").unwrap_or_default(), input: input() },
+            _ => Ask::Unknown { subtype },
+        };
+        Some(Self { id, ask })
+    }
+
+    /// Yes, with these arguments.
+    pub(super) fn allow(&self, input: Value) -> Value {
+        self.answer(json!({"behavior": "allow", "updatedInput": input}))
+    }
+
+    /// No, and why. The agent goes on.
+    pub(super) fn deny(&self, message: &str) -> Value {
+        self.answer(json!({"behavior": "deny", "message": message, "interrupt": false}))
+    }
+
+    /// Nothing against it.
+    pub(super) fn pass(&self) -> Value {
+        self.answer(json!({}))
+    }
+
+    /// A hook's no, before any permission is looked at.
+    pub(super) fn forbid(&self, because: &str) -> Value {
+        self.answer(json!({"hookSpecificOutput": {
+            "hookEventName": "PreToolUse",
+            "permissionDecision": "deny",
+            "permissionDecisionReason": because,
+        }}))
+    }
+
+    /// A hook's end of the turn: no further request goes to the model.
+    pub(super) fn end_turn(&self, because: &str) -> Value {
+        self.answer(json!({"continue": false, "stopReason": because}))
+    }
+
+    /// The host cannot answer.
+    pub(super) fn fail(&self, because: &str) -> Value {
+        json!({"type": "control_response", "response": {"subtype": "error", "request_id": self.id, "error": because}})
+    }
+
+    fn answer(&self, response: Value) -> Value {
+        json!({"type": "control_response", "response": {
+            "subtype": "success",
+            "request_id": self.id,
+            "response": response,
+        }})
+    }
+}
+
+/// A message from the user.
+pub(super) fn user(text: &str) -> Value {
+    json!({
+        "type": "user",
+        "message": {"role": "user", "content": [{"type": "text", "text": text}]},
+        "parent_tool_use_id": null,
+        "session_id": "",
+    })
+}
+
+/// Opens the protocol: hooks that call back, and what is added to the system prompt. It goes this way because an
+/// argument of the process has a limit, and a file would lie where the agent finds it.
+pub(super) fn initialize(hooks: Value, system_prompt: Option<&str>) -> Value {
+    let mut request = json!({"subtype": "initialize", "hooks": hooks});
+    if let Some(text) = system_prompt {
+        request["appendSystemPrompt"] = json!(text);
+    }
+    json!({"type": "control_request", "request_id": "initialize", "request": request})
+}
+
+/// Asks the CLI to stop what it is doing.
+pub(super) fn interrupt() -> Value {
+    json!({"type": "control_request", "request_id": "interrupt", "request": {"subtype": "interrupt"}})
+}
+
+/// One question of an AskUserQuestion call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Asked {
+    pub(super) question: String,
+    pub(super) options: Vec<String>,
+    pub(super) multi_select: bool,
+}
+
+/// The questions in the arguments of an AskUserQuestion call; those without a text are none.
+pub(super) fn questions(input: &Value) -> Vec<Asked> {
+    let ask = |from: &Value| {
+        let question = from.get("question")?.as_str().filter(|text| !text.is_empty())?.to_owned();
+        let options = from.get("options").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let label = |option: &Value| option.get("label").unwrap_or(option).as_str().map(str::to_owned);
+        Some(Asked {
+            question,
+            options: options.iter().filter_map(label).collect(),
+            multi_select: from.get("multiSelect").and_then(Value::as_bool).unwrap_or(false),
+        })
+    };
+    match input.get("questions").and_then(Value::as_array) {
+        Some(batch) => batch.iter().filter_map(ask).collect(),
+        None => ask(input).into_iter().collect(),
+    }
+}
+
+/// The arguments with the answers in them. A question without an answer is told so, and the agent goes on.
+pub(super) fn answered(mut input: Value, answers: Vec<(String, Option<String>)>) -> Value {
+    if let Some(fields) = input.as_object_mut()
+        && !answers.is_empty()
+    {
+        let answers = answers
+            .into_iter()
+            .map(|(question, answer)| (question, Value::String(answer.unwrap_or_else(|| NO_ANSWER.to_owned()))));
+        fields.insert("answers".to_owned(), Value::Object(answers.collect()));
+    }
+    input
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(value: Value) -> Request {
+        Request::read(&json!({"type": "control_request", "request_id": "r1", "request": value})).unwrap()
+    }
+
+    #[test]
+    fn a_batch_of_questions_is_read_and_answered_one_by_one() {
+        let input = json!({"questions": [
+            {"question": "Which color?", "header": "Color", "multiSelect": false,
+             "options": [{"label": "Red", "description": "warm"}, {"label": "Blue"}]},
+            {"question": "Which sizes?", "multiSelect": true, "options": [{"label": "S"}, {"label": "L"}]},
+            {"question": "", "options": []},
+        ]});
+        let asked = questions(&input);
+        assert_eq!(asked.len(), 2);
+        assert_eq!(asked[0].options, ["Red", "Blue"]);
+        assert!(!asked[0].multi_select && asked[1].multi_select);
+
+        let request = request(json!({
+            "subtype": "can_use_tool", "tool_name": "AskUserQuestion", "input": input, "tool_use_id": "t1",
+        }));
+        let Ask::Tool { name, input, call_id } = request.ask.clone() else { panic!("not a tool") };
+        assert_eq!((name.as_str(), call_id.as_deref()), ("AskUserQuestion", Some("t1")));
+        let answers = vec![("Which color?".to_owned(), Some("Blue".to_owned())), ("Which sizes?".to_owned(), None)];
+        let reply = request.allow(answered(input.clone(), answers));
+        assert_eq!(reply["response"]["request_id"], "r1");
+        let reply = &reply["response"]["response"];
+        assert_eq!(reply["behavior"], "allow");
+        assert_eq!(reply["updatedInput"]["questions"], input["questions"]);
+        assert_eq!(reply["updatedInput"]["answers"], json!({"Which color?": "Blue", "Which sizes?": NO_ANSWER}));
+    }
+
+    #[test]
+    fn a_single_question_has_no_batch_and_no_question_has_no_answers() {
+        assert_eq!(questions(&json!({"question": "Go on?"}))[0].question, "Go on?");
+        assert!(questions(&json!({"questions": []})).is_empty());
+        assert_eq!(answered(json!({"questions": []}), Vec::new()), json!({"questions": []}));
+    }
+
+    #[test]
+    fn a_refusal_lets_the_agent_go_on() {
+        let request = request(json!({"subtype": "can_use_tool", "tool_name": "Bash", "input": {}}));
+        let reply = request.deny("not here");
+        assert_eq!(
+            reply["response"]["response"],
+            json!({"behavior": "deny", "message": "not here", "interrupt": false})
+        );
+    }
+
+    #[test]
+    fn an_unknown_request_is_answered_with_an_error() {
+        let request = request(json!({"subtype": "mcp_message"}));
+        assert_eq!(request.ask, Ask::Unknown { subtype: "mcp_message".into() });
+        let reply = request.fail("not supported");
+        assert_eq!(reply["response"], json!({"subtype": "error", "request_id": "r1", "error": "not supported"}));
+    }
+}

@@ -1,0 +1,130 @@
+//! What a session has used, message by message.
+
+use model::{Tokens, Usage};
+use serde_json::Value;
+
+/// Turns the totals that a process reports into what each message used.
+///
+/// `usage` of a result leaves sub-agents out, and is zero where a budget ended the message. `modelUsage` has everything,
+/// but is a running total of the process, and in newer versions of the session. The newest versions add the difference
+/// themselves.
+#[derive(Debug, Default)]
+pub(super) struct Meter {
+    tokens: Tokens,
+    cost_usd: f64,
+}
+
+impl Meter {
+    /// What was used since the last result.
+    pub(super) fn read(&mut self, result: &Value) -> Usage {
+        if let Some(models) = models(result, "model_usage_since_last_result") {
+            self.tokens += models.tokens;
+            self.cost_usd = result.get("total_cost_usd").and_then(Value::as_f64).unwrap_or(self.cost_usd);
+            return Usage { tokens: Some(models.tokens), cost_usd: Some(models.cost_usd) };
+        }
+        let tokens = match models(result, "modelUsage") {
+            Some(total) => {
+                let since = difference(total.tokens, self.tokens);
+                self.tokens = total.tokens;
+                Some(since)
+            }
+            None => result.get("usage").map(plain),
+        };
+        let cost_usd = result.get("total_cost_usd").and_then(Value::as_f64).map(|total| {
+            let since = total - self.cost_usd;
+            self.cost_usd = total;
+            // Subtracting leaves dust; nobody is billed in less than a hundred-millionth of a dollar.
+            (since.max(0.0) * 1e8).round() / 1e8
+        });
+        Usage { tokens, cost_usd }
+    }
+}
+
+struct Models {
+    tokens: Tokens,
+    cost_usd: f64,
+}
+
+/// The sum over a map of models. `None` if there is no such map, or nothing in it.
+fn models(result: &Value, key: &str) -> Option<Models> {
+    let entries = result.get(key)?.as_object()?;
+    if entries.is_empty() {
+        return None;
+    }
+    let mut sum = Models { tokens: Tokens::default(), cost_usd: 0.0 };
+    for entry in entries.values() {
+        sum.tokens += Tokens {
+            input: count(entry, "inputTokens"),
+            cache_read: count(entry, "cacheReadInputTokens"),
+            cache_write: count(entry, "cacheCreationInputTokens"),
+            output: count(entry, "outputTokens"),
+            reasoning: entry.get("thinkingTokens").and_then(Value::as_u64),
+        };
+        sum.cost_usd += entry.get("costUSD").and_then(Value::as_f64).unwrap_or(0.0);
+    }
+    sum.cost_usd = (sum.cost_usd * 1e8).round() / 1e8;
+    Some(sum)
+}
+
+fn plain(usage: &Value) -> Tokens {
+    Tokens {
+        input: count(usage, "input_tokens"),
+        cache_read: count(usage, "cache_read_input_tokens"),
+        cache_write: count(usage, "cache_creation_input_tokens"),
+        output: count(usage, "output_tokens"),
+        reasoning: usage.pointer("/output_tokens_details/thinking_tokens").and_then(Value::as_u64),
+    }
+}
+
+fn difference(total: Tokens, before: Tokens) -> Tokens {
+    Tokens {
+        input: total.input.saturating_sub(before.input),
+        cache_read: total.cache_read.saturating_sub(before.cache_read),
+        cache_write: total.cache_write.saturating_sub(before.cache_write),
+        output: total.output.saturating_sub(before.output),
+        reasoning: total.reasoning.map(|total| total.saturating_sub(before.reasoning.unwrap_or(0))),
+    }
+}
+
+fn count(from: &Value, key: &str) -> u64 {
+    from.get(key).and_then(Value::as_u64).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn result(input: u64, total_input: u64, cost: f64) -> Value {
+        json!({
+            "usage": {"input_tokens": input},
+            "modelUsage": {"m": {"inputTokens": total_input, "costUSD": cost}},
+            "total_cost_usd": cost,
+        })
+    }
+
+    #[test]
+    fn running_totals_become_what_each_message_used() {
+        let mut meter = Meter::default();
+        let first = meter.read(&result(100, 300, 0.0006));
+        assert_eq!((first.tokens.map(|tokens| tokens.input), first.cost_usd), (Some(300), Some(0.0006)));
+        let second = meter.read(&result(100, 400, 0.0018));
+        assert_eq!((second.tokens.map(|tokens| tokens.input), second.cost_usd), (Some(100), Some(0.0012)));
+    }
+
+    #[test]
+    fn a_resumed_session_is_not_billed_for_what_went_before() {
+        let mut resumed = result(100, 400, 0.0024);
+        resumed["model_usage_since_last_result"] = json!({"m": {"inputTokens": 100, "costUSD": 0.0006}});
+        let usage = Meter::default().read(&resumed);
+        assert_eq!((usage.tokens.map(|tokens| tokens.input), usage.cost_usd), (Some(100), Some(0.0006)));
+    }
+
+    #[test]
+    fn without_totals_the_message_s_own_figures_count() {
+        let usage = Meter::default().read(&json!({"usage": {"input_tokens": 7, "output_tokens": 2}}));
+        assert_eq!(usage.tokens.map(|tokens| tokens.total()), Some(9));
+        assert_eq!(usage.cost_usd, None);
+        assert_eq!(Meter::default().read(&json!({})), Usage::default());
+    }
+}

@@ -1,0 +1,300 @@
+//! What the fake agent can be told to do.
+
+use std::time::Duration;
+
+use model::decode::parse_duration_ms;
+use model::{Diagnostic, Tokens, Usage, nearest};
+use serde_json::{Deserializer, Value};
+
+/// One thing to do.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Directive {
+    /// Say it.
+    Say(String),
+    /// Think it.
+    Think(String),
+    /// Call a tool that answers this.
+    Call { name: String, input: Value, result: String, is_error: bool },
+    /// Ask the user.
+    Ask { question: String, options: Vec<String>, multi_select: bool },
+    /// Write a file in the sandbox.
+    Write { path: String, content: String },
+    /// Do nothing for a while.
+    Sleep(Duration),
+    /// Say that it used this.
+    Use(Usage),
+    /// Give up.
+    GiveUp(String),
+    /// Lose the model provider.
+    FailProvider(String),
+    /// Vanish.
+    Abort(String),
+    /// A known directive, wrongly written.
+    Invalid(Diagnostic),
+}
+
+/// A directive that users may write.
+pub struct DirectiveKind {
+    /// What follows the `!`.
+    pub name: &'static str,
+    /// What follows the name.
+    pub form: &'static str,
+    /// What it makes the agent do.
+    pub summary: &'static str,
+    parse: fn(&str) -> Result<Directive, String>,
+}
+
+const fn kind(
+    name: &'static str,
+    form: &'static str,
+    summary: &'static str,
+    parse: fn(&str) -> Result<Directive, String>,
+) -> DirectiveKind {
+    DirectiveKind { name, form, summary, parse }
+}
+
+/// Every directive.
+pub static DIRECTIVES: &[DirectiveKind] = &[
+    kind("say", "TEXT", "says TEXT, also when it begins with `!`", say),
+    kind("think", "TEXT", "thinks TEXT", think),
+    kind("call", "NAME {JSON} [=> RESULT]", "calls a tool, which answers RESULT (`ok`); nothing is really done", call),
+    kind("fail", "NAME {JSON} [=> RESULT]", "calls a tool, which answers RESULT (`error`) as an error", fail),
+    kind("ask", "QUESTION [| LABEL]…", "asks the user to choose one", ask),
+    kind("ask-many", "QUESTION [| LABEL]…", "asks the user to choose some", ask_many),
+    kind(
+        "write",
+        "PATH [TEXT]",
+        "really writes TEXT and a line end to a file of the sandbox; `\\n` is a line end",
+        write,
+    ),
+    kind("sleep", "DURATION", "does nothing for a while, such as `200ms`", sleep),
+    kind("tokens", "INPUT OUTPUT [CACHE_READ [CACHE_WRITE]]", "says that it used these tokens", tokens),
+    kind("cost", "DOLLARS", "says that it cost this much", cost),
+    kind("error", "[TEXT]", "gives up with an error for an answer", give_up),
+    kind("provider-error", "[TEXT]", "ends as if the model provider had failed", fail_provider),
+    kind("abort", "[TEXT]", "ends as if its process had gone away", abort),
+];
+
+/// What `text` asks for, in order. Lines that are no directive are said, as many as follow each other in one go.
+pub(super) fn parse(text: &str) -> Vec<Directive> {
+    let mut directives = Vec::new();
+    let mut plain: Vec<&str> = Vec::new();
+    for line in text.lines() {
+        match directive(line) {
+            Some(directive) => {
+                flush(&mut plain, &mut directives);
+                directives.push(directive);
+            }
+            None => plain.push(line),
+        }
+    }
+    flush(&mut plain, &mut directives);
+    directives
+}
+
+fn flush(plain: &mut Vec<&str>, directives: &mut Vec<Directive>) {
+    let text = plain.join("\n");
+    if !text.trim().is_empty() {
+        directives.push(Directive::Say(text.trim_matches('\n').to_owned()));
+    }
+    plain.clear();
+}
+
+/// The directive on `line`, if it is one; a name that is only close to one is a mistake.
+fn directive(line: &str) -> Option<Directive> {
+    let written = line.trim().strip_prefix('!')?;
+    let (name, rest) = match written.split_once(char::is_whitespace) {
+        Some((name, rest)) => (name, rest.trim()),
+        None => (written, ""),
+    };
+    if let Some(kind) = DIRECTIVES.iter().find(|kind| kind.name == name) {
+        return Some((kind.parse)(rest).unwrap_or_else(|wrong| {
+            Directive::Invalid(
+                Diagnostic::error(format!("in the directive `!{name}`: {wrong}"))
+                    .help(format!("write `!{name} {}`", kind.form)),
+            )
+        }));
+    }
+    let near = nearest(name, DIRECTIVES.iter().map(|kind| kind.name))?;
+    let mistake = Diagnostic::error(format!("`fake` knows no directive `!{name}`"));
+    Some(Directive::Invalid(mistake.suggest(Some(&format!("!{near}"))).help("`!say` says a line that begins with `!`")))
+}
+
+fn say(rest: &str) -> Result<Directive, String> {
+    Ok(Directive::Say(rest.to_owned()))
+}
+
+fn think(rest: &str) -> Result<Directive, String> {
+    Ok(Directive::Think(rest.to_owned()))
+}
+
+fn call(rest: &str) -> Result<Directive, String> {
+    any_call(rest, false)
+}
+
+fn fail(rest: &str) -> Result<Directive, String> {
+    any_call(rest, true)
+}
+
+fn any_call(rest: &str, is_error: bool) -> Result<Directive, String> {
+    let (name, rest) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    if name.is_empty() || name.starts_with('{') {
+        return Err("the name of a tool is missing".to_owned());
+    }
+    let rest = rest.trim();
+    let (input, rest) = if rest.starts_with('{') {
+        let mut values = Deserializer::from_str(rest).into_iter::<Value>();
+        let input = match values.next() {
+            Some(Ok(input)) => input,
+            Some(Err(error)) => return Err(format!("the arguments are no JSON: {error}")),
+            None => Value::Null,
+        };
+        (input, rest[values.byte_offset()..].trim())
+    } else {
+        (Value::Object(serde_json::Map::new()), rest)
+    };
+    let result = match rest.strip_prefix("=>") {
+        Some(result) => result.trim(),
+        None if rest.is_empty() => {
+            if is_error {
+                "error"
+            } else {
+                "ok"
+            }
+        }
+        None => return Err(format!("the arguments must be a JSON object, not `{rest}`")),
+    };
+    Ok(Directive::Call { name: name.to_owned(), input, result: result.to_owned(), is_error })
+}
+
+fn ask(rest: &str) -> Result<Directive, String> {
+    any_question(rest, false)
+}
+
+fn ask_many(rest: &str) -> Result<Directive, String> {
+    any_question(rest, true)
+}
+
+fn any_question(rest: &str, multi_select: bool) -> Result<Directive, String> {
+    let mut parts = rest.split('|').map(|part| part.trim().to_owned());
+    let question = parts.next().filter(|question| !question.is_empty()).ok_or("the question is missing")?;
+    Ok(Directive::Ask { question, options: parts.filter(|label| !label.is_empty()).collect(), multi_select })
+}
+
+fn write(rest: &str) -> Result<Directive, String> {
+    let (path, text) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    if path.is_empty() {
+        return Err("the path is missing".to_owned());
+    }
+    let mut content = text.replace("\\n", "\n");
+    if !content.is_empty() {
+        content.push('\n');
+    }
+    Ok(Directive::Write { path: path.to_owned(), content })
+}
+
+fn sleep(rest: &str) -> Result<Directive, String> {
+    let ms = parse_duration_ms(rest).ok_or_else(|| format!("`{rest}` is no length of time"))?;
+    Ok(Directive::Sleep(Duration::from_millis(ms)))
+}
+
+fn tokens(rest: &str) -> Result<Directive, String> {
+    let counts: Vec<u64> = rest
+        .split_whitespace()
+        .map(|word| word.parse().map_err(|_| format!("`{word}` is no number of tokens")))
+        .collect::<Result<_, _>>()?;
+    if !(2..=4).contains(&counts.len()) {
+        return Err(format!("two to four numbers are needed, not {}", counts.len()));
+    }
+    let count = |at: usize| counts.get(at).copied().unwrap_or(0);
+    let tokens =
+        Tokens { input: count(0), output: count(1), cache_read: count(2), cache_write: count(3), reasoning: None };
+    Ok(Directive::Use(Usage { tokens: Some(tokens), cost_usd: None }))
+}
+
+fn cost(rest: &str) -> Result<Directive, String> {
+    match rest.trim_start_matches('$').parse::<f64>() {
+        Ok(dollars) if dollars.is_finite() && dollars >= 0.0 => {
+            Ok(Directive::Use(Usage { tokens: None, cost_usd: Some(dollars) }))
+        }
+        _ => Err(format!("`{rest}` is no amount of dollars")),
+    }
+}
+
+fn give_up(rest: &str) -> Result<Directive, String> {
+    Ok(Directive::GiveUp(or(rest, "it was told to")))
+}
+
+fn fail_provider(rest: &str) -> Result<Directive, String> {
+    Ok(Directive::FailProvider(or(rest, "as told")))
+}
+
+fn abort(rest: &str) -> Result<Directive, String> {
+    Ok(Directive::Abort(or(rest, "as told")))
+}
+
+fn or(text: &str, default: &str) -> String {
+    if text.is_empty() { default } else { text }.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn plain_lines_are_one_text_and_directives_split_them() {
+        let text = "hello\nworld\n!call Bash {\"command\": \"ls\"} => a.txt\n\nbye";
+        assert_eq!(
+            parse(text),
+            [
+                Directive::Say("hello\nworld".into()),
+                Directive::Call {
+                    name: "Bash".into(),
+                    input: json!({"command": "ls"}),
+                    result: "a.txt".into(),
+                    is_error: false
+                },
+                Directive::Say("bye".into()),
+            ]
+        );
+    }
+
+    #[test]
+    fn exclamations_that_are_far_from_any_directive_are_text() {
+        assert_eq!(parse("!!important!!"), [Directive::Say("!!important!!".into())]);
+        assert_eq!(parse("!say !call me"), [Directive::Say("!call me".into())]);
+    }
+
+    #[test]
+    fn a_misspelt_directive_names_the_nearest_one() {
+        let [Directive::Invalid(problem)] = &parse("!slep 2s")[..] else { panic!("accepted") };
+        assert_eq!(problem.help[0], "did you mean `!sleep`?");
+    }
+
+    #[test]
+    fn every_wrong_argument_is_told_with_the_right_form() {
+        for (text, part) in [
+            ("!call", "name of a tool is missing"),
+            ("!call Bash ls", "must be a JSON object"),
+            ("!call Bash {\"a\":", "no JSON"),
+            ("!ask | a", "question is missing"),
+            ("!sleep soon", "no length of time"),
+            ("!tokens 5", "two to four numbers"),
+            ("!tokens 5 x", "`x` is no number"),
+            ("!cost -1", "no amount"),
+            ("!write", "path is missing"),
+        ] {
+            let [Directive::Invalid(problem)] = &parse(text)[..] else { panic!("{text} was accepted") };
+            assert!(problem.message.contains(part), "{text}: {}", problem.message);
+            assert!(problem.help[0].starts_with("write `!"), "{text}");
+        }
+    }
+
+    #[test]
+    fn tokens_may_name_both_caches() {
+        let [Directive::Use(usage)] = &parse("!tokens 1 2 3 4")[..] else { panic!("not tokens") };
+        let tokens = usage.tokens.unwrap();
+        assert_eq!((tokens.input, tokens.output, tokens.cache_read, tokens.cache_write), (1, 2, 3, 4));
+    }
+}

@@ -1,0 +1,313 @@
+//! The agent `fake`: echoes what it is told and follows the directives in it. For trying things out, and for tests and
+//! benchmarks of everything around an agent.
+//!
+//! A directive is a line of the user's message that begins with `!` and a name of [`DIRECTIVES`]; they are followed in
+//! order. Every other line is said back. What was said, line by line, is the answer. After a call's result a new turn
+//! begins.
+
+mod directive;
+
+use model::{Arm, Case, Diagnostic, Ending, Step, Usage, UserMessage};
+use serde_json::json;
+
+use self::directive::{Directive, parse};
+use super::chat::Reach;
+use super::performer::Performer;
+use super::{Agent, Readiness, Scene};
+use crate::session::{BoxFuture, Reply, Session};
+use crate::witness::Turn;
+use crate::{Breakage, Host};
+
+pub use self::directive::DIRECTIVES;
+
+/// Echoes; see the module.
+pub struct Fake;
+
+impl Agent for Fake {
+    fn name(&self) -> &'static str {
+        "fake"
+    }
+
+    fn summary(&self) -> &'static str {
+        "echoes the message and follows a few directives in it; needs no model"
+    }
+
+    fn tools(&self) -> Option<&'static [&'static str]> {
+        None
+    }
+
+    fn needs_sandbox(&self) -> bool {
+        false
+    }
+
+    fn check(&self, case: &Case, _arm: &Arm, argument: Option<&str>) -> Vec<Diagnostic> {
+        let mut problems: Vec<Diagnostic> = case
+            .messages
+            .iter()
+            .flat_map(|message| parse(&message.text))
+            .filter_map(|directive| match directive {
+                Directive::Invalid(problem) => Some(problem.at(case.source.clone())),
+                _ => None,
+            })
+            .collect();
+        if let Some(argument) = argument {
+            problems.push(Diagnostic::error(format!("`fake` takes no argument, but was given `{argument}`")));
+        }
+        problems
+    }
+
+    fn ready<'a>(&'a self, _host: &'a Host) -> BoxFuture<'a, Readiness> {
+        Box::pin(std::future::ready(Readiness { ready: true, version: None, auth: None, hints: Vec::new() }))
+    }
+
+    fn open<'a>(&'a self, scene: Scene) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
+        let reach = scene.sandbox.as_deref().map(Reach::of);
+        let session: Box<dyn Session> = Box::new(Echo {
+            session_id: format!("fake-{}", scene.trial),
+            reach,
+            performer: Performer::default(),
+            opened: false,
+        });
+        Box::pin(std::future::ready(Ok(session)))
+    }
+}
+
+/// A conversation with the echo.
+struct Echo {
+    session_id: String,
+    reach: Option<Reach>,
+    performer: Performer,
+    opened: bool,
+}
+
+impl Session for Echo {
+    fn send<'a>(&'a mut self, message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Reply> {
+        Box::pin(async move {
+            let mut said = Vec::new();
+            let mut usage = Usage::default();
+            let acted = match self.begin(turn) {
+                Ok(()) => self.act(&message.text, turn, &mut said, &mut usage).await,
+                stopped => stopped,
+            };
+            let ending = acted.err().unwrap_or(Ending::Finished);
+            // Like a real agent, it tells what it used unless it is torn away.
+            if matches!(ending, Ending::Finished | Ending::GaveUp { .. } | Ending::OutOfBudget { .. }) {
+                let is_error = ending != Ending::Finished;
+                let finished = Step::Finished {
+                    subtype: if is_error { "error" } else { "success" }.to_owned(),
+                    is_error,
+                    usage,
+                    text: (!said.is_empty()).then(|| said.join("\n")),
+                };
+                let recorded = turn.record(finished).go();
+                if let (Err(stopped), false) = (recorded, is_error) {
+                    return Reply::ended(stopped);
+                }
+            }
+            Reply { ending }
+        })
+    }
+
+    fn close<'a>(&'a mut self) -> BoxFuture<'a, ()> {
+        Box::pin(std::future::ready(()))
+    }
+}
+
+impl Echo {
+    fn begin(&mut self, turn: &mut Turn) -> Result<(), Ending> {
+        self.performer.next_turn();
+        if std::mem::replace(&mut self.opened, true) {
+            return Ok(());
+        }
+        turn.record(Step::Session {
+            session_id: Some(self.session_id.clone()),
+            model: None,
+            agent_version: None,
+            tools: Vec::new(),
+            auth: None,
+        })
+        .go()
+    }
+
+    async fn act(
+        &mut self,
+        text: &str,
+        turn: &mut Turn,
+        said: &mut Vec<String>,
+        usage: &mut Usage,
+    ) -> Result<(), Ending> {
+        for directive in parse(text) {
+            match directive {
+                Directive::Say(text) => {
+                    self.performer.say(turn, &text)?;
+                    said.push(text);
+                }
+                Directive::Think(text) => self.performer.think(turn, &text)?,
+                Directive::Call { name, input, result, is_error } => {
+                    let id = self.performer.call(turn, &name, input)?;
+                    self.result(turn, &id, &result, is_error)?;
+                }
+                Directive::Ask { question, options, multi_select } => {
+                    let labels: Vec<_> = options.iter().map(|label| json!({ "label": label })).collect();
+                    let asked = json!({ "question": question, "options": labels, "multiSelect": multi_select });
+                    let id = self.performer.call(turn, "AskUserQuestion", json!({ "questions": [asked] }))?;
+                    let answer = turn.ask(Some(&id), &question, &options, multi_select);
+                    self.result(turn, &id, answer.as_deref().unwrap_or("no answer"), false)?;
+                }
+                Directive::Write { path, content } => {
+                    let id = self.performer.call(turn, "Write", json!({ "file_path": path, "content": content }))?;
+                    let written = match &self.reach {
+                        Some(reach) => reach.write(&path, content.as_bytes()).map(|_| format!("wrote {path}")),
+                        None => Err("there is no sandbox to write in".to_owned()),
+                    };
+                    let is_error = written.is_err();
+                    let (Ok(content) | Err(content)) = written;
+                    self.result(turn, &id, &content, is_error)?;
+                }
+                Directive::Sleep(duration) => {
+                    turn.waiting("sleep");
+                    let stopping = turn.stopping();
+                    tokio::select! {
+                        () = tokio::time::sleep(duration) => {}
+                        () = stopping => return Err(Ending::Cancelled),
+                    }
+                }
+                Directive::Use(used) => *usage += used,
+                Directive::GiveUp(because) => return Err(Ending::GaveUp { because }),
+                Directive::FailProvider(because) => return Err(Ending::ProviderFailed { because }),
+                Directive::Abort(because) => return Err(Ending::Aborted { because }),
+                Directive::Invalid(problem) => return Err(Ending::GaveUp { because: problem.message }),
+            }
+        }
+        Ok(())
+    }
+
+    fn result(&mut self, turn: &mut Turn, id: &str, content: &str, is_error: bool) -> Result<(), Ending> {
+        self.performer.result(turn, id, content, is_error)?;
+        self.performer.next_turn();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use model::Budget;
+
+    use super::super::rehearsal::{Bare, Played, Rehearsal, case, response};
+    use super::*;
+
+    async fn played(messages: &[&str]) -> Played {
+        Rehearsal::of(case("case", messages)).play(&Fake).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_message_without_directives_is_the_answer() {
+        let played = played(&["hello\nworld"]).await;
+        assert_eq!(played.answer(), Some("hello\nworld"));
+        assert_eq!(played.turn.trace().turn_count(), 1);
+        assert_eq!(played.tokens(), None);
+        assert_eq!(played.turn.trace().session_id.as_deref(), Some("fake-suite::case@agent#1"));
+    }
+
+    #[tokio::test]
+    async fn directives_are_followed_in_order_and_a_result_ends_a_turn() {
+        let played = played(&[
+            "!think hm\nfirst\n!call Bash {\"command\": \"ls\"} => a.txt\n!fail Read\nlast\n!tokens 100 20\n!cost 0.5",
+        ])
+        .await;
+        assert_eq!(played.calls(), [("Bash", "a.txt", false), ("Read", "error", true)]);
+        assert_eq!(played.answer(), Some("first\nlast"));
+        let turns: Vec<_> =
+            played.turn.trace().turns.iter().map(|turn| (turn.text.as_str(), turn.calls.len())).collect();
+        assert_eq!(turns, [("first", 1), ("", 1), ("last", 0)]);
+        assert_eq!(played.turn.trace().turns[0].thinking, "hm");
+        assert_eq!(played.tokens(), Some(120));
+        assert_eq!(played.turn.trace().usage.cost_usd, Some(0.5));
+    }
+
+    #[tokio::test]
+    async fn questions_are_answered_from_the_case() {
+        let mut asking = case("case", &["!ask Which color? | Red | Blue\n!ask-many Sizes? | S | L"]);
+        asking.user_responses = vec![response("color", "Blue")];
+        let played = Rehearsal::of(asking).play(&Fake).await.unwrap();
+        let results: Vec<_> = played.calls().iter().map(|(_, result, _)| (*result).to_owned()).collect();
+        assert_eq!(results, ["Blue", "no answer"]);
+        let questions = &played.turn.trace().questions;
+        assert_eq!(questions[0].options, ["Red", "Blue"]);
+        assert!(questions[1].multi_select && questions[1].answer.is_none());
+    }
+
+    #[tokio::test]
+    async fn files_are_really_written_but_only_in_the_sandbox() {
+        let mut rehearsal = Rehearsal::of(case("case", &["!write a/b.txt one\\ntwo\n!write ../c.txt x"]));
+        let bare = Bare::new();
+        rehearsal.sandbox = Some(bare.clone());
+        let played = rehearsal.play(&Fake).await.unwrap();
+        assert_eq!(bare.content("a/b.txt"), "one\ntwo\n");
+        assert_eq!(played.calls()[0], ("Write", "wrote a/b.txt", false));
+        assert!(played.calls()[1].2 && !bare.outside("c.txt").exists());
+        assert!(played.turn.trace().calls[1].call.touches[0].resolved.ends_with("/c.txt"));
+    }
+
+    #[tokio::test]
+    async fn it_can_end_in_every_way() {
+        for (text, ending) in [
+            ("!error no", Ending::GaveUp { because: "no".into() }),
+            ("!provider-error 503", Ending::ProviderFailed { because: "503".into() }),
+            ("!abort", Ending::Aborted { because: "as told".into() }),
+        ] {
+            let played = played(&[text, "next"]).await;
+            assert_eq!(played.endings, [ending], "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn no_turn_is_begun_after_the_last_one() {
+        let mut rehearsal = Rehearsal::of(case("case", &["!call A\n!tokens 5 5\n!call B\n!call C"]));
+        rehearsal.limits.max_turns = 2;
+        let played = rehearsal.play(&Fake).await.unwrap();
+        assert_eq!(played.endings, [Ending::OutOfBudget { budget: Budget::Turns, limit: 2.0 }]);
+        assert_eq!(played.calls().len(), 2);
+        assert_eq!(played.tokens(), Some(10));
+    }
+
+    #[tokio::test]
+    async fn sleep_ends_when_the_trial_is_to_stop() {
+        let rehearsal = Rehearsal::of(case("case", &["!sleep 1h"]));
+        let stop = rehearsal.stop.clone();
+        let started = Instant::now();
+        let (played, ()) = tokio::join!(rehearsal.play(&Fake), async move {
+            stop.send_replace(true);
+        });
+        assert_eq!(played.unwrap().endings, [Ending::Cancelled]);
+        assert!(started.elapsed() < Duration::from_secs(60));
+    }
+
+    #[tokio::test]
+    async fn a_thousand_trials_take_no_time_to_speak_of() {
+        let rehearsal = Rehearsal::of(case("case", &["hello\n!call Bash {\"command\": \"ls\"}\ndone\n!tokens 1 2"]));
+        let started = Instant::now();
+        for _ in 0..1_000 {
+            assert_eq!(rehearsal.play(&Fake).await.unwrap().answer(), Some("hello\ndone"));
+        }
+        assert!(started.elapsed() < Duration::from_secs(5), "{:?} in an unoptimised build", started.elapsed());
+    }
+
+    #[test]
+    fn wrong_directives_are_found_before_anything_runs() {
+        let arm = Arm { agent: "fake".into(), model: None, variant: None };
+        let problems = Fake.check(&case("case", &["!slep 2s", "!call"]), &arm, Some("x"));
+        let told: Vec<_> = problems.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            told,
+            [
+                "case.yaml:1:1: `fake` knows no directive `!slep`",
+                "case.yaml:1:1: in the directive `!call`: the name of a tool is missing",
+                "`fake` takes no argument, but was given `x`",
+            ]
+        );
+        assert!(Fake.check(&case("case", &["!sleep 2s"]), &arm, None).is_empty());
+    }
+}

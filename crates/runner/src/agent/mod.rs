@@ -1,0 +1,170 @@
+//! The agents: one file each, one line in [`AGENTS`]. Only this folder knows vendors' agents.
+
+mod chat;
+// mod claude_code;
+pub mod fake;
+mod performer;
+mod recorded;
+#[cfg(test)]
+mod rehearsal;
+
+use std::sync::Arc;
+
+use model::{Arm, Case, Diagnostic, PermissionMode, SettingSource, TrialId};
+
+use crate::sandbox::Sandbox;
+use crate::session::{BoxFuture, Session};
+use crate::{Breakage, Host};
+
+/// Every agent, in the order users see them.
+pub static AGENTS: &[&dyn Agent] =
+    &[/*&claude_code::ClaudeCode,*/ &chat::Chat, &recorded::RECORDED, &fake::Fake];
+
+/// Something that can be put to the test.
+pub trait Agent: Send + Sync {
+    /// Its name in files and on the command line.
+    fn name(&self) -> &'static str;
+
+    /// What it is, in one line.
+    fn summary(&self) -> &'static str;
+
+    /// Other names it answers to.
+    fn aliases(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// The canonical names of the tools it can have; `None` where any name may occur.
+    fn tools(&self) -> Option<&'static [&'static str]>;
+
+    /// The model it is asked for when nobody names one; `None` leaves the choice to the agent.
+    fn default_model(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Where it looks for skills, relative to its working directory; `None` if it reads no skill files.
+    fn skills_folder(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// The wire format it speaks to its model, as the gateway names it; `None` if it reaches no model over HTTP.
+    fn wire(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Whether it can run without a sandbox when a case asks for no files.
+    fn needs_sandbox(&self) -> bool {
+        true
+    }
+
+    /// What is wrong with running `case` like this, found before anything runs. `argument` is what follows the name
+    /// (`recorded:FILE`).
+    fn check(&self, case: &Case, arm: &Arm, argument: Option<&str>) -> Vec<Diagnostic>;
+
+    /// Whether it can run on this machine.
+    fn ready<'a>(&'a self, host: &'a Host) -> BoxFuture<'a, Readiness>;
+
+    /// Opens a session. Errors are the machine's, the provider's or ours; an agent that behaves badly is recorded.
+    fn open<'a>(&'a self, scene: Scene) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>>;
+}
+
+/// Whether an agent can run on this machine, and what to do where it cannot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Readiness {
+    /// It can run.
+    pub ready: bool,
+    /// Its own version, if it has one.
+    pub version: Option<String>,
+    /// How it is signed in, without any secret.
+    pub auth: Option<String>,
+    /// What is missing and what to do, a line each.
+    pub hints: Vec<String>,
+}
+
+/// Everything a session needs.
+pub struct Scene {
+    /// Which trial.
+    pub trial: TrialId,
+    /// What the user wrote.
+    pub case: Arc<Case>,
+    /// The configuration.
+    pub arm: Arm,
+    /// What follows the agent's name (`recorded:FILE`).
+    pub argument: Option<String>,
+    /// Which case of the plan it is, from 0.
+    pub position: usize,
+    /// Where the agent works; absent only for agents that do not need one.
+    pub sandbox: Option<Arc<dyn Sandbox>>,
+    /// The machine.
+    pub host: Arc<Host>,
+    /// How the agent is to be set up.
+    pub setup: Setup,
+    /// Where the agent's model is.
+    pub endpoint: Endpoint,
+}
+
+/// How an agent is to be set up, with every default applied.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Setup {
+    /// The model's name; `None` leaves the choice to the agent. A scripted model has the name of its file.
+    pub model: Option<String>,
+    /// Added to the agent's own system prompt: the skill's body and where it is installed, or the prompt.
+    pub system_prompt: Option<String>,
+    /// How it treats permissions.
+    pub permission_mode: PermissionMode,
+    /// The only tools it may have, as written (`Bash(git *)`); `None` leaves its own.
+    pub closed_tools: Option<Vec<String>>,
+    /// Tools that need no permission, as written.
+    pub approved_tools: Vec<String>,
+    /// Which of the machine's own settings it may read.
+    pub setting_sources: Vec<SettingSource>,
+    /// As the agent understands it.
+    pub reasoning_effort: Option<String>,
+    /// The most model turns of the whole chain.
+    pub max_turns: u64,
+    /// The trial's wall clock in milliseconds.
+    pub timeout_ms: u64,
+}
+
+/// Where an agent's model is.
+#[derive(Clone)]
+pub enum Endpoint {
+    /// Where the vendor has it, with the user's own sign-in; another base address if the user gave one.
+    Vendor {
+        /// `--base-url`.
+        base_url: Option<String>,
+    },
+    /// The gateway on loopback, with the trial's own token for a key.
+    Gateway {
+        /// `http://127.0.0.1:PORT`.
+        base_url: String,
+        /// The key; opens nothing but this trial's script.
+        token: String,
+    },
+    /// A scripted model in this process.
+    Script(Arc<llm::Playback>),
+}
+
+/// Splits `name[:argument]` and finds the agent; aliases count.
+pub fn find(written: &str) -> Option<(&'static dyn Agent, Option<&str>)> {
+    let (name, argument) = match written.split_once(':') {
+        Some((name, argument)) => (name, Some(argument)),
+        None => (written, None),
+    };
+    let agent = AGENTS.iter().find(|agent| agent.name() == name || agent.aliases().contains(&name))?;
+    Some((*agent, argument))
+}
+
+/// The page about the directives of the `fake` agent.
+pub fn fake_reference() -> String {
+    let mut page = String::from(
+        "# The `fake` agent\n\n<!-- Generated by `trialrun reference --write`; do not edit. -->\n\nIt echoes the user's \
+         message, and follows directives: lines that begin with `!`. It has no model, starts no process, and needs a \
+         sandbox only for a case with fixtures. Good for trying things out, and for testing what stands around an \
+         agent.\n\n| directive | what it does |\n| --- | --- |\n",
+    );
+    for directive in fake::DIRECTIVES {
+        let form = directive.form.replace('|', "\\|");
+        page.push_str(&format!("| `{}` | {} |\n", format!("!{} {form}", directive.name).trim_end(), directive.summary));
+    }
+    page
+}

@@ -1,0 +1,326 @@
+//! The agent `recorded`: gives answers that somebody else has written down. `recorded:FILE` names a file of JSON lines;
+//! [`answers`] documents them.
+
+mod answers;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use model::{Arm, Case, Diagnostic, Ending, Step, Usage, UserMessage, nearest};
+
+use self::answers::{Answer, Answers, CallGiven};
+use super::performer::Performer;
+use super::{Agent, Readiness, Scene};
+use crate::session::{BoxFuture, Reply, Session};
+use crate::witness::Turn;
+use crate::{Breakage, Host};
+
+/// Replays answers from a file.
+pub struct Recorded {
+    /// Files that were read, each with the time and length it had, so that a changed file is read again.
+    files: Mutex<BTreeMap<PathBuf, (Stamp, Arc<Answers>)>>,
+}
+
+type Stamp = (Option<SystemTime>, u64);
+
+/// The agent. What it keeps is only what the files say, so that a thousand cases do not read theirs a thousand times.
+pub(super) static RECORDED: Recorded = Recorded { files: Mutex::new(BTreeMap::new()) };
+
+impl Recorded {
+    /// What is in `file`, read again only if it has changed.
+    fn read(&self, file: &Path) -> std::io::Result<Arc<Answers>> {
+        let meta = file.metadata()?;
+        let stamp = (meta.modified().ok(), meta.len());
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, answers)) = files.get(file)
+            && *known == stamp
+        {
+            return Ok(Arc::clone(answers));
+        }
+        let text = String::from_utf8(std::fs::read(file)?)
+            .map_err(|_| std::io::Error::new(std::io::ErrorKind::InvalidData, "it is not UTF-8 text"))?;
+        let answers = Arc::new(Answers::parse(&file.to_string_lossy(), text));
+        files.insert(file.to_owned(), (stamp, Arc::clone(&answers)));
+        Ok(answers)
+    }
+}
+
+impl Agent for Recorded {
+    fn name(&self) -> &'static str {
+        "recorded"
+    }
+
+    fn summary(&self) -> &'static str {
+        "answers from a file of JSON lines, `recorded:FILE`; needs no model"
+    }
+
+    fn tools(&self) -> Option<&'static [&'static str]> {
+        None
+    }
+
+    fn needs_sandbox(&self) -> bool {
+        false
+    }
+
+    fn check(&self, case: &Case, _arm: &Arm, argument: Option<&str>) -> Vec<Diagnostic> {
+        let own = case.runner.agent.as_ref().filter(|(name, _)| name.split(':').next() == Some("recorded"));
+        let at_agent = |problem: Diagnostic| match own {
+            Some((_, source)) => problem.at(source.clone()),
+            None => problem,
+        };
+        let Some(file) = argument.filter(|file| !file.is_empty()) else {
+            return vec![at_agent(
+                Diagnostic::error("`recorded` needs a file of answers").help("write `recorded:answers.jsonl`"),
+            )];
+        };
+        let answers = match self.read(Path::new(file)) {
+            Ok(answers) => answers,
+            Err(error) => {
+                return vec![at_agent(Diagnostic::error(format!("cannot read the answers `{file}`: {error}")))];
+            }
+        };
+        let mut problems = answers.problems.clone();
+        // A line without an id may serve any case, and a line that cannot be read may be the one.
+        if !answers.has_case(&case.id) && !answers.any_by_position && !problems.iter().any(Diagnostic::is_error) {
+            problems.push(
+                Diagnostic::error(format!("`{file}` has no answer for the case `{}`", case.id))
+                    .at(case.source.clone())
+                    .suggest(nearest(&case.id, answers.case_ids())),
+            );
+        }
+        problems
+    }
+
+    fn ready<'a>(&'a self, _host: &'a Host) -> BoxFuture<'a, Readiness> {
+        Box::pin(std::future::ready(Readiness { ready: true, version: None, auth: None, hints: Vec::new() }))
+    }
+
+    fn open<'a>(&'a self, scene: Scene) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
+        Box::pin(std::future::ready(self.start(&scene)))
+    }
+}
+
+impl Recorded {
+    fn start(&self, scene: &Scene) -> Result<Box<dyn Session>, Breakage> {
+        let file = scene.argument.as_deref().unwrap_or_default();
+        let answers = self
+            .read(Path::new(file))
+            .map_err(|error| Breakage::environment(format!("cannot read the answers `{file}`: {error}")))?;
+        let Some(line) = answers.find(&scene.case.id, scene.position, scene.trial.repetition) else {
+            return Err(Breakage::environment(format!("`{file}` has no answer for the case `{}`", scene.case.id)));
+        };
+        let answer = &answers.lines[line];
+        if let Some(error) = &answer.error {
+            return Err(Breakage::environment(format!("recorded error: {error}")));
+        }
+        let last_message = scene.case.messages.len().saturating_sub(1).min(answer.last_message);
+        Ok(Box::new(Replay { answers, line, last_message, sent: 0, performer: Performer::default() }))
+    }
+}
+
+/// A conversation that was had before.
+struct Replay {
+    answers: Arc<Answers>,
+    /// Which line of the answers.
+    line: usize,
+    /// The user message, from 0, that the record ends with.
+    last_message: usize,
+    /// How many user messages were sent.
+    sent: usize,
+    performer: Performer,
+}
+
+impl Session for Replay {
+    fn send<'a>(&'a mut self, _message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Reply> {
+        let ending = self.replay(turn).err().unwrap_or(Ending::Finished);
+        Box::pin(std::future::ready(Reply { ending }))
+    }
+
+    fn close<'a>(&'a mut self) -> BoxFuture<'a, ()> {
+        Box::pin(std::future::ready(()))
+    }
+}
+
+impl Replay {
+    /// Plays what belongs to the next user message; everything that is left if it is the record's last one.
+    fn replay(&mut self, turn: &mut Turn) -> Result<(), Ending> {
+        let answers = Arc::clone(&self.answers);
+        let answer = &answers.lines[self.line];
+        let at = self.sent;
+        self.sent += 1;
+        if at == 0 {
+            self.begin(answer, turn)?;
+        }
+        let is_last = at == self.last_message;
+        let mut said = None;
+        for given in answer.turns.iter().filter(|given| given.message == at || (is_last && given.message > at)) {
+            self.performer.next_turn();
+            if !given.text.is_empty() || given.calls.is_empty() {
+                self.performer.say(turn, &given.text)?;
+            }
+            if !given.text.is_empty() {
+                said = Some(given.text.clone());
+            }
+            self.calls(&given.calls, turn)?;
+        }
+        if !is_last {
+            return finish(turn, "success", false, Usage::default(), said);
+        }
+        for question in &answer.questions {
+            let _ = turn.ask(None, &question.question, &question.options, question.multi_select);
+        }
+        let ending = answer.ending(turn);
+        let is_error = ending != Ending::Finished;
+        let finished = finish(turn, &answer.subtype(), is_error, answer.usage, answer.output.clone().or(said));
+        if is_error { Err(ending) } else { finished }
+    }
+
+    fn begin(&mut self, answer: &Answer, turn: &mut Turn) -> Result<(), Ending> {
+        turn.record(Step::Session {
+            session_id: answer.session_id.clone(),
+            model: answer.model.clone(),
+            agent_version: None,
+            tools: Vec::new(),
+            auth: None,
+        })
+        .go()
+    }
+
+    fn calls(&mut self, calls: &[CallGiven], turn: &mut Turn) -> Result<(), Ending> {
+        for call in calls {
+            let id = self.performer.call(turn, &call.name, call.input.clone())?;
+            if let Some(result) = &call.result {
+                self.performer.result(turn, &id, result, call.is_error)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn finish(turn: &mut Turn, subtype: &str, is_error: bool, usage: Usage, text: Option<String>) -> Result<(), Ending> {
+    turn.record(Step::Finished { subtype: subtype.to_owned(), is_error, usage, text }).go()
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Budget;
+
+    use super::super::rehearsal::{Rehearsal, case, response};
+    use super::*;
+
+    fn file(text: &str) -> (tempfile::TempDir, String) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("answers.jsonl");
+        std::fs::write(&path, text).unwrap();
+        (dir, path.to_string_lossy().into_owned())
+    }
+
+    fn rehearsal(path: &str, case: Case) -> Rehearsal {
+        Rehearsal { argument: Some(path.to_owned()), ..Rehearsal::of(case) }
+    }
+
+    #[tokio::test]
+    async fn a_line_is_played_as_if_the_agent_had_done_it() {
+        let (_dir, path) = file(
+            r#"{"case":"a","output":"done","tool_calls":[{"name":"Bash","input":{"command":"ls"},"result":"x","is_error":true},{"name":"Read"}],"questions":["Sure?"],"usage":{"input":5,"output":2,"cost_usd":0.1},"session_id":"s1"}"#,
+        );
+        let mut asking = case("a", &["go"]);
+        asking.user_responses = vec![response("Sure", "yes")];
+        let played = rehearsal(&path, asking).play(&RECORDED).await.unwrap();
+        assert_eq!(played.calls(), [("Bash", "x", true), ("Read", "(none)", false)]);
+        assert_eq!((played.answer(), played.tokens()), (Some("done"), Some(7)));
+        assert_eq!(played.turn.trace().turn_count(), 3);
+        assert_eq!(played.turn.trace().questions[0].answer.as_deref(), Some("yes"));
+        assert_eq!(played.turn.trace().session_id.as_deref(), Some("s1"));
+        assert_eq!(played.endings, [Ending::Finished]);
+    }
+
+    #[tokio::test]
+    async fn an_error_breaks_the_trial_and_so_does_a_missing_line() {
+        let (_dir, path) = file("{\"case\":\"a\",\"error\":\"no network\"}\n{\"case\":\"b\"}");
+        let broken = rehearsal(&path, case("a", &["go"])).play(&RECORDED).await.err().unwrap();
+        assert_eq!(broken, Breakage::environment("recorded error: no network"));
+        let missing = rehearsal(&path, case("c", &["go"])).play(&RECORDED).await.err().unwrap();
+        assert!(missing.because.ends_with("has no answer for the case `c`"));
+        let empty = rehearsal(&path, case("b", &["go"])).play(&RECORDED).await.unwrap();
+        assert_eq!((empty.answer(), empty.turn.trace().turn_count()), (None, 0));
+    }
+
+    #[tokio::test]
+    async fn repetitions_and_positions_take_their_lines() {
+        let (_dir, path) =
+            file("{\"case\":\"a\",\"output\":\"1\"}\n{\"output\":\"second\"}\n{\"case\":\"a\",\"output\":\"2\"}");
+        let answer = async |id: &str, position, repetition| {
+            let rehearsal = Rehearsal { position, repetition, ..rehearsal(&path, case(id, &["go"])) };
+            rehearsal.play(&RECORDED).await.unwrap().answer().map(str::to_owned)
+        };
+        assert_eq!(answer("a", 0, 1).await.as_deref(), Some("1"));
+        assert_eq!(answer("a", 0, 2).await.as_deref(), Some("2"));
+        assert_eq!(answer("a", 0, 9).await.as_deref(), Some("2"));
+        assert_eq!(answer("b", 1, 1).await.as_deref(), Some("second"));
+    }
+
+    #[tokio::test]
+    async fn messages_follow_the_users_and_what_is_left_comes_last() {
+        let (_dir, path) = file(
+            r#"{"messages":[{"role":"user","content":"1"},{"role":"assistant","content":"a"},{"role":"user","content":"2"},{"role":"assistant","content":"b"},{"role":"user","content":"3"},{"role":"assistant","content":"c"}],"usage":{"output":1}}"#,
+        );
+        let turns = async |messages: &[&str]| {
+            let played = rehearsal(&path, case("x", messages)).play(&RECORDED).await.unwrap();
+            let turns = played.turn.trace().turns.iter().map(|turn| (turn.user_message, turn.text.clone()));
+            (turns.collect::<Vec<_>>(), played.answer().map(str::to_owned), played.tokens())
+        };
+        let turn = |message, text: &str| (message, text.to_owned());
+        assert_eq!(
+            turns(&["1", "2"]).await,
+            (vec![turn(1, "a"), turn(2, "b"), turn(2, "c")], Some("c".into()), Some(1))
+        );
+        let more = turns(&["1", "2", "3", "4"]).await;
+        assert_eq!(more, (vec![turn(1, "a"), turn(2, "b"), turn(3, "c")], Some("c".into()), Some(1)));
+    }
+
+    #[tokio::test]
+    async fn it_ends_as_it_ended_then_and_keeps_to_todays_limits() {
+        let (_dir, path) = file(
+            "{\"case\":\"a\",\"output\":\"x\",\"ending\":\"gave_up\",\"because\":\"no\",\"usage\":{\"input\":3}}\n{\"case\":\"b\",\"tool_calls\":[{\"name\":\"A\"},{\"name\":\"B\"}]}",
+        );
+        let played = rehearsal(&path, case("a", &["go", "on"])).play(&RECORDED).await.unwrap();
+        assert_eq!(played.endings, [Ending::GaveUp { because: "no".into() }]);
+        assert_eq!(played.tokens(), Some(3));
+        let mut limited = rehearsal(&path, case("b", &["go"]));
+        limited.limits.max_turns = 1;
+        let played = limited.play(&RECORDED).await.unwrap();
+        assert_eq!(played.endings, [Ending::OutOfBudget { budget: Budget::Turns, limit: 1.0 }]);
+        assert_eq!(played.calls().len(), 1);
+    }
+
+    #[test]
+    fn problems_are_found_before_anything_runs() {
+        let arm = Arm { agent: "recorded".into(), model: None, variant: None };
+        let check = |case: &Case, argument: Option<&str>| -> Vec<String> {
+            RECORDED.check(case, &arm, argument).iter().map(ToString::to_string).collect()
+        };
+        let alpha = case("alpha", &["go"]);
+        assert_eq!(check(&alpha, None), ["`recorded` needs a file of answers"]);
+        assert!(check(&alpha, Some("/none.jsonl"))[0].starts_with("cannot read the answers `/none.jsonl`"));
+        let (_dir, path) = file("{\"case\":\"alhpa\"}\n");
+        assert_eq!(check(&alpha, Some(&path)), [format!("case.yaml:1:1: `{path}` has no answer for the case `alpha`")]);
+        assert_eq!(RECORDED.check(&alpha, &arm, Some(&path))[0].help, ["did you mean `alhpa`?"]);
+        std::fs::write(&path, "{\"case\":\"alpha\"}\nno\n").unwrap();
+        assert_eq!(check(&alpha, Some(&path)), [format!("{path}:2:2: this line is not JSON: expected ident")]);
+    }
+
+    #[test]
+    fn a_thousand_cases_read_their_file_once() {
+        let lines: String = (0..1_000).map(|at| format!("{{\"case\":\"c{at}\",\"output\":\"{at}\"}}\n")).collect();
+        let (_dir, path) = file(&lines);
+        let arm = Arm { agent: "recorded".into(), model: None, variant: None };
+        let first = RECORDED.read(Path::new(&path)).unwrap();
+        for at in 0..1_000 {
+            assert!(RECORDED.check(&case(&format!("c{at}"), &["go"]), &arm, Some(&path)).is_empty());
+        }
+        assert!(Arc::ptr_eq(&first, &RECORDED.read(Path::new(&path)).unwrap()));
+    }
+}

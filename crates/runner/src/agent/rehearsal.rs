@@ -1,0 +1,274 @@
+//! What an agent's tests need around it: a case, a sandbox's directories, and a turn that keeps what was told.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use grade::Responder;
+use model::{
+    Arm, Case, Collected, Ending, Event, Excerpt, Fixtures, Limits, PermissionMode, RunnerOptions, Source, Span,
+    Spanned, Step, Subject, TrialId, UserMessage, UserResponse,
+};
+use tokio::sync::{mpsc, watch};
+
+use super::{Agent, Endpoint, Scene, Setup};
+use crate::activity::Activity;
+use crate::line::{self, Line, Told};
+use crate::resolve::Resolver;
+use crate::sandbox::{Sandbox, SandboxError};
+use crate::session::BoxFuture;
+use crate::supervise::Supervisor;
+use crate::witness::Turn;
+use crate::{Breakage, Host, Mask};
+
+/// A case called `id` whose user says `messages`.
+pub(super) fn case(id: &str, messages: &[&str]) -> Case {
+    Case {
+        id: id.to_owned(),
+        source: Excerpt::of_file("case.yaml"),
+        description: None,
+        tags: Vec::new(),
+        subject: Subject::Agent,
+        messages: messages.iter().map(|text| UserMessage { text: (*text).to_owned() }).collect(),
+        runner: RunnerOptions::default(),
+        max_turns: None,
+        token_budget: None,
+        timeout_ms: None,
+        trials: None,
+        fixtures: Arc::new(Fixtures::default()),
+        user_responses: Vec::new(),
+        assertions: Vec::new(),
+    }
+}
+
+/// A prepared answer.
+pub(super) fn response(pattern: &str, choose: &str) -> UserResponse {
+    UserResponse {
+        match_question: Spanned::new(pattern.to_owned(), Span::default()),
+        choose: choose.to_owned(),
+        source: Excerpt::of_file("case.yaml"),
+    }
+}
+
+/// A scripted model.
+fn script(script: &serde_json::Value) -> Endpoint {
+    let node = model::Node::from_json(script, &Source::new("script.json", ""));
+    let script = Arc::new(llm::Script::from_node(&node).unwrap());
+    Endpoint::Script(Arc::new(script.play(llm::Stage::default())))
+}
+
+/// Directories like a sandbox's, without the machinery of one: commands run unsupervised.
+pub(super) struct Bare {
+    dir: tempfile::TempDir,
+    work: PathBuf,
+    home: PathBuf,
+    tmp: PathBuf,
+}
+
+impl Bare {
+    pub(super) fn new() -> Arc<Self> {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        let make = |name: &str| {
+            let path = base.join(name);
+            std::fs::create_dir(&path).unwrap();
+            path
+        };
+        Arc::new(Self { work: make("work"), home: make("home"), tmp: make("tmp"), dir })
+    }
+
+    /// A path beside the sandbox's own directories.
+    pub(super) fn outside(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub(super) fn content(&self, path: &str) -> String {
+        std::fs::read_to_string(self.work.join(path)).unwrap()
+    }
+}
+
+impl Sandbox for Bare {
+    fn work(&self) -> &Path {
+        &self.work
+    }
+
+    fn home(&self) -> &Path {
+        &self.home
+    }
+
+    fn tmp(&self) -> &Path {
+        &self.tmp
+    }
+
+    fn env(&self, extra: &[(String, String)]) -> BTreeMap<String, String> {
+        let own = [("HOME", &self.home), ("TMPDIR", &self.tmp)];
+        let own = own.map(|(name, path)| (name.to_owned(), path.to_string_lossy().into_owned()));
+        let path = ("PATH".to_owned(), "/usr/bin:/bin".to_owned());
+        own.into_iter().chain([path]).chain(extra.iter().cloned()).collect()
+    }
+
+    fn command(&self, program: &OsStr, args: &[&OsStr], extra: &[(String, String)]) -> tokio::process::Command {
+        let mut command = tokio::process::Command::new(program);
+        command.args(args).env_clear().envs(self.env(extra)).current_dir(&self.work);
+        command
+    }
+
+    fn collect(&self) -> BoxFuture<'_, Result<Collected, SandboxError>> {
+        Box::pin(std::future::ready(Ok(Collected::default())))
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<(), SandboxError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+/// One agent, one case, and everything that is told.
+pub(super) struct Rehearsal {
+    pub(super) case: Case,
+    pub(super) argument: Option<String>,
+    pub(super) position: usize,
+    pub(super) repetition: u64,
+    pub(super) sandbox: Option<Arc<Bare>>,
+    pub(super) endpoint: Endpoint,
+    pub(super) setup: Setup,
+    pub(super) limits: Limits,
+    /// Sent `true`, the trial is to stop.
+    pub(super) stop: watch::Sender<bool>,
+}
+
+/// What a rehearsal came to.
+pub(super) struct Played {
+    pub(super) turn: Turn,
+    /// How each message that was sent ended.
+    pub(super) endings: Vec<Ending>,
+    inbox: mpsc::Receiver<Told>,
+}
+
+impl Rehearsal {
+    pub(super) fn of(case: Case) -> Self {
+        Self {
+            case,
+            argument: None,
+            position: 0,
+            repetition: 1,
+            sandbox: None,
+            endpoint: Endpoint::Vendor { base_url: None },
+            setup: Setup {
+                model: None,
+                system_prompt: None,
+                permission_mode: PermissionMode::BypassPermissions,
+                closed_tools: None,
+                approved_tools: Vec::new(),
+                setting_sources: Vec::new(),
+                reasoning_effort: None,
+                max_turns: 40,
+                timeout_ms: 600_000,
+            },
+            limits: Limits { max_turns: 40, timeout_ms: 600_000, ..Limits::default() },
+            stop: watch::channel(false).0,
+        }
+    }
+
+    /// An agent with a scripted model in a sandbox, told `message`.
+    pub(super) fn scripted(message: &str, steps: &serde_json::Value) -> Self {
+        Self {
+            sandbox: Some(Bare::new()),
+            endpoint: script(&serde_json::json!({ "steps": steps })),
+            ..Self::of(case("case", &[message]))
+        }
+    }
+
+    pub(super) fn bare(&self) -> Arc<Bare> {
+        Arc::clone(self.sandbox.as_ref().unwrap())
+    }
+
+    fn scene(&self) -> Scene {
+        let arm = Arm { agent: "agent".into(), model: None, variant: None };
+        Scene {
+            trial: TrialId {
+                suite: "suite".into(),
+                case: self.case.id.clone(),
+                arm: arm.to_string(),
+                repetition: self.repetition,
+            },
+            case: Arc::new(self.case.clone()),
+            arm,
+            argument: self.argument.clone(),
+            position: self.position,
+            sandbox: self.sandbox.clone().map(|sandbox| sandbox as Arc<dyn Sandbox>),
+            host: Arc::new(Host {
+                env: BTreeMap::new(),
+                home: None,
+                temp: std::env::temp_dir(),
+                supervisor: Supervisor::new("/none").unwrap(),
+            }),
+            setup: self.setup.clone(),
+            endpoint: self.endpoint.clone(),
+        }
+    }
+
+    /// Plays the whole conversation.
+    pub(super) async fn play(&self, agent: &dyn Agent) -> Result<Played, Breakage> {
+        let (sender, inbox) = line::inbox();
+        let (responder, problems) = Responder::compile(&self.case.user_responses);
+        assert!(problems.is_empty());
+        let place = |path: fn(&Bare) -> &PathBuf| self.sandbox.as_deref().map(|sandbox| path(sandbox).clone());
+        let resolver = Resolver { work: place(|sandbox| &sandbox.work), home: place(|sandbox| &sandbox.home) };
+        let mut turn = Turn::new(
+            Line::new(Arc::new(sender), 0),
+            self.limits.clone(),
+            responder,
+            resolver,
+            Arc::new(Mask::default()),
+            Arc::new(Activity::new()),
+            self.stop.subscribe(),
+        );
+        let mut session = agent.open(self.scene()).await?;
+        let mut endings = Vec::new();
+        for (at, message) in self.case.messages.iter().enumerate() {
+            let (index, of) = (at + 1, self.case.messages.len());
+            let _ = turn.record(Step::UserMessage { index, of, text: message.text.clone() });
+            let reply = session.send(message, &mut turn).await;
+            endings.push(reply.ending);
+            if endings.last() != Some(&Ending::Finished) {
+                break;
+            }
+        }
+        session.close().await;
+        Ok(Played { turn, endings, inbox })
+    }
+}
+
+impl Played {
+    /// Every step that was told.
+    pub(super) fn steps(&mut self) -> Vec<Step> {
+        std::iter::from_fn(|| self.inbox.try_recv().ok())
+            .filter_map(|told| match told.event {
+                Event::Step(step) => Some(step),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// Every call as its name, its result and whether that is an error.
+    pub(super) fn calls(&self) -> Vec<(&str, &str, bool)> {
+        self.turn
+            .trace()
+            .calls
+            .iter()
+            .map(|call| match &call.result {
+                Some(done) => (call.call.name.as_str(), done.content.as_str(), done.is_error),
+                None => (call.call.name.as_str(), "(none)", false),
+            })
+            .collect()
+    }
+
+    pub(super) fn answer(&self) -> Option<&str> {
+        self.turn.trace().answer.as_deref()
+    }
+
+    pub(super) fn tokens(&self) -> Option<u64> {
+        self.turn.trace().usage.tokens.map(|tokens| tokens.total())
+    }
+}

@@ -1,0 +1,30 @@
+//! What keeps a trial from saying anything about its agent.
+
+use model::Fault;
+
+/// Infrastructure trouble during a trial, and whose it is. Never the agent's.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{because}")]
+pub struct Breakage {
+    /// Whose trouble.
+    pub fault: Fault,
+    /// What happened, in one line.
+    pub because: String,
+}
+
+impl Breakage {
+    /// The machine's trouble: a missing program, a full disk, a failing setup command.
+    pub fn environment(because: impl Into<String>) -> Self {
+        Self { fault: Fault::Environment, because: because.into() }
+    }
+
+    /// The model provider's trouble.
+    pub fn provider(because: impl Into<String>) -> Self {
+        Self { fault: Fault::Provider, because: because.into() }
+    }
+
+    /// Our own trouble.
+    pub fn harness(because: impl Into<String>) -> Self {
+        Self { fault: Fault::Harness, because: because.into() }
+    }
+}

@@ -1,0 +1,412 @@
+//! PLAN: from suites and settings to the trials that will run, with everything compiled and checked. Nothing has been
+//! started, and every problem is reported in one go.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use grade::{Check, Context};
+use model::{
+    nearest, AgentInfo, Arm, Case, Diagnostic, Excerpt, Limits, PermissionMode, SkillInfo, Subject, Suite, TrialId,
+};
+
+use crate::agent::{self, Agent, Setup, AGENTS};
+use crate::select::{Selection, Selector};
+
+/// The cap on model turns where nobody set one.
+const AUTO_TURN_CAP: u64 = 40;
+/// The agent of a case that names none, in a project that names none.
+const DEFAULT_AGENT: &str = "claude-code";
+/// What a model is called that answers from a file.
+const SCRIPTED: &str = "scripted:";
+
+/// Settings of a run, resolved: the command line, then the project, then what is built in. A case's own settings go
+/// between the first two.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// `--agent`: each is an arm; empty leaves it to the cases.
+    pub agents: Vec<String>,
+    /// `--model`, for every agent or for one (`agent=model`).
+    pub models: Vec<(Option<String>, String)>,
+    /// `--reasoning-effort`.
+    pub reasoning_effort: Option<String>,
+    /// `--base-url`.
+    pub base_url: Option<String>,
+    /// `--trials`.
+    pub trials: Option<u64>,
+    /// `--max-turns`.
+    pub max_turns: Option<u64>,
+    /// `--max-total-tokens`.
+    pub max_total_tokens: Option<f64>,
+    /// `--timeout`, in milliseconds.
+    pub timeout_ms: Option<u64>,
+    /// The project's own defaults.
+    pub defaults: Defaults,
+    /// How many trials run at a time.
+    pub jobs: usize,
+    /// How often a broken attempt is tried again.
+    pub retries: u32,
+    /// After how long without a word a warning is told, in milliseconds.
+    pub idle_warn_ms: u64,
+    /// How long an agent may take to stop when asked, in milliseconds.
+    pub stop_grace_ms: u64,
+    /// How long one setup command may take, in milliseconds.
+    pub setup_timeout_ms: u64,
+    /// Leave sandboxes where they are.
+    pub keep_sandbox: bool,
+    /// Which kind of sandbox.
+    pub sandbox: String,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            agents: Vec::new(),
+            models: Vec::new(),
+            reasoning_effort: None,
+            base_url: None,
+            trials: None,
+            max_turns: None,
+            max_total_tokens: None,
+            timeout_ms: None,
+            defaults: Defaults::default(),
+            jobs: 1,
+            retries: 1,
+            idle_warn_ms: 30_000,
+            stop_grace_ms: 3_000,
+            setup_timeout_ms: 120_000,
+            keep_sandbox: false,
+            sandbox: "local".into(),
+        }
+    }
+}
+
+/// A project's defaults: they hold where neither the command line nor the case says otherwise.
+#[derive(Debug, Clone, Default)]
+pub struct Defaults {
+    /// The agent.
+    pub agent: Option<String>,
+    /// Where the agent is written.
+    pub agent_source: Option<Excerpt>,
+    /// The model.
+    pub model: Option<String>,
+    /// How the agent treats permissions.
+    pub permission_mode: Option<PermissionMode>,
+    /// Wall clock of a trial in milliseconds.
+    pub timeout_ms: Option<u64>,
+    /// The cap on model turns.
+    pub max_turns: Option<u64>,
+    /// Repetitions.
+    pub trials: Option<u64>,
+    /// The cap on tokens.
+    pub token_budget: Option<f64>,
+}
+
+/// The wall clock of a trial where nobody set one: ten minutes.
+pub(crate) const DEFAULT_TIMEOUT_MS: u64 = 600_000;
+
+/// Where a trial's model is.
+#[derive(Debug, Clone)]
+pub enum ModelChoice {
+    /// The vendor's, by name; `None` leaves the choice to the agent.
+    Vendor(Option<String>),
+    /// A script.
+    Scripted(Arc<llm::Script>),
+}
+
+/// What to plan from.
+pub struct PlanRequest<'a> {
+    /// The loaded suites.
+    pub suites: &'a [Suite],
+    /// The run's settings.
+    pub settings: &'a Settings,
+    /// Which cases.
+    pub selection: &'a Selection,
+    /// Reads a scripted model's file. Planning itself knows no file format.
+    pub read_script: &'a dyn Fn(&Path) -> Result<llm::Script, Vec<Diagnostic>>,
+}
+
+/// What is going to run.
+pub struct Plan {
+    /// The trials in order.
+    pub trials: Vec<Arc<PlannedTrial>>,
+    /// The settings.
+    pub settings: Settings,
+    /// The agents that occur.
+    pub agents: Vec<AgentInfo>,
+    /// The skills that occur.
+    pub skills: Vec<SkillInfo>,
+    /// How many cases were loaded before selection.
+    pub cases_loaded: usize,
+}
+
+/// One trial, with everything it needs compiled.
+pub struct PlannedTrial {
+    /// Its name.
+    pub id: TrialId,
+    /// The suite's file.
+    pub file: PathBuf,
+    /// What the user wrote.
+    pub case: Arc<Case>,
+    /// Which case of the plan it is, from 0.
+    pub position: usize,
+    /// The configuration.
+    pub arm: Arm,
+    /// The agent.
+    pub agent: &'static dyn Agent,
+    /// What follows the agent's name.
+    pub argument: Option<String>,
+    /// Where its model is.
+    pub model: ModelChoice,
+    /// How the agent is set up.
+    pub setup: Setup,
+    /// The limits in force.
+    pub limits: Limits,
+    /// The compiled assertions.
+    pub checks: Arc<Vec<Check>>,
+}
+
+impl PlannedTrial {
+    /// The skill under test, as records tell it.
+    pub fn skill_info(&self) -> Option<SkillInfo> {
+        self.case.subject.skill().map(|skill| SkillInfo {
+            name: skill.name.clone(),
+            version: skill.version.clone(),
+            content_hash: skill.content_hash.clone(),
+        })
+    }
+}
+
+/// Plans a run. The plan is complete only if no diagnostic is an error.
+pub fn plan(request: &PlanRequest<'_>) -> (Plan, Vec<Diagnostic>) {
+    let mut planner = Planner { request, problems: Vec::new(), scripts: BTreeMap::new(), trials: Vec::new() };
+    let cases_loaded = request.suites.iter().map(|suite| suite.cases.len()).sum();
+    planner.run();
+    let Planner { mut problems, trials, .. } = planner;
+    problems.dedup();
+    let mut agents: Vec<AgentInfo> = Vec::new();
+    let mut skills: Vec<SkillInfo> = Vec::new();
+    for trial in &trials {
+        let info = AgentInfo {
+            name: trial.arm.agent.clone(),
+            version: None,
+            model: trial.arm.model.clone(),
+            reasoning_effort: trial.setup.reasoning_effort.clone(),
+            base_url: request.settings.base_url.clone(),
+        };
+        if !agents.contains(&info) {
+            agents.push(info);
+        }
+        skills.extend(trial.skill_info().filter(|skill| !skills.contains(skill)));
+    }
+    (Plan { trials, settings: request.settings.clone(), agents, skills, cases_loaded }, problems)
+}
+
+struct Planner<'a> {
+    request: &'a PlanRequest<'a>,
+    problems: Vec<Diagnostic>,
+    scripts: BTreeMap<PathBuf, Option<Arc<llm::Script>>>,
+    trials: Vec<Arc<PlannedTrial>>,
+}
+
+impl Planner<'_> {
+    fn run(&mut self) {
+        let selector = Selector::compile(self.request.selection, &mut self.problems);
+        let mut seen: BTreeMap<(&str, &str), &Excerpt> = BTreeMap::new();
+        let mut wanted = Vec::new();
+        for suite in self.request.suites {
+            for case in &suite.cases {
+                if let Some(first) = seen.insert((&suite.name, &case.id), &case.source) {
+                    self.problems.push(
+                        Diagnostic::error(format!("two cases are called `{}::{}`", suite.name, case.id))
+                            .at(case.source.clone())
+                            .help(format!("the other one is at {first}; a case's id must be unique in its suite")),
+                    );
+                }
+                if selector.wants(suite, case, &mut self.problems) {
+                    wanted.push((suite, case));
+                }
+            }
+        }
+        // Cases outside the selection are not compiled: a run of one case must not wait for a thousand others.
+        for (position, (suite, case)) in
+            wanted.into_iter().enumerate().filter(|(ordinal, _)| selector.in_shard(*ordinal)).collect::<Vec<_>>()
+        {
+            self.case(suite, case, position);
+        }
+    }
+
+    fn case(&mut self, suite: &Suite, case: &Arc<Case>, position: usize) {
+        let settings = self.request.settings;
+        let own = case.runner.agent.as_ref().map(|(name, _)| name.clone());
+        let agents = if settings.agents.is_empty() {
+            vec![own.or_else(|| settings.defaults.agent.clone()).unwrap_or_else(|| DEFAULT_AGENT.to_owned())]
+        } else {
+            settings.agents.clone()
+        };
+        let mut compiled: Option<(Option<&[&str]>, Arc<Vec<Check>>)> = None;
+        for written in agents {
+            let Some((agent, argument)) = agent::find(&written) else {
+                self.unknown_agent(case, &written);
+                continue;
+            };
+            let Some((arm, model)) = self.arm(case, agent) else { continue };
+            let setup = self.setup(case, agent, &arm);
+            // The assertions of a case are the same under every arm; only the tools they may name differ.
+            let known_tools = agent.tools();
+            let checks = match &compiled {
+                Some((tools, checks)) if *tools == known_tools => Arc::clone(checks),
+                _ => {
+                    let (checks, problems) = grade::compile(case, &Context { known_tools });
+                    self.problems.extend(problems);
+                    let checks = Arc::new(checks);
+                    compiled = Some((known_tools, Arc::clone(&checks)));
+                    checks
+                }
+            };
+            self.problems.extend(agent.check(case, &arm, argument));
+            let limits = self.limits(case, &setup);
+            let trials = settings.trials.or(case.trials).or(settings.defaults.trials).unwrap_or(1);
+            for repetition in 1..=trials {
+                let id =
+                    TrialId { suite: suite.name.clone(), case: case.id.clone(), arm: arm.to_string(), repetition };
+                self.trials.push(Arc::new(PlannedTrial {
+                    id,
+                    file: suite.path.clone(),
+                    case: Arc::clone(case),
+                    position,
+                    arm: arm.clone(),
+                    agent,
+                    argument: argument.map(str::to_owned),
+                    model: model.clone(),
+                    setup: setup.clone(),
+                    limits: limits.clone(),
+                    checks: Arc::clone(&checks),
+                }));
+            }
+        }
+        let (_, problems) = grade::Responder::compile(&case.user_responses);
+        self.problems.extend(problems);
+    }
+
+    fn unknown_agent(&mut self, case: &Case, written: &str) {
+        let name = written.split(':').next().unwrap_or(written);
+        let names = AGENTS.iter().map(|agent| agent.name());
+        let mut problem = Diagnostic::error(format!("unknown agent `{name}`"))
+            .suggest(nearest(name, names.clone()))
+            .help(format!("agents: {}", names.collect::<Vec<_>>().join(", ")));
+        if self.request.settings.agents.is_empty() {
+            let own = case.runner.agent.as_ref().map(|(_, source)| source);
+            if let Some(source) = own.or(self.request.settings.defaults.agent_source.as_ref()) {
+                problem = problem.at(source.clone());
+            }
+        }
+        if !self.problems.contains(&problem) {
+            self.problems.push(problem);
+        }
+    }
+
+    /// The configuration `case` runs under with `agent`, and its model.
+    fn arm(&mut self, case: &Case, agent: &'static dyn Agent) -> Option<(Arm, ModelChoice)> {
+        let settings = self.request.settings;
+        let given = settings
+            .models
+            .iter()
+            .rev()
+            .find(|(of, _)| of.as_deref().is_none_or(|of| of == agent.name() || agent.aliases().contains(&of)))
+            .map(|(_, model)| model.clone());
+        let name = given
+            .or_else(|| case.runner.model.clone())
+            .or_else(|| settings.defaults.model.clone())
+            .or_else(|| agent.default_model().map(str::to_owned));
+        let model = match name.as_deref().and_then(|name| name.strip_prefix(SCRIPTED)) {
+            Some(file) => ModelChoice::Scripted(self.script(case, Path::new(file))?),
+            None => ModelChoice::Vendor(name.clone()),
+        };
+        Some((Arm { agent: agent.name().to_owned(), model: name, variant: None }, model))
+    }
+
+    /// The script in `file`, read once; a problem with it is reported once.
+    fn script(&mut self, case: &Case, file: &Path) -> Option<Arc<llm::Script>> {
+        if let Some(known) = self.scripts.get(file) {
+            return known.clone();
+        }
+        let read = match (self.request.read_script)(file) {
+            Ok(script) => Some(Arc::new(script)),
+            Err(problems) => {
+                self.problems.extend(problems.into_iter().map(|problem| match problem.source {
+                    Some(_) => problem,
+                    None => problem.at(case.source.clone()),
+                }));
+                None
+            }
+        };
+        self.scripts.insert(file.to_owned(), read.clone());
+        read
+    }
+
+    fn setup(&self, case: &Case, agent: &'static dyn Agent, arm: &Arm) -> Setup {
+        let settings = self.request.settings;
+        Setup {
+            model: arm.model.clone(),
+            system_prompt: system_prompt(&case.subject, agent.skills_folder()),
+            permission_mode: case
+                .runner
+                .permission_mode
+                .or(settings.defaults.permission_mode)
+                .unwrap_or(PermissionMode::BypassPermissions),
+            closed_tools: case.runner.allowed_tools_override.clone(),
+            approved_tools: case.subject.skill().map(|skill| skill.allowed_tools_raw.clone()).unwrap_or_default(),
+            setting_sources: case.runner.setting_sources.clone(),
+            reasoning_effort: settings.reasoning_effort.clone().or_else(|| case.runner.reasoning_effort.clone()),
+            max_turns: settings.max_turns.or(case.max_turns).or(settings.defaults.max_turns).unwrap_or(AUTO_TURN_CAP),
+            timeout_ms: settings
+                .timeout_ms
+                .or(case.timeout_ms)
+                .or(settings.defaults.timeout_ms)
+                .unwrap_or(DEFAULT_TIMEOUT_MS),
+        }
+    }
+
+    fn limits(&self, case: &Case, setup: &Setup) -> Limits {
+        let settings = self.request.settings;
+        let skill = case.subject.skill().and_then(|skill| skill.token_budget);
+        let (token_budget, token_budget_from) = if let Some(budget) = settings.max_total_tokens {
+            (Some(budget), Some("--max-total-tokens"))
+        } else if let Some(budget) = case.token_budget {
+            (Some(budget), Some("scenario"))
+        } else if let Some(budget) = skill {
+            (Some(budget), Some("skill"))
+        } else {
+            (settings.defaults.token_budget, settings.defaults.token_budget.map(|_| "project"))
+        };
+        Limits {
+            max_turns: setup.max_turns,
+            max_turns_set: settings.max_turns.or(case.max_turns).or(settings.defaults.max_turns).is_some(),
+            token_budget,
+            token_budget_from: token_budget_from.map(str::to_owned),
+            timeout_ms: setup.timeout_ms,
+        }
+    }
+}
+
+/// What is added to the agent's own system prompt: the skill's body and where its files are, or the prompt as it is.
+fn system_prompt(subject: &Subject, folder: Option<&str>) -> Option<String> {
+    match subject {
+        Subject::Agent => None,
+        Subject::Prompt(prompt) => Some(prompt.body.clone()),
+        Subject::Skill(skill) => {
+            let mut text = skill.body.clone();
+            if let Some(folder) = folder {
+                let place = format!("{folder}/{}", skill.name);
+                text.push_str(&format!(
+                    "\n\n## Where this skill is installed\n\nThe files of the `{}` skill are in `{place}/` below the \
+                     working directory. Where the text above names a file of the skill, such as `references/X`, read \
+                     `{place}/references/X`.\n",
+                    skill.name
+                ));
+            }
+            Some(text)
+        }
+    }
+}

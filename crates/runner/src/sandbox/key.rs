@@ -1,0 +1,101 @@
+//! What makes two fixtures the same.
+
+use std::io;
+use std::path::Path;
+
+use model::{FixtureFile, Fixtures};
+use sha2::{Digest, Sha256};
+
+use super::snapshot::hash;
+use super::template::not_installed;
+use super::tree::{self, Kind};
+
+/// SHA-256 over everything a template is built from: the block, the content of every tree it copies, and the skill. Not
+/// over setup commands and variables, which belong to each trial.
+pub(super) fn of(fixtures: &Fixtures, skill: Option<(&Path, &str)>) -> io::Result<[u8; 32]> {
+    let mut key = Key(Sha256::new());
+    key.add(&[u8::from(fixtures.git_init)]);
+    key.add(fixtures.git_branch.as_deref().unwrap_or_default().as_bytes());
+    key.count(fixtures.copy_trees.len());
+    for copied in &fixtures.copy_trees {
+        key.add(copied.to.as_bytes());
+        key.tree(&copied.from, |_| false)?;
+    }
+    for files in [&fixtures.files_committed, &fixtures.files_staged, &fixtures.files_unstaged] {
+        key.count(files.len());
+        for FixtureFile { path, content, executable, .. } in files {
+            key.add(path.as_bytes());
+            key.add(content);
+            key.add(&[u8::from(*executable)]);
+        }
+    }
+    if let Some((directory, place)) = skill {
+        key.add(place.as_bytes());
+        key.tree(directory, not_installed)?;
+    }
+    Ok(key.0.finalize().into())
+}
+
+struct Key(Sha256);
+
+impl Key {
+    /// With its length before it, so that no two lists of parts read the same.
+    fn add(&mut self, part: &[u8]) {
+        self.count(part.len());
+        self.0.update(part);
+    }
+
+    fn count(&mut self, count: usize) {
+        self.0.update((count as u64).to_le_bytes());
+    }
+
+    fn tree(&mut self, root: &Path, skip: impl Fn(&Path) -> bool) -> io::Result<()> {
+        use std::os::unix::ffi::OsStrExt;
+        let items = tree::list(root, skip)?;
+        self.count(items.len());
+        for item in &items {
+            self.add(item.path.as_os_str().as_bytes());
+            match &item.kind {
+                Kind::Directory { .. } => self.add(b"d"),
+                Kind::Link { target } => self.add(target.as_os_str().as_bytes()),
+                Kind::File { mode } => {
+                    self.add(&mode.to_le_bytes());
+                    self.add(&hash(&root.join(&item.path))?);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::{CopyTree, Excerpt};
+
+    #[test]
+    fn the_key_follows_the_content_of_trees() {
+        let tree = tempfile::tempdir().unwrap();
+        std::fs::write(tree.path().join("a"), "one").unwrap();
+        let copied = CopyTree { from: tree.path().into(), to: ".".into(), source: Excerpt::of_file("x") };
+        let fixtures = Fixtures { copy_trees: vec![copied], ..Fixtures::default() };
+        let first = of(&fixtures, None).unwrap();
+        assert_eq!(of(&fixtures, None).unwrap(), first);
+        assert_ne!(of(&fixtures, Some((tree.path(), "skills/x"))).unwrap(), first);
+        std::fs::write(tree.path().join("a"), "two").unwrap();
+        assert_ne!(of(&fixtures, None).unwrap(), first);
+    }
+
+    #[test]
+    fn committed_and_staged_are_not_the_same() {
+        let file = |path: &str| FixtureFile {
+            path: path.into(),
+            content: b"x".as_slice().into(),
+            executable: false,
+            source: Excerpt::of_file("x"),
+        };
+        let committed = Fixtures { files_committed: vec![file("a")], ..Fixtures::default() };
+        let staged = Fixtures { files_staged: vec![file("a")], ..Fixtures::default() };
+        assert_ne!(of(&committed, None).unwrap(), of(&staged, None).unwrap());
+    }
+}

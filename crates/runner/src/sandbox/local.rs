@@ -1,0 +1,289 @@
+//! Sandboxes that are directories of this machine.
+//!
+//! ```text
+//! <temporary directory>/trialrun-<name>-<pid>-<random>/
+//!     work/    where the agent works; the fixture
+//!     home/    its HOME, empty
+//!     tmp/     its TMPDIR, empty
+//!     owner    whose sandbox it is, locked while it is in use
+//! ```
+//!
+//! A directory keeps nobody in. What an agent writes elsewhere in there is found out; what it writes elsewhere on the
+//! machine is told by its calls alone.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use model::{Collected, Excerpt, FileChange, Fixtures, Repository};
+use tokio::process::Command;
+use tokio::sync::OnceCell;
+
+use super::git::{Glance, Inspection};
+use super::owner::{Base, OWNER, Purpose};
+use super::registry::Registry;
+use super::snapshot::{Before, Snapshot};
+use super::template::{Files, Template, Templates, blocking};
+use super::{Maker, Request, Sandbox, SandboxError, SandboxKind, environment};
+use crate::Host;
+use crate::session::BoxFuture;
+use crate::supervise::{Output, Supervisor, run};
+
+const WORK: &str = "work";
+const HOME: &str = "home";
+const TMP: &str = "tmp";
+
+/// The most of a setup command's output that is kept, in bytes.
+const MAX_OUTPUT: usize = 64 * 1024;
+
+/// How much of its stderr a failed setup command is quoted with, in characters.
+const QUOTED: usize = 2000;
+
+/// The kind `local`.
+pub(super) struct Local;
+
+impl SandboxKind for Local {
+    fn name(&self) -> &'static str {
+        "local"
+    }
+
+    fn summary(&self) -> &'static str {
+        "a directory of this machine, with its own HOME, TMPDIR and environment"
+    }
+
+    fn open(&self, host: &Host, registry: &Arc<Registry>) -> Result<Box<dyn Maker>, SandboxError> {
+        let root = host.temp.canonicalize().map_err(SandboxError::io("make sandboxes in", &host.temp))?;
+        Ok(Box::new(LocalMaker {
+            templates: Templates {
+                root,
+                env: host.env.clone(),
+                supervisor: host.supervisor.clone(),
+                registry: Arc::clone(registry),
+                base: OnceCell::new(),
+                shelf: Mutex::default(),
+            },
+        }))
+    }
+}
+
+struct LocalMaker {
+    templates: Templates,
+}
+
+impl Maker for LocalMaker {
+    fn make(&self, request: Request) -> BoxFuture<'_, Result<Arc<dyn Sandbox>, SandboxError>> {
+        Box::pin(async move {
+            let template = self.templates.get(&request).await?;
+            let mut sandbox = self.lay_out(&request, template).await?;
+            sandbox.set_up(&request.fixtures, request.setup_timeout).await?;
+            Ok(Arc::new(sandbox) as Arc<dyn Sandbox>)
+        })
+    }
+}
+
+impl LocalMaker {
+    /// The directories, and the template's copy in them.
+    async fn lay_out(&self, request: &Request, template: Option<Arc<Template>>) -> Result<LocalSandbox, SandboxError> {
+        let Templates { root, env, supervisor, registry, .. } = &self.templates;
+        let (root, registry, name, keep) = (root.clone(), Arc::clone(registry), request.name.clone(), request.keep);
+        let (base, baseline) = blocking(move || {
+            let base = Base::make(&root, &name, Purpose::Sandbox, keep, &registry)?;
+            for directory in [WORK, HOME, TMP].map(|name| base.path().join(name)) {
+                fs::create_dir(&directory).map_err(SandboxError::io("make the directory", &directory))?;
+            }
+            if let Some(template) = &template {
+                template.copy(&base.path().join(WORK))?;
+            }
+            let moment = base.moment().map_err(SandboxError::io("mark", base.path()))?;
+            let files = template.map_or_else(Arc::default, |template| Arc::clone(&template.files));
+            Ok((base, Baseline { files, moment }))
+        })
+        .await?;
+        let [work, home, tmp] = [WORK, HOME, TMP].map(|name| base.path().join(name));
+        let env = environment::of(env, base.path(), &home, &tmp);
+        Ok(LocalSandbox {
+            path: base.path().to_owned(),
+            base: Mutex::new(Some(base)),
+            work,
+            home,
+            tmp,
+            env,
+            fixture_env: request.fixtures.env.clone(),
+            supervisor: supervisor.clone(),
+            timeout: request.setup_timeout,
+            baseline,
+        })
+    }
+}
+
+struct LocalSandbox {
+    path: PathBuf,
+    base: Mutex<Option<Base>>,
+    work: PathBuf,
+    home: PathBuf,
+    tmp: PathBuf,
+    env: BTreeMap<String, String>,
+    fixture_env: Vec<(String, String)>,
+    supervisor: Supervisor,
+    timeout: Duration,
+    baseline: Baseline,
+}
+
+/// What was in a sandbox before the agent came.
+#[derive(Clone)]
+struct Baseline {
+    files: Arc<Files>,
+    moment: (i64, i64),
+}
+
+impl LocalSandbox {
+    /// Runs the setup commands, and takes down what they left.
+    async fn set_up(&mut self, fixtures: &Fixtures, timeout: Duration) -> Result<(), SandboxError> {
+        if fixtures.setup_commands.is_empty() {
+            return Ok(());
+        }
+        for command in &fixtures.setup_commands {
+            let args = [OsStr::new("-c"), OsStr::new(&command.value)];
+            let output = run(self.command(OsStr::new("/bin/sh"), &args, &[]), timeout, MAX_OUTPUT).await;
+            let output = output.map_err(SandboxError::io("run setup commands in", &self.work))?;
+            check(&command.value, &output, timeout, fixtures.source.as_ref())?;
+        }
+        let (work, before) = (self.work.clone(), self.baseline.clone());
+        let moment = self.moment()?;
+        self.baseline = blocking(move || {
+            let before = Before { snapshot: &before.files.snapshot, moment: before.moment };
+            let snapshot = Snapshot::since(&work, &before).map_err(SandboxError::io("read", &work))?;
+            let repository = Glance::at(&work);
+            Ok(Baseline { files: Arc::new(Files { snapshot, repository, status: None }), moment })
+        })
+        .await?;
+        Ok(())
+    }
+
+    fn moment(&self) -> Result<(i64, i64), SandboxError> {
+        match &*self.base.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(base) => base.moment().map_err(SandboxError::io("mark", &self.path)),
+            None => Err(SandboxError::Ending),
+        }
+    }
+
+    async fn inspect(&self) -> Result<Collected, SandboxError> {
+        let (work, path, baseline) = (self.work.clone(), self.path.clone(), self.baseline.clone());
+        let (files_changed, outside_changes, now) = blocking(move || {
+            let before = Before { snapshot: &baseline.files.snapshot, moment: baseline.moment };
+            let changes = Snapshot::changes(&work, &before).map_err(SandboxError::io("read", &work))?;
+            Ok((changes, beside(&path)?, Glance::at(&work)))
+        })
+        .await?;
+        let repository = match now {
+            Some(now) => self.repository(&now, &files_changed).await,
+            None => None,
+        };
+        let text = |path: &Path| Some(path.to_string_lossy().into_owned());
+        Ok(Collected {
+            sandbox: text(&self.work),
+            home: text(&self.home),
+            tmp: text(&self.tmp),
+            files_changed,
+            outside_changes,
+            repository,
+        })
+    }
+
+    /// Git is asked only for what is not known: a process costs more than all the rest.
+    async fn repository(&self, now: &Glance, changed: &[FileChange]) -> Option<Repository> {
+        let before = &*self.baseline.files;
+        let git =
+            Inspection { supervisor: &self.supervisor, env: self.env(&[]), timeout: self.timeout };
+        let untouched = changed.is_empty() && before.repository.as_ref() == Some(now);
+        let status = match &before.status {
+            Some(status) if untouched => status.clone(),
+            _ => git.status(&self.work).await?,
+        };
+        let old = before.repository.as_ref().and_then(|before| before.head.as_deref());
+        let moved = now.head.is_some() && now.head.as_deref() != old;
+        let new_commits = if moved { git.commits(&self.work, old).await } else { Vec::new() };
+        Some(Repository { head: now.head.clone(), branch: now.branch.clone(), status, new_commits })
+    }
+}
+
+impl Sandbox for LocalSandbox {
+    fn work(&self) -> &Path {
+        &self.work
+    }
+
+    fn home(&self) -> &Path {
+        &self.home
+    }
+
+    fn tmp(&self) -> &Path {
+        &self.tmp
+    }
+
+    fn env(&self, extra: &[(String, String)]) -> BTreeMap<String, String> {
+        let mut env = self.env.clone();
+        env.extend(extra.iter().chain(&self.fixture_env).cloned());
+        env
+    }
+
+    fn command(&self, program: &OsStr, args: &[&OsStr], extra: &[(String, String)]) -> Command {
+        let mut command = self.supervisor.command(program, args);
+        command.current_dir(&self.work).envs(self.env(extra));
+        command
+    }
+
+    fn collect(&self) -> BoxFuture<'_, Result<Collected, SandboxError>> {
+        Box::pin(self.inspect())
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<(), SandboxError>> {
+        let base = self.base.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Box::pin(async move {
+            let Some(base) = base else { return Ok(()) };
+            blocking(move || {
+                let path = base.path().to_owned();
+                base.remove().map_err(SandboxError::io("remove the sandbox", &path))
+            })
+            .await
+        })
+    }
+}
+
+/// What lies beside the sandbox's own directories.
+fn beside(base: &Path) -> Result<Vec<String>, SandboxError> {
+    let own = [WORK, HOME, TMP, OWNER];
+    let entries = fs::read_dir(base).map_err(SandboxError::io("read", base))?;
+    let strange = entries.flatten().filter(|entry| !own.iter().any(|own| entry.file_name() == *own));
+    let mut paths: Vec<String> = strange.map(|entry| entry.path().to_string_lossy().into_owned()).collect();
+    paths.sort();
+    Ok(paths)
+}
+
+fn check(
+    command: &str,
+    output: &Output,
+    timeout: Duration,
+    source: Option<&Excerpt>,
+) -> Result<(), SandboxError> {
+    let how = if output.timed_out {
+        format!("was ended after {} s (setup_timeout)", timeout.as_secs_f64())
+    } else {
+        match output.status.code() {
+            Some(0) => return Ok(()),
+            Some(code) => format!("failed with exit code {code}"),
+            None => "was killed with its supervisor".to_owned(),
+        }
+    };
+    let said = output.stderr.text();
+    let said = said.trim();
+    let start = said.char_indices().rev().nth(QUOTED).map_or(0, |(at, _)| at);
+    Err(SandboxError::Setup {
+        command: command.to_owned(),
+        how,
+        stderr: if start > 0 { format!("…{}", &said[start..]) } else { said.to_owned() },
+        source_line: source.cloned().map(Box::new),
+    })
+}

@@ -1,0 +1,207 @@
+//! Sandboxes: where agents work. One kind a file, one line in [`SANDBOXES`].
+
+mod environment;
+mod git;
+mod key;
+mod local;
+mod owner;
+pub mod prune;
+mod registry;
+mod removal;
+mod snapshot;
+mod template;
+mod tree;
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::{Collected, Excerpt, Fixtures, Skill};
+
+use crate::session::BoxFuture;
+use crate::{Breakage, Host};
+
+pub use registry::Registry;
+
+/// Every kind of sandbox, in the order users see them.
+pub static SANDBOXES: &[&dyn SandboxKind] = &[&local::Local];
+
+/// A kind of sandbox.
+pub trait SandboxKind: Send + Sync {
+    /// Its name in files and on the command line.
+    fn name(&self) -> &'static str;
+
+    /// What it is, in one line.
+    fn summary(&self) -> &'static str;
+
+    /// Makes ready to make sandboxes for one run. Everything that is made is entered in `registry` beforehand.
+    ///
+    /// # Errors
+    /// When this machine has no place for them.
+    fn open(&self, host: &Host, registry: &Arc<Registry>) -> Result<Box<dyn Maker>, SandboxError>;
+}
+
+/// Makes the sandboxes of one run; what they have in common is done once and lives as long as this.
+pub trait Maker: Send + Sync {
+    /// Makes a sandbox. Nothing is left of it when that fails or the future is dropped, unless it is to be kept.
+    fn make(&self, request: Request) -> BoxFuture<'_, Result<Arc<dyn Sandbox>, SandboxError>>;
+}
+
+/// A place for one trial. Dropping the last reference removes it, unless it is to be kept.
+pub trait Sandbox: Send + Sync {
+    /// Where the agent works: absolute, links resolved.
+    fn work(&self) -> &Path;
+
+    /// The agent's home.
+    fn home(&self) -> &Path;
+
+    /// The agent's directory for temporary files.
+    fn tmp(&self) -> &Path;
+
+    /// The environment of processes in it: what the machine lends, then `extra`, then the fixture's own variables,
+    /// each going before what was there.
+    fn env(&self, extra: &[(String, String)]) -> BTreeMap<String, String>;
+
+    /// A supervised command that runs in [`work`](Self::work) with [`env`](Self::env); to be started with
+    /// [`Contained::spawn`](crate::supervise::Contained::spawn) or [`supervise::run`](crate::supervise::run()). Its
+    /// streams are the caller's to set.
+    fn command(&self, program: &OsStr, args: &[&OsStr], extra: &[(String, String)]) -> tokio::process::Command;
+
+    /// What is in it now, compared with what was in it when it was made.
+    fn collect(&self) -> BoxFuture<'_, Result<Collected, SandboxError>>;
+
+    /// Removes it, unless it is to be kept. Closing twice is no mistake.
+    fn close(&self) -> BoxFuture<'_, Result<(), SandboxError>>;
+}
+
+/// What a sandbox is to hold.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// What it is for, such as the case's id; part of its directory's name.
+    pub name: String,
+    /// The files and the repository. Shared by every trial of a case, so that what it describes is built once.
+    pub fixtures: Arc<Fixtures>,
+    /// A skill to install, and the agent's folder for skills, relative to where it works.
+    pub skill: Option<(Arc<Skill>, String)>,
+    /// How long each setup command may take.
+    pub setup_timeout: Duration,
+    /// Leave it where it is when it is closed.
+    pub keep: bool,
+}
+
+/// Makes the sandboxes of a run, of whatever kind.
+pub struct Workshop {
+    maker: Box<dyn Maker>,
+}
+
+impl Workshop {
+    /// Makes ready for sandboxes of the kind `name`, entered in a registry of its own.
+    ///
+    /// # Errors
+    /// When there is no such kind, or this machine has no place for it.
+    pub fn open(name: &str, host: &Host) -> Result<Self, SandboxError> {
+        Self::open_with(name, host, &Registry::new())
+    }
+
+    /// As [`open`](Self::open), with a registry whose owner removes everything when the run ends badly.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_with(name: &str, host: &Host, registry: &Arc<Registry>) -> Result<Self, SandboxError> {
+        let kind = find(name).ok_or_else(|| SandboxError::Unknown { name: name.to_owned() })?;
+        Ok(Self { maker: kind.open(host, registry)? })
+    }
+
+    /// Makes a sandbox.
+    ///
+    /// # Errors
+    /// When it cannot be made as the request says. Nothing is left of it then, unless it is to be kept.
+    pub async fn make(&self, request: Request) -> Result<Arc<dyn Sandbox>, SandboxError> {
+        self.maker.make(request).await
+    }
+}
+
+/// The kind of sandbox with this name.
+pub fn find(name: &str) -> Option<&'static dyn SandboxKind> {
+    SANDBOXES.iter().copied().find(|kind| kind.name() == name)
+}
+
+/// Why there is no sandbox, or nothing to be learned from it. Never the agent's fault.
+#[derive(Debug, thiserror::Error)]
+pub enum SandboxError {
+    /// No kind has this name.
+    #[error("there is no sandbox `{name}`")]
+    Unknown {
+        /// As written.
+        name: String,
+    },
+    /// The file system refused something.
+    #[error("cannot {doing}: {source}")]
+    Io {
+        /// What was tried, with the path.
+        doing: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The fixture asks for something that a sandbox does not do.
+    #[error("{because}")]
+    Fixture {
+        /// What and why.
+        because: String,
+        /// The user's line.
+        source_line: Option<Box<Excerpt>>,
+    },
+    /// Git did not do what the fixture needs.
+    #[error("{because}")]
+    Git {
+        /// What was tried and what git says.
+        because: String,
+        /// The user's block.
+        source_line: Option<Box<Excerpt>>,
+    },
+    /// A setup command failed.
+    #[error("setup command `{command}` {how}{}", if stderr.is_empty() { String::new() } else { format!(": {stderr}") })]
+    Setup {
+        /// As written.
+        command: String,
+        /// `failed with exit code 3`, `was ended after 60 s (setup_timeout)`.
+        how: String,
+        /// The end of what it wrote to stderr.
+        stderr: String,
+        /// The user's block.
+        source_line: Option<Box<Excerpt>>,
+    },
+    /// The run is being ended, and nothing new is made.
+    #[error("the run is ending")]
+    Ending,
+}
+
+impl SandboxError {
+    /// The user's line that is to blame, if one is.
+    pub fn excerpt(&self) -> Option<&Excerpt> {
+        match self {
+            Self::Fixture { source_line, .. } | Self::Git { source_line, .. } | Self::Setup { source_line, .. } => {
+                source_line.as_deref()
+            }
+            Self::Unknown { .. } | Self::Io { .. } | Self::Ending => None,
+        }
+    }
+
+    fn io(doing: impl Into<String>, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let doing = format!("{} {}", doing.into(), path.display());
+        move |source| Self::Io { doing, source }
+    }
+
+    fn fixture(because: impl Into<String>, source: Option<&Excerpt>) -> Self {
+        Self::Fixture { because: because.into(), source_line: source.cloned().map(Box::new) }
+    }
+}
+
+impl From<SandboxError> for Breakage {
+    fn from(error: SandboxError) -> Self {
+        Self::environment(error.to_string())
+    }
+}

@@ -1,0 +1,246 @@
+//! The directory of a sandbox, and the mark that says whose it is.
+
+use std::fs::{self, DirBuilder, File, TryLockError};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::registry::{Entry, Registry};
+use super::{SandboxError, removal};
+
+/// What every directory of ours is called at first.
+pub(super) const PREFIX: &str = "trialrun-";
+
+/// The file in it that names the owner. The owner holds a lock on it for as long as the directory is in use.
+pub(super) const OWNER: &str = "owner";
+
+/// What a directory is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// One trial's sandbox.
+    Sandbox,
+    /// What the sandboxes of a run are copied from.
+    Templates,
+}
+
+impl Purpose {
+    const ALL: [(&'static str, Self); 2] = [("sandbox", Self::Sandbox), ("templates", Self::Templates)];
+
+    fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(_, purpose)| *purpose == self).map_or("sandbox", |(name, _)| name)
+    }
+}
+
+/// A directory of ours: entered in the registry, marked and locked; removed when dropped, unless it is to be kept.
+#[derive(Debug)]
+pub(super) struct Base {
+    path: PathBuf,
+    owner: File,
+    keep: bool,
+    _entry: Entry,
+}
+
+impl Base {
+    /// Makes `<root>/trialrun-<safe name>-<pid>-<random>/`, for the user alone. `root` has its links resolved.
+    pub(super) fn make(
+        root: &Path,
+        name: &str,
+        purpose: Purpose,
+        keep: bool,
+        registry: &Arc<Registry>,
+    ) -> Result<Self, SandboxError> {
+        let pid = std::process::id();
+        loop {
+            let random = uuid::Uuid::now_v7().as_u128() & 0xff_ffff_ffff;
+            let path = root.join(format!("{PREFIX}{}-{pid}-{random:010x}", safe(name)));
+            let entry = registry.enter(&path, keep)?;
+            match DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => {}
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
+                Err(source) => return Err(SandboxError::io("make the directory", &path)(source)),
+            }
+            let marked = mark(&path, pid, purpose).map_err(SandboxError::io("mark the directory", &path));
+            match marked {
+                Ok(owner) => return Ok(Self { path, owner, keep, _entry: entry }),
+                Err(error) => {
+                    let _ = removal::remove(&path);
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A moment on the file system's own clock, not before anything that was written until now.
+    pub(super) fn moment(&self) -> io::Result<(i64, i64)> {
+        use std::os::unix::fs::MetadataExt;
+        self.owner.set_modified(std::time::SystemTime::now())?;
+        let meta = self.owner.metadata()?;
+        Ok((meta.ctime(), meta.ctime_nsec()))
+    }
+
+    /// Removes it now and says how that went.
+    pub(super) fn remove(mut self) -> io::Result<()> {
+        if self.keep {
+            return Ok(());
+        }
+        // Not tried a second time by the drop.
+        self.keep = true;
+        removal::remove(&self.path)
+    }
+}
+
+impl Drop for Base {
+    fn drop(&mut self) {
+        if !self.keep {
+            let _ = removal::remove(&self.path);
+        }
+    }
+}
+
+fn mark(base: &Path, pid: u32, purpose: Purpose) -> io::Result<File> {
+    let mut owner = File::options().read(true).write(true).create_new(true).mode(0o600).open(base.join(OWNER))?;
+    owner.lock()?;
+    let born = birth(pid).unwrap_or(0);
+    owner.write_all(format!("pid {pid}\nborn {born}\nfor {}\n", purpose.name()).as_bytes())?;
+    Ok(owner)
+}
+
+/// What a mark says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Mark {
+    pub(super) pid: Option<u32>,
+    pub(super) purpose: Purpose,
+    pub(super) live: bool,
+}
+
+/// Whose directory `base` is, and whether it is in use: its lock is held, or the process that made it lives. The second
+/// counts where the mark is missing too, because it is made a moment after the directory.
+pub(super) fn read(base: &Path) -> Mark {
+    let named = base.file_name().and_then(|name| pid_in(&name.to_string_lossy()));
+    let mut mark = Mark { pid: named, purpose: Purpose::Sandbox, live: named.is_some_and(|pid| birth(pid).is_some()) };
+    let Ok(file) = File::open(base.join(OWNER)) else { return mark };
+    let mut text = String::new();
+    // An agent may have put anything there; what matters fits into a few bytes.
+    let _ = (&file).take(1000).read_to_string(&mut text);
+    let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    let written = field("pid").and_then(|pid| pid.parse().ok());
+    if let (Some(pid), Some(born)) = (written, field("born").and_then(|born| born.parse::<u64>().ok())) {
+        mark.pid = Some(pid);
+        mark.live = birth(pid) == Some(born);
+    }
+    if let Some((_, purpose)) = Purpose::ALL.iter().find(|(name, _)| field("for") == Some(name)) {
+        mark.purpose = *purpose;
+    }
+    mark.live |= matches!(file.try_lock(), Err(TryLockError::WouldBlock));
+    mark
+}
+
+/// The pid in a directory's name.
+fn pid_in(name: &str) -> Option<u32> {
+    let (rest, random) = name.strip_prefix(PREFIX)?.rsplit_once('-')?;
+    let (_, pid) = rest.rsplit_once('-')?;
+    let random = !random.is_empty() && random.bytes().all(|byte| byte.is_ascii_hexdigit());
+    random.then(|| pid.parse().ok()).flatten()
+}
+
+/// When a living process was started, on the kernel's own scale; a later process with the same id has another.
+#[cfg(target_os = "linux")]
+fn birth(pid: u32) -> Option<u64> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let name_end = stat.iter().rposition(|byte| *byte == b')')?;
+    let mut fields = std::str::from_utf8(stat.get(name_end + 1..)?).ok()?.split_ascii_whitespace();
+    // A zombie does nothing any more.
+    let alive = !matches!(fields.next()?, "Z" | "X");
+    alive.then(|| fields.nth(18)?.parse().ok()).flatten()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn birth(pid: u32) -> Option<u64> {
+    let pid = nix::unistd::Pid::from_raw(i32::try_from(pid).ok()?);
+    (nix::sys::signal::kill(pid, None) != Err(nix::errno::Errno::ESRCH)).then_some(0)
+}
+
+/// A name that any file system takes: each run of other characters than letters, digits, `_` and `-` becomes one `-`,
+/// and at most 40 are kept.
+fn safe(name: &str) -> String {
+    let mut safe = String::new();
+    let mut strange = false;
+    for c in name.chars() {
+        let plain = c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        if plain {
+            safe.push(c);
+        } else if !strange {
+            safe.push('-');
+        }
+        strange = !plain;
+    }
+    safe.truncate(40);
+    safe
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_made_safe_and_short() {
+        assert_eq!(safe("a b/c..d_é-x"), "a-b-c-d_--x");
+        assert_eq!(safe(&"x".repeat(50)).len(), 40);
+        assert_eq!(safe("--"), "--");
+    }
+
+    #[test]
+    fn a_name_is_ours_only_with_a_pid_and_something_random() {
+        assert_eq!(pid_in("trialrun-a-b-12-00ff"), Some(12));
+        assert_eq!(pid_in("trialrun--12-00ff"), Some(12));
+        for other in ["trialrun-12", "trialrun-a-b-c", "trialrun-a-12-xyz", "other-a-12-00ff", "trialrun-a-12-"] {
+            assert_eq!(pid_in(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_directory_in_use_is_private_marked_and_live_and_goes_when_dropped() {
+        use std::os::unix::fs::PermissionsExt;
+        let root = tempfile::tempdir().unwrap();
+        let registry = Registry::new();
+        let base = Base::make(root.path(), "my case", Purpose::Templates, false, &registry).unwrap();
+        let path = base.path().to_owned();
+        assert!(path.file_name().unwrap().to_str().unwrap().starts_with("trialrun-my-case-"));
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+        assert_eq!(registry.directories(), std::slice::from_ref(&path));
+        assert_eq!(read(&path), Mark { pid: Some(std::process::id()), purpose: Purpose::Templates, live: true });
+        drop(base);
+        assert!(!path.exists());
+        assert!(registry.directories().is_empty());
+    }
+
+    #[test]
+    fn a_later_process_with_the_same_id_is_not_the_owner() {
+        let root = tempfile::tempdir().unwrap();
+        let base = root.path().join("trialrun-x-1-00ff");
+        fs::create_dir(&base).unwrap();
+        let me = std::process::id();
+        fs::write(base.join(OWNER), format!("pid {me}\nborn 1\nfor sandbox\n")).unwrap();
+        assert!(!read(&base).live);
+        let born = birth(me).unwrap();
+        fs::write(base.join(OWNER), format!("pid {me}\nborn {born}\nfor sandbox\n")).unwrap();
+        assert!(read(&base).live);
+    }
+
+    #[test]
+    fn a_lock_that_is_held_is_a_life_whatever_the_mark_says() {
+        let root = tempfile::tempdir().unwrap();
+        let base = root.path().join("trialrun-x-1-00ff");
+        fs::create_dir(&base).unwrap();
+        fs::write(base.join(OWNER), "pid 1\nborn 1\n").unwrap();
+        assert!(!read(&base).live);
+        let held = File::open(base.join(OWNER)).unwrap();
+        held.lock().unwrap();
+        assert!(read(&base).live);
+    }
+}

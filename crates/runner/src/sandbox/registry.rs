@@ -1,0 +1,91 @@
+//! What is to be removed when a run ends badly.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::{SandboxError, removal};
+
+/// Every directory of the run, entered before it is made and struck off when it is gone. A signal's or a panic's last
+/// act is [`remove_all`](Self::remove_all).
+#[derive(Debug, Default)]
+pub struct Registry {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    closed: bool,
+    /// Path → whether it is to be kept.
+    directories: BTreeMap<PathBuf, bool>,
+}
+
+impl Registry {
+    /// An empty registry.
+    pub fn new() -> Arc<Self> {
+        Arc::default()
+    }
+
+    /// Removes every directory that is not to be kept, and lets none be entered from now on. What could not be removed,
+    /// and why.
+    pub fn remove_all(&self) -> Vec<(PathBuf, io::Error)> {
+        let directories = {
+            let mut state = self.state();
+            state.closed = true;
+            std::mem::take(&mut state.directories)
+        };
+        let doomed = directories.into_iter().filter(|(_, keep)| !keep);
+        doomed.filter_map(|(path, _)| removal::remove(&path).err().map(|error| (path, error))).collect()
+    }
+
+    /// Every directory that is entered now.
+    pub fn directories(&self) -> Vec<PathBuf> {
+        self.state().directories.keys().cloned().collect()
+    }
+
+    pub(super) fn enter(self: &Arc<Self>, path: &Path, keep: bool) -> Result<Entry, SandboxError> {
+        let mut state = self.state();
+        if state.closed {
+            return Err(SandboxError::Ending);
+        }
+        state.directories.insert(path.to_owned(), keep);
+        Ok(Entry { registry: Arc::clone(self), path: path.to_owned() })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A line of the registry; dropping it strikes it off.
+#[derive(Debug)]
+pub(super) struct Entry {
+    registry: Arc<Registry>,
+    path: PathBuf,
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.registry.state().directories.remove(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_removes_what_is_entered_and_not_kept_and_closes_the_book() {
+        let root = tempfile::tempdir().unwrap();
+        let registry = Registry::new();
+        let paths = ["gone", "kept", "struck"].map(|name| root.path().join(name));
+        paths.iter().for_each(|path| std::fs::create_dir(path).unwrap());
+        let _gone = registry.enter(&paths[0], false).unwrap();
+        let _kept = registry.enter(&paths[1], true).unwrap();
+        drop(registry.enter(&paths[2], false).unwrap());
+        assert!(registry.remove_all().is_empty());
+        assert_eq!(paths.each_ref().map(|path| path.exists()), [false, true, true]);
+        assert!(matches!(registry.enter(&paths[0], false), Err(SandboxError::Ending)));
+    }
+}

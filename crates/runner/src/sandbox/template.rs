@@ -1,0 +1,278 @@
+//! Fixtures are built once and copied for each trial.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use model::{FixtureFile, Fixtures, Skill};
+use tokio::sync::OnceCell;
+
+use super::git::{Git, Glance};
+use super::owner::{Base, Purpose};
+use super::registry::Registry;
+use super::snapshot::Snapshot;
+use super::tree::{self, Item, Writer};
+use super::{Request, SandboxError, environment, key};
+use crate::supervise::Supervisor;
+
+/// What is committed where there is nothing else to commit.
+const KEEP: &str = ".trialrun-keep";
+
+/// A working directory, ready to be copied.
+#[derive(Debug)]
+pub(super) struct Template {
+    work: PathBuf,
+    items: Vec<Item>,
+    pub(super) files: Arc<Files>,
+}
+
+/// What is in a working directory, to be compared with later.
+#[derive(Debug, Default)]
+pub(super) struct Files {
+    pub(super) snapshot: Snapshot,
+    pub(super) repository: Option<Glance>,
+    /// What `git status` says, if it was asked.
+    pub(super) status: Option<Vec<String>>,
+}
+
+impl Template {
+    /// Copies it into the empty directory `to`.
+    pub(super) fn copy(&self, to: &Path) -> Result<(), SandboxError> {
+        tree::unpack(&self.work, &self.items, to).map_err(SandboxError::io("copy the fixture to", to))
+    }
+}
+
+/// What a skill leaves at home: its tests, which hold the answers, and its own repository.
+pub(super) fn not_installed(path: &Path) -> bool {
+    path == Path::new("tests") || path == Path::new(".git")
+}
+
+/// The templates of a run, in a directory of their own.
+pub(super) struct Templates {
+    pub(super) root: PathBuf,
+    pub(super) env: BTreeMap<String, String>,
+    pub(super) supervisor: Supervisor,
+    pub(super) registry: Arc<Registry>,
+    pub(super) base: OnceCell<Base>,
+    pub(super) shelf: Mutex<Shelf>,
+}
+
+/// Templates by the request that asked for them, and by what is in them.
+#[derive(Default)]
+pub(super) struct Shelf {
+    /// By identity, so that a trial like the one before costs no reading. What is identified is kept alive here.
+    asked: HashMap<(usize, usize, String), Asked>,
+    built: HashMap<[u8; 32], Arc<OnceCell<Arc<Template>>>>,
+}
+
+struct Asked {
+    template: Arc<OnceCell<Arc<Template>>>,
+    _alive: (Arc<Fixtures>, Option<Arc<Skill>>),
+}
+
+impl Templates {
+    /// The template for a request; `None` for one that asks for no files.
+    pub(super) async fn get(&self, request: &Request) -> Result<Option<Arc<Template>>, SandboxError> {
+        let fixtures = &request.fixtures;
+        let skill = request.skill.as_ref();
+        let needed = fixtures.git_init
+            || !fixtures.copy_trees.is_empty()
+            || [&fixtures.files_committed, &fixtures.files_staged, &fixtures.files_unstaged]
+                .iter()
+                .any(|files| !files.is_empty());
+        if !needed && skill.is_none() {
+            return Ok(None);
+        }
+        let template = self.asked(request).get_or_try_init(|| self.find_or_build(request)).await.cloned();
+        template.map(Some)
+    }
+
+    fn asked(&self, request: &Request) -> Arc<OnceCell<Arc<Template>>> {
+        let skill = request.skill.as_ref();
+        let identity = (
+            Arc::as_ptr(&request.fixtures) as usize,
+            skill.map_or(0, |(skill, _)| Arc::as_ptr(skill) as usize),
+            skill.map(|(_, folder)| folder.clone()).unwrap_or_default(),
+        );
+        let mut shelf = self.shelf.lock().unwrap_or_else(PoisonError::into_inner);
+        let asked = shelf.asked.entry(identity).or_insert_with(|| Asked {
+            template: Arc::default(),
+            _alive: (Arc::clone(&request.fixtures), skill.map(|(skill, _)| Arc::clone(skill))),
+        });
+        Arc::clone(&asked.template)
+    }
+
+    async fn find_or_build(&self, request: &Request) -> Result<Arc<Template>, SandboxError> {
+        let installation = Installation::of(request);
+        let fixtures = Arc::clone(&request.fixtures);
+        let skill = installation.clone();
+        let key = blocking(move || {
+            let skill = skill.as_ref().map(|skill| (skill.from.as_path(), skill.to.as_str()));
+            key::of(&fixtures, skill).map_err(|error| SandboxError::fixture(error.to_string(), fixtures.source.as_ref()))
+        })
+        .await?;
+        let built = {
+            let mut shelf = self.shelf.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(shelf.built.entry(key).or_default())
+        };
+        let name: String = key.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        built.get_or_try_init(|| self.build(request, installation, &name)).await.cloned()
+    }
+
+    /// The order is the fixture's meaning: trees, committed files, commit, branch, staged files, unstaged files.
+    async fn build(
+        &self,
+        request: &Request,
+        skill: Option<Installation>,
+        name: &str,
+    ) -> Result<Arc<Template>, SandboxError> {
+        let base = self.base.get_or_try_init(|| self.open()).await?.path();
+        let work = base.join(name);
+        let fixtures = &request.fixtures;
+        let git = Git {
+            supervisor: &self.supervisor,
+            env: environment::of(&self.env, base, base, base),
+            timeout: request.setup_timeout,
+            source: fixtures.source.as_ref(),
+        };
+        let keep = fixtures.copy_trees.is_empty() && fixtures.files_committed.is_empty();
+        let keep = (keep && fixtures.git_init).then_some(KEEP);
+
+        let writing = (work.clone(), Arc::clone(fixtures), skill.clone());
+        blocking(move || write_baseline(&writing.0, &writing.1, writing.2.as_ref(), keep)).await?;
+        if fixtures.git_init {
+            // A repository that came with a tree keeps its objects as they are.
+            let own = !work.join(".git/objects").exists();
+            let exclude = skill.as_ref().map(|skill| skill.to.as_str());
+            git.commit(&work, keep, exclude, fixtures.git_branch.as_deref()).await?;
+            write_files(&work, fixtures, Layer::Staged).await?;
+            let staged: Vec<&str> = fixtures.files_staged.iter().map(|file| file.path.as_str()).collect();
+            if !staged.is_empty() {
+                git.stage(&work, &staged).await?;
+            }
+            if own {
+                git.pack(&work).await?;
+            }
+        } else {
+            write_files(&work, fixtures, Layer::Staged).await?;
+        }
+        write_files(&work, fixtures, Layer::Unstaged).await?;
+
+        let at = work.clone();
+        blocking(move || set_times(&at)).await?;
+        let status = if fixtures.git_init { Some(git.settle(&work).await?) } else { None };
+        blocking(move || finish(work, status)).await.map(Arc::new)
+    }
+
+    async fn open(&self) -> Result<Base, SandboxError> {
+        let (root, registry) = (self.root.clone(), Arc::clone(&self.registry));
+        blocking(move || Base::make(&root, "templates", Purpose::Templates, false, &registry)).await
+    }
+}
+
+/// A skill and where it goes.
+#[derive(Debug, Clone)]
+struct Installation {
+    from: PathBuf,
+    /// Relative to the working directory.
+    to: String,
+}
+
+impl Installation {
+    fn of(request: &Request) -> Option<Self> {
+        let (skill, folder) = request.skill.as_ref()?;
+        let from = skill.directory.clone()?;
+        Some(Self { from, to: format!("{}/{}", folder.trim_end_matches('/'), skill.name) })
+    }
+}
+
+fn write_baseline(
+    work: &Path,
+    fixtures: &Fixtures,
+    skill: Option<&Installation>,
+    keep: Option<&str>,
+) -> Result<(), SandboxError> {
+    // What an attempt that failed half-way has left.
+    super::removal::remove(work).map_err(SandboxError::io("clear", work))?;
+    fs::create_dir(work).map_err(SandboxError::io("make the directory", work))?;
+    let mut writer = Writer::new(work);
+    if let Some(skill) = skill {
+        let installed = writer.tree(&skill.from, Path::new(&skill.to), not_installed);
+        installed.map_err(SandboxError::io("install the skill", &skill.from))?;
+    }
+    for copied in &fixtures.copy_trees {
+        let result = writer.tree(&copied.from, Path::new(&copied.to), |_| false);
+        result.map_err(|error| SandboxError::fixture(format!("copy_trees: {error}"), Some(&copied.source)))?;
+    }
+    write(&mut writer, &fixtures.files_committed, Layer::Committed)?;
+    if let Some(keep) = keep {
+        writer.file(Path::new(keep), b"", false).map_err(SandboxError::io("write", &work.join(keep)))?;
+    }
+    Ok(())
+}
+
+#[derive(Clone, Copy)]
+enum Layer {
+    Committed,
+    Staged,
+    Unstaged,
+}
+
+impl Layer {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Committed => "files_committed",
+            Self::Staged => "files_staged",
+            Self::Unstaged => "files_unstaged",
+        }
+    }
+}
+
+async fn write_files(work: &Path, fixtures: &Arc<Fixtures>, layer: Layer) -> Result<(), SandboxError> {
+    let (work, fixtures) = (work.to_owned(), Arc::clone(fixtures));
+    blocking(move || {
+        let files = match layer {
+            Layer::Committed => &fixtures.files_committed,
+            Layer::Staged => &fixtures.files_staged,
+            Layer::Unstaged => &fixtures.files_unstaged,
+        };
+        write(&mut Writer::new(&work), files, layer)
+    })
+    .await
+}
+
+fn write(writer: &mut Writer, files: &[FixtureFile], layer: Layer) -> Result<(), SandboxError> {
+    for file in files {
+        let written = writer.file(Path::new(&file.path), &file.content, file.executable);
+        written.map_err(|error| SandboxError::fixture(format!("{}: {error}", layer.name()), Some(&file.source)))?;
+    }
+    Ok(())
+}
+
+fn set_times(work: &Path) -> Result<(), SandboxError> {
+    let items = tree::list(work, |_| false).map_err(SandboxError::io("read", work))?;
+    tree::set_times(work, &items).map_err(SandboxError::io("set the times of", work))
+}
+
+fn finish(work: PathBuf, status: Option<Vec<String>>) -> Result<Template, SandboxError> {
+    // Once more: the repository has been written to since.
+    set_times(&work)?;
+    let items = tree::list(&work, |_| false).map_err(SandboxError::io("read", &work))?;
+    let snapshot = Snapshot::of(&work).map_err(SandboxError::io("read", &work))?;
+    let files = Files { snapshot, repository: Glance::at(&work), status };
+    Ok(Template { work, items, files: Arc::new(files) })
+}
+
+/// Files are read and written where waiting for them blocks nobody else.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, SandboxError> + Send + 'static,
+) -> Result<T, SandboxError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => Err(SandboxError::Ending),
+        },
+    }
+}

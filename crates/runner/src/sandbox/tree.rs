@@ -1,0 +1,395 @@
+//! Trees of files: writing into one without ever leaving it, and copying one.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
+use std::path::{Component, Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
+
+use nix::fcntl::AT_FDCWD;
+use nix::sys::stat::{UtimensatFlags, utimensat};
+use nix::sys::time::TimeSpec;
+use walkdir::WalkDir;
+
+/// When every file of a fixture was last changed: 2000-01-01T00:00:00Z. With the same time everywhere, git and the
+/// search for changes see at a glance that a copied file is as it was.
+pub(super) const FIXTURE_TIME: u64 = 946_684_800;
+
+/// When every file of a fixture's repository was last changed: later than what its index knows, so that git trusts the
+/// index.
+pub(super) const REPOSITORY_TIME: u64 = FIXTURE_TIME + 1;
+
+/// One thing in a tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Item {
+    /// Relative to the tree's root.
+    pub(super) path: PathBuf,
+    pub(super) kind: Kind,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Kind {
+    Directory { mode: u32 },
+    File { mode: u32 },
+    Link { target: PathBuf },
+}
+
+/// Everything below `root`, parents before children, in an order that is the same everywhere; what `skip` says is left
+/// out with everything below it. `root` may itself be a link; links below it are not followed.
+///
+/// # Errors
+/// When something cannot be read, or is neither a file nor a directory nor a link.
+pub(super) fn list(root: &Path, skip: impl Fn(&Path) -> bool) -> io::Result<Vec<Item>> {
+    let root = root.canonicalize()?;
+    let mut items = Vec::new();
+    let relative = |path: &Path| path.strip_prefix(&root).unwrap_or(path).to_owned();
+    let walk = WalkDir::new(&root).min_depth(1).sort_by(|a, b| a.file_name().cmp(b.file_name()));
+    for entry in walk.into_iter().filter_entry(|entry| entry.depth() == 0 || !skip(&relative(entry.path()))) {
+        let entry = entry?;
+        let mode = || entry.metadata().map(|meta| meta.permissions().mode() & 0o777);
+        let kind = if entry.file_type().is_dir() {
+            Kind::Directory { mode: mode()? }
+        } else if entry.file_type().is_file() {
+            Kind::File { mode: mode()? }
+        } else if entry.file_type().is_symlink() {
+            Kind::Link { target: fs::read_link(entry.path())? }
+        } else {
+            let because = format!("{} is neither a file nor a directory nor a link", entry.path().display());
+            return Err(io::Error::new(ErrorKind::Unsupported, because));
+        };
+        items.push(Item { path: relative(entry.path()), kind });
+    }
+    Ok(items)
+}
+
+/// Writes below one directory and nowhere else: a path that leads out, by `..`, by being absolute or through a link, is
+/// refused before anything is written.
+pub(super) struct Writer {
+    root: PathBuf,
+    /// Directories that are known to be real ones.
+    known: HashSet<PathBuf>,
+}
+
+impl Writer {
+    /// `root` is an existing directory with its links resolved.
+    pub(super) fn new(root: &Path) -> Self {
+        Self { root: root.to_owned(), known: HashSet::from([root.to_owned()]) }
+    }
+
+    /// Makes a directory and those above it.
+    pub(super) fn directory(&mut self, path: &Path) -> io::Result<PathBuf> {
+        let mut place = self.root.clone();
+        for component in path.components() {
+            match component {
+                Component::CurDir => continue,
+                Component::Normal(name) => place.push(name),
+                Component::ParentDir | Component::RootDir | Component::Prefix(_) => return Err(escapes(path, None)),
+            }
+            if self.known.contains(&place) {
+                continue;
+            }
+            match place.symlink_metadata() {
+                Err(error) if error.kind() == ErrorKind::NotFound => fs::create_dir(&place)?,
+                Err(error) => return Err(error),
+                Ok(meta) if meta.is_symlink() => {
+                    place = self.inside(&place, path)?;
+                    if !place.is_dir() {
+                        return Err(io::Error::new(ErrorKind::NotADirectory, format!("{} is a file", place.display())));
+                    }
+                }
+                Ok(meta) if meta.is_dir() => {}
+                Ok(_) => {
+                    let because = format!("{} is a file", place.display());
+                    return Err(io::Error::new(ErrorKind::NotADirectory, because));
+                }
+            }
+            self.known.insert(place.clone());
+        }
+        Ok(place)
+    }
+
+    /// Writes a file; one that is there is replaced, and a link to a file inside is followed.
+    pub(super) fn file(&mut self, path: &Path, content: &[u8], executable: bool) -> io::Result<()> {
+        let place = self.vacate(path, true)?;
+        let mode = if executable { 0o777 } else { 0o666 };
+        File::options().write(true).create_new(true).mode(mode).open(place)?.write_all(content)
+    }
+
+    /// Copies the file `from`, with its permissions; one that is there is replaced.
+    pub(super) fn copy(&mut self, path: &Path, from: &Path, mode: u32) -> io::Result<()> {
+        let place = self.vacate(path, false)?;
+        copy_file(from, &place, mode | 0o400, None)
+    }
+
+    /// Makes a link; a file or link that is there is replaced. What it points to does not matter, because nothing is
+    /// ever written through it to the outside.
+    pub(super) fn link(&mut self, path: &Path, target: &Path) -> io::Result<()> {
+        symlink(target, self.vacate(path, false)?)
+    }
+
+    /// Copies everything below `from` that `skip` does not name to below `to`.
+    pub(super) fn tree(&mut self, from: &Path, to: &Path, skip: impl Fn(&Path) -> bool) -> io::Result<()> {
+        let from = from.canonicalize()?;
+        let items = list(&from, skip)?;
+        self.directory(to)?;
+        for Item { path, kind } in &items {
+            let place = to.join(path);
+            match kind {
+                Kind::Directory { .. } => self.directory(&place).map(drop)?,
+                Kind::Link { target } => self.link(&place, target)?,
+                Kind::File { mode } => {
+                    let source = from.join(path);
+                    if path.file_name().is_some_and(|name| name == ".git") {
+                        must_stay_below(&from, &source)?;
+                    }
+                    self.copy(&place, &source, *mode)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Where `path` is to be written, with nothing there.
+    fn vacate(&mut self, path: &Path, follow: bool) -> io::Result<PathBuf> {
+        let Some(Component::Normal(name)) = path.components().next_back() else { return Err(escapes(path, None)) };
+        let mut place = self.directory(path.parent().unwrap_or(Path::new("")))?.join(name);
+        let meta = match place.symlink_metadata() {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(place),
+            meta => meta?,
+        };
+        if meta.is_symlink() && follow {
+            place = self.inside(&place, path)?;
+        }
+        if place.symlink_metadata()?.is_dir() {
+            let because = format!("{} is a directory", path.display());
+            return Err(io::Error::new(ErrorKind::IsADirectory, because));
+        }
+        fs::remove_file(&place)?;
+        Ok(place)
+    }
+
+    /// What the link `place` leads to, if that is inside.
+    fn inside(&self, place: &Path, path: &Path) -> io::Result<PathBuf> {
+        let link = place.strip_prefix(&self.root).unwrap_or(place);
+        let target = place.canonicalize().map_err(|_| escapes(path, Some(link)))?;
+        if target.starts_with(&self.root) { Ok(target) } else { Err(escapes(path, Some(link))) }
+    }
+}
+
+fn escapes(path: &Path, link: Option<&Path>) -> io::Error {
+    let path = path.display();
+    io::Error::new(
+        ErrorKind::PermissionDenied,
+        match link {
+            Some(link) => format!("{path} escapes the sandbox through the link {}", link.display()),
+            None => format!("{path} escapes the sandbox"),
+        },
+    )
+}
+
+/// A worktree's or submodule's `.git` is a file that names the repository. Copied, it would let the agent's commits land
+/// in the user's own repository.
+fn must_stay_below(root: &Path, git_file: &Path) -> io::Result<()> {
+    let text = fs::read_to_string(git_file).unwrap_or_default();
+    let Some(named) = text.trim_end().strip_prefix("gitdir:").map(str::trim) else { return Ok(()) };
+    let repository = git_file.parent().unwrap_or(root).join(named);
+    if Path::new(named).is_relative() && repository.canonicalize().is_ok_and(|found| found.starts_with(root)) {
+        return Ok(());
+    }
+    let because = format!(
+        "{} belongs to the repository {named}, which an agent would then work on; copy a clone of it instead",
+        git_file.display()
+    );
+    Err(io::Error::new(ErrorKind::PermissionDenied, because))
+}
+
+/// Whether the file systems at hand cannot share blocks between files; learned at the first refusal, and then not asked
+/// again for every file.
+static NO_REFLINK: AtomicBool = AtomicBool::new(false);
+
+/// Copies a file to a place where there is none.
+fn copy_file(from: &Path, to: &Path, mode: u32, changed: Option<SystemTime>) -> io::Result<()> {
+    let mut source = File::open(from)?;
+    let mut copy = File::options().read(true).write(true).create_new(true).mode(mode).open(to)?;
+    let shared = !NO_REFLINK.load(Ordering::Relaxed) && reflink_copy::reflink_file(&source, &copy).is_ok();
+    if !shared {
+        NO_REFLINK.store(true, Ordering::Relaxed);
+        io::copy(&mut source, &mut copy)?;
+    }
+    if copy.metadata()?.permissions().mode() & 0o777 != mode {
+        copy.set_permissions(fs::Permissions::from_mode(mode))?;
+    }
+    if let Some(changed) = changed {
+        copy.set_modified(changed)?;
+    }
+    Ok(())
+}
+
+/// Gives everything in a tree the time it is to have, in the template and in every copy.
+pub(super) fn set_times(root: &Path, items: &[Item]) -> io::Result<()> {
+    for Item { path, kind } in items {
+        let place = root.join(path);
+        match kind {
+            Kind::Directory { .. } => {}
+            Kind::File { .. } | Kind::Link { .. } => set_time(&place, time_of(path))?,
+        }
+    }
+    Ok(())
+}
+
+fn set_time(place: &Path, seconds: u64) -> io::Result<()> {
+    let time = TimeSpec::new(seconds.cast_signed(), 0);
+    utimensat(AT_FDCWD, place, &time, &time, UtimensatFlags::NoFollowSymlink)?;
+    Ok(())
+}
+
+fn time_of(path: &Path) -> u64 {
+    if path.starts_with(".git") { REPOSITORY_TIME } else { FIXTURE_TIME }
+}
+
+/// Copies a template's tree, listed as `items`, into the empty directory `to`.
+pub(super) fn unpack(from: &Path, items: &[Item], to: &Path) -> io::Result<()> {
+    let mut closed = Vec::new();
+    for Item { path, kind } in items {
+        let place = to.join(path);
+        match kind {
+            Kind::Directory { mode } => {
+                fs::create_dir(&place)?;
+                if mode & 0o700 != 0o700 {
+                    closed.push((place, *mode));
+                }
+            }
+            Kind::File { mode } => {
+                let changed = SystemTime::UNIX_EPOCH + Duration::from_secs(time_of(path));
+                copy_file(&from.join(path), &place, *mode, Some(changed))?;
+            }
+            Kind::Link { target } => {
+                symlink(target, &place)?;
+                set_time(&place, time_of(path))?;
+            }
+        }
+    }
+    // Only now: nothing can be made in a directory that forbids it.
+    for (place, mode) in closed.into_iter().rev() {
+        fs::set_permissions(place, fs::Permissions::from_mode(mode))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scratch() -> (tempfile::TempDir, PathBuf, PathBuf) {
+        let scratch = tempfile::tempdir().unwrap();
+        let root = scratch.path().canonicalize().unwrap();
+        for name in ["in", "out"] {
+            fs::create_dir(root.join(name)).unwrap();
+        }
+        (scratch, root.join("in"), root.join("out"))
+    }
+
+    #[test]
+    fn no_path_leads_out() {
+        let (_scratch, inside, outside) = scratch();
+        symlink(&outside, inside.join("door")).unwrap();
+        symlink(outside.join("new"), inside.join("dangling")).unwrap();
+        let mut writer = Writer::new(&inside);
+        for path in ["../out/x", "/etc/zzz", "a/../../out/x", "door/x", "door/deep/x", "dangling", "dangling/x", "", "."] {
+            let error = writer.file(Path::new(path), b"x", false).unwrap_err();
+            assert!(error.to_string().contains("escapes the sandbox"), "{path}: {error}");
+        }
+        assert_eq!(
+            writer.file(Path::new("door/x"), b"x", false).unwrap_err().to_string(),
+            "door/x escapes the sandbox through the link door"
+        );
+        assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn links_that_stay_inside_are_followed_and_files_replaced() {
+        let (_scratch, inside, _) = scratch();
+        let mut writer = Writer::new(&inside);
+        writer.file(Path::new("real/file"), b"old", false).unwrap();
+        writer.link(Path::new("alias"), Path::new("real")).unwrap();
+        writer.link(Path::new("file"), Path::new("real/file")).unwrap();
+        writer.file(Path::new("./alias/other"), b"x", true).unwrap();
+        writer.file(Path::new("file"), b"new", false).unwrap();
+        assert_eq!(fs::read(inside.join("real/file")).unwrap(), b"new");
+        assert!(inside.join("file").is_symlink());
+        let mode = inside.join("real/other").metadata().unwrap().permissions().mode();
+        assert_ne!(mode & 0o100, 0);
+        assert!(writer.file(Path::new("real"), b"x", false).unwrap_err().to_string().ends_with("is a directory"));
+        assert!(writer.file(Path::new("real/file/x"), b"x", false).unwrap_err().to_string().ends_with("is a file"));
+    }
+
+    #[test]
+    fn a_tree_is_copied_as_it_is_and_its_links_are_not_followed() {
+        let (_scratch, inside, outside) = scratch();
+        fs::create_dir_all(outside.join("tree/empty")).unwrap();
+        fs::write(outside.join("secret"), "s").unwrap();
+        fs::write(outside.join("tree/binary"), [0, 159, 146, 150, 255]).unwrap();
+        fs::write(outside.join("tree/tool"), "#!/bin/sh\n").unwrap();
+        fs::set_permissions(outside.join("tree/tool"), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::set_permissions(outside.join("tree/binary"), fs::Permissions::from_mode(0o444)).unwrap();
+        symlink("../secret", outside.join("tree/link")).unwrap();
+        let mut writer = Writer::new(&inside);
+        // Twice, because a second tree may bring the same files again.
+        for _ in 0..2 {
+            writer.tree(&outside.join("tree"), Path::new("to/here"), |path| path == Path::new("skipped")).unwrap();
+        }
+        let here = inside.join("to/here");
+        assert_eq!(fs::read(here.join("binary")).unwrap(), [0, 159, 146, 150, 255]);
+        assert_eq!(here.join("tool").metadata().unwrap().permissions().mode() & 0o777, 0o755);
+        assert_eq!(here.join("binary").metadata().unwrap().permissions().mode() & 0o777, 0o444);
+        assert_eq!(fs::read_link(here.join("link")).unwrap(), Path::new("../secret"));
+        assert!(here.join("empty").is_dir());
+    }
+
+    #[test]
+    fn a_worktrees_link_to_its_repository_is_refused() {
+        let (_scratch, inside, outside) = scratch();
+        fs::create_dir_all(outside.join("tree/sub")).unwrap();
+        fs::create_dir_all(outside.join("tree/modules/sub")).unwrap();
+        fs::write(outside.join("tree/sub/.git"), "gitdir: ../modules/sub\n").unwrap();
+        let mut writer = Writer::new(&inside);
+        writer.tree(&outside.join("tree"), Path::new(""), |_| false).unwrap();
+        for elsewhere in ["/srv/repo/.git/worktrees/x", "../../modules"] {
+            fs::write(outside.join("tree/.git"), format!("gitdir: {elsewhere}\n")).unwrap();
+            let error = writer.tree(&outside.join("tree"), Path::new(""), |_| false).unwrap_err();
+            assert!(error.to_string().contains(&format!("belongs to the repository {elsewhere}")), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_pipe_in_a_tree_is_named_and_not_read() {
+        let (_scratch, inside, outside) = scratch();
+        nix::unistd::mkfifo(&outside.join("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let error = Writer::new(&inside).tree(&outside, Path::new(""), |_| false).unwrap_err();
+        assert!(error.to_string().ends_with("pipe is neither a file nor a directory nor a link"), "{error}");
+    }
+
+    #[test]
+    fn an_unpacked_tree_has_the_same_files_modes_and_times() {
+        let (_scratch, from, to) = scratch();
+        fs::create_dir_all(from.join(".git")).unwrap();
+        fs::create_dir(from.join("closed")).unwrap();
+        for file in ["a", ".git/index", "closed/b"] {
+            fs::write(from.join(file), file).unwrap();
+        }
+        symlink("a", from.join("link")).unwrap();
+        fs::set_permissions(from.join("a"), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::set_permissions(from.join("closed"), fs::Permissions::from_mode(0o500)).unwrap();
+        let items = list(&from, |_| false).unwrap();
+        unpack(&from, &items, &to).unwrap();
+        assert_eq!(list(&to, |_| false).unwrap(), items);
+        let changed = |path: &str| {
+            let time = to.join(path).symlink_metadata().unwrap().modified().unwrap();
+            time.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs()
+        };
+        assert_eq!(["a", "link", "closed/b"].map(changed), [FIXTURE_TIME; 3]);
+        assert_eq!(changed(".git/index"), REPOSITORY_TIME);
+    }
+}

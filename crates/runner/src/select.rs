@@ -1,0 +1,67 @@
+//! Which cases of the loaded suites run.
+
+use model::{Case, Diagnostic, Suite};
+use script::Regex;
+
+/// What the user asked for; empty selects everything.
+#[derive(Debug, Clone, Default)]
+pub struct Selection {
+    /// Exact case ids; any of them.
+    pub cases: Vec<String>,
+    /// A regular expression over case ids.
+    pub filter: Option<String>,
+    /// Text in a case's id or description.
+    pub test: Option<String>,
+    /// Tags; any of them.
+    pub tags: Vec<String>,
+    /// `suite::case` of the only cases to run, from an earlier run's failures.
+    pub only: Option<Vec<String>>,
+    /// Every n-th case starting with the k-th: (k, n), k from 1.
+    pub shard: Option<(u64, u64)>,
+}
+
+/// A selection whose pattern is compiled.
+pub(crate) struct Selector<'a> {
+    selection: &'a Selection,
+    filter: Option<Regex>,
+}
+
+impl<'a> Selector<'a> {
+    /// Compiles `selection`; a bad pattern is reported.
+    pub(crate) fn compile(selection: &'a Selection, problems: &mut Vec<Diagnostic>) -> Self {
+        let filter = selection.filter.as_deref().and_then(|pattern| match Regex::parse(pattern) {
+            Ok(regex) => Some(regex),
+            Err(error) => {
+                problems.push(Diagnostic::error(format!("--filter: {error}")));
+                None
+            }
+        });
+        Self { selection, filter }
+    }
+
+    /// Whether `case` is wanted; sharding comes after.
+    pub(crate) fn wants(&self, suite: &Suite, case: &Case, problems: &mut Vec<Diagnostic>) -> bool {
+        let Selection { cases, test, tags, only, .. } = self.selection;
+        let filtered = self.filter.as_ref().is_none_or(|filter| {
+            filter.is_match(&case.id).unwrap_or_else(|error| {
+                problems.push(Diagnostic::error(format!("--filter: {error}")));
+                false
+            })
+        });
+        let tested = test.as_ref().is_none_or(|test| {
+            let test = test.to_lowercase();
+            case.id.to_lowercase().contains(&test)
+                || case.description.as_ref().is_some_and(|text| text.to_lowercase().contains(&test))
+        });
+        filtered
+            && tested
+            && (cases.is_empty() || cases.contains(&case.id))
+            && (tags.is_empty() || case.tags.iter().any(|tag| tags.contains(tag)))
+            && only.as_ref().is_none_or(|only| only.contains(&format!("{}::{}", suite.name, case.id)))
+    }
+
+    /// Whether the wanted case number `ordinal`, from 0, belongs to this shard.
+    pub(crate) fn in_shard(&self, ordinal: usize) -> bool {
+        self.selection.shard.is_none_or(|(k, n)| ordinal as u64 % n == k - 1)
+    }
+}

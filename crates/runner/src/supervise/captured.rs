@@ -1,0 +1,72 @@
+//! Output of a process, of which too much is not kept.
+
+use std::collections::VecDeque;
+
+/// The beginning and the end of a stream of bytes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Captured {
+    head: Vec<u8>,
+    tail: VecDeque<u8>,
+    limit: usize,
+    left_out: u64,
+}
+
+impl Captured {
+    /// Keeps at most `limit` bytes: the first half of them from the beginning, the rest from the end.
+    pub fn new(limit: usize) -> Self {
+        Self { limit, ..Self::default() }
+    }
+
+    /// Takes in what came next.
+    pub fn push(&mut self, bytes: &[u8]) {
+        let room = (self.limit - self.limit / 2).saturating_sub(self.head.len()).min(bytes.len());
+        let (first, rest) = bytes.split_at(room);
+        self.head.extend_from_slice(first);
+        self.tail.extend(rest);
+        let excess = self.tail.len().saturating_sub(self.limit / 2);
+        self.tail.drain(..excess);
+        self.left_out += excess as u64;
+    }
+
+    /// How many bytes of the middle were not kept.
+    pub fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
+    /// What was kept; where something is missing, a line says how much.
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut all = self.head.clone();
+        if self.left_out > 0 {
+            all.extend_from_slice(format!("\n[… {} bytes left out …]\n", self.left_out).as_bytes());
+        }
+        all.extend(&self.tail);
+        all
+    }
+
+    /// [`bytes`](Self::bytes) as text; what is not UTF-8 is replaced.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.bytes()).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fits_is_kept_whole() {
+        let mut captured = Captured::new(5);
+        captured.push(b"ab");
+        captured.push(b"cde");
+        assert_eq!((captured.text().as_str(), captured.left_out()), ("abcde", 0));
+    }
+
+    #[test]
+    fn of_too_much_the_beginning_and_the_end_are_kept() {
+        let mut captured = Captured::new(4);
+        for bytes in [b"ab".as_slice(), b"cdefg", b"h"] {
+            captured.push(bytes);
+        }
+        assert_eq!((captured.text().as_str(), captured.left_out()), ("ab\n[… 4 bytes left out …]\ngh", 4));
+    }
+}

@@ -1,0 +1,26 @@
+//! The last step before the program: a session of its own and a clean slate of signals.
+
+use std::io::ErrorKind;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use nix::sys::signal::SigSet;
+
+use super::words::Words;
+use super::{say, space};
+
+/// Becomes the program. Returns only if it cannot.
+pub(super) fn main(words: &Words) -> Result<u8, String> {
+    let Some((program, args)) = words.program.split_first() else { return Err("no program to run".into()) };
+    if let Some(owner) = words.owner {
+        space::be(owner)?;
+    }
+    // Fails only for a process that leads its group already, and then Ctrl-C does not reach it either.
+    let _ = nix::unistd::setsid();
+    space::die_with_parent()?;
+    // A blocked signal stays blocked across exec, and the supervisor blocks what it waits for.
+    SigSet::empty().thread_set_mask().map_err(|error| format!("cannot unblock signals: {error}"))?;
+    let error = Command::new(program).args(args).exec();
+    say(&format!("cannot run {}: {error}", program.to_string_lossy()));
+    Ok(if error.kind() == ErrorKind::NotFound { 127 } else { 126 })
+}

@@ -1,0 +1,216 @@
+//! The supervisor itself.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::process::{Child, Command};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use nix::sys::signal::{SigSet, Signal, kill};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+
+use super::words::{Words, myself, take_over};
+use super::{descendants, say};
+
+/// How long processes that cannot be killed, such as another user's, are tried before they are left and named.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Runs the program, ends everything below when it is over, and exits as the program did.
+pub(super) fn main(words: &Words) -> Result<u8, String> {
+    if words.program.is_empty() {
+        return Err("no program to run".into());
+    }
+    let lifeline = words.lifeline.map(|fd| take_over(fd, false)).transpose()?;
+    let signals = block_signals()?;
+    become_reaper()?;
+    if let Some(lifeline) = lifeline {
+        watch(lifeline)?;
+    }
+    let child = match if words.floor { None } else { start_space(&words.program)?.ok() } {
+        Some(child) => child,
+        None => start_plain(&words.program)?,
+    };
+    let_go_of_streams();
+    let mut keeper = Keeper { main: Pid::from_raw(child.id().cast_signed()), code: None, grace: words.grace };
+    keeper.look_after(&signals)?;
+    keeper.end_everything()?;
+    keeper.code.ok_or_else(|| "nobody knows how the program ended".into())
+}
+
+/// Says whether this machine allows a namespace: `namespace`, or why not.
+pub(super) fn probe(_: &Words) -> Result<u8, String> {
+    use std::io::Write;
+    let word = match start_space(&[])? {
+        Ok(mut child) => {
+            child.wait().map_err(|error| format!("cannot wait: {error}"))?;
+            "namespace".to_owned()
+        }
+        Err(because) => because,
+    };
+    writeln!(io::stdout(), "{word}").map_err(|error| format!("cannot answer: {error}"))?;
+    Ok(0)
+}
+
+/// Blocks every signal this process waits for. From here on they are kept until asked for, also for the processes that
+/// inherit the mask, so that none is lost on a half-made supervisor.
+fn block_signals() -> Result<SigSet, String> {
+    let signals: SigSet = [
+        Signal::SIGCHLD,
+        Signal::SIGTERM,
+        Signal::SIGINT,
+        Signal::SIGHUP,
+        Signal::SIGUSR1,
+        Signal::SIGALRM,
+    ]
+    .into_iter()
+    .collect();
+    signals.thread_block().map_err(|error| format!("cannot block signals: {error}"))?;
+    Ok(signals)
+}
+
+/// Adopts whatever below loses its parent.
+fn become_reaper() -> Result<(), String> {
+    #[cfg(target_os = "linux")]
+    nix::sys::prctl::set_child_subreaper(true).map_err(|error| format!("cannot adopt orphans: {error}"))?;
+    Ok(())
+}
+
+/// Sends this process SIGUSR1 when the other end of the lifeline is gone.
+fn watch(mut lifeline: File) -> Result<(), String> {
+    let wait = move || {
+        let mut byte = [0];
+        loop {
+            match lifeline.read(&mut byte) {
+                Ok(1..) => {}
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Ok(_) | Err(_) => break,
+            }
+        }
+        let _ = kill(Pid::this(), Signal::SIGUSR1);
+    };
+    thread::Builder::new().spawn(wait).map(drop).map_err(|error| format!("cannot watch the lifeline: {error}"))
+}
+
+fn start_plain(program: &[std::ffi::OsString]) -> Result<Child, String> {
+    let started = Command::new(myself()?).arg("__supervise-exec").arg("--").args(program).spawn();
+    started.map_err(|error| format!("cannot start a process: {error}"))
+}
+
+/// Starts the program in a namespace, or tells why the machine refuses it.
+fn start_space(program: &[std::ffi::OsString]) -> Result<Result<Child, String>, String> {
+    use std::os::fd::AsRawFd;
+    let broken = |error: &dyn std::fmt::Display| format!("cannot hear from the namespace: {error}");
+    let (mut answers, answer) = io::pipe().map_err(|error| broken(&error))?;
+    fcntl(&answer, FcntlArg::F_SETFD(FdFlag::empty())).map_err(|error| broken(&error))?;
+    let started = Command::new(myself()?)
+        .arg("__supervise-space")
+        .args(["--answer", &answer.as_raw_fd().to_string()])
+        .args(["--parent", &Pid::this().to_string()])
+        .arg("--")
+        .args(program)
+        .spawn();
+    drop(answer);
+    let mut child = started.map_err(|error| format!("cannot start a process: {error}"))?;
+    let mut said = String::new();
+    answers.read_to_string(&mut said).map_err(|error| broken(&error))?;
+    if said == "ready" {
+        return Ok(Ok(child));
+    }
+    child.wait().map_err(|error| broken(&error))?;
+    Ok(Err(if said.is_empty() { "the namespace ended before it began".into() } else { said }))
+}
+
+/// Gives up stdin and stdout, which belong to the program: nobody should wait for an end that only this process delays.
+pub(super) fn let_go_of_streams() {
+    if let Ok(null) = File::options().read(true).write(true).open("/dev/null") {
+        let _ = nix::unistd::dup2_stdin(&null);
+        let _ = nix::unistd::dup2_stdout(&null);
+    }
+}
+
+/// A process's end as an exit code: its own, or 128 + the signal. `None` while it lives.
+pub(super) fn code_of(status: WaitStatus) -> Option<u8> {
+    match status {
+        WaitStatus::Exited(_, code) => Some(u8::try_from(code & 0xff).unwrap_or(u8::MAX)),
+        WaitStatus::Signaled(_, signal, _) => Some(128_u8.saturating_add(u8::try_from(signal as i32).unwrap_or(0))),
+        _ => None,
+    }
+}
+
+struct Keeper {
+    /// The program, or the process that waits for its namespace.
+    main: Pid,
+    /// How it ended.
+    code: Option<u8>,
+    grace: Option<Duration>,
+}
+
+impl Keeper {
+    /// Waits until the program is over or must be.
+    fn look_after(&mut self, signals: &SigSet) -> Result<(), String> {
+        let mut asked = false;
+        while self.code.is_none() {
+            match signals.wait().map_err(|error| format!("cannot wait for signals: {error}"))? {
+                Signal::SIGCHLD => {
+                    self.bury();
+                }
+                Signal::SIGTERM | Signal::SIGINT | Signal::SIGHUP if !asked => {
+                    asked = true;
+                    self.ask_politely()?;
+                }
+                _ => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// SIGTERM to everything below, and an alarm for when the grace is over.
+    fn ask_politely(&self) -> Result<(), String> {
+        for pid in descendants::of(Pid::this()) {
+            let _ = kill(pid, Signal::SIGTERM);
+        }
+        let Some(grace) = self.grace else { return Ok(()) };
+        let alarm = move || {
+            thread::sleep(grace);
+            let _ = kill(Pid::this(), Signal::SIGALRM);
+        };
+        thread::Builder::new().spawn(alarm).map(drop).map_err(|error| format!("cannot set an alarm: {error}"))
+    }
+
+    /// Kills until nothing is left. Whoever loses its parent on the way becomes a child of this process, so the end is
+    /// reached when there are no children.
+    fn end_everything(&mut self) -> Result<(), String> {
+        let began = Instant::now();
+        let mut pause = Duration::from_micros(50);
+        while self.bury() {
+            let left = descendants::of(Pid::this());
+            for pid in &left {
+                let _ = kill(*pid, Signal::SIGKILL);
+            }
+            if began.elapsed() > PATIENCE {
+                let names: Vec<String> = left.iter().map(ToString::to_string).collect();
+                say(&format!("cannot end {}", names.join(", ")));
+                return Ok(());
+            }
+            // Killed processes take a moment to go, and there is no signal to wait for that cannot be missed.
+            thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(5));
+        }
+        Ok(())
+    }
+
+    /// Takes leave of every child that has ended. Whether others remain.
+    fn bury(&mut self) -> bool {
+        loop {
+            match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+                Ok(WaitStatus::StillAlive) => return true,
+                Ok(status) if status.pid() == Some(self.main) => self.code = code_of(status).or(self.code),
+                Ok(_) | Err(Errno::EINTR) => {}
+                Err(_) => return false,
+            }
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! The arguments the roles hand to each other.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::fd::RawFd;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What a role is told on its command line: settings, then `--`, then the program and its arguments.
+#[derive(Debug, Default)]
+pub(super) struct Words {
+    /// `--lifeline FD`: the inherited read end of the lifeline.
+    pub(super) lifeline: Option<RawFd>,
+    /// `--grace-ms N`: how long the polite way may take; for as long as it likes when absent.
+    pub(super) grace: Option<Duration>,
+    /// `--floor`: no namespace.
+    pub(super) floor: bool,
+    /// `--answer FD`: where to say whether the namespace could be made.
+    pub(super) answer: Option<RawFd>,
+    /// `--parent PID`: who is to live for this process to live.
+    pub(super) parent: Option<i32>,
+    /// `--owner UID:GID`: who to be again inside a user namespace where this process is root.
+    pub(super) owner: Option<(u32, u32)>,
+    /// The program and its arguments.
+    pub(super) program: Vec<OsString>,
+}
+
+impl Words {
+    pub(super) fn parse(args: impl Iterator<Item = OsString>) -> Result<Self, String> {
+        let mut words = Self::default();
+        let mut args = args;
+        while let Some(argument) = args.next() {
+            let Some(name) = argument.to_str() else { return Err("an unreadable argument".into()) };
+            if name == "--" {
+                words.program = args.collect();
+                return Ok(words);
+            }
+            if name == "--floor" {
+                words.floor = true;
+                continue;
+            }
+            let value = args.next().and_then(|value| value.into_string().ok());
+            let value = value.ok_or_else(|| format!("{name} needs a value"))?;
+            let wrong = || format!("{name} cannot be {value:?}");
+            match name {
+                "--lifeline" => words.lifeline = Some(value.parse().map_err(|_| wrong())?),
+                "--grace-ms" => words.grace = Some(Duration::from_millis(value.parse().map_err(|_| wrong())?)),
+                "--answer" => words.answer = Some(value.parse().map_err(|_| wrong())?),
+                "--parent" => words.parent = Some(value.parse().map_err(|_| wrong())?),
+                "--owner" => {
+                    let (uid, gid) = value.split_once(':').ok_or_else(wrong)?;
+                    words.owner = Some((uid.parse().map_err(|_| wrong())?, gid.parse().map_err(|_| wrong())?));
+                }
+                _ => return Err(format!("no such argument: {name}")),
+            }
+        }
+        Ok(words)
+    }
+}
+
+/// Takes over an inherited pipe end so that nothing below inherits it in turn. The pipe is opened anew through its
+/// descriptor's path, close-on-exec, and the inherited descriptor is closed.
+pub(super) fn take_over(fd: RawFd, write: bool) -> Result<File, String> {
+    let path = PathBuf::from(if cfg!(target_os = "linux") { "/proc/self/fd" } else { "/dev/fd" }).join(fd.to_string());
+    let file = File::options()
+        .read(!write)
+        .write(write)
+        .open(&path)
+        .map_err(|error| format!("cannot take over descriptor {fd}: {error}"))?;
+    nix::unistd::close(fd).map_err(|error| format!("cannot close descriptor {fd}: {error}"))?;
+    Ok(file)
+}
+
+/// This very binary, to be started in another role.
+pub(super) fn myself() -> Result<PathBuf, String> {
+    if cfg!(target_os = "linux") {
+        // Still right when the file was replaced or lies where this user may not look.
+        return Ok("/proc/self/exe".into());
+    }
+    std::env::current_exe().map_err(|error| format!("cannot find its own binary: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Words, String> {
+        Words::parse(text.split(' ').map(OsString::from))
+    }
+
+    #[test]
+    fn everything_after_the_dashes_belongs_to_the_program() {
+        let words = parse("--floor --grace-ms 250 --lifeline 9 -- sh --floor -- x").unwrap();
+        assert_eq!(words.program, ["sh", "--floor", "--", "x"]);
+        assert!(words.floor);
+        assert_eq!(words.grace, Some(Duration::from_millis(250)));
+        assert_eq!(words.lifeline, Some(9));
+    }
+
+    #[test]
+    fn an_unknown_or_unreadable_setting_is_refused_by_name() {
+        assert_eq!(parse("--wat 1").unwrap_err(), "no such argument: --wat");
+        assert_eq!(parse("--lifeline x").unwrap_err(), "--lifeline cannot be \"x\"");
+        assert_eq!(parse("--owner 12").unwrap_err(), "--owner cannot be \"12\"");
+        assert_eq!(parse("--grace-ms").unwrap_err(), "--grace-ms needs a value");
+    }
+}

@@ -1,0 +1,194 @@
+//! Watching an agent act: every step goes through here, is masked, has its paths resolved, is counted against the
+//! limits, kept in the trace and told to the dispatcher.
+
+use std::sync::Arc;
+
+use grade::Responder;
+use model::{Budget, Ending, Event, Limits, Question, Step, ToolCall, Trace};
+use tokio::sync::watch;
+
+use crate::activity::Activity;
+use crate::line::Line;
+use crate::mask::Mask;
+use crate::resolve::Resolver;
+
+/// Whether the agent may go on.
+#[derive(Debug, Clone, PartialEq)]
+#[must_use = "an agent that goes on after a stop breaks its limits"]
+pub enum Flow {
+    /// It may.
+    Go,
+    /// It must stop now, and this is how its acting ended.
+    Stop(Ending),
+}
+
+impl Flow {
+    /// The stop as an error, so that `?` leaves what the agent was doing.
+    pub fn go(self) -> Result<(), Ending> {
+        match self {
+            Self::Go => Ok(()),
+            Self::Stop(ending) => Err(ending),
+        }
+    }
+}
+
+/// What the harness says to a call that needs permission.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// Go ahead.
+    Allow,
+    /// No, and why.
+    Deny(String),
+}
+
+/// A turn of the conversation, from the user's message to the agent's answer. It goes both ways: the session records
+/// what the agent does, and asks what the agent asks.
+pub struct Turn {
+    line: Line,
+    trace: Trace,
+    limits: Limits,
+    responder: Responder,
+    resolver: Resolver,
+    mask: Arc<Mask>,
+    warnings: Vec<String>,
+    activity: Arc<Activity>,
+    stop: watch::Receiver<bool>,
+    ending: Option<Ending>,
+}
+
+impl Turn {
+    /// Watches a trial whose events go out on `line`.
+    pub(crate) fn new(
+        line: Line,
+        limits: Limits,
+        responder: Responder,
+        resolver: Resolver,
+        mask: Arc<Mask>,
+        activity: Arc<Activity>,
+        stop: watch::Receiver<bool>,
+    ) -> Self {
+        Self {
+            line,
+            trace: Trace::default(),
+            limits,
+            responder,
+            resolver,
+            mask,
+            warnings: Vec::new(),
+            activity,
+            stop,
+            ending: None,
+        }
+    }
+
+    /// Records what happened. Once a limit is hit the answer is the same stop for ever.
+    pub fn record(&mut self, mut step: Step) -> Flow {
+        self.activity.heard();
+        self.mask.step(&mut step);
+        if let Step::ToolCall(call) = &mut step {
+            call.touches = self.resolver.touches(call);
+        }
+        self.trace.push(&step);
+        self.line.tell(Event::Step(step));
+        if self.ending.is_none() {
+            self.ending = self.exhausted();
+        }
+        match &self.ending {
+            Some(ending) => Flow::Stop(ending.clone()),
+            None => Flow::Go,
+        }
+    }
+
+    /// Keeps a line of the agent's own output as it came.
+    pub fn raw(&mut self, stream: &str, line: &str) {
+        self.activity.heard();
+        let text = self.mask.text(line).into_owned();
+        self.line.tell(Event::Output { stream: stream.to_owned(), text });
+    }
+
+    /// Answers a question from the case's `user_responses` and records both. `None`: no answer was prepared.
+    pub fn ask(&mut self, call_id: Option<&str>, question: &str, options: &[String], multi_select: bool) -> Option<String> {
+        let mut asked = Question {
+            call_id: call_id.map(str::to_owned),
+            question: question.to_owned(),
+            options: options.to_vec(),
+            multi_select,
+            answer: None,
+            response: None,
+        };
+        for warning in self.responder.answer(&mut asked) {
+            self.warn(warning);
+        }
+        let answer = asked.answer.clone();
+        let _ = self.record(Step::Question(asked));
+        answer
+    }
+
+    /// Decides on a call that the agent's own rules did not allow. Nobody is there to say yes, so it is always no.
+    pub fn permit(&mut self, call: &ToolCall) -> Decision {
+        let message = format!("{} is not allowed here and nobody is there to allow it", call.raw_name);
+        let _ = self.record(Step::PermissionDenied {
+            tool: call.name.clone(),
+            call_id: Some(call.id.clone()),
+            message: message.clone(),
+        });
+        Decision::Deny(message)
+    }
+
+    /// Says what the trial waits for now, for `status` and for the idle warning.
+    pub fn waiting(&mut self, on: &'static str) {
+        if self.activity.waits_for(on) {
+            self.line.tell(Event::Waiting { on: on.to_owned() });
+        }
+    }
+
+    /// Something that looks wrong but decides nothing.
+    pub fn warn(&mut self, warning: impl Into<String>) {
+        let warning = self.mask.text(&warning.into()).into_owned();
+        if !self.warnings.contains(&warning) {
+            self.warnings.push(warning);
+        }
+    }
+
+    /// Resolves when the trial is to stop: the wall clock ran out or the run was cancelled.
+    pub fn stopping(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut stop = self.stop.clone();
+        async move {
+            if stop.wait_for(|stop| *stop).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    /// How many more model turns the agent may begin.
+    pub fn turns_left(&self) -> u64 {
+        self.limits.max_turns.saturating_sub(self.trace.turn_count() as u64)
+    }
+
+    /// Ends acting because the turns are used up, for agents that stop by themselves before the next turn.
+    pub fn out_of_turns(&mut self) -> Ending {
+        self.ending.get_or_insert(Ending::OutOfBudget { budget: Budget::Turns, limit: self.limits.max_turns as f64 }).clone()
+    }
+
+    /// What was recorded so far.
+    pub fn trace(&self) -> &Trace {
+        &self.trace
+    }
+
+    /// Ends watching.
+    pub(crate) fn into_parts(self) -> (Trace, Vec<usize>, Vec<String>) {
+        let unused = self.responder.unused();
+        (self.trace, unused, self.warnings)
+    }
+
+    fn exhausted(&self) -> Option<Ending> {
+        if self.trace.turn_count() as u64 > self.limits.max_turns {
+            return Some(Ending::OutOfBudget { budget: Budget::Turns, limit: self.limits.max_turns as f64 });
+        }
+        let used = self.trace.usage.tokens.map_or(0, |tokens| tokens.total());
+        match self.limits.token_budget {
+            Some(limit) if used as f64 > limit => Some(Ending::OutOfBudget { budget: Budget::Tokens, limit }),
+            _ => None,
+        }
+    }
+}

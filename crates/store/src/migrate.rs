@@ -1,0 +1,63 @@
+//! Which format a database file has, told from its first bytes alone, and which steps it lacks.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::path::Path;
+
+/// What a file's first bytes say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Header {
+    /// There is no file, or it is empty: a database may be made there.
+    Absent,
+    /// A database with this format number and this owner's mark.
+    Database { version: u32, mark: u32 },
+    /// Something else.
+    Foreign,
+}
+
+/// Reads a file's first bytes. Opening it as a database could already change it.
+pub(crate) fn header(path: &Path) -> std::io::Result<Header> {
+    let mut file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Header::Absent),
+        Err(error) => return Err(error),
+    };
+    let mut bytes = Vec::with_capacity(100);
+    file.by_ref().take(100).read_to_end(&mut bytes)?;
+    let number = |at: usize| bytes.get(at..at + 4).and_then(|four| four.try_into().ok()).map(u32::from_be_bytes);
+    Ok(match (number(60), number(68)) {
+        _ if bytes.is_empty() => Header::Absent,
+        (Some(version), Some(mark)) if bytes.starts_with(b"SQLite format 3\0") => Header::Database { version, mark },
+        _ => Header::Foreign,
+    })
+}
+
+/// The steps that a database of format `found` lacks; `None` if it is newer than all of them.
+pub(crate) fn pending(found: u32, steps: &'static [&'static str]) -> Option<&'static [&'static str]> {
+    steps.get(usize::try_from(found).ok()?..)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_gets_the_steps_it_lacks_and_a_newer_one_none() {
+        const STEPS: &[&str] = &["one", "two"];
+        assert_eq!(pending(0, STEPS), Some(STEPS));
+        assert_eq!(pending(1, STEPS), Some(&STEPS[1..]));
+        assert_eq!(pending(2, STEPS), Some(&[] as &[&str]));
+        assert_eq!(pending(3, STEPS), None);
+    }
+
+    #[test]
+    fn a_text_file_is_no_database() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("runs.db");
+        assert_eq!(header(&path).unwrap(), Header::Absent);
+        std::fs::write(&path, "hello").unwrap();
+        assert_eq!(header(&path).unwrap(), Header::Foreign);
+        std::fs::write(&path, "").unwrap();
+        assert_eq!(header(&path).unwrap(), Header::Absent);
+    }
+}

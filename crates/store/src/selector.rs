@@ -1,0 +1,196 @@
+//! What a user may call a run or a trial.
+
+use model::{TrialRow, nearest};
+
+/// A run that can be named.
+pub trait Selectable {
+    /// The whole id.
+    fn id(&self) -> &str;
+    /// The user's name for it.
+    fn label(&self) -> Option<&str>;
+}
+
+/// Why a name leads nowhere.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SelectError {
+    /// There is nothing to name.
+    #[error("no run is recorded yet")]
+    NoRuns,
+    /// `previous` of a single run.
+    #[error("there is no previous run: only {only} is recorded")]
+    NoPrevious {
+        /// The one that is there.
+        only: String,
+    },
+    /// No run is called that.
+    #[error("no run is called `{wanted}`; there are {}", near.join(", "))]
+    UnknownRun {
+        /// What was asked for.
+        wanted: String,
+        /// Runs that may have been meant, best first.
+        near: Vec<String>,
+    },
+    /// Several ids begin so.
+    #[error("`{wanted}` is the front of several runs: {}", matches.join(", "))]
+    AmbiguousRun {
+        /// What was asked for.
+        wanted: String,
+        /// The runs, newest first.
+        matches: Vec<String>,
+    },
+    /// No trial is called that.
+    #[error("no finished trial is called `{wanted}`; there are {}", near.join(", "))]
+    UnknownTrial {
+        /// What was asked for.
+        wanted: String,
+        /// Trials that may have been meant, best first.
+        near: Vec<String>,
+    },
+    /// Several trials are called that.
+    #[error("`{wanted}` may be any of {}", matches.join(", "))]
+    AmbiguousTrial {
+        /// What was asked for.
+        wanted: String,
+        /// The trials.
+        matches: Vec<String>,
+    },
+}
+
+/// How many names an error lists.
+const LISTED: usize = 5;
+
+/// The index of the run that `wanted` names among `runs`, newest first. `latest` and `previous` go before labels, labels
+/// before ids; of several runs with one label the newest is meant.
+pub fn select_run(runs: &[impl Selectable], wanted: &str) -> Result<usize, SelectError> {
+    let Some(latest) = runs.first() else { return Err(SelectError::NoRuns) };
+    match wanted {
+        "latest" => return Ok(0),
+        "previous" if runs.len() > 1 => return Ok(1),
+        "previous" => return Err(SelectError::NoPrevious { only: named(latest) }),
+        _ => {}
+    }
+    if let Some(found) = runs.iter().position(|run| run.label() == Some(wanted) || run.id() == wanted) {
+        return Ok(found);
+    }
+    let matches: Vec<usize> =
+        (0..runs.len()).filter(|&at| !wanted.is_empty() && runs[at].id().starts_with(wanted)).collect();
+    match matches[..] {
+        [found] => Ok(found),
+        [] => {
+            let mut near: Vec<String> = Vec::new();
+            let words = runs.iter().flat_map(|run| run.label().into_iter().chain([run.id()]));
+            if let Some(word) = nearest(wanted, words)
+                && let Some(run) = runs.iter().find(|run| run.label() == Some(word) || run.id() == word)
+            {
+                near.push(named(run));
+            }
+            for run in runs {
+                let name = named(run);
+                if near.len() < LISTED && !near.contains(&name) {
+                    near.push(name);
+                }
+            }
+            Err(SelectError::UnknownRun { wanted: wanted.to_owned(), near })
+        }
+        _ => Err(SelectError::AmbiguousRun {
+            wanted: wanted.to_owned(),
+            matches: matches.iter().take(LISTED).map(|&at| named(&runs[at])).collect(),
+        }),
+    }
+}
+
+/// The index of the trial that `wanted` names among one run's `trials`: a whole id, an id without its arm, without
+/// arm and repetition, a case, or the front of an id. Better ways of naming go before worse ones.
+pub fn select_trial(trials: &[TrialRow], wanted: &str) -> Result<usize, SelectError> {
+    let ways: [&dyn Fn(&TrialRow) -> bool; 5] = [
+        &|trial| trial.id == wanted,
+        &|trial| format!("{}::{}#{}", trial.suite, trial.case, trial.repetition) == wanted,
+        &|trial| {
+            wanted.strip_prefix(trial.suite.as_str()).and_then(|rest| rest.strip_prefix("::")) == Some(&trial.case)
+        },
+        &|trial| trial.case == wanted,
+        &|trial| !wanted.is_empty() && trial.id.starts_with(wanted),
+    ];
+    for way in ways {
+        let matches: Vec<usize> = (0..trials.len()).filter(|&at| way(&trials[at])).collect();
+        match matches[..] {
+            [] => {}
+            [found] => return Ok(found),
+            _ => {
+                let mut matches: Vec<String> = matches.iter().map(|&at| trials[at].id.clone()).collect();
+                matches.sort();
+                matches.truncate(LISTED);
+                return Err(SelectError::AmbiguousTrial { wanted: wanted.to_owned(), matches });
+            }
+        }
+    }
+    let mut near: Vec<String> = Vec::new();
+    let words = trials.iter().flat_map(|trial| [trial.case.as_str(), trial.id.as_str()]);
+    if let Some(word) = nearest(wanted, words) {
+        near.extend(trials.iter().filter(|trial| trial.case == word || trial.id == word).map(|trial| trial.id.clone()));
+        near.truncate(LISTED);
+    }
+    for trial in trials {
+        if near.len() < LISTED && !near.contains(&trial.id) {
+            near.push(trial.id.clone());
+        }
+    }
+    Err(SelectError::UnknownTrial { wanted: wanted.to_owned(), near })
+}
+
+fn named(run: &impl Selectable) -> String {
+    match run.label() {
+        Some(label) => format!("{} ({label})", run.id()),
+        None => run.id().to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Run(&'static str, Option<&'static str>);
+
+    impl Selectable for Run {
+        fn id(&self) -> &str {
+            self.0
+        }
+        fn label(&self) -> Option<&str> {
+            self.1
+        }
+    }
+
+    const RUNS: [Run; 4] =
+        [Run("0193b", None), Run("0193a7", Some("nightly")), Run("0193a5", None), Run("0192", Some("nightly"))];
+
+    #[test]
+    fn a_run_is_named_by_place_label_or_front() {
+        assert_eq!(select_run(&RUNS, "latest"), Ok(0));
+        assert_eq!(select_run(&RUNS, "previous"), Ok(1));
+        assert_eq!(select_run(&RUNS, "0192"), Ok(3));
+        assert_eq!(select_run(&RUNS, "0193b"), Ok(0));
+        assert_eq!(select_run(&RUNS, "nightly"), Ok(1), "the newest of several with one label");
+    }
+
+    #[test]
+    fn a_front_of_several_lists_them() {
+        let error = select_run(&RUNS, "0193a").unwrap_err();
+        assert_eq!(error.to_string(), "`0193a` is the front of several runs: 0193a7 (nightly), 0193a5");
+        assert!(matches!(select_run(&RUNS, ""), Err(SelectError::UnknownRun { .. })));
+    }
+
+    #[test]
+    fn an_unknown_name_lists_the_nearest_first() {
+        let error = select_run(&RUNS, "nigthly").unwrap_err();
+        assert!(
+            error.to_string().starts_with("no run is called `nigthly`; there are 0193a7 (nightly), 0193b"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn there_is_no_run_before_the_only_one() {
+        assert_eq!(select_run(&RUNS[..1], "previous"), Err(SelectError::NoPrevious { only: "0193b".into() }));
+        assert_eq!(select_run(&RUNS[..0], "latest"), Err(SelectError::NoRuns));
+    }
+}

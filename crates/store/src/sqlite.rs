@@ -1,0 +1,243 @@
+//! The record in one SQLite file. The only place that speaks SQL.
+
+mod append;
+mod query;
+mod replay;
+mod schema;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use model::{Envelope, LiveTrial, RunInfo, RunRow, TrialRecord, TrialRow};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior, params};
+
+use crate::migrate::{Header, header, pending};
+use crate::pack::{Packer, unpack};
+use crate::{BlobInfo, RunFilter, Store, StoreError, StoredEvent, TrialFilter};
+
+/// How long a writer waits for another one. A batch takes milliseconds.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A record in a SQLite file. One process writes a run; others may read, and write other runs, at the same time.
+pub struct SqliteStore {
+    connection: Connection,
+    packer: Packer,
+    owner_pid: Option<u32>,
+}
+
+impl SqliteStore {
+    /// Opens the record at `path` and makes it if there is none. The folder must be there. A file that a newer program
+    /// wrote, or that is no record, is refused and left as it is, byte for byte.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        let no =
+            |because: &dyn std::fmt::Display| StoreError::Open { path: path.to_owned(), because: because.to_string() };
+        refuse_strangers(path)?;
+        let connection = Connection::open(path).map_err(|error| no(&error))?;
+        let mut store = Self { connection, packer: Packer::new()?, owner_pid: None };
+        store.prepare(path).map_err(|error| match error {
+            StoreError::Database(error) => no(&error),
+            error => error,
+        })?;
+        Ok(store)
+    }
+
+    /// Opens the record at `path`; `None` if there is none. Makes no file.
+    pub fn open_existing(path: &Path) -> Result<Option<Self>, StoreError> {
+        match header(path) {
+            Ok(Header::Absent) => Ok(None),
+            _ => Self::open(path).map(Some),
+        }
+    }
+
+    /// From now on, runs that are recorded through this store belong to the process `pid`.
+    pub fn owned_by(mut self, pid: u32) -> Self {
+        self.owner_pid = Some(pid);
+        self
+    }
+
+    fn prepare(&mut self, path: &Path) -> Result<(), StoreError> {
+        let connection = &mut self.connection;
+        connection.busy_timeout(PATIENCE)?;
+        connection.set_prepared_statement_cache_capacity(32);
+        write_ahead(connection)?;
+        connection.execute_batch("PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON;")?;
+
+        // Most of the time there is nothing to do, and then a reader should not wait for a writer.
+        if format(connection)? == schema::STEPS.len() as u32 {
+            return Ok(());
+        }
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let found = format(&transaction)?;
+        let steps = pending(found, schema::STEPS).ok_or_else(|| newer(path, found))?;
+        for step in steps {
+            transaction.execute_batch(step)?;
+        }
+        transaction.pragma_update(None, "application_id", schema::MARK)?;
+        transaction.pragma_update(None, "user_version", schema::STEPS.len() as u32)?;
+        transaction.commit()?;
+        Ok(())
+    }
+
+    fn run_number(&self, run: &str) -> Result<i64, StoreError> {
+        run_number(&self.connection, run)?.ok_or_else(|| StoreError::UnknownRun(run.to_owned()))
+    }
+}
+
+impl Store for SqliteStore {
+    fn append(&mut self, events: &[Envelope]) -> Result<(), StoreError> {
+        append::append(&mut self.connection, &mut self.packer, self.owner_pid, events)
+    }
+
+    fn append_blob(&mut self, run: &str, trial: &str, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        let run = self.run_number(run)?;
+        let packed = self.packer.bytes(bytes)?;
+        self.connection
+            .prepare_cached(
+                "INSERT INTO blobs (run, trial, name, chunk, length, data)
+                 SELECT ?1, ?2, ?3, coalesce(max(chunk), 0) + 1, ?4, ?5
+                 FROM blobs WHERE run = ?1 AND trial = ?2 AND name = ?3",
+            )?
+            .execute(params![run, trial, name, bytes.len() as i64, packed])?;
+        Ok(())
+    }
+
+    fn runs(&self, filter: &RunFilter) -> Result<Vec<RunRow>, StoreError> {
+        query::runs(&self.connection, filter)
+    }
+
+    fn info(&self, run: &str) -> Result<RunInfo, StoreError> {
+        query::info(&self.connection, run)
+    }
+
+    fn trials(&self, filter: &TrialFilter) -> Result<Vec<TrialRow>, StoreError> {
+        query::trials(&self.connection, filter)
+    }
+
+    fn trial(&self, run: &str, trial: &str) -> Result<TrialRecord, StoreError> {
+        query::trial(&self.connection, run, trial)
+    }
+
+    fn trial_events(&self, run: &str, trial: &str) -> Result<Vec<StoredEvent>, StoreError> {
+        replay::of_trial(&self.connection, self.run_number(run)?, trial)
+    }
+
+    fn events<'a>(
+        &'a self,
+        run: &str,
+    ) -> Result<Box<dyn Iterator<Item = Result<StoredEvent, StoreError>> + 'a>, StoreError> {
+        Ok(Box::new(replay::Events::of(&self.connection, run)?))
+    }
+
+    fn live(&self, run: &str) -> Result<Vec<LiveTrial>, StoreError> {
+        replay::live(&self.connection, self.run_number(run)?)
+    }
+
+    fn blobs(&self, run: &str, trial: &str) -> Result<Vec<BlobInfo>, StoreError> {
+        let run = self.run_number(run)?;
+        let mut statement = self.connection.prepare_cached(
+            "SELECT name, sum(length) FROM blobs WHERE run = ?1 AND trial = ?2 GROUP BY name ORDER BY name",
+        )?;
+        let rows = statement.query_map(params![run, trial], |row| {
+            Ok(BlobInfo { name: row.get(0)?, length: row.get::<_, i64>(1)?.unsigned_abs() })
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    fn blob(&self, run: &str, trial: &str, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        let run = self.run_number(run)?;
+        let mut statement = self
+            .connection
+            .prepare_cached("SELECT data FROM blobs WHERE run = ?1 AND trial = ?2 AND name = ?3 ORDER BY chunk")?;
+        let mut whole = None;
+        let mut rows = statement.query(params![run, trial, name])?;
+        while let Some(row) = rows.next()? {
+            let chunk: Vec<u8> = row.get(0)?;
+            whole.get_or_insert_with(Vec::new).extend(unpack(&chunk)?);
+        }
+        Ok(whole)
+    }
+
+    fn remove(&mut self, run: &str) -> Result<(), StoreError> {
+        let number = self.run_number(run)?;
+        self.connection.execute("DELETE FROM runs WHERE no = ?1", [number])?;
+        self.connection.execute_batch("PRAGMA incremental_vacuum")?;
+        Ok(())
+    }
+}
+
+/// Looks at the file without letting SQLite write to it.
+fn refuse_strangers(path: &Path) -> Result<(), StoreError> {
+    let no = |because: &dyn std::fmt::Display| StoreError::Open { path: path.to_owned(), because: because.to_string() };
+    let (version, mark) = match header(path).map_err(|error| no(&error))? {
+        Header::Absent => return Ok(()),
+        Header::Foreign => return Err(StoreError::Foreign { path: path.to_owned() }),
+        Header::Database { version, mark } => (version, mark),
+    };
+    if mark == schema::MARK && version > schema::STEPS.len() as u32 {
+        return Err(newer(path, version));
+    }
+    // What was committed last may still be in the log beside the file.
+    let log = path.with_file_name(format!("{}-wal", path.file_name().unwrap_or_default().to_string_lossy()));
+    let (version, mark) = if log.metadata().is_ok_and(|log| log.len() > 0) {
+        let reader = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(|error| no(&error))?;
+        reader.busy_timeout(PATIENCE)?;
+        let mark = reader.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(|error| no(&error))?;
+        (format(&reader)?, mark)
+    } else {
+        (version, mark)
+    };
+    if mark == schema::MARK {
+        if version > schema::STEPS.len() as u32 { Err(newer(path, version)) } else { Ok(()) }
+    } else if mark == 0 && version == 0 && is_empty(path)? {
+        Ok(())
+    } else {
+        Err(StoreError::Foreign { path: path.to_owned() })
+    }
+}
+
+/// Whether a database has no tables, as one does that another process is making right now.
+fn is_empty(path: &Path) -> Result<bool, StoreError> {
+    let reader = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    reader.busy_timeout(PATIENCE)?;
+    let marked: u32 = reader.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    let tables: i64 = reader.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    Ok(tables == 0 || marked == schema::MARK)
+}
+
+/// Turns the write-ahead log on. Two processes that make the same file at once can meet here, and SQLite does not wait
+/// for this one lock by itself.
+fn write_ahead(connection: &Connection) -> Result<(), StoreError> {
+    let start = Instant::now();
+    loop {
+        let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
+        if mode == "wal" {
+            return Ok(());
+        }
+        // Only a file without tables takes this setting.
+        let turned = connection
+            .execute_batch("PRAGMA auto_vacuum = INCREMENTAL")
+            .and_then(|()| connection.pragma_update(None, "journal_mode", "wal"));
+        match turned {
+            Ok(()) => return Ok(()),
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && start.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+fn format(connection: &Connection) -> Result<u32, StoreError> {
+    Ok(connection.pragma_query_value(None, "user_version", |row| row.get(0))?)
+}
+
+fn newer(path: &Path, found: u32) -> StoreError {
+    StoreError::Newer { path: path.to_owned(), found, known: schema::STEPS.len() as u32 }
+}
+
+fn run_number(connection: &Connection, run: &str) -> Result<Option<i64>, StoreError> {
+    let mut statement = connection.prepare_cached("SELECT no FROM runs WHERE id = ?1")?;
+    Ok(statement.query_row([run], |row| row.get(0)).optional()?)
+}

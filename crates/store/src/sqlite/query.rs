@@ -1,0 +1,164 @@
+//! Lists, by their columns, and single records.
+
+use jiff::Timestamp;
+use model::{Outcome, RunInfo, RunRow, Tokens, TrialRecord, TrialRow};
+use rusqlite::types::Value;
+use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
+use serde::de::DeserializeOwned;
+
+use crate::pack::{damaged, unpack};
+use crate::{RunFilter, StoreError, TrialFilter};
+
+/// The shortest id that is shown.
+const SHORTEST: usize = 8;
+
+pub(super) fn runs(connection: &Connection, filter: &RunFilter) -> Result<Vec<RunRow>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT id, label, regrade_of, started_us, finished_us, duration_ms, signal, owner_pid, version, planned,
+             finished, summary
+         FROM runs WHERE started_us < ?1 ORDER BY started_us DESC, no DESC LIMIT ?2",
+    )?;
+    let before = filter.before.map_or(i64::MAX, Timestamp::as_microsecond);
+    let rows = statement.query_map((before, limit(filter.last)), |row| {
+        Ok(RunRow {
+            id: row.get("id")?,
+            short: String::new(),
+            label: row.get("label")?,
+            regrade_of: row.get("regrade_of")?,
+            started_at: time(row.get("started_us")?),
+            finished_at: row.get::<_, Option<i64>>("finished_us")?.map(time),
+            duration_ms: row.get::<_, Option<i64>>("duration_ms")?.map(i64::unsigned_abs),
+            signal: row.get("signal")?,
+            owner_pid: row.get("owner_pid")?,
+            trialrun_version: row.get("version")?,
+            planned: count(row, "planned")?,
+            finished: count(row, "finished")?,
+            summary: row.get::<_, Option<String>>("summary")?.and_then(|json| serde_json::from_str(&json).ok()),
+        })
+    })?;
+    let mut runs: Vec<RunRow> = rows.collect::<Result<_, _>>()?;
+    shorten(connection, &mut runs)?;
+    Ok(runs)
+}
+
+/// Gives each run the shortest front of its id that no other run's id has. Only its neighbours in order can share more
+/// of it than any other.
+fn shorten(connection: &Connection, runs: &mut [RunRow]) -> Result<(), StoreError> {
+    let mut before = connection.prepare_cached("SELECT max(id) FROM runs WHERE id < ?1")?;
+    let mut after = connection.prepare_cached("SELECT min(id) FROM runs WHERE id > ?1")?;
+    for run in runs {
+        let shared = |other: Option<String>| {
+            other.map_or(0, |other| run.id.chars().zip(other.chars()).take_while(|(a, b)| a == b).count())
+        };
+        let longest = shared(before.query_row([&run.id], |row| row.get(0))?)
+            .max(shared(after.query_row([&run.id], |row| row.get(0))?));
+        run.short = run.id.chars().take((longest + 1).max(SHORTEST)).collect();
+    }
+    Ok(())
+}
+
+pub(super) fn trials(connection: &Connection, filter: &TrialFilter) -> Result<Vec<TrialRow>, StoreError> {
+    let mut conditions = String::new();
+    let mut values: Vec<Value> = Vec::new();
+    let mut require = |condition: &str, value: &Option<String>| {
+        if let Some(value) = value {
+            conditions.push_str(if values.is_empty() { " WHERE " } else { " AND " });
+            conditions.push_str(condition);
+            values.push(value.clone().into());
+        }
+    };
+    require("runs.id = ?", &filter.run);
+    require("trials.suite = ?", &filter.suite);
+    require("trials.case_id = ?", &filter.case);
+    require("instr(trials.id, ?) > 0", &filter.text);
+    values.push(limit(filter.last).into());
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT runs.id AS run_id, runs.label, trials.* FROM trials JOIN runs ON runs.no = trials.run{conditions}
+         ORDER BY trials.finished_us DESC, trials.no DESC LIMIT ?"
+    ))?;
+    let rows = statement.query_map(params_from_iter(values), |row| {
+        Ok(TrialRow {
+            run: row.get("run_id")?,
+            label: row.get("label")?,
+            id: row.get("id")?,
+            suite: row.get("suite")?,
+            case: row.get("case_id")?,
+            arm: row.get("arm")?,
+            agent: row.get("agent")?,
+            model: row.get("model")?,
+            variant: row.get("variant")?,
+            repetition: row.get::<_, i64>("repetition")?.unsigned_abs(),
+            // A word that this version does not know says nothing about the agent.
+            outcome: word(row.get("outcome")?).unwrap_or(Outcome::Undecided),
+            flaky: row.get("flaky")?,
+            fault: row.get::<_, Option<String>>("fault")?.and_then(word),
+            because: row.get("because")?,
+            score: row.get("score")?,
+            max_score: row.get("max_score")?,
+            started_at: time(row.get("started_us")?),
+            duration_ms: row.get::<_, i64>("duration_ms")?.unsigned_abs(),
+            turns: count(row, "turns")?,
+            tool_calls: count(row, "tool_calls")?,
+            tokens: tokens(row)?,
+            cost_usd: row.get("cost_usd")?,
+            token_budget: row.get("token_budget")?,
+            attempts: count(row, "attempts")?,
+            errors: count(row, "errors")?,
+            skill_version: row.get("skill_version")?,
+            skill_hash: row.get("skill_hash")?,
+        })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+pub(super) fn info(connection: &Connection, run: &str) -> Result<RunInfo, StoreError> {
+    let packed: Option<Vec<u8>> = connection
+        .prepare_cached("SELECT info FROM runs WHERE id = ?1")?
+        .query_row([run], |row| row.get(0))
+        .optional()?;
+    read(&packed.ok_or_else(|| StoreError::UnknownRun(run.to_owned()))?)
+}
+
+pub(super) fn trial(connection: &Connection, run: &str, trial: &str) -> Result<TrialRecord, StoreError> {
+    let packed: Option<Vec<u8>> = connection
+        .prepare_cached(
+            "SELECT record FROM packs JOIN trials ON trials.no = packs.trial JOIN runs ON runs.no = trials.run
+             WHERE runs.id = ?1 AND trials.id = ?2",
+        )?
+        .query_row([run, trial], |row| row.get(0))
+        .optional()?;
+    read(&packed.ok_or_else(|| StoreError::UnknownTrial { run: run.to_owned(), trial: trial.to_owned() })?)
+}
+
+fn read<T: DeserializeOwned>(packed: &[u8]) -> Result<T, StoreError> {
+    serde_json::from_slice(&unpack(packed)?).map_err(|error| damaged(&error))
+}
+
+fn tokens(row: &Row<'_>) -> rusqlite::Result<Option<Tokens>> {
+    let number = |name: &str| Ok::<_, rusqlite::Error>(row.get::<_, Option<i64>>(name)?.map(i64::unsigned_abs));
+    let Some(input) = number("input")? else { return Ok(None) };
+    Ok(Some(Tokens {
+        input,
+        cache_read: number("cache_read")?.unwrap_or(0),
+        cache_write: number("cache_write")?.unwrap_or(0),
+        output: number("output")?.unwrap_or(0),
+        reasoning: number("reasoning")?,
+    }))
+}
+
+/// A plain enumeration by its written name.
+fn word<T: DeserializeOwned>(name: String) -> Option<T> {
+    serde_json::from_value(name.into()).ok()
+}
+
+fn count(row: &Row<'_>, name: &str) -> rusqlite::Result<usize> {
+    Ok(usize::try_from(row.get::<_, i64>(name)?).unwrap_or(0))
+}
+
+fn limit(last: Option<usize>) -> i64 {
+    last.and_then(|last| i64::try_from(last).ok()).unwrap_or(-1)
+}
+
+fn time(microseconds: i64) -> Timestamp {
+    Timestamp::from_microsecond(microseconds).unwrap_or(Timestamp::UNIX_EPOCH)
+}

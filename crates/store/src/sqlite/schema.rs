@@ -1,0 +1,90 @@
+//! The tables. A step, once released, is never changed: the next format is another step.
+
+/// Marks a file as ours (`trln`).
+pub(super) const MARK: u32 = 0x7472_6c6e;
+
+/// What makes format n + 1 out of format n.
+pub(super) const STEPS: &[&str] = &["
+CREATE TABLE runs (
+    no          INTEGER PRIMARY KEY,
+    id          TEXT NOT NULL UNIQUE,
+    label       TEXT,
+    regrade_of  TEXT,
+    started_us  INTEGER NOT NULL,
+    finished_us INTEGER,
+    duration_ms INTEGER,
+    signal      TEXT,
+    owner_pid   INTEGER,
+    version     TEXT NOT NULL,
+    planned     INTEGER NOT NULL,
+    finished    INTEGER NOT NULL DEFAULT 0,
+    summary     TEXT,
+    info        BLOB NOT NULL
+) STRICT;
+CREATE INDEX runs_by_start ON runs (started_us, no);
+
+-- What lists show. What is large stands in `packs`, so that a list of many trials reads few pages.
+CREATE TABLE trials (
+    no            INTEGER PRIMARY KEY,
+    run           INTEGER NOT NULL REFERENCES runs (no) ON DELETE CASCADE,
+    id            TEXT NOT NULL,
+    suite         TEXT NOT NULL,
+    case_id       TEXT NOT NULL,
+    arm           TEXT NOT NULL,
+    agent         TEXT NOT NULL,
+    model         TEXT,
+    variant       TEXT,
+    repetition    INTEGER NOT NULL,
+    outcome       TEXT NOT NULL,
+    flaky         INTEGER NOT NULL,
+    fault         TEXT,
+    because       TEXT,
+    score         REAL,
+    max_score     REAL,
+    started_us    INTEGER NOT NULL,
+    finished_us   INTEGER NOT NULL,
+    duration_ms   INTEGER NOT NULL,
+    turns         INTEGER NOT NULL,
+    tool_calls    INTEGER NOT NULL,
+    input         INTEGER,
+    cache_read    INTEGER,
+    cache_write   INTEGER,
+    output        INTEGER,
+    reasoning     INTEGER,
+    cost_usd      REAL,
+    token_budget  REAL,
+    attempts      INTEGER NOT NULL,
+    errors        INTEGER NOT NULL,
+    skill_version TEXT,
+    skill_hash    TEXT,
+    first_seq     INTEGER NOT NULL,
+    UNIQUE (run, id)
+) STRICT;
+CREATE INDEX trials_by_finish ON trials (finished_us, no);
+CREATE INDEX trials_by_case ON trials (suite, case_id, finished_us);
+
+CREATE TABLE packs (
+    trial  INTEGER PRIMARY KEY REFERENCES trials (no) ON DELETE CASCADE,
+    record BLOB NOT NULL,
+    events BLOB NOT NULL
+) STRICT;
+
+-- Events of the run itself, under the trial '', and of trials that have no outcome.
+CREATE TABLE journal (
+    run   INTEGER NOT NULL REFERENCES runs (no) ON DELETE CASCADE,
+    trial TEXT NOT NULL,
+    seq   INTEGER NOT NULL,
+    event TEXT NOT NULL,
+    PRIMARY KEY (run, trial, seq)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE blobs (
+    run    INTEGER NOT NULL REFERENCES runs (no) ON DELETE CASCADE,
+    trial  TEXT NOT NULL,
+    name   TEXT NOT NULL,
+    chunk  INTEGER NOT NULL,
+    length INTEGER NOT NULL,
+    data   BLOB NOT NULL,
+    PRIMARY KEY (run, trial, name, chunk)
+) STRICT;
+"];

@@ -1,6 +1,8 @@
 //! Nothing a trial starts is left behind, whatever it does: the real binary, real processes, with a pid namespace and
 //! on the floor, as whoever runs the tests and, where that is root, as nobody.
 
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;

@@ -17,6 +17,8 @@ impl std::fmt::Display for Arm {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.agent)?;
         if let Some(model) = &self.model {
+            // The file's name says enough, wherever it lies.
+            let model = model.strip_prefix("scripted:").unwrap_or(model);
             write!(f, ":{}", model.rsplit('/').next().unwrap_or(model))?;
         }
         if let Some(variant) = &self.variant {

@@ -148,14 +148,17 @@ impl ToolCall {
 
     /// `Name(key="value", …)`: the first two arguments, each cut to 50 characters.
     pub fn summary(&self) -> String {
-        let arguments = self.input.as_object().map(|input| {
-            input
-                .iter()
-                .take(2)
-                .map(|(key, value)| format!("{key}={}", value.to_string().chars().take(50).collect::<String>()))
-                .collect::<Vec<_>>()
-                .join(", ")
-        });
+        let shown = |value: &Value| {
+            let text = value.to_string();
+            match text.char_indices().nth(50) {
+                Some((end, _)) => format!("{}…", &text[..end]),
+                None => text,
+            }
+        };
+        let arguments = self
+            .input
+            .as_object()
+            .map(|input| input.iter().take(2).map(|(key, value)| format!("{key}={}", shown(value))).collect::<Vec<_>>().join(", "));
         format!("{}({})", self.name, arguments.unwrap_or_default())
     }
 

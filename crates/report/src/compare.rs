@@ -3,6 +3,7 @@
 use model::{Outcome, RunRow, TrialRow, statistics};
 
 use crate::figure::{counted, elapsed, minute, money, percent, whole};
+use crate::names::Names;
 use crate::terminal::{Paint, Style};
 
 /// What became of a case.
@@ -65,11 +66,11 @@ struct Totals {
 }
 
 impl Comparison {
-    /// Compares the finished trials of two runs. Where each run has a single arm, cases are compared across arms.
+    /// Compares the finished trials of two runs. A case that has a single arm in each run is compared across arms.
     pub fn of(before: &[TrialRow], after: &[TrialRow]) -> Self {
-        let single = |trials: &[TrialRow]| trials.iter().all(|trial| trial.arm == trials[0].arm);
-        let by_arm = !(single(before) && single(after));
+        let arms = [Names::of_rows(before), Names::of_rows(after)];
         let name = |trial: &TrialRow| {
+            let by_arm = arms.iter().any(|names| names.has_arms(&trial.suite, &trial.case));
             let arm = if by_arm { format!("@{}", trial.arm) } else { String::new() };
             format!("{}::{}{arm}", trial.suite, trial.case)
         };

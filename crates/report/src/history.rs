@@ -4,6 +4,7 @@ use model::{Outcome, TrialRow};
 use serde_json::{Value, json};
 
 use crate::figure::{elapsed, minute, money, whole};
+use crate::names::Names;
 use crate::plain;
 use crate::terminal::{Paint, Style};
 
@@ -17,7 +18,9 @@ pub fn history(trials: &[TrialRow], style: &Style) -> String {
     if trials.is_empty() {
         return "no trial is recorded here yet\n".into();
     }
-    let names: Vec<String> = trials.iter().map(|trial| name(trial, trials, signs.ellipsis)).collect();
+    let names = Names::of_rows(trials);
+    let names: Vec<String> =
+        trials.iter().map(|trial| plain::folded(&names.of_row(trial), NAME, signs.ellipsis)).collect();
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
     let unknown = if style.unicode { "—" } else { "-" };
     let turns = trials.iter().map(|trial| trial.turns.to_string().len()).max().unwrap_or(1);
@@ -78,17 +81,6 @@ fn sums(trials: &[TrialRow], paint: &Paint) -> String {
         _ => money(costs.iter().sum()),
     });
     format!("\n{sign} {}\n", paint.join(&parts))
-}
-
-fn name(trial: &TrialRow, all: &[TrialRow], ellipsis: &str) -> String {
-    let mut name = format!("{}/{}", trial.suite, trial.case);
-    if all.iter().any(|other| other.arm != trial.arm) {
-        name.push_str(&format!("@{}", trial.arm));
-    }
-    if all.iter().any(|other| other.repetition > 1) {
-        name.push_str(&format!("#{}", trial.repetition));
-    }
-    plain::folded(&name, NAME, ellipsis)
 }
 
 fn tokens(trial: &TrialRow, unknown: &str) -> String {

@@ -1,22 +1,47 @@
-//! What trials are called on a screen: their id without the parts that all of them share.
+//! What trials are called on a screen: their id without the parts that tell nothing apart.
 
-use model::{TrialId, TrialRecord};
+use std::collections::HashMap;
 
-/// Knows which parts of an id tell a run's trials apart.
+use model::{TrialId, TrialRecord, TrialRow};
+
+/// Knows which cases need their arm and their repetition named: those that ran under several, those that ran repeatedly.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Names {
-    arms: bool,
-    repetitions: bool,
+    /// Suite → case → what its name needs. Cases that need nothing are not here.
+    cases: HashMap<String, HashMap<String, Needs>>,
     width: usize,
 }
 
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Needs {
+    arm: bool,
+    repetition: bool,
+}
+
+/// The parts of a name: suite, case, arm, repetition.
+type Parts<'a> = (&'a str, &'a str, &'a str, u64);
+
 impl Names {
-    pub(crate) fn of<'a>(ids: impl IntoIterator<Item = &'a TrialId> + Clone) -> Self {
-        let first = ids.clone().into_iter().next();
-        let arms = ids.clone().into_iter().any(|id| first.is_some_and(|first| first.arm != id.arm));
-        let repetitions = ids.clone().into_iter().any(|id| id.repetition > 1);
-        let mut names = Self { arms, repetitions, width: 0 };
-        names.width = ids.into_iter().map(|id| names.of_id(id).chars().count()).max().unwrap_or(0);
+    pub(crate) fn of(ids: &[TrialId]) -> Self {
+        Self::of_parts(ids.iter().map(|id| (&*id.suite, &*id.case, &*id.arm, id.repetition)))
+    }
+
+    pub(crate) fn of_rows(rows: &[TrialRow]) -> Self {
+        Self::of_parts(rows.iter().map(|row| (&*row.suite, &*row.case, &*row.arm, row.repetition)))
+    }
+
+    fn of_parts<'a>(parts: impl Iterator<Item = Parts<'a>> + Clone) -> Self {
+        let mut first_arms: HashMap<(&str, &str), &str> = HashMap::new();
+        let mut names = Self::default();
+        for (suite, case, arm, repetition) in parts.clone() {
+            let arm = *first_arms.entry((suite, case)).or_insert(arm) != arm;
+            if arm || repetition > 1 {
+                let needs = names.cases.entry(suite.to_owned()).or_default().entry(case.to_owned()).or_default();
+                needs.arm |= arm;
+                needs.repetition |= repetition > 1;
+            }
+        }
+        names.width = parts.map(|parts| names.join(parts).chars().count()).max().unwrap_or(0);
         names
     }
 
@@ -25,26 +50,40 @@ impl Names {
         self.width
     }
 
-    /// Whether something is repeated.
-    pub(crate) fn repeats(&self) -> bool {
-        self.repetitions
+    /// Whether some case ran more than once.
+    pub(crate) fn compares(&self) -> bool {
+        !self.cases.is_empty()
     }
 
     pub(crate) fn of_id(&self, id: &TrialId) -> String {
-        self.join(&id.suite, &id.case, &id.arm, id.repetition)
+        self.join((&id.suite, &id.case, &id.arm, id.repetition))
     }
 
     pub(crate) fn of_record(&self, record: &TrialRecord) -> String {
-        self.join(&record.suite, &record.case, &record.arm, record.repetition)
+        self.join((&record.suite, &record.case, &record.arm, record.repetition))
     }
 
-    fn join(&self, suite: &str, case: &str, arm: &str, repetition: u64) -> String {
+    pub(crate) fn of_row(&self, row: &TrialRow) -> String {
+        self.join((&row.suite, &row.case, &row.arm, row.repetition))
+    }
+
+    /// Whether a case ran under several arms.
+    pub(crate) fn has_arms(&self, suite: &str, case: &str) -> bool {
+        self.needs(suite, case).arm
+    }
+
+    fn needs(&self, suite: &str, case: &str) -> Needs {
+        self.cases.get(suite).and_then(|cases| cases.get(case)).copied().unwrap_or_default()
+    }
+
+    fn join(&self, (suite, case, arm, repetition): Parts<'_>) -> String {
+        let needs = self.needs(suite, case);
         let mut name = format!("{suite}::{case}");
-        if self.arms {
+        if needs.arm {
             name.push('@');
             name.push_str(arm);
         }
-        if self.repetitions {
+        if needs.repetition {
             name.push_str(&format!("#{repetition}"));
         }
         name
@@ -55,16 +94,26 @@ impl Names {
 mod tests {
     use super::*;
 
-    fn id(arm: &str, repetition: u64) -> TrialId {
-        TrialId { suite: "s".into(), case: "c".into(), arm: arm.into(), repetition }
+    fn id(case: &str, arm: &str, repetition: u64) -> TrialId {
+        TrialId { suite: "s".into(), case: case.into(), arm: arm.into(), repetition }
     }
 
     #[test]
-    fn a_name_leaves_out_what_all_trials_share() {
+    fn a_name_leaves_out_what_tells_nothing_apart() {
         let name = |ids: &[TrialId]| Names::of(ids).of_id(&ids[0]);
-        assert_eq!(name(&[id("a", 1)]), "s::c");
-        assert_eq!(name(&[id("a", 1), id("b", 1)]), "s::c@a");
-        assert_eq!(name(&[id("a", 1), id("a", 2)]), "s::c#1");
-        assert_eq!(name(&[id("a", 1), id("b", 2)]), "s::c@a#1");
+        assert_eq!(name(&[id("c", "a", 1)]), "s::c");
+        assert_eq!(name(&[id("c", "a", 1), id("c", "b", 1)]), "s::c@a");
+        assert_eq!(name(&[id("c", "a", 1), id("c", "a", 2)]), "s::c#1");
+        assert_eq!(name(&[id("c", "a", 1), id("c", "b", 2)]), "s::c@a#1");
+    }
+
+    #[test]
+    fn a_case_is_named_for_itself_whatever_others_need() {
+        let ids = [id("c", "a", 1), id("d", "b", 1), id("d", "b", 2), id("e", "a", 1), id("e", "b", 1)];
+        let names = Names::of(&ids);
+        let named: Vec<String> = ids.iter().map(|id| names.of_id(id)).collect();
+        assert_eq!(named, ["s::c", "s::d#1", "s::d#2", "s::e@a", "s::e@b"]);
+        assert!(names.compares() && !Names::of(&ids[..2]).compares());
+        assert_eq!(names.width(), 6);
     }
 }

@@ -96,7 +96,7 @@ fn about(record: &TrialRecord, paint: &Paint) -> String {
     }
     row("limits", (!caps.is_empty()).then(|| paint.join(&caps)));
     for (name, value) in &record.settings {
-        row(name, (!value.is_null()).then(|| value.as_str().map_or_else(|| value.to_string(), str::to_owned)));
+        row(name, setting(value));
     }
     row("ending", record.ending.as_ref().map(model::Ending::describe));
     let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
@@ -106,6 +106,20 @@ fn about(record: &TrialRecord, paint: &Paint) -> String {
             format!("  {} {value}\n", paint.dim(&format!("{name:<width$}")))
         })
         .collect()
+}
+
+/// A setting as it is written; nothing for one that is not set.
+fn setting(value: &Value) -> Option<String> {
+    match value {
+        Value::Null => None,
+        Value::Array(items) if items.is_empty() => Some("none".to_owned()),
+        Value::String(text) => Some(text.clone()),
+        Value::Array(items) => {
+            let items = items.iter().map(|item| item.as_str().map_or_else(|| item.to_string(), str::to_owned));
+            Some(items.collect::<Vec<_>>().join(", "))
+        }
+        other => Some(other.to_string()),
+    }
 }
 
 fn from_steps(steps: &[(u64, &Step)], paint: &Paint) -> String {
@@ -150,9 +164,10 @@ fn from_steps(steps: &[(u64, &Step)], paint: &Paint) -> String {
             Step::Retry { attempt, error, .. } => {
                 say(paint.yellow(&format!("{} provider retry {attempt}", signs.again)), error);
             }
-            Step::RequestCheck { step, met, because } => {
-                let word = if *met { "as expected" } else { "not as expected" };
-                say(format!("request of script step {step} {word}"), because);
+            // What is as expected is dull.
+            Step::RequestCheck { met: true, .. } => {}
+            Step::RequestCheck { step, met: false, because } => {
+                say(paint.red(&format!("! request of script step {step}")), because);
             }
             Step::Notice { from, text } => say(paint.dim(&format!("[{}]", word(from))), text),
             Step::Finished { subtype, .. } => say(format!("{} finished ({})", signs.done, word(subtype)), ""),

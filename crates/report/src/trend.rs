@@ -3,6 +3,7 @@
 use model::{Outcome, TrialRow, statistics};
 
 use crate::figure::{elapsed, minute, money, percent, whole};
+use crate::names::Names;
 use crate::terminal::{Paint, Style};
 
 /// Cells of a full bar.
@@ -19,12 +20,13 @@ pub fn trend(trials: &[TrialRow], style: &Style) -> String {
         let key = |trial: &TrialRow| (trial.suite.clone(), trial.case.clone(), trial.arm.clone());
         key(a).cmp(&key(b)).then(a.started_at.cmp(&b.started_at)).then(a.run.cmp(&b.run))
     });
-    let several_arms = sorted.iter().any(|trial| trial.arm != sorted[0].arm);
+    let names = Names::of_rows(trials);
     let short = short_ids(&sorted);
 
     let mut text = String::new();
     for case in sorted.chunk_by(|a, b| a.suite == b.suite && a.case == b.case && a.arm == b.arm) {
-        let arm = if several_arms { format!("@{}", case[0].arm) } else { String::new() };
+        let several = names.has_arms(&case[0].suite, &case[0].case);
+        let arm = if several { format!("@{}", case[0].arm) } else { String::new() };
         let gap = if text.is_empty() { "" } else { "\n" };
         text.push_str(&format!("{gap}{}\n", paint.bold(&format!("{}::{}{arm}", case[0].suite, case[0].case))));
         let mut runs: Vec<Vec<&TrialRow>> = Vec::new();
@@ -51,12 +53,15 @@ fn point(run: &[&TrialRow], before: Option<f64>, id: &str, paint: &Paint) -> (St
     let decided = passed + count(Outcome::Failed);
     let rate = (decided > 0).then(|| passed as f64 / decided as f64);
 
-    let full = rate.map_or(0, |rate| (rate * BAR as f64).round() as usize);
-    let bar = format!("{}{}", signs.full.repeat(full), signs.empty.repeat(BAR - full));
+    let bar = |rate: f64| {
+        let full = (rate * BAR as f64).round() as usize;
+        format!("{}{}", signs.full.repeat(full), signs.empty.repeat(BAR - full))
+    };
     let bar = match rate {
-        Some(1.0) => paint.green(&bar),
-        Some(_) => paint.red(&bar),
-        None => paint.dim(&bar),
+        Some(1.0) => paint.green(&bar(1.0)),
+        Some(rate) => paint.red(&bar(rate)),
+        // An empty bar would look like a rate of nothing.
+        None => " ".repeat(BAR),
     };
     let shown = match rate {
         Some(rate) => format!("{passed}/{decided} {:>4}", percent(rate)),

@@ -1,7 +1,7 @@
 //! PLAN: from suites and settings to the trials that will run, with everything compiled and checked. Nothing has been
 //! started, and every problem is reported in one go.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -183,7 +183,8 @@ pub fn plan(request: &PlanRequest<'_>) -> (Plan, Vec<Diagnostic>) {
     let cases_loaded = request.suites.iter().map(|suite| suite.cases.len()).sum();
     planner.run();
     let Planner { mut problems, trials, .. } = planner;
-    problems.dedup();
+    let mut told = HashSet::new();
+    problems.retain(|problem| told.insert(problem.to_string()));
     let mut agents: Vec<AgentInfo> = Vec::new();
     let mut skills: Vec<SkillInfo> = Vec::new();
     for trial in &trials {
@@ -319,9 +320,13 @@ impl Planner<'_> {
             .or_else(|| case.runner.model.clone())
             .or_else(|| settings.defaults.model.clone())
             .or_else(|| agent.default_model().map(str::to_owned));
-        let model = match name.as_deref().and_then(|name| name.strip_prefix(SCRIPTED)) {
-            Some(file) => ModelChoice::Scripted(self.script(case, Path::new(file))?),
-            None => ModelChoice::Vendor(name.clone()),
+        let (name, model) = match name.as_deref().and_then(|name| name.strip_prefix(SCRIPTED)) {
+            Some(file) => {
+                // The script is named as the user would write it, so that records of two machines agree.
+                let script = self.script(case, Path::new(file))?;
+                (Some(format!("{SCRIPTED}{}", script.name())), ModelChoice::Scripted(script))
+            }
+            None => (name.clone(), ModelChoice::Vendor(name)),
         };
         Some((Arm { agent: agent.name().to_owned(), model: name, variant: None }, model))
     }

@@ -173,6 +173,7 @@ impl Attempt<'_> {
             limit_ms: planned.limits.timeout_ms,
             idle_warn: Duration::from_millis(self.shared.settings.idle_warn_ms),
             grace: Duration::from_millis(self.shared.settings.stop_grace_ms),
+            model: &model,
             stop: &stop,
             halt: self.halt.clone(),
             activity: &activity,
@@ -295,6 +296,21 @@ struct ModelInUse {
 }
 
 impl ModelInUse {
+    /// How acting ended when the wall clock ran out. Asked at that moment: a request that is unanswered then was held up
+    /// by the model, and afterwards the agent has left.
+    fn timed_out(&self, limit_ms: u64) -> Ending {
+        match self.playback.as_ref().and_then(|playback| playback.in_flight()) {
+            Some(waited) => Ending::ProviderFailed {
+                because: format!(
+                    "the model had left a request unanswered for {:.1} s when the trial's {} s were over (--timeout)",
+                    waited.as_secs_f64(),
+                    limit_ms as f64 / 1000.0
+                ),
+            },
+            None => Ending::TimedOut { setting: "--timeout".into(), after_ms: limit_ms },
+        }
+    }
+
     /// What a scripted model saw and what went wrong with it: it knows better than the agent.
     fn tell(&self, turn: &mut Turn, ending: &mut Ending) {
         let Some(playback) = &self.playback else { return };
@@ -303,14 +319,11 @@ impl ModelInUse {
         }
         if let Some(problem) = playback.problems().into_iter().next() {
             *ending = Ending::ProviderFailed { because: problem.message };
-        } else if let (Ending::TimedOut { setting, after_ms }, Some(waited)) = (&*ending, playback.in_flight()) {
-            *ending = Ending::ProviderFailed {
-                because: format!(
-                    "the model had left a request unanswered for {:.1} s when the trial's {} s were over ({setting})",
-                    waited.as_secs_f64(),
-                    *after_ms as f64 / 1000.0
-                ),
-            };
+        } else if matches!(ending, Ending::GaveUp { .. } | Ending::Aborted { .. })
+            && let Some(fault) = playback.faulted()
+            && !fault.recovered
+        {
+            *ending = Ending::ProviderFailed { because: fault.because };
         }
     }
 }
@@ -326,6 +339,7 @@ struct Clock<'a> {
     limit_ms: u64,
     idle_warn: Duration,
     grace: Duration,
+    model: &'a ModelInUse,
     stop: &'a watch::Sender<bool>,
     halt: watch::Receiver<Halt>,
     activity: &'a Activity,
@@ -345,9 +359,7 @@ impl Clock<'_> {
             tokio::select! {
                 biased;
                 done = &mut work => return Watched::Done(done),
-                _ = tokio::time::sleep_until(self.deadline.into()) => {
-                    break Ending::TimedOut { setting: "--timeout".into(), after_ms: self.limit_ms };
-                }
+                _ = tokio::time::sleep_until(self.deadline.into()) => break self.model.timed_out(self.limit_ms),
                 _ = halt.wait_for(|halt| *halt != Halt::No) => break Ending::Cancelled,
                 _ = tokio::time::sleep(quiet) => {
                     let (idle, on) = self.activity.idle();

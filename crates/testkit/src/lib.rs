@@ -1,12 +1,20 @@
 //! Scratch projects for end-to-end tests: a directory, a home and a temp directory of their own, the real binary, and an
 //! environment that holds nothing of the machine's.
 
+#![allow(clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
+
+mod live;
+mod tether;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
+
+pub use live::{Live, PATIENCE, pause, until};
+pub use tether::Tether;
 
 /// A project that is gone when it is dropped.
 pub struct Project {

@@ -83,7 +83,7 @@ pub(crate) fn finding(finding: &Finding, paint: &Paint) -> String {
     };
     note("expected", finding.expected.as_deref().unwrap_or(""));
     note("actual", finding.actual.as_deref().unwrap_or(""));
-    note("error", finding.error.as_deref().unwrap_or(""));
+    note("error", finding.error.as_deref().filter(|error| *error != finding.because).unwrap_or(""));
     note("evidence", &finding.evidence.join("\n"));
     // Names of one width let what is expected and what is there stand below each other.
     let width = notes.iter().map(|(name, _)| name.len()).max().unwrap_or(0);

@@ -25,8 +25,9 @@ pub(super) fn draw(record: &TrialRecord, names: &Names, paint: &Paint, detail: D
     let dots = ".".repeat(column.saturating_sub(name.chars().count() + 1).max(3));
     text.push_str(&format!("  {} {} {}\n", paint.bold(&name), paint.dim(&dots), verdict(record, paint)));
 
-    let unmet = record.findings.iter().any(|finding| finding.status == Status::Unmet);
-    if let Some(because) = record.because.as_ref().filter(|_| !unmet) {
+    // Of a trial that failed or is undecided, the findings below say it better.
+    let said_below = is_decided_by_findings(record.outcome) && record.findings.iter().any(|found| found.status != Status::Met);
+    if let Some(because) = record.because.as_ref().filter(|_| !said_below) {
         text.push_str(&format!("    {}\n", folded(because)));
     }
     let shown = |finding: &&Finding| {
@@ -36,10 +37,10 @@ pub(super) fn draw(record: &TrialRecord, names: &Names, paint: &Paint, detail: D
     let width =
         record.findings.iter().filter(shown).map(|finding| finding.id.chars().count()).max().unwrap_or(0).min(36);
     for found in record.findings.iter().filter(shown) {
-        text.push_str(&one(found, width, paint, detail));
+        text.push_str(&one(found, width, record.outcome, paint, detail));
     }
     text.push_str(&ending(record, paint));
-    for error in &record.errors {
+    for error in record.errors.iter().filter(|error| Some(*error) != record.because.as_ref()) {
         text.push_str(&format!("    {} {}\n", paint.red("error:"), folded(error)));
     }
     for warning in &record.warnings {
@@ -47,8 +48,11 @@ pub(super) fn draw(record: &TrialRecord, names: &Names, paint: &Paint, detail: D
     }
     if record.attempts.len() > 1 {
         for (at, attempt) in record.attempts.iter().enumerate().take(record.attempts.len() - 1) {
-            let because =
-                attempt.because.as_deref().map_or_else(String::new, |because| format!(": {}", folded(because)));
+            let because = match &attempt.because {
+                because if *because == record.because => " for the same reason".to_owned(),
+                Some(because) => format!(": {}", folded(because)),
+                None => String::new(),
+            };
             let line = format!("attempt {} {}{because}", at + 1, attempt.outcome.name());
             text.push_str(&format!("    {} {line}\n", signs.again));
         }
@@ -80,16 +84,18 @@ pub(super) fn fault_name(fault: model::Fault) -> &'static str {
     }
 }
 
-fn one(found: &Finding, width: usize, paint: &Paint, detail: Detail) -> String {
+fn one(found: &Finding, width: usize, outcome: Outcome, paint: &Paint, detail: Detail) -> String {
     let because = plain::folded(&found.because, TEXT, paint.signs().ellipsis);
-    let because = if found.status == Status::Met { paint.dim(&because) } else { because };
+    // What was found in a trial that came to nothing is worth a line, but not a reader's attention.
+    let counts = found.status != Status::Met && is_decided_by_findings(outcome);
+    let because = if counts { because } else { paint.dim(&because) };
     let id = plain::folded(&found.id, 80, paint.signs().ellipsis);
     let mut text = format!("    {} {id:<width$}  {because}", paint.status(found.status)).trim_end().to_owned();
     text.push('\n');
     for capture in &found.captures {
         text.push_str(&captured(capture, paint));
     }
-    if found.status != Status::Met || (detail.evidence && !found.evidence.is_empty()) {
+    if counts || (detail.evidence && (found.status != Status::Met || !found.evidence.is_empty())) {
         text.push_str(&indented(&finding(found, paint), 6));
     }
     text
@@ -120,14 +126,16 @@ fn captured(capture: &Capture, paint: &Paint) -> String {
     text
 }
 
-/// How acting ended, where neither the outcome nor its reason says it.
+/// How acting ended, where neither the outcome nor a finding says it.
 fn ending(record: &TrialRecord, paint: &Paint) -> String {
     let Some(ending) = &record.ending else { return String::new() };
     let told = match ending {
         Ending::Finished | Ending::Cancelled => true,
         Ending::ProviderFailed { .. } | Ending::Aborted { .. } => record.because.is_some(),
-        Ending::GaveUp { because } => record.findings.iter().any(|finding| finding.because.contains(because.as_str())),
-        Ending::OutOfBudget { .. } | Ending::TimedOut { .. } => false,
+        // Each of these has an assertion of its own, but a budget only if somebody set it.
+        Ending::GaveUp { .. } | Ending::OutOfBudget { .. } | Ending::TimedOut { .. } => {
+            record.findings.iter().any(|found| found.implicit && found.status == Status::Unmet)
+        }
     };
     if told {
         return String::new();
@@ -152,6 +160,11 @@ fn footer(record: &TrialRecord) -> Vec<String> {
     parts.extend(record.cost_usd.map(money));
     parts.push(elapsed(record.duration_ms));
     parts
+}
+
+/// Whether an outcome follows from what was found, and not from what went wrong around it.
+fn is_decided_by_findings(outcome: Outcome) -> bool {
+    matches!(outcome, Outcome::Passed | Outcome::Failed | Outcome::Undecided)
 }
 
 /// Whether a person wants to see why.

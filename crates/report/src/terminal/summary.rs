@@ -30,11 +30,9 @@ pub(crate) struct Closing {
 
 impl Closing {
     pub(super) fn new(paint: Paint, names: Names, info: &RunInfo) -> Self {
-        let first = info.trials.first();
-        let several_arms = info.trials.iter().any(|trial| first.is_some_and(|first| first.arm != trial.arm));
         Self {
             paint,
-            compares: names.repeats() || several_arms,
+            compares: names.compares(),
             names,
             planned: info.trials.len(),
             started: info.started_at,
@@ -162,7 +160,7 @@ impl Closing {
         }
     }
 
-    /// One line for each arm, where there is something to compare.
+    /// One line for each arm, where some case ran more than once.
     fn arms(&self) -> String {
         if !self.compares {
             return String::new();

@@ -1,7 +1,7 @@
 //! The agents: one file each, one line in [`AGENTS`]. Only this folder knows vendors' agents.
 
 mod chat;
-// mod claude_code;
+mod claude_code;
 pub mod fake;
 mod performer;
 mod recorded;
@@ -18,7 +18,7 @@ use crate::{Breakage, Host};
 
 /// Every agent, in the order users see them.
 pub static AGENTS: &[&dyn Agent] =
-    &[/*&claude_code::ClaudeCode,*/ &chat::Chat, &recorded::RECORDED, &fake::Fake];
+    &[&claude_code::ClaudeCode, &chat::Chat, &recorded::RECORDED, &fake::Fake];
 
 /// Something that can be put to the test.
 pub trait Agent: Send + Sync {

@@ -79,9 +79,14 @@ impl Writer {
     }
 
     /// Makes a directory and those above it.
-    pub(super) fn directory(&mut self, path: &Path) -> io::Result<PathBuf> {
+    fn directory(&mut self, path: &Path) -> io::Result<PathBuf> {
+        self.descend(path, path)
+    }
+
+    /// Makes `directory` and those above it for `path`, which lies in it.
+    fn descend(&mut self, directory: &Path, path: &Path) -> io::Result<PathBuf> {
         let mut place = self.root.clone();
-        for component in path.components() {
+        for component in directory.components() {
             match component {
                 Component::CurDir => continue,
                 Component::Normal(name) => place.push(name),
@@ -93,17 +98,12 @@ impl Writer {
             match place.symlink_metadata() {
                 Err(error) if error.kind() == ErrorKind::NotFound => fs::create_dir(&place)?,
                 Err(error) => return Err(error),
-                Ok(meta) if meta.is_symlink() => {
-                    place = self.inside(&place, path)?;
-                    if !place.is_dir() {
-                        return Err(io::Error::new(ErrorKind::NotADirectory, format!("{} is a file", place.display())));
-                    }
-                }
-                Ok(meta) if meta.is_dir() => {}
-                Ok(_) => {
-                    let because = format!("{} is a file", place.display());
-                    return Err(io::Error::new(ErrorKind::NotADirectory, because));
-                }
+                Ok(meta) if meta.is_symlink() => place = self.inside(&place, path)?,
+                Ok(_) => {}
+            }
+            if !place.is_dir() {
+                let because = format!("{}: {} is a file", path.display(), self.relative(&place).display());
+                return Err(io::Error::new(ErrorKind::NotADirectory, because));
             }
             self.known.insert(place.clone());
         }
@@ -154,7 +154,7 @@ impl Writer {
     /// Where `path` is to be written, with nothing there.
     fn vacate(&mut self, path: &Path, follow: bool) -> io::Result<PathBuf> {
         let Some(Component::Normal(name)) = path.components().next_back() else { return Err(escapes(path, None)) };
-        let mut place = self.directory(path.parent().unwrap_or(Path::new("")))?.join(name);
+        let mut place = self.descend(path.parent().unwrap_or(Path::new("")), path)?.join(name);
         let meta = match place.symlink_metadata() {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(place),
             meta => meta?,
@@ -172,9 +172,12 @@ impl Writer {
 
     /// What the link `place` leads to, if that is inside.
     fn inside(&self, place: &Path, path: &Path) -> io::Result<PathBuf> {
-        let link = place.strip_prefix(&self.root).unwrap_or(place);
-        let target = place.canonicalize().map_err(|_| escapes(path, Some(link)))?;
-        if target.starts_with(&self.root) { Ok(target) } else { Err(escapes(path, Some(link))) }
+        let target = place.canonicalize().ok().filter(|target| target.starts_with(&self.root));
+        target.ok_or_else(|| escapes(path, Some(self.relative(place))))
+    }
+
+    fn relative<'a>(&self, place: &'a Path) -> &'a Path {
+        place.strip_prefix(&self.root).unwrap_or(place)
     }
 }
 

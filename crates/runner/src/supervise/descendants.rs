@@ -67,15 +67,14 @@ mod tests {
 
     #[test]
     fn a_child_and_its_child_are_found() {
+        // The shell says when it has started another, and stays until that one is ended.
         let mut shell = std::process::Command::new("/bin/sh")
-            .args(["-c", "cat & wait"])
-            .stdin(std::process::Stdio::piped())
+            .args(["-c", "sleep 1000 & echo; wait"])
+            .stdout(std::process::Stdio::piped())
             .spawn()
             .unwrap();
-        let shell_pid = Pid::from_raw(shell.id().try_into().unwrap());
-        while of(shell_pid).is_empty() {
-            std::thread::yield_now();
-        }
+        std::io::Read::read_exact(shell.stdout.as_mut().unwrap(), &mut [0]).unwrap();
+        let shell_pid = Pid::from_raw(shell.id().cast_signed());
         let all = of(Pid::this());
         let below = of(shell_pid);
         assert!(all.contains(&shell_pid));

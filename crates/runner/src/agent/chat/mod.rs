@@ -208,6 +208,7 @@ impl Talk {
         self.request.messages.push(Message { role: Role::Assistant, content: said.content.clone() });
         let message = || said.message_id.clone();
         let mut calls = Vec::new();
+        let mut has_spoken = false;
         for block in &said.content {
             let step = match block {
                 Block::Text { text } => Step::Text { message: message(), text: text.clone(), parent: None },
@@ -219,10 +220,11 @@ impl Talk {
                 }
                 Block::ToolResult { .. } | Block::Other(_) => continue,
             };
+            has_spoken = true;
             turn.record(step).go()?;
         }
-        if said.content.is_empty() {
-            // A message without content is a turn all the same.
+        if !has_spoken {
+            // A message that says nothing is a turn all the same.
             turn.record(Step::Text { message: message(), text: String::new(), parent: None }).go()?;
         }
         Ok(calls)

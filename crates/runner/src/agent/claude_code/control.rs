@@ -59,23 +59,23 @@ impl Request {
     }
 
     /// Yes, with these arguments.
-    pub(super) fn allow(&self, input: Value) -> Value {
-        self.answer(json!({"behavior": "allow", "updatedInput": input}))
+    pub(super) fn allow(&self, input: &Value) -> Value {
+        self.answer(&json!({"behavior": "allow", "updatedInput": input}))
     }
 
     /// No, and why. The agent goes on.
     pub(super) fn deny(&self, message: &str) -> Value {
-        self.answer(json!({"behavior": "deny", "message": message, "interrupt": false}))
+        self.answer(&json!({"behavior": "deny", "message": message, "interrupt": false}))
     }
 
     /// Nothing against it.
     pub(super) fn pass(&self) -> Value {
-        self.answer(json!({}))
+        self.answer(&json!({}))
     }
 
     /// A hook's no, before any permission is looked at.
     pub(super) fn forbid(&self, because: &str) -> Value {
-        self.answer(json!({"hookSpecificOutput": {
+        self.answer(&json!({"hookSpecificOutput": {
             "hookEventName": "PreToolUse",
             "permissionDecision": "deny",
             "permissionDecisionReason": because,
@@ -84,7 +84,7 @@ impl Request {
 
     /// A hook's end of the turn: no further request goes to the model.
     pub(super) fn end_turn(&self, because: &str) -> Value {
-        self.answer(json!({"continue": false, "stopReason": because}))
+        self.answer(&json!({"continue": false, "stopReason": because}))
     }
 
     /// The host cannot answer.
@@ -92,7 +92,7 @@ impl Request {
         json!({"type": "control_response", "response": {"subtype": "error", "request_id": self.id, "error": because}})
     }
 
-    fn answer(&self, response: Value) -> Value {
+    fn answer(&self, response: &Value) -> Value {
         json!({"type": "control_response", "response": {
             "subtype": "success",
             "request_id": self.id,
@@ -113,7 +113,7 @@ pub(super) fn user(text: &str) -> Value {
 
 /// Opens the protocol: hooks that call back, and what is added to the system prompt. It goes this way because an
 /// argument of the process has a limit, and a file would lie where the agent finds it.
-pub(super) fn initialize(hooks: Value, system_prompt: Option<&str>) -> Value {
+pub(super) fn initialize(hooks: &Value, system_prompt: Option<&str>) -> Value {
     let mut request = json!({"subtype": "initialize", "hooks": hooks});
     if let Some(text) = system_prompt {
         request["appendSystemPrompt"] = json!(text);
@@ -169,7 +169,7 @@ pub(super) fn answered(mut input: Value, answers: Vec<(String, Option<String>)>)
 mod tests {
     use super::*;
 
-    fn request(value: Value) -> Request {
+    fn request(value: &Value) -> Request {
         Request::read(&json!({"type": "control_request", "request_id": "r1", "request": value})).unwrap()
     }
 
@@ -186,13 +186,13 @@ mod tests {
         assert_eq!(asked[0].options, ["Red", "Blue"]);
         assert!(!asked[0].multi_select && asked[1].multi_select);
 
-        let request = request(json!({
+        let request = request(&json!({
             "subtype": "can_use_tool", "tool_name": "AskUserQuestion", "input": input, "tool_use_id": "t1",
         }));
         let Ask::Tool { name, input, call_id } = request.ask.clone() else { panic!("not a tool") };
         assert_eq!((name.as_str(), call_id.as_deref()), ("AskUserQuestion", Some("t1")));
         let answers = vec![("Which color?".to_owned(), Some("Blue".to_owned())), ("Which sizes?".to_owned(), None)];
-        let reply = request.allow(answered(input.clone(), answers));
+        let reply = request.allow(&answered(input.clone(), answers));
         assert_eq!(reply["response"]["request_id"], "r1");
         let reply = &reply["response"]["response"];
         assert_eq!(reply["behavior"], "allow");
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_refusal_lets_the_agent_go_on() {
-        let request = request(json!({"subtype": "can_use_tool", "tool_name": "Bash", "input": {}}));
+        let request = request(&json!({"subtype": "can_use_tool", "tool_name": "Bash", "input": {}}));
         let reply = request.deny("not here");
         assert_eq!(
             reply["response"]["response"],
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn an_unknown_request_is_answered_with_an_error() {
-        let request = request(json!({"subtype": "mcp_message"}));
+        let request = request(&json!({"subtype": "mcp_message"}));
         assert_eq!(request.ask, Ask::Unknown { subtype: "mcp_message".into() });
         let reply = request.fail("not supported");
         assert_eq!(reply["response"], json!({"subtype": "error", "request_id": "r1", "error": "not supported"}));

@@ -1,0 +1,192 @@
+//! `kill -9` in the middle of a run: what was told is recorded, nothing that was started lives on, and `prune` finds
+//! what could not be removed any more.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+use testkit::{Live, Project, Tether, pause};
+
+fn project() -> Project {
+    Project::new(env!("CARGO_BIN_EXE_trialrun"))
+}
+
+/// Numbers that look random and are the same every time.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % limit
+    }
+}
+
+/// A hundred and ninety-nine quick trials, and one that never ends, so that the run is never over before it is killed.
+fn write_suites(project: &Project, fixtures: &str) {
+    let scenario = |id: &str, trials: u32, acts: &str| {
+        format!(
+            "scenario: {id}\ntrials: {trials}\nsystem_prompt: Say hello.\nagent: fake\n{fixtures}\
+             user_prompt: |\n  hello\n  {acts}\n\
+             assertions:\n- {{id: said, type: output_contains, pattern: hello}}\n"
+        )
+    };
+    project.write("quick.yaml", &scenario("quick", 199, "!call Bash {\"command\": \"ls\"}\n  !sleep 4ms"));
+    project.write("slow.yaml", &scenario("slow", 1, "!sleep 1h"));
+}
+
+/// The trial that a finish line speaks of.
+fn finished(line: &str) -> Option<u64> {
+    let mut words = line.split_whitespace().skip(1);
+    let passed = words.next()? == "passed";
+    let (name, number) = words.nth(1)?.rsplit_once('#')?;
+    (passed && name == "quick::quick").then(|| number.parse().ok()).flatten()
+}
+
+/// Reads on until `count` trials have finished; which.
+fn read_until_finished(live: &mut Live, count: usize) -> BTreeSet<u64> {
+    let mut told = BTreeSet::new();
+    while told.len() < count {
+        let line = live.line().expect("the run goes on");
+        told.extend(finished(&line));
+    }
+    told
+}
+
+/// Everything that holds after a run was killed that had told of the trials `told`.
+fn nothing_is_lost(project: &Project, told: &BTreeSet<u64>) {
+    let history = project.run(&["history", "--last", "1000", "--json"]).exits(0).json();
+    let rows = history.as_array().unwrap();
+    let recorded: BTreeSet<u64> = rows.iter().map(|row| row["repetition"].as_u64().unwrap()).collect();
+    assert_eq!(recorded.len(), rows.len(), "a trial is recorded twice");
+    let missing: Vec<_> = told.difference(&recorded).collect();
+    assert!(missing.is_empty(), "told, but not recorded: {missing:?}");
+    assert!(rows.iter().all(|row| row["outcome"] == "passed"), "{history}");
+
+    let status = project.run(&["status", "--json"]).exits(0).json();
+    assert_eq!((&status["alive"], &status["run"]["finished_at"]), (&Value::Bool(false), &Value::Null));
+    assert_eq!(status["run"]["finished"], rows.len());
+    let live: BTreeSet<&str> = status["live"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();
+    assert!(live.len() <= 2, "{live:?}");
+    assert!(!rows.iter().any(|row| live.contains(row["trial"].as_str().unwrap())), "finished and live: {live:?}");
+    let screen = project.run(&["status"]).exits(0);
+    assert!(screen.out.contains("interrupted"), "{}", screen.said());
+
+    // The last that was told is there with everything, not only in the list.
+    if let Some(last) = told.last() {
+        let shown = project.run(&["show", &format!("quick::quick@fake#{last}"), "--json"]).exits(0).json();
+        assert_eq!(shown["answer"], "hello", "{shown}");
+    }
+}
+
+fn leftovers_are_found_and_removed(project: &Project) {
+    let left = project.left_over();
+    let survey = project.run(&["prune", "--min-age", "0"]).exits(0);
+    for name in &left {
+        assert!(survey.out.contains(name.as_str()), "prune does not see {name}: {}", survey.said());
+    }
+    let removed = project.run(&["prune", "--min-age", "0", "--yes"]).exits(0);
+    assert_eq!(project.left_over(), [""; 0], "{}", removed.said());
+}
+
+/// Twenty runs, each killed when so many trials had finished: none, one, `late`, and then any number below `most`.
+fn kill_at_twenty_moments(seed: u64, late: usize, most: u64, fixtures: &str) {
+    let mut dice = Dice(seed);
+    let mut sandboxes = 0;
+    for round in 0..20 {
+        let project = project();
+        write_suites(&project, fixtures);
+        let count = [0, 1, late].get(round).copied().unwrap_or_else(|| dice.below(most) as usize);
+        let mut live = project.start(&["run", "quick.yaml", "slow.yaml", "--jobs", "2"]);
+        let mut told = read_until_finished(&mut live, count);
+        pause(Duration::from_micros(dice.below(6000)));
+        live.signal(Signal::SIGKILL);
+        while let Some(line) = live.line() {
+            told.extend(finished(&line));
+        }
+        assert_eq!(live.end().code, -1, "round {round}: it was not killed");
+        project.no_process_is_left();
+        if count > 0 {
+            nothing_is_lost(&project, &told);
+        }
+        sandboxes += project.left_over().len();
+        leftovers_are_found_and_removed(&project);
+    }
+    assert_eq!(sandboxes > 0, !fixtures.is_empty(), "{sandboxes} sandboxes were left");
+}
+
+#[test]
+fn whatever_was_told_before_the_kill_is_recorded_once() {
+    kill_at_twenty_moments(0x5eed, 198, 198, "");
+}
+
+#[test]
+fn with_sandboxes_nothing_is_left_that_prune_does_not_find() {
+    let fixtures = "fixtures:\n  git_init: true\n  files_committed: [{path: a.txt, content: one}]\n";
+    kill_at_twenty_moments(0xd1ce, 90, 30, fixtures);
+}
+
+/// A process that has left its parent, ignores what it can, and holds on to the tether.
+fn orphan(tether: &Tether) -> String {
+    let path = tether.path().display();
+    format!("setsid sh -c 'trap \"\" TERM HUP INT; exec 9>{path}; echo here >&9; while :; do sleep 1000; done' &")
+}
+
+/// Both ways to hold processes together.
+fn projects() -> [Project; 2] {
+    [project(), project().env("TRIALRUN_NO_NAMESPACE", "1")]
+}
+
+#[test]
+fn processes_of_setup_commands_end_with_the_killed_run() {
+    for project in projects() {
+        let tether = project.tether("tether");
+        let command = orphan(&tether);
+        project.write(
+            "s.yaml",
+            &format!(
+                "scenario: s\nsystem_prompt: Say hello.\nagent: fake\nfixtures:\n  setup_commands:\n  - |\n    {command}\n    sleep 1000\n"
+            ),
+        );
+        let live = project.start(&["run", "s.yaml", "--trials", "2", "--jobs", "2"]);
+        tether.says("here");
+        tether.says("here");
+        assert!(!project.processes().is_empty());
+        live.signal(Signal::SIGKILL);
+        assert_eq!(live.end().code, -1);
+        tether.is_let_go();
+        project.no_process_is_left();
+        leftovers_are_found_and_removed(&project);
+    }
+}
+
+#[test]
+fn pruning_leaves_a_living_run_alone() {
+    let project = project();
+    let scenario = "scenario: s\nsystem_prompt: Say hello.\nagent: fake\nfixtures: {git_init: true}\nuser_prompt: '!sleep 1h'\n";
+    project.write("s.yaml", scenario);
+    let ready = |live: &mut Live| live.line_with("\"sandbox_ready\"");
+    let run = ["run", "s.yaml", "--report", "jsonl"];
+    let mut killed = project.start(&run);
+    ready(&mut killed);
+    killed.signal(Signal::SIGKILL);
+    killed.end();
+    let dead = project.left_over();
+    assert_eq!(dead.len(), 2, "a sandbox and its template: {dead:?}");
+
+    let mut living = project.start(&run);
+    ready(&mut living);
+    let pruned = project.run(&["prune", "--min-age", "0", "--yes"]).exits(0);
+    assert!(pruned.out.contains("2 sandboxes in use and left alone"), "{}", pruned.said());
+    let left = project.left_over();
+    assert_eq!(left.len(), 2, "{}", pruned.said());
+    assert!(left.iter().all(|name| !dead.contains(name) && name.contains(&format!("-{}-", living.id()))), "{left:?}");
+    let status = project.run(&["status", "--json"]).exits(0).json();
+    assert_eq!((&status["alive"], &status["live"][0]["id"]), (&true.into(), &"s::s@fake#1".into()));
+
+    living.signal(Signal::SIGINT);
+    living.end().exits(130);
+    assert_eq!(project.left_over(), [""; 0]);
+}

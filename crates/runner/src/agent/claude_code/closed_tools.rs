@@ -1,0 +1,367 @@
+//! A closed tool list: which tools exist at all, and which calls of them are within their scopes.
+//!
+//! The CLI has its own rules for scopes, and asks its host about calls that they do not allow. But what it takes for
+//! harmless, such as `ls` or reading below the working directory, it allows without asking anybody. So a hook looks at
+//! every call of a scoped tool first; a call runs only if both agree.
+
+use std::path::Path;
+
+use ignore::gitignore::GitignoreBuilder;
+use model::{Effect, tool};
+use serde_json::Value;
+
+use crate::resolve::Resolver;
+
+/// A closed tool list. Also the reading of any list of tools.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct ClosedTools {
+    entries: Vec<Entry>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Entry {
+    tool: String,
+    /// Empty: all of the tool.
+    scopes: Vec<String>,
+}
+
+impl ClosedTools {
+    /// Reads `Name` and `Name(scope, scope…)`. A tool that is named twice has the scopes of both; once without a scope
+    /// it has none.
+    pub(super) fn read(written: &[String]) -> Self {
+        let mut entries: Vec<Entry> = Vec::new();
+        for item in written {
+            let (tool, scopes) = match item.split_once('(') {
+                Some((tool, rest)) => (tool, rest.rsplit_once(')').map_or(rest, |(scopes, _)| scopes)),
+                None => (item.as_str(), ""),
+            };
+            let tool = tool.trim();
+            let scopes: Vec<String> =
+                scopes.split(',').map(str::trim).filter(|scope| !scope.is_empty()).map(str::to_owned).collect();
+            if tool.is_empty() {
+                continue;
+            }
+            match entries.iter_mut().find(|entry| entry.tool == tool) {
+                Some(entry) if entry.scopes.is_empty() || scopes.is_empty() => entry.scopes.clear(),
+                Some(entry) => entry.scopes.extend(scopes),
+                None => entries.push(Entry { tool: tool.to_owned(), scopes }),
+            }
+        }
+        Self { entries }
+    }
+
+    /// The built-in tools of the list, by name.
+    pub(super) fn built_in(&self) -> impl Iterator<Item = &str> {
+        self.entries.iter().map(|entry| entry.tool.as_str()).filter(|tool| !tool.starts_with("mcp__"))
+    }
+
+    /// Whether the list names tools of servers.
+    pub(super) fn names_servers(&self) -> bool {
+        self.entries.iter().any(|entry| entry.tool.starts_with("mcp__"))
+    }
+
+    /// Whether some tool is limited to scopes.
+    pub(super) fn is_scoped(&self) -> bool {
+        self.entries.iter().any(|entry| !entry.scopes.is_empty())
+    }
+
+    /// The list as the CLI's own permission rules. A command's scope without a `*` allows arguments after it, as scopes
+    /// were always meant; for the CLI it would be that very command line.
+    pub(super) fn rules(&self) -> Vec<String> {
+        let mut rules = Vec::new();
+        for Entry { tool, scopes } in &self.entries {
+            if scopes.is_empty() {
+                rules.push(tool.clone());
+            }
+            for scope in scopes {
+                rules.push(format!("{tool}({scope})"));
+                if tool::effect(tool) == Effect::Shell && !scope.contains('*') {
+                    rules.push(format!("{tool}({scope}:*)"));
+                }
+            }
+        }
+        rules
+    }
+
+    /// Why a call must not run although the CLI might let it; `None` if nothing is against it.
+    pub(super) fn objection(&self, name: &str, input: &Value, resolver: &Resolver) -> Option<String> {
+        let Some(entry) = self.entries.iter().find(|entry| entry.tool == name) else {
+            // Built-in tools that are not listed do not exist for the CLI. Those of servers do.
+            let server = name.strip_prefix("mcp__")?.split("__").next()?;
+            let whole_server = format!("mcp__{server}");
+            let listed = self.entries.iter().any(|entry| entry.tool == whole_server);
+            return (!listed).then(|| format!("{name} is not among the tools of this session"));
+        };
+        if entry.scopes.is_empty() {
+            return None;
+        }
+        let within = match tool::effect(name) {
+            Effect::Shell => commands_within(entry, input.get("command").and_then(Value::as_str).unwrap_or_default()),
+            Effect::Read | Effect::Write | Effect::Search => path_within(entry, input, resolver),
+            Effect::Skill => {
+                let skill = input.get("skill").and_then(Value::as_str).unwrap_or_default();
+                entry.scopes.iter().any(|scope| matches(scope, skill))
+            }
+            // The CLI asks about these, and then the answer is no.
+            Effect::Ask | Effect::Mcp | Effect::Other => true,
+        };
+        (!within).then(|| format!("{name} is limited to: {}", entry.scopes.join(", ")))
+    }
+}
+
+/// Whether each command of a shell line is within a scope. What stands in quotes, substitutions and here-documents is
+/// not looked into: the CLI does that, and asks when it does not understand it.
+fn commands_within(entry: &Entry, line: &str) -> bool {
+    let commands = commands(line);
+    let within = |command: &String| entry.scopes.iter().any(|scope| matches(scope, without_assignments(command)));
+    !commands.is_empty() && commands.iter().all(within)
+}
+
+/// Whether the path that a call names is within a scope. Scopes are patterns as in `.gitignore`, from the working
+/// directory; `~/` is the agent's home and `//` the root of all.
+fn path_within(entry: &Entry, input: &Value, resolver: &Resolver) -> bool {
+    let Some(tool) = tool::find(&entry.tool) else { return false };
+    let Some((argument, _)) = tool.paths.first() else { return false };
+    let written = input.get(argument).and_then(Value::as_str).unwrap_or(".");
+    let (Some(path), Some(work)) = (resolver.resolve(written), &resolver.work) else { return false };
+    entry.scopes.iter().any(|scope| {
+        let (root, pattern) = match (scope.strip_prefix("//"), scope.strip_prefix("~/"), &resolver.home) {
+            (Some(rest), _, _) => (Path::new("/"), format!("/{rest}")),
+            (_, Some(rest), Some(home)) => (home.as_path(), format!("/{rest}")),
+            _ => (work.as_path(), scope.clone()),
+        };
+        let mut builder = GitignoreBuilder::new(root);
+        let Ok(below) = path.strip_prefix(root) else { return false };
+        if builder.add_line(None, &pattern).is_err() {
+            return false;
+        }
+        builder.build().is_ok_and(|patterns| patterns.matched_path_or_any_parents(below, path.is_dir()).is_ignore())
+    })
+}
+
+/// Whether `text` is what `scope` describes. `*` is any text; `name:*` and `name *` are also `name` alone, and a scope
+/// without `*` allows arguments after it.
+fn matches(scope: &str, text: &str) -> bool {
+    let text = text.trim();
+    let bare = scope.strip_suffix(":*").or_else(|| scope.strip_suffix(" *")).unwrap_or(scope);
+    let with_arguments = bare != scope || !scope.contains('*');
+    if !with_arguments {
+        return like(scope, text);
+    }
+    like(bare, text) || like(&format!("{bare} *"), text) || like(&format!("{bare}\n*"), text)
+}
+
+/// Whether `text` is `pattern`, in which `*` is any text.
+fn like(pattern: &str, text: &str) -> bool {
+    let Some((first, stars)) = pattern.split_once('*') else { return pattern == text };
+    let Some(mut rest) = text.strip_prefix(first) else { return false };
+    let mut parts: Vec<&str> = stars.split('*').collect();
+    let last = parts.pop().unwrap_or_default();
+    for part in parts {
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    rest.ends_with(last)
+}
+
+/// A command without the variables that are set for it.
+fn without_assignments(command: &str) -> &str {
+    let mut rest = command.trim_start();
+    while let Some((word, after)) = rest.split_once(char::is_whitespace) {
+        let is_assignment = word.split_once('=').is_some_and(|(name, value)| {
+            !name.is_empty()
+                && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+                && !value.contains(['"', '\'', '`', '$', '('])
+        });
+        if !is_assignment {
+            break;
+        }
+        rest = after.trim_start();
+    }
+    rest
+}
+
+/// The commands of a shell line, split where the shell starts another one outside of quotes, brackets and
+/// here-documents.
+fn commands(line: &str) -> Vec<String> {
+    let mut commands = vec![String::new()];
+    let mut quote: Option<char> = None;
+    let mut depth = 0_usize;
+    let mut heredocs: Vec<String> = Vec::new();
+    let mut letters = line.chars().peekable();
+    let mut before = ' ';
+    while let Some(letter) = letters.next() {
+        let next = letters.peek().copied();
+        let starts_another = match letter {
+            ';' | '|' => true,
+            // `2>&1` and `&>` start nothing.
+            '&' => !matches!(before, '<' | '>') && next != Some('>'),
+            '\n' => true,
+            _ => false,
+        };
+        match (quote, letter) {
+            (Some('\''), _) => quote = (letter != '\'').then_some('\''),
+            (_, '\\') => {
+                push(&mut commands, letter);
+                if let Some(escaped) = letters.next() {
+                    push(&mut commands, escaped);
+                }
+                before = ' ';
+                continue;
+            }
+            (None, '\'') if depth == 0 => quote = Some('\''),
+            (None, '"') if depth == 0 => quote = Some('"'),
+            (Some('"'), '"') if depth == 0 => quote = None,
+            (_, '(') if quote.is_none() || before == '$' || depth > 0 => depth += 1,
+            (_, ')') => depth = depth.saturating_sub(1),
+            (None, '<') if depth == 0 && next == Some('<') => {
+                letters.next();
+                if letters.peek() == Some(&'<') {
+                    letters.next();
+                    commands.last_mut().into_iter().for_each(|command| command.push_str("<<<"));
+                } else {
+                    heredocs.push(delimiter(&mut letters));
+                    commands.last_mut().into_iter().for_each(|command| command.push_str("<<"));
+                }
+                before = ' ';
+                continue;
+            }
+            (None, _) if depth == 0 && starts_another => {
+                if letter == '\n' {
+                    for delimiter in heredocs.drain(..) {
+                        skip_heredoc(&mut letters, &delimiter);
+                    }
+                }
+                commands.push(String::new());
+                before = ' ';
+                continue;
+            }
+            _ => {}
+        }
+        push(&mut commands, letter);
+        before = letter;
+    }
+    commands.into_iter().map(|command| command.trim().to_owned()).filter(|command| !command.is_empty()).collect()
+}
+
+fn push(commands: &mut [String], letter: char) {
+    if let Some(command) = commands.last_mut() {
+        command.push(letter);
+    }
+}
+
+/// The word that ends a here-document, read from after its `<<`.
+fn delimiter(letters: &mut std::iter::Peekable<std::str::Chars<'_>>) -> String {
+    let mut word = String::new();
+    while let Some(&letter) = letters.peek() {
+        match letter {
+            '-' | ' ' | '\t' if word.is_empty() => {}
+            '\'' | '"' | '\\' => {}
+            _ if letter.is_whitespace() || ";&|<>()".contains(letter) => break,
+            _ => word.push(letter),
+        }
+        letters.next();
+    }
+    word
+}
+
+fn skip_heredoc(letters: &mut std::iter::Peekable<std::str::Chars<'_>>, delimiter: &str) {
+    while letters.peek().is_some() {
+        let line: String = letters.by_ref().take_while(|letter| *letter != '\n').collect();
+        if line.trim_start_matches('\t') == delimiter {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn closed(written: &[&str]) -> ClosedTools {
+        ClosedTools::read(&written.iter().map(|item| (*item).to_owned()).collect::<Vec<_>>())
+    }
+
+    fn resolver(work: &Path) -> Resolver {
+        Resolver { work: Some(work.to_owned()), home: Some(work.join("home")) }
+    }
+
+    fn runs(tools: &ClosedTools, command: &str) -> bool {
+        tools.objection("Bash", &json!({ "command": command }), &resolver(Path::new("/w"))).is_none()
+    }
+
+    #[test]
+    fn a_list_says_which_tools_exist_and_what_needs_no_permission() {
+        let tools = closed(&["Read", "Bash(git *)", "Bash(npm test)", "mcp__db__query", "Read"]);
+        assert_eq!(tools.built_in().collect::<Vec<_>>(), ["Read", "Bash"]);
+        assert_eq!(
+            tools.rules(),
+            ["Read", "Bash(git *)", "Bash(npm test)", "Bash(npm test:*)", "mcp__db__query"]
+        );
+        assert!(tools.is_scoped() && tools.names_servers());
+        assert!(!closed(&["Bash(git *)", "Bash"]).is_scoped());
+        assert_eq!(closed(&["Bash(ls, cat *)"]).rules(), ["Bash(ls)", "Bash(ls:*)", "Bash(cat *)"]);
+    }
+
+    #[test]
+    fn every_command_of_a_line_must_be_within_a_scope() {
+        let tools = closed(&["Bash(git *, npm test)"]);
+        for within in [
+            "git status",
+            "git",
+            "git add . && git commit -m \"a; b | c\"",
+            "git log --oneline 2>&1",
+            "git diff &> out",
+            "npm test --silent",
+            "GIT_PAGER=cat git log",
+            "git commit -m \"$(cat <<'EOF'\nfeat: x; y && z\n\nEOF\n)\"",
+            "git commit -F - <<EOF\nrm -rf .\nEOF\ngit status",
+            "git commit -m 'it'\\''s'",
+        ] {
+            assert!(runs(&tools, within), "{within}: {:?}", commands(within));
+        }
+        for outside in [
+            "ls",
+            "",
+            "gitk",
+            "git log; ls",
+            "git log && rm -rf .",
+            "git log | head",
+            "git log\nls",
+            "git log & ls",
+            "npm testing",
+            "git commit -F - <<EOF\nx\nEOF\nls",
+            "(ls)",
+            "A=1 ls",
+        ] {
+            assert!(!runs(&tools, outside), "{outside}: {:?}", commands(outside));
+        }
+    }
+
+    #[test]
+    fn a_path_must_be_within_a_scope_wherever_its_links_lead() {
+        let dir = tempfile::tempdir().unwrap();
+        let work = dir.path().canonicalize().unwrap();
+        std::fs::create_dir_all(work.join("docs/deep")).unwrap();
+        std::os::unix::fs::symlink("/etc", work.join("docs/etc")).unwrap();
+        let tools = closed(&["Read(docs/**)", "Grep(docs/**)", "Write(*.md)", "Edit(//tmp/x/**)"]);
+        let refused = |tool: &str, path: &str| {
+            let argument = if tool == "Grep" { "path" } else { "file_path" };
+            tools.objection(tool, &json!({ argument: path }), &resolver(&work)).is_some()
+        };
+        assert!(!refused("Read", "docs/deep/a.md") && !refused("Grep", "docs/deep") && !refused("Write", "a/b.md"));
+        assert!(!refused("Edit", "/tmp/x/y"));
+        assert!(refused("Read", "src/a.rs") && refused("Read", "docs/../src/a.rs") && refused("Read", "docs/etc/passwd"));
+        assert!(refused("Write", "a.txt") && refused("Edit", "y"));
+        assert!(tools.objection("Grep", &json!({}), &resolver(&work)).is_some());
+    }
+
+    #[test]
+    fn tools_of_servers_must_be_listed() {
+        let tools = closed(&["Read", "mcp__db__query", "mcp__files"]);
+        let refused = |name: &str| tools.objection(name, &json!({}), &resolver(Path::new("/w"))).is_some();
+        assert!(!refused("mcp__db__query") && !refused("mcp__files__list") && !refused("Read"));
+        assert!(refused("mcp__db__drop"));
+    }
+}

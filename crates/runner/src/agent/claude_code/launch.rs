@@ -1,0 +1,283 @@
+//! How the CLI is started: program, arguments, environment, and the first thing it is told.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use model::PermissionMode;
+use serde_json::{Value, json};
+
+use super::closed_tools::ClosedTools;
+use super::sign_in::{self, SignIn};
+use super::{control, exposure};
+use crate::agent::{Endpoint, Setup};
+use crate::{Breakage, Host};
+
+/// The hook that looks at calls of scoped tools.
+pub(super) const SCOPE_HOOK: &str = "scope";
+/// The hook that ends the agent's turn when the chain's turns are used up.
+pub(super) const TURNS_HOOK: &str = "turns";
+
+/// What keeps runs alike, whoever's machine they run on.
+const QUIET: [(&str, &str); 5] = [
+    ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
+    ("DISABLE_AUTOUPDATER", "1"),
+    ("DISABLE_TELEMETRY", "1"),
+    ("DISABLE_ERROR_REPORTING", "1"),
+    // A background task would answer after the message's result, when nobody listens any more.
+    ("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS", "1"),
+];
+
+/// What is left away where none of the machine's settings are wanted.
+const HERMETIC: [(&str, &str); 2] =
+    [("CLAUDE_CODE_DISABLE_BUNDLED_SKILLS", "1"), ("CLAUDE_CODE_DISABLE_AUTO_MEMORY", "1")];
+
+/// With a scripted model every request is one the script knows of: no second try in another way.
+const SCRIPTED: [(&str, &str); 3] = [
+    ("CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS", "1"),
+    ("CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK", "1"),
+    ("ENABLE_TOOL_SEARCH", "false"),
+];
+
+/// Variables of the user's that are about another session, or that are decided here.
+const NOT_LENT: [&str; 9] = [
+    "CLAUDE_CONFIG_DIR",
+    "CLAUDE_CODE_ENTRYPOINT",
+    "CLAUDE_CODE_SSE_PORT",
+    "CLAUDE_CODE_SESSION_ID",
+    "CLAUDE_CODE_REMOTE_SESSION_ID",
+    "CLAUDE_CODE_CHILD_SESSION",
+    "CLAUDE_CODE_TMPDIR",
+    "CLAUDE_ENV_FILE",
+    "CLAUDE_PROJECT_DIR",
+];
+
+/// Everything that is needed to start the CLI, once or again.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Launch {
+    /// The CLI.
+    pub(super) program: PathBuf,
+    /// Its arguments, without those that resume a session.
+    pub(super) args: Vec<String>,
+    /// What is added to the sandbox's environment.
+    pub(super) env: Vec<(String, String)>,
+    /// The first line it is sent.
+    pub(super) initialize: Value,
+    /// How it is signed in.
+    pub(super) auth: &'static str,
+}
+
+/// What a launch depends on.
+pub(super) struct Occasion<'a> {
+    pub(super) host: &'a Host,
+    pub(super) setup: &'a Setup,
+    pub(super) endpoint: &'a Endpoint,
+    pub(super) home: &'a Path,
+    pub(super) work: &'a Path,
+    /// The skill under test, installed below `work`.
+    pub(super) skill: Option<&'a str>,
+    /// Whether the case has answers for the agent.
+    pub(super) answers: bool,
+    /// How many messages the user has to say.
+    pub(super) messages: usize,
+}
+
+impl Launch {
+    /// Decides on everything, and lays out in the sandbox's home what shows the agent its skill.
+    ///
+    /// # Errors
+    /// When nobody is signed in, or the sandbox cannot be written to.
+    pub(super) fn prepare(program: PathBuf, on: &Occasion<'_>) -> Result<Self, Breakage> {
+        let sign_in = SignIn::of(on.host, on.endpoint);
+        if sign_in == SignIn::None && on.setup.setting_sources.is_empty() {
+            return Err(Breakage::environment(format!("Claude Code is not signed in: {}", super::SIGN_IN_HINT)));
+        }
+        let folder = sign_in::visible_folder(on.host, &sign_in, &on.setup.setting_sources);
+        let exposure = exposure::of(on.skill, &on.setup.setting_sources, folder.is_some());
+        exposure.lay_out(on.home, on.work).map_err(|error| {
+            Breakage::environment(format!("cannot show the skill to the agent: {error}"))
+        })?;
+        let closed = on.setup.closed_tools.as_deref().map(ClosedTools::read);
+        Ok(Self {
+            program,
+            args: arguments(on, closed.as_ref(), &exposure),
+            env: environment(on, &sign_in, folder.as_deref()),
+            initialize: initialize(on, closed.as_ref()),
+            auth: sign_in.name(),
+        })
+    }
+}
+
+fn arguments(on: &Occasion<'_>, closed: Option<&ClosedTools>, exposure: &exposure::Exposure) -> Vec<String> {
+    let setup = on.setup;
+    let mut args: Vec<String> = [
+        "-p",
+        "--input-format",
+        "stream-json",
+        "--output-format",
+        "stream-json",
+        "--verbose",
+        "--permission-prompt-tool",
+        "stdio",
+    ]
+    .map(str::to_owned)
+    .into();
+    let mut option = |name: &str, value: String| args.extend([name.to_owned(), value]);
+
+    option("--permission-mode", permission_mode(setup.permission_mode, closed).name().to_owned());
+    option("--max-turns", setup.max_turns.max(1).to_string());
+    let mut sources: Vec<&str> = setup.setting_sources.iter().map(|source| source.name()).collect();
+    if exposure.needs_user_source() && !sources.contains(&"user") {
+        sources.push("user");
+    }
+    option("--setting-sources", sources.join(","));
+    if let Some(model) = model_name(setup, on.endpoint) {
+        option("--model", model);
+    }
+    if let Some(effort) = &setup.reasoning_effort {
+        option("--effort", effort.clone());
+    }
+    if let Some(closed) = closed {
+        let mut tools: Vec<&str> = closed.built_in().collect();
+        // The line to the user is the harness's; it stays open where there is somebody to answer.
+        if on.answers && !tools.contains(&"AskUserQuestion") {
+            tools.push("AskUserQuestion");
+        }
+        option("--tools", tools.join(","));
+    }
+    let approved = closed.map_or_else(|| ClosedTools::read(&setup.approved_tools).rules(), ClosedTools::rules);
+    if !approved.is_empty() {
+        option("--allowedTools", approved.join(","));
+    }
+    if let Some(folder) = exposure.plugin(on.home) {
+        option("--plugin-dir", folder.to_string_lossy().into_owned());
+    }
+    let servers_wanted = !setup.setting_sources.is_empty() && closed.is_none_or(ClosedTools::names_servers);
+    if !servers_wanted {
+        args.push("--strict-mcp-config".to_owned());
+    } else if let Some(file) = sign_in::server_file(on.host, &setup.setting_sources) {
+        args.extend(["--mcp-config".to_owned(), file.to_string_lossy().into_owned()]);
+    }
+    if let (Endpoint::Gateway { base_url, token }, false) = (on.endpoint, setup.setting_sources.is_empty()) {
+        // The user's settings may set variables, and would win over the environment.
+        let env = json!({"env": {"ANTHROPIC_BASE_URL": base_url, "ANTHROPIC_API_KEY": token}});
+        args.extend(["--settings".to_owned(), env.to_string()]);
+    }
+    args
+}
+
+/// With scopes, what they do not allow must come to this host instead of being allowed by the mode.
+fn permission_mode(mode: PermissionMode, closed: Option<&ClosedTools>) -> PermissionMode {
+    match mode {
+        PermissionMode::Plan => mode,
+        _ if closed.is_some_and(ClosedTools::is_scoped) => PermissionMode::Default,
+        _ => mode,
+    }
+}
+
+/// What the CLI asks for as its model. A scripted one is called by its file.
+fn model_name(setup: &Setup, endpoint: &Endpoint) -> Option<String> {
+    let name = setup.model.as_deref()?;
+    match endpoint {
+        Endpoint::Vendor { .. } => Some(name.to_owned()),
+        Endpoint::Gateway { .. } | Endpoint::Script(_) => {
+            let file = name.rsplit(['/', ':']).next().unwrap_or(name);
+            Some(file.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' }).collect())
+        }
+    }
+}
+
+fn environment(on: &Occasion<'_>, sign_in: &SignIn, folder: Option<&Path>) -> Vec<(String, String)> {
+    let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    let mut env: Vec<(String, String)> = QUIET.iter().map(owned).collect();
+    if on.setup.setting_sources.is_empty() {
+        env.extend(HERMETIC.iter().map(owned));
+    }
+    let patience = Patience::of(on.setup.timeout_ms, *sign_in == SignIn::Scripted);
+    env.extend(patience.env());
+    let mut set = |name: &str, value: &str| env.push((name.to_owned(), value.to_owned()));
+    if nix::unistd::geteuid().is_root() {
+        // Without it the CLI refuses to skip permissions as root.
+        set("IS_SANDBOX", "1");
+    }
+    match on.endpoint {
+        Endpoint::Gateway { base_url, token } => {
+            set("ANTHROPIC_BASE_URL", base_url);
+            set("ANTHROPIC_API_KEY", token);
+            env.extend(SCRIPTED.iter().map(owned));
+        }
+        Endpoint::Vendor { base_url } => {
+            // What the user set goes before what is set here, but for where the agent's folder is.
+            let lent = on.host.env.iter().filter(|(name, value)| {
+                (name.starts_with("ANTHROPIC_") || name.starts_with("CLAUDE_"))
+                    && !value.is_empty()
+                    && !NOT_LENT.contains(&name.as_str())
+            });
+            env.extend(lent.map(|(name, value)| (name.clone(), value.clone())));
+            if let Some(base_url) = base_url {
+                env.push(("ANTHROPIC_BASE_URL".to_owned(), base_url.clone()));
+            }
+        }
+        Endpoint::Script(_) => {}
+    }
+    if let Some(folder) = folder {
+        env.push(("CLAUDE_CONFIG_DIR".to_owned(), folder.to_string_lossy().into_owned()));
+    }
+    env
+}
+
+fn initialize(on: &Occasion<'_>, closed: Option<&ClosedTools>) -> Value {
+    let mut hooks = json!({});
+    if closed.is_some_and(|closed| closed.is_scoped() || closed.names_servers()) {
+        hooks["PreToolUse"] = json!([{"hookCallbackIds": [SCOPE_HOOK]}]);
+    }
+    // One message is held to its turns by the CLI, which counts anew for each.
+    if on.messages > 1 {
+        hooks["PostToolBatch"] = json!([{"hookCallbackIds": [TURNS_HOOK]}]);
+    }
+    control::initialize(&hooks, on.setup.system_prompt.as_deref())
+}
+
+/// How long the CLI waits for its model, so that it reports a provider that does not answer before the trial's time is
+/// over. By itself it would try for an hour and a half.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Patience {
+    retries: u32,
+    /// For the beginning of an answer.
+    request: Duration,
+    /// For the next part of it.
+    stream: Duration,
+}
+
+impl Patience {
+    /// The shortest silence in mid-answer that the CLI lets be set.
+    const SHORTEST_STREAM: Duration = Duration::from_secs(10);
+    /// A request is given less than this only where the trial's time is short.
+    const FAIR_REQUEST: Duration = Duration::from_secs(60);
+
+    fn of(timeout_ms: u64, scripted: bool) -> Self {
+        let usable = Duration::from_millis(timeout_ms) * 3 / 4;
+        let most = if scripted { 2 } else { 6 };
+        let each = |retries: u32| usable.saturating_sub(Self::pauses(retries)) / (retries + 1);
+        let retries = (2..=most).rev().find(|retries| each(*retries) >= Self::FAIR_REQUEST).unwrap_or(2);
+        let request = each(retries).clamp(Duration::from_secs(1), Duration::from_secs(600));
+        // A broken-off answer is asked for again about three times, whatever is set.
+        let stream = (usable / 5).clamp(Self::SHORTEST_STREAM, Duration::from_secs(300));
+        Self { retries, request, stream }
+    }
+
+    /// How long the CLI pauses between its tries, all together: half a second, doubled each time, at most 32 s.
+    fn pauses(retries: u32) -> Duration {
+        (0..retries).map(|retry| Duration::from_millis(500 * 2_u64.pow(retry.min(6)))).sum()
+    }
+
+    fn env(self) -> [(String, String); 4] {
+        [
+            ("CLAUDE_CODE_MAX_RETRIES", self.retries.to_string()),
+            ("API_TIMEOUT_MS", self.request.as_millis().to_string()),
+            ("CLAUDE_ENABLE_BYTE_WATCHDOG", "1".to_owned()),
+            ("CLAUDE_BYTE_STREAM_IDLE_TIMEOUT_MS", self.stream.as_millis().to_string()),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+    }
+}
+

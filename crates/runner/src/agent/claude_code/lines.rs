@@ -1,0 +1,108 @@
+//! Lines of a process's output.
+
+use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
+
+/// Longer lines are cut, in bytes.
+const LONGEST_LINE: usize = 64 * 1024 * 1024;
+
+/// Reads line by line. Nothing is read ahead beyond a small buffer, so a process that says too much has to wait.
+#[derive(Debug)]
+pub(super) struct Lines<R> {
+    reader: BufReader<R>,
+    line: Vec<u8>,
+    dropped: usize,
+    longest: usize,
+    ended: bool,
+}
+
+/// A line without its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Line {
+    /// What is not UTF-8 is replaced.
+    pub(super) text: String,
+    /// How many bytes were cut off its end.
+    pub(super) dropped: usize,
+}
+
+impl<R: AsyncRead + Unpin> Lines<R> {
+    pub(super) fn of(stream: R) -> Self {
+        Self {
+            reader: BufReader::with_capacity(64 * 1024, stream),
+            line: Vec::new(),
+            dropped: 0,
+            longest: LONGEST_LINE,
+            ended: false,
+        }
+    }
+
+    /// Whether there are no more lines.
+    pub(super) fn ended(&self) -> bool {
+        self.ended
+    }
+
+    /// The next line; `None` at the end. May be dropped half-way: nothing is lost.
+    pub(super) async fn next(&mut self) -> Option<Line> {
+        while !self.ended {
+            let Ok(bytes) = self.reader.fill_buf().await else {
+                self.ended = true;
+                break;
+            };
+            if bytes.is_empty() {
+                self.ended = true;
+                break;
+            }
+            let end = bytes.iter().position(|byte| *byte == b'\n');
+            let part = &bytes[..end.unwrap_or(bytes.len())];
+            let kept = part.len().min(self.longest - self.line.len());
+            self.line.extend_from_slice(&part[..kept]);
+            self.dropped += part.len() - kept;
+            let used = part.len() + usize::from(end.is_some());
+            self.reader.consume(used);
+            if end.is_some() {
+                return Some(self.take());
+            }
+        }
+        (!self.line.is_empty()).then(|| self.take())
+    }
+
+    fn take(&mut self) -> Line {
+        let bytes = std::mem::take(&mut self.line);
+        let bytes = bytes.strip_suffix(b"\r").unwrap_or(&bytes);
+        Line { text: String::from_utf8_lossy(bytes).into_owned(), dropped: std::mem::take(&mut self.dropped) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn all(bytes: &[u8], longest: usize) -> Vec<(String, usize)> {
+        let mut lines = Lines { longest, ..Lines::of(bytes) };
+        let mut all = Vec::new();
+        while let Some(line) = lines.next().await {
+            all.push((line.text, line.dropped));
+        }
+        assert!(lines.ended());
+        all
+    }
+
+    #[tokio::test]
+    async fn lines_end_at_newlines_and_at_the_end() {
+        assert_eq!(all(b"a\r\n\nb", 10).await, [("a".into(), 0), (String::new(), 0), ("b".into(), 0)]);
+        assert_eq!(all(b"", 10).await, []);
+    }
+
+    #[tokio::test]
+    async fn a_line_that_is_too_long_is_cut_and_the_next_one_is_whole() {
+        let mut bytes = vec![b'x'; 200_000];
+        bytes.extend_from_slice(b"\nnext\n");
+        let lines = all(&bytes, 1000).await;
+        assert_eq!((lines[0].0.len(), lines[0].1), (1000, 199_000));
+        assert_eq!(lines[1], ("next".into(), 0));
+    }
+
+    #[tokio::test]
+    async fn what_is_not_utf_8_is_replaced() {
+        assert_eq!(all(b"a\xffb\n", 10).await, [("a\u{fffd}b".into(), 0)]);
+    }
+}

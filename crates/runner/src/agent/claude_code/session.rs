@@ -1,0 +1,306 @@
+//! A conversation with the CLI: one process for all of the user's messages, and another one that resumes the session
+//! where the first is gone.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::{Budget, Ending, Step, ToolCall, UserMessage};
+use serde_json::Value;
+
+use super::closed_tools::ClosedTools;
+use super::control::{self, Ask, Request};
+use super::event::{Done, Heard};
+use super::launch::{Launch, SCOPE_HOOK, TURNS_HOOK};
+use super::lines::Line;
+use super::process::{Process, Said};
+use crate::Breakage;
+use crate::agent::Setup;
+use crate::resolve::Resolver;
+use crate::sandbox::Sandbox;
+use crate::session::{BoxFuture, Reply, Session};
+use crate::witness::{Decision, Flow, Turn};
+
+/// How long an interrupted CLI may take to say what it has used.
+const TO_SETTLE: Duration = Duration::from_secs(2);
+/// How many lines of stderr are told as notices; the rest is only kept.
+const MOST_NOTICES: usize = 100;
+/// Said of every scripted model, whose name nobody can know.
+const UNKNOWN_MODEL: &str = "[claude-code:unrecognized_model]";
+
+/// An open conversation.
+pub(super) struct Conversation {
+    launch: Launch,
+    sandbox: Arc<dyn Sandbox>,
+    closed: Option<ClosedTools>,
+    resolver: Resolver,
+    process: Option<Process>,
+    session_id: Option<String>,
+    notices: usize,
+}
+
+/// How a line changed things.
+enum Course {
+    /// The agent goes on.
+    On,
+    /// It must be stopped, and this is how its acting ended.
+    Stop(Ending),
+    /// It has dealt with the message.
+    Done(Ending),
+}
+
+impl Conversation {
+    /// Starts the CLI.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub(super) fn open(launch: Launch, sandbox: Arc<dyn Sandbox>, setup: &Setup) -> Result<Self, Breakage> {
+        let process = Process::start(&launch, sandbox.as_ref(), None)
+            .map_err(|error| Breakage::environment(format!("cannot start {}: {error}", launch.program.display())))?;
+        let resolver =
+            Resolver { work: Some(sandbox.work().to_owned()), home: Some(sandbox.home().to_owned()) };
+        Ok(Self {
+            launch,
+            sandbox,
+            closed: setup.closed_tools.as_deref().map(ClosedTools::read),
+            resolver,
+            process: Some(process),
+            session_id: None,
+            notices: 0,
+        })
+    }
+
+    async fn converse(&mut self, text: &str, turn: &mut Turn) -> Ending {
+        if turn.turns_left() == 0 {
+            return turn.out_of_turns();
+        }
+        let mut process = match self.process().await {
+            Ok(process) => process,
+            Err(ending) => return ending,
+        };
+        process.say(&control::user(text));
+        turn.waiting("model");
+        let ending = self.follow(&mut process, turn).await;
+        self.session_id = process.interpreter.session_id().map(str::to_owned).or_else(|| self.session_id.take());
+        self.process = Some(process);
+        ending
+    }
+
+    /// The running CLI, or another one that goes on with its session.
+    async fn process(&mut self) -> Result<Process, Ending> {
+        let lost = match self.process.take() {
+            Some(mut process) => {
+                if !process.is_gone().await {
+                    return Ok(process);
+                }
+                process.obituary().await
+            }
+            None => "it was ended".to_owned(),
+        };
+        let Some(session) = &self.session_id else {
+            return Err(Ending::Aborted { because: format!("Claude Code ended before it was spoken to ({lost})") });
+        };
+        Process::start(&self.launch, self.sandbox.as_ref(), Some(session)).map_err(|error| Ending::Aborted {
+            because: format!("Claude Code was gone ({lost}) and cannot be started again: {error}"),
+        })
+    }
+
+    /// Follows the CLI until it has dealt with the message.
+    async fn follow(&mut self, process: &mut Process, turn: &mut Turn) -> Ending {
+        let mut stopping = Box::pin(turn.stopping());
+        loop {
+            let said = tokio::select! {
+                biased;
+                () = &mut stopping => {
+                    self.interrupt(process, turn).await;
+                    return Ending::Cancelled;
+                }
+                said = process.listen() => said,
+            };
+            match said {
+                Said::Stderr(line) => self.notice(&line, turn),
+                Said::Stdout(line) => match self.hear(process, &line, turn) {
+                    Course::On => {}
+                    Course::Done(ending) => return ending,
+                    Course::Stop(ending) => {
+                        self.interrupt(process, turn).await;
+                        return ending;
+                    }
+                },
+                Said::End => {
+                    let how = tokio::select! {
+                        how = process.obituary() => how,
+                        () = &mut stopping => return Ending::Cancelled,
+                    };
+                    return Ending::Aborted {
+                        because: format!("Claude Code ended without finishing its answer ({how})"),
+                    };
+                }
+            }
+        }
+    }
+
+    fn hear(&self, process: &mut Process, line: &Line, turn: &mut Turn) -> Course {
+        keep("stdout", line, turn);
+        let mut stop = None;
+        for heard in process.interpreter.read(&line.text) {
+            match heard {
+                Heard::Step(step) => {
+                    match &step {
+                        Step::ToolCall(_) => turn.waiting("tool"),
+                        Step::ToolResult(_) | Step::Retry { .. } => turn.waiting("model"),
+                        _ => {}
+                    }
+                    if let Flow::Stop(ending) = turn.record(step) {
+                        stop.get_or_insert(ending);
+                    }
+                }
+                Heard::Asked(request) => {
+                    let answer = self.answer(process, &request, turn);
+                    process.say(&answer);
+                }
+                Heard::Refused { request, because } if request == "initialize" => {
+                    return Course::Stop(Ending::Aborted {
+                        because: format!("Claude Code refused to be set up: {because}"),
+                    });
+                }
+                Heard::Refused { .. } => {}
+                Heard::Warning(warning) => turn.warn(warning),
+                Heard::Done(done) => return Course::Done(ending(done, stop, turn)),
+            }
+        }
+        stop.map_or(Course::On, Course::Stop)
+    }
+
+    fn answer(&self, process: &mut Process, request: &Request, turn: &mut Turn) -> Value {
+        match &request.ask {
+            Ask::Tool { name, input, call_id } if name == "AskUserQuestion" => {
+                let answers = control::questions(input)
+                    .into_iter()
+                    .map(|asked| {
+                        let answer =
+                            turn.ask(call_id.as_deref(), &asked.question, &asked.options, asked.multi_select);
+                        (asked.question, answer)
+                    })
+                    .collect();
+                request.allow(&control::answered(input.clone(), answers))
+            }
+            Ask::Tool { name, input, call_id } => {
+                let id = call_id.clone().unwrap_or_default();
+                match turn.permit(&ToolCall::new(&id, name, input.clone(), "")) {
+                    Decision::Allow => request.allow(input),
+                    Decision::Deny(message) => {
+                        process.interpreter.refused(&id);
+                        request.deny(&message)
+                    }
+                }
+            }
+            Ask::Hook { callback, input } if callback == SCOPE_HOOK => {
+                let text = |key: &str| input.get(key).and_then(Value::as_str).unwrap_or_default();
+                let call = input.get("tool_input").unwrap_or(&Value::Null);
+                let objection =
+                    self.closed.as_ref().and_then(|closed| closed.objection(text("tool_name"), call, &self.resolver));
+                let Some(message) = objection else { return request.pass() };
+                let id = text("tool_use_id");
+                process.interpreter.refused(id);
+                let _ = turn.record(Step::PermissionDenied {
+                    tool: text("tool_name").to_owned(),
+                    call_id: (!id.is_empty()).then(|| id.to_owned()),
+                    message: message.clone(),
+                });
+                request.forbid(&message)
+            }
+            Ask::Hook { callback, input } if callback == TURNS_HOOK => {
+                // A sub-agent has turns of its own.
+                if turn.turns_left() > 0 || input.get("agent_id").is_some_and(|id| !id.is_null()) {
+                    return request.pass();
+                }
+                let _ = turn.out_of_turns();
+                request.end_turn("the turns of this conversation are used up")
+            }
+            Ask::Hook { .. } => request.pass(),
+            Ask::Unknown { subtype } => request.fail(&format!("`{subtype}` is not supported here")),
+        }
+    }
+
+    /// Stops what the CLI is doing, and has it say what it has used, if it will.
+    async fn interrupt(&mut self, process: &mut Process, turn: &mut Turn) {
+        process.say(&control::interrupt());
+        process.hush();
+        let settle = async {
+            loop {
+                match process.listen().await {
+                    Said::Stdout(line) => {
+                        keep("stdout", &line, turn);
+                        for heard in process.interpreter.read(&line.text) {
+                            match heard {
+                                Heard::Step(step @ (Step::ToolResult(_) | Step::Finished { .. })) => {
+                                    let _ = turn.record(step);
+                                }
+                                Heard::Done(_) => return,
+                                _ => {}
+                            }
+                        }
+                    }
+                    Said::Stderr(line) => keep("stderr", &line, turn),
+                    Said::End => return,
+                }
+            }
+        };
+        let _ = tokio::time::timeout(TO_SETTLE, settle).await;
+        let _ = process.stop().await;
+    }
+
+    fn notice(&mut self, line: &Line, turn: &mut Turn) {
+        keep("stderr", line, turn);
+        let text = line.text.trim_end();
+        if text.is_empty() || text.starts_with(UNKNOWN_MODEL) || self.notices == MOST_NOTICES {
+            return;
+        }
+        self.notices += 1;
+        let text = text.chars().take(2000).collect();
+        let _ = turn.record(Step::Notice { from: "stderr".into(), text });
+    }
+}
+
+impl Session for Conversation {
+    fn send<'a>(&'a mut self, message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Reply> {
+        Box::pin(async move { Reply::ended(self.converse(&message.text, turn).await) })
+    }
+
+    fn close<'a>(&'a mut self) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            if let Some(mut process) = self.process.take() {
+                let _ = process.end().await;
+            }
+        })
+    }
+}
+
+/// Keeps a line as it came, but for answers of the control protocol: they tell of the user's account.
+fn keep(stream: &str, line: &Line, turn: &mut Turn) {
+    if line.dropped > 0 {
+        turn.warn(format!(
+            "a line of the agent's {stream} was too long to be understood and was not kept ({} bytes)",
+            line.text.len() + line.dropped
+        ));
+    } else if !line.text.contains("\"control_response\"") {
+        turn.raw(stream, &line.text);
+    }
+}
+
+/// How acting ended. A provider that failed goes before a limit that was hit by the way.
+fn ending(done: Done, stop: Option<Ending>, turn: &mut Turn) -> Ending {
+    match done {
+        Done::ProviderFailed(because) => Ending::ProviderFailed { because },
+        Done::OutOfTurns => turn.out_of_turns(),
+        done => stop.unwrap_or_else(|| match done {
+            Done::GaveUp(because) => Ending::GaveUp { because },
+            Done::Interrupted(because) => Ending::Aborted { because: format!("somebody interrupted it: {because}") },
+            Done::OutOfMoney => {
+                let spent = turn.trace().usage.cost_usd.unwrap_or(0.0);
+                Ending::OutOfBudget { budget: Budget::Cost, limit: spent }
+            }
+            _ => Ending::Finished,
+        }),
+    }
+}

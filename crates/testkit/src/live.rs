@@ -1,0 +1,157 @@
+//! The program while it runs: its lines as they come, signals to it, and what it leaves.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollTimeout, poll};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::{Project, Ran};
+
+/// More than anything takes in these tests; when it is over, something hangs that must not.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A running program. Dropped before its end, it is killed.
+pub struct Live {
+    child: Child,
+    lines: Receiver<String>,
+    said: String,
+    err: Option<JoinHandle<String>>,
+    status: Option<ExitStatus>,
+}
+
+impl Project {
+    /// Starts the program and does not wait for it.
+    pub fn start(&self, arguments: &[&str]) -> Live {
+        let mut child = self
+            .command(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let mut out = BufReader::new(child.stdout.take().expect("its stdout"));
+        let mut err = child.stderr.take().expect("its stderr");
+        let (line, lines) = channel();
+        std::thread::spawn(move || {
+            let mut read = Vec::new();
+            while out.read_until(b'\n', &mut read).is_ok_and(|count| count > 0) {
+                let _ = line.send(String::from_utf8_lossy(&read).into_owned());
+                read.clear();
+            }
+        });
+        let err = std::thread::spawn(move || {
+            let mut all = Vec::new();
+            let _ = err.read_to_end(&mut all);
+            String::from_utf8_lossy(&all).into_owned()
+        });
+        Live { child, lines, said: String::new(), err: Some(err), status: None }
+    }
+
+    /// Every living process that has to do with this project: one whose command or environment names its directory.
+    pub fn processes(&self) -> Vec<String> {
+        let mark = self.root.path().to_string_lossy().into_owned();
+        let entries = std::fs::read_dir("/proc").expect("a list of processes").flatten();
+        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+        pids.filter_map(|pid| {
+            let read = |what: &str| std::fs::read(format!("/proc/{pid}/{what}")).unwrap_or_default();
+            let command = String::from_utf8_lossy(&read("cmdline")).replace('\0', " ");
+            let ours = command.contains(&mark) || String::from_utf8_lossy(&read("environ")).contains(&mark);
+            ours.then(|| format!("{pid}: {command}"))
+        })
+        .collect()
+    }
+
+    /// Waits until no process of this project is left.
+    #[track_caller]
+    pub fn no_process_is_left(&self) {
+        let mut left = Vec::new();
+        let gone = until(|| {
+            left = self.processes();
+            left.is_empty()
+        });
+        assert!(gone, "still there: {left:#?}");
+    }
+}
+
+impl Live {
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The next whole line of its standard output, with its end; `None` when there will be no more.
+    #[track_caller]
+    pub fn line(&mut self) -> Option<String> {
+        match self.lines.recv_timeout(PATIENCE) {
+            Ok(line) => {
+                self.said.push_str(&line);
+                line.ends_with('\n').then_some(line)
+            }
+            Err(RecvTimeoutError::Disconnected) => None,
+            Err(RecvTimeoutError::Timeout) => panic!("it says nothing more and does not end; it said\n{}", self.said),
+        }
+    }
+
+    /// The next line with `text` in it.
+    #[track_caller]
+    pub fn line_with(&mut self, text: &str) -> String {
+        loop {
+            match self.line() {
+                Some(line) if line.contains(text) => return line,
+                Some(_) => {}
+                None => panic!("it ended without a word of {text:?}; it said\n{}", self.said),
+            }
+        }
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.child.id().cast_signed()), signal).expect("a running program");
+    }
+
+    /// Waits until it has ended and nothing holds its streams any more.
+    #[track_caller]
+    pub fn end(mut self) -> Ran {
+        while self.line().is_some() {}
+        let ended = until(|| {
+            self.status = self.child.try_wait().expect("its status");
+            self.status.is_some()
+        });
+        assert!(ended, "it closed its stdout but does not end; it said\n{}", self.said);
+        let err = self.err.take().and_then(|err| err.join().ok()).unwrap_or_default();
+        let code = self.status.and_then(|status| status.code()).unwrap_or(-1);
+        Ran { code, out: std::mem::take(&mut self.said), err }
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        if self.status.is_none() {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// Asks again and again, with short pauses, until `condition` holds. `false` if it does not come to that in
+/// [`PATIENCE`]. For what nobody can be waited for: processes and files of somebody else.
+pub fn until(mut condition: impl FnMut() -> bool) -> bool {
+    let began = Instant::now();
+    while !condition() {
+        if began.elapsed() > PATIENCE {
+            return false;
+        }
+        pause(Duration::from_millis(2));
+    }
+    true
+}
+
+/// Waits for nothing, for so long.
+pub fn pause(duration: Duration) {
+    let timeout = PollTimeout::try_from(duration).unwrap_or(PollTimeout::ZERO);
+    let _ = poll(&mut [], timeout);
+}

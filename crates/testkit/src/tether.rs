@@ -1,0 +1,62 @@
+//! A pipe that a trial's processes hold on to, so that a test hears when they begin and when the last of them is gone,
+//! however it went.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+
+use nix::sys::stat::Mode;
+
+use crate::Project;
+use crate::live::PATIENCE;
+
+/// A named pipe. A process that has opened it for writing holds it until it ends.
+pub struct Tether {
+    path: PathBuf,
+    lines: Receiver<String>,
+}
+
+impl Project {
+    /// A tether in the project's directory.
+    pub fn tether(&self, name: &str) -> Tether {
+        let path = self.dir().join(name);
+        nix::unistd::mkfifo(&path, Mode::S_IRUSR | Mode::S_IWUSR).expect("a named pipe");
+        let (line, lines) = channel();
+        let read = path.clone();
+        std::thread::spawn(move || {
+            // Opening waits for the first who writes.
+            let Ok(pipe) = File::open(read) else { return };
+            for written in BufReader::new(pipe).lines().map_while(Result::ok) {
+                let _ = line.send(written);
+            }
+        });
+        Tether { path, lines }
+    }
+}
+
+impl Tether {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Waits for somebody to write `line`.
+    #[track_caller]
+    pub fn says(&self, line: &str) {
+        let said = self.lines.recv_timeout(PATIENCE);
+        assert_eq!(said.as_deref(), Ok(line), "{}", self.path.display());
+    }
+
+    /// Waits until nobody holds it any more. What is written until then does not matter.
+    #[track_caller]
+    pub fn is_let_go(&self) {
+        loop {
+            match self.lines.recv_timeout(PATIENCE) {
+                Ok(_) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Timeout) => panic!("somebody still holds {}", self.path.display()),
+            }
+        }
+    }
+}

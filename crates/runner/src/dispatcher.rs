@@ -67,10 +67,11 @@ pub async fn run(
             break;
         }
         tokio::select! {
+            // What is rare comes first: an agent that never falls silent must not keep Ctrl-C from being heard.
             biased;
-            Some(told) = told.recv() => dispatcher.hear(told),
-            Some(ended) = dispatcher.tasks.join_next_with_id() => dispatcher.ended(ended, &mut told),
             Some(control) = controls.recv() => dispatcher.control(control),
+            Some(ended) = dispatcher.tasks.join_next_with_id() => dispatcher.ended(ended, &mut told),
+            Some(told) = told.recv() => dispatcher.hear(told),
         }
     }
     dispatcher.cancel_the_rest();
@@ -170,7 +171,8 @@ impl Dispatcher<'_> {
         ended: Result<(tokio::task::Id, TrialRecord), tokio::task::JoinError>,
         told: &mut mpsc::Receiver<Told>,
     ) {
-        while let Ok(told) = told.try_recv() {
+        for _ in 0..told.len() {
+            let Ok(told) = told.try_recv() else { break };
             self.hear(told);
         }
         let (task, record) = match ended {

@@ -60,7 +60,8 @@ pub(crate) async fn run(
         let attempt = Attempt { planned: &planned, shared: &shared, line: &line, halt: halt.clone() };
         let mut record = match attempt.run().await {
             Ok(end) => record_of(&planned, &shared.settings, end),
-            Err(breakage) => broken(&planned, &breakage),
+            Err(Cut::Broken(breakage)) => broken(&planned, &breakage),
+            Err(Cut::Stopped) => stopped(&planned),
         };
         attempts.push(AttemptRecord {
             outcome: record.outcome,
@@ -96,6 +97,19 @@ struct End {
     errors: Vec<String>,
 }
 
+/// Why an attempt did not get to its end.
+enum Cut {
+    Broken(Breakage),
+    /// By the user.
+    Stopped,
+}
+
+impl<E: Into<Breakage>> From<E> for Cut {
+    fn from(error: E) -> Self {
+        Self::Broken(error.into())
+    }
+}
+
 struct Attempt<'a> {
     planned: &'a Arc<PlannedTrial>,
     shared: &'a Arc<Shared>,
@@ -104,7 +118,7 @@ struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    async fn run(&self) -> Result<End, Breakage> {
+    async fn run(&self) -> Result<End, Cut> {
         let sandbox = self.provision().await?;
         let ended = self.in_sandbox(sandbox.clone()).await;
         let closed = self.close(sandbox).await;
@@ -114,14 +128,21 @@ impl Attempt<'_> {
         Ok(end)
     }
 
-    async fn in_sandbox(&self, sandbox: Option<Arc<dyn Sandbox>>) -> Result<End, Breakage> {
-        let acted = self.act(sandbox.clone()).await?;
-        let collected = self.collect(sandbox).await?;
-        self.grade(acted, collected).await
+    async fn in_sandbox(&self, sandbox: Option<Arc<dyn Sandbox>>) -> Result<End, Cut> {
+        let mut acted = self.act(sandbox.clone()).await?;
+        let collected = match self.unless(Halt::Kill, self.collect(sandbox)).await {
+            Ok(collected) => collected?,
+            // What it did so far is kept; without a look at the sandbox there is no verdict.
+            Err(_) => {
+                acted.ending = Ending::Cancelled;
+                Collected::default()
+            }
+        };
+        self.unless(Halt::Kill, self.grade(acted, collected)).await?
     }
 
     /// A fresh sandbox, or none for an agent and a case that need none.
-    async fn provision(&self) -> Result<Option<Arc<dyn Sandbox>>, Breakage> {
+    async fn provision(&self) -> Result<Option<Arc<dyn Sandbox>>, Cut> {
         let case = &self.planned.case;
         let agent = self.planned.agent;
         if !agent.needs_sandbox() && case.fixtures.is_empty() && case.fixtures.env.is_empty() {
@@ -138,7 +159,7 @@ impl Attempt<'_> {
             setup_timeout: Duration::from_millis(self.shared.settings.setup_timeout_ms),
             keep: self.shared.settings.keep_sandbox,
         };
-        let sandbox = self.until_killed(self.shared.workshop.make(request)).await??;
+        let sandbox = self.unless(Halt::Stop, self.shared.workshop.make(request)).await??;
         self.line.tell(Event::SandboxReady {
             path: sandbox.work().to_string_lossy().into_owned(),
             skill: skill.zip(folder).map(|(skill, folder)| format!("{folder}/{}", skill.name)),
@@ -245,12 +266,12 @@ impl Attempt<'_> {
     async fn collect(&self, sandbox: Option<Arc<dyn Sandbox>>) -> Result<Collected, Breakage> {
         let Some(sandbox) = sandbox else { return Ok(Collected::default()) };
         self.line.tell(Event::Waiting { on: "collecting".into() });
-        let collected = self.until_killed(sandbox.collect()).await??;
+        let collected = sandbox.collect().await?;
         self.line.tell(Event::Collected(collected.clone()));
         Ok(collected)
     }
 
-    async fn grade(&self, acted: Acted, collected: Collected) -> Result<End, Breakage> {
+    async fn grade(&self, acted: Acted, collected: Collected) -> Result<End, Cut> {
         let (trace, unused_responses, warnings) = acted.turn.into_parts();
         let limits = self.planned.limits.clone();
         let evidence = Evidence { trace, collected, ending: acted.ending, limits, unused_responses };
@@ -267,12 +288,13 @@ impl Attempt<'_> {
         Closed { kept, error: sandbox.close().await.err().map(|error| error.to_string()) }
     }
 
-    /// Waits for `work`, but not past the second Ctrl-C.
-    async fn until_killed<T>(&self, work: impl Future<Output = T>) -> Result<T, Breakage> {
+    /// Does `work`, unless the run is asked to stop as firmly as `limit` or more.
+    async fn unless<T>(&self, limit: Halt, work: impl Future<Output = T>) -> Result<T, Cut> {
         let mut halt = self.halt.clone();
         tokio::select! {
+            biased;
+            _ = halt.wait_for(|halt| *halt >= limit) => Err(Cut::Stopped),
             done = work => Ok(done),
-            _ = halt.wait_for(|halt| *halt == Halt::Kill) => Err(Breakage::harness("stopped by the user")),
         }
     }
 }
@@ -357,10 +379,11 @@ impl Clock<'_> {
             let (idle, _) = self.activity.idle();
             let quiet = warn_after.saturating_sub(idle).max(Duration::from_millis(10));
             tokio::select! {
+                // The clock comes first: an agent that never falls silent must not keep it from being looked at.
                 biased;
-                done = &mut work => return Watched::Done(done),
                 _ = tokio::time::sleep_until(self.deadline.into()) => break self.model.timed_out(self.limit_ms),
                 _ = halt.wait_for(|halt| *halt != Halt::No) => break Ending::Cancelled,
+                done = &mut work => return Watched::Done(done),
                 _ = tokio::time::sleep(quiet) => {
                     let (idle, on) = self.activity.idle();
                     if idle >= warn_after {
@@ -374,9 +397,10 @@ impl Clock<'_> {
         };
         self.stop.send_replace(true);
         tokio::select! {
-            _ = &mut work => {}
-            _ = tokio::time::sleep(self.grace) => {}
+            biased;
             _ = halt.wait_for(|halt| *halt == Halt::Kill) => {}
+            _ = tokio::time::sleep(self.grace) => {}
+            _ = &mut work => {}
         }
         Watched::Ended(ending)
     }
@@ -460,6 +484,12 @@ pub(crate) fn broken(planned: &PlannedTrial, breakage: &Breakage) -> TrialRecord
         errors: vec![breakage.because.clone()],
         ..empty_record(planned)
     }
+}
+
+/// The record of a trial that was stopped before its agent could leave anything.
+fn stopped(planned: &PlannedTrial) -> TrialRecord {
+    let ending = Ending::Cancelled;
+    TrialRecord { because: Some(ending.describe()), ending: Some(ending), ..empty_record(planned) }
 }
 
 /// The record of a trial that was not started because the run was stopped.

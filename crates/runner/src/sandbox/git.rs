@@ -136,7 +136,7 @@ impl Git<'_> {
             ("LC_ALL", "C"),
         ]);
         let output = run(command, self.timeout, MAX_OUTPUT).await;
-        let output = output.map_err(|error| failed(format!("cannot start git: {error}")))?;
+        let output = output.map_err(|error| failed(format!("cannot start a supervisor for git: {error}")))?;
         if output.timed_out {
             return Err(failed(format!("git was ended after {:?} (setup_timeout)", self.timeout)));
         }

@@ -13,7 +13,7 @@ use super::Lifeline;
 /// Starts processes so that nothing of them is left when they end, are stopped, or the harness dies.
 #[derive(Debug, Clone)]
 pub struct Supervisor {
-    /// The `trialrun` binary.
+    /// The `trialrun` binary; absolute, because processes start in other directories than this one.
     pub program: PathBuf,
     /// Ends everything when the harness is gone.
     pub lifeline: Arc<Lifeline>,
@@ -34,12 +34,12 @@ pub enum Containment {
 }
 
 impl Supervisor {
-    /// Starts processes through `program`, which must be this binary.
+    /// Starts processes through `program`, which must be this binary; a relative path counts from here.
     ///
     /// # Errors
-    /// When the process may open no more descriptors.
+    /// When the process may open no more descriptors, or the path is empty.
     pub fn new(program: impl Into<PathBuf>) -> io::Result<Self> {
-        Ok(Self { program: program.into(), lifeline: Arc::new(Lifeline::new()?), floor: false })
+        Ok(Self { program: std::path::absolute(program.into())?, lifeline: Arc::new(Lifeline::new()?), floor: false })
     }
 
     /// A supervised command, to be started with [`Contained::spawn`](super::Contained::spawn) or

@@ -23,12 +23,12 @@ impl Meter {
             return Usage { tokens: Some(models.tokens), cost_usd: Some(models.cost_usd) };
         }
         let tokens = match models(result, "modelUsage") {
-            Some(total) => {
+            Some(total) if total.any => {
                 let since = difference(total.tokens, self.tokens);
                 self.tokens = total.tokens;
                 Some(since)
             }
-            None => result.get("usage").map(plain),
+            _ => result.get("usage").map(plain),
         };
         let cost_usd = result.get("total_cost_usd").and_then(Value::as_f64).map(|total| {
             let since = total - self.cost_usd;
@@ -41,17 +41,15 @@ impl Meter {
 }
 
 struct Models {
+    any: bool,
     tokens: Tokens,
     cost_usd: f64,
 }
 
-/// The sum over a map of models. `None` if there is no such map, or nothing in it.
+/// The sum over a map of models, if there is one.
 fn models(result: &Value, key: &str) -> Option<Models> {
     let entries = result.get(key)?.as_object()?;
-    if entries.is_empty() {
-        return None;
-    }
-    let mut sum = Models { tokens: Tokens::default(), cost_usd: 0.0 };
+    let mut sum = Models { any: !entries.is_empty(), tokens: Tokens::default(), cost_usd: 0.0 };
     for entry in entries.values() {
         sum.tokens += Tokens {
             input: count(entry, "inputTokens"),

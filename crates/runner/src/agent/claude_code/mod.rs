@@ -1,6 +1,8 @@
 //! The agent `claude-code`: Claude Code itself, spoken to as its own SDK does, by JSON lines with a control protocol in
 //! them. What was tried and why it is as it is: `docs/design/claude-code.md`.
 
+#[cfg(test)]
+mod captures;
 mod closed_tools;
 mod control;
 mod event;

@@ -60,10 +60,15 @@ impl Workplace {
 
     /// The record, to be read; an error with a way out if nothing was ever run here.
     pub fn read_store(&self) -> Result<SqliteStore, CliError> {
-        SqliteStore::open_existing(&self.state.join(DATABASE))?.ok_or_else(|| {
+        self.find_store()?.ok_or_else(|| {
             CliError::usage(format!("nothing is recorded in {}", shown(&self.state, &self.cwd)))
                 .hint("`trialrun run` records; `--state DIR` names another place")
         })
+    }
+
+    /// The record, to be read; `None` if nothing was ever run here.
+    pub fn find_store(&self) -> Result<Option<SqliteStore>, CliError> {
+        Ok(SqliteStore::open_existing(&self.state.join(DATABASE))?)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The local sandbox, with real git and real processes.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -198,7 +198,8 @@ async fn a_change_to_the_repository_alone_is_seen() {
 async fn hooks_and_monitors_of_the_agent_do_not_run_when_it_is_inspected() {
     let bench = Bench::new();
     let sandbox = bench.make(git(&[("a", "1\n")])).await;
-    says(&*sandbox, "printf '#!/bin/sh\\ntouch ../ran\\n' > hook; chmod +x hook; git config core.fsmonitor ./hook").await;
+    says(&*sandbox, "printf '#!/bin/sh\\ntouch ../ran\\n' > hook; chmod +x hook; git config core.fsmonitor ./hook")
+        .await;
     let collected = sandbox.collect().await.unwrap();
     assert_eq!(collected.repository.unwrap().status, ["?? hook"]);
     assert_eq!(collected.outside_changes, [] as [&str; 0]);
@@ -234,7 +235,10 @@ async fn processes_find_only_their_own_places_and_the_fixtures_variables() {
     assert_eq!(fs::read_to_string(sandbox.work().join("seen")).unwrap(), format!("green {home}\n"));
     assert_eq!(changed(&sandbox.collect().await.unwrap()), [], "what setup made is not the agent's");
     let names = says(&*sandbox, "env | sed 's/=.*//' | grep -v -e '^_$' -e PWD -e SHLVL | sort | tr '\\n' ' '").await;
-    assert_eq!(names, "COLOUR GIT_CEILING_DIRECTORIES GIT_CONFIG_NOSYSTEM GIT_TERMINAL_PROMPT HOME LANG PATH TERM TMPDIR ".trim_end());
+    assert_eq!(
+        names,
+        "COLOUR GIT_CEILING_DIRECTORIES GIT_CONFIG_NOSYSTEM GIT_TERMINAL_PROMPT HOME LANG PATH TERM TMPDIR ".trim_end()
+    );
     let extra = [("TERM".to_owned(), "xterm".to_owned()), ("MORE".to_owned(), "x".to_owned())];
     let env = sandbox.env(&extra);
     assert_eq!((env["TERM"].as_str(), env["MORE"].as_str()), ("vt100", "x"), "the fixture has the last word");
@@ -303,7 +307,10 @@ async fn a_skill_is_installed_without_its_answers_and_git_does_not_see_it() {
     assert!(installed.join("scripts/tests/kept").exists());
     assert_eq!(fs::read_link(installed.join("link")).unwrap(), Path::new("../secret"));
     assert_eq!(installed.join("tool").metadata().unwrap().permissions().mode() & 0o777, 0o755);
-    assert_eq!(says(&*sandbox, "git status --porcelain; git ls-files; cat .gitignore").await, ".gitignore\n!.claude/\n*.log");
+    assert_eq!(
+        says(&*sandbox, "git status --porcelain; git ls-files; cat .gitignore").await,
+        ".gitignore\n!.claude/\n*.log"
+    );
     assert_eq!(changed(&sandbox.collect().await.unwrap()), []);
     says(&*sandbox, "echo more >> .claude/skills/sk/SKILL.md").await;
     assert_eq!(changed(&sandbox.collect().await.unwrap()), [(".claude/skills/sk/SKILL.md", Change::Modified)]);
@@ -371,7 +378,10 @@ async fn a_tree_that_is_a_repository_keeps_its_history_and_runs_no_hook() {
         ..git(&[("b", "2\n")])
     };
     let sandbox = bench.make(fixtures).await;
-    assert_eq!(says(&*sandbox, "git log --format=%s; git status --porcelain; ls").await, "trialrun: fixture baseline\ntrialrun: fixture baseline\na\nb");
+    assert_eq!(
+        says(&*sandbox, "git log --format=%s; git status --porcelain; ls").await,
+        "trialrun: fixture baseline\ntrialrun: fixture baseline\na\nb"
+    );
     says(&*sandbox, "git commit -q --allow-empty -m x").await;
     assert!(sandbox.work().join("hooked").exists(), "the agent's own commits are not ours to change");
 }
@@ -540,9 +550,8 @@ fn vector_fixture(label: &str, tree: &Path) -> Fixtures {
 async fn observed(label: &str, bench: &Bench, skill: &Arc<Skill>, tree: &Path) -> BTreeMap<&'static str, String> {
     let skill = (label == "git only + skill").then(|| (Arc::clone(skill), ".claude/skills".to_owned()));
     let request = Request { name: NAME.into(), skill: skill.clone(), ..request(vector_fixture(label, tree)) };
-    let sandbox = match bench.try_make(request).await {
-        Ok(sandbox) => sandbox,
-        Err(_) => return BTreeMap::from([("error", "refused".to_owned())]),
+    let Ok(sandbox) = bench.try_make(request).await else {
+        return BTreeMap::from([("error", "refused".to_owned())]);
     };
     let base = sandbox.work().parent().unwrap().file_name().unwrap().to_str().unwrap();
     let prefix = base.rsplitn(3, '-').last().unwrap();

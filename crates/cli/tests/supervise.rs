@@ -307,7 +307,9 @@ fn the_program_finds_a_clean_slate() {
             None => (Uid::effective().as_raw(), Gid::effective().as_raw()),
         };
         let path = "PATH=/usr/local/bin:/usr/bin:/bin";
-        for line in ["0000000000000000", "0 ignores SIGPIPE", "own session", &uid.to_string(), &gid.to_string(), "/", path] {
+        for line in
+            ["0000000000000000", "0 ignores SIGPIPE", "own session", &uid.to_string(), &gid.to_string(), "/", path]
+        {
             started.expect(line);
         }
         assert_eq!(started.end(), (0, String::new()), "{}", way.name);

@@ -189,6 +189,9 @@ impl Attempt<'_> {
             Arc::clone(&activity),
             stopping,
         );
+        if model.playback.is_some() {
+            turn = turn.of_a_script();
+        }
         let clock = Clock {
             deadline,
             limit_ms: planned.limits.timeout_ms,
@@ -231,7 +234,8 @@ impl Attempt<'_> {
                 break;
             }
         }
-        let _ = tokio::time::timeout(clock.grace, session.close()).await;
+        let closing = tokio::time::timeout(clock.grace, session.close());
+        let _ = self.unless(Halt::Kill, closing).await;
         drop(session);
         model.tell(&mut turn, &mut ending);
         Ok(Acted { turn, ending })

@@ -51,6 +51,7 @@ pub struct Turn {
     resolver: Resolver,
     mask: Arc<Mask>,
     warnings: Vec<String>,
+    scripted: bool,
     activity: Arc<Activity>,
     stop: watch::Receiver<bool>,
     ending: Option<Ending>,
@@ -75,18 +76,28 @@ impl Turn {
             resolver,
             mask,
             warnings: Vec::new(),
+            scripted: false,
             activity,
             stop,
             ending: None,
         }
     }
 
+    /// The model is a script, which costs nothing.
+    pub(crate) fn of_a_script(mut self) -> Self {
+        self.scripted = true;
+        self
+    }
+
     /// Records what happened. Once a limit is hit the answer is the same stop for ever.
     pub fn record(&mut self, mut step: Step) -> Flow {
         self.activity.heard();
         self.mask.step(&mut step);
-        if let Step::ToolCall(call) = &mut step {
-            call.touches = self.resolver.touches(call);
+        match &mut step {
+            Step::ToolCall(call) => call.touches = self.resolver.touches(call),
+            // An agent that does not know better puts a price on what a script has answered for nothing.
+            Step::Finished { usage, .. } if self.scripted => usage.cost_usd = None,
+            _ => {}
         }
         self.trace.push(&step);
         self.line.tell(Event::Step(step));

@@ -1,4 +1,4 @@
-//! Which files a load reads: by default every skill's tests, else what the user named.
+//! Which files a load reads: by default every skill's tests and the project's scenarios, else what the user named.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -11,6 +11,9 @@ use crate::document::Language;
 use crate::load::Request;
 use crate::path;
 use crate::skill::{SKILL_FILE, TESTS_FOLDER};
+
+/// The folder in the project's root for suites that belong to no skill.
+const SCENARIOS_FOLDER: &str = "scenarios";
 
 /// A file that may hold a suite.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,15 +47,17 @@ pub fn skill_names(skills_dir: &Path) -> Vec<String> {
 pub fn candidates(request: &Request, problems: &mut Problems) -> Vec<Candidate> {
     let mut found = Vec::new();
     if request.targets.is_empty() {
-        if request.skills_dir.is_dir() {
-            skills(&request.skills_dir).iter().for_each(|skill| found.extend(tests_of(skill)));
-        } else {
+        let scenarios = request.root.join(SCENARIOS_FOLDER);
+        if !request.skills_dir.is_dir() && !scenarios.is_dir() {
             let shown = path::shown(&request.skills_dir, &request.cwd);
             problems.push(
                 Diagnostic::error(format!("there is no skills folder `{shown}`"))
-                    .help("name a file, a directory or a skill to run, or set `skills_dir` in `trialrun.yaml`"),
+                    .help("name a file, a directory or a skill to run, or set `skills_dir` in `trialrun.yaml`")
+                    .help("`trialrun init` makes a first test"),
             );
         }
+        skills(&request.skills_dir).iter().for_each(|skill| found.extend(tests_of(skill)));
+        found.extend(below(&scenarios));
     }
     for target in &request.targets {
         found.extend(named(target, request, problems));

@@ -29,7 +29,8 @@ pub struct Request {
     pub skills_dir: PathBuf,
     /// Where the user stands, absolute: targets start here, and messages show paths from here.
     pub cwd: PathBuf,
-    /// Files, directories and names of skills; none means the tests of every skill in `skills_dir`.
+    /// Files, directories and names of skills; none means the tests of every skill in `skills_dir`, and
+    /// what is in the folder `scenarios` of the root.
     pub targets: Vec<String>,
 }
 

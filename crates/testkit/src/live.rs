@@ -1,7 +1,7 @@
 //! The program while it runs: its lines as they come, signals to it, and what it leaves.
 
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -27,28 +27,7 @@ pub struct Live {
 impl Project {
     /// Starts the program and does not wait for it.
     pub fn start(&self, arguments: &[&str]) -> Live {
-        let mut child = self
-            .command(arguments)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the program starts");
-        let mut out = BufReader::new(child.stdout.take().expect("its stdout"));
-        let mut err = child.stderr.take().expect("its stderr");
-        let (line, lines) = channel();
-        std::thread::spawn(move || {
-            let mut read = Vec::new();
-            while out.read_until(b'\n', &mut read).is_ok_and(|count| count > 0) {
-                let _ = line.send(String::from_utf8_lossy(&read).into_owned());
-                read.clear();
-            }
-        });
-        let err = std::thread::spawn(move || {
-            let mut all = Vec::new();
-            let _ = err.read_to_end(&mut all);
-            String::from_utf8_lossy(&all).into_owned()
-        });
-        Live { child, lines, said: String::new(), err: Some(err), status: None }
+        Live::start(self.command(arguments))
     }
 
     /// Every living process that has to do with this project: one whose command or environment names its directory.
@@ -78,6 +57,28 @@ impl Project {
 }
 
 impl Live {
+    /// Starts `command` and does not wait for it.
+    pub fn start(mut command: Command) -> Self {
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let mut child = child.expect("the program starts");
+        let mut out = BufReader::new(child.stdout.take().expect("its stdout"));
+        let mut err = child.stderr.take().expect("its stderr");
+        let (line, lines) = channel();
+        std::thread::spawn(move || {
+            let mut read = Vec::new();
+            while out.read_until(b'\n', &mut read).is_ok_and(|count| count > 0) {
+                let _ = line.send(String::from_utf8_lossy(&read).into_owned());
+                read.clear();
+            }
+        });
+        let err = std::thread::spawn(move || {
+            let mut all = Vec::new();
+            let _ = err.read_to_end(&mut all);
+            String::from_utf8_lossy(&all).into_owned()
+        });
+        Self { child, lines, said: String::new(), err: Some(err), status: None }
+    }
+
     /// Its process id.
     pub fn id(&self) -> u32 {
         self.child.id()

@@ -15,7 +15,7 @@ use crate::terminal::Terminal;
 /// Arguments of `check`.
 #[derive(Debug, clap::Args)]
 pub struct CheckArgs {
-    /// Files, directories or skills; without one, every skill of the project
+    /// Files, directories or skills; without one, every skill of the project and its folder `scenarios`
     #[arg(value_name = "PATH|SKILL")]
     targets: Vec<String>,
     /// Warnings count as errors

@@ -35,12 +35,8 @@ pub fn run(global: &Global, args: &HistoryArgs, terminal: &Terminal) -> Result<E
         last: usize::try_from(args.last).ok(),
         ..TrialFilter::default()
     };
-    let trials = match workplace.read_store() {
-        Ok(store) => store.trials(&filter)?,
-        // A program that asks for JSON gets JSON, also where nothing was ever run.
-        Err(_) if args.json => Vec::new(),
-        Err(error) => return Err(error),
-    };
+    // Where nothing was ever run, the history is empty; that is no error.
+    let trials = workplace.find_store()?.map_or_else(|| Ok(Vec::new()), |store| store.trials(&filter))?;
     if args.json {
         terminal.json(&report::history_json(&trials));
     } else {

@@ -20,9 +20,9 @@ pub struct InitArgs {
     /// The skill's name, for `--template skill`
     #[arg(long, value_name = "NAME", default_value = "my-skill")]
     skill: String,
-    /// Where the project's skills are
-    #[arg(long, value_name = "DIR", default_value = "./skills")]
-    skills_dir: String,
+    /// Where the project's skills are [default: ./skills]
+    #[arg(long, value_name = "DIR")]
+    skills_dir: Option<String>,
     /// The model of every scenario that names none
     #[arg(long, value_name = "ID")]
     model: Option<String>,
@@ -41,6 +41,12 @@ enum Template {
     Scenario,
     /// A skill with a scenario of its own.
     Skill,
+}
+
+impl InitArgs {
+    fn skills_dir(&self) -> &str {
+        self.skills_dir.as_deref().unwrap_or("./skills")
+    }
 }
 
 const SCENARIO: &str = include_str!("../template/scenario.yaml");
@@ -87,7 +93,7 @@ pub fn run(args: &InitArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
 }
 
 fn files(args: &InitArgs) -> Vec<(PathBuf, String)> {
-    let skills = PathBuf::from(args.skills_dir.trim_start_matches("./"));
+    let skills = PathBuf::from(args.skills_dir().trim_start_matches("./"));
     let schema = serde_json::to_string_pretty(&suite::scenario_schema()).unwrap_or_default() + "\n";
     let mut files = vec![(PathBuf::from("trialrun.yaml"), config(args))];
     match args.template {
@@ -115,7 +121,12 @@ fn schema_line(up: &str) -> String {
 
 fn config(args: &InitArgs) -> String {
     let quoted = |text: &str| serde_json::to_string(text).unwrap_or_default();
-    let mut text = format!("skills_dir: {}\ndefaults:\n  agent: chat # or claude-code\n", quoted(&args.skills_dir));
+    let mut text = String::new();
+    // A folder that is not there yet is not worth naming, unless somebody did.
+    if args.template == Template::Skill || args.skills_dir.is_some() {
+        text.push_str(&format!("skills_dir: {}\n", args.skills_dir()));
+    }
+    text.push_str("defaults:\n  agent: chat # or claude-code\n");
     if let Some(model) = &args.model {
         text.push_str(&format!("  model: {}\n", quoted(model)));
     }

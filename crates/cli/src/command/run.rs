@@ -24,7 +24,7 @@ use crate::{exit, limits, machine, signals};
 /// Arguments of `run`.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct RunArgs {
-    /// Files, directories or skills; without one, every skill of the project
+    /// Files, directories or skills; without one, every skill of the project and its folder `scenarios`
     #[arg(value_name = "PATH|SKILL")]
     pub targets: Vec<String>,
 

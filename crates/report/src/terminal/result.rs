@@ -66,7 +66,8 @@ pub(super) fn draw(record: &TrialRecord, names: &Names, paint: &Paint, detail: D
 
 fn verdict(record: &TrialRecord, paint: &Paint) -> String {
     let mut text = format!("{} {}", paint.mark(record.outcome), record.outcome.name());
-    if let Some(fault) = record.fault {
+    // What is undecided is nobody's trouble.
+    if let Some(fault) = record.fault.filter(|_| record.outcome == Outcome::Broken) {
         text.push_str(&format!(" ({})", fault_name(fault)));
     }
     if record.flaky {

@@ -29,12 +29,7 @@ const LENT: &[&str] = &[
 
 /// The environment below the agent's and the fixture's own: of `host` only what is lent, and the sandbox's own places.
 /// Nothing tells of the user's home, so programs find their default places, which lie in the sandbox's.
-pub(super) fn of(
-    host: &BTreeMap<String, String>,
-    base: &Path,
-    home: &Path,
-    tmp: &Path,
-) -> BTreeMap<String, String> {
+pub(super) fn of(host: &BTreeMap<String, String>, base: &Path, home: &Path, tmp: &Path) -> BTreeMap<String, String> {
     let lent = |name: &str| LENT.contains(&name) || name.starts_with("LC_");
     let mut env: BTreeMap<String, String> = host
         .iter()
@@ -75,7 +70,16 @@ mod tests {
         let names: Vec<&str> = env.keys().map(String::as_str).collect();
         assert_eq!(
             names,
-            ["GIT_CEILING_DIRECTORIES", "GIT_CONFIG_NOSYSTEM", "GIT_TERMINAL_PROMPT", "HOME", "LC_ALL", "PATH", "TERM", "TMPDIR"]
+            [
+                "GIT_CEILING_DIRECTORIES",
+                "GIT_CONFIG_NOSYSTEM",
+                "GIT_TERMINAL_PROMPT",
+                "HOME",
+                "LC_ALL",
+                "PATH",
+                "TERM",
+                "TMPDIR"
+            ]
         );
         assert_eq!((env["HOME"].as_str(), env["TMPDIR"].as_str()), ("/b/home", "/b/tmp"));
     }

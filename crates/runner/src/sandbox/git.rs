@@ -64,15 +64,14 @@ export GIT_LITERAL_PATHSPECS=1
 g add -- "$@"
 "#;
 
-/// Few files copy faster than many.
-const PACK: &str = r#"
-g repack -adqn
-g pack-refs --all
-rmdir .git/objects/?? 2> /dev/null || :
-"#;
-
+/// Argument: whether to pack, because few files copy faster than many.
 const SETTLE: &str = r#"
-git update-index -q --refresh > /dev/null 2>&1 || :
+if [ "$1" = pack ]; then
+    g repack -adqn
+    g pack-refs --all
+    rmdir .git/objects/?? 2> /dev/null || :
+fi
+git -c core.fsmonitor=false update-index -q --refresh > /dev/null 2>&1 || :
 g status --porcelain
 "#;
 
@@ -106,21 +105,14 @@ impl Git<'_> {
         self.script(work, STAGE, paths).await.map(drop)
     }
 
-    /// Makes the repository quick to copy.
-    pub(super) async fn pack(&self, work: &Path) -> Result<(), SandboxError> {
-        self.script(work, PACK, &[]).await.map(drop)
-    }
-
-    /// Refreshes the index and says what `git status` says.
-    pub(super) async fn settle(&self, work: &Path) -> Result<Vec<String>, SandboxError> {
-        Ok(lines(&self.script(work, SETTLE, &[]).await?))
+    /// Makes the repository quick to copy, if `pack`, refreshes the index and says what `git status` says.
+    pub(super) async fn settle(&self, work: &Path, pack: bool) -> Result<Vec<String>, SandboxError> {
+        let pack = if pack { "pack" } else { "" };
+        Ok(lines(&self.script(work, SETTLE, &[pack]).await?))
     }
 
     async fn script(&self, work: &Path, script: &str, args: &[&str]) -> Result<Captured, SandboxError> {
-        let failed = |because: String| SandboxError::Git {
-            because,
-            source_line: self.source.cloned().map(Box::new),
-        };
+        let failed = |because: String| SandboxError::Git { because, source_line: self.source.cloned().map(Box::new) };
         let script = format!("{PRELUDE}{script}");
         let words = ["-c", &script, "git"].into_iter().chain(args.iter().copied());
         let mut command = self.supervisor.command("/bin/sh", words);
@@ -218,7 +210,10 @@ fn resolve(git: &Path, reference: &str) -> Option<String> {
         return hash(loose.trim());
     }
     let packed = fs::read_to_string(git.join("packed-refs")).ok()?;
-    packed.lines().find_map(|line| line.split_once(' ').filter(|(_, name)| *name == reference)).and_then(|(id, _)| hash(id))
+    packed
+        .lines()
+        .find_map(|line| line.split_once(' ').filter(|(_, name)| *name == reference))
+        .and_then(|(id, _)| hash(id))
 }
 
 fn hash(text: &str) -> Option<String> {

@@ -196,8 +196,7 @@ impl LocalSandbox {
     /// Git is asked only for what is not known: a process costs more than all the rest.
     async fn repository(&self, now: &Glance, changed: &[FileChange]) -> Option<Repository> {
         let before = &*self.baseline.files;
-        let git =
-            Inspection { supervisor: &self.supervisor, env: self.env(&[]), timeout: self.timeout };
+        let git = Inspection { supervisor: &self.supervisor, env: self.env(&[]), timeout: self.timeout };
         let untouched = changed.is_empty() && before.repository.as_ref() == Some(now);
         let status = match &before.status {
             Some(status) if untouched => status.clone(),
@@ -262,12 +261,7 @@ fn beside(base: &Path) -> Result<Vec<String>, SandboxError> {
     Ok(paths)
 }
 
-fn check(
-    command: &str,
-    output: &Output,
-    timeout: Duration,
-    source: Option<&Excerpt>,
-) -> Result<(), SandboxError> {
+fn check(command: &str, output: &Output, timeout: Duration, source: Option<&Excerpt>) -> Result<(), SandboxError> {
     let how = if output.timed_out {
         format!("was ended after {} s (setup_timeout)", timeout.as_secs_f64())
     } else {

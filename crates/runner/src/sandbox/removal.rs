@@ -4,19 +4,24 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::time::Duration;
 
-/// Something may be written while it is removed; so often it is tried again.
-const ROUNDS: usize = 5;
+/// A process that is being ended may write for a moment longer; so often it is tried again, with pauses that grow from
+/// a millisecond to a quarter of a second.
+const ROUNDS: u32 = 12;
 
 /// Removes `path` and everything below it. Links are removed, not followed; directories that forbid it are opened up
 /// first. Something that is gone already is no error.
 pub(super) fn remove(path: &Path) -> io::Result<()> {
-    for round in 1.. {
+    for round in 1_u32.. {
         match fs::remove_dir_all(path) {
             Ok(()) => break,
             Err(_) if path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound) => break,
             Err(error) if round == ROUNDS => return Err(error),
-            Err(_) => open_up(path),
+            Err(_) => {
+                open_up(path);
+                std::thread::sleep(Duration::from_millis(1 << round.min(8)).min(Duration::from_millis(250)));
+            }
         }
     }
     Ok(())

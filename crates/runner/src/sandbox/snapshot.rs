@@ -18,8 +18,13 @@ pub(super) struct Snapshot {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Entry {
-    File { stamp: Stamp, content: Option<[u8; 32]> },
-    Link { target: PathBuf },
+    File {
+        stamp: Stamp,
+        content: Option<[u8; 32]>,
+    },
+    Link {
+        target: PathBuf,
+    },
     /// A pipe, a socket, a device.
     Other,
 }
@@ -181,7 +186,12 @@ mod tests {
         symlink("same", root.join("kind")).unwrap();
         fs::remove_file(root.join("link")).unwrap();
         symlink("content", root.join("link")).unwrap();
-        File::options().write(true).open(root.join("same")).unwrap().set_modified(SystemTime::now() + Duration::from_secs(9)).unwrap();
+        File::options()
+            .write(true)
+            .open(root.join("same"))
+            .unwrap()
+            .set_modified(SystemTime::now() + Duration::from_secs(9))
+            .unwrap();
         let changes = Snapshot::changes(root, &before).unwrap();
         assert_eq!(
             told(&changes),

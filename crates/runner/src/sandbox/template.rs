@@ -109,7 +109,8 @@ impl Templates {
         let skill = installation.clone();
         let key = blocking(move || {
             let skill = skill.as_ref().map(|skill| (skill.from.as_path(), skill.to.as_str()));
-            key::of(&fixtures, skill).map_err(|error| SandboxError::fixture(error.to_string(), fixtures.source.as_ref()))
+            key::of(&fixtures, skill)
+                .map_err(|error| SandboxError::fixture(error.to_string(), fixtures.source.as_ref()))
         })
         .await?;
         let built = {
@@ -141,27 +142,23 @@ impl Templates {
 
         let writing = (work.clone(), Arc::clone(fixtures), skill.clone());
         blocking(move || write_baseline(&writing.0, &writing.1, writing.2.as_ref(), keep)).await?;
+        // A repository that came with a tree keeps its objects as they are.
+        let own = !work.join(".git/objects").exists();
         if fixtures.git_init {
-            // A repository that came with a tree keeps its objects as they are.
-            let own = !work.join(".git/objects").exists();
             let exclude = skill.as_ref().map(|skill| skill.to.as_str());
             git.commit(&work, keep, exclude, fixtures.git_branch.as_deref()).await?;
-            write_files(&work, fixtures, Layer::Staged).await?;
+        }
+        write_files(&work, fixtures, Layer::Staged).await?;
+        if fixtures.git_init && !fixtures.files_staged.is_empty() {
             let staged: Vec<&str> = fixtures.files_staged.iter().map(|file| file.path.as_str()).collect();
-            if !staged.is_empty() {
-                git.stage(&work, &staged).await?;
-            }
-            if own {
-                git.pack(&work).await?;
-            }
-        } else {
-            write_files(&work, fixtures, Layer::Staged).await?;
+            git.stage(&work, &staged).await?;
         }
         write_files(&work, fixtures, Layer::Unstaged).await?;
 
+        // The index is to know the times that every copy has.
         let at = work.clone();
         blocking(move || set_times(&at)).await?;
-        let status = if fixtures.git_init { Some(git.settle(&work).await?) } else { None };
+        let status = if fixtures.git_init { Some(git.settle(&work, own).await?) } else { None };
         blocking(move || finish(work, status)).await.map(Arc::new)
     }
 

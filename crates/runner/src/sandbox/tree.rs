@@ -300,7 +300,9 @@ mod tests {
         symlink(&outside, inside.join("door")).unwrap();
         symlink(outside.join("new"), inside.join("dangling")).unwrap();
         let mut writer = Writer::new(&inside);
-        for path in ["../out/x", "/etc/zzz", "a/../../out/x", "door/x", "door/deep/x", "dangling", "dangling/x", "", "."] {
+        for path in
+            ["../out/x", "/etc/zzz", "a/../../out/x", "door/x", "door/deep/x", "dangling", "dangling/x", "", "."]
+        {
             let error = writer.file(Path::new(path), b"x", false).unwrap_err();
             assert!(error.to_string().contains("escapes the sandbox"), "{path}: {error}");
         }

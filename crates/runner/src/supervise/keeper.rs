@@ -29,7 +29,9 @@ pub(super) fn main(words: &Words) -> Result<u8, String> {
     if let Some(lifeline) = lifeline {
         watch(lifeline)?;
     }
-    let child = match if words.floor { None } else { start_space(&words.program)?.ok() } {
+    let floor = words.floor || !cfg!(target_os = "linux");
+    let space = if floor { None } else { start_space(&words.program)?.ok() };
+    let child = match space {
         Some(child) => child,
         None => start_plain(&words.program)?,
     };
@@ -57,16 +59,10 @@ pub(super) fn probe(_: &Words) -> Result<u8, String> {
 /// Blocks every signal this process waits for. From here on they are kept until asked for, also for the processes that
 /// inherit the mask, so that none is lost on a half-made supervisor.
 fn block_signals() -> Result<SigSet, String> {
-    let signals: SigSet = [
-        Signal::SIGCHLD,
-        Signal::SIGTERM,
-        Signal::SIGINT,
-        Signal::SIGHUP,
-        Signal::SIGUSR1,
-        Signal::SIGALRM,
-    ]
-    .into_iter()
-    .collect();
+    let signals: SigSet =
+        [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGUSR1, Signal::SIGALRM]
+            .into_iter()
+            .collect();
     signals.thread_block().map_err(|error| format!("cannot block signals: {error}"))?;
     Ok(signals)
 }
@@ -187,7 +183,8 @@ impl Keeper {
         let mut pause = Duration::from_micros(50);
         while self.bury() {
             let left = descendants::of(Pid::this());
-            for pid in &left {
+            // The program too, should there be no way to see it; while nobody has taken leave of it, its id is its own.
+            for pid in left.iter().chain(self.code.is_none().then_some(&self.main)) {
                 let _ = kill(*pid, Signal::SIGKILL);
             }
             if began.elapsed() > PATIENCE {

@@ -45,11 +45,7 @@ impl Supervisor {
     /// A supervised command, to be started with [`Contained::spawn`](super::Contained::spawn) or
     /// [`run`](super::run()). Its environment is empty until the caller fills it; a `program` without a slash is looked
     /// for on the `PATH` of that environment.
-    pub fn command<A: AsRef<OsStr>>(
-        &self,
-        program: impl AsRef<OsStr>,
-        args: impl IntoIterator<Item = A>,
-    ) -> Command {
+    pub fn command<A: AsRef<OsStr>>(&self, program: impl AsRef<OsStr>, args: impl IntoIterator<Item = A>) -> Command {
         let mut command = Command::new(&self.program);
         command.arg("__supervise").args(["--lifeline", &self.lifeline.fd().to_string()]);
         if self.floor {

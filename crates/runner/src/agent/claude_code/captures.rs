@@ -26,12 +26,12 @@ struct Expected {
 }
 
 /// Captures in which something else is read than the script says: parts of `version/name`, why, and what instead.
-const EXCEPTIONS: &[(&[&str], &str, fn(&mut Expected))] = &[
-    (
-        &["2.1.330/a_text_plain"],
-        "--output-format text tells nothing but the answer",
-        |expected| *expected = Expected::default(),
-    ),
+type Exception = (&'static [&'static str], &'static str, fn(&mut Expected));
+
+const EXCEPTIONS: &[Exception] = &[
+    (&["2.1.330/a_text_plain"], "--output-format text tells nothing but the answer", |expected| {
+        *expected = Expected::default();
+    }),
     (&["/a_text_json"], "--output-format json tells only the result", |expected| {
         expected.texts.clear();
         expected.turns = 0;
@@ -214,7 +214,8 @@ fn every_capture_reads_as_its_script_says() {
     let mut count = 0;
     let mut used = vec![false; EXCEPTIONS.len()];
     for version in ["claude-2.1.197", "claude-2.1.330"] {
-        let mut names: Vec<_> = std::fs::read_dir(root.join(version)).unwrap().map(|entry| entry.unwrap().path()).collect();
+        let mut names: Vec<_> =
+            std::fs::read_dir(root.join(version)).unwrap().map(|entry| entry.unwrap().path()).collect();
         names.sort();
         for folder in names {
             let capture = folder.strip_prefix(&root).unwrap().to_str().unwrap().replace("claude-", "");

@@ -295,10 +295,7 @@ mod tests {
     fn a_list_says_which_tools_exist_and_what_needs_no_permission() {
         let tools = closed(&["Read", "Bash(git *)", "Bash(npm test)", "mcp__db__query", "Read"]);
         assert_eq!(tools.built_in().collect::<Vec<_>>(), ["Read", "Bash"]);
-        assert_eq!(
-            tools.rules(),
-            ["Read", "Bash(git *)", "Bash(npm test)", "Bash(npm test:*)", "mcp__db__query"]
-        );
+        assert_eq!(tools.rules(), ["Read", "Bash(git *)", "Bash(npm test)", "Bash(npm test:*)", "mcp__db__query"]);
         assert!(tools.is_scoped() && tools.names_servers());
         assert!(!closed(&["Bash(git *)", "Bash"]).is_scoped());
         assert_eq!(closed(&["Bash(ls, cat *)"]).rules(), ["Bash(ls)", "Bash(ls:*)", "Bash(cat *)"]);
@@ -352,7 +349,9 @@ mod tests {
         };
         assert!(!refused("Read", "docs/deep/a.md") && !refused("Grep", "docs/deep") && !refused("Write", "a/b.md"));
         assert!(!refused("Edit", "/tmp/x/y"));
-        assert!(refused("Read", "src/a.rs") && refused("Read", "docs/../src/a.rs") && refused("Read", "docs/etc/passwd"));
+        assert!(
+            refused("Read", "src/a.rs") && refused("Read", "docs/../src/a.rs") && refused("Read", "docs/etc/passwd")
+        );
         assert!(refused("Write", "a.txt") && refused("Edit", "y"));
         assert!(tools.objection("Grep", &json!({}), &resolver(&work)).is_some());
     }

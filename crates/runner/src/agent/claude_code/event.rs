@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use model::{Step, ToolCall, ToolResult};
+use model::{Effect, Step, ToolCall, ToolResult};
 use serde_json::Value;
 
 use super::control::Request;
@@ -207,7 +207,8 @@ impl Interpreter {
         }
         let tool = tool.unwrap_or_default().to_owned();
         // Asking the user is not a permission that somebody failed to get.
-        (tool != "AskUserQuestion").then(|| Heard::Step(Step::PermissionDenied { tool, call_id, message }))
+        (model::tool::effect(&tool) != Effect::Ask)
+            .then(|| Heard::Step(Step::PermissionDenied { tool, call_id, message }))
     }
 }
 
@@ -219,9 +220,7 @@ fn step(block: &Value, message: &str, parent: Option<&String>) -> Option<Step> {
             let text = owned(block, "text").filter(|text| !text.is_empty())?;
             Some(Step::Text { message, text, parent })
         }
-        "thinking" => {
-            Some(Step::Thinking { message, text: owned(block, "thinking").unwrap_or_default(), parent })
-        }
+        "thinking" => Some(Step::Thinking { message, text: owned(block, "thinking").unwrap_or_default(), parent }),
         "redacted_thinking" => Some(Step::Thinking { message, text: String::new(), parent }),
         "tool_use" | "server_tool_use" => {
             let input = block.get("input").filter(|input| !input.is_null()).cloned();
@@ -393,11 +392,12 @@ mod tests {
 
     #[test]
     fn a_sub_agents_call_carries_its_parent() {
-        let heard = read(&[json!({"type": "assistant", "parent_tool_use_id": "t1", "message": {"id": "m2", "model": "m",
+        let heard =
+            read(&[json!({"type": "assistant", "parent_tool_use_id": "t1", "message": {"id": "m2", "model": "m",
             "content": [{"type": "tool_use", "id": "t2", "name": "Bash", "input": {"command": "ls"}}]}})]);
         let Heard::Step(Step::ToolCall(call)) = &heard[0] else { panic!("{heard:?}") };
         assert_eq!((call.parent.as_deref(), call.message.as_str()), (Some("t1"), "m2"));
-        assert_eq!(call.effect, model::Effect::Shell);
+        assert_eq!(call.effect, Effect::Shell);
     }
 
     #[test]
@@ -410,10 +410,18 @@ mod tests {
     #[test]
     fn what_is_not_known_is_ignored() {
         let mut interpreter = Interpreter::new("scripted");
-        for line in ["", "not json", "[]", "null", "{\"type\":\"rate_limit_event\"}", "{\"type\":\"assistant\"}",
-            "{\"type\":\"user\",\"message\":{\"content\":\"text\"}}", "{\"type\":\"system\",\"subtype\":\"new\"}",
-            "{\"type\":\"control_request\"}", "{\"type\":\"control_response\"}"]
-        {
+        for line in [
+            "",
+            "not json",
+            "[]",
+            "null",
+            "{\"type\":\"rate_limit_event\"}",
+            "{\"type\":\"assistant\"}",
+            "{\"type\":\"user\",\"message\":{\"content\":\"text\"}}",
+            "{\"type\":\"system\",\"subtype\":\"new\"}",
+            "{\"type\":\"control_request\"}",
+            "{\"type\":\"control_response\"}",
+        ] {
             assert_eq!(interpreter.read(line), [], "{line}");
         }
     }

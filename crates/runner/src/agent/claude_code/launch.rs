@@ -93,9 +93,9 @@ impl Launch {
         }
         let folder = sign_in::visible_folder(on.host, &sign_in, &on.setup.setting_sources);
         let exposure = exposure::of(on.skill, &on.setup.setting_sources, folder.is_some());
-        exposure.lay_out(on.home, on.work).map_err(|error| {
-            Breakage::environment(format!("cannot show the skill to the agent: {error}"))
-        })?;
+        exposure
+            .lay_out(on.home, on.work)
+            .map_err(|error| Breakage::environment(format!("cannot show the skill to the agent: {error}")))?;
         let closed = on.setup.closed_tools.as_deref().map(ClosedTools::read);
         Ok(Self {
             program,
@@ -280,4 +280,3 @@ impl Patience {
         .map(|(name, value)| (name.to_owned(), value))
     }
 }
-

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{Budget, Ending, Step, ToolCall, UserMessage};
+use model::{Budget, Effect, Ending, Step, ToolCall, UserMessage};
 use serde_json::Value;
 
 use super::closed_tools::ClosedTools;
@@ -56,8 +56,7 @@ impl Conversation {
     pub(super) fn open(launch: Launch, sandbox: Arc<dyn Sandbox>, setup: &Setup) -> Result<Self, Breakage> {
         let process = Process::start(&launch, sandbox.as_ref(), None)
             .map_err(|error| Breakage::environment(format!("cannot start {}: {error}", launch.program.display())))?;
-        let resolver =
-            Resolver { work: Some(sandbox.work().to_owned()), home: Some(sandbox.home().to_owned()) };
+        let resolver = Resolver { work: Some(sandbox.work().to_owned()), home: Some(sandbox.home().to_owned()) };
         Ok(Self {
             launch,
             sandbox,
@@ -173,12 +172,11 @@ impl Conversation {
 
     fn answer(&self, process: &mut Process, request: &Request, turn: &mut Turn) -> Value {
         match &request.ask {
-            Ask::Tool { name, input, call_id } if name == "AskUserQuestion" => {
+            Ask::Tool { name, input, call_id } if model::tool::effect(name) == Effect::Ask => {
                 let answers = control::questions(input)
                     .into_iter()
                     .map(|asked| {
-                        let answer =
-                            turn.ask(call_id.as_deref(), &asked.question, &asked.options, asked.multi_select);
+                        let answer = turn.ask(call_id.as_deref(), &asked.question, &asked.options, asked.multi_select);
                         (asked.question, answer)
                     })
                     .collect();

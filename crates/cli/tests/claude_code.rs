@@ -1,0 +1,763 @@
+//! The real Claude Code on scripted models, from the scenario file to the exit code, without a network where the machine
+//! allows one to be taken away.
+//!
+//! `TRIALRUN_TEST_AGENTS` names the directory that `scripts/agents` has filled. Without it these tests are skipped, and
+//! say so; `TRIALRUN_REQUIRE_AGENTS=1` makes that a failure. `scripts/test` counts their lines.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::mpsc::{Receiver, channel};
+
+use serde_json::{Value, json};
+use testkit::Project;
+
+const TRIALRUN: &str = env!("CARGO_BIN_EXE_trialrun");
+
+/// The directory with `claude` in it. `None` where there is none: then the test is over.
+fn agents(test: &str) -> Option<PathBuf> {
+    let found = std::env::var_os("TRIALRUN_TEST_AGENTS").map(PathBuf::from).filter(|dir| dir.join("claude").exists());
+    // Written past the test harness, which keeps the output of tests that pass to itself.
+    let mut out = std::io::stderr();
+    if found.is_some() {
+        writeln!(out, "\nreal agent ran: claude-code, {test}").unwrap();
+    } else {
+        writeln!(out, "\nreal agent SKIPPED: claude-code, {test}: TRIALRUN_TEST_AGENTS names no directory with claude").unwrap();
+        assert_ne!(std::env::var("TRIALRUN_REQUIRE_AGENTS").as_deref(), Ok("1"), "a skip is forbidden");
+    }
+    found
+}
+
+/// The binary under test, started where there is no network but loopback, if the machine allows that.
+fn offline() -> PathBuf {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    let make = || {
+        let unshare = if nix::unistd::geteuid().is_root() { "unshare -n" } else { "unshare -rn" };
+        let inside = "ip link set lo up && exec \"$0\" \"$@\"";
+        let allowed = Command::new("sh")
+            .args(["-c", &format!("{unshare} sh -c '{inside}' true")])
+            .stderr(Stdio::null())
+            .status()
+            .is_ok_and(|status| status.success());
+        if !allowed {
+            writeln!(std::io::stderr(), "\nno network namespace here: real agents run with the machine's network").unwrap();
+            return PathBuf::from(TRIALRUN);
+        }
+        let program = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("offline-trialrun-{}", std::process::id()));
+        std::fs::write(&program, format!("#!/bin/sh\nexec {unshare} sh -c '{inside}' '{TRIALRUN}' \"$@\"\n")).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        program
+    };
+    PROGRAM.get_or_init(make).clone()
+}
+
+/// A project whose agent is the real one, on the model in `model.yaml`. `None`: skip.
+fn project(test: &str) -> Option<Project> {
+    let agents = agents(test)?;
+    Some(Project::new(offline()).path_first(&agents))
+}
+
+/// Writes a scenario and its model, runs it, and gives its trial. Exits with `code`.
+#[track_caller]
+fn run(project: &Project, scenario: &str, model: &str, code: i32) -> Value {
+    project.write("case.yaml", scenario).write("model.yaml", model);
+    trial(project.report(&["case.yaml"], code))
+}
+
+#[track_caller]
+fn trial(report: Value) -> Value {
+    let trial = &report["trials"][0];
+    for finding in trial["findings"].as_array().unwrap() {
+        if finding["type"] == "request_check" {
+            assert_eq!(finding["status"], "met", "{finding:#}");
+        }
+    }
+    trial.clone()
+}
+
+/// The names and main arguments of the calls, in order.
+fn calls(trial: &Value) -> Vec<String> {
+    let all = trial["tool_calls"].as_array().unwrap().iter();
+    all.map(|call| {
+        let input = call["input"].as_object().unwrap();
+        let argument = ["command", "file_path", "skill"].iter().find_map(|key| input.get(*key)?.as_str());
+        format!("{} {}", call["name"].as_str().unwrap(), argument.unwrap_or("-"))
+    })
+    .collect()
+}
+
+fn result(trial: &Value, call: usize) -> (&str, bool) {
+    let call = &trial["tool_calls"][call];
+    (call["result"].as_str().unwrap_or_default(), call["is_error"].as_bool().unwrap())
+}
+
+const COMMIT_SKILL: &str = "---
+name: aif-commit
+description: Writes conventional commits.
+allowed-tools: Read, Bash(git *)
+---
+
+# Commit
+
+Look at what is staged, propose a conventional message, ask, commit, ask about pushing.
+";
+
+const COMMIT_SCENARIO: &str = r##"
+scenario: basic-feat-commit
+description: |
+  Staged feature addition → git status → git diff --cached → conventional
+  `feat` commit → ask confirmation → commit → ask push → skip push.
+skill: aif-commit
+argument: "auth"
+max_turns: 14
+
+runner:
+  model: scripted:../model.yaml
+  permission_mode: bypassPermissions
+  allowed_tools_override:
+    - Read
+    - Write
+    - Bash(git *)
+
+fixtures:
+  git_init: true
+  git_branch: feature/auth
+  files_committed:
+    - path: README.md
+      content: "# Demo\n"
+    - path: src/auth/login.ts
+      content: |
+        export function login() {}
+  files_staged:
+    - path: src/auth/reset.ts
+      content: "export function resetPassword() {}\n"
+
+user_responses:
+  - match_question: "(?i)commit|proposed|confirm|message"
+    choose: "Commit as is"
+  - match_question: "(?i)push"
+    choose: "Skip push"
+
+assertions:
+  - id: calls-git-status
+    type: tool_called
+    tool: Bash
+    args_match:
+      command: "^git status"
+
+  - id: diff-confirm-then-commit
+    type: tool_call_sequence
+    sequence:
+      - tool: Bash
+        args_match:
+          command: "^git diff --cached"
+      - tool: AskUserQuestion
+      - tool: Bash
+        args_match:
+          command: "^git commit"
+    weight: 2
+
+  - id: no-unscoped-bash
+    type: no_tool_called
+    tool: Bash
+    args_match:
+      command: "^(?!git )"
+
+  - id: mentions-feat-type
+    type: output_contains
+    pattern: "\\bfeat\\b"
+
+  - id: efficient
+    type: turn_count_at_most
+    max: 12
+
+  - id: stay-in-sandbox
+    type: no_path_escape
+"##;
+
+const COMMIT_MODEL: &str = r#"
+steps:
+  - tools: [{ name: Bash, input: { command: git status } }]
+    usage: { input: 1000, cache_write: 200, output: 30 }
+    expect_request:
+      system_contains: [propose a conventional message, .claude/skills/aif-commit]
+      last_user_contains: [aif-commit, auth]
+      tools_include: [Read, Write, Bash, AskUserQuestion]
+      tools_exclude: [Edit, Skill, Agent, WebFetch, WebSearch, NotebookEdit]
+  - tools: [{ name: Bash, input: { command: git diff --cached } }]
+    expect_request: { tool_result_contains: src/auth/reset.ts }
+  - tools:
+      - name: AskUserQuestion
+        input:
+          questions:
+            - question: "Proposed message: feat(auth): reset passwords"
+              header: Commit
+              multiSelect: false
+              options: [{ label: Commit as is, description: Yes }, { label: Edit it, description: No }]
+  - tools: [{ name: Bash, input: { command: "git commit -m \"$(cat <<'EOF'\nfeat(auth): reset passwords; part 1\n\nEOF\n)\"" } }]
+    expect_request: { tool_result_contains: Commit as is }
+  - tools:
+      - name: AskUserQuestion
+        input:
+          questions:
+            - question: Push it now?
+              header: Push
+              multiSelect: false
+              options: [{ label: Push, description: Yes }, { label: Skip push, description: No }]
+    expect_request: { tool_result_contains: "feat(auth)" }
+  - text: "Committed as feat(auth): reset passwords. Not pushed."
+    usage: { input: 50, cache_read: 1200, output: 20 }
+    expect_request: { tool_result_contains: Skip push }
+"#;
+
+#[test]
+fn the_complete_example_commits_after_two_questions() {
+    let Some(project) = project("complete example") else { return };
+    project
+        .write(".ai-tester.yaml", "skills_dir: ./skills\n")
+        .write("skills/aif-commit/SKILL.md", COMMIT_SKILL)
+        .write("skills/aif-commit/tests/basic-feat.yaml", COMMIT_SCENARIO)
+        .write("skills/aif-commit/model.yaml", COMMIT_MODEL);
+    let trial = trial(project.report(&["aif-commit"], 0));
+    assert_eq!(trial["outcome"], "passed", "{trial:#}");
+    assert_eq!(trial["findings"].as_array().unwrap().iter().filter(|finding| finding["status"] != "met").count(), 0);
+    assert_eq!(
+        trial["usage"],
+        json!({"input": 1450, "cache_read": 1200, "cache_write": 200, "output": 90, "reasoning": 0, "total": 2940})
+    );
+    assert_eq!(trial["turn_count"], 6);
+    assert_eq!(
+        trial["questions"],
+        json!([{"question": "Proposed message: feat(auth): reset passwords", "answer": "Commit as is"},
+               {"question": "Push it now?", "answer": "Skip push"}])
+    );
+    assert!(result(&trial, 3).0.contains("[feature/auth "), "{trial:#}");
+    assert_eq!((&trial["agent_version"], &trial["auth"]), (&json!("2.1.330"), &json!("scripted")));
+    assert_eq!(trial["warnings"], json!([]));
+    assert_eq!(project.left_over(), Vec::<String>::new());
+}
+
+#[test]
+fn a_skill_is_found_and_triggered_by_the_skill_tool_and_no_other_is() {
+    let Some(project) = project("Skill tool") else { return };
+    project
+        .write("trialrun.yaml", "skills_dir: ./skills\n")
+        .write("skills/greet/SKILL.md", "---\nname: greet\ndescription: Greets people warmly.\n---\n\nSay MANTRA to $ARGUMENTS.\n")
+        .write("skills/greet/references/words.txt", "Good day\n")
+        .write("skills/greet/tests/greet.yaml", "
+scenario: greet
+skill: greet
+model: scripted:../model.yaml
+fixtures:
+  files_committed:
+    - { path: .claude/skills/other/SKILL.md, content: \"---\\nname: other\\ndescription: OTHERSKILL\\n---\\nx\\n\" }
+assertions:
+  - { id: uses-it, type: tool_called, tool: Skill, args_match: { skill: ^greet$ } }
+  - { id: reads, type: tool_called, tool: Read }
+  - { id: inside, type: no_path_escape }
+")
+        .write("skills/greet/model.yaml", "
+steps:
+  - tools: [{ name: Skill, input: { skill: greet, args: Ada } }]
+    expect_request:
+      contains: \"- greet: Greets people warmly.\"
+      not_contains: OTHERSKILL
+  - tools: [{ name: Read, input: { file_path: $HOME/.claude/skills/greet/references/words.txt } }]
+    expect_request: { contains: Say MANTRA to Ada }
+  - text: Good day, Ada.
+    expect_request: { tool_result_contains: Good day }
+");
+    let trial = trial(project.report(&["greet"], 0));
+    assert_eq!(trial["outcome"], "passed", "{trial:#}");
+    assert!(!result(&trial, 0).1, "{trial:#}");
+}
+
+#[test]
+fn a_chain_is_one_session_and_one_bill() {
+    let Some(project) = project("chain") else { return };
+    let trial = run(
+        &project,
+        "
+scenario: chain
+system_prompt: Be kind.
+model: scripted:model.yaml
+user_prompts: [Look around., Now write it down.]
+assertions:
+  - { id: writes, type: tool_called, tool: Write }
+  - { id: says, type: output_contains, pattern: ^Written\\.$ }
+",
+        "
+steps:
+  - tools: [{ name: Bash, input: { command: ls } }]
+    expect_request: { system_contains: Be kind., last_user_contains: Look around. }
+  - text: Nothing here.
+  - tools: [{ name: Write, input: { file_path: $SANDBOX/note.txt, content: nothing } }]
+    expect_request: { last_user_contains: Now write it down., contains: Nothing here. }
+  - text: Written.
+",
+        0,
+    );
+    assert_eq!(trial["outcome"], "passed", "{trial:#}");
+    assert_eq!((&trial["turn_count"], &trial["usage"]["total"]), (&json!(4), &json!(440)));
+    assert!((trial["cost_usd"].as_f64().unwrap() - 0.0024).abs() < 1e-9, "{}", trial["cost_usd"]);
+    let id = trial["id"].as_str().unwrap();
+    let events = project.run(&["show", id, "--json"]).exits(0).json();
+    let sessions = events.to_string().matches("\"kind\":\"session\"").count();
+    assert!(sessions <= 1, "{sessions} sessions");
+    assert!(trial["session_id"].as_str().is_some_and(|id| id.len() == 36));
+}
+
+#[test]
+fn a_chain_stops_at_its_turns_and_says_no_more() {
+    let Some(project) = project("chain at its turns") else { return };
+    let trial = run(
+        &project,
+        "
+scenario: chain
+system_prompt: Be kind.
+model: scripted:model.yaml
+max_turns: 3
+user_prompts: [One., Two., Three.]
+",
+        "
+steps:
+  - text: First.
+  - tools: [{ name: Bash, input: { command: echo 1 } }]
+  - tools: [{ name: Bash, input: { command: exit 3 } }, { name: NoSuchTool, input: {} }]
+  - text: never asked for
+",
+        1,
+    );
+    assert_eq!(trial["outcome"], "failed", "{trial:#}");
+    assert_eq!(trial["ending"], json!({"kind": "out_of_budget", "budget": "turns", "limit": 3.0}));
+    assert_eq!(trial["turn_count"], 3);
+    assert_eq!(calls(&trial), ["Bash echo 1", "Bash exit 3", "NoSuchTool -"]);
+    assert_eq!(trial["usage"]["total"], 330, "{trial:#}");
+    let budget = trial["findings"].as_array().unwrap().iter().find(|finding| finding["type"] == "turn_budget").unwrap();
+    assert_eq!(budget["status"], "unmet");
+}
+
+#[test]
+fn reaching_max_turns_fails() {
+    let Some(project) = project("max turns") else { return };
+    let steps: String = (0..5).map(|n| format!("  - tools: [{{ name: Bash, input: {{ command: echo {n} }} }}]\n")).collect();
+    let trial = run(
+        &project,
+        "
+scenario: loop
+system_prompt: Loop.
+model: scripted:model.yaml
+max_turns: 2
+assertions: [{ id: starts, type: tool_called, tool: Bash }]
+",
+        &format!("steps:\n{steps}"),
+        1,
+    );
+    assert_eq!(trial["outcome"], "failed", "{trial:#}");
+    assert_eq!(calls(&trial), ["Bash echo 0", "Bash echo 1"]);
+    assert_eq!((&trial["turn_count"], &trial["usage"]["total"]), (&json!(2), &json!(220)));
+    assert_eq!(trial["ending"]["budget"], "turns");
+}
+
+#[test]
+fn a_closed_list_is_closed_and_its_scopes_hold_whatever_the_mode() {
+    let Some(project) = project("closed list") else { return };
+    let trial = run(
+        &project,
+        "
+scenario: closed
+system_prompt: Work.
+runner:
+  model: scripted:model.yaml
+  permission_mode: bypassPermissions
+  allowed_tools_override: [Read(docs/**), \"Bash(git *)\"]
+fixtures:
+  git_init: true
+  files_committed: [{ path: docs/a.md, content: INSIDE }, { path: secret.md, content: OUTSIDE }]
+assertions:
+  - { id: nothing-escaped, type: output_contains, pattern: done }
+",
+        "
+steps:
+  - tools:
+      - { name: Bash, input: { command: git log --oneline } }
+      - { name: Bash, input: { command: ls } }
+      - { name: Bash, input: { command: git status && touch made } }
+      - { name: Read, input: { file_path: $SANDBOX/docs/a.md } }
+      - { name: Read, input: { file_path: $SANDBOX/secret.md } }
+      - { name: Write, input: { file_path: $SANDBOX/made, content: x } }
+    expect_request:
+      tools_include: [Read, Bash]
+      tools_exclude: [Write, Edit, AskUserQuestion, Skill, Agent, Glob, Grep, WebFetch, WebSearch]
+  - text: done
+    expect_request: { tool_result_contains: INSIDE, not_contains: OUTSIDE }
+",
+        0,
+    );
+    let errors: Vec<bool> = (0..6).map(|call| result(&trial, call).1).collect();
+    assert_eq!(errors, [false, true, true, false, true, true], "{trial:#}");
+    assert!(result(&trial, 1).0.contains("Bash is limited to: git *"), "{:?}", result(&trial, 1));
+    assert!(result(&trial, 5).0.contains("No such tool"), "{:?}", result(&trial, 5));
+    assert_eq!(trial["files_changed"], json!([]));
+}
+
+#[test]
+fn a_failing_tool_is_an_error_of_the_call_and_the_agent_goes_on() {
+    let Some(project) = project("failing tool") else { return };
+    let trial = run(
+        &project,
+        "
+scenario: failing
+system_prompt: Work.
+model: scripted:model.yaml
+assertions: [{ id: tells, type: output_contains, pattern: failed with 3 }]
+",
+        "
+steps:
+  - tools: [{ name: Bash, input: { command: echo out; echo err >&2; exit 3 } }]
+  - tools: [{ name: Read, input: { file_path: $SANDBOX/missing.txt } }]
+    expect_request: { tool_result_contains: [\"Exit code 3\", out, err] }
+  - text: It failed with 3.
+",
+        0,
+    );
+    assert_eq!((result(&trial, 0).1, result(&trial, 1).1), (true, true), "{trial:#}");
+    assert_eq!((&trial["turn_count"], &trial["usage"]["total"]), (&json!(3), &json!(330)));
+}
+
+#[test]
+fn permissions_that_nobody_gives_are_refused() {
+    let Some(project) = project("permissions") else { return };
+    let trial = run(
+        &project,
+        "
+scenario: careful
+system_prompt: Work.
+runner: { model: scripted:model.yaml, permission_mode: default }
+",
+        "
+steps:
+  - tools:
+      - { name: Bash, input: { command: touch made } }
+      - { name: Write, input: { file_path: $SANDBOX/made, content: x } }
+  - text: I may not.
+",
+        0,
+    );
+    assert!(result(&trial, 0).1 && result(&trial, 1).1, "{trial:#}");
+    assert_eq!(trial["files_changed"], json!([]));
+}
+
+#[test]
+fn an_unanswered_question_fails_and_the_agent_goes_on() {
+    let Some(project) = project("unanswered question") else { return };
+    let trial = run(
+        &project,
+        "
+scenario: asks
+system_prompt: Ask.
+model: scripted:model.yaml
+user_responses: [{ match_question: size, choose: \"S, L\" }]
+",
+        "
+steps:
+  - tools:
+      - name: AskUserQuestion
+        input:
+          questions:
+            - { question: Which color?, header: Color, multiSelect: false, options: [{ label: Red, description: r }, { label: Blue, description: b }] }
+            - { question: Which size?, header: Size, multiSelect: true, options: [{ label: S, description: s }, { label: L, description: l }] }
+  - text: Then red.
+    expect_request: { tool_result_contains: [\"S, L\", No answer was prepared] }
+",
+        1,
+    );
+    assert_eq!(
+        trial["questions"],
+        json!([{"question": "Which color?", "answer": null}, {"question": "Which size?", "answer": "S, L"}])
+    );
+    assert_eq!(trial["turn_count"], 2);
+}
+
+#[test]
+fn a_sub_agents_work_is_recorded_and_billed_but_is_no_turn() {
+    let Some(project) = project("sub-agent") else { return };
+    let trial = run(
+        &project,
+        "
+scenario: delegates
+system_prompt: Delegate.
+model: scripted:model.yaml
+assertions:
+  - { id: works, type: tool_called, tool: Bash, args_match: { command: ^echo sub$ } }
+  - { id: few, type: turn_count_at_most, max: 2 }
+",
+        "
+steps:
+  - tools: [{ name: Agent, input: { description: d, prompt: do the SUBTASK, subagent_type: general-purpose } }]
+  - text: All done.
+    expect_request: { tool_result_contains: sub says hi }
+conversations:
+  - match: { subagent: true }
+    steps:
+      - tools: [{ name: Bash, input: { command: echo sub } }]
+      - text: sub says hi
+",
+        0,
+    );
+    assert_eq!((&trial["turn_count"], &trial["usage"]["total"]), (&json!(2), &json!(440)), "{trial:#}");
+}
+
+#[test]
+fn a_provider_that_fails_breaks_the_trial_and_blames_nobody_else() {
+    let Some(project) = project("provider faults") else { return };
+    let faults = [
+        ("500", "{ kind: http, status: 500, times: forever }"),
+        ("429", "{ kind: http, status: 429, times: forever, headers: { retry-after: '0' } }"),
+        ("400", "{ kind: http, status: 400, times: forever }"),
+        ("cut", "{ kind: cut, times: forever }"),
+        ("malformed", "{ kind: malformed, times: forever }"),
+        ("hang", "{ kind: hang, times: forever }"),
+        ("hang-stream", "{ kind: hang_stream, times: forever }"),
+    ];
+    for (name, fault) in faults {
+        project
+            .write(&format!("{name}.model.yaml"), &format!("steps:\n  - text: {}\n    fault: {fault}\n", "x".repeat(300)))
+            .write(
+                &format!("{name}.yaml"),
+                &format!(
+                    "scenario: fault-{name}\nsystem_prompt: Work.\nmodel: scripted:{name}.model.yaml\ntimeout: 10s\n\
+                     assertions: [{{ id: never, type: tool_called, tool: Bash }}]\n"
+                ),
+            );
+    }
+    let files: Vec<String> = faults.iter().map(|(name, _)| format!("{name}.yaml")).collect();
+    let mut arguments: Vec<&str> = files.iter().map(String::as_str).collect();
+    arguments.extend(["--jobs", "4"]);
+    let report = project.report(&arguments, 3);
+    assert_eq!(report["summary"]["broken"], faults.len(), "{report:#}");
+    for trial in report["trials"].as_array().unwrap() {
+        assert_eq!((&trial["outcome"], &trial["fault"]), (&json!("broken"), &json!("provider")), "{trial:#}");
+        assert_eq!(trial["ending"]["kind"], "provider_failed", "{trial:#}");
+    }
+    project.no_process_is_left();
+}
+
+#[test]
+fn a_provider_that_recovers_breaks_nothing() {
+    let Some(project) = project("provider recovers") else { return };
+    let trial = run(
+        &project,
+        "
+scenario: recovers
+system_prompt: Work.
+model: scripted:model.yaml
+assertions: [{ id: says, type: output_contains, pattern: recovered }]
+",
+        "
+steps:
+  - fault: { kind: http, status: 529 }
+  - text: recovered
+",
+        0,
+    );
+    assert_eq!((&trial["turn_count"], &trial["usage"]["total"]), (&json!(1), &json!(110)), "{trial:#}");
+}
+
+#[test]
+fn a_child_that_will_not_go_is_ended_at_the_timeout() {
+    let Some(project) = project("stubborn child") else { return };
+    let tether = project.tether("tether");
+    let command = format!(
+        "trap '' TERM INT HUP; exec 9> {0}; echo begun >&9; setsid tail -f /dev/null & tail -f /dev/null",
+        tether.path().display()
+    );
+    project.write("case.yaml", "
+scenario: stubborn
+system_prompt: Wait.
+model: scripted:model.yaml
+timeout: 4s
+");
+    let step = json!({"steps": [{"tools": [{"name": "Bash", "input": {"command": command}}]}, {"text": "never"}]});
+    project.write("model.yaml", &step.to_string());
+    let trial = trial(project.report(&["case.yaml"], 1));
+    assert_eq!(trial["outcome"], "failed", "{trial:#}");
+    assert_eq!(trial["ending"], json!({"kind": "timed_out", "setting": "--timeout", "after_ms": 4000}));
+    assert!(trial["duration_ms"].as_u64().unwrap() < 15_000, "{}", trial["duration_ms"]);
+    tether.says("begun");
+    tether.is_let_go();
+    project.no_process_is_left();
+    assert_eq!(project.left_over(), Vec::<String>::new());
+}
+
+/// Puts a hook, an MCP server, a skill and a CLAUDE.md where the user keeps theirs. What runs leaves a file.
+fn plant(project: &Project) -> (PathBuf, PathBuf) {
+    let (hooked, served) = (project.dir().join("HOOKED"), project.dir().join("SERVED"));
+    let home = project.home();
+    let put = |path: &str, text: &str| {
+        let path = home.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    let hook = json!([{"hooks": [{"type": "command", "command": format!("touch {}", hooked.display())}]}]);
+    put(".claude/settings.json", &json!({"hooks": {"SessionStart": hook}}).to_string());
+    let server = json!({"command": "/bin/sh", "args": ["-c", format!("touch {}", served.display())]});
+    put(".claude.json", &json!({"numStartups": 3, "mcpServers": {"planted": server}}).to_string());
+    put(".claude/skills/mine/SKILL.md", "---\nname: mine\ndescription: USERSKILL\n---\nx\n");
+    put(".claude/CLAUDE.md", "USERMEMORY\n");
+    (hooked, served)
+}
+
+const HERMETIC: &str = "
+scenario: hermetic
+system_prompt: Work.
+runner: { model: scripted:model.yaml, setting_sources: SOURCES }
+fixtures:
+  files_committed:
+    - { path: CLAUDE.md, content: PROJECTMEMORY }
+    - { path: AGENTS.md, content: PROJECTAGENTS }
+    - { path: .claude/skills/theirs/SKILL.md, content: \"---\\nname: theirs\\ndescription: PROJECTSKILL\\n---\\nx\\n\" }
+";
+
+#[test]
+fn nothing_of_the_machine_is_seen_unless_the_scenario_asks_for_it() {
+    let Some(project) = project("hermetic") else { return };
+    let (hooked, served) = plant(&project);
+    let marks = "[USERSKILL, USERMEMORY, PROJECTMEMORY, PROJECTAGENTS, PROJECTSKILL]";
+    let step = |expect: &str| format!("steps:\n  - text: done\n    expect_request: {{ {expect} }}\n");
+
+    run(&project, &HERMETIC.replace("SOURCES", "[]"), &step(&format!("not_contains: {marks}")), 0);
+    assert!(!hooked.exists() && !served.exists(), "a hook or a server ran");
+
+    let seen = "contains: [USERSKILL, USERMEMORY], not_contains: [PROJECTMEMORY, PROJECTSKILL]";
+    run(&project, &HERMETIC.replace("SOURCES", "[user]"), &step(seen), 0);
+    assert!(hooked.exists() && served.exists(), "hook: {}, server: {}", hooked.exists(), served.exists());
+
+    let seen = "contains: [PROJECTMEMORY, PROJECTSKILL], not_contains: [USERSKILL, USERMEMORY]";
+    run(&project, &HERMETIC.replace("SOURCES", "[project]"), &step(seen), 0);
+}
+
+#[test]
+fn with_the_users_settings_the_scripted_model_is_still_the_one_that_answers() {
+    let Some(project) = project("user settings on a scripted model") else { return };
+    plant(&project);
+    let env = json!({"env": {"ANTHROPIC_BASE_URL": "http://127.0.0.1:9", "ANTHROPIC_API_KEY": "sk-test-other"}});
+    std::fs::write(project.home().join(".claude/settings.json"), env.to_string()).unwrap();
+    run(&project, &HERMETIC.replace("SOURCES", "[user]"), "steps:\n  - text: done\n", 0);
+}
+
+/// A model on loopback that answers once, and tells the header lines of each request for an answer.
+fn model() -> (String, Receiver<Vec<String>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let (tell, told) = channel();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = BufReader::new(stream.unwrap());
+            let mut head = Vec::new();
+            loop {
+                let mut line = String::new();
+                if stream.read_line(&mut line).unwrap_or(0) == 0 || line.trim().is_empty() {
+                    break;
+                }
+                head.push(line.trim().to_lowercase());
+            }
+            let length = head.iter().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+            let _ = stream.read_exact(&mut vec![0; length.unwrap_or(0)]);
+            let message = json!({"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": [],
+                "stop_reason": null, "stop_sequence": null, "usage": {"input_tokens": 5, "output_tokens": 1}});
+            let events = [
+                ("message_start", json!({"message": message})),
+                ("content_block_start", json!({"index": 0, "content_block": {"type": "text", "text": ""}})),
+                ("content_block_delta", json!({"index": 0, "delta": {"type": "text_delta", "text": "hello"}})),
+                ("content_block_stop", json!({"index": 0})),
+                ("message_delta", json!({"delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 2}})),
+                ("message_stop", json!({})),
+            ];
+            let body: String = events
+                .into_iter()
+                .map(|(kind, mut event)| {
+                    event["type"] = json!(kind);
+                    format!("event: {kind}\ndata: {event}\n\n")
+                })
+                .collect();
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+                body.len()
+            );
+            let _ = stream.get_mut().write_all(answer.as_bytes());
+            if head.first().is_some_and(|line| line.starts_with("post /v1/messages")) && tell.send(head).is_err() {
+                return;
+            }
+        }
+    });
+    (address, told)
+}
+
+const SIGNED_IN: &str = "scenario: signed-in\nsystem_prompt: Work.\nmodel: some-model\nuser_prompt: hi\n";
+
+#[test]
+fn a_planted_token_arrives_as_a_bearer() {
+    let Some(agents) = agents("oauth token") else { return };
+    let (address, told) = model();
+    let project = Project::new(TRIALRUN).path_first(&agents).env("CLAUDE_CODE_OAUTH_TOKEN", "sk-test-planted");
+    project.write("case.yaml", SIGNED_IN);
+    let trial = trial(project.report(&["case.yaml", "--base-url", &address], 0));
+    assert_eq!((&trial["auth"], &trial["answer"]), (&json!("oauth token"), &json!("hello")), "{trial:#}");
+    assert!(told.recv().unwrap().contains(&"authorization: bearer sk-test-planted".to_owned()));
+    assert!(!project.read("report.json").contains("sk-test-planted"));
+}
+
+#[test]
+fn a_subscription_is_used_where_it_lies() {
+    let Some(agents) = agents("subscription") else { return };
+    let (address, told) = model();
+    let project = Project::new(TRIALRUN).path_first(&agents);
+    let (hooked, served) = plant(&project);
+    let credentials = project.home().join(".claude/.credentials.json");
+    let planted = json!({"claudeAiOauth": {"accessToken": "sk-test-subscription", "refreshToken": "sk-test-refresh",
+        "expiresAt": 4_102_444_800_000_u64, "scopes": ["user:inference"], "subscriptionType": "max"}});
+    std::fs::write(&credentials, planted.to_string()).unwrap();
+    project
+        .write("trialrun.yaml", "skills_dir: ./skills\n")
+        .write("skills/greet/SKILL.md", "---\nname: greet\ndescription: Greets.\n---\n\nSay hello.\n")
+        .write("skills/greet/tests/case.yaml", "scenario: signed-in\nskill: greet\nmodel: some-model\n");
+    let doctor = project.run(&["doctor"]);
+    assert!(doctor.out.contains("subscription"), "{}", doctor.said());
+
+    let report = project.report(&["greet", "--base-url", &address, "--keep-sandbox"], 0);
+    let trial = trial(report);
+    assert_eq!((&trial["auth"], &trial["answer"]), (&json!("subscription"), &json!("hello")), "{trial:#}");
+    assert!(told.recv().unwrap().contains(&"authorization: bearer sk-test-subscription".to_owned()));
+    assert!(!hooked.exists() && !served.exists(), "a hook or a server ran");
+    let found = Command::new("find").arg(project.tmp()).args(["-name", ".credentials.json"]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&found.stdout), "", "the credentials were brought into the sandbox");
+    assert!(credentials.symlink_metadata().unwrap().is_file());
+}
+
+#[test]
+fn without_a_sign_in_a_trial_is_broken_before_it_begins() {
+    let Some(project) = project("no sign-in") else { return };
+    project.write("case.yaml", SIGNED_IN);
+    let report = project.report(&["case.yaml"], 3);
+    let trial = &report["trials"][0];
+    assert_eq!((&trial["outcome"], &trial["fault"]), (&json!("broken"), &json!("environment")), "{trial:#}");
+    assert!(trial["because"].as_str().unwrap().contains("ANTHROPIC_API_KEY"), "{trial:#}");
+}
+
+#[test]
+fn a_cli_that_is_gone_is_started_again_on_its_session() {
+    // No real agent: those do not go away on demand.
+    let acts = r#"case "$*" in
+  *"--resume s-1"*) text again; result again ;;
+  *) text first; result first; exit 0 ;;
+esac
+hear"#;
+    let project = Project::new(TRIALRUN).claude(acts);
+    project.write("case.yaml", "scenario: resumes\nsystem_prompt: Work.\nuser_prompts: [One., Two.]\n");
+    let trial = trial(project.report(&["case.yaml"], 0));
+    assert_eq!((&trial["answer"], &trial["session_id"]), (&json!("again"), &json!("s-1")), "{trial:#}");
+}

@@ -1,0 +1,377 @@
+//! Agents, machines and records that do not behave: every trial ends as it should, every message helps, and nothing is
+//! left.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use nix::sys::resource::{UsageWho, getrusage};
+use serde_json::Value;
+use testkit::{Live, Project, Ran};
+
+/// The most memory the program may take, whatever an agent throws at it.
+const MOST_MEMORY: i64 = 400 * 1024;
+
+fn project() -> Project {
+    Project::new(env!("CARGO_BIN_EXE_trialrun"))
+}
+
+fn scenario(agent: &str, more: &str) -> String {
+    format!(
+        "scenario: s\nsystem_prompt: Say hello.\nagent: {agent}\n{more}\
+         assertions: [{{id: done, type: output_contains, pattern: done}}]\n"
+    )
+}
+
+/// The report's only trial after a run with a `claude` that does this.
+#[track_caller]
+fn trial(project: &Project, arguments: &[&str], code: i32) -> Value {
+    project.write("s.yaml", &scenario("claude-code", "user_prompt: go\n"));
+    let all: Vec<&str> = ["s.yaml", "--retries", "0"].into_iter().chain(arguments.iter().copied()).collect();
+    let report = project.report(&all, code);
+    nothing_is_left(project);
+    report["trials"][0].clone()
+}
+
+#[track_caller]
+fn nothing_is_left(project: &Project) {
+    project.no_process_is_left();
+    assert_eq!(project.left_over(), [""; 0]);
+}
+
+#[track_caller]
+fn because(trial: &Value, parts: &[&str]) {
+    let because = trial["because"].as_str().unwrap_or_default();
+    assert!(parts.iter().all(|part| because.contains(part)), "{because:?} does not say {parts:?}");
+}
+
+/// The most memory that any program of these tests, or anything below one, has ever held, in KiB.
+#[track_caller]
+fn memory_is_bounded() {
+    let most = getrusage(UsageWho::RUSAGE_CHILDREN).unwrap().max_rss();
+    assert!(most < MOST_MEMORY, "{most} KiB");
+}
+
+// Agents.
+
+#[test]
+fn a_flood_of_nonsense_before_the_answer_changes_nothing() {
+    let project = project().claude("yes 'this is no event of any kind' | head -c 200000000; result done");
+    let trial = trial(&project, &[], 0);
+    assert_eq!((&trial["outcome"], &trial["answer"]), (&"passed".into(), &"done".into()));
+    let warnings = trial["warnings"].to_string();
+    assert!(warnings.contains("output"), "it says that not everything was kept: {warnings}");
+    let record = fs::metadata(project.dir().join(".trialrun/runs.db")).unwrap().len();
+    assert!(record < 64 << 20, "a record of {record} bytes");
+    memory_is_bounded();
+}
+
+#[test]
+fn a_flood_without_end_is_over_at_the_timeout() {
+    let project = project().claude("yes '{\"type\":\"whatever\"}'");
+    let began = Instant::now();
+    let trial = trial(&project, &["--timeout", "1s", "--stop-grace", "500ms"], 1);
+    assert_eq!(trial["outcome"], "failed");
+    because(&trial, &["timed out after 1 s", "--timeout"]);
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    memory_is_bounded();
+}
+
+#[test]
+fn a_line_without_end_is_cut() {
+    let project = project().claude("head -c 100000000 /dev/zero | tr '\\0' x; echo; result done");
+    let trial = trial(&project, &[], 0);
+    assert_eq!(trial["answer"], "done");
+    assert!(trial["warnings"].to_string().contains("too long"), "{}", trial["warnings"]);
+    memory_is_bounded();
+}
+
+#[test]
+fn a_flood_of_errors_is_cut_too() {
+    let project = project().claude("yes 'an error of some kind' | head -c 50000000 >&2; result done");
+    assert_eq!(trial(&project, &[], 0)["outcome"], "passed");
+    memory_is_bounded();
+}
+
+#[test]
+fn an_agent_that_closes_its_stdout_and_hangs_is_over_at_the_timeout() {
+    let project = project().claude("exec >&-; exec sleep 1000");
+    let trial = trial(&project, &["--timeout", "1s"], 1);
+    assert_eq!(trial["outcome"], "failed");
+    because(&trial, &["timed out after 1 s", "--timeout"]);
+}
+
+#[test]
+fn an_agent_that_hears_nothing_and_says_nothing_is_over_at_the_timeout() {
+    let project = project().claude_program("#!/bin/sh\nexec <&- >&- 2>&-\nexec sleep 1000\n");
+    because(&trial(&project, &["--timeout", "1s"], 1), &["timed out after 1 s", "--timeout"]);
+}
+
+#[test]
+fn an_agent_that_goes_without_an_answer_is_broken() {
+    let trial = trial(&project().claude("text 'almost there'; exit 0"), &[], 3);
+    assert_eq!((&trial["outcome"], &trial["fault"]), (&"broken".into(), &"environment".into()));
+    because(&trial, &["without finishing its answer", "exit code 0"]);
+}
+
+#[test]
+fn an_agent_that_fails_at_once_is_quoted() {
+    let program = "#!/bin/sh\necho 'cannot find module 13' >&2\nexit 3\n";
+    let trial = trial(&project().claude_program(program), &[], 3);
+    assert_eq!((&trial["outcome"], &trial["fault"]), (&"broken".into(), &"environment".into()));
+    because(&trial, &["exit code 3", "cannot find module 13"]);
+}
+
+#[test]
+fn an_agent_that_is_killed_says_by_what() {
+    because(&trial(&project().claude("kill -9 $$"), &[], 3), &["signal 9"]);
+}
+
+#[test]
+fn a_child_that_holds_on_to_stdout_holds_nothing_up() {
+    for ending in ["result done", "result done; exec sleep 1000"] {
+        let project = project();
+        let tether = project.tether("tether");
+        let path = tether.path().display();
+        let acts = format!(
+            "setsid sh -c 'trap \"\" TERM HUP; exec 9>{path}; echo here >&9; while :; do sleep 1000; done' &\n\
+             while [ ! -s here ]; do echo > here; done\n{ending}"
+        );
+        let project = project.claude(&acts);
+        let began = Instant::now();
+        assert_eq!(trial(&project, &[], 0)["outcome"], "passed");
+        tether.is_let_go();
+        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    }
+    let project = project().claude("setsid sleep 1000 & exit 0");
+    because(&trial(&project, &[], 3), &["without finishing its answer"]);
+}
+
+#[test]
+fn what_is_no_utf_8_is_replaced() {
+    let trial = trial(&project().claude(r"printf '\377\376 junk\n'; printf '\303(' >&2; result 'done \377'"), &[], 0);
+    assert_eq!(trial["answer"], "done \u{fffd}");
+}
+
+#[test]
+fn half_an_event_is_no_event() {
+    let acts = r#"printf '{"type":"assistant","message":{"id":"m\n'; printf '{"type":"result","is_err'; exit 0"#;
+    because(&trial(&project().claude(acts), &[], 3), &["without finishing its answer"]);
+}
+
+#[test]
+fn an_agent_that_ignores_sigterm_is_killed_after_timeout_and_grace() {
+    for floor in ["0", "1"] {
+        let project = project().env("TRIALRUN_NO_NAMESPACE", floor);
+        let tether = project.tether("tether");
+        let path = tether.path().display();
+        let acts = format!(
+            "exec 9>{path}; trap '' TERM INT HUP; setsid sh -c 'trap \"\" TERM; while :; do sleep 1000; done' &\n\
+             while :; do sleep 1000; done"
+        );
+        let project = project.claude(&acts);
+        let began = Instant::now();
+        let trial = trial(&project, &["--timeout", "1s", "--stop-grace", "200ms"], 1);
+        because(&trial, &["timed out after 1 s", "--timeout"]);
+        tether.is_let_go();
+        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    }
+}
+
+#[test]
+fn an_agent_that_is_not_there_is_broken_with_a_way_out() {
+    let project = project().env("PATH", "/usr/bin:/bin").env("ANTHROPIC_API_KEY", "sk-test");
+    because(&trial(&project, &[], 3), &["no `claude` on the PATH", "npm install"]);
+
+    let project = project.env("TRIALRUN_CLAUDE", "no-such-claude");
+    because(&trial(&project, &[], 3), &["TRIALRUN_CLAUDE", "`no-such-claude`"]);
+
+    let project = self::project().claude_program("#!/bin/sh\n");
+    let bin = project.dir().join("bin");
+    fs::set_permissions(bin.join("claude"), fs::Permissions::from_mode(0o644)).unwrap();
+    let project = project.env("PATH", &format!("{}:/usr/bin:/bin", bin.display()));
+    because(&trial(&project, &[], 3), &["no `claude` on the PATH"]);
+
+    let project = self::project().claude_program("#!/no/such/interpreter\n");
+    because(&trial(&project, &[], 3), &["cannot run", "claude"]);
+}
+
+#[test]
+fn a_broken_agent_is_tried_again_and_a_failed_one_is_not() {
+    let project = project();
+    let marker = project.dir().join("first").display().to_string();
+    let project = project.claude(&format!("[ -e {marker} ] && result done; touch {marker}; exit 1"));
+    project.write("s.yaml", &scenario("claude-code", "user_prompt: go\n"));
+    let report = project.report(&["s.yaml"], 0);
+    let trial = &report["trials"][0];
+    assert_eq!((&trial["outcome"], &trial["attempts"][0]["outcome"]), (&"passed".into(), &"broken".into()));
+
+    let project = self::project().claude("result 'nothing of the kind'");
+    project.write("s.yaml", &scenario("claude-code", "user_prompt: go\n"));
+    let report = project.report(&["s.yaml"], 1);
+    assert_eq!(report["trials"][0]["attempts"].as_array().unwrap().len(), 1);
+}
+
+// Setup commands.
+
+#[test]
+fn a_setup_command_that_fails_or_hangs_is_named() {
+    let project = project();
+    let run = |command: &str, arguments: &[&str]| {
+        let fixtures = format!("fixtures: {{setup_commands: [\"{command}\"]}}\nuser_prompt: done\n");
+        project.write("s.yaml", &scenario("fake", &fixtures));
+        let all: Vec<&str> = ["s.yaml", "--retries", "0"].into_iter().chain(arguments.iter().copied()).collect();
+        let trial = project.report(&all, 3)["trials"][0].clone();
+        assert_eq!((&trial["outcome"], &trial["fault"]), (&"broken".into(), &"environment".into()));
+        nothing_is_left(&project);
+        trial
+    };
+    because(&run("echo no such table >&2; exit 7", &[]), &["exit 7", "exit code 7", "no such table"]);
+    let hanging = run("trap '' TERM; while :; do sleep 1000; done", &["--setup-timeout", "1s"]);
+    because(&hanging, &["sleep 1000", "after 1 s", "setup_timeout"]);
+}
+
+// The record.
+
+#[track_caller]
+fn refused(ran: Ran, parts: &[&str]) {
+    let ran = ran.exits(2);
+    assert!(parts.iter().all(|part| ran.err.contains(part)), "{parts:?}: {}", ran.said());
+    assert_eq!(ran.out, "", "something ran: {}", ran.said());
+}
+
+fn quick(project: &Project) {
+    project.write("s.yaml", &scenario("fake", "user_prompt: done\n"));
+}
+
+/// Runs `script` as root of a mount namespace of its own, with the program for `$1` in the project's directory. `None`
+/// where that is not allowed, and then it says so.
+fn with_mounts(project: &Project, script: &str) -> Option<Ran> {
+    let run = project.command(&[]);
+    let mut unshare = Command::new("unshare");
+    unshare.args(["--mount", "--map-root-user", "sh", "-c", script, "sh"]).arg(run.get_program());
+    unshare.current_dir(project.dir()).env_clear();
+    unshare.envs(run.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let ran = Live::start(unshare).end();
+    if ran.code == 111 || ran.err.contains("unshare failed") {
+        eprintln!("NOT TESTED: no mounts of one's own on this machine: {}", ran.said());
+        return None;
+    }
+    Some(ran)
+}
+
+#[test]
+fn a_record_that_cannot_be_made_stops_everything_before_it_begins() {
+    let project = project();
+    quick(&project);
+    project.write(".trialrun", "a file\n");
+    refused(project.run(&["run", "s.yaml"]), &["cannot record into", ".trialrun", "--state DIR"]);
+    assert_eq!(project.read(".trialrun"), "a file\n");
+    project.run(&["run", "s.yaml", "--state", "elsewhere"]).exits(0);
+    assert_eq!(project.left_over(), [""; 0]);
+}
+
+#[test]
+fn a_record_on_a_read_only_disk_stops_everything_before_it_begins() {
+    let mount = "mkdir -p .trialrun && mount -t tmpfs tmpfs .trialrun && ";
+    let read_only = "mount -o remount,ro .trialrun || exit 111; ";
+    for before in ["", "\"$1\" run s.yaml > /dev/null; "] {
+        let project = project();
+        quick(&project);
+        let script = format!("{{ {mount} true; }} || exit 111; {before}{read_only} exec \"$1\" run s.yaml");
+        let Some(ran) = with_mounts(&project, &script) else { return };
+        refused(ran, &["record", ".trialrun"]);
+    }
+}
+
+#[test]
+fn a_full_disk_below_the_record_stops_the_run_and_says_so() {
+    let project = project();
+    let flood = "!call Bash {\"command\": \"ls\"} => ".to_owned() + &noise(2000);
+    let prompt = format!("user_prompt: |\n  {flood}\n  done\n");
+    project.write("s.yaml", &scenario("fake", &prompt));
+    let script = "mkdir .trialrun && mount -t tmpfs -o size=600k tmpfs .trialrun || exit 111; \
+                  \"$1\" run s.yaml --trials 2000 --jobs 2; code=$?; cp -r .trialrun kept; exit $code";
+    let Some(ran) = with_mounts(&project, script) else { return };
+    let ran = ran.exits(3);
+    assert!(ran.err.contains("recording failed") && ran.err.contains("full"), "{}", ran.said());
+    assert!(!ran.err.contains("panicked"), "{}", ran.said());
+    // What was told before is there.
+    let history = project.run(&["history", "--last", "5000", "--json", "--state", "kept"]).exits(0).json();
+    let recorded = history.as_array().unwrap().len();
+    let told = ran.out.lines().filter(|line| line.contains(" passed ") && line.contains("s::s#")).count();
+    assert!(told > 0 && recorded >= told, "{told} told, {recorded} recorded");
+}
+
+/// Text that cannot be packed.
+fn noise(length: usize) -> String {
+    let mut state = 0x9e37_79b9_u64;
+    (0..length)
+        .map(|_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            char::from(b'a' + (state >> 60) as u8)
+        })
+        .collect()
+}
+
+#[test]
+fn a_full_disk_below_the_sandboxes_breaks_the_trial() {
+    let project = project();
+    let fixtures = format!("fixtures: {{files_committed: [{{path: a.txt, content: {}}}]}}\nuser_prompt: done\n", noise(200_000));
+    project.write("s.yaml", &scenario("fake", &fixtures));
+    let script = "mount -t tmpfs -o size=100k tmpfs \"$TMPDIR\" || exit 111; exec \"$1\" run s.yaml --retries 0";
+    let Some(ran) = with_mounts(&project, script) else { return };
+    let ran = ran.exits(3);
+    assert!(ran.out.contains("No space left on device"), "{}", ran.said());
+    assert!(!ran.err.contains("panicked"), "{}", ran.said());
+}
+
+/// Writes `bytes` over the beginning of a file at `at`.
+fn overwrite(file: &Path, at: usize, bytes: &[u8]) {
+    let mut all = fs::read(file).unwrap();
+    all[at..at + bytes.len()].copy_from_slice(bytes);
+    fs::write(file, all).unwrap();
+}
+
+#[test]
+fn a_record_that_is_none_is_refused_and_left_alone() {
+    let project = project();
+    quick(&project);
+    for text in ["not a database at all, but a text", "SQLite format 3\0 and nothing more"] {
+        project.write(".trialrun/runs.db", text);
+        refused(project.run(&["run", "s.yaml"]), &["runs.db", "not touched"]);
+        assert_eq!(project.read(".trialrun/runs.db"), text);
+        project.run(&["history"]).exits(2);
+    }
+}
+
+#[test]
+fn a_newer_record_is_refused_and_left_alone() {
+    let project = project();
+    quick(&project);
+    project.run(&["run", "s.yaml"]).exits(0);
+    let file = project.dir().join(".trialrun/runs.db");
+    overwrite(&file, 60, &4711_u32.to_be_bytes());
+    let before = fs::read(&file).unwrap();
+    for command in [["run", "s.yaml"].as_slice(), &["history"], &["status"]] {
+        refused(project.run(command), &["newer trialrun", "4711", "not touched"]);
+    }
+    assert!(before == fs::read(&file).unwrap(), "it was touched");
+}
+
+#[test]
+fn a_damaged_record_is_refused_without_a_panic() {
+    let project = project();
+    quick(&project);
+    project.run(&["run", "s.yaml", "--trials", "20"]).exits(0);
+    let file = project.dir().join(".trialrun/runs.db");
+    let length = fs::metadata(&file).unwrap().len() as usize;
+    overwrite(&file, 4096, &vec![0xa5; length - 4096]);
+    for command in [["run", "s.yaml"].as_slice(), &["history"], &["status"], &["show", "s"]] {
+        let ran = project.run(command);
+        assert!([2, 3].contains(&ran.code), "{command:?}: {}", ran.said());
+        assert!(ran.err.contains("record") && !ran.err.contains("panicked"), "{command:?}: {}", ran.said());
+    }
+}

@@ -1,0 +1,196 @@
+//! Ctrl-C and its relatives: once is polite, twice is at once, and either way nothing is left.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+use testkit::{Live, Project, Tether};
+
+const SIGNALS: [(Signal, i32, &str); 3] =
+    [(Signal::SIGINT, 130, "SIGINT"), (Signal::SIGTERM, 143, "SIGTERM"), (Signal::SIGHUP, 129, "SIGHUP")];
+
+fn project() -> Project {
+    Project::new(env!("CARGO_BIN_EXE_trialrun"))
+}
+
+const ASSERTIONS: &str = "assertions: [{id: few, type: turn_count_at_most, max: 1000000}]\n";
+
+fn write(project: &Project, agent: &str, more: &str) {
+    project.write("s.yaml", &format!("scenario: s\nsystem_prompt: Say hello.\nagent: {agent}\n{more}{ASSERTIONS}"));
+}
+
+/// The outcomes of a project's trials, in the order of their numbers.
+fn outcomes(project: &Project) -> Vec<String> {
+    let history = project.run(&["history", "--last", "1000", "--json"]).exits(0).json();
+    let mut rows: Vec<(u64, String)> = history
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| (row["repetition"].as_u64().unwrap(), row["outcome"].as_str().unwrap().to_owned()))
+        .collect();
+    rows.sort();
+    rows.into_iter().map(|(_, outcome)| outcome).collect()
+}
+
+#[track_caller]
+fn nothing_is_left(project: &Project) {
+    project.no_process_is_left();
+    assert_eq!(project.left_over(), [""; 0]);
+}
+
+fn ready(live: &mut Live, sandboxes: usize) {
+    (0..sandboxes).for_each(|_| drop(live.line_with("\"sandbox_ready\"")));
+}
+
+#[test]
+fn each_signal_has_its_exit_code_and_cancels_what_has_no_outcome() {
+    for (signal, code, name) in SIGNALS {
+        let project = project();
+        write(&project, "fake", "fixtures: {git_init: true}\nuser_prompt: '!sleep 1h'\n");
+        let run = ["run", "s.yaml", "--trials", "5", "--jobs", "2", "--report", "jsonl", "--report", "terminal=screen"];
+        let mut live = project.start(&run);
+        ready(&mut live, 2);
+        live.signal(signal);
+        let ran = live.end().exits(code);
+        assert_eq!(ran.err, "", "{}", ran.said());
+        let screen = project.read("screen");
+        assert_eq!(screen.matches("× cancelled").count(), 5, "{screen}");
+        assert!(screen.contains(name), "{screen}");
+        assert_eq!(outcomes(&project), ["cancelled"; 5]);
+        let status = project.run(&["status"]).exits(0);
+        assert!(status.out.contains(&format!("stopped by {name}")), "{}", status.said());
+        nothing_is_left(&project);
+    }
+}
+
+#[test]
+fn an_outcome_that_was_reached_before_stands() {
+    let project = project();
+    write(&project, "fake", "user_prompt: hello\n");
+    project.write("z.yaml", "scenario: z\nsystem_prompt: Say hello.\nagent: fake\nuser_prompt: '!sleep 1h'\n");
+    let mut live = project.start(&["run", "s.yaml", "z.yaml", "--jobs", "1"]);
+    live.line_with("hello");
+    live.line_with("sleep 1h");
+    live.signal(Signal::SIGINT);
+    let ran = live.end().exits(130);
+    assert!(ran.out.contains("1 trial passed") || ran.out.contains("passed     1"), "{}", ran.said());
+    let mut both = outcomes(&project);
+    both.sort();
+    assert_eq!(both, ["cancelled", "passed"]);
+}
+
+#[test]
+fn an_agent_that_is_stopped_politely_says_what_it_has_used() {
+    let project = project();
+    let tether = project.tether("tether");
+    let acts = format!("exec 9>{}; text working; echo here >&9; hear; result 'was interrupted'", tether.path().display());
+    let project = project.claude(&acts);
+    write(&project, "claude-code", "user_prompt: go\n");
+    let live = project.start(&["run", "s.yaml"]);
+    tether.says("here");
+    live.signal(Signal::SIGINT);
+    live.end().exits(130);
+    tether.is_let_go();
+    let shown = project.run(&["show", "s", "--json"]).exits(0).json();
+    assert_eq!((&shown["outcome"], &shown["usage"]["input"]), (&"cancelled".into(), &10.into()), "{shown}");
+    assert_eq!(shown["tool_calls"], Value::Array(Vec::new()));
+    nothing_is_left(&project);
+}
+
+/// An agent that hears that it is to stop, tells the tether, and does not stop: neither it nor what it started, which
+/// writes wherever it can.
+fn stubborn(tether: &Tether) -> String {
+    let path = tether.path().display();
+    format!(
+        r#"exec 9>{path}
+trap '' INT TERM HUP
+setsid sh -c 'trap "" TERM INT HUP; while :; do mkdir -p $HOME/a/b && echo x > $HOME/a/b/c; done' &
+echo here >&9
+hear
+echo asked >&9
+while :; do sleep 1000; done"#
+    )
+}
+
+#[test]
+fn the_second_signal_ends_at_once_what_ignores_the_first() {
+    for floor in ["0", "1"] {
+        let project = project().env("TRIALRUN_NO_NAMESPACE", floor);
+        let tether = project.tether("tether");
+        let project = project.claude(&stubborn(&tether));
+        write(&project, "claude-code", "user_prompt: go\n");
+        let live = project.start(&["run", "s.yaml", "--stop-grace", "1h"]);
+        tether.says("here");
+        live.signal(Signal::SIGINT);
+        tether.says("asked");
+        let asked = Instant::now();
+        live.signal(Signal::SIGINT);
+        live.end().exits(130);
+        assert!(asked.elapsed() < Duration::from_secs(2), "it took {:?}", asked.elapsed());
+        tether.is_let_go();
+        assert_eq!(outcomes(&project), ["cancelled"]);
+        nothing_is_left(&project);
+    }
+}
+
+#[test]
+fn what_ignores_the_first_signal_is_killed_when_its_grace_is_over() {
+    let project = project();
+    let tether = project.tether("tether");
+    let project = project.claude(&stubborn(&tether));
+    write(&project, "claude-code", "user_prompt: go\n");
+    let live = project.start(&["run", "s.yaml", "--stop-grace", "100ms"]);
+    tether.says("here");
+    live.signal(Signal::SIGTERM);
+    live.end().exits(143);
+    tether.is_let_go();
+    assert_eq!(outcomes(&project), ["cancelled"]);
+    nothing_is_left(&project);
+}
+
+#[test]
+fn a_setup_command_is_not_waited_for() {
+    let project = project();
+    let tether = project.tether("tether");
+    let command = format!("exec 9>{}; trap '' TERM INT; echo here >&9; while :; do sleep 1000; done", tether.path().display());
+    write(&project, "fake", &format!("fixtures:\n  setup_commands:\n  - |\n    {command}\n"));
+    let live = project.start(&["run", "s.yaml"]);
+    tether.says("here");
+    live.signal(Signal::SIGINT);
+    live.end().exits(130);
+    tether.is_let_go();
+    assert_eq!(outcomes(&project), ["cancelled"]);
+    nothing_is_left(&project);
+}
+
+#[test]
+fn an_agent_that_never_falls_silent_does_not_drown_the_signal() {
+    let project = project();
+    let tether = project.tether("tether");
+    let acts = format!("exec 9>{}; echo here >&9; trap '' TERM; while :; do text noise; done", tether.path().display());
+    let project = project.claude(&acts);
+    write(&project, "claude-code", "user_prompt: go\nmax_turns: 1000000\n");
+    let mut live = project.start(&["run", "s.yaml", "--timeout", "1h"]);
+    tether.says("here");
+    live.line_with("noise");
+    live.signal(Signal::SIGINT);
+    live.end().exits(130);
+    tether.is_let_go();
+    nothing_is_left(&project);
+}
+
+#[test]
+fn a_signal_that_was_ignored_from_the_start_stays_ignored() {
+    let project = project();
+    write(&project, "fake", "user_prompt: '!sleep 300ms'\n");
+    let run = project.command(&["run", "s.yaml", "--trials", "2", "--jobs", "1"]);
+    let mut nohup = Command::new("nohup");
+    nohup.arg(run.get_program()).args(run.get_args()).current_dir(project.dir()).stdin(Stdio::null());
+    nohup.env_clear().envs(run.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let mut live = Live::start(nohup);
+    live.line_with("sleep 300ms");
+    live.signal(Signal::SIGHUP);
+    live.end().exits(0);
+    assert_eq!(outcomes(&project), ["passed", "passed"]);
+}

@@ -31,18 +31,14 @@ pub fn of_usage(error: &clap::Error) -> ExitCode {
     ExitCode::from(if error.use_stderr() { INVALID } else { PASSED })
 }
 
-/// A panic is a bug of ours: it says so and says what helps to mend it.
-pub fn report_bugs() {
-    let default = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |info| {
-        default(info);
+/// Runs the program. A panic is a bug of ours: it says so and what helps to mend it. Everything is unwound first, so
+/// sandboxes and processes end with it.
+pub fn or_bug(program: impl FnOnce() -> ExitCode + std::panic::UnwindSafe) -> ExitCode {
+    std::panic::catch_unwind(program).unwrap_or_else(|_| {
         anstream::eprintln!(
-            "\ntrialrun {} has a bug: it panicked. Recorded trials are safe. Please report the lines above.",
+            "\ntrialrun {} has a bug: it panicked. What was recorded is safe. Please report the lines above.",
             env!("CARGO_PKG_VERSION")
         );
-        // Trials run in tasks whose panic makes them broken; anywhere else nothing sensible is left to do.
-        if std::thread::current().name() == Some("main") {
-            std::process::exit(i32::from(BUG));
-        }
-    }));
+        ExitCode::from(BUG)
+    })
 }

@@ -25,8 +25,11 @@ fn main() -> ExitCode {
     if raw.get(1).is_some_and(|first| first.to_string_lossy().starts_with("__supervise")) {
         return runner::supervise::main(&raw[1..]);
     }
-    exit::report_bugs();
-    let args = match Args::try_parse_from(&raw) {
+    exit::or_bug(|| program(&raw))
+}
+
+fn program(raw: &[std::ffi::OsString]) -> ExitCode {
+    let args = match Args::try_parse_from(raw) {
         Ok(args) => args,
         Err(error) => return exit::of_usage(&error),
     };

@@ -25,7 +25,8 @@ fn agents(test: &str) -> Option<PathBuf> {
     if found.is_some() {
         writeln!(out, "\nreal agent ran: claude-code, {test}").unwrap();
     } else {
-        writeln!(out, "\nreal agent SKIPPED: claude-code, {test}: TRIALRUN_TEST_AGENTS names no directory with claude").unwrap();
+        writeln!(out, "\nreal agent SKIPPED: claude-code, {test}: TRIALRUN_TEST_AGENTS names no directory with claude")
+            .unwrap();
         assert_ne!(std::env::var("TRIALRUN_REQUIRE_AGENTS").as_deref(), Ok("1"), "a skip is forbidden");
     }
     found
@@ -43,10 +44,12 @@ fn offline() -> PathBuf {
             .status()
             .is_ok_and(|status| status.success());
         if !allowed {
-            writeln!(std::io::stderr(), "\nno network namespace here: real agents run with the machine's network").unwrap();
+            writeln!(std::io::stderr(), "\nno network namespace here: real agents run with the machine's network")
+                .unwrap();
             return PathBuf::from(TRIALRUN);
         }
-        let program = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("offline-trialrun-{}", std::process::id()));
+        let program =
+            PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("offline-trialrun-{}", std::process::id()));
         std::fs::write(&program, format!("#!/bin/sh\nexec {unshare} sh -c '{inside}' '{TRIALRUN}' \"$@\"\n")).unwrap();
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
         program
@@ -64,7 +67,7 @@ fn project(test: &str) -> Option<Project> {
 #[track_caller]
 fn run(project: &Project, scenario: &str, model: &str, code: i32) -> Value {
     project.write("case.yaml", scenario).write("model.yaml", model);
-    trial(project.report(&["case.yaml"], code))
+    trial(project.report(&["case.yaml", "--report", "jsonl=events.jsonl"], code))
 }
 
 #[track_caller]
@@ -245,9 +248,14 @@ fn a_skill_is_found_and_triggered_by_the_skill_tool_and_no_other_is() {
     let Some(project) = project("Skill tool") else { return };
     project
         .write("trialrun.yaml", "skills_dir: ./skills\n")
-        .write("skills/greet/SKILL.md", "---\nname: greet\ndescription: Greets people warmly.\n---\n\nSay MANTRA to $ARGUMENTS.\n")
+        .write(
+            "skills/greet/SKILL.md",
+            "---\nname: greet\ndescription: Greets people warmly.\n---\n\nSay MANTRA to $ARGUMENTS.\n",
+        )
         .write("skills/greet/references/words.txt", "Good day\n")
-        .write("skills/greet/tests/greet.yaml", "
+        .write(
+            "skills/greet/tests/greet.yaml",
+            "
 scenario: greet
 skill: greet
 model: scripted:../model.yaml
@@ -258,8 +266,11 @@ assertions:
   - { id: uses-it, type: tool_called, tool: Skill, args_match: { skill: ^greet$ } }
   - { id: reads, type: tool_called, tool: Read }
   - { id: inside, type: no_path_escape }
-")
-        .write("skills/greet/model.yaml", "
+",
+        )
+        .write(
+            "skills/greet/model.yaml",
+            "
 steps:
   - tools: [{ name: Skill, input: { skill: greet, args: Ada } }]
     expect_request:
@@ -269,7 +280,8 @@ steps:
     expect_request: { contains: Say MANTRA to Ada }
   - text: Good day, Ada.
     expect_request: { tool_result_contains: Good day }
-");
+",
+        );
     let trial = trial(project.report(&["greet"], 0));
     assert_eq!(trial["outcome"], "passed", "{trial:#}");
     assert!(!result(&trial, 0).1, "{trial:#}");
@@ -302,11 +314,9 @@ steps:
     );
     assert_eq!(trial["outcome"], "passed", "{trial:#}");
     assert_eq!((&trial["turn_count"], &trial["usage"]["total"]), (&json!(4), &json!(440)));
-    assert!((trial["cost_usd"].as_f64().unwrap() - 0.0024).abs() < 1e-9, "{}", trial["cost_usd"]);
-    let id = trial["id"].as_str().unwrap();
-    let events = project.run(&["show", id, "--json"]).exits(0).json();
-    let sessions = events.to_string().matches("\"kind\":\"session\"").count();
-    assert!(sessions <= 1, "{sessions} sessions");
+    let events = project.read("events.jsonl");
+    let count = |kind: &str| events.matches(&format!("\"kind\":\"{kind}\"")).count();
+    assert_eq!((count("session"), count("user_message"), count("finished")), (1, 2, 2));
     assert!(trial["session_id"].as_str().is_some_and(|id| id.len() == 36));
 }
 
@@ -343,7 +353,8 @@ steps:
 #[test]
 fn reaching_max_turns_fails() {
     let Some(project) = project("max turns") else { return };
-    let steps: String = (0..5).map(|n| format!("  - tools: [{{ name: Bash, input: {{ command: echo {n} }} }}]\n")).collect();
+    let steps: String =
+        (0..5).map(|n| format!("  - tools: [{{ name: Bash, input: {{ command: echo {n} }} }}]\n")).collect();
     let trial = run(
         &project,
         "
@@ -525,7 +536,10 @@ fn a_provider_that_fails_breaks_the_trial_and_blames_nobody_else() {
     ];
     for (name, fault) in faults {
         project
-            .write(&format!("{name}.model.yaml"), &format!("steps:\n  - text: {}\n    fault: {fault}\n", "x".repeat(300)))
+            .write(
+                &format!("{name}.model.yaml"),
+                &format!("steps:\n  - text: {}\n    fault: {fault}\n", "x".repeat(300)),
+            )
             .write(
                 &format!("{name}.yaml"),
                 &format!(
@@ -575,12 +589,15 @@ fn a_child_that_will_not_go_is_ended_at_the_timeout() {
         "trap '' TERM INT HUP; exec 9> {0}; echo begun >&9; setsid tail -f /dev/null & tail -f /dev/null",
         tether.path().display()
     );
-    project.write("case.yaml", "
+    project.write(
+        "case.yaml",
+        "
 scenario: stubborn
 system_prompt: Wait.
 model: scripted:model.yaml
 timeout: 4s
-");
+",
+    );
     let step = json!({"steps": [{"tools": [{"name": "Bash", "input": {"command": command}}]}, {"text": "never"}]});
     project.write("model.yaml", &step.to_string());
     let trial = trial(project.report(&["case.yaml"], 1));

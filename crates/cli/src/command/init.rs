@@ -124,7 +124,7 @@ fn config(args: &InitArgs) -> String {
     let mut text = String::new();
     // A folder that is not there yet is not worth naming, unless somebody did.
     if args.template == Template::Skill || args.skills_dir.is_some() {
-        text.push_str(&format!("skills_dir: {}\n", args.skills_dir()));
+        text.push_str(&format!("skills_dir: {}\n", quoted(args.skills_dir())));
     }
     text.push_str("defaults:\n  agent: chat # or claude-code\n");
     if let Some(model) = &args.model {

@@ -137,6 +137,21 @@ fn a_project_without_skills_says_what_to_do() {
 }
 
 #[test]
+fn scenarios_of_no_skill_are_found_in_their_folder() {
+    let scratch = Scratch::new();
+    scratch
+        .skill("x")
+        .write("skills/x/tests/a.yaml", test_of("x", "a"))
+        .write("scenarios/models/m.yaml", "steps: [{text: hi}]\n")
+        .write("scenarios/deep/b.yaml", prompt("b"))
+        .write("elsewhere/c.yaml", prompt("c"));
+    assert_eq!(outline(&scratch.load(&[])), ["x: a", "b: b"]);
+    std::fs::remove_dir_all(scratch.path("skills")).unwrap();
+    let loaded = scratch.load(&[]);
+    assert_eq!((outline(&loaded), told(&loaded.diagnostics)), (vec!["b: b".to_owned()], Vec::new()));
+}
+
+#[test]
 fn two_scenarios_of_a_skill_cannot_have_one_id() {
     let scratch = Scratch::new();
     scratch

@@ -3,6 +3,8 @@
 //! Each figure is the median of several runs after a warm-up, beside the promise. The exit code is 1 if one is broken.
 //! `docs/performance.md` has the method and figures.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, missing_docs)]
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
@@ -57,7 +59,7 @@ fn main() {
 }
 
 fn version(dir: &Path) -> Promise {
-    let measured = times(21, || ok(trialrun(dir, &["--version"])));
+    let measured = times(21, || ok(&trialrun(dir, &["--version"])));
     Promise { what: "--version", limit: 10.0, unit: "ms", measured }
 }
 
@@ -72,7 +74,7 @@ fn check_thousand(scratch: &Path) -> Promise {
         write(&dir.join(format!("scenarios/case-{number}.yaml")), &text);
     }
     write(&dir.join("trialrun.yaml"), "defaults: { agent: fake }\n");
-    let measured = times(11, || ok(trialrun(&dir, &["check", "scenarios"])));
+    let measured = times(11, || ok(&trialrun(&dir, &["check", "scenarios"])));
     Promise { what: "check of 1,000 scenario files of 600 bytes", limit: 150.0, unit: "ms", measured }
 }
 
@@ -89,7 +91,7 @@ fn fake_thousand_wall(scratch: &Path) -> Promise {
     let dir = thousand(scratch, "wall");
     let measured = times(5, || {
         let _ = std::fs::remove_dir_all(dir.join(".trialrun"));
-        ok(trialrun(&dir, &["run", "scenarios"]))
+        ok(&trialrun(&dir, &["run", "scenarios"]));
     });
     Promise { what: "1,000 fake trials, three assertions each, no sandbox", limit: 1000.0, unit: "ms", measured }
 }
@@ -112,7 +114,10 @@ fn fake_thousand_memory(scratch: &Path) -> Promise {
 fn sandbox(scratch: &Path) -> Promise {
     let dir = scratch.join("sandbox");
     write(&dir.join("case.yaml"), &scenario(0, &fifty_files()));
-    ok(trialrun(&dir, &["run", "case.yaml", "--agent", "fake", "--trials", "61", "--jobs", "1", "--report", "jsonl=events"]));
+    ok(&trialrun(
+        &dir,
+        &["run", "case.yaml", "--agent", "fake", "--trials", "61", "--jobs", "1", "--report", "jsonl=events"],
+    ));
     let events = std::fs::read_to_string(dir.join("events")).expect("the event stream");
     let measured: Vec<f64> = events
         .lines()
@@ -129,7 +134,7 @@ fn overhead(scratch: &Path) -> Promise {
     write(&dir.join("case.yaml"), &scenario(0, &fifty_files()));
     let run = |trials: &str| {
         let began = Instant::now();
-        ok(trialrun(&dir, &["run", "case.yaml", "--agent", "fake", "--trials", trials, "--jobs", "1", "--quiet"]));
+        ok(&trialrun(&dir, &["run", "case.yaml", "--agent", "fake", "--trials", trials, "--jobs", "1", "--quiet"]));
         began.elapsed()
     };
     run("1");
@@ -153,7 +158,10 @@ fn scenario(number: usize, fixtures: &str) -> String {
 fn fifty_files() -> String {
     let mut text = String::from("fixtures:\n  git_init: true\n  files_committed:\n");
     for number in 0..50 {
-        text.push_str(&format!("    - {{path: src/dir{}/file{number}.txt, content: \"line {number}\\n\"}}\n", number % 5));
+        text.push_str(&format!(
+            "    - {{path: src/dir{}/file{number}.txt, content: \"line {number}\\n\"}}\n",
+            number % 5
+        ));
     }
     text
 }
@@ -167,7 +175,7 @@ fn trialrun(dir: &Path, arguments: &[&str]) -> Output {
     command.args(arguments).current_dir(dir).output().expect("the program starts")
 }
 
-fn ok(output: Output) {
+fn ok(output: &Output) {
     assert!(
         output.status.success(),
         "{}{}",

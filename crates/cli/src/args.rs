@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::command::{
-    check, compare, completions, config, doctor, history, init, list, prune, reference, report, run, schema, show, status,
-    trend,
+    check, compare, completions, config, doctor, history, init, list, prune, reference, report, run, schema, show,
+    status, trend,
 };
 
 /// Tests AI agents, agent skills and prompts end to end.

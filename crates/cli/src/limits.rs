@@ -1,6 +1,6 @@
 //! The process's own limits.
 
-use nix::sys::resource::{getrlimit, setrlimit, Resource};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 /// Raises the number of files this process may have open to what it is allowed: each trial takes a few.
 pub fn raise_open_files() {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use runner::supervise::Supervisor;
 use runner::Host;
+use runner::supervise::Supervisor;
 
 use crate::error::CliError;
 

@@ -1,6 +1,6 @@
 //! Recording comes first: a thread of its own commits events to the store, and only then do reporters hear of them.
 
-use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 use model::Envelope;

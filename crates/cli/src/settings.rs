@@ -1,6 +1,6 @@
 //! Settings: what was typed, then the project's, then what is built in. Each value knows where it comes from.
 
-use serde_json::{json, Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::command::run::RunArgs;
 use crate::project::Workplace;
@@ -67,13 +67,33 @@ impl Resolved {
 
         row("agent", some(&args.agent), defaults.agent.as_ref().map(|set| json!(set.value)), json!("claude-code"));
         row("model", some(&args.model), defaults.model.as_ref().map(|set| json!(set.value)), Value::Null);
-        row("permission_mode", None, defaults.permission_mode.as_ref().map(|set| json!(set.value.name())), json!("bypassPermissions"));
+        row(
+            "permission_mode",
+            None,
+            defaults.permission_mode.as_ref().map(|set| json!(set.value.name())),
+            json!("bypassPermissions"),
+        );
         row("reasoning_effort", args.reasoning_effort.as_ref().map(|v| json!(v)), None, Value::Null);
         row("base_url", args.base_url.as_ref().map(|v| json!(v)), None, Value::Null);
         row("trials", args.trials.map(|v| json!(v)), defaults.trials.as_ref().map(|set| json!(set.value)), json!(1));
-        row("max_turns", args.max_turns.map(|v| json!(v)), defaults.max_turns.as_ref().map(|set| json!(set.value)), Value::Null);
-        row("token_budget", args.max_total_tokens.map(|v| json!(v)), defaults.token_budget.as_ref().map(|set| json!(set.value)), Value::Null);
-        row("timeout_ms", args.timeout.map(|v| json!(v)), defaults.timeout_ms.as_ref().map(|set| json!(set.value)), json!(600_000));
+        row(
+            "max_turns",
+            args.max_turns.map(|v| json!(v)),
+            defaults.max_turns.as_ref().map(|set| json!(set.value)),
+            Value::Null,
+        );
+        row(
+            "token_budget",
+            args.max_total_tokens.map(|v| json!(v)),
+            defaults.token_budget.as_ref().map(|set| json!(set.value)),
+            Value::Null,
+        );
+        row(
+            "timeout_ms",
+            args.timeout.map(|v| json!(v)),
+            defaults.timeout_ms.as_ref().map(|set| json!(set.value)),
+            json!(600_000),
+        );
         row("jobs", args.jobs.map(|v| json!(v)), defaults.jobs.as_ref().map(|set| json!(set.value)), json!(cores));
         row("retries", args.retries.map(|v| json!(v)), None, json!(built_in.retries));
         row("idle_warn_ms", args.idle_warn.map(|v| json!(v)), None, json!(built_in.idle_warn_ms));

@@ -2,7 +2,7 @@
 //! started, as `nohup` has it, stays ignored.
 
 use runner::Control;
-use tokio::signal::unix::{signal, SignalKind};
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 /// Passes signals on as controls until the receiver is gone.
@@ -10,11 +10,8 @@ use tokio::sync::mpsc;
 /// # Errors
 /// When the system refuses to hand signals over.
 pub fn forward(controls: &mpsc::UnboundedSender<Control>) -> std::io::Result<()> {
-    let kinds = [
-        (SignalKind::interrupt(), "SIGINT"),
-        (SignalKind::terminate(), "SIGTERM"),
-        (SignalKind::hangup(), "SIGHUP"),
-    ];
+    let kinds =
+        [(SignalKind::interrupt(), "SIGINT"), (SignalKind::terminate(), "SIGTERM"), (SignalKind::hangup(), "SIGHUP")];
     let ignored = ignored();
     for (kind, name) in kinds {
         if ignored >> (kind.as_raw_value() - 1) & 1 == 1 {

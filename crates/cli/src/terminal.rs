@@ -22,7 +22,9 @@ impl Terminal {
     pub fn of(global: &Global) -> Self {
         let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb");
-        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(|name| std::env::var(name).ok().filter(|v| !v.is_empty()));
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
+            .into_iter()
+            .find_map(|name| std::env::var(name).ok().filter(|v| !v.is_empty()));
         // Without a locale most programs of today are shown by something that knows UTF-8.
         let unicode = locale.is_none_or(|locale| {
             let locale = locale.to_ascii_lowercase();

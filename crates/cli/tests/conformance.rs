@@ -1,12 +1,14 @@
 //! Recorded end-to-end cases of ai-tester: the same scenario files, an agent that says what its agent said, and the same
 //! verdicts. A case agrees, or it stands in `vectors/e2e/differences.json` with what is intended instead and why.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, missing_docs)]
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
 fn vectors() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/e2e")
@@ -65,7 +67,9 @@ hear() {
             say(&mut program, &message);
             // The original answered questions by a message of its own; the protocol asks for leave first.
             for block in message["message"]["content"].as_array().into_iter().flatten() {
-                if block["type"] == "tool_use" && matches!(block["name"].as_str(), Some("AskUserQuestion" | "Questions")) {
+                if block["type"] == "tool_use"
+                    && matches!(block["name"].as_str(), Some("AskUserQuestion" | "Questions"))
+                {
                     let request = json!({"type": "control_request", "request_id": block["id"], "request": {
                         "subtype": "can_use_tool", "tool_name": block["name"], "input": block["input"],
                         "tool_use_id": block["id"], "requires_user_interaction": true}});
@@ -162,8 +166,13 @@ fn recorded_cases_come_to_the_recorded_or_the_intended_verdict() {
         let played = play(case);
         let exit = i64::from(played.output.status.code().unwrap_or(-1));
         let recorded: i64 = read(&case.join("exit_code")).trim().parse().unwrap();
-        let said =
-            || format!("{}{}", String::from_utf8_lossy(&played.output.stdout), String::from_utf8_lossy(&played.output.stderr));
+        let said = || {
+            format!(
+                "{}{}",
+                String::from_utf8_lossy(&played.output.stdout),
+                String::from_utf8_lossy(&played.output.stderr)
+            )
+        };
         match differences.get(name) {
             Some(difference) if difference.get("waits_for").is_some() => {
                 let missing = format!("unknown agent `{}`", difference["waits_for"].as_str().unwrap());

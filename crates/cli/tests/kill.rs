@@ -68,7 +68,8 @@ fn nothing_is_lost(project: &Project, told: &BTreeSet<u64>) {
     let status = project.run(&["status", "--json"]).exits(0).json();
     assert_eq!((&status["alive"], &status["run"]["finished_at"]), (&Value::Bool(false), &Value::Null));
     assert_eq!(status["run"]["finished"], rows.len());
-    let live: BTreeSet<&str> = status["live"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();
+    let live: BTreeSet<&str> =
+        status["live"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect();
     assert!(live.len() <= 2, "{live:?}");
     assert!(!rows.iter().any(|row| live.contains(row["trial"].as_str().unwrap())), "finished and live: {live:?}");
     let screen = project.run(&["status"]).exits(0);
@@ -165,7 +166,8 @@ fn processes_of_setup_commands_end_with_the_killed_run() {
 #[test]
 fn pruning_leaves_a_living_run_alone() {
     let project = project();
-    let scenario = "scenario: s\nsystem_prompt: Say hello.\nagent: fake\nfixtures: {git_init: true}\nuser_prompt: '!sleep 1h'\n";
+    let scenario =
+        "scenario: s\nsystem_prompt: Say hello.\nagent: fake\nfixtures: {git_init: true}\nuser_prompt: '!sleep 1h'\n";
     project.write("s.yaml", scenario);
     let ready = |live: &mut Live| live.line_with("\"sandbox_ready\"");
     let run = ["run", "s.yaml", "--report", "jsonl"];

@@ -319,7 +319,8 @@ fn noise(length: usize) -> String {
 #[test]
 fn a_full_disk_below_the_sandboxes_breaks_the_trial() {
     let project = project();
-    let fixtures = format!("fixtures: {{files_committed: [{{path: a.txt, content: {}}}]}}\nuser_prompt: done\n", noise(200_000));
+    let fixtures =
+        format!("fixtures: {{files_committed: [{{path: a.txt, content: {}}}]}}\nuser_prompt: done\n", noise(200_000));
     project.write("s.yaml", &scenario("fake", &fixtures));
     let script = "mount -t tmpfs -o size=100k tmpfs \"$TMPDIR\" || exit 111; exec \"$1\" run s.yaml --retries 0";
     let Some(ran) = with_mounts(&project, script) else { return };

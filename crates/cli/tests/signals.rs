@@ -84,7 +84,8 @@ fn an_outcome_that_was_reached_before_stands() {
 fn an_agent_that_is_stopped_politely_says_what_it_has_used() {
     let project = project();
     let tether = project.tether("tether");
-    let acts = format!("exec 9>{}; text working; echo here >&9; hear; result 'was interrupted'", tether.path().display());
+    let acts =
+        format!("exec 9>{}; text working; echo here >&9; hear; result 'was interrupted'", tether.path().display());
     let project = project.claude(&acts);
     write(&project, "claude-code", "user_prompt: go\n");
     let live = project.start(&["run", "s.yaml"]);
@@ -153,7 +154,8 @@ fn what_ignores_the_first_signal_is_killed_when_its_grace_is_over() {
 fn a_setup_command_is_not_waited_for() {
     let project = project();
     let tether = project.tether("tether");
-    let command = format!("exec 9>{}; trap '' TERM INT; echo here >&9; while :; do sleep 1000; done", tether.path().display());
+    let command =
+        format!("exec 9>{}; trap '' TERM INT; echo here >&9; while :; do sleep 1000; done", tether.path().display());
     write(&project, "fake", &format!("fixtures:\n  setup_commands:\n  - |\n    {command}\n"));
     let live = project.start(&["run", "s.yaml"]);
     tether.says("here");

@@ -189,7 +189,11 @@ fn holds_report(stem: &str, expected: &Expected, report: &Value) {
     // A wrong sum would be wrong everywhere alike.
     if let (Some(score), Some(most)) = (trial["score"].as_f64(), trial["max_score"].as_f64()) {
         let weight = |wanted: fn(&Value) -> bool| -> f64 {
-            findings.iter().filter(|found| wanted(&found["status"])).map(|found| found["weight"].as_f64().unwrap()).sum()
+            findings
+                .iter()
+                .filter(|found| wanted(&found["status"]))
+                .map(|found| found["weight"].as_f64().unwrap())
+                .sum()
         };
         assert_eq!(score, weight(|status| status == "met"), "{stem}: score");
         assert_eq!(most, weight(|status| status != "undecided"), "{stem}: greatest score");
@@ -330,12 +334,25 @@ fn repetitions_tell_how_often_a_case_passes() {
 fn a_secret_of_the_machine_is_nowhere() {
     let project = project();
     let live = project
-        .run(&["run", "secret.yaml", "--report", "terminal", "--report", "json=live.json", "--report", "jsonl=live.jsonl"])
+        .run(&[
+            "run",
+            "secret.yaml",
+            "--report",
+            "terminal",
+            "--report",
+            "json=live.json",
+            "--report",
+            "jsonl=live.jsonl",
+        ])
         .exits(1);
     let mut told = vec![("the terminal".to_owned(), live.out), ("the error output".to_owned(), live.err)];
-    for arguments in
-        [&["show", "secret"][..], &["show", "secret", "--json"], &["status"], &["history", "--json"], &["config", "--json"]]
-    {
+    for arguments in [
+        &["show", "secret"][..],
+        &["show", "secret", "--json"],
+        &["status"],
+        &["history", "--json"],
+        &["config", "--json"],
+    ] {
         let ran = project.run(arguments).exits(0);
         told.push((arguments.join(" "), ran.out + &ran.err));
     }

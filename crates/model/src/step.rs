@@ -155,10 +155,9 @@ impl ToolCall {
                 None => text,
             }
         };
-        let arguments = self
-            .input
-            .as_object()
-            .map(|input| input.iter().take(2).map(|(key, value)| format!("{key}={}", shown(value))).collect::<Vec<_>>().join(", "));
+        let arguments = self.input.as_object().map(|input| {
+            input.iter().take(2).map(|(key, value)| format!("{key}={}", shown(value))).collect::<Vec<_>>().join(", ")
+        });
         format!("{}({})", self.name, arguments.unwrap_or_default())
     }
 

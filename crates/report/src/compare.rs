@@ -91,9 +91,7 @@ impl Comparison {
 
     /// Each case with what became of it, for programs.
     pub fn to_json(&self) -> serde_json::Value {
-        let side = |side: &Side| {
-            serde_json::json!({"trials": side.trials, "decided": side.decided, "passed": side.passed, "because": side.because})
-        };
+        let side = |side: &Side| serde_json::json!({"trials": side.trials, "decided": side.decided, "passed": side.passed, "because": side.because});
         self.cases
             .iter()
             .map(|case| {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use jiff::Timestamp;
-use model::{Envelope, Event, RunInfo, Summary, TrialRecord, EVENT_VERSION};
+use model::{EVENT_VERSION, Envelope, Event, RunInfo, Summary, TrialRecord};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
@@ -15,7 +15,7 @@ use crate::line::{self, Line, Told};
 use crate::mask::Mask;
 use crate::plan::{ModelChoice, Plan};
 use crate::sandbox::Workshop;
-use crate::trial::{self, millis, Halt, Shared};
+use crate::trial::{self, Halt, Shared, millis};
 use crate::{Breakage, Host};
 
 /// What the user, or whoever records, wants of a run that is going on.
@@ -84,10 +84,8 @@ pub async fn run(
 
 async fn share(plan: &Plan, host: Arc<Host>) -> Result<Shared, Breakage> {
     let jobs = plan.settings.jobs.max(1);
-    let needs_gateway = plan
-        .trials
-        .iter()
-        .any(|trial| matches!(trial.model, ModelChoice::Scripted(_)) && trial.agent.wire().is_some());
+    let needs_gateway =
+        plan.trials.iter().any(|trial| matches!(trial.model, ModelChoice::Scripted(_)) && trial.agent.wire().is_some());
     let gateway = if needs_gateway {
         let started = gateway::Gateway::start().await;
         Some(started.map_err(|error| Breakage::environment(format!("cannot listen on loopback: {error}")))?)

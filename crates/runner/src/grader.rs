@@ -1,7 +1,7 @@
 //! Grading threads: matching is synchronous and each thread has its own engine, so it stays off the threads that talk to
 //! agents.
 
-use std::sync::{mpsc, Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
 use grade::Check;
 use model::{Evidence, Finding};

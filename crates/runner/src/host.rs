@@ -30,7 +30,10 @@ impl Host {
             return is_executable(Path::new(name)).then(|| PathBuf::from(name));
         }
         let path = self.var("PATH")?;
-        path.split(':').filter(|dir| !dir.is_empty()).map(|dir| Path::new(dir).join(name)).find(|file| is_executable(file))
+        path.split(':')
+            .filter(|dir| !dir.is_empty())
+            .map(|dir| Path::new(dir).join(name))
+            .find(|file| is_executable(file))
     }
 }
 

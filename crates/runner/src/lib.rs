@@ -4,8 +4,8 @@
 //! steps: provision, act, collect, grade, close. The one way out is the stream of [`model::Event`]s that the dispatcher
 //! tells; this crate knows no file format, no store and no report.
 
-pub mod agent;
 mod activity;
+pub mod agent;
 mod breakage;
 mod dispatcher;
 mod grader;
@@ -14,18 +14,18 @@ mod line;
 mod mask;
 mod plan;
 mod resolve;
-mod select;
 pub mod sandbox;
+mod select;
 mod session;
 pub mod supervise;
 mod trial;
 mod witness;
 
 pub use breakage::Breakage;
-pub use dispatcher::{run, Control, RunEnd};
+pub use dispatcher::{Control, RunEnd, run};
 pub use host::Host;
 pub use mask::Mask;
-pub use plan::{plan, Defaults, ModelChoice, Plan, PlanRequest, PlannedTrial, Settings};
+pub use plan::{Defaults, ModelChoice, Plan, PlanRequest, PlannedTrial, Settings, plan};
 pub use select::Selection;
 pub use session::{BoxFuture, Reply, Session};
 pub use witness::{Decision, Flow, Turn};

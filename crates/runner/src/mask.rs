@@ -132,7 +132,10 @@ mod tests {
     #[test]
     fn a_secret_variable_is_masked_wherever_it_appears() {
         let mask = mask(&[("ANTHROPIC_API_KEY", "dummy-secret-1"), ("PATH", "/usr/local/bin"), ("PIN_TOKEN", "short")]);
-        assert_eq!(mask.text("key=dummy-secret-1; PATH=/usr/local/bin short"), "key=[masked]; PATH=/usr/local/bin short");
+        assert_eq!(
+            mask.text("key=dummy-secret-1; PATH=/usr/local/bin short"),
+            "key=[masked]; PATH=/usr/local/bin short"
+        );
         let mut value = serde_json::json!({"command": ["echo dummy-secret-1"]});
         mask.value(&mut value);
         assert_eq!(value, serde_json::json!({"command": ["echo [masked]"]}));

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use grade::{Check, Context};
 use model::{
-    nearest, AgentInfo, Arm, Case, Diagnostic, Excerpt, Limits, PermissionMode, SkillInfo, Subject, Suite, TrialId,
+    AgentInfo, Arm, Case, Diagnostic, Excerpt, Limits, PermissionMode, SkillInfo, Subject, Suite, TrialId, nearest,
 };
 
-use crate::agent::{self, Agent, Setup, AGENTS};
+use crate::agent::{self, AGENTS, Agent, Setup};
 use crate::select::{Selection, Selector};
 
 /// The cap on model turns where nobody set one.
@@ -203,6 +203,9 @@ pub fn plan(request: &PlanRequest<'_>) -> (Plan, Vec<Diagnostic>) {
     (Plan { trials, settings: request.settings.clone(), agents, skills, cases_loaded }, problems)
 }
 
+/// A case's checks and the tools they were compiled for.
+type Compiled = (Option<&'static [&'static str]>, Arc<Vec<Check>>);
+
 struct Planner<'a> {
     request: &'a PlanRequest<'a>,
     problems: Vec<Diagnostic>,
@@ -245,7 +248,7 @@ impl Planner<'_> {
         } else {
             settings.agents.clone()
         };
-        let mut compiled: Option<(Option<&[&str]>, Arc<Vec<Check>>)> = None;
+        let mut compiled: Option<Compiled> = None;
         for written in agents {
             let Some((agent, argument)) = agent::find(&written) else {
                 self.unknown_agent(case, &written);
@@ -269,8 +272,7 @@ impl Planner<'_> {
             let limits = self.limits(case, &setup);
             let trials = settings.trials.or(case.trials).or(settings.defaults.trials).unwrap_or(1);
             for repetition in 1..=trials {
-                let id =
-                    TrialId { suite: suite.name.clone(), case: case.id.clone(), arm: arm.to_string(), repetition };
+                let id = TrialId { suite: suite.name.clone(), case: case.id.clone(), arm: arm.to_string(), repetition };
                 self.trials.push(Arc::new(PlannedTrial {
                     id,
                     file: suite.path.clone(),

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
-use model::{tool, Access, Certainty, Effect, ToolCall, Touch};
+use model::{Access, Certainty, Effect, ToolCall, Touch, tool};
 
 /// More links than this in one path are a loop.
 const MOST_LINKS: usize = 40;
@@ -22,7 +22,8 @@ impl Resolver {
     /// Every path that `call` names, in the order of its arguments.
     pub(crate) fn touches(&self, call: &ToolCall) -> Vec<Touch> {
         let Some(tool) = tool::find(&call.name) else { return Vec::new() };
-        let argument = |name: &str| call.input.get(name).and_then(|value| value.as_str()).filter(|text| !text.is_empty());
+        let argument =
+            |name: &str| call.input.get(name).and_then(|value| value.as_str()).filter(|text| !text.is_empty());
         let mut touches = Vec::new();
         for (name, access) in tool.paths {
             touches.extend(argument(name).and_then(|raw| self.touch(raw, raw, *access, Certainty::Named)));
@@ -160,7 +161,8 @@ mod tests {
     #[test]
     fn a_shell_command_is_guessed_at() {
         let resolver = resolver(Path::new("/w"));
-        let call = ToolCall::new("c", "Bash", json!({"command": "cat '/etc/passwd' ../x >~/y; echo a/b http://h/p"}), "m");
+        let call =
+            ToolCall::new("c", "Bash", json!({"command": "cat '/etc/passwd' ../x >~/y; echo a/b http://h/p"}), "m");
         let touches = resolver.touches(&call);
         let raw: Vec<&str> = touches.iter().map(|touch| touch.raw.as_str()).collect();
         assert_eq!(raw, ["/etc/passwd", "../x", "~/y"]);

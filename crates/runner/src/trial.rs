@@ -10,7 +10,7 @@ use model::{
     AnsweredQuestion, AttemptRecord, CallRecord, Collected, Ending, Event, Evidence, Fault, Finding, Outcome, Status,
     Step, TrialRecord,
 };
-use serde_json::{json, Map, Value};
+use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
 use crate::activity::Activity;
@@ -263,7 +263,11 @@ impl Attempt<'_> {
                 let endpoint = Endpoint::Gateway { base_url: gateway.base_url(), token };
                 ModelInUse { endpoint, playback: Some(playback), _admission: Some(admission) }
             }
-            _ => ModelInUse { endpoint: Endpoint::Script(Arc::clone(&playback)), playback: Some(playback), _admission: None },
+            _ => ModelInUse {
+                endpoint: Endpoint::Script(Arc::clone(&playback)),
+                playback: Some(playback),
+                _admission: None,
+            },
         }
     }
 

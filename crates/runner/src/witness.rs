@@ -118,7 +118,13 @@ impl Turn {
     }
 
     /// Answers a question from the case's `user_responses` and records both. `None`: no answer was prepared.
-    pub fn ask(&mut self, call_id: Option<&str>, question: &str, options: &[String], multi_select: bool) -> Option<String> {
+    pub fn ask(
+        &mut self,
+        call_id: Option<&str>,
+        question: &str,
+        options: &[String],
+        multi_select: bool,
+    ) -> Option<String> {
         let mut asked = Question {
             call_id: call_id.map(str::to_owned),
             question: question.to_owned(),
@@ -178,7 +184,9 @@ impl Turn {
 
     /// Ends acting because the turns are used up, for agents that stop by themselves before the next turn.
     pub fn out_of_turns(&mut self) -> Ending {
-        self.ending.get_or_insert(Ending::OutOfBudget { budget: Budget::Turns, limit: self.limits.max_turns as f64 }).clone()
+        self.ending
+            .get_or_insert(Ending::OutOfBudget { budget: Budget::Turns, limit: self.limits.max_turns as f64 })
+            .clone()
     }
 
     /// What was recorded so far.

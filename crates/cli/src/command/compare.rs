@@ -34,14 +34,17 @@ pub struct CompareArgs {
 
 /// Shows two runs side by side; exits with 1 on a regression.
 pub fn run(global: &Global, args: &CompareArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    let wanted = |given: &Option<String>, option: &Option<String>| given.clone().or_else(|| option.clone()).unwrap_or_default();
+    let wanted =
+        |given: &Option<String>, option: &Option<String>| given.clone().or_else(|| option.clone()).unwrap_or_default();
     let store = Workplace::find(global, &[])?.read_store()?;
     let before = store.select(&wanted(&args.a, &args.before))?;
     let after = store.select(&wanted(&args.b, &args.after))?;
     let trials = |run: &str| store.trials(&TrialFilter::of_run(run));
     let comparison = Comparison::of(&trials(&before.id)?, &trials(&after.id)?);
     if args.json {
-        terminal.json(&json!({"schema": "trialrun.compare/1", "before": before, "after": after, "cases": comparison.to_json()}));
+        terminal.json(
+            &json!({"schema": "trialrun.compare/1", "before": before, "after": after, "cases": comparison.to_json()}),
+        );
     } else {
         terminal.out(&comparison.draw(&before, &after, &terminal.out_style));
     }

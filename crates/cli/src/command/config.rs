@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
 use super::run::RunArgs;
 use crate::args::Global;

@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
-use runner::agent::{Readiness, AGENTS};
-use runner::supervise::Containment;
 use runner::Host;
+use runner::agent::{AGENTS, Readiness};
+use runner::supervise::Containment;
 use serde_json::json;
 
 use crate::args::Global;

@@ -64,7 +64,8 @@ pub fn run(global: &Global, args: &ListArgs, terminal: &Terminal) -> Result<Exit
             .iter()
             .filter(|trial| trial.id.repetition == 1)
             .map(|trial| {
-                let times = trials.iter().filter(|other| other.position == trial.position && other.arm == trial.arm).count();
+                let times =
+                    trials.iter().filter(|other| other.position == trial.position && other.arm == trial.arm).count();
                 let mut about = vec![trial.id.arm.clone()];
                 about.extend((times > 1).then(|| format!("{times} times")));
                 about.extend(trial.case.tags.iter().map(|tag| format!("#{tag}")));

@@ -31,7 +31,12 @@ pub fn run(_global: &Global, args: &PruneArgs, terminal: &Terminal) -> Result<Ex
     let mut text = if survey.orphans.is_empty() {
         format!("No orphan sandbox under {}.\n", temp.display())
     } else {
-        format!("{} under {}, {} in all:\n\n", count(survey.orphans.len(), "orphan sandbox", "es"), temp.display(), bytes(total))
+        format!(
+            "{} under {}, {} in all:\n\n",
+            count(survey.orphans.len(), "orphan sandbox", "es"),
+            temp.display(),
+            bytes(total)
+        )
     };
     for orphan in &survey.orphans {
         let note = if orphan.purpose == Purpose::Sandbox { "" } else { "  (templates of a run)" };
@@ -41,7 +46,11 @@ pub fn run(_global: &Global, args: &PruneArgs, terminal: &Terminal) -> Result<Ex
         text.push_str(&format!("\n{} in use and left alone.\n", count(survey.live, "sandbox", "es")));
     }
     if survey.younger > 0 {
-        text.push_str(&format!("\n{} younger than {} s and left alone.\n", count(survey.younger, "sandbox", "es"), args.min_age));
+        text.push_str(&format!(
+            "\n{} younger than {} s and left alone.\n",
+            count(survey.younger, "sandbox", "es"),
+            args.min_age
+        ));
     }
     if survey.orphans.is_empty() {
         terminal.out(&text);

@@ -26,7 +26,8 @@ pub fn run(args: &ReferenceArgs, terminal: &Terminal) -> Result<ExitCode, CliErr
     for (name, text) in pages() {
         let path = args.dir.join(name);
         if args.write {
-            let failed = |error: std::io::Error| CliError::environment(format!("cannot write {}: {error}", path.display()));
+            let failed =
+                |error: std::io::Error| CliError::environment(format!("cannot write {}: {error}", path.display()));
             std::fs::create_dir_all(&args.dir).map_err(failed)?;
             std::fs::write(&path, text).map_err(failed)?;
             terminal.out(&format!("wrote {}\n", path.display()));

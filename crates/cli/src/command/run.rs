@@ -270,7 +270,8 @@ fn gate(args: &RunArgs, summary: &model::Summary) -> u8 {
     if code != exit::FAILED {
         return code;
     }
-    let unsure = if summary.undecided + summary.broken + summary.cancelled > 0 { exit::INCOMPLETE } else { exit::PASSED };
+    let unsure =
+        if summary.undecided + summary.broken + summary.cancelled > 0 { exit::INCOMPLETE } else { exit::PASSED };
     match args.min_pass_rate {
         Some(least) if summary.pass_rate.is_some_and(|rate| rate >= least) => unsure,
         None if args.no_fail_on_assertions => unsure,
@@ -279,7 +280,9 @@ fn gate(args: &RunArgs, summary: &model::Summary) -> u8 {
 }
 
 fn nothing_selected(args: &RunArgs, plan: &Plan) -> CliError {
-    let what = if plan.cases_loaded == 0 { "no case was found".to_owned() } else {
+    let what = if plan.cases_loaded == 0 {
+        "no case was found".to_owned()
+    } else {
         format!("none of {} cases was selected", plan.cases_loaded)
     };
     let error = CliError::nothing(what);
@@ -373,7 +376,11 @@ fn parse_duration(written: &str) -> Result<u64, String> {
 }
 
 fn parse_jobs(written: &str) -> Result<usize, String> {
-    written.parse::<usize>().ok().filter(|jobs| (1..=1024).contains(jobs)).ok_or_else(|| "a number from 1 to 1024".to_owned())
+    written
+        .parse::<usize>()
+        .ok()
+        .filter(|jobs| (1..=1024).contains(jobs))
+        .ok_or_else(|| "a number from 1 to 1024".to_owned())
 }
 
 fn parse_positive(written: &str) -> Result<f64, String> {

@@ -25,7 +25,8 @@ pub fn run(global: &Global, args: &ShowArgs, terminal: &Terminal) -> Result<Exit
     let store = Workplace::find(global, &[])?.read_store()?;
     let row = store.select_trial(&args.trial)?;
     let record = store.trial(&row.run, &row.id)?;
-    let events: Vec<_> = store.trial_events(&row.run, &row.id)?.into_iter().filter_map(store::StoredEvent::known).collect();
+    let events: Vec<_> =
+        store.trial_events(&row.run, &row.id)?.into_iter().filter_map(store::StoredEvent::known).collect();
     if args.json {
         terminal.json(&report::show_json(&record, &events, &row.run));
     } else {

@@ -32,7 +32,8 @@ pub fn run(global: &Global, args: &StatusArgs, terminal: &Terminal) -> Result<Ex
     let live = store.live(&run.id)?;
     let alive = run.finished_at.is_none() && run.owner_pid.is_some_and(is_alive);
     if args.json {
-        terminal.json(&json!({"schema": "trialrun.status/1", "run": run, "alive": alive, "live": live, "trials": trials}));
+        terminal
+            .json(&json!({"schema": "trialrun.status/1", "run": run, "alive": alive, "live": live, "trials": trials}));
     } else {
         let now = jiff::Timestamp::now();
         let view = StatusView { run: &run, trials: &trials, live: &live, alive, now };

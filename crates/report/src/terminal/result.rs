@@ -26,7 +26,8 @@ pub(super) fn draw(record: &TrialRecord, names: &Names, paint: &Paint, detail: D
     text.push_str(&format!("  {} {} {}\n", paint.bold(&name), paint.dim(&dots), verdict(record, paint)));
 
     // Of a trial that failed or is undecided, the findings below say it better.
-    let said_below = is_decided_by_findings(record.outcome) && record.findings.iter().any(|found| found.status != Status::Met);
+    let said_below =
+        is_decided_by_findings(record.outcome) && record.findings.iter().any(|found| found.status != Status::Met);
     if let Some(because) = record.because.as_ref().filter(|_| !said_below) {
         text.push_str(&format!("    {}\n", folded(because)));
     }

@@ -17,8 +17,7 @@ use crate::session::{BoxFuture, Session};
 use crate::{Breakage, Host};
 
 /// Every agent, in the order users see them.
-pub static AGENTS: &[&dyn Agent] =
-    &[&claude_code::ClaudeCode, &chat::Chat, &recorded::RECORDED, &fake::Fake];
+pub static AGENTS: &[&dyn Agent] = &[&claude_code::ClaudeCode, &chat::Chat, &recorded::RECORDED, &fake::Fake];
 
 /// Something that can be put to the test.
 pub trait Agent: Send + Sync {

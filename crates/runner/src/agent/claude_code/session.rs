@@ -48,6 +48,14 @@ enum Course {
     Done(Ending),
 }
 
+/// How speaking to the CLI ended.
+enum Spoken {
+    /// It said something.
+    Heard(Ending),
+    /// It was gone before it said a word.
+    NotHeard(Ending),
+}
+
 impl Conversation {
     /// Starts the CLI.
     ///
@@ -76,12 +84,30 @@ impl Conversation {
             Ok(process) => process,
             Err(ending) => return ending,
         };
+        let mut ending = self.speak(&mut process, text, turn).await;
+        if matches!(ending, Spoken::NotHeard(_)) && self.session_id.is_some() {
+            // It was about to go when it was spoken to.
+            self.process = Some(process);
+            process = match self.process().await {
+                Ok(process) => process,
+                Err(ending) => return ending,
+            };
+            ending = self.speak(&mut process, text, turn).await;
+        }
+        self.process = Some(process);
+        match ending {
+            Spoken::Heard(ending) | Spoken::NotHeard(ending) => ending,
+        }
+    }
+
+    async fn speak(&mut self, process: &mut Process, text: &str, turn: &mut Turn) -> Spoken {
         process.say(&control::user(text));
         turn.waiting("model");
-        let ending = self.follow(&mut process, turn).await;
-        self.session_id = process.interpreter.session_id().map(str::to_owned).or_else(|| self.session_id.take());
-        self.process = Some(process);
-        ending
+        let spoken = self.follow(process, turn).await;
+        if let Some(session) = process.interpreter.session_id() {
+            self.session_id = Some(session.to_owned());
+        }
+        spoken
     }
 
     /// The running CLI, or another one that goes on with its session.
@@ -104,35 +130,39 @@ impl Conversation {
     }
 
     /// Follows the CLI until it has dealt with the message.
-    async fn follow(&mut self, process: &mut Process, turn: &mut Turn) -> Ending {
+    async fn follow(&mut self, process: &mut Process, turn: &mut Turn) -> Spoken {
         let mut stopping = Box::pin(turn.stopping());
+        let mut heard = false;
         loop {
             let said = tokio::select! {
                 biased;
                 () = &mut stopping => {
                     self.interrupt(process, turn).await;
-                    return Ending::Cancelled;
+                    return Spoken::Heard(Ending::Cancelled);
                 }
                 said = process.listen() => said,
             };
             match said {
                 Said::Stderr(line) => self.notice(&line, turn),
-                Said::Stdout(line) => match self.hear(process, &line, turn) {
-                    Course::On => {}
-                    Course::Done(ending) => return ending,
-                    Course::Stop(ending) => {
-                        self.interrupt(process, turn).await;
-                        return ending;
+                Said::Stdout(line) => {
+                    heard = true;
+                    match self.hear(process, &line, turn) {
+                        Course::On => {}
+                        Course::Done(ending) => return Spoken::Heard(ending),
+                        Course::Stop(ending) => {
+                            self.interrupt(process, turn).await;
+                            return Spoken::Heard(ending);
+                        }
                     }
-                },
+                }
                 Said::End => {
                     let how = tokio::select! {
                         how = process.obituary() => how,
-                        () = &mut stopping => return Ending::Cancelled,
+                        () = &mut stopping => return Spoken::Heard(Ending::Cancelled),
                     };
-                    return Ending::Aborted {
-                        because: format!("Claude Code ended without finishing its answer ({how})"),
-                    };
+                    let ending =
+                        Ending::Aborted { because: format!("Claude Code ended without finishing its answer ({how})") };
+                    return if heard { Spoken::Heard(ending) } else { Spoken::NotHeard(ending) };
                 }
             }
         }

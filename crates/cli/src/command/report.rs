@@ -39,7 +39,7 @@ pub struct ReportArgs {
 }
 
 /// Renders a recorded run again, with the reporters that live runs use.
-pub fn run(global: &Global, args: ReportArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
+pub fn run(global: &Global, args: &ReportArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let kind = find_report(&args.format)?;
     let store = Workplace::find(global, &[])?.read_store()?;
     let run = store.select(args.run_id.as_deref().unwrap_or(&args.run))?;

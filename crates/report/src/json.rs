@@ -58,11 +58,17 @@ impl Reporter for Json {
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        let Some(info) = self.info.take() else { return self.out.flush() };
+        let Some(mut info) = self.info.take() else { return self.out.flush() };
         let mut trials = std::mem::take(&mut self.trials);
         let places: HashMap<String, usize> =
             info.trials.iter().enumerate().map(|(place, id)| (id.to_string(), place)).collect();
         trials.sort_by_key(|trial| places.get(&trial.id).copied().unwrap_or(usize::MAX));
+
+        // An agent's version is known only after it was spoken to.
+        for agent in info.agents.iter_mut().filter(|agent| agent.version.is_none()) {
+            let told = trials.iter().filter(|trial| trial.agent == agent.name);
+            agent.version = told.filter_map(|trial| trial.agent_version.clone()).next();
+        }
 
         let mut summary = Summary::default();
         for trial in &trials {

@@ -40,8 +40,9 @@ impl fmt::Debug for Screen {
 }
 
 impl TermLike for Screen {
+    // Lines are filled up to the right edge, so a window that was resized must be noticed.
     fn width(&self) -> u16 {
-        self.width
+        terminal_size::terminal_size_of(io::stderr()).map_or(self.width, |(Width(columns), _)| columns)
     }
 
     fn move_cursor_up(&self, n: usize) -> io::Result<()> {

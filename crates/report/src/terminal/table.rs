@@ -40,7 +40,8 @@ impl Table {
         let target = ProgressDrawTarget::term_like_with_hz(Box::new(Screen::new(live, paint.width())), 10);
         let screen = MultiProgress::with_draw_target(target);
         let total = screen.add(ProgressBar::no_length().with_style(style("{wide_msg}")));
-        let table = Self {
+        // Nothing is drawn yet: what stands above the table is still to be written.
+        Self {
             paint,
             lines: Lines::new(paint, detail, names.clone()),
             names,
@@ -57,9 +58,7 @@ impl Table {
                 Outcome::Cancelled,
             ]
             .map(|outcome| (outcome, 0)),
-        };
-        table.count();
-        table
+        }
     }
 
     pub(super) fn event(&mut self, envelope: &Envelope, out: &mut Box<dyn Write + Send>) -> io::Result<()> {

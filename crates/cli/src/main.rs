@@ -46,7 +46,7 @@ fn program(raw: &[std::ffi::OsString]) -> ExitCode {
 fn dispatch(args: Args, terminal: &terminal::Terminal) -> Result<ExitCode, error::CliError> {
     let global = args.global;
     match args.command {
-        Command::Run(args) => command::run::run(&global, args, terminal),
+        Command::Run(args) => command::run::run(&global, &args, terminal),
         Command::Check(args) => command::check::run(&global, &args, terminal),
         Command::List(args) => command::list::run(&global, &args, terminal),
         Command::Doctor(args) => command::doctor::run(&global, &args, terminal),

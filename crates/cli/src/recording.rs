@@ -22,7 +22,7 @@ pub struct Recording {
 
 /// What is left when a run has been recorded.
 pub struct Recorded {
-    /// Why some events are not in the record; the run was stopped when that was noticed.
+    /// Why the record and the reports end before the run did; it was stopped when that was noticed.
     pub trouble: Option<String>,
     /// What reporters could not do. Never changes an outcome.
     pub report_trouble: Vec<String>,
@@ -90,6 +90,10 @@ fn record(
         {
             recorded.trouble = Some(error.to_string());
             let _ = controls.send(Control::Stop("recording failed".into()));
+        }
+        if recorded.trouble.is_some() {
+            // What is told is recorded. What comes now is neither.
+            batch.clear();
         }
         for event in batch.drain(..) {
             for reporter in &mut reporters {

@@ -21,6 +21,7 @@ impl Terminal {
     /// Looks at both streams and at the few variables that every program honours.
     pub fn of(global: &Global) -> Self {
         let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let forced = std::env::var_os("CLICOLOR_FORCE").is_some_and(|value| !value.is_empty() && value != "0");
         let dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb");
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
             .into_iter()
@@ -34,7 +35,7 @@ impl Terminal {
             color: match global.color {
                 Color::Always => true,
                 Color::Never => false,
-                Color::Auto => (is_terminal && !dumb && !set("NO_COLOR")) || set("CLICOLOR_FORCE"),
+                Color::Auto => !set("NO_COLOR") && (forced || (is_terminal && !dumb)),
             },
             width: terminal_width().unwrap_or(100).clamp(60, 160),
             interactive: is_terminal && !dumb && !set("CI"),

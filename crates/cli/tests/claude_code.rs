@@ -4,7 +4,8 @@
 //! `TRIALRUN_TEST_AGENTS` names the directory that `scripts/agents` has filled. Without it these tests are skipped, and
 //! say so; `TRIALRUN_REQUIRE_AGENTS=1` makes that a failure. `scripts/test` counts their lines.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![allow(clippy::explicit_write, reason = "what the macros print is kept back where a test passes")]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
@@ -69,11 +70,11 @@ fn project(test: &str) -> Option<Project> {
 #[track_caller]
 fn run(project: &Project, scenario: &str, model: &str, code: i32) -> Value {
     project.write("case.yaml", scenario).write("model.yaml", model);
-    trial(project.report(&["case.yaml", "--report", "jsonl=events.jsonl"], code))
+    trial(&project.report(&["case.yaml", "--report", "jsonl=events.jsonl"], code))
 }
 
 #[track_caller]
-fn trial(report: Value) -> Value {
+fn trial(report: &Value) -> Value {
     let trial = &report["trials"][0];
     for finding in trial["findings"].as_array().unwrap() {
         if finding["type"] == "request_check" {
@@ -226,7 +227,7 @@ fn the_complete_example_commits_after_two_questions() {
         .write("skills/aif-commit/SKILL.md", COMMIT_SKILL)
         .write("skills/aif-commit/tests/basic-feat.yaml", COMMIT_SCENARIO)
         .write("skills/aif-commit/model.yaml", COMMIT_MODEL);
-    let trial = trial(project.report(&["aif-commit"], 0));
+    let trial = trial(&project.report(&["aif-commit"], 0));
     assert_eq!(trial["outcome"], "passed", "{trial:#}");
     assert_eq!(trial["findings"].as_array().unwrap().iter().filter(|finding| finding["status"] != "met").count(), 0);
     assert_eq!(
@@ -284,7 +285,7 @@ steps:
     expect_request: { tool_result_contains: Good day }
 ",
         );
-    let trial = trial(project.report(&["greet"], 0));
+    let trial = trial(&project.report(&["greet"], 0));
     assert_eq!(trial["outcome"], "passed", "{trial:#}");
     assert!(!result(&trial, 0).1, "{trial:#}");
 }
@@ -605,7 +606,7 @@ timeout: 4s
     );
     let step = json!({"steps": [{"tools": [{"name": "Bash", "input": {"command": command}}]}, {"text": "never"}]});
     project.write("model.yaml", &step.to_string());
-    let trial = trial(project.report(&["case.yaml"], 1));
+    let trial = trial(&project.report(&["case.yaml"], 1));
     assert_eq!(trial["outcome"], "failed", "{trial:#}");
     assert_eq!(trial["ending"], json!({"kind": "timed_out", "setting": "--timeout", "after_ms": 4000}));
     assert!(trial["duration_ms"].as_u64().unwrap() < 15_000, "{}", trial["duration_ms"]);
@@ -671,8 +672,8 @@ fn with_the_users_settings_the_scripted_model_is_still_the_one_that_answers() {
     run(&project, &HERMETIC.replace("SOURCES", "[user]"), "steps:\n  - text: done\n", 0);
 }
 
-/// A model on loopback that answers once, and tells the header lines of each request for an answer.
-fn model() -> (String, Receiver<Vec<String>>) {
+/// A model on loopback that always answers `hello`, and tells the head and the body of each request for an answer.
+fn model() -> (String, Receiver<(Vec<String>, String)>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let (tell, told) = channel();
@@ -688,7 +689,8 @@ fn model() -> (String, Receiver<Vec<String>>) {
                 head.push(line.trim().to_lowercase());
             }
             let length = head.iter().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
-            let _ = stream.read_exact(&mut vec![0; length.unwrap_or(0)]);
+            let mut request = vec![0; length.unwrap_or(0)];
+            let _ = stream.read_exact(&mut request);
             let message = json!({"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": [],
                 "stop_reason": null, "stop_sequence": null, "usage": {"input_tokens": 5, "output_tokens": 1}});
             let events = [
@@ -711,7 +713,8 @@ fn model() -> (String, Receiver<Vec<String>>) {
                 body.len()
             );
             let _ = stream.get_mut().write_all(answer.as_bytes());
-            if head.first().is_some_and(|line| line.starts_with("post /v1/messages")) && tell.send(head).is_err() {
+            let is_for_an_answer = head.first().is_some_and(|line| line.starts_with("post /v1/messages"));
+            if is_for_an_answer && tell.send((head, String::from_utf8_lossy(&request).into_owned())).is_err() {
                 return;
             }
         }
@@ -727,9 +730,9 @@ fn a_planted_token_arrives_as_a_bearer() {
     let (address, told) = model();
     let project = Project::new(TRIALRUN).path_first(&agents).env("CLAUDE_CODE_OAUTH_TOKEN", "sk-test-planted");
     project.write("case.yaml", SIGNED_IN);
-    let trial = trial(project.report(&["case.yaml", "--base-url", &address], 0));
+    let trial = trial(&project.report(&["case.yaml", "--base-url", &address], 0));
     assert_eq!((&trial["auth"], &trial["answer"]), (&json!("oauth token"), &json!("hello")), "{trial:#}");
-    assert!(told.recv().unwrap().contains(&"authorization: bearer sk-test-planted".to_owned()));
+    assert!(told.recv().unwrap().0.contains(&"authorization: bearer sk-test-planted".to_owned()));
     assert!(!project.read("report.json").contains("sk-test-planted"));
 }
 
@@ -751,9 +754,12 @@ fn a_subscription_is_used_where_it_lies() {
     assert!(doctor.out.contains("subscription"), "{}", doctor.said());
 
     let report = project.report(&["greet", "--base-url", &address, "--keep-sandbox"], 0);
-    let trial = trial(report);
+    let trial = trial(&report);
     assert_eq!((&trial["auth"], &trial["answer"]), (&json!("subscription"), &json!("hello")), "{trial:#}");
-    assert!(told.recv().unwrap().contains(&"authorization: bearer sk-test-subscription".to_owned()));
+    let (head, body) = told.recv().unwrap();
+    assert!(head.contains(&"authorization: bearer sk-test-subscription".to_owned()), "{head:?}");
+    assert!(body.contains("greet:greet: Greets."), "the skill is not shown");
+    assert!(!body.contains("USERSKILL") && !body.contains("USERMEMORY"), "the user's own settings are seen");
     assert!(!hooked.exists() && !served.exists(), "a hook or a server ran");
     let found = Command::new("find").arg(project.tmp()).args(["-name", ".credentials.json"]).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&found.stdout), "", "the credentials were brought into the sandbox");
@@ -780,6 +786,49 @@ esac
 hear"#;
     let project = Project::new(TRIALRUN).claude(acts);
     project.write("case.yaml", "scenario: resumes\nsystem_prompt: Work.\nuser_prompts: [One., Two.]\n");
-    let trial = trial(project.report(&["case.yaml"], 0));
+    let trial = trial(&project.report(&["case.yaml"], 0));
     assert_eq!((&trial["answer"], &trial["session_id"]), (&json!("again"), &json!("s-1")), "{trial:#}");
+}
+
+/// A project whose agent, no real one, does what `acts` say once it is spoken to.
+fn pretend(acts: &str, more: &str) -> Project {
+    let project = Project::new(TRIALRUN).claude(acts);
+    project.write("case.yaml", &format!("scenario: pretends\nsystem_prompt: Work.\nuser_prompt: Begin.\n{more}"));
+    project
+}
+
+#[test]
+fn an_agent_that_floods_its_output_is_ended_at_the_timeout() {
+    let project = pretend("yes '{\"type\":\"system\",\"subtype\":\"status\"}'", "timeout: 2s\n");
+    let trial = trial(&project.report(&["case.yaml"], 1));
+    assert_eq!(trial["ending"]["kind"], "timed_out", "{trial:#}");
+    project.no_process_is_left();
+}
+
+#[test]
+fn an_agent_that_closes_its_output_and_stays_is_ended_and_broken() {
+    let project = pretend("text first; exec >&-; tail -f /dev/null", "");
+    let trial = trial(&project.report(&["case.yaml"], 3));
+    assert_eq!((&trial["outcome"], &trial["ending"]["kind"]), (&json!("broken"), &json!("aborted")), "{trial:#}");
+    project.no_process_is_left();
+}
+
+#[test]
+fn a_child_that_an_agent_leaves_behind_is_ended_with_it() {
+    let project = Project::new(TRIALRUN);
+    let tether = project.tether("tether");
+    let acts = format!(
+        "mkfifo {0}.held\n\
+         setsid sh -c 'trap \"\" TERM HUP; exec 9> {0}; echo here >&9; echo > {0}.held; tail -f /dev/null' \
+         > /dev/null 2>&1 < /dev/null &\n\
+         read -r _ < {0}.held; text done; result done; hear",
+        tether.path().display()
+    );
+    let project = project.claude(&acts);
+    project.write("case.yaml", "scenario: pretends\nsystem_prompt: Work.\nuser_prompt: Begin.\n");
+    let trial = trial(&project.report(&["case.yaml"], 0));
+    assert_eq!(trial["answer"], "done");
+    tether.says("here");
+    tether.is_let_go();
+    project.no_process_is_left();
 }

@@ -141,6 +141,25 @@ fn projects() -> [Project; 2] {
 }
 
 #[test]
+fn agents_and_what_they_started_end_with_the_killed_run() {
+    for project in projects() {
+        let tether = project.tether("tether");
+        let project =
+            project.claude(&format!("{}\ntrap '' TERM INT HUP; while :; do sleep 1000; done", orphan(&tether)));
+        project.write("s.yaml", "scenario: s\nsystem_prompt: Say hello.\nagent: claude-code\nuser_prompt: go\n");
+        let live = project.start(&["run", "s.yaml", "--trials", "4", "--jobs", "2"]);
+        tether.says("here");
+        tether.says("here");
+        assert!(project.processes().len() > 4, "{:?}", project.processes());
+        live.signal(Signal::SIGKILL);
+        assert_eq!(live.end().code, -1);
+        tether.is_let_go();
+        project.no_process_is_left();
+        leftovers_are_found_and_removed(&project);
+    }
+}
+
+#[test]
 fn processes_of_setup_commands_end_with_the_killed_run() {
     for project in projects() {
         let tether = project.tether("tether");

@@ -3,6 +3,7 @@
 //! must be the live report to the byte.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
+#![allow(clippy::print_stdout, reason = "a test says what it counted")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -328,6 +329,28 @@ fn repetitions_tell_how_often_a_case_passes() {
     assert!((arm["pass_rate"]["mean"].as_f64().unwrap() - 11.0 / 12.0).abs() < 1e-9, "{arm:#}");
     assert_eq!(report["summary"]["trials_with_cost"], 3);
     assert!((report["summary"]["cost_usd"].as_f64().unwrap() - 0.004).abs() < 1e-9);
+}
+
+#[test]
+fn a_secret_that_the_user_wrote_down_is_nowhere_either() {
+    let project = project();
+    let fake = |id: &str, rest: &str| {
+        project.write(&format!("{id}.yaml"), &format!("scenario: {id}\nsystem_prompt: x\nagent: fake\n{rest}"));
+    };
+    let asserts = format!("assertions: [{{ id: a, type: output_contains, pattern: \"not {SECRET}\" }}]\n");
+    fake("said", &format!("user_prompt: \"The key is {SECRET}.\"\n{asserts}"));
+    fake("gave", &format!("user_prompt: \"!error bad key {SECRET}\"\n"));
+    fake("built", &format!("fixtures: {{ setup_commands: [\"echo {SECRET} >&2; exit 1\"] }}\n"));
+    for suite in ["said.yaml", "gave.yaml", "built.yaml"] {
+        let reports = ["--report", "terminal", "--report", "json=live.json", "--report", "jsonl=live.jsonl"];
+        let ran = project.run(&[&["run", suite][..], &reports].concat());
+        for (whence, text) in
+            [("terminal", ran.out), ("json", project.read("live.json")), ("jsonl", project.read("live.jsonl"))]
+        {
+            assert!(text.contains("[masked]"), "{suite}: {whence}: {text}");
+            assert!(!text.contains(SECRET), "{suite}: {whence}: {text}");
+        }
+    }
 }
 
 #[test]

@@ -148,7 +148,12 @@ impl Dispatcher<'_> {
                     model: planned.arm.model.clone(),
                     subject: planned.case.subject.skill().map(|skill| skill.name.clone()),
                     file: planned.case.source.file.clone(),
-                    messages: planned.case.messages.iter().map(|message| message.text.clone()).collect(),
+                    messages: planned
+                        .case
+                        .messages
+                        .iter()
+                        .map(|message| self.shared.mask.text(&message.text).into_owned())
+                        .collect(),
                 },
             );
             let line = Line::new(Arc::clone(&self.inbox), index);

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use model::{Step, TrialRecord};
+use model::{Collected, Ending, Finding, Step, TrialRecord};
 use serde_json::Value;
 
 /// What is written in a secret's place.
@@ -71,15 +71,34 @@ impl Mask {
         }
     }
 
-    /// A finished trial without secrets in what the harness itself wrote; steps were masked as they came.
+    /// A finished trial without secrets in what the user and the harness wrote; steps were masked as they came.
     pub(crate) fn record(&self, record: &mut TrialRecord) {
         let lines = record.errors.iter_mut().chain(&mut record.warnings).chain(&mut record.because);
-        lines.for_each(|line| self.string(line));
+        lines.chain(&mut record.input).chain(&mut record.title).for_each(|line| self.string(line));
+        match &mut record.ending {
+            Some(
+                Ending::GaveUp { because } | Ending::ProviderFailed { because } | Ending::Aborted { because },
+            ) => self.string(because),
+            Some(Ending::Finished | Ending::OutOfBudget { .. } | Ending::TimedOut { .. } | Ending::Cancelled) | None => {}
+        }
         for attempt in &mut record.attempts {
             attempt.because.iter_mut().for_each(|because| self.string(because));
         }
         for finding in &mut record.findings {
-            self.string(&mut finding.because);
+            let Finding { because, expected, actual, error, evidence, source, .. } = finding;
+            let lines = expected.iter_mut().chain(actual).chain(error).chain(evidence);
+            lines.chain([because]).for_each(|line| self.string(line));
+            source.iter_mut().for_each(|source| self.string(&mut source.text));
+        }
+    }
+
+    /// What was found in a sandbox without secrets: the agent chose the names of files and the subjects of commits.
+    pub(crate) fn collected(&self, collected: &mut Collected) {
+        let paths = collected.files_changed.iter_mut().map(|file| &mut file.path);
+        paths.chain(&mut collected.outside_changes).for_each(|path| self.string(path));
+        if let Some(repository) = &mut collected.repository {
+            let lines = repository.status.iter_mut().chain(&mut repository.new_commits).chain(&mut repository.branch);
+            lines.for_each(|line| self.string(line));
         }
     }
 

@@ -288,6 +288,11 @@ impl Planner<'_> {
                 }));
             }
         }
+        if compiled.is_none() {
+            // Something is wrong with every agent or model; the assertions are looked at all the same.
+            let (_, problems) = grade::compile(case, &Context { known_tools: None });
+            self.problems.extend(problems);
+        }
         let (_, problems) = grade::Responder::compile(&case.user_responses);
         self.problems.extend(problems);
     }

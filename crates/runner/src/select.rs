@@ -6,7 +6,7 @@ use script::Regex;
 /// What the user asked for; empty selects everything.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
-    /// Exact case ids; any of them.
+    /// Exact case ids, `case` or `suite::case`; any of them.
     pub cases: Vec<String>,
     /// A regular expression over case ids.
     pub filter: Option<String>,
@@ -42,6 +42,7 @@ impl<'a> Selector<'a> {
     /// Whether `case` is wanted; sharding comes after.
     pub(crate) fn wants(&self, suite: &Suite, case: &Case, problems: &mut Vec<Diagnostic>) -> bool {
         let Selection { cases, test, tags, only, .. } = self.selection;
+        let name = || format!("{}::{}", suite.name, case.id);
         let filtered = self.filter.as_ref().is_none_or(|filter| {
             filter.is_match(&case.id).unwrap_or_else(|error| {
                 problems.push(Diagnostic::error(format!("--filter: {error}")));
@@ -55,9 +56,9 @@ impl<'a> Selector<'a> {
         });
         filtered
             && tested
-            && (cases.is_empty() || cases.contains(&case.id))
+            && (cases.is_empty() || cases.contains(&case.id) || cases.contains(&name()))
             && (tags.is_empty() || case.tags.iter().any(|tag| tags.contains(tag)))
-            && only.as_ref().is_none_or(|only| only.contains(&format!("{}::{}", suite.name, case.id)))
+            && only.as_ref().is_none_or(|only| only.contains(&name()))
     }
 
     /// Whether the wanted case number `ordinal`, from 0, belongs to this shard.

@@ -83,7 +83,8 @@ pub(crate) async fn run(
             shared.mask.record(&mut record);
             return record;
         }
-        line.tell(Event::TrialRetried { because: record.because.clone().unwrap_or_default() });
+        let because = shared.mask.text(record.because.as_deref().unwrap_or_default()).into_owned();
+        line.tell(Event::TrialRetried { because });
         line = line.next_attempt();
     }
 }
@@ -274,7 +275,8 @@ impl Attempt<'_> {
     async fn collect(&self, sandbox: Option<Arc<dyn Sandbox>>) -> Result<Collected, Breakage> {
         let Some(sandbox) = sandbox else { return Ok(Collected::default()) };
         self.line.tell(Event::Waiting { on: "collecting".into() });
-        let collected = sandbox.collect().await?;
+        let mut collected = sandbox.collect().await?;
+        self.shared.mask.collected(&mut collected);
         self.line.tell(Event::Collected(collected.clone()));
         Ok(collected)
     }

@@ -12,6 +12,13 @@ use crate::line::Line;
 use crate::mask::Mask;
 use crate::resolve::Resolver;
 
+/// How much of an agent's own output is kept for an attempt, in bytes; the rest of it is only followed.
+const MOST_OUTPUT: usize = 16 * 1024 * 1024;
+/// What keeping a line costs beside its text, in bytes.
+const LINE: usize = 200;
+/// How much an agent may tell in an attempt, in bytes. No conversation with a model comes near to it.
+const MOST_TOLD: usize = 64 * 1024 * 1024;
+
 /// Whether the agent may go on.
 #[derive(Debug, Clone, PartialEq)]
 #[must_use = "an agent that goes on after a stop breaks its limits"]
@@ -55,6 +62,10 @@ pub struct Turn {
     activity: Arc<Activity>,
     stop: watch::Receiver<bool>,
     ending: Option<Ending>,
+    /// How much more of the agent's own output is kept; `None` once something was left out.
+    room: Option<usize>,
+    /// How much was told so far.
+    told: usize,
 }
 
 impl Turn {
@@ -80,6 +91,8 @@ impl Turn {
             activity,
             stop,
             ending: None,
+            room: Some(MOST_OUTPUT),
+            told: 0,
         }
     }
 
@@ -92,6 +105,11 @@ impl Turn {
     /// Records what happened. Once a limit is hit the answer is the same stop for ever.
     pub fn record(&mut self, mut step: Step) -> Flow {
         self.activity.heard();
+        self.told += size(&step);
+        if self.told > MOST_TOLD && !matches!(step, Step::Finished { .. }) {
+            let because = format!("it was stopped after it had told more than {} MiB", MOST_TOLD >> 20);
+            return Flow::Stop(self.ending.get_or_insert(Ending::GaveUp { because }).clone());
+        }
         self.mask.step(&mut step);
         match &mut step {
             Step::ToolCall(call) => call.touches = self.resolver.touches(call),
@@ -110,9 +128,15 @@ impl Turn {
         }
     }
 
-    /// Keeps a line of the agent's own output as it came.
+    /// Keeps a line of the agent's own output as it came, as long as there is room.
     pub fn raw(&mut self, stream: &str, line: &str) {
         self.activity.heard();
+        let Some(room) = self.room else { return };
+        self.room = room.checked_sub(line.len() + LINE);
+        if self.room.is_none() {
+            let kept = MOST_OUTPUT >> 20;
+            return self.warn(format!("the agent's own output is too much to be kept; the record has the first {kept} MiB"));
+        }
         let text = self.mask.text(line).into_owned();
         self.line.tell(Event::Output { stream: stream.to_owned(), text });
     }
@@ -209,5 +233,16 @@ impl Turn {
             Some(limit) if used as f64 > limit => Some(Ending::OutOfBudget { budget: Budget::Tokens, limit }),
             _ => None,
         }
+    }
+}
+
+/// How much a step tells, in bytes, as far as it is the agent that decides.
+fn size(step: &Step) -> usize {
+    LINE + match step {
+        Step::Text { text, .. } | Step::Thinking { text, .. } | Step::Notice { text, .. } => text.len(),
+        Step::ToolCall(call) => call.input.to_string().len(),
+        Step::ToolResult(result) => result.content.len(),
+        Step::Finished { text, .. } => text.as_ref().map_or(0, String::len),
+        _ => 0,
     }
 }

@@ -88,8 +88,8 @@ pub fn run(args: &InitArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     }
     let go = if args.dir == Path::new(".") { String::new() } else { format!("cd {} && ", args.dir.display()) };
     terminal.out(&format!("\nTry it, offline and free:  {go}trialrun run\n"));
-    terminal
-        .out("Then take out the `model:` line and name a real agent. `trialrun doctor` says which are ready here.\n");
+    terminal.out("Then take the `model:` line out of the scenario and name a real agent in trialrun.yaml;\n");
+    terminal.out("`trialrun doctor` says which are ready here.\n");
     Ok(ExitCode::SUCCESS)
 }
 

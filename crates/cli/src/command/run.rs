@@ -132,6 +132,8 @@ pub struct Prepared {
     pub plan: Plan,
     /// Every problem of loading and planning.
     pub diagnostics: Vec<Diagnostic>,
+    /// The case whose id is nearest to one that was asked for and is not there.
+    pub nearest_case: Option<String>,
 }
 
 /// Loads and plans.
@@ -162,26 +164,28 @@ pub fn prepare(global: &Global, args: &RunArgs) -> Result<Prepared, CliError> {
     let request =
         PlanRequest { suites: &suites, settings: &resolved.run, selection: &selection, read_script: &read_script };
     let (plan, planning) = runner::plan(&request);
+    let ids = || suites.iter().flat_map(|suite| suite.cases.iter().map(|case| case.id.as_str()));
+    let nearest_case = args.cases.iter().find_map(|wanted| model::nearest(wanted, ids())).map(str::to_owned);
     let mut all = workplace.diagnostics.clone();
     all.extend(diagnostics);
     all.extend(planning);
-    Ok(Prepared { workplace, resolved, plan, diagnostics: all })
+    Ok(Prepared { workplace, resolved, plan, diagnostics: all, nearest_case })
 }
 
 /// Runs tests.
-pub fn run(global: &Global, args: RunArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
+pub fn run(global: &Global, args: &RunArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     if args.dry_run {
-        return super::check::check(global, &args, false, false, terminal);
+        return super::check::check(global, args, false, false, terminal);
     }
     limits::raise_open_files();
-    let reports = open_reports(&args)?;
-    let Prepared { workplace, resolved, plan, diagnostics } = prepare(global, &args)?;
+    let reports = open_reports(args)?;
+    let Prepared { workplace, resolved, plan, diagnostics, nearest_case } = prepare(global, args)?;
     terminal.diagnostics(&diagnostics);
     if diagnostics.iter().any(Diagnostic::is_error) {
         return Ok(ExitCode::from(exit::INVALID));
     }
     if plan.trials.is_empty() {
-        return Err(nothing_selected(&args, &plan));
+        return Err(nothing_selected(args, &plan, nearest_case.as_deref()));
     }
     if let Some(timeout) = args.timeout
         && timeout > 3_600_000
@@ -190,10 +194,10 @@ pub fn run(global: &Global, args: RunArgs, terminal: &Terminal) -> Result<ExitCo
     }
     let store = workplace.open_store()?;
     let host = Arc::new(machine::host()?);
-    let info = info(&args, &resolved, &plan);
+    let info = info(args, &resolved, &plan);
     let reporters = reports
         .into_iter()
-        .map(|chosen| chosen.open(terminal, &args))
+        .map(|chosen| chosen.open(terminal, args))
         .collect::<Result<Vec<Box<dyn Reporter>>, CliError>>()?;
     let ended = carry_out(plan, host, info, store, reporters)?;
     if let Some(trouble) = &ended.trouble {
@@ -205,7 +209,7 @@ pub fn run(global: &Global, args: RunArgs, terminal: &Terminal) -> Result<ExitCo
     if let Some(reason) = ended.stopped_by {
         return Ok(exit::of_stop(&reason));
     }
-    Ok(ExitCode::from(gate(&args, &ended.summary)))
+    Ok(ExitCode::from(gate(args, &ended.summary)))
 }
 
 /// What the run came to and how it was kept.
@@ -279,18 +283,18 @@ fn gate(args: &RunArgs, summary: &model::Summary) -> u8 {
     }
 }
 
-fn nothing_selected(args: &RunArgs, plan: &Plan) -> CliError {
-    let what = if plan.cases_loaded == 0 {
-        "no case was found".to_owned()
-    } else {
-        format!("none of {} cases was selected", plan.cases_loaded)
-    };
-    let error = CliError::nothing(what);
-    if args.cases.is_empty() && args.filter.is_none() && args.tags.is_empty() && args.test.is_none() {
-        error.hint("`trialrun list` shows what is found; `trialrun init` makes a first test")
-    } else {
-        error.hint("`trialrun list` shows every case with its tags")
+fn nothing_selected(args: &RunArgs, plan: &Plan, nearest_case: Option<&str>) -> CliError {
+    if plan.cases_loaded == 0 {
+        return CliError::nothing("no case was found")
+            .hint("`trialrun list` shows what is found; `trialrun init` makes a first test");
     }
+    let by_name = !args.cases.is_empty() || args.filter.is_some() || !args.tags.is_empty() || args.test.is_some();
+    if let (Some(run), false) = (&args.failed_in, by_name) {
+        return CliError::nothing(format!("no case of these failed in the run `{run}`"));
+    }
+    CliError::nothing(format!("none of {} was selected", super::check::count(plan.cases_loaded, "case")))
+        .maybe_hint(nearest_case.map(|near| format!("did you mean `{near}`?")))
+        .hint("`trialrun list` shows every case with its tags")
 }
 
 /// `suite::case` of what failed, broke or stayed undecided in that run.
@@ -346,7 +350,7 @@ pub fn find_report(name: &str) -> Result<&'static Report, CliError> {
 impl Chosen {
     fn open(self, terminal: &Terminal, args: &RunArgs) -> Result<Box<dyn Reporter>, CliError> {
         let mut opening = match &self.file {
-            None => Opening::new(Box::new(std::io::stdout()), terminal.out_style.clone()),
+            None => Opening::new(Box::new(std::io::stdout()), terminal.out_style),
             Some(file) => Opening::new(Box::new(report_file(file)?), Style::plain()),
         };
         if self.file.is_none() && terminal.out_style.interactive && terminal.err_style.interactive {

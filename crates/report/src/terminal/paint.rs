@@ -160,12 +160,12 @@ impl Paint {
 
     /// The sign of a finding, in its colour.
     pub(crate) fn status(&self, status: Status) -> String {
-        let outcome = match status {
-            Status::Met => Outcome::Passed,
-            Status::Unmet => Outcome::Failed,
-            Status::Undecided => Outcome::Undecided,
-        };
-        self.as_outcome(outcome, self.mark(outcome))
+        self.as_outcome(like(status), self.mark_of(status))
+    }
+
+    /// The sign of a finding, without a colour.
+    pub(crate) fn mark_of(&self, status: Status) -> &'static str {
+        self.mark(like(status))
     }
 
     fn colored(&self, color: AnsiColor, text: &str) -> String {
@@ -174,5 +174,14 @@ impl Paint {
 
     fn with(&self, style: anstyle::Style, text: &str) -> String {
         if self.style.color && !text.is_empty() { format!("{style}{text}{style:#}") } else { text.to_owned() }
+    }
+}
+
+/// The outcome of a trial that had this finding alone.
+fn like(status: Status) -> Outcome {
+    match status {
+        Status::Met => Outcome::Passed,
+        Status::Unmet => Outcome::Failed,
+        Status::Undecided => Outcome::Undecided,
     }
 }

@@ -92,7 +92,12 @@ fn one(found: &Finding, width: usize, outcome: Outcome, paint: &Paint, detail: D
     let counts = found.status != Status::Met && is_decided_by_findings(outcome);
     let because = if counts { because } else { paint.dim(&because) };
     let id = plain::folded(&found.id, 80, paint.signs().ellipsis);
-    let mut text = format!("    {} {id:<width$}  {because}", paint.status(found.status)).trim_end().to_owned();
+    let mark = if counts || found.status == Status::Met {
+        paint.status(found.status)
+    } else {
+        paint.dim(paint.mark_of(found.status))
+    };
+    let mut text = format!("    {mark} {id:<width$}  {because}").trim_end().to_owned();
     text.push('\n');
     for capture in &found.captures {
         text.push_str(&captured(capture, paint));

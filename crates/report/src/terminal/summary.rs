@@ -21,8 +21,8 @@ pub(crate) struct Closing {
     duration_ms: Option<u64>,
     signal: Option<String>,
     faults: Vec<(&'static str, usize)>,
-    /// Names of trials that did not pass.
-    look_at: Vec<String>,
+    /// Trials that did not pass: outcome and name.
+    look_at: Vec<(Outcome, String)>,
     /// Without their texts; only kept where arms are compared.
     trials: Vec<TrialRecord>,
     compares: bool,
@@ -59,7 +59,7 @@ impl Closing {
                     }
                 }
                 if result::wants_reason(record.outcome) {
-                    self.look_at.push(self.names.of_record(record));
+                    self.look_at.push((record.outcome, self.names.of_record(record)));
                 }
                 if self.compares {
                     self.trials.push(bare(record));
@@ -225,7 +225,10 @@ impl Closing {
         };
         because.extend(self.signal.as_ref().map(|signal| format!("stopped by {signal}")));
         let mut text = format!("\n{}  {}\n", paint.as_outcome(outcome, &paint.bold(word)), because.join(", "));
-        for name in self.look_at.iter().take(HINTS) {
+        // Failures are what a reader came for.
+        let (failed, others): (Vec<_>, Vec<_>) =
+            self.look_at.iter().partition(|(outcome, _)| *outcome == Outcome::Failed);
+        for (_, name) in failed.into_iter().chain(others).take(HINTS) {
             text.push_str(&format!("  {}\n", paint.dim(&format!("trialrun show {}", quoted(name)))));
         }
         if self.look_at.len() > HINTS {

@@ -161,6 +161,14 @@ fn compare_puts_regressions_first_and_says_how_sure_it_is() {
 fn runs_of_one_arm_each_are_compared_across_arms() {
     let rows = |arm: &str| [row(&passed(&id("a", arm, 1)), arm)];
     assert_eq!(Comparison::of(&rows("x"), &rows("y")).cases[0].name, "commit::a");
+    // Another case's arm is no reason not to.
+    let with_another = |arm: &str, other: &str| [rows(arm), [row(&passed(&id("b", other, 1)), arm)]].concat();
+    let names: Vec<String> = Comparison::of(&with_another("x", "m"), &with_another("y", "m"))
+        .cases
+        .into_iter()
+        .map(|case| case.name)
+        .collect();
+    assert_eq!(names, ["commit::a", "commit::b"]);
     let both = [rows("x"), rows("y")].concat();
     let names: Vec<String> = Comparison::of(&both, &both).cases.into_iter().map(|case| case.name).collect();
     assert_eq!(names, ["commit::a@x", "commit::a@y"]);

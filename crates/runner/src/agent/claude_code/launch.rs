@@ -280,3 +280,190 @@ impl Patience {
         .map(|(name, value)| (name.to_owned(), value))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use model::SettingSource;
+
+    use super::*;
+    use crate::supervise::Supervisor;
+
+    struct Stage {
+        dir: tempfile::TempDir,
+        host: Host,
+        setup: Setup,
+        endpoint: Endpoint,
+    }
+
+    impl Stage {
+        fn new(env: &[(&str, &str)]) -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            let env: BTreeMap<_, _> = env.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+            let supervisor = Supervisor::new("/bin/true").unwrap();
+            let home = Some(dir.path().join("real"));
+            Self {
+                host: Host { env, home, temp: dir.path().to_owned(), supervisor },
+                dir,
+                setup: Setup {
+                    model: Some("claude-x".into()),
+                    system_prompt: None,
+                    permission_mode: PermissionMode::BypassPermissions,
+                    closed_tools: None,
+                    approved_tools: Vec::new(),
+                    setting_sources: Vec::new(),
+                    reasoning_effort: None,
+                    max_turns: 7,
+                    timeout_ms: 600_000,
+                },
+                endpoint: Endpoint::Vendor { base_url: None },
+            }
+        }
+
+        fn scripted() -> Self {
+            let endpoint = Endpoint::Gateway { base_url: "http://127.0.0.1:1".into(), token: "trialrun-test".into() };
+            let host = [("ANTHROPIC_API_KEY", "sk-test"), ("ANTHROPIC_MODEL", "m"), ("CLAUDE_CODE_USE_BEDROCK", "1")];
+            let mut stage = Self { endpoint, ..Self::new(&host) };
+            stage.setup.model = Some("scripted:/suite/hello world.yaml".into());
+            stage
+        }
+
+        fn launch(&self, answers: bool, messages: usize) -> Launch {
+            let occasion = Occasion {
+                host: &self.host,
+                setup: &self.setup,
+                endpoint: &self.endpoint,
+                home: &self.dir.path().join("home"),
+                work: &self.dir.path().join("work"),
+                skill: None,
+                answers,
+                messages,
+            };
+            Launch::prepare("/bin/claude".into(), &occasion).unwrap()
+        }
+    }
+
+    fn option<'a>(launch: &'a Launch, name: &str) -> Option<&'a str> {
+        let at = launch.args.iter().position(|argument| argument == name)?;
+        launch.args.get(at + 1).map(String::as_str)
+    }
+
+    /// The last one counts, as for the process.
+    fn variable<'a>(launch: &'a Launch, name: &str) -> Option<&'a str> {
+        launch.env.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    #[test]
+    fn a_scripted_model_is_reached_by_the_trials_own_token_and_nothing_else_is_lent() {
+        let launch = Stage::scripted().launch(false, 1);
+        assert_eq!(launch.auth, "scripted");
+        assert_eq!(variable(&launch, "ANTHROPIC_API_KEY"), Some("trialrun-test"));
+        assert_eq!(variable(&launch, "ANTHROPIC_BASE_URL"), Some("http://127.0.0.1:1"));
+        assert_eq!((variable(&launch, "ANTHROPIC_MODEL"), variable(&launch, "CLAUDE_CODE_USE_BEDROCK")), (None, None));
+        assert_eq!(option(&launch, "--model"), Some("hello-world.yaml"));
+        assert_eq!(option(&launch, "--setting-sources"), Some(""));
+        assert_eq!(option(&launch, "--settings"), None);
+        assert!(launch.args.contains(&"--strict-mcp-config".to_owned()));
+        assert_eq!(variable(&launch, "CLAUDE_CONFIG_DIR"), None);
+        assert_eq!(launch.initialize["request"]["hooks"], json!({}));
+    }
+
+    #[test]
+    fn a_key_or_a_token_is_lent_and_what_belongs_to_another_session_is_not() {
+        for (name, auth) in [
+            ("ANTHROPIC_API_KEY", "api key"),
+            ("CLAUDE_CODE_OAUTH_TOKEN", "oauth token"),
+            ("ANTHROPIC_AUTH_TOKEN", "auth token"),
+        ] {
+            let host = [
+                (name, "sk-test"),
+                ("CLAUDE_CODE_MAX_RETRIES", "9"),
+                ("CLAUDE_CODE_ENTRYPOINT", "cli"),
+                ("CLAUDE_CONFIG_DIR", "/elsewhere"),
+                ("OPENAI_API_KEY", "sk-test"),
+            ];
+            let mut stage = Stage::new(&host);
+            stage.endpoint = Endpoint::Vendor { base_url: Some("http://127.0.0.1:2".into()) };
+            let launch = stage.launch(false, 1);
+            assert_eq!((launch.auth, variable(&launch, name)), (auth, Some("sk-test")));
+            assert_eq!(variable(&launch, "CLAUDE_CODE_MAX_RETRIES"), Some("9"));
+            assert_eq!(variable(&launch, "ANTHROPIC_BASE_URL"), Some("http://127.0.0.1:2"));
+            for absent in ["CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CONFIG_DIR", "OPENAI_API_KEY"] {
+                assert_eq!(variable(&launch, absent), None, "{absent}");
+            }
+        }
+    }
+
+    #[cfg(not(target_os = "macos"))]
+    #[test]
+    fn a_subscription_is_the_last_resort_and_needs_its_folder() {
+        let stage = Stage::new(&[]);
+        let folder = stage.dir.path().join("real/.claude");
+        let occasion = |stage: &Stage| SignIn::at_the_vendor(&stage.host);
+        assert_eq!(occasion(&stage), SignIn::None);
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join(".credentials.json"), "{}").unwrap();
+        assert_eq!(occasion(&stage), SignIn::Subscription);
+        let launch = stage.launch(false, 1);
+        assert_eq!(launch.auth, "subscription");
+        assert_eq!(variable(&launch, "CLAUDE_CONFIG_DIR"), folder.to_str());
+        assert_eq!(option(&launch, "--setting-sources"), Some(""));
+    }
+
+    #[test]
+    fn the_users_settings_are_seen_where_they_lie_and_cannot_lead_away_from_the_script() {
+        let mut stage = Stage::scripted();
+        stage.setup.setting_sources = vec![SettingSource::User, SettingSource::Project];
+        let real = stage.dir.path().join("real");
+        std::fs::create_dir_all(&real).unwrap();
+        std::fs::write(real.join(".claude.json"), r#"{"mcpServers": {"db": {"command": "db"}}}"#).unwrap();
+        let launch = stage.launch(false, 1);
+        assert_eq!(option(&launch, "--setting-sources"), Some("user,project"));
+        assert_eq!(variable(&launch, "CLAUDE_CONFIG_DIR"), real.join(".claude").to_str());
+        assert_eq!(option(&launch, "--mcp-config"), real.join(".claude.json").to_str());
+        let settings: Value = serde_json::from_str(option(&launch, "--settings").unwrap()).unwrap();
+        assert_eq!(settings["env"]["ANTHROPIC_BASE_URL"], "http://127.0.0.1:1");
+        assert_eq!(variable(&launch, "CLAUDE_CODE_DISABLE_BUNDLED_SKILLS"), None);
+
+        stage.setup.closed_tools = Some(vec!["Read".into()]);
+        let closed = stage.launch(false, 1);
+        assert_eq!(option(&closed, "--mcp-config"), None);
+        assert!(closed.args.contains(&"--strict-mcp-config".to_owned()));
+    }
+
+    #[test]
+    fn a_closed_list_is_all_there_is_but_for_the_line_to_the_user() {
+        let mut stage = Stage::scripted();
+        stage.setup.approved_tools = vec!["Grep".into()];
+        stage.setup.closed_tools = Some(vec!["Read".into(), "Bash(git *)".into()]);
+        let launch = stage.launch(true, 1);
+        assert_eq!(option(&launch, "--tools"), Some("Read,Bash,AskUserQuestion"));
+        assert_eq!(option(&launch, "--allowedTools"), Some("Read,Bash(git *)"));
+        assert_eq!(option(&launch, "--permission-mode"), Some("default"));
+        assert!(launch.initialize["request"]["hooks"]["PreToolUse"].is_array());
+
+        stage.setup.closed_tools = Some(vec!["Read".into()]);
+        let launch = stage.launch(false, 1);
+        assert_eq!(option(&launch, "--tools"), Some("Read"));
+        assert_eq!(option(&launch, "--permission-mode"), Some("bypassPermissions"));
+
+        stage.setup.closed_tools = Some(Vec::new());
+        assert_eq!(option(&stage.launch(false, 1), "--tools"), Some(""));
+        stage.setup.closed_tools = None;
+        let open = stage.launch(true, 2);
+        assert_eq!((option(&open, "--tools"), option(&open, "--allowedTools")), (None, Some("Grep")));
+        assert!(open.initialize["request"]["hooks"]["PostToolBatch"].is_array());
+    }
+
+    #[test]
+    fn a_provider_that_does_not_answer_is_given_up_before_the_trials_time_is_over() {
+        for (timeout_ms, scripted) in [(600_000, false), (600_000, true), (60_000, false), (10_000, true)] {
+            let patience = Patience::of(timeout_ms, scripted);
+            let silent = patience.request * (patience.retries + 1) + Patience::pauses(patience.retries);
+            assert!(silent <= Duration::from_millis(timeout_ms) * 4 / 5, "{timeout_ms}: {patience:?}");
+            assert!(patience.retries >= 2);
+        }
+        assert!(Patience::of(600_000, false).request >= Patience::FAIR_REQUEST);
+    }
+}

@@ -22,7 +22,7 @@ const WAITING_LINES: usize = 1024;
 /// How many of the last lines of stderr are kept for explaining an end.
 const LAST_WORDS: usize = 3;
 /// How long the CLI may take to go once its stdin is closed.
-const TO_GO: Duration = Duration::from_secs(5);
+const TO_GO: Duration = Duration::from_secs(3);
 /// How long it may take when told to go, before it is killed with everything below it.
 const TO_STOP: Duration = Duration::from_secs(1);
 
@@ -90,7 +90,6 @@ impl Process {
     pub(super) async fn listen(&mut self) -> Said {
         loop {
             tokio::select! {
-                biased;
                 line = self.stderr.next(), if !self.stderr.ended() => {
                     if let Some(line) = line {
                         self.remember(&line);
@@ -127,7 +126,7 @@ impl Process {
 
     /// Reads what is left, so that it can end, and waits for that.
     async fn drain(&mut self) -> io::Result<ExitStatus> {
-        loop {
+        while !(self.stdout.ended() && self.stderr.ended()) {
             tokio::select! {
                 line = self.stderr.next(), if !self.stderr.ended() => {
                     if let Some(line) = line {
@@ -135,9 +134,9 @@ impl Process {
                     }
                 }
                 _ = self.stdout.next(), if !self.stdout.ended() => {}
-                ended = self.child.wait() => return ended,
             }
         }
+        self.child.wait().await
     }
 
     /// How it ended, in one line, with the last of what it wrote to stderr.

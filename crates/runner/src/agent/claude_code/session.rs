@@ -13,6 +13,7 @@ use super::event::{Done, Heard};
 use super::launch::{Launch, SCOPE_HOOK, TURNS_HOOK};
 use super::lines::Line;
 use super::process::{Process, Said};
+use super::sign_in::SignIn;
 use crate::Breakage;
 use crate::agent::Setup;
 use crate::resolve::Resolver;
@@ -158,7 +159,10 @@ impl Conversation {
                 Said::End => {
                     let how = tokio::select! {
                         how = process.obituary() => how,
-                        () = &mut stopping => return Spoken::Heard(Ending::Cancelled),
+                        () = &mut stopping => {
+                            let _ = process.stop().await;
+                            return Spoken::Heard(Ending::Cancelled);
+                        }
                     };
                     let ending =
                         Ending::Aborted { because: format!("Claude Code ended without finishing its answer ({how})") };
@@ -281,7 +285,8 @@ impl Conversation {
     fn notice(&mut self, line: &Line, turn: &mut Turn) {
         keep("stderr", line, turn);
         let text = line.text.trim_end();
-        if text.is_empty() || text.starts_with(UNKNOWN_MODEL) || self.notices == MOST_NOTICES {
+        let about_the_script = self.launch.auth == SignIn::Scripted.name() && text.starts_with(UNKNOWN_MODEL);
+        if text.is_empty() || about_the_script || self.notices == MOST_NOTICES {
             return;
         }
         self.notices += 1;

@@ -1,0 +1,93 @@
+//! What is generated: completions, help, reference pages, and the names of before.
+
+use std::path::Path;
+
+use testkit::Ran;
+
+use crate::{demo, empty, lines};
+
+#[test]
+fn completions_know_every_command() {
+    let project = empty();
+    for shell in ["bash", "zsh", "fish"] {
+        let ran = project.run(&["completions", shell]).exits(0);
+        for command in [
+            "run",
+            "check",
+            "list",
+            "doctor",
+            "config",
+            "init",
+            "show",
+            "history",
+            "status",
+            "report",
+            "trend",
+            "compare",
+            "prune",
+            "schema",
+            "completions",
+        ] {
+            assert!(ran.out.contains(command), "{shell}: {command}");
+        }
+    }
+}
+
+#[test]
+fn help_names_every_command_and_its_groups() {
+    let project = empty();
+    let help = project.run(&["--help"]).exits(0);
+    for command in [
+        "run",
+        "check",
+        "list",
+        "doctor",
+        "config",
+        "init",
+        "show",
+        "history",
+        "status",
+        "report",
+        "trend",
+        "compare",
+        "prune",
+        "schema",
+        "completions",
+    ] {
+        assert!(
+            lines(&help).iter().any(|line| line.trim_start().starts_with(&format!("{command} "))),
+            "{command}: {}",
+            help.out
+        );
+        project.run(&[command, "--help"]).exits(0);
+    }
+    let run = project.run(&["run", "--help"]).exits(0);
+    for heading in ["Selection:", "Arms:", "Limits:", "Gates:", "Sandbox:", "Output:"] {
+        assert!(run.out.contains(heading), "{heading}: {}", run.out);
+    }
+    assert!(project.run(&["--version"]).exits(0).out.contains(env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn the_originals_names_work() {
+    let project = demo();
+    let report =
+        project.report(&["--scenario", "first", "--runtime", "fake", "--save", "--runs", "2", "--parallel", "2"], 0);
+    assert_eq!(report["trials"].as_array().unwrap().len(), 2);
+    let report = project.report(&["--file", "skills/greet/tests/a.yaml", "--concurrency", "1"], 0);
+    assert_eq!(report["trials"][0]["case"], "first");
+    project.write(
+        "as-before.yaml",
+        "scenario: as-before\nsystem_prompt: x\nrunner: { runtime: claude }\nassertions: [{ id: a, type: output_contains, pattern: x }]\n",
+    );
+    assert_eq!(project.run(&["list", "as-before.yaml", "--json"]).exits(0).json()[0]["agent"], "claude-code");
+    project.run(&["run", "--format", "json", "--case", "first"]).exits(0).json();
+}
+
+#[test]
+fn reference_pages_are_fresh() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let project = empty();
+    let ran: Ran = project.command(&["reference"]).current_dir(root).output().unwrap().into();
+    assert_eq!(ran.code, 0, "run `cargo run -- reference --write` and read the difference\n{}", ran.said());
+}

@@ -1,0 +1,48 @@
+//! Every command as a user meets it: the real binary in a project of its own.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
+
+mod check;
+mod generated;
+mod project;
+mod record;
+mod run;
+mod schema;
+mod selection;
+
+use testkit::{Project, Ran};
+
+fn empty() -> Project {
+    Project::new(env!("CARGO_BIN_EXE_trialrun"))
+}
+
+/// A scenario of the fake agent that says `says`, and is expected to say `hello`.
+fn scenario(id: &str, says: &str) -> String {
+    format!(
+        "scenario: {id}\ndescription: The {id} case.\ntags: [{tag}]\nskill: greet\nuser_prompt: {says}\nassertions:\n  - {{ id: \
+         says-hello, type: output_contains, pattern: hello }}\n",
+        tag = if id == "third" { "slow" } else { "fast" }
+    )
+}
+
+/// A skill with three cases: two that pass and, the second, one that fails.
+fn demo() -> Project {
+    let project = empty();
+    project
+        .write("trialrun.yaml", "defaults: { agent: fake, jobs: 1 }\n")
+        .write("skills/greet/SKILL.md", "---\nname: greet\ndescription: Greets.\nversion: 2.0.0\n---\nSay hello.\n")
+        .write("skills/greet/tests/a.yaml", &scenario("first", "hello"))
+        .write("skills/greet/tests/b.yaml", &scenario("second", "goodbye"))
+        .write("skills/greet/tests/c.yaml", &scenario("third", "hello again"));
+    project
+}
+
+/// The ids of what `list` shows with these arguments.
+fn listed(project: &Project, arguments: &[&str]) -> Vec<String> {
+    let ran = project.run(&[&["list", "--json"], arguments].concat());
+    ran.json().as_array().unwrap().iter().map(|row| row["case"].as_str().unwrap().to_owned()).collect()
+}
+
+fn lines(ran: &Ran) -> Vec<&str> {
+    ran.out.lines().collect()
+}

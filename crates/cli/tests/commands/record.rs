@@ -1,0 +1,161 @@
+//! What was recorded: `history`, `show`, `status`, `report`, `trend`, `compare`, `prune`.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::{demo, scenario};
+
+#[test]
+fn where_nothing_was_run_commands_say_so() {
+    let project = demo();
+    assert_eq!(project.run(&["history", "--json"]).exits(0).json(), json!([]));
+    assert_eq!(project.run(&["history"]).exits(0).out, "no trial is recorded here yet\n");
+    for arguments in [&["show", "first"][..], &["status"], &["report"], &["trend"], &["compare", "a", "b"]] {
+        let ran = project.run(arguments).exits(2);
+        assert!(
+            ran.err.contains("nothing is recorded in .trialrun") && ran.err.contains("trialrun run"),
+            "{}",
+            ran.said()
+        );
+    }
+    assert!(!project.dir().join(".trialrun").exists(), "looking makes nothing");
+}
+
+#[test]
+fn a_record_that_cannot_be_read_is_no_empty_history() {
+    let project = demo();
+    project.write(".trialrun/runs.db", "this is no database");
+    project.run(&["history", "--json"]).exits(2);
+    let ran = project.run(&["run"]).exits(2);
+    assert!(ran.err.contains("runs.db"), "{}", ran.err);
+    assert_eq!(project.read(".trialrun/runs.db"), "this is no database");
+}
+
+#[test]
+fn a_trial_is_shown_by_case_by_id_and_by_run() {
+    let project = demo();
+    project.run(&["run", "--label", "old"]).exits(1);
+    project.run(&["run", "--case", "first"]).exits(0);
+    for named in ["second", "greet::second", "greet::second@fake#1", "old/greet::second@fake#1", "greet::sec"] {
+        let ran = project.run(&["show", named]).exits(0);
+        assert!(ran.out.starts_with("greet::second@fake#1\n"), "{named}: {}", ran.out);
+    }
+    let ran = project.run(&["trace", "second"]).exits(0);
+    for part in ["conversation", "goodbye", "findings", "✗ says-hello", "skill           greet 2.0.0", "sha256 "] {
+        assert!(ran.out.contains(part), "{part}: {}", ran.out);
+    }
+    let shown = project.run(&["show", "second", "--json"]).exits(0).json();
+    assert_eq!((&shown["case"], &shown["outcome"]), (&json!("second"), &json!("failed")));
+    assert!(!shown["steps"].as_array().unwrap().is_empty());
+    let ran = project.run(&["show", "secnd"]).exits(2);
+    assert!(ran.err.contains("secnd"), "{}", ran.err);
+}
+
+#[test]
+fn history_is_newest_first_and_filtered() {
+    let project = demo();
+    project.run(&["run", "--label", "nightly"]).exits(1);
+    project.run(&["run", "--case", "first"]).exits(0);
+    let cases = |arguments: &[&str]| -> Vec<String> {
+        let rows = project.run(&[&["history", "--json"], arguments].concat()).exits(0).json();
+        rows.as_array().unwrap().iter().map(|row| row["case"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(cases(&[])[0], "first");
+    assert_eq!(cases(&[]).len(), 4);
+    assert_eq!(cases(&["--scenario", "first"]), ["first", "first"]);
+    assert_eq!(cases(&["--case", "second"]), ["second"]);
+    assert_eq!(cases(&["--last", "2"]).len(), 2);
+    assert_eq!(cases(&["greet"]).len(), 4);
+    assert!(cases(&["other"]).is_empty());
+    let ran = project.run(&["history"]).exits(0);
+    assert!(ran.out.contains("(nightly)") && ran.out.contains("✗") && ran.out.contains("greet::second"), "{}", ran.out);
+    // Fields that programs of the original read.
+    let row = &project.run(&["history", "--json", "--last", "1"]).json()[0];
+    assert_eq!(
+        (&row["skill"], &row["scenario"], &row["overallPass"]),
+        (&json!("greet"), &json!("first"), &json!(true))
+    );
+}
+
+#[test]
+fn runs_are_named_by_label_by_age_and_by_the_front_of_their_id() {
+    let project = demo();
+    project.run(&["run", "--label", "one"]).exits(1);
+    project.run(&["run", "--iteration", "two", "--case", "first"]).exits(0);
+    let id = |run: &str| {
+        project.run(&["report", run, "--format", "json"]).exits(0).json()["run"]["id"].as_str().unwrap().to_owned()
+    };
+    assert_eq!((id("one"), id("two")), (id("previous"), id("latest")));
+    let one = id("one");
+    assert_eq!(id(&one[..one.len() - 2]), one);
+    let status = project.run(&["status", "one"]).exits(0);
+    assert!(status.out.contains("(one)") && status.out.contains("3 of 3 trials finished"), "{}", status.out);
+    assert!(status.out.contains("greet::second@fake#1"), "{}", status.out);
+    let ran = project.run(&["status", "three"]).exits(2);
+    assert!(ran.err.contains("three"), "{}", ran.err);
+}
+
+#[test]
+fn a_recorded_run_is_rendered_again() {
+    let project = demo();
+    let live = project.run(&["run"]).exits(1);
+    assert_eq!(project.run(&["report"]).exits(0).out, live.out);
+    let id = project.run(&["report", "--format", "json"]).json()["run"]["id"].as_str().unwrap().to_owned();
+    assert_eq!(project.run(&["report", "--run-id", &id]).exits(0).out, live.out);
+    let failures = project.run(&["report", "--format", "json", "--failures-only"]).exits(0).json();
+    assert_eq!(failures["trials"].as_array().unwrap().len(), 1);
+    assert_eq!(failures["summary"]["trials"], 3, "what is left out is counted all the same");
+    let ran = project.run(&["report", "--failures-only"]).exits(0);
+    assert!(!ran.out.contains("greet::first") && ran.out.contains("greet::second"), "{}", ran.out);
+    let ran = project.run(&["report", "--format", "json", "-o", "out/report.json"]).exits(0);
+    assert_eq!(ran.out, "");
+    assert_eq!(serde_json::from_str::<Value>(&project.read("out/report.json")).unwrap()["run"]["id"], id.as_str());
+}
+
+#[test]
+fn two_runs_are_compared_and_a_regression_is_a_failure() {
+    let project = demo();
+    project.run(&["run", "--label", "before"]).exits(1);
+    project.write("skills/greet/tests/a.yaml", &scenario("first", "good morning"));
+    project.write("skills/greet/tests/b.yaml", &scenario("second", "hello after all"));
+    project.run(&["run", "--label", "after"]).exits(1);
+    let ran = project.run(&["compare", "before", "after"]).exits(1);
+    let at = |text: &str| ran.out.find(text).unwrap_or_else(|| panic!("{text}: {}", ran.out));
+    assert!(at("regressed (1)") < at("fixed (1)") && at("fixed (1)") < at("1 case as before"), "{}", ran.out);
+    assert!(ran.out.contains("✗ greet::first"), "{}", ran.out);
+    assert_eq!(project.run(&["diff", "--before", "before", "--after", "after"]).exits(1).out, ran.out);
+    let told = project.run(&["compare", "previous", "latest", "--json"]).exits(1).json();
+    let changes: Vec<&Value> = told["cases"].as_array().unwrap().iter().map(|case| &case["change"]).collect();
+    assert_eq!(changes, ["regressed", "fixed", "same"]);
+    project.run(&["compare", "before", "before"]).exits(0);
+    project.run(&["compare", "before"]).exits(2);
+
+    let trend = project.run(&["trend", "--case", "first"]).exits(0);
+    assert!(
+        trend.out.contains("100%") && trend.out.contains("worse") && !trend.out.contains("second"),
+        "{}",
+        trend.out
+    );
+    let rows = project.run(&["trend", "--json"]).exits(0).json();
+    assert_eq!(rows["trials"].as_array().unwrap().len(), 6);
+}
+
+#[test]
+fn prune_removes_what_nobody_owns_and_only_if_told_to() {
+    let project = demo();
+    project
+        .run(&["run", "--keep-sandbox", "--case", "first", "--agent", "chat", "--model", "scripted:m.yaml"])
+        .exits(2);
+    assert_eq!(project.run(&["prune"]).exits(0).out, format!("No orphan sandbox under {}.\n", project.tmp().display()));
+    project.write("m.yaml", "steps: [{ text: hello }]\n");
+    let report =
+        project.report(&["--keep-sandbox", "--case", "first", "--agent", "chat", "--model", "scripted:m.yaml"], 0);
+    let kept = PathBuf::from(report["trials"][0]["sandbox"].as_str().unwrap());
+    assert!(kept.is_dir(), "{}", kept.display());
+    let ran = project.run(&["sandbox-prune", "--min-age", "0"]).exits(0);
+    let is_orphan = ran.out.contains("Nothing was removed");
+    assert!(kept.is_dir());
+    project.run(&["prune", "--min-age", "0", "--yes"]).exits(0);
+    assert_eq!(kept.exists(), !is_orphan, "{}", ran.out);
+}

@@ -1,0 +1,149 @@
+//! `schema`: what is written down is as the schemas say.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::{demo, empty, scenario};
+
+fn schema(of: &str) -> Value {
+    let schema = empty().run(&["schema", of]).exits(0).json();
+    assert!(schema["$schema"].as_str().unwrap().contains("json-schema.org"), "{of}");
+    schema
+}
+
+fn document(file: &Path) -> Value {
+    suite::read_document(file, &file.display().to_string()).unwrap_or_else(|problems| panic!("{problems:#?}")).to_json()
+}
+
+#[test]
+fn every_specimen_is_as_the_schema_says_and_a_wrong_one_is_not() {
+    let schema = schema("scenario");
+    let specimens = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../specimens");
+    let mut held = 0;
+    for entry in fs::read_dir(&specimens).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let is_suite = name.ends_with(".yaml") && !name.contains(".model.") && !name.starts_with('_');
+        if is_suite && !["trialrun.yaml", "expected.yaml"].contains(&name.as_str()) {
+            assert_eq!(mistakes(&document(&path), &schema, &schema), Vec::<String>::new(), "{name}");
+            held += 1;
+        }
+    }
+    assert!(held > 25, "only {held} specimens");
+    for wrong in [
+        json!({"scenario": "a"}),
+        json!({"scenario": "a", "skill": "b", "system_prompt": "c"}),
+        json!({"scenario": "a", "skill": "b", "asserions": []}),
+        json!({"scenario": "a", "skill": "b", "max_turns": 0}),
+        json!({"scenario": "a", "skill": "b", "runner": {"permission_mode": "yolo"}}),
+        json!({"scenario": "a", "skill": "b", "assertions": [{"type": "tool_called"}]}),
+    ] {
+        assert!(!mistakes(&wrong, &schema, &schema).is_empty(), "{wrong}");
+    }
+    let config = self::schema("config");
+    assert_eq!(mistakes(&document(&specimens.join("trialrun.yaml")), &config, &config), Vec::<String>::new());
+    assert!(!mistakes(&json!({"defaults": {"agnt": "x"}}), &config, &config).is_empty());
+}
+
+#[test]
+fn a_report_is_as_its_schema_says() {
+    let project = demo();
+    project.write("skills/greet/tests/d.yaml", &scenario("fourth", "\"!abort gone\""));
+    let schema = schema("report");
+    let report = project.report(&["--trials", "2", "--retries", "0"], 1);
+    assert_eq!(mistakes(&report, &schema, &schema), Vec::<String>::new());
+    let mut wrong = report;
+    wrong["trials"][0]["outcome"] = json!("nice");
+    assert!(!mistakes(&wrong, &schema, &schema).is_empty());
+}
+
+/// What about `value` is not as `schema` says: as much of JSON Schema as ours use, and a panic at anything else.
+fn mistakes(value: &Value, schema: &Value, root: &Value) -> Vec<String> {
+    let Some(schema) = schema.as_object() else {
+        return if schema == &json!(false) { vec![format!("not allowed: {value}")] } else { Vec::new() };
+    };
+    let mut wrong = Vec::new();
+    let mut must = |holds: bool, what: &str| {
+        if !holds {
+            wrong.push(format!("{what}: {value}"));
+        }
+    };
+    let is = |kind: &str| match kind {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "boolean" => value.is_boolean(),
+        "null" => value.is_null(),
+        "integer" => value.is_i64() || value.is_u64(),
+        "number" => value.is_number(),
+        other => panic!("unknown type {other}"),
+    };
+    let mut deeper: Vec<String> = Vec::new();
+    for (key, rule) in schema {
+        let all = || rule.as_array().unwrap().iter();
+        let fits = |rule: &Value| mistakes(value, rule, root).is_empty();
+        match key.as_str() {
+            "$schema" | "$id" | "title" | "description" | "definitions" | "$defs" | "pattern" | "format"
+            | "default" => {}
+            "type" => match rule {
+                Value::Array(kinds) => must(kinds.iter().any(|kind| is(kind.as_str().unwrap())), "type"),
+                kind => must(is(kind.as_str().unwrap()), "type"),
+            },
+            "enum" => must(all().any(|one| one == value), "enum"),
+            "const" => must(rule == value, "const"),
+            "minLength" => {
+                must(value.as_str().is_none_or(|text| text.len() as u64 >= rule.as_u64().unwrap()), "minLength");
+            }
+            "minimum" => must(value.as_f64().is_none_or(|number| number >= rule.as_f64().unwrap()), "minimum"),
+            "maximum" => must(value.as_f64().is_none_or(|number| number <= rule.as_f64().unwrap()), "maximum"),
+            "exclusiveMinimum" => {
+                must(value.as_f64().is_none_or(|number| number > rule.as_f64().unwrap()), "exclusiveMinimum");
+            }
+            "minItems" => {
+                must(value.as_array().is_none_or(|items| items.len() as u64 >= rule.as_u64().unwrap()), "minItems");
+            }
+            "maxItems" => {
+                must(value.as_array().is_none_or(|items| items.len() as u64 <= rule.as_u64().unwrap()), "maxItems");
+            }
+            "required" => must(
+                value.as_object().is_none_or(|map| all().all(|name| map.contains_key(name.as_str().unwrap()))),
+                "required",
+            ),
+            "anyOf" => must(all().any(fits), "anyOf"),
+            "oneOf" => must(all().filter(|rule| fits(rule)).count() == 1, "oneOf"),
+            "not" => must(!fits(rule), "not"),
+            "allOf" => deeper.extend(all().flat_map(|rule| mistakes(value, rule, root))),
+            "$ref" => {
+                let place = rule.as_str().unwrap().strip_prefix('#').unwrap();
+                deeper.extend(mistakes(value, root.pointer(place).unwrap_or_else(|| panic!("{place}")), root));
+            }
+            "items" => {
+                deeper.extend(value.as_array().into_iter().flatten().flat_map(|item| mistakes(item, rule, root)));
+            }
+            "properties" => {
+                for (name, rule) in rule.as_object().unwrap() {
+                    deeper.extend(
+                        value
+                            .get(name)
+                            .into_iter()
+                            .flat_map(|part| mistakes(part, rule, root))
+                            .map(|m| format!("{name}: {m}")),
+                    );
+                }
+            }
+            "additionalProperties" => {
+                let known = schema.get("properties").and_then(Value::as_object);
+                for (name, part) in value.as_object().into_iter().flatten() {
+                    if known.is_none_or(|known| !known.contains_key(name)) {
+                        deeper.extend(mistakes(part, rule, root).into_iter().map(|m| format!("{name}: {m}")));
+                    }
+                }
+            }
+            other => panic!("the schema uses `{other}`, which this test does not know"),
+        }
+    }
+    wrong.extend(deeper);
+    wrong
+}

@@ -1,20 +1,20 @@
 //! The command line as it is typed. Each command's arguments stand in its own file.
 
-use std::path::PathBuf;
-
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{Parser, Subcommand};
 
 use crate::command::{
-    check, compare, completions, config, doctor, history, init, list, prune, reference, report, run, schema, show,
-    status, trend,
+    check, compare, completions, config, doctor, history, init, list, prune, reference, report, schema, show, status,
+    trend,
 };
+use crate::global::Global;
+use crate::run_args::RunArgs;
 
 /// Tests AI agents, agent skills and prompts end to end.
 ///
 /// It puts a real agent into a fresh git sandbox, talks to it, records every turn and tool call, and judges what it did
 /// and what it left behind.
 #[derive(Debug, Parser)]
-#[command(name = "trialrun", version, propagate_version = true, infer_long_args = false, max_term_width = 100)]
+#[command(name = "trialrun", version, infer_long_args = false, max_term_width = 100)]
 pub struct Args {
     /// What every command understands.
     #[command(flatten)]
@@ -24,33 +24,11 @@ pub struct Args {
     pub command: Command,
 }
 
-/// What every command understands.
-#[derive(Debug, Clone, clap::Args)]
-pub struct Global {
-    /// Where runs are recorded [default: `.trialrun` beside the project's configuration]
-    #[arg(long, value_name = "DIR", global = true)]
-    pub state: Option<PathBuf>,
-    /// When to use colour
-    #[arg(long, value_name = "WHEN", default_value = "auto", global = true)]
-    pub color: Color,
-}
-
-/// When to use colour.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Color {
-    /// On a terminal, unless `NO_COLOR` is set.
-    Auto,
-    /// Always.
-    Always,
-    /// Never.
-    Never,
-}
-
 /// The commands, in the order users see them.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run tests
-    Run(run::RunArgs),
+    Run(RunArgs),
     /// Read and compile everything, report every problem, run nothing
     #[command(visible_alias = "validate")]
     Check(check::CheckArgs),

@@ -6,8 +6,8 @@ use model::Diagnostic;
 use store::SqliteStore;
 use suite::Project;
 
-use crate::args::Global;
 use crate::error::CliError;
+use crate::global::Global;
 
 /// The record in that folder.
 const DATABASE: &str = "runs.db";

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::command::run::RunArgs;
 use crate::project::Workplace;
+use crate::run_args::RunArgs;
 
 /// Where a value comes from, strongest first.
 #[derive(Debug, Clone, PartialEq, Eq)]

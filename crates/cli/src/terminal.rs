@@ -5,8 +5,8 @@ use std::io::{IsTerminal, Write};
 use model::Diagnostic;
 use report::Style;
 
-use crate::args::{Color, Global};
 use crate::error::CliError;
+use crate::global::{Color, Global};
 
 /// Standard output and standard error, and how each is to be written to.
 #[derive(Debug, Clone)]

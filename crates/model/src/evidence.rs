@@ -33,6 +33,8 @@ pub struct Limits {
     pub token_budget_from: Option<String>,
     /// Wall clock, in milliseconds.
     pub timeout_ms: u64,
+    /// Who set the wall clock: `--timeout`, `timeout` in the scenario or the project, or the built-in default.
+    pub timeout_from: Option<String>,
 }
 
 /// What was found in the sandbox after acting.

@@ -76,10 +76,11 @@ impl Mask {
         let lines = record.errors.iter_mut().chain(&mut record.warnings).chain(&mut record.because);
         lines.chain(&mut record.input).chain(&mut record.title).for_each(|line| self.string(line));
         match &mut record.ending {
-            Some(
-                Ending::GaveUp { because } | Ending::ProviderFailed { because } | Ending::Aborted { because },
-            ) => self.string(because),
-            Some(Ending::Finished | Ending::OutOfBudget { .. } | Ending::TimedOut { .. } | Ending::Cancelled) | None => {}
+            Some(Ending::GaveUp { because } | Ending::ProviderFailed { because } | Ending::Aborted { because }) => {
+                self.string(because);
+            }
+            Some(Ending::Finished | Ending::OutOfBudget { .. } | Ending::TimedOut { .. } | Ending::Cancelled)
+            | None => {}
         }
         for attempt in &mut record.attempts {
             attempt.because.iter_mut().for_each(|because| self.string(because));

@@ -372,12 +372,21 @@ impl Planner<'_> {
             setting_sources: case.runner.setting_sources.clone(),
             reasoning_effort: settings.reasoning_effort.clone().or_else(|| case.runner.reasoning_effort.clone()),
             max_turns: settings.max_turns.or(case.max_turns).or(settings.defaults.max_turns).unwrap_or(AUTO_TURN_CAP),
-            timeout_ms: settings
-                .timeout_ms
-                .or(case.timeout_ms)
-                .or(settings.defaults.timeout_ms)
-                .unwrap_or(DEFAULT_TIMEOUT_MS),
+            timeout_ms: self.timeout(case).0,
         }
+    }
+
+    /// The wall clock in milliseconds, and who set it.
+    fn timeout(&self, case: &Case) -> (u64, &'static str) {
+        let settings = self.request.settings;
+        let set = [
+            (settings.timeout_ms, "--timeout"),
+            (case.timeout_ms, "`timeout` of the scenario"),
+            (settings.defaults.timeout_ms, "`timeout` of the project"),
+        ];
+        set.into_iter()
+            .find_map(|(value, name)| Some((value?, name)))
+            .unwrap_or((DEFAULT_TIMEOUT_MS, "the default of --timeout"))
     }
 
     fn limits(&self, case: &Case, setup: &Setup) -> Limits {
@@ -398,6 +407,7 @@ impl Planner<'_> {
             token_budget,
             token_budget_from: token_budget_from.map(str::to_owned),
             timeout_ms: setup.timeout_ms,
+            timeout_from: Some(self.timeout(case).1.to_owned()),
         }
     }
 }

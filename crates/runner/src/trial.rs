@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use grade::Responder;
 use jiff::Timestamp;
 use model::{
-    AnsweredQuestion, AttemptRecord, CallRecord, Collected, Ending, Event, Evidence, Fault, Finding, Outcome, Status,
-    Step, TrialRecord,
+    AnsweredQuestion, AttemptRecord, CallRecord, Collected, Ending, Event, Evidence, Fault, Finding, Limits, Outcome,
+    Status, Step, TrialRecord,
 };
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
@@ -195,7 +195,7 @@ impl Attempt<'_> {
         }
         let clock = Clock {
             deadline,
-            limit_ms: planned.limits.timeout_ms,
+            limits: &planned.limits,
             idle_warn: Duration::from_millis(self.shared.settings.idle_warn_ms),
             grace: Duration::from_millis(self.shared.settings.stop_grace_ms),
             model: &model,
@@ -330,16 +330,17 @@ struct ModelInUse {
 impl ModelInUse {
     /// How acting ended when the wall clock ran out. Asked at that moment: a request that is unanswered then was held up
     /// by the model, and afterwards the agent has left.
-    fn timed_out(&self, limit_ms: u64) -> Ending {
+    fn timed_out(&self, limits: &Limits) -> Ending {
+        let setting = limits.timeout_from.clone().unwrap_or_default();
         match self.playback.as_ref().and_then(|playback| playback.in_flight()) {
             Some(waited) => Ending::ProviderFailed {
                 because: format!(
-                    "the model had left a request unanswered for {:.1} s when the trial's {} s were over (--timeout)",
+                    "the model had left a request unanswered for {:.1} s when the trial's {} s were over ({setting})",
                     waited.as_secs_f64(),
-                    limit_ms as f64 / 1000.0
+                    limits.timeout_ms as f64 / 1000.0
                 ),
             },
-            None => Ending::TimedOut { setting: "--timeout".into(), after_ms: limit_ms },
+            None => Ending::TimedOut { setting, after_ms: limits.timeout_ms },
         }
     }
 
@@ -368,7 +369,7 @@ enum Watched<T> {
 /// Watches over everything that may hang.
 struct Clock<'a> {
     deadline: Instant,
-    limit_ms: u64,
+    limits: &'a Limits,
     idle_warn: Duration,
     grace: Duration,
     model: &'a ModelInUse,
@@ -391,7 +392,7 @@ impl Clock<'_> {
             tokio::select! {
                 // The clock comes first: an agent that never falls silent must not keep it from being looked at.
                 biased;
-                _ = tokio::time::sleep_until(self.deadline.into()) => break self.model.timed_out(self.limit_ms),
+                _ = tokio::time::sleep_until(self.deadline.into()) => break self.model.timed_out(self.limits),
                 _ = halt.wait_for(|halt| *halt != Halt::No) => break Ending::Cancelled,
                 done = &mut work => return Watched::Done(done),
                 _ = tokio::time::sleep(quiet) => {

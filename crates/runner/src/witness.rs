@@ -135,7 +135,8 @@ impl Turn {
         self.room = room.checked_sub(line.len() + LINE);
         if self.room.is_none() {
             let kept = MOST_OUTPUT >> 20;
-            return self.warn(format!("the agent's own output is too much to be kept; the record has the first {kept} MiB"));
+            return self
+                .warn(format!("the agent's own output is too much to be kept; the record has the first {kept} MiB"));
         }
         let text = self.mask.text(line).into_owned();
         self.line.tell(Event::Output { stream: stream.to_owned(), text });

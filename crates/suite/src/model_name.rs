@@ -10,9 +10,17 @@ use crate::path;
 /// What a model that plays a script is called, before the script's path.
 const SCRIPTED: &str = "scripted:";
 
-/// An agent by today's name; Claude Code was `claude` where these formats come from.
-pub fn agent(written: String) -> String {
-    if written == "claude" { "claude-code".to_owned() } else { written }
+/// What an agent that answers from a file is called, before the file's path.
+const RECORDED: &str = "recorded:";
+
+/// An agent by today's name; Claude Code was `claude` where these formats come from. A file of answers is made absolute,
+/// seen from `base`; what is in it is for planning to read.
+pub fn agent(written: String, base: &Path) -> String {
+    match written.strip_prefix(RECORDED) {
+        Some(file) if !file.is_empty() => format!("{RECORDED}{}", path::resolve(base, file).display()),
+        _ if written == "claude" => "claude-code".to_owned(),
+        _ => written,
+    }
 }
 
 /// A model; a script's path is made absolute, seen from `base`, and must be that of a file.

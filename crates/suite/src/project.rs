@@ -158,8 +158,8 @@ fn defaults(node: &Node, root: &Path, dialect: Dialect, problems: &mut Problems)
     let mode = fields.choice("permission_mode", &PermissionMode::ALL, problems);
     defaults.permission_mode = setting(mode, "permission_mode", &mut fields);
     if dialect == Dialect::Own {
-        let agent = fields.text("agent", problems).map(model_name::agent);
-        let runtime = fields.text("runtime", problems).map(model_name::agent);
+        let agent = fields.text("agent", problems).map(|name| model_name::agent(name, root));
+        let runtime = fields.text("runtime", problems).map(|name| model_name::agent(name, root));
         if let (Some(_), Some(second)) = (fields.get("agent"), fields.key_span("runtime")) {
             let place = Node { kind: NodeKind::Null, span: second, tag: None, source: Arc::clone(&node.source) };
             problems.push(place.error("`agent` and `runtime` are the same; give one of them"));

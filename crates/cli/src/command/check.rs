@@ -6,10 +6,11 @@ use clap::ValueEnum;
 use model::Diagnostic;
 use serde_json::json;
 
-use super::run::{self, RunArgs};
-use crate::args::Global;
 use crate::error::CliError;
 use crate::exit;
+use crate::global::Global;
+use crate::preparation;
+use crate::run_args::RunArgs;
 use crate::terminal::Terminal;
 
 /// Arguments of `check`.
@@ -59,7 +60,7 @@ pub fn check(
     as_json: bool,
     terminal: &Terminal,
 ) -> Result<ExitCode, CliError> {
-    let run::Prepared { plan, diagnostics, .. } = run::prepare(global, args)?;
+    let preparation::Prepared { plan, diagnostics, .. } = preparation::prepare(global, args)?;
     let errors = diagnostics.iter().filter(|problem| problem.is_error()).count();
     let warnings = diagnostics.len() - errors;
     let invalid = errors > 0 || (strict && warnings > 0);

@@ -6,9 +6,9 @@ use report::Comparison;
 use serde_json::json;
 use store::{Store, TrialFilter};
 
-use crate::args::Global;
 use crate::error::CliError;
 use crate::exit;
+use crate::global::Global;
 use crate::project::Workplace;
 use crate::terminal::Terminal;
 

@@ -4,11 +4,11 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
-use super::run::RunArgs;
-use crate::args::Global;
 use crate::error::CliError;
 use crate::exit;
+use crate::global::Global;
 use crate::project::Workplace;
+use crate::run_args::RunArgs;
 use crate::settings::Resolved;
 use crate::terminal::Terminal;
 

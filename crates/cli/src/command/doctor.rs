@@ -7,8 +7,8 @@ use runner::agent::{AGENTS, Readiness};
 use runner::supervise::Containment;
 use serde_json::json;
 
-use crate::args::Global;
 use crate::error::CliError;
+use crate::global::Global;
 use crate::project::Workplace;
 use crate::terminal::Terminal;
 use crate::{exit, machine};

@@ -4,10 +4,11 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
-use super::run::{self, RunArgs};
-use crate::args::Global;
 use crate::error::CliError;
 use crate::exit;
+use crate::global::Global;
+use crate::preparation;
+use crate::run_args::RunArgs;
 use crate::terminal::Terminal;
 
 /// Arguments of `list`.
@@ -44,7 +45,7 @@ pub fn run(global: &Global, args: &ListArgs, terminal: &Terminal) -> Result<Exit
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let prepared = run::prepare(global, &args.run)?;
+    let prepared = preparation::prepare(global, &args.run)?;
     terminal.diagnostics(&prepared.diagnostics);
     let trials = &prepared.plan.trials;
     if args.json {

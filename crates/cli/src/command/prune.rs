@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use runner::sandbox::prune::{self, Purpose};
 
-use crate::args::Global;
 use crate::error::CliError;
+use crate::global::Global;
 use crate::terminal::Terminal;
 use crate::{exit, machine};
 

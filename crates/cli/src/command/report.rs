@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use report::{Opening, Style};
 use store::Store;
 
-use super::run::{find_report, report_file};
-use crate::args::Global;
 use crate::error::CliError;
+use crate::global::Global;
+use crate::outlet::{find_report, report_file};
 use crate::project::Workplace;
 use crate::terminal::Terminal;
 

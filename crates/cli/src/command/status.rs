@@ -8,8 +8,8 @@ use report::StatusView;
 use serde_json::json;
 use store::{Store, TrialFilter};
 
-use crate::args::Global;
 use crate::error::CliError;
+use crate::global::Global;
 use crate::project::Workplace;
 use crate::terminal::Terminal;
 

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use serde_json::json;
 use store::{Store, TrialFilter};
 
-use crate::args::Global;
 use crate::error::CliError;
+use crate::global::Global;
 use crate::project::Workplace;
 use crate::terminal::Terminal;
 

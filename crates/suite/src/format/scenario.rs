@@ -226,14 +226,14 @@ fn token_budget(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<f64>
 
 /// The `runner` block, and `agent` and `model` of the scenario itself.
 fn runner(fields: &mut Fields<'_>, directory: &Path, problems: &mut Problems) -> RunnerOptions {
-    let own_agent = agent(fields, "agent", problems);
+    let own_agent = agent(fields, "agent", directory, problems);
     let own_model = model(fields, directory, problems);
     let mut options = RunnerOptions::default();
     if let Some(node) = fields.get("runner")
         && let Some(mut block) = Fields::of(node, "`runner`", problems)
     {
-        let runtime = agent(&mut block, "runtime", problems);
-        let agent = agent(&mut block, "agent", problems);
+        let runtime = agent(&mut block, "runtime", directory, problems);
+        let agent = agent(&mut block, "agent", directory, problems);
         if let (Some(_), Some(second)) = (block.get("runtime"), block.get("agent")) {
             problems
                 .push(at_key(&block, "agent", second).error("`runtime` and `agent` are the same; give one of them"));
@@ -263,10 +263,15 @@ fn runner(fields: &mut Fields<'_>, directory: &Path, problems: &mut Problems) ->
     options
 }
 
-fn agent(fields: &mut Fields<'_>, key: &'static str, problems: &mut Problems) -> Option<(String, Excerpt)> {
+fn agent(
+    fields: &mut Fields<'_>,
+    key: &'static str,
+    directory: &Path,
+    problems: &mut Problems,
+) -> Option<(String, Excerpt)> {
     let name = fields.text(key, problems)?;
     let place = fields.get(key)?.excerpt();
-    Some((model_name::agent(name), place))
+    Some((model_name::agent(name, directory), place))
 }
 
 fn model(fields: &mut Fields<'_>, directory: &Path, problems: &mut Problems) -> Option<String> {

@@ -91,7 +91,8 @@ fn check_model(case: &Case, arm: &Arm) -> Option<Diagnostic> {
         }
     };
     // A model that the command line or the project named is not the case's to answer for.
-    Some(if arm.model.is_some() && arm.model == case.runner.model { problem.at(case.source.clone()) } else { problem })
+    let own = arm.model.is_none() || arm.model == case.runner.model;
+    Some(if own { problem.at(case.source.clone()) } else { problem })
 }
 
 /// What the tools work with.

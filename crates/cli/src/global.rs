@@ -1,0 +1,27 @@
+//! What every command understands.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+
+/// What every command understands.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Global {
+    /// Where runs are recorded [default: `.trialrun` beside the project's configuration]
+    #[arg(long, value_name = "DIR", global = true)]
+    pub state: Option<PathBuf>,
+    /// When to use colour
+    #[arg(long, value_name = "WHEN", default_value = "auto", global = true)]
+    pub color: Color,
+}
+
+/// When to use colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless `NO_COLOR` is set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}

@@ -1,0 +1,66 @@
+//! Where reports go: standard output, or a file.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use report::{Opening, Report, Reporter, Style};
+
+use crate::error::CliError;
+use crate::run_args::RunArgs;
+use crate::terminal::Terminal;
+
+/// A report that was asked for.
+pub struct Chosen {
+    kind: &'static Report,
+    file: Option<PathBuf>,
+}
+
+/// The reports that were asked for; none of their files is made yet.
+pub fn open_reports(args: &RunArgs) -> Result<Vec<Chosen>, CliError> {
+    let written = if args.reports.is_empty() { vec!["terminal".to_owned()] } else { args.reports.clone() };
+    written.iter().map(|written| choose(written)).collect()
+}
+
+fn choose(written: &str) -> Result<Chosen, CliError> {
+    let (name, file) = match written.split_once('=') {
+        Some((name, file)) => (name, Some(PathBuf::from(file))),
+        None => (written, None),
+    };
+    let kind = find_report(name)?;
+    Ok(Chosen { kind, file })
+}
+
+/// The kind of report of that name.
+pub fn find_report(name: &str) -> Result<&'static Report, CliError> {
+    let names = || report::REPORTS.iter().map(|kind| kind.name);
+    report::find(name).ok_or_else(|| {
+        CliError::usage(format!("unknown report `{name}`"))
+            .maybe_hint(model::nearest(name, names()).map(|near| format!("did you mean `{near}`?")))
+            .hint(format!("reports: {}", names().collect::<Vec<_>>().join(", ")))
+    })
+}
+
+impl Chosen {
+    /// Opens it.
+    pub fn open(self, terminal: &Terminal, args: &RunArgs) -> Result<Box<dyn Reporter>, CliError> {
+        let mut opening = match &self.file {
+            None => Opening::new(Box::new(std::io::stdout()), terminal.out_style),
+            Some(file) => Opening::new(Box::new(report_file(file)?), Style::plain()),
+        };
+        if self.file.is_none() && terminal.out_style.interactive && terminal.err_style.interactive {
+            opening.live = Some(Box::new(std::io::stderr()));
+        }
+        opening.quiet = args.quiet;
+        Ok((self.kind.open)(opening))
+    }
+}
+
+/// A file for a report; its directory is made.
+pub fn report_file(file: &Path) -> Result<impl Write + Send + use<>, CliError> {
+    let failed = |error: std::io::Error| CliError::usage(format!("cannot write {}: {error}", file.display()));
+    if let Some(parent) = file.parent() {
+        std::fs::create_dir_all(parent).map_err(failed)?;
+    }
+    Ok(std::io::BufWriter::new(File::create(file).map_err(failed)?))
+}

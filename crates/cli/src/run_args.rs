@@ -1,0 +1,132 @@
+//! What `run` takes, as it is typed. `check`, `list` and `config` take the same and show what would hold.
+
+/// Arguments of `run`.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct RunArgs {
+    /// Files, directories or skills; without one, every skill of the project and its folder `scenarios`
+    #[arg(value_name = "PATH|SKILL")]
+    pub targets: Vec<String>,
+
+    /// A file or directory, as if it were given by itself
+    #[arg(long = "file", alias = "evals", value_name = "PATH", hide = true)]
+    pub files: Vec<String>,
+    /// Only cases with this id
+    #[arg(long = "case", aliases = ["scenario", "eval-id"], value_name = "ID", help_heading = "Selection")]
+    pub cases: Vec<String>,
+    /// Only cases whose id matches this regular expression
+    #[arg(long, value_name = "REGEX", help_heading = "Selection")]
+    pub filter: Option<String>,
+    /// Only cases with this text in their id or description
+    #[arg(long, value_name = "TEXT", help_heading = "Selection")]
+    pub test: Option<String>,
+    /// Only cases with this tag
+    #[arg(long = "tag", value_name = "TAG", help_heading = "Selection")]
+    pub tags: Vec<String>,
+    /// Only cases that failed or broke in that run
+    #[arg(long, value_name = "RUN", help_heading = "Selection")]
+    pub failed_in: Option<String>,
+    /// The K-th of N parts of the cases
+    #[arg(long, value_name = "K/N", value_parser = parse_shard, help_heading = "Selection")]
+    pub shard: Option<(u64, u64)>,
+
+    /// Run cases with this agent; several make several arms
+    #[arg(long, visible_alias = "runtime", value_name = "NAME", help_heading = "Arms")]
+    pub agent: Vec<String>,
+    /// The model, of every agent or of one
+    #[arg(long, alias = "agent-model", value_name = "[AGENT=]MODEL", help_heading = "Arms")]
+    pub model: Vec<String>,
+    /// How hard the model is to think, as the agent understands it
+    #[arg(long, value_name = "EFFORT", help_heading = "Arms")]
+    pub reasoning_effort: Option<String>,
+    /// Where the agent's model is reached
+    #[arg(long, alias = "harness-base-url", value_name = "URL", help_heading = "Arms")]
+    pub base_url: Option<String>,
+    /// How often each case runs
+    #[arg(long, alias = "runs", value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000), help_heading = "Arms")]
+    pub trials: Option<u64>,
+
+    /// How many trials run at a time [default: the number of cores]
+    #[arg(long, short, aliases = ["parallel", "concurrency"], value_name = "N", value_parser = parse_jobs, help_heading = "Limits")]
+    pub jobs: Option<usize>,
+    /// Wall clock of a trial, such as `90s` or `10m` [default: 10m]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, help_heading = "Limits")]
+    pub timeout: Option<u64>,
+    /// How often a trial that infrastructure broke is tried again [default: 1]
+    #[arg(long, value_name = "N", help_heading = "Limits")]
+    pub retries: Option<u32>,
+    /// The most model turns of a trial; one more fails it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Limits")]
+    pub max_turns: Option<u64>,
+    /// The most tokens of a trial, all kinds together; one more fails it
+    #[arg(long, alias = "max-total-tokens-per-case", value_name = "N", value_parser = parse_positive, help_heading = "Limits")]
+    pub max_total_tokens: Option<f64>,
+    /// How long an agent may take to stop when it is told to [default: 3s]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, help_heading = "Limits")]
+    pub stop_grace: Option<u64>,
+    /// How long one setup command may take [default: 2m]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, help_heading = "Limits")]
+    pub setup_timeout: Option<u64>,
+
+    /// Exit with 0 if at least this share of the decided trials passed, such as 0.8
+    #[arg(long, value_name = "P", value_parser = parse_share, help_heading = "Gates")]
+    pub min_pass_rate: Option<f64>,
+    /// Failed assertions do not change the exit code
+    #[arg(long, help_heading = "Gates")]
+    pub no_fail_on_assertions: bool,
+
+    /// Which kind of sandbox [default: local]
+    #[arg(long, value_name = "NAME", help_heading = "Sandbox")]
+    pub sandbox: Option<String>,
+    /// Leave sandboxes where they are, to look into them
+    #[arg(long, help_heading = "Sandbox")]
+    pub keep_sandbox: bool,
+
+    /// A report, to standard output or into a file; may be given several times [default: terminal]
+    #[arg(long = "report", alias = "format", value_name = "FORMAT[=PATH]", help_heading = "Output")]
+    pub reports: Vec<String>,
+    /// A name for this run
+    #[arg(long, aliases = ["iteration", "version"], value_name = "TEXT", help_heading = "Output")]
+    pub label: Option<String>,
+    /// Show failures and the summary only
+    #[arg(long, short, help_heading = "Output")]
+    pub quiet: bool,
+    /// After how long without a word of the agent to warn [default: 30s]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, help_heading = "Output")]
+    pub idle_warn: Option<u64>,
+    /// Check everything and run nothing
+    #[arg(long, help_heading = "Output")]
+    pub dry_run: bool,
+    /// Runs are always recorded
+    #[arg(long, hide = true)]
+    pub save: bool,
+}
+
+fn parse_duration(written: &str) -> Result<u64, String> {
+    // A bare number is seconds on the command line.
+    let seconds = written.parse::<f64>().ok().filter(|seconds| *seconds > 0.0 && *seconds < 1e9);
+    seconds
+        .map(|seconds| (seconds * 1000.0).round() as u64)
+        .or_else(|| model::decode::parse_duration_ms(written))
+        .ok_or_else(|| "write `500ms`, `30s`, `5m`, `1h`, or a number of seconds".to_owned())
+}
+
+fn parse_jobs(written: &str) -> Result<usize, String> {
+    written
+        .parse::<usize>()
+        .ok()
+        .filter(|jobs| (1..=1024).contains(jobs))
+        .ok_or_else(|| "a number from 1 to 1024".to_owned())
+}
+
+fn parse_positive(written: &str) -> Result<f64, String> {
+    written.parse::<f64>().ok().filter(|n| *n > 0.0 && n.is_finite()).ok_or_else(|| "a number above 0".to_owned())
+}
+
+fn parse_share(written: &str) -> Result<f64, String> {
+    written.parse::<f64>().ok().filter(|n| (0.0..=1.0).contains(n)).ok_or_else(|| "a number from 0 to 1".to_owned())
+}
+
+fn parse_shard(written: &str) -> Result<(u64, u64), String> {
+    let parsed = written.split_once('/').and_then(|(k, n)| Some((k.parse::<u64>().ok()?, n.parse::<u64>().ok()?)));
+    parsed.filter(|(k, n)| *k >= 1 && k <= n).ok_or_else(|| "K/N with K from 1 to N, such as 2/4".to_owned())
+}

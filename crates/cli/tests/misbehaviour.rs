@@ -1,6 +1,8 @@
 //! Agents, machines and records that do not behave: every trial ends as it should, every message helps, and nothing is
 //! left.
 
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

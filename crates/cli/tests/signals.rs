@@ -1,5 +1,7 @@
 //! Ctrl-C and its relatives: once is polite, twice is at once, and either way nothing is left.
 
+#![allow(clippy::unwrap_used)]
+
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 

@@ -180,6 +180,7 @@ fn trial() -> Value {
             "token_budget": maybe("number"),
             "token_budget_from": maybe("string"),
             "timeout_ms": count(),
+            "timeout_from": maybe("string"),
         })),
         "settings": { "type": "object" },
         "attempts": list(reference("attempt")),

@@ -14,7 +14,7 @@ use crate::grader::Grader;
 use crate::line::{self, Line, Told};
 use crate::mask::Mask;
 use crate::plan::{ModelChoice, Plan};
-use crate::sandbox::Workshop;
+use crate::sandbox::{Registry, Workshop};
 use crate::trial::{self, Halt, Shared, millis};
 use crate::{Breakage, Host};
 
@@ -75,6 +75,8 @@ pub async fn run(
         }
     }
     dispatcher.cancel_the_rest();
+    // Every trial has closed its own sandbox; what one that was killed could not close goes now.
+    dispatcher.shared.registry.remove_all();
     let Dispatcher { mut teller, summary, stopped_by, .. } = dispatcher;
     let duration_ms = millis(began.elapsed());
     let event = Event::RunFinished { summary: summary.clone(), duration_ms, signal: stopped_by.clone() };
@@ -92,8 +94,10 @@ async fn share(plan: &Plan, host: Arc<Host>) -> Result<Shared, Breakage> {
     } else {
         None
     };
+    let registry = Registry::new();
     Ok(Shared {
-        workshop: Workshop::open(&plan.settings.sandbox, &host)?,
+        workshop: Workshop::open_with(&plan.settings.sandbox, &host, &registry)?,
+        registry,
         gateway,
         grader: Grader::start(jobs.min(4)).map_err(|error| Breakage::environment(error.to_string()))?,
         mask: Arc::new(Mask::of(&host.env)),

@@ -20,7 +20,7 @@ use crate::line::Line;
 use crate::mask::Mask;
 use crate::plan::{ModelChoice, PlannedTrial, Settings};
 use crate::resolve::Resolver;
-use crate::sandbox::{Request, Sandbox, Workshop};
+use crate::sandbox::{Registry, Request, Sandbox, Workshop};
 use crate::witness::{Flow, Turn};
 use crate::{Breakage, Host};
 
@@ -29,6 +29,7 @@ pub(crate) struct Shared {
     pub(crate) host: Arc<Host>,
     pub(crate) settings: Settings,
     pub(crate) workshop: Workshop,
+    pub(crate) registry: Arc<Registry>,
     pub(crate) gateway: Option<gateway::Gateway>,
     pub(crate) grader: Grader,
     pub(crate) mask: Arc<Mask>,
@@ -432,15 +433,8 @@ fn record_of(planned: &PlannedTrial, settings: &Settings, end: End) -> TrialReco
     };
     let because = match outcome {
         Outcome::Passed => None,
-        Outcome::Failed | Outcome::Undecided => {
-            let status = if outcome == Outcome::Failed { Status::Unmet } else { Status::Undecided };
-            let mut of_note = findings.iter().filter(|finding| finding.status == status);
-            of_note.next().map(|first| {
-                let more = of_note.count();
-                let rest = if more > 0 { format!(" (and {more} more)") } else { String::new() };
-                format!("{}: {}{rest}", first.id, first.because)
-            })
-        }
+        Outcome::Failed => first_of(&findings, Status::Unmet, !ending.goes_on()),
+        Outcome::Undecided => first_of(&findings, Status::Undecided, false),
         Outcome::Broken | Outcome::Cancelled | Outcome::Skipped => Some(ending.describe()),
     };
     TrialRecord {
@@ -484,6 +478,16 @@ fn record_of(planned: &PlannedTrial, settings: &Settings, end: End) -> TrialReco
         settings: settings_of(planned, settings),
         ..empty_record(planned)
     }
+}
+
+/// The first finding of that status and how many more there are. Where acting ended badly, that is why the rest is not
+/// as it should be, so the finding about the ending, which nobody wrote, goes first.
+fn first_of(findings: &[Finding], status: Status, ended_badly: bool) -> Option<String> {
+    let all: Vec<&Finding> = findings.iter().filter(|finding| finding.status == status).collect();
+    let of_ending = all.iter().find(|finding| ended_badly && finding.implicit);
+    let first = of_ending.or_else(|| all.first())?;
+    let rest = if all.len() > 1 { format!(" (and {} more)", all.len() - 1) } else { String::new() };
+    Some(format!("{}: {}{rest}", first.id, first.because))
 }
 
 /// The record of a trial that infrastructure kept from saying anything.

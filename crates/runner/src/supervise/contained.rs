@@ -2,7 +2,7 @@
 
 use std::io;
 use std::process::ExitStatus;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -10,6 +10,9 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 
 /// How long a supervisor may take to end what it was told to kill. It gives up by itself before that.
 const LAST_RESORT: Duration = Duration::from_secs(15);
+
+/// How long a drop waits for the end it has brought about; it takes milliseconds.
+const FAREWELL: Duration = Duration::from_secs(2);
 
 /// A program under its supervisor. Dropping it kills the program and everything it started.
 #[derive(Debug)]
@@ -102,5 +105,10 @@ impl Contained {
 impl Drop for Contained {
     fn drop(&mut self) {
         self.kill_now();
+        // Whoever looks at the sandbox next, or removes it, must not meet somebody who still writes.
+        let began = Instant::now();
+        while matches!(self.child.try_wait(), Ok(None)) && began.elapsed() < FAREWELL {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 }

@@ -3,7 +3,7 @@
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
 /// Longer lines are cut, in bytes.
-const LONGEST_LINE: usize = 64 * 1024 * 1024;
+const LONGEST_LINE: usize = 16 * 1024 * 1024;
 
 /// Reads line by line. Nothing is read ahead beyond a small buffer, so a process that says too much has to wait.
 #[derive(Debug)]

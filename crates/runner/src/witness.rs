@@ -19,6 +19,10 @@ const LINE: usize = 200;
 /// How much an agent may tell in an attempt, in bytes. No conversation with a model comes near to it.
 const MOST_TOLD: usize = 64 * 1024 * 1024;
 
+/// What an agent waits for that tries its model again after an error. A trial whose time is over then is broken by the
+/// provider.
+pub(crate) const WAITING_ON_PROVIDER: &str = "provider";
+
 /// Whether the agent may go on.
 #[derive(Debug, Clone, PartialEq)]
 #[must_use = "an agent that goes on after a stop breaks its limits"]

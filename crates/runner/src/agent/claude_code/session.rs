@@ -19,7 +19,7 @@ use crate::agent::Setup;
 use crate::resolve::Resolver;
 use crate::sandbox::Sandbox;
 use crate::session::{BoxFuture, Reply, Session};
-use crate::witness::{Decision, Flow, Turn};
+use crate::witness::{Decision, Flow, Turn, WAITING_ON_PROVIDER};
 
 /// How long an interrupted CLI may take to say what it has used.
 const TO_SETTLE: Duration = Duration::from_secs(2);
@@ -180,7 +180,8 @@ impl Conversation {
                 Heard::Step(step) => {
                     match &step {
                         Step::ToolCall(_) => turn.waiting("tool"),
-                        Step::ToolResult(_) | Step::Retry { .. } => turn.waiting("model"),
+                        Step::ToolResult(_) | Step::Text { .. } | Step::Thinking { .. } => turn.waiting("model"),
+                        Step::Retry { .. } => turn.waiting(WAITING_ON_PROVIDER),
                         _ => {}
                     }
                     if let Flow::Stop(ending) = turn.record(step) {

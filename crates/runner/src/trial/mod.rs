@@ -1,0 +1,304 @@
+//! The life of a trial: provision, act, collect, grade, close. Closing runs whatever happened before.
+
+mod clock;
+mod model_in_use;
+mod record;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use grade::Responder;
+use jiff::Timestamp;
+use model::{AttemptRecord, Collected, Ending, Event, Evidence, Finding, Outcome, Step, TrialRecord};
+use tokio::sync::watch;
+
+use self::clock::{Clock, Watched};
+use self::model_in_use::ModelInUse;
+pub(crate) use self::record::{broken, cancelled};
+use self::record::{record_of, stopped};
+use crate::activity::Activity;
+use crate::agent::Scene;
+use crate::grader::Grader;
+use crate::line::Line;
+use crate::mask::Mask;
+use crate::plan::{ModelChoice, PlannedTrial, Settings};
+use crate::resolve::Resolver;
+use crate::sandbox::{Registry, Request, Sandbox, Workshop};
+use crate::session::Session;
+use crate::witness::{Flow, Turn};
+use crate::{Breakage, Host};
+
+/// What all trials of a run share.
+pub(crate) struct Shared {
+    pub(crate) host: Arc<Host>,
+    pub(crate) settings: Settings,
+    pub(crate) workshop: Workshop,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) gateway: Option<gateway::Gateway>,
+    pub(crate) grader: Grader,
+    pub(crate) mask: Arc<Mask>,
+}
+
+/// How far a run has been asked to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Halt {
+    /// Not at all.
+    No,
+    /// Politely: agents are asked to stop and have their grace.
+    Stop,
+    /// At once.
+    Kill,
+}
+
+/// Runs a trial to its outcome. A broken attempt is tried again as often as the settings say.
+pub(crate) async fn run(
+    planned: Arc<PlannedTrial>,
+    shared: Arc<Shared>,
+    mut line: Line,
+    halt: watch::Receiver<Halt>,
+) -> TrialRecord {
+    let started_at = Timestamp::now();
+    let started = Instant::now();
+    let mut attempts: Vec<AttemptRecord> = Vec::new();
+    loop {
+        let began = Instant::now();
+        let attempt = Attempt { planned: &planned, shared: &shared, line: &line, halt: halt.clone() };
+        let mut record = match attempt.run().await {
+            Ok(end) => record_of(&planned, &shared.settings, end),
+            Err(Cut::Broken(breakage)) => broken(&planned, &breakage),
+            Err(Cut::Stopped) => stopped(&planned),
+        };
+        attempts.push(AttemptRecord {
+            outcome: record.outcome,
+            because: record.because.clone(),
+            usage: record.usage,
+            cost_usd: record.cost_usd,
+            duration_ms: millis(began.elapsed()),
+        });
+        // A scripted model breaks the same way again, so trying again only costs time.
+        let scripted = matches!(planned.model, ModelChoice::Scripted(_));
+        let again = record.outcome == Outcome::Broken
+            && !scripted
+            && attempts.len() <= shared.settings.retries as usize
+            && *halt.borrow() == Halt::No;
+        if !again {
+            record.attempts = attempts;
+            record.started_at = started_at;
+            record.duration_ms = millis(started.elapsed());
+            shared.mask.record(&mut record);
+            return record;
+        }
+        let because = shared.mask.text(record.because.as_deref().unwrap_or_default()).into_owned();
+        line.tell(Event::TrialRetried { because });
+        line = line.next_attempt();
+    }
+}
+
+/// What an attempt that ran to its end leaves.
+struct End {
+    evidence: Evidence,
+    findings: Vec<Finding>,
+    warnings: Vec<String>,
+    kept: Option<String>,
+    errors: Vec<String>,
+}
+
+/// Why an attempt did not get to its end.
+enum Cut {
+    Broken(Breakage),
+    /// By the user.
+    Stopped,
+}
+
+impl<E: Into<Breakage>> From<E> for Cut {
+    fn from(error: E) -> Self {
+        Self::Broken(error.into())
+    }
+}
+
+struct Attempt<'a> {
+    planned: &'a Arc<PlannedTrial>,
+    shared: &'a Arc<Shared>,
+    line: &'a Line,
+    halt: watch::Receiver<Halt>,
+}
+
+impl Attempt<'_> {
+    async fn run(&self) -> Result<End, Cut> {
+        let sandbox = self.provision().await?;
+        let ended = self.in_sandbox(sandbox.clone()).await;
+        let closed = self.close(sandbox).await;
+        let mut end = ended?;
+        end.kept = closed.kept;
+        end.errors.extend(closed.error);
+        Ok(end)
+    }
+
+    async fn in_sandbox(&self, sandbox: Option<Arc<dyn Sandbox>>) -> Result<End, Cut> {
+        let mut acted = self.act(sandbox.clone()).await?;
+        let collected = match self.unless(Halt::Kill, self.collect(sandbox)).await {
+            Ok(collected) => collected?,
+            // What it did so far is kept; without a look at the sandbox there is no verdict.
+            Err(_) => {
+                acted.ending = Ending::Cancelled;
+                Collected::default()
+            }
+        };
+        self.unless(Halt::Kill, self.grade(acted, collected)).await?
+    }
+
+    /// A fresh sandbox, or none for an agent and a case that need none.
+    async fn provision(&self) -> Result<Option<Arc<dyn Sandbox>>, Cut> {
+        let case = &self.planned.case;
+        let agent = self.planned.agent;
+        if !agent.needs_sandbox() && case.fixtures.is_empty() && case.fixtures.env.is_empty() {
+            return Ok(None);
+        }
+        self.line.tell(Event::Waiting { on: "sandbox".into() });
+        let began = Instant::now();
+        let skill = case.subject.installed().cloned();
+        let folder = agent.skills_folder();
+        let request = Request {
+            name: case.id.clone(),
+            fixtures: Arc::clone(&case.fixtures),
+            skill: skill.clone().zip(folder.map(str::to_owned)),
+            setup_timeout: Duration::from_millis(self.shared.settings.setup_timeout_ms),
+            keep: self.shared.settings.keep_sandbox,
+        };
+        let sandbox = self.unless(Halt::Stop, self.shared.workshop.make(request)).await??;
+        self.line.tell(Event::SandboxReady {
+            path: sandbox.work().to_string_lossy().into_owned(),
+            skill: skill.zip(folder).map(|(skill, folder)| format!("{folder}/{}", skill.name)),
+            duration_ms: millis(began.elapsed()),
+        });
+        Ok(Some(sandbox))
+    }
+
+    /// The conversation, until the agent has answered the last message or something ended it.
+    async fn act(&self, sandbox: Option<Arc<dyn Sandbox>>) -> Result<Acted, Breakage> {
+        let planned = self.planned;
+        let deadline = Instant::now() + Duration::from_millis(planned.limits.timeout_ms);
+        let model = ModelInUse::of(planned, self.shared, sandbox.as_deref());
+        let activity = Arc::new(Activity::new());
+        let (stop, stopping) = watch::channel(false);
+        let (responder, _) = Responder::compile(&planned.case.user_responses);
+        let resolver = Resolver {
+            work: sandbox.as_ref().map(|sandbox| sandbox.work().to_owned()),
+            home: sandbox.as_ref().map(|sandbox| sandbox.home().to_owned()),
+        };
+        let mut turn = Turn::new(
+            self.line.clone(),
+            planned.limits.clone(),
+            responder,
+            resolver,
+            Arc::clone(&self.shared.mask),
+            Arc::clone(&activity),
+            stopping,
+        );
+        if model.playback.is_some() {
+            turn = turn.of_a_script();
+        }
+        let clock = Clock {
+            deadline,
+            limits: &planned.limits,
+            idle_warn: Duration::from_millis(self.shared.settings.idle_warn_ms),
+            grace: Duration::from_millis(self.shared.settings.stop_grace_ms),
+            model: &model,
+            stop: &stop,
+            halt: self.halt.clone(),
+            activity: &activity,
+            line: self.line,
+        };
+        let scene = Scene {
+            trial: planned.id.clone(),
+            case: Arc::clone(&planned.case),
+            arm: planned.arm.clone(),
+            argument: planned.argument.clone(),
+            position: planned.position,
+            sandbox,
+            host: Arc::clone(&self.shared.host),
+            setup: planned.setup.clone(),
+            endpoint: model.endpoint.clone(),
+        };
+        let mut session = match clock.watch(planned.agent.open(scene)).await {
+            Watched::Done(session) => session?,
+            Watched::Ended(ending) => return Ok(Acted { turn, ending }),
+        };
+        let mut ending = self.converse(session.as_mut(), &mut turn, &clock).await;
+        let closing = tokio::time::timeout(clock.grace, session.close());
+        let _ = self.unless(Halt::Kill, closing).await;
+        drop(session);
+        model.tell(&mut turn, &mut ending);
+        Ok(Acted { turn, ending })
+    }
+
+    /// Says what the user has to say, one message after the other, as long as the agent answers.
+    async fn converse(&self, session: &mut dyn Session, turn: &mut Turn, clock: &Clock<'_>) -> Ending {
+        let messages = &self.planned.case.messages;
+        for (at, message) in messages.iter().enumerate() {
+            let said = Step::UserMessage { index: at + 1, of: messages.len(), text: message.text.clone() };
+            if let Flow::Stop(ending) = turn.record(said) {
+                return ending;
+            }
+            let ending = match clock.watch(session.send(message, turn)).await {
+                Watched::Done(reply) => reply.ending,
+                Watched::Ended(ending) => ending,
+            };
+            if !ending.goes_on() {
+                return ending;
+            }
+        }
+        Ending::Finished
+    }
+
+    async fn collect(&self, sandbox: Option<Arc<dyn Sandbox>>) -> Result<Collected, Breakage> {
+        let Some(sandbox) = sandbox else { return Ok(Collected::default()) };
+        self.line.tell(Event::Waiting { on: "collecting".into() });
+        let mut collected = sandbox.collect().await?;
+        self.shared.mask.collected(&mut collected);
+        self.line.tell(Event::Collected(collected.clone()));
+        Ok(collected)
+    }
+
+    async fn grade(&self, acted: Acted, collected: Collected) -> Result<End, Cut> {
+        let (trace, unused_responses, warnings) = acted.turn.into_parts();
+        let limits = self.planned.limits.clone();
+        let evidence = Evidence { trace, collected, ending: acted.ending, limits, unused_responses };
+        let (findings, evidence) = match evidence.ending {
+            Ending::Cancelled => (Vec::new(), evidence),
+            _ => self.shared.grader.grade(Arc::clone(&self.planned.checks), evidence).await?,
+        };
+        Ok(End { evidence, findings, warnings, kept: None, errors: Vec::new() })
+    }
+
+    async fn close(&self, sandbox: Option<Arc<dyn Sandbox>>) -> Closed {
+        let Some(sandbox) = sandbox else { return Closed::default() };
+        let kept = self.shared.settings.keep_sandbox.then(|| sandbox.work().to_string_lossy().into_owned());
+        Closed { kept, error: sandbox.close().await.err().map(|error| error.to_string()) }
+    }
+
+    /// Does `work`, unless the run is asked to stop as firmly as `limit` or more.
+    async fn unless<T>(&self, limit: Halt, work: impl Future<Output = T>) -> Result<T, Cut> {
+        let mut halt = self.halt.clone();
+        tokio::select! {
+            biased;
+            _ = halt.wait_for(|halt| *halt >= limit) => Err(Cut::Stopped),
+            done = work => Ok(done),
+        }
+    }
+}
+
+struct Acted {
+    turn: Turn,
+    ending: Ending,
+}
+
+#[derive(Default)]
+struct Closed {
+    kept: Option<String>,
+    error: Option<String>,
+}
+
+pub(crate) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,88 @@
+//! Where a trial's model is, and what a scripted one knows about how the trial ended.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use model::{Ending, Limits};
+
+use super::Shared;
+use crate::agent::Endpoint;
+use crate::plan::{ModelChoice, PlannedTrial};
+use crate::sandbox::Sandbox;
+use crate::witness::{Turn, WAITING_ON_PROVIDER};
+
+/// A model while a trial uses it.
+pub(super) struct ModelInUse {
+    pub(super) endpoint: Endpoint,
+    pub(super) playback: Option<Arc<llm::Playback>>,
+    pub(super) _admission: Option<gateway::Admission>,
+}
+
+impl ModelInUse {
+    /// Where the agent's model is: a scripted one is played anew for each attempt.
+    pub(super) fn of(planned: &PlannedTrial, shared: &Shared, sandbox: Option<&dyn Sandbox>) -> Self {
+        let script = match &planned.model {
+            ModelChoice::Vendor(_) => {
+                let base_url = shared.settings.base_url.clone();
+                return Self { endpoint: Endpoint::Vendor { base_url }, playback: None, _admission: None };
+            }
+            ModelChoice::Scripted(script) => script,
+        };
+        let place = |path: Option<&Path>| path.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
+        let playback = Arc::new(script.play(llm::Stage {
+            sandbox: place(sandbox.map(Sandbox::work)),
+            home: place(sandbox.map(Sandbox::home)),
+            without_tools: planned.setup.closed_tools.as_ref().is_some_and(Vec::is_empty),
+        }));
+        match (&shared.gateway, planned.agent.wire()) {
+            (Some(gateway), Some(_)) => {
+                let token = format!("trialrun-{}", uuid::Uuid::now_v7().simple());
+                let admission = gateway.admit(token.clone(), Arc::clone(&playback));
+                let endpoint = Endpoint::Gateway { base_url: gateway.base_url(), token };
+                Self { endpoint, playback: Some(playback), _admission: Some(admission) }
+            }
+            _ => Self { endpoint: Endpoint::Script(Arc::clone(&playback)), playback: Some(playback), _admission: None },
+        }
+    }
+
+    /// How acting ended when the wall clock ran out. Asked at that moment: a request that is unanswered then was held up
+    /// by the model, and afterwards the agent has left.
+    pub(super) fn timed_out(&self, limits: &Limits, waiting_on: &str) -> Ending {
+        let setting = limits.timeout_from.clone().unwrap_or_default();
+        match self.playback.as_ref().and_then(|playback| playback.in_flight()) {
+            Some(waited) => Ending::ProviderFailed {
+                because: format!(
+                    "the model had left a request unanswered for {:.1} s when the trial's {} s were over ({setting})",
+                    waited.as_secs_f64(),
+                    limits.timeout_ms as f64 / 1000.0
+                ),
+            },
+            None if waiting_on == WAITING_ON_PROVIDER => Ending::ProviderFailed {
+                because: format!(
+                    "the agent was trying its model again after an error when the trial's {} s were over ({setting})",
+                    limits.timeout_ms as f64 / 1000.0
+                ),
+            },
+            None => Ending::TimedOut { setting, after_ms: limits.timeout_ms },
+        }
+    }
+
+    /// What a scripted model saw and what went wrong with it: it knows better than the agent.
+    pub(super) fn tell(&self, turn: &mut Turn, ending: &mut Ending) {
+        let Some(playback) = &self.playback else { return };
+        for step in playback.take_steps() {
+            let _ = turn.record(step);
+        }
+        if matches!(ending, Ending::Cancelled) {
+            return;
+        }
+        if let Some(problem) = playback.problems().into_iter().next() {
+            *ending = Ending::ProviderFailed { because: problem.message };
+        } else if matches!(ending, Ending::GaveUp { .. } | Ending::Aborted { .. })
+            && let Some(fault) = playback.faulted()
+            && !fault.recovered
+        {
+            *ending = Ending::ProviderFailed { because: fault.because };
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! What is kept of a trial: its evidence and findings as the report tells them.
+
+use jiff::Timestamp;
+use model::{AnsweredQuestion, CallRecord, Ending, Evidence, Fault, Finding, Outcome, Status, TrialRecord};
+use serde_json::{Map, Value, json};
+
+use super::End;
+use crate::Breakage;
+use crate::plan::{PlannedTrial, Settings};
+
+/// The record of an attempt that ran to its end.
+pub(super) fn record_of(planned: &PlannedTrial, settings: &Settings, end: End) -> TrialRecord {
+    let End { evidence, findings, mut warnings, kept, errors } = end;
+    warnings.extend(grade::warnings(&planned.case, &evidence).iter().map(ToString::to_string));
+    let Evidence { trace, collected, ending, .. } = evidence;
+    let outcome = Outcome::of(&findings, &ending);
+    let (score, max_score) = grade::score(&findings);
+    let fault = match (&ending, outcome) {
+        (Ending::ProviderFailed { .. }, _) => Some(Fault::Provider),
+        (_, Outcome::Broken) => Some(Fault::Environment),
+        (_, Outcome::Undecided) => Some(Fault::Harness),
+        _ => None,
+    };
+    let because = match outcome {
+        Outcome::Passed => None,
+        Outcome::Failed => first_of(&findings, Status::Unmet, !ending.goes_on()),
+        Outcome::Undecided => first_of(&findings, Status::Undecided, false),
+        Outcome::Broken | Outcome::Cancelled | Outcome::Skipped => Some(ending.describe()),
+    };
+    TrialRecord {
+        outcome,
+        fault,
+        because,
+        ending: Some(ending),
+        score: Some(score),
+        max_score: Some(max_score),
+        findings,
+        answer: trace.answer.clone(),
+        turn_count: trace.turn_count(),
+        tool_calls: trace
+            .calls
+            .iter()
+            .map(|traced| CallRecord {
+                name: traced.call.name.clone(),
+                raw_name: traced.call.raw_name.clone(),
+                input: traced.call.input.clone(),
+                result: traced.result.as_ref().map(|result| result.content.clone()),
+                is_error: traced.result.as_ref().is_some_and(|result| result.is_error),
+                turn: traced.turn,
+                parent: traced.call.parent.clone(),
+            })
+            .collect(),
+        questions: trace
+            .questions
+            .iter()
+            .map(|asked| AnsweredQuestion { question: asked.question.clone(), answer: asked.answer.clone() })
+            .collect(),
+        usage: trace.usage.tokens,
+        cost_usd: trace.usage.cost_usd,
+        cost_source: trace.usage.cost_usd.map(|_| "agent".to_owned()),
+        session_id: trace.session_id.clone(),
+        agent_version: trace.agent_version.clone(),
+        auth: trace.auth.clone(),
+        files_changed: collected.files_changed,
+        sandbox: kept,
+        errors,
+        warnings,
+        settings: settings_of(planned, settings),
+        ..empty_record(planned)
+    }
+}
+
+/// The first finding of that status and how many more there are. Where acting ended badly, that is why the rest is not
+/// as it should be, so the finding about the ending, which nobody wrote, goes first.
+fn first_of(findings: &[Finding], status: Status, ended_badly: bool) -> Option<String> {
+    let all: Vec<&Finding> = findings.iter().filter(|finding| finding.status == status).collect();
+    let of_ending = all.iter().find(|finding| ended_badly && finding.implicit);
+    let first = of_ending.or_else(|| all.first())?;
+    let rest = if all.len() > 1 { format!(" (and {} more)", all.len() - 1) } else { String::new() };
+    Some(format!("{}: {}{rest}", first.id, first.because))
+}
+
+/// The record of a trial that infrastructure kept from saying anything.
+pub(crate) fn broken(planned: &PlannedTrial, breakage: &Breakage) -> TrialRecord {
+    TrialRecord {
+        outcome: Outcome::Broken,
+        fault: Some(breakage.fault),
+        because: Some(breakage.because.clone()),
+        errors: vec![breakage.because.clone()],
+        ..empty_record(planned)
+    }
+}
+
+/// The record of a trial that was stopped before its agent could leave anything.
+pub(super) fn stopped(planned: &PlannedTrial) -> TrialRecord {
+    let ending = Ending::Cancelled;
+    TrialRecord { because: Some(ending.describe()), ending: Some(ending), ..empty_record(planned) }
+}
+
+/// The record of a trial that was not started because the run was stopped.
+pub(crate) fn cancelled(planned: &PlannedTrial) -> TrialRecord {
+    let attempts = Vec::new();
+    TrialRecord { because: Some("the run was stopped before it started".into()), attempts, ..empty_record(planned) }
+}
+
+fn empty_record(planned: &PlannedTrial) -> TrialRecord {
+    TrialRecord {
+        id: planned.id.to_string(),
+        suite: planned.id.suite.clone(),
+        case: planned.id.case.clone(),
+        title: planned.case.description.clone(),
+        arm: planned.id.arm.clone(),
+        agent: planned.arm.agent.clone(),
+        model: planned.arm.model.clone(),
+        variant: planned.arm.variant.clone(),
+        repetition: planned.id.repetition,
+        outcome: Outcome::Cancelled,
+        flaky: false,
+        fault: None,
+        because: None,
+        ending: None,
+        score: None,
+        max_score: None,
+        pass_score: None,
+        findings: Vec::new(),
+        input: planned.case.messages.iter().map(|message| message.text.clone()).collect(),
+        answer: None,
+        turn_count: 0,
+        tool_calls: Vec::new(),
+        questions: Vec::new(),
+        usage: None,
+        cost_usd: None,
+        cost_source: None,
+        duration_ms: 0,
+        started_at: Timestamp::now(),
+        session_id: None,
+        agent_version: None,
+        auth: None,
+        skill: planned.skill_info(),
+        limits: planned.limits.clone(),
+        settings: Map::new(),
+        attempts: Vec::new(),
+        files_changed: Vec::new(),
+        sandbox: None,
+        errors: Vec::new(),
+        warnings: Vec::new(),
+    }
+}
+
+/// The settings that change what the agent does.
+fn settings_of(planned: &PlannedTrial, settings: &Settings) -> Map<String, Value> {
+    let setup = &planned.setup;
+    let mut map = Map::new();
+    map.insert("permission_mode".into(), json!(setup.permission_mode.name()));
+    map.insert("allowed_tools".into(), json!(setup.closed_tools));
+    map.insert("approved_tools".into(), json!(setup.approved_tools));
+    let sources: Vec<&str> = setup.setting_sources.iter().map(|source| source.name()).collect();
+    map.insert("setting_sources".into(), json!(sources));
+    map.insert("reasoning_effort".into(), json!(setup.reasoning_effort));
+    map.insert("sandbox".into(), json!(settings.sandbox));
+    map
+}

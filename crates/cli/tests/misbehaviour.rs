@@ -95,7 +95,7 @@ fn an_agent_that_tells_without_end_is_stopped() {
     let acts = format!("text '{words}' > $HOME/one; while cat $HOME/one; do :; done");
     let project = project().claude(&acts);
     let trial = trial(&project, &[], 1);
-    because(&trial, &["done"]);
+    because(&trial, &["agent_finished", "more than 64 MiB"]);
     assert_eq!(trial["ending"]["because"], "it was stopped after it had told more than 64 MiB");
     memory_is_bounded();
 }

@@ -24,5 +24,9 @@ pub(super) const ASSERTION: Assertion = Assertion {
 fn judge(evidence: &Evidence) -> Option<Verdict> {
     let Ending::GaveUp { because } = &evidence.ending else { return None };
     let said = words::quoted(because);
-    Some(Verdict::unmet(evidence.ending.describe(), "an answer to every message", format!("the agent ended with {said}")))
+    Some(Verdict::unmet(
+        evidence.ending.describe(),
+        "an answer to every message",
+        format!("the agent ended with {said}"),
+    ))
 }

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use nix::sys::signal;
+use nix::unistd::Pid;
 use runner::Host;
 use runner::supervise::Supervisor;
 
@@ -24,4 +26,10 @@ pub fn host() -> Result<Host, CliError> {
     let home = env.get("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
     let temp = std::env::temp_dir();
     Ok(Host { env, home, temp, supervisor })
+}
+
+/// Whether a process with this id is there.
+pub fn is_alive(pid: u32) -> bool {
+    // Signal 0 only asks. Not being allowed to send it means that the process is there.
+    i32::try_from(pid).is_ok_and(|pid| !matches!(signal::kill(Pid::from_raw(pid), None), Err(nix::errno::Errno::ESRCH)))
 }

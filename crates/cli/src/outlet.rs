@@ -19,7 +19,20 @@ pub struct Chosen {
 /// The reports that were asked for; none of their files is made yet.
 pub fn open_reports(args: &RunArgs) -> Result<Vec<Chosen>, CliError> {
     let written = if args.reports.is_empty() { vec!["terminal".to_owned()] } else { args.reports.clone() };
-    written.iter().map(|written| choose(written)).collect()
+    let mut chosen: Vec<Chosen> = written.iter().map(|written| choose(written)).collect::<Result<_, _>>()?;
+    if let Some(file) = &args.output {
+        match chosen.iter_mut().find(|report| report.file.is_none()) {
+            Some(report) => report.file = Some(file.clone()),
+            None => return Err(CliError::usage("every report has a file already, so `--output` names one too many")),
+        }
+    }
+    for (at, report) in chosen.iter().enumerate() {
+        if chosen[..at].iter().any(|other| other.file == report.file) {
+            let place = report.file.as_ref().map_or("standard output".into(), |file| file.display().to_string());
+            return Err(CliError::usage(format!("two reports go to {place}")).hint("write `--report FORMAT=PATH`"));
+        }
+    }
+    Ok(chosen)
 }
 
 fn choose(written: &str) -> Result<Chosen, CliError> {

@@ -84,6 +84,9 @@ pub struct RunArgs {
     /// A report, to standard output or into a file; may be given several times [default: terminal]
     #[arg(long = "report", alias = "format", value_name = "FORMAT[=PATH]", help_heading = "Output")]
     pub reports: Vec<String>,
+    /// The file of the report that names none
+    #[arg(long, value_name = "PATH", hide = true)]
+    pub output: Option<std::path::PathBuf>,
     /// A name for this run
     #[arg(long, aliases = ["iteration", "version"], value_name = "TEXT", help_heading = "Output")]
     pub label: Option<String>,
@@ -105,7 +108,7 @@ fn parse_duration(written: &str) -> Result<u64, String> {
     // A bare number is seconds on the command line.
     let seconds = written.parse::<f64>().ok().filter(|seconds| *seconds > 0.0 && *seconds < 1e9);
     seconds
-        .map(|seconds| (seconds * 1000.0).round() as u64)
+        .map(|seconds| ((seconds * 1000.0).round() as u64).max(1))
         .or_else(|| model::decode::parse_duration_ms(written))
         .ok_or_else(|| "write `500ms`, `30s`, `5m`, `1h`, or a number of seconds".to_owned())
 }

@@ -32,6 +32,8 @@ pub struct RunEnd {
     pub summary: Summary,
     /// What stopped it, if something did.
     pub stopped_by: Option<String>,
+    /// Sandboxes that could not be removed, and why.
+    pub left_over: Vec<String>,
 }
 
 /// Runs a plan. `tell` hears every event in order, on the caller's thread; while it is busy, trials wait.
@@ -41,7 +43,7 @@ pub struct RunEnd {
 pub async fn run(
     plan: Plan,
     host: Arc<Host>,
-    info: RunInfo,
+    mut info: RunInfo,
     mut controls: mpsc::UnboundedReceiver<Control>,
     tell: &mut dyn FnMut(Envelope),
 ) -> Result<RunEnd, Breakage> {
@@ -59,6 +61,7 @@ pub async fn run(
         summary: Summary::default(),
         stopped_by: None,
     };
+    dispatcher.shared.mask_run(&mut info);
     let began = Instant::now();
     dispatcher.teller.tell(None, None, Timestamp::now(), Event::RunStarted(Box::new(info)));
     loop {
@@ -76,12 +79,13 @@ pub async fn run(
     }
     dispatcher.cancel_the_rest();
     // Every trial has closed its own sandbox; what one that was killed could not close goes now.
-    dispatcher.shared.registry.remove_all();
+    let left_over = dispatcher.shared.registry.remove_all();
     let Dispatcher { mut teller, summary, stopped_by, .. } = dispatcher;
     let duration_ms = millis(began.elapsed());
     let event = Event::RunFinished { summary: summary.clone(), duration_ms, signal: stopped_by.clone() };
     teller.tell(None, None, Timestamp::now(), event);
-    Ok(RunEnd { summary, stopped_by })
+    let left_over = left_over.into_iter().map(|(path, error)| format!("{}: {error}", path.display())).collect();
+    Ok(RunEnd { summary, stopped_by, left_over })
 }
 
 async fn share(plan: &Plan, host: Arc<Host>) -> Result<Shared, Breakage> {
@@ -127,11 +131,18 @@ struct Dispatcher<'a> {
     inbox: Arc<mpsc::Sender<Told>>,
     halt: watch::Sender<Halt>,
     tasks: JoinSet<TrialRecord>,
-    /// Task → index into the plan.
-    running: HashMap<tokio::task::Id, usize>,
+    running: HashMap<tokio::task::Id, Running>,
     next: usize,
     summary: Summary,
     stopped_by: Option<String>,
+}
+
+/// A trial that has begun and has no outcome.
+struct Running {
+    /// Index into the plan.
+    index: usize,
+    /// From 1.
+    attempt: u32,
 }
 
 impl Dispatcher<'_> {
@@ -142,34 +153,39 @@ impl Dispatcher<'_> {
             let index = self.next;
             let Some(planned) = self.plan.trials.get(index) else { return };
             self.next += 1;
-            self.teller.tell(
-                Some(planned.id.to_string()),
-                Some(1),
-                Timestamp::now(),
-                Event::TrialStarted {
-                    id: planned.id.clone(),
-                    agent: planned.arm.agent.clone(),
-                    model: planned.arm.model.clone(),
-                    subject: planned.case.subject.skill().map(|skill| skill.name.clone()),
-                    file: planned.case.source.file.clone(),
-                    messages: planned
-                        .case
-                        .messages
-                        .iter()
-                        .map(|message| self.shared.mask.text(&message.text).into_owned())
-                        .collect(),
-                },
-            );
+            self.begin(index, 1);
             let line = Line::new(Arc::clone(&self.inbox), index);
             let task = trial::run(Arc::clone(planned), Arc::clone(&self.shared), line, self.halt.subscribe());
             let handle = self.tasks.spawn(task);
-            self.running.insert(handle.id(), index);
+            self.running.insert(handle.id(), Running { index, attempt: 1 });
         }
+    }
+
+    /// Tells that an attempt begins.
+    fn begin(&mut self, index: usize, attempt: u32) {
+        let planned = &self.plan.trials[index];
+        let mask = &self.shared.mask;
+        let event = Event::TrialStarted {
+            id: planned.id.clone(),
+            agent: planned.arm.agent.clone(),
+            model: planned.arm.model.clone(),
+            subject: planned.case.subject.skill().map(|skill| skill.name.clone()),
+            file: planned.case.source.file.clone(),
+            messages: planned.case.messages.iter().map(|message| mask.text(&message.text).into_owned()).collect(),
+        };
+        self.teller.tell(Some(planned.id.to_string()), Some(attempt), Timestamp::now(), event);
     }
 
     fn hear(&mut self, told: Told) {
         let id = self.plan.trials[told.index].id.to_string();
+        let again = matches!(told.event, Event::TrialRetried { .. });
         self.teller.tell(Some(id), Some(told.attempt), told.at, told.event);
+        if again {
+            if let Some(running) = self.running.values_mut().find(|running| running.index == told.index) {
+                running.attempt = told.attempt + 1;
+            }
+            self.begin(told.index, told.attempt + 1);
+        }
     }
 
     /// A trial's task is over. What it told before is heard first.
@@ -186,17 +202,16 @@ impl Dispatcher<'_> {
             Ok((task, record)) => (task, Some(record)),
             Err(error) => (error.id(), None),
         };
-        let Some(index) = self.running.remove(&task) else { return };
+        let Some(Running { index, attempt }) = self.running.remove(&task) else { return };
         let record = record.unwrap_or_else(|| {
             let because = "the trial's task panicked; this is a bug in trialrun";
             trial::broken(&self.plan.trials[index], &Breakage::harness(because))
         });
-        self.finished(record);
+        self.finished(record, attempt);
     }
 
-    fn finished(&mut self, record: TrialRecord) {
+    fn finished(&mut self, record: TrialRecord, attempt: u32) {
         self.summary.add(&record);
-        let attempt = u32::try_from(record.attempts.len().max(1)).unwrap_or(u32::MAX);
         let id = record.id.clone();
         self.teller.tell(Some(id), Some(attempt), Timestamp::now(), Event::TrialFinished(Box::new(record)));
     }
@@ -211,7 +226,7 @@ impl Dispatcher<'_> {
     /// Trials that were never started are told of too: nothing of the plan is left out of a report.
     fn cancel_the_rest(&mut self) {
         for index in self.next..self.plan.trials.len() {
-            self.finished(trial::cancelled(&self.plan.trials[index]));
+            self.finished(trial::cancelled(&self.plan.trials[index]), 1);
         }
     }
 }

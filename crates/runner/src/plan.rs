@@ -270,9 +270,24 @@ impl Planner<'_> {
             };
             self.problems.extend(agent.check(case, &arm, argument));
             let limits = self.limits(case, &setup);
+            let arm_name = arm_name(&arm, argument);
+            if self
+                .trials
+                .iter()
+                .rev()
+                .take_while(|trial| trial.position == position)
+                .any(|trial| trial.id.arm == arm_name)
+            {
+                self.problems.push(
+                    Diagnostic::error(format!("two arms are called `{arm_name}`"))
+                        .help("name each agent and model once; files that answer need different names"),
+                );
+                continue;
+            }
             let trials = settings.trials.or(case.trials).or(settings.defaults.trials).unwrap_or(1);
             for repetition in 1..=trials {
-                let id = TrialId { suite: suite.name.clone(), case: case.id.clone(), arm: arm.to_string(), repetition };
+                let id =
+                    TrialId { suite: suite.name.clone(), case: case.id.clone(), arm: arm_name.clone(), repetition };
                 self.trials.push(Arc::new(PlannedTrial {
                     id,
                     file: suite.path.clone(),
@@ -410,6 +425,13 @@ impl Planner<'_> {
             timeout_from: Some(self.timeout(case).1.to_owned()),
         }
     }
+}
+
+/// An arm as trials print it. What follows an agent's name is part of it, or two files of answers would be one arm.
+fn arm_name(arm: &Arm, argument: Option<&str>) -> String {
+    let Some(argument) = argument else { return arm.to_string() };
+    let file = argument.rsplit('/').next().unwrap_or(argument);
+    Arm { agent: format!("{}:{file}", arm.agent), ..arm.clone() }.to_string()
 }
 
 /// What is added to the agent's own system prompt: the skill's body and where its files are, or the prompt as it is.

@@ -1,10 +1,11 @@
 //! `trialrun doctor`.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use runner::Host;
 use runner::agent::{AGENTS, Readiness};
-use runner::supervise::Containment;
+use runner::supervise::{self, Containment};
 use serde_json::json;
 
 use crate::error::CliError;
@@ -27,6 +28,9 @@ pub struct DoctorArgs {
 /// The kind of what tests this program itself.
 const SELF_TEST: &str = "self-test";
 
+/// How long a program may take to say its version.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// One thing that was looked at.
 struct Finding {
     kind: &'static str,
@@ -44,7 +48,7 @@ pub fn run(global: &Global, args: &DoctorArgs, terminal: &Terminal) -> Result<Ex
         .build()
         .map_err(|error| CliError::environment(format!("cannot start threads: {error}")))?;
     let mut findings = runtime.block_on(agents(&host));
-    findings.push(git(&host));
+    findings.push(runtime.block_on(git(&host)));
     findings.push(runtime.block_on(containment(&host)));
     findings.push(record(global)?);
     if args.self_test {
@@ -80,17 +84,22 @@ async fn agents(host: &Host) -> Vec<Finding> {
     findings
 }
 
-fn git(host: &Host) -> Finding {
-    let version = host.find_program("git").and_then(|program| {
-        let output = std::process::Command::new(program).arg("--version").output().ok()?;
-        Some(String::from_utf8_lossy(&output.stdout).trim().trim_start_matches("git version ").to_owned())
-    });
+async fn git(host: &Host) -> Finding {
+    let version = match host.find_program("git") {
+        Some(program) => {
+            let asked = host.supervisor.command(program, ["--version"]);
+            let told = supervise::run(asked, PATIENCE, 4096).await.ok().filter(|told| told.status.success());
+            told.map(|told| told.stdout.text().trim().trim_start_matches("git version ").to_owned())
+        }
+        None => None,
+    };
     let hints = if version.is_none() { vec!["install git: sandboxes are repositories".to_owned()] } else { Vec::new() };
     Finding { kind: "tool", name: "git".into(), ready: version.is_some(), about: version.into_iter().collect(), hints }
 }
 
 async fn containment(host: &Host) -> Finding {
-    let (ready, about) = match host.supervisor.containment().await {
+    let asked = tokio::time::timeout(PATIENCE, host.supervisor.containment()).await;
+    let (ready, about) = match asked.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into())) {
         Ok(Containment::Namespace) => (true, "every trial in a pid namespace of its own".to_owned()),
         Ok(Containment::Floor { because }) => (true, format!("by a supervisor that adopts orphans ({because})")),
         Err(error) => (false, format!("the program cannot start itself: {error}")),

@@ -3,10 +3,13 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use model::RunRow;
 use runner::sandbox::prune::{self, Purpose};
+use store::{RunFilter, Store};
 
 use crate::error::CliError;
 use crate::global::Global;
+use crate::project::Workplace;
 use crate::terminal::Terminal;
 use crate::{exit, machine};
 
@@ -19,10 +22,16 @@ pub struct PruneArgs {
     /// Leave alone what is younger than so many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     min_age: u64,
+    /// Keep so many of the newest recorded runs and forget the others
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    runs: Option<u32>,
 }
 
 /// Lists what a killed run left behind, and removes it if told to. What is in use is never touched.
-pub fn run(_global: &Global, args: &PruneArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
+pub fn run(global: &Global, args: &PruneArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    if let Some(keep) = args.runs {
+        return forget_runs(global, usize::try_from(keep).unwrap_or(usize::MAX), args.yes, terminal);
+    }
     let temp = machine::host()?.temp;
     let now = std::time::SystemTime::now();
     let survey = prune::survey(&temp, Duration::from_secs(args.min_age), now)
@@ -78,6 +87,30 @@ pub fn run(_global: &Global, args: &PruneArgs, terminal: &Terminal) -> Result<Ex
     }
     terminal.out(&format!("\nRemoved {}, freed {}.\n", count(removed, "sandbox", "es"), bytes(freed)));
     Ok(ExitCode::from(if failed { exit::FAILED } else { exit::PASSED }))
+}
+
+/// Lists the recorded runs beyond the newest `keep`, and forgets them if told to. A run that is going on is kept.
+fn forget_runs(global: &Global, keep: usize, yes: bool, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let mut store = Workplace::find(global, &[])?.read_store()?;
+    let runs = store.runs(&RunFilter::default())?;
+    let going_on = |run: &RunRow| run.finished_at.is_none() && run.owner_pid.is_some_and(machine::is_alive);
+    let old: Vec<RunRow> = runs.into_iter().skip(keep).filter(|run| !going_on(run)).collect();
+    let mut text = String::new();
+    for run in &old {
+        let label = run.label.as_ref().map_or_else(String::new, |label| format!("  {label}"));
+        text.push_str(&format!("{}  {}  {}{label}\n", run.short, run.started_at, count(run.finished, "trial", "s")));
+        if yes {
+            store.remove(&run.id)?;
+        }
+    }
+    let what = count(old.len(), "run", "s");
+    text.push_str(&match (old.is_empty(), yes) {
+        (true, _) => "No run to forget.\n".to_owned(),
+        (false, true) => format!("\nForgot {what}.\n"),
+        (false, false) => format!("\nNothing was forgotten; `--yes` forgets {what}.\n"),
+    });
+    terminal.out(&text);
+    Ok(ExitCode::SUCCESS)
 }
 
 /// `1 sandbox`, `2 sandboxes`.

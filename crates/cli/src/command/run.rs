@@ -49,6 +49,9 @@ pub fn run(global: &Global, args: &RunArgs, terminal: &Terminal) -> Result<ExitC
     if let Some(trouble) = &ended.trouble {
         return Err(CliError::environment(format!("recording failed, so the run was stopped: {trouble}")));
     }
+    for left in &ended.left_over {
+        terminal.err(&format!("warning: a sandbox could not be removed: {left}\n"));
+    }
     for trouble in ended.report_trouble {
         terminal.err(&format!("warning: a report is incomplete: {trouble}\n"));
     }
@@ -62,6 +65,7 @@ pub fn run(global: &Global, args: &RunArgs, terminal: &Terminal) -> Result<ExitC
 struct Ended {
     summary: model::Summary,
     stopped_by: Option<String>,
+    left_over: Vec<String>,
     trouble: Option<String>,
     report_trouble: Vec<String>,
 }
@@ -95,6 +99,7 @@ fn carry_out(
     Ok(Ended {
         summary: ended.summary,
         stopped_by: ended.stopped_by,
+        left_over: ended.left_over,
         trouble: recorded.trouble,
         report_trouble: recorded.report_trouble,
     })
@@ -122,11 +127,8 @@ fn gate(args: &RunArgs, summary: &model::Summary) -> u8 {
     }
     let unsure =
         if summary.undecided + summary.broken + summary.cancelled > 0 { exit::INCOMPLETE } else { exit::PASSED };
-    match args.min_pass_rate {
-        Some(least) if summary.pass_rate.is_some_and(|rate| rate >= least) => unsure,
-        None if args.no_fail_on_assertions => unsure,
-        _ => code,
-    }
+    let enough = args.min_pass_rate.is_some_and(|least| summary.pass_rate.is_some_and(|rate| rate >= least));
+    if enough || args.no_fail_on_assertions { unsure } else { code }
 }
 
 fn nothing_selected(args: &RunArgs, plan: &Plan, nearest_case: Option<&str>) -> CliError {

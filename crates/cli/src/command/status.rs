@@ -2,14 +2,13 @@
 
 use std::process::ExitCode;
 
-use nix::sys::signal;
-use nix::unistd::Pid;
 use report::StatusView;
 use serde_json::json;
 use store::{Store, TrialFilter};
 
 use crate::error::CliError;
 use crate::global::Global;
+use crate::machine;
 use crate::project::Workplace;
 use crate::terminal::Terminal;
 
@@ -30,7 +29,7 @@ pub fn run(global: &Global, args: &StatusArgs, terminal: &Terminal) -> Result<Ex
     let run = store.select(&args.run)?;
     let trials = store.trials(&TrialFilter::of_run(&run.id))?;
     let live = store.live(&run.id)?;
-    let alive = run.finished_at.is_none() && run.owner_pid.is_some_and(is_alive);
+    let alive = run.finished_at.is_none() && run.owner_pid.is_some_and(machine::is_alive);
     if args.json {
         terminal
             .json(&json!({"schema": "trialrun.status/1", "run": run, "alive": alive, "live": live, "trials": trials}));
@@ -40,9 +39,4 @@ pub fn run(global: &Global, args: &StatusArgs, terminal: &Terminal) -> Result<Ex
         terminal.out(&report::status(&view, &terminal.out_style));
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn is_alive(pid: u32) -> bool {
-    // Signal 0 only asks. Not being allowed to send it means that the process is there.
-    i32::try_from(pid).is_ok_and(|pid| !matches!(signal::kill(Pid::from_raw(pid), None), Err(nix::errno::Errno::ESRCH)))
 }

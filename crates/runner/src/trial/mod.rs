@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use grade::Responder;
 use jiff::Timestamp;
-use model::{AttemptRecord, Collected, Ending, Event, Evidence, Finding, Outcome, Step, TrialRecord};
+use model::{AttemptRecord, Collected, Ending, Event, Evidence, Finding, Outcome, RunInfo, Step, TrialRecord};
 use tokio::sync::watch;
 
 use self::clock::{Clock, Watched};
@@ -37,6 +37,15 @@ pub(crate) struct Shared {
     pub(crate) gateway: Option<gateway::Gateway>,
     pub(crate) grader: Grader,
     pub(crate) mask: Arc<Mask>,
+}
+
+impl Shared {
+    /// What a run says about itself, without secrets: addresses and names are typed by people.
+    pub(crate) fn mask_run(&self, info: &mut RunInfo) {
+        info.settings.values_mut().for_each(|value| self.mask.value(value));
+        let addresses = info.agents.iter_mut().filter_map(|agent| agent.base_url.as_mut());
+        addresses.chain(&mut info.label).for_each(|text| self.mask.string(text));
+    }
 }
 
 /// How far a run has been asked to stop.
@@ -137,7 +146,12 @@ impl Attempt<'_> {
     async fn in_sandbox(&self, sandbox: Option<Arc<dyn Sandbox>>) -> Result<End, Cut> {
         let mut acted = self.act(sandbox.clone()).await?;
         let collected = match self.unless(Halt::Kill, self.collect(sandbox)).await {
-            Ok(collected) => collected?,
+            Ok(Ok(collected)) => collected,
+            // What the agent did is kept, although it says nothing without a look at what it left behind.
+            Ok(Err(Breakage { because, .. })) => {
+                acted.ending = Ending::Aborted { because };
+                Collected::default()
+            }
             // What it did so far is kept; without a look at the sandbox there is no verdict.
             Err(_) => {
                 acted.ending = Ending::Cancelled;
@@ -261,6 +275,7 @@ impl Attempt<'_> {
     }
 
     async fn grade(&self, acted: Acted, collected: Collected) -> Result<End, Cut> {
+        self.line.tell(Event::Waiting { on: "grading".into() });
         let (trace, unused_responses, warnings) = acted.turn.into_parts();
         let limits = self.planned.limits.clone();
         let evidence = Evidence { trace, collected, ending: acted.ending, limits, unused_responses };
@@ -273,6 +288,7 @@ impl Attempt<'_> {
 
     async fn close(&self, sandbox: Option<Arc<dyn Sandbox>>) -> Closed {
         let Some(sandbox) = sandbox else { return Closed::default() };
+        self.line.tell(Event::Waiting { on: "cleaning up".into() });
         let kept = self.shared.settings.keep_sandbox.then(|| sandbox.work().to_string_lossy().into_owned());
         Closed { kept, error: sandbox.close().await.err().map(|error| error.to_string()) }
     }

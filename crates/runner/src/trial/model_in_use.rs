@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use model::{Ending, Limits};
 
@@ -49,21 +50,23 @@ impl ModelInUse {
     /// by the model, and afterwards the agent has left.
     pub(super) fn timed_out(&self, limits: &Limits, waiting_on: &str) -> Ending {
         let setting = limits.timeout_from.clone().unwrap_or_default();
+        // A request that has only just come in is not what took the time.
+        let held_up = Duration::from_millis(limits.timeout_ms / 2).min(Duration::from_secs(1));
         match self.playback.as_ref().and_then(|playback| playback.in_flight()) {
-            Some(waited) => Ending::ProviderFailed {
+            Some(waited) if waited >= held_up => Ending::ProviderFailed {
                 because: format!(
                     "the model had left a request unanswered for {:.1} s when the trial's {} s were over ({setting})",
                     waited.as_secs_f64(),
                     limits.timeout_ms as f64 / 1000.0
                 ),
             },
-            None if waiting_on == WAITING_ON_PROVIDER => Ending::ProviderFailed {
+            _ if waiting_on == WAITING_ON_PROVIDER => Ending::ProviderFailed {
                 because: format!(
                     "the agent was trying its model again after an error when the trial's {} s were over ({setting})",
                     limits.timeout_ms as f64 / 1000.0
                 ),
             },
-            None => Ending::TimedOut { setting, after_ms: limits.timeout_ms },
+            _ => Ending::TimedOut { setting, after_ms: limits.timeout_ms },
         }
     }
 

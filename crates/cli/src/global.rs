@@ -7,7 +7,7 @@ use clap::ValueEnum;
 /// What every command understands.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Global {
-    /// Where runs are recorded [default: `.trialrun` beside the project's configuration]
+    /// Where runs are recorded [default: `.trialrun` of the project you stand in, else of the current directory]
     #[arg(long, value_name = "DIR", global = true)]
     pub state: Option<PathBuf>,
     /// When to use colour

@@ -1,23 +1,36 @@
-//! Recording comes first: a thread of its own commits events to the store, and only then do reporters hear of them.
+//! Recording comes first: a thread of its own commits events to the store, and only then do reporters hear of them, each
+//! on a thread of its own. The run waits for the record, never for a screen.
 
+mod backlog;
+mod reporting;
+
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use model::Envelope;
 use report::Reporter;
 use runner::Control;
-use store::{SqliteStore, Store};
+use store::{SqliteStore, Store, StoreError};
 use tokio::sync::mpsc::UnboundedSender;
+
+use self::backlog::Backlog;
+use self::reporting::Reporting;
+use crate::signals;
 
 /// How many events may wait to be committed before the run waits.
 const WAITING: usize = 4096;
 /// How many events are committed at a time at the most.
 const BATCH: usize = 1024;
+/// How long reporters may take to end after a signal.
+const FAREWELL: Duration = Duration::from_secs(2);
 
-/// The recording thread.
+/// The recording thread and those that report.
 pub struct Recording {
     events: SyncSender<Envelope>,
-    thread: JoinHandle<Recorded>,
+    recorder: JoinHandle<Option<String>>,
+    reports: Vec<Reporting>,
 }
 
 /// What is left when a run has been recorded.
@@ -28,81 +41,240 @@ pub struct Recorded {
     pub report_trouble: Vec<String>,
 }
 
-impl Recorded {
-    /// Each trouble is told once, however often it comes. A reader that went away wanted no more.
-    fn hear_of(&mut self, reported: std::io::Result<()>) {
-        if let Err(error) = reported
-            && error.kind() != std::io::ErrorKind::BrokenPipe
-            && !self.report_trouble.contains(&error.to_string())
-        {
-            self.report_trouble.push(error.to_string());
-        }
-    }
-}
-
 impl Recording {
     /// Starts recording into `store` and reporting to `reporters`. Trouble with the store stops the run through
     /// `controls`.
     ///
     /// # Errors
-    /// When the thread cannot be started.
+    /// When a thread cannot be started.
     pub fn start(
-        store: SqliteStore,
+        mut store: SqliteStore,
         reporters: Vec<Box<dyn Reporter>>,
         controls: UnboundedSender<Control>,
     ) -> std::io::Result<Self> {
+        Self::with(move |events| store.append(events), reporters, controls)
+    }
+
+    fn with(
+        commit: impl FnMut(&[Envelope]) -> Result<(), StoreError> + Send + 'static,
+        reporters: Vec<Box<dyn Reporter>>,
+        controls: UnboundedSender<Control>,
+    ) -> std::io::Result<Self> {
+        let reports = reporters.into_iter().map(Reporting::start).collect::<std::io::Result<Vec<_>>>()?;
         let (events, queue) = sync_channel(WAITING);
-        let thread = std::thread::Builder::new()
-            .name("record".into())
-            .spawn(move || record(store, reporters, &queue, &controls))?;
-        Ok(Self { events, thread })
+        let recorder = Recorder {
+            commit,
+            backlogs: reports.iter().map(Reporting::backlog).collect(),
+            alarm: Alarm(controls),
+            trouble: None,
+        };
+        let recorder = std::thread::Builder::new().name("record".into()).spawn(move || recorder.record(&queue))?;
+        Ok(Self { events, recorder, reports })
     }
 
     /// Hands an event over; waits while the store is behind.
     pub fn tell(&self, event: Envelope) {
-        // The thread ends only when this sender is dropped or it panicked, and then joining says so.
+        // It ends before this sender is dropped only by a panic, and then it has raised its alarm.
         let _ = self.events.send(event);
     }
 
-    /// Waits until everything is committed and reported.
+    /// Waits until everything is committed and reported. After a signal, reporters that nobody reads are not waited for.
     pub fn finish(self) -> Recorded {
+        self.finish_or(signals::heard)
+    }
+
+    fn finish_or(self, hurry: impl Fn() -> bool) -> Recorded {
         drop(self.events);
-        self.thread.join().unwrap_or_else(|_| Recorded {
-            trouble: Some("the recording thread panicked; this is a bug in trialrun".into()),
-            report_trouble: Vec::new(),
-        })
+        let trouble = self
+            .recorder
+            .join()
+            .unwrap_or_else(|_| Some("the recording thread panicked; this is a bug in trialrun".into()));
+        self.reports.iter().for_each(|report| report.backlog().close());
+        let mut until = None;
+        let mut patience = || {
+            if until.is_none() && hurry() {
+                until = Some(Instant::now() + FAREWELL);
+            }
+            until.is_none_or(|until| Instant::now() < until)
+        };
+        let mut report_trouble: Vec<String> = Vec::new();
+        for told in self.reports.into_iter().flat_map(|report| report.finish(&mut patience)) {
+            if !report_trouble.contains(&told) {
+                report_trouble.push(told);
+            }
+        }
+        Recorded { trouble, report_trouble }
     }
 }
 
-fn record(
-    mut store: SqliteStore,
-    mut reporters: Vec<Box<dyn Reporter>>,
-    queue: &Receiver<Envelope>,
-    controls: &UnboundedSender<Control>,
-) -> Recorded {
-    let mut recorded = Recorded { trouble: None, report_trouble: Vec::new() };
-    let mut batch = Vec::with_capacity(BATCH);
-    while let Ok(first) = queue.recv() {
-        batch.push(first);
-        batch.extend(queue.try_iter().take(BATCH - 1));
-        if recorded.trouble.is_none()
-            && let Err(error) = store.append(&batch)
-        {
-            recorded.trouble = Some(error.to_string());
-            let _ = controls.send(Control::Stop("recording failed".into()));
-        }
-        if recorded.trouble.is_some() {
-            // What is told is recorded. What comes now is neither.
-            batch.clear();
-        }
-        for event in batch.drain(..) {
-            for reporter in &mut reporters {
-                recorded.hear_of(reporter.event(&event));
+/// Commits what comes and passes it on.
+struct Recorder<C> {
+    commit: C,
+    backlogs: Vec<Arc<Backlog>>,
+    alarm: Alarm,
+    trouble: Option<String>,
+}
+
+impl<C: FnMut(&[Envelope]) -> Result<(), StoreError>> Recorder<C> {
+    fn record(mut self, queue: &Receiver<Envelope>) -> Option<String> {
+        let mut batch = Vec::with_capacity(BATCH);
+        while let Ok(first) = queue.recv() {
+            batch.push(first);
+            batch.extend(queue.try_iter().take(BATCH - 1));
+            if self.trouble.is_none()
+                && let Err(error) = (self.commit)(&batch)
+            {
+                self.trouble = Some(error.to_string());
+                self.alarm.raise();
+            }
+            if self.trouble.is_some() {
+                // What is told is recorded. What comes now is neither.
+                batch.clear();
+            }
+            for event in batch.drain(..).map(Arc::new) {
+                self.backlogs.iter().for_each(|backlog| backlog.push(&event));
             }
         }
+        self.trouble
     }
-    for reporter in &mut reporters {
-        recorded.hear_of(reporter.finish());
+}
+
+/// Stops the run when nothing is recorded any more, also when the thread that records panics.
+struct Alarm(UnboundedSender<Control>);
+
+impl Alarm {
+    fn raise(&self) {
+        let _ = self.0.send(Control::Stop("recording failed".into()));
     }
-    recorded
+}
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.raise();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::sync::mpsc::{Sender, channel};
+
+    use model::{EVENT_VERSION, Event};
+    use tokio::sync::mpsc::unbounded_channel;
+
+    use super::*;
+
+    /// More than any backlog keeps in memory and all that may wait to be committed.
+    const MANY: u64 = 20_000;
+
+    fn event(seq: u64) -> Envelope {
+        let event = Event::Output { stream: "stdout".into(), text: format!("line {seq}\n\"quoted\"") };
+        let at = jiff::Timestamp::from_second(1_700_000_000).unwrap();
+        Envelope { v: EVENT_VERSION, seq, at, run: "r".into(), trial: Some("t".into()), attempt: Some(1), event }
+    }
+
+    /// A screen that takes nothing until it is let go, and then tells what it was shown.
+    struct Screen {
+        gate: Arc<Mutex<()>>,
+        shown: Sender<Envelope>,
+    }
+
+    impl Reporter for Screen {
+        fn event(&mut self, envelope: &Envelope) -> std::io::Result<()> {
+            drop(self.gate.lock());
+            let _ = self.shown.send(envelope.clone());
+            Ok(())
+        }
+
+        fn finish(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn screen() -> (Arc<Mutex<()>>, Box<dyn Reporter>, Receiver<Envelope>) {
+        let gate = Arc::new(Mutex::new(()));
+        let (shown, seen) = channel();
+        (Arc::clone(&gate), Box::new(Screen { gate, shown }), seen)
+    }
+
+    #[test]
+    fn nobody_waits_for_a_screen_that_stands_still_and_it_misses_nothing() {
+        let (gate, stalled, seen) = screen();
+        let (_, other, also_seen) = screen();
+        let (controls, _wishes) = unbounded_channel();
+        let recording = Recording::with(|_| Ok(()), vec![stalled, other], controls).unwrap();
+        let held = gate.lock().unwrap();
+        (1..=MANY).for_each(|seq| recording.tell(event(seq)));
+        assert_eq!(also_seen.iter().take(MANY as usize).last(), Some(event(MANY)), "the other goes on");
+        drop(held);
+        let recorded = recording.finish_or(|| false);
+        assert_eq!((recorded.trouble, recorded.report_trouble.len()), (None, 0));
+        assert!(seen.iter().eq((1..=MANY).map(event)), "everything, in order, as it was");
+    }
+
+    #[test]
+    fn after_a_signal_a_screen_that_stands_still_is_left_behind() {
+        let (gate, stalled, _seen) = screen();
+        let (controls, _wishes) = unbounded_channel();
+        let recording = Recording::with(|_| Ok(()), vec![stalled], controls).unwrap();
+        let held = gate.lock().unwrap();
+        recording.tell(event(1));
+        let began = Instant::now();
+        let recorded = recording.finish_or(|| true);
+        assert!(began.elapsed() < FAREWELL * 5, "{:?}", began.elapsed());
+        assert!(recorded.report_trouble[0].contains("nobody read"), "{:?}", recorded.report_trouble);
+        drop(held);
+    }
+
+    #[test]
+    fn what_could_not_be_committed_is_not_told_and_stops_the_run_once() {
+        let (_, reporter, seen) = screen();
+        let (controls, mut wishes) = unbounded_channel();
+        let commit = |events: &[Envelope]| match events.iter().any(|event| event.seq == 2) {
+            true => Err(StoreError::UnknownRun("r".into())),
+            false => Ok(()),
+        };
+        let recording = Recording::with(commit, vec![reporter], controls).unwrap();
+        recording.tell(event(1));
+        assert_eq!(seen.recv().unwrap(), event(1));
+        recording.tell(event(2));
+        assert_eq!(wishes.blocking_recv(), Some(Control::Stop("recording failed".into())));
+        recording.tell(event(3));
+        let recorded = recording.finish_or(|| false);
+        assert!(recorded.trouble.is_some());
+        assert_eq!(seen.iter().count(), 0);
+        assert_eq!(wishes.blocking_recv(), None, "a second word would kill");
+    }
+
+    #[test]
+    fn a_panic_while_recording_stops_the_run() {
+        let (controls, mut wishes) = unbounded_channel();
+        let recording = Recording::with(|_| panic!("as a test"), Vec::new(), controls).unwrap();
+        recording.tell(event(1));
+        assert_eq!(wishes.blocking_recv(), Some(Control::Stop("recording failed".into())));
+        recording.tell(event(2));
+        assert!(recording.finish_or(|| false).trouble.is_some_and(|trouble| trouble.contains("panicked")));
+        assert_eq!(wishes.blocking_recv(), None);
+    }
+
+    #[test]
+    fn a_panic_of_a_reporter_is_told_and_stops_nothing() {
+        struct Panics;
+        impl Reporter for Panics {
+            fn event(&mut self, _: &Envelope) -> std::io::Result<()> {
+                panic!("as a test")
+            }
+            fn finish(&mut self) -> std::io::Result<()> {
+                Ok(())
+            }
+        }
+        let (controls, mut wishes) = unbounded_channel();
+        let recording = Recording::with(|_| Ok(()), vec![Box::new(Panics)], controls).unwrap();
+        (1..=MANY).for_each(|seq| recording.tell(event(seq)));
+        let recorded = recording.finish_or(|| false);
+        assert!(recorded.trouble.is_none() && recorded.report_trouble[0].contains("panicked"));
+        assert_eq!(wishes.blocking_recv(), None);
+    }
 }

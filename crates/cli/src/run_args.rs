@@ -48,10 +48,10 @@ pub struct RunArgs {
     /// How many trials run at a time [default: the number of cores]
     #[arg(long, short, aliases = ["parallel", "concurrency"], value_name = "N", value_parser = parse_jobs, help_heading = "Limits")]
     pub jobs: Option<usize>,
-    /// Wall clock of a trial, such as `90s` or `10m` [default: 10m]
+    /// Wall clock of a trial, such as `90s` or `10m`; a bare number is seconds [default: 10m]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, help_heading = "Limits")]
     pub timeout: Option<u64>,
-    /// How often a trial that infrastructure broke is tried again [default: 1]
+    /// How often a trial that infrastructure broke is tried again; never on a scripted model [default: 1]
     #[arg(long, value_name = "N", help_heading = "Limits")]
     pub retries: Option<u32>,
     /// The most model turns of a trial; one more fails it
@@ -96,6 +96,9 @@ pub struct RunArgs {
     /// After how long without a word of the agent to warn [default: 30s]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, help_heading = "Output")]
     pub idle_warn: Option<u64>,
+    /// Warnings stop the run too
+    #[arg(long, help_heading = "Gates")]
+    pub strict: bool,
     /// Check everything and run nothing
     #[arg(long, help_heading = "Output")]
     pub dry_run: bool,

@@ -101,7 +101,12 @@ impl Resolved {
         row("setup_timeout_ms", args.setup_timeout.map(|v| json!(v)), None, json!(built_in.setup_timeout_ms));
         row("sandbox", args.sandbox.as_ref().map(|v| json!(v)), None, json!(built_in.sandbox));
         row("keep_sandbox", args.keep_sandbox.then_some(json!(true)), None, json!(false));
-        row("skills_dir", None, project.file.as_ref().map(|_| json!(shown(workplace))), json!(shown(workplace)));
+        row(
+            "skills_dir",
+            None,
+            (project.skills_dir != project.root.join("skills")).then(|| json!(shown(workplace))),
+            json!(shown(workplace)),
+        );
         row("state", None, None, json!(crate::project::shown(&workplace.state, &workplace.cwd)));
 
         let run = runner::Settings {

@@ -1,11 +1,19 @@
-//! Ctrl-C once asks politely, twice kills. The same for SIGTERM and SIGHUP. What was ignored when the program was
-//! started, as `nohup` has it, stays ignored.
+//! Ctrl-C once asks politely, twice kills, three times ends the program on the spot. The same for SIGTERM and SIGHUP.
+//! What was ignored when the program was started, as `nohup` has it, stays ignored.
+
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use runner::Control;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
-/// Passes signals on as controls until the receiver is gone.
+/// How many came, of whatever kind.
+static HEARD: AtomicU32 = AtomicU32::new(0);
+
+/// Whoever says it so often does not want to wait for anything, be it a disk that hangs.
+const AT_ONCE: u32 = 3;
+
+/// Passes signals on as controls, and counts them also when nobody takes controls any more.
 ///
 /// # Errors
 /// When the system refuses to hand signals over.
@@ -21,13 +29,20 @@ pub fn forward(controls: &mpsc::UnboundedSender<Control>) -> std::io::Result<()>
         let controls = controls.clone();
         tokio::spawn(async move {
             while arrivals.recv().await.is_some() {
-                if controls.send(Control::Stop(name.to_owned())).is_err() {
-                    return;
+                if HEARD.fetch_add(1, Ordering::Relaxed) + 1 >= AT_ONCE {
+                    // Processes end with this one; directories are left to `prune`.
+                    std::process::exit(128 + kind.as_raw_value());
                 }
+                let _ = controls.send(Control::Stop(name.to_owned()));
             }
         });
     }
     Ok(())
+}
+
+/// Whether a signal came since [`forward`] was called.
+pub fn heard() -> bool {
+    HEARD.load(Ordering::Relaxed) > 0
 }
 
 /// The signals that this process ignores, a bit each, from signal 1. None where the system does not tell.

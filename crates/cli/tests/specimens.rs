@@ -310,10 +310,8 @@ fn many_at_a_time_come_to_the_same_as_one_by_one() {
         let ends = count(&|line| line.get(1).is_some_and(|word| word == outcome) && line.get(3) == Some(&name));
         let reasons = count(&|line| line.first() == Some(&name) && line.get(3).is_some_and(|word| word == outcome));
         let trials = report["trials"].as_array().unwrap();
-        let attempts = trials
-            .iter()
-            .find(|trial| trial["case"] == stem)
-            .map(|trial| trial["attempts"].as_array().unwrap().len());
+        let attempts =
+            trials.iter().find(|trial| trial["case"] == stem).map(|trial| trial["attempts"].as_array().unwrap().len());
         assert_eq!((Some(begins), ends), (attempts, 1), "{stem}: {}", live.out);
         assert_eq!(reasons, usize::from(outcome != "passed"), "{stem}: {}", live.out);
     }

@@ -92,6 +92,7 @@ impl Story {
             multi_select: false,
             answer: answer.map(str::to_owned),
             response: answer.map(|_| 0),
+            undecided: None,
         }));
         self
     }

@@ -28,7 +28,7 @@ mod yaml;
 pub use assertion::{ASSERTIONS, Assertion, Field, find};
 pub use check::{Check, Context, compile, grade};
 pub use example::Example;
-pub use paths::lexical_touches;
+pub use paths::{glob_fronts, lexical_touches};
 pub use reference::reference;
 pub use responder::Responder;
 pub use score::{score, weighted_score};

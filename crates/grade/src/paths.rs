@@ -5,7 +5,7 @@ use model::{Access, Certainty, Collected, ToolCall, Touch};
 use serde_json::Value;
 
 /// How many alternatives of a glob's braces are looked at.
-const ALTERNATIVES: usize = 64;
+const ALTERNATIVES: usize = 256;
 
 /// The paths that `call` names in arguments of its own, resolved against the sandbox by their text alone: for traces
 /// that no runner has watched. Nothing where there was no sandbox. A `~` of which nobody knows where it leads stays.
@@ -28,8 +28,8 @@ pub fn lexical_touches(call: &ToolCall, collected: &Collected) -> Vec<Touch> {
     }
     for key in *globs {
         let Some(raw) = text(key) else { continue };
-        for alternative in alternatives(raw) {
-            touch(raw, glob_front(&base, home, &alternative), Access::Read);
+        for front in glob_fronts(raw) {
+            touch(raw, resolve(&base, home, &front), Access::Read);
         }
     }
     touches
@@ -95,42 +95,79 @@ pub(crate) fn is_inside(root: &str, path: &str) -> bool {
     root == "/" || path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// The directory that a glob cannot leave, as far as its text tells: its fixed front part, where `**` may stand for no
-/// directory at all.
-fn glob_front(base: &str, home: Option<&str>, glob: &str) -> String {
-    let fixed = |part: &str| !part.contains(['*', '?', '[']);
-    let without_depth: Vec<&str> = glob.split('/').filter(|part| *part != "**").collect();
-    let joined = without_depth.join("/");
-    let joined = if glob.starts_with("**/") { joined.trim_start_matches('/') } else { &joined };
-    let whole = resolve(base, home, joined);
-    let front: Vec<&str> = whole.split('/').take_while(|part| fixed(part)).collect();
-    if front.iter().all(|part| part.is_empty()) { "/".into() } else { front.join("/") }
-}
-
-/// What a glob's braces stand for; nothing for a glob that only takes away.
-fn alternatives(glob: &str) -> Vec<String> {
+/// The paths that a glob cannot leave, one for each choice that its braces give, as text: absolute, from a home, or from
+/// where the glob is looked up. Nothing for a glob that only takes away.
+///
+/// A `..` in what is returned is the glob's own and is not taken yet: what it leads to depends on links.
+pub fn glob_fronts(glob: &str) -> Vec<String> {
     if glob.starts_with('!') {
         return Vec::new();
     }
+    let choices = alternatives(glob).or_else(|| alternatives(&without_plain_braces(glob)));
+    // A pattern with more choices than anybody looks at may lead anywhere.
+    choices.map_or_else(|| vec!["/".to_owned()], |choices| choices.iter().map(|choice| front(choice)).collect())
+}
+
+/// What a glob without braces cannot leave. Behind its fixed front part a `..` takes back a part of the pattern, or leads
+/// above the front where none is left; `**` may stand for no directory at all.
+fn front(glob: &str) -> String {
+    let (mut front, mut open) = (Vec::new(), Vec::new());
+    for part in glob.split('/').filter(|part| !part.is_empty() && *part != ".") {
+        if part == ".." {
+            while open.last() == Some(&"**") {
+                open.pop();
+            }
+            if open.pop().is_none() {
+                front.push(part);
+            }
+        } else if open.is_empty() && !part.contains(['*', '?', '[']) {
+            front.push(part);
+        } else {
+            open.push(part);
+        }
+    }
+    format!("{}{}", if glob.starts_with('/') { "/" } else { "" }, front.join("/"))
+}
+
+/// What a glob's braces stand for; `None` where that is too much to look at.
+fn alternatives(glob: &str) -> Option<Vec<String>> {
     let mut done = Vec::new();
     let mut open = vec![glob.to_owned()];
     while let Some(next) = open.pop() {
         match first_braces(&next) {
-            Some((before, inside, after)) if done.len() + open.len() < ALTERNATIVES => {
+            Some((before, inside, after)) => {
                 open.extend(inside.split(',').map(|choice| format!("{before}{choice}{after}")));
             }
-            _ => done.push(next),
+            None => done.push(next),
+        }
+        if done.len() + open.len() > ALTERNATIVES {
+            return None;
         }
     }
     done.reverse();
-    done
+    Some(done)
+}
+
+/// The glob with a `*` for all braces that choose between parts of a name only.
+fn without_plain_braces(glob: &str) -> String {
+    let (mut done, mut rest) = (String::new(), glob.to_owned());
+    while let Some((before, inside, after)) = first_braces(&rest) {
+        if inside.contains(['/', '.']) {
+            done.push_str(&format!("{before}{{{inside}}}"));
+            rest = after.to_owned();
+        } else {
+            rest = format!("{before}*{after}");
+        }
+    }
+    done + &rest
 }
 
 /// The innermost braces that close first, and what stands around them.
 fn first_braces(glob: &str) -> Option<(&str, &str, &str)> {
-    let close = glob.find('}')?;
-    let open = glob[..close].rfind('{')?;
-    Some((&glob[..open], &glob[open + 1..close], &glob[close + 1..]))
+    glob.match_indices('}').find_map(|(close, _)| {
+        let open = glob[..close].rfind('{')?;
+        Some((&glob[..open], &glob[open + 1..close], &glob[close + 1..]))
+    })
 }
 
 #[cfg(test)]
@@ -172,10 +209,17 @@ mod tests {
         assert_eq!(glob("*/../../x*"), ["/tmp"]);
         assert_eq!(glob("**/../*"), ["/tmp"]);
         assert_eq!(glob("{src,../other}/*"), ["/tmp/box/src", "/tmp/other"]);
+        assert_eq!(glob("x}/{y,../../other}/*"), ["/tmp/box/x}/y", "/tmp/other"]);
+        assert_eq!(glob("{a,{b,../c}}/*"), ["/tmp/box/a", "/tmp/box/b", "/tmp/box/a", "/tmp/c"]);
+        assert_eq!(glob("*/../../other/x*"), ["/tmp/other"]);
+        assert_eq!(glob("src/**/a/../../x"), ["/tmp/box/x"]);
+        assert_eq!(glob("src/**/../../x"), ["/tmp/x"]);
         assert_eq!(glob("~/.ssh/*"), ["/home/u/.ssh"]);
         assert_eq!(led("Glob", json!({"path": "/usr", "pattern": "lib/*"})), ["/usr", "/usr/lib"]);
         assert_eq!(glob("!secret/*"), Vec::<String>::new());
-        assert!(glob(&"{a,b}".repeat(30)).len() < 200, "braces do not explode");
+        assert_eq!(glob(&format!("src/{}/x", "{a,b}".repeat(30))), ["/tmp/box/src"], "braces do not explode");
+        assert_eq!(glob(&format!("{}/{{../../../other,x}}/*", "{a,b}".repeat(30))), ["/other", "/tmp/box"]);
+        assert_eq!(glob(&"{.,../x}".repeat(30)), ["/"], "what nobody can look through may lead anywhere");
     }
 
     #[test]

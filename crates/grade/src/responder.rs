@@ -42,14 +42,15 @@ impl Responder {
     }
 
     /// Answers `question`: the first prepared answer in order that is not used yet and whose pattern matches is used
-    /// up. Sets the question's `answer` and `response`, or leaves both empty. Returns what a person should know.
+    /// up. Sets the question's `answer` and `response`, or leaves both empty; then `undecided` says why a pattern that
+    /// could not be tried to its end might have matched. Returns what a person should know.
     ///
     /// The answer is one of the question's labels, also when it is written with other capitals or spaces; for a
     /// question with several choices it may be several labels with commas between them. Anything else is given as free
     /// text, with a warning if the question has labels.
     pub fn answer(&mut self, question: &mut Question) -> Vec<String> {
         let mut warnings = Vec::new();
-        (question.answer, question.response) = (None, None);
+        (question.answer, question.response, question.undecided) = (None, None, None);
         for entry in self.entries.iter_mut().filter(|entry| !entry.used) {
             match entry.question.is_match(&question.question) {
                 Ok(true) => {
@@ -57,10 +58,15 @@ impl Responder {
                     let (answer, warning) = choice(&entry.choose, question);
                     warnings.extend(warning);
                     (question.answer, question.response) = (Some(answer), Some(entry.index));
+                    question.undecided = None;
                     break;
                 }
                 Ok(false) => {}
-                Err(error) => warnings.push(format!("user_responses[{}], {}: {error}", entry.index, entry.question)),
+                Err(error) => {
+                    let told = format!("user_responses[{}], {}: {error}", entry.index, entry.question);
+                    question.undecided.get_or_insert_with(|| told.clone());
+                    warnings.push(told);
+                }
             }
         }
         warnings
@@ -122,6 +128,7 @@ pub(crate) mod tests {
             multi_select: false,
             answer: None,
             response: None,
+            undecided: None,
         }
     }
 
@@ -175,7 +182,20 @@ pub(crate) mod tests {
         let mut responder = responder(&[("^(a+)+$", "x"), ("b", "y")]);
         let mut question = question(&format!("{}b", "a".repeat(40)), &[]);
         let warnings = responder.answer(&mut question);
-        assert_eq!(question.answer.as_deref(), Some("y"));
+        assert_eq!((question.answer.as_deref(), question.undecided), (Some("y"), None));
         assert!(warnings[0].contains("stopped after 250 ms"), "{warnings:?}");
+    }
+
+    #[test]
+    fn a_question_that_only_a_pattern_without_end_might_match_is_undecided() {
+        let mut responder = responder(&[("^(a+)+$", "x"), ("never", "y")]);
+        let mut endless = question(&format!("{}!", "a".repeat(40)), &[]);
+        responder.answer(&mut endless);
+        assert_eq!(endless.answer, None);
+        let undecided = endless.undecided.unwrap();
+        assert!(undecided.starts_with("user_responses[0]") && undecided.contains("stopped"), "{undecided}");
+        let mut plain = question("Push?", &[]);
+        responder.answer(&mut plain);
+        assert_eq!((plain.answer, plain.undecided), (None, None));
     }
 }

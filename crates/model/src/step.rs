@@ -200,4 +200,7 @@ pub struct Question {
     pub answer: Option<String>,
     /// Which of the case's `user_responses` answered, from 0.
     pub response: Option<usize>,
+    /// Why nobody can say whether an answer was prepared: a pattern that could not be tried to its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undecided: Option<String>,
 }

@@ -122,6 +122,44 @@ pub fn find(name: &str) -> Option<&'static Tool> {
     TOOLS.iter().find(|tool| tool.name == name)
 }
 
+/// The arguments that a canonical tool takes, where they are known; vendors add to them now and then.
+pub fn arguments(name: &str) -> Option<&'static [&'static str]> {
+    const ARGUMENTS: &[(&str, &[&str])] = &[
+        ("Bash", &["command", "description", "timeout", "run_in_background", "dangerouslyDisableSandbox"]),
+        ("Read", &["file_path", "offset", "limit", "pages"]),
+        ("Write", &["file_path", "content"]),
+        ("Edit", &["file_path", "old_string", "new_string", "replace_all"]),
+        ("MultiEdit", &["file_path", "edits"]),
+        ("NotebookEdit", &["notebook_path", "cell_id", "new_source", "cell_type", "edit_mode"]),
+        ("Glob", &["pattern", "path"]),
+        (
+            "Grep",
+            &[
+                "pattern",
+                "path",
+                "glob",
+                "output_mode",
+                "-A",
+                "-B",
+                "-C",
+                "-i",
+                "-n",
+                "-o",
+                "context",
+                "type",
+                "head_limit",
+                "offset",
+                "multiline",
+            ],
+        ),
+        ("AskUserQuestion", &["questions", "question", "answers", "annotations", "metadata"]),
+        ("Skill", &["skill", "args"]),
+        ("WebFetch", &["url", "prompt"]),
+        ("WebSearch", &["query", "allowed_domains", "blocked_domains"]),
+    ];
+    ARGUMENTS.iter().find(|(tool, _)| *tool == name).map(|(_, arguments)| *arguments)
+}
+
 /// What a call of a tool named `name` does.
 pub fn effect(name: &str) -> Effect {
     match find(name) {

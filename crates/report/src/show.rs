@@ -198,6 +198,7 @@ fn from_record(record: &TrialRecord, paint: &Paint) -> String {
             multi_select: false,
             answer: question.answer.clone(),
             response: None,
+            undecided: None,
         };
         text.push_str(&format!("  {}\n", asked(&question, paint)));
     }

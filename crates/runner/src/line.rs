@@ -1,6 +1,8 @@
 //! A trial's line to the dispatcher.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use model::Event;
@@ -34,17 +36,19 @@ pub(crate) struct Line {
     inbox: Arc<mpsc::Sender<Told>>,
     index: usize,
     attempt: u32,
+    /// Microseconds, see [`waited`](Self::waited).
+    waited: Arc<AtomicU64>,
 }
 
 impl Line {
     /// A line for the first attempt at the plan's trial number `index`.
     pub(crate) fn new(inbox: Arc<mpsc::Sender<Told>>, index: usize) -> Self {
-        Self { inbox, index, attempt: 1 }
+        Self { inbox, index, attempt: 1, waited: Arc::default() }
     }
 
     /// A line for the attempt after this one.
     pub(crate) fn next_attempt(&self) -> Self {
-        Self { inbox: Arc::clone(&self.inbox), index: self.index, attempt: self.attempt + 1 }
+        Self { inbox: Arc::clone(&self.inbox), index: self.index, attempt: self.attempt + 1, waited: Arc::default() }
     }
 
     /// Tells the dispatcher; waits when it is behind. After the dispatcher is gone nobody listens, and that is fine.
@@ -52,9 +56,17 @@ impl Line {
         let told = Told { index: self.index, attempt: self.attempt, at: Timestamp::now(), event };
         if let Err(mpsc::error::TrySendError::Full(told)) = self.inbox.try_send(told) {
             // Sessions record synchronously; the dispatcher runs on another thread, so waiting here only slows the agent.
+            let began = Instant::now();
             tokio::task::block_in_place(|| {
                 let _ = tokio::runtime::Handle::current().block_on(self.inbox.send(told));
             });
+            let waited = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+            self.waited.fetch_add(waited, Ordering::Relaxed);
         }
+    }
+
+    /// How long this attempt has waited for the dispatcher so far. That is the harness's time and not the agent's.
+    pub(crate) fn waited(&self) -> Duration {
+        Duration::from_micros(self.waited.load(Ordering::Relaxed))
     }
 }

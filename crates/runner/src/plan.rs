@@ -315,8 +315,9 @@ impl Planner<'_> {
     fn unknown_agent(&mut self, case: &Case, written: &str) {
         let name = written.split(':').next().unwrap_or(written);
         let names = AGENTS.iter().map(|agent| agent.name());
+        let aliases = AGENTS.iter().flat_map(|agent| agent.aliases().iter().copied());
         let mut problem = Diagnostic::error(format!("unknown agent `{name}`"))
-            .suggest(nearest(name, names.clone()))
+            .suggest(nearest(name, names.clone().chain(aliases)))
             .help(format!("agents: {}", names.collect::<Vec<_>>().join(", ")));
         if self.request.settings.agents.is_empty() {
             let own = case.runner.agent.as_ref().map(|(_, source)| source);

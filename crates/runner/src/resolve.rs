@@ -29,11 +29,11 @@ impl Resolver {
             touches.extend(argument(name).and_then(|raw| self.touch(raw, raw, *access, Certainty::Named)));
         }
         for name in tool.globs {
-            // A pattern is looked up below `path`; its fixed front part says where it really looks.
+            // A pattern is looked up below `path`; what it cannot leave says where it really looks.
             let base = argument("path").unwrap_or(".");
-            touches.extend(argument(name).and_then(|pattern| {
-                let fixed = fixed_part(pattern);
-                let place = if fixed.starts_with(['/', '~']) { fixed } else { format!("{base}/{fixed}") };
+            let Some(pattern) = argument(name) else { continue };
+            touches.extend(grade::glob_fronts(pattern).into_iter().filter_map(|front| {
+                let place = if front.starts_with(['/', '~']) { front } else { format!("{base}/{front}") };
                 self.touch(pattern, &place, Access::Read, Certainty::Named)
             }));
         }
@@ -66,7 +66,7 @@ impl Resolver {
     }
 }
 
-/// The part of a glob pattern before its first special character, cut at a `/`.
+/// The text of a glob pattern before its first special character, cut at a `/`.
 pub(crate) fn fixed_part(pattern: &str) -> String {
     match pattern.find(['*', '?', '[', '{']) {
         Some(at) => pattern[..at].rfind('/').map_or(String::new(), |slash| pattern[..=slash].to_owned()),
@@ -156,6 +156,25 @@ mod tests {
         assert_eq!(resolved(&resolver, "Glob", json!({"pattern": "/etc/**/*.conf"})), ["/etc"]);
         assert_eq!(resolved(&resolver, "Glob", json!({"pattern": "*.rs"})), [work.to_string_lossy()]);
         assert_eq!(resolved(&resolver, "Read", json!({"file_path": "loop"})).len(), 1);
+    }
+
+    #[test]
+    fn a_glob_leads_to_all_that_its_braces_choose_from_and_above_its_stars() {
+        let dir = tempfile::tempdir().unwrap();
+        let outer = dir.path().canonicalize().unwrap();
+        let work = outer.join("work");
+        std::fs::create_dir(&work).unwrap();
+        std::os::unix::fs::symlink("/usr/lib", work.join("link")).unwrap();
+        let resolver = resolver(&work);
+        let globbed = |pattern: &str| resolved(&resolver, "Glob", json!({"pattern": pattern}));
+        let at = |path: &str| outer.join(path).to_string_lossy().into_owned();
+        assert_eq!(globbed("{src,../other}/*"), [at("work/src"), at("other")]);
+        assert_eq!(globbed("*/../../x*"), [outer.to_string_lossy()]);
+        assert_eq!(globbed("**/../*"), [outer.to_string_lossy()]);
+        assert_eq!(globbed("{src,link}/*.so"), [at("work/src"), "/usr/lib".to_owned()]);
+        assert_eq!(globbed("link/../*"), ["/usr"], "above a link is above what it leads to");
+        let elsewhere = json!({"path": "/usr", "pattern": "*/../../etc/*"});
+        assert_eq!(resolved(&resolver, "Glob", elsewhere), ["/usr", "/etc"]);
     }
 
     #[test]

@@ -161,6 +161,7 @@ impl Turn {
             multi_select,
             answer: None,
             response: None,
+            undecided: None,
         };
         for warning in self.responder.answer(&mut asked) {
             self.warn(warning);

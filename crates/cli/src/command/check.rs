@@ -88,7 +88,7 @@ pub fn check(
             ));
         }
     }
-    let nothing = plan.cases_loaded == 0 && diagnostics.iter().all(|problem: &Diagnostic| !problem.is_error());
+    let nothing = plan.trials.is_empty() && diagnostics.iter().all(|problem: &Diagnostic| !problem.is_error());
     Ok(ExitCode::from(if invalid {
         exit::INVALID
     } else if nothing {

@@ -15,11 +15,11 @@ use crate::terminal::Terminal;
 /// Arguments of `compare`.
 #[derive(Debug, clap::Args)]
 pub struct CompareArgs {
-    /// The run before: the front of its id, a label, `latest` or `previous`
-    #[arg(value_name = "A", required_unless_present = "before")]
+    /// The run before: the front of its id, a label, `latest` or `previous` [default: previous]
+    #[arg(value_name = "A")]
     a: Option<String>,
-    /// The run after
-    #[arg(value_name = "B", required_unless_present = "after")]
+    /// The run after [default: latest]
+    #[arg(value_name = "B")]
     b: Option<String>,
     /// The run before, as an option
     #[arg(long, value_name = "A", conflicts_with = "a")]
@@ -34,11 +34,12 @@ pub struct CompareArgs {
 
 /// Shows two runs side by side; exits with 1 on a regression.
 pub fn run(global: &Global, args: &CompareArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    let wanted =
-        |given: &Option<String>, option: &Option<String>| given.clone().or_else(|| option.clone()).unwrap_or_default();
+    let wanted = |given: &Option<String>, option: &Option<String>, default: &str| {
+        given.clone().or_else(|| option.clone()).unwrap_or_else(|| default.to_owned())
+    };
     let store = Workplace::find(global, &[])?.read_store()?;
-    let before = store.select(&wanted(&args.a, &args.before))?;
-    let after = store.select(&wanted(&args.b, &args.after))?;
+    let before = store.select(&wanted(&args.a, &args.before, "previous"))?;
+    let after = store.select(&wanted(&args.b, &args.after, "latest"))?;
     let trials = |run: &str| store.trials(&TrialFilter::of_run(run));
     let comparison = Comparison::of(&trials(&before.id)?, &trials(&after.id)?);
     if args.json {

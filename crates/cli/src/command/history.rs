@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use store::{Store, TrialFilter};
+use store::{SqliteStore, Store, TrialFilter};
 
 use crate::error::CliError;
 use crate::global::Global;
@@ -36,11 +36,27 @@ pub fn run(global: &Global, args: &HistoryArgs, terminal: &Terminal) -> Result<E
         ..TrialFilter::default()
     };
     // Where nothing was ever run, the history is empty; that is no error.
-    let trials = workplace.find_store()?.map_or_else(|| Ok(Vec::new()), |store| store.trials(&filter))?;
+    let store = workplace.find_store()?;
+    let trials = store.as_ref().map_or_else(|| Ok(Vec::new()), |store| store.trials(&filter))?;
+    if let (true, Some(store)) = (trials.is_empty(), &store) {
+        named(store, args.suite.as_deref(), args.case.as_deref())?;
+    }
     if args.json {
         terminal.json(&report::history_json(&trials));
     } else {
         terminal.out(&report::history(&trials, &terminal.out_style));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// An error if some trial is recorded, but none of that suite or case.
+pub fn named(store: &SqliteStore, suite: Option<&str>, case: Option<&str>) -> Result<(), CliError> {
+    let all = store.trials(&TrialFilter::default())?;
+    let missing = [("suite", suite), ("case", case)].into_iter().find_map(|(what, name)| Some((what, name?)));
+    let (false, Some((what, name))) = (all.is_empty(), missing) else { return Ok(()) };
+    let names = || all.iter().map(|trial| if what == "suite" { trial.suite.as_str() } else { trial.case.as_str() });
+    let as_case = (what == "suite" && all.iter().any(|trial| trial.case == name))
+        .then(|| format!("`--case {name}` names a case"));
+    let near = model::nearest(name, names()).map(|near| format!("did you mean `{near}`?"));
+    Err(CliError::usage(format!("no trial of a {what} `{name}` is recorded")).maybe_hint(as_case.or(near)))
 }

@@ -36,6 +36,9 @@ pub fn run(global: &Global, args: &TrendArgs, terminal: &Terminal) -> Result<Exi
         last: usize::try_from(args.last).ok(),
         ..TrialFilter::default()
     })?;
+    if trials.is_empty() {
+        super::history::named(&store, args.suite.as_deref(), args.case.as_deref())?;
+    }
     if args.json {
         terminal.json(&json!({"schema": "trialrun.trend/1", "trials": trials}));
     } else {

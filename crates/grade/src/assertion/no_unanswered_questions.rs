@@ -11,7 +11,8 @@ use crate::words;
 pub(super) const ASSERTION: Assertion = Assertion {
     name: "no_unanswered_questions",
     summary: "Every question that the agent asked had an answer in `user_responses`.",
-    details: "It goes with every trial. A call may ask several questions; each needs an answer of its own.",
+    details: "It goes with every trial. A call may ask several questions; each needs an answer of its own. Where a \
+              `match_question` took too long to be tried to its end and no other one matched, it is undecided.",
     fields: &[],
     pass: Example {
         assertion: nothing_written,
@@ -31,7 +32,17 @@ pub(super) const ASSERTION: Assertion = Assertion {
 
 fn judge(evidence: &Evidence) -> Option<Verdict> {
     let questions = &evidence.trace.questions;
-    let unanswered: Vec<&Question> = questions.iter().filter(|question| question.answer.is_none()).collect();
+    let open = || questions.iter().filter(|question| question.answer.is_none());
+    let unanswered: Vec<&Question> = open().filter(|question| question.undecided.is_none()).collect();
+    let mut unclear = open().filter_map(|question| Some((question, question.undecided.as_deref()?)));
+    if unanswered.is_empty()
+        && let Some((question, because)) = unclear.next()
+    {
+        let verdict = Verdict::undecided(format!("nobody can say whether an answer was prepared: {because}"));
+        let others = unclear.map(|(question, because)| format!("{}: {because}", asked(question))).collect();
+        let asked = [asked(question)];
+        return Some(at_call(verdict.evidence(asked).evidence(words::few(others, 5)), question, evidence));
+    }
     let Some(first) = unanswered.first() else {
         return Some(Verdict::met(match questions.len() {
             0 => "the agent asked nothing".into(),
@@ -39,21 +50,49 @@ fn judge(evidence: &Evidence) -> Option<Verdict> {
             many => format!("all {many} questions were answered"),
         }));
     };
-    let asked = unanswered.iter().map(|question| {
-        let labels: Vec<String> = question.options.iter().map(|option| words::quoted(option)).collect();
-        let choice = if labels.is_empty() { String::new() } else { format!(" (choices: {})", labels.join(", ")) };
-        format!("{}{choice}", words::quoted(&question.question))
-    });
-    let mut asked = asked.collect::<Vec<_>>().into_iter();
-    let actual = asked.next().unwrap_or_default();
-    let mut verdict = Verdict::unmet(
+    let mut asked = unanswered.iter().map(|question| asked(question));
+    let verdict = Verdict::unmet(
         format!("{} without a prepared answer", words::count(unanswered.len(), "question")),
         "a `user_responses` entry whose `match_question` matches each question",
-        actual,
+        asked.next().unwrap_or_default(),
     );
-    verdict.at = first.call_id.as_ref().and_then(|id| {
+    Some(at_call(verdict.evidence(words::few(asked.collect(), 5)), first, evidence))
+}
+
+/// The question with its choices.
+fn asked(question: &Question) -> String {
+    let labels: Vec<String> = question.options.iter().map(|option| words::quoted(option)).collect();
+    let choice = if labels.is_empty() { String::new() } else { format!(" (choices: {})", labels.join(", ")) };
+    format!("{}{choice}", words::quoted(&question.question))
+}
+
+/// Points at the call that asked.
+fn at_call(mut verdict: Verdict, question: &Question, evidence: &Evidence) -> Verdict {
+    verdict.at = question.call_id.as_ref().and_then(|id| {
         let call = evidence.trace.calls.iter().position(|traced| traced.call.id == *id)?;
         Some(Position { turn: Some(evidence.trace.calls[call].turn), call: Some(call) })
     });
-    Some(verdict.evidence(words::few(asked.collect(), 5)))
+    verdict
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Status;
+
+    use super::*;
+
+    #[test]
+    fn a_question_that_could_not_be_matched_is_undecided_unless_another_one_is_unanswered() {
+        let mut evidence = Story::new().question("Push?", Some("No")).question("Squash?", None).evidence();
+        evidence.trace.questions[1].undecided = Some("user_responses[0], /x/: stopped".into());
+        let verdict = judge(&evidence).unwrap();
+        assert_eq!(verdict.status, Status::Undecided);
+        assert!(verdict.error.unwrap().ends_with("user_responses[0], /x/: stopped"));
+        assert_eq!(verdict.evidence, ["\"Squash?\""]);
+
+        evidence.trace.questions[0].answer = None;
+        let verdict = judge(&evidence).unwrap();
+        assert_eq!((verdict.status, verdict.actual.as_deref()), (Status::Unmet, Some("\"Push?\"")));
+        assert_eq!(verdict.because, "1 question without a prepared answer");
+    }
 }

@@ -11,7 +11,10 @@ pub fn wilson(passed: u64, trials: u64) -> [f64; 2] {
     let center = share + z * z / (2.0 * n);
     let spread = z * (share * (1.0 - share) / n + z * z / (4.0 * n * n)).sqrt();
     let scale = 1.0 + z * z / n;
-    [((center - spread) / scale).max(0.0), ((center + spread) / scale).min(1.0)]
+    // At the ends the exact bound is the end itself; what the arithmetic leaves of it is not worth showing.
+    let low = if passed == 0 { 0.0 } else { ((center - spread) / scale).max(0.0) };
+    let high = if passed == trials { 1.0 } else { ((center + spread) / scale).min(1.0) };
+    [low, high]
 }
 
 /// The unbiased estimate that at least one of `k` draws from `n` trials, `c` of them passed, has passed:
@@ -44,6 +47,7 @@ mod tests {
         let [low, high] = wilson(8, 10);
         assert!((low - 0.4902).abs() < 1e-4 && (high - 0.9433).abs() < 1e-4);
         assert_eq!(wilson(0, 0), [0.0, 1.0]);
+        assert_eq!((wilson(0, 3)[0], wilson(7, 7)[1]), (0.0, 1.0));
         assert!((pass_at_k(10, 3, 2) - (1.0 - 21.0 / 45.0)).abs() < 1e-12);
         assert!((pass_hat_k(10, 3, 2) - 3.0 / 45.0).abs() < 1e-12);
         assert_eq!((pass_at_k(3, 3, 3), pass_hat_k(3, 3, 3), pass_hat_k(3, 2, 3)), (1.0, 1.0, 0.0));

@@ -18,6 +18,7 @@ pub(super) enum Watched<T> {
 
 /// Watches over everything that may hang.
 pub(super) struct Clock<'a> {
+    /// But for what the attempt's line has waited: that comes on top.
     pub(super) deadline: Instant,
     pub(super) limits: &'a Limits,
     pub(super) idle_warn: Duration,
@@ -36,18 +37,28 @@ impl Clock<'_> {
         let mut work = std::pin::pin!(work);
         let mut halt = self.halt.clone();
         let mut warn_after = self.idle_warn;
+        let mut waited = self.line.waited();
         let ending = loop {
             let (idle, _) = self.activity.idle();
             let quiet = warn_after.saturating_sub(idle).max(Duration::from_millis(10));
             tokio::select! {
                 // The clock comes first: an agent that never falls silent must not keep it from being looked at.
                 biased;
-                _ = tokio::time::sleep_until(self.deadline.into()) => {
+                _ = tokio::time::sleep_until(self.deadline().into()) => {
+                    // The work may have waited for the record since this was set.
+                    if Instant::now() < self.deadline() {
+                        continue;
+                    }
                     break self.model.timed_out(self.limits, self.activity.idle().1);
                 }
                 _ = halt.wait_for(|halt| *halt != Halt::No) => break Ending::Cancelled,
                 done = &mut work => return Watched::Done(done),
                 _ = tokio::time::sleep(quiet) => {
+                    // Nobody listened to the agent while the record was behind.
+                    if waited != self.line.waited() {
+                        waited = self.line.waited();
+                        self.activity.heard();
+                    }
                     let (idle, on) = self.activity.idle();
                     if idle >= warn_after {
                         self.line.tell(Event::Idle { idle_ms: millis(idle), on: on.to_owned() });
@@ -66,5 +77,79 @@ impl Clock<'_> {
             _ = &mut work => {}
         }
         Watched::Ended(ending)
+    }
+
+    fn deadline(&self) -> Instant {
+        self.deadline + self.line.waited()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Step;
+
+    use super::*;
+    use crate::agent::Endpoint;
+    use crate::line::{Told, inbox};
+
+    fn event() -> Event {
+        Event::Step(Step::Thinking { text: "…".into() })
+    }
+
+    /// Watches something that tells one event more than there is room for; room is made when `hold` is over. What
+    /// became of it, and the idle warnings.
+    async fn watched(hold: Duration, timeout: Duration) -> (Watched<()>, usize) {
+        let (sender, mut told) = inbox();
+        let line = Line::new(sender.into(), 0);
+        (0..told.max_capacity()).for_each(|_| line.tell(event()));
+        let (never, waiting) = std::sync::mpsc::channel::<()>();
+        let reader = std::thread::spawn(move || {
+            let _ = waiting.recv_timeout(hold);
+            let heard: Vec<Told> = std::iter::from_fn(|| told.blocking_recv()).collect();
+            heard.iter().filter(|told| matches!(told.event, Event::Idle { .. })).count()
+        });
+        let model = ModelInUse { endpoint: Endpoint::Vendor { base_url: None }, playback: None, _admission: None };
+        let (stop, _) = watch::channel(false);
+        let (_halt, halt) = watch::channel(Halt::No);
+        let activity = Activity::new();
+        let clock = Clock {
+            deadline: Instant::now() + timeout,
+            limits: &Limits::default(),
+            idle_warn: timeout,
+            grace: Duration::ZERO,
+            model: &model,
+            stop: &stop,
+            halt,
+            activity: &activity,
+            line: &line,
+        };
+        let ended = clock
+            .watch(async {
+                line.tell(event());
+                for _ in 0..3 {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+                if hold.is_zero() {
+                    std::future::pending::<()>().await;
+                }
+            })
+            .await;
+        drop(line);
+        drop(never);
+        (ended, reader.join().unwrap_or(usize::MAX))
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn waiting_for_the_record_is_not_the_agents_time() {
+        let timeout = Duration::from_millis(150);
+        let (ended, warnings) = watched(timeout * 3, timeout).await;
+        assert!(matches!(ended, Watched::Done(())));
+        assert_eq!(warnings, 0, "nor was it idle");
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_never_ends_is_over_at_the_deadline() {
+        let (ended, _) = watched(Duration::ZERO, Duration::from_millis(50)).await;
+        assert!(matches!(ended, Watched::Ended(Ending::TimedOut { .. })));
     }
 }

@@ -191,7 +191,8 @@ impl Attempt<'_> {
     /// The conversation, until the agent has answered the last message or something ended it.
     async fn act(&self, sandbox: Option<Arc<dyn Sandbox>>) -> Result<Acted, Breakage> {
         let planned = self.planned;
-        let deadline = Instant::now() + Duration::from_millis(planned.limits.timeout_ms);
+        // The clock adds what the line has waited; what it waited before belongs to nobody.
+        let deadline = Instant::now() + Duration::from_millis(planned.limits.timeout_ms) - self.line.waited();
         let model = ModelInUse::of(planned, self.shared, sandbox.as_deref());
         let activity = Arc::new(Activity::new());
         let (stop, stopping) = watch::channel(false);

@@ -77,8 +77,8 @@ fn insert_run(
     let json = serde_json::to_vec(info).map_err(|error| damaged(&error))?;
     transaction
         .prepare_cached(
-            "INSERT INTO runs (id, label, regrade_of, started_us, owner_pid, version, planned, info)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            "INSERT INTO runs (id, label, regrade_of, started_us, owner_pid, version, planned)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         )?
         .execute(params![
             info.id,
@@ -88,9 +88,12 @@ fn insert_run(
             owner_pid,
             info.trialrun_version,
             info.trials.len() as i64,
-            packer.bytes(&json)?,
         ])?;
-    Ok(transaction.last_insert_rowid())
+    let run = transaction.last_insert_rowid();
+    transaction
+        .prepare_cached("INSERT INTO infos (run, info) VALUES (?1, ?2)")?
+        .execute(params![run, packer.bytes(&json)?])?;
+    Ok(run)
 }
 
 fn finish_trial(

@@ -113,7 +113,7 @@ pub(super) fn trials(connection: &Connection, filter: &TrialFilter) -> Result<Ve
 
 pub(super) fn info(connection: &Connection, run: &str) -> Result<RunInfo, StoreError> {
     let packed: Option<Vec<u8>> = connection
-        .prepare_cached("SELECT info FROM runs WHERE id = ?1")?
+        .prepare_cached("SELECT info FROM infos JOIN runs ON runs.no = infos.run WHERE runs.id = ?1")?
         .query_row([run], |row| row.get(0))
         .optional()?;
     read(&packed.ok_or_else(|| StoreError::UnknownRun(run.to_owned()))?)

@@ -18,10 +18,15 @@ CREATE TABLE runs (
     version     TEXT NOT NULL,
     planned     INTEGER NOT NULL,
     finished    INTEGER NOT NULL DEFAULT 0,
-    summary     TEXT,
-    info        BLOB NOT NULL
+    summary     TEXT
 ) STRICT;
 CREATE INDEX runs_by_start ON runs (started_us, no);
+
+-- What runs set out to do. It is as long as there are trials, and its run's row changes with each of them.
+CREATE TABLE infos (
+    run  INTEGER PRIMARY KEY REFERENCES runs (no) ON DELETE CASCADE,
+    info BLOB NOT NULL
+) STRICT;
 
 -- What lists show. What is large stands in `packs`, so that a list of many trials reads few pages.
 CREATE TABLE trials (

@@ -2,12 +2,13 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::process::{Command, Stdio};
+use std::io::{PipeReader, Read, pipe};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
-use testkit::{Live, Project, Tether};
+use testkit::{Live, Project, Tether, until};
 
 const SIGNALS: [(Signal, i32, &str); 3] =
     [(Signal::SIGINT, 130, "SIGINT"), (Signal::SIGTERM, 143, "SIGTERM"), (Signal::SIGHUP, 129, "SIGHUP")];
@@ -197,4 +198,128 @@ fn a_signal_that_was_ignored_from_the_start_stays_ignored() {
     live.signal(Signal::SIGHUP);
     live.end().exits(0);
     assert_eq!(outcomes(&project), ["passed", "passed"]);
+}
+
+/// A program whose output nobody reads, neither of its streams, as when a pager waits for a key.
+struct Unread(Child, PipeReader);
+
+impl Unread {
+    fn start(project: &Project, arguments: &[&str]) -> Self {
+        let (reader, writer) = pipe().unwrap();
+        let mut command = project.command(arguments);
+        Self(command.stdout(writer.try_clone().unwrap()).stderr(writer).spawn().unwrap(), reader)
+    }
+
+    fn signal(&self, signal: Signal) {
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(self.0.id().cast_signed()), signal).unwrap();
+    }
+
+    #[track_caller]
+    fn ends(&mut self, code: i32) {
+        let mut status = None;
+        assert!(until(|| {
+            status = self.0.try_wait().unwrap();
+            status.is_some()
+        }));
+        assert_eq!(status.unwrap().code(), Some(code));
+    }
+}
+
+impl Drop for Unread {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Waits until the record says that the run is over.
+#[track_caller]
+fn is_over(project: &Project) {
+    let over = || {
+        let status = project.run(&["status", "--json"]);
+        status.code == 0 && status.json()["run"]["finished_at"].is_string()
+    };
+    assert!(until(over), "the run does not end");
+}
+
+/// An agent that says far more than fits into a pipe, and then does `acts`.
+fn talkative(project: Project, acts: &str) -> Project {
+    let words = "word ".repeat(200);
+    project.claude(&format!("for i in $(seq 400); do text '{words}'; done; {acts}"))
+}
+
+#[test]
+fn a_screen_that_stands_still_is_nobodys_failure() {
+    let project = talkative(project(), "result done");
+    write(&project, "claude-code", "user_prompt: go\nmax_turns: 1000\n");
+    let run =
+        ["run", "s.yaml", "--trials", "30", "--timeout", "30s", "--report", "jsonl", "--report", "terminal=screen"];
+    let mut unread = Unread::start(&project, &run);
+    is_over(&project);
+    assert_eq!(outcomes(&project), ["passed"; 30]);
+    // What is shown is shown in the end, all of it.
+    let mut out = String::new();
+    unread.1.read_to_string(&mut out).unwrap();
+    unread.ends(0);
+    let events: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(events.iter().zip(1..).all(|(event, seq)| event["seq"] == seq), "in order and without gaps");
+    assert_eq!(events.last().unwrap()["event"]["type"], "run_finished");
+    assert!(project.read("screen").contains("30"), "{}", project.read("screen"));
+}
+
+#[test]
+fn two_signals_end_a_run_whose_screen_stands_still() {
+    let project = project();
+    let tether = project.tether("tether");
+    let project = talkative(
+        project,
+        &format!("exec 9>{}; echo here >&9; hear; echo asked >&9; sleep 1000", tether.path().display()),
+    );
+    write(&project, "claude-code", "user_prompt: go\nmax_turns: 1000\n");
+    let run = ["run", "s.yaml", "--stop-grace", "1h", "--report", "jsonl", "--report", "terminal=screen"];
+    let mut unread = Unread::start(&project, &run);
+    tether.says("here");
+    let began = Instant::now();
+    unread.signal(Signal::SIGINT);
+    tether.says("asked");
+    unread.signal(Signal::SIGINT);
+    unread.ends(130);
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    tether.is_let_go();
+    assert_eq!(outcomes(&project), ["cancelled"]);
+    assert!(project.read("screen").contains("cancelled"), "the report that nothing held up is whole");
+    nothing_is_left(&project);
+}
+
+#[test]
+fn a_signal_after_the_run_ends_the_wait_for_its_screen() {
+    let project = talkative(project(), "result done");
+    write(&project, "claude-code", "user_prompt: go\nmax_turns: 1000\n");
+    let mut unread = Unread::start(&project, &["run", "s.yaml", "--report", "jsonl"]);
+    is_over(&project);
+    assert!(unread.0.try_wait().unwrap().is_none(), "it waits for whoever reads");
+    unread.signal(Signal::SIGINT);
+    unread.ends(0);
+}
+
+#[test]
+fn the_third_signal_ends_the_program_on_the_spot() {
+    let project = project();
+    let tether = project.tether("tether");
+    let project = talkative(
+        project,
+        &format!("exec 9>{}; echo here >&9; hear; echo asked >&9; sleep 1000", tether.path().display()),
+    );
+    write(&project, "claude-code", "user_prompt: go\nmax_turns: 1000\n");
+    let mut unread = Unread::start(&project, &["run", "s.yaml", "--stop-grace", "1h", "--report", "jsonl"]);
+    tether.says("here");
+    unread.signal(Signal::SIGINT);
+    tether.says("asked");
+    unread.signal(Signal::SIGINT);
+    // The run is over, and its screen would be waited for a little.
+    is_over(&project);
+    let began = Instant::now();
+    unread.signal(Signal::SIGTERM);
+    unread.ends(143);
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
 }

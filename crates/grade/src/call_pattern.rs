@@ -1,6 +1,6 @@
 //! What a call must look like: its tool, and a regular expression for each of some arguments.
 
-use model::{Capture, Evidence, ToolCall, Trace, TracedCall, nearest};
+use model::{Capture, Effect, Evidence, ToolCall, Trace, TracedCall, nearest};
 
 use crate::javascript;
 use crate::pattern::{Patience, Pattern};
@@ -169,18 +169,31 @@ impl CallPattern {
 }
 
 impl ArgumentPattern {
-    /// The text of `call`'s argument, empty if there is none.
+    /// The text of `call`'s argument, empty if there is none. A call that asks several questions has their texts for
+    /// its `question`, a line each.
     pub fn text(&self, call: &ToolCall) -> String {
-        javascript::argument(&call.input, &self.name).map(javascript::text).unwrap_or_default()
+        match javascript::argument(&call.input, &self.name) {
+            Some(value) => javascript::text(value),
+            None if self.name == "question" && call.effect == Effect::Ask => asked(call),
+            None => String::new(),
+        }
     }
 
     /// `command` "git status", or that there is none.
     fn told(&self, call: &ToolCall) -> String {
-        match javascript::argument(&call.input, &self.name) {
-            None => format!("no `{}`", self.name),
-            Some(_) => format!("`{}` {}", self.name, words::quoted(&self.text(call))),
+        let text = self.text(call);
+        if text.is_empty() && javascript::argument(&call.input, &self.name).is_none() {
+            return format!("no `{}`", self.name);
         }
+        format!("`{}` {}", self.name, words::quoted(&text))
     }
+}
+
+/// The texts of the questions that a call asks, a line each.
+fn asked(call: &ToolCall) -> String {
+    let questions = call.input.get("questions").and_then(|questions| questions.as_array());
+    let texts = questions.into_iter().flatten().filter_map(|question| question.get("question")?.as_str());
+    texts.collect::<Vec<_>>().join("\n")
 }
 
 /// The indices of all calls of `evidence`.

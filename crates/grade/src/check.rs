@@ -309,6 +309,21 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn an_unknown_argument_is_a_warning_with_a_suggestion() {
+        let assertion = |tool: &str, argument: &str| {
+            [json!({"id": "a", "type": "no_tool_called", "tool": tool, "args_match": {argument: "x"}})]
+        };
+        let context = Context { known_tools: Some(&["Write", "Task"]) };
+        let found = problems(&assertion("Write", "file_pth"), &context);
+        assert_eq!(found.len(), 1, "{found:#?}");
+        assert!(found[0].contains("`file_pth`") && found[0].contains("did you mean `file_path`"), "{found:#?}");
+        for quiet in [assertion("Write", "content"), assertion("Task", "anything")] {
+            assert_eq!(problems(&quiet, &context), Vec::<String>::new());
+        }
+        assert_eq!(problems(&assertion("Write", "file_pth"), &Context::default()), Vec::<String>::new());
+    }
+
+    #[test]
     fn a_case_that_asserts_nothing_is_a_warning() {
         let (checks, problems) = compile(&case(&[]), &Context::default());
         assert!(checks.is_empty() && problems.len() == 1 && !problems[0].is_error());

@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(led("Glob", json!({"path": "/usr", "pattern": "lib/*"})), ["/usr", "/usr/lib"]);
         assert_eq!(glob("!secret/*"), Vec::<String>::new());
         assert_eq!(glob(&format!("src/{}/x", "{a,b}".repeat(30))), ["/tmp/box/src"], "braces do not explode");
-        assert_eq!(glob(&format!("{}/{{../../../other,x}}/*", "{a,b}".repeat(30))), ["/other", "/tmp/box"]);
+        assert_eq!(glob(&format!("{}/{{../../../other,x}}/*", "{a,b}".repeat(30))), ["/private/other", "/tmp/box"]);
         assert_eq!(glob(&"{.,../x}".repeat(30)), ["/"], "what nobody can look through may lead anywhere");
     }
 

@@ -1,7 +1,7 @@
 //! An assertion's entry while it is read.
 
 use model::decode::{self, Fields, Problems};
-use model::{Diagnostic, Node, nearest};
+use model::{Diagnostic, Node, NodeKind, nearest};
 
 use crate::call_pattern::{ArgumentPattern, CallPattern};
 use crate::check::Context;
@@ -43,6 +43,7 @@ impl<'a> Reading<'a> {
         let arguments = self.argument_patterns();
         let (tool, place) = tool?;
         self.know_tool(&tool, &place);
+        self.know_arguments(&tool);
         Some(CallPattern { tool, place, arguments: arguments? })
     }
 
@@ -58,6 +59,20 @@ impl<'a> Reading<'a> {
             })
             .collect();
         compiled.into_iter().collect()
+    }
+
+    /// Warns about arguments that the tool does not take: `no_tool_called` would pass for ever.
+    fn know_arguments(&mut self, tool: &str) {
+        let (Some(_), Some(known)) = (self.context.known_tools, model::tool::arguments(tool)) else { return };
+        let Some(NodeKind::Map(entries)) = self.fields.get("args_match").map(|node| &node.kind) else { return };
+        for (key, value) in entries.iter().filter(|(key, _)| !known.contains(&key.value.as_str())) {
+            let problem = Diagnostic::warning(format!("`{tool}` is not known to take an argument `{}`", key.value))
+                .at(value.source.excerpt(key.span));
+            self.problems.push(match nearest(&key.value, known.iter().copied()) {
+                Some(near) => problem.suggest(Some(near)),
+                None => problem.help(format!("its arguments: {}", known.join(", "))),
+            });
+        }
     }
 
     /// `capture`.

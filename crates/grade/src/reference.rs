@@ -32,7 +32,7 @@ test of one text may take 250 ms. If a pattern is stopped, the assertion is unde
 
 In `args_match`, an argument is matched as JavaScript's `String` prints it: numbers as `5` or `1.5`, a list's items \
 joined by commas, an object as `[object Object]`. A missing argument, or `null`, is empty text: `^$` matches it, and so \
-does `^(?!git )`.
+does `^(?!git )`. A call of `AskUserQuestion` has the texts of its questions for its `question`, a line each.
 ";
 
 /// The reference as Markdown: `docs/reference/assertions.md`.

@@ -120,6 +120,8 @@ pub struct RunnerOptions {
     pub agent: Option<(String, Excerpt)>,
     /// Which model, or `scripted:FILE` with FILE resolved against the suite.
     pub model: Option<String>,
+    /// Where the model is written.
+    pub model_source: Option<Excerpt>,
     /// How the agent treats permissions.
     pub permission_mode: Option<PermissionMode>,
     /// The only tools the agent is to have. Replaces the skill's `allowed-tools`.

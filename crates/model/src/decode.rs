@@ -215,8 +215,12 @@ impl<'a> Fields<'a> {
                 .at(self.node.source.excerpt(name.span))
                 .suggest(near);
             if near.is_none() {
-                let mut known = self.known.clone();
-                known.dedup();
+                let mut known: Vec<&str> = Vec::with_capacity(self.known.len());
+                for key in &self.known {
+                    if !known.contains(key) {
+                        known.push(key);
+                    }
+                }
                 problem = problem.help(format!("known keys: {}", known.join(", ")));
             }
             problems.push(problem);
@@ -306,6 +310,23 @@ pub fn parse_duration_ms(written: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Source;
+
+    #[test]
+    fn known_keys_are_told_once_in_the_order_they_were_asked_for() {
+        let source = Source::new("f", "zzz");
+        let span = Span::new(0, 3);
+        let value = Node { kind: NodeKind::Null, span, tag: None, source: source.clone() };
+        let map = NodeKind::Map(vec![(Spanned::new("zzz".to_owned(), span), value)]);
+        let node = Node { kind: map, span, tag: None, source };
+        let mut problems = Problems::new();
+        let mut fields = Fields::of(&node, "it", &mut problems).unwrap();
+        for key in ["one", "two", "one", "three", "two"] {
+            fields.get(key);
+        }
+        fields.finish(&mut problems);
+        assert_eq!(problems[0].help, ["known keys: one, two, three"]);
+    }
 
     #[test]
     fn durations_read_as_documented() {

@@ -1,5 +1,7 @@
 //! Counting: a fold over finished trials, and the only one.
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{Finding, Outcome, Status, Tokens, TrialRecord, statistics};
@@ -117,36 +119,38 @@ pub struct ArmSummary {
 impl ArmSummary {
     /// Each arm of `trials`, in the order it first appears.
     pub fn of(trials: &[TrialRecord]) -> Vec<Self> {
-        let mut arms: Vec<&str> = Vec::new();
+        let mut known: HashMap<&str, usize> = HashMap::new();
+        let mut arms: Vec<Vec<&TrialRecord>> = Vec::new();
         for trial in trials {
-            if !arms.contains(&trial.arm.as_str()) {
-                arms.push(&trial.arm);
+            let at = *known.entry(&trial.arm).or_insert(arms.len());
+            if at == arms.len() {
+                arms.push(Vec::new());
             }
+            arms[at].push(trial);
         }
-        arms.into_iter().map(|arm| Self::of_arm(trials.iter().filter(|trial| trial.arm == arm))).collect()
+        arms.iter().map(|arm| Self::of_arm(arm)).collect()
     }
 
-    fn of_arm<'a>(trials: impl Iterator<Item = &'a TrialRecord>) -> Self {
-        let all: Vec<&TrialRecord> = trials.collect();
+    fn of_arm(all: &[&TrialRecord]) -> Self {
         let decided: Vec<&TrialRecord> =
             all.iter().copied().filter(|trial| matches!(trial.outcome, Outcome::Passed | Outcome::Failed)).collect();
         let mean = |values: Vec<f64>| statistics::estimate(&values);
         let passed = decided.iter().filter(|trial| trial.outcome == Outcome::Passed).count();
 
-        let mut cases: Vec<(&str, &str, u64, u64)> = Vec::new();
+        let mut known: HashMap<(&str, &str), usize> = HashMap::new();
+        // Trials and passed ones, in the order in which cases first appear: a sum of fractions depends on it.
+        let mut cases: Vec<(u64, u64)> = Vec::new();
         for trial in &decided {
-            let won = u64::from(trial.outcome == Outcome::Passed);
-            match cases.iter_mut().find(|case| case.0 == trial.suite && case.1 == trial.case) {
-                Some(case) => {
-                    case.2 += 1;
-                    case.3 += won;
-                }
-                None => cases.push((&trial.suite, &trial.case, 1, won)),
+            let at = *known.entry((&trial.suite, &trial.case)).or_insert(cases.len());
+            if at == cases.len() {
+                cases.push((0, 0));
             }
+            cases[at].0 += 1;
+            cases[at].1 += u64::from(trial.outcome == Outcome::Passed);
         }
-        let k = cases.iter().map(|case| case.2).min().unwrap_or(0);
+        let k = cases.iter().map(|case| case.0).min().unwrap_or(0);
         let over_cases = |f: fn(u64, u64, u64) -> f64| {
-            (!cases.is_empty()).then(|| cases.iter().map(|case| f(case.2, case.3, k)).sum::<f64>() / cases.len() as f64)
+            (!cases.is_empty()).then(|| cases.iter().map(|case| f(case.0, case.1, k)).sum::<f64>() / cases.len() as f64)
         };
         Self {
             arm: all.first().map_or_else(String::new, |trial| trial.arm.clone()),

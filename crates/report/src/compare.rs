@@ -1,5 +1,7 @@
 //! Two runs side by side.
 
+use std::collections::BTreeMap;
+
 use model::{Outcome, RunRow, TrialRow, statistics};
 
 use crate::figure::{counted, elapsed, minute, money, percent, whole};
@@ -74,15 +76,18 @@ impl Comparison {
             let arm = if by_arm { format!("@{}", trial.arm) } else { String::new() };
             format!("{}::{}{arm}", trial.suite, trial.case)
         };
-        let mut names: Vec<String> = before.iter().chain(after).map(name).collect();
-        names.sort();
-        names.dedup();
-        let mut cases: Vec<CaseChange> = names
+        let mut sides: BTreeMap<String, [Side; 2]> = BTreeMap::new();
+        for (at, trials) in [before, after].into_iter().enumerate() {
+            for trial in trials {
+                sides.entry(name(trial)).or_default()[at].add(trial);
+            }
+        }
+        let mut cases: Vec<CaseChange> = sides
             .into_iter()
-            .map(|wanted| {
-                let side = |trials: &[TrialRow]| Side::of(trials.iter().filter(|trial| name(trial) == wanted));
-                let (before, after) = (side(before), side(after));
-                CaseChange { change: change(&before, &after), name: wanted, before, after }
+            .map(|(name, mut sides)| {
+                sides.iter_mut().for_each(|side| side.outcomes.sort_by_key(|outcome| outcome.name()));
+                let [before, after] = sides;
+                CaseChange { name, change: change(&before, &after), before, after }
             })
             .collect();
         cases.sort_by(|a, b| a.change.cmp(&b.change).then_with(|| a.name.cmp(&b.name)));
@@ -205,25 +210,20 @@ impl CaseChange {
 }
 
 impl Side {
-    fn of<'a>(trials: impl Iterator<Item = &'a TrialRow>) -> Self {
-        let mut side = Self::default();
-        for trial in trials {
-            side.trials += 1;
-            match trial.outcome {
-                Outcome::Passed => {
-                    side.passed += 1;
-                    side.decided += 1;
-                }
-                Outcome::Failed => side.decided += 1,
-                _ => {}
+    fn add(&mut self, trial: &TrialRow) {
+        self.trials += 1;
+        match trial.outcome {
+            Outcome::Passed => {
+                self.passed += 1;
+                self.decided += 1;
             }
-            if trial.outcome != Outcome::Passed && side.because.is_none() {
-                side.because.clone_from(&trial.because);
-            }
-            side.outcomes.push(trial.outcome);
+            Outcome::Failed => self.decided += 1,
+            _ => {}
         }
-        side.outcomes.sort_by_key(|outcome| outcome.name());
-        side
+        if trial.outcome != Outcome::Passed && self.because.is_none() {
+            self.because.clone_from(&trial.because);
+        }
+        self.outcomes.push(trial.outcome);
     }
 
     /// The outcome of a single trial, else passed of decided ones.

@@ -13,6 +13,11 @@ pub(crate) fn first_line(text: &str, most: usize, ellipsis: &str) -> String {
     folded(text.lines().find(|line| !line.trim().is_empty()).unwrap_or(""), most, ellipsis)
 }
 
+/// How many lines come after the one that [`first_line`] gives, blank ones at the end not counted.
+pub(crate) fn more_lines(text: &str) -> usize {
+    text.trim().lines().count().saturating_sub(1)
+}
+
 /// All lines without control characters, tabs as four spaces.
 pub(crate) fn lines(text: &str) -> Vec<String> {
     clean(text).lines().map(|line| line.replace('\t', "    ").trim_end().to_owned()).collect()
@@ -94,5 +99,6 @@ mod tests {
         assert_eq!(folded("éééé", 4, "…"), "éééé");
         assert_eq!(first_line("\n \n one\ntwo", 10, "..."), "one");
         assert_eq!(folded(&"x".repeat(10_000), 5, "…"), "xxxx…");
+        assert_eq!(["", "one", "\n \n one\n\ntwo\n\n"].map(more_lines), [0, 0, 2]);
     }
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::figure::{between, elapsed, minute, span};
 use crate::plain;
-use crate::terminal::{Paint, Style, call, result};
+use crate::terminal::{Paint, Style, call, result, says_all};
 use crate::trial_json;
 
 /// How many lines of one text are shown.
@@ -143,19 +143,15 @@ fn from_steps(steps: &[(u64, &Step)], paint: &Paint) -> String {
                 names.push((&made.id, word(&made.name)));
                 let own =
                     if made.raw_name == made.name { String::new() } else { format!(" [{}]", word(&made.raw_name)) };
-                let input = serde_json::to_string_pretty(&made.input).unwrap_or_default();
-                let one_argument = made.input.as_object().is_none_or(|input| input.len() <= 1);
                 let head = format!("{} {}{own}", signs.does, call(made, paint));
-                say(head, if one_argument && !input.contains("\\n") { "" } else { &input });
+                say(head, "");
+                if !says_all(made, paint) {
+                    text.push_str(&whole(&input(&made.input), paint));
+                }
             }
             Step::ToolResult(result) => {
                 let name = names.iter().rev().find(|(id, _)| *id == result.id).map_or("", |(_, name)| name.as_str());
-                let head = if result.is_error {
-                    paint.red(&format!("{} !err {name}", signs.answers))
-                } else {
-                    format!("{} ok {name}", signs.answers)
-                };
-                say(head, &result.content);
+                say(answered(name, result.is_error, paint), &result.content);
             }
             Step::Question(question) => say(asked(question, paint), ""),
             Step::PermissionDenied { tool, message, .. } => {
@@ -185,10 +181,11 @@ fn from_record(record: &TrialRecord, paint: &Paint) -> String {
         text.push_str(&format!("  {}\n{}", paint.magenta("user"), block(message, paint)));
     }
     for made in &record.tool_calls {
-        let error = if made.is_error { " !err" } else { "" };
         let name = plain::folded(&made.name, 60, signs.ellipsis);
-        text.push_str(&format!("  {} {name}{error}\n{}", signs.does, block(&made.input.to_string(), paint)));
-        text.push_str(&made.result.as_ref().map_or_else(String::new, |result| block(result, paint)));
+        text.push_str(&format!("  {} {name}\n{}", signs.does, whole(&input(&made.input), paint)));
+        if let Some(result) = &made.result {
+            text.push_str(&format!("  {}\n{}", answered(&name, made.is_error, paint), block(result, paint)));
+        }
     }
     for question in &record.questions {
         let question = Question {
@@ -208,6 +205,11 @@ fn from_record(record: &TrialRecord, paint: &Paint) -> String {
     text
 }
 
+fn answered(name: &str, is_error: bool, paint: &Paint) -> String {
+    let answers = paint.signs().answers;
+    if is_error { paint.red(&format!("{answers} !err {name}")) } else { format!("{answers} ok {name}") }
+}
+
 fn asked(question: &Question, paint: &Paint) -> String {
     let signs = paint.signs();
     let answer = question.answer.as_deref().map_or_else(
@@ -223,16 +225,37 @@ fn asked(question: &Question, paint: &Paint) -> String {
     format!("{} \"{asked}\"{options} {} {answer}", paint.cyan("?"), signs.arrow)
 }
 
+/// What a tool was given: a single text as it is, anything else as JSON; nothing where nothing was given.
+fn input(input: &Value) -> String {
+    if input.is_null() || input.as_object().is_some_and(serde_json::Map::is_empty) {
+        return String::new();
+    }
+    let mut values = input.as_object().into_iter().flat_map(|input| input.values());
+    match (values.next(), values.next()) {
+        (Some(Value::String(only)), None) => only.clone(),
+        _ => serde_json::to_string_pretty(input).unwrap_or_default(),
+    }
+}
+
+/// The front of a text, behind a bar.
 fn block(text: &str, paint: &Paint) -> String {
-    let bar = paint.dim(paint.signs().bar);
     let (lines, hidden) = plain::some_lines(text.trim_end(), LINES);
-    let mut block: String =
-        lines.iter().map(|line| format!("        {bar} {line}").trim_end().to_owned() + "\n").collect();
+    let mut block = barred(&lines, paint);
     if hidden > 0 {
         let note = format!("({hidden} more lines; `--json` has all)");
         block.push_str(&format!("        {}\n", paint.dim(&note)));
     }
     block
+}
+
+/// All of a text, behind a bar.
+fn whole(text: &str, paint: &Paint) -> String {
+    barred(&plain::lines(text.trim_end()), paint)
+}
+
+fn barred(lines: &[String], paint: &Paint) -> String {
+    let bar = paint.dim(paint.signs().bar);
+    lines.iter().map(|line| format!("        {bar} {line}").trim_end().to_owned() + "\n").collect()
 }
 
 fn changed(file: &FileChange, paint: &Paint) -> String {

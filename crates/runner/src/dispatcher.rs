@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use crate::grader::Grader;
 use crate::line::{self, Line, Told};
 use crate::mask::Mask;
-use crate::plan::{ModelChoice, Plan};
+use crate::plan::{ModelChoice, Plan, PlannedTrial};
 use crate::sandbox::{Registry, Workshop};
 use crate::trial::{self, Halt, Shared, millis};
 use crate::{Breakage, Host};
@@ -164,7 +164,7 @@ impl Dispatcher<'_> {
     /// Tells that an attempt begins.
     fn begin(&mut self, index: usize, attempt: u32) {
         let planned = &self.plan.trials[index];
-        let mask = &self.shared.mask;
+        let mask = self.shared.mask_of(planned);
         let event = Event::TrialStarted {
             id: planned.id.clone(),
             agent: planned.arm.agent.clone(),
@@ -205,7 +205,7 @@ impl Dispatcher<'_> {
         let Some(Running { index, attempt }) = self.running.remove(&task) else { return };
         let record = record.unwrap_or_else(|| {
             let because = "the trial's task panicked; this is a bug in trialrun";
-            trial::broken(&self.plan.trials[index], &Breakage::harness(because))
+            self.recordless(index, |planned| trial::broken(planned, &Breakage::harness(because)))
         });
         self.finished(record, attempt);
     }
@@ -226,7 +226,15 @@ impl Dispatcher<'_> {
     /// Trials that were never started are told of too: nothing of the plan is left out of a report.
     fn cancel_the_rest(&mut self) {
         for index in self.next..self.plan.trials.len() {
-            self.finished(trial::cancelled(&self.plan.trials[index]), 1);
+            self.finished(self.recordless(index, trial::cancelled), 1);
         }
+    }
+
+    /// The record of a trial that could not make one itself, without secrets.
+    fn recordless(&self, index: usize, record: impl FnOnce(&PlannedTrial) -> TrialRecord) -> TrialRecord {
+        let planned = &self.plan.trials[index];
+        let mut record = record(planned);
+        self.shared.mask_of(planned).record(&mut record);
+        record
     }
 }

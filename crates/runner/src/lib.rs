@@ -15,6 +15,7 @@ mod mask;
 mod plan;
 mod resolve;
 pub mod sandbox;
+mod secret;
 mod select;
 mod session;
 pub mod supervise;

@@ -2,40 +2,48 @@
 //! verdicts see the same.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use model::{Collected, Ending, Finding, Step, TrialRecord};
-use serde_json::Value;
+use serde_json::{Map, Value};
+
+use crate::secret;
 
 /// What is written in a secret's place.
 const MASKED: &str = "[masked]";
-/// Shorter values are too common to be told from ordinary text.
-const SHORTEST: usize = 8;
 
 /// The secrets of a run: exact values of variables whose names say so, and shapes that keys have.
-#[derive(Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Mask {
+    /// The longest first.
     values: Vec<String>,
     shapes: Option<regex::Regex>,
 }
 
+impl fmt::Debug for Mask {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Mask").field("values", &self.values.len()).finish_non_exhaustive()
+    }
+}
+
 impl Mask {
-    /// Masks the values of those variables of `env` whose names look like a secret's, and whatever has a key's shape.
+    /// Masks the values of those variables of `env` whose names look like a secret's, passwords in URLs, lent headers, and
+    /// whatever has a key's shape.
     pub fn of<'a>(env: impl IntoIterator<Item = (&'a String, &'a String)>) -> Self {
-        let mut values: Vec<String> = env
-            .into_iter()
-            .filter(|(name, value)| names_a_secret(name) && value.len() >= SHORTEST)
-            .flat_map(|(_, value)| {
-                let escaped = serde_json::to_string(value).unwrap_or_default();
-                [value.clone(), escaped.trim_matches('"').to_owned()]
-            })
-            .collect();
-        values.sort_by_key(|value| std::cmp::Reverse(value.len()));
-        values.dedup();
+        let values = secret::texts(env);
         let shapes = regex::Regex::new(
             r"\bsk-ant-[A-Za-z0-9_\-]{16,}|\bsk-(?:proj-)?[A-Za-z0-9_\-]{24,}|\bgh[pousr]_[A-Za-z0-9]{30,}|\bxox[abprs]-[A-Za-z0-9\-]{16,}|\bAKIA[0-9A-Z]{16}\b|\bAIza[0-9A-Za-z_\-]{35}|-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----",
         )
         .ok();
         Self { values, shapes }
+    }
+
+    /// The same for a trial whose fixture sets `env`. The user wrote these values down, but reports are passed on.
+    pub fn with_fixture(&self, env: &[(String, String)]) -> Self {
+        let mut mask = self.clone();
+        mask.values.extend(secret::texts(env.iter().map(|(name, value)| (name, value))));
+        mask.values.sort_by_key(|value| std::cmp::Reverse(value.len()));
+        mask
     }
 
     /// `text` without its secrets.
@@ -59,9 +67,26 @@ impl Mask {
         match value {
             Value::String(text) => self.string(text),
             Value::Array(items) => items.iter_mut().for_each(|item| self.value(item)),
-            Value::Object(entries) => entries.values_mut().for_each(|entry| self.value(entry)),
+            Value::Object(entries) => {
+                entries.values_mut().for_each(|entry| self.value(entry));
+                if entries.keys().any(|key| matches!(self.text(key), Cow::Owned(_))) {
+                    *entries = self.keys(std::mem::take(entries));
+                }
+            }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
+    }
+
+    /// `entries` with their keys masked; keys that are alike then are numbered, so that no entry is lost.
+    fn keys(&self, entries: Map<String, Value>) -> Map<String, Value> {
+        let mut masked = Map::new();
+        for (key, value) in entries {
+            let key = self.text(&key).into_owned();
+            let numbered = (2..).map(|number| format!("{key} {number}"));
+            let free = [key.clone()].into_iter().chain(numbered).find(|key| !masked.contains_key(key));
+            masked.insert(free.unwrap_or(key), value);
+        }
+        masked
     }
 
     /// `text` without its secrets, in place.
@@ -106,19 +131,26 @@ impl Mask {
     /// A step without secrets.
     pub fn step(&self, step: &mut Step) {
         match step {
-            Step::Session { .. } => {}
+            Step::Session { session_id, model, agent_version, tools, auth } => {
+                let named = session_id.iter_mut().chain(model).chain(agent_version).chain(auth);
+                named.chain(tools).for_each(|text| self.string(text));
+            }
             Step::UserMessage { text, .. }
             | Step::Text { text, .. }
             | Step::Thinking { text, .. }
             | Step::Notice { text, .. } => self.string(text),
-            Step::ToolCall(call) => self.value(&mut call.input),
+            Step::ToolCall(call) => {
+                self.value(&mut call.input);
+                for touch in &mut call.touches {
+                    self.string(&mut touch.raw);
+                    self.string(&mut touch.resolved);
+                }
+            }
             Step::ToolResult(result) => self.string(&mut result.content),
             Step::Question(question) => {
                 self.string(&mut question.question);
                 question.options.iter_mut().for_each(|option| self.string(option));
-                if let Some(answer) = &mut question.answer {
-                    self.string(answer);
-                }
+                question.answer.iter_mut().chain(&mut question.undecided).for_each(|text| self.string(text));
             }
             Step::PermissionDenied { message, .. } => self.string(message),
             Step::Retry { error, .. } => self.string(error),
@@ -130,14 +162,6 @@ impl Mask {
             }
         }
     }
-}
-
-/// Whether a variable's name says that its value is a secret.
-fn names_a_secret(name: &str) -> bool {
-    let name = name.to_ascii_uppercase();
-    ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL"].iter().any(|word| {
-        name.split('_').any(|part| part == *word || part.strip_suffix('S') == Some(word) || part.ends_with(word))
-    })
 }
 
 #[cfg(test)]
@@ -166,5 +190,46 @@ mod tests {
         let key = format!("sk-ant-{}", "api03-abcdefghijklmnop");
         assert_eq!(mask(&[]).text(&format!("x {key} y")), "x [masked] y");
         assert_eq!(mask(&[]).text("sk-test"), "sk-test");
+    }
+
+    #[test]
+    fn keys_are_masked_and_no_entry_is_lost() {
+        let mask = mask(&[("A_KEY", "dummy-secret-1"), ("B_KEY", "dummy-secret-2")]);
+        let mut value =
+            serde_json::json!([{"first": 1, "dummy-secret-1": {"x": "dummy-secret-2"}, "dummy-secret-2": 2}]);
+        mask.value(&mut value);
+        assert_eq!(value.to_string(), r#"[{"first":1,"[masked]":{"x":"[masked]"},"[masked] 2":2}]"#);
+    }
+
+    #[test]
+    fn a_session_and_where_a_call_leads_tell_no_secret() {
+        let mask = mask(&[("A_KEY", "dummy-secret-1")]);
+        let secret = || Some("x dummy-secret-1".to_owned());
+        let tools = vec!["mcp__dummy-secret-1".to_owned()];
+        let (session_id, model, agent_version, auth) = (secret(), secret(), secret(), secret());
+        let mut session = Step::Session { session_id, model, agent_version, tools, auth };
+        let mut call = model::ToolCall::new("c", "Read", serde_json::json!({"file_path": "link"}), "m");
+        call.touches = vec![model::Touch {
+            raw: "link".into(),
+            resolved: "/x/dummy-secret-1".into(),
+            access: model::Access::Read,
+            certainty: model::Certainty::Named,
+        }];
+        let mut call = Step::ToolCall(call);
+        for step in [&mut session, &mut call] {
+            mask.step(step);
+            let told = serde_json::to_string(step).unwrap();
+            assert!(told.contains("[masked]") && !told.contains("dummy"), "{told}");
+        }
+    }
+
+    #[test]
+    fn a_fixtures_secrets_are_masked_in_its_trial_and_debugging_shows_none() {
+        let env =
+            [("DB_PASSWORD".to_owned(), "dummy-secret-1-and-more".to_owned()), ("X".to_owned(), "plain-text".into())];
+        let run = mask(&[("A_KEY", "dummy-secret-1")]);
+        assert_eq!(run.text("dummy-secret-1-and-more"), "[masked]-and-more");
+        assert_eq!(run.with_fixture(&env).text("dummy-secret-1-and-more plain-text"), "[masked] plain-text");
+        assert!(!format!("{run:?}").contains("dummy"));
     }
 }

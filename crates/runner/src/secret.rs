@@ -21,9 +21,12 @@ pub(crate) fn texts<'a>(env: impl IntoIterator<Item = (&'a String, &'a String)>)
             secrets.push(value.clone());
         }
         if HEADERS.contains(&name.as_str()) {
-            value.lines().for_each(|line| secrets.extend(in_header(line)));
+            secrets.extend(value.lines().flat_map(in_header));
         }
-        secrets.extend(in_url(value));
+        match name.to_ascii_lowercase().ends_with("_proxy") && !value.contains("://") {
+            true => secrets.extend(in_url(&format!("://{value}"))),
+            false => secrets.extend(in_url(value)),
+        }
     }
     let mut texts: Vec<String> = secrets.iter().flat_map(|secret| forms(secret)).collect();
     texts.retain(|text| text.len() >= SHORTEST);
@@ -180,7 +183,8 @@ mod tests {
 
     #[test]
     fn only_the_end_of_a_name_tells_of_a_secret() {
-        for name in ["GITHUB_TOKEN", "API_KEY", "DB_PASSWORD", "db_password", "PGPASSWORD", "OPENAI_APIKEY", "MY_KEYS"] {
+        for name in ["GITHUB_TOKEN", "API_KEY", "DB_PASSWORD", "db_password", "PGPASSWORD", "OPENAI_APIKEY", "MY_KEYS"]
+        {
             assert!(are_secret(name, "dummy-value"), "{name}");
         }
         for name in ["AWS_BEARER_TOKEN_BEDROCK", "KEY_PASSPHRASE"] {
@@ -207,11 +211,16 @@ mod tests {
         assert!(!proxy.iter().any(|text| text.contains("proxy.local")));
         let short = texts_of(&[("ALL_PROXY", "socks5://user:pw@proxy")]);
         assert!(short.contains(&"user:pw@".to_owned()) && !short.contains(&"pw".to_owned()));
-        assert_eq!(texts_of(&[("REPO", "ssh://git@host/x"), ("HTTP_PROXY", "http://proxy:3128")]), Vec::<String>::new());
+        assert_eq!(
+            texts_of(&[("REPO", "ssh://git@host/x"), ("HTTP_PROXY", "http://proxy:3128")]),
+            Vec::<String>::new()
+        );
+        assert!(texts_of(&[("https_proxy", "user:dummy-pass@proxy:3128")]).contains(&"dummy-pass".to_owned()));
         let token = texts_of(&[("REMOTE", "https://dummytoken0123456789@host/x.git")]);
         assert!(token.contains(&"dummytoken0123456789".to_owned()));
 
-        let headers = "Authorization: Bearer dummy-bearer\nX-Tenant: tenant-1234\nX-Stage: production\nX-Api-Key: verysecret";
+        let headers =
+            "Authorization: Bearer dummy-bearer\nX-Tenant: tenant-1234\nX-Stage: production\nX-Api-Key: verysecret";
         let headers = texts_of(&[("ANTHROPIC_CUSTOM_HEADERS", headers)]);
         for value in ["dummy-bearer", "Bearer dummy-bearer", "tenant-1234", "verysecret"] {
             assert!(headers.contains(&value.to_owned()), "{value}");
@@ -221,7 +230,8 @@ mod tests {
 
     #[test]
     fn a_secret_is_known_in_pieces_and_in_disguise() {
-        let lines = texts_of(&[("DEPLOY_KEY", "-----BEGIN X-----\nfirst line of it\nabc\n  second one\n-----END X-----\n")]);
+        let lines =
+            texts_of(&[("DEPLOY_KEY", "-----BEGIN X-----\nfirst line of it\nabc\n  second one\n-----END X-----\n")]);
         assert!(["first line of it", "second one"].iter().all(|line| lines.contains(&(*line).to_owned())));
         assert!(!lines.iter().any(|text| text == "abc" || text == "-----BEGIN X-----"));
 

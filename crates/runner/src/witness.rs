@@ -1,4 +1,4 @@
-//! Watching an agent act: every step goes through here, is masked, has its paths resolved, is counted against the
+//! Watching an agent act: every step goes through here, has its paths resolved, is masked, is counted against the
 //! limits, kept in the trace and told to the dispatcher.
 
 use std::sync::Arc;
@@ -114,13 +114,13 @@ impl Turn {
             let because = format!("it was stopped after it had told more than {} MiB", MOST_TOLD >> 20);
             return Flow::Stop(self.ending.get_or_insert(Ending::GaveUp { because }).clone());
         }
-        self.mask.step(&mut step);
         match &mut step {
             Step::ToolCall(call) => call.touches = self.resolver.touches(call),
             // An agent that does not know better puts a price on what a script has answered for nothing.
             Step::Finished { usage, .. } if self.scripted => usage.cost_usd = None,
             _ => {}
         }
+        self.mask.step(&mut step);
         self.trace.push(&step);
         self.line.tell(Event::Step(step));
         if self.ending.is_none() {

@@ -20,22 +20,39 @@ const SCENARIOS_FOLDER: &str = "scenarios";
 pub struct Candidate {
     /// Where it is, absolute.
     pub path: PathBuf,
-    /// Whether it must be a suite: it was named, or is among a skill's tests. One that was only come across may be
-    /// anything.
-    pub certain: bool,
+    /// Whether it has to be a suite.
+    pub standing: Standing,
+}
+
+/// Why a file is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// It must be a suite: it was named, or is where only suites are.
+    Suite,
+    /// It was come across below a directory that was named. What nearly is a suite, or cannot be read, is told.
+    Searched,
+    /// It is deeper in the project's scenarios, where there may be scripts and material, too. What nearly is a suite is
+    /// told.
+    Deeper,
 }
 
 /// The directories below `skills_dir` that are skills, sorted by name. Links are passed over.
 pub fn skills(skills_dir: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(skills_dir) else { return Vec::new() };
-    let mut skills: Vec<PathBuf> = entries
+    let mut skills = folders(skills_dir);
+    skills.retain(|path| path.join(SKILL_FILE).is_file());
+    skills
+}
+
+/// The directories in `shelf`, sorted by name. Links are passed over.
+fn folders(shelf: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(shelf) else { return Vec::new() };
+    let mut folders: Vec<PathBuf> = entries
         .filter_map(Result::ok)
         .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
         .map(|entry| entry.path())
-        .filter(|path| path.join(SKILL_FILE).is_file())
         .collect();
-    skills.sort();
-    skills
+    folders.sort();
+    folders
 }
 
 /// The names of the skills below `skills_dir`, sorted.
@@ -56,8 +73,13 @@ pub fn candidates(request: &Request, problems: &mut Problems) -> Vec<Candidate> 
                     .help("`trialrun init` makes a first test"),
             );
         }
-        skills(&request.skills_dir).iter().for_each(|skill| found.extend(tests_of(skill)));
-        found.extend(below(&scenarios));
+        found.extend(tests_of_skills(&request.skills_dir, request, problems));
+        found.extend(below(&scenarios, Standing::Deeper).into_iter().map(|mut candidate| {
+            if candidate.path.parent() == Some(&scenarios) {
+                candidate.standing = Standing::Suite;
+            }
+            candidate
+        }));
     }
     for target in &request.targets {
         found.extend(named(target, request, problems));
@@ -76,8 +98,8 @@ fn named(target: &str, request: &Request, problems: &mut Problems) -> Vec<Candid
     }
     let path = path::resolve(&request.cwd, target);
     match std::fs::metadata(&path) {
-        Ok(found) if found.is_dir() => in_directory(&path, target, problems),
-        Ok(_) => vec![Candidate { path, certain: true }],
+        Ok(found) if found.is_dir() => in_directory(&path, target, request, problems),
+        Ok(_) => vec![Candidate { path, standing: Standing::Suite }],
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             problems.push(unknown(target, &path, request));
             Vec::new()
@@ -104,15 +126,46 @@ fn unknown(target: &str, path: &Path, request: &Request) -> Diagnostic {
     let shown = path::shown(&request.skills_dir, &request.cwd);
     Diagnostic::error(format!("`{target}` is neither a file, nor a directory, nor a skill in `{shown}`"))
         .suggest(near.as_deref())
+        .help("`--case ID` selects a case by its id")
 }
 
 /// The suites of a directory: a skill's tests, the tests of the skills it holds, else whatever suites are below it.
-fn in_directory(directory: &Path, target: &str, problems: &mut Problems) -> Vec<Candidate> {
+fn in_directory(directory: &Path, target: &str, request: &Request, problems: &mut Problems) -> Vec<Candidate> {
     if directory.join(SKILL_FILE).is_file() {
         return tests_or_warning(directory, target, problems);
     }
-    let skills = skills(directory);
-    if skills.is_empty() { below(directory) } else { skills.iter().flat_map(|skill| tests_of(skill)).collect() }
+    let known = problems.len();
+    let tests = tests_of_skills(directory, request, problems);
+    if problems.len() == known && skills(directory).is_empty() { below(directory, Standing::Searched) } else { tests }
+}
+
+/// The tests of every skill in `shelf`. In the project's own folder of skills, tests without a skill are a problem.
+fn tests_of_skills(shelf: &Path, request: &Request, problems: &mut Problems) -> Vec<Candidate> {
+    if shelf == request.skills_dir {
+        for bare in folders(shelf).iter().filter(|folder| !folder.join(SKILL_FILE).is_file()) {
+            let is_hidden = bare.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+            if !is_hidden && !tests_of(bare).is_empty() {
+                problems.push(tests_without_skill(bare, &request.cwd));
+            }
+        }
+    }
+    skills(shelf).iter().flat_map(|skill| tests_of(skill)).collect()
+}
+
+fn tests_without_skill(directory: &Path, cwd: &Path) -> Diagnostic {
+    let problem = Diagnostic::error(format!("`{}` has tests but no {SKILL_FILE}", path::shown(directory, cwd)));
+    match misnamed(directory) {
+        Some(name) => problem.help(format!("is `{name}` meant to be `{SKILL_FILE}`?")),
+        None => problem.help(format!("tests of no skill belong into the project's folder `{SCENARIOS_FOLDER}`")),
+    }
+}
+
+/// The file in `directory` that is nearly called as a skill's file must be.
+pub fn misnamed(directory: &Path) -> Option<String> {
+    let entries = std::fs::read_dir(directory).ok()?;
+    let mut names: Vec<String> = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+    names.sort();
+    nearest(SKILL_FILE, names.iter().map(String::as_str)).map(str::to_owned)
 }
 
 fn tests_or_warning(skill: &Path, target: &str, problems: &mut Problems) -> Vec<Candidate> {
@@ -137,7 +190,7 @@ fn tests_of(skill: &Path) -> Vec<Candidate> {
         .filter(|path| is_test(path))
         .collect();
     files.sort();
-    files.into_iter().map(|path| Candidate { path, certain: true }).collect()
+    files.into_iter().map(|path| Candidate { path, standing: Standing::Suite }).collect()
 }
 
 fn is_test(path: &Path) -> bool {
@@ -147,7 +200,7 @@ fn is_test(path: &Path) -> bool {
 
 /// Every YAML file below `directory` that may be a suite. What is never meant is passed over: dot folders, files that
 /// start with `_`, folders of fixtures and of packages, build caches, and all of a skill but its tests.
-fn below(directory: &Path) -> Vec<Candidate> {
+fn below(directory: &Path, standing: Standing) -> Vec<Candidate> {
     let entered = |entry: &DirEntry| {
         if entry.depth() == 0 || !entry.file_type().is_dir() {
             return true;
@@ -164,7 +217,7 @@ fn below(directory: &Path) -> Vec<Candidate> {
         if entry.file_type().is_dir() && entry.path().join(SKILL_FILE).is_file() {
             found.extend(tests_of(entry.path()));
         } else if entry.file_type().is_file() && is_test(entry.path()) {
-            found.push(Candidate { path: entry.into_path(), certain: false });
+            found.push(Candidate { path: entry.into_path(), standing });
         }
     }
     found

@@ -71,6 +71,13 @@ pub fn read_document(path: &Path, shown: &str) -> Result<Node, Problems> {
     }
 }
 
+/// Whether `text` is several YAML documents in one file, which no file of ours is.
+pub fn is_stream(text: &str) -> bool {
+    let is_content = |line: &&str| !line.trim().is_empty() && !line.starts_with(['#', '%']);
+    let is_start = |line: &str| line.strip_prefix("---").is_some_and(|rest| rest.is_empty() || rest.starts_with(' '));
+    text.lines().filter(is_content).skip(1).any(is_start)
+}
+
 /// Reads the whole of `source`. `None` when its syntax is broken; smaller problems are reported and what they touch is
 /// left out.
 pub fn read(source: &Arc<Source>, language: Language, problems: &mut Problems) -> Option<Node> {

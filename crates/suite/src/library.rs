@@ -60,9 +60,11 @@ impl Library {
 
     fn missing_skill(&self, name: &str, shelves: &[&Path], node: &Node) -> Diagnostic {
         if let Some(bare) = shelves.iter().map(|shelf| shelf.join(name)).find(|directory| directory.is_dir()) {
-            return node
-                .error(format!("the skill `{name}` has no {SKILL_FILE}"))
-                .help(format!("looked for {}", self.shown(&bare.join(SKILL_FILE))));
+            let problem = node.error(format!("the skill `{name}` has no {SKILL_FILE}"));
+            return match discover::misnamed(&bare) {
+                Some(misnamed) => problem.help(format!("is `{misnamed}` meant to be `{SKILL_FILE}`?")),
+                None => problem.help(format!("looked for {}", self.shown(&bare.join(SKILL_FILE)))),
+            };
         }
         let known: Vec<String> = shelves.iter().flat_map(|shelf| discover::skill_names(shelf)).collect();
         let near = nearest(name, known.iter().map(String::as_str));

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use model::decode::Problems;
-use model::{Case, Diagnostic, Excerpt, Suite};
+use model::{Case, Diagnostic, Excerpt, NodeKind, Severity, Suite};
 
-use crate::discover::{self, Candidate};
+use crate::discover::{self, Candidate, Standing};
 use crate::document::{self, Language};
 use crate::format::{FORMATS, SuiteFile, near_miss};
 use crate::library::{Library, home_of};
@@ -128,32 +128,53 @@ fn read_one(candidate: &Candidate, library: &Library) -> ReadFile {
     let source = match document::open(&candidate.path, &shown) {
         Ok(source) => source,
         Err(problem) => {
-            file.problems.extend(candidate.certain.then_some(*problem));
+            file.problems.extend(not_read(*problem, candidate.standing));
             return file;
         }
     };
-    if !candidate.certain && !FORMATS.iter().any(|format| format.may_hold(&source.text)) {
-        return file;
-    }
+    let certain = candidate.standing == Standing::Suite;
     let Some(root) = document::read(&source, language, &mut file.problems) else {
+        if !certain && !FORMATS.iter().any(|format| format.is_meant(&source.text)) {
+            let is_stream = document::is_stream(&source.text);
+            let problems = std::mem::take(&mut file.problems).into_iter().filter(|_| !is_stream);
+            file.problems = problems.filter_map(|problem| not_read(problem, candidate.standing)).collect();
+        }
         return file;
     };
     let suite = SuiteFile { path: &candidate.path, root: &root };
-    match FORMATS.iter().find(|format| format.recognises(&suite)) {
+    let resembled = certain || FORMATS.iter().any(|format| format.resembles(&suite));
+    match FORMATS.iter().find(|format| resembled && format.recognises(&suite)) {
         Some(format) => {
             file.format = Some(format.name());
             file.cases = format.read(&suite, library, &mut file.problems);
         }
-        None if candidate.certain => {
+        None if resembled => {
             let mut problem = unrecognised(root.excerpt());
             if let Some(near) = near_miss(&root) {
                 problem = problem.help(format!("is `{near}` meant to be `scenario`?"));
             }
             file.problems.push(problem);
         }
-        None => file.problems.clear(),
+        None => {
+            file.problems.clear();
+            if matches!(root.kind, NodeKind::Null) && candidate.standing == Standing::Searched {
+                file.problems.push(Diagnostic::warning("the file is empty").at(root.excerpt()));
+            }
+        }
     }
     file
+}
+
+/// What is said of a file that cannot be read and need not be a suite.
+fn not_read(mut problem: Diagnostic, standing: Standing) -> Option<Diagnostic> {
+    match standing {
+        Standing::Suite => Some(problem),
+        Standing::Searched => {
+            problem.severity = Severity::Warning;
+            Some(problem.help("whether it is meant to be a suite cannot be told; a name that starts with `_` hides it"))
+        }
+        Standing::Deeper => None,
+    }
 }
 
 /// A file that no format recognises.

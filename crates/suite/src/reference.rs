@@ -6,6 +6,8 @@ use std::fmt::Write as _;
 use model::{PermissionMode, SettingSource};
 use serde_json::{Map, Value, json};
 
+use crate::format::{OPENING, run};
+
 /// A map with known keys.
 struct Block {
     /// What it is called in the reference and in a schema's definitions.
@@ -166,7 +168,11 @@ static FIXTURES: Block = Block {
         field("files_staged", Kind::List(&FILE), "Files added to the index after it."),
         field("files_unstaged", Kind::List(&FILE), "Files left untracked."),
         field("setup_commands", Kind::Texts, "Shell commands run in the finished sandbox, in order."),
-        field("env", Kind::TextMap, "Variables for the setup commands and the agent."),
+        field(
+            "env",
+            Kind::TextMap,
+            "Variables for the setup commands and the agent. Values of names such as `API_KEY` or `DB_PASSWORD` are masked: assertions and reports see `[masked]` instead.",
+        ),
     ],
 };
 
@@ -214,7 +220,7 @@ static ASSERTION: Block = Block {
 
 static CONFIG: Block = Block {
     name: "configuration",
-    about: "`trialrun.yaml` or `trialrun.config.json`, in the project's root directory; paths start there. Where there is neither, an `.ai-tester.yaml` is read, of which only `skills_dir`, `defaults.model` and `defaults.permission_mode` are known.",
+    about: "`trialrun.yaml`, `trialrun.yml` or `trialrun.config.json`, in the project's root directory; paths start there. Where there is none of them, an `.ai-tester.yaml` is read, of which only `skills_dir`, `defaults.model` and `defaults.permission_mode` are known.",
     open: false,
     fields: &[
         field("skills_dir", Kind::Text, "The folder that holds the skills. Not written: `skills`."),
@@ -240,9 +246,66 @@ static DEFAULTS: Block = Block {
     ],
 };
 
+/// Where suites are, and what they are called.
+const PLACES: &str = "\
+## Where files are looked for
+
+Without arguments, `run` and `check` read
+
+- `skills/*/tests/*.yaml`: the tests of every skill, that is, of every directory below `skills_dir` with a `SKILL.md`. A \
+  directory that has tests but no `SKILL.md` is an error.
+- `scenarios/*.yaml` in the project's root directory: scenarios that belong to no skill.
+
+Every file directly in these two must be a scenario. Files end with `.yaml` or `.yml`; one whose name starts with `_` is \
+passed over, such as `_fixtures.yaml`. Scripts of models belong into a folder beside the scenarios, such as \
+`tests/models/` or `scenarios/models/`. Folders in `scenarios` are searched for scenarios, too; those in `tests` are not.
+
+On the command line, a skill is named by its name, a file or a directory by its path. A file that is named must be a \
+scenario and may also end with `.json`. A directory is searched for scenarios with all that is below it, and what is none \
+is passed over; a file that nearly is one, such as by a mistyped `scenario`, is an error. Folders that start with `.`, \
+`fixtures` and `node_modules` are not searched.
+
+All tests of a skill are one suite, which is called like the skill's directory. Any other file is a suite of its own, \
+called like the file without its ending; files that would share a name are called by their path. A trial is called \
+`SUITE::CASE@ARM#REPETITION`.
+";
+
+/// A scenario that shows how one looks.
+const EXAMPLE: &str = "\
+scenario: reads-before-it-writes
+description: The agent looks at the file before it changes it.
+system_prompt: You keep a project's notes in order.
+user_prompt: Add \"call Ann\" to notes.md.
+fixtures:
+  files_unstaged:
+    - path: notes.md
+      content: \"- buy milk\\n\"
+assertions:
+  - id: reads-first
+    type: tool_call_sequence
+    sequence:
+      - tool: Read
+        args_match: { file_path: \"notes\\\\.md$\" }
+      - tool: Edit
+  - id: stays-inside
+    type: no_path_escape
+";
+
 /// The reference of scenario files, shared fixtures and the configuration, in Markdown.
 pub fn reference() -> String {
     let mut text = String::from("# Scenario files and configuration\n");
+    // Writing to a string cannot fail.
+    let _ = write!(text, "\n{PLACES}\n## An example\n\n```yaml\n{EXAMPLE}```\n");
+    let _ = writeln!(
+        text,
+        "\n## The first message\n\nWithout `user_prompt` or `user_prompts`, a skill NAME is asked for by"
+    );
+    let _ = writeln!(
+        text,
+        "\n```text\n{}\n```\n\nand by a second line `Argument: …` if there is an `argument`. A prompt",
+        run("NAME")
+    );
+    let _ = writeln!(text, "is sent its `argument`, and without one `{OPENING}`");
     for (title, block) in [
         ("A scenario", &SCENARIO),
         ("`runner`", &RUNNER),
@@ -254,7 +317,6 @@ pub fn reference() -> String {
         ("The configuration", &CONFIG),
         ("`defaults`", &DEFAULTS),
     ] {
-        // Writing to a string cannot fail.
         let _ = writeln!(text, "\n## {title}\n\n{}\n\n| key | value | |\n| --- | --- | --- |", block.about);
         for field in block.fields {
             let need = if field.required { " (required)" } else { "" };
@@ -411,7 +473,6 @@ mod tests {
         let help = unknown.unwrap_or_else(|| panic!("{text}: {diagnostics:#?}")).help.join("\n");
         let mut keys: Vec<_> = help.trim_start_matches("known keys: ").split(", ").map(str::to_owned).collect();
         keys.sort();
-        keys.dedup();
         keys
     }
 
@@ -448,6 +509,26 @@ mod tests {
         assert_eq!(schema["properties"]["runner"]["allOf"][0]["$ref"], "#/definitions/runner");
         assert_eq!(schema["definitions"]["runner"]["properties"]["permission_mode"]["enum"], json!(modes()));
         assert_eq!(schema["definitions"]["assertion"]["additionalProperties"], json!(true));
+    }
+
+    #[test]
+    fn the_example_loads() {
+        let text = reference();
+        let example = text.split("```yaml\n").nth(1).unwrap().split("```").next().unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path();
+        std::fs::create_dir(root.join("scenarios")).unwrap();
+        std::fs::write(root.join("scenarios/example.yaml"), example).unwrap();
+        let loaded = load(&Request {
+            root: root.to_owned(),
+            skills_dir: root.join("skills"),
+            cwd: root.to_owned(),
+            targets: Vec::new(),
+        });
+        assert_eq!(loaded.diagnostics, []);
+        let case = &loaded.suites[0].cases[0];
+        assert_eq!((case.fixtures.files_unstaged.len(), case.assertions.len()), (1, 2));
+        assert_eq!(loaded.suites[0].name, "example");
     }
 
     #[test]

@@ -36,7 +36,10 @@ fn judge(evidence: &Evidence) -> Option<Verdict> {
     }
     let failed: Vec<_> = checks.iter().filter(|(_, met, _)| !met).collect();
     let Some((step, _, because)) = failed.first() else {
-        return Some(Verdict::met(format!("{} as expected", words::count(checks.len(), "request"))));
+        return Some(Verdict::met(format!(
+            "{} of the script's `expect_request` hold",
+            words::count(checks.len(), "condition")
+        )));
     };
     let others = failed.iter().skip(1).map(|(step, _, because)| format!("step {step}: {because}"));
     let verdict = Verdict::unmet(

@@ -56,11 +56,7 @@ fn judge(evidence: &Evidence) -> Option<Verdict> {
     if total <= budget && !stopped {
         return Some(Verdict::met(format!("{used} of {limit} tokens")));
     }
-    let because = if stopped {
-        format!("{whose} of {limit} tokens stopped the agent")
-    } else {
-        format!("{used} tokens are more than {whose} of {limit}")
-    };
+    let because = format!("{used} tokens are more than {whose} of {limit}");
     let parts = [
         ("input", tokens.input),
         ("output", tokens.output),

@@ -18,7 +18,8 @@ pub(super) const ASSERTION: Assertion = Assertion {
     name: "tool_called",
     summary: "The agent called a tool, with arguments as described.",
     details: "Calls are looked at in the order they were made, sub-agents' included; the first one that matches meets \
-              the assertion. `call_index` counts every call of the tool, whatever its arguments.",
+              the assertion. `call_index` counts every call of the tool, whatever its arguments. A call counts \
+              whether it succeeded or not: the agent made it.",
     fields: &[
         TOOL,
         ARGS_MATCH,
@@ -167,6 +168,18 @@ mod tests {
         assert_eq!(underlined(&finding), "bash");
         let finding = judged(&assertion(&json!({"tool": "Write"})), &Story::new().evidence());
         assert_eq!(finding.actual.as_deref(), Some("the agent called no tool"));
+    }
+
+    #[test]
+    fn what_the_user_was_asked_can_be_matched() {
+        let questions = json!({"questions": [{"question": "Commit?"}, {"question": "Push?"}]});
+        let evidence = Story::new().call("AskUserQuestion", questions).evidence();
+        let asks = |pattern: &str| {
+            let wanted = json!({"tool": "AskUserQuestion", "args_match": {"question": pattern}});
+            judged(&assertion(&wanted), &evidence).status
+        };
+        assert_eq!(asks("(?m)^Push"), Status::Met);
+        assert_eq!(asks("Merge"), Status::Unmet);
     }
 
     #[test]

@@ -2,17 +2,39 @@
 
 use model::{Step, ToolCall};
 
+/// What is waited for, as a person says it: `the agent`, but `Bash`.
+pub(super) fn awaited(on: &str) -> String {
+    let is_tool = on.starts_with(char::is_uppercase) || on.contains("__");
+    if is_tool { on.to_owned() } else { format!("the {on}") }
+}
+
 use super::Paint;
 use crate::plain;
+
+/// How much of an argument stands beside its tool.
+const ARGUMENT: usize = 80;
 
 /// `Bash "git status"`: the tool and the argument that says best what it is about.
 pub(crate) fn call(call: &ToolCall, paint: &Paint) -> String {
     let name = plain::folded(&call.name, 60, paint.signs().ellipsis);
     match call.key_argument() {
         Some(argument) if !argument.is_empty() => {
-            format!("{name} \"{}\"", plain::folded(&argument, 80, paint.signs().ellipsis))
+            format!("{name} \"{}\"", plain::folded(&argument, ARGUMENT, paint.signs().ellipsis))
         }
         _ => name,
+    }
+}
+
+/// Whether [`call`] shows all that `made` was given.
+pub(crate) fn says_all(made: &ToolCall, paint: &Paint) -> bool {
+    let Some(input) = made.input.as_object() else { return made.input.is_null() };
+    let mut values = input.values();
+    match (values.next(), values.next()) {
+        (None, _) => true,
+        (Some(only), None) => only
+            .as_str()
+            .is_some_and(|only| plain::folded(only, ARGUMENT, paint.signs().ellipsis) == only && !only.is_empty()),
+        _ => false,
     }
 }
 

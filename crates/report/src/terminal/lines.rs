@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use model::{Envelope, Event, TrialRecord};
+use model::{Envelope, Event, Outcome, Status, TrialRecord};
 
-use super::{Detail, Paint, result};
+use super::{Detail, Paint, awaited, result};
 use crate::figure::{elapsed, money, span, whole};
 use crate::names::Names;
 use crate::plain;
@@ -19,11 +19,21 @@ pub(super) struct Lines {
     called: HashMap<String, String>,
     /// Trials whose reason is to be drawn at the end.
     failures: Vec<TrialRecord>,
+    /// How many repetitions of a case under an arm have finished.
+    repetitions: HashMap<(String, String, String), usize>,
 }
 
 impl Lines {
     pub(super) fn new(paint: Paint, detail: Detail, names: Names) -> Self {
-        Self { paint, detail, names, began: false, called: HashMap::new(), failures: Vec::new() }
+        Self {
+            paint,
+            detail,
+            names,
+            began: false,
+            called: HashMap::new(),
+            failures: Vec::new(),
+            repetitions: HashMap::new(),
+        }
     }
 
     pub(super) fn event(&mut self, envelope: &Envelope) -> String {
@@ -47,13 +57,15 @@ impl Lines {
             Event::Idle { idle_ms, on } => {
                 let idle = span(*idle_ms);
                 paint.yellow(&format!(
-                    "{} {:<18} {trial}: waiting for the {on}",
+                    "{} {:<18} {trial}: waiting for {}",
                     signs.ellipsis,
-                    format!("idle for {idle}")
+                    format!("idle for {idle}"),
+                    awaited(on)
                 )) + "\n"
             }
             Event::TrialFinished(record) => {
                 let line = self.finished(record);
+                *self.repetitions.entry(series(record)).or_default() += 1;
                 if result::wants_reason(record.outcome) {
                     self.failures.push((**record).clone());
                 }
@@ -84,13 +96,56 @@ impl Lines {
         format!("{} {time}  {}\n", paint.as_outcome(record.outcome, &word), parts.join("  "))
     }
 
-    /// Every trial that did not pass, with its reasons, in the order of the outcomes.
+    /// Every trial that did not pass, with its reasons, in the order of the outcomes. Of repetitions that came to the
+    /// same, only the first is drawn, unless what each found is to be seen.
     pub(super) fn failures(&mut self) -> String {
-        let mut text = String::new();
+        let mut groups: Vec<Vec<TrialRecord>> = Vec::new();
         for record in std::mem::take(&mut self.failures) {
+            match groups.iter_mut().find(|group| !self.detail.evidence && alike(&group[0], &record)) {
+                Some(group) => group.push(record),
+                None => groups.push(vec![record]),
+            }
+        }
+        let mut text = String::new();
+        for group in groups {
+            let Some((first, others)) = group.split_first() else { continue };
             text.push('\n');
-            text.push_str(&result::draw(&record, &self.names, &self.paint, self.detail));
+            text.push_str(&result::draw(first, &self.names, &self.paint, self.detail));
+            if !others.is_empty() {
+                text.push_str(&self.likewise(first, others));
+            }
         }
         text
     }
+
+    fn likewise(&self, first: &TrialRecord, others: &[TrialRecord]) -> String {
+        let did = match first.outcome {
+            Outcome::Failed => "failed",
+            Outcome::Broken => "broke",
+            _ => "are undecided",
+        };
+        let all = self.repetitions.get(&series(first)).copied().unwrap_or_default();
+        let numbers: Vec<String> = others.iter().map(|other| format!("#{}", other.repetition)).collect();
+        let numbers = plain::folded(&numbers.join(", "), 200, self.paint.signs().ellipsis);
+        let line = format!("{} of {all} repetitions {did} the same way, also {numbers}", others.len() + 1);
+        format!("    {}\n", self.paint.dim(&line))
+    }
+}
+
+/// What repetitions share.
+fn series(record: &TrialRecord) -> (String, String, String) {
+    (record.suite.clone(), record.case.clone(), record.arm.clone())
+}
+
+/// Whether two repetitions came to the same: the same findings, whatever words, paths and numbers they were told in.
+fn alike(one: &TrialRecord, other: &TrialRecord) -> bool {
+    let found = |record: &TrialRecord| -> Vec<(String, Status)> {
+        record.findings.iter().map(|finding| (finding.id.clone(), finding.status)).collect()
+    };
+    // What broke a trial is no finding.
+    let broken_by = |record: &TrialRecord| record.because.clone().filter(|_| record.outcome == Outcome::Broken);
+    series(one) == series(other)
+        && (one.outcome, one.fault) == (other.outcome, other.fault)
+        && broken_by(one) == broken_by(other)
+        && found(one) == found(other)
 }

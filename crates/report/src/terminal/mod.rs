@@ -17,7 +17,8 @@ use std::io::{self, Write};
 
 use model::{Envelope, Event, RunInfo};
 
-pub(crate) use activity::{call, doing};
+use activity::awaited;
+pub(crate) use activity::{call, doing, says_all};
 pub(crate) use diagnostic::finding;
 pub(crate) use paint::Paint;
 pub(crate) use summary::Closing;

@@ -73,7 +73,10 @@ impl TermLike for Screen {
         self.write("\r\u{1b}[2K")
     }
 
+    // What is drawn ends at the right edge. The `^C` that a terminal echoes there would move the cursor to the next line,
+    // and the table would be wiped from one line too low.
     fn flush(&self) -> io::Result<()> {
+        self.write("\r")?;
         self.out.lock().unwrap_or_else(PoisonError::into_inner).flush()
     }
 }

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 use model::{AgentInfo, Effect, Envelope, Event, Question, Step, ToolCall, ToolResult, Usage};
 
-use super::{Detail, Paint, call, result};
-use crate::figure::{between, elapsed, money, span, whole};
+use super::{Detail, Paint, awaited, call, result};
+use crate::figure::{between, counted, elapsed, money, span, whole};
 use crate::names::Names;
 use crate::plain;
 
@@ -78,7 +78,7 @@ impl Stream {
             }
             Event::Step(step) => self.step(envelope.at, step),
             Event::Idle { idle_ms, on } => {
-                let line = format!("{} idle for {}: waiting for the {on}", signs.ellipsis, span(*idle_ms));
+                let line = format!("{} idle for {}: waiting for {}", signs.ellipsis, span(*idle_ms), awaited(on));
                 self.line(envelope.at, 0, &paint.yellow(&line))
             }
             Event::TrialRetried { because } => {
@@ -170,10 +170,14 @@ impl Stream {
         let what = plain::first_line(&result.content, RESULT, signs.ellipsis);
         let name = plain::folded(&call.name, 60, signs.ellipsis);
         let said = if what.is_empty() { name } else { format!("{name}: {what}") };
+        let more = match plain::more_lines(&result.content) {
+            0 => String::new(),
+            more => paint.dim(&format!(" (+{})", counted(more, "line"))),
+        };
         let line = if result.is_error {
-            format!("{} {}", paint.red(&format!("{} !err", signs.answers)), said)
+            format!("{} {said}{more}", paint.red(&format!("{} !err", signs.answers)))
         } else {
-            paint.dim(&format!("{} ok {said}", signs.answers))
+            paint.dim(&format!("{} ok {said}", signs.answers)) + &more
         };
         text.push_str(&self.line(at, depth, &line));
         text

@@ -1,5 +1,7 @@
+use std::time::{Duration, Instant};
+
 use jiff::SignedDuration;
-use model::{LiveTrial, Outcome, Step, ToolCall};
+use model::{ArmSummary, LiveTrial, Outcome, Step, ToolCall, TrialRecord, TrialRow};
 use report::{Comparison, StatusView};
 use serde_json::json;
 
@@ -39,6 +41,35 @@ fn show_tells_a_trial_from_beginning_to_end() {
     let json = report::show_json(&record, &events, RUN);
     assert_eq!((&json["run"], &json["usage"]["total"]), (&json!(RUN), &json!(1290)));
     assert_eq!(json["steps"][0]["step"]["kind"], "session");
+}
+
+#[test]
+fn show_tells_the_whole_of_what_a_tool_was_given() {
+    let trial = id("a", "fake", 1);
+    let mut story = crate::story::Story::new(vec![trial.clone()], 1);
+    let long = "x".repeat(500);
+    let script = (1..=60).map(|line| format!("echo {line}")).collect::<Vec<_>>().join("\n");
+    story
+        .about(&trial)
+        .calls("1", "Bash", json!({ "command": "ls" }))
+        .calls("2", "Bash", json!({ "command": long }))
+        .calls("3", "Bash", json!({ "command": script }))
+        .calls("4", "Write", json!({ "file_path": "a", "content": "b" }))
+        .calls("5", "TodoWrite", json!({ "todos": [] }))
+        .calls("6", "Look", json!({}));
+    let text = report::show(&passed(&trial), &story.events[1..], RUN, &plain());
+    let lines: Vec<&str> = text.lines().map(str::trim_start).collect();
+    let after = |call: &str| -> Vec<&str> {
+        let at = lines.iter().position(|line| line.contains(call)).unwrap();
+        lines[at + 1..].iter().take_while(|line| line.starts_with('│')).map(|line| line[3..].trim_start()).collect()
+    };
+    let none: [&str; 0] = [];
+    assert_eq!(after("▸ Bash \"ls\""), none, "it is all there already");
+    assert_eq!(after("▸ Bash \"xxx"), [long.as_str()]);
+    assert_eq!(after("▸ Bash \"echo 1 ").join("\n"), script);
+    assert_eq!(after("▸ Write"), ["{", "\"file_path\": \"a\",", "\"content\": \"b\"", "}"]);
+    assert_eq!(after("▸ TodoWrite"), ["{", "\"todos\": []", "}"]);
+    assert_eq!(after("▸ Look"), none);
 }
 
 #[test]
@@ -155,6 +186,19 @@ fn compare_puts_regressions_first_and_says_how_sure_it_is() {
     expect("compare.txt", &comparison.draw(&run_row(OLD), &run_row(RUN), &plain()));
     assert!(!Comparison::of(&before, &before).has_regressions());
     assert!(Comparison::of(&[], &[]).cases.is_empty());
+}
+
+#[test]
+fn many_cases_take_no_longer_each_than_a_few() {
+    let one = passed(&id("one", "fake", 1));
+    let records: Vec<TrialRecord> =
+        (0..20_000).map(|n| TrialRecord { case: format!("case-{n}"), ..one.clone() }).collect();
+    let rows: Vec<TrialRow> = records.iter().map(|record| row(record, RUN)).collect();
+    let began = Instant::now();
+    assert_eq!(Comparison::of(&rows, &rows).cases.len(), records.len());
+    let arms = ArmSummary::of(&records);
+    assert_eq!((arms.len(), arms[0].trials, arms[0].pass_at_k), (1, records.len(), Some(1.0)));
+    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
 }
 
 #[test]

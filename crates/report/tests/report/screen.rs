@@ -1,7 +1,7 @@
 use model::{Diagnostic, Envelope, Event, Source, Span};
 use report::Style;
 
-use crate::story::{Story, id, many_jobs, one_job, passed};
+use crate::story::{Story, failed, id, many_jobs, one_job, passed};
 use crate::{Paper, expect, plain, reported};
 
 #[test]
@@ -19,6 +19,59 @@ fn one_job_is_told_in_ascii_where_nothing_else_can_be_shown() {
 #[test]
 fn many_jobs_are_a_line_each_and_the_failures_at_the_end() {
     expect("lines.txt", &reported("terminal", &many_jobs().events, |_| {}));
+}
+
+/// Five repetitions in two jobs, of which those with a number here failed.
+fn repeated(failures: &[u64], change: impl Fn(&mut model::TrialRecord)) -> Vec<Envelope> {
+    let trials: Vec<_> = (1..=5).map(|repetition| id("asks", "fake", repetition)).collect();
+    let mut story = Story::new(trials.clone(), 2);
+    for trial in &trials {
+        story.starts(trial, &["hi"]);
+        let mut record = if failures.contains(&trial.repetition) { failed(trial) } else { passed(trial) };
+        change(&mut record);
+        story.ends(record);
+    }
+    story.over();
+    story.events
+}
+
+#[test]
+fn repetitions_that_fail_the_same_way_are_drawn_once() {
+    let blocks = |text: &str| text.matches("... ✗ failed").count();
+    let number = |record: &mut model::TrialRecord| record.findings[1].because = format!("{}", record.repetition);
+    let text = reported("terminal", &repeated(&[1, 2, 3, 4, 5], number), |_| {});
+    assert_eq!(blocks(&text), 1, "{text}");
+    assert!(text.contains("\n    5 of 5 repetitions failed the same way, also #2, #3, #4, #5\n"), "{text}");
+    assert!(text.contains("0-43%"), "an interval that begins at 0 says so: {text}");
+
+    let text = reported("terminal", &repeated(&[2, 4], number), |_| {});
+    assert!(text.contains("\n    2 of 5 repetitions failed the same way, also #4\n"), "{text}");
+    let text = reported("terminal", &repeated(&[3], number), |_| {});
+    assert!(!text.contains("the same way"), "{text}");
+
+    let differ = |record: &mut model::TrialRecord| record.findings[0].id = format!("f{}", record.repetition);
+    assert_eq!(blocks(&reported("terminal", &repeated(&[1, 2], differ), |_| {})), 2);
+    let evidence = reported("terminal", &repeated(&[1, 2], number), |opening| opening.show_evidence = true);
+    assert_eq!(blocks(&evidence), 2, "each has evidence of its own");
+}
+
+#[test]
+fn the_stream_says_what_it_waits_for_and_how_much_of_a_result_it_leaves_out() {
+    let trial = id("a", "fake", 1);
+    let mut story = Story::new(vec![trial.clone()], 1);
+    story
+        .starts(&trial, &["hi"])
+        .calls("1", "Bash", serde_json::json!({ "command": "ls" }))
+        .tell(Event::Idle { idle_ms: 30_000, on: "Bash".into() })
+        .answers("1", "\none\ntwo\n\nthree\n", false)
+        .tell(Event::Idle { idle_ms: 30_000, on: "model".into() })
+        .calls("2", "Bash", serde_json::json!({ "command": "ls" }))
+        .answers("2", "bad\nworse", true);
+    let text = reported("terminal", &story.events, |_| {});
+    for line in ["waiting for Bash\n", "ok Bash: one (+3 lines)\n", "waiting for the model\n", "Bash: bad (+1 line)\n"]
+    {
+        assert!(text.contains(line), "{line}{text}");
+    }
 }
 
 #[test]
@@ -136,6 +189,9 @@ fn a_table_changes_in_place_and_leaves_only_what_is_finished() {
     assert_eq!(out.text().lines().collect::<Vec<_>>(), scrolled, "the table takes the place of the start lines");
     assert!(live.text().contains("0/4 trials"), "{:?}", live.text());
     assert!(live.text().contains('\u{1b}'));
+    let frame = live.text();
+    let frame = frame.split("running").nth(1).unwrap().trim_start_matches(' ');
+    assert!(frame.starts_with('\r'), "what a terminal echoes of Ctrl-C does not break the last line: {frame:?}");
 }
 
 #[test]

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// What the machine lends: how to find programs, how to read text, who is asking, and the way to the network where it
-/// leads through a proxy or needs certificates of its own.
+/// leads through a proxy or needs certificates of its own. A proxy's password gets in with it, and is masked as every
+/// password in a URL is.
 const LENT: &[&str] = &[
     "PATH",
     "SHELL",

@@ -25,7 +25,7 @@ use tokio::sync::OnceCell;
 use super::git::{Glance, Inspection};
 use super::owner::{Base, OWNER, Purpose};
 use super::registry::Registry;
-use super::snapshot::{Before, Snapshot};
+use super::snapshot::{Before, Patience, Snapshot};
 use super::template::{Files, Template, Templates, blocking};
 use super::{Maker, Request, Sandbox, SandboxError, SandboxKind, environment};
 use crate::Host;
@@ -153,14 +153,20 @@ impl LocalSandbox {
         }
         let (work, before) = (self.work.clone(), self.baseline.clone());
         let moment = self.moment()?;
+        let patience = self.patience();
         self.baseline = blocking(move || {
             let before = Before { snapshot: &before.files.snapshot, moment: before.moment };
-            let snapshot = Snapshot::since(&work, &before).map_err(SandboxError::io("read", &work))?;
+            let snapshot = Snapshot::since(&work, &before, patience).map_err(SandboxError::io("read", &work))?;
             let repository = Glance::at(&work);
             Ok(Baseline { files: Arc::new(Files { snapshot, repository, status: None }), moment })
         })
         .await?;
         Ok(())
+    }
+
+    /// How long looking at what is there may take: as long as one of the commands that put it there.
+    fn patience(&self) -> Patience {
+        Patience::new(self.timeout, "setup_timeout")
     }
 
     fn moment(&self) -> Result<(i64, i64), SandboxError> {
@@ -172,9 +178,10 @@ impl LocalSandbox {
 
     async fn inspect(&self) -> Result<Collected, SandboxError> {
         let (work, path, baseline) = (self.work.clone(), self.path.clone(), self.baseline.clone());
+        let patience = self.patience();
         let (files_changed, outside_changes, now) = blocking(move || {
             let before = Before { snapshot: &baseline.files.snapshot, moment: baseline.moment };
-            let changes = Snapshot::changes(&work, &before).map_err(SandboxError::io("read", &work))?;
+            let changes = Snapshot::changes(&work, &before, patience).map_err(SandboxError::io("read", &work))?;
             Ok((changes, beside(&path)?, Glance::at(&work)))
         })
         .await?;

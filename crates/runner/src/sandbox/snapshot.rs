@@ -5,10 +5,15 @@ use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use model::{Change, FileChange};
 use sha2::{Digest, Sha256};
 use walkdir::WalkDir;
+
+/// The largest file that is read, in bytes: with the larger ones, size and time of the last change must do. A file that
+/// is all hole has no end.
+const MOST_READ: u64 = 64 * 1024 * 1024;
 
 /// Every file and link of a tree but those of repositories.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -20,13 +25,23 @@ pub(super) struct Snapshot {
 enum Entry {
     File {
         stamp: Stamp,
-        content: Option<[u8; 32]>,
+        content: Content,
     },
     Link {
         target: PathBuf,
     },
     /// A pipe, a socket, a device.
     Other,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Content {
+    /// Its SHA-256.
+    Hash([u8; 32]),
+    /// There is nothing to be told from it: the file is too large, or its size says enough, or it is new.
+    Unread,
+    /// The system does not let it be read.
+    Unreadable,
 }
 
 /// What tells at a glance that a file is as it was. The time of its last change of any kind is not here, because a copy
@@ -51,20 +66,44 @@ pub(super) struct Before<'a> {
     pub(super) moment: (i64, i64),
 }
 
+/// How long looking may take.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Patience {
+    since: Instant,
+    limit: Duration,
+    setting: &'static str,
+}
+
+impl Patience {
+    /// From now on, so long; the setting that says so.
+    pub(super) fn new(limit: Duration, setting: &'static str) -> Self {
+        Self { since: Instant::now(), limit, setting }
+    }
+
+    fn check(&self, path: &Path) -> io::Result<()> {
+        if self.since.elapsed() < self.limit {
+            return Ok(());
+        }
+        let (limit, setting) = (self.limit.as_secs_f64(), self.setting);
+        let because = format!("it was not done after {limit} s ({setting}), and had come to {}", path.display());
+        Err(io::Error::new(io::ErrorKind::TimedOut, because))
+    }
+}
+
 impl Snapshot {
     /// Reads everything below `root`.
     pub(super) fn of(root: &Path) -> io::Result<Self> {
-        Self::scan(root, None, true)
+        Self::scan(root, None, true, None)
     }
 
     /// Reads what may have changed since `before`, and what is new.
-    pub(super) fn since(root: &Path, before: &Before<'_>) -> io::Result<Self> {
-        Self::scan(root, Some(before), true)
+    pub(super) fn since(root: &Path, before: &Before<'_>, patience: Patience) -> io::Result<Self> {
+        Self::scan(root, Some(before), true, Some(patience))
     }
 
-    /// What is not as it was `before`, sorted by path. What is new is not read.
-    pub(super) fn changes(root: &Path, before: &Before<'_>) -> io::Result<Vec<FileChange>> {
-        let after = Self::scan(root, Some(before), false)?;
+    /// What is not as it was `before`, sorted by path. What is new, or has another size, is not read.
+    pub(super) fn changes(root: &Path, before: &Before<'_>, patience: Patience) -> io::Result<Vec<FileChange>> {
+        let after = Self::scan(root, Some(before), false, Some(patience))?;
         let old = &before.snapshot.entries;
         let mut changes = Vec::new();
         let mut note = |path: &Path, change| {
@@ -84,12 +123,15 @@ impl Snapshot {
         Ok(changes)
     }
 
-    fn scan(root: &Path, before: Option<&Before<'_>>, read_new: bool) -> io::Result<Self> {
+    fn scan(root: &Path, before: Option<&Before<'_>>, read_all: bool, patience: Option<Patience>) -> io::Result<Self> {
         let mut entries = BTreeMap::new();
         let walk = WalkDir::new(root).min_depth(1).into_iter();
         for entry in walk.filter_entry(|entry| entry.file_name() != ".git" || !entry.file_type().is_dir()) {
             // What cannot be read any more counts as gone.
             let Ok(entry) = entry else { continue };
+            if let Some(patience) = patience {
+                patience.check(entry.path())?;
+            }
             if entry.file_type().is_dir() {
                 continue;
             }
@@ -106,8 +148,11 @@ impl Snapshot {
                     {
                         *content
                     }
-                    (None, _) if !read_new => None,
-                    _ => hash(entry.path()).ok(),
+                    (Some(Entry::File { stamp: old, .. }), _) if old.size == stamp.size => {
+                        read(entry.path(), stamp.size, patience)?
+                    }
+                    _ if read_all => read(entry.path(), stamp.size, patience)?,
+                    _ => Content::Unread,
                 };
                 Entry::File { stamp, content }
             } else {
@@ -124,19 +169,42 @@ impl Entry {
     fn same_as(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::File { stamp: a, content: one }, Self::File { stamp: b, content: two }) => {
-                one == two && (a.mode & 0o100) == (b.mode & 0o100)
+                let same = match (one, two) {
+                    (Content::Unread, Content::Unread) => a.changed == b.changed,
+                    (one, two) => one == two,
+                };
+                same && a.size == b.size && (a.mode & 0o100) == (b.mode & 0o100)
             }
             (one, two) => one == two,
         }
     }
 }
 
+/// What a file of that size has in it. Only patience that has run out is an error.
+fn read(path: &Path, size: u64, patience: Option<Patience>) -> io::Result<Content> {
+    if size > MOST_READ {
+        return Ok(Content::Unread);
+    }
+    match hash_within(path, patience) {
+        Ok(hash) => Ok(Content::Hash(hash)),
+        Err(error) if error.kind() == io::ErrorKind::TimedOut => Err(error),
+        Err(_) => Ok(Content::Unreadable),
+    }
+}
+
 /// SHA-256 of a file's content.
 pub(super) fn hash(path: &Path) -> io::Result<[u8; 32]> {
+    hash_within(path, None)
+}
+
+fn hash_within(path: &Path, patience: Option<Patience>) -> io::Result<[u8; 32]> {
     let mut file = File::open(path)?;
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; 64 * 1024];
     loop {
+        if let Some(patience) = patience {
+            patience.check(path)?;
+        }
         match file.read(&mut buffer)? {
             0 => return Ok(hasher.finalize().into()),
             count => hasher.update(&buffer[..count]),
@@ -148,7 +216,11 @@ pub(super) fn hash(path: &Path) -> io::Result<[u8; 32]> {
 mod tests {
     use super::*;
     use std::os::unix::fs::{PermissionsExt, symlink};
-    use std::time::{Duration, SystemTime};
+    use std::time::SystemTime;
+
+    fn patience() -> Patience {
+        Patience::new(Duration::from_secs(60), "setup_timeout")
+    }
 
     fn moment(root: &Path) -> (i64, i64) {
         let clock = tempfile::NamedTempFile::new_in(root.parent().unwrap()).unwrap();
@@ -172,7 +244,7 @@ mod tests {
         symlink("same", root.join("same-link")).unwrap();
         let snapshot = Snapshot::of(root).unwrap();
         let before = Before { snapshot: &snapshot, moment: moment(root) };
-        assert_eq!(Snapshot::changes(root, &before).unwrap(), []);
+        assert_eq!(Snapshot::changes(root, &before, patience()).unwrap(), []);
 
         // The same size, and the time put back: only the content tells.
         let time = root.join("content").metadata().unwrap().modified().unwrap();
@@ -192,7 +264,7 @@ mod tests {
             .unwrap()
             .set_modified(SystemTime::now() + Duration::from_secs(9))
             .unwrap();
-        let changes = Snapshot::changes(root, &before).unwrap();
+        let changes = Snapshot::changes(root, &before, patience()).unwrap();
         assert_eq!(
             told(&changes),
             [
@@ -216,6 +288,68 @@ mod tests {
         let before = Before { snapshot: &first, moment: (i64::MAX, 0) };
         fs::write(root.join("b"), "longer").unwrap();
         fs::write(root.join("c"), "new").unwrap();
-        assert_eq!(Snapshot::since(root, &before).unwrap(), Snapshot::of(root).unwrap());
+        assert_eq!(Snapshot::since(root, &before, patience()).unwrap(), Snapshot::of(root).unwrap());
+    }
+
+    fn sparse(path: &Path, size: u64) {
+        File::create(path).unwrap().set_len(size).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_is_all_hole_takes_no_time() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path();
+        let huge = 6 << 30;
+        fs::write(root.join("grown"), "one").unwrap();
+        for file in ["same", "shrunk", "touched"] {
+            sparse(&root.join(file), huge);
+        }
+        let began = Instant::now();
+        let first = Snapshot::of(root).unwrap();
+        let before = Before { snapshot: &first, moment: moment(root) };
+        for file in ["grown", "new"] {
+            sparse(&root.join(file), huge);
+        }
+        sparse(&root.join("shrunk"), huge - 1);
+        let touched = File::options().write(true).open(root.join("touched")).unwrap();
+        touched.set_modified(SystemTime::now() + Duration::from_secs(9)).unwrap();
+        let changes = Snapshot::changes(root, &before, patience()).unwrap();
+        assert_eq!(
+            told(&changes),
+            [
+                ("grown", Change::Modified),
+                ("new", Change::Added),
+                ("shrunk", Change::Modified),
+                ("touched", Change::Modified),
+            ]
+        );
+        let second = Snapshot::since(root, &before, patience()).unwrap();
+        assert_eq!(second.entries.len(), 5);
+        assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    }
+
+    #[test]
+    fn what_is_small_and_has_another_size_is_not_read() {
+        let root = tempfile::tempdir().unwrap();
+        fs::write(root.path().join("a"), "one").unwrap();
+        let first = Snapshot::of(root.path()).unwrap();
+        let before = Before { snapshot: &first, moment: (i64::MAX, 0) };
+        fs::write(root.path().join("a"), "longer").unwrap();
+        let after = Snapshot::scan(root.path(), Some(&before), false, None).unwrap();
+        assert!(matches!(after.entries[Path::new("a")], Entry::File { content: Content::Unread, .. }));
+    }
+
+    #[test]
+    fn patience_that_is_over_says_whose_it_was_and_where() {
+        let root = tempfile::tempdir().unwrap();
+        fs::write(root.path().join("a"), "one").unwrap();
+        let first = Snapshot::default();
+        let before = Before { snapshot: &first, moment: (0, 0) };
+        let none = Patience::new(Duration::ZERO, "setup_timeout");
+        let error = Snapshot::changes(root.path(), &before, none).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        let place = root.path().join("a").display().to_string();
+        assert_eq!(error.to_string(), format!("it was not done after 0 s (setup_timeout), and had come to {place}"));
+        assert_eq!(read(&root.path().join("a"), 3, Some(none)).unwrap_err().kind(), io::ErrorKind::TimedOut);
     }
 }

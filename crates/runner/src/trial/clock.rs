@@ -86,14 +86,12 @@ impl Clock<'_> {
 
 #[cfg(test)]
 mod tests {
-    use model::Step;
-
     use super::*;
     use crate::agent::Endpoint;
     use crate::line::{Told, inbox};
 
     fn event() -> Event {
-        Event::Step(Step::Thinking { text: "…".into() })
+        Event::Waiting { on: "agent".into() }
     }
 
     /// Watches something that tells one event more than there is room for; room is made when `hold` is over. What

@@ -46,6 +46,14 @@ impl Shared {
         let addresses = info.agents.iter_mut().filter_map(|agent| agent.base_url.as_mut());
         addresses.chain(&mut info.label).for_each(|text| self.mask.string(text));
     }
+
+    /// The mask of one trial: also what its fixture calls a secret.
+    pub(crate) fn mask_of(&self, planned: &PlannedTrial) -> Arc<Mask> {
+        match planned.case.fixtures.env.as_slice() {
+            [] => Arc::clone(&self.mask),
+            env => Arc::new(self.mask.with_fixture(env)),
+        }
+    }
 }
 
 /// How far a run has been asked to stop.
@@ -68,10 +76,11 @@ pub(crate) async fn run(
 ) -> TrialRecord {
     let started_at = Timestamp::now();
     let started = Instant::now();
+    let mask = shared.mask_of(&planned);
     let mut attempts: Vec<AttemptRecord> = Vec::new();
     loop {
         let began = Instant::now();
-        let attempt = Attempt { planned: &planned, shared: &shared, line: &line, halt: halt.clone() };
+        let attempt = Attempt { planned: &planned, shared: &shared, mask: &mask, line: &line, halt: halt.clone() };
         let mut record = match attempt.run().await {
             Ok(end) => record_of(&planned, &shared.settings, end),
             Err(Cut::Broken(breakage)) => broken(&planned, &breakage),
@@ -94,10 +103,10 @@ pub(crate) async fn run(
             record.attempts = attempts;
             record.started_at = started_at;
             record.duration_ms = millis(started.elapsed());
-            shared.mask.record(&mut record);
+            mask.record(&mut record);
             return record;
         }
-        let because = shared.mask.text(record.because.as_deref().unwrap_or_default()).into_owned();
+        let because = mask.text(record.because.as_deref().unwrap_or_default()).into_owned();
         line.tell(Event::TrialRetried { because });
         line = line.next_attempt();
     }
@@ -128,6 +137,7 @@ impl<E: Into<Breakage>> From<E> for Cut {
 struct Attempt<'a> {
     planned: &'a Arc<PlannedTrial>,
     shared: &'a Arc<Shared>,
+    mask: &'a Arc<Mask>,
     line: &'a Line,
     halt: watch::Receiver<Halt>,
 }
@@ -206,7 +216,7 @@ impl Attempt<'_> {
             planned.limits.clone(),
             responder,
             resolver,
-            Arc::clone(&self.shared.mask),
+            Arc::clone(self.mask),
             Arc::clone(&activity),
             stopping,
         );
@@ -270,7 +280,7 @@ impl Attempt<'_> {
         let Some(sandbox) = sandbox else { return Ok(Collected::default()) };
         self.line.tell(Event::Waiting { on: "collecting".into() });
         let mut collected = sandbox.collect().await?;
-        self.shared.mask.collected(&mut collected);
+        self.mask.collected(&mut collected);
         self.line.tell(Event::Collected(collected.clone()));
         Ok(collected)
     }

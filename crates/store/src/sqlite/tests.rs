@@ -493,3 +493,19 @@ fn ten_thousand_trials_are_listed_in_a_moment() {
     assert_eq!(store.trials(&TrialFilter::default()).unwrap().len(), 10_000);
     assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
 }
+
+#[test]
+fn finishing_a_trial_writes_no_more_in_a_run_of_ten_thousand() {
+    let written = |planned: u64| {
+        let scratch = scratch();
+        let mut store = scratch.store();
+        let mut story = Story::of(RUN);
+        let names: Vec<String> = (0..planned).map(|n| format!("{:x}", n.wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect();
+        store.append(&[story.started(&names.iter().map(String::as_str).collect::<Vec<_>>())]).unwrap();
+        store.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+        store.append(&[story.finished("a", Outcome::Passed)]).unwrap();
+        std::fs::metadata(scratch.path.with_file_name("runs.db-wal")).unwrap().len()
+    };
+    let (few, many) = (written(1), written(10_000));
+    assert!(many < few * 2, "{many} bytes instead of {few}");
+}

@@ -9,7 +9,7 @@ use model::{Case, Node};
 
 use crate::library::Library;
 
-pub use scenario::near_miss;
+pub use scenario::{OPENING, near_miss, run};
 
 /// A way to write cases down.
 pub trait Format: Sync {
@@ -19,11 +19,14 @@ pub trait Format: Sync {
     /// How a file of this format is told from others, to follow its name in a message.
     fn mark(&self) -> &'static str;
 
-    /// Whether a file that was only come across may be of this format, by a look at its text. A file that is not, is
-    /// passed over without being parsed, whatever is wrong with it.
-    fn may_hold(&self, text: &str) -> bool;
+    /// Whether a file that was only come across is meant to be of this format, by a look at its text, which is too
+    /// broken to be parsed.
+    fn is_meant(&self, text: &str) -> bool;
 
-    /// Whether `file` is meant to be of this format, broken or not.
+    /// Whether a file that was only come across is meant to be of this format, if only nearly. Any other is passed over.
+    fn resembles(&self, file: &SuiteFile<'_>) -> bool;
+
+    /// Whether `file`, which must be a suite, is meant to be of this format, broken or not.
     fn recognises(&self, file: &SuiteFile<'_>) -> bool;
 
     /// The cases of `file`. A case with problems is given as far as it could be read, so that what comes after

@@ -20,8 +20,23 @@ pub struct Scenario;
 /// The keys that say what is put to the test; a scenario has exactly one of them.
 const SUBJECTS: [&str; 3] = ["skill", "system_prompt", "system_prompt_file"];
 
+/// Keys that hardly anything but a scenario has at its top. One may be chance, two are none.
+const TELLING: [&str; 11] = [
+    "skill",
+    "system_prompt",
+    "system_prompt_file",
+    "user_prompt",
+    "user_prompts",
+    "max_turns",
+    "token_budget",
+    "token-budget",
+    "fixtures",
+    "user_responses",
+    "assertions",
+];
+
 /// What an inline prompt is sent when the scenario says nothing else.
-const OPENING: &str = "Begin.";
+pub const OPENING: &str = "Begin.";
 
 impl Format for Scenario {
     fn name(&self) -> &'static str {
@@ -32,12 +47,19 @@ impl Format for Scenario {
         "a YAML or JSON map with `scenario: ID` and one of `skill`, `system_prompt`, `system_prompt_file`"
     }
 
-    fn may_hold(&self, text: &str) -> bool {
-        text.lines().any(|line| {
-            let line = line.trim_start_matches(['\u{feff}', '{']).trim_start_matches(['"', '\'']);
-            let after = line.strip_prefix("scenario").map(|rest| rest.trim_start_matches(['"', '\'', ' ']));
-            after.is_some_and(|rest| rest.starts_with(':'))
-        })
+    fn is_meant(&self, text: &str) -> bool {
+        let keys = text.lines().filter_map(|line| {
+            let (key, value) = line.trim_start_matches(['\u{feff}', '{']).split_once(':')?;
+            let key = key.trim_end().trim_matches(['"', '\'']);
+            Some((key, !value.trim().is_empty()))
+        });
+        looks_like_one(keys)
+    }
+
+    fn resembles(&self, file: &SuiteFile<'_>) -> bool {
+        let NodeKind::Map(entries) = &file.root.kind else { return false };
+        let is_single = |node: &Node| !matches!(node.kind, NodeKind::List(_) | NodeKind::Map(_));
+        looks_like_one(entries.iter().map(|(name, value)| (name.value.as_str(), is_single(value))))
     }
 
     fn recognises(&self, file: &SuiteFile<'_>) -> bool {
@@ -201,15 +223,17 @@ fn opening(subject: Option<&Subject>, argument: Option<&str>) -> String {
     let Some(skill) = subject.and_then(Subject::installed) else {
         return argument.unwrap_or(OPENING).to_owned();
     };
-    let mut text = format!(
-        "Run the `{}` skill from your system prompt, from start to end, on the current working directory.",
-        skill.name
-    );
+    let mut text = run(&skill.name);
     if let Some(argument) = argument {
         text.push_str("\nArgument: ");
         text.push_str(argument);
     }
     text
+}
+
+/// What asks for a skill when the scenario says nothing else.
+pub fn run(skill: &str) -> String {
+    format!("Run the `{skill}` skill from your system prompt, from start to end, on the current working directory.")
 }
 
 fn token_budget(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<f64> {
@@ -228,6 +252,7 @@ fn token_budget(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<f64>
 fn runner(fields: &mut Fields<'_>, directory: &Path, problems: &mut Problems) -> RunnerOptions {
     let own_agent = agent(fields, "agent", directory, problems);
     let own_model = model(fields, directory, problems);
+    let mut inner_model = None;
     let mut options = RunnerOptions::default();
     if let Some(node) = fields.get("runner")
         && let Some(mut block) = Fields::of(node, "`runner`", problems)
@@ -239,7 +264,7 @@ fn runner(fields: &mut Fields<'_>, directory: &Path, problems: &mut Problems) ->
                 .push(at_key(&block, "agent", second).error("`runtime` and `agent` are the same; give one of them"));
         }
         options.agent = runtime.or(agent);
-        options.model = model(&mut block, directory, problems);
+        inner_model = model(&mut block, directory, problems);
         options.permission_mode = block.choice("permission_mode", &PermissionMode::ALL, problems);
         options.allowed_tools_override = block.texts("allowed_tools_override", problems);
         options.setting_sources = setting_sources(&mut block, problems);
@@ -259,7 +284,7 @@ fn runner(fields: &mut Fields<'_>, directory: &Path, problems: &mut Problems) ->
         block.finish(problems);
     }
     options.agent = options.agent.or(own_agent);
-    options.model = options.model.or(own_model);
+    (options.model, options.model_source) = inner_model.or(own_model).unzip();
     options
 }
 
@@ -274,9 +299,10 @@ fn agent(
     Some((model_name::agent(name, directory), place))
 }
 
-fn model(fields: &mut Fields<'_>, directory: &Path, problems: &mut Problems) -> Option<String> {
+fn model(fields: &mut Fields<'_>, directory: &Path, problems: &mut Problems) -> Option<(String, Excerpt)> {
     let name = fields.text("model", problems)?;
-    model_name::model(&name, fields.get("model")?, directory, problems)
+    let node = fields.get("model")?;
+    Some((model_name::model(&name, node, directory, problems)?, node.excerpt()))
 }
 
 fn setting_sources(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<SettingSource> {
@@ -374,6 +400,20 @@ fn head(fields: &Fields<'_>) -> Node {
 
 fn place(node: &Node, span: model::Span) -> Node {
     Node { kind: NodeKind::Null, span, tag: None, source: Arc::clone(&node.source) }
+}
+
+/// Whether a map with these keys is meant to be a scenario. Of each key: its name, and whether a single value is under
+/// it, as under `scenario`; `scenarios` with a list is somebody else's.
+fn looks_like_one<'k>(keys: impl Iterator<Item = (&'k str, bool)>) -> bool {
+    let mut telling = 0;
+    for (key, is_single) in keys {
+        telling += usize::from(TELLING.contains(&key));
+        let is_near = || key.len().abs_diff("scenario".len()) <= 2 && nearest("scenario", [key]).is_some();
+        if key == "scenario" || telling > 1 || (is_single && is_near()) {
+            return true;
+        }
+    }
+    false
 }
 
 /// What a file that no format recognises was most likely meant to be, if its keys give it away.

@@ -23,7 +23,9 @@ fn skills() -> Scratch {
         .write("skills/alpha/tests/deeper/c.yaml", "not: read")
         .write("skills/alpha/tests/notes.txt", "not read")
         .write("skills/beta/tests/c.yaml", test_of("beta", "c"))
-        .write("skills/no-skill/tests/d.yaml", "not: read");
+        .write("skills/no-skill/tests/_d.yaml", "not: read")
+        .write("skills/no-tests/notes.yaml", "not: read")
+        .write("skills/.hidden/tests/d.yaml", "not: read");
     #[cfg(unix)]
     std::os::unix::fs::symlink(scratch.path("skills/alpha"), scratch.path("skills/linked")).unwrap();
     scratch
@@ -66,7 +68,9 @@ fn a_directory_is_searched_for_suites_and_other_files_are_passed_over() {
         .write("d/ok.yaml", prompt("ok"))
         .write("d/flow.yaml", "{scenario: flow, system_prompt: p}")
         .write("d/other.yaml", "services: {scenario: {image: x}}\n")
-        .write("d/broken.yaml", "a: [\n")
+        .write("d/two.yaml", "a: 1\n---\nb: 2\n")
+        .write("d/load.yaml", "config: {}\nscenarios:\n  - flow: []\n")
+        .write("d/skill.yaml", "skill: x\ndescription: no scenario, just a key of that name\n")
         .write("d/.hidden/x.yaml", "scenario: [\n")
         .write("d/fixtures/x.yaml", "scenario: [\n")
         .write("d/node_modules/x.yaml", "scenario: [\n")
@@ -81,6 +85,89 @@ fn a_directory_is_searched_for_suites_and_other_files_are_passed_over() {
     let loaded = scratch.load(&["d"]);
     assert_eq!(told(&loaded.diagnostics), ["d/z.yaml:1:11: this `[` is never closed"]);
     assert_eq!(loaded.suites.len(), 2, "a broken file stops no other");
+}
+
+#[test]
+fn what_nearly_is_a_scenario_does_not_vanish_in_a_directory() {
+    let scratch = Scratch::new();
+    scratch
+        .write("d/ok.yaml", prompt("ok"))
+        .write("d/typo.yaml", "scenrio: second\nsystem_prompt: p\n")
+        .write("d/lone.yaml", "senario: third\n")
+        .write("d/keys.yaml", "# none\nuser_prompt: hi\nassertions: []\n")
+        .write("d/half.yaml", "scenrio: x\nassertions: [\n")
+        .write("d/sick.yaml", "a: [\n")
+        .write("d/void.yaml", "# later\n");
+    let loaded = scratch.load(&["d"]);
+    let told: Vec<(bool, String)> =
+        loaded.diagnostics.iter().map(|problem| (problem.is_error(), problem.to_string())).collect();
+    let error = |text: &str| (true, text.to_owned());
+    let warning = |text: &str| (false, text.to_owned());
+    assert_eq!(
+        told,
+        [
+            error("d/half.yaml:2:13: this `[` is never closed"),
+            error("d/keys.yaml:2:1: this is no suite in a known format"),
+            error("d/lone.yaml:1:1: this is no suite in a known format"),
+            warning("d/sick.yaml:1:4: this `[` is never closed"),
+            error("d/typo.yaml:1:1: the scenario has no `scenario`"),
+            error("d/typo.yaml:1:1: unknown key `scenrio` in the scenario"),
+            warning("d/void.yaml:1:1: the file is empty"),
+        ]
+    );
+    assert_eq!(loaded.diagnostics[2].help[1], "is `senario` meant to be `scenario`?");
+    assert_eq!(loaded.diagnostics[4].help, ["is `scenrio` meant to be `scenario`?"]);
+}
+
+#[test]
+fn every_file_directly_in_the_scenarios_must_be_a_suite() {
+    let scratch = Scratch::new();
+    scratch
+        .write("scenarios/first.yaml", prompt("first"))
+        .write("scenarios/second.yaml", "scenrio: second\nsystem_prompt: p\n")
+        .write("scenarios/other.yml", "services: {}\n")
+        .write("scenarios/_fixtures.yaml", "base: {}\n")
+        .write("scenarios/notes.txt", "not read")
+        .write("scenarios/models/m.yaml", "steps: [{text: hi}]\n")
+        .write("scenarios/models/sick.yaml", "a: [\n")
+        .write("scenarios/models/void.yaml", "")
+        .write("scenarios/deep/third.yaml", "scenrio: third\nsystem_prompt: p\n");
+    let loaded = scratch.load(&[]);
+    assert_eq!(
+        told(&loaded.diagnostics),
+        [
+            "scenarios/deep/third.yaml:1:1: the scenario has no `scenario`",
+            "scenarios/deep/third.yaml:1:1: unknown key `scenrio` in the scenario",
+            "scenarios/other.yml:1:1: this is no suite in a known format",
+            "scenarios/second.yaml:1:1: the scenario has no `scenario`",
+            "scenarios/second.yaml:1:1: unknown key `scenrio` in the scenario",
+        ]
+    );
+    assert!(loaded.diagnostics.iter().all(model::Diagnostic::is_error));
+}
+
+#[test]
+fn tests_without_a_skill_are_an_error() {
+    let scratch = Scratch::new();
+    scratch
+        .skill("x")
+        .write("skills/x/tests/t.yaml", test_of("x", "t"))
+        .write("skills/greeter/Skill.md", "---\nname: greeter\ndescription: d\n---\n")
+        .write("skills/greeter/tests/hello.yaml", test_of("greeter", "hello"))
+        .write("skills/lost/tests/t.yml", test_of("lost", "t"));
+    for targets in [[].as_slice(), &["skills"]] {
+        let loaded = scratch.load(targets);
+        assert_eq!(
+            told(&loaded.diagnostics),
+            ["`skills/greeter` has tests but no SKILL.md", "`skills/lost` has tests but no SKILL.md"]
+        );
+        assert!(loaded.has_errors());
+        assert_eq!(loaded.diagnostics[0].help, ["is `Skill.md` meant to be `SKILL.md`?"]);
+        assert_eq!(loaded.diagnostics[1].help, ["tests of no skill belong into the project's folder `scenarios`"]);
+        assert_eq!(outline(&loaded), ["x: t"]);
+    }
+    let loaded = scratch.load(&["skills/greeter/tests/hello.yaml"]);
+    assert_eq!(loaded.diagnostics[0].help, ["is `Skill.md` meant to be `SKILL.md`?"]);
 }
 
 #[test]
@@ -110,11 +197,11 @@ fn what_is_not_there_is_an_error_with_the_nearest_name() {
         problem("alhpa"),
         (
             "`alhpa` is neither a file, nor a directory, nor a skill in `skills`".to_owned(),
-            "did you mean `alpha`?".to_owned()
+            "did you mean `alpha`?; `--case ID` selects a case by its id".to_owned()
         )
     );
-    assert_eq!(problem("more/cas.yaml").1, "did you mean `more/case.yaml`?");
-    assert_eq!(problem("zzz").1, "");
+    assert!(problem("more/cas.yaml").1.starts_with("did you mean `more/case.yaml`?"));
+    assert_eq!(problem("zzz").1, "`--case ID` selects a case by its id");
 }
 
 #[test]

@@ -23,8 +23,18 @@ runner: {reasoning_effort: low, allowed_tools_override: []}
     assert_eq!((case.timeout_ms, case.trials), (Some(90_000), Some(3)));
     assert_eq!(case.runner.agent.as_ref().unwrap().0, "claude-code");
     assert_eq!(case.runner.model, Some(format!("scripted:{}", scratch.path("hello.yaml").display())));
+    assert_eq!(case.runner.model_source.as_ref().unwrap().to_string(), "s.yaml:7:8");
     assert_eq!(case.runner.reasoning_effort.as_deref(), Some("low"));
     assert_eq!(case.runner.allowed_tools_override.as_deref(), Some([].as_slice()));
+}
+
+#[test]
+fn a_model_of_the_runner_is_told_from_there() {
+    let scratch = Scratch::new();
+    let case = scratch.case("scenario: s\nsystem_prompt: p\nrunner:\n  model: m\n");
+    assert_eq!(case.runner.model.as_deref(), Some("m"));
+    assert_eq!(case.runner.model_source.as_ref().unwrap().to_string(), "s.yaml:4:10");
+    assert!(scratch.case("scenario: s\nsystem_prompt: p\n").runner.model_source.is_none());
 }
 
 #[test]

@@ -92,7 +92,8 @@ fn check_model(case: &Case, arm: &Arm) -> Option<Diagnostic> {
     };
     // A model that the command line or the project named is not the case's to answer for.
     let own = arm.model.is_none() || arm.model == case.runner.model;
-    Some(if own { problem.at(case.source.clone()) } else { problem })
+    let place = case.runner.model_source.as_ref().unwrap_or(&case.source);
+    Some(if own { problem.at(place.clone()) } else { problem })
 }
 
 /// What the tools work with.

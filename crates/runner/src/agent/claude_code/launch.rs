@@ -208,9 +208,7 @@ fn environment(on: &Occasion<'_>, sign_in: &SignIn, folder: Option<&Path>) -> Ve
         Endpoint::Vendor { base_url } => {
             // What the user set goes before what is set here, but for where the agent's folder is.
             let lent = on.host.env.iter().filter(|(name, value)| {
-                (name.starts_with("ANTHROPIC_") || name.starts_with("CLAUDE_"))
-                    && !value.is_empty()
-                    && !NOT_LENT.contains(&name.as_str())
+                sign_in::is_lent(on.host, name) && !value.is_empty() && !NOT_LENT.contains(&name.as_str())
             });
             env.extend(lent.map(|(name, value)| (name.clone(), value.clone())));
             if let Some(base_url) = base_url {
@@ -392,6 +390,35 @@ mod tests {
             for absent in ["CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CONFIG_DIR", "OPENAI_API_KEY"] {
                 assert_eq!(variable(&launch, absent), None, "{absent}");
             }
+        }
+    }
+
+    #[test]
+    fn a_cloud_that_is_switched_on_is_lent_its_own_variables_and_no_other() {
+        let host = |switch: &'static str, value: &'static str| {
+            let rest = ["AWS_REGION", "GOOGLE_CLOUD_PROJECT", "CLOUD_ML_REGION", "AZURE_TENANT_ID"];
+            Stage::new(&[&[(switch, value)][..], &rest.map(|name| (name, "x"))].concat())
+        };
+        for (switch, auth, lent) in [
+            ("CLAUDE_CODE_USE_BEDROCK", "Amazon Bedrock", &["AWS_REGION"][..]),
+            ("CLAUDE_CODE_USE_VERTEX", "Google Vertex AI", &["GOOGLE_CLOUD_PROJECT", "CLOUD_ML_REGION"]),
+            ("CLAUDE_CODE_USE_FOUNDRY", "Microsoft Foundry", &["AZURE_TENANT_ID"]),
+        ] {
+            let launch = host(switch, "1").launch(false, 1);
+            assert_eq!(launch.auth, auth);
+            let seen = ["AWS_REGION", "GOOGLE_CLOUD_PROJECT", "CLOUD_ML_REGION", "AZURE_TENANT_ID"]
+                .into_iter()
+                .filter(|name| variable(&launch, name).is_some());
+            assert_eq!(seen.collect::<Vec<_>>(), lent);
+        }
+        for off in ["0", "false", "False", " ", ""] {
+            let mut stage = host("CLAUDE_CODE_USE_BEDROCK", off);
+            assert_ne!(SignIn::at_the_vendor(&stage.host).name(), "Amazon Bedrock", "{off:?}");
+            stage.host.env.insert("ANTHROPIC_API_KEY".into(), "sk-test".into());
+            let launch = stage.launch(false, 1);
+            assert_eq!((launch.auth, variable(&launch, "AWS_REGION")), ("api key", None), "{off:?}");
+            stage.host.env.insert("CLAUDE_CODE_USE_BEDROCK".into(), "true".into());
+            assert_eq!(stage.launch(false, 1).auth, "Amazon Bedrock", "a cloud goes before a key");
         }
     }
 

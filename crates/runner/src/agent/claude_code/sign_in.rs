@@ -27,12 +27,41 @@ const SECRETS: [(&str, &str); 3] = [
     ("CLAUDE_CODE_OAUTH_TOKEN", "oauth token"),
 ];
 
-/// Variables that say that a cloud provider's own sign-in is used.
-const CLOUDS: [(&str, &str); 3] = [
-    ("CLAUDE_CODE_USE_BEDROCK", "Amazon Bedrock"),
-    ("CLAUDE_CODE_USE_VERTEX", "Google Vertex AI"),
-    ("CLAUDE_CODE_USE_FOUNDRY", "Microsoft Foundry"),
+/// A cloud provider whose own sign-in the CLI uses.
+struct Cloud {
+    /// The variable that says so.
+    switch: &'static str,
+    /// What the sign-in is called.
+    called: &'static str,
+    /// How the names of variables begin that sign in there or say where it is. They are all the CLI has: its home is the
+    /// sandbox's, so files in the user's home are found only where a variable names them, such as
+    /// `AWS_SHARED_CREDENTIALS_FILE` or `GOOGLE_APPLICATION_CREDENTIALS`.
+    lent: &'static [&'static str],
+}
+
+const CLOUDS: [Cloud; 3] = [
+    Cloud { switch: "CLAUDE_CODE_USE_BEDROCK", called: "Amazon Bedrock", lent: &["AWS_"] },
+    Cloud {
+        switch: "CLAUDE_CODE_USE_VERTEX",
+        called: "Google Vertex AI",
+        lent: &["GOOGLE_", "GCLOUD_PROJECT", "CLOUD_ML_REGION", "VERTEX_REGION_", "ANTHROPIC_VERTEX_"],
+    },
+    Cloud { switch: "CLAUDE_CODE_USE_FOUNDRY", called: "Microsoft Foundry", lent: &["AZURE_"] },
 ];
+
+impl Cloud {
+    fn is_on(&self, host: &Host) -> bool {
+        let off = |value: &str| ["0", "false", "no", "off"].contains(&value.trim().to_ascii_lowercase().as_str());
+        host.var(self.switch).is_some_and(|value| !value.trim().is_empty() && !off(value))
+    }
+}
+
+/// Whether the CLI is to see the variable `name` of `host` where the vendor has its model: its own variables, and those
+/// of a cloud provider that is switched on.
+pub(super) fn is_lent(host: &Host, name: &str) -> bool {
+    let of_cloud = |cloud: &Cloud| cloud.lent.iter().any(|start| name.starts_with(start)) && cloud.is_on(host);
+    name.starts_with("ANTHROPIC_") || name.starts_with("CLAUDE_") || CLOUDS.iter().any(of_cloud)
+}
 
 impl SignIn {
     /// How it is signed in at `endpoint`.
@@ -45,8 +74,10 @@ impl SignIn {
 
     /// How it is signed in where the vendor has its model.
     pub(super) fn at_the_vendor(host: &Host) -> Self {
-        let lent = SECRETS.iter().chain(&CLOUDS).find(|(name, _)| host.var(name).is_some());
-        if let Some((_, called)) = lent {
+        // The CLI asks a cloud provider that is switched on before it looks at keys.
+        let cloud = CLOUDS.iter().find(|cloud| cloud.is_on(host)).map(|cloud| cloud.called);
+        let key = || SECRETS.iter().find(|(name, _)| host.var(name).is_some()).map(|(_, called)| *called);
+        if let Some(called) = cloud.or_else(key) {
             return Self::Lent(called);
         }
         // On macOS the credentials are in the keychain, where only the CLI itself looks.

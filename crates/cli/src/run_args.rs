@@ -63,7 +63,7 @@ pub struct RunArgs {
     /// How long an agent may take to stop when it is told to [default: 3s]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, help_heading = "Limits")]
     pub stop_grace: Option<u64>,
-    /// How long one setup command may take [default: 2m]
+    /// How long one setup command, and looking at what a trial left, may take [default: 2m]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, help_heading = "Limits")]
     pub setup_timeout: Option<u64>,
 

@@ -261,8 +261,8 @@ passed over, such as `_fixtures.yaml`. Scripts of models belong into a folder be
 `tests/models/` or `scenarios/models/`. Folders in `scenarios` are searched for scenarios, too; those in `tests` are not.
 
 On the command line, a skill is named by its name, a file or a directory by its path. A file that is named must be a \
-scenario and may also end with `.json`. A directory is searched for scenarios with all that is below it, and what is none \
-is passed over; a file that nearly is one, such as by a mistyped `scenario`, is an error. Folders that start with `.`, \
+scenario and may also end with `.json`. A directory is searched for scenarios with all that is below it, of skills only their tests. \
+What is no scenario is passed over; a file that nearly is one, such as by a mistyped `scenario`, is an error. Folders that start with `.`, \
 `fixtures` and `node_modules` are not searched.
 
 All tests of a skill are one suite, which is called like the skill's directory. Any other file is a suite of its own, \
@@ -296,16 +296,13 @@ pub fn reference() -> String {
     let mut text = String::from("# Scenario files and configuration\n");
     // Writing to a string cannot fail.
     let _ = write!(text, "\n{PLACES}\n## An example\n\n```yaml\n{EXAMPLE}```\n");
-    let _ = writeln!(
+    let _ = write!(
         text,
-        "\n## The first message\n\nWithout `user_prompt` or `user_prompts`, a skill NAME is asked for by"
-    );
-    let _ = writeln!(
-        text,
-        "\n```text\n{}\n```\n\nand by a second line `Argument: …` if there is an `argument`. A prompt",
+        "\n## The first message\n\nWithout `user_prompt` or `user_prompts`, a skill NAME is asked for by\n\n```text\n{}\n```\n\n\
+         and, if there is an `argument`, by a second line `Argument: …`. A prompt is sent its `argument`, and without one \
+         `{OPENING}`.\n",
         run("NAME")
     );
-    let _ = writeln!(text, "is sent its `argument`, and without one `{OPENING}`");
     for (title, block) in [
         ("A scenario", &SCENARIO),
         ("`runner`", &RUNNER),

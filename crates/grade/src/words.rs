@@ -52,6 +52,13 @@ pub(crate) fn few(lines: Vec<String>, most: usize) -> Vec<String> {
     lines
 }
 
+/// "a" or "an" before `what`, which may begin with a quote.
+pub(crate) fn one(what: &str) -> String {
+    let first = what.chars().find(|c| c.is_alphanumeric());
+    let article = if first.is_some_and(|c| "aeiouAEIOU".contains(c)) { "an" } else { "a" };
+    format!("{article} {what}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -119,7 +119,7 @@ impl Matcher for ToolCalled {
                 let miss = self.wanted.nearest_miss(trace, &candidates, &patience);
                 let verdict = Verdict::unmet(
                     format!("the `{tool}` call at index {index} is another"),
-                    format!("as `{tool}` call at index {index}, a {wanted}"),
+                    format!("as `{tool}` call at index {index}, {}", words::one(&wanted)),
                     miss.actual.clone(),
                 );
                 let elsewhere =
@@ -137,7 +137,7 @@ impl Matcher for ToolCalled {
                     1 => format!("the only `{tool}` call does not match"),
                     many => format!("none of the {many} `{tool}` calls matches"),
                 };
-                missed(Verdict::unmet(because, format!("a {wanted}"), miss.actual.clone()), &miss, trace)
+                missed(Verdict::unmet(because, words::one(&wanted), miss.actual.clone()), &miss, trace)
             }
         }
     }

@@ -125,7 +125,9 @@ impl Lines {
             _ => "are undecided",
         };
         let all = self.repetitions.get(&series(first)).copied().unwrap_or_default();
-        let numbers: Vec<String> = others.iter().map(|other| format!("#{}", other.repetition)).collect();
+        let mut numbers: Vec<u64> = others.iter().map(|other| other.repetition).collect();
+        numbers.sort_unstable();
+        let numbers: Vec<String> = numbers.iter().map(|number| format!("#{number}")).collect();
         let numbers = plain::folded(&numbers.join(", "), 200, self.paint.signs().ellipsis);
         let line = format!("{} of {all} repetitions {did} the same way, also {numbers}", others.len() + 1);
         format!("    {}\n", self.paint.dim(&line))

@@ -161,3 +161,17 @@ fn prune_removes_what_nobody_owns_and_only_if_told_to() {
     project.run(&["prune", "--min-age", "0", "--yes"]).exits(0);
     assert_eq!(kept.exists(), !is_orphan, "{}", ran.out);
 }
+
+#[test]
+fn what_there_is_of_a_sandbox_that_was_not_made_to_its_end_is_kept_and_named() {
+    let project = demo();
+    project.write(
+        "bad.yaml",
+        "scenario: bad\nagent: fake\nsystem_prompt: x\nfixtures: {setup_commands: ['touch seen', 'exit 7']}\n",
+    );
+    let report = project.report(&["bad.yaml", "--keep-sandbox", "--retries", "0"], 3);
+    let because = report["trials"][0]["because"].as_str().unwrap();
+    let (error, place) = because.split_once("; the sandbox is kept in ").unwrap();
+    assert!(error.contains("`exit 7` failed with exit code 7"), "{error}");
+    assert!(std::path::Path::new(place).join("seen").exists(), "{place}");
+}

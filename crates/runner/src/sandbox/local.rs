@@ -78,7 +78,8 @@ impl Maker for LocalMaker {
         Box::pin(async move {
             let template = self.templates.get(&request).await?;
             let mut sandbox = self.lay_out(&request, template).await?;
-            sandbox.set_up(&request.fixtures, request.setup_timeout).await?;
+            let ready = sandbox.set_up(&request.fixtures, request.setup_timeout).await;
+            ready.map_err(|error| if request.keep { error.kept_in(&sandbox.work) } else { error })?;
             Ok(Arc::new(sandbox) as Arc<dyn Sandbox>)
         })
     }

@@ -15,7 +15,7 @@ mod tree;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -174,6 +174,14 @@ pub enum SandboxError {
         /// The user's block.
         source_line: Option<Box<Excerpt>>,
     },
+    /// It was not made to its end, and what there is of it was to be kept.
+    #[error("{error}; the sandbox is kept in {}", work.display())]
+    Kept {
+        /// Why it was not made to its end.
+        error: Box<SandboxError>,
+        /// Where the agent would have worked.
+        work: PathBuf,
+    },
     /// The run is being ended, and nothing new is made.
     #[error("the run is ending")]
     Ending,
@@ -186,8 +194,13 @@ impl SandboxError {
             Self::Fixture { source_line, .. } | Self::Git { source_line, .. } | Self::Setup { source_line, .. } => {
                 source_line.as_deref()
             }
+            Self::Kept { error, .. } => error.excerpt(),
             Self::Unknown { .. } | Self::Io { .. } | Self::Ending => None,
         }
+    }
+
+    fn kept_in(self, work: &Path) -> Self {
+        Self::Kept { error: Box::new(self), work: work.to_owned() }
     }
 
     fn io(doing: impl Into<String>, path: &Path) -> impl FnOnce(io::Error) -> Self {

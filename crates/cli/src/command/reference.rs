@@ -46,6 +46,7 @@ fn pages() -> Vec<(&'static str, String)> {
         ("scenario.md", suite::reference()),
         ("assertions.md", grade::reference()),
         ("scripted-model.md", llm::reference()),
+        ("chat-agent.md", runner::agent::chat_reference()),
         ("recorded-answers.md", runner::agent::recorded_reference()),
         ("fake-agent.md", runner::agent::fake_reference()),
         ("command-line.md", command_line()),

@@ -153,6 +153,8 @@ pub fn find(written: &str) -> Option<(&'static dyn Agent, Option<&str>)> {
     Some((*agent, argument))
 }
 
+pub use self::chat::reference as chat_reference;
+
 /// The page about the directives of the `fake` agent.
 pub fn fake_reference() -> String {
     let mut page = String::from(

@@ -5,6 +5,7 @@ mod clip;
 mod permission;
 mod prompt;
 mod reach;
+mod reference;
 mod skills;
 mod tool;
 
@@ -17,6 +18,7 @@ use serde_json::Map;
 
 use self::permission::{Permissions, Rule, Verdict};
 pub(super) use self::reach::Reach;
+pub use self::reference::reference;
 use self::skills::InstalledSkill;
 use super::{Agent, Endpoint, Readiness, Scene};
 use crate::sandbox::Sandbox;

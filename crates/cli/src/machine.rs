@@ -24,7 +24,9 @@ pub fn host() -> Result<Host, CliError> {
         Supervisor::new(program).map_err(|error| CliError::environment(format!("cannot make a pipe: {error}")))?;
     supervisor.floor = env.get(NO_NAMESPACE).is_some_and(|value| !value.is_empty() && value != "0");
     let home = env.get("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
-    let temp = std::env::temp_dir();
+    // A variable that is set to nothing is taken for one that is not set.
+    let temp = Some(std::env::temp_dir()).filter(|temp| !temp.as_os_str().is_empty());
+    let temp = temp.unwrap_or_else(|| PathBuf::from("/tmp"));
     Ok(Host { env, home, temp, supervisor })
 }
 

@@ -18,6 +18,8 @@ pub struct Mask {
     /// The longest first.
     values: Vec<String>,
     shapes: Option<regex::Regex>,
+    /// A password in a URL, and what follows a key's name in its query.
+    urls: Option<regex::Regex>,
 }
 
 impl fmt::Debug for Mask {
@@ -35,7 +37,11 @@ impl Mask {
             r"\bsk-ant-[A-Za-z0-9_\-]{16,}|\bsk-(?:proj-)?[A-Za-z0-9_\-]{24,}|\bgh[pousr]_[A-Za-z0-9]{30,}|\bxox[abprs]-[A-Za-z0-9\-]{16,}|\bAKIA[0-9A-Z]{16}\b|\bAIza[0-9A-Za-z_\-]{35}|-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----",
         )
         .ok();
-        Self { values, shapes }
+        let urls = regex::Regex::new(
+            r#"(?i)\b([a-z][a-z0-9+.\-]*://)[^/\s:@"'<>]+:[^/\s@"'<>]+@|([?&](?:api[_-]?key|key|token|access[_-]token|secret|password)=)[^&\s"'<>]+"#,
+        )
+        .ok();
+        Self { values, shapes, urls }
     }
 
     /// The same for a trial whose fixture sets `env`. The user wrote these values down, but reports are passed on.
@@ -58,6 +64,15 @@ impl Mask {
             && shapes.is_match(&masked)
         {
             masked = Cow::Owned(shapes.replace_all(&masked, MASKED).into_owned());
+        }
+        if let Some(urls) = &self.urls
+            && urls.is_match(&masked)
+        {
+            let without = urls.replace_all(&masked, |found: &regex::Captures<'_>| match (found.get(1), found.get(2)) {
+                (Some(scheme), _) => format!("{}{MASKED}@", scheme.as_str()),
+                (None, name) => format!("{}{MASKED}", name.map_or("", |name| name.as_str())),
+            });
+            masked = Cow::Owned(without.into_owned());
         }
         masked
     }
@@ -183,6 +198,14 @@ mod tests {
         let mut value = serde_json::json!({"command": ["echo dummy-secret-1"]});
         mask.value(&mut value);
         assert_eq!(value, serde_json::json!({"command": ["echo [masked]"]}));
+    }
+
+    #[test]
+    fn a_url_keeps_its_place_and_loses_its_password() {
+        let text = "to https://me:hunter2@proxy.example/v1?a=1&api_key=abc and mailto:a@b.example:80";
+        let masked = "to https://[masked]@proxy.example/v1?a=1&api_key=[masked] and mailto:a@b.example:80";
+        assert_eq!(mask(&[]).text(text), masked);
+        assert_eq!(mask(&[]).text("http://127.0.0.1:8080/x?page=2"), "http://127.0.0.1:8080/x?page=2");
     }
 
     #[test]

@@ -17,6 +17,8 @@ use crate::select::{Selection, Selector};
 const AUTO_TURN_CAP: u64 = 40;
 /// The agent of a case that names none, in a project that names none.
 const DEFAULT_AGENT: &str = "claude-code";
+/// More repetitions than this are a slip of the finger; the plan alone would fill the memory.
+const MOST_TRIALS: u64 = 100_000;
 /// What a model is called that answers from a file.
 const SCRIPTED: &str = "scripted:";
 
@@ -285,6 +287,13 @@ impl Planner<'_> {
                 continue;
             }
             let trials = settings.trials.or(case.trials).or(settings.defaults.trials).unwrap_or(1);
+            if trials > MOST_TRIALS {
+                self.problems.push(
+                    Diagnostic::error(format!("{trials} trials of one case are more than {MOST_TRIALS}"))
+                        .at(case.source.clone()),
+                );
+                continue;
+            }
             for repetition in 1..=trials {
                 let id =
                     TrialId { suite: suite.name.clone(), case: case.id.clone(), arm: arm_name.clone(), repetition };

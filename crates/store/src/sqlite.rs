@@ -162,7 +162,10 @@ impl Store for SqliteStore {
     fn remove(&mut self, run: &str) -> Result<(), StoreError> {
         let number = self.run_number(run)?;
         self.connection.execute("DELETE FROM runs WHERE no = ?1", [number])?;
-        self.connection.execute_batch("PRAGMA incremental_vacuum")?;
+        // Every step frees one page, so it is stepped to its end.
+        let mut freeing = self.connection.prepare("PRAGMA incremental_vacuum")?;
+        let mut pages = freeing.query([])?;
+        while pages.next()?.is_some() {}
         Ok(())
     }
 }

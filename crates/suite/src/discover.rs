@@ -84,9 +84,32 @@ pub fn candidates(request: &Request, problems: &mut Problems) -> Vec<Candidate> 
     for target in &request.targets {
         found.extend(named(target, request, problems));
     }
+    // What cannot be looked into may hold tests: silence would be a green run without them.
+    problems.extend(unreadable(request));
     let mut seen = HashSet::new();
     found.retain(|candidate| seen.insert(candidate.path.clone()));
     found
+}
+
+/// The folders of tests that are there and cannot be looked into.
+fn unreadable(request: &Request) -> Problems {
+    let mut roots: Vec<PathBuf> = request.targets.iter().map(|target| path::resolve(&request.cwd, target)).collect();
+    if request.targets.is_empty() {
+        roots = vec![request.skills_dir.clone(), request.root.join(SCENARIOS_FOLDER)];
+    }
+    roots.extend(request.targets.iter().map(|target| request.skills_dir.join(target)));
+    let walked = roots.iter().flat_map(|root| WalkDir::new(root).into_iter().filter_entry(is_entered));
+    let denied = walked.filter_map(Result::err).filter_map(|error| {
+        let refused = error.io_error().is_some_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied);
+        refused.then(|| path::shown(error.path().unwrap_or(Path::new(".")), &request.cwd))
+    });
+    let mut shown: Vec<String> = denied.collect();
+    shown.sort();
+    shown.dedup();
+    let problem = |shown: &String| {
+        Diagnostic::error("cannot look into the folder: permission denied").at(Excerpt::of_file(shown))
+    };
+    shown.iter().map(problem).collect()
 }
 
 /// What `target` means: a skill of the project, else a file or a directory.
@@ -198,19 +221,28 @@ fn is_test(path: &Path) -> bool {
     !hidden && Language::of(path) == Some(Language::Yaml)
 }
 
+/// Whether a search goes into what it has come to.
+fn is_entered(entry: &DirEntry) -> bool {
+    if entry.depth() == 0 || !entry.file_type().is_dir() {
+        return true;
+    }
+    let name = entry.file_name().as_encoded_bytes();
+    !name.starts_with(b".")
+        && name != b"fixtures"
+        && name != b"node_modules"
+        && !entry.path().join("CACHEDIR.TAG").exists()
+}
+
 /// Every YAML file below `directory` that may be a suite. What is never meant is passed over: dot folders, files that
 /// start with `_`, folders of fixtures and of packages, build caches, and all of a skill but its tests.
 fn below(directory: &Path, standing: Standing) -> Vec<Candidate> {
     let entered = |entry: &DirEntry| {
-        if entry.depth() == 0 || !entry.file_type().is_dir() {
-            return true;
-        }
-        let name = entry.file_name().as_encoded_bytes();
-        !name.starts_with(b".")
-            && name != b"fixtures"
-            && name != b"node_modules"
-            && !entry.path().join("CACHEDIR.TAG").exists()
-            && !entry.path().parent().is_some_and(|parent| parent.join(SKILL_FILE).is_file())
+        is_entered(entry)
+            && !entry
+                .path()
+                .parent()
+                .filter(|_| entry.depth() > 0 && entry.file_type().is_dir())
+                .is_some_and(|parent| parent.join(SKILL_FILE).is_file())
     };
     let mut found = Vec::new();
     for entry in WalkDir::new(directory).sort_by_file_name().into_iter().filter_entry(entered).filter_map(Result::ok) {

@@ -189,3 +189,31 @@ fn init_overwrites_nothing_unless_told_to() {
     project.run(&["init", "other", "--template", "skill", "--skill", "Not A Name"]).exits(2);
     assert!(!project.dir().join("other").exists());
 }
+
+#[test]
+fn a_folder_that_cannot_be_looked_into_is_no_empty_folder() {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt;
+
+    let project = demo();
+    project.write("scenarios/one.yaml", "scenario: one\nagent: fake\nsystem_prompt: x\n");
+    project.write("scenarios/closed/two.yaml", "scenario: two\nagent: fake\nsystem_prompt: x\n");
+    let mode = |path: &std::path::Path, mode: u32| fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    let root = project.dir().parent().unwrap().to_owned();
+    mode(&root, 0o755);
+    let program = root.join("trialrun");
+    fs::copy(env!("CARGO_BIN_EXE_trialrun"), &program).unwrap();
+    let closed = project.dir().join("scenarios/closed");
+    mode(&closed, 0o000);
+    let mut command = std::process::Command::new(&program);
+    command.args(["check", "scenarios"]).current_dir(project.dir()).env_clear();
+    // Permissions mean nothing to root.
+    if nix::unistd::geteuid().is_root() {
+        command.uid(65534).gid(65534);
+    }
+    let ran = testkit::Ran::from(command.output().unwrap());
+    mode(&closed, 0o755);
+    let ran = ran.exits(2);
+    assert!(ran.err.contains("cannot look into the folder") && ran.err.contains("scenarios/closed"), "{}", ran.said());
+}

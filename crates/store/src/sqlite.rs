@@ -19,6 +19,8 @@ use crate::{BlobInfo, RunFilter, Store, StoreError, StoredEvent, TrialFilter};
 
 /// How long a writer waits for another one. A batch takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// For how long a strange file is looked at again.
+const SECOND_LOOKS: Duration = Duration::from_millis(300);
 
 /// A record in a SQLite file. One process writes a run; others may read, and write other runs, at the same time.
 pub struct SqliteStore {
@@ -170,8 +172,22 @@ impl Store for SqliteStore {
     }
 }
 
-/// Looks at the file without letting SQLite write to it.
+/// Refuses what is not ours, or newer. A file that another process is making at this moment looks strange for some
+/// milliseconds, so a stranger is looked at again before it is called one.
 fn refuse_strangers(path: &Path) -> Result<(), StoreError> {
+    let start = Instant::now();
+    loop {
+        match judge(path) {
+            Err(StoreError::Foreign { .. }) if start.elapsed() < SECOND_LOOKS => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            verdict => return verdict,
+        }
+    }
+}
+
+/// Looks at the file without letting SQLite write to it.
+fn judge(path: &Path) -> Result<(), StoreError> {
     let no = |because: &dyn std::fmt::Display| StoreError::Open { path: path.to_owned(), because: because.to_string() };
     let (version, mark) = match header(path).map_err(|error| no(&error))? {
         Header::Absent => return Ok(()),
@@ -186,6 +202,8 @@ fn refuse_strangers(path: &Path) -> Result<(), StoreError> {
     let (version, mark) = if log.metadata().is_ok_and(|log| log.len() > 0) {
         let reader = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(|error| no(&error))?;
         reader.busy_timeout(PATIENCE)?;
+        // Both are of one moment, although somebody may be writing them.
+        reader.execute_batch("BEGIN").map_err(|error| no(&error))?;
         let mark = reader.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(|error| no(&error))?;
         (format(&reader)?, mark)
     } else {

@@ -146,6 +146,11 @@ fn finding(id: &str, kind: &str, weight: f64, verdict: Verdict) -> Finding {
         source: None,
         at: verdict.at,
         implicit: false,
+        key: None,
+        dimension: None,
+        failed_critical: Vec::new(),
+        details: Vec::new(),
+        failures: Vec::new(),
     }
 }
 
@@ -180,20 +185,9 @@ pub(crate) mod tests {
     pub(crate) fn case(assertions: &[Value]) -> Case {
         let spec = |value: &Value| spec_of(yaml::list_item(value, "case.yaml")).unwrap();
         Case {
-            id: "case".into(),
-            source: Excerpt::of_file("case.yaml"),
-            description: None,
-            tags: Vec::new(),
-            subject: Subject::Agent,
-            messages: vec![UserMessage { text: "Begin.".into() }],
-            runner: RunnerOptions::default(),
-            max_turns: None,
-            token_budget: None,
-            timeout_ms: None,
-            trials: None,
-            fixtures: Arc::default(),
-            user_responses: Vec::new(),
+            messages: vec![UserMessage::text("Begin.")],
             assertions: assertions.iter().map(spec).collect(),
+            ..Case::new("case", Excerpt::of_file("case.yaml"))
         }
     }
 

@@ -114,6 +114,7 @@ impl Story {
             is_error: false,
             usage: Usage { tokens, cost_usd: None },
             text: text.map(str::to_owned),
+            result: None,
         });
         self
     }

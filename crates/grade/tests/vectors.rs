@@ -51,6 +51,7 @@ fn evidence(trace: &Value) -> Evidence {
         is_error: false,
         usage: Usage { tokens: Some(tokens), cost_usd: None },
         text: Some(text(&trace["finalOutput"])),
+        result: None,
     });
     Evidence {
         trace: Trace::of(&steps),
@@ -76,20 +77,9 @@ fn case(assertion: &Value) -> Case {
         node,
     };
     Case {
-        id: "vector".into(),
-        source: Excerpt::of_file("vector.yaml"),
-        description: None,
-        tags: Vec::new(),
-        subject: Subject::Agent,
-        messages: vec![UserMessage { text: "Begin.".into() }],
-        runner: RunnerOptions::default(),
-        max_turns: None,
-        token_budget: None,
-        timeout_ms: None,
-        trials: None,
-        fixtures: Arc::default(),
-        user_responses: Vec::new(),
+        messages: vec![UserMessage::text("Begin.")],
         assertions: vec![spec],
+        ..Case::new("vector", Excerpt::of_file("vector.yaml"))
     }
 }
 
@@ -192,6 +182,11 @@ fn weighted_vectors() -> Vec<(String, Value, Value)> {
         source: None,
         at: None,
         implicit: false,
+        key: None,
+        dimension: None,
+        failed_critical: Vec::new(),
+        details: Vec::new(),
+        failures: Vec::new(),
     };
     let score = |vector: &Value| {
         let findings: Vec<Finding> = vector["results"].as_array().unwrap().iter().map(finding).collect();

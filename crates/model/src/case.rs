@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::{Excerpt, Fixtures, Node, Skill, Spanned};
 
@@ -51,6 +52,43 @@ pub struct Case {
     pub user_responses: Vec<UserResponse>,
     /// What must hold afterwards; names and arguments, not compiled yet.
     pub assertions: Vec<AssertionSpec>,
+    /// How findings become an outcome.
+    pub ruling: Ruling,
+    /// Why it is not to be run.
+    pub skip: Option<String>,
+    /// What the record calls expected, where the format has such a value.
+    pub expected: Option<Value>,
+    /// When its variables are kept in the record.
+    pub log_vars: LogVars,
+    /// Where it stands in its file, from 0, for formats whose readers count.
+    pub position: Option<usize>,
+}
+
+impl Case {
+    /// A case with an id and a place and nothing else; formats fill in what they have.
+    pub fn new(id: impl Into<String>, source: Excerpt) -> Self {
+        Self {
+            id: id.into(),
+            source,
+            description: None,
+            tags: Vec::new(),
+            subject: Subject::Agent,
+            messages: Vec::new(),
+            runner: RunnerOptions::default(),
+            max_turns: None,
+            token_budget: None,
+            timeout_ms: None,
+            trials: None,
+            fixtures: Arc::default(),
+            user_responses: Vec::new(),
+            assertions: Vec::new(),
+            ruling: Ruling::default(),
+            skip: None,
+            expected: None,
+            log_vars: LogVars::default(),
+            position: None,
+        }
+    }
 }
 
 /// What a case puts to the test.
@@ -82,11 +120,66 @@ impl Subject {
     }
 }
 
-/// One thing the user says.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// One thing the user says, and what the agent is handed with it. Agents that take only text pass over the rest.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct UserMessage {
     /// The text, sent as it is.
     pub text: String,
+    /// The value the text was made of, where the case has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input: Option<Value>,
+    /// The prompt or script that is to answer, as the user names it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub script: Option<String>,
+    /// Tools the agent is to have beside its own: names, references to modules, or descriptions.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<Value>,
+    /// Named values for the script: what templates see.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub vars: Map<String, Value>,
+    /// Settings handed on to the script unread.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub options: Map<String, Value>,
+}
+
+impl UserMessage {
+    /// A message that is nothing but text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { text: text.into(), ..Self::default() }
+    }
+}
+
+/// How findings become an outcome, where it is not simply that all of them must be met.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Ruling {
+    /// The trial passes by its score; without it, by its findings.
+    pub scoring: Option<Scoring>,
+    /// The trial passes if what it asserts does not hold. Trouble is not turned into a pass.
+    pub not: bool,
+}
+
+/// What a trial must score.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Scoring {
+    /// What a full match scores.
+    pub max_score: f64,
+    /// The least score that passes, if nothing critical failed.
+    pub pass_score: f64,
+}
+
+/// When a trial's variables are kept in the record.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogVars {
+    /// Never.
+    #[default]
+    Never,
+    /// When the trial did not pass.
+    OnFailure,
+    /// Always.
+    Always,
 }
 
 /// A prepared answer.

@@ -1,6 +1,7 @@
 //! What a check says about evidence.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::Excerpt;
 
@@ -73,6 +74,93 @@ pub struct Finding {
     /// Whether nobody wrote it: it goes with every trial.
     #[serde(default)]
     pub implicit: bool,
+    /// Where what is judged is found in what the agent gave, such as `output`; empty for the whole of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// The category it is reported under.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dimension: Option<String>,
+    /// Paths that must hold and do not, whatever the score.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed_critical: Vec<String>,
+    /// How the score came about, part by part.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub details: Vec<Detail>,
+    /// Every place that is not as it should be.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<Failure>,
+}
+
+/// A part of what one assertion asked for, and what it came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Detail {
+    /// The path of the part, such as `output.name` or `items[0]`.
+    pub key: String,
+    /// What a person would call it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// The category it is reported under.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dimension: Option<String>,
+    /// Whether the whole fails when it does.
+    #[serde(default)]
+    pub critical: bool,
+    /// Its share of what stands above it; below 0 for a penalty.
+    pub weight: f64,
+    /// 0 to 1.
+    pub score: f64,
+    /// Whether it holds.
+    pub status: Status,
+    /// Its own parts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub details: Vec<Detail>,
+}
+
+/// One place that is not as it should be.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Failure {
+    /// Its path.
+    pub key: String,
+    /// What is wrong, in one line.
+    pub message: String,
+    /// What was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected: Option<Value>,
+    /// What was there; absent when nothing was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub actual: Option<Value>,
+    /// What differs between the two, shortened around the changes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub diff: Vec<Segment>,
+    /// Whether the whole fails by it.
+    #[serde(default)]
+    pub critical: bool,
+    /// The user's line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Excerpt>,
+}
+
+/// A piece of a diff.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Segment {
+    /// Whose text it is.
+    pub part: Part,
+    /// The text.
+    pub text: String,
+}
+
+/// Whose text a piece of a diff is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// In both.
+    Same,
+    /// Asked for and not there.
+    Missing,
+    /// There and not asked for.
+    Extra,
+    /// Left out of the drawing.
+    Omitted,
 }
 
 /// A place in a trace.

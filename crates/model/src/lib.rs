@@ -33,13 +33,14 @@ mod usage;
 
 pub use arm::{Arm, TrialId};
 pub use case::{
-    AssertionSpec, Case, PermissionMode, RunnerOptions, SettingSource, Subject, Suite, UserMessage, UserResponse,
+    AssertionSpec, Case, LogVars, PermissionMode, Ruling, RunnerOptions, Scoring, SettingSource, Subject, Suite,
+    UserMessage, UserResponse,
 };
 pub use diagnostic::{Diagnostic, Severity};
 pub use ending::{Budget, Ending, Fault};
 pub use event::{EVENT_VERSION, Envelope, Event};
 pub use evidence::{Change, Collected, Evidence, FileChange, Limits, Repository};
-pub use finding::{Capture, Claim, Finding, Position, Status};
+pub use finding::{Capture, Claim, Detail, Failure, Finding, Part, Position, Segment, Status};
 pub use fixtures::{CopyTree, FixtureFile, Fixtures};
 pub use listing::{LiveTrial, RunRow, TrialRow};
 pub use nearest::nearest;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Ending, Finding, Status};
+use crate::{Ending, Finding, Ruling, Scoring, Status};
 
 /// What a trial came to. Whose fault a broken one is stands beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -24,19 +24,29 @@ pub enum Outcome {
 
 impl Outcome {
     /// What findings amount to, given how acting ended: infrastructure trouble never counts against an agent, and never
-    /// passes it.
-    pub fn of(findings: &[Finding], ending: &Ending) -> Self {
+    /// passes it. `ruling` says how; what nobody wrote must be met under any ruling.
+    pub fn of(findings: &[Finding], ending: &Ending, ruling: &Ruling) -> Self {
         match ending {
             Ending::ProviderFailed { .. } | Ending::Aborted { .. } => return Self::Broken,
             Ending::Cancelled => return Self::Cancelled,
             Ending::Finished | Ending::GaveUp { .. } | Ending::OutOfBudget { .. } | Ending::TimedOut { .. } => {}
         }
-        if findings.iter().any(|finding| finding.status == Status::Unmet) {
-            Self::Failed
-        } else if findings.iter().any(|finding| finding.status == Status::Undecided) {
-            Self::Undecided
-        } else {
-            Self::Passed
+        let any = |implicit: bool, status: Status| {
+            findings.iter().any(|finding| finding.implicit == implicit && finding.status == status)
+        };
+        if any(true, Status::Unmet) {
+            return Self::Failed;
+        }
+        let holds = match ruling.scoring {
+            _ if any(false, Status::Undecided) && (ruling.scoring.is_some() || !any(false, Status::Unmet)) => None,
+            Some(scoring) => Some(scoring.passes(findings)),
+            None => Some(!any(false, Status::Unmet)),
+        };
+        match holds {
+            None => Self::Undecided,
+            Some(holds) if holds == ruling.not => Self::Failed,
+            Some(_) if any(true, Status::Undecided) => Self::Undecided,
+            Some(_) => Self::Passed,
         }
     }
 
@@ -50,5 +60,28 @@ impl Outcome {
             Self::Skipped => "skipped",
             Self::Cancelled => "cancelled",
         }
+    }
+}
+
+impl Scoring {
+    /// Sums of weights are not exact; what is missed by less than this share of the most is not missed.
+    const TOLERANCE: f64 = 1e-9;
+
+    /// Σ weight · score of the findings that somebody wrote. A case that asserts nothing has the most there is, and a
+    /// full match has exactly that.
+    pub fn score(&self, findings: &[Finding]) -> f64 {
+        let mut written = findings.iter().filter(|finding| !finding.implicit).peekable();
+        if written.peek().is_none() {
+            return self.max_score;
+        }
+        let sum: f64 = written.map(|finding| finding.weight * finding.score.unwrap_or_default()).sum();
+        let is_full = (sum - self.max_score).abs() <= self.max_score.abs() * Self::TOLERANCE;
+        if is_full { self.max_score } else { sum }
+    }
+
+    /// Whether the score is enough and nothing critical failed.
+    pub fn passes(&self, findings: &[Finding]) -> bool {
+        let enough = self.score(findings) >= self.pass_score - self.max_score.abs() * Self::TOLERANCE;
+        enough && findings.iter().all(|finding| finding.failed_critical.is_empty())
     }
 }

@@ -101,8 +101,32 @@ pub struct TrialRecord {
     pub findings: Vec<Finding>,
     /// What the user said, all messages.
     pub input: Vec<String>,
+    /// The value the message was made of, where the case has one.
+    #[serde(default)]
+    pub input_value: Option<Value>,
     /// The agent's last answer.
     pub answer: Option<String>,
+    /// The whole of what the agent gave last, where that is more than text: `output`, `messages` and any other key.
+    #[serde(default)]
+    pub result: Option<Value>,
+    /// What the case calls expected.
+    #[serde(default)]
+    pub expected: Option<Value>,
+    /// The script that was to answer.
+    #[serde(default)]
+    pub script: Option<String>,
+    /// The tools it was handed.
+    #[serde(default)]
+    pub tools: Vec<Value>,
+    /// The variables it was handed, where the case wants them kept.
+    #[serde(default)]
+    pub vars: Option<Map<String, Value>>,
+    /// Whether it passes when what it asserts does not hold.
+    #[serde(default)]
+    pub not: bool,
+    /// Where the case stands in its file, from 0, for formats whose readers count.
+    #[serde(default)]
+    pub position: Option<usize>,
     /// The model's turns, sub-agents' not counted.
     pub turn_count: usize,
     /// Every call.

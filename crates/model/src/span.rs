@@ -1,6 +1,6 @@
 //! Places in the user's files.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
@@ -37,18 +37,33 @@ impl<T> Spanned<T> {
 }
 
 /// One file of the user's, as it was read.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Source {
     /// The path as the user would write it, for messages.
     pub path: String,
     /// The whole text.
     pub text: String,
+    /// Where each line begins; found when the first excerpt is asked for.
+    lines: OnceLock<Vec<usize>>,
 }
+
+impl PartialEq for Source {
+    fn eq(&self, other: &Self) -> bool {
+        self.path == other.path && self.text == other.text
+    }
+}
+
+impl Eq for Source {}
 
 impl Source {
     /// A source to be shared by everything that was read from it.
     pub fn new(path: impl Into<String>, text: impl Into<String>) -> Arc<Self> {
-        Arc::new(Self { path: path.into(), text: text.into() })
+        Arc::new(Self { path: path.into(), text: text.into(), lines: OnceLock::new() })
+    }
+
+    fn lines(&self) -> &[usize] {
+        let begins = || std::iter::once(0).chain(self.text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+        self.lines.get_or_init(begins)
     }
 
     /// The line that holds `span`, ready to be drawn without this source.
@@ -68,7 +83,7 @@ impl Source {
         let length = self.text[start..end.min(line_start + text.len()).max(start)].chars().count();
         Excerpt {
             file: self.path.clone(),
-            line: self.text[..line_start].matches('\n').count() + 1,
+            line: self.lines().partition_point(|begin| *begin <= line_start),
             column: self.text[line_start..start].chars().count() + 1,
             length: length.max(1),
             text: text.to_owned(),

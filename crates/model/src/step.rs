@@ -104,6 +104,9 @@ pub enum Step {
         usage: Usage,
         /// The agent's answer.
         text: Option<String>,
+        /// The whole of what it gave, where that is more than text: `output`, `messages` and any other key.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        result: Option<Value>,
     },
 }
 

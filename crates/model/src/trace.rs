@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use serde_json::Value;
+
 use crate::{Question, Step, ToolCall, ToolResult, Usage};
 
 /// What an agent did.
@@ -27,6 +29,8 @@ pub struct Trace {
     pub questions: Vec<Question>,
     /// The agent's last answer, absent if it gave none.
     pub answer: Option<String>,
+    /// The whole of what the agent gave last, where that is more than text.
+    pub result: Option<Value>,
     /// What it used, all messages together.
     pub usage: Usage,
     /// What a scripted model found in the requests: step, met, because.
@@ -111,8 +115,11 @@ impl Trace {
             }
             Step::Question(question) => self.questions.push(question.clone()),
             Step::RequestCheck { step, met, because } => self.request_checks.push((*step, *met, because.clone())),
-            Step::Finished { usage, text, .. } => {
+            Step::Finished { usage, text, result, .. } => {
                 self.usage += *usage;
+                if result.is_some() {
+                    self.result.clone_from(result);
+                }
                 if text.as_ref().is_some_and(|text| !text.is_empty()) {
                     self.answer.clone_from(text);
                 }

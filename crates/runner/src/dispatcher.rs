@@ -153,6 +153,10 @@ impl Dispatcher<'_> {
             let index = self.next;
             let Some(planned) = self.plan.trials.get(index) else { return };
             self.next += 1;
+            if let Some(because) = &planned.case.skip {
+                self.finished(self.recordless(index, |planned| trial::skipped(planned, because)), 1);
+                continue;
+            }
             self.begin(index, 1);
             let line = Line::new(Arc::clone(&self.inbox), index);
             let task = trial::run(Arc::clone(planned), Arc::clone(&self.shared), line, self.halt.subscribe());

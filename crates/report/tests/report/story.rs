@@ -174,6 +174,14 @@ pub fn passed(trial: &TrialId) -> TrialRecord {
             Finding { implicit: true, ..met("turn_budget", "turn_budget", "4 of 12 turns") },
         ],
         input: vec!["/commit".into()],
+        input_value: None,
+        result: None,
+        expected: None,
+        script: None,
+        tools: Vec::new(),
+        vars: None,
+        not: false,
+        position: None,
         answer: Some("Committed as two commits.".into()),
         turn_count: 4,
         tool_calls: vec![CallRecord {
@@ -229,6 +237,11 @@ pub fn met(id: &str, kind: &str, because: &str) -> Finding {
         source: None,
         at: None,
         implicit: false,
+        key: None,
+        dimension: None,
+        failed_critical: Vec::new(),
+        details: Vec::new(),
+        failures: Vec::new(),
     }
 }
 
@@ -394,6 +407,7 @@ pub fn one_job() -> Story {
                 cost_usd: Some(0.0123),
             },
             text: Some("Committed as two commits.".into()),
+            result: None,
         })
         .ends(passed(&trials[0]))
         .starts(&trials[1], &["set the scene", "now push\nplease"])

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use grade::Responder;
 use model::{
-    Arm, Case, Collected, Ending, Event, Excerpt, Fixtures, Limits, PermissionMode, RunnerOptions, Source, Span,
-    Spanned, Step, Subject, TrialId, UserMessage, UserResponse,
+    Arm, Case, Collected, Ending, Event, Excerpt, Limits, PermissionMode, Source, Span, Spanned, Step, TrialId,
+    UserMessage, UserResponse,
 };
 use tokio::sync::{mpsc, watch};
 
@@ -25,20 +25,8 @@ use crate::{Breakage, Host, Mask};
 /// A case called `id` whose user says `messages`.
 pub(super) fn case(id: &str, messages: &[&str]) -> Case {
     Case {
-        id: id.to_owned(),
-        source: Excerpt::of_file("case.yaml"),
-        description: None,
-        tags: Vec::new(),
-        subject: Subject::Agent,
-        messages: messages.iter().map(|text| UserMessage { text: (*text).to_owned() }).collect(),
-        runner: RunnerOptions::default(),
-        max_turns: None,
-        token_budget: None,
-        timeout_ms: None,
-        trials: None,
-        fixtures: Arc::new(Fixtures::default()),
-        user_responses: Vec::new(),
-        assertions: Vec::new(),
+        messages: messages.iter().map(|text| UserMessage::text(*text)).collect(),
+        ..Case::new(id, Excerpt::of_file("case.yaml"))
     }
 }
 

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 use self::clock::{Clock, Watched};
 use self::model_in_use::ModelInUse;
-pub(crate) use self::record::{broken, cancelled};
+pub(crate) use self::record::{broken, cancelled, skipped};
 use self::record::{record_of, stopped};
 use crate::activity::Activity;
 use crate::agent::Scene;

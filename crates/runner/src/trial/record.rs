@@ -1,7 +1,7 @@
 //! What is kept of a trial: its evidence and findings as the report tells them.
 
 use jiff::Timestamp;
-use model::{AnsweredQuestion, CallRecord, Ending, Evidence, Fault, Finding, Outcome, Status, TrialRecord};
+use model::{AnsweredQuestion, CallRecord, Ending, Evidence, Fault, Finding, LogVars, Outcome, Status, TrialRecord};
 use serde_json::{Map, Value, json};
 
 use super::End;
@@ -13,8 +13,11 @@ pub(super) fn record_of(planned: &PlannedTrial, settings: &Settings, end: End) -
     let End { evidence, findings, mut warnings, kept, errors } = end;
     warnings.extend(grade::warnings(&planned.case, &evidence).iter().map(ToString::to_string));
     let Evidence { trace, collected, ending, .. } = evidence;
-    let outcome = Outcome::of(&findings, &ending);
-    let (score, max_score) = grade::score(&findings);
+    let outcome = Outcome::of(&findings, &ending, &planned.case.ruling);
+    let (score, max_score) = match planned.case.ruling.scoring {
+        Some(scoring) => (scoring.score(&findings), scoring.max_score),
+        None => grade::score(&findings),
+    };
     let fault = match (&ending, outcome) {
         (Ending::ProviderFailed { .. }, _) => Some(Fault::Provider),
         (_, Outcome::Broken) => Some(Fault::Environment),
@@ -23,11 +26,19 @@ pub(super) fn record_of(planned: &PlannedTrial, settings: &Settings, end: End) -
     };
     let because = match outcome {
         Outcome::Passed => None,
-        Outcome::Failed => first_of(&findings, Status::Unmet, !ending.goes_on()),
+        Outcome::Failed => first_of(&findings, Status::Unmet, !ending.goes_on())
+            .or_else(|| planned.case.ruling.not.then(|| "everything that must not hold does".into())),
         Outcome::Undecided => first_of(&findings, Status::Undecided, false),
         Outcome::Broken | Outcome::Cancelled | Outcome::Skipped => Some(ending.describe()),
     };
+    let vars = match planned.case.log_vars {
+        LogVars::Always => true,
+        LogVars::OnFailure => outcome != Outcome::Passed,
+        LogVars::Never => false,
+    };
     TrialRecord {
+        vars: planned.case.messages.first().filter(|_| vars).map(|message| message.vars.clone()),
+        pass_score: planned.case.ruling.scoring.map(|scoring| scoring.pass_score),
         outcome,
         fault,
         because,
@@ -36,6 +47,7 @@ pub(super) fn record_of(planned: &PlannedTrial, settings: &Settings, end: End) -
         max_score: Some(max_score),
         findings,
         answer: trace.answer.clone(),
+        result: trace.result.clone(),
         turn_count: trace.turn_count(),
         tool_calls: trace
             .calls
@@ -103,7 +115,13 @@ pub(crate) fn cancelled(planned: &PlannedTrial) -> TrialRecord {
     TrialRecord { because: Some("the run was stopped before it started".into()), attempts, ..empty_record(planned) }
 }
 
+/// The record of a trial that is not to be run.
+pub(crate) fn skipped(planned: &PlannedTrial, because: &str) -> TrialRecord {
+    TrialRecord { outcome: Outcome::Skipped, because: Some(because.to_owned()), ..empty_record(planned) }
+}
+
 fn empty_record(planned: &PlannedTrial) -> TrialRecord {
+    let message = planned.case.messages.first();
     TrialRecord {
         id: planned.id.to_string(),
         suite: planned.id.suite.clone(),
@@ -124,7 +142,15 @@ fn empty_record(planned: &PlannedTrial) -> TrialRecord {
         pass_score: None,
         findings: Vec::new(),
         input: planned.case.messages.iter().map(|message| message.text.clone()).collect(),
+        input_value: message.and_then(|message| message.input.clone()),
         answer: None,
+        result: None,
+        expected: planned.case.expected.clone(),
+        script: message.and_then(|message| message.script.clone()),
+        tools: message.map(|message| message.tools.clone()).unwrap_or_default(),
+        vars: None,
+        not: planned.case.ruling.not,
+        position: planned.case.position,
         turn_count: 0,
         tool_calls: Vec::new(),
         questions: Vec::new(),

@@ -101,8 +101,6 @@ fn case(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Opt
     let assertions = assertions(&mut fields, problems);
     fields.finish(problems);
     Some(Case {
-        id,
-        source,
         description,
         tags,
         subject: subject.unwrap_or(Subject::Agent),
@@ -115,6 +113,7 @@ fn case(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Opt
         fixtures,
         user_responses,
         assertions,
+        ..Case::new(id, source)
     })
 }
 
@@ -219,7 +218,7 @@ fn messages(subject: Option<&Subject>, fields: &mut Fields<'_>, problems: &mut P
     }
     let texts = many.filter(|texts| !texts.is_empty()).or_else(|| one.map(|text| vec![text]));
     let texts = texts.unwrap_or_else(|| vec![opening(subject, argument.as_deref().filter(|text| !text.is_empty()))]);
-    texts.into_iter().map(|text| UserMessage { text }).collect()
+    texts.into_iter().map(UserMessage::text).collect()
 }
 
 fn opening(subject: Option<&Subject>, argument: Option<&str>) -> String {

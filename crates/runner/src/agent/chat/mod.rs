@@ -318,6 +318,7 @@ impl Session for Talk {
                 is_error: ending != Ending::Finished,
                 usage: Usage { tokens: Some(used), cost_usd: None },
                 text,
+                result: None,
             };
             // What was used is told even after a stop, and may itself be the end.
             match turn.record(finished).go() {

@@ -162,6 +162,7 @@ impl Interpreter {
             is_error,
             usage: self.meter.read(line),
             text: owned(line, "result").filter(|text| !text.is_empty()),
+            result: None,
         }));
         heard.push(Heard::Done(self.done(line, is_error)));
         self.fault = None;

@@ -98,6 +98,7 @@ impl Session for Echo {
                     is_error,
                     usage,
                     text: (!said.is_empty()).then(|| said.join("\n")),
+                    result: None,
                 };
                 let recorded = turn.record(finished).go();
                 if let (Err(stopped), false) = (recorded, is_error) {

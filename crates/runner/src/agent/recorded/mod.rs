@@ -200,7 +200,7 @@ impl Replay {
 }
 
 fn finish(turn: &mut Turn, subtype: &str, is_error: bool, usage: Usage, text: Option<String>) -> Result<(), Ending> {
-    turn.record(Step::Finished { subtype: subtype.to_owned(), is_error, usage, text }).go()
+    turn.record(Step::Finished { subtype: subtype.to_owned(), is_error, usage, text, result: None }).go()
 }
 
 #[cfg(test)]

@@ -42,6 +42,8 @@ pub fn prepare(global: &Global, args: &RunArgs) -> Result<Prepared, CliError> {
         skills_dir: workplace.project.skills_dir.clone(),
         cwd: workplace.cwd.clone(),
         targets,
+        fixtures: workplace.project.fixtures.clone(),
+        now_ms: now_ms(),
     });
     let selection = Selection {
         cases: args.cases.clone(),
@@ -52,8 +54,13 @@ pub fn prepare(global: &Global, args: &RunArgs) -> Result<Prepared, CliError> {
         shard: args.shard,
     };
     let read_script = |file: &Path| read_script(file, &workplace.cwd);
-    let request =
-        PlanRequest { suites: &suites, settings: &resolved.run, selection: &selection, read_script: &read_script };
+    let request = PlanRequest {
+        suites: &suites,
+        settings: &resolved.run,
+        selection: &selection,
+        cwd: &workplace.cwd,
+        read_script: &read_script,
+    };
     let (plan, planning) = runner::plan(&request);
     let ids = || suites.iter().flat_map(|suite| suite.cases.iter().map(|case| case.id.as_str()));
     let nearest_case = args.cases.iter().find_map(|wanted| model::nearest(wanted, ids())).map(str::to_owned);
@@ -61,6 +68,12 @@ pub fn prepare(global: &Global, args: &RunArgs) -> Result<Prepared, CliError> {
     all.extend(diagnostics);
     all.extend(planning);
     Ok(Prepared { workplace, resolved, plan, diagnostics: all, nearest_case })
+}
+
+/// Milliseconds since 1970.
+fn now_ms() -> Option<i64> {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).ok()?;
+    i64::try_from(since.as_millis()).ok()
 }
 
 /// `suite::case` of what failed, broke or stayed undecided in that run.

@@ -1,5 +1,6 @@
 //! From an assertion as it is written to a check, and from evidence to findings.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use model::decode::{Fields, Problems};
@@ -8,6 +9,7 @@ use model::{AssertionSpec, Case, Claim, Diagnostic, Evidence, Excerpt, Finding, 
 use crate::assertion::{ASSERTIONS, Form, Matcher, find};
 use crate::place::Place;
 use crate::reading::Reading;
+use crate::scripts::Scripts;
 use crate::verdict::Verdict;
 
 /// What is known when assertions are compiled.
@@ -15,6 +17,10 @@ use crate::verdict::Verdict;
 pub struct Context<'a> {
     /// The names of the tools that the agent may have. `None` where anything may be called, and no name is doubted.
     pub known_tools: Option<&'a [&'a str]>,
+    /// The folder of the file that asserts, absolute; where relative references to modules start.
+    pub directory: Option<&'a Path>,
+    /// What runs the code of expectations.
+    pub scripts: Option<&'a Scripts>,
 }
 
 /// An assertion that is ready to judge evidence. Cheap to clone, usable from any thread.
@@ -58,7 +64,6 @@ impl Check {
             problems.push(unknown_type(&spec.kind.value).at(place.excerpt()));
             return None;
         };
-        let before = problems.iter().filter(|problem| problem.is_error()).count();
         let what = format!("`{}`", assertion.name);
         let mut fields = Fields::of(&spec.node, &what, problems)?;
         for known in ["id", "type", "weight"] {
@@ -68,8 +73,7 @@ impl Check {
         let matcher = parse(&mut reading);
         let Reading { fields, problems, .. } = reading;
         fields.finish(problems);
-        let sound = problems.iter().filter(|problem| problem.is_error()).count() == before;
-        matcher.filter(|_| sound).map(|matcher| Self {
+        matcher.map(|matcher| Self {
             id: spec.id.clone(),
             kind: assertion.name,
             weight: spec.weight,
@@ -85,7 +89,8 @@ impl Check {
     }
 }
 
-/// Compiles what `case` asserts. All problems are reported at once; an assertion with an error gives no check.
+/// Compiles what `case` asserts. All problems are reported at once; with an error among them the checks are not to be
+/// used.
 pub fn compile(case: &Case, context: &Context<'_>) -> (Vec<Check>, Vec<Diagnostic>) {
     let mut problems = Problems::new();
     let mut checks = Vec::with_capacity(case.assertions.len());
@@ -124,7 +129,23 @@ pub fn grade(checks: &[Check], evidence: &Evidence) -> Vec<Finding> {
     findings
 }
 
-fn finding(id: &str, kind: &str, weight: f64, verdict: Verdict) -> Finding {
+fn finding(id: &str, kind: &str, weight: f64, mut verdict: Verdict) -> Finding {
+    let matched = verdict.matched.take();
+    let plain = plain_finding(id, kind, weight, verdict);
+    let Some(matched) = matched else { return plain };
+    Finding {
+        title: matched.title,
+        score: plain.score.map(|_| matched.score),
+        key: Some(matched.key.to_owned()),
+        dimension: matched.dimension,
+        failed_critical: matched.failed_critical,
+        details: matched.details,
+        failures: matched.failures,
+        ..plain
+    }
+}
+
+fn plain_finding(id: &str, kind: &str, weight: f64, verdict: Verdict) -> Finding {
     Finding {
         id: id.to_owned(),
         kind: kind.to_owned(),
@@ -284,7 +305,7 @@ pub(crate) mod tests {
             json!({"id": "e", "type": "no_path_escape", "tools": ["Read", "Wirte", "WebFetch"]}),
         ];
         let known = ["Bash", "Read", "Write", "WebFetch"];
-        let found = problems(&assertions, &Context { known_tools: Some(&known) });
+        let found = problems(&assertions, &Context { known_tools: Some(&known), ..Context::default() });
         let expected = [
             ("bash", "did you mean `Bash`"),
             ("\"Bash(git *)\"", "write `Bash` here"),
@@ -307,7 +328,7 @@ pub(crate) mod tests {
         let assertion = |tool: &str, argument: &str| {
             [json!({"id": "a", "type": "no_tool_called", "tool": tool, "args_match": {argument: "x"}})]
         };
-        let context = Context { known_tools: Some(&["Write", "Task"]) };
+        let context = Context { known_tools: Some(&["Write", "Task"]), ..Context::default() };
         let found = problems(&assertion("Write", "file_pth"), &context);
         assert_eq!(found.len(), 1, "{found:#?}");
         assert!(found[0].contains("`file_pth`") && found[0].contains("did you mean `file_path`"), "{found:#?}");

@@ -22,6 +22,12 @@ impl Place {
         Self { source: Arc::clone(&node.source), span }
     }
 
+    /// The place of a part of an expectation, if it is written in a file.
+    pub fn of_expectation(place: &expect::Place) -> Option<Self> {
+        let (source, span) = place.parts()?;
+        Some(Self { source: Arc::clone(source), span })
+    }
+
     /// The line, ready to be drawn.
     pub fn excerpt(&self) -> Excerpt {
         self.source.excerpt(self.span)

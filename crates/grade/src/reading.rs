@@ -75,6 +75,16 @@ impl<'a> Reading<'a> {
         }
     }
 
+    /// A number under `key`.
+    pub fn number(&mut self, key: &'static str) -> Option<f64> {
+        let node = self.fields.get(key)?;
+        let number = if let NodeKind::Number(number) = &node.kind { number.as_f64() } else { None };
+        if number.is_none() {
+            self.problems.push(node.error(format!("`{key}` must be a number, not {}", node.kind_name())));
+        }
+        number
+    }
+
     /// `capture`.
     pub fn capture(&mut self) -> Vec<String> {
         self.fields.texts("capture", self.problems).unwrap_or_default()

@@ -1,6 +1,6 @@
 //! What a matcher says about evidence.
 
-use model::{Capture, Position, Status, Trace};
+use model::{Capture, Detail, Failure, Position, Status, Trace};
 
 use crate::place::Place;
 
@@ -25,6 +25,27 @@ pub(crate) struct Verdict {
     pub place: Option<Place>,
     /// Where in the trace.
     pub at: Option<Position>,
+    /// What matching an expectation came to, part by part.
+    pub matched: Option<Box<Matched>>,
+}
+
+/// What matching an expectation came to.
+#[derive(Debug, Clone)]
+pub(crate) struct Matched {
+    /// What it is about, such as `output`.
+    pub key: &'static str,
+    /// 0 to 1.
+    pub score: f64,
+    /// What a person would call it.
+    pub title: Option<String>,
+    /// The category it is reported under.
+    pub dimension: Option<String>,
+    /// Paths that must hold and do not.
+    pub failed_critical: Vec<String>,
+    /// Its parts.
+    pub details: Vec<Detail>,
+    /// Every place that is not as it should be.
+    pub failures: Vec<Failure>,
 }
 
 impl Verdict {
@@ -40,6 +61,7 @@ impl Verdict {
             captures: Vec::new(),
             place: None,
             at: None,
+            matched: None,
         }
     }
 

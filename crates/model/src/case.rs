@@ -127,7 +127,7 @@ pub struct UserMessage {
     /// The text, sent as it is.
     pub text: String,
     /// The value the text was made of, where the case has one.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "crate::present::deserialize")]
     pub input: Option<Value>,
     /// The prompt or script that is to answer, as the user names it.
     #[serde(skip_serializing_if = "Option::is_none")]

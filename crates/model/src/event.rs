@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::{Collected, RunInfo, Step, Summary, TrialId, TrialRecord};
 
@@ -49,6 +50,15 @@ pub enum Event {
         file: String,
         /// What the user is going to say.
         messages: Vec<String>,
+        /// Where the case stands in its file, from 0, for formats whose readers count.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        position: Option<usize>,
+        /// The script that is to answer.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        script: Option<String>,
+        /// The value the message is made of, where the case has one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        input: Option<Value>,
     },
     /// The sandbox is ready.
     SandboxReady {

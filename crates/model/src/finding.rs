@@ -124,10 +124,10 @@ pub struct Failure {
     /// What is wrong, in one line.
     pub message: String,
     /// What was asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::present::deserialize")]
     pub expected: Option<Value>,
     /// What was there; absent when nothing was.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::present::deserialize")]
     pub actual: Option<Value>,
     /// What differs between the two, shortened around the changes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -159,8 +159,6 @@ pub enum Part {
     Missing,
     /// There and not asked for.
     Extra,
-    /// Left out of the drawing.
-    Omitted,
 }
 
 /// A place in a trace.

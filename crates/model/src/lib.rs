@@ -21,6 +21,7 @@ mod listing;
 mod nearest;
 mod node;
 mod outcome;
+mod present;
 mod record;
 mod skill;
 mod span;

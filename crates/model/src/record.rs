@@ -102,15 +102,15 @@ pub struct TrialRecord {
     /// What the user said, all messages.
     pub input: Vec<String>,
     /// The value the message was made of, where the case has one.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::present::deserialize")]
     pub input_value: Option<Value>,
     /// The agent's last answer.
     pub answer: Option<String>,
     /// The whole of what the agent gave last, where that is more than text: `output`, `messages` and any other key.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::present::deserialize")]
     pub result: Option<Value>,
     /// What the case calls expected.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::present::deserialize")]
     pub expected: Option<Value>,
     /// The script that was to answer.
     #[serde(default)]

@@ -105,7 +105,7 @@ pub enum Step {
         /// The agent's answer.
         text: Option<String>,
         /// The whole of what it gave, where that is more than text: `output`, `messages` and any other key.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::present::deserialize")]
         result: Option<Value>,
     },
 }

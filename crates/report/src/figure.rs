@@ -65,6 +65,13 @@ pub(crate) fn percent(share: f64) -> String {
     format!("{honest}%")
 }
 
+/// `76`, `33.33`: points of a score, with at most two decimals.
+pub(crate) fn points(points: f64) -> String {
+    let rounded = (points * 100.0).round() / 100.0;
+    // There is no score below nothing that reads as nothing.
+    if rounded == 0.0 { "0".into() } else { format!("{rounded}") }
+}
+
 /// `1 trial`, `2 trials`.
 pub(crate) fn counted(number: usize, noun: &str) -> String {
     format!("{} {noun}{}", whole(number as u64), if number == 1 { "" } else { "s" })
@@ -115,6 +122,12 @@ mod tests {
         assert_eq!(percent(0.999), "99%");
         assert_eq!(percent(0.001), "1%");
         assert_eq!((percent(1.0), percent(0.0), percent(0.5)), ("100%".into(), "0%".into(), "50%".into()));
+    }
+
+    #[test]
+    fn points_have_no_more_decimals_than_they_need() {
+        let read: Vec<String> = [100.0, 33.333_333, 0.1 + 0.2, -0.001, -20.0, 79.999].map(points).into();
+        assert_eq!(read, ["100", "33.33", "0.3", "0", "-20", "80"]);
     }
 
     #[test]

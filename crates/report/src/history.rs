@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use crate::figure::{elapsed, minute, money, whole};
 use crate::names::Names;
-use crate::plain;
 use crate::terminal::{Paint, Style};
+use crate::{plain, score};
 
 /// How wide a trial's name may be.
 const NAME: usize = 44;
@@ -44,6 +44,9 @@ pub fn history(trials: &[TrialRow], style: &Style) -> String {
             elapsed(trial.duration_ms),
             trial.turns,
         ));
+        if let Some(score) = score::partial(trial.outcome, trial.score, trial.max_score) {
+            text.push_str(&paint.dim(&format!("  score {score}")));
+        }
         if trial.over_budget() {
             text.push_str(&paint.red("  over-budget"));
         }

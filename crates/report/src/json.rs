@@ -1,6 +1,7 @@
 //! The whole run as one JSON document, `trialrun.report/1`. Fields are added, never renamed; an unknown number is
 //! `null`, never 0.
 
+mod finding;
 mod schema;
 mod trial;
 

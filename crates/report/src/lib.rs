@@ -12,17 +12,20 @@
 
 mod compare;
 mod figure;
+mod given;
 mod history;
 mod json;
 mod jsonl;
 mod names;
 mod plain;
 mod reporter;
+mod score;
 mod show;
 mod status;
 mod terminal;
 mod trend;
 
+pub use given::reason_of;
 pub use compare::{CaseChange, Change, Comparison};
 pub use history::{history, history_json};
 pub use json::{SCHEMA, report_schema, trial_json};

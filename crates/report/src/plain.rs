@@ -8,6 +8,12 @@ pub(crate) fn folded(text: &str, most: usize, ellipsis: &str) -> String {
     cut(&clean(head).split_whitespace().collect::<Vec<_>>().join(" "), most, ellipsis, head.len() < text.len())
 }
 
+/// One line as it is: nothing folded, control characters gone, line ends too, cut to `most` characters.
+pub(crate) fn one_line(text: &str, most: usize, ellipsis: &str) -> String {
+    let head = front(text, most.saturating_mul(8).max(4096));
+    cut(&clean(head).replace(['\n', '\t'], " "), most, ellipsis, head.len() < text.len())
+}
+
 /// The first line that is not blank, as [`folded`].
 pub(crate) fn first_line(text: &str, most: usize, ellipsis: &str) -> String {
     folded(text.lines().find(|line| !line.trim().is_empty()).unwrap_or(""), most, ellipsis)
@@ -97,6 +103,8 @@ mod tests {
         assert_eq!(folded("  a \n b  ", 10, "…"), "a b");
         assert_eq!(folded("ééééé", 4, "…"), "ééé…");
         assert_eq!(folded("éééé", 4, "…"), "éééé");
+        assert_eq!(one_line("a  b\u{7}\nc", 10, "…"), "a  b c");
+        assert_eq!(one_line("a  bcd", 5, "…"), "a  b…");
         assert_eq!(first_line("\n \n one\ntwo", 10, "..."), "one");
         assert_eq!(folded(&"x".repeat(10_000), 5, "…"), "xxxx…");
         assert_eq!(["", "one", "\n \n one\n\ntwo\n\n"].map(more_lines), [0, 0, 2]);

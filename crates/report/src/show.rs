@@ -4,9 +4,9 @@ use model::{Change, Envelope, Event, FileChange, Question, Step, TrialRecord};
 use serde_json::{Value, json};
 
 use crate::figure::{between, elapsed, minute, span};
-use crate::plain;
 use crate::terminal::{Paint, Style, call, result, says_all};
 use crate::trial_json;
+use crate::{given, plain};
 
 /// How many lines of one text are shown.
 const LINES: usize = 40;
@@ -35,6 +35,13 @@ pub fn show(record: &TrialRecord, events: &[Envelope], run: &str, style: &Style)
         text.push_str(&from_record(record, &paint));
     } else {
         text.push_str(&from_steps(&steps, &paint));
+    }
+
+    // An output that is the answer was said in the conversation.
+    let is_said = |output: &Value| output.as_str().is_some_and(|output| record.answer.as_deref() == Some(output));
+    if let Some(output) = given::output(record).filter(|output| !is_said(output)) {
+        text.push_str(&heading("output", &paint));
+        text.push_str(&block(&serde_json::to_string_pretty(output).unwrap_or_default(), &paint));
     }
 
     text.push_str(&heading("findings", &paint));
@@ -98,6 +105,13 @@ fn about(record: &TrialRecord, paint: &Paint) -> String {
     for (name, value) in &record.settings {
         row(name, setting(value));
     }
+    row("script", record.script.clone());
+    row("tools", tools(&record.tools));
+    row("input", given::some(record.input_value.as_ref()).filter(|input| !is_said(input, record)).map(compact));
+    row("expected", given::some(record.expected.as_ref()).map(compact));
+    row("vars", record.vars.as_ref().map(|vars| compact(&Value::Object(vars.clone()))));
+    row("not", record.not.then(|| "passes if what it asserts does not hold".to_owned()));
+    row("case", record.position.map(|position| format!("number {} of its file", position + 1)));
     row("ending", record.ending.as_ref().map(model::Ending::describe));
     let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     rows.iter()
@@ -106,6 +120,24 @@ fn about(record: &TrialRecord, paint: &Paint) -> String {
             format!("  {} {value}\n", paint.dim(&format!("{name:<width$}")))
         })
         .collect()
+}
+
+/// The tools by their names, where they have some.
+fn tools(tools: &[Value]) -> Option<String> {
+    let name = |tool: &Value| {
+        let name = tool.get("name").unwrap_or(tool);
+        name.as_str().map_or_else(|| name.to_string(), str::to_owned)
+    };
+    (!tools.is_empty()).then(|| tools.iter().map(name).collect::<Vec<_>>().join(", "))
+}
+
+/// Whether a value is the message itself, which the conversation shows.
+fn is_said(input: &Value, record: &TrialRecord) -> bool {
+    record.input.iter().any(|said| input.as_str() == Some(said.as_str()))
+}
+
+fn compact(value: &Value) -> String {
+    value.to_string()
 }
 
 /// A setting as it is written; nothing for one that is not set.

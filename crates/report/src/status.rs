@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use model::{LiveTrial, Outcome, RunRow, TrialRow};
 
 use crate::figure::{between, counted, elapsed, minute, money, span, whole};
-use crate::plain;
 use crate::terminal::{Paint, Style, doing};
+use crate::{plain, score};
 
 /// How many lines of one kind are shown.
 const MOST: usize = 20;
@@ -59,7 +59,9 @@ pub fn status(view: &StatusView<'_>, style: &Style) -> String {
             });
             let mark =
                 paint.as_outcome(trial.outcome, &format!("{} {:<9}", paint.mark(trial.outcome), trial.outcome.name()));
-            text.push_str(&format!("  {mark} {}{because}\n", trial.id));
+            let score = score::partial(trial.outcome, trial.score, trial.max_score);
+            let score = score.map_or_else(String::new, |score| paint.dim(&format!("  score {score}")));
+            text.push_str(&format!("  {mark} {}{score}{because}\n", trial.id));
         }
         text.push_str(&more(noted.len(), &paint));
     }

@@ -169,6 +169,9 @@ impl Dispatcher<'_> {
     fn begin(&mut self, index: usize, attempt: u32) {
         let planned = &self.plan.trials[index];
         let mask = self.shared.mask_of(planned);
+        let first = planned.case.messages.first();
+        let mut input = first.and_then(|message| message.input.clone());
+        input.iter_mut().for_each(|input| mask.value(input));
         let event = Event::TrialStarted {
             id: planned.id.clone(),
             agent: planned.arm.agent.clone(),
@@ -176,6 +179,9 @@ impl Dispatcher<'_> {
             subject: planned.case.subject.skill().map(|skill| skill.name.clone()),
             file: planned.case.source.file.clone(),
             messages: planned.case.messages.iter().map(|message| mask.text(&message.text).into_owned()).collect(),
+            position: planned.case.position,
+            script: first.and_then(|message| message.script.as_ref()).map(|script| mask.text(script).into_owned()),
+            input,
         };
         self.teller.tell(Some(planned.id.to_string()), Some(attempt), Timestamp::now(), event);
     }

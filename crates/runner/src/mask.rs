@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use model::{Collected, Ending, Finding, Step, TrialRecord};
+use model::{Collected, Detail, Ending, Failure, Finding, Part, Step, TrialRecord};
 use serde_json::{Map, Value};
 
 use crate::secret;
@@ -82,13 +82,15 @@ impl Mask {
         match value {
             Value::String(text) => self.string(text),
             Value::Array(items) => items.iter_mut().for_each(|item| self.value(item)),
-            Value::Object(entries) => {
-                entries.values_mut().for_each(|entry| self.value(entry));
-                if entries.keys().any(|key| matches!(self.text(key), Cow::Owned(_))) {
-                    *entries = self.keys(std::mem::take(entries));
-                }
-            }
+            Value::Object(entries) => self.entries(entries),
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    fn entries(&self, entries: &mut Map<String, Value>) {
+        entries.values_mut().for_each(|entry| self.value(entry));
+        if entries.keys().any(|key| matches!(self.text(key), Cow::Owned(_))) {
+            *entries = self.keys(std::mem::take(entries));
         }
     }
 
@@ -114,7 +116,13 @@ impl Mask {
     /// A finished trial without secrets in what the user and the harness wrote; steps were masked as they came.
     pub(crate) fn record(&self, record: &mut TrialRecord) {
         let lines = record.errors.iter_mut().chain(&mut record.warnings).chain(&mut record.because);
-        lines.chain(&mut record.input).chain(&mut record.title).for_each(|line| self.string(line));
+        let lines = lines.chain(&mut record.input).chain(&mut record.title).chain(&mut record.script);
+        lines.for_each(|line| self.string(line));
+        let values = record.input_value.iter_mut().chain(&mut record.result).chain(&mut record.expected);
+        values.chain(&mut record.tools).for_each(|value| self.value(value));
+        if let Some(vars) = &mut record.vars {
+            self.entries(vars);
+        }
         match &mut record.ending {
             Some(Ending::GaveUp { because } | Ending::ProviderFailed { because } | Ending::Aborted { because }) => {
                 self.string(because);
@@ -125,12 +133,36 @@ impl Mask {
         for attempt in &mut record.attempts {
             attempt.because.iter_mut().for_each(|because| self.string(because));
         }
-        for finding in &mut record.findings {
-            let Finding { because, expected, actual, error, evidence, source, .. } = finding;
-            let lines = expected.iter_mut().chain(actual).chain(error).chain(evidence);
-            lines.chain([because]).for_each(|line| self.string(line));
-            source.iter_mut().for_each(|source| self.string(&mut source.text));
+        record.findings.iter_mut().for_each(|finding| self.finding(finding));
+    }
+
+    fn finding(&self, finding: &mut Finding) {
+        let Finding { because, expected, actual, error, evidence, source, title, key, dimension, .. } = finding;
+        let lines = expected.iter_mut().chain(actual).chain(error).chain(evidence).chain(title).chain(key);
+        let lines = lines.chain(dimension).chain(&mut finding.failed_critical);
+        lines.chain([because]).for_each(|line| self.string(line));
+        source.iter_mut().for_each(|source| self.string(&mut source.text));
+        finding.details.iter_mut().for_each(|detail| self.detail(detail));
+        finding.failures.iter_mut().for_each(|failure| self.failure(failure));
+    }
+
+    fn detail(&self, detail: &mut Detail) {
+        let Detail { key, title, dimension, details, .. } = detail;
+        title.iter_mut().chain(dimension).chain([key]).for_each(|text| self.string(text));
+        details.iter_mut().for_each(|detail| self.detail(detail));
+    }
+
+    fn failure(&self, failure: &mut Failure) {
+        let Failure { key, message, expected, actual, diff, source, .. } = failure;
+        // A diff may cut a secret to pieces, none of which looks like one.
+        let side = |other: Part| diff.iter().filter(|piece| piece.part != other).map(|piece| &*piece.text).collect();
+        let sides: [String; 2] = [side(Part::Extra), side(Part::Missing)];
+        if sides.iter().any(|text| matches!(self.text(text), Cow::Owned(_))) {
+            diff.clear();
         }
+        let texts = source.iter_mut().map(|source| &mut source.text);
+        texts.chain([key, message]).for_each(|text| self.string(text));
+        expected.iter_mut().chain(actual).for_each(|value| self.value(value));
     }
 
     /// What was found in a sandbox without secrets: the agent chose the names of files and the subjects of commits.
@@ -170,10 +202,9 @@ impl Mask {
             Step::PermissionDenied { message, .. } => self.string(message),
             Step::Retry { error, .. } => self.string(error),
             Step::RequestCheck { because, .. } => self.string(because),
-            Step::Finished { text, .. } => {
-                if let Some(text) = text {
-                    self.string(text);
-                }
+            Step::Finished { text, result, .. } => {
+                text.iter_mut().for_each(|text| self.string(text));
+                result.iter_mut().for_each(|result| self.value(result));
             }
         }
     }
@@ -244,6 +275,54 @@ mod tests {
             let told = serde_json::to_string(step).unwrap();
             assert!(told.contains("[masked]") && !told.contains("dummy"), "{told}");
         }
+    }
+
+    #[test]
+    fn a_result_and_a_record_tell_no_secret_wherever_it_stands() {
+        let mask = mask(&[("A_KEY", "dummy-secret-1")]);
+        let secret = "x dummy-secret-1";
+        let value = serde_json::json!({"a": [secret], "dummy-secret-1": 1});
+        let (usage, text) = (model::Usage::default(), Some(secret.to_owned()));
+        let mut step =
+            Step::Finished { subtype: "s".into(), is_error: false, usage, text, result: Some(value.clone()) };
+        mask.step(&mut step);
+        let told = serde_json::to_string(&step).unwrap();
+        assert!(told.contains(r#"{"a":["x [masked]"],"[masked]":1}"#) && !told.contains("dummy"), "{told}");
+        let source = serde_json::json!({"file": "f", "line": 1, "column": 1, "text": secret});
+        let detail = serde_json::json!({"key": secret, "title": secret, "dimension": secret, "weight": 1, "score": 0,
+            "status": "unmet"});
+        let mut outer = detail.clone();
+        outer["details"] = serde_json::json!([detail]);
+        let piece = |part: &str, text: &str| serde_json::json!({"part": part, "text": text});
+        let failure = serde_json::json!({"key": secret, "message": secret, "expected": value, "actual": value,
+            "diff": [piece("same", "dummy-"), piece("missing", "secret-1"), piece("extra", "other")], "source": source});
+        let finding = serde_json::json!({"id": "f", "type": "t", "title": secret, "status": "unmet", "score": 0,
+            "weight": 1, "because": secret, "expected": secret, "actual": secret, "evidence": [secret],
+            "error": secret, "source": source, "key": secret, "dimension": secret, "failed_critical": [secret],
+            "details": [outer], "failures": [failure]});
+        let mut record: TrialRecord = serde_json::from_value(serde_json::json!({
+            "id": "i", "suite": "s", "case": "c", "title": secret, "arm": "a", "agent": "a", "repetition": 1,
+            "outcome": "failed", "because": secret, "findings": [finding], "input": [secret], "input_value": value,
+            "answer": null, "result": value, "expected": value, "script": secret, "tools": [value, secret],
+            "vars": {"v": value, "dummy-secret-1": secret}, "turn_count": 0, "tool_calls": [], "questions": [],
+            "duration_ms": 0, "started_at": "2026-01-01T00:00:00Z", "attempts": [], "files_changed": [],
+            "errors": [secret], "warnings": [secret],
+        }))
+        .unwrap();
+        mask.record(&mut record);
+        let told = serde_json::to_string(&record).unwrap();
+        assert!(told.contains("[masked]") && !told.contains("dummy") && !told.contains("secret-1"), "{told}");
+        assert_eq!(record.findings[0].failures[0].diff, []);
+    }
+
+    #[test]
+    fn a_diff_without_a_secret_stays() {
+        let piece = |part, text: &str| model::Segment { part, text: text.into() };
+        let diff = vec![piece(Part::Same, "dummy-"), piece(Part::Missing, "secret"), piece(Part::Extra, "-1")];
+        let mut failure: Failure = serde_json::from_value(serde_json::json!({"key": "", "message": ""})).unwrap();
+        failure.diff.clone_from(&diff);
+        mask(&[("A_KEY", "dummy-secret-1")]).failure(&mut failure);
+        assert_eq!(failure.diff, diff);
     }
 
     #[test]

@@ -1,17 +1,21 @@
 //! PLAN: from suites and settings to the trials that will run, with everything compiled and checked. Nothing has been
 //! started, and every problem is reported in one go.
 
+mod settings;
+
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use grade::{Check, Context};
+use grade::{Check, Context, Scripts};
 use model::{
     AgentInfo, Arm, Case, Diagnostic, Excerpt, Limits, PermissionMode, SkillInfo, Subject, Suite, TrialId, nearest,
 };
 
-use crate::agent::{self, AGENTS, Agent, Setup};
+use crate::agent::{self, AGENTS, Agent, Part, Setup};
 use crate::select::{Selection, Selector};
+
+pub use self::settings::{Defaults, Settings};
 
 /// The cap on model turns where nobody set one.
 const AUTO_TURN_CAP: u64 = 40;
@@ -21,88 +25,6 @@ const DEFAULT_AGENT: &str = "claude-code";
 const MOST_TRIALS: u64 = 100_000;
 /// What a model is called that answers from a file.
 const SCRIPTED: &str = "scripted:";
-
-/// Settings of a run, resolved: the command line, then the project, then what is built in. A case's own settings go
-/// between the first two.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    /// `--agent`: each is an arm; empty leaves it to the cases.
-    pub agents: Vec<String>,
-    /// `--model`, for every agent or for one (`agent=model`).
-    pub models: Vec<(Option<String>, String)>,
-    /// `--reasoning-effort`.
-    pub reasoning_effort: Option<String>,
-    /// `--base-url`.
-    pub base_url: Option<String>,
-    /// `--trials`.
-    pub trials: Option<u64>,
-    /// `--max-turns`.
-    pub max_turns: Option<u64>,
-    /// `--max-total-tokens`.
-    pub max_total_tokens: Option<f64>,
-    /// `--timeout`, in milliseconds.
-    pub timeout_ms: Option<u64>,
-    /// The project's own defaults.
-    pub defaults: Defaults,
-    /// How many trials run at a time.
-    pub jobs: usize,
-    /// How often a broken attempt is tried again.
-    pub retries: u32,
-    /// After how long without a word a warning is told, in milliseconds.
-    pub idle_warn_ms: u64,
-    /// How long an agent may take to stop when asked, in milliseconds.
-    pub stop_grace_ms: u64,
-    /// How long one setup command may take, in milliseconds.
-    pub setup_timeout_ms: u64,
-    /// Leave sandboxes where they are.
-    pub keep_sandbox: bool,
-    /// Which kind of sandbox.
-    pub sandbox: String,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            agents: Vec::new(),
-            models: Vec::new(),
-            reasoning_effort: None,
-            base_url: None,
-            trials: None,
-            max_turns: None,
-            max_total_tokens: None,
-            timeout_ms: None,
-            defaults: Defaults::default(),
-            jobs: 1,
-            retries: 1,
-            idle_warn_ms: 30_000,
-            stop_grace_ms: 3_000,
-            setup_timeout_ms: 120_000,
-            keep_sandbox: false,
-            sandbox: "local".into(),
-        }
-    }
-}
-
-/// A project's defaults: they hold where neither the command line nor the case says otherwise.
-#[derive(Debug, Clone, Default)]
-pub struct Defaults {
-    /// The agent.
-    pub agent: Option<String>,
-    /// Where the agent is written.
-    pub agent_source: Option<Excerpt>,
-    /// The model.
-    pub model: Option<String>,
-    /// How the agent treats permissions.
-    pub permission_mode: Option<PermissionMode>,
-    /// Wall clock of a trial in milliseconds.
-    pub timeout_ms: Option<u64>,
-    /// The cap on model turns.
-    pub max_turns: Option<u64>,
-    /// Repetitions.
-    pub trials: Option<u64>,
-    /// The cap on tokens.
-    pub token_budget: Option<f64>,
-}
 
 /// The wall clock of a trial where nobody set one: ten minutes.
 pub(crate) const DEFAULT_TIMEOUT_MS: u64 = 600_000;
@@ -124,6 +46,8 @@ pub struct PlanRequest<'a> {
     pub settings: &'a Settings,
     /// Which cases.
     pub selection: &'a Selection,
+    /// Where the user stands; messages about code show paths from here.
+    pub cwd: &'a Path,
     /// Reads a scripted model's file. Planning itself knows no file format.
     pub read_script: &'a dyn Fn(&Path) -> Result<llm::Script, Vec<Diagnostic>>,
 }
@@ -148,6 +72,8 @@ pub struct PlannedTrial {
     pub id: TrialId,
     /// The suite's file.
     pub file: PathBuf,
+    /// The suite's folder; the files that the case names start there.
+    pub directory: Arc<Path>,
     /// What the user wrote.
     pub case: Arc<Case>,
     /// Which case of the plan it is, from 0.
@@ -164,7 +90,7 @@ pub struct PlannedTrial {
     pub setup: Setup,
     /// The limits in force.
     pub limits: Limits,
-    /// The compiled assertions.
+    /// The compiled assertions; none for a case that is not to be run.
     pub checks: Arc<Vec<Check>>,
 }
 
@@ -181,7 +107,16 @@ impl PlannedTrial {
 
 /// Plans a run. The plan is complete only if no diagnostic is an error.
 pub fn plan(request: &PlanRequest<'_>) -> (Plan, Vec<Diagnostic>) {
-    let mut planner = Planner { request, problems: Vec::new(), scripts: BTreeMap::new(), trials: Vec::new() };
+    agent::forget_modules();
+    let mut planner = Planner {
+        request,
+        problems: Vec::new(),
+        scripts: BTreeMap::new(),
+        arguments: HashSet::new(),
+        directory: None,
+        engine: Scripts::new(request.cwd),
+        trials: Vec::new(),
+    };
     let cases_loaded = request.suites.iter().map(|suite| suite.cases.len()).sum();
     planner.run();
     let Planner { mut problems, trials, .. } = planner;
@@ -212,6 +147,12 @@ struct Planner<'a> {
     request: &'a PlanRequest<'a>,
     problems: Vec<Diagnostic>,
     scripts: BTreeMap<PathBuf, Option<Arc<llm::Script>>>,
+    /// Agents, with what follows their names, that have been asked about it.
+    arguments: HashSet<String>,
+    /// The path of the last suite and its folder.
+    directory: Option<(PathBuf, Arc<Path>)>,
+    /// What runs the code of expectations.
+    engine: Scripts,
     trials: Vec<Arc<PlannedTrial>>,
 }
 
@@ -250,6 +191,9 @@ impl Planner<'_> {
         } else {
             settings.agents.clone()
         };
+        let directory = self.directory_of(suite);
+        let engine = self.engine.clone();
+        let context = Context { directory: Some(&directory), scripts: Some(&engine), known_tools: None };
         let mut compiled: Option<Compiled> = None;
         for written in agents {
             let Some((agent, argument)) = agent::find(&written) else {
@@ -263,14 +207,17 @@ impl Planner<'_> {
             let checks = match &compiled {
                 Some((tools, checks)) if *tools == known_tools => Arc::clone(checks),
                 _ => {
-                    let (checks, problems) = grade::compile(case, &Context { known_tools });
+                    let (checks, problems) = grade::compile(case, &Context { known_tools, ..context });
                     self.problems.extend(problems);
                     let checks = Arc::new(checks);
                     compiled = Some((known_tools, Arc::clone(&checks)));
                     checks
                 }
             };
-            self.problems.extend(agent.check(case, &arm, argument));
+            // A case that is not run needs nothing of its agent.
+            if case.skip.is_none() {
+                self.ask(agent, &written, &Part { case, arm: &arm, argument, directory: &directory });
+            }
             let limits = self.limits(case, &setup);
             let arm_name = arm_name(&arm, argument);
             if self
@@ -300,6 +247,7 @@ impl Planner<'_> {
                 self.trials.push(Arc::new(PlannedTrial {
                     id,
                     file: suite.path.clone(),
+                    directory: Arc::clone(&directory),
                     case: Arc::clone(case),
                     position,
                     arm: arm.clone(),
@@ -308,17 +256,66 @@ impl Planner<'_> {
                     model: model.clone(),
                     setup: setup.clone(),
                     limits: limits.clone(),
-                    checks: Arc::clone(&checks),
+                    checks: if case.skip.is_some() { Arc::default() } else { Arc::clone(&checks) },
                 }));
             }
         }
         if compiled.is_none() {
             // Something is wrong with every agent or model; the assertions are looked at all the same.
-            let (_, problems) = grade::compile(case, &Context { known_tools: None });
+            let (_, problems) = grade::compile(case, &context);
             self.problems.extend(problems);
         }
         let (_, problems) = grade::Responder::compile(&case.user_responses);
         self.problems.extend(problems);
+    }
+
+    /// Asks `agent`, as `written`, whether it can play `part`.
+    fn ask(&mut self, agent: &dyn Agent, written: &str, part: &Part<'_>) {
+        let case = part.case;
+        if self.arguments.insert(written.to_owned()) {
+            let own = case.runner.agent.as_ref().filter(|(own, _)| own == written).map(|(_, source)| source);
+            self.problems.extend(agent.check_argument(part.argument).into_iter().map(|problem| match own {
+                Some(source) if problem.source.is_none() => problem.at(source.clone()),
+                _ => problem,
+            }));
+        }
+        if case.messages.iter().any(|message| message.script.is_some()) {
+            self.takes(agent, case, "script", |agent| agent.takes_script());
+        }
+        if case.messages.iter().any(|message| !message.tools.is_empty()) {
+            self.takes(agent, case, "tools", |agent| agent.takes_tools());
+        }
+        self.problems.extend(agent.check(part));
+    }
+
+    /// Reports an agent that has no use for `what` the case brings.
+    fn takes(&mut self, agent: &dyn Agent, case: &Case, what: &str, takes: fn(&dyn Agent) -> bool) {
+        if takes(agent) {
+            return;
+        }
+        let others: Vec<&str> = AGENTS.iter().filter(|other| takes(**other)).map(|other| other.name()).collect();
+        self.problems.push(
+            Diagnostic::error(format!("`{}` takes no `{what}`", agent.name()))
+                .at(case.source.clone())
+                .help(format!("agents that do: {}", others.join(", "))),
+        );
+    }
+
+    /// The folder of `suite`: that of its file, or the folder it is.
+    fn directory_of(&mut self, suite: &Suite) -> Arc<Path> {
+        if let Some((path, directory)) = &self.directory
+            && *path == suite.path
+        {
+            return Arc::clone(directory);
+        }
+        let directory = match suite.path.parent() {
+            _ if suite.path.is_dir() => suite.path.as_path(),
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        let directory: Arc<Path> = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned()).into();
+        self.directory = Some((suite.path.clone(), Arc::clone(&directory)));
+        directory
     }
 
     fn unknown_agent(&mut self, case: &Case, written: &str) {
@@ -464,3 +461,6 @@ fn system_prompt(subject: &Subject, folder: Option<&str>) -> Option<String> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use grade::Responder;
 use model::{Budget, Ending, Event, Limits, Question, Step, ToolCall, Trace};
+use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::activity::Activity;
@@ -246,9 +247,19 @@ impl Turn {
 fn size(step: &Step) -> usize {
     LINE + match step {
         Step::Text { text, .. } | Step::Thinking { text, .. } | Step::Notice { text, .. } => text.len(),
-        Step::ToolCall(call) => call.input.to_string().len(),
+        Step::ToolCall(call) => weight(&call.input),
         Step::ToolResult(result) => result.content.len(),
-        Step::Finished { text, .. } => text.as_ref().map_or(0, String::len),
+        Step::Finished { text, result, .. } => text.as_ref().map_or(0, String::len) + result.as_ref().map_or(0, weight),
         _ => 0,
+    }
+}
+
+/// How much a value tells, in bytes: about the length of its JSON, without writing it down.
+fn weight(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 8,
+        Value::String(text) => text.len(),
+        Value::Array(items) => 2 + items.iter().map(weight).sum::<usize>(),
+        Value::Object(entries) => 2 + entries.iter().map(|(key, value)| key.len() + weight(value)).sum::<usize>(),
     }
 }

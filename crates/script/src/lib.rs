@@ -1,9 +1,40 @@
-//! The embedded script engine: ECMAScript regular expressions that stop when their time is up.
+//! The embedded script engine: JavaScript and TypeScript with limits, and ECMAScript regular expressions.
 //!
-//! The engine is QuickJS. It knows no agent and no assertion. Every thread has an engine of its own, made when it is
-//! first needed, so that a test costs about a microsecond and threads never wait for each other.
+//! The engine is QuickJS. It knows no agent and no assertion. A [`Runtime`] imports the user's modules, calls their
+//! functions and evaluates [`Expression`]s, each within a budget of time and memory. What crosses is a [`Value`]. A
+//! script has no access to the machine; what it needs of the world it asks the host for, with an [`Asks`].
+//!
+//! A [`Regex`] needs no runtime: every thread has an engine for them, made when it is first needed, so that a test costs
+//! about a microsecond and threads never wait for each other.
 
+mod convert;
 mod engine;
+mod error;
+mod expression;
+mod module;
+#[cfg(test)]
+mod place;
+mod positions;
+mod pump;
+mod realm;
+mod reference;
 mod regex;
+mod runtime;
+mod shim;
+mod source_map;
+mod syntax;
+mod trace;
+mod typescript;
+mod value;
 
+pub use error::{Frame, ScriptError};
+pub use expression::{Expression, FreeName, SyntaxError};
+pub use module::library::Library;
+pub use positions::{Inside, Place, positions};
+pub use pump::{Progress, Request, Task};
+pub use realm::{Console, Level};
+pub use reference::{Reference, ReferenceError, Referred};
 pub use regex::{DEFAULT_BUDGET, Match, Regex, RegexError};
+pub use runtime::{Module, Options, Runtime};
+pub use typescript::Language;
+pub use value::{Asks, Function, Key, Native, NativeFunction, Value};

@@ -85,20 +85,44 @@ impl Regex {
         let (flags, source) = leading_flags(pattern).map_err(|(because, help)| invalid(because, Some(help)))?;
         // As `RegExp.prototype.source` has it.
         let source = if source.is_empty() { "(?:)" } else { source };
-        let regex = Self { pattern: pattern.into(), source: source.into(), flags: flags.into() };
+        Self { pattern: pattern.into(), source: source.into(), flags: flags.into() }.compiled()
+    }
+
+    /// Itself, once it was seen to be valid.
+    fn compiled(self) -> Result<Self, RegexError> {
         let compiled = with_pool(|pool| {
-            let key = Key { source: Arc::clone(&regex.source), flags: Arc::clone(&regex.flags) };
+            let key = Key { source: Arc::clone(&self.source), flags: Arc::clone(&self.flags) };
             let Pool { compiled, constructor, engine, .. } = pool;
             engine.run(DEFAULT_BUDGET, |ctx| compile(ctx, compiled, constructor, key).map(|_| ()))
         });
         match compiled {
-            Ok(()) => Ok(regex),
+            Ok(()) => Ok(self),
             Err(EngineError::Thrown { message, .. }) => {
-                let help = mistake(source, &message);
-                Err(invalid(message, help))
+                let help = mistake(&self.source, &message);
+                Err(RegexError::Invalid { pattern: self.pattern.to_string(), because: message, help })
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Compiles the pattern of a regular expression literal with its flags, any of `dgimsuvy`. `g` and `d` change nothing
+    /// about whether a text matches; `y` binds the match to the beginning.
+    ///
+    /// # Errors
+    /// [`RegexError::Invalid`] if the pattern or the flags are not valid.
+    pub fn literal(source: &str, flags: &str) -> Result<Self, RegexError> {
+        let written = format!("/{source}/{flags}");
+        let invalid = |because: String| RegexError::Invalid { pattern: written.clone(), because, help: None };
+        if let Some((at, flag)) =
+            flags.char_indices().find(|(at, flag)| !"dgimsuvy".contains(*flag) || flags[..*at].contains(*flag))
+        {
+            let because = if flags[..at].contains(flag) { "is given twice" } else { "is no flag" };
+            return Err(invalid(format!("`{flag}` {because}")));
+        }
+        let kept: String = flags.chars().filter(|flag| !matches!(flag, 'd' | 'g' | 'y')).collect();
+        let source = if flags.contains('y') { format!("(?<![\\s\\S])(?:{source})") } else { source.to_owned() };
+        let source = if source.is_empty() { "(?:)" } else { &source };
+        Self { pattern: written.as_str().into(), source: source.into(), flags: kept.as_str().into() }.compiled()
     }
 
     /// As it was written, leading flags included.

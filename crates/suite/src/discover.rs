@@ -8,6 +8,7 @@ use model::{Diagnostic, Excerpt, nearest};
 use walkdir::{DirEntry, WalkDir};
 
 use crate::document::Language;
+use crate::format;
 use crate::load::Request;
 use crate::path;
 use crate::skill::{SKILL_FILE, TESTS_FOLDER};
@@ -203,7 +204,8 @@ fn tests_or_warning(skill: &Path, target: &str, problems: &mut Problems) -> Vec<
     tests
 }
 
-/// The test files of a skill: those directly in its tests folder that are YAML and do not start with `_`, by name.
+/// The test files of a skill: those directly in its tests folder that are YAML or fixtures files and do not start with
+/// `_`, by name.
 fn tests_of(skill: &Path) -> Vec<Candidate> {
     let Ok(entries) = std::fs::read_dir(skill.join(TESTS_FOLDER)) else { return Vec::new() };
     let mut files: Vec<PathBuf> = entries
@@ -218,7 +220,7 @@ fn tests_of(skill: &Path) -> Vec<Candidate> {
 
 fn is_test(path: &Path) -> bool {
     let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"_"));
-    !hidden && Language::of(path) == Some(Language::Yaml)
+    !hidden && (Language::of(path) == Some(Language::Yaml) || format::named(path).is_some())
 }
 
 /// Whether a search goes into what it has come to.
@@ -233,7 +235,7 @@ fn is_entered(entry: &DirEntry) -> bool {
         && !entry.path().join("CACHEDIR.TAG").exists()
 }
 
-/// Every YAML file below `directory` that may be a suite. What is never meant is passed over: dot folders, files that
+/// Every YAML file and every fixtures file below `directory` that may be a suite. What is never meant is passed over: dot folders, files that
 /// start with `_`, folders of fixtures and of packages, build caches, and all of a skill but its tests.
 fn below(directory: &Path, standing: Standing) -> Vec<Candidate> {
     let entered = |entry: &DirEntry| {

@@ -93,13 +93,47 @@ pub fn read(source: &Arc<Source>, language: Language, problems: &mut Problems) -
 /// Reads one YAML document that is a part of `source`, such as the frontmatter of a Markdown file.
 pub fn read_part(source: &Arc<Source>, part: Range<usize>, problems: &mut Problems) -> Option<Node> {
     let text = source.text.get(part.clone())?;
-    let mut builder = Builder::new(source, part.start, problems);
+    build(Builder::new(source, part.start, problems), text).map(Builder::finish)
+}
+
+/// Reads every YAML document of `source`, in order. Anchors reach to the end of their document.
+pub fn read_stream(source: &Arc<Source>, problems: &mut Problems) -> Option<Vec<Node>> {
+    let mut builder = Builder::new(source, 0, problems);
+    builder.earlier = Some(Vec::new());
+    build(builder, &source.text).map(Builder::finish_stream)
+}
+
+/// Reads JSON texts, one in each line of `source`. Empty lines are passed over, broken ones are reported.
+pub fn read_json_lines(source: &Arc<Source>, problems: &mut Problems) -> Vec<Node> {
+    let mut nodes = Vec::new();
+    let mut start = 0;
+    for line in source.text.split_inclusive('\n') {
+        let range = start..start + line.trim_end().len();
+        start += line.len();
+        let text = source.text.get(range.clone()).unwrap_or_default();
+        if text.trim_start().is_empty() {
+            continue;
+        }
+        match serde_json::from_str::<serde::de::IgnoredAny>(text) {
+            Ok(_) => nodes.extend(read_part(source, range, problems)),
+            Err(error) => {
+                let at = range.start + error.column().saturating_sub(1);
+                problems.push(json_problem(source, &error, at));
+            }
+        }
+    }
+    nodes
+}
+
+/// Feeds `text` to `builder`; nothing if there is no sense in what it holds.
+fn build<'a>(mut builder: Builder<'a>, text: &str) -> Option<Builder<'a>> {
+    let start = builder.start;
     let parser = Parser::new_from_str_with_options(text, options! { emit_comments: false });
     for event in parser {
         match event {
             Ok((event, span)) => {
                 let range = span.byte_range().unwrap_or_default();
-                if !builder.take(event, Span::new(part.start + range.start, part.start + range.end)) {
+                if !builder.take(event, Span::new(start + range.start, start + range.end)) {
                     return None;
                 }
             }
@@ -109,7 +143,7 @@ pub fn read_part(source: &Arc<Source>, part: Range<usize>, problems: &mut Proble
             }
         }
     }
-    Some(builder.finish())
+    Some(builder)
 }
 
 /// A collection whose end has not been seen yet.
@@ -145,12 +179,15 @@ struct Builder<'a> {
     added: usize,
     root: Option<Node>,
     documents: usize,
+    /// The documents before the one being read, where there may be several.
+    earlier: Option<Vec<Node>>,
     problems: &'a mut Problems,
 }
 
 impl<'a> Builder<'a> {
     fn new(source: &'a Arc<Source>, start: usize, problems: &'a mut Problems) -> Self {
-        Self { source, start, open: Vec::new(), anchors: HashMap::new(), added: 0, root: None, documents: 0, problems }
+        let (open, anchors) = (Vec::new(), HashMap::new());
+        Self { source, start, open, anchors, added: 0, root: None, documents: 0, earlier: None, problems }
     }
 
     /// Takes the parser's next event; `false` when there is no sense in going on.
@@ -158,7 +195,10 @@ impl<'a> Builder<'a> {
         match event {
             Event::DocumentStart(..) => {
                 self.documents += 1;
-                if self.documents > 1 {
+                if let Some(earlier) = &mut self.earlier {
+                    earlier.extend(self.root.take());
+                    self.anchors.clear();
+                } else if self.documents > 1 {
                     self.error(span, "a second document in one file", |problem| {
                         problem.help("`---` starts a new document; put it into a file of its own")
                     });
@@ -327,7 +367,7 @@ impl<'a> Builder<'a> {
             None if style == ScalarStyle::Plain => plain(written),
             None => Ok(NodeKind::String(written.to_owned())),
             Some(tag) => match tag.core_suffix() {
-                Some("str") | None => Ok(NodeKind::String(written.to_owned())),
+                Some("str" | REGEX_SUFFIX) | None => Ok(NodeKind::String(written.to_owned())),
                 Some(core) => core_tagged(core, written),
             },
         };
@@ -356,6 +396,13 @@ impl<'a> Builder<'a> {
             Some(help) => problem.help(help),
             None => problem,
         });
+    }
+
+    /// Every document.
+    fn finish_stream(mut self) -> Vec<Node> {
+        let mut documents = self.earlier.take().unwrap_or_default();
+        documents.extend(self.root.take());
+        documents
     }
 
     /// The document; an empty one is null at its start.
@@ -408,10 +455,13 @@ fn as_key(node: &Node) -> (Key, Option<Diagnostic>) {
     }
 }
 
+/// What follows `!!` in the tag that JavaScript's YAML readers give a regular expression. YAML itself has no such tag.
+const REGEX_SUFFIX: &str = "js/regexp";
+
 /// A tag that is not one of YAML's own, as it is written.
 fn custom(tag: &Tag) -> Option<String> {
     let written = tag.original();
-    (tag.core_suffix().is_none() && written != "!").then_some(written)
+    (tag.core_suffix().is_none_or(|core| core == REGEX_SUFFIX) && written != "!").then_some(written)
 }
 
 /// A plain scalar by the core schema, or why it cannot be read.
@@ -526,7 +576,10 @@ fn explain(kind: &ErrorKind) -> (Option<&'static str>, Option<&'static str>) {
 fn json_error(source: &Source, error: &serde_json::Error) -> Diagnostic {
     let line_start =
         source.text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum::<usize>();
-    let at = line_start + error.column().saturating_sub(1);
+    json_problem(source, error, line_start + error.column().saturating_sub(1))
+}
+
+fn json_problem(source: &Source, error: &serde_json::Error, at: usize) -> Diagnostic {
     let full = error.to_string();
     let message = full.rfind(" at line ").map_or(full.as_str(), |cut| &full[..cut]);
     let mut problem = Diagnostic::error(format!("not valid JSON: {message}")).at(source.excerpt(Span::new(at, at)));

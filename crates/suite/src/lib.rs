@@ -22,6 +22,7 @@ mod skill;
 
 pub use discover::{skill_names, skills};
 pub use document::read_document;
+pub use format::FixtureSettings;
 pub use load::{Loaded, Request, load};
 pub use project::{Defaults, Project, Setting};
-pub use reference::{config_schema, fixtures_schema, reference, scenario_schema};
+pub use reference::{config_schema, fixture_schema, fixtures_reference, fixtures_schema, reference, scenario_schema};

@@ -9,6 +9,8 @@ use model::decode::Problems;
 use model::{Diagnostic, Node, Skill, nearest};
 
 use crate::discover;
+use crate::format::FixtureSettings;
+use crate::load::Request;
 use crate::path::{self, shown};
 use crate::shared_fixtures::{self, SharedFixtures};
 use crate::skill::{self, SKILL_FILE, TESTS_FOLDER};
@@ -20,18 +22,37 @@ pub struct Library {
     cwd: PathBuf,
     skills: Shelf<Option<Arc<Skill>>>,
     fixtures: Shelf<Arc<SharedFixtures>>,
+    fixture_settings: FixtureSettings,
+    now_ms: Option<i64>,
 }
 
 impl Library {
-    /// An empty library of the project at `root`; messages show paths as seen from `cwd`.
-    pub fn new(root: &Path, skills_dir: &Path, cwd: &Path) -> Self {
+    /// An empty library of the project that `request` is about; messages show paths as seen from where it is made.
+    pub fn new(request: &Request) -> Self {
         Self {
-            root: root.to_owned(),
-            skills_dir: skills_dir.to_owned(),
-            cwd: cwd.to_owned(),
+            root: request.root.clone(),
+            skills_dir: request.skills_dir.clone(),
+            cwd: request.cwd.clone(),
             skills: Shelf::default(),
             fixtures: Shelf::default(),
+            fixture_settings: request.fixtures.clone(),
+            now_ms: request.now_ms,
         }
+    }
+
+    /// What the project's configuration says of fixtures files.
+    pub fn fixture_settings(&self) -> &FixtureSettings {
+        &self.fixture_settings
+    }
+
+    /// Where paths in messages are seen from.
+    pub fn cwd(&self) -> &Path {
+        &self.cwd
+    }
+
+    /// What time it is, in milliseconds since 1970, as far as is known.
+    pub fn now_ms(&self) -> Option<i64> {
+        self.now_ms
     }
 
     /// `path` as the user would write it.

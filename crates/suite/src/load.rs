@@ -10,7 +10,7 @@ use model::{Case, Diagnostic, Excerpt, NodeKind, Severity, Suite};
 
 use crate::discover::{self, Candidate, Standing};
 use crate::document::{self, Language};
-use crate::format::{FORMATS, SuiteFile, near_miss};
+use crate::format::{self, FORMATS, FixtureSettings, NAMED, SuiteFile, near_miss};
 use crate::library::{Library, home_of};
 use crate::path::shown;
 
@@ -21,7 +21,7 @@ const FILES_PER_THREAD: usize = 64;
 const MOST_THREADS: usize = 8;
 
 /// What to load.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Request {
     /// The project's root directory, absolute.
     pub root: PathBuf,
@@ -32,6 +32,10 @@ pub struct Request {
     /// Files, directories and names of skills; none means the tests of every skill in `skills_dir`, and
     /// what is in the folder `scenarios` of the root.
     pub targets: Vec<String>,
+    /// What the project's configuration says of fixtures files.
+    pub fixtures: FixtureSettings,
+    /// What time it is for templates, in milliseconds since 1970; without it they cannot ask.
+    pub now_ms: Option<i64>,
 }
 
 /// What a load found.
@@ -55,7 +59,7 @@ impl Loaded {
 pub fn load(request: &Request) -> Loaded {
     let mut diagnostics = Problems::new();
     let candidates = discover::candidates(request, &mut diagnostics);
-    let library = Library::new(&request.root, &request.skills_dir, &request.cwd);
+    let library = Library::new(request);
     let files = read_all(&candidates, &library);
     let mut suites = Suites::default();
     let mut recognised = 0;
@@ -121,8 +125,16 @@ fn read_all(candidates: &[Candidate], library: &Library) -> Vec<ReadFile> {
 fn read_one(candidate: &Candidate, library: &Library) -> ReadFile {
     let shown = library.shown(&candidate.path);
     let mut file = ReadFile::default();
+    if let Some((format, _)) = format::named(&candidate.path) {
+        file.format = Some(format.name());
+        match document::open(&candidate.path, &shown) {
+            Ok(source) => file.cases = format.read(&candidate.path, &source, library, &mut file.problems),
+            Err(problem) => file.problems.push(*problem),
+        }
+        return file;
+    }
     let Some(language) = Language::of(&candidate.path) else {
-        file.problems.push(unrecognised(Excerpt::of_file(shown)));
+        file.problems.push(unrecognised(Excerpt::of_file(shown), None));
         return file;
     };
     let source = match document::open(&candidate.path, &shown) {
@@ -149,10 +161,7 @@ fn read_one(candidate: &Candidate, library: &Library) -> ReadFile {
             file.cases = format.read(&suite, library, &mut file.problems);
         }
         None if resembled => {
-            let mut problem = unrecognised(root.excerpt());
-            if let Some(near) = near_miss(&root) {
-                problem = problem.help(format!("is `{near}` meant to be `scenario`?"));
-            }
+            let problem = unrecognised(root.excerpt(), near_miss(&root));
             file.problems.push(problem);
         }
         None => {
@@ -177,10 +186,14 @@ fn not_read(mut problem: Diagnostic, standing: Standing) -> Option<Diagnostic> {
     }
 }
 
-/// A file that no format recognises.
-fn unrecognised(place: Excerpt) -> Diagnostic {
-    let formats = FORMATS.iter().map(|format| format!("{}: {}", format.name(), format.mark()));
-    formats.fold(Diagnostic::error("this is no suite in a known format").at(place), Diagnostic::help)
+/// A file that no format recognises, and the key in it that is nearly that of a scenario.
+fn unrecognised(place: Excerpt, near: Option<&str>) -> Diagnostic {
+    let told = |name: &str, mark: &str| format!("{name}: {mark}");
+    let formats = FORMATS.iter().map(|format| told(format.name(), format.mark()));
+    let near = near.map(|near| format!("is `{near}` meant to be `scenario`?"));
+    let named = NAMED.iter().map(|format| told(format.name(), format.mark()));
+    let problem = Diagnostic::error("this is no suite in a known format").at(place);
+    formats.chain(near).chain(named).fold(problem, Diagnostic::help)
 }
 
 /// Suites as they come together from files.
@@ -192,14 +205,17 @@ struct Suites {
 }
 
 impl Suites {
-    /// Adds the cases of one file: to the suite of the skill whose tests it belongs to, else as a suite of their own.
+    /// Adds the cases of one file: to the suite of the skill whose tests it belongs to, else as a suite of their own, as
+    /// those of a format that is told by its name always are.
     fn add(&mut self, path: &Path, format: &'static str, cases: Vec<Case>) {
-        let home = home_of(path);
+        let named = format::named(path);
+        let home = if named.is_some() { None } else { home_of(path) };
         let key = (home.unwrap_or(path).to_owned(), format);
         let at = *self.places.entry(key).or_insert_with(|| {
             let name = home.and_then(Path::file_name).or_else(|| path.file_stem()).unwrap_or_default();
+            let name = named.map_or_else(|| name.to_string_lossy().into_owned(), |(_, suite)| suite.to_owned());
             self.suites.push(Suite {
-                name: name.to_string_lossy().into_owned(),
+                name,
                 path: home.and(path.parent()).unwrap_or(path).to_owned(),
                 format,
                 cases: Vec::new(),

@@ -10,17 +10,18 @@ use crate::path;
 /// What a model that plays a script is called, before the script's path.
 const SCRIPTED: &str = "scripted:";
 
-/// What an agent that answers from a file is called, before the file's path.
-const RECORDED: &str = "recorded:";
+/// What agents that are files are called, before the file's path: one that answers from it, and one that is a module.
+const OF_FILES: [&str; 2] = ["recorded:", "custom:"];
 
-/// An agent by today's name; Claude Code was `claude` where these formats come from. A file of answers is made absolute,
-/// seen from `base`; what is in it is for planning to read.
+/// An agent by today's name; Claude Code was `claude` where these formats come from. The file of an agent that has one is
+/// made absolute, seen from `base`; what is in it is for planning to read.
 pub fn agent(written: String, base: &Path) -> String {
-    match written.strip_prefix(RECORDED) {
-        Some(file) if !file.is_empty() => format!("{RECORDED}{}", path::resolve(base, file).display()),
-        _ if written == "claude" => "claude-code".to_owned(),
-        _ => written,
+    for kind in OF_FILES {
+        if let Some(file) = written.strip_prefix(kind).filter(|file| !file.is_empty()) {
+            return format!("{kind}{}", path::resolve(base, file).display());
+        }
     }
+    if written == "claude" { "claude-code".to_owned() } else { written }
 }
 
 /// A model; a script's path is made absolute, seen from `base`, and must be that of a file.

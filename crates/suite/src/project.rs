@@ -8,6 +8,7 @@ use model::decode::{Fields, Problems};
 use model::{Diagnostic, Excerpt, Node, NodeKind, PermissionMode};
 
 use crate::document::{self, Language};
+use crate::format::FixtureSettings;
 use crate::model_name;
 use crate::path::{self, shown};
 
@@ -45,6 +46,8 @@ pub struct Project {
     pub state: PathBuf,
     /// What cases get that do not say it themselves.
     pub defaults: Defaults,
+    /// What holds for all fixtures files.
+    pub fixtures: FixtureSettings,
 }
 
 /// Settings for cases that do not have their own.
@@ -111,6 +114,7 @@ impl Project {
             skills_dir: root.join(SKILLS_DIR),
             state: root.join(STATE),
             defaults: Defaults::default(),
+            fixtures: FixtureSettings::default(),
         }
     }
 
@@ -139,6 +143,11 @@ impl Project {
         }
         if let Some(node) = fields.get("defaults") {
             self.defaults = defaults(node, &self.root, dialect, problems);
+        }
+        if dialect == Dialect::Own
+            && let Some(node) = fields.get("fixtures")
+        {
+            self.fixtures = FixtureSettings::read(node, &self.root, problems);
         }
         fields.finish(problems);
     }

@@ -6,7 +6,11 @@ use std::fmt::Write as _;
 use model::{PermissionMode, SettingSource};
 use serde_json::{Map, Value, json};
 
-use crate::format::{OPENING, run};
+use crate::format::{OPENING, SECTION_FIELDS, run};
+
+mod fixtures;
+
+pub use fixtures::{fixture_schema, fixtures_reference};
 
 /// A map with known keys.
 struct Block {
@@ -46,6 +50,8 @@ enum Kind {
     SomeOf(fn() -> Vec<&'static str>),
     Map(&'static Block),
     List(&'static Block),
+    /// The section of fixtures files, which has a table of its own.
+    FixtureSection,
 }
 
 const fn field(key: &'static str, kind: Kind, about: &'static str) -> Field {
@@ -226,6 +232,7 @@ static CONFIG: Block = Block {
         field("skills_dir", Kind::Text, "The folder that holds the skills. Not written: `skills`."),
         field("state", Kind::Text, "The folder for recorded runs. Not written: `.trialrun`."),
         field("defaults", Kind::Map(&DEFAULTS), "Settings for cases that do not have their own."),
+        field("fixtures", Kind::FixtureSection, "What holds for all fixtures files."),
     ],
 };
 
@@ -256,7 +263,8 @@ Without arguments, `run` and `check` read
   directory that has tests but no `SKILL.md` is an error.
 - `scenarios/*.yaml` in the project's root directory: scenarios that belong to no skill.
 
-Every file directly in these two must be a scenario. Files end with `.yaml` or `.yml`; one whose name starts with `_` is \
+[Fixtures files](fixtures.md), which hold many cases, are read from both places, too. Every other file directly in these \
+two must be a scenario. Files end with `.yaml` or `.yml`; one whose name starts with `_` is \
 passed over, such as `_fixtures.yaml`. Scripts of models belong into a folder beside the scenarios, such as \
 `tests/models/` or `scenarios/models/`. Folders in `scenarios` are searched for scenarios, too; those in `tests` are not.
 
@@ -266,7 +274,7 @@ What is no scenario is passed over; a file that nearly is one, such as by a mist
 `fixtures` and `node_modules` are not searched.
 
 All tests of a skill are one suite, which is called like the skill's directory. Any other file is a suite of its own, \
-called like the file without its ending; files that would share a name are called by their path. A trial is called \
+called like the file without its ending, as is every fixtures file; files that would share a name are called by their path. A trial is called \
 `SUITE::CASE@ARM#REPETITION`.
 ";
 
@@ -320,8 +328,12 @@ pub fn reference() -> String {
             let _ = writeln!(text, "| `{}` | {}{need} | {} |", field.key, field.kind.words(), field.about);
         }
     }
+    let _ = write!(text, "\n## `fixtures` of the configuration\n\n{SECTION}\n\n{}", fixtures::table(SECTION_FIELDS));
     text
 }
+
+/// What the section of fixtures files is.
+const SECTION: &str = "What holds for all [fixtures files](fixtures.md).";
 
 /// A JSON Schema for scenario files, for editors.
 pub fn scenario_schema() -> Value {
@@ -417,6 +429,7 @@ impl Kind {
             // What stands beside a reference is ignored by this draft, hence the wrapping.
             Self::Map(block) => json!({ "allOf": [refer(block)] }),
             Self::List(block) => json!({ "type": "array", "items": refer(block) }),
+            Self::FixtureSection => fixtures::map_schema(SECTION_FIELDS, false),
         };
         match schema {
             Value::Object(schema) => schema,
@@ -438,7 +451,7 @@ impl Kind {
             Self::Duration => "`500ms`, `30s`, `5m`, `1h`, or milliseconds".to_owned(),
             Self::OneOf(names) => format!("one of {}", list(&names())),
             Self::SomeOf(names) => format!("list of {}", list(&names())),
-            Self::Map(_) => "map, see below".to_owned(),
+            Self::Map(_) | Self::FixtureSection => "map, see below".to_owned(),
             Self::List(_) => "list of maps, see below".to_owned(),
         }
     }
@@ -463,6 +476,7 @@ mod tests {
                 skills_dir: root.join("skills"),
                 cwd: root.to_owned(),
                 targets: vec![file.to_owned()],
+                ..Request::default()
             };
             load(&request).diagnostics
         };
@@ -521,6 +535,7 @@ mod tests {
             skills_dir: root.join("skills"),
             cwd: root.to_owned(),
             targets: Vec::new(),
+            ..Request::default()
         });
         assert_eq!(loaded.diagnostics, []);
         let case = &loaded.suites[0].cases[0];
@@ -536,6 +551,9 @@ mod tests {
             for field in block.fields {
                 assert!(text.contains(&format!("| `{}` |", field.key)), "{}", field.key);
             }
+        }
+        for field in SECTION_FIELDS {
+            assert!(text.contains(&format!("| `{}` |", field.key)), "{}", field.key);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The assertions: a file each, and the table of them all in the order users see.
 
 mod agent_finished;
+mod expect;
 mod no_path_escape;
 mod no_tool_called;
 mod no_unanswered_questions;
@@ -28,6 +29,7 @@ pub const ASSERTIONS: &[Assertion] = &[
     tool_call_sequence::ASSERTION,
     no_tool_called::ASSERTION,
     output_contains::ASSERTION,
+    expect::ASSERTION,
     turn_count_at_most::ASSERTION,
     no_path_escape::ASSERTION,
     no_unanswered_questions::ASSERTION,

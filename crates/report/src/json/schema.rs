@@ -49,6 +49,15 @@ pub fn report_schema() -> Value {
             "arm": arm(),
             "trial": trial(),
             "finding": finding(),
+            "detail": detail(),
+            "failure": failure(),
+            "excerpt": object(json!({
+                "file": text(),
+                "line": count(),
+                "column": count(),
+                "length": count(),
+                "text": text(),
+            })),
             "attempt": object(json!({
                 "outcome": reference("outcome"),
                 "because": maybe("string"),
@@ -134,19 +143,34 @@ fn trial() -> Value {
         "ending": { "type": ["object", "null"] },
         "score": maybe("number"),
         "max_score": maybe("number"),
-        "pass_score": maybe("number"),
-        "failed_critical": list(text()),
-        "dimensions": { "type": "object" },
+        "pass_score": { "type": ["number", "null"], "description": "what it takes to pass; null where nothing is scored" },
+        "failed_critical": {
+            "type": "array",
+            "items": text(),
+            "description": "paths that must hold and do not, whatever the score",
+        },
+        "dimensions": {
+            "type": "object",
+            "additionalProperties": number(),
+            "description": "name: 0 to 1, the weighted mean of what is reported under it",
+        },
         "findings": list(reference("finding")),
         "scores": { "type": "object" },
-        "input": list(text()),
+        "input": { "description": "the value the message was made of where there is one, else the list of messages" },
         "answer": maybe("string"),
-        "expected": {},
-        "reason": maybe("string"),
-        "script": {},
-        "tools": {},
-        "vars": {},
-        "messages": { "type": "array" },
+        "output": { "description": "what the agent gave, where that is more than text" },
+        "expected": { "description": "what the case calls expected" },
+        "reason": { "description": "the agent's own reason, from its output" },
+        "script": maybe("string"),
+        "tools": { "type": "array" },
+        "vars": { "type": ["object", "null"] },
+        "messages": { "type": "array", "description": "what the agent gave beside its output" },
+        "not": { "type": "boolean", "description": "whether it passes when what it asserts does not hold" },
+        "position": {
+            "type": ["integer", "null"],
+            "minimum": 0,
+            "description": "where the case stands in its file, for formats whose readers count",
+        },
         "turn_count": count(),
         "tool_calls": list(json!({
             "type": "object",
@@ -196,7 +220,7 @@ fn finding() -> Value {
         "id": text(),
         "type": text(),
         "title": maybe("string"),
-        "status": { "enum": ["met", "unmet", "undecided"] },
+        "status": status(),
         "claim": { "enum": ["declared", "observed"] },
         "method": maybe("string"),
         "score": maybe("number"),
@@ -215,18 +239,42 @@ fn finding() -> Value {
             "shown_chars": count(),
             "step": maybe("integer"),
         }))),
-        "source": { "anyOf": [{ "type": "null" }, object(json!({
-            "file": text(),
-            "line": count(),
-            "column": count(),
-            "length": count(),
-            "text": text(),
-        }))] },
+        "source": optional("excerpt"),
         "at": { "anyOf": [{ "type": "null" }, object(json!({ "turn": maybe("integer"), "call": maybe("integer") }))] },
         "key": maybe("string"),
-        "details": { "type": "array" },
+        "details": list(reference("detail")),
+        "failures": list(reference("failure")),
         "implicit": { "type": "boolean" },
     }))
+}
+
+fn detail() -> Value {
+    object(json!({
+        "key": text(),
+        "title": maybe("string"),
+        "dimension": maybe("string"),
+        "critical": { "type": "boolean" },
+        "weight": { "type": "number", "description": "its share of what stands above it; below 0 for a penalty" },
+        "score": { "type": "number", "description": "0 to 1" },
+        "status": status(),
+        "details": list(reference("detail")),
+    }))
+}
+
+fn failure() -> Value {
+    object(json!({
+        "key": text(),
+        "message": text(),
+        "expected": {},
+        "actual": {},
+        "diff": list(object(json!({ "part": { "enum": ["same", "missing", "extra"] }, "text": text() }))),
+        "critical": { "type": "boolean" },
+        "source": optional("excerpt"),
+    }))
+}
+
+fn status() -> Value {
+    json!({ "enum": ["met", "unmet", "undecided"] })
 }
 
 /// An object that always has all of these fields.

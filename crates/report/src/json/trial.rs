@@ -2,11 +2,13 @@
 
 use jiff::Timestamp;
 use model::{
-    AnsweredQuestion, AttemptRecord, CallRecord, Capture, Claim, Ending, Excerpt, Fault, FileChange, Finding, Limits,
-    Outcome, Position, SkillInfo, Status, TrialRecord,
+    AnsweredQuestion, AttemptRecord, CallRecord, Ending, Fault, FileChange, Limits, Outcome, SkillInfo, TrialRecord,
 };
 use serde::Serialize;
 use serde_json::{Map, Value};
+
+use super::finding::Found;
+use crate::{given, score};
 
 /// A trial by the report's names.
 pub fn trial_json(record: &TrialRecord) -> Value {
@@ -43,18 +45,21 @@ pub(super) struct Trial<'a> {
     score: Option<f64>,
     max_score: Option<f64>,
     pass_score: Option<f64>,
-    failed_critical: [&'static str; 0],
+    failed_critical: Vec<&'a str>,
     dimensions: Map<String, Value>,
     findings: Vec<Found<'a>>,
     scores: Map<String, Value>,
-    input: &'a [String],
+    input: Input<'a>,
     answer: Option<&'a str>,
-    expected: Option<Value>,
-    reason: Option<&'static str>,
-    script: Option<Value>,
-    tools: Option<Value>,
-    vars: Option<Value>,
-    messages: [Value; 0],
+    output: Option<&'a Value>,
+    expected: Option<&'a Value>,
+    reason: Option<&'a Value>,
+    script: Option<&'a str>,
+    tools: &'a [Value],
+    vars: Option<&'a Map<String, Value>>,
+    messages: &'a [Value],
+    not: bool,
+    position: Option<usize>,
     turn_count: usize,
     tool_calls: &'a [CallRecord],
     questions: &'a [AnsweredQuestion],
@@ -100,18 +105,21 @@ impl<'a> Trial<'a> {
             score: record.score,
             max_score: record.max_score,
             pass_score: record.pass_score,
-            failed_critical: [],
-            dimensions: Map::new(),
+            failed_critical: score::failed_critical(&record.findings),
+            dimensions: dimensions(record),
             findings: record.findings.iter().map(Found::of).collect(),
             scores: Map::new(),
-            input: &record.input,
+            input: Input::of(record),
             answer: record.answer.as_deref(),
-            expected: None,
-            reason: None,
-            script: None,
-            tools: None,
-            vars: None,
-            messages: [],
+            output: given::output(record),
+            expected: record.expected.as_ref(),
+            reason: given::reason(record),
+            script: record.script.as_deref(),
+            tools: &record.tools,
+            vars: record.vars.as_ref(),
+            messages: given::messages(record).unwrap_or_default(),
+            not: record.not,
+            position: record.position,
             turn_count: record.turn_count,
             tool_calls: &record.tool_calls,
             questions: &record.questions,
@@ -138,60 +146,22 @@ impl<'a> Trial<'a> {
     }
 }
 
+/// The value the message was made of where there is one, else what the user said.
 #[derive(Serialize)]
-struct Found<'a> {
-    id: &'a str,
-    #[serde(rename = "type")]
-    kind: &'a str,
-    title: Option<&'a str>,
-    status: Status,
-    claim: Claim,
-    method: Option<&'static str>,
-    score: Option<f64>,
-    weight: f64,
-    critical: bool,
-    dimension: Option<&'static str>,
-    because: &'a str,
-    expected: Option<&'a str>,
-    actual: Option<&'a str>,
-    evidence: &'a [String],
-    error: Option<&'a str>,
-    latency_ms: Option<u64>,
-    captures: &'a [Capture],
-    source: Option<&'a Excerpt>,
-    at: Option<Position>,
-    key: Option<&'static str>,
-    details: [Value; 0],
-    implicit: bool,
+#[serde(untagged)]
+enum Input<'a> {
+    Value(&'a Value),
+    Said(&'a [String]),
 }
 
-impl<'a> Found<'a> {
-    fn of(finding: &'a Finding) -> Self {
-        Self {
-            id: &finding.id,
-            kind: &finding.kind,
-            title: finding.title.as_deref(),
-            status: finding.status,
-            claim: finding.claim,
-            method: None,
-            score: finding.score,
-            weight: finding.weight,
-            critical: false,
-            dimension: None,
-            because: &finding.because,
-            expected: finding.expected.as_deref(),
-            actual: finding.actual.as_deref(),
-            evidence: &finding.evidence,
-            error: finding.error.as_deref(),
-            latency_ms: None,
-            captures: &finding.captures,
-            source: finding.source.as_ref(),
-            at: finding.at,
-            key: None,
-            details: [],
-            implicit: finding.implicit,
-        }
+impl<'a> Input<'a> {
+    fn of(record: &'a TrialRecord) -> Self {
+        given::some(record.input_value.as_ref()).map_or(Self::Said(&record.input), Self::Value)
     }
+}
+
+fn dimensions(record: &TrialRecord) -> Map<String, Value> {
+    score::dimensions(&record.findings).into_iter().map(|(name, share)| (name.to_owned(), share.into())).collect()
 }
 
 #[derive(Serialize)]

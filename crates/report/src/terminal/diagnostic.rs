@@ -68,13 +68,14 @@ fn distinct(problems: &[Diagnostic]) -> Vec<&Diagnostic> {
 }
 
 /// What stands below a finding's own line: where it was written, what was expected and what was there. Empty if nothing
-/// is known beyond that line.
-pub(crate) fn finding(finding: &Finding, paint: &Paint) -> String {
+/// is known beyond that line. A finding that does not count is told calmly.
+pub(crate) fn finding(finding: &Finding, counts: bool, paint: &Paint) -> String {
     let (level, label) = match finding.status {
         Status::Met => (Level::NOTE, format!("`{}` holds", finding.kind)),
         Status::Unmet => (Level::ERROR, format!("`{}` does not hold", finding.kind)),
         Status::Undecided => (Level::WARNING, format!("`{}` cannot be decided", finding.kind)),
     };
+    let level = if counts { level } else { Level::NOTE };
     let mut notes: Vec<(&str, String)> = Vec::new();
     let mut note = |name: &'static str, text: &str| {
         if !text.trim().is_empty() {
@@ -105,6 +106,14 @@ pub(crate) fn finding(finding: &Finding, paint: &Paint) -> String {
         Level::NOTE.with_name(Some(*name)).message(format!("{padding}{note}"))
     }));
     let mut text = renderer(&paint.style).render(&[group]).trim_end().to_owned();
+    text.push('\n');
+    text
+}
+
+/// The user's line with what is underlined in it, and nothing said about it.
+pub(super) fn place_of(source: &Excerpt, counts: bool, paint: &Paint) -> String {
+    let level = if counts { Level::ERROR } else { Level::NOTE };
+    let mut text = renderer(&paint.style).render(&[draw(Group::with_level(level), source, None)]).trim_end().to_owned();
     text.push('\n');
     text
 }

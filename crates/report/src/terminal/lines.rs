@@ -7,7 +7,7 @@ use model::{Envelope, Event, Outcome, Status, TrialRecord};
 use super::{Detail, Paint, awaited, result};
 use crate::figure::{elapsed, money, span, whole};
 use crate::names::Names;
-use crate::plain;
+use crate::{plain, score};
 
 /// Start and finish lines.
 pub(super) struct Lines {
@@ -85,6 +85,8 @@ impl Lines {
         let mut parts = vec![self.names.of_record(record)];
         let mut notes = Vec::new();
         notes.extend(record.flaky.then(|| "flaky".to_owned()));
+        let is_scored = matches!(record.outcome, Outcome::Passed | Outcome::Failed);
+        notes.extend(score::told(record).filter(|_| is_scored).map(|(score, _)| format!("score {score}")));
         notes.extend(record.usage.map(|tokens| format!("{} tokens", whole(tokens.total()))));
         notes.extend(record.cost_usd.map(money));
         if !notes.is_empty() {

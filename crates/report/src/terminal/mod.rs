@@ -5,9 +5,12 @@
 
 mod activity;
 mod diagnostic;
+mod diff;
+mod failure;
 mod lines;
 mod paint;
 mod result;
+mod score;
 mod screen;
 mod stream;
 mod summary;

@@ -127,6 +127,16 @@ impl Paint {
         self.colored(AnsiColor::Yellow, text)
     }
 
+    /// Red and struck through.
+    pub(crate) fn struck(&self, text: &str) -> String {
+        self.with(AnsiColor::Red.on_default().effects(Effects::STRIKETHROUGH), text)
+    }
+
+    /// What stands left of a line of the user's.
+    pub(crate) fn gutter(&self, text: &str) -> String {
+        self.with(AnsiColor::BrightBlue.on_default().effects(Effects::BOLD), text)
+    }
+
     pub(crate) fn magenta(&self, text: &str) -> String {
         self.colored(AnsiColor::Magenta, text)
     }

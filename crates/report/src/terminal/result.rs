@@ -2,7 +2,7 @@
 
 use model::{Capture, Ending, Finding, Outcome, Status, TrialRecord};
 
-use super::{Detail, Paint, Style, finding, indented};
+use super::{Detail, Paint, Style, failure, finding, indented, score};
 use crate::figure::{counted, elapsed, in_and_out, money, whole};
 use crate::names::Names;
 use crate::plain;
@@ -25,12 +25,16 @@ pub(super) fn draw(record: &TrialRecord, names: &Names, paint: &Paint, detail: D
     let dots = ".".repeat(column.saturating_sub(name.chars().count() + 1).max(3));
     text.push_str(&format!("  {} {} {}\n", paint.bold(&name), paint.dim(&dots), verdict(record, paint)));
 
-    // Of a trial that failed or is undecided, the findings below say it better.
-    let said_below =
-        is_decided_by_findings(record.outcome) && record.findings.iter().any(|found| found.status != Status::Met);
-    if let Some(because) = record.because.as_ref().filter(|_| !said_below) {
+    if let Some(sentence) = turned(record) {
+        let passed = record.outcome == Outcome::Passed;
+        text.push_str(&format!("    {}\n", if passed { paint.dim(sentence) } else { sentence.to_owned() }));
+    } else if let Some(because) = record.because.as_ref()
+        // Of a trial that failed or is undecided, the findings below say it better.
+        && !record.findings.iter().any(|found| counts(found, record))
+    {
         text.push_str(&format!("    {}\n", folded(because)));
     }
+    text.push_str(&score::head(record, paint));
     let shown = |finding: &&Finding| {
         let noted = finding.status != Status::Met || detail.evidence;
         if detail.quiet { noted } else { noted || !finding.implicit }
@@ -38,7 +42,7 @@ pub(super) fn draw(record: &TrialRecord, names: &Names, paint: &Paint, detail: D
     let width =
         record.findings.iter().filter(shown).map(|finding| finding.id.chars().count()).max().unwrap_or(0).min(36);
     for found in record.findings.iter().filter(shown) {
-        text.push_str(&one(found, width, record.outcome, paint, detail));
+        text.push_str(&one(found, width, record, paint, detail));
     }
     text.push_str(&ending(record, paint));
     for error in record.errors.iter().filter(|error| Some(*error) != record.because.as_ref()) {
@@ -86,13 +90,41 @@ pub(super) fn fault_name(fault: model::Fault) -> &'static str {
     }
 }
 
-fn one(found: &Finding, width: usize, outcome: Outcome, paint: &Paint, detail: Detail) -> String {
-    let because = plain::folded(&found.because, TEXT, paint.signs().ellipsis);
-    // What was found in a trial that came to nothing is worth a line, but not a reader's attention.
-    let counts = found.status != Status::Met && is_decided_by_findings(outcome);
+/// What a `not` made of the trial, where it made something of it.
+fn turned(record: &TrialRecord) -> Option<&'static str> {
+    let own = |found: &Finding| found.implicit && found.status != Status::Met;
+    match record.outcome {
+        _ if !record.not || record.findings.iter().any(own) => None,
+        Outcome::Failed => Some("it holds, and the case says `not`"),
+        Outcome::Passed => Some("it does not hold, as the case's `not` wants"),
+        _ => None,
+    }
+}
+
+/// Whether a finding is a reason why the trial did not pass. One that is not met may be none: in a trial that came to
+/// nothing, in one that passed by its score, and in one that wants it so.
+fn counts(found: &Finding, record: &TrialRecord) -> bool {
+    let is_wanted = record.not && !found.implicit && found.status == Status::Unmet;
+    found.status != Status::Met && matches!(record.outcome, Outcome::Failed | Outcome::Undecided) && !is_wanted
+}
+
+fn one(found: &Finding, width: usize, record: &TrialRecord, paint: &Paint, detail: Detail) -> String {
+    let mut because = plain::folded(&found.because, TEXT, paint.signs().ellipsis);
+    let counts = counts(found, record);
+    let is_scored = record.pass_score.is_some() && !found.implicit && is_decided_by_findings(record.outcome);
+    if let Some(share) = score::share(found).filter(|_| is_scored) {
+        // In a trial that passed, what a finding gave to the score is all there is to say.
+        let is_all = because.is_empty() || (found.status != Status::Met && !counts);
+        because = if is_all { share } else { paint.join(&[share, because]) };
+    }
+    // What does not count is worth a line, but not a reader's attention.
     let because = if counts { because } else { paint.dim(&because) };
     let id = plain::folded(&found.id, 80, paint.signs().ellipsis);
-    let mark = if counts || found.status == Status::Met {
+    // What it means that it holds or does not is for the trial to say.
+    let is_turned = record.not && !found.implicit && found.status != Status::Undecided;
+    let mark = if is_turned || (record.outcome == Outcome::Passed && found.status != Status::Met) {
+        paint.dim(paint.signs().dot)
+    } else if counts || found.status == Status::Met {
         paint.status(found.status)
     } else {
         paint.dim(paint.mark_of(found.status))
@@ -102,8 +134,16 @@ fn one(found: &Finding, width: usize, outcome: Outcome, paint: &Paint, detail: D
     for capture in &found.captures {
         text.push_str(&captured(capture, paint));
     }
-    if counts || (detail.evidence && (found.status != Status::Met || !found.evidence.is_empty())) {
-        text.push_str(&indented(&finding(found, paint), 6));
+    if is_scored && (counts || detail.evidence) {
+        text.push_str(&indented(&score::tree(found, paint), 6));
+    }
+    let is_unmet = found.status != Status::Met;
+    if counts || (detail.evidence && (is_unmet || !found.evidence.is_empty())) {
+        if is_unmet && !found.failures.is_empty() {
+            text.push_str(&indented(&failure::draw(found, counts, detail.evidence, paint), 6));
+        } else {
+            text.push_str(&indented(&finding(found, counts, paint), 6));
+        }
     }
     text
 }

@@ -44,7 +44,7 @@ impl Stream {
         let paint = self.paint;
         let signs = paint.signs();
         match &envelope.event {
-            Event::TrialStarted { id, agent, model, subject, file, messages } => {
+            Event::TrialStarted { id, agent, model, subject, file, messages, script, .. } => {
                 self.since = envelope.at;
                 self.calls.clear();
                 let again = envelope.attempt.filter(|attempt| *attempt > 1);
@@ -57,6 +57,9 @@ impl Stream {
                         .strip_prefix("inline:")
                         .map_or_else(|| format!("skill {subject}"), |_| "inline prompt".into())
                 }));
+                about.extend(
+                    script.as_ref().map(|script| format!("script {}", plain::one_line(script, TEXT, signs.ellipsis))),
+                );
                 let mut text = format!("\n{} {}{again}\n", paint.cyan(signs.trial), paint.bold(&self.names.of_id(id)));
                 text.push_str(&format!("  {}\n", paint.dim(&paint.join(&about))));
                 if let [only] = &messages[..] {

@@ -260,11 +260,19 @@ fn bare(record: &TrialRecord) -> TrialRecord {
         finding.evidence.clear();
         finding.captures.clear();
         finding.source = None;
+        finding.failed_critical.clear();
+        finding.details.clear();
+        finding.failures.clear();
     }
     TrialRecord {
         findings,
         input: Vec::new(),
+        input_value: None,
         answer: None,
+        result: None,
+        expected: None,
+        tools: Vec::new(),
+        vars: None,
         tool_calls: Vec::new(),
         questions: Vec::new(),
         files_changed: Vec::new(),

@@ -40,7 +40,7 @@ fn the_json_report_is_the_contract() {
         "id suite case title arm agent model variant repetition outcome flaky fault because ending score max_score \
          pass_score failed_critical dimensions findings scores input answer expected reason script tools vars messages \
          turn_count tool_calls questions usage cost_usd cost_usd_cli cost_source judge_usage judge_cost_usd duration_ms \
-         session_id attempts files_changed errors",
+         session_id attempts files_changed errors output not position",
     );
     has(&trial["tool_calls"][0], "name raw_name input result is_error turn");
     has(&trial["attempts"][0], "outcome because usage cost_usd duration_ms");
@@ -49,7 +49,7 @@ fn the_json_report_is_the_contract() {
     has(
         finding,
         "id type title status claim method score weight critical dimension because expected actual evidence error \
-         latency_ms captures source at key details",
+         latency_ms captures source at key details failures",
     );
     has(&finding["source"], "file line column");
     has(&trial["findings"][0]["captures"][0], "field value shown_chars step");
@@ -111,7 +111,7 @@ fn the_schema_knows_every_field_of_a_report_and_requires_no_other() {
 }
 
 /// Checks the part of JSON Schema that the report's schema is written in.
-fn agree(value: &Value, schema: &Value, root: &Value, at: &str) {
+pub fn agree(value: &Value, schema: &Value, root: &Value, at: &str) {
     if let Some(name) = schema["$ref"].as_str() {
         let name = name.strip_prefix("#/$defs/").unwrap();
         return agree(value, &root["$defs"][name], root, at);

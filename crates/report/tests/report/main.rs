@@ -7,6 +7,8 @@
 extern crate trialrun_report as report;
 
 mod documents;
+mod fixture;
+mod judged;
 mod lists;
 mod screen;
 mod story;

@@ -101,7 +101,7 @@ fn without_color(text: &str) -> String {
 
 #[test]
 fn a_replayed_run_looks_like_a_live_one() {
-    for events in [one_job().events, many_jobs().events] {
+    for events in [one_job().events, many_jobs().events, crate::fixture::file().events] {
         let stored: Vec<String> = events.iter().map(|event| serde_json::to_string(event).unwrap()).collect();
         let replayed: Vec<Envelope> = stored.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
         for kind in report::REPORTS {

@@ -95,6 +95,25 @@ impl Story {
             subject: Some("commit".into()),
             file: "skills/commit/tests/commit.yaml".into(),
             messages: messages.iter().map(|message| (*message).to_owned()).collect(),
+            position: None,
+            script: None,
+            input: None,
+        })
+    }
+
+    /// A trial of a fixtures file begins as its record will say.
+    pub fn counts(&mut self, trial: &TrialId, record: &TrialRecord) -> &mut Self {
+        self.attempt = 1;
+        self.about(trial).tell(Event::TrialStarted {
+            id: trial.clone(),
+            agent: "recorded".into(),
+            model: None,
+            subject: None,
+            file: "people.fixture.yaml".into(),
+            messages: record.input.clone(),
+            position: record.position,
+            script: record.script.clone(),
+            input: record.input_value.clone(),
         })
     }
 

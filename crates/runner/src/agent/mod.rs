@@ -2,12 +2,16 @@
 
 mod chat;
 mod claude_code;
+mod custom;
+mod engine;
 pub mod fake;
 mod performer;
 mod recorded;
 #[cfg(test)]
 mod rehearsal;
+mod transcript;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use model::{Arm, Case, Diagnostic, PermissionMode, SettingSource, TrialId};
@@ -17,7 +21,8 @@ use crate::session::{BoxFuture, Session};
 use crate::{Breakage, Host};
 
 /// Every agent, in the order users see them.
-pub static AGENTS: &[&dyn Agent] = &[&claude_code::ClaudeCode, &chat::Chat, &recorded::RECORDED, &fake::Fake];
+pub static AGENTS: &[&dyn Agent] =
+    &[&claude_code::ClaudeCode, &chat::Chat, &custom::Custom, &recorded::RECORDED, &fake::Fake];
 
 /// Something that can be put to the test.
 pub trait Agent: Send + Sync {
@@ -55,15 +60,44 @@ pub trait Agent: Send + Sync {
         true
     }
 
-    /// What is wrong with running `case` like this, found before anything runs. `argument` is what follows the name
-    /// (`recorded:FILE`).
-    fn check(&self, case: &Case, arm: &Arm, argument: Option<&str>) -> Vec<Diagnostic>;
+    /// Whether a case may name the script or prompt that is to answer.
+    fn takes_script(&self) -> bool {
+        false
+    }
+
+    /// Whether a case may bring tools of its own.
+    fn takes_tools(&self) -> bool {
+        false
+    }
+
+    /// What is wrong with what follows the name (`recorded:FILE`), whatever the case. Asked once for each argument, so
+    /// this is where a file is read that serves every case.
+    fn check_argument(&self, argument: Option<&str>) -> Vec<Diagnostic> {
+        let problem =
+            |argument| Diagnostic::error(format!("`{}` takes no argument, but was given `{argument}`", self.name()));
+        argument.map(problem).into_iter().collect()
+    }
+
+    /// What is wrong with running a case like this, found before anything runs.
+    fn check(&self, part: &Part<'_>) -> Vec<Diagnostic>;
 
     /// Whether it can run on this machine.
     fn ready<'a>(&'a self, host: &'a Host) -> BoxFuture<'a, Readiness>;
 
     /// Opens a session. Errors are the machine's, the provider's or ours; an agent that behaves badly is recorded.
     fn open<'a>(&'a self, scene: Scene) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>>;
+}
+
+/// What an agent is to play: one case under one configuration.
+pub struct Part<'a> {
+    /// What the user wrote.
+    pub case: &'a Case,
+    /// The configuration.
+    pub arm: &'a Arm,
+    /// What follows the agent's name (`recorded:FILE`).
+    pub argument: Option<&'a str>,
+    /// The folder of the suite; the files that a case names start there.
+    pub directory: &'a Path,
 }
 
 /// Whether an agent can run on this machine, and what to do where it cannot.
@@ -89,6 +123,8 @@ pub struct Scene {
     pub arm: Arm,
     /// What follows the agent's name (`recorded:FILE`).
     pub argument: Option<String>,
+    /// The folder of the suite; the files that the case names start there.
+    pub directory: Arc<Path>,
     /// Which case of the plan it is, from 0.
     pub position: usize,
     /// Where the agent works; absent only for agents that do not need one.
@@ -154,6 +190,8 @@ pub fn find(written: &str) -> Option<(&'static dyn Agent, Option<&str>)> {
 }
 
 pub use self::chat::reference as chat_reference;
+pub use self::custom::reference as custom_reference;
+pub(crate) use self::engine::forget_modules;
 
 /// The page about the directives of the `fake` agent.
 pub fn fake_reference() -> String {

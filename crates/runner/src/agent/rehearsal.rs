@@ -12,7 +12,7 @@ use model::{
 };
 use tokio::sync::{mpsc, watch};
 
-use super::{Agent, Endpoint, Scene, Setup};
+use super::{Agent, Endpoint, Part, Scene, Setup};
 use crate::activity::Activity;
 use crate::line::{self, Line, Told};
 use crate::resolve::Resolver;
@@ -115,6 +115,8 @@ impl Sandbox for Bare {
 pub(super) struct Rehearsal {
     pub(super) case: Case,
     pub(super) argument: Option<String>,
+    /// The folder of the suite.
+    pub(super) directory: Arc<Path>,
     pub(super) position: usize,
     pub(super) repetition: u64,
     pub(super) sandbox: Option<Arc<Bare>>,
@@ -138,6 +140,7 @@ impl Rehearsal {
         Self {
             case,
             argument: None,
+            directory: Path::new(".").into(),
             position: 0,
             repetition: 1,
             sandbox: None,
@@ -171,6 +174,13 @@ impl Rehearsal {
         Arc::clone(self.sandbox.as_ref().unwrap())
     }
 
+    /// What the agent finds wrong before anything runs.
+    pub(super) fn check(&self, agent: &dyn Agent) -> Vec<String> {
+        let arm = Arm { agent: "agent".into(), model: self.setup.model.clone(), variant: None };
+        let part = Part { case: &self.case, arm: &arm, argument: self.argument.as_deref(), directory: &self.directory };
+        agent.check(&part).iter().map(ToString::to_string).collect()
+    }
+
     fn scene(&self) -> Scene {
         let arm = Arm { agent: "agent".into(), model: None, variant: None };
         Scene {
@@ -183,6 +193,7 @@ impl Rehearsal {
             case: Arc::new(self.case.clone()),
             arm,
             argument: self.argument.clone(),
+            directory: Arc::clone(&self.directory),
             position: self.position,
             sandbox: self.sandbox.clone().map(|sandbox| sandbox as Arc<dyn Sandbox>),
             host: Arc::new(Host {

@@ -239,6 +239,7 @@ impl Attempt<'_> {
             case: Arc::clone(&planned.case),
             arm: planned.arm.clone(),
             argument: planned.argument.clone(),
+            directory: Arc::clone(&planned.directory),
             position: planned.position,
             sandbox,
             host: Arc::clone(&self.shared.host),

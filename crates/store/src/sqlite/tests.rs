@@ -80,6 +80,9 @@ impl Story {
             model: None,
             subject: None,
             file: "a.yaml".into(),
+            position: None,
+            script: None,
+            input: None,
             messages: vec!["hi".into()],
         };
         self.tell(Some(case), event)

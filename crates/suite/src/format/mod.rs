@@ -1,17 +1,23 @@
-//! The formats a suite may be written in. A new one is a file here and a line in [`FORMATS`].
+//! The formats a suite may be written in. A new one is a file here and a line in [`FORMATS`], or in [`NAMED`] if the
+//! names of its files tell it.
 
+mod fixtures;
 mod scenario;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use model::decode::Problems;
-use model::{Case, Node};
+use model::{Case, Node, Source};
 
 use crate::library::Library;
 
+pub use fixtures::{
+    FIELDS, FRONT_FIELDS, Field as FixtureField, FixtureSettings, Kind as FixtureKind, SECTION_FIELDS, STRICT,
+};
 pub use scenario::{OPENING, near_miss, run};
 
-/// A way to write cases down.
+/// A way to write cases down that is told by what is in a file.
 pub trait Format: Sync {
     /// Its name, such as `scenario`.
     fn name(&self) -> &'static str;
@@ -45,9 +51,38 @@ pub struct SuiteFile<'a> {
 impl SuiteFile<'_> {
     /// The directory that the paths in the file start at.
     pub fn directory(&self) -> &Path {
-        self.path.parent().unwrap_or(Path::new("/"))
+        directory(self.path)
     }
 }
 
-/// Every format; the first that recognises a file reads it.
+/// The directory that the paths in the file at `path` start at.
+fn directory(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new("/"))
+}
+
+/// Every format that is told by content; the first that recognises a file reads it.
 pub static FORMATS: &[&dyn Format] = &[&scenario::Scenario];
+
+/// A way to write cases down that is told by the names of its files. Each file is a suite of its own.
+pub trait NamedFormat: Sync {
+    /// Its name, such as `fixtures`.
+    fn name(&self) -> &'static str;
+
+    /// What files of this format are called, to follow its name in a message.
+    fn mark(&self) -> &'static str;
+
+    /// The suite's name, if `file` is the name of a file of this format.
+    fn suite<'f>(&self, file: &'f str) -> Option<&'f str>;
+
+    /// The cases of the file at `path`, which is absolute. A case with problems is given as far as it could be read.
+    fn read(&self, path: &Path, source: &Arc<Source>, library: &Library, problems: &mut Problems) -> Vec<Case>;
+}
+
+/// Every format that is told by name.
+pub static NAMED: &[&dyn NamedFormat] = &[&fixtures::FixturesFormat];
+
+/// The format that files called like the one at `path` have, and the name of its suite.
+pub fn named(path: &Path) -> Option<(&'static dyn NamedFormat, &str)> {
+    let file = path.file_name()?.to_str()?;
+    NAMED.iter().find_map(|format| Some((*format, format.suite(file)?)))
+}

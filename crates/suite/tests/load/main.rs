@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
 mod discovery;
+mod fixtures;
 mod scenario;
 mod scratch;
 mod shared_fixtures;

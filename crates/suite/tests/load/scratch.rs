@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use model::{Case, Diagnostic};
-use trialrun_suite::{Loaded, Request};
+use trialrun_suite::{FixtureSettings, Loaded, Request};
 
 pub struct Scratch {
     directory: tempfile::TempDir,
@@ -44,12 +44,22 @@ impl Scratch {
     }
 
     pub fn load_from(&self, cwd: &Path, targets: &[&str]) -> Loaded {
-        trialrun_suite::load(&Request {
+        trialrun_suite::load(&self.request(cwd, targets))
+    }
+
+    /// As a project whose configuration says this of fixtures files.
+    pub fn load_with(&self, fixtures: FixtureSettings, targets: &[&str]) -> Loaded {
+        trialrun_suite::load(&Request { fixtures, ..self.request(self.root(), targets) })
+    }
+
+    fn request(&self, cwd: &Path, targets: &[&str]) -> Request {
+        Request {
             root: self.root().to_owned(),
             skills_dir: self.path("skills"),
             cwd: cwd.to_owned(),
             targets: targets.iter().map(|target| (*target).to_owned()).collect(),
-        })
+            ..Request::default()
+        }
     }
 
     /// What is said about one scenario with this text.

@@ -207,6 +207,7 @@ fn the_recorded_project_loads_with_every_value() {
             skills_dir: project.skills_dir.clone(),
             cwd: root.clone(),
             targets: targets.iter().map(|target| (*target).to_owned()).collect(),
+            ..trialrun_suite::Request::default()
         })
     };
     let loaded = load(&[]);

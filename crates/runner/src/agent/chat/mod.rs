@@ -2,8 +2,10 @@
 //! with whatever model [`llm`] can open.
 
 mod clip;
+mod own_tools;
 mod permission;
 mod prompt;
+mod prompt_file;
 mod reach;
 mod reference;
 mod skills;
@@ -16,11 +18,12 @@ use llm::{Block, Conversation, Message, Model, Reply as Said, Request, Role, Sto
 use model::{Arm, Case, Diagnostic, Ending, Step, Tokens, ToolCall, ToolResult, Usage, UserMessage, nearest};
 use serde_json::Map;
 
+use self::own_tools::OwnTools;
 use self::permission::{Permissions, Rule, Verdict};
 pub(super) use self::reach::Reach;
 pub use self::reference::reference;
 use self::skills::InstalledSkill;
-use super::{Agent, Endpoint, Readiness, Scene};
+use super::{Agent, Endpoint, Part, Readiness, Scene};
 use crate::sandbox::Sandbox;
 use crate::session::{BoxFuture, Reply, Session};
 use crate::witness::{Decision, Turn};
@@ -46,15 +49,27 @@ impl Agent for Chat {
         Some(skills::FOLDER)
     }
 
-    fn check(&self, case: &Case, arm: &Arm, argument: Option<&str>) -> Vec<Diagnostic> {
-        let mut problems = Vec::new();
-        if let Some(argument) = argument {
-            problems.push(
-                Diagnostic::error(format!("`chat` takes no argument, but was given `{argument}`"))
-                    .help("the model is named apart: `--model`"),
-            );
-        }
-        problems.extend(check_model(case, arm));
+    fn takes_script(&self) -> bool {
+        true
+    }
+
+    fn takes_tools(&self) -> bool {
+        true
+    }
+
+    fn check_argument(&self, argument: Option<&str>) -> Vec<Diagnostic> {
+        let problem = |argument| {
+            Diagnostic::error(format!("`chat` takes no argument, but was given `{argument}`"))
+                .help("the model is named apart: `--model`")
+        };
+        argument.map(problem).into_iter().collect()
+    }
+
+    fn check(&self, part: &Part<'_>) -> Vec<Diagnostic> {
+        let case = part.case;
+        let mut problems: Vec<Diagnostic> = check_model(case, part.arm).into_iter().collect();
+        problems.extend(prompt_file::prompts(case, part.directory).err().unwrap_or_default());
+        problems.extend(own_tools::check(case, part.directory));
         for written in case.runner.allowed_tools_override.iter().flatten() {
             let name = Rule::parse(written).tool;
             if tool::find(&name).is_none() {
@@ -74,7 +89,10 @@ impl Agent for Chat {
     }
 
     fn open<'a>(&'a self, scene: Scene) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
-        Box::pin(std::future::ready(Talk::open(scene).map(|talk| Box::new(talk) as Box<dyn Session>)))
+        Box::pin(async move {
+            let own_tools = OwnTools::open(&scene).await?;
+            Ok(Box::new(Talk::open(scene, own_tools)?) as Box<dyn Session>)
+        })
     }
 }
 
@@ -114,17 +132,28 @@ struct Talk {
     request: Request,
     permissions: Permissions,
     bench: Bench,
+    own_tools: OwnTools,
     opened: bool,
 }
 
+/// A tool that may be used.
+enum Chosen {
+    BuiltIn(&'static tool::Tool),
+    /// Which of the case's.
+    Own(usize),
+}
+
 impl Talk {
-    fn open(scene: Scene) -> Result<Self, Breakage> {
+    fn open(scene: Scene, own_tools: OwnTools) -> Result<Self, Breakage> {
         let Endpoint::Script(model) = scene.endpoint else {
             return Err(Breakage::harness("the embedded agent was given a model that it cannot reach"));
         };
         let Some(sandbox) = scene.sandbox else {
             return Err(Breakage::harness("the embedded agent was given no sandbox"));
         };
+        let prompts = prompt_file::prompts(&scene.case, &scene.directory).map_err(|problems| {
+            Breakage::environment(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
+        })?;
         let reach = Arc::new(Reach::of(sandbox.as_ref()));
         let skills = InstalledSkill::all(&reach);
         let permissions = Permissions::of(&scene.setup);
@@ -134,12 +163,13 @@ impl Talk {
             input_schema: (tool.schema)(),
             extra: Map::new(),
         });
+        let tools = tools.chain(own_tools.specs().filter(|spec| permissions.has(&spec.name)).cloned()).collect();
         let can_load = permissions.has("Skill");
         let told = if can_load { &skills[..] } else { &[] };
         let request = Request {
             model: scene.setup.model.clone().unwrap_or_else(|| model.name().to_owned()),
-            system: prompt::system(Some(reach.work()), told, scene.setup.system_prompt.as_deref()),
-            tools: tools.collect(),
+            system: prompt::system(Some(reach.work()), told, scene.setup.system_prompt.into_iter().chain(prompts)),
+            tools,
             conversation: Conversation::main(),
             ..Request::default()
         };
@@ -150,6 +180,7 @@ impl Talk {
             request,
             permissions,
             bench: Bench { sandbox, reach, skills, time },
+            own_tools,
             opened: false,
         })
     }
@@ -235,9 +266,10 @@ impl Talk {
     }
 
     /// What `call` comes to; `None` if the trial is to stop.
-    async fn answer(&self, call: &ToolCall, turn: &mut Turn) -> Result<Option<tool::Said>, Ending> {
+    async fn answer(&mut self, call: &ToolCall, turn: &mut Turn) -> Result<Option<tool::Said>, Ending> {
         let said = match self.permitted(call, turn)? {
-            Ok(tool) => tool.answer(&call.id, &call.input, &self.bench, turn).await,
+            Ok(Chosen::BuiltIn(tool)) => tool.answer(&call.id, &call.input, &self.bench, turn).await,
+            Ok(Chosen::Own(at)) => self.own_tools.answer(at, &call.input, turn).await?,
             Err(refused) => Some(Err(refused)),
         };
         turn.waiting("agent");
@@ -245,17 +277,19 @@ impl Talk {
     }
 
     /// The tool that `call` wants, or what the model is told instead.
-    fn permitted(&self, call: &ToolCall, turn: &mut Turn) -> Result<Result<&'static tool::Tool, String>, Ending> {
-        let Some(tool) = tool::find(&call.name).filter(|tool| self.permissions.has(tool.name)) else {
+    fn permitted(&self, call: &ToolCall, turn: &mut Turn) -> Result<Result<Chosen, String>, Ending> {
+        let own = || self.own_tools.find(&call.name).map(Chosen::Own);
+        let chosen = tool::find(&call.name).map(Chosen::BuiltIn).or_else(own);
+        let Some(chosen) = chosen.filter(|_| self.permissions.has(&call.name)) else {
             let near = nearest(&call.name, self.request.tool_names());
             let hint = near.map(|near| format!(" Did you mean `{near}`?")).unwrap_or_default();
             let known = self.request.tool_names().collect::<Vec<_>>().join(", ");
             return Ok(Err(format!("No such tool: `{}`.{hint} The tools are: {known}.", call.name)));
         };
         Ok(match self.permissions.verdict(call, &self.bench.reach) {
-            Verdict::Allowed => Ok(tool),
+            Verdict::Allowed => Ok(chosen),
             Verdict::Asks => match turn.permit(call) {
-                Decision::Allow => Ok(tool),
+                Decision::Allow => Ok(chosen),
                 Decision::Deny(because) => Err(because),
             },
             Verdict::Forbidden(because) => {

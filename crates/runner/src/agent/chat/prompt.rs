@@ -5,8 +5,12 @@ use std::path::Path;
 
 use super::skills::InstalledSkill;
 
-/// The system prompt, in the pieces it is sent in: the agent's own, then the user's.
-pub(super) fn system(work: Option<&Path>, skills: &[InstalledSkill], added: Option<&str>) -> Vec<String> {
+/// The system prompt, in the pieces it is sent in: the agent's own, then the user's in their order.
+pub(super) fn system(
+    work: Option<&Path>,
+    skills: &[InstalledSkill],
+    added: impl IntoIterator<Item = String>,
+) -> Vec<String> {
     let mut own = String::from(
         "You work on a task for a user, with the tools you are given. Nobody watches while you work: do what was asked, \
          check that it is done, and then say in a few words what you did. Ask the user only with AskUserQuestion, and \
@@ -24,5 +28,5 @@ pub(super) fn system(work: Option<&Path>, skills: &[InstalledSkill], added: Opti
             }
         }
     }
-    std::iter::once(own).chain(added.map(str::to_owned)).collect()
+    std::iter::once(own).chain(added).collect()
 }

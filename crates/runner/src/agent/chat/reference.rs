@@ -15,7 +15,14 @@ pub fn reference() -> String {
          tools are not offered to the model. `Bash(git *)` allows a command line if each of its commands is in scope.\n\
          - File tools stay in the working directory, the agent's home and its temp directory; links are not followed out. \
          What they refuse is an error for the model, and the attempt is on record.\n- The skill under test is installed in \
-         `.claude/skills/NAME`, its text is part of the system prompt, and `Skill` reads it again.\n\n## Tools\n",
+         `.claude/skills/NAME`, its text is part of the system prompt, and `Skill` reads it again.\n\
+         - `script` names a file, seen from the suite's folder, whose text is added to the system prompt; a script of several \
+         lines is that text itself.\n\
+         - `tools` of the case are offered beside those below: a reference to a module (`./weather.js`, \
+         `./weather.js#forecast`, `package#name`) that exports a tool, `{name, description, parameters, execute}`, or such \
+         an object whose `execute` is a reference. `parameters` is a JSON Schema, or a map of the arguments. A call runs \
+         `execute(args)` in the embedded engine; what it returns goes back to the model, as JSON unless it is text, and what \
+         it throws as an error.\n\n## Tools\n",
     );
     for tool in TOOLS {
         page.push_str(&format!("\n### `{}`\n\n{}\n\n", tool.name, tool.description));

@@ -353,8 +353,9 @@ async fn an_answer_that_is_none_is_giving_up() {
 #[test]
 fn a_model_that_cannot_be_reached_is_found_before_anything_runs() {
     let check = |model: Option<&str>, case: &Case| -> Vec<String> {
-        let arm = Arm { agent: "chat".into(), model: model.map(str::to_owned), variant: None };
-        Chat.check(case, &arm, None).iter().map(ToString::to_string).collect()
+        let mut rehearsal = Rehearsal::of(case.clone());
+        rehearsal.setup.model = model.map(str::to_owned);
+        rehearsal.check(&Chat)
     };
     let mut own = case("a", &["go"]);
     assert!(check(Some("scripted:a.yaml"), &own).is_empty());

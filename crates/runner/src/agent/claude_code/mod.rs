@@ -17,13 +17,13 @@ mod sign_in;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use model::{Arm, Case, Diagnostic, nearest};
+use model::{Diagnostic, nearest};
 
 use self::closed_tools::ClosedTools;
 use self::launch::{Launch, Occasion};
 use self::session::Conversation;
 use self::sign_in::SignIn;
-use super::{Agent, Readiness, Scene};
+use super::{Agent, Part, Readiness, Scene};
 use crate::session::{BoxFuture, Session};
 use crate::{Breakage, Host, supervise};
 
@@ -117,16 +117,13 @@ impl Agent for ClaudeCode {
         Some("anthropic")
     }
 
-    fn check(&self, case: &Case, _arm: &Arm, argument: Option<&str>) -> Vec<Diagnostic> {
+    fn check(&self, part: &Part<'_>) -> Vec<Diagnostic> {
         let mut problems = Vec::new();
-        if let Some(argument) = argument {
-            problems.push(Diagnostic::error(format!("`claude-code` takes no argument, but was given `{argument}`")));
-        }
-        let listed = case.runner.allowed_tools_override.as_deref().map(ClosedTools::read).unwrap_or_default();
+        let listed = part.case.runner.allowed_tools_override.as_deref().map(ClosedTools::read).unwrap_or_default();
         for tool in listed.built_in().filter(|tool| !TOOLS.contains(tool)) {
             problems.push(
                 Diagnostic::warning(format!("Claude Code has no tool `{tool}` (in `allowed_tools_override`)"))
-                    .at(case.source.clone())
+                    .at(part.case.source.clone())
                     .suggest(nearest(tool, TOOLS.iter().copied())),
             );
         }

@@ -7,13 +7,13 @@
 
 mod directive;
 
-use model::{Arm, Case, Diagnostic, Ending, Step, Usage, UserMessage};
+use model::{Diagnostic, Ending, Step, Usage, UserMessage};
 use serde_json::json;
 
 use self::directive::{Directive, parse};
 use super::chat::Reach;
 use super::performer::Performer;
-use super::{Agent, Readiness, Scene};
+use super::{Agent, Part, Readiness, Scene};
 use crate::session::{BoxFuture, Reply, Session};
 use crate::witness::Turn;
 use crate::{Breakage, Host};
@@ -40,20 +40,24 @@ impl Agent for Fake {
         false
     }
 
-    fn check(&self, case: &Case, _arm: &Arm, argument: Option<&str>) -> Vec<Diagnostic> {
-        let mut problems: Vec<Diagnostic> = case
+    fn takes_script(&self) -> bool {
+        true
+    }
+
+    fn takes_tools(&self) -> bool {
+        true
+    }
+
+    fn check(&self, part: &Part<'_>) -> Vec<Diagnostic> {
+        part.case
             .messages
             .iter()
             .flat_map(|message| parse(&message.text))
             .filter_map(|directive| match directive {
-                Directive::Invalid(problem) => Some(problem.at(case.source.clone())),
+                Directive::Invalid(problem) => Some(problem.at(part.case.source.clone())),
                 _ => None,
             })
-            .collect();
-        if let Some(argument) = argument {
-            problems.push(Diagnostic::error(format!("`fake` takes no argument, but was given `{argument}`")));
-        }
-        problems
+            .collect()
     }
 
     fn ready<'a>(&'a self, _host: &'a Host) -> BoxFuture<'a, Readiness> {
@@ -298,17 +302,17 @@ mod tests {
 
     #[test]
     fn wrong_directives_are_found_before_anything_runs() {
-        let arm = Arm { agent: "fake".into(), model: None, variant: None };
-        let problems = Fake.check(&case("case", &["!slep 2s", "!call"]), &arm, Some("x"));
-        let told: Vec<_> = problems.iter().map(ToString::to_string).collect();
+        let problems = |messages: &[&str]| Rehearsal::of(case("case", messages)).check(&Fake);
+        let told = problems(&["!slep 2s", "!call"]);
         assert_eq!(
             told,
             [
                 "case.yaml:1:1: `fake` knows no directive `!slep`",
                 "case.yaml:1:1: in the directive `!call`: the name of a tool is missing",
-                "`fake` takes no argument, but was given `x`",
             ]
         );
-        assert!(Fake.check(&case("case", &["!sleep 2s"]), &arm, None).is_empty());
+        assert!(problems(&["!sleep 2s"]).is_empty());
+        let argument = Fake.check_argument(Some("x"));
+        assert_eq!(argument[0].to_string(), "`fake` takes no argument, but was given `x`");
     }
 }

@@ -1,18 +1,23 @@
 //! The agent `recorded`: gives answers that somebody else has written down. `recorded:FILE` names a file of JSON lines;
 //! [`answers`] documents them.
 
+mod answer;
 mod answers;
+mod line;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-use model::{Arm, Case, Diagnostic, Ending, Step, Usage, UserMessage, nearest};
+use model::{Diagnostic, Ending, Step, Usage, UserMessage};
+use serde_json::Value;
 
-use self::answers::{Answer, Answers, CallGiven};
+use self::answer::Answer;
+use self::answers::Answers;
 use super::performer::Performer;
-use super::{Agent, Readiness, Scene};
+use super::transcript::perform;
+use super::{Agent, Part, Readiness, Scene};
 use crate::session::{BoxFuture, Reply, Session};
 use crate::witness::Turn;
 use crate::{Breakage, Host};
@@ -64,33 +69,37 @@ impl Agent for Recorded {
         false
     }
 
-    fn check(&self, case: &Case, _arm: &Arm, argument: Option<&str>) -> Vec<Diagnostic> {
-        let own = case.runner.agent.as_ref().filter(|(name, _)| name.split(':').next() == Some("recorded"));
-        let at_agent = |problem: Diagnostic| match own {
-            Some((_, source)) => problem.at(source.clone()),
-            None => problem,
-        };
+    fn takes_script(&self) -> bool {
+        true
+    }
+
+    fn takes_tools(&self) -> bool {
+        true
+    }
+
+    fn check_argument(&self, argument: Option<&str>) -> Vec<Diagnostic> {
         let Some(file) = argument.filter(|file| !file.is_empty()) else {
-            return vec![at_agent(
+            return vec![
                 Diagnostic::error("`recorded` needs a file of answers").help("write `recorded:answers.jsonl`"),
-            )];
+            ];
         };
-        let answers = match self.read(Path::new(file)) {
-            Ok(answers) => answers,
-            Err(error) => {
-                return vec![at_agent(Diagnostic::error(format!("cannot read the answers `{file}`: {error}")))];
-            }
-        };
-        let mut problems = answers.problems.clone();
-        // A line without an id may serve any case, and a line that cannot be read may be the one.
-        if !answers.has_case(&case.id) && !answers.any_by_position && !problems.iter().any(Diagnostic::is_error) {
-            problems.push(
-                Diagnostic::error(format!("`{file}` has no answer for the case `{}`", case.id))
-                    .at(case.source.clone())
-                    .suggest(nearest(&case.id, answers.case_ids())),
-            );
+        match self.read(Path::new(file)) {
+            Ok(answers) => answers.problems.clone(),
+            Err(error) => vec![Diagnostic::error(format!("cannot read the answers `{file}`: {error}"))],
         }
-        problems
+    }
+
+    fn check(&self, part: &Part<'_>) -> Vec<Diagnostic> {
+        let file = part.argument.unwrap_or_default();
+        let case = part.case;
+        // What keeps the file from being read has been told.
+        let Ok(answers) = self.read(Path::new(file)) else { return Vec::new() };
+        // A line that cannot be read may be the one.
+        if answers.may_answer(&case.id, case.position) || answers.is_broken {
+            return Vec::new();
+        }
+        let missing = Diagnostic::error(format!("`{file}` has no answer for the case `{}`", case.id));
+        vec![missing.at(case.source.clone()).suggest(answers.nearest_to(&case.id))]
     }
 
     fn ready<'a>(&'a self, _host: &'a Host) -> BoxFuture<'a, Readiness> {
@@ -108,14 +117,15 @@ impl Recorded {
         let answers = self
             .read(Path::new(file))
             .map_err(|error| Breakage::environment(format!("cannot read the answers `{file}`: {error}")))?;
-        let Some(line) = answers.find(&scene.case.id, scene.position, scene.trial.repetition) else {
-            return Err(Breakage::environment(format!("`{file}` has no answer for the case `{}`", scene.case.id)));
+        let case = &scene.case;
+        let Some(line) = answers.find(&case.id, case.position, scene.position, scene.trial.repetition) else {
+            return Err(Breakage::environment(format!("`{file}` has no answer for the case `{}`", case.id)));
         };
         let answer = &answers.lines[line];
         if let Some(error) = &answer.error {
             return Err(Breakage::environment(format!("recorded error: {error}")));
         }
-        let last_message = scene.case.messages.len().saturating_sub(1).min(answer.last_message);
+        let last_message = case.messages.len().saturating_sub(1).min(answer.last_message);
         Ok(Box::new(Replay { answers, line, last_message, sent: 0, performer: Performer::default() }))
     }
 }
@@ -154,26 +164,18 @@ impl Replay {
             self.begin(answer, turn)?;
         }
         let is_last = at == self.last_message;
-        let mut said = None;
-        for given in answer.turns.iter().filter(|given| given.message == at || (is_last && given.message > at)) {
-            self.performer.next_turn();
-            if !given.text.is_empty() || given.calls.is_empty() {
-                self.performer.say(turn, &given.text)?;
-            }
-            if !given.text.is_empty() {
-                said = Some(given.text.clone());
-            }
-            self.calls(&given.calls, turn)?;
-        }
+        let given = answer.turns.iter().filter(|given| given.message == at || (is_last && given.message > at));
+        let said = perform(given, &mut self.performer, turn)?.map(str::to_owned);
         if !is_last {
-            return finish(turn, "success", false, Usage::default(), said);
+            return finish(turn, "success", false, Usage::default(), said, None);
         }
         for question in &answer.questions {
             let _ = turn.ask(None, &question.question, &question.options, question.multi_select);
         }
         let ending = answer.ending(turn);
         let is_error = ending != Ending::Finished;
-        let finished = finish(turn, &answer.subtype(), is_error, answer.usage, answer.output.clone().or(said));
+        let text = answer.output.clone().or(said);
+        let finished = finish(turn, &answer.subtype(), is_error, answer.usage, text, answer.result.clone());
         if is_error { Err(ending) } else { finished }
     }
 
@@ -187,25 +189,23 @@ impl Replay {
         })
         .go()
     }
-
-    fn calls(&mut self, calls: &[CallGiven], turn: &mut Turn) -> Result<(), Ending> {
-        for call in calls {
-            let id = self.performer.call(turn, &call.name, call.input.clone())?;
-            if let Some(result) = &call.result {
-                self.performer.result(turn, &id, result, call.is_error)?;
-            }
-        }
-        Ok(())
-    }
 }
 
-fn finish(turn: &mut Turn, subtype: &str, is_error: bool, usage: Usage, text: Option<String>) -> Result<(), Ending> {
-    turn.record(Step::Finished { subtype: subtype.to_owned(), is_error, usage, text, result: None }).go()
+fn finish(
+    turn: &mut Turn,
+    subtype: &str,
+    is_error: bool,
+    usage: Usage,
+    text: Option<String>,
+    result: Option<Value>,
+) -> Result<(), Ending> {
+    turn.record(Step::Finished { subtype: subtype.to_owned(), is_error, usage, text, result }).go()
 }
 
 #[cfg(test)]
 mod tests {
-    use model::Budget;
+    use model::{Arm, Budget, Case};
+    use serde_json::json;
 
     use super::super::rehearsal::{Rehearsal, case, response};
     use super::*;
@@ -296,30 +296,64 @@ mod tests {
         assert_eq!(played.calls().len(), 1);
     }
 
+    #[tokio::test]
+    async fn what_text_cannot_carry_is_the_result_of_the_last_message() {
+        let (_dir, path) = file(
+            "{\"case\":\"a\",\"output\":{\"n\":1},\"state\":[2],\"messages\":[{\"role\":\"assistant\",\"tools\":[{\"name\":\"add\",\"args\":{\"a\":1},\"result\":3}]}]}\n{\"case\":\"b\",\"output\":\"x\"}\n{\"i\":4,\"output\":\"four\"}",
+        );
+        let mut played = rehearsal(&path, case("a", &["go", "on"])).play(&RECORDED).await.unwrap();
+        assert_eq!(played.answer(), Some("{\"n\":1}"));
+        assert_eq!(played.calls(), [("add", "3", false)]);
+        let result = json!({
+            "output": {"n": 1}, "state": [2],
+            "messages": [{"role": "assistant", "tools": [{"name": "add", "args": {"a": 1}, "result": 3}]}],
+        });
+        assert_eq!(played.turn.trace().result, Some(result));
+        let finished = played.steps().into_iter().filter_map(|step| match step {
+            Step::Finished { result, .. } => Some(result.is_some()),
+            _ => None,
+        });
+        assert_eq!(finished.collect::<Vec<_>>(), [true, false]);
+        let plain = rehearsal(&path, case("b", &["go"])).play(&RECORDED).await.unwrap();
+        assert_eq!((plain.answer(), &plain.turn.trace().result), (Some("x"), &None));
+        let fourth = Case { position: Some(4), ..case("z", &["go"]) };
+        assert_eq!(rehearsal(&path, fourth).play(&RECORDED).await.unwrap().answer(), Some("four"));
+    }
+
     #[test]
     fn problems_are_found_before_anything_runs() {
-        let arm = Arm { agent: "recorded".into(), model: None, variant: None };
-        let check = |case: &Case, argument: Option<&str>| -> Vec<String> {
-            RECORDED.check(case, &arm, argument).iter().map(ToString::to_string).collect()
+        let about = |argument: Option<&str>| -> Vec<String> {
+            RECORDED.check_argument(argument).iter().map(ToString::to_string).collect()
         };
-        let alpha = case("alpha", &["go"]);
-        assert_eq!(check(&alpha, None), ["`recorded` needs a file of answers"]);
-        assert!(check(&alpha, Some("/none.jsonl"))[0].starts_with("cannot read the answers `/none.jsonl`"));
+        let check = |path: &str, id: &str| rehearsal(path, case(id, &["go"])).check(&RECORDED);
+        assert_eq!(about(None), ["`recorded` needs a file of answers"]);
+        assert!(about(Some("/none.jsonl"))[0].starts_with("cannot read the answers `/none.jsonl`"));
+        assert_eq!(check("/none.jsonl", "alpha"), [""; 0], "told already");
         let (_dir, path) = file("{\"case\":\"alhpa\"}\n");
-        assert_eq!(check(&alpha, Some(&path)), [format!("case.yaml:1:1: `{path}` has no answer for the case `alpha`")]);
-        assert_eq!(RECORDED.check(&alpha, &arm, Some(&path))[0].help, ["did you mean `alhpa`?"]);
+        assert_eq!(about(Some(&path)), [""; 0]);
+        assert_eq!(check(&path, "alpha"), [format!("case.yaml:1:1: `{path}` has no answer for the case `alpha`")]);
         std::fs::write(&path, "{\"case\":\"alpha\"}\nno\n").unwrap();
-        assert_eq!(check(&alpha, Some(&path)), [format!("{path}:2:2: this line is not JSON: expected ident")]);
+        assert_eq!(about(Some(&path)), [format!("{path}:2:2: this line is not JSON: expected ident")]);
+        assert_eq!(check(&path, "beta"), [""; 0], "the line that cannot be read may be the one");
+    }
+
+    #[test]
+    fn a_name_is_suggested_for_the_first_cases_only() {
+        let (_dir, path) = file("{\"case\":\"alhpa\"}\n");
+        let alpha = rehearsal(&path, case("alpha", &["go"]));
+        let arm = Arm { agent: "recorded".into(), model: None, variant: None };
+        let part = Part { case: &alpha.case, arm: &arm, argument: Some(&path), directory: &alpha.directory };
+        let helped = (0..100).filter(|_| RECORDED.check(&part)[0].help == ["did you mean `alhpa`?"]).count();
+        assert_eq!(helped, 20);
     }
 
     #[test]
     fn a_thousand_cases_read_their_file_once() {
         let lines: String = (0..1_000).map(|at| format!("{{\"case\":\"c{at}\",\"output\":\"{at}\"}}\n")).collect();
         let (_dir, path) = file(&lines);
-        let arm = Arm { agent: "recorded".into(), model: None, variant: None };
         let first = RECORDED.read(Path::new(&path)).unwrap();
         for at in 0..1_000 {
-            assert!(RECORDED.check(&case(&format!("c{at}"), &["go"]), &arm, Some(&path)).is_empty());
+            assert_eq!(rehearsal(&path, case(&format!("c{at}"), &["go"])).check(&RECORDED), [""; 0]);
         }
         assert!(Arc::ptr_eq(&first, &RECORDED.read(Path::new(&path)).unwrap()));
     }

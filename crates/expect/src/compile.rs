@@ -1,0 +1,240 @@
+//! From an expectation as it is written to a matcher. Everything that is wrong with it is told, at its place.
+
+use std::sync::Arc;
+
+use model::decode::Problems;
+use model::{Node, NodeKind, Source, Span, Spanned, nearest};
+use serde_json::Value;
+
+use crate::host::{Function, Host, Invalid};
+use crate::matcher::{Matcher, Rule};
+use crate::meta::{self, Meta};
+use crate::operator::{OPERATORS, Operator, custom::Custom};
+use crate::pattern::{All, Code, Fields, Items, JsonSchema, Literal, Never, Regex, Text};
+use crate::place::Place;
+use crate::rules::Rules;
+use crate::schema;
+use crate::text_diff::TextDiff;
+
+/// The tag of a regular expression.
+pub const REGEX_TAG: &str = "!re";
+/// The tag of a JSON Schema.
+pub const SCHEMA_TAG: &str = "!json-schema";
+/// The tag of a function in a module; the text is what the host finds it by.
+pub const FUNCTION_TAG: &str = "!function";
+
+/// Reads expectations.
+pub struct Compiler<'a> {
+    /// What holds for all of them.
+    pub rules: &'a Rules,
+    /// Who knows regular expressions and code.
+    pub host: &'a Arc<dyn Host>,
+    /// How texts are compared, where the case says so.
+    pub diff: Option<&'a TextDiff>,
+    /// What is wrong.
+    pub problems: &'a mut Problems,
+}
+
+/// An operator of a map: a built-in one or one of the user's.
+enum Known<'r> {
+    BuiltIn(&'static Operator),
+    Custom(&'r Function),
+}
+
+impl Compiler<'_> {
+    /// The matcher of `node`. Where something is wrong it is told, and never holds.
+    pub fn matcher(&mut self, node: &Node) -> Matcher {
+        let NodeKind::Map(entries) = &node.kind else {
+            return Matcher { meta: Meta::default(), place: Place::of(node), rule: self.plain(node) };
+        };
+        if let Some(tag) = node.tag.as_deref() {
+            let rule = if tag == SCHEMA_TAG { self.schema(node) } else { self.unknown_tag(node, tag) };
+            return Matcher { meta: Meta::default(), place: Place::of(node), rule };
+        }
+        let operators: Vec<usize> =
+            (0..entries.len()).filter(|at| self.operator(&entries[*at].0.value).is_some()).collect();
+        let has_shorthands = meta::has_shorthands(entries, !operators.is_empty());
+        let meta = Meta::read(node, !operators.is_empty(), self.problems);
+        let is_meta =
+            |key: &str| key == meta::CONTAINER || (has_shorthands && meta::SHORTHANDS.contains(&key));
+        let is_data = |(at, (key, _)): &(usize, &(Spanned<String>, Node))| {
+            !operators.contains(at) && !is_meta(&key.value)
+        };
+        let data: Vec<(Spanned<String>, Node)> =
+            entries.iter().enumerate().filter(is_data).map(|(_, entry)| entry.clone()).collect();
+        let is_schema = operators.is_empty() && self.rules.heuristic_schema && schema::looks_like_schema(node);
+        let rest = Node { kind: NodeKind::Map(data), ..node.clone() };
+        let rule = if is_schema {
+            self.schema(&rest)
+        } else {
+            self.map(entries, &operators, &rest)
+        };
+        Matcher { meta, place: Place::of(node), rule }
+    }
+
+    /// The rule of a map: its operators, and its other keys if it has some. All of them must hold.
+    fn map(&mut self, entries: &[(Spanned<String>, Node)], operators: &[usize], rest: &Node) -> Box<dyn Rule> {
+        let has_rest = matches!(&rest.kind, NodeKind::Map(entries) if !entries.is_empty());
+        if operators.is_empty() {
+            return Box::new(self.fields(rest));
+        }
+        let mut rules: Vec<(String, Matcher)> = Vec::with_capacity(operators.len() + 1);
+        for &at in operators {
+            let (name, operand) = &entries[at];
+            let place = Place::at(operand, name.span);
+            let rule = self.apply(name, operand).unwrap_or_else(|| nothing(operand));
+            rules.push((name.value.clone(), Matcher { meta: Meta::default(), place, rule }));
+        }
+        if has_rest {
+            let rule = Box::new(self.fields(rest));
+            rules.push((String::new(), Matcher { meta: Meta::default(), place: Place::of(rest), rule }));
+        }
+        match rules.len() {
+            1 => rules.remove(0).1.rule,
+            _ => Box::new(All { rules, place: Place::of(rest) }),
+        }
+    }
+
+    /// The operator of that name.
+    fn operator(&self, name: &str) -> Option<Known<'_>> {
+        if !name.starts_with('$') {
+            return None;
+        }
+        let built_in = || OPERATORS.iter().find(|operator| operator.name == name).map(Known::BuiltIn);
+        let custom = || self.rules.operator(name).map(Known::Custom);
+        if self.rules.allow_override { custom().or_else(built_in) } else { built_in().or_else(custom) }
+    }
+
+    fn apply(&mut self, name: &Spanned<String>, operand: &Node) -> Option<Box<dyn Rule>> {
+        match self.operator(&name.value)? {
+            Known::BuiltIn(operator) => {
+                let read = operator.read;
+                read(self, operand)
+            }
+            Known::Custom(function) => {
+                let function = function.clone();
+                Some(Box::new(Custom::read(&name.value, function, operand)))
+            }
+        }
+    }
+
+    /// The keys of a map that is no operator's.
+    pub fn fields(&mut self, node: &Node) -> Fields {
+        let NodeKind::Map(entries) = &node.kind else { return Fields::none(Place::of(node)) };
+        for (key, value) in entries {
+            self.doubt(key, value);
+        }
+        Fields::read(self, node, entries)
+    }
+
+    /// Tells of a key that looks like an operator and is none.
+    fn doubt(&mut self, key: &Spanned<String>, value: &Node) {
+        if !key.value.starts_with('$') || key.value == "$" || meta::SHORTHANDS.contains(&key.value.as_str()) {
+            return;
+        }
+        let custom = self.rules.operators.iter().map(|(name, _)| name.as_str());
+        let near = nearest(&key.value, OPERATORS.iter().map(|operator| operator.name).chain(custom))
+            .or_else(|| meta::near(&key.value));
+        let place = value.source.excerpt(key.span);
+        let message = format!("there is no operator `{}`", key.value);
+        self.problems.push(match near {
+            Some(near) => model::Diagnostic::error(message).at(place).suggest(Some(near)),
+            None => model::Diagnostic::warning(message).at(place).help("it is matched as a key of the value"),
+        });
+    }
+
+    /// The rule of anything but a map.
+    fn plain(&mut self, node: &Node) -> Box<dyn Rule> {
+        match (node.tag.as_deref(), &node.kind) {
+            (Some(REGEX_TAG), NodeKind::String(text)) => {
+                let (source, flags) = split_regex(text).unwrap_or((text, ""));
+                self.regex(node, source, flags)
+            }
+            (Some(FUNCTION_TAG), NodeKind::String(reference)) => self.code(node, reference),
+            (Some(SCHEMA_TAG), _) => self.schema(node),
+            (Some(tag), _) => self.unknown_tag(node, tag),
+            (None, NodeKind::String(text)) => match split_regex(text) {
+                Some((source, flags)) => self.regex(node, source, flags),
+                None => Box::new(Text { expected: text.clone(), diff: self.diff.cloned(), place: Place::of(node) }),
+            },
+            (None, NodeKind::List(items)) => {
+                let items = items.iter().map(|item| self.matcher(item)).collect();
+                Box::new(Items { items, place: Place::of(node) })
+            }
+            (None, _) => Box::new(Literal { value: node.to_json(), place: Place::of(node) }),
+        }
+    }
+
+    /// A regular expression, or nothing that matches if it is none.
+    pub fn regex(&mut self, node: &Node, source: &str, flags: &str) -> Box<dyn Rule> {
+        match self.host.regex(source, flags) {
+            Ok(pattern) => Box::new(Regex { written: format!("/{source}/{flags}"), pattern, place: Place::of(node) }),
+            Err(invalid) => self.refuse(node, &invalid),
+        }
+    }
+
+    fn code(&mut self, node: &Node, reference: &str) -> Box<dyn Rule> {
+        match self.host.function(reference, "", &self.rules.directory) {
+            Ok(function) => Box::new(Code { function, place: Place::of(node) }),
+            Err(invalid) => self.refuse(node, &invalid),
+        }
+    }
+
+    /// A JSON Schema, whatever its heuristics.
+    pub fn schema(&mut self, node: &Node) -> Box<dyn Rule> {
+        let patterns = Arc::new(crate::pattern::HostPatterns(Arc::clone(self.host)));
+        match schema::Schema::compile(node, patterns, self.problems) {
+            Some(schema) => Box::new(JsonSchema { schema, place: Place::of(node) }),
+            None => nothing(node),
+        }
+    }
+
+    fn unknown_tag(&mut self, node: &Node, tag: &str) -> Box<dyn Rule> {
+        self.problems.push(
+            node.error(format!("unknown tag `{tag}`")).help(format!("the tags are `{REGEX_TAG}` and `{SCHEMA_TAG}`")),
+        );
+        nothing(node)
+    }
+
+    fn refuse(&mut self, node: &Node, invalid: &Invalid) -> Box<dyn Rule> {
+        self.problems.push(refused(node, invalid));
+        nothing(node)
+    }
+
+    /// Says that the operand of `operator` must be something else.
+    pub fn wrong_operand(&mut self, operand: &Node, operator: &str, wanted: &str) {
+        self.problems.push(operand.error(format!("`{operator}` takes {wanted}, not {}", operand.kind_name())));
+    }
+}
+
+/// What is wrong with a text in the user's file, at its very place where that can be told.
+pub fn refused(node: &Node, invalid: &Invalid) -> model::Diagnostic {
+    let written = node.source.text.get(node.span.start..node.span.end).unwrap_or_default();
+    // Escapes and folding move characters about; only text that stands there as it is can be pointed into.
+    let inside = invalid.range.as_ref().zip(node.as_str()).and_then(|(range, text)| {
+        let offset = node.span.start + written.find(text)?;
+        Some(Span::new(offset + range.start, offset + range.end))
+    });
+    let problem = model::Diagnostic::error(&invalid.message).at(node.source.excerpt(inside.unwrap_or(node.span)));
+    match &invalid.help {
+        Some(help) => problem.help(help),
+        None => problem,
+    }
+}
+
+/// What stands for something that is wrong.
+fn nothing(node: &Node) -> Box<dyn Rule> {
+    Box::new(Never { place: Place::of(node) })
+}
+
+/// The source and the flags of `/source/flags`, if `text` is written like that.
+pub fn split_regex(text: &str) -> Option<(&str, &str)> {
+    let (source, flags) = text.strip_prefix('/')?.rsplit_once('/')?;
+    let known = |(at, flag): (usize, char)| "dgimsuvy".contains(flag) && !flags[..at].contains(flag);
+    (!source.is_empty() && flags.char_indices().all(known)).then_some((source, flags))
+}
+
+/// A tree for values that come from code, with no file behind it.
+pub fn node_of(value: &Value) -> Node {
+    Node::from_json(value, &Source::new("", ""))
+}

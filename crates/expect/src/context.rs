@@ -1,0 +1,192 @@
+//! What a four-parameter operator calls `ctx`: plain data, and pure functions of it that a host binds to its scripts.
+//!
+//! The data is a JSON map, so that it can go into a script, be changed there and come back with a request.
+
+use serde_json::{Map, Value, json};
+
+use crate::found::{Flaw, Found, Pass};
+use crate::host::Naming;
+use crate::matcher::At;
+use crate::operator::custom::flaw_json;
+use crate::path;
+use crate::place::Place;
+use crate::returned;
+use crate::strategy::Strategy;
+use crate::weight::{Budget, Shares};
+
+/// Where matching stands, as data.
+pub(crate) fn describe(at: &At<'_>, strategy: Strategy, operator: &str, naming: &Naming, mut values: Value) -> Value {
+    let naming = match naming {
+        Naming::Virtual => Value::Bool(true),
+        Naming::Physical => Value::Bool(false),
+        Naming::Template(template) => Value::from(&**template),
+    };
+    let shares = match at.run.rules.budget.shares {
+        Shares::Guessed => Value::Bool(true),
+        Shares::Never => Value::Bool(false),
+        Shares::Always => "force".into(),
+    };
+    if let Value::Object(map) = &mut values {
+        map.insert("data".into(), at.run.data.clone());
+        map.insert("input".into(), at.run.input.cloned().unwrap_or_default());
+        map.insert("strategy".into(), strategy.name().into());
+        map.insert("operator".into(), operator.into());
+        map.insert("naming".into(), naming);
+        map.insert("autoConfidence".into(), shares);
+        map.insert("allocatedScore".into(), at.run.rules.budget.max_score.into());
+        map.insert("isCriticalBranch".into(), at.critical.into());
+    }
+    values
+}
+
+/// Where matching stands, from the data that came back. What is not in it is as it was at `above`.
+pub(crate) fn at<'a>(context: &Value, above: &At<'a>) -> At<'a> {
+    let key = context.get("key").and_then(Value::as_str).unwrap_or(&above.key).to_owned();
+    let threshold = match context.get("threshold") {
+        Some(threshold) => threshold.as_f64(),
+        None => above.threshold,
+    };
+    let critical = above.critical || context.get("isCriticalBranch").is_some_and(returned::truthy);
+    let present = context.get("isKeyPresent").map_or(above.present, returned::truthy);
+    At { key, threshold, critical, present, ..above.below("") }
+}
+
+/// `ctx.createSubContext(path, overrides)`.
+pub fn sub(context: &Value, path: &str, overrides: Option<&Value>) -> Value {
+    let mut map = context.as_object().cloned().unwrap_or_default();
+    let key = path::below(text(context, "key"), path);
+    map.insert("key".into(), key.into());
+    if let Some(Value::Object(overrides)) = overrides {
+        map.extend(overrides.clone());
+    }
+    Value::Object(map)
+}
+
+/// `ctx.createChildContext(keyOrIndex, count, overrides)`.
+pub fn child(context: &Value, key: &Value, count: usize, overrides: Option<&Value>) -> Value {
+    let name = crate::value::text(key);
+    let operator = text(context, "operator");
+    let step = match context.get("naming") {
+        Some(Value::Bool(false)) => format!("[{name}]"),
+        _ if count <= 1 => String::new(),
+        Some(Value::String(template)) => {
+            let index = key.as_u64().unwrap_or_default();
+            fill(template, &[("key", &name), ("index", &index), ("count", &count), ("operator", &operator)])
+        }
+        _ => format!("{operator}[{name}]"),
+    };
+    sub(context, &step, overrides)
+}
+
+/// `ctx.distribute(weights)`: numbers, null for none, or maps with a `value`.
+pub fn distribute(context: &Value, weights: &[Value]) -> Value {
+    let weight = |weight: &Value| match weight {
+        Value::Object(map) => map.get("value").and_then(Value::as_f64),
+        other => other.as_f64(),
+    };
+    let weights: Vec<Option<f64>> = weights.iter().map(weight).collect();
+    strategy(context).distribute(&budget(context), &weights).into_iter().map(Value::from).collect()
+}
+
+/// `ctx.aggregate(results, weights)`.
+pub fn aggregate(context: &Value, results: &[Value], weights: &[Value]) -> Value {
+    let place = Place::nowhere();
+    let shares: Vec<f64> = weights.iter().map(|weight| weight.as_f64().unwrap_or_default()).collect();
+    let results = results.iter().map(|result| found(result, &place)).collect();
+    result_json(strategy(context).aggregate(results, &shares, &place), text(context, "key"))
+}
+
+/// What matching came to, as scripts read it.
+pub(crate) fn result_json(found: Found, key: &str) -> Value {
+    let failures: Vec<Value> = found.flaws.iter().map(|flaw| flaw_json(flaw, key)).collect();
+    let mut result = Map::new();
+    result.insert("score".into(), found.score.into());
+    result.insert("pass".into(), (found.pass == Pass::Yes).into());
+    result.insert("failures".into(), failures.into());
+    result.insert("details".into(), found.details.iter().map(detail_json).collect());
+    for (name, value) in [("title", found.title), ("dimension", found.dimension)] {
+        if let Some(value) = value {
+            result.insert(name.into(), value.into());
+        }
+    }
+    if found.critical {
+        result.insert("critical".into(), true.into());
+    }
+    Value::Object(result)
+}
+
+fn detail_json(detail: &model::Detail) -> Value {
+    json!({
+        "key": detail.key,
+        "title": detail.title,
+        "dimension": detail.dimension,
+        "critical": detail.critical,
+        "weight": detail.weight,
+        "score": detail.score,
+        "pass": detail.status == model::Status::Met,
+        "details": detail.details.iter().map(detail_json).collect::<Vec<_>>(),
+    })
+}
+
+/// A result as a script holds it.
+fn found(result: &Value, place: &Place) -> Found {
+    let score = result.get("score").and_then(Value::as_f64).unwrap_or_default();
+    let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+    let list = |key: &str| result.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let flaw = |failure: &Value| Flaw {
+        key: text(failure, "key"),
+        message: text(failure, "message"),
+        expected: failure.get("expected").cloned(),
+        actual: failure.get("actual").cloned(),
+        critical: failure.get("critical").is_some_and(returned::truthy),
+        ..Flaw::new(place, "")
+    };
+    Found {
+        score,
+        pass: Pass::of(result.get("pass").is_some_and(returned::truthy)),
+        flaws: list("failures").iter().map(flaw).collect(),
+        details: returned::details(list("details")),
+        title: text(result, "title"),
+        dimension: text(result, "dimension"),
+        critical: result.get("critical").is_some_and(returned::truthy),
+    }
+}
+
+fn strategy(context: &Value) -> Strategy {
+    Strategy::named(text(context, "strategy")).unwrap_or_default()
+}
+
+fn budget(context: &Value) -> Budget {
+    let usual = Budget::default();
+    let number = |key: &str, usual: f64| context.get(key).and_then(Value::as_f64).unwrap_or(usual);
+    Budget {
+        max_score: number("maxScore", usual.max_score),
+        unassigned: number("unassignedWeight", usual.unassigned),
+        shares: match context.get("autoConfidence") {
+            Some(Value::Bool(false)) => Shares::Never,
+            Some(Value::String(word)) if word == "force" => Shares::Always,
+            _ => Shares::Guessed,
+        },
+    }
+}
+
+fn text<'v>(context: &'v Value, key: &str) -> &'v str {
+    context.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// `template` with each `$name` replaced.
+fn fill(template: &str, values: &[(&str, &dyn std::fmt::Display)]) -> String {
+    let mut filled = String::new();
+    let mut rest = template;
+    while let Some(at) = rest.find('$') {
+        filled.push_str(&rest[..at]);
+        let after = &rest[at + 1..];
+        let end = after.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(after.len());
+        match values.iter().find(|(name, _)| *name == &after[..end]) {
+            Some((_, value)) => filled.push_str(&value.to_string()),
+            None => filled.push_str(&rest[at..=at + end]),
+        }
+        rest = &after[end..];
+    }
+    filled + rest
+}

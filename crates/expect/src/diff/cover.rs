@@ -1,0 +1,283 @@
+//! Which changes a list of allowed ones accounts for.
+
+use serde_json::Value;
+
+use super::json::same;
+use super::spaces::trimmed;
+use super::{Diff, Part};
+
+/// What a text must be: exactly this, or whatever an expression of the caller's matches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Pattern<R> {
+    /// This text.
+    Text(String),
+    /// An expression.
+    Regex(R),
+}
+
+/// A part that may, or must, be among those of a diff. What is left out is not looked at.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Item<R> {
+    /// The text of the part.
+    pub value: Option<Pattern<R>>,
+    /// In JSON, where the leaf is.
+    pub path: Option<Pattern<R>>,
+    /// In JSON, what the leaf holds.
+    pub val: Option<Value>,
+    /// Whether only the actual text has it.
+    pub added: Option<bool>,
+    /// Whether only the expected text has it.
+    pub removed: Option<bool>,
+    /// Whether some part must be covered by this item.
+    pub required: bool,
+}
+
+impl<R> Default for Item<R> {
+    fn default() -> Self {
+        Self { value: None, path: None, val: None, added: None, removed: None, required: false }
+    }
+}
+
+/// What a list of items makes of a diff.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Coverage {
+    /// For each item, whether it covers some part, changed or not.
+    pub covered: Vec<bool>,
+    /// The changes that no item covers, as indices of [`Diff::parts`].
+    pub uncovered: Vec<usize>,
+    /// The items that had to cover something and did not, as indices: the required ones, or all of them if strict.
+    pub missed: Vec<usize>,
+    /// Whether uncovered changes are an error: unless permissive, and always if strict. Then "no other changes" counts as
+    /// one more thing to score.
+    pub closed: bool,
+}
+
+impl Coverage {
+    /// Whether the diff is as the items want it.
+    pub fn passes(&self) -> bool {
+        self.missed.is_empty() && (!self.closed || self.uncovered.is_empty())
+    }
+}
+
+/// Which parts of `diff` the `items` cover. One item may cover several parts, and a part be covered by several items.
+///
+/// `permissive` lets changes pass that no item covers; `strict` overrules it and wants every item to cover something.
+/// `matches` tells whether an expression matches somewhere in a text.
+///
+/// A part is covered by an item if everything the item gives agrees. The text of an item is compared with the part, the
+/// part without its last line end, and the part without white space at both ends. An item that wants something added or
+/// removed never covers a part that both texts have; one that gives neither may.
+///
+/// # Errors
+///
+/// The first error of `matches`.
+pub fn cover<R, E>(
+    diff: &Diff,
+    items: &[Item<R>],
+    permissive: bool,
+    strict: bool,
+    matches: &mut dyn FnMut(&R, &str) -> Result<bool, E>,
+) -> Result<Coverage, E> {
+    let mut covered = vec![false; items.len()];
+    let mut uncovered = Vec::new();
+    for (at, part) in diff.parts.iter().enumerate() {
+        let mut accounted = !part.is_change();
+        for (item, covered) in items.iter().zip(&mut covered) {
+            // A part known to be accounted for is of interest only to items that have covered nothing yet.
+            if (accounted && *covered) || !item.covers(part, matches)? {
+                continue;
+            }
+            *covered = true;
+            accounted = true;
+        }
+        if !accounted {
+            uncovered.push(at);
+        }
+    }
+    let wanted = items.iter().zip(&covered).enumerate();
+    let missed = wanted.filter(|(_, (item, covered))| !**covered && (strict || item.required));
+    let missed = missed.map(|(at, _)| at).collect();
+    Ok(Coverage { covered, uncovered, missed, closed: strict || !permissive })
+}
+
+impl<R> Item<R> {
+    fn covers<E>(&self, part: &Part, matches: &mut dyn FnMut(&R, &str) -> Result<bool, E>) -> Result<bool, E> {
+        let wants_change = self.added == Some(true) || self.removed == Some(true);
+        let flags_agree = self.added.is_none_or(|added| added == part.added)
+            && self.removed.is_none_or(|removed| removed == part.removed);
+        if (wants_change && !part.is_change()) || !flags_agree {
+            return Ok(false);
+        }
+        if let Some(val) = &self.val
+            && !part.val.as_ref().is_some_and(|leaf| same(val, leaf))
+        {
+            return Ok(false);
+        }
+        if let Some(path) = &self.path
+            && !path_agrees(path, part, self.value.is_some(), matches)?
+        {
+            return Ok(false);
+        }
+        match &self.value {
+            None => Ok(true),
+            Some(value) => text_agrees(value, &part.value, matches),
+        }
+    }
+}
+
+/// A part of plain text has no path; then the text decides, if one is given.
+fn path_agrees<R, E>(
+    path: &Pattern<R>,
+    part: &Part,
+    has_text: bool,
+    matches: &mut dyn FnMut(&R, &str) -> Result<bool, E>,
+) -> Result<bool, E> {
+    match (path, &part.path) {
+        (_, None) => Ok(has_text),
+        (Pattern::Text(wanted), Some(found)) => Ok(wanted == found),
+        (Pattern::Regex(wanted), Some(found)) => matches(wanted, found),
+    }
+}
+
+fn text_agrees<R, E>(
+    wanted: &Pattern<R>,
+    found: &str,
+    matches: &mut dyn FnMut(&R, &str) -> Result<bool, E>,
+) -> Result<bool, E> {
+    let line = found.strip_suffix('\n').map_or(found, |line| line.strip_suffix('\r').unwrap_or(line));
+    let forms = [found, line, trimmed(found)];
+    for (at, form) in forms.iter().enumerate() {
+        if forms[..at].contains(form) {
+            continue;
+        }
+        let agrees = match wanted {
+            Pattern::Text(text) => text == form,
+            Pattern::Regex(expression) => matches(expression, form)?,
+        };
+        if agrees {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::{Kind, Options, diff};
+    use super::*;
+
+    /// An expression is a text to be found in another; `?` has no answer.
+    fn found_in(wanted: &&'static str, text: &str) -> Result<bool, &'static str> {
+        if *wanted == "?" { Err("no answer") } else { Ok(text.contains(wanted)) }
+    }
+
+    fn of(expected: &str, actual: &str, kind: Kind) -> Diff {
+        diff(expected, actual, Some(kind), &Options::default())
+    }
+
+    fn covered(diff: &Diff, items: &[Item<&'static str>]) -> Coverage {
+        cover(diff, items, false, false, &mut found_in).unwrap()
+    }
+
+    fn text(value: &str) -> Item<&'static str> {
+        Item { value: Some(Pattern::Text(value.to_owned())), ..Item::default() }
+    }
+
+    fn added(item: Item<&'static str>) -> Item<&'static str> {
+        Item { added: Some(true), ..item }
+    }
+
+    fn removed(item: Item<&'static str>) -> Item<&'static str> {
+        Item { removed: Some(true), ..item }
+    }
+
+    fn required(item: Item<&'static str>) -> Item<&'static str> {
+        Item { required: true, ..item }
+    }
+
+    #[test]
+    fn changes_that_no_item_covers_fail_unless_permissive() {
+        let found = of("the red fox", "the brown fox", Kind::Words);
+        let both = covered(&found, &[added(text("brown")), removed(text("red"))]);
+        assert!(both.passes() && both.covered == [true, true] && both.closed);
+        let one = [added(text("brown"))];
+        let coverage = covered(&found, &one);
+        assert_eq!((coverage.passes(), coverage.uncovered.as_slice()), (false, &[1][..]));
+        let coverage = cover(&found, &one, true, false, &mut found_in).unwrap();
+        assert!(coverage.passes() && !coverage.closed && coverage.uncovered == [1]);
+    }
+
+    #[test]
+    fn strict_overrules_permissive_and_wants_every_item() {
+        let found = of("abc", "abXc", Kind::Chars);
+        let items = [added(text("X")), removed(text("Y"))];
+        assert!(covered(&found, &items).passes());
+        let coverage = cover(&found, &items, true, true, &mut found_in).unwrap();
+        assert_eq!((coverage.passes(), coverage.missed.as_slice(), coverage.closed), (false, &[1][..], true));
+        let coverage = cover(&found, &[], true, true, &mut found_in).unwrap();
+        assert!(!coverage.passes(), "X is uncovered");
+    }
+
+    #[test]
+    fn a_required_item_must_cover_something() {
+        let found = of("abc", "abc", Kind::Chars);
+        assert!(covered(&found, &[added(text("X"))]).passes());
+        assert_eq!(covered(&found, &[added(text("")), required(added(text("X")))]).missed, [1]);
+    }
+
+    #[test]
+    fn an_item_without_flags_covers_what_both_have() {
+        let found = of("abc", "abXc", Kind::Chars);
+        assert!(covered(&found, &[required(text("ab")), required(text("X"))]).passes());
+        let not_added = Item { added: Some(false), ..text("ab") };
+        assert!(covered(&found, &[not_added]).covered[0]);
+        assert!(!covered(&found, &[added(text("ab"))]).covered[0]);
+    }
+
+    #[test]
+    fn a_text_is_compared_with_the_part_its_line_and_its_core() {
+        let found = of("1\n", "1\n  two\r\n", Kind::Lines);
+        for wanted in ["  two\r\n", "  two", "two"] {
+            assert!(covered(&found, &[text(wanted)]).passes(), "{wanted:?}");
+        }
+        for wanted in ["  two\n", " two", "tw"] {
+            assert!(!covered(&found, &[text(wanted)]).passes(), "{wanted:?}");
+        }
+        let expression = Item { value: Some(Pattern::Regex("tw")), ..Item::default() };
+        assert!(covered(&found, &[expression]).passes());
+    }
+
+    #[test]
+    fn a_leaf_is_known_by_its_path_and_what_it_holds() {
+        let found = of(r#"{"a":2,"b":{"c":[1]}}"#, r#"{"a":1,"b":{"c":[3]}}"#, Kind::Json);
+        let at = |path: &str| Item { path: Some(Pattern::Text(path.to_owned())), ..Item::default() };
+        let holding = |path: &str, val: Value| Item { val: Some(val), ..at(path) };
+        let below = Item { path: Some(Pattern::Regex("b.")), ..Item::default() };
+        assert!(covered(&found, &[at("a"), below.clone()]).passes());
+        assert!(covered(&found, &[added(holding("a", json!(1.0))), removed(holding("a", json!(2))), below]).passes());
+        assert_eq!(covered(&found, &[added(holding("a", json!(2)))]).covered, [false]);
+        let written = Item { value: Some(Pattern::Text("a: 1".to_owned())), ..at("a") };
+        assert_eq!(covered(&found, &[written]).uncovered.len(), 3);
+        let anywhere = Item { val: Some(json!(3)), ..Item::default() };
+        assert_eq!(covered(&found, &[anywhere]).uncovered.len(), 3);
+    }
+
+    #[test]
+    fn a_path_covers_no_plain_text_unless_the_text_is_given_too() {
+        let found = of("abc", "abXc", Kind::Chars);
+        let path = Some(Pattern::Text("a".to_owned()));
+        assert!(!covered(&found, &[Item { path: path.clone(), ..Item::default() }]).passes());
+        assert!(covered(&found, &[Item { path, ..text("X") }]).passes());
+        let held = Item { val: Some(json!("X")), ..Item::default() };
+        assert!(!covered(&found, &[held]).passes());
+    }
+
+    #[test]
+    fn an_expression_without_an_answer_is_an_error() {
+        let found = of("abc", "abXc", Kind::Chars);
+        let endless = Item { value: Some(Pattern::Regex("?")), ..Item::default() };
+        assert_eq!(cover(&found, &[endless], false, false, &mut found_in), Err("no answer"));
+    }
+}

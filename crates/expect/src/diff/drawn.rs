@@ -1,0 +1,214 @@
+//! A diff for people: what differs, with no more around it than is needed to find it.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Diff, Kind, Part};
+
+/// Whose a segment is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    /// Both texts have it.
+    Equal,
+    /// Only the expected text has it.
+    Removed,
+    /// Only the actual text has it.
+    Added,
+}
+
+/// A stretch of text with one fate. Segments are to be shown one directly after the other.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Segment {
+    /// Whose it is.
+    pub change: Change,
+    /// What to show; `…` stands for what was left out.
+    pub text: String,
+}
+
+/// How many characters are shown on each side of a change.
+const AROUND: usize = 32;
+/// How many lines are shown on each side of a change when lines are compared.
+const LINES_AROUND: usize = 2;
+/// The part of the limit that one change may take; what is removed and what is added in its place should both be seen.
+const SHARE: usize = 3;
+/// What stands for text that was left out.
+const CUT: &str = "…";
+
+/// The changes of `diff` and a little of what is around them, in at most `limit` characters. What both texts have is
+/// shortened away from the changes, a long change in its middle, and the rest is left out when the limit is reached; `…`
+/// tells where. Without changes nothing is drawn.
+pub fn drawn(diff: &Diff, limit: usize) -> Vec<Segment> {
+    if !diff.has_changes() {
+        return Vec::new();
+    }
+    let mut drawing = Drawing { segments: Vec::new(), left: limit };
+    let last = diff.parts.len() - 1;
+    for (at, part) in diff.parts.iter().enumerate() {
+        let (change, text) = match (part.added, part.removed) {
+            (true, _) => (Change::Added, shortened(&part.value, (limit / SHARE).max(1))),
+            (_, true) => (Change::Removed, shortened(&part.value, (limit / SHARE).max(1))),
+            _ => (Change::Equal, context(part, diff.kind, at == 0, at == last)),
+        };
+        let text = if diff.kind == Kind::Json && at < last { format!("{text}\n") } else { text };
+        if !drawing.put(change, &text) {
+            break;
+        }
+    }
+    drawing.segments
+}
+
+struct Drawing {
+    segments: Vec<Segment>,
+    /// How many characters there is room for.
+    left: usize,
+}
+
+impl Drawing {
+    /// Whether there was room for all of `text`. If not, its beginning and `…` fill the room.
+    fn put(&mut self, change: Change, text: &str) -> bool {
+        let length = text.chars().take(self.left.saturating_add(1)).count();
+        let fits = length <= self.left;
+        let text = if fits { text.to_owned() } else { beginning(text, self.left) };
+        self.left -= length.min(self.left);
+        if !text.is_empty() {
+            self.segments.push(Segment { change, text });
+        } else if !fits {
+            self.mark_cut();
+        }
+        fits
+    }
+
+    /// Says that something is left out although there is no room to say it.
+    fn mark_cut(&mut self) {
+        let Some(last) = self.segments.last_mut() else { return };
+        if !last.text.ends_with(CUT) {
+            last.text.pop();
+            last.text.push_str(CUT);
+        }
+    }
+}
+
+/// The first characters of `text` and `…`, `length` in all.
+fn beginning(text: &str, length: usize) -> String {
+    match length.checked_sub(CUT.chars().count()) {
+        None => String::new(),
+        Some(kept) => text.chars().take(kept).chain(CUT.chars()).collect(),
+    }
+}
+
+/// `text` in at most `length` characters, without its middle if need be.
+fn shortened(text: &str, length: usize) -> String {
+    if text.chars().nth(length).is_none() {
+        return text.to_owned();
+    }
+    let kept = length.saturating_sub(CUT.chars().count());
+    let (head, tail) = (kept - kept / 2, kept / 2);
+    format!("{}{CUT}{}", &text[..after_chars(text, head)], &text[before_chars(text, tail)..])
+}
+
+/// What is shown of text that both have: what is near a change.
+fn context(part: &Part, kind: Kind, is_first: bool, is_last: bool) -> String {
+    let text = part.value.as_str();
+    let lines = kind == Kind::Lines;
+    let head = match (is_first, lines) {
+        (true, _) => 0,
+        (_, true) => after_lines(text, LINES_AROUND),
+        (_, false) => after_chars(text, AROUND),
+    };
+    let tail = match (is_last, lines) {
+        (true, _) => text.len(),
+        (_, true) => before_lines(text, LINES_AROUND),
+        (_, false) => before_chars(text, AROUND),
+    };
+    if head >= tail {
+        return text.to_owned();
+    }
+    let end = if lines && !is_last { "\n" } else { "" };
+    format!("{}{CUT}{end}{}", &text[..head], &text[tail..])
+}
+
+/// Where the first `count` characters end, in bytes.
+fn after_chars(text: &str, count: usize) -> usize {
+    text.char_indices().nth(count).map_or(text.len(), |(at, _)| at)
+}
+
+/// Where the last `count` characters begin, in bytes.
+fn before_chars(text: &str, count: usize) -> usize {
+    count.checked_sub(1).map_or(text.len(), |last| text.char_indices().rev().nth(last).map_or(0, |(at, _)| at))
+}
+
+/// Where the first `count` lines end, in bytes.
+fn after_lines(text: &str, count: usize) -> usize {
+    let last = count.checked_sub(1);
+    last.map_or(0, |last| text.match_indices('\n').nth(last).map_or(text.len(), |(at, _)| at + 1))
+}
+
+/// Where the last `count` lines begin, in bytes.
+fn before_lines(text: &str, count: usize) -> usize {
+    let body = text.strip_suffix('\n').unwrap_or(text);
+    let last = count.checked_sub(1);
+    last.map_or(text.len(), |last| body.rmatch_indices('\n').nth(last).map_or(0, |(at, _)| at + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Options, diff};
+    use super::*;
+
+    fn of(expected: &str, actual: &str, kind: Kind, limit: usize) -> String {
+        let mark = |segment: &Segment| match segment.change {
+            Change::Equal => segment.text.clone(),
+            Change::Removed => format!("[-{}-]", segment.text),
+            Change::Added => format!("{{+{}+}}", segment.text),
+        };
+        drawn(&diff(expected, actual, Some(kind), &Options::default()), limit).iter().map(mark).collect()
+    }
+
+    #[test]
+    fn equal_texts_draw_nothing() {
+        assert_eq!(of("a", "a", Kind::Chars, 100), "");
+    }
+
+    #[test]
+    fn what_is_far_from_a_change_is_left_out() {
+        let words = |count| "word ".repeat(count);
+        let (expected, actual) =
+            (format!("{}red {}", words(20), words(20)), format!("{}blue {}", words(20), words(20)));
+        assert_eq!(
+            of(&expected, &actual, Kind::Words, 500),
+            "…d word word word word word word [-red-]{+blue+} word word word word word word w…"
+        );
+        assert_eq!(of("a red b", "a blue b", Kind::Words, 500), "a [-red-]{+blue+} b");
+    }
+
+    #[test]
+    fn whole_lines_are_left_out_of_lines() {
+        let expected: String = (1..=12).map(|number| format!("line {number}\n")).collect();
+        let actual = expected.replace("line 6\n", "line six\n").replace("line 12\n", "");
+        assert_eq!(
+            of(&expected, &actual, Kind::Lines, 500),
+            "…\nline 4\nline 5\n[-line 6\n-]{+line six\n+}line 7\nline 8\n…\nline 10\nline 11\n[-line 12\n-]"
+        );
+        let actual = expected.replace("line 1\n", "");
+        assert_eq!(of(&expected, &actual, Kind::Lines, 500), "[-line 1\n-]line 2\nline 3\n…");
+    }
+
+    #[test]
+    fn a_long_change_leaves_room_for_the_next_one() {
+        let (expected, actual) = ("a".repeat(100), "b".repeat(100));
+        assert_eq!(of(&expected, &actual, Kind::Chars, 15), "[-aa…aa-]{+bb…bb+}");
+        assert_eq!(of("日本語日本語日本語", "x", Kind::Chars, 9), "[-日…語-]{+x+}");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_told() {
+        assert_eq!(of("a1b2c3d4", "a5b6c7d8", Kind::Chars, 5), "a[-1-]{+5+}b[-…-]");
+        assert_eq!(of("abcd-", "abcd", Kind::Chars, 4), "abc…");
+        assert_eq!(of("a", "b", Kind::Chars, 0), "");
+    }
+
+    #[test]
+    fn each_leaf_of_json_has_its_line() {
+        assert_eq!(of("{\"a\":1,\"b\":2}", "{\"a\":3}", Kind::Json, 500), "[-a: 1\n-]{+a: 3\n+}[-b: 2-]");
+    }
+}

@@ -1,0 +1,186 @@
+//! Compares JSON documents leaf by leaf.
+
+use serde_json::{Map, Number, Value};
+
+use super::Part;
+use super::spaces::trimmed;
+
+/// Whether `text` is an object or a list of JSON.
+pub(super) fn is_container(text: &str) -> bool {
+    let text = trimmed(text);
+    let braced = |open, close| text.starts_with(open) && text.ends_with(close);
+    (braced('{', '}') || braced('[', ']')) && serde_json::from_str::<Value>(text).is_ok()
+}
+
+/// The leaves that differ: a number, text, `true`, `false`, `null`, or an object or list without anything in it. Texts of
+/// which one is no JSON are compared as texts, white space at their ends aside.
+pub(super) fn parts(expected: &str, actual: &str) -> Vec<Part> {
+    let (expected, actual) = (trimmed(expected), trimmed(actual));
+    let mut parts = Vec::new();
+    match (serde_json::from_str(expected), serde_json::from_str(actual)) {
+        (Ok(expected), Ok(actual)) => compare(&expected, &actual, "", &mut parts),
+        _ if expected != actual => {
+            parts.push(part(expected.to_owned(), "", Value::String(expected.to_owned()), Side::Expected));
+            parts.push(part(actual.to_owned(), "", Value::String(actual.to_owned()), Side::Actual));
+        }
+        _ => {}
+    }
+    parts
+}
+
+/// Whether two values are the same. Numbers are compared by value: `1` is `1.0`.
+pub(super) fn same(left: &Value, right: &Value) -> bool {
+    match (left, right) {
+        (Value::Number(left), Value::Number(right)) => same_number(left, right),
+        (Value::Array(left), Value::Array(right)) => {
+            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| same(left, right))
+        }
+        (Value::Object(left), Value::Object(right)) => {
+            let in_right = |(key, value): (&String, &Value)| right.get(key).is_some_and(|other| same(value, other));
+            left.len() == right.len() && left.iter().all(in_right)
+        }
+        _ => left == right,
+    }
+}
+
+fn same_number(left: &Number, right: &Number) -> bool {
+    // Two whole numbers are equal as they are; as fractions large neighbours would be.
+    let whole = |number: &Number| number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
+    match (whole(left), whole(right)) {
+        (Some(left), Some(right)) => left == right,
+        _ => left.as_f64() == right.as_f64(),
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Side {
+    Expected,
+    Actual,
+}
+
+fn part(value: String, path: &str, val: Value, side: Side) -> Part {
+    let added = matches!(side, Side::Actual);
+    Part { value, added, removed: !added, path: Some(path.to_owned()), val: Some(val) }
+}
+
+fn compare(expected: &Value, actual: &Value, path: &str, parts: &mut Vec<Part>) {
+    match (expected, actual) {
+        (Value::Object(expected), Value::Object(actual)) if !expected.is_empty() && !actual.is_empty() => {
+            for key in keys(expected, actual) {
+                either(expected.get(key), actual.get(key), &at_key(path, key), parts);
+            }
+        }
+        (Value::Array(expected), Value::Array(actual)) if !expected.is_empty() && !actual.is_empty() => {
+            for index in 0..expected.len().max(actual.len()) {
+                either(expected.get(index), actual.get(index), &at_index(path, index), parts);
+            }
+        }
+        _ if same(expected, actual) => {}
+        _ => {
+            leaves(expected, path, Side::Expected, parts);
+            leaves(actual, path, Side::Actual, parts);
+        }
+    }
+}
+
+fn either(expected: Option<&Value>, actual: Option<&Value>, path: &str, parts: &mut Vec<Part>) {
+    match (expected, actual) {
+        (Some(expected), Some(actual)) => compare(expected, actual, path, parts),
+        (Some(expected), None) => leaves(expected, path, Side::Expected, parts),
+        (None, Some(actual)) => leaves(actual, path, Side::Actual, parts),
+        (None, None) => {}
+    }
+}
+
+/// The keys of both, each once, sorted.
+fn keys<'v>(expected: &'v Map<String, Value>, actual: &'v Map<String, Value>) -> Vec<&'v str> {
+    let mut keys: Vec<&str> = expected.keys().chain(actual.keys()).map(String::as_str).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    keys
+}
+
+fn leaves(value: &Value, path: &str, side: Side, parts: &mut Vec<Part>) {
+    match value {
+        Value::Object(entries) if !entries.is_empty() => {
+            for key in keys(entries, &Map::new()) {
+                if let Some(value) = entries.get(key) {
+                    leaves(value, &at_key(path, key), side, parts);
+                }
+            }
+        }
+        Value::Array(items) if !items.is_empty() => {
+            for (index, item) in items.iter().enumerate() {
+                leaves(item, &at_index(path, index), side, parts);
+            }
+        }
+        leaf => {
+            let text = if path.is_empty() { leaf.to_string() } else { format!("{path}: {leaf}") };
+            parts.push(part(text, path, leaf.clone(), side));
+        }
+    }
+}
+
+fn at_key(path: &str, key: &str) -> String {
+    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
+}
+
+fn at_index(path: &str, index: usize) -> String {
+    format!("{path}[{index}]")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(expected: &str, actual: &str) -> Vec<String> {
+        let mark = |part: &Part| format!("{}{}", if part.added { '+' } else { '-' }, part.value);
+        parts(expected, actual).iter().map(mark).collect()
+    }
+
+    #[test]
+    fn layout_order_of_keys_and_spelling_of_numbers_do_not_count() {
+        assert!(shown("{\"a\":1,\"b\":[2,null]}", "{ \"b\": [2.0, null], \"a\": 1e0 }\n").is_empty());
+    }
+
+    #[test]
+    fn leaves_that_differ_are_told_in_the_order_of_their_paths() {
+        let (expected, actual) = (r#"{"d":"x","a":2,"b":{"c":[1,3]}}"#, r#"{"a":1,"b":{"c":[1,2,4]}}"#);
+        assert_eq!(shown(expected, actual), ["-a: 2", "+a: 1", "-b.c[1]: 3", "+b.c[1]: 2", "+b.c[2]: 4", "-d: \"x\""]);
+    }
+
+    #[test]
+    fn empty_objects_and_lists_are_leaves() {
+        assert_eq!(shown("{}", "[]"), ["-{}", "+[]"]);
+        assert_eq!(shown("{\"a\":{}}", "{\"a\":[]}"), ["-a: {}", "+a: []"]);
+        assert_eq!(shown("{\"a\":1,\"b\":[]}", "{\"a\":1}"), ["-b: []"]);
+        assert_eq!(shown("{\"a\":{\"b\":1}}", "{\"a\":{}}"), ["-a.b: 1", "+a: {}"]);
+        assert!(shown("[]", "[ ]").is_empty());
+    }
+
+    #[test]
+    fn values_at_the_root_are_compared() {
+        assert_eq!(shown("1", "2"), ["-1", "+2"]);
+        assert_eq!(shown("[0]", "0"), ["-[0]: 0", "+0"]);
+        assert!(shown("1", " 1.0").is_empty());
+    }
+
+    #[test]
+    fn what_is_no_json_is_compared_as_text() {
+        assert_eq!(shown("hello", "hell"), ["-hello", "+hell"]);
+        assert_eq!(shown("hello", "\"hello\""), ["-hello", "+\"hello\""]);
+        assert!(shown("hello", " hello ").is_empty());
+        assert_eq!(parts("hello", "1")[0].path.as_deref(), Some(""));
+    }
+
+    #[test]
+    fn a_key_with_a_dot_is_not_two_keys() {
+        assert_eq!(shown("{\"a.b\":1}", "{\"a\":{\"b\":1}}"), ["+a.b: 1", "-a.b: 1"]);
+    }
+
+    #[test]
+    fn large_whole_numbers_are_compared_exactly() {
+        assert_eq!(shown("[9007199254740992]", "[9007199254740993]").len(), 2);
+        assert_eq!(shown("[18446744073709551615]", "[18446744073709551614]").len(), 2);
+    }
+}

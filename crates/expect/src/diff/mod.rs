@@ -1,0 +1,282 @@
+//! What differs between two texts, in parts that a check can allow one by one.
+//!
+//! Where parts decide a verdict they must be the ones that the author of a check has seen elsewhere, so the units a text
+//! is cut into and the choice between equally short ways from one text to the other are those of the `diff` package of
+//! npm, version 8.0. `tests/vectors/diff.jsonl` records what that package gives.
+
+mod cover;
+mod drawn;
+mod json;
+mod options;
+mod route;
+mod spaces;
+mod units;
+
+#[cfg(test)]
+mod oracle;
+#[cfg(test)]
+mod properties;
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use cover::{Coverage, Item, Pattern, cover};
+pub use drawn::{Change, Segment, drawn};
+pub use options::Options;
+pub use route::EFFORT;
+
+use route::{Op, Run};
+use units::Units;
+
+/// What texts are cut into before they are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Kind {
+    /// Characters (Unicode scalar values).
+    Chars,
+    /// Words and punctuation marks; how much white space is between them does not count.
+    Words,
+    /// Words, punctuation marks, line ends and runs of other white space.
+    WordsWithSpace,
+    /// Lines with their line ends.
+    Lines,
+    /// Sentences and the white space between them.
+    Sentences,
+    /// The leaves of two JSON documents.
+    Json,
+}
+
+/// The kinds by the names they have in a file; `auto` is no kind but the wish to have one chosen by [`auto`].
+pub const KINDS: &[(&str, Option<Kind>)] = &[
+    ("auto", None),
+    ("chars", Some(Kind::Chars)),
+    ("words", Some(Kind::Words)),
+    ("wordsWithSpace", Some(Kind::WordsWithSpace)),
+    ("lines", Some(Kind::Lines)),
+    ("sentences", Some(Kind::Sentences)),
+    ("json", Some(Kind::Json)),
+];
+
+/// A stretch of text that both texts have, or only one of them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Part {
+    /// The text. In JSON it is `path: value`, or the value alone at the root.
+    pub value: String,
+    /// Only the actual text has it.
+    #[serde(default)]
+    pub added: bool,
+    /// Only the expected text has it.
+    #[serde(default)]
+    pub removed: bool,
+    /// In JSON, where the leaf is: `a.b[0]`, and nothing (`""`) at the root.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// In JSON, what the leaf holds.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "present")]
+    pub val: Option<Value>,
+}
+
+impl Part {
+    /// Whether only one of the texts has it.
+    pub fn is_change(&self) -> bool {
+        self.added || self.removed
+    }
+}
+
+/// Keeps a leaf that is `null` apart from no leaf at all.
+mod present {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use serde_json::Value;
+
+    pub fn serialize<S: Serializer>(value: &Option<Value>, serializer: S) -> Result<S::Ok, S::Error> {
+        value.serialize(serializer)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+        Value::deserialize(deserializer).map(Some)
+    }
+}
+
+/// How an actual text differs from an expected one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Diff {
+    /// What the texts were cut into.
+    pub kind: Kind,
+    /// Both texts from beginning to end; of JSON only what differs.
+    pub parts: Vec<Part>,
+    /// False if the texts are too different to be compared in detail. Then everything between what they have in common
+    /// at the beginning and at the end is one removed and one added part.
+    pub complete: bool,
+}
+
+impl Diff {
+    /// Whether anything differs.
+    pub fn has_changes(&self) -> bool {
+        self.parts.iter().any(Part::is_change)
+    }
+}
+
+/// The kind that suits two texts: JSON if both are an object or a list of JSON, lines if one of them has several, words if
+/// one of them has words and at least 20 UTF-16 units, else characters.
+pub fn auto(expected: &str, actual: &str) -> Kind {
+    let wordy = |text: &str| text.contains(' ') && text.encode_utf16().take(LONG).count() == LONG;
+    if json::is_container(expected) && json::is_container(actual) {
+        Kind::Json
+    } else if expected.contains('\n') || actual.contains('\n') {
+        Kind::Lines
+    } else if wordy(expected) || wordy(actual) {
+        Kind::Words
+    } else {
+        Kind::Chars
+    }
+}
+
+/// From this length on a text without line ends is compared by words.
+const LONG: usize = 20;
+
+/// How `actual` differs from `expected`.
+///
+/// Without a `kind` it is chosen by [`auto`]. If words or lines then show no change although the texts differ, characters
+/// do, unless it is white space that `options` ask to ignore.
+///
+/// Effort is bounded by [`EFFORT`] and by [`Options::max_edit_length`]; see [`Diff::complete`].
+pub fn diff(expected: &str, actual: &str, kind: Option<Kind>, options: &Options) -> Diff {
+    let chosen = kind.unwrap_or_else(|| auto(expected, actual));
+    let found = of_kind(expected, actual, chosen, options);
+    let doubtful = kind.is_none() && matches!(chosen, Kind::Words | Kind::Lines) && !options.ignore_some_space();
+    if doubtful && !found.has_changes() && expected != actual {
+        return of_kind(expected, actual, Kind::Chars, options);
+    }
+    found
+}
+
+fn of_kind(expected: &str, actual: &str, kind: Kind, options: &Options) -> Diff {
+    match kind {
+        Kind::Json => Diff { kind, parts: json::parts(expected, actual), complete: true },
+        Kind::Words if options.ignore_whitespace == Some(false) => {
+            of_text(expected, actual, Kind::WordsWithSpace, options, EFFORT)
+        }
+        _ => of_text(expected, actual, kind, options, EFFORT),
+    }
+}
+
+fn of_text(expected: &str, actual: &str, kind: Kind, options: &Options, effort: u64) -> Diff {
+    let (expected, actual) = (options.line_ends(expected, kind), options.line_ends(actual, kind));
+    let units = Units::of(&expected, &actual, kind, options);
+    let (old, new) = (&units.old.ids, &units.new.ids);
+    let shortest = route::shortest(old, new, options.max_edit_length, effort);
+    let complete = shortest.is_some();
+    let runs = shortest.unwrap_or_else(|| route::coarse(old, new));
+    let mut parts = parts(&units, &runs, options.one_change_per_token);
+    if kind == Kind::Words && !options.one_change_per_token {
+        spaces::share(&mut parts);
+    }
+    Diff { kind, parts, complete }
+}
+
+fn parts(units: &Units<'_>, runs: &[Run], single: bool) -> Vec<Part> {
+    let (mut old, mut new) = (0, 0);
+    let mut parts = Vec::with_capacity(runs.len());
+    for run in runs {
+        let step = if single { 1 } else { run.count };
+        for _ in 0..run.count / step.max(1) {
+            let range = |at: usize| Range { start: at, end: at + step };
+            let value = match run.op {
+                Op::Remove => units.old.text(range(old)),
+                Op::Keep | Op::Add => units.new.text(range(new)),
+            };
+            old += if run.op == Op::Add { 0 } else { step };
+            new += if run.op == Op::Remove { 0 } else { step };
+            parts.push(Part {
+                value: value.to_owned(),
+                added: run.op == Op::Add,
+                removed: run.op == Op::Remove,
+                path: None,
+                val: None,
+            });
+        }
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(diff: &Diff) -> String {
+        let mark = |part: &Part| match (part.added, part.removed) {
+            (true, _) => format!("+{}", part.value),
+            (_, true) => format!("-{}", part.value),
+            _ => format!("={}", part.value),
+        };
+        diff.parts.iter().map(mark).collect::<Vec<_>>().join("|")
+    }
+
+    #[test]
+    fn the_kind_follows_from_the_texts() {
+        assert_eq!(auto(" {\"a\":1}", "[2]"), Kind::Json);
+        assert_eq!(auto("{bad}", "[2]"), Kind::Chars);
+        assert_eq!(auto("1", "2"), Kind::Chars);
+        assert_eq!(auto("a\nb", "c"), Kind::Lines);
+        assert_eq!(auto("short", "this text is long enough"), Kind::Words);
+        assert_eq!(auto("a b c d e f g h i j", "x"), Kind::Chars, "19 units");
+        assert_eq!(auto("a b c d e f g h i j ", "x"), Kind::Words);
+        assert_eq!(auto("a-text-of-one-word-only", "x y"), Kind::Chars);
+    }
+
+    #[test]
+    fn words_that_agree_but_for_white_space_are_compared_by_characters_if_nobody_chose_words() {
+        let (expected, actual) = ("a b  c d e f g h i j k l", "a b c d e f g h i j k l");
+        let options = Options::default();
+        assert!(!diff(expected, actual, Some(Kind::Words), &options).has_changes());
+        let found = diff(expected, actual, None, &options);
+        assert_eq!((found.kind, shown(&found).as_str()), (Kind::Chars, "=a b |- |=c d e f g h i j k l"));
+    }
+
+    #[test]
+    fn white_space_that_is_to_be_ignored_stays_ignored_when_the_kind_is_chosen() {
+        let options = Options { ignore_whitespace: Some(true), ..Options::default() };
+        assert!(!diff("a\n  b", "a\nb", None, &options).has_changes());
+        let options = Options { strip_trailing_cr: true, ..Options::default() };
+        assert!(!diff("a\r\nb", "a\nb", None, &options).has_changes());
+        assert!(diff("a\r\nb", "a\nb", None, &Options::default()).has_changes());
+    }
+
+    #[test]
+    fn the_parts_of_each_kind_read_as_a_person_would_mark_them() {
+        let of = |expected, actual, kind| shown(&diff(expected, actual, Some(kind), &Options::default()));
+        assert_eq!(of("abYc", "abXc", Kind::Chars), "=ab|-Y|+X|=c");
+        assert_eq!(of("the red fox", "the brown fox", Kind::Words), "=the |-red|+brown|= fox");
+        assert_eq!(of("a b c", "a b  c", Kind::WordsWithSpace), "=a b|- |+  |=c");
+        assert_eq!(of("1\n2\n3", "1\ntwo\n3", Kind::Lines), "=1\n|-2\n|+two\n|=3");
+        assert_eq!(of("One. 2. Three.", "One. Two. Three.", Kind::Sentences), "=One. |-2.|+Two.|= Three.");
+        assert_eq!(of("{\"a\":[1]}", "{\"a\": [2]}", Kind::Json), "-a[0]: 1|+a[0]: 2");
+    }
+
+    #[test]
+    fn one_change_per_token_makes_every_token_a_part() {
+        let options = Options { one_change_per_token: true, ..Options::default() };
+        let found = diff("a b c", "a x y c", Some(Kind::Words), &options);
+        assert_eq!(shown(&found), "=a |- b |+ x |+ y |= c");
+    }
+
+    #[test]
+    fn texts_too_different_for_the_effort_keep_their_common_ends() {
+        let options = Options { max_edit_length: Some(1), ..Options::default() };
+        let found = diff("(abc)", "(xyz)", Some(Kind::Chars), &options);
+        assert_eq!((shown(&found).as_str(), found.complete), ("=(|-abc|+xyz|=)", false));
+        let found = of_text("(abc)", "(xyz)", Kind::Chars, &Options::default(), 5);
+        assert_eq!((shown(&found).as_str(), found.complete), ("=(|-abc|+xyz|=)", false));
+        assert!(diff("(abc)", "(xyz)", Some(Kind::Chars), &Options::default()).complete);
+    }
+
+    #[test]
+    fn a_part_survives_being_written_and_read() {
+        let found = diff("{\"a\":null}", "{\"a\":[]}", None, &Options::default());
+        let written = serde_json::to_string(&found).unwrap();
+        assert_eq!(serde_json::from_str::<Diff>(&written).unwrap(), found);
+        assert!(written.contains("\"val\":null"), "{written}");
+    }
+}

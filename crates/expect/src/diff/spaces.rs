@@ -1,0 +1,198 @@
+//! White space as ECMAScript means it, and its share-out among the parts of a diff by words.
+
+use super::Part;
+
+/// Whether `\s` matches it.
+pub(super) fn is_space(c: char) -> bool {
+    // Unicode's White_Space has NEXT LINE, ECMAScript has the byte order mark instead.
+    c == '\u{feff}' || (c.is_whitespace() && c != '\u{85}')
+}
+
+/// Without the white space at both ends.
+pub(super) fn trimmed(text: &str) -> &str {
+    text.trim_matches(is_space)
+}
+
+fn leading(text: &str) -> &str {
+    &text[..text.len() - text.trim_start_matches(is_space).len()]
+}
+
+fn trailing(text: &str) -> &str {
+    &text[text.trim_end_matches(is_space).len()..]
+}
+
+/// The parts between two parts that both texts have.
+#[derive(Default)]
+struct Gap {
+    before: Option<usize>,
+    removed: Option<usize>,
+    added: Option<usize>,
+    after: Option<usize>,
+}
+
+/// Neighbouring words share the white space between them, so it stands in two parts wherever something changes. This
+/// leaves it in one of them: with the words that both texts have as far as it is the same in both, else with the change.
+pub(super) fn share(parts: &mut [Part]) {
+    let mut gap = Gap::default();
+    for at in 0..parts.len() {
+        if parts[at].added {
+            gap.added = Some(at);
+        } else if parts[at].removed {
+            gap.removed = Some(at);
+        } else {
+            gap.after = Some(at);
+            gap.close(parts);
+            gap = Gap { before: Some(at), ..Gap::default() };
+        }
+    }
+    gap.close(parts);
+}
+
+impl Gap {
+    fn close(&self, parts: &mut [Part]) {
+        match (self.removed, self.added) {
+            (Some(removed), Some(added)) => self.close_replaced(parts, removed, added),
+            (None, Some(added)) => self.close_added(parts, added),
+            (Some(removed), None) => self.close_removed(parts, removed),
+            (None, None) => {}
+        }
+    }
+
+    /// What both changes begin with belongs to the part before, what both end with to the part after.
+    fn close_replaced(&self, parts: &mut [Part], removed: usize, added: usize) {
+        let (old_text, new_text) = (parts[removed].value.clone(), parts[added].value.clone());
+        let (mut old, mut new) = (old_text.as_str(), new_text.as_str());
+        if let Some(before) = self.before {
+            let shared = common_start(leading(old), leading(new));
+            swap_end(&mut parts[before].value, leading(new), &new[..shared]);
+            (old, new) = (&old[shared..], &new[shared..]);
+        }
+        if let Some(after) = self.after {
+            // A change of nothing but white space may have given it up already.
+            let shared = common_end(trailing(old), trailing(new));
+            let (old_end, new_end) = (old.len() - shared, new.len() - shared);
+            swap_start(&mut parts[after].value, trailing(&new_text), &new[new_end..]);
+            (old, new) = (&old[..old_end], &new[..new_end]);
+        }
+        (parts[removed].value, parts[added].value) = (old.to_owned(), new.to_owned());
+    }
+
+    /// Every part keeps the white space at its end.
+    fn close_added(&self, parts: &mut [Part], added: usize) {
+        if self.before.is_some() {
+            drop_start(&mut parts[added].value);
+        }
+        if let Some(after) = self.after {
+            drop_start(&mut parts[after].value);
+        }
+    }
+
+    /// The white space of the new text stays with what both texts have, and leaves the removed part where it was there,
+    /// too.
+    fn close_removed(&self, parts: &mut [Part], removed: usize) {
+        let text = parts[removed].value.clone();
+        let left = match (self.before, self.after) {
+            (Some(before), Some(after)) => {
+                let space = leading(&parts[after].value).to_owned();
+                let first = common_start(&space, leading(&text));
+                let text = &text[first..];
+                let last = common_end(&space[first..], trailing(text));
+                let (to_before, to_after) = space.split_at(space.len() - last);
+                swap_start(&mut parts[after].value, &space, to_after);
+                swap_end(&mut parts[before].value, &space, to_before);
+                text[..text.len() - last].to_owned()
+            }
+            (None, Some(after)) => {
+                let shared = overlap(trailing(&text), leading(&parts[after].value));
+                text[..text.len() - shared].to_owned()
+            }
+            (Some(before), None) => {
+                let shared = overlap(trailing(&parts[before].value), leading(&text));
+                text[shared..].to_owned()
+            }
+            (None, None) => text,
+        };
+        parts[removed].value = left;
+    }
+}
+
+fn drop_start(text: &mut String) {
+    text.drain(..leading(text).len());
+}
+
+/// Puts `new` in the place of `old` at the end of `text`.
+fn swap_end(text: &mut String, old: &str, new: &str) {
+    if text.ends_with(old) {
+        text.truncate(text.len() - old.len());
+        text.push_str(new);
+    }
+}
+
+/// Puts `new` in the place of `old` at the start of `text`.
+fn swap_start(text: &mut String, old: &str, new: &str) {
+    if text.starts_with(old) {
+        text.replace_range(..old.len(), new);
+    }
+}
+
+/// How many bytes both begin with.
+fn common_start(left: &str, right: &str) -> usize {
+    left.chars().zip(right.chars()).take_while(|(left, right)| left == right).map(|(c, _)| c.len_utf8()).sum()
+}
+
+/// How many bytes both end with.
+fn common_end(left: &str, right: &str) -> usize {
+    let ends = left.chars().rev().zip(right.chars().rev());
+    ends.take_while(|(left, right)| left == right).map(|(c, _)| c.len_utf8()).sum()
+}
+
+/// The length in bytes of the longest end of `left` that `right` begins with.
+fn overlap(left: &str, right: &str) -> usize {
+    // For each place in `right`, how much of its beginning ends there (Knuth, Morris and Pratt).
+    let (left, right) = (left.as_bytes(), right.as_bytes());
+    let mut borders = vec![0; right.len()];
+    let extend = |borders: &[usize], mut matched: usize, byte: u8| {
+        while matched > 0 && (matched == right.len() || right[matched] != byte) {
+            matched = borders[matched - 1];
+        }
+        matched + usize::from(right.get(matched) == Some(&byte))
+    };
+    for at in 1..right.len() {
+        borders[at] = extend(&borders, borders[at - 1], right[at]);
+    }
+    left.iter().fold(0, |matched, byte| extend(&borders, matched, *byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn white_space_is_that_of_the_language() {
+        for c in ['\t', '\n', '\u{b}', '\u{c}', '\r', ' ', '\u{a0}', '\u{1680}', '\u{2003}', '\u{2028}', '\u{feff}'] {
+            assert!(is_space(c), "{c:?}");
+        }
+        for c in ['\u{85}', '\u{180e}', '\u{200b}', 'a', '\u{1c}'] {
+            assert!(!is_space(c), "{c:?}");
+        }
+    }
+
+    #[test]
+    fn an_overlap_is_the_longest_one() {
+        assert_eq!(overlap(" \n ", " \n\t"), 1);
+        assert_eq!(overlap("\n  ", "  \n"), 2);
+        assert_eq!(overlap("  ", " "), 1);
+        assert_eq!(overlap("", " "), 0);
+        assert_eq!(overlap("\t", " "), 0);
+        assert_eq!(overlap("\u{2003}", "\u{2003}"), 3);
+        assert_eq!(overlap("\u{2003}", "\u{2002}"), 0);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn an_overlap_agrees_with_trying_every_length(left in "[ \n\t]{0,12}", right in "[ \n\t]{0,12}") {
+            let tried = (0..=right.len()).rev().find(|length| left.ends_with(&right[..*length]));
+            proptest::prop_assert_eq!(Some(overlap(&left, &right)), tried);
+        }
+    }
+}

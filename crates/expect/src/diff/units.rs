@@ -1,0 +1,235 @@
+//! Cuts texts into the units they are compared by.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::ops::Range;
+
+use super::spaces::{is_space, trimmed};
+use super::{Kind, Options};
+
+/// Two texts in units; equal units have equal numbers.
+pub(super) struct Units<'t> {
+    pub old: Sequence<'t>,
+    pub new: Sequence<'t>,
+}
+
+/// One text in units.
+pub(super) struct Sequence<'t> {
+    text: &'t str,
+    /// Where each unit is, in bytes. Neighbouring words share the white space between them.
+    ranges: Vec<Range<usize>>,
+    /// What each unit is.
+    pub ids: Vec<u32>,
+}
+
+impl<'t> Sequence<'t> {
+    /// The text from the first to the last of `units`.
+    pub fn text(&self, units: Range<usize>) -> &'t str {
+        let first = self.ranges.get(units.start).map_or(self.text.len(), |range| range.start);
+        let last = units.end.checked_sub(1).and_then(|last| self.ranges.get(last)).map_or(first, |range| range.end);
+        self.text.get(first..last).unwrap_or_default()
+    }
+}
+
+impl<'t> Units<'t> {
+    /// Both texts, cut as `kind` and `options` want it. JSON has no units and is cut into lines.
+    pub fn of(old: &'t str, new: &'t str, kind: Kind, options: &Options) -> Self {
+        let mut names = Names::default();
+        let mut sequence = |text: &'t str| {
+            let ranges = ranges(text, kind, options);
+            let ids = ranges.iter().map(|range| names.id(&text[range.clone()], kind, options)).collect();
+            Sequence { text, ranges, ids }
+        };
+        Self { old: sequence(old), new: sequence(new) }
+    }
+}
+
+/// Numbers for what is equal.
+#[derive(Default)]
+struct Names<'t> {
+    ids: HashMap<Cow<'t, str>, u32>,
+}
+
+impl<'t> Names<'t> {
+    fn id(&mut self, unit: &'t str, kind: Kind, options: &Options) -> u32 {
+        if kind == Kind::Chars && !options.ignore_case {
+            return unit.chars().next().map_or(0, u32::from);
+        }
+        let next = u32::try_from(self.ids.len()).unwrap_or(u32::MAX);
+        let counts = what_counts(unit, kind, options);
+        let counts = if options.ignore_case { Cow::Owned(counts.to_lowercase()) } else { Cow::Borrowed(counts) };
+        *self.ids.entry(counts).or_insert(next)
+    }
+}
+
+/// The part of a unit that must agree for two units to be equal.
+fn what_counts<'t>(unit: &'t str, kind: Kind, options: &Options) -> &'t str {
+    match kind {
+        Kind::Words => trimmed(unit),
+        Kind::Lines if options.newline_is_token && unit.contains('\n') => unit,
+        Kind::Lines if options.ignore_whitespace == Some(true) => trimmed(unit),
+        Kind::Lines if options.ignore_newline_at_eof && !options.newline_is_token => {
+            unit.strip_suffix('\n').unwrap_or(unit)
+        }
+        _ => unit,
+    }
+}
+
+fn ranges(text: &str, kind: Kind, options: &Options) -> Vec<Range<usize>> {
+    match kind {
+        Kind::Chars => text.char_indices().map(|(at, c)| at..at + c.len_utf8()).collect(),
+        Kind::Words => words(text),
+        Kind::WordsWithSpace => words_with_space(text),
+        Kind::Lines | Kind::Json => lines(text, options.newline_is_token),
+        Kind::Sentences => sentences(text),
+    }
+}
+
+/// The letters and digits a word is made of. Letters of other scripts than Latin are words of one letter.
+fn is_word(c: char) -> bool {
+    c.is_ascii_alphanumeric()
+        || c == '_'
+        || matches!(c, '\u{c0}'..='\u{2c6}' | '\u{2c8}'..='\u{2d7}' | '\u{2de}'..='\u{2ff}' | '\u{1e00}'..='\u{1eff}')
+}
+
+/// How many bytes at the beginning of `text` are of `class`.
+fn span(text: &str, class: impl Fn(char) -> bool) -> usize {
+    text.find(|c| !class(c)).unwrap_or(text.len())
+}
+
+/// The length in bytes of the word or else the character that `text` begins with.
+fn word_or_char(text: &str) -> usize {
+    match span(text, is_word) {
+        0 => text.chars().next().map_or(0, char::len_utf8),
+        length => length,
+    }
+}
+
+/// Words and other characters, each with the white space on both sides of it; white space alone if there is nothing else.
+fn words(text: &str) -> Vec<Range<usize>> {
+    let mut ranges = Vec::new();
+    let mut start = 0;
+    let mut at = span(text, is_space);
+    while at < text.len() {
+        let end = at + word_or_char(&text[at..]);
+        let next = end + span(&text[end..], is_space);
+        ranges.push(start..next);
+        (start, at) = (end, next);
+    }
+    if ranges.is_empty() && at > 0 {
+        ranges.push(0..at);
+    }
+    ranges
+}
+
+/// Words, line ends, other white space within a line, and other characters.
+fn words_with_space(text: &str) -> Vec<Range<usize>> {
+    let within_line = |c| is_space(c) && c != '\n' && c != '\r';
+    let unit = |rest: &str| {
+        if rest.starts_with("\r\n") {
+            return 2;
+        }
+        match span(rest, within_line) {
+            0 => word_or_char(rest),
+            length => length,
+        }
+    };
+    cut(text, unit)
+}
+
+/// Lines with their ends, or lines that are not empty and their ends.
+fn lines(text: &str, apart: bool) -> Vec<Range<usize>> {
+    let unit = |rest: &str| match rest.find('\n') {
+        None => rest.len(),
+        Some(at) if !apart => at + 1,
+        Some(at) => match at - usize::from(rest[..at].ends_with('\r')) {
+            0 => at + 1,
+            end => end,
+        },
+    };
+    cut(text, unit)
+}
+
+/// Sentences, and the white space that ends them.
+fn sentences(text: &str) -> Vec<Range<usize>> {
+    let unit = |at: usize, rest: &str| {
+        let space = span(rest, is_space);
+        if space > 0 && at > 0 {
+            return space;
+        }
+        let ends = rest.char_indices().zip(rest.chars().skip(1));
+        let mut ends = ends.filter(|((_, c), next)| matches!(c, '.' | '!' | '?') && is_space(*next));
+        ends.next().map_or(rest.len(), |((at, _), _)| at + 1)
+    };
+    cut_at(text, unit)
+}
+
+/// Cuts a text into units whose length in bytes `unit` tells from what is left.
+fn cut(text: &str, unit: impl Fn(&str) -> usize) -> Vec<Range<usize>> {
+    cut_at(text, |_, rest| unit(rest))
+}
+
+fn cut_at(text: &str, unit: impl Fn(usize, &str) -> usize) -> Vec<Range<usize>> {
+    let mut ranges = Vec::new();
+    let mut at = 0;
+    while at < text.len() {
+        let end = at + unit(at, &text[at..]).max(1);
+        ranges.push(at..end);
+        at = end;
+    }
+    ranges
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut_into(text: &str, kind: Kind, options: &Options) -> Vec<String> {
+        ranges(text, kind, options).into_iter().map(|range| text[range].to_owned()).collect()
+    }
+
+    fn units(text: &str, kind: Kind) -> Vec<String> {
+        cut_into(text, kind, &Options::default())
+    }
+
+    #[test]
+    fn a_word_has_the_white_space_around_it() {
+        assert_eq!(units(" a  b, ", Kind::Words), [" a  ", "  b", ", "]);
+        assert_eq!(units("Übung×2 日本", Kind::Words), ["Übung×2 ", " 日", "本"]);
+        assert_eq!(units(" \n", Kind::Words), [" \n"]);
+        assert!(units("", Kind::Words).is_empty());
+    }
+
+    #[test]
+    fn line_ends_are_units_among_words_with_space() {
+        assert_eq!(units("a  \n\r\n\tb\r.", Kind::WordsWithSpace), ["a", "  ", "\n", "\r\n", "\t", "b", "\r", "."]);
+    }
+
+    #[test]
+    fn a_line_has_its_end_unless_it_is_a_token() {
+        assert_eq!(units("a\n\r\nb", Kind::Lines), ["a\n", "\r\n", "b"]);
+        assert_eq!(units("a\n", Kind::Lines), ["a\n"]);
+        let apart = Options { newline_is_token: true, ..Options::default() };
+        assert_eq!(cut_into("a\n\r\nb\r\n\nc\r", Kind::Lines, &apart), ["a", "\n", "\r\n", "b", "\r\n", "\n", "c\r"]);
+    }
+
+    #[test]
+    fn a_sentence_ends_before_white_space() {
+        assert_eq!(units("A 1.5?!  B. ", Kind::Sentences), ["A 1.5?!", "  ", "B.", " "]);
+        assert_eq!(units("  A. B", Kind::Sentences), ["  A.", " ", "B"]);
+    }
+
+    #[test]
+    fn units_with_one_number_are_equal_as_the_options_say() {
+        let equal = |old: &str, new: &str, kind, options: &Options| {
+            let units = Units::of(old, new, kind, options);
+            units.old.ids == units.new.ids
+        };
+        let plain = Options::default();
+        let folded = Options { ignore_case: true, ..Options::default() };
+        assert!(!equal("A", "a", Kind::Chars, &plain) && equal("A", "a", Kind::Chars, &folded));
+        assert!(equal("a b", "a\n b ", Kind::Words, &plain));
+        let eof = Options { ignore_newline_at_eof: true, ..Options::default() };
+        assert!(equal("a\nb", "a\nb\n", Kind::Lines, &eof) && !equal("a", "a\r\n", Kind::Lines, &eof));
+    }
+}

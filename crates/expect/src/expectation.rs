@@ -1,0 +1,120 @@
+//! A whole expectation: of an agent's answer, of everything it gave, or that an answer satisfies a schema.
+
+use std::sync::Arc;
+
+use model::decode::Problems;
+use model::{Node, NodeKind};
+use serde_json::Value;
+
+use crate::compile::Compiler;
+use crate::found::Found;
+use crate::host::Host;
+use crate::matcher::{At, Matcher, Run};
+use crate::meta::Meta;
+use crate::place::Place;
+use crate::rules::Rules;
+use crate::text_diff::TextDiff;
+use crate::tools;
+
+/// A compiled expectation: plain data, to be used from any thread.
+#[derive(Debug)]
+pub struct Expectation {
+    matcher: Matcher,
+    rules: Rules,
+    host: Arc<dyn Host>,
+    key: &'static str,
+}
+
+/// What expressions and operators see beside the value.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Data {
+    /// The variables.
+    pub variables: Value,
+    /// The case's input.
+    pub input: Option<Value>,
+    /// The case as it is written.
+    pub fixture: Value,
+}
+
+impl Expectation {
+    /// An expectation of one value. `diff` is how the case compares texts. What is wrong with it is told, and never
+    /// holds.
+    pub fn of_value(
+        node: &Node,
+        rules: Rules,
+        host: &Arc<dyn Host>,
+        diff: Option<&Node>,
+        problems: &mut Problems,
+    ) -> Self {
+        Self::compile(rules, host, diff, "", problems, |compiler| compiler.matcher(node))
+    }
+
+    /// An expectation of everything an agent gave: `output`, `messages` and any other key. `tools` in it is about the
+    /// calls in the messages.
+    pub fn of_result(
+        node: &Node,
+        rules: Rules,
+        host: &Arc<dyn Host>,
+        diff: Option<&Node>,
+        problems: &mut Problems,
+    ) -> Self {
+        Self::compile(rules, host, diff, "", problems, |compiler| tools::matcher(compiler, node))
+    }
+
+    /// That a value satisfies a JSON Schema, whatever it looks like.
+    pub fn of_schema(node: &Node, rules: Rules, host: &Arc<dyn Host>, problems: &mut Problems) -> Self {
+        Self::compile(rules, host, None, "schema", problems, |compiler| Matcher {
+            meta: Meta::default(),
+            place: Place::of(node),
+            rule: compiler.schema(node),
+        })
+    }
+
+    fn compile(
+        rules: Rules,
+        host: &Arc<dyn Host>,
+        diff: Option<&Node>,
+        key: &'static str,
+        problems: &mut Problems,
+        read: impl FnOnce(&mut Compiler<'_>) -> Matcher,
+    ) -> Self {
+        let mut compiler = Compiler { rules: &rules, host, diff: None, problems };
+        let diff = diff.and_then(|node| TextDiff::read(node, &mut compiler));
+        compiler.diff = diff.as_ref();
+        let matcher = read(&mut compiler);
+        Self { matcher, rules, host: Arc::clone(host), key }
+    }
+
+    /// What `actual`, which is missing where it is `None`, comes to.
+    pub fn judge(&self, actual: Option<&Value>, data: &Data) -> Found {
+        let run = Run {
+            host: &*self.host,
+            shared_host: &self.host,
+            rules: &self.rules,
+            data: &data.variables,
+            input: data.input.as_ref(),
+            fixture: &data.fixture,
+        };
+        let mut found = self.matcher.judge(actual, &At::root(&run, self.key));
+        // Penalties take away what there is, and no more.
+        found.score = found.score.clamp(0.0, 1.0);
+        found
+    }
+
+    /// Where it is written.
+    pub fn place(&self) -> &Place {
+        &self.matcher.place
+    }
+}
+
+/// Whether `node` gives any weight, so that a score is wanted.
+pub fn has_weights(node: &Node) -> bool {
+    match &node.kind {
+        NodeKind::List(items) => items.iter().any(has_weights),
+        NodeKind::Map(entries) => entries.iter().any(|(key, value)| {
+            let meta_score = key.value == crate::meta::CONTAINER && value.get("score").is_some();
+            key.value == "$score" || meta_score || has_weights(value)
+        }),
+        _ => false,
+    }
+}

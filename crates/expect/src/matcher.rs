@@ -1,0 +1,196 @@
+//! A compiled expectation of one value.
+
+use model::{Detail, Part};
+use serde_json::Value;
+
+use crate::found::{Flaw, Found, Pass};
+use crate::host::Host;
+use crate::meta::Meta;
+use crate::path;
+use crate::place::Place;
+use crate::rules::Rules;
+use crate::strategy::Strategy;
+
+/// What differs between two floats that mean the same score.
+const NOISE: f64 = 1e-9;
+
+/// How deep matching may go; only a custom operator that matches its own value again gets there.
+const MOST_DEPTH: usize = 200;
+
+/// What judges one value.
+pub trait Rule: std::fmt::Debug + Send + Sync {
+    /// What `actual`, which is missing where it is `None`, comes to.
+    fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found;
+}
+
+/// A compiled expectation of one value, with what is said about it.
+#[derive(Debug)]
+pub struct Matcher {
+    /// What is said about it.
+    pub meta: Meta,
+    /// Where it is written.
+    pub place: Place,
+    /// What judges the value.
+    pub rule: Box<dyn Rule>,
+}
+
+/// What a whole matching has in common.
+pub struct Run<'a> {
+    /// Who runs code and regular expressions.
+    pub host: &'a dyn Host,
+    /// The same, for what is compiled on the way.
+    pub shared_host: &'a std::sync::Arc<dyn Host>,
+    /// What holds everywhere.
+    pub rules: &'a Rules,
+    /// The variables that expressions and operators see.
+    pub data: &'a Value,
+    /// The case's input.
+    pub input: Option<&'a Value>,
+    /// The case as it is written.
+    pub fixture: &'a Value,
+}
+
+/// Where in the value matching stands, and what was said above it.
+#[derive(Clone)]
+pub struct At<'a> {
+    /// What is the same everywhere.
+    pub run: &'a Run<'a>,
+    /// The path.
+    pub key: String,
+    /// Whether the key is there, whatever its value.
+    pub present: bool,
+    /// The threshold for confidences that bring none of their own.
+    pub threshold: Option<f64>,
+    /// Whether a failure here fails everything.
+    pub critical: bool,
+    /// How the items of this value are counted, if the operator around it says so.
+    pub strategy: Option<Strategy>,
+    /// Whether nobody will look at what differs.
+    pub quiet: bool,
+    /// How deep it is, against matching without end.
+    pub depth: usize,
+}
+
+impl<'a> At<'a> {
+    /// The beginning, at `key`.
+    pub fn root(run: &'a Run<'a>, key: &str) -> Self {
+        Self {
+            run,
+            key: key.to_owned(),
+            present: false,
+            threshold: None,
+            critical: false,
+            strategy: None,
+            quiet: false,
+            depth: 0,
+        }
+    }
+
+    /// A part of the value, at `key` below here; nothing is below when `key` is empty.
+    pub fn below(&self, key: &str) -> Self {
+        Self { key: path::below(&self.key, key), strategy: None, depth: self.depth + 1, ..self.clone() }
+    }
+
+    /// A part of the value of which only the verdict counts.
+    pub fn quietly(&self) -> Self {
+        Self { quiet: true, ..self.below("") }
+    }
+
+    /// Item `index` of `count` that an operator has.
+    pub fn item(&self, operator: &str, index: usize, count: usize) -> Self {
+        if count > 1 { self.below(&format!("{operator}[{index}]")) } else { self.below("") }
+    }
+}
+
+impl Matcher {
+    /// What `actual` comes to.
+    pub fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
+        if at.depth > MOST_DEPTH {
+            return Found::unknown(Flaw::new(&self.place, format!("matching goes deeper than {MOST_DEPTH} levels")));
+        }
+        let here = At {
+            critical: at.critical || self.meta.critical,
+            threshold: self.meta.threshold.or(at.threshold),
+            strategy: self.meta.strategy.or(at.strategy),
+            ..at.clone()
+        };
+        let mut found = self.rule.judge(actual, &here);
+        self.apply_threshold(&mut found);
+        for flaw in &mut found.flaws {
+            flaw.key.get_or_insert_with(|| here.key.clone());
+            flaw.critical |= here.critical;
+            if flaw.message.is_none() {
+                flaw.message.clone_from(&self.meta.title);
+            }
+        }
+        self.describe(&mut found);
+        wrap(&mut found, &here.key);
+        found
+    }
+
+    /// A threshold of its own decides whether it passes; its own parts are not looked at any more.
+    fn apply_threshold(&self, found: &mut Found) {
+        let Some(threshold) = self.meta.threshold else { return };
+        if found.pass == Pass::Unknown || found.flaws.iter().any(|flaw| flaw.critical) {
+            return;
+        }
+        found.pass = Pass::of(found.score >= threshold - NOISE);
+        if found.pass == Pass::Yes {
+            found.flaws.clear();
+        } else if found.flaws.is_empty() {
+            let message = format!("a confidence of {:.2} is below the threshold {threshold}", found.score);
+            found.flaws.push(Flaw::new(&self.place, message));
+        }
+    }
+
+    /// Puts the user's words on the result, and on its direct parts that have none of their own.
+    fn describe(&self, found: &mut Found) {
+        let Meta { title, dimension, critical, .. } = &self.meta;
+        let fill = |own: &mut Option<String>, given: &Option<String>| {
+            if own.is_none() {
+                own.clone_from(given);
+            }
+        };
+        fill(&mut found.title, title);
+        fill(&mut found.dimension, dimension);
+        found.critical |= critical;
+        for detail in &mut found.details {
+            fill(&mut detail.title, title);
+            fill(&mut detail.dimension, dimension);
+            detail.critical |= critical;
+        }
+    }
+}
+
+/// Makes the result one part of what is above it, unless it is that already. The whole value has no part of its own.
+fn wrap(found: &mut Found, key: &str) {
+    if key.is_empty() || found.details.first().is_some_and(|first| first.key == key) {
+        return;
+    }
+    let details = std::mem::take(&mut found.details);
+    found.details.push(Detail {
+        key: key.to_owned(),
+        title: found.title.clone(),
+        dimension: found.dimension.clone(),
+        critical: found.critical,
+        weight: 1.0,
+        score: found.score,
+        status: found.pass.status(),
+        details,
+    });
+}
+
+/// What differs between two texts, as reports draw it.
+pub(crate) fn drawn(diff: &crate::diff::Diff) -> Vec<model::Segment> {
+    /// How many characters of a diff are kept.
+    const MOST: usize = 2_000;
+    let segment = |segment: crate::diff::Segment| model::Segment {
+        part: match segment.change {
+            crate::diff::Change::Equal => Part::Same,
+            crate::diff::Change::Removed => Part::Missing,
+            crate::diff::Change::Added => Part::Extra,
+        },
+        text: segment.text,
+    };
+    crate::diff::drawn(diff, MOST).into_iter().map(segment).collect()
+}

@@ -1,0 +1,144 @@
+//! What stands beside an expectation about the expectation: `$score`, `$title`, `$meta` and their like.
+
+use model::decode::{self, Fields, Problems};
+use model::{Node, NodeKind, nearest};
+
+use crate::returned;
+use crate::strategy::Strategy;
+
+/// The container of all of it.
+pub const CONTAINER: &str = "$meta";
+
+/// The short forms.
+pub const SHORTHANDS: [&str; 7] =
+    ["$score", "$critical", "$title", "$description", "$dimension", "$strategy", "$threshold"];
+
+/// What is said about an expectation.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Meta {
+    /// Its share among its neighbours; below 0 for a penalty.
+    pub weight: Option<f64>,
+    /// Whether everything fails when it does.
+    pub critical: bool,
+    /// How its items are counted.
+    pub strategy: Option<Strategy>,
+    /// The confidence from which it passes.
+    pub threshold: Option<f64>,
+    /// What a person would call it.
+    pub title: Option<String>,
+    /// The category it is reported under.
+    pub dimension: Option<String>,
+}
+
+/// Whether the shorthands of this map say something about it. Beside `$meta` they are data like any other key, unless
+/// the map is an operator's, which has no data.
+pub fn has_shorthands(entries: &[(model::Spanned<String>, Node)], is_operator: bool) -> bool {
+    let container = entries.iter().find(|(key, _)| key.value == CONTAINER);
+    is_operator || !container.is_some_and(|(_, node)| matches!(node.kind, NodeKind::Map(_) | NodeKind::List(_)))
+}
+
+impl Meta {
+    /// What `node` says about itself, if it is a map.
+    pub fn read(node: &Node, is_operator: bool, problems: &mut Problems) -> Self {
+        let mut meta = Self::default();
+        let NodeKind::Map(entries) = &node.kind else { return meta };
+        let mut critical = None;
+        if let Some(container) = node.get(CONTAINER)
+            && matches!(container.kind, NodeKind::Map(_))
+            && let Some(mut fields) = Fields::of(container, "`$meta`", problems)
+        {
+            let score = fields.get("score");
+            meta.fill(&mut fields, &mut critical, "", problems);
+            meta.score(score, &mut critical, problems);
+            fields.finish(problems);
+        }
+        if has_shorthands(entries, is_operator)
+            && entries.iter().any(|(key, _)| SHORTHANDS.contains(&key.value.as_str()))
+            && let Some(mut fields) = Fields::of(node, "an expectation", problems)
+        {
+            fields.open();
+            let score = fields.get("$score");
+            let mut own = Self::default();
+            let mut own_critical = None;
+            own.fill(&mut fields, &mut own_critical, "$", problems);
+            own.score(score, &mut own_critical, problems);
+            meta.lay(own);
+            critical = critical.or(own_critical);
+        }
+        meta.critical = critical.unwrap_or_default();
+        meta
+    }
+
+    /// Takes what is not there yet.
+    fn lay(&mut self, other: Self) {
+        self.weight = self.weight.or(other.weight);
+        self.strategy = self.strategy.or(other.strategy);
+        self.threshold = self.threshold.or(other.threshold);
+        self.title = self.title.take().or(other.title);
+        self.dimension = self.dimension.take().or(other.dimension);
+    }
+
+    /// The fields that `$meta`, the shorthands and a `$score` map have in common; those that are there win.
+    fn fill(&mut self, fields: &mut Fields<'_>, critical: &mut Option<bool>, prefix: &str, problems: &mut Problems) {
+        let short = prefix == "$";
+        let name = |long: &'static str, with: &'static str| if short { with } else { long };
+        self.title = present(fields.any_text(name("title", "$title"), problems)).or(self.title.take());
+        self.dimension = present(fields.any_text(name("dimension", "$dimension"), problems)).or(self.dimension.take());
+        // A note for people; it is read so that it may be there.
+        fields.any_text(name("description", "$description"), problems);
+        let key = name("critical", "$critical");
+        let written = fields.get(key).map(|node| returned::truthy(&node.to_json()));
+        // What is not a boolean is told; what it stands for is plain all the same.
+        *critical = fields.boolean(key, problems).or(written).or(*critical);
+        if let Some(node) = fields.get(name("strategy", "$strategy")).filter(|node| node.as_str() != Some("")) {
+            self.strategy = decode::choice(node, "a strategy", &Strategy::ALL, problems).or(self.strategy);
+        }
+        if let Some(node) = fields.get(name("threshold", "$threshold")) {
+            self.threshold = threshold(node, problems).or(self.threshold);
+        }
+    }
+
+    /// `score`: a weight, or a map of a weight and more.
+    fn score(&mut self, node: Option<&Node>, critical: &mut Option<bool>, problems: &mut Problems) {
+        let Some(node) = node else { return };
+        match &node.kind {
+            NodeKind::Number(number) => self.weight = number.as_f64(),
+            NodeKind::Map(_) => {
+                let Some(mut fields) = Fields::of(node, "a score", problems) else { return };
+                self.weight = match fields.get("value") {
+                    None => Some(1.0),
+                    Some(value) => match &value.kind {
+                        NodeKind::Number(number) => number.as_f64(),
+                        _ => {
+                            problems.push(value.error(format!("a weight must be a number, not {}", value.kind_name())));
+                            None
+                        }
+                    },
+                };
+                self.fill(&mut fields, critical, "", problems);
+                fields.finish(problems);
+            }
+            _ => problems.push(
+                node.error(format!("a score must be a number or a map, not {}", node.kind_name()))
+                    .help("a number is a weight; a map may have `value`, `critical`, `dimension`, `title`, `threshold`, `strategy`"),
+            ),
+        }
+    }
+}
+
+fn present(text: Option<String>) -> Option<String> {
+    text.filter(|text| !text.is_empty())
+}
+
+fn threshold(node: &Node, problems: &mut Problems) -> Option<f64> {
+    let value = if let NodeKind::Number(number) = &node.kind { number.as_f64() } else { None };
+    if value.is_none_or(|value| !(0.0..=1.0).contains(&value)) {
+        problems.push(node.error("a threshold must be a number from 0 to 1"));
+    }
+    value
+}
+
+/// The metadata key that `key` is a slip of, such as `$socre`.
+pub fn near(key: &str) -> Option<&'static str> {
+    nearest(key, SHORTHANDS.iter().copied().chain([CONTAINER]))
+}

@@ -1,0 +1,64 @@
+//! `$all`: each expectation is met by some item, in any order.
+
+use model::NodeKind;
+use serde_json::Value;
+
+use super::contains::one_of;
+use super::{Example, Operator};
+use crate::found::{Flaw, Found};
+use crate::matcher::{At, Matcher, Rule};
+use crate::place::Place;
+use crate::strategy::Strategy;
+use crate::value;
+
+/// The operator.
+pub const ALL: Operator = Operator {
+    name: "$all",
+    summary: "Each expectation is met by some item of the list, in any order.",
+    operand: "a list of expectations",
+    details: "One item may meet several expectations, and items that meet none do not matter. An empty list of \
+              expectations holds of any list.",
+    scoring: "The expectations share the score by their weights; one that is not met counts by its best item.",
+    examples: &[Example {
+        expectation: r#"{"$all": ["a", "b"]}"#,
+        matches: &[r#"["b", "x", "a"]"#],
+        differs: &[r#"["a"]"#, r#""a b""#],
+    }],
+    read: |compiler, operand| {
+        let NodeKind::List(items) = &operand.kind else {
+            compiler.wrong_operand(operand, "$all", "a list of expectations");
+            return None;
+        };
+        let wanted = items.iter().map(|item| (compiler.matcher(item), Place::of(item))).collect();
+        Some(Box::new(All { wanted, place: Place::of(operand) }))
+    },
+};
+
+#[derive(Debug)]
+struct All {
+    wanted: Vec<(Matcher, Place)>,
+    place: Place,
+}
+
+impl Rule for All {
+    fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
+        let Some(Value::Array(items)) = actual else {
+            let message = format!("`$all` needs a list, not {}", value::kind(actual));
+            return Found::flawed(Flaw::new(&self.place, message).actual(actual));
+        };
+        let weights: Vec<_> = self.wanted.iter().map(|(wanted, _)| wanted.meta.weight).collect();
+        let shares = Strategy::Weighted.distribute(&at.run.rules.budget, &weights);
+        let found = self.wanted.iter().enumerate().map(|(index, (wanted, place))| {
+            let here = at.item("$all", index, self.wanted.len());
+            let mut found = one_of(items, wanted, &here, place);
+            found.critical |= wanted.meta.critical;
+            found.title.clone_from(&wanted.meta.title);
+            for flaw in &mut found.flaws {
+                flaw.key = Some(here.key.clone());
+                flaw.critical |= here.critical || wanted.meta.critical;
+            }
+            found
+        });
+        Strategy::Weighted.aggregate(found.collect(), &shares, &self.place)
+    }
+}

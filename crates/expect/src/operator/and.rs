@@ -1,0 +1,65 @@
+//! `$and`: every item holds.
+
+use model::{Node, NodeKind};
+use serde_json::Value;
+
+use super::{Example, Operator};
+use crate::compile::Compiler;
+use crate::found::Found;
+use crate::matcher::{At, Matcher, Rule};
+use crate::place::Place;
+use crate::strategy::Strategy;
+
+/// The operator.
+pub const AND: Operator = Operator {
+    name: "$and",
+    summary: "Every item of the list holds of the same value.",
+    operand: "a list of expectations",
+    details: "With several items each has a path of its own: `name.$and[1]`. An empty list holds.",
+    scoring: "The items share the score by their weights.",
+    examples: &[Example {
+        expectation: r#"{"$and": ["/^Hello/", {"$not": "/World/"}]}"#,
+        matches: &[r#""Hello there""#],
+        differs: &[r#""Hello World""#, r#""there""#],
+    }],
+    read: |compiler, operand| Branches::read(compiler, operand, "$and", Strategy::Weighted),
+};
+
+/// Expectations of the same value, counted together.
+#[derive(Debug)]
+pub(super) struct Branches {
+    operator: &'static str,
+    strategy: Strategy,
+    branches: Vec<Matcher>,
+    place: Place,
+}
+
+impl Branches {
+    pub(super) fn read(
+        compiler: &mut Compiler<'_>,
+        operand: &Node,
+        operator: &'static str,
+        strategy: Strategy,
+    ) -> Option<Box<dyn Rule>> {
+        let NodeKind::List(items) = &operand.kind else {
+            compiler.wrong_operand(operand, operator, "a list of expectations");
+            return None;
+        };
+        let branches = items.iter().map(|item| compiler.matcher(item)).collect();
+        Some(Box::new(Self { operator, strategy, branches, place: Place::of(operand) }))
+    }
+}
+
+impl Rule for Branches {
+    fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
+        let weights: Vec<_> = self.branches.iter().map(|branch| branch.meta.weight).collect();
+        let shares = self.strategy.distribute(&at.run.rules.budget, &weights);
+        let count = self.branches.len();
+        let found = self
+            .branches
+            .iter()
+            .enumerate()
+            .map(|(index, branch)| branch.judge(actual, &at.item(self.operator, index, count)));
+        self.strategy.aggregate(found.collect(), &shares, &self.place)
+    }
+}

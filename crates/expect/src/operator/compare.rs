@@ -1,0 +1,102 @@
+//! `$gt`, `$gte`, `$lt`, `$lte`: more or less than a value of the same kind.
+
+use std::cmp::Ordering;
+
+use model::{Node, NodeKind};
+use serde_json::Value;
+
+use super::{Example, Operator};
+use crate::compile::Compiler;
+use crate::found::{Flaw, Found};
+use crate::matcher::{At, Rule};
+use crate::place::Place;
+use crate::value;
+
+const OPERAND: &str = "a number or a text";
+const DETAILS: &str = "A number is compared with a number, a text with a text by its UTF-16 units. Values of different \
+                       kinds are never more or less than each other; nothing is converted. Several of these may stand \
+                       in one map, and all must hold: `{$gte: 1, $lte: 5}`.";
+const SCORING: &str = "All or nothing.";
+
+/// The operator.
+pub const GT: Operator = Operator {
+    name: "$gt",
+    summary: "The value is greater than this one.",
+    operand: OPERAND,
+    details: DETAILS,
+    scoring: SCORING,
+    examples: &[Example { expectation: r#"{"$gt": 5}"#, matches: &["6"], differs: &["5", r#""6""#, "null"] }],
+    read: |compiler, operand| Compare::read(compiler, operand, "$gt", "greater than", |order| order.is_gt()),
+};
+
+/// The operator.
+pub const GTE: Operator = Operator {
+    name: "$gte",
+    summary: "The value is this one or greater.",
+    operand: OPERAND,
+    details: DETAILS,
+    scoring: SCORING,
+    examples: &[Example { expectation: r#"{"$gte": 1, "$lte": 5}"#, matches: &["1", "5"], differs: &["0", "6"] }],
+    read: |compiler, operand| Compare::read(compiler, operand, "$gte", "at least", |order| order.is_ge()),
+};
+
+/// The operator.
+pub const LT: Operator = Operator {
+    name: "$lt",
+    summary: "The value is less than this one.",
+    operand: OPERAND,
+    details: DETAILS,
+    scoring: SCORING,
+    examples: &[Example { expectation: r#"{"$lt": "b"}"#, matches: &[r#""a""#], differs: &[r#""b""#, "1"] }],
+    read: |compiler, operand| Compare::read(compiler, operand, "$lt", "less than", |order| order.is_lt()),
+};
+
+/// The operator.
+pub const LTE: Operator = Operator {
+    name: "$lte",
+    summary: "The value is this one or less.",
+    operand: OPERAND,
+    details: DETAILS,
+    scoring: SCORING,
+    examples: &[Example { expectation: r#"{"$lte": 2.5}"#, matches: &["2.5", "2"], differs: &["2.6"] }],
+    read: |compiler, operand| Compare::read(compiler, operand, "$lte", "at most", |order| order.is_le()),
+};
+
+#[derive(Debug)]
+struct Compare {
+    bound: Value,
+    words: &'static str,
+    holds: fn(Ordering) -> bool,
+    place: Place,
+}
+
+impl Compare {
+    fn read(
+        compiler: &mut Compiler<'_>,
+        operand: &Node,
+        operator: &str,
+        words: &'static str,
+        holds: fn(Ordering) -> bool,
+    ) -> Option<Box<dyn Rule>> {
+        if !matches!(operand.kind, NodeKind::Number(_) | NodeKind::String(_)) {
+            compiler.wrong_operand(operand, operator, OPERAND);
+            return None;
+        }
+        Some(Box::new(Self { bound: operand.to_json(), words, holds, place: Place::of(operand) }))
+    }
+}
+
+impl Rule for Compare {
+    fn judge(&self, actual: Option<&Value>, _at: &At<'_>) -> Found {
+        let order = actual.and_then(|actual| value::compare(actual, &self.bound));
+        if order.is_some_and(self.holds) {
+            return Found::full();
+        }
+        let bound = value::shown(Some(&self.bound));
+        let message = match order {
+            Some(_) => format!("{} is not {} {bound}", value::shown(actual), self.words),
+            None => format!("{} cannot be compared with {bound}", value::kind(actual)),
+        };
+        Found::flawed(Flaw::new(&self.place, message).expected(self.bound.clone()).actual(actual))
+    }
+}

@@ -1,0 +1,142 @@
+//! An operator of the user's: a function in a module.
+
+use model::{Node, NodeKind, Spanned};
+use model::decode::Problems;
+use serde_json::{Map, Value, json};
+
+use crate::compile::{Compiler, node_of};
+use crate::context;
+use crate::found::{Flaw, Found};
+use crate::host::{Argument, Function, Naming, Trouble};
+use crate::matcher::{At, Rule};
+use crate::place::Place;
+use crate::returned;
+
+use super::expr;
+
+/// The key that sets what is expected apart from options.
+const VALUE: &str = "$value";
+
+/// How many parameters make an operator one that matches parts itself.
+const RAW: usize = 4;
+
+/// A call of an operator, with its operand.
+#[derive(Debug)]
+pub struct Custom {
+    name: String,
+    function: Function,
+    expected: Value,
+    options: Option<Value>,
+    place: Place,
+}
+
+impl Custom {
+    /// Reads the operand of the operator `name`.
+    pub fn read(name: &str, function: Function, operand: &Node) -> Self {
+        let (expected, options) = match &operand.kind {
+            NodeKind::Map(entries) if function.length != RAW && operand.get(VALUE).is_some() => {
+                let is_value = |(key, _): &&(Spanned<String>, Node)| key.value == VALUE;
+                let json = |(key, node): &(Spanned<String>, Node)| (key.value.clone(), node.to_json());
+                let expected = entries.iter().find(is_value).map(|(_, node)| node.to_json()).unwrap_or_default();
+                let options: Map<String, Value> = entries.iter().filter(|entry| !is_value(entry)).map(json).collect();
+                (expected, Some(Value::Object(options)))
+            }
+            _ => (operand.to_json(), None),
+        };
+        Self { name: name.to_owned(), function, expected, options, place: Place::of(operand) }
+    }
+
+    /// The keys of the fixture at the top, then what the operator needs.
+    fn fixture<'v>(&'v self, at: &At<'v>) -> Vec<(&'v str, Option<&'v Value>)> {
+        let mut values: Vec<(&str, Option<&Value>)> = match at.run.fixture {
+            Value::Object(map) => map.iter().map(|(key, value)| (key.as_str(), Some(value))).collect(),
+            Value::Null => Vec::new(),
+            other => vec![("input", Some(other))],
+        };
+        values.retain(|(key, _)| !matches!(*key, "$data" | "$options"));
+        values.push(("$data", Some(at.run.data)));
+        values.push(("$options", self.options.as_ref()));
+        values
+    }
+}
+
+impl Rule for Custom {
+    fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
+        if self.function.expects_list && !matches!(actual, Some(Value::Array(_))) {
+            let kind = script_type(actual);
+            let message = format!("Operator {} requires an array, but got {kind}", self.name);
+            return Found::flawed(Flaw::new(&self.place, message).actual(actual));
+        }
+        let here = match self.function.naming {
+            Naming::Physical => At { strategy: at.strategy, ..at.below(&self.name) },
+            Naming::Virtual | Naming::Template(_) => at.clone(),
+        };
+        let strategy = self.function.strategy.or(here.strategy).unwrap_or_default();
+        let context = || context::describe(&here, strategy, &self.name, &self.function.naming, expr::context(&here));
+        let mut answer = |asked: &[Option<Value>]| validate(asked, &here);
+        let expected = Argument::Value(Some(&self.expected));
+        let called = if self.function.length == RAW {
+            let arguments = [Argument::Value(actual), expected, Argument::Context(context()), Argument::Validate];
+            at.run.host.call(&self.function, &arguments, &mut answer)
+        } else {
+            let arguments = [Argument::Value(actual), expected, Argument::Fixture(self.fixture(&here))];
+            at.run.host.call(&self.function, &arguments, &mut answer)
+        };
+        let mut found = match called {
+            Ok(result) => returned::read(result.as_ref(), Some(&self.expected), actual, &here, &self.place),
+            // Code of the user's that breaks says nothing about the agent.
+            Err(Trouble::Thrown(because) | Trouble::Stopped(because)) => {
+                let flaw = Flaw::new(&self.place, format!("`{}`: {because}", self.name));
+                Found::unknown(flaw.expected(self.expected.clone()).actual(actual))
+            }
+        };
+        for flaw in &mut found.flaws {
+            flaw.key.get_or_insert_with(|| here.key.clone());
+        }
+        found
+    }
+}
+
+/// Answers `validate(actual, expected, ctx)`: what matching came to, as scripts read it.
+fn validate(asked: &[Option<Value>], at: &At<'_>) -> Result<Value, String> {
+    let [actual, expected, rest @ ..] = asked else {
+        return Err("validate needs an actual and an expected value".into());
+    };
+    let expected = expected.clone().unwrap_or_default();
+    let mut problems = Problems::new();
+    let matcher = {
+        let mut compiler =
+            Compiler { rules: at.run.rules, host: at.run.shared_host, diff: None, problems: &mut problems };
+        compiler.matcher(&node_of(&expected))
+    };
+    if let Some(problem) = problems.iter().find(|problem| problem.is_error()) {
+        return Err(problem.message.clone());
+    }
+    let here = match rest.first().and_then(Option::as_ref) {
+        Some(context) => context::at(context, at),
+        None => at.below(""),
+    };
+    Ok(context::result_json(matcher.judge(actual.as_ref(), &here), &here.key))
+}
+
+/// As JavaScript's `typeof` says it.
+fn script_type(value: Option<&Value>) -> &'static str {
+    match value {
+        None => "undefined",
+        Some(Value::Bool(_)) => "boolean",
+        Some(Value::Number(_)) => "number",
+        Some(Value::String(_)) => "string",
+        Some(Value::Null | Value::Array(_) | Value::Object(_)) => "object",
+    }
+}
+
+/// A failure as scripts read it.
+pub(crate) fn flaw_json(flaw: &Flaw, key: &str) -> Value {
+    json!({
+        "key": flaw.key.as_deref().unwrap_or(key),
+        "message": flaw.message,
+        "expected": flaw.expected,
+        "actual": flaw.actual,
+        "critical": flaw.critical,
+    })
+}

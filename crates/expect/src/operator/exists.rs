@@ -1,0 +1,72 @@
+//! `$exists`: a value is there, or is not.
+
+use model::NodeKind;
+use model::decode::Fields;
+use serde_json::Value;
+
+use super::{Example, Operator};
+use crate::found::{Flaw, Found};
+use crate::matcher::{At, Rule};
+use crate::place::Place;
+use crate::returned;
+
+/// The operator.
+pub const EXISTS: Operator = Operator {
+    name: "$exists",
+    summary: "The value is there (`true`), or is not (`false`).",
+    operand: "`true`, `false`, or `{$value, strict}`",
+    details: "`null` is there. With `strict: true` it is the key that counts, in the map or list that the expectation \
+              stands in.",
+    scoring: "All or nothing.",
+    examples: &[
+        Example {
+            expectation: r#"{"author": {"$exists": true}, "draft": {"$exists": false}}"#,
+            matches: &[r#"{"author": null}"#],
+            differs: &[r#"{}"#, r#"{"author": 1, "draft": false}"#],
+        },
+        Example {
+            expectation: r#"{"legacy": {"$exists": {"$value": false, "strict": true}}}"#,
+            matches: &[r#"{}"#],
+            differs: &[r#"{"legacy": null}"#],
+        },
+    ],
+    read: |compiler, operand| {
+        let place = Place::of(operand);
+        let wanted = match &operand.kind {
+            NodeKind::Bool(wanted) => Some((*wanted, false)),
+            NodeKind::Map(_) => Fields::of(operand, "`$exists`", compiler.problems).map(|mut fields| {
+                let wanted = fields.boolean("$value", compiler.problems).unwrap_or(true);
+                let strict = fields.boolean("strict", compiler.problems).unwrap_or_default();
+                fields.finish(compiler.problems);
+                (wanted, strict)
+            }),
+            _ => {
+                let wanted = returned::truthy(&operand.to_json());
+                let message = format!("`$exists` takes true or false; {} counts as {wanted}", operand.kind_name());
+                compiler.problems.push(operand.warning(message).help(format!("write `$exists: {wanted}`")));
+                Some((wanted, false))
+            }
+        };
+        wanted.map(|(wanted, strict)| Box::new(Exists { wanted, strict, place }) as Box<dyn Rule>)
+    },
+};
+
+#[derive(Debug)]
+struct Exists {
+    wanted: bool,
+    strict: bool,
+    place: Place,
+}
+
+impl Rule for Exists {
+    fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
+        let is_there = if self.strict { at.present } else { actual.is_some() };
+        if is_there == self.wanted {
+            return Found::full();
+        }
+        let what = if self.strict { "the key" } else { "a value" };
+        let message =
+            if self.wanted { format!("{what} must be there") } else { format!("{what} is there and must not be") };
+        Found::flawed(Flaw::new(&self.place, message).actual(actual))
+    }
+}

@@ -1,0 +1,92 @@
+//! `$expr`: a JavaScript expression says so.
+
+use serde_json::{Value, json};
+
+use super::{Example, Operator};
+use crate::compile::refused;
+use crate::found::{Flaw, Found, Pass};
+use crate::host::Trouble;
+use crate::matcher::{At, Rule};
+use crate::place::Place;
+use crate::returned;
+
+/// The operator.
+pub const EXPR: Operator = Operator {
+    name: "$expr",
+    summary: "A JavaScript expression says so.",
+    operand: "the text of an expression",
+    details: "It sees `actual`, `expected` (its own text), `data` (the variables), `input` (the case's) and `ctx`. A \
+              boolean decides; a number is a confidence from 0 to 1; a map with `pass` or `score` is a whole result; of \
+              anything else its truth counts. A text with `return` is the body of a function; `await` makes it wait. It \
+              reaches no file, no network and no process. What throws does not hold.",
+    scoring: "The confidence; else all or nothing.",
+    examples: &[
+        Example { expectation: r#"{"$expr": "actual.price * actual.quantity >= 500"}"#, matches: &[r#"{"price": 50, "quantity": 10}"#], differs: &[r#"{"price": 5, "quantity": 10}"#] },
+        Example { expectation: r#"{"$expr": "actual.length / 10", "$threshold": 0.5}"#, matches: &[r#""hello""#], differs: &[r#""hi""#] },
+    ],
+    read: |compiler, operand| {
+        let Some(text) = operand.as_str() else {
+            compiler.wrong_operand(operand, "$expr", "the text of an expression");
+            return None;
+        };
+        if let Err(invalid) = compiler.host.expression(text) {
+            compiler.problems.push(refused(operand, &invalid));
+            return None;
+        }
+        Some(Box::new(Expr { text: text.to_owned(), place: Place::of(operand) }))
+    },
+};
+
+#[derive(Debug)]
+struct Expr {
+    text: String,
+    place: Place,
+}
+
+/// What an expression may read about where it stands.
+pub(super) fn context(at: &At<'_>) -> Value {
+    let rules = at.run.rules;
+    json!({
+        "key": at.key,
+        "threshold": at.threshold,
+        "isKeyPresent": at.present,
+        "scoring": rules.scoring,
+        "maxScore": rules.budget.max_score,
+        "passScore": rules.pass_score,
+        "unassignedWeight": rules.budget.unassigned,
+        "strict": rules.strict.to_json(),
+    })
+}
+
+impl Rule for Expr {
+    fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
+        let expected = Value::from(self.text.as_str());
+        let context = if self.text.contains("ctx") { context(at) } else { Value::Null };
+        let scope = [
+            ("actual", actual),
+            ("expected", Some(&expected)),
+            ("data", Some(at.run.data)),
+            ("input", at.run.input),
+            ("ctx", Some(&context)),
+        ];
+        let flaw = |message: String| Flaw::new(&self.place, message).expected(expected.clone()).actual(actual);
+        match at.run.host.evaluate(&self.text, &scope) {
+            Ok(Some(Value::Bool(true))) => Found::full(),
+            Ok(Some(Value::Bool(false))) => Found::flawed(flaw(format!("`{}` is false", self.text))),
+            Ok(Some(Value::Number(number))) => {
+                returned::confidence(number.as_f64().unwrap_or_default(), at, &self.place)
+            }
+            Ok(Some(result @ Value::Object(_))) if result.get("pass").is_some() || result.get("score").is_some() => {
+                returned::read(Some(&result), Some(&expected), actual, at, &self.place)
+            }
+            Ok(other) => {
+                let holds = other.as_ref().is_some_and(returned::truthy);
+                if holds { Found::full() } else { Found::flawed(flaw(format!("`{}` is not true", self.text))) }
+            }
+            Err(Trouble::Thrown(because)) => Found::flawed(flaw(format!("`{}` throws: {because}", self.text))),
+            Err(Trouble::Stopped(because)) => {
+                Found { pass: Pass::Unknown, ..Found::unknown(flaw(format!("`{}`: {because}", self.text))) }
+            }
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! `$in` and `$nin`: one of these values, or none of them.
+
+use model::{Node, NodeKind};
+use serde_json::Value;
+
+use super::{Example, Operator};
+use crate::compile::Compiler;
+use crate::found::{Flaw, Found};
+use crate::matcher::{At, Rule};
+use crate::place::Place;
+use crate::value;
+
+/// The operator.
+pub const IN: Operator = Operator {
+    name: "$in",
+    summary: "The value is one of these.",
+    operand: "a list of values",
+    details: "Values are compared as `$eq` does.",
+    scoring: "All or nothing.",
+    examples: &[Example { expectation: r#"{"$in": ["a", 1]}"#, matches: &[r#""a""#, "1"], differs: &["2", r#""1""#] }],
+    read: |compiler, operand| Membership::read(compiler, operand, "$in", true),
+};
+
+/// The operator.
+pub const NIN: Operator = Operator {
+    name: "$nin",
+    summary: "The value is none of these.",
+    operand: "a list of values",
+    details: "Values are compared as `$eq` does; a missing value is none of them.",
+    scoring: "All or nothing.",
+    examples: &[Example { expectation: r#"{"$nin": ["a", 1]}"#, matches: &["2"], differs: &[r#""a""#] }],
+    read: |compiler, operand| Membership::read(compiler, operand, "$nin", false),
+};
+
+#[derive(Debug)]
+struct Membership {
+    values: Vec<Value>,
+    wanted: bool,
+    place: Place,
+}
+
+impl Membership {
+    fn read(compiler: &mut Compiler<'_>, operand: &Node, operator: &str, wanted: bool) -> Option<Box<dyn Rule>> {
+        let NodeKind::List(items) = &operand.kind else {
+            compiler.wrong_operand(operand, operator, "a list of values");
+            return None;
+        };
+        let values = items.iter().map(Node::to_json).collect();
+        Some(Box::new(Self { values, wanted, place: Place::of(operand) }))
+    }
+}
+
+impl Rule for Membership {
+    fn judge(&self, actual: Option<&Value>, _at: &At<'_>) -> Found {
+        let is_in = actual.is_some_and(|actual| self.values.iter().any(|value| value::same(value, actual)));
+        if is_in == self.wanted {
+            return Found::full();
+        }
+        let list = Value::Array(self.values.clone());
+        let which = if self.wanted { "none" } else { "one" };
+        let message = format!("{} is {which} of {}", value::shown(actual), value::shown(Some(&list)));
+        Found::flawed(Flaw::new(&self.place, message).expected(list).actual(actual))
+    }
+}

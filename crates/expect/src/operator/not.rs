@@ -1,0 +1,50 @@
+//! `$not`: the expectation does not hold.
+
+use serde_json::Value;
+
+use super::{Example, Operator};
+use crate::found::{Flaw, Found, Pass};
+use crate::matcher::{At, Matcher, Rule};
+use crate::place::Place;
+use crate::value;
+
+/// The operator.
+pub const NOT: Operator = Operator {
+    name: "$not",
+    summary: "The expectation does not hold.",
+    operand: "an expectation",
+    details: "What is wrong inside is of no interest. Where nobody can say whether the inner expectation holds, nobody \
+              can say whether this one does.",
+    scoring: "All or nothing.",
+    examples: &[Example {
+        expectation: r#"{"$not": "/password/i"}"#,
+        matches: &[r#""fine""#],
+        differs: &[r#""the Password is x""#],
+    }],
+    read: |compiler, operand| {
+        let inner = compiler.matcher(operand);
+        Some(Box::new(Not { inner, place: Place::of(operand) }))
+    },
+};
+
+#[derive(Debug)]
+struct Not {
+    inner: Matcher,
+    place: Place,
+}
+
+impl Rule for Not {
+    fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
+        let inside = At { strategy: at.strategy, critical: false, ..at.quietly() };
+        let found = self.inner.judge(actual, &inside);
+        match found.pass {
+            Pass::No => Found::full(),
+            Pass::Yes => {
+                let message = format!("{} is what must not be", value::shown(actual));
+                let critical = self.inner.meta.critical;
+                Found::flawed(Flaw { critical, ..Flaw::new(&self.place, message).actual(actual) })
+            }
+            Pass::Unknown => Found { pass: Pass::Unknown, score: 0.0, details: Vec::new(), ..found },
+        }
+    }
+}

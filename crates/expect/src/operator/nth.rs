@@ -1,0 +1,120 @@
+//! `$nth`, `$first` and `$last`: one item of a list matches.
+
+use model::{Node, NodeKind};
+use serde_json::Value;
+
+use super::{Example, Operator};
+use crate::compile::Compiler;
+use crate::found::{Flaw, Found};
+use crate::matcher::{At, Matcher, Rule};
+use crate::place::Place;
+use crate::value;
+
+/// The key that says which item.
+const INDEX: &str = "$index";
+
+/// The operator.
+pub const NTH: Operator = Operator {
+    name: "$nth",
+    summary: "The item at `$index` matches the rest of the map.",
+    operand: "a map of `$index` (from 0; below 0 from the end) and an expectation",
+    details: "Without `$index` it is the first item. A list that is too short does not match. The path is that of the \
+              item: `users[1]`.",
+    scoring: "The item's.",
+    examples: &[Example {
+        expectation: r#"{"$nth": {"$index": -2, "status": "ok"}}"#,
+        matches: &[r#"[{"status": "ok"}, {"status": "bad"}]"#],
+        differs: &[r#"[{"status": "ok"}]"#, r#"[{"status": "bad"}, {"status": "ok"}]"#],
+    }],
+    read: |compiler, operand| {
+        let NodeKind::Map(entries) = &operand.kind else {
+            compiler.wrong_operand(operand, "$nth", "a map of `$index` and an expectation");
+            return None;
+        };
+        let index = match operand.get(INDEX) {
+            None => 0,
+            Some(node) => index(node, compiler)?,
+        };
+        let rest = entries.iter().filter(|(key, _)| key.value != INDEX).cloned().collect();
+        Some(Nth::of(compiler, &Node { kind: NodeKind::Map(rest), ..operand.clone() }, index))
+    },
+};
+
+/// The operator.
+pub const FIRST: Operator = Operator {
+    name: "$first",
+    summary: "The first item of the list matches.",
+    operand: "an expectation",
+    details: "An empty list does not match.",
+    scoring: "The item's.",
+    examples: &[Example { expectation: r#"{"$first": "a"}"#, matches: &[r#"["a", "b"]"#], differs: &[r#"["b"]"#, "[]"] }],
+    read: |compiler, operand| Some(Nth::of(compiler, &without_index(operand), 0)),
+};
+
+/// The operator.
+pub const LAST: Operator = Operator {
+    name: "$last",
+    summary: "The last item of the list matches.",
+    operand: "an expectation",
+    details: "An empty list does not match.",
+    scoring: "The item's.",
+    examples: &[Example { expectation: r#"{"$last": {"$gt": 2}}"#, matches: &["[1, 3]"], differs: &["[3, 1]", "[]"] }],
+    read: |compiler, operand| Some(Nth::of(compiler, &without_index(operand), -1)),
+};
+
+#[derive(Debug)]
+struct Nth {
+    index: i64,
+    inner: Matcher,
+    place: Place,
+}
+
+impl Nth {
+    fn of(compiler: &mut Compiler<'_>, wanted: &Node, index: i64) -> Box<dyn Rule> {
+        let inner = compiler.matcher(wanted);
+        Box::new(Self { index, inner, place: Place::of(wanted) })
+    }
+}
+
+fn index(node: &Node, compiler: &mut Compiler<'_>) -> Option<i64> {
+    let index = match &node.kind {
+        NodeKind::Number(number) => number.as_i64().or_else(|| {
+            let float = number.as_f64()?;
+            (float.fract() == 0.0 && float.abs() < 9.0e15).then_some(float as i64)
+        }),
+        _ => None,
+    };
+    if index.is_none() {
+        compiler.problems.push(node.error(format!("`{INDEX}` must be a whole number, not {}", node.to_json())));
+    }
+    index
+}
+
+/// An index says nothing about the first or the last item.
+fn without_index(operand: &Node) -> Node {
+    match &operand.kind {
+        NodeKind::Map(entries) => {
+            let rest = entries.iter().filter(|(key, _)| key.value != INDEX).cloned().collect();
+            Node { kind: NodeKind::Map(rest), ..operand.clone() }
+        }
+        _ => operand.clone(),
+    }
+}
+
+impl Rule for Nth {
+    fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
+        let Some(Value::Array(items)) = actual else {
+            let message = format!("expected a list, not {}", value::kind(actual));
+            return Found::flawed(Flaw::new(&self.place, message).actual(actual));
+        };
+        let count = i64::try_from(items.len()).unwrap_or(i64::MAX);
+        let index = if self.index < 0 { count + self.index } else { self.index };
+        let item = usize::try_from(index).ok().and_then(|index| items.get(index));
+        let Some(item) = item else {
+            let message = format!("there is no item {} in a list of {count}", self.index);
+            return Found::flawed(Flaw::new(&self.place, message).actual(actual));
+        };
+        let here = At { present: true, strategy: at.strategy, ..at.below(&format!("[{index}]")) };
+        self.inner.judge(Some(item), &here)
+    }
+}

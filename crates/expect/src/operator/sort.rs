@@ -1,0 +1,191 @@
+//! `$sort`: a list matches after it was sorted.
+
+use std::cmp::Ordering;
+
+use model::{Node, NodeKind};
+use serde_json::Value;
+
+use super::{Example, Operator};
+use crate::compile::{Compiler, FUNCTION_TAG, refused};
+use crate::found::{Flaw, Found};
+use crate::host::{Argument, Function, Trouble};
+use crate::matcher::{At, Matcher, Rule};
+use crate::place::Place;
+use crate::value;
+
+use super::expr::context;
+
+/// The key that says by what.
+const BY: &str = "$by";
+
+/// The operator.
+pub const SORT: Operator = Operator {
+    name: "$sort",
+    summary: "The list matches the rest of the map after it was sorted by `$by`.",
+    operand: "a map of `$by` and an expectation",
+    details: "`$by` is the name of a field (`\"-score\"`: descending), `{$expr, order: asc|desc}` over `item`, `index`, \
+              `array`, `data`, `input` and `ctx`, a function in a TypeScript file, or a list of these. Without it the \
+              items themselves are sorted. Items that are equal keep their order; missing values come last. Numbers are \
+              sorted before texts.",
+    scoring: "That of the rest.",
+    examples: &[Example {
+        expectation: r#"{"$sort": {"$by": [{"$expr": "item.score * 2", "order": "desc"}, "name"], "$first": {"name": "a"}}}"#,
+        matches: &[r#"[{"name": "b", "score": 3}, {"name": "a", "score": 3}, {"name": "c", "score": 1}]"#],
+        differs: &[r#"[{"name": "b", "score": 4}, {"name": "a", "score": 3}]"#],
+    }],
+    read: |compiler, operand| {
+        let NodeKind::Map(entries) = &operand.kind else {
+            compiler.wrong_operand(operand, "$sort", "a map of `$by` and an expectation");
+            return None;
+        };
+        let keys = match operand.get(BY) {
+            None => Vec::new(),
+            Some(by) => match &by.kind {
+                NodeKind::List(list) => list.iter().map(|by| Key::read(by, compiler)).collect::<Option<_>>()?,
+                _ => vec![Key::read(by, compiler)?],
+            },
+        };
+        let rest = entries.iter().filter(|(key, _)| key.value != BY).cloned().collect();
+        let inner = compiler.matcher(&Node { kind: NodeKind::Map(rest), ..operand.clone() });
+        Some(Box::new(Sort { keys, inner, place: Place::of(operand) }))
+    },
+};
+
+#[derive(Debug)]
+struct Sort {
+    keys: Vec<Key>,
+    inner: Matcher,
+    place: Place,
+}
+
+/// What items are sorted by.
+#[derive(Debug)]
+struct Key {
+    of: Of,
+    descending: bool,
+}
+
+#[derive(Debug)]
+enum Of {
+    Field(String),
+    Expression(String),
+    Code(Function),
+}
+
+impl Key {
+    fn read(node: &Node, compiler: &mut Compiler<'_>) -> Option<Self> {
+        match &node.kind {
+            NodeKind::String(reference) if node.tag.as_deref() == Some(FUNCTION_TAG) => {
+                let directory = &compiler.rules.directory;
+                match compiler.host.function(reference, "", directory) {
+                    Ok(function) => Some(Self { of: Of::Code(function), descending: false }),
+                    Err(invalid) => {
+                        compiler.problems.push(refused(node, &invalid));
+                        None
+                    }
+                }
+            }
+            NodeKind::String(name) => {
+                let (descending, name) = name.strip_prefix('-').map_or((false, name.as_str()), |name| (true, name));
+                Some(Self { of: Of::Field(name.to_owned()), descending })
+            }
+            NodeKind::Map(_) => {
+                let mut fields = model::decode::Fields::of(node, "an item of `$by`", compiler.problems)?;
+                let text = fields.required_text("$expr", compiler.problems);
+                let place = fields.get("$expr");
+                let orders = [("asc", false), ("desc", true)];
+                let descending = fields.choice("order", &orders, compiler.problems).unwrap_or_default();
+                fields.finish(compiler.problems);
+                let (text, place) = text.zip(place)?;
+                if let Err(invalid) = compiler.host.expression(&text) {
+                    compiler.problems.push(refused(place, &invalid));
+                    return None;
+                }
+                Some(Self { of: Of::Expression(text), descending })
+            }
+            _ => {
+                compiler.wrong_operand(node, BY, "the name of a field, `{$expr, order}` or a list of these");
+                None
+            }
+        }
+    }
+
+    /// The value that `item` is sorted by.
+    fn value(&self, item: &Value, index: usize, array: &Value, at: &At<'_>) -> Result<Option<Value>, Trouble> {
+        match &self.of {
+            Of::Field(name) => Ok(item.get(name).cloned()),
+            Of::Expression(text) => {
+                let index = Value::from(index);
+                let context = if text.contains("ctx") { context(at) } else { Value::Null };
+                let scope = [
+                    ("item", Some(item)),
+                    ("actual", Some(item)),
+                    ("index", Some(&index)),
+                    ("array", Some(array)),
+                    ("data", Some(at.run.data)),
+                    ("input", at.run.input),
+                    ("ctx", Some(&context)),
+                ];
+                at.run.host.evaluate(text, &scope)
+            }
+            Of::Code(function) => {
+                let index = Value::from(index);
+                let arguments = [Some(item), Some(&index), Some(array)].map(Argument::Value);
+                at.run.host.call(function, &arguments, &mut |_| Err("there is nothing to ask here".into()))
+            }
+        }
+    }
+}
+
+/// Missing values and null come last, numbers before texts, anything else by its JSON.
+fn order(left: Option<&Value>, right: Option<&Value>) -> Ordering {
+    let rank = |value: Option<&Value>| match value {
+        None => 5,
+        Some(Value::Null) => 4,
+        Some(Value::Array(_) | Value::Object(_)) => 3,
+        Some(Value::String(_)) => 2,
+        Some(Value::Number(_)) => 1,
+        Some(Value::Bool(_)) => 0,
+    };
+    match (left, right) {
+        (Some(Value::Bool(left)), Some(Value::Bool(right))) => left.cmp(right),
+        (Some(left), Some(right)) => value::compare(left, right).unwrap_or_else(|| {
+            let by_rank = rank(Some(left)).cmp(&rank(Some(right)));
+            by_rank.then_with(|| value::json(left).cmp(&value::json(right)))
+        }),
+        _ => rank(left).cmp(&rank(right)),
+    }
+}
+
+impl Rule for Sort {
+    fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
+        let Some(array @ Value::Array(items)) = actual else {
+            let message = format!("`$sort` needs a list, not {}", value::kind(actual));
+            return Found::flawed(Flaw::new(&self.place, message).actual(actual));
+        };
+        let mut keyed = Vec::with_capacity(items.len());
+        for (index, item) in items.iter().enumerate() {
+            let keys: Result<Vec<_>, _> = self.keys.iter().map(|key| key.value(item, index, array, at)).collect();
+            match keys {
+                Ok(keys) => keyed.push((keys, item)),
+                Err(Trouble::Thrown(because)) => {
+                    let message = format!("`$by` throws at item {index}: {because}");
+                    return Found::flawed(Flaw::new(&self.place, message).actual(actual));
+                }
+                Err(Trouble::Stopped(because)) => return Found::unknown(Flaw::new(&self.place, because)),
+            }
+        }
+        keyed.sort_by(|(left, left_item), (right, right_item)| {
+            if self.keys.is_empty() {
+                return order(Some(left_item), Some(right_item));
+            }
+            let by_key = self.keys.iter().zip(left.iter().zip(right)).map(|(key, (left, right))| {
+                let order = order(left.as_ref(), right.as_ref());
+                if key.descending { order.reverse() } else { order }
+            });
+            by_key.fold(Ordering::Equal, Ordering::then)
+        });
+        let sorted: Value = keyed.into_iter().map(|(_, item)| item.clone()).collect();
+        self.inner.judge(Some(&sorted), &At { strategy: at.strategy, ..at.below("") })
+    }
+}

@@ -1,0 +1,30 @@
+//! A function of the user's in place of a value: `(actual, input) => …`.
+
+use serde_json::Value;
+
+use crate::found::{Flaw, Found};
+use crate::host::{Argument, Function, Trouble};
+use crate::matcher::{At, Rule};
+use crate::place::Place;
+use crate::returned;
+
+/// A function that judges the value.
+#[derive(Debug)]
+pub struct Code {
+    /// The function.
+    pub function: Function,
+    /// Where it is written.
+    pub place: Place,
+}
+
+impl Rule for Code {
+    fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
+        let arguments = [Argument::Value(actual), Argument::Value(at.run.input)];
+        match at.run.host.call(&self.function, &arguments, &mut |_| Err("there is nothing to ask here".into())) {
+            Ok(answer) => returned::read(answer.as_ref(), None, actual, at, &self.place),
+            Err(Trouble::Thrown(because) | Trouble::Stopped(because)) => {
+                Found::unknown(Flaw::new(&self.place, because).actual(actual))
+            }
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! A list: each item must match the value's at its position.
+
+use serde_json::Value;
+
+use crate::found::{Flaw, Found};
+use crate::matcher::{At, Matcher, Rule};
+use crate::place::Place;
+use crate::value;
+
+/// Expectations by position.
+#[derive(Debug)]
+pub struct Items {
+    /// One for each of the first items.
+    pub items: Vec<Matcher>,
+    /// Where they are written.
+    pub place: Place,
+}
+
+impl Rule for Items {
+    fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
+        let Some(Value::Array(values)) = actual else {
+            let message = format!("expected a list, not {}", value::kind(actual));
+            return Found::flawed(Flaw::new(&self.place, message).actual(actual));
+        };
+        if at.run.rules.strict.array && values.len() != self.items.len() {
+            let message = format!("expected exactly {} items, not {}", self.items.len(), values.len());
+            let flaw = Flaw::new(&self.place, message).expected(self.items.len().into());
+            return Found::flawed(flaw.actual(Some(&values.len().into())));
+        }
+        let weights: Vec<_> = self.items.iter().map(|item| item.meta.weight).collect();
+        let strategy = at.strategy.unwrap_or_default();
+        let shares = strategy.distribute(&at.run.rules.budget, &weights);
+        let found = self.items.iter().enumerate().map(|(index, item)| {
+            let value = values.get(index);
+            item.judge(value, &At { present: value.is_some(), ..at.below(&format!("[{index}]")) })
+        });
+        strategy.aggregate(found.collect(), &shares, &self.place)
+    }
+}

@@ -1,0 +1,54 @@
+//! A JSON Schema that the value must satisfy.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::found::{Flaw, Found};
+use crate::host::Host;
+use crate::matcher::{At, Rule};
+use crate::place::Place;
+use crate::schema::{Patterns, Schema};
+
+/// A compiled schema.
+#[derive(Debug)]
+pub struct JsonSchema {
+    /// The schema.
+    pub schema: Schema,
+    /// Where it is written.
+    pub place: Place,
+}
+
+impl Rule for JsonSchema {
+    fn judge(&self, actual: Option<&Value>, _at: &At<'_>) -> Found {
+        let Some(present) = actual else {
+            return Found::flawed(Flaw::new(&self.place, "there is nothing for the schema to hold of"));
+        };
+        match self.schema.validate(present) {
+            Ok(errors) if errors.is_empty() => Found::full(),
+            Ok(errors) => {
+                let told: Vec<String> = errors.iter().map(ToString::to_string).collect();
+                let list = errors
+                    .iter()
+                    .map(|error| json!({"path": error.path, "keyword": error.keyword, "message": error.message}));
+                let message = format!("the schema does not hold: {}", told.join("; "));
+                Found::flawed(Flaw::new(&self.place, message).expected(list.collect()).actual(actual))
+            }
+            Err(undecided) => Found::unknown(Flaw::new(&self.place, undecided.0).actual(actual)),
+        }
+    }
+}
+
+/// Lets schemas use the host's regular expressions.
+#[derive(Debug)]
+pub struct HostPatterns(pub Arc<dyn Host>);
+
+impl Patterns for HostPatterns {
+    fn check(&self, source: &str, flags: &str) -> Result<(), String> {
+        self.0.regex(source, flags).map(|_| ()).map_err(|invalid| invalid.message)
+    }
+
+    fn is_match(&self, source: &str, flags: &str, text: &str) -> Result<bool, String> {
+        self.0.regex(source, flags).map_err(|invalid| invalid.message)?.is_match(text)
+    }
+}

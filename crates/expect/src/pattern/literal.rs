@@ -1,0 +1,27 @@
+//! A number, a boolean or null: the value must be the same, without any coercion.
+
+use serde_json::Value;
+
+use crate::found::{Flaw, Found};
+use crate::matcher::{At, Rule};
+use crate::place::Place;
+use crate::value;
+
+/// A value that must be there.
+#[derive(Debug)]
+pub struct Literal {
+    /// The value.
+    pub value: Value,
+    /// Where it is written.
+    pub place: Place,
+}
+
+impl Rule for Literal {
+    fn judge(&self, actual: Option<&Value>, _at: &At<'_>) -> Found {
+        if actual.is_some_and(|actual| value::same(actual, &self.value)) {
+            return Found::full();
+        }
+        let message = format!("expected {}, not {}", value::shown(Some(&self.value)), value::shown(actual));
+        Found::flawed(Flaw::new(&self.place, message).expected(self.value.clone()).actual(actual))
+    }
+}

@@ -1,0 +1,40 @@
+//! A regular expression over a text, or over the JSON of anything else.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::found::{Flaw, Found};
+use crate::host::Pattern;
+use crate::matcher::{At, Rule};
+use crate::place::Place;
+use crate::value;
+
+/// A regular expression.
+#[derive(Debug)]
+pub struct Regex {
+    /// As it is written, `/…/flags`.
+    pub written: String,
+    /// The compiled expression.
+    pub pattern: Arc<dyn Pattern>,
+    /// Where it is written.
+    pub place: Place,
+}
+
+impl Rule for Regex {
+    fn judge(&self, actual: Option<&Value>, _at: &At<'_>) -> Found {
+        let expected = || Value::from(self.written.as_str());
+        let Some(present) = actual else {
+            let flaw = Flaw::new(&self.place, format!("there is nothing for {} to match", self.written));
+            return Found::flawed(flaw.expected(expected()));
+        };
+        let text = value::text(present);
+        match self.pattern.is_match(text.trim()) {
+            Ok(true) => Found::full(),
+            Ok(false) => Found::flawed(
+                Flaw::new(&self.place, format!("{} does not match", self.written)).expected(expected()).actual(actual),
+            ),
+            Err(stopped) => Found::unknown(Flaw::new(&self.place, stopped).expected(expected()).actual(actual)),
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! A text: the value has it somewhere, or says the same by the rules of a diff.
+
+use serde_json::Value;
+
+use crate::found::{Flaw, Found};
+use crate::matcher::{At, Rule};
+use crate::place::Place;
+use crate::text_diff::TextDiff;
+use crate::value;
+
+/// A text that must be in the value.
+#[derive(Debug)]
+pub struct Text {
+    /// The text.
+    pub expected: String,
+    /// How the case wants texts compared; then containing it is not enough.
+    pub diff: Option<TextDiff>,
+    /// Where it is written.
+    pub place: Place,
+}
+
+impl Rule for Text {
+    fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
+        let Some(Value::String(text)) = actual else {
+            let message = format!("expected a text, not {}", value::kind(actual));
+            let flaw = Flaw::new(&self.place, message).expected(self.expected.as_str().into());
+            return Found::flawed(flaw.actual(actual));
+        };
+        let text = text.trim();
+        match &self.diff {
+            Some(diff) => diff.judge(text, &self.expected, at, &self.place),
+            None if text.contains(self.expected.trim()) => Found::full(),
+            None => TextDiff::default().judge(text, &self.expected, at, &self.place),
+        }
+    }
+}

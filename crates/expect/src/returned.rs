@@ -1,0 +1,150 @@
+//! What a script says about a value: a boolean, a confidence, a message, or a whole result.
+
+use model::{Detail, Status};
+use serde_json::{Map, Value};
+
+use crate::found::{Flaw, Found, Pass};
+use crate::matcher::At;
+use crate::place::Place;
+use crate::value;
+
+/// Reads what a script returned. `expected` is what it was asked for.
+pub fn read(
+    returned: Option<&Value>,
+    expected: Option<&Value>,
+    actual: Option<&Value>,
+    at: &At<'_>,
+    place: &Place,
+) -> Found {
+    let mut found = match returned {
+        Some(Value::Bool(true)) => return Found::full(),
+        Some(Value::Bool(false)) => failed(place, None),
+        Some(Value::String(message)) => failed(place, Some(message.as_str()).filter(|message| !message.is_empty())),
+        Some(Value::Number(number)) => confidence(number.as_f64().unwrap_or_default(), at, place),
+        Some(Value::Object(result)) => of_map(result, at, place),
+        other => failed(place, Some(&format!("the answer is {}, which says nothing", value::kind(other)))),
+    };
+    for flaw in &mut found.flaws {
+        if flaw.expected.is_none() {
+            flaw.expected = expected.cloned();
+        }
+        if flaw.actual.is_none() {
+            flaw.actual = actual.cloned();
+        }
+    }
+    found
+}
+
+/// A confidence, which passes from the threshold on; where there is none, unless it is 0.
+pub fn confidence(score: f64, at: &At<'_>, place: &Place) -> Found {
+    let score = if score.is_nan() { 0.0 } else { score.clamp(0.0, 1.0) };
+    let mut found = Found::scored(score, Pass::of(passes(score, at)));
+    if found.pass == Pass::No {
+        found.flaws.push(Flaw::new(place, below(score, at)));
+    }
+    found
+}
+
+fn passes(score: f64, at: &At<'_>) -> bool {
+    match at.threshold {
+        Some(threshold) => score >= threshold - 1e-9,
+        None => score > 0.0,
+    }
+}
+
+fn below(score: f64, at: &At<'_>) -> String {
+    match at.threshold {
+        Some(threshold) => format!("a confidence of {score:.2} is below the threshold {threshold}"),
+        None => "a confidence of 0".into(),
+    }
+}
+
+fn failed(place: &Place, message: Option<&str>) -> Found {
+    Found::flawed(match message {
+        Some(message) => Flaw::new(place, message),
+        None => Flaw { message: None, ..Flaw::new(place, "") },
+    })
+}
+
+/// `{score, pass, message, title, dimension, critical, details, failures}`, each optional, but one of the first two and
+/// `failures` must be there.
+fn of_map(result: &Map<String, Value>, at: &At<'_>, place: &Place) -> Found {
+    let number = result.get("score").and_then(Value::as_f64);
+    let failures = result.get("failures").and_then(Value::as_array);
+    let pass = result.get("pass").filter(|pass| !pass.is_null());
+    if number.is_none() && pass.is_none() && failures.is_none() {
+        return failed(place, Some("the answer has neither `score` nor `pass`"));
+    }
+    let score = number.unwrap_or_default().clamp(0.0, 1.0);
+    let holds = match pass {
+        Some(pass) => truthy(pass),
+        None => number.is_some() && passes(score, at) || number.is_none() && at.threshold.is_none(),
+    };
+    let text = |key: &str| result.get(key).and_then(Value::as_str).map(str::to_owned);
+    let critical = result.get("critical").is_some_and(truthy);
+    let mut found = Found::scored(score, Pass::of(holds));
+    found.title = text("title");
+    found.dimension = text("dimension");
+    found.critical = critical;
+    found.details = result.get("details").and_then(Value::as_array).map(|list| details(list)).unwrap_or_default();
+    found.flaws = failures.into_iter().flatten().map(|failure| flaw(failure, critical, place)).collect();
+    if !holds && found.flaws.is_empty() {
+        let message = text("message").or_else(|| (pass.is_none()).then(|| below(score, at)));
+        found.flaws.push(Flaw { message, critical, ..Flaw::new(place, "") });
+    }
+    if found.dimension.is_some() && found.details.is_empty() {
+        found.details.push(Detail {
+            key: at.key.clone(),
+            title: None,
+            dimension: found.dimension.clone(),
+            critical: false,
+            weight: 1.0,
+            score,
+            status: found.pass.status(),
+            details: Vec::new(),
+        });
+    }
+    found
+}
+
+fn flaw(failure: &Value, critical: bool, place: &Place) -> Flaw {
+    let text = |key: &str| failure.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
+    Flaw {
+        key: text("key").map(str::to_owned),
+        message: text("message").map(str::to_owned),
+        expected: failure.get("expected").cloned(),
+        actual: failure.get("actual").cloned(),
+        diff: Vec::new(),
+        critical: critical || failure.get("critical").is_some_and(truthy),
+        place: place.clone(),
+    }
+}
+
+/// Details as a script gives them.
+pub fn details(list: &[Value]) -> Vec<Detail> {
+    let number = |value: &Value, key: &str| value.get(key).and_then(Value::as_f64);
+    let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+    list.iter()
+        .map(|detail| Detail {
+            key: text(detail, "key").unwrap_or_default(),
+            title: text(detail, "title"),
+            dimension: text(detail, "dimension"),
+            critical: detail.get("critical").is_some_and(truthy),
+            weight: number(detail, "weight").unwrap_or(1.0),
+            score: number(detail, "score").unwrap_or_default(),
+            status: if detail.get("pass").is_some_and(truthy) { Status::Met } else { Status::Unmet },
+            details: detail.get("details").and_then(Value::as_array).map(|list| self::details(list)).unwrap_or_default(),
+        })
+        .collect()
+}
+
+/// As JavaScript's conditions have it.
+pub fn truthy(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Bool(value) => *value,
+        Value::Number(number) => number.as_f64().is_some_and(|number| number != 0.0),
+        Value::String(text) => !text.is_empty(),
+        Value::Array(_) | Value::Object(_) => true,
+    }
+}

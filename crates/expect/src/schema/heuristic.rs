@@ -1,0 +1,39 @@
+//! Which maps among expectations are meant as a schema.
+
+use model::{Node, NodeKind};
+
+use super::vocabulary::{Dialect, KEYWORDS, Role, TYPES, is_remark, keyword, nearest_keyword};
+
+/// The tag that says so outright.
+const TAG: &str = "!json-schema";
+
+/// What may stand beside a schema and belongs to the matcher.
+const METADATA: &[&str] =
+    &["$meta", "$score", "$title", "$critical", "$dimension", "$threshold", "$strategy", "$description"];
+
+/// Whether `node` is meant as a schema: its `type` is the name of a type, and everything else in it is a keyword of
+/// JSON Schema or belongs to the matcher. A map with other keys is data that happens to have a `type`, unless those are
+/// misspelt keywords beside right ones. The tag `!json-schema` makes any map a schema.
+pub fn looks_like_schema(node: &Node) -> bool {
+    let NodeKind::Map(entries) = &node.kind else { return false };
+    if node.tag.as_deref() == Some(TAG) {
+        return true;
+    }
+    if !node.get("type").and_then(Node::as_str).is_some_and(|name| TYPES.contains(&name)) {
+        return false;
+    }
+    let known = |key: &str| is_remark(key) || METADATA.contains(&key) || is_keyword(key);
+    let mut strangers = entries.iter().map(|(key, _)| key.value.as_str()).filter(|key| !known(key)).peekable();
+    if strangers.peek().is_none() {
+        return true;
+    }
+    let says_more = entries.iter().any(|(key, _)| {
+        key.value != "type" && KEYWORDS.iter().any(|known| known.name == key.value && known.role == Role::Says)
+    });
+    says_more && strangers.all(|key| !key.starts_with('$') && nearest_keyword(key, Dialect::Draft7).is_some())
+}
+
+/// `id` is a name of far too many other things.
+fn is_keyword(key: &str) -> bool {
+    key != "id" && keyword(key).is_some()
+}

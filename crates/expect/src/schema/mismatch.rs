@@ -1,0 +1,230 @@
+//! What the library found, told in the words of the user's schema.
+
+use jsonschema::error::{TypeKind, ValidationErrorKind};
+use jsonschema::paths::{Location, LocationSegment};
+use jsonschema::{ValidationError, Validator};
+use serde_json::Value;
+
+use super::SchemaError;
+use super::translation::Translation;
+
+/// How many alternatives of `anyOf` and `oneOf` are explained.
+const EXPLAINED: usize = 3;
+
+/// How many characters of a value are shown.
+const SHOWN: usize = 60;
+
+/// Everything in `value` that `validator`, made of `document`, does not allow.
+pub(super) fn all(
+    validator: &Validator,
+    document: &Value,
+    translation: &Translation,
+    value: &Value,
+) -> Vec<SchemaError> {
+    let mut found = Vec::new();
+    for error in validator.iter_errors(value) {
+        let path = path(error.instance_path(), value);
+        let said = translation.said(document, error.schema_path());
+        for message in messages(&error, value) {
+            found.push(SchemaError {
+                path: path.clone(),
+                keyword: said.keyword.clone(),
+                message,
+                expected: said.value.clone(),
+                source: said.source.clone(),
+                span: said.span,
+            });
+        }
+    }
+    found
+}
+
+/// `a.b[0]`
+fn path(location: &Location, value: &Value) -> String {
+    let mut path = String::new();
+    let mut at = Some(value);
+    for segment in location {
+        match (segment, at) {
+            (LocationSegment::Index(index), Some(Value::Array(items))) => {
+                path.push_str(&format!("[{index}]"));
+                at = items.get(index);
+            }
+            (segment, _) => {
+                let key = segment.to_string();
+                if !path.is_empty() {
+                    path.push('.');
+                }
+                path.push_str(&key);
+                at = at.and_then(|at| at.get(&key));
+            }
+        }
+    }
+    path
+}
+
+/// One message for each thing that is wrong in `whole`.
+fn messages(error: &ValidationError<'_>, whole: &Value) -> Vec<String> {
+    let value = error.instance();
+    let one = |text: String| vec![text];
+    let each = |names: &[String]| names.iter().map(|name| format!("must not have `{name}`")).collect();
+    match error.kind() {
+        ValidationErrorKind::Custom { message, .. } => one(message.clone()),
+        ValidationErrorKind::AdditionalProperties { unexpected }
+        | ValidationErrorKind::UnevaluatedProperties { unexpected } => each(unexpected),
+        ValidationErrorKind::AdditionalItems { limit } => {
+            one(format!("must not have more than {}", items(*limit as u64)))
+        }
+        ValidationErrorKind::UnevaluatedItems { unexpected } => {
+            one(format!("must not have the items {}", unexpected.join(", ")))
+        }
+        ValidationErrorKind::Required { property } => {
+            one(format!("must have `{}`", property.as_str().unwrap_or_default()))
+        }
+        ValidationErrorKind::Type { kind } => one(format!("must be {}, not {}", types(kind), kind_of(value))),
+        ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
+            one(format!("must match one of {} alternatives: {}", context.len(), alternatives(context, whole)))
+        }
+        ValidationErrorKind::OneOfMultipleValid { context } => {
+            let valid = context.iter().filter(|errors| errors.is_empty()).count();
+            one(format!("must match exactly one of {} alternatives, not {valid}", context.len()))
+        }
+        ValidationErrorKind::PropertyNames { error } => {
+            let name = error.instance().as_str().unwrap_or_default().to_owned();
+            one(format!("must not have a property called `{name}`: the name {}", messages(error, whole).join(", ")))
+        }
+        ValidationErrorKind::FalseSchema => one("must not be there".to_owned()),
+        ValidationErrorKind::Contains => one("must have an item that matches, as often as is asked for".to_owned()),
+        ValidationErrorKind::Not { .. } => one(format!("must not match: {} is excluded", shown(value))),
+        ValidationErrorKind::UniqueItems => one("must not have the same item twice".to_owned()),
+        kind => one(limit(kind, value).unwrap_or_else(|| error.to_string())),
+    }
+}
+
+/// The keywords that compare the value with one other.
+fn limit(kind: &ValidationErrorKind, value: &Value) -> Option<String> {
+    let shown_value = shown(value);
+    let length = || value.as_str().map_or(0, |text| text.chars().count());
+    let count = || value.as_array().map_or(0, Vec::len);
+    let size = || value.as_object().map_or(0, serde_json::Map::len);
+    Some(match kind {
+        ValidationErrorKind::Constant { expected_value } => {
+            format!("must be {}, not {shown_value}", shown(expected_value))
+        }
+        ValidationErrorKind::Enum { options } => {
+            format!("{}, not {shown_value}", must_be_one_of(options.as_array().map_or(&[], Vec::as_slice)))
+        }
+        ValidationErrorKind::Minimum { limit } => format!("must be at least {limit}, not {shown_value}"),
+        ValidationErrorKind::Maximum { limit } => format!("must be at most {limit}, not {shown_value}"),
+        ValidationErrorKind::ExclusiveMinimum { limit } => format!("must be more than {limit}, not {shown_value}"),
+        ValidationErrorKind::ExclusiveMaximum { limit } => format!("must be less than {limit}, not {shown_value}"),
+        ValidationErrorKind::MultipleOf { multiple_of } => {
+            format!("must be a multiple of {multiple_of}, not {shown_value}")
+        }
+        ValidationErrorKind::MinLength { limit } => {
+            format!("must have at least {}, not {}", counted(*limit, "character"), length())
+        }
+        ValidationErrorKind::MaxLength { limit } => {
+            format!("must have at most {}, not {}", counted(*limit, "character"), length())
+        }
+        ValidationErrorKind::MinItems { limit } => format!("must have at least {}, not {}", items(*limit), count()),
+        ValidationErrorKind::MaxItems { limit } => format!("must have at most {}, not {}", items(*limit), count()),
+        ValidationErrorKind::MinProperties { limit } => {
+            format!("must have at least {}, not {}", properties(*limit), size())
+        }
+        ValidationErrorKind::MaxProperties { limit } => {
+            format!("must have at most {}, not {}", properties(*limit), size())
+        }
+        _ => return None,
+    })
+}
+
+/// "1 item", "2 items"
+pub(super) fn counted(count: u64, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
+fn items(count: u64) -> String {
+    counted(count, "item")
+}
+
+fn properties(count: u64) -> String {
+    if count == 1 { "1 property".to_owned() } else { format!("{count} properties") }
+}
+
+/// The first thing wrong with each alternative.
+fn alternatives(context: &[Vec<ValidationError<'static>>], whole: &Value) -> String {
+    let mut told: Vec<String> = context
+        .iter()
+        .enumerate()
+        .filter_map(|(at, errors)| {
+            let error = errors.first()?;
+            let place = path(error.instance_path(), whole);
+            let message = messages(error, whole).into_iter().next()?;
+            let place = if place.is_empty() { String::new() } else { format!("`{place}` ") };
+            Some(format!("({}) {place}{message}", at + 1))
+        })
+        .take(EXPLAINED)
+        .collect();
+    if context.len() > told.len() {
+        told.push("…".to_owned());
+    }
+    told.join("; ")
+}
+
+fn types(kind: &TypeKind) -> String {
+    let named = |name: String| match name.as_str() {
+        "object" | "array" | "integer" => format!("an {name}"),
+        "null" => name,
+        _ => format!("a {name}"),
+    };
+    match kind {
+        TypeKind::Single(one) => named(one.to_string()),
+        TypeKind::Multiple(many) => {
+            let names: Vec<String> = many.iter().map(|one| named(one.to_string())).collect();
+            joined(&names, "or")
+        }
+    }
+}
+
+/// What kind of value it is, with its article, in the words of JSON Schema.
+pub(super) fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(number) if number.as_f64().is_some_and(|number| number.fract() != 0.0) => "a fraction",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
+
+/// The value as JSON, cut if it is long.
+pub(super) fn shown(value: &Value) -> String {
+    let text = value.to_string();
+    if text.chars().count() <= SHOWN {
+        return text;
+    }
+    let cut: String = text.chars().take(SHOWN).collect();
+    format!("{cut}…")
+}
+
+/// "must be "a", "b" or "c""
+pub(super) fn must_be_one_of(options: &[Value]) -> String {
+    let options: Vec<String> = options.iter().map(shown).collect();
+    format!("must be {}", joined(&options, "or"))
+}
+
+/// "`a`, `b` and `c`"
+pub(super) fn listed<T: AsRef<str>>(names: &[T], last: &str) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("`{}`", name.as_ref())).collect();
+    joined(&names, last)
+}
+
+fn joined(names: &[String], last: &str) -> String {
+    match names {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., end] => format!("{} {last} {end}", first.join(", ")),
+    }
+}

@@ -1,0 +1,190 @@
+//! The formats of dates and times, and which of two is the earlier.
+
+use std::cmp::Ordering;
+
+/// `2024-02-29`, a day that exists.
+pub(super) fn is_date(text: &str) -> bool {
+    day_number(text).is_some()
+}
+
+/// `12:00:00Z`, with an offset.
+pub(super) fn is_time(text: &str) -> bool {
+    Clock::read(text).is_some_and(|clock| clock.offset.is_some())
+}
+
+/// `12:00:00`, with or without an offset.
+pub(super) fn is_iso_time(text: &str) -> bool {
+    Clock::read(text).is_some()
+}
+
+/// A date and a time with an offset.
+pub(super) fn is_date_time(text: &str) -> bool {
+    split(text).is_some_and(|(date, time)| is_date(date) && is_time(time))
+}
+
+/// A date and a time with or without an offset.
+pub(super) fn is_iso_date_time(text: &str) -> bool {
+    split(text).is_some_and(|(date, time)| is_date(date) && is_iso_time(time))
+}
+
+/// `P1DT2H`, or weeks alone: `P3W`.
+pub(super) fn is_duration(text: &str) -> bool {
+    let Some(rest) = text.strip_prefix('P').filter(|rest| !rest.is_empty()) else { return false };
+    if let Some(weeks) = rest.strip_suffix('W') {
+        return !weeks.is_empty() && weeks.bytes().all(|b| b.is_ascii_digit());
+    }
+    let (date, time) = match rest.split_once('T') {
+        Some((_, "")) => return false,
+        Some((date, time)) => (date, time),
+        None => (rest, ""),
+    };
+    amounts(date, "YMD") && amounts(time, "HMS")
+}
+
+/// Whether `text` is a row of numbers, each with one of `units`, in that order.
+fn amounts(text: &str, units: &str) -> bool {
+    let mut units = units.chars();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        let Some(unit) = rest[digits..].chars().next().filter(|_| digits > 0) else { return false };
+        if !units.any(|known| known == unit) {
+            return false;
+        }
+        rest = &rest[digits + unit.len_utf8()..];
+    }
+    true
+}
+
+/// Compares dates; nothing if one is none.
+pub(super) fn compare_dates(left: &str, right: &str) -> Option<Ordering> {
+    Some(day_number(left)?.cmp(&day_number(right)?))
+}
+
+/// Compares times as instants of one day; a time without offset is UTC.
+pub(super) fn compare_times(left: &str, right: &str) -> Option<Ordering> {
+    Clock::read(left)?.instant().partial_cmp(&Clock::read(right)?.instant())
+}
+
+/// Compares what the clock shows, whatever the offset.
+pub(super) fn compare_iso_times(left: &str, right: &str) -> Option<Ordering> {
+    Clock::read(left)?.shown().partial_cmp(&Clock::read(right)?.shown())
+}
+
+/// Compares instants; a time without offset is UTC.
+pub(super) fn compare_date_times(left: &str, right: &str) -> Option<Ordering> {
+    instant(left)?.partial_cmp(&instant(right)?)
+}
+
+fn instant(text: &str) -> Option<f64> {
+    let (date, time) = split(text)?;
+    Some(f64::from(day_number(date)?) * 86_400.0 + Clock::read(time)?.instant())
+}
+
+/// Splits at the one `t`, `T` or white space.
+fn split(text: &str) -> Option<(&str, &str)> {
+    let is_separator = |c: char| c == 't' || c == 'T' || c.is_whitespace();
+    let (date, time) = text.split_once(is_separator)?;
+    (!time.contains(is_separator)).then_some((date, time))
+}
+
+/// A number that grows by one with every day that exists.
+fn day_number(text: &str) -> Option<i32> {
+    let bytes = text.as_bytes();
+    if bytes.len() != 10 || bytes[4] != b'-' || bytes[7] != b'-' {
+        return None;
+    }
+    let year = digits(&text[..4])?;
+    let month = digits(&text[5..7])?;
+    let day = digits(&text[8..])?;
+    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let lengths = [31, if leap { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let before = usize::try_from(month - 1).ok()?;
+    if !(1..=*lengths.get(before)?).contains(&day) {
+        return None;
+    }
+    let leaps = (year + 3) / 4 - (year + 99) / 100 + (year + 399) / 400;
+    Some(year * 365 + leaps + lengths[..before].iter().sum::<i32>() + day)
+}
+
+fn digits(text: &str) -> Option<i32> {
+    if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    text.parse().ok()
+}
+
+/// A time of day.
+struct Clock {
+    hour: i32,
+    minute: i32,
+    second: f64,
+    /// In minutes, east is positive.
+    offset: Option<i32>,
+}
+
+impl Clock {
+    fn read(text: &str) -> Option<Self> {
+        let bytes = text.as_bytes();
+        if bytes.len() < 8 || !text.is_ascii() || bytes[2] != b':' || bytes[5] != b':' {
+            return None;
+        }
+        let hour = digits(&text[..2])?;
+        let minute = digits(&text[3..5])?;
+        digits(&text[6..8])?;
+        let fraction = match &text[8..] {
+            rest if rest.starts_with('.') => {
+                let length = rest[1..].bytes().take_while(u8::is_ascii_digit).count();
+                if length == 0 {
+                    return None;
+                }
+                length + 1
+            }
+            _ => 0,
+        };
+        let second: f64 = text[6..8 + fraction].parse().ok()?;
+        let offset = match &text[8 + fraction..] {
+            "" => None,
+            zone => Some(offset(zone)?),
+        };
+        let clock = Self { hour, minute, second, offset };
+        (hour <= 23 && minute <= 59 && (second < 60.0 || clock.is_leap_second())).then_some(clock)
+    }
+
+    /// A leap second comes at the end of a day of UTC only.
+    fn is_leap_second(&self) -> bool {
+        let utc = self.hour * 60 + self.minute - self.offset.unwrap_or(0);
+        self.second < 61.0 && utc.rem_euclid(24 * 60) == 24 * 60 - 1
+    }
+
+    /// Seconds since midnight UTC.
+    fn instant(&self) -> f64 {
+        self.shown() - f64::from(self.offset.unwrap_or(0)) * 60.0
+    }
+
+    /// Seconds since midnight as the clock shows it.
+    fn shown(&self) -> f64 {
+        f64::from(self.hour * 3600 + self.minute * 60) + self.second
+    }
+}
+
+/// `Z`, `+01`, `+0130` or `+01:30`, in minutes.
+fn offset(zone: &str) -> Option<i32> {
+    if zone.eq_ignore_ascii_case("z") {
+        return Some(0);
+    }
+    let (sign, rest) = match zone.split_at_checked(1)? {
+        ("+", rest) => (1, rest),
+        ("-", rest) => (-1, rest),
+        _ => return None,
+    };
+    let (hours, minutes) = rest.split_at_checked(2)?;
+    let minutes = minutes.strip_prefix(':').filter(|rest| !rest.is_empty()).unwrap_or(minutes);
+    let minutes = match minutes.len() {
+        0 => 0,
+        2 => digits(minutes)?,
+        _ => return None,
+    };
+    let hours = digits(hours)?;
+    (hours <= 23 && minutes <= 59).then_some(sign * (hours * 60 + minutes))
+}

@@ -1,0 +1,438 @@
+use std::sync::Arc;
+
+use model::decode::Problems;
+use model::{Diagnostic, Node, NodeKind, Source, Span};
+use serde_json::{Value, json};
+
+use super::{Patterns, Schema, SchemaError, Undecided, looks_like_schema};
+
+/// Schemas with the values that the validator whose behaviour is wanted accepts and refuses.
+const VECTORS: &str = include_str!("../../tests/vectors/schema.jsonl");
+
+/// The expressions of the script engine; a source with `STOP` in it is stopped.
+struct Engine;
+
+fn regex(source: &str, flags: &str) -> Result<script::Regex, script::RegexError> {
+    let written = match flags {
+        // A source that begins like flags is none of them.
+        "" if source.starts_with("(?") => format!("(?:){source}"),
+        "" => source.to_owned(),
+        flags => format!("(?{flags}){source}"),
+    };
+    script::Regex::parse(&written)
+}
+
+impl Patterns for Engine {
+    fn check(&self, source: &str, flags: &str) -> Result<(), String> {
+        regex(source, flags).map(|_| ()).map_err(|error| error.to_string())
+    }
+
+    fn is_match(&self, source: &str, flags: &str, text: &str) -> Result<bool, String> {
+        if source.contains("STOP") {
+            return Err("stopped".to_owned());
+        }
+        let regex = regex(source, flags).map_err(|error| error.to_string())?;
+        regex.is_match(text).map_err(|error| error.to_string())
+    }
+}
+
+fn node(schema: &Value) -> Node {
+    Node::from_json(schema, &Source::new("schema.yaml", schema.to_string()))
+}
+
+fn compile(schema: &Value) -> (Option<Schema>, Problems) {
+    let mut problems = Problems::new();
+    let schema = Schema::compile(&node(schema), Arc::new(Engine), &mut problems);
+    (schema, problems)
+}
+
+fn errors(schema: &Value, value: &Value) -> Vec<SchemaError> {
+    let (compiled, problems) = compile(schema);
+    compiled.unwrap_or_else(|| panic!("{schema}: {problems:?}")).validate(value).unwrap()
+}
+
+/// Whether the verdict on the schema, or of it on `value`, is meant to be another than recorded.
+fn differs(schema: &Value, value: Option<&Value>) -> bool {
+    let schema = schema.to_string();
+    DIFFERENCES.iter().any(|(of, on, _)| *of == schema && *on == value.and_then(Value::as_str))
+}
+
+/// The schemas and values on which the verdict is not as recorded.
+fn unlike_recorded() -> Vec<(Value, Option<Value>)> {
+    let mut unlike = Vec::new();
+    for line in VECTORS.lines() {
+        let vector: Value = serde_json::from_str(line).unwrap();
+        let schema = &vector["schema"];
+        let (compiled, _) = compile(schema);
+        let Some(compiled) = compiled.filter(|_| vector.get("refused").is_none()) else {
+            if compile(schema).0.is_some() == vector.get("refused").is_some() {
+                unlike.push((schema.clone(), None));
+            }
+            continue;
+        };
+        for (key, valid) in [("valid", true), ("invalid", false)] {
+            let values = vector[key].as_array().unwrap().iter();
+            let wrong = values.filter(|value| compiled.validate(value).unwrap().is_empty() != valid);
+            unlike.extend(wrong.map(|value| (schema.clone(), Some(value.clone()))));
+        }
+    }
+    unlike
+}
+
+#[test]
+fn verdicts_are_as_recorded_but_for_the_differences() {
+    let unlike = unlike_recorded();
+    let unexpected: Vec<_> = unlike.iter().filter(|(schema, value)| !differs(schema, value.as_ref())).collect();
+    assert!(unexpected.is_empty(), "{unexpected:#?}");
+    assert_eq!(unlike.len(), DIFFERENCES.len(), "every difference is one");
+    assert!(DIFFERENCES.iter().all(|(_, _, why)| !why.is_empty()));
+}
+
+/// Where the verdicts are meant to be others than recorded: the schema, the value if only one is, and why.
+const DIFFERENCES: &[(&str, Option<&str>, &str)] = &[
+    (r#"{"format":"uri"}"#, Some("http://h:8a/"), "a port is a number"),
+    (r#"{"deepProperties":{"a":{}}}"#, None, "`a` is no JSON pointer, so nothing would be checked"),
+    (r#"{"deepRequired":["a"]}"#, None, "`a` is no JSON pointer, so nothing would be checked"),
+    (r#"{"select":null,"selectCases":{"null":{"type":"string"}}}"#, None, "null selects the case `null`"),
+    (r#"{"patternProperties":{"(":{}}}"#, None, "an invalid expression is an error wherever it stands"),
+];
+
+/// `written`, JSON without white space, with the place of everything in it.
+fn placed(written: &str) -> Node {
+    let source = Source::new("schema.yaml", written);
+    let mut node = Node::from_json(&serde_json::from_str(written).unwrap(), &source);
+    place(&mut node, written, &mut 0);
+    node
+}
+
+fn place(node: &mut Node, written: &str, at: &mut usize) {
+    let find = |text: &str, at: &mut usize| {
+        let start = *at + written[*at..].find(text).unwrap();
+        *at = start + text.len();
+        Span::new(start, *at)
+    };
+    let whole = node.to_json().to_string();
+    match &mut node.kind {
+        NodeKind::Map(entries) => {
+            let start = *at;
+            for (key, value) in entries.iter_mut() {
+                key.span = find(&json!(key.value).to_string(), at);
+                *at += 1;
+                place(value, written, at);
+            }
+            node.span = Span::new(start, start + 1);
+        }
+        NodeKind::List(items) => {
+            let start = *at;
+            *at += 1;
+            for item in items {
+                place(item, written, at);
+            }
+            node.span = Span::new(start, start + 1);
+        }
+        _ => node.span = find(&whole, at),
+    }
+}
+
+fn problems(written: &str) -> Problems {
+    let mut problems = Problems::new();
+    Schema::compile(&placed(written), Arc::new(Engine), &mut problems);
+    problems
+}
+
+fn underlined(problem: &Diagnostic) -> String {
+    let source = problem.source.as_ref().unwrap();
+    source.text.chars().skip(source.column - 1).take(source.length).collect()
+}
+
+#[test]
+fn a_mistake_is_told_at_its_place() {
+    for (schema, place, message, help) in [
+        (r#"{"type":"strin"}"#, "\"strin\"", "`type` must be one of", "did you mean `string`?"),
+        (r#"{"propertes":{"a":{}}}"#, "\"propertes\"", "`propertes` is no keyword", "did you mean `properties`?"),
+        (
+            r#"{"properties":{"a":{"minLength":-1}}}"#,
+            "-1",
+            "`minLength` must be a whole number of at least 0, not -1",
+            "",
+        ),
+        (r#"{"items":{"pattern":"("}}"#, "\"(\"", "is no regular expression", ""),
+        (r#"{"pattern":"a\\-b"}"#, r#""a\\-b""#, "is no regular expression", "the flag `u`"),
+        (r#"{"patternProperties":{"[":{}}}"#, "\"[\"", "is no regular expression", ""),
+        (r##"{"$ref":"#/definitions/x"}"##, "\"#/definitions/x\"", "leads nowhere", "definitions"),
+        (
+            r#"{"$ref":"https://example.com/a.json"}"#,
+            "\"https://example.com/a.json\"",
+            "nothing is ever fetched",
+            "copy",
+        ),
+        (
+            r#"{"$schema":"http://json-schema.org/draft-08/schema#"}"#,
+            "\"http://json-schema.org/draft-08/schema#\"",
+            "must name a version",
+            "did you mean",
+        ),
+        (r#"{"format":"datetime"}"#, "\"datetime\"", "there is no format", "did you mean `date-time`?"),
+        (r#"{"required":true}"#, "true", "`required` must be a list", "list the names"),
+        (r#"{"exclusiveMinimum":true,"minimum":1}"#, "true", "must be a number", "instead of `minimum`"),
+        (r#"{"allOf":[{"not":5}]}"#, "5", "a schema must be a map, not a number", ""),
+        (r#"{"format":"email","formatMinimum":"a"}"#, "\"a\"", "has no order", "iso-date-time"),
+        (r#"{"properties":{"a":{"transform":["trimm"]}}}"#, "\"trimm\"", "no transformation", "did you mean `trim`?"),
+        (r#"{"typeof":"strin"}"#, "\"strin\"", "`typeof` must be one of", "did you mean `string`?"),
+        (r#"{"regexp":"/a/y"}"#, "\"/a/y\"", "the flag `y`", "`^`"),
+        (r#"{"select":{"$data":"1/a"},"selectCases":{}}"#, "{", "in the same value", "`$data: 0/name`"),
+        (r#"{"id":"x"}"#, "\"id\"", "is no keyword", "did you mean `$id`?"),
+    ] {
+        let problems = problems(schema);
+        let [problem] = &problems[..] else { panic!("{schema}: {problems:?}") };
+        assert!(problem.is_error(), "{schema}");
+        assert!(problem.message.contains(message), "{schema}: {}", problem.message);
+        assert_eq!(underlined(problem), place, "{schema}");
+        assert!(problem.help.iter().any(|line| line.contains(help)) || help.is_empty(), "{schema}: {:?}", problem.help);
+    }
+}
+
+#[test]
+fn every_mistake_is_told_and_each_once() {
+    let found = problems(
+        r##"{"definitions":{"a":{"type":"strin"},"unused":{"minimum":"x"}},"items":{"$ref":"#/definitions/a"},"maxItems":-1}"##,
+    );
+    let told: Vec<String> = found.iter().map(underlined).collect();
+    assert_eq!(told, ["\"strin\"", "\"x\"", "-1"]);
+}
+
+#[test]
+fn what_is_only_strange_is_a_warning() {
+    for (schema, message) in [
+        (r#"{"unknownThing":1}"#, "`unknownThing` is no keyword"),
+        (r#"{"note":"for people"}"#, "`note` is no keyword"),
+        (r#"{"format":"zip-code"}"#, "the format `zip-code` is not known"),
+        (r#"{"format":"iri"}"#, "the format `iri` is not known"),
+        (r#"{"prefixItems":[{}]}"#, "`prefixItems` means nothing in draft-07"),
+        (r#"{"then":{}}"#, "says nothing without `if`"),
+        (r#"{"additionalItems":false}"#, "says nothing without `items: […]`"),
+        (r#"{"enum":[1,1.0]}"#, "twice"),
+        (r#"{"transform":["trim"],"anyOf":[{}]}"#, "does not reach into `anyOf`"),
+        (r#"{"instanceof":"Date"}"#, "no JSON value"),
+    ] {
+        let (compiled, problems) = compile(&serde_json::from_str(schema).unwrap());
+        let [problem] = &problems[..] else { panic!("{schema}: {problems:?}") };
+        assert!(!problem.is_error() && compiled.is_some(), "{schema}");
+        assert!(problem.message.contains(message), "{schema}: {}", problem.message);
+    }
+    for quiet in [r#"{"_a":1,"x-b":2,"$comment":"c","title":"t","example":1,"default":[]}"#, "{}", "true", "false"] {
+        assert_eq!(problems(quiet), [], "{quiet}");
+    }
+}
+
+#[test]
+fn what_is_no_schema_is_an_error_and_a_boolean_is_one() {
+    for schema in [json!("string"), json!(5), json!(null), json!([])] {
+        let (compiled, problems) = compile(&schema);
+        assert!(compiled.is_none() && problems[0].message.starts_with("a schema must be a map"), "{schema}");
+    }
+    assert_eq!(errors(&json!(true), &json!(5)), []);
+    let found = errors(&json!(false), &json!(5));
+    assert_eq!((found[0].path.as_str(), found[0].keyword.as_str()), ("", ""));
+}
+
+#[test]
+fn an_error_tells_the_path_the_keyword_and_what_is_expected() {
+    let schema = json!({
+        "type": "object",
+        "required": ["id"],
+        "properties": {
+            "a": {"type": "object", "properties": {"b": {"type": "array", "items": {"type": "string", "pattern": "^x"}}}},
+            "n": {"$ref": "#/definitions/small"},
+            "0": {"const": 1},
+        },
+        "patternProperties": {"^k": {"minLength": 3}},
+        "additionalProperties": false,
+        "definitions": {"small": {"maximum": 10, "type": "number"}},
+    });
+    let value = json!({"a": {"b": ["x", 5, "y"]}, "n": 11, "k1": "ab", "other": 1, "0": 2});
+    let mut told: Vec<_> = errors(&schema, &value)
+        .into_iter()
+        .map(|error| (error.path.clone(), error.keyword.clone(), error.message.clone(), error.expected))
+        .collect();
+    told.sort_by(|one, other| (&one.0, &one.1).cmp(&(&other.0, &other.1)));
+    let text = |text: &str| text.to_owned();
+    assert_eq!(
+        told,
+        [
+            (text(""), text("additionalProperties"), text("must not have `other`"), json!(false)),
+            (text(""), text("required"), text("must have `id`"), json!(["id"])),
+            (text("0"), text("const"), text("must be 1, not 2"), json!(1)),
+            (text("a.b[1]"), text("type"), text("must be a string, not a number"), json!("string")),
+            (text("a.b[2]"), text("pattern"), text("must match /^x/, not \"y\""), json!("^x")),
+            (text("k1"), text("minLength"), text("must have at least 3 characters, not 2"), json!(3)),
+            (text("n"), text("maximum"), text("must be at most 10, not 11"), json!(10)),
+        ]
+    );
+}
+
+#[test]
+fn the_keyword_that_is_not_met_can_be_underlined() {
+    let node = placed(r##"{"items":{"$ref":"#/definitions/n"},"definitions":{"n":{"minimum":5}}}"##);
+    let schema = Schema::compile(&node, Arc::new(Engine), &mut Problems::new()).unwrap();
+    let errors = schema.validate(&json!([4])).unwrap();
+    let excerpt = errors[0].excerpt();
+    assert_eq!(&excerpt.text[excerpt.column - 1..][..excerpt.length], "\"minimum\"");
+    assert_eq!(errors[0].to_string(), "`[0]` must be at least 5, not 4");
+}
+
+#[test]
+fn keywords_are_told_as_they_are_written_in_every_dialect() {
+    let keyword = |schema: Value, value: Value| errors(&schema, &value)[0].keyword.clone();
+    let draft4 = "http://json-schema.org/draft-04/schema#";
+    assert_eq!(keyword(json!({"items": [{}], "additionalItems": false}), json!([1, 2])), "additionalItems");
+    assert_eq!(keyword(json!({"dependencies": {"a": ["b"]}}), json!({"a": 1})), "dependencies");
+    assert_eq!(keyword(json!({"$schema": draft4, "maximum": 5, "exclusiveMaximum": true}), json!(5)), "maximum");
+    assert_eq!(errors(&json!({"$schema": draft4, "maximum": 5, "exclusiveMaximum": false}), &json!(5)), []);
+    assert_eq!(errors(&json!({"$schema": draft4, "id": "http://a/b", "items": {"$ref": "b"}}), &json!([[]])), []);
+}
+
+#[test]
+fn alternatives_are_explained() {
+    let one = json!({"anyOf": [{"type": "string"}, {"properties": {"a": {"minimum": 3}}, "required": ["a"]}]});
+    let found = errors(&json!({"items": one}), &json!([{"a": 1}]));
+    assert_eq!(
+        found[0].message,
+        "must match one of 2 alternatives: (1) `[0]` must be a string, not an object; (2) `[0].a` must be at least 3, not 1"
+    );
+}
+
+#[test]
+fn a_pattern_without_an_answer_leaves_it_undecided() {
+    for schema in [
+        json!({"pattern": "STOP"}),
+        json!({"not": {"pattern": "STOP"}}),
+        json!({"anyOf": [{"pattern": "STOP"}, true]}),
+        json!({"regexp": "/STOP/i"}),
+    ] {
+        let schema = compile(&schema).0.unwrap();
+        assert_eq!(schema.validate(&json!("x")), Err(Undecided("stopped".to_owned())));
+        assert!(schema.validate(&json!(5)).is_ok(), "nothing was asked");
+    }
+    for schema in [json!({"patternProperties": {"STOP": {}}}), json!({"patternRequired": ["STOP"]})] {
+        let schema = compile(&schema).0.unwrap();
+        assert!(schema.validate(&json!({"a": 1})).is_err());
+        assert!(schema.validate(&json!([])).is_ok());
+    }
+}
+
+#[test]
+fn the_same_id_can_be_used_by_many_schemas() {
+    for kind in ["string", "number"] {
+        let schema = json!({"$id": "http://example.com/one.json", "type": kind});
+        assert_eq!(errors(&schema, &json!("x")).len(), usize::from(kind == "number"));
+    }
+    let twice = json!({"definitions": {"a": {"$id": "http://a/b"}, "b": {"$id": "http://a/b"}}});
+    assert!(compile(&twice).1[0].message.contains("two parts"));
+}
+
+#[test]
+fn a_reference_in_circles_is_an_error_and_a_recursive_one_is_not() {
+    for schema in [
+        r##"{"$ref":"#"}"##,
+        r##"{"allOf":[{"$ref":"#"}]}"##,
+        r##"{"properties":{"a":{"$ref":"#/definitions/a"}},"definitions":{"a":{"not":{"$ref":"#/definitions/b"}},"b":{"anyOf":[{"$ref":"#/definitions/a"}]}}}"##,
+    ] {
+        let problems = problems(schema);
+        assert!(
+            !problems.is_empty() && problems.iter().all(|problem| problem.message.contains("without an end")),
+            "{schema}"
+        );
+    }
+    let tree = json!({"properties": {"a": {"$ref": "#"}}, "additionalProperties": false});
+    assert_eq!(errors(&tree, &json!({"a": {"a": {"b": 1}}}))[0].path, "a.a");
+}
+
+#[test]
+fn what_is_nested_too_deep_is_refused_and_never_fatal() {
+    let nested = |depth: usize| (0..depth).fold(json!({}), |inner, _| json!({"properties": {"a": inner}}));
+    let value = |depth: usize| (0..depth).fold(json!(1), |inner, _| json!({"a": inner}));
+    assert!(compile(&nested(99)).0.is_some());
+    assert!(compile(&nested(101)).1[0].message.contains("nested more than 100 deep"));
+    let tree = compile(&json!({"properties": {"a": {"$ref": "#"}}, "required": ["a"]})).0.unwrap();
+    assert!(tree.validate(&value(200)).is_ok());
+    assert!(tree.validate(&value(201)).is_err());
+}
+
+#[test]
+fn an_embedded_dialect_and_a_dynamic_reference_with_several_meanings_are_errors() {
+    let inner = json!({"items": {"$schema": "http://json-schema.org/draft-06/schema#"}});
+    assert!(compile(&inner).1[0].message.contains("a part of it cannot be another"));
+    let dynamic = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$defs": {"a": {"$id": "a", "$dynamicAnchor": "n"}, "b": {"$id": "b", "$dynamicAnchor": "n"}},
+        "$dynamicRef": "#n",
+    });
+    assert!(compile(&dynamic).1.iter().any(|problem| problem.message.contains("a single schema")));
+}
+
+#[test]
+fn select_looks_at_the_value_itself() {
+    let schema = json!({
+        "select": {"$data": "0/kind"},
+        "selectCases": {"a": {"required": ["x"]}, "1": {"required": ["y"]}, "null": {"required": ["n"]}},
+        "selectDefault": {"required": ["z"]},
+    });
+    let valid = |value: Value| errors(&schema, &value).is_empty();
+    for value in [json!({"kind": "a", "x": 1}), json!({"kind": 1, "y": 1}), json!({"kind": "b", "z": 1}), json!({})] {
+        assert!(valid(value.clone()), "{value}");
+    }
+    for value in
+        [json!({"kind": "a"}), json!({"kind": 1}), json!({"kind": null}), json!({"kind": 7}), json!({"kind": []})]
+    {
+        assert!(!valid(value.clone()), "{value}");
+    }
+}
+
+#[test]
+fn a_map_with_a_type_is_a_schema_only_if_nothing_speaks_against_it() {
+    for (map, is_schema) in [
+        (json!({"type": "string"}), true),
+        (json!({"type": "null"}), true),
+        (json!({"type": "integer", "minimum": 6}), true),
+        (json!({"type": "object", "required": ["zz"]}), true),
+        (json!({"type": "array", "items": {"type": "string"}}), true),
+        (json!({"type": "boolean", "$score": 5, "$title": "B"}), true),
+        (json!({"type": "boolean", "$meta": {}}), true),
+        (json!({"type": "object", "_note": 1, "x-a": 2}), true),
+        (json!({"type": "object", "propertes": {}, "required": ["a"]}), true),
+        (json!({"type": ["integer"]}), false),
+        (json!({"type": "text"}), false),
+        (json!({"type": "Object"}), false),
+        (json!({"type": 5}), false),
+        (json!({"type": ""}), false),
+        (json!({"type": "object", "name": 2}), false),
+        (json!({"type": "object", "n": 2}), false),
+        (json!({"type": "object", "id": 7}), false),
+        (json!({"type": "object", "title": "T", "name": 2}), false),
+        (json!({"type": "array", "$x": 1}), false),
+        (json!({"type": "array", "$contains": 1}), false),
+        (json!({"type": "array", "$all": [1]}), false),
+        (json!({"type": "array", "$exists": true}), false),
+        (json!({"minimum": 1}), false),
+        (json!("string"), false),
+    ] {
+        assert_eq!(looks_like_schema(&node(&map)), is_schema, "{map}");
+    }
+    let mut tagged = node(&json!({"minimum": 1}));
+    tagged.tag = Some("!json-schema".to_owned());
+    assert!(looks_like_schema(&tagged));
+}
+
+#[test]
+fn a_schema_can_be_shared_by_threads() {
+    let schema = compile(&json!({"pattern": "^a"})).0.unwrap();
+    let threads: Vec<_> = (0..2)
+        .map(|_| {
+            let schema = schema.clone();
+            std::thread::spawn(move || schema.validate(&json!("b")).unwrap().len())
+        })
+        .collect();
+    assert!(threads.into_iter().all(|thread| thread.join().unwrap() == 1));
+    assert_eq!(format!("{schema:?}"), "Schema(Object {\"pattern\": String(\"^a\")})");
+}

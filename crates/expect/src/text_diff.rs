@@ -1,0 +1,241 @@
+//! Whether two texts say the same: by a diff, and by a list of the changes that are allowed.
+
+use std::sync::Arc;
+
+use model::decode::{Fields, Problems};
+use model::{Node, NodeKind};
+use serde_json::Value;
+
+use crate::compile::{Compiler, REGEX_TAG, refused, split_regex};
+use crate::diff::{self, Coverage, Item, KINDS, Kind, Options};
+use crate::found::{Flaw, Found, Pass};
+use crate::host::Pattern;
+use crate::matcher::{At, drawn};
+use crate::meta::Meta;
+use crate::place::Place;
+use crate::value;
+
+/// How texts are compared. By default: by whatever kind of diff suits them, and no change is allowed.
+#[derive(Debug, Clone, Default)]
+pub struct TextDiff {
+    kind: Option<Kind>,
+    options: Options,
+    items: Option<Arc<Vec<Allowed>>>,
+    permissive: Option<bool>,
+}
+
+/// A change that is allowed, or that must be.
+#[derive(Debug)]
+struct Allowed {
+    item: Item<Arc<dyn Pattern>>,
+    meta: Meta,
+    written: String,
+    place: Place,
+}
+
+impl TextDiff {
+    /// Reads what a case says under `diff`: `true`, a kind, a list of changes, or a map of `type`, `items`, `permissive`
+    /// and the options of the kinds. `None` where it says `false` or nothing.
+    pub fn read(node: &Node, compiler: &mut Compiler<'_>) -> Option<Self> {
+        match &node.kind {
+            NodeKind::Bool(false) | NodeKind::Null => None,
+            NodeKind::Bool(true) => Some(Self::default()),
+            NodeKind::String(_) => {
+                let kind = model::decode::choice(node, "`diff`", KINDS, compiler.problems)?;
+                Some(Self { kind, ..Self::default() })
+            }
+            NodeKind::List(_) => Some(Self { kind: Some(Kind::Chars), ..Self::default() }.with_items(node, compiler)),
+            NodeKind::Map(_) => {
+                let mut problems = Problems::new();
+                let read = Fields::of(node, "`diff`", &mut problems).map(|mut fields| {
+                    let diff = Self::of_fields(&mut fields, compiler);
+                    fields.finish(&mut problems);
+                    diff
+                });
+                compiler.problems.extend(problems);
+                read
+            }
+            NodeKind::Number(_) => {
+                compiler.problems.push(
+                    node.error(format!("`diff` must be true, a kind, a list or a map, not {}", node.kind_name())),
+                );
+                None
+            }
+        }
+    }
+
+    /// The fields that a `diff` map and the operand of `$diff` have in common.
+    pub fn of_fields(fields: &mut Fields<'_>, compiler: &mut Compiler<'_>) -> Self {
+        let kind = fields.choice("type", KINDS, compiler.problems);
+        let options = Options::read(fields, compiler.problems);
+        let permissive = fields.boolean("permissive", compiler.problems);
+        let diff = Self { kind: kind.flatten(), options, items: None, permissive };
+        match fields.get("items") {
+            // With a list of changes, characters are compared unless something else is said.
+            Some(items) => {
+                let kind = if kind.is_some() { diff.kind } else { Some(Kind::Chars) };
+                Self { kind, ..diff }.with_items(items, compiler)
+            }
+            None => diff,
+        }
+    }
+
+    /// What the case says where this says nothing: the changes, and the kind with them.
+    pub fn or(self, case: Option<&Self>) -> Self {
+        let Some(case) = case else { return self };
+        let says_kind = self.kind.is_some();
+        Self {
+            kind: if says_kind { self.kind } else { case.kind },
+            items: self.items.or_else(|| case.items.clone()),
+            permissive: self.permissive.or(case.permissive),
+            options: if self.options == Options::default() { case.options.clone() } else { self.options },
+        }
+    }
+
+    fn with_items(self, node: &Node, compiler: &mut Compiler<'_>) -> Self {
+        let NodeKind::List(items) = &node.kind else {
+            compiler.problems.push(node.error(format!("the changes must be a list, not {}", node.kind_name())));
+            return self;
+        };
+        let items = items.iter().filter_map(|item| Allowed::read(item, compiler)).collect();
+        Self { items: Some(Arc::new(items)), ..self }
+    }
+
+    /// What `actual` comes to where `expected` was asked for.
+    pub fn judge(&self, actual: &str, expected: &str, at: &At<'_>, place: &Place) -> Found {
+        // Characters differ where texts do; drawing how is not worth it when nobody looks.
+        let plain = self.items.is_none() && self.options == Options::default();
+        let kind = self.kind.unwrap_or_else(|| diff::auto(expected, actual));
+        if at.quiet && plain && kind == Kind::Chars && actual != expected {
+            return Found::flawed(Flaw::new(place, "the texts differ"));
+        }
+        let diff = diff::diff(expected, actual, self.kind, &self.options);
+        match &self.items {
+            Some(items) => self.with_allowed(&diff, items, (actual, expected), at, place),
+            None if diff.has_changes() => {
+                let message = format!("expected {}", value::shown(Some(&expected.into())));
+                let flaw = Flaw::new(place, message).diff(drawn(&diff)).expected(expected.into());
+                Found::flawed(flaw.actual(Some(&actual.into())))
+            }
+            None => Found::full(),
+        }
+    }
+
+    fn with_allowed(
+        &self,
+        diff: &diff::Diff,
+        allowed: &[Allowed],
+        (actual, expected): (&str, &str),
+        at: &At<'_>,
+        place: &Place,
+    ) -> Found {
+        let permissive = self.permissive.or(at.run.rules.diff_permissive).unwrap_or_default();
+        let items: Vec<Item<Arc<dyn Pattern>>> = allowed.iter().map(|allowed| allowed.item.clone()).collect();
+        let mut matches = |pattern: &Arc<dyn Pattern>, text: &str| pattern.is_match(text);
+        let coverage = match diff::cover(diff, &items, permissive, at.run.rules.strict.diff, &mut matches) {
+            Ok(coverage) => coverage,
+            Err(stopped) => return Found::unknown(Flaw::new(place, stopped)),
+        };
+        let mut found = Found::scored(score(allowed, &coverage, at), Pass::of(coverage.passes()));
+        let flaw = |message: String| {
+            let flaw = Flaw::new(place, message).expected(expected.into()).actual(Some(&actual.into()));
+            flaw.diff(drawn(diff))
+        };
+        if !coverage.passes() {
+            found.flaws.push(flaw(because(allowed, &coverage)));
+        }
+        for (allowed, covered) in allowed.iter().zip(&coverage.covered) {
+            let is_penalty = allowed.meta.weight.is_some_and(|weight| weight < 0.0);
+            if allowed.meta.critical && *covered == is_penalty {
+                let message = allowed.meta.title.clone().unwrap_or_else(|| {
+                    let how = if is_penalty { "is there and must not be" } else { "is not there" };
+                    format!("the change {} {how}", allowed.written)
+                });
+                found.pass = Pass::No;
+                found.flaws.push(Flaw { critical: true, place: allowed.place.clone(), ..flaw(message) });
+            }
+        }
+        found
+    }
+}
+
+/// What the covered items are worth, and that there are no others.
+fn score(allowed: &[Allowed], coverage: &Coverage, at: &At<'_>) -> f64 {
+    let mut weights: Vec<Option<f64>> = allowed.iter().map(|allowed| allowed.meta.weight).collect();
+    if coverage.closed {
+        weights.push(None);
+    }
+    if weights.is_empty() {
+        return 1.0;
+    }
+    let shares = at.run.rules.budget.together(&weights);
+    let covered = coverage.covered.iter().copied().chain(coverage.closed.then(|| coverage.uncovered.is_empty()));
+    shares.iter().zip(covered).filter(|(_, covered)| *covered).map(|(share, _)| share).sum()
+}
+
+fn because(allowed: &[Allowed], coverage: &Coverage) -> String {
+    let mut told = Vec::new();
+    if coverage.closed && !coverage.uncovered.is_empty() {
+        told.push("there are changes that are not listed".to_owned());
+    }
+    if !coverage.missed.is_empty() {
+        let missed = coverage.missed.iter().filter_map(|at| allowed.get(*at)).map(|allowed| allowed.written.as_str());
+        told.push(format!("listed changes are missing: {}", missed.collect::<Vec<_>>().join(", ")));
+    }
+    told.join("; ")
+}
+
+impl Allowed {
+    fn read(node: &Node, compiler: &mut Compiler<'_>) -> Option<Self> {
+        let meta = Meta::read(node, true, compiler.problems);
+        let mut fields = Fields::of(node, "a listed change", compiler.problems)?;
+        let mut item = Item::default();
+        let mut written = String::new();
+        if let Some(value) = fields.get("value").filter(|value| !matches!(value.kind, NodeKind::Null)) {
+            written = value::shown(Some(&value.to_json()));
+            item.value = pattern(value, compiler);
+        }
+        if let Some(path) = fields.get("path") {
+            written = format!("{} {written}", value::shown(Some(&path.to_json()))).trim_end().to_owned();
+            item.path = pattern(path, compiler);
+        }
+        item.val = fields.get("val").map(Node::to_json);
+        item.added = fields.boolean("added", compiler.problems);
+        item.removed = fields.boolean("removed", compiler.problems);
+        item.required = fields.boolean("required", compiler.problems).unwrap_or_default();
+        for known in crate::meta::SHORTHANDS.iter().chain([&crate::meta::CONTAINER]) {
+            fields.get(known);
+        }
+        fields.finish(compiler.problems);
+        let sign = match (item.added, item.removed) {
+            (Some(true), _) => "+",
+            (_, Some(true)) => "-",
+            _ => "",
+        };
+        Some(Self { item, meta, written: format!("{sign}{written}"), place: Place::of(node) })
+    }
+}
+
+/// A text or a regular expression; anything else is taken as its JSON.
+fn pattern(node: &Node, compiler: &mut Compiler<'_>) -> Option<diff::Pattern<Arc<dyn Pattern>>> {
+    let json = node.to_json();
+    let text = value::text(&json);
+    let tagged = node.tag.as_deref() == Some(REGEX_TAG);
+    let regex = split_regex(&text).or_else(|| tagged.then_some((&*text, "")));
+    let Some((source, flags)) = regex else { return Some(diff::Pattern::Text(text.into_owned())) };
+    match compiler.host.regex(source, flags) {
+        Ok(pattern) => Some(diff::Pattern::Regex(pattern)),
+        Err(invalid) => {
+            compiler.problems.push(refused(node, &invalid));
+            None
+        }
+    }
+}
+
+/// The value of a text that a diff is about, trimmed as every compared text is.
+pub fn text_of(actual: Option<&Value>) -> Option<&str> {
+    match actual {
+        Some(Value::String(text)) => Some(text.trim()),
+        _ => None,
+    }
+}

@@ -1,0 +1,130 @@
+//! How the score of a level is shared among the items on it.
+
+/// What weights are measured against.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Budget {
+    /// What a full match of everything scores.
+    pub max_score: f64,
+    /// What is left for all items without a weight together, where the weights would take everything. A share when it
+    /// is below 1, else points.
+    pub unassigned: f64,
+    /// Whether a small number is a share.
+    pub shares: Shares,
+}
+
+/// Whether a weight is a share of 1 or points of the most there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Shares {
+    /// Weights below 1 are shares, others points. 1 itself is the whole where no other weight beside it is greater: the
+    /// step from 0.99 to 1 must not be one from nearly all to nearly nothing.
+    #[default]
+    Guessed,
+    /// Every weight is points.
+    Never,
+    /// Every weight is a share.
+    Always,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self { max_score: 100.0, unassigned: 0.1, shares: Shares::Guessed }
+    }
+}
+
+impl Budget {
+    /// The shares of items that are counted together: the positive ones add up to 1. Negative weights are penalties and
+    /// are only converted.
+    pub fn together(&self, weights: &[Option<f64>]) -> Vec<f64> {
+        let (converted, unassigned) = self.converted(weights);
+        let free = converted.iter().filter(|weight| weight.is_none()).count();
+        let positive: f64 = converted.iter().flatten().filter(|weight| **weight > 0.0).sum();
+        let zeros = converted.iter().flatten().filter(|weight| **weight == 0.0).count();
+        if free == 0 && positive == 0.0 && zeros > 0 {
+            // Where nobody is worth anything, everybody is worth the same.
+            let share = |weight: &Option<f64>| weight.filter(|weight| *weight < 0.0).unwrap_or(1.0 / zeros as f64);
+            return converted.iter().map(share).collect();
+        }
+        let (rest, scale) = if free == 0 {
+            (0.0, if positive > 0.0 { 1.0 / positive } else { 0.0 })
+        } else if positive + unassigned <= 1.0 {
+            (1.0 - positive, 1.0)
+        } else {
+            (unassigned, if positive > 0.0 { (1.0 - unassigned) / positive } else { 0.0 })
+        };
+        let share = |weight: &Option<f64>| match *weight {
+            None => rest / free as f64,
+            Some(weight) if weight > 0.0 => weight * scale,
+            Some(weight) => weight,
+        };
+        converted.iter().map(share).collect()
+    }
+
+    /// The shares of items of which one is enough: each for itself, and the whole for an item without a weight.
+    pub fn each(&self, weights: &[Option<f64>]) -> Vec<f64> {
+        self.converted(weights).0.into_iter().map(|weight| weight.unwrap_or(1.0)).collect()
+    }
+
+    /// Every weight as a share, and what is left for those without one.
+    fn converted(&self, weights: &[Option<f64>]) -> (Vec<Option<f64>>, f64) {
+        let greatest = weights.iter().flatten().fold(0.0_f64, |most, weight| most.max(*weight));
+        let points = self.max_score.max(greatest);
+        let one_is_all = weights.iter().flatten().all(|weight| weight.abs() <= 1.0);
+        let is_share = |weight: f64| match self.shares {
+            Shares::Guessed => weight.abs() < 1.0 || (one_is_all && weight.abs() == 1.0),
+            Shares::Never => false,
+            Shares::Always => true,
+        };
+        let share = |weight: f64| if is_share(weight) { weight } else { weight / points };
+        let unassigned = if self.shares == Shares::Always || (self.shares == Shares::Guessed && self.unassigned < 1.0) {
+            self.unassigned
+        } else {
+            self.unassigned / points
+        };
+        (weights.iter().map(|weight| weight.map(share)).collect(), unassigned.clamp(0.0, 1.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn together(weights: &[Option<f64>]) -> Vec<f64> {
+        let shares = Budget::default().together(weights);
+        shares.into_iter().map(|share| (share * 1e9).round() / 1e9).collect()
+    }
+
+    #[test]
+    fn weights_of_one_level_add_up_to_one() {
+        let some = |weights: &[f64]| weights.iter().copied().map(Some).collect::<Vec<_>>();
+        assert_eq!(together(&some(&[80.0, 20.0])), [0.8, 0.2]);
+        assert_eq!(together(&some(&[8.0, 2.0])), [0.8, 0.2]);
+        assert_eq!(together(&some(&[200.0, 50.0])), [0.8, 0.2]);
+        assert_eq!(together(&some(&[0.5, 30.0])), [0.625, 0.375]);
+        assert_eq!(together(&some(&[100.0, -20.0])), [1.0, -0.2]);
+        assert_eq!(together(&[None, None]), [0.5, 0.5]);
+    }
+
+    #[test]
+    fn items_without_a_weight_share_what_is_left_and_never_less_than_their_budget() {
+        assert_eq!(together(&[Some(50.0), None]), [0.5, 0.5]);
+        assert_eq!(together(&[Some(95.0), None]), [0.9, 0.1]);
+        assert_eq!(together(&[Some(100.0), None]), [0.9, 0.1]);
+        assert_eq!(together(&[Some(60.0), Some(60.0), None]), [0.45, 0.45, 0.1]);
+        assert_eq!(together(&[Some(80.0), None, None]), [0.8, 0.1, 0.1]);
+        assert_eq!(together(&[Some(-20.0), None]), [-0.2, 1.0]);
+    }
+
+    #[test]
+    fn one_is_the_whole_unless_others_are_given_in_points() {
+        assert_eq!(together(&[Some(1.0), None]), [0.9, 0.1]);
+        assert_eq!(together(&[Some(1.0), Some(9.0)]), [0.1, 0.9]);
+        assert_eq!(together(&[Some(1.0), Some(9.0), None]), [0.01, 0.09, 0.9]);
+    }
+
+    #[test]
+    fn a_branch_without_a_weight_is_worth_the_whole() {
+        assert_eq!(Budget::default().each(&[None, None]), [1.0, 1.0]);
+        assert_eq!(Budget::default().each(&[Some(90.0), Some(40.0)]), [0.9, 0.4]);
+        assert_eq!(Budget::default().each(&[Some(0.6), None]), [0.6, 1.0]);
+    }
+}

@@ -1,0 +1,320 @@
+//! `expect`: what the agent gave matches an expectation of the `$operator` engine.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use expect::{Budget, Data, Expectation, Found, Host, Pass, Rules, Shares, Strict};
+use model::decode::{self, Problems};
+use model::{Evidence, Node, NodeKind};
+use serde_json::{Value, json};
+use template::Variables;
+
+use super::{Assertion, Field, Form, Matcher};
+use crate::example::{Example, Story};
+use crate::given::{self, Wanted};
+use crate::reading::Reading;
+use crate::verdict::{Matched, Verdict};
+
+pub(super) const ASSERTION: Assertion = Assertion {
+    name: "expect",
+    summary: "What the agent gave matches an expectation: values, patterns and `$operators`, with a score.",
+    details: "One of `expect`, `output` and `schema` says what is expected. `expect` is about everything the agent gave, \
+              a map of `output`, `messages`, `tools`, `state`, `usage` and whatever else it returned; `output` is about \
+              its answer alone; `schema` is a JSON Schema that the answer satisfies.\n\n\
+              An expectation is a text that must be contained, `/a regular expression/i`, a number, a list by position, a \
+              map of the keys that matter, a JSON Schema, or operators such as `$contains`, `$sequence`, `$each` and \
+              `$expr`. `tools` inside `expect` is about the calls of all messages. Texts may have `{{ }}` templates over \
+              `vars`.\n\n\
+              Each part may carry `$score`, `$title`, `$dimension`, `$critical` and `$threshold`. Without `scoring` every \
+              part must hold; with it the score must reach `passScore`, and nothing critical may fail. The operators have \
+              a page of their own, [operators](operators.md).",
+    fields: &[
+        field("expect", "expectation", "What everything the agent gave must match."),
+        field("output", "expectation", "What the answer must match."),
+        field("schema", "JSON Schema", "What the answer must satisfy."),
+        field("vars", "map", "The variables of templates, and `data` in expressions."),
+        field("templates", "true or false", "Whether `{{ }}` are resolved; true unless it says otherwise."),
+        field("input", "any value", "What expressions and functions see as `input`."),
+        field("fixture", "map", "What custom operators see as the case."),
+        field("strict", "true, or `object`, `array`, `diff`", "What must not have more than is asked for."),
+        field("diff", "true, a kind, a list or a map", "How texts are compared; then containing is not enough."),
+        field("diffPermissive", "true or false", "Whether changes that are not listed are allowed."),
+        field("disableHeuristicSchema", "true or false", "A map with the `type` of a JSON Schema is none."),
+        field("operators", "map or list", "Custom operators: name → `./file.js#export` or `package#export`."),
+        field("allowOperatorOverride", "true or false", "Custom operators go before built-in ones of their name."),
+        field("baseDir", "path", "Where relative references to modules start; the file's folder unless it says otherwise."),
+        field("scoring", "true, false or `auto`", "Whether the score decides; `auto`: if any weight is given."),
+        field("maxScore", "number", "What a full match scores; 100 unless it says otherwise."),
+        field("passScore", "number", "The score that passes; `maxScore` unless it says otherwise."),
+        field("unassignedWeight", "number", "What is left for parts without a weight, together; 0.1 unless it says otherwise."),
+        field("totalUnassignedWeight", "number", "The same as `unassignedWeight`."),
+        field("autoConfidence", "true, false or `force`", "Whether weights below 1 are shares of 1."),
+    ],
+    pass: Example {
+        assertion: || {
+            json!({"id": "greets", "type": "expect", "expect": {
+                "output": {"$and": ["/^Hello/", {"$not": "/World/"}]},
+                "tools": [{"name": "Read", "args": {"file_path": "/name\\.txt$/"}}],
+            }})
+        },
+        evidence: || Story::new().call("Read", json!({"file_path": "name.txt"})).answer("Hello, Alice!").evidence(),
+    },
+    fail: Example {
+        assertion: || {
+            json!({"id": "greets", "type": "expect", "output": {"$and": ["/^Hello/", {"$not": "/World/"}]}})
+        },
+        evidence: || Story::new().answer("Hello, World!").evidence(),
+    },
+    form: Form::Written { parse },
+};
+
+const fn field(name: &'static str, holds: &'static str, doc: &'static str) -> Field {
+    Field { name, holds, required: false, default: None, doc }
+}
+
+/// What an expectation is about.
+#[derive(Debug, Clone)]
+enum About {
+    /// Everything the agent gave.
+    All(Wanted),
+    /// The answer.
+    Output,
+    /// The answer, by a schema.
+    Schema,
+}
+
+#[derive(Debug)]
+struct Expect {
+    about: About,
+    expectation: Expectation,
+    data: Data,
+    /// What it takes to pass by score.
+    pass_score: Option<f64>,
+    max_score: f64,
+}
+
+fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
+    let given: Vec<(&str, &Node)> = ["expect", "output", "schema"]
+        .into_iter()
+        .filter_map(|key| Some((key, reading.fields.get(key)?)))
+        .collect();
+    let (key, node) = match given.as_slice() {
+        [one] => *one,
+        [] => {
+            let head = reading.fields.node();
+            reading.problems.push(head.error("`expect` needs one of `expect`, `output` and `schema`"));
+            return None;
+        }
+        [_, (second, node), ..] => {
+            let message = format!("`{second}` cannot stand beside another expectation in one assertion");
+            reading.problems.push(node.error(message).help("write an assertion for each"));
+            return None;
+        }
+    };
+    let vars = reading.fields.get("vars");
+    let templates = reading.fields.boolean("templates", reading.problems).unwrap_or(true);
+    let data = data(reading, vars);
+    let scripts = reading.context.scripts.cloned().unwrap_or_default();
+    let host: Arc<dyn Host> = Arc::new(scripts);
+    let diff = reading.fields.get("diff");
+    let scoring = reading.fields.get("scoring");
+    let pass_score = reading.number("passScore");
+    let mut rules = rules(reading, &host);
+    let resolved = if templates {
+        let mut variables = Variables::new();
+        if let Some(vars) = vars {
+            variables = variables.layer(vars);
+        }
+        template::resolve(node, &variables, reading.problems)
+    } else {
+        node.clone()
+    };
+    rules.scoring = is_on(scoring, &resolved, reading.problems);
+    let max_score = rules.budget.max_score;
+    rules.pass_score = pass_score.unwrap_or(max_score);
+    let pass_score = rules.scoring.then_some(rules.pass_score);
+    let (about, expectation) = match key {
+        "expect" => {
+            let expectation = Expectation::of_result(&resolved, rules, &host, diff, reading.problems);
+            (About::All(Wanted::by(&resolved)), expectation)
+        }
+        "output" => (About::Output, Expectation::of_value(&resolved, rules, &host, diff, reading.problems)),
+        _ => (About::Schema, Expectation::of_schema(&resolved, rules, &host, reading.problems)),
+    };
+    // A trial that passes by its own score judges its parts by themselves.
+    let pass_score = pass_score.filter(|_| templates);
+    Some(Arc::new(Expect { about, expectation, data, pass_score, max_score }))
+}
+
+fn data(reading: &mut Reading<'_>, vars: Option<&Node>) -> Data {
+    let variables = vars.map_or_else(|| json!({}), Node::to_json);
+    let input = reading.fields.get("input").map(Node::to_json);
+    let fixture = reading.fields.get("fixture").map(Node::to_json).unwrap_or_default();
+    Data { variables, input, fixture }
+}
+
+fn rules(reading: &mut Reading<'_>, host: &Arc<dyn Host>) -> Rules {
+    let mut rules = Rules::default();
+    if let Some(node) = reading.fields.get("strict") {
+        rules.strict = Strict::read(node, reading.problems);
+    }
+    rules.diff_permissive = reading.fields.boolean("diffPermissive", reading.problems);
+    let disabled = reading.fields.boolean("disableHeuristicSchema", reading.problems);
+    rules.heuristic_schema = !disabled.unwrap_or_default();
+    rules.allow_override =
+        reading.fields.boolean("allowOperatorOverride", reading.problems).unwrap_or_default();
+    let suite = reading.context.directory.map(PathBuf::from).unwrap_or_default();
+    let base = reading.fields.text("baseDir", reading.problems);
+    rules.directory = base.map_or_else(|| suite.clone(), |base| suite.join(base));
+    rules.budget = budget(reading);
+    if let Some(node) = reading.fields.get("operators") {
+        operators(node, host, &mut rules, reading.problems);
+    }
+    rules
+}
+
+fn budget(reading: &mut Reading<'_>) -> Budget {
+    let usual = Budget::default();
+    let max_score = reading.number("maxScore");
+    let alias = reading.number("unassignedWeight");
+    let unassigned = reading.number("totalUnassignedWeight").or(alias);
+    let shares = match reading.fields.get("autoConfidence") {
+        None => Shares::Guessed,
+        Some(node) => match &node.kind {
+            NodeKind::Bool(true) => Shares::Guessed,
+            NodeKind::Bool(false) => Shares::Never,
+            _ => decode::choice(node, "`autoConfidence`", &[("force", Shares::Always)], reading.problems)
+                .unwrap_or_default(),
+        },
+    };
+    Budget { max_score: max_score.unwrap_or(usual.max_score), unassigned: unassigned.unwrap_or(usual.unassigned), shares }
+}
+
+/// Finds the custom operators, written as a map of names or as a list.
+fn operators(node: &Node, host: &Arc<dyn Host>, rules: &mut Rules, problems: &mut Problems) {
+    let named: Vec<(String, &Node)> = match &node.kind {
+        NodeKind::Map(entries) => entries.iter().map(|(name, node)| (name.value.clone(), node)).collect(),
+        NodeKind::List(items) => items.iter().filter_map(|item| Some((inferred(item, problems)?, item))).collect(),
+        _ => {
+            problems.push(node.error(format!("`operators` must be a map or a list, not {}", node.kind_name())));
+            return;
+        }
+    };
+    for (name, node) in named {
+        let name = if name.starts_with('$') { name } else { format!("${name}") };
+        let Some(reference) = decode::text(node, &format!("the operator `{name}`"), problems) else { continue };
+        let is_function = node.tag.as_deref() == Some(expect::FUNCTION_TAG);
+        let found = host.function(&reference, if is_function { "" } else { &name }, &rules.directory);
+        match found {
+            Ok(function) => rules.operators.push((name, function)),
+            Err(invalid) => {
+                let problem = node.error(&invalid.message);
+                problems.push(match &invalid.help {
+                    Some(help) => problem.help(help),
+                    None => problem,
+                });
+            }
+        }
+    }
+}
+
+/// The name of an operator that is given by its reference alone.
+fn inferred(node: &Node, problems: &mut Problems) -> Option<String> {
+    let text = decode::text(node, "an operator", problems)?;
+    match script::Reference::parse(&text) {
+        Ok(reference) => Some(reference.inferred_name()),
+        Err(error) => {
+            let problem = node.error(&error.message);
+            problems.push(match &error.help {
+                Some(help) => problem.help(help),
+                None => problem,
+            });
+            None
+        }
+    }
+}
+
+/// Whether the score decides.
+fn is_on(node: Option<&Node>, expectation: &Node, problems: &mut Problems) -> bool {
+    let Some(node) = node else { return false };
+    match &node.kind {
+        NodeKind::Bool(on) => *on,
+        _ => match decode::choice(node, "`scoring`", &[("auto", ())], problems) {
+            Some(()) => expect::has_weights(expectation),
+            None => false,
+        },
+    }
+}
+
+impl Matcher for Expect {
+    fn judge(&self, evidence: &Evidence) -> Verdict {
+        let actual = match &self.about {
+            About::All(wanted) => Some(given::all(evidence, wanted)),
+            About::Output | About::Schema => given::output(&evidence.trace),
+        };
+        let found = self.expectation.judge(actual.as_ref(), &self.data);
+        self.verdict(found, actual.as_ref())
+    }
+}
+
+impl Expect {
+    fn verdict(&self, mut found: Found, actual: Option<&Value>) -> Verdict {
+        let critical: Vec<String> = if found.pass == Pass::Yes {
+            Vec::new()
+        } else {
+            found.flaws.iter().filter(|flaw| flaw.critical).map(|flaw| flaw.key.clone().unwrap_or_default()).collect()
+        };
+        if let Some(pass_score) = self.pass_score
+            && found.pass != Pass::Unknown
+        {
+            let points = found.score * self.max_score;
+            found.pass = if points >= pass_score - self.max_score * 1e-9 && critical.is_empty() { Pass::Yes } else { Pass::No };
+        }
+        let key = match self.about {
+            About::All(_) => "expect",
+            About::Output => "output",
+            About::Schema => "schema",
+        };
+        let place = found.flaws.first().map_or_else(|| self.expectation.place().clone(), |flaw| flaw.place.clone());
+        let failures: Vec<model::Failure> = found.flaws.into_iter().map(expect::Flaw::into_failure).collect();
+        let because = match (found.pass, failures.as_slice()) {
+            (Pass::Yes, _) => "it matches".to_owned(),
+            (_, []) => "it does not match".to_owned(),
+            (_, [only]) => told(only),
+            (_, [first, rest @ ..]) => format!("{} (and {} more)", told(first), rest.len()),
+        };
+        let mut verdict = match found.pass {
+            Pass::Yes => Verdict::met(because),
+            Pass::No => {
+                let first = failures.first();
+                let expected = first.and_then(|failure| failure.expected.as_ref());
+                let shown = |value: Option<&Value>| value.map_or_else(|| "nothing".to_owned(), text);
+                let there = first.map_or(actual, |failure| failure.actual.as_ref());
+                Verdict { expected: expected.map(text), ..Verdict::unmet(because, "", shown(there)) }
+            }
+            Pass::Unknown => Verdict::undecided(because),
+        };
+        verdict.place = crate::place::Place::of_expectation(&place);
+        verdict.matched = Some(Box::new(Matched {
+            key,
+            score: found.score,
+            title: found.title,
+            dimension: found.dimension,
+            failed_critical: critical,
+            details: found.details,
+            failures,
+        }));
+        verdict
+    }
+}
+
+fn told(failure: &model::Failure) -> String {
+    if failure.key.is_empty() { failure.message.clone() } else { format!("{}: {}", failure.key, failure.message) }
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,124 @@
+//! What an agent gave, as expectations see it: `output`, `messages`, `tools`, `state`, `usage` and any other key.
+
+use std::collections::BTreeSet;
+
+use model::{Evidence, Node, NodeKind, Trace};
+use serde_json::{Map, Value, json};
+
+/// The keys that are made from the trace where the agent does not give them itself.
+const MADE: [&str; 4] = ["messages", "tools", "state", "usage"];
+
+/// Which of the keys that are made an expectation looks at.
+#[derive(Debug, Clone)]
+pub(crate) enum Wanted {
+    /// All of them: what it looks at cannot be told.
+    All,
+    /// These.
+    Keys(BTreeSet<&'static str>),
+}
+
+impl Wanted {
+    /// What `node` looks at.
+    pub fn by(node: &Node) -> Self {
+        let NodeKind::Map(entries) = &node.kind else { return Self::All };
+        let mut keys = BTreeSet::new();
+        for (key, _) in entries {
+            let head = key.value.split(['.', '[']).next().unwrap_or_default();
+            if key.value.starts_with('/') || (key.value.starts_with('$') && is_rule(&key.value)) {
+                return Self::All;
+            }
+            keys.extend(MADE.iter().find(|made| **made == head));
+        }
+        if keys.contains("tools") {
+            keys.insert("messages");
+        }
+        Self::Keys(keys)
+    }
+
+    fn has(&self, key: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Keys(keys) => keys.contains(key),
+        }
+    }
+}
+
+/// Whether the key is not just said about the expectation.
+fn is_rule(key: &str) -> bool {
+    !matches!(
+        key,
+        "$meta" | "$score" | "$critical" | "$title" | "$description" | "$dimension" | "$strategy" | "$threshold"
+    )
+}
+
+/// The answer alone. Missing is not null.
+pub(crate) fn output(trace: &Trace) -> Option<Value> {
+    match &trace.result {
+        Some(result) => result.get("output").cloned(),
+        None => trace.answer.clone().map(Value::String),
+    }
+}
+
+/// Everything, as far as it is wanted.
+pub(crate) fn all(evidence: &Evidence, wanted: &Wanted) -> Value {
+    let trace = &evidence.trace;
+    let mut given = match &trace.result {
+        Some(Value::Object(result)) => result.clone(),
+        Some(other) => return other.clone(),
+        None => trace.answer.iter().map(|answer| ("output".to_owned(), Value::from(answer.as_str()))).collect(),
+    };
+    // What nobody did is not told as nothing done: a result without a conversation has none.
+    let acted = !trace.turns.is_empty() || !trace.user_messages.is_empty();
+    for key in MADE.iter().filter(|key| wanted.has(key) && acted) {
+        if !given.contains_key(*key) {
+            given.insert((*key).to_owned(), made(key, evidence));
+        }
+    }
+    Value::Object(given)
+}
+
+fn made(key: &str, evidence: &Evidence) -> Value {
+    let trace = &evidence.trace;
+    match key {
+        "messages" => messages(trace),
+        "tools" => (0..trace.calls.len()).map(|call| self::call(trace, call)).collect(),
+        "state" => json!({
+            "files_changed": evidence.collected.files_changed,
+            "repository": evidence.collected.repository,
+        }),
+        _ => json!(trace.usage.tokens),
+    }
+}
+
+/// The conversation: what the user said and the agent's own turns, with their calls.
+fn messages(trace: &Trace) -> Value {
+    let mut messages = Vec::new();
+    let spoken = trace.user_messages.len().max(1);
+    for number in 0..=spoken {
+        if let Some(text) = number.checked_sub(1).and_then(|at| trace.user_messages.get(at)) {
+            messages.push(json!({"role": "user", "content": text}));
+        }
+        for turn in trace.turns.iter().filter(|turn| turn.parent.is_none() && turn.user_message == number) {
+            let mut message = Map::new();
+            message.insert("role".into(), "assistant".into());
+            message.insert("content".into(), turn.text.as_str().into());
+            if !turn.calls.is_empty() {
+                message.insert("tools".into(), turn.calls.iter().map(|at| call(trace, *at)).collect());
+            }
+            messages.push(Value::Object(message));
+        }
+    }
+    Value::Array(messages)
+}
+
+fn call(trace: &Trace, at: usize) -> Value {
+    let Some(traced) = trace.calls.get(at) else { return Value::Null };
+    let mut call = Map::new();
+    call.insert("name".into(), traced.call.name.as_str().into());
+    call.insert("args".into(), traced.call.input.clone());
+    if let Some(result) = &traced.result {
+        call.insert("result".into(), result.content.as_str().into());
+        call.insert("is_error".into(), result.is_error.into());
+    }
+    Value::Object(call)
+}

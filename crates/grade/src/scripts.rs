@@ -1,0 +1,370 @@
+//! Runs the regular expressions and the code of expectations in the embedded engine.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use expect::{Argument, Function, Invalid, Naming, Pattern, Strategy, Trouble, context};
+use script::{Asks, Expression, Key, Library, Native, Options, Reference, Regex, Runtime, ScriptError, Value};
+use serde_json::Value as Json;
+
+/// What one expression may use of the processor.
+const EXPRESSION_BUDGET: Duration = Duration::from_secs(1);
+/// What one call of a function, or loading its module, may use of the processor.
+const CALL_BUDGET: Duration = Duration::from_secs(5);
+/// How many prepared expressions a thread keeps.
+const KEPT: usize = 512;
+
+/// The embedded engine as expectations need it. Cheap to clone; threads have engines of their own and share only the
+/// sources of modules.
+#[derive(Debug, Clone)]
+pub struct Scripts {
+    library: Library,
+    shown_from: PathBuf,
+}
+
+impl Scripts {
+    /// An engine whose messages show paths from `shown_from`.
+    pub fn new(shown_from: impl Into<PathBuf>) -> Self {
+        Self { library: Library::new(), shown_from: shown_from.into() }
+    }
+
+    /// Lends a workshop of this thread. One is made where none is free: a function may ask for something that needs
+    /// another.
+    fn with<T>(&self, work: impl FnOnce(&mut Workshop) -> Result<T, ScriptError>) -> Result<T, ScriptError> {
+        let free = IDLE.with(|idle| idle.borrow_mut().pop());
+        let mut workshop = match free {
+            Some(workshop) => workshop,
+            None => Workshop::open(self)?,
+        };
+        let done = work(&mut workshop);
+        if workshop.runtime.is_usable() {
+            IDLE.with(|idle| idle.borrow_mut().push(workshop));
+        }
+        done
+    }
+}
+
+impl Default for Scripts {
+    fn default() -> Self {
+        Self::new("/")
+    }
+}
+
+thread_local! {
+    static IDLE: RefCell<Vec<Workshop>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A runtime, and what it has found and prepared.
+struct Workshop {
+    runtime: Runtime,
+    functions: HashMap<Arc<str>, script::Function>,
+    expressions: HashMap<String, Expression>,
+}
+
+impl Workshop {
+    fn open(scripts: &Scripts) -> Result<Self, ScriptError> {
+        let mut options = Options::new(&scripts.shown_from);
+        options.shown_from.clone_from(&scripts.shown_from);
+        options.library = scripts.library.clone();
+        Ok(Self { runtime: Runtime::new(options)?, functions: HashMap::new(), expressions: HashMap::new() })
+    }
+
+    fn expression(&mut self, text: &str) -> Result<Expression, ScriptError> {
+        if let Some(known) = self.expressions.get(text) {
+            return Ok(known.clone());
+        }
+        let expression = Expression::parse(text).map_err(|error| ScriptError::Failed(error.message))?;
+        if self.expressions.len() >= KEPT {
+            self.expressions.clear();
+        }
+        self.expressions.insert(text.to_owned(), expression.clone());
+        Ok(expression)
+    }
+
+    fn function(&mut self, id: &Arc<str>) -> Result<script::Function, ScriptError> {
+        if let Some(known) = self.functions.get(id) {
+            return Ok(known.clone());
+        }
+        let found = self.find(&Address::of_id(id))?;
+        self.functions.insert(Arc::clone(id), found.clone());
+        Ok(found)
+    }
+
+    fn find(&mut self, address: &Address<'_>) -> Result<script::Function, ScriptError> {
+        let value = match address {
+            Address::Reference { text, name, directory } => {
+                let reference = Reference::parse(text).map_err(|error| ScriptError::Failed(error.message))?;
+                let bare = name.strip_prefix('$').unwrap_or(name);
+                self.runtime.refer(&reference, directory, bare, CALL_BUDGET)?.value
+            }
+            Address::Place { module, path } => {
+                let file = Path::new(module);
+                let loaded = self.runtime.import(module, file.parent().unwrap_or(file), CALL_BUDGET)?;
+                self.runtime.at(&loaded, &steps(path))?.unwrap_or_default()
+            }
+        };
+        match value {
+            Value::Function(function) => Ok(function),
+            other => {
+                let what = match address {
+                    Address::Reference { text, name, .. } => format!("the operator {name} at `{text}`"),
+                    Address::Place { path, .. } => format!("`{path}`"),
+                };
+                Err(ScriptError::Failed(format!("{what} is not a function but {}", other.kind_name())))
+            }
+        }
+    }
+}
+
+/// Where a function is found.
+enum Address<'a> {
+    /// A reference of the user's, for the operator `name`.
+    Reference { text: &'a str, name: &'a str, directory: &'a Path },
+    /// A place in what a module exports.
+    Place { module: &'a str, path: &'a str },
+}
+
+/// What the parts of an address are kept apart by; no path and no name has it.
+const APART: char = '\u{0}';
+
+impl<'a> Address<'a> {
+    fn of(reference: &'a str, name: &'a str, directory: &'a Path) -> Self {
+        match reference.rsplit_once('#') {
+            Some((module, path)) if name.is_empty() => Self::Place { module, path },
+            _ => Self::Reference { text: reference, name, directory },
+        }
+    }
+
+    fn of_id(id: &'a str) -> Self {
+        let mut parts = id.splitn(3, APART);
+        let (text, name, directory) = (parts.next(), parts.next(), parts.next());
+        let directory = Path::new(directory.unwrap_or_default());
+        Self::of(text.unwrap_or_default(), name.unwrap_or_default(), directory)
+    }
+
+    fn id(reference: &str, name: &str, directory: &Path) -> Arc<str> {
+        format!("{reference}{APART}{name}{APART}{}", directory.display()).into()
+    }
+}
+
+/// The steps of `[3].expect.output`, from the default export; a path that begins with a name begins with that export.
+fn steps(path: &str) -> Vec<Key> {
+    let mut steps = Vec::new();
+    if path.is_empty() || path.starts_with('[') {
+        steps.push(Key::Name("default".into()));
+    }
+    let mut rest = path;
+    while !rest.is_empty() {
+        rest = rest.strip_prefix('.').unwrap_or(rest);
+        if let Some((inside, after)) = rest.strip_prefix('[').and_then(|inside| bracket(inside)) {
+            steps.push(inside);
+            rest = after;
+            continue;
+        }
+        let end = rest.char_indices().skip(1).find(|(_, c)| matches!(c, '.' | '[')).map_or(rest.len(), |(at, _)| at);
+        let (name, after) = rest.split_at(end);
+        steps.push(Key::Name(name.to_owned()));
+        rest = after;
+    }
+    steps
+}
+
+/// `3]…` or `"a key"]…`.
+fn bracket(inside: &str) -> Option<(Key, &str)> {
+    let mut values = serde_json::Deserializer::from_str(inside).into_iter::<Json>();
+    let key = match values.next()?.ok()? {
+        Json::String(name) => Key::Name(name),
+        Json::Number(number) => Key::Index(usize::try_from(number.as_u64()?).ok()?),
+        _ => return None,
+    };
+    let after = inside.get(values.byte_offset()..)?;
+    Some((key, after.strip_prefix(']')?))
+}
+
+impl Pattern for Compiled {
+    fn is_match(&self, text: &str) -> Result<bool, String> {
+        self.0.is_match(text).map_err(|error| error.to_string())
+    }
+}
+
+/// A regular expression of the engine.
+#[derive(Debug)]
+struct Compiled(Regex);
+
+impl expect::Host for Scripts {
+    fn regex(&self, source: &str, flags: &str) -> Result<Arc<dyn Pattern>, Invalid> {
+        match Regex::literal(source, flags) {
+            Ok(regex) => Ok(Arc::new(Compiled(regex))),
+            Err(error) => {
+                Err(Invalid { message: error.to_string(), range: None, help: error.help().map(str::to_owned) })
+            }
+        }
+    }
+
+    fn expression(&self, text: &str) -> Result<(), Invalid> {
+        Expression::parse(text).map(|_| ()).map_err(|error| Invalid {
+            message: format!("this is no JavaScript expression: {}", error.message),
+            range: Some(error.range),
+            help: error.help,
+        })
+    }
+
+    fn evaluate(&self, text: &str, scope: &[(&str, Option<&Json>)]) -> Result<Option<Json>, Trouble> {
+        let lookup = |name: &str| {
+            let (_, value) = scope.iter().find(|(known, _)| *known == name)?;
+            Some(Cow::Owned(value.map_or(Value::Undefined, Value::from)))
+        };
+        let done = self.with(|workshop| {
+            let expression = workshop.expression(text)?;
+            workshop.runtime.evaluate(&expression, &lookup, EXPRESSION_BUDGET)
+        });
+        done.map(|value| json(&value)).map_err(|error| trouble(&error))
+    }
+
+    fn function(&self, reference: &str, name: &str, directory: &Path) -> Result<Function, Invalid> {
+        let id = Address::id(reference, name, directory);
+        if let Address::Reference { text, .. } = Address::of(reference, name, directory) {
+            Reference::parse(text)
+                .map_err(|error| Invalid { message: error.message, range: None, help: error.help })?;
+        }
+        let described = self.with(|workshop| {
+            let function = workshop.function(&id)?;
+            let mut property = |name: &str| workshop.runtime.property(&function, name);
+            Ok((function.length(), property("virtual")?, property("strategy")?, property("expects")?))
+        });
+        let (length, naming, strategy, expects) = described.map_err(|error| invalid(&error))?;
+        let strategy = match strategy.as_str() {
+            None => None,
+            Some(written) => Some(Strategy::named(written).ok_or_else(|| Invalid {
+                message: format!("the operator {name} has the unknown strategy `{written}`"),
+                range: None,
+                help: Some("the strategies are `weighted` and `max`".into()),
+            })?),
+        };
+        let expects_list = match &expects {
+            Value::String(kind) => kind == "array",
+            Value::List(kinds) => kinds.iter().any(|kind| kind.as_str() == Some("array")),
+            _ => false,
+        };
+        let naming = match &naming {
+            Value::Bool(false) => Naming::Physical,
+            Value::String(template) => Naming::Template(template.as_str().into()),
+            _ => Naming::Virtual,
+        };
+        Ok(Function { id, length, naming, strategy, expects_list })
+    }
+
+    fn call(
+        &self,
+        function: &Function,
+        arguments: &[Argument<'_>],
+        answer: &mut dyn FnMut(&[Option<Json>]) -> Result<Json, String>,
+    ) -> Result<Option<Json>, Trouble> {
+        let arguments: Vec<Value> = arguments.iter().map(argument).collect();
+        let mut host = |request: script::Request| {
+            let asked: Vec<Option<Json>> = request.arguments.iter().map(json).collect();
+            answer(&asked).map(|answer| Value::from(&answer))
+        };
+        let done = self.with(|workshop| {
+            let found = workshop.function(&function.id)?;
+            workshop.runtime.call(&found, &arguments, CALL_BUDGET, &mut host)
+        });
+        done.map(|value| json(&value)).map_err(|error| trouble(&error))
+    }
+}
+
+fn argument(argument: &Argument<'_>) -> Value {
+    let value = |value: &Option<&Json>| value.map_or(Value::Undefined, Value::from);
+    match argument {
+        Argument::Value(given) => value(given),
+        Argument::Fixture(values) => {
+            let mut entries: Vec<(String, Value)> =
+                values.iter().map(|(key, given)| ((*key).to_owned(), value(given))).collect();
+            entries.push(("$validate".into(), Value::Asks(Asks::new("validate"))));
+            Value::Map(entries)
+        }
+        Argument::Context(values) => context_value(values),
+        Argument::Validate => Value::Asks(Asks::new("validate")),
+    }
+}
+
+/// The data of a context and its functions. A context that one of them makes has them, too.
+fn context_value(values: &Json) -> Value {
+    let mut entries = match Value::from(values) {
+        Value::Map(entries) => entries,
+        _ => Vec::new(),
+    };
+    let mut add = |name: &str, run: fn(&Json, &[Value]) -> Value| {
+        let values = values.clone();
+        let native = Native::new(name, move |arguments: &[Value]| Ok(run(&values, arguments)));
+        entries.push((name.to_owned(), Value::Native(native)));
+    };
+    add("createSubContext", |values, arguments| {
+        let path = arguments.first().and_then(Value::as_str).unwrap_or_default();
+        context_value(&context::sub(values, path, argument_json(arguments, 1).as_ref()))
+    });
+    add("createChildContext", |values, arguments| {
+        let key = argument_json(arguments, 0).unwrap_or_default();
+        let count = arguments.get(1).and_then(Value::as_number).unwrap_or_default().max(0.0) as usize;
+        context_value(&context::child(values, &key, count, argument_json(arguments, 2).as_ref()))
+    });
+    add("distribute", |values, arguments| Value::from(&context::distribute(values, &list(arguments, 0))));
+    add("aggregate", |values, arguments| {
+        Value::from(&context::aggregate(values, &list(arguments, 0), &list(arguments, 1)))
+    });
+    Value::Map(entries)
+}
+
+fn argument_json(arguments: &[Value], at: usize) -> Option<Json> {
+    arguments.get(at).and_then(json)
+}
+
+fn list(arguments: &[Value], at: usize) -> Vec<Json> {
+    match argument_json(arguments, at) {
+        Some(Json::Array(items)) => items,
+        _ => Vec::new(),
+    }
+}
+
+/// `None` for `undefined`.
+fn json(value: &Value) -> Option<Json> {
+    (!value.is_undefined()).then(|| value.to_json())
+}
+
+fn trouble(error: &ScriptError) -> Trouble {
+    let told = match error.place() {
+        Some(place) => format!("{error} ({place})"),
+        None => error.to_string(),
+    };
+    match error {
+        ScriptError::TimedOut { .. } | ScriptError::OutOfMemory { .. } | ScriptError::NeverSettled => {
+            Trouble::Stopped(told)
+        }
+        _ => Trouble::Thrown(told),
+    }
+}
+
+fn invalid(error: &ScriptError) -> Invalid {
+    let message = match error.place() {
+        Some(place) => format!("{error} ({place})"),
+        None => error.to_string(),
+    };
+    Invalid { message, range: None, help: error.help().map(str::to_owned) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_in_a_module_is_read_step_by_step() {
+        let name = |name: &str| Key::Name(name.to_owned());
+        assert_eq!(steps("[3].expect.output"), [name("default"), Key::Index(3), name("expect"), name("output")]);
+        assert_eq!(steps("fixtures[0][\"a b\"]"), [name("fixtures"), Key::Index(0), name("a b")]);
+        assert_eq!(steps(""), [name("default")]);
+    }
+}

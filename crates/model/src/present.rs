@@ -1,0 +1,21 @@
+//! Reading an optional value in which null is a value: absent is absent, null is null.
+
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+/// For fields of type `Option<Value>` that are left out when absent.
+pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Failure;
+
+    #[test]
+    fn null_that_was_found_is_told_from_nothing() {
+        let read = |text: &str| serde_json::from_str::<Failure>(text).unwrap();
+        assert_eq!(read(r#"{"key":"a","message":"m","expected":null}"#).expected, Some(serde_json::Value::Null));
+        assert_eq!(read(r#"{"key":"a","message":"m"}"#).expected, None);
+    }
+}

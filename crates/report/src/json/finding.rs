@@ -1,0 +1,115 @@
+//! A finding as the report tells it, with its parts and its failures.
+
+use model::{Capture, Claim, Detail, Excerpt, Failure, Finding, Position, Segment, Status};
+use serde::Serialize;
+use serde_json::Value;
+
+#[derive(Serialize)]
+pub(super) struct Found<'a> {
+    id: &'a str,
+    #[serde(rename = "type")]
+    kind: &'a str,
+    title: Option<&'a str>,
+    status: Status,
+    claim: Claim,
+    method: Option<&'static str>,
+    score: Option<f64>,
+    weight: f64,
+    critical: bool,
+    dimension: Option<&'a str>,
+    because: &'a str,
+    expected: Option<&'a str>,
+    actual: Option<&'a str>,
+    evidence: &'a [String],
+    error: Option<&'a str>,
+    latency_ms: Option<u64>,
+    captures: &'a [Capture],
+    source: Option<&'a Excerpt>,
+    at: Option<Position>,
+    key: Option<&'a str>,
+    details: Vec<Part<'a>>,
+    failures: Vec<Failed<'a>>,
+    implicit: bool,
+}
+
+impl<'a> Found<'a> {
+    pub(super) fn of(finding: &'a Finding) -> Self {
+        Self {
+            id: &finding.id,
+            kind: &finding.kind,
+            title: finding.title.as_deref(),
+            status: finding.status,
+            claim: finding.claim,
+            method: None,
+            score: finding.score,
+            weight: finding.weight,
+            critical: !finding.failed_critical.is_empty(),
+            dimension: finding.dimension.as_deref(),
+            because: &finding.because,
+            expected: finding.expected.as_deref(),
+            actual: finding.actual.as_deref(),
+            evidence: &finding.evidence,
+            error: finding.error.as_deref(),
+            latency_ms: None,
+            captures: &finding.captures,
+            source: finding.source.as_ref(),
+            at: finding.at,
+            key: finding.key.as_deref(),
+            details: finding.details.iter().map(Part::of).collect(),
+            failures: finding.failures.iter().map(Failed::of).collect(),
+            implicit: finding.implicit,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Part<'a> {
+    key: &'a str,
+    title: Option<&'a str>,
+    dimension: Option<&'a str>,
+    critical: bool,
+    weight: f64,
+    score: f64,
+    status: Status,
+    details: Vec<Part<'a>>,
+}
+
+impl<'a> Part<'a> {
+    fn of(detail: &'a Detail) -> Self {
+        Self {
+            key: &detail.key,
+            title: detail.title.as_deref(),
+            dimension: detail.dimension.as_deref(),
+            critical: detail.critical,
+            weight: detail.weight,
+            score: detail.score,
+            status: detail.status,
+            details: detail.details.iter().map(Self::of).collect(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Failed<'a> {
+    key: &'a str,
+    message: &'a str,
+    expected: Option<&'a Value>,
+    actual: Option<&'a Value>,
+    diff: &'a [Segment],
+    critical: bool,
+    source: Option<&'a Excerpt>,
+}
+
+impl<'a> Failed<'a> {
+    fn of(failure: &'a Failure) -> Self {
+        Self {
+            key: &failure.key,
+            message: &failure.message,
+            expected: failure.expected.as_ref(),
+            actual: failure.actual.as_ref(),
+            diff: &failure.diff,
+            critical: failure.critical,
+            source: failure.source.as_ref(),
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! `test:start` and what follows it: a trial of a fixtures file by the names that readers of such files know.
+
+use model::{Detail, Failure, Finding, Outcome, Status, TrialRecord};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::given;
+
+/// A case begins.
+pub(super) fn start(position: usize, script: Option<&str>, input: Option<&Value>) -> Value {
+    let mut event = event("test:start");
+    put(&mut event, "i", position);
+    put_some(&mut event, "script", script);
+    put_some(&mut event, "input", given::some(input));
+    event.into()
+}
+
+/// A case is over; `None` for a trial whose case is not counted.
+pub(super) fn end(record: &TrialRecord) -> Option<Value> {
+    let position = record.position?;
+    let mut event = match record.outcome {
+        Outcome::Passed => log("test:pass", record),
+        Outcome::Failed => log("test:fail", record),
+        Outcome::Skipped => skip(record),
+        Outcome::Broken | Outcome::Undecided | Outcome::Cancelled => error(record),
+    };
+    put(&mut event, "i", position);
+    let duration = if record.outcome == Outcome::Skipped { 0 } else { record.duration_ms };
+    put(&mut event, "duration", duration);
+    Some(event.into())
+}
+
+/// What every ending tells.
+fn ended(kind: &str, record: &TrialRecord) -> Map<String, Value> {
+    let mut event = event(kind);
+    put_some(&mut event, "title", record.title.as_deref());
+    put(&mut event, "passed", record.outcome == Outcome::Passed);
+    put_some(&mut event, "input", given::some(record.input_value.as_ref()));
+    put_some(&mut event, "expected", given::some(record.expected.as_ref()));
+    event
+}
+
+fn skip(record: &TrialRecord) -> Map<String, Value> {
+    let mut event = ended("test:skip", record);
+    put(&mut event, "skipped", true);
+    event
+}
+
+fn error(record: &TrialRecord) -> Map<String, Value> {
+    let mut event = ended("test:error", record);
+    let because = record.because.as_deref().or_else(|| record.errors.first().map(String::as_str));
+    put(&mut event, "error", because.unwrap_or(record.outcome.name()));
+    event
+}
+
+fn log(kind: &str, record: &TrialRecord) -> Map<String, Value> {
+    let mut event = ended(kind, record);
+    if record.pass_score.is_some() {
+        put_some(&mut event, "score", record.score);
+        put(&mut event, "scoreDetails", written(record).map(part).collect::<Vec<_>>());
+        put_some(&mut event, "maxScore", record.max_score);
+        put_some(&mut event, "passScore", record.pass_score);
+    }
+    put_list(&mut event, "failedCritical", crate::score::failed_critical(&record.findings));
+    match given::output(record) {
+        Some(output) => put(&mut event, "actual", output),
+        // Without a result, text is all there is; a result without an output says that there is none.
+        None if record.result.is_none() => put_some(&mut event, "actual", record.answer.as_deref()),
+        None => {}
+    }
+    put_some(&mut event, "reason", given::reason(record));
+    // The record has one expected value: the output's, else the whole result's, else the schema.
+    if !checks(record, "output") {
+        let name = if checks(record, "expect") { "expectedTrace" } else { "expectedSchema" };
+        put_some(&mut event, name, given::some(record.expected.as_ref()));
+    }
+    // A case that says `not` passes by what does not hold.
+    if !(record.not && record.outcome == Outcome::Passed) {
+        put_list(&mut event, "failures", failures(record));
+    }
+    if record.not {
+        put(&mut event, "not", true);
+    }
+    put_some(&mut event, "script", record.script.as_deref());
+    put_some(&mut event, "actualTrace", given::messages(record));
+    put_list(&mut event, "tools", record.tools.iter().collect());
+    put_some(&mut event, "vars", record.vars.as_ref());
+    event
+}
+
+/// The findings of what the case asserts.
+fn written(record: &TrialRecord) -> impl Iterator<Item = &Finding> {
+    record.findings.iter().filter(|finding| !finding.implicit)
+}
+
+fn checks(record: &TrialRecord, part: &str) -> bool {
+    written(record).any(|finding| finding.id == part)
+}
+
+fn part(finding: &Finding) -> Value {
+    let mut part = Map::new();
+    put(&mut part, "key", &finding.id);
+    put(&mut part, "score", finding.score);
+    put(&mut part, "weight", finding.weight);
+    put(&mut part, "pass", finding.status == Status::Met);
+    put_some(&mut part, "title", finding.title.as_deref());
+    put_some(&mut part, "dimension", finding.dimension.as_deref());
+    if !finding.failed_critical.is_empty() {
+        put(&mut part, "critical", true);
+    }
+    put_list(&mut part, "details", finding.details.iter().map(detail).collect());
+    put_list(&mut part, "failures", finding.failures.iter().map(failure).collect());
+    part.into()
+}
+
+fn detail(detail: &Detail) -> Value {
+    let mut part = Map::new();
+    put(&mut part, "key", &detail.key);
+    put(&mut part, "score", detail.score);
+    put(&mut part, "weight", detail.weight);
+    put(&mut part, "pass", detail.status == Status::Met);
+    put_some(&mut part, "title", detail.title.as_deref());
+    put_some(&mut part, "dimension", detail.dimension.as_deref());
+    if detail.critical {
+        put(&mut part, "critical", true);
+    }
+    put_list(&mut part, "details", detail.details.iter().map(self::detail).collect());
+    part.into()
+}
+
+/// Every place that is not as it should be. A finding that names no places is one itself.
+fn failures(record: &TrialRecord) -> Vec<Value> {
+    let mut failures = Vec::new();
+    for finding in &record.findings {
+        failures.extend(finding.failures.iter().map(failure));
+        if finding.failures.is_empty() && finding.status == Status::Unmet {
+            let key = if finding.implicit { Some(finding.id.as_str()) } else { finding.key.as_deref() };
+            let mut one = Map::new();
+            put(&mut one, "key", key.unwrap_or_default());
+            put(&mut one, "message", &finding.because);
+            put_some(&mut one, "expected", finding.expected.as_deref());
+            put_some(&mut one, "actual", finding.actual.as_deref());
+            failures.push(one.into());
+        }
+    }
+    failures
+}
+
+fn failure(failure: &Failure) -> Value {
+    let mut one = Map::new();
+    put(&mut one, "key", &failure.key);
+    put(&mut one, "message", &failure.message);
+    put_some(&mut one, "expected", given::some(failure.expected.as_ref()));
+    put_some(&mut one, "actual", given::some(failure.actual.as_ref()));
+    put_list(&mut one, "diff", failure.diff.iter().collect());
+    if failure.critical {
+        put(&mut one, "critical", true);
+    }
+    one.into()
+}
+
+fn event(kind: &str) -> Map<String, Value> {
+    Map::from_iter([("type".to_owned(), kind.into())])
+}
+
+fn put(fields: &mut Map<String, Value>, name: &str, value: impl Serialize) {
+    // Only maps with keys that are no text cannot be written; there are none.
+    fields.insert(name.to_owned(), serde_json::to_value(value).unwrap_or_default());
+}
+
+fn put_some(fields: &mut Map<String, Value>, name: &str, value: Option<impl Serialize>) {
+    if let Some(value) = value {
+        put(fields, name, value);
+    }
+}
+
+fn put_list<T: Serialize>(fields: &mut Map<String, Value>, name: &str, values: Vec<T>) {
+    if !values.is_empty() {
+        put(fields, name, values);
+    }
+}

@@ -1,0 +1,142 @@
+//! What differs between two texts, in place: what is missing struck through, what is extra beside it.
+
+use model::{Part, Segment};
+
+use super::Paint;
+use crate::plain;
+
+/// How many lines of a diff are drawn.
+const LINES: usize = 16;
+/// How much of a long line is drawn.
+const LINE: usize = 300;
+
+/// The lines of a diff. Without colours, what is missing reads `[-so-]` and what is extra `{+so+}`; whole lines begin
+/// with `-` and `+` in any case.
+pub(super) fn draw(segments: &[Segment], paint: &Paint) -> Vec<String> {
+    let mut lines = if has_whole_lines(segments) { whole_lines(segments, paint) } else { in_place(segments, paint) };
+    while lines.last().is_some_and(String::is_empty) {
+        lines.pop();
+    }
+    let hidden = lines.len().saturating_sub(LINES);
+    if hidden > 0 {
+        lines.truncate(LINES);
+        lines.push(paint.dim(&format!("{} {hidden} more lines", paint.signs().ellipsis)));
+    }
+    lines
+}
+
+/// Whether every piece but the last ends with its line, so that the diff is one of lines.
+fn has_whole_lines(segments: &[Segment]) -> bool {
+    let mut ends: Vec<bool> = segments.iter().map(|segment| segment.text.ends_with('\n')).collect();
+    ends.pop().is_some_and(|last| last || !ends.is_empty()) && ends.iter().all(|ends| *ends)
+}
+
+fn whole_lines(segments: &[Segment], paint: &Paint) -> Vec<String> {
+    let mut lines = Vec::new();
+    for segment in segments {
+        for line in readable(&segment.text, paint).lines() {
+            let line = plain::one_line(line, LINE, paint.signs().ellipsis);
+            lines.push(match segment.part {
+                Part::Missing => paint.red(&format!("- {line}")),
+                Part::Extra => paint.green(&format!("+ {line}")),
+                Part::Same => paint.dim(format!("  {line}").trim_end()),
+            });
+        }
+    }
+    lines
+}
+
+fn in_place(segments: &[Segment], paint: &Paint) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for segment in segments {
+        let text = match segment.part {
+            Part::Same => readable(&segment.text, paint),
+            Part::Missing | Part::Extra => visible(&readable(&segment.text, paint), paint),
+        };
+        // Colours and brackets are closed at the end of a line: what stands left of the next is none of theirs.
+        for (at, piece) in text.split('\n').enumerate() {
+            if at > 0 {
+                lines.push(String::new());
+            }
+            if let Some(line) = lines.last_mut().filter(|_| !piece.is_empty()) {
+                line.push_str(&piece_of(segment.part, piece, paint));
+            }
+        }
+    }
+    lines
+}
+
+fn piece_of(part: Part, piece: &str, paint: &Paint) -> String {
+    let piece = plain::one_line(piece, LINE, paint.signs().ellipsis);
+    match (part, paint.style.color) {
+        (Part::Missing, true) => paint.struck(&piece),
+        (Part::Missing, false) => format!("[-{piece}-]"),
+        (Part::Extra, true) => paint.green(&piece),
+        (Part::Extra, false) => format!("{{+{piece}+}}"),
+        (Part::Same, _) => piece,
+    }
+}
+
+/// The text without what moves a cursor.
+fn readable(text: &str, paint: &Paint) -> String {
+    let text = plain::clean(text).replace('\t', "    ");
+    if paint.style.unicode { text } else { text.replace('…', paint.signs().ellipsis) }
+}
+
+/// A change of nothing but white space has something to be seen by; line ends stand as their sign before them.
+fn visible(text: &str, paint: &Paint) -> String {
+    let (space, end) = if paint.style.unicode { ("·", "↵\n") } else { (" ", "\\n\n") };
+    let text = if text.chars().all(|c| c == ' ' || c == '\n') { text.replace(' ', space) } else { text.to_owned() };
+    text.replace('\n', end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Style;
+    use super::*;
+
+    fn segments(pieces: &[(Part, &str)]) -> Vec<Segment> {
+        pieces.iter().map(|(part, text)| Segment { part: *part, text: (*text).to_owned() }).collect()
+    }
+
+    fn drawn(pieces: &[(Part, &str)], color: bool) -> String {
+        draw(&segments(pieces), &Paint::new(Style { color, ..Style::plain() })).join("\n")
+    }
+
+    use Part::{Extra, Missing, Same};
+
+    #[test]
+    fn what_differs_is_marked_in_place() {
+        let pieces = [(Same, "…Hello "), (Missing, "World"), (Extra, "Mars"), (Same, "!")];
+        assert_eq!(drawn(&pieces, false), "…Hello [-World-]{+Mars+}!");
+        assert_eq!(drawn(&pieces, true), "…Hello \u{1b}[9m\u{1b}[31mWorld\u{1b}[0m\u{1b}[32mMars\u{1b}[0m!");
+    }
+
+    #[test]
+    fn white_space_that_differs_can_be_seen() {
+        assert_eq!(drawn(&[(Same, "a"), (Extra, "  "), (Same, "b")], false), "a{+··+}b");
+        assert_eq!(drawn(&[(Same, "a"), (Missing, "\n"), (Same, "b")], false), "a[-↵-]\nb");
+    }
+
+    #[test]
+    fn whole_lines_stand_below_each_other() {
+        let pieces = [(Same, "…\na\n"), (Missing, "b\n"), (Extra, "B\nC\n"), (Same, "d")];
+        assert_eq!(drawn(&pieces, false), "  …\n  a\n- b\n+ B\n+ C\n  d");
+        assert_eq!(drawn(&[(Missing, "one\n"), (Extra, "two")], false), "- one\n+ two");
+        assert_eq!(drawn(&[(Missing, "one"), (Extra, "two")], false), "[-one-]{+two+}");
+    }
+
+    #[test]
+    fn a_long_diff_is_cut() {
+        let many = "x\n".repeat(40);
+        let text = drawn(&[(Missing, &many), (Extra, "y\n")], false);
+        assert_eq!(text.lines().count(), LINES + 1);
+        assert!(text.ends_with("… 25 more lines"), "{text}");
+        assert!(draw(&[], &Paint::new(Style::plain())).is_empty());
+    }
+
+    #[test]
+    fn nothing_in_a_diff_moves_the_cursor() {
+        assert_eq!(drawn(&[(Missing, "\u{1b}[2Ja\u{8}"), (Extra, "b\r")], false), "[-a-]{+b↵+}");
+    }
+}

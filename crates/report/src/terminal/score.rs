@@ -1,0 +1,165 @@
+//! How a score came about.
+
+use model::{Detail, Finding, Outcome, Status, TrialRecord};
+
+use super::Paint;
+use crate::figure::points;
+use crate::{plain, score};
+
+/// How many parts of one finding are shown.
+const PARTS: usize = 16;
+/// How deep parts are shown.
+const DEEP: usize = 4;
+/// How much of a name is shown.
+const NAME: usize = 48;
+/// How many critical paths are named.
+const PATHS: usize = 5;
+
+/// The score, the dimensions, and what is critical and failed. Empty where none of it says anything.
+pub(super) fn head(record: &TrialRecord, paint: &Paint) -> String {
+    let mut text = String::new();
+    let failed = record.outcome == Outcome::Failed;
+    if !matches!(record.outcome, Outcome::Passed | Outcome::Failed) {
+        return text;
+    }
+    let scored = score::told(record);
+    if let Some((score, needs)) = &scored {
+        let score = format!("score {score}");
+        let score = if failed { paint.bold(&score) } else { score };
+        text.push_str(&format!("    {score} {}\n", paint.dim(needs)));
+    }
+    let dimensions = score::dimension_shares(&record.findings);
+    if !dimensions.is_empty() && (scored.is_some() || failed) {
+        let ellipsis = paint.signs().ellipsis;
+        let shares: Vec<String> =
+            dimensions.iter().map(|(name, share)| format!("{} {share}", plain::folded(name, NAME, ellipsis))).collect();
+        text.push_str(&format!("    {} {}\n", paint.dim("by dimension:"), paint.join(&shares)));
+    }
+    if scored.is_some() && failed && !record.not {
+        text.push_str(&critical(record, paint));
+    }
+    text
+}
+
+/// What must hold whatever the score, and does not.
+fn critical(record: &TrialRecord, paint: &Paint) -> String {
+    let mut paths: Vec<String> = Vec::new();
+    for finding in &record.findings {
+        for path in &finding.failed_critical {
+            let path = if path.is_empty() { &finding.id } else { path };
+            let path = plain::one_line(path, NAME, paint.signs().ellipsis);
+            if !paths.contains(&path) {
+                paths.push(path);
+            }
+        }
+    }
+    if paths.is_empty() {
+        return String::new();
+    }
+    let more = paths.len().saturating_sub(PATHS);
+    paths.truncate(PATHS);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("    {} {}{more}\n", paint.red("critical and failed:"), paths.join(", "))
+}
+
+/// `38 of 50`: what a finding gave to the trial's score.
+pub(super) fn share(finding: &Finding) -> Option<String> {
+    Some(format!("{} of {}", points(finding.weight * finding.score?), points(finding.weight)))
+}
+
+/// A part of a finding as a line.
+struct Line {
+    mark: String,
+    name: String,
+    /// Characters of what stands left of the points.
+    width: usize,
+    points: String,
+    note: String,
+}
+
+/// The parts of a finding's score, those that gave all they could without their own. Empty if it has none.
+pub(super) fn tree(finding: &Finding, paint: &Paint) -> String {
+    let mut lines = Vec::new();
+    let above = finding.key.as_deref().unwrap_or_default();
+    grow(&finding.details, finding.weight, above, 0, paint, &mut lines);
+    let hidden = lines.len().saturating_sub(PARTS);
+    lines.truncate(PARTS);
+    let width = lines.iter().map(|line| line.width).max().unwrap_or(0);
+    let points = lines.iter().map(|line| line.points.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for line in lines {
+        let gap = " ".repeat(width - line.width);
+        let earned = if line.note.is_empty() { line.points } else { format!("{:<points$}  ", line.points) };
+        text.push_str(&format!("{} {}{gap}  {}{}\n", line.mark, line.name, paint.dim(&earned), line.note));
+    }
+    if hidden > 0 {
+        text.push_str(&format!("{}\n", paint.dim(&format!("and {hidden} more parts; the record has all"))));
+    }
+    text
+}
+
+fn grow(details: &[Detail], weight: f64, above: &str, depth: usize, paint: &Paint, lines: &mut Vec<Line>) {
+    for detail in details {
+        let weight = weight * detail.weight;
+        lines.push(line(detail, weight, above, depth, paint));
+        let is_whole = detail.weight >= 0.0 && detail.score >= 1.0;
+        if !is_whole && depth + 1 < DEEP {
+            grow(&detail.details, weight, &detail.key, depth + 1, paint, lines);
+        }
+    }
+}
+
+fn line(detail: &Detail, weight: f64, above: &str, depth: usize, paint: &Paint) -> Line {
+    let ellipsis = paint.signs().ellipsis;
+    let earned = points(weight * detail.score);
+    let (outcome, points) = if weight < 0.0 {
+        let outcome = if detail.score > 0.0 { Outcome::Failed } else { Outcome::Passed };
+        (outcome, format!("{earned} (penalty)"))
+    } else {
+        // What is enough holds, also when it is not all.
+        let outcome = match detail.status {
+            Status::Met => Outcome::Passed,
+            Status::Unmet => Outcome::Failed,
+            Status::Undecided => Outcome::Undecided,
+        };
+        (outcome, format!("{earned} of {}", points(weight)))
+    };
+    let name = match &detail.title {
+        Some(title) => plain::folded(title, NAME, ellipsis),
+        None => plain::one_line(below(&detail.key, above), NAME, ellipsis),
+    };
+    let margin = "  ".repeat(depth);
+    let mut notes = Vec::new();
+    notes.extend(detail.dimension.as_ref().map(|dimension| paint.cyan(&plain::folded(dimension, NAME, ellipsis))));
+    let critical = |word| if outcome == Outcome::Failed { paint.red(word) } else { paint.dim(word) };
+    notes.extend(detail.critical.then(|| critical("critical")));
+    Line {
+        mark: format!("{margin}{}", paint.as_outcome(outcome, paint.mark(outcome))),
+        width: margin.len() + name.chars().count(),
+        name,
+        points,
+        note: paint.join(&notes),
+    }
+}
+
+/// The part of a path that the line above does not say.
+fn below<'a>(path: &'a str, above: &str) -> &'a str {
+    let rest = path.strip_prefix(above).filter(|_| !above.is_empty());
+    let rest = rest.filter(|rest| rest.starts_with(['.', '[', '$']));
+    rest.map_or(path, |rest| rest.strip_prefix('.').unwrap_or(rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_leaves_out_what_stands_above_it() {
+        assert_eq!(below("user.name", "user"), "name");
+        assert_eq!(below("items[0]", "items"), "[0]");
+        assert_eq!(below("username", "user"), "username");
+        assert_eq!(below("name", ""), "name");
+        assert_eq!(below("user", "user"), "user");
+        assert_eq!(below("name$and[1]", "name"), "$and[1]");
+    }
+}

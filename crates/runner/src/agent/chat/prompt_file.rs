@@ -1,0 +1,43 @@
+//! The prompts that cases name as their script.
+
+use std::path::Path;
+
+use model::{Case, Diagnostic};
+
+/// A script that is at least this long is no name, in UTF-16 units as the format has always counted.
+const LONGEST_NAME: usize = 256;
+
+/// The text of every prompt that `case` names, each once. A script that is no name of a file is the prompt itself.
+///
+/// # Errors
+/// A problem for each file that cannot be read.
+pub(super) fn prompts(case: &Case, directory: &Path) -> Result<Vec<String>, Vec<Diagnostic>> {
+    let mut scripts: Vec<&str> = Vec::new();
+    for script in case.messages.iter().filter_map(|message| message.script.as_deref()) {
+        if !scripts.contains(&script) {
+            scripts.push(script);
+        }
+    }
+    let mut problems = Vec::new();
+    let mut texts = Vec::new();
+    for script in scripts {
+        if is_source(script) {
+            texts.push(script.to_owned());
+            continue;
+        }
+        match std::fs::read_to_string(directory.join(script)) {
+            Ok(text) => texts.push(text),
+            Err(error) => problems.push(
+                Diagnostic::error(format!("cannot read the prompt `{script}`: {error}"))
+                    .at(case.source.clone())
+                    .help("`script` names a file for `chat`; the path starts at the suite's folder"),
+            ),
+        }
+    }
+    if problems.is_empty() { Ok(texts) } else { Err(problems) }
+}
+
+/// Whether a script is the text itself and not the name of one.
+fn is_source(script: &str) -> bool {
+    script.contains(['\n', '\r', '{', '}']) || script.encode_utf16().count() >= LONGEST_NAME
+}

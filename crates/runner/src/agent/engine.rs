@@ -1,0 +1,226 @@
+//! A script engine on a thread of its own: for an agent that is a module, and for tools that are.
+
+use std::convert::Infallible;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use model::{Ending, Step};
+use script::{Console, Function, Level, Library, Options, Progress, Request, Runtime, ScriptError, Value};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::witness::Turn;
+
+/// What a module and all that it imports may take to load.
+const LOADING: Duration = Duration::from_secs(10);
+/// How long one call may have the processor.
+const CALL: Duration = Duration::from_secs(30);
+/// How much later than the trial's own clock a call is stopped, so that it is the clock that ends the trial.
+const MARGIN: Duration = Duration::from_secs(1);
+/// The most memory of an engine, in bytes.
+const MEMORY: usize = 256 << 20;
+/// The stack of an engine's thread, in bytes; most of it is for the scripts' own.
+const STACK: usize = 4 << 20;
+/// How many lines on the console may wait to be recorded before the script waits.
+const WAITING_LINES: usize = 1024;
+/// The file that holds a program as far as its imports and its errors are concerned. There is none.
+const PROGRAM: &str = ".trialrun-program.mjs";
+
+/// What was read for one plan, for its run to use.
+static LIBRARY: LazyLock<Library> = LazyLock::new(Library::new);
+
+/// Has every module read again that is loaded from now on.
+pub(crate) fn forget_modules() {
+    LIBRARY.forget();
+}
+
+/// What is loaded into an engine.
+#[derive(Debug, Clone)]
+pub(super) struct Program {
+    /// The directory that imports start at.
+    pub(super) directory: PathBuf,
+    /// The modules that are imported, as an import names them.
+    pub(super) modules: Vec<String>,
+    /// A module that makes, of these modules as `modules`, its default export: what there is to be called.
+    pub(super) text: String,
+}
+
+impl Program {
+    /// Loads it without a thread, to see whether it can be. Functions in what it gives cannot be called any more.
+    pub(super) fn check(&self) -> Result<Value, ScriptError> {
+        self.load(&mut Runtime::new(self.options(None))?)
+    }
+
+    fn options(&self, console: Option<Console>) -> Options {
+        let mut options = Options::new(&self.directory);
+        options.memory = MEMORY;
+        options.console = console;
+        options.library = LIBRARY.clone();
+        if let Ok(here) = std::path::absolute(".") {
+            options.shown_from = here;
+        }
+        options
+    }
+
+    fn load(&self, runtime: &mut Runtime) -> Result<Value, ScriptError> {
+        let mut text = String::new();
+        for (at, specifier) in self.modules.iter().enumerate() {
+            // Imported by itself, what is wrong with it is not told with a place in a program that nobody wrote.
+            runtime.import(specifier, &self.directory, LOADING)?;
+            text.push_str(&format!("import * as module{at} from {};\n", serde_json::json!(specifier)));
+        }
+        let names: Vec<String> = (0..self.modules.len()).map(|at| format!("module{at}")).collect();
+        text.push_str(&format!("const modules = [{}];\n{}", names.join(", "), self.text));
+        let module = runtime.import_source(&text, &self.directory.join(PROGRAM), LOADING)?;
+        Ok(runtime.export(&module, "default")?.unwrap_or_default())
+    }
+}
+
+/// Something to do for an engine's thread.
+struct Job {
+    function: Function,
+    arguments: Vec<Value>,
+    reply: oneshot::Sender<Result<Value, ScriptError>>,
+}
+
+/// A program that is loaded. Its thread ends when this is dropped, at the latest when its script has used up its time.
+pub(super) struct Engine {
+    jobs: Sender<Job>,
+    lines: mpsc::Receiver<(Level, String)>,
+    /// Dropped, it tells the thread that nobody waits any more.
+    _alive: Sender<Infallible>,
+}
+
+impl Engine {
+    /// Loads `program`, and gives what it makes. A call may take as long as a trial of `timeout_ms`.
+    ///
+    /// # Errors
+    /// What is wrong with the program.
+    pub(super) async fn start(program: Program, timeout_ms: u64) -> Result<(Self, Value), ScriptError> {
+        let (jobs, queue) = channel();
+        let (alive, gone) = channel();
+        let (lines_in, lines) = mpsc::channel(WAITING_LINES);
+        let (loaded, loading) = oneshot::channel();
+        let budget = CALL.min(Duration::from_millis(timeout_ms).saturating_add(MARGIN));
+        let work = move || {
+            let console: Console = Box::new(move |level, line: &str| {
+                let _ = lines_in.blocking_send((level, line.to_owned()));
+            });
+            let made = Runtime::new(program.options(Some(console)));
+            match made.and_then(|mut runtime| program.load(&mut runtime).map(|value| (runtime, value))) {
+                Ok((runtime, value)) => {
+                    let _ = loaded.send(Ok(value));
+                    Worker { runtime, budget, gone }.serve(&queue);
+                }
+                Err(error) => drop(loaded.send(Err(error))),
+            }
+        };
+        let thread = std::thread::Builder::new().name("script".to_owned()).stack_size(STACK);
+        thread.spawn(work).map_err(|error| ScriptError::Failed(format!("cannot start a thread: {error}")))?;
+        let value = loading.await.map_err(|_| ended())??;
+        Ok((Self { jobs, lines, _alive: alive }, value))
+    }
+
+    /// Calls `function` and records what it writes to the console. An error is the script's; where it came from is
+    /// recorded, too.
+    ///
+    /// # Errors
+    /// Why the trial is to stop.
+    pub(super) async fn call(
+        &mut self,
+        function: &Function,
+        arguments: Vec<Value>,
+        turn: &mut Turn,
+    ) -> Result<Result<Value, ScriptError>, Ending> {
+        let (reply, mut answer) = oneshot::channel();
+        if self.jobs.send(Job { function: function.clone(), arguments, reply }).is_err() {
+            return Ok(Err(ended()));
+        }
+        let stopping = turn.stopping();
+        tokio::pin!(stopping);
+        let called = loop {
+            tokio::select! {
+                biased;
+                () = &mut stopping => return Err(Ending::Cancelled),
+                Some(line) = self.lines.recv() => record(line, turn)?,
+                called = &mut answer => break called.unwrap_or_else(|_| Err(ended())),
+            }
+        };
+        while let Ok(line) = self.lines.try_recv() {
+            record(line, turn)?;
+        }
+        if let Err(error) = &called {
+            way_of(error).into_iter().try_for_each(|line| record((Level::Error, line), turn))?;
+        }
+        Ok(called)
+    }
+}
+
+fn ended() -> ScriptError {
+    ScriptError::Failed("the script's thread ended unexpectedly; this is a bug of trialrun".to_owned())
+}
+
+fn record((level, text): (Level, String), turn: &mut Turn) -> Result<(), Ending> {
+    let from = match level {
+        Level::Debug | Level::Info => "agent",
+        Level::Warning | Level::Error => "stderr",
+    };
+    turn.record(Step::Notice { from: from.to_owned(), text }).go()
+}
+
+/// What an engine's thread has.
+struct Worker {
+    runtime: Runtime,
+    budget: Duration,
+    gone: Receiver<Infallible>,
+}
+
+impl Worker {
+    fn serve(mut self, queue: &Receiver<Job>) {
+        while let Ok(Job { function, arguments, reply }) = queue.recv() {
+            let _ = reply.send(self.call(&function, &arguments));
+        }
+    }
+
+    fn call(&mut self, function: &Function, arguments: &[Value]) -> Result<Value, ScriptError> {
+        let task = self.runtime.begin(function, arguments, self.budget)?;
+        loop {
+            match self.runtime.step(&task)? {
+                Progress::Done(value) => return Ok(value),
+                Progress::Waits(until) => self.wait(until)?,
+                Progress::Asks(requests) => self.refuse(requests)?,
+                Progress::Owed => return Err(ScriptError::NeverSettled),
+            }
+        }
+    }
+
+    /// Waits for a timer, as long as somebody waits for what comes of it.
+    fn wait(&self, until: Instant) -> Result<(), ScriptError> {
+        match self.gone.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            Err(RecvTimeoutError::Timeout) => Ok(()),
+            Err(RecvTimeoutError::Disconnected) => Err(ScriptError::Failed("nobody waits any more".to_owned())),
+            Ok(never) => match never {},
+        }
+    }
+
+    fn refuse(&mut self, requests: Vec<Request>) -> Result<(), ScriptError> {
+        requests.into_iter().try_for_each(|request| {
+            self.runtime.answer(request.id, &Err(format!("`{}` cannot be used here", request.name)))
+        })
+    }
+}
+
+/// Where an error came from, a line each: the user's text, and the way there. Empty if nothing is known.
+fn way_of(error: &ScriptError) -> Vec<String> {
+    let is_own = |file: &str| Path::new(file).file_name().is_some_and(|name| name == PROGRAM);
+    let place = error.place().filter(|place| !is_own(&place.file));
+    let place = place.map(|place| format!("at {place}: {}", place.text.trim()));
+    let frames = error.stack().iter().filter(|frame| !is_own(&frame.file)).map(|frame| format!("  at {frame}"));
+    place.into_iter().chain(frames).collect()
+}
+
+/// Whether an error points at a program that nobody wrote.
+pub(super) fn is_of_the_program(error: &ScriptError) -> bool {
+    error.place().is_some_and(|place| place.file.ends_with(PROGRAM))
+}

@@ -1,0 +1,85 @@
+//! What a run is planned with.
+
+use model::{Excerpt, PermissionMode};
+
+/// Settings of a run, resolved: the command line, then the project, then what is built in. A case's own settings go
+/// between the first two.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// `--agent`: each is an arm; empty leaves it to the cases.
+    pub agents: Vec<String>,
+    /// `--model`, for every agent or for one (`agent=model`).
+    pub models: Vec<(Option<String>, String)>,
+    /// `--reasoning-effort`.
+    pub reasoning_effort: Option<String>,
+    /// `--base-url`.
+    pub base_url: Option<String>,
+    /// `--trials`.
+    pub trials: Option<u64>,
+    /// `--max-turns`.
+    pub max_turns: Option<u64>,
+    /// `--max-total-tokens`.
+    pub max_total_tokens: Option<f64>,
+    /// `--timeout`, in milliseconds.
+    pub timeout_ms: Option<u64>,
+    /// The project's own defaults.
+    pub defaults: Defaults,
+    /// How many trials run at a time.
+    pub jobs: usize,
+    /// How often a broken attempt is tried again.
+    pub retries: u32,
+    /// After how long without a word a warning is told, in milliseconds.
+    pub idle_warn_ms: u64,
+    /// How long an agent may take to stop when asked, in milliseconds.
+    pub stop_grace_ms: u64,
+    /// How long one setup command may take, in milliseconds.
+    pub setup_timeout_ms: u64,
+    /// Leave sandboxes where they are.
+    pub keep_sandbox: bool,
+    /// Which kind of sandbox.
+    pub sandbox: String,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            agents: Vec::new(),
+            models: Vec::new(),
+            reasoning_effort: None,
+            base_url: None,
+            trials: None,
+            max_turns: None,
+            max_total_tokens: None,
+            timeout_ms: None,
+            defaults: Defaults::default(),
+            jobs: 1,
+            retries: 1,
+            idle_warn_ms: 30_000,
+            stop_grace_ms: 3_000,
+            setup_timeout_ms: 120_000,
+            keep_sandbox: false,
+            sandbox: "local".into(),
+        }
+    }
+}
+
+/// A project's defaults: they hold where neither the command line nor the case says otherwise.
+#[derive(Debug, Clone, Default)]
+pub struct Defaults {
+    /// The agent.
+    pub agent: Option<String>,
+    /// Where the agent is written.
+    pub agent_source: Option<Excerpt>,
+    /// The model.
+    pub model: Option<String>,
+    /// How the agent treats permissions.
+    pub permission_mode: Option<PermissionMode>,
+    /// Wall clock of a trial in milliseconds.
+    pub timeout_ms: Option<u64>,
+    /// The cap on model turns.
+    pub max_turns: Option<u64>,
+    /// Repetitions.
+    pub trials: Option<u64>,
+    /// The cap on tokens.
+    pub token_budget: Option<f64>,
+}

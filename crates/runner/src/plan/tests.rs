@@ -1,0 +1,93 @@
+use model::{AssertionSpec, Node, Source, Spanned, UserMessage};
+use serde_json::{Value, json};
+
+use super::*;
+
+fn suite(path: &Path, cases: Vec<Case>) -> Suite {
+    Suite { name: "suite".into(), path: path.to_owned(), format: "scenario", cases: into(cases) }
+}
+
+fn into(cases: Vec<Case>) -> Vec<Arc<Case>> {
+    cases.into_iter().map(Arc::new).collect()
+}
+
+fn case(id: &str, agent: &str) -> Case {
+    let mut case = Case::new(id, Excerpt::of_file("case.yaml"));
+    case.messages = vec![UserMessage::text("go")];
+    case.runner.agent = Some((agent.to_owned(), Excerpt { line: 7, ..Excerpt::of_file("case.yaml") }));
+    case
+}
+
+fn asserting(case: Case, assertion: &Value) -> Case {
+    let node = Node::from_json(assertion, &Source::new("case.yaml", ""));
+    let kind = Spanned::new(assertion["type"].as_str().unwrap().to_owned(), model::Span::default());
+    Case { assertions: vec![AssertionSpec { node, id: "one".into(), kind, weight: 1.0 }], ..case }
+}
+
+fn planned(suites: &[Suite]) -> (Plan, Vec<String>) {
+    let (settings, selection) = (Settings::default(), Selection::default());
+    let read_script = |_: &Path| Err(Vec::new());
+    let request = PlanRequest {
+        suites,
+        settings: &settings,
+        selection: &selection,
+        cwd: Path::new("/"),
+        read_script: &read_script,
+    };
+    let (plan, problems) = plan(&request);
+    (plan, problems.iter().filter(|problem| problem.is_error()).map(ToString::to_string).collect())
+}
+
+#[test]
+fn an_agent_that_takes_no_script_and_no_tools_says_so_at_the_case() {
+    let bringing = |agent: &str| {
+        let mut case = case(agent, agent);
+        case.messages[0].script = Some("prompt.md".into());
+        case.messages[0].tools = vec![json!("./tool.js")];
+        suite(Path::new("case.yaml"), vec![case])
+    };
+    let refused = planned(&[bringing("claude-code")]).1;
+    assert_eq!(
+        refused,
+        ["case.yaml:1:1: `claude-code` takes no `script`", "case.yaml:1:1: `claude-code` takes no `tools`"]
+    );
+    assert_eq!(planned(&[bringing("fake")]).1, [""; 0]);
+}
+
+#[test]
+fn what_is_wrong_with_an_agents_file_is_told_once_at_the_case_that_names_it() {
+    let cases = (0..3).map(|at| case(&format!("c{at}"), "recorded:/none.jsonl")).collect();
+    let (_, problems) = planned(&[suite(Path::new("case.yaml"), cases)]);
+    assert_eq!(problems.len(), 1);
+    assert!(problems[0].starts_with("case.yaml:7:1: cannot read the answers `/none.jsonl`"), "{problems:?}");
+}
+
+#[test]
+fn a_case_that_is_skipped_needs_nothing_of_its_agent_and_is_looked_at_all_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let answers = dir.path().join("answers.jsonl");
+    std::fs::write(&answers, "{\"case\":\"other\"}").unwrap();
+    let agent = format!("recorded:{}", answers.display());
+    let skipped = |assertion: &Value| {
+        let mut case = asserting(case("a", &agent), assertion);
+        case.skip = Some("not today".into());
+        planned(&[suite(Path::new("case.yaml"), vec![case])])
+    };
+    let (plan, problems) = skipped(&json!({"id": "one", "type": "output_contains", "pattern": "x"}));
+    assert_eq!(problems, [""; 0]);
+    assert!(plan.trials[0].checks.is_empty());
+    let (_, problems) = skipped(&json!({"id": "one", "type": "output_containz"}));
+    assert_eq!(problems, ["case.yaml:1:1: unknown assertion type `output_containz`"]);
+}
+
+#[test]
+fn the_folder_of_a_suite_is_its_files_or_itself() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("a.yaml");
+    for (path, folder) in
+        [(file.as_path(), dir.path()), (dir.path(), dir.path()), (Path::new("a.yaml"), Path::new("."))]
+    {
+        let (plan, _) = planned(&[suite(path, vec![case("a", "fake")])]);
+        assert_eq!(&*plan.trials[0].directory, std::path::absolute(folder).unwrap());
+    }
+}

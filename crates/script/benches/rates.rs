@@ -1,0 +1,102 @@
+//! How fast the engine is: medians of some rounds, one line each. The first argument that is a directory is taken for a
+//! project with packages in its `node_modules`; its `*.test.ts` files are imported, too.
+
+#![allow(clippy::print_stdout, clippy::expect_used)]
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use trialrun_script::{Expression, Library, Options, Runtime, Value};
+
+const BUDGET: Duration = Duration::from_secs(60);
+
+fn median(rounds: usize, mut work: impl FnMut() -> Duration) -> Duration {
+    let mut times: Vec<Duration> = (0..rounds).map(|_| work()).collect();
+    times.sort();
+    times[times.len() / 2]
+}
+
+fn timed<T>(work: impl FnOnce() -> T) -> Duration {
+    let began = Instant::now();
+    let done = work();
+    let took = began.elapsed();
+    drop(done);
+    took
+}
+
+fn runtime(directory: &Path, library: &Library) -> Runtime {
+    let options = Options { library: library.clone(), ..Options::new(directory) };
+    Runtime::new(options).expect("a runtime")
+}
+
+fn main() {
+    let project = std::env::args().skip(1).map(PathBuf::from).find(|path| path.is_dir());
+    let here = std::env::temp_dir();
+    let library = Library::new();
+    println!("runtime: {:?}", median(101, || timed(|| runtime(&here, &library))));
+    expressions(&here, &library);
+    typescript(&here);
+    if let Some(project) = project {
+        packages(&project.canonicalize().expect("a real path"));
+    }
+}
+
+fn expressions(here: &Path, library: &Library) {
+    let mut runtime = runtime(here, library);
+    let data: Value = serde_json::json!({"threshold": 2, "name": "x", "tags": ["a", "b"]}).into();
+    let actual = Value::Number(3.0);
+    for text in ["actual > data.threshold", "() => actual > 1", "actual + missing", "await actual"] {
+        let expression = Expression::parse(text).expect("an expression");
+        let scope = |name: &str| match name {
+            "actual" => Some(Cow::Borrowed(&actual)),
+            "data" => Some(Cow::Borrowed(&data)),
+            _ => None,
+        };
+        const COUNT: u32 = 20_000;
+        let time = median(5, || {
+            timed(|| {
+                for _ in 0..COUNT {
+                    let _ = runtime.evaluate(&expression, &scope, BUDGET);
+                }
+            })
+        });
+        println!("evaluate `{text}`: {:?}, {:.0}/s", time / COUNT, f64::from(COUNT) / time.as_secs_f64());
+        println!("parse `{text}`: {:?}", median(101, || timed(|| Expression::parse(text))));
+    }
+}
+
+fn typescript(here: &Path) {
+    let text = "interface Shape { a: string }\nenum Level { Low, High }\nexport class Thing<T> {\n  constructor(private readonly shape: Shape, public items: T[] = []) {}\n  level(): Level { return this.items.length > 1 ? Level.High : Level.Low; }\n}\nexport const make = (n: number): Thing<number> => new Thing({ a: 'x' }, [n]);\n".repeat(1);
+    let name = here.join("bench.ts");
+    let time = median(101, || {
+        let mut runtime = runtime(here, &Library::new());
+        timed(|| runtime.import_source(&text, &name, BUDGET).expect("a module"))
+    });
+    println!("TypeScript of {} bytes, from text: {time:?}", text.len());
+}
+
+fn packages(project: &Path) {
+    let mut files: Vec<String> = std::fs::read_dir(project)
+        .expect("a directory")
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| name.ends_with(".test.ts"))
+        .map(|name| format!("./{name}"))
+        .collect();
+    files.sort();
+    files.extend(["lodash-es", "lodash-es/isEqual", "ajv", "zod", "semver", "ms"].map(String::from));
+    for file in files {
+        let cold = median(5, || {
+            let library = Library::new();
+            let mut runtime = runtime(project, &library);
+            timed(|| runtime.import(&file, project, BUDGET).map_err(|error| println!("{file}: {error}")))
+        });
+        let library = Library::new();
+        let warm = median(5, || {
+            let mut runtime = runtime(project, &library);
+            timed(|| runtime.import(&file, project, BUDGET).is_ok())
+        });
+        println!("import {file}: {cold:?}, with a library that knows it {warm:?}");
+    }
+}

@@ -1,0 +1,438 @@
+//! Expressions: small texts of JavaScript inside documents.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use oxc_allocator::Allocator;
+use oxc_ast::ast::{
+    ArrowFunctionExpression, AwaitExpression, Expression as Tree, ForOfStatement, Function as FunctionTree, Program,
+    ReturnStatement, Statement,
+};
+use oxc_ast_visit::{Visit, walk};
+use oxc_parser::{ParseOptions, Parser};
+use oxc_semantic::{ScopeFlags, SemanticBuilder};
+use oxc_span::{GetSpan, SourceType};
+use rquickjs::context::EvalOptions;
+use rquickjs::{Ctx, Persistent};
+
+use crate::convert::to_script;
+use crate::error::ScriptError;
+use crate::pump::{self, Begun, Meter, Request};
+use crate::runtime::{Runtime, refuse};
+use crate::syntax::{Mistake, span, with_stack};
+use crate::trace::EXPRESSION;
+use crate::typescript::first_error;
+use crate::value::Value;
+
+/// How many compiled expressions a runtime keeps.
+const KEPT: usize = 8_192;
+
+/// Why a text is no expression.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct SyntaxError {
+    /// What is wrong.
+    pub message: String,
+    /// Where, in bytes of the text.
+    pub range: Range<usize>,
+    /// What to write instead, where that can be told.
+    pub help: Option<String>,
+}
+
+/// A text of JavaScript that has a value, known to be valid: plain data, cheap to clone, usable from any thread.
+///
+/// It is an expression; or the body of a function, if it contains a `return` of its own; or a function, which is called
+/// without arguments. It may `await`. It is always strict, so it cannot make new global variables by mistake.
+#[derive(Clone)]
+pub struct Expression(Arc<Prepared>);
+
+struct Prepared {
+    text: Arc<str>,
+    /// What stands between the braces of the function that is made of it. The text begins on the second line.
+    body: String,
+    is_async: bool,
+    names: Vec<FreeName>,
+}
+
+/// A name that an expression refers to and does not declare.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FreeName {
+    /// The name.
+    pub name: String,
+    /// Where it is first used, in bytes of the text.
+    pub range: Range<usize>,
+}
+
+impl std::fmt::Debug for Expression {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Expression").field(&self.0.text).finish()
+    }
+}
+
+impl PartialEq for Expression {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.text == other.0.text
+    }
+}
+
+impl Eq for Expression {}
+
+/// What the text turned out to be.
+enum Form {
+    /// These bytes are an expression.
+    Value(Range<usize>),
+    /// These bytes are a function.
+    Function(Range<usize>),
+    /// All of it is a body.
+    Body,
+}
+
+struct Reading {
+    form: Form,
+    is_async: bool,
+    names: Vec<FreeName>,
+}
+
+impl Expression {
+    /// Reads a text.
+    ///
+    /// # Errors
+    /// If it is not valid, or has no value.
+    pub fn parse(text: &str) -> Result<Self, SyntaxError> {
+        let wrong = |Mistake { message, span, help }| {
+            let end = span.end.min(text.len());
+            SyntaxError { message, range: span.start.min(end)..end, help }
+        };
+        let Reading { form, is_async, names } = with_stack(text, || read(text)).map_err(wrong)?;
+        let body = match form {
+            Form::Value(range) => format!("return (\n{}\n)", alone(text, &range)),
+            Form::Function(range) => format!("return (\n{}\n)()", alone(text, &range)),
+            Form::Body => format!("\n{text}\n"),
+        };
+        Ok(Self(Arc::new(Prepared { text: text.into(), body, is_async, names })))
+    }
+
+    /// As it was written.
+    pub fn text(&self) -> &str {
+        &self.0.text
+    }
+
+    /// The names it refers to that are neither its own nor JavaScript's, each once, in the order of their first use.
+    pub fn free_names(&self) -> Vec<&FreeName> {
+        self.0.names.iter().filter(|free| !is_global(&free.name)).collect()
+    }
+
+    /// Whether it refers to `name` without declaring it.
+    pub fn uses(&self, name: &str) -> bool {
+        self.0.names.iter().any(|free| free.name == name)
+    }
+
+    /// A function of those of its free names that are `given`.
+    fn code(&self, given: &[&str]) -> String {
+        let Prepared { body, is_async, .. } = &*self.0;
+        let mut code = String::with_capacity(body.len() + 64);
+        let prefix = if *is_async { "async " } else { "" };
+        let _ = write!(code, "({prefix}function ({}) {{'use strict';{body}}})", given.join(", "));
+        code
+    }
+}
+
+/// The bytes of `range` where they are, with blanks for what stands before them.
+fn alone(text: &str, range: &Range<usize>) -> String {
+    let before = text[..range.start].chars().map(|c| if c == '\n' { '\n' } else { ' ' });
+    before.chain(text[range.clone()].chars()).collect()
+}
+
+fn read(text: &str) -> Result<Reading, Mistake> {
+    let as_value = match read_value(text) {
+        Ok(reading) => return Ok(reading),
+        Err(mistake) => mistake,
+    };
+    match read_body(text) {
+        Ok(reading) => Ok(reading),
+        // What it was meant to be decides which of the two to believe.
+        Err(as_body) if looks_like_body(text) => Err(as_body),
+        Err(_) => Err(as_value),
+    }
+}
+
+fn looks_like_body(text: &str) -> bool {
+    text.contains("return") || text.contains(';') || text.trim_start().starts_with(['{', '}'])
+}
+
+/// The text in parentheses, where an object is no block and a comment at the end does no harm.
+fn read_value(text: &str) -> Result<Reading, Mistake> {
+    let wrapped = format!("({text}\n)");
+    let inside = |mistake: Mistake| Mistake {
+        span: model::Span::new(
+            mistake.span.start.saturating_sub(1).min(text.len()),
+            mistake.span.end.saturating_sub(1).min(text.len()),
+        ),
+        ..mistake
+    };
+    let allocator = Allocator::default();
+    let parsed = Parser::new(&allocator, &wrapped, SourceType::mjs()).parse();
+    first_error(&parsed).map_err(|mistake| inside(end_of_text(text, mistake)))?;
+    let [Statement::ExpressionStatement(statement)] = &parsed.program.body[..] else {
+        return Err(no_value(text));
+    };
+    let Tree::ParenthesizedExpression(parentheses) = &statement.expression else { return Err(no_value(text)) };
+    if parentheses.span.end as usize != wrapped.len() {
+        return Err(no_value(text));
+    }
+    let mut reading = survey(&parsed.program).map_err(inside)?;
+    for free in &mut reading.names {
+        free.range = free.range.start - 1..free.range.end - 1;
+    }
+    let whole = 0..text.len();
+    reading.form = if is_function(&parentheses.expression) { Form::Function(whole) } else { Form::Value(whole) };
+    Ok(reading)
+}
+
+/// A parenthesis of ours must not show in an error.
+fn end_of_text(text: &str, mistake: Mistake) -> Mistake {
+    if mistake.span.start > text.len() {
+        return Mistake { message: "the expression is not complete".into(), help: None, ..mistake };
+    }
+    mistake
+}
+
+fn no_value(text: &str) -> Mistake {
+    Mistake { message: "this is no expression".into(), span: model::Span::new(0, text.len()), help: None }
+}
+
+fn read_body(text: &str) -> Result<Reading, Mistake> {
+    let allocator = Allocator::default();
+    let options = ParseOptions { allow_return_outside_function: true, ..ParseOptions::default() };
+    let parsed = Parser::new(&allocator, text, SourceType::mjs()).with_options(options).parse();
+    first_error(&parsed)?;
+    if parsed.module_record.has_module_syntax {
+        return Err(no_value(text));
+    }
+    let mut levels = Level::default();
+    levels.visit_program(&parsed.program);
+    let mut reading = survey(&parsed.program)?;
+    if levels.returns {
+        return Ok(reading);
+    }
+    let mut statements =
+        parsed.program.body.iter().filter(|statement| !matches!(statement, Statement::EmptyStatement(_)));
+    let (first, more) = (statements.next(), statements.next());
+    match (first, more) {
+        (Some(Statement::ExpressionStatement(statement)), None) => {
+            let range = span(statement.expression.span());
+            let range = range.start..range.end;
+            let function = is_function(&statement.expression);
+            reading.form = if function { Form::Function(range) } else { Form::Value(range) };
+            Ok(reading)
+        }
+        (Some(Statement::FunctionDeclaration(function)), None) => {
+            let range = span(function.span);
+            reading.form = Form::Function(range.start..range.end);
+            Ok(reading)
+        }
+        (None, _) => Err(Mistake { message: "there is no expression here".into(), ..no_value(text) }),
+        (Some(_), _) => Err(Mistake {
+            message: "several statements have no value".into(),
+            help: Some("say with `return` what the value is".into()),
+            span: last_span(&parsed.program),
+        }),
+    }
+}
+
+fn last_span(program: &Program<'_>) -> model::Span {
+    program.body.last().map_or_else(Default::default, |statement| span(statement.span()))
+}
+
+fn is_function(tree: &Tree<'_>) -> bool {
+    matches!(
+        tree.without_parentheses(),
+        Tree::ArrowFunctionExpression(_) | Tree::FunctionExpression(_)
+    )
+}
+
+/// What a program refers to, and whether it waits. The form is for the caller to say.
+fn survey(program: &Program<'_>) -> Result<Reading, Mistake> {
+    let mut levels = Level::default();
+    levels.visit_program(program);
+    let built = SemanticBuilder::new().with_build_nodes(true).with_check_syntax_error(true).build(program);
+    let harmless = |message: &str| message.contains("return") || message.contains("Return");
+    if let Some(error) = built.diagnostics.errors().find(|error| !harmless(&error.message)) {
+        return Err(crate::typescript::mistake(error));
+    }
+    let scoping = built.semantic.scoping();
+    let mut names: Vec<FreeName> = scoping
+        .root_unresolved_references()
+        .iter()
+        .filter_map(|(name, references)| {
+            let places = references.iter().map(|id| built.semantic.reference_span(scoping.get_reference(*id)));
+            let first = span(places.min_by_key(|place| place.start)?);
+            Some(FreeName { name: name.to_string(), range: first.start..first.end })
+        })
+        .collect();
+    names.sort_by_key(|free| free.range.start);
+    Ok(Reading { form: Form::Body, is_async: levels.awaits, names })
+}
+
+/// What the outermost function does, those inside aside.
+#[derive(Default)]
+struct Level {
+    returns: bool,
+    awaits: bool,
+}
+
+impl<'a> Visit<'a> for Level {
+    fn visit_function(&mut self, _: &FunctionTree<'a>, _: ScopeFlags) {}
+
+    fn visit_arrow_function_expression(&mut self, _: &ArrowFunctionExpression<'a>) {}
+
+    fn visit_return_statement(&mut self, statement: &ReturnStatement<'a>) {
+        self.returns = true;
+        walk::walk_return_statement(self, statement);
+    }
+
+    fn visit_await_expression(&mut self, expression: &AwaitExpression<'a>) {
+        self.awaits = true;
+        walk::walk_await_expression(self, expression);
+    }
+
+    fn visit_for_of_statement(&mut self, statement: &ForOfStatement<'a>) {
+        self.awaits |= statement.r#await;
+        walk::walk_for_of_statement(self, statement);
+    }
+}
+
+/// Whether `name` is there without anybody declaring it.
+fn is_global(name: &str) -> bool {
+    const GLOBALS: &[&str] = &[
+        "AggregateError", "Array", "ArrayBuffer", "Atomics", "BigInt", "BigInt64Array", "BigUint64Array", "Boolean",
+        "DOMException", "DataView", "Date", "Error", "EvalError", "FinalizationRegistry", "Float16Array",
+        "Float32Array", "Float64Array", "Function", "Infinity", "Int16Array", "Int32Array", "Int8Array",
+        "InternalError", "Iterator", "JSON", "Map", "Math", "NaN", "Number", "Object", "Promise", "Proxy",
+        "RangeError", "ReferenceError", "Reflect", "RegExp", "Set", "SharedArrayBuffer", "String", "Symbol",
+        "SyntaxError", "TextDecoder", "TextEncoder", "TypeError", "URIError", "URL", "URLSearchParams", "Uint16Array",
+        "Uint32Array", "Uint8Array", "Uint8ClampedArray", "WeakMap", "WeakRef", "WeakSet", "arguments", "atob", "btoa",
+        "clearInterval", "clearTimeout", "console", "decodeURI", "decodeURIComponent", "encodeURI",
+        "encodeURIComponent", "escape", "eval", "globalThis", "isFinite", "isNaN", "parseFloat", "parseInt",
+        "performance", "process", "queueMicrotask", "setInterval", "setTimeout", "structuredClone", "undefined",
+        "unescape",
+    ];
+    GLOBALS.binary_search(&name).is_ok()
+}
+
+/// What a runtime has compiled, by text: for each set of given names a function of its own.
+#[derive(Default)]
+pub(crate) struct Compiled(HashMap<Arc<str>, Vec<Variant>>);
+
+struct Variant {
+    given: Vec<usize>,
+    function: Persistent<rquickjs::Function<'static>>,
+}
+
+impl Compiled {
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    fn get(&self, expression: &Expression, given: &[usize]) -> Option<Persistent<rquickjs::Function<'static>>> {
+        let variants = self.0.get(&expression.0.text)?;
+        variants.iter().find(|variant| variant.given == given).map(|variant| variant.function.clone())
+    }
+
+    fn insert(
+        &mut self,
+        expression: &Expression,
+        given: &[usize],
+        function: Persistent<rquickjs::Function<'static>>,
+    ) {
+        // Starting over is as good as any cleverer eviction for texts that are used in turn.
+        if self.0.len() >= KEPT {
+            self.0.clear();
+        }
+        let variant = Variant { given: given.to_vec(), function };
+        self.0.entry(Arc::clone(&expression.0.text)).or_default().push(variant);
+    }
+}
+
+fn compile<'js>(ctx: &Ctx<'js>, code: &str) -> rquickjs::Result<rquickjs::Function<'js>> {
+    let mut options = EvalOptions::default();
+    options.filename = Some(EXPRESSION.to_owned());
+    ctx.eval_with_options(code, options)
+}
+
+impl Runtime {
+    /// The value of `expression`. `scope` is asked for each name it refers to, JavaScript's own included, and only for
+    /// those: what it gives wins over a global of the same name. A promise is waited for.
+    ///
+    /// # Errors
+    /// What it threw, a name that is not defined included, or why it was stopped.
+    pub fn evaluate<'s>(
+        &mut self,
+        expression: &Expression,
+        scope: &dyn for<'n> Fn(&'n str) -> Option<Cow<'s, Value>>,
+        budget: Duration,
+    ) -> Result<Value, ScriptError> {
+        self.evaluate_with(expression, scope, budget, &mut refuse)
+    }
+
+    /// The same with a host that answers the requests of functions in the scope, as in [`Runtime::call`].
+    ///
+    /// # Errors
+    /// As for [`Runtime::evaluate`].
+    pub fn evaluate_with<'s>(
+        &mut self,
+        expression: &Expression,
+        scope: &dyn for<'n> Fn(&'n str) -> Option<Cow<'s, Value>>,
+        budget: Duration,
+        host: &mut dyn FnMut(Request) -> Result<Value, String>,
+    ) -> Result<Value, ScriptError> {
+        let mut given = Vec::new();
+        let mut values = Vec::new();
+        for (index, free) in expression.0.names.iter().enumerate() {
+            // These cannot be the names of parameters.
+            if matches!(free.name.as_str(), "eval" | "arguments" | "undefined") {
+                continue;
+            }
+            if let Some(value) = scope(&free.name) {
+                given.push(index);
+                values.push(value);
+            }
+        }
+        let known = self.expressions.get(expression, &given);
+        let since = self.realm.number();
+        let mut meter = Meter::new(budget);
+        let text = Some(expression.text());
+        let mut compiled = None;
+        let begun = self.enter(&mut meter, text, |ctx, realm| {
+            let function = match known {
+                Some(known) => known.restore(ctx)?,
+                None => {
+                    let names: Vec<&str> =
+                        given.iter().map(|index| expression.0.names[*index].name.as_str()).collect();
+                    let function = compile(ctx, &expression.code(&names))?;
+                    compiled = Some(Persistent::save(ctx, function.clone()));
+                    function
+                }
+            };
+            let mut arguments = rquickjs::function::Args::new(ctx.clone(), values.len());
+            for value in &values {
+                arguments.push_arg(to_script(ctx, realm, value)?)?;
+            }
+            pump::begun(ctx, realm, function.call_arg(arguments)?)
+        });
+        if let Some(function) = compiled {
+            self.expressions.insert(expression, &given, function);
+        }
+        let result = match begun {
+            Ok(Begun::Done(value)) => self.drain(&mut meter, text).map(|()| value),
+            Ok(Begun::Promised(promise)) => self.wait(&promise, &mut meter, text, host),
+            Err(error) => Err(error),
+        };
+        self.forget_since(since);
+        result
+    }
+}

@@ -1,0 +1,8 @@
+//! Modules: where they are, what they are made of, how they come into a runtime.
+
+pub(crate) mod commonjs;
+pub(crate) mod json;
+pub(crate) mod library;
+pub(crate) mod loader;
+pub(crate) mod node;
+pub(crate) mod resolve;

@@ -1,0 +1,163 @@
+//! What was found and read on the disk, shared between runtimes.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::module::resolve::{Asked, Files, Unresolved};
+use crate::source_map::Mapping;
+use crate::syntax::Mistake;
+use crate::typescript::{self, Language};
+
+/// The modules a process has found and read: each file is looked for, read and stripped of its types once, however many
+/// runtimes import it. Cheap to clone; a clone is the same library.
+///
+/// A file that changes after it was read keeps its first text until [`Library::forget`].
+#[derive(Clone)]
+pub struct Library(Arc<Shelves>);
+
+struct Shelves {
+    files: Mutex<Arc<Files>>,
+    texts: Mutex<HashMap<PathBuf, Arc<Text>>>,
+}
+
+/// One module's text, ready for the engine.
+pub(crate) struct Text {
+    pub kind: Kind,
+    /// As the user wrote it.
+    pub original: Arc<str>,
+    /// As the engine gets it, where that differs.
+    pub code: Option<String>,
+    pub mapping: Option<Mapping>,
+    pub language: Language,
+}
+
+/// What a file is to the engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Module,
+    CommonJs,
+    Json,
+}
+
+/// Why a file is no module.
+pub(crate) enum Unreadable {
+    /// It could not be read, or is of a kind that is not understood; a whole sentence.
+    File(String),
+    /// It is not valid.
+    Syntax { original: Arc<str>, mistake: Mistake },
+}
+
+impl Text {
+    pub fn code(&self) -> &str {
+        self.code.as_deref().unwrap_or(&self.original)
+    }
+}
+
+impl Default for Library {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl std::fmt::Debug for Library {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Library").finish_non_exhaustive()
+    }
+}
+
+impl Library {
+    /// One that knows nothing yet.
+    pub fn new() -> Self {
+        Self(Arc::new(Shelves { files: Mutex::new(Arc::new(Files::new())), texts: Mutex::default() }))
+    }
+
+    /// Forgets everything: what is imported next is looked for and read again.
+    pub fn forget(&self) {
+        *lock(&self.0.files) = Arc::new(Files::new());
+        lock(&self.0.texts).clear();
+    }
+
+    pub(crate) fn resolve(&self, directory: &Path, specifier: &str, asked: Asked) -> Result<PathBuf, Unresolved> {
+        let files = Arc::clone(&lock(&self.0.files));
+        files.resolve(directory, specifier, asked)
+    }
+
+    /// The module in the file at `path`, a real path.
+    pub(crate) fn read(&self, path: &Path) -> Result<Arc<Text>, Unreadable> {
+        if let Some(known) = lock(&self.0.texts).get(path) {
+            return Ok(Arc::clone(known));
+        }
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| Unreadable::File(format!("cannot read `{}`: {error}", path.display())))?;
+        let text = Arc::new(prepare(path, text)?);
+        lock(&self.0.texts).insert(path.to_path_buf(), Arc::clone(&text));
+        Ok(text)
+    }
+}
+
+/// A panic of another thread leaves the shelves as they were before or after it, both are fine.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Makes a text ready. What it is follows from the name, then from the package it is in, then from what it says.
+pub(crate) fn prepare(path: &Path, text: String) -> Result<Text, Unreadable> {
+    let text: Arc<str> = text.strip_prefix('\u{feff}').map_or_else(|| text.as_str().into(), Into::into);
+    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+    let plain = |kind| Text {
+        kind,
+        original: Arc::clone(&text),
+        code: None,
+        mapping: None,
+        language: Language::JavaScript,
+    };
+    match extension {
+        "json" => Ok(plain(Kind::Json)),
+        "mjs" => Ok(plain(Kind::Module)),
+        "cjs" => Ok(plain(Kind::CommonJs)),
+        "js" | "" => Ok(plain(kind_of_js(path, &text))),
+        "ts" | "mts" | "cts" => {
+            let stripped = typescript::strip(&text, path)
+                .map_err(|mistake| Unreadable::Syntax { original: Arc::clone(&text), mistake })?;
+            let commonjs = extension == "cts" || (extension == "ts" && !stripped.is_module && is_commonjs(&text));
+            Ok(Text {
+                kind: if commonjs { Kind::CommonJs } else { Kind::Module },
+                original: text,
+                code: Some(stripped.code),
+                mapping: Some(stripped.mapping),
+                language: Language::TypeScript,
+            })
+        }
+        "jsx" | "tsx" => Err(Unreadable::File(format!("`{}`: JSX is not understood here", path.display()))),
+        other => Err(Unreadable::File(format!("`{}` is no module: `.{other}` is not understood", path.display()))),
+    }
+}
+
+fn kind_of_js(path: &Path, text: &str) -> Kind {
+    match package_type(path).as_deref() {
+        Some("module") => Kind::Module,
+        Some("commonjs") => Kind::CommonJs,
+        _ if typescript::is_module(text) => Kind::Module,
+        _ => Kind::CommonJs,
+    }
+}
+
+fn is_commonjs(text: &str) -> bool {
+    text.contains("module.exports") || text.contains("exports.") || text.contains("require(")
+}
+
+/// What the nearest `package.json` says about `.js` files.
+fn package_type(path: &Path) -> Option<String> {
+    for directory in path.ancestors().skip(1) {
+        let Ok(text) = std::fs::read(directory.join("package.json")) else {
+            if directory.file_name().is_some_and(|name| name == "node_modules") {
+                return None;
+            }
+            continue;
+        };
+        let package: serde_json::Value = serde_json::from_slice(&text).ok()?;
+        return package.get("type")?.as_str().map(str::to_owned);
+    }
+    None
+}

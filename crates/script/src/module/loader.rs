@@ -1,0 +1,216 @@
+//! The engine's way to modules: names for specifiers, texts for names.
+
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use model::Source;
+use rquickjs::loader::{ImportAttributes, Loader, Resolver};
+use rquickjs::module::Declared;
+use rquickjs::{Ctx, Exception, Module};
+
+use crate::error::ScriptError;
+use crate::module::library::{Kind, Text, Unreadable, prepare};
+use crate::module::resolve::{Asked, Unresolved};
+use crate::module::{commonjs, json, node};
+use crate::realm::Realm;
+use crate::shim;
+use crate::trace::{INTERNAL, mistaken};
+use crate::typescript;
+
+/// What names of modules begin with that the program gives.
+const BUILTIN: &str = "builtin:";
+
+/// Stands before a name that needs no resolving.
+const RESOLVED: &str = "resolved:";
+
+/// The specifier that leads the engine to the module called `name`.
+pub(crate) fn resolved(name: &str) -> String {
+    format!("{RESOLVED}{name}")
+}
+
+/// Lets `engine` find modules.
+pub(crate) fn install(engine: &rquickjs::Runtime, realm: &Rc<Realm>) {
+    engine.set_loader(Names(Rc::clone(realm)), Texts(Rc::clone(realm)));
+}
+
+/// Makes `text` the module called `path`, whatever is on the disk.
+pub(crate) fn provide(realm: &Realm, path: &Path, text: &str) -> Result<(), ScriptError> {
+    let name = path.display().to_string();
+    let text = prepare(path, text.to_owned()).map_err(|error| unreadable(realm, path, error))?;
+    realm.texts.borrow_mut().insert(name, Arc::new(text));
+    Ok(())
+}
+
+impl Unresolved {
+    /// The error for whoever asked: `from` a file or directory, at `place` in it.
+    pub(crate) fn into_script_error(self, from: String, place: Option<model::Excerpt>) -> ScriptError {
+        ScriptError::Missing { what: self.what, from, place: place.map(Box::new), help: self.help }
+    }
+}
+
+/// The name in the engine of what `specifier` means in `directory`.
+pub(crate) fn name(
+    realm: &Realm,
+    directory: &Path,
+    specifier: &str,
+    asked: Asked,
+) -> Result<String, Unresolved> {
+    if realm.builtins.borrow().contains_key(specifier) {
+        return Ok(format!("{BUILTIN}{specifier}"));
+    }
+    let of_node = node::of_node(specifier);
+    if let Some(of_node) = of_node
+        && let Some(name) = node::shimmed(of_node)
+    {
+        return Ok(name);
+    }
+    if let Some(of_node) = of_node.filter(|_| specifier.starts_with("node:")) {
+        return Err(node::unavailable(of_node, specifier));
+    }
+    match realm.library.resolve(directory, specifier, asked) {
+        Ok(path) => Ok(path.display().to_string()),
+        // A package may have the name of a part of Node.js.
+        Err(unresolved) => Err(of_node.map_or(unresolved, |of_node| node::unavailable(of_node, specifier))),
+    }
+}
+
+/// The directory that a module called `name` imports from.
+fn directory(realm: &Realm, name: &str) -> PathBuf {
+    let path = Path::new(name);
+    match path.parent().filter(|_| path.is_absolute()) {
+        Some(directory) => directory.to_path_buf(),
+        None => realm.base_dir.clone(),
+    }
+}
+
+/// The name of what the module `base` means by `specifier`. An error is thrown into the script, and kept for when it
+/// comes out again.
+pub(crate) fn find(
+    ctx: &Ctx<'_>,
+    realm: &Realm,
+    base: &str,
+    specifier: &str,
+    asked: Asked,
+) -> rquickjs::Result<String> {
+    name(realm, &directory(realm, base), specifier, asked).map_err(|unresolved| {
+        let place = importing(realm, base, specifier);
+        let error = unresolved.into_script_error(realm.shown(Path::new(base)), place);
+        throw(ctx, realm, error)
+    })
+}
+
+/// Where the module `base` imports `specifier`.
+fn importing(realm: &Realm, base: &str, specifier: &str) -> Option<model::Excerpt> {
+    let text = realm.texts.borrow().get(base).cloned()?;
+    let span = typescript::import_span(&text.original, text.language, specifier)?;
+    Some(Source::new(realm.shown(Path::new(base)), &*text.original).excerpt(span))
+}
+
+/// Throws what stands for `error` until it is explained.
+pub(crate) fn throw(ctx: &Ctx<'_>, realm: &Realm, error: ScriptError) -> rquickjs::Error {
+    let message = match error.place() {
+        Some(place) => format!("{error} (imported at {place})"),
+        None => error.to_string(),
+    };
+    let mut missing = realm.missing.borrow_mut();
+    if !missing.iter().any(|(known, _)| *known == message) {
+        missing.push((message.clone(), error));
+    }
+    drop(missing);
+    Exception::throw_message(ctx, &message)
+}
+
+pub(crate) fn unreadable(realm: &Realm, path: &Path, error: Unreadable) -> ScriptError {
+    let shown = realm.shown(path);
+    match error {
+        Unreadable::File(what) => {
+            ScriptError::Missing { what: what.replace(&path.display().to_string(), &shown), from: shown, place: None, help: None }
+        }
+        Unreadable::Syntax { original, mistake } => mistaken(&original, shown, mistake),
+    }
+}
+
+/// The text of the module called `name`, from the disk if it was not given otherwise.
+pub(crate) fn text(ctx: &Ctx<'_>, realm: &Realm, name: &str) -> rquickjs::Result<Arc<Text>> {
+    if let Some(known) = realm.texts.borrow().get(name) {
+        return Ok(Arc::clone(known));
+    }
+    let path = Path::new(name);
+    let text = realm.library.read(path).map_err(|error| throw(ctx, realm, unreadable(realm, path, error)))?;
+    realm.texts.borrow_mut().insert(name.to_owned(), Arc::clone(&text));
+    Ok(text)
+}
+
+struct Names(Rc<Realm>);
+
+impl Resolver for Names {
+    fn resolve<'js>(
+        &mut self,
+        ctx: &Ctx<'js>,
+        base: &str,
+        name: &str,
+        _attributes: Option<ImportAttributes<'js>>,
+    ) -> rquickjs::Result<String> {
+        match name.strip_prefix(RESOLVED) {
+            Some(resolved) => Ok(resolved.to_owned()),
+            // The program's own sources know each other by name.
+            None if base.starts_with(INTERNAL) => Ok(name.to_owned()),
+            None => find(ctx, &self.0, base, name, Asked::Import),
+        }
+    }
+}
+
+struct Texts(Rc<Realm>);
+
+impl Loader for Texts {
+    fn load<'js>(
+        &mut self,
+        ctx: &Ctx<'js>,
+        name: &str,
+        _attributes: Option<ImportAttributes<'js>>,
+    ) -> rquickjs::Result<Module<'js, Declared>> {
+        load(ctx, &self.0, name)
+    }
+}
+
+fn load<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, name: &str) -> rquickjs::Result<Module<'js, Declared>> {
+    if let Some(specifier) = name.strip_prefix(BUILTIN) {
+        let source = realm.builtins.borrow().get(specifier).cloned().unwrap_or_default();
+        return Module::declare(ctx.clone(), name, source.as_bytes());
+    }
+    if let Some(source) = node::source(name) {
+        let module = Module::declare(ctx.clone(), name, source)?;
+        if source.contains("import.meta") {
+            module.meta()?.set("value", shim::inspector(ctx)?)?;
+        }
+        return Ok(module);
+    }
+    let text = text(ctx, realm, name)?;
+    match text.kind {
+        Kind::Module => {
+            let module = Module::declare(ctx.clone(), name, text.code())?;
+            if text.original.contains("import.meta") {
+                describe(&module, name)?;
+            }
+            Ok(module)
+        }
+        Kind::CommonJs => {
+            let exports = commonjs::load(ctx, realm, Path::new(name))?;
+            commonjs::as_module(ctx, realm, name, exports)
+        }
+        Kind::Json => {
+            let value = json::parse(ctx, realm, name, &text)?;
+            json::as_module(ctx, name, value)
+        }
+    }
+}
+
+/// Fills `import.meta`.
+fn describe(module: &Module<'_, Declared>, name: &str) -> rquickjs::Result<()> {
+    let meta = module.meta()?;
+    meta.set("url", format!("file://{name}"))?;
+    meta.set("filename", name)?;
+    let directory = Path::new(name).parent().map(|directory| directory.display().to_string());
+    meta.set("dirname", directory.unwrap_or_default())
+}

@@ -1,0 +1,120 @@
+//! Which file an import means: Node's algorithm, with TypeScript's extensions.
+
+use std::path::{Path, PathBuf};
+
+use model::nearest;
+use oxc_resolver::{ResolveError, ResolveOptions, Resolver};
+
+/// How a module is asked for, which decides between the faces of a package that has several.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// By `import`.
+    Import,
+    /// By `require`.
+    Require,
+}
+
+/// Why there is no file, and what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Unresolved {
+    pub what: String,
+    pub help: Option<String>,
+}
+
+/// Finds files, and remembers what it has seen of the disk.
+pub(crate) struct Files {
+    import: Resolver,
+    require: Resolver,
+}
+
+impl Files {
+    pub fn new() -> Self {
+        let import = Resolver::new(options(&["import", "module-sync", "default"]));
+        let require = import.clone_with_options(options(&["require", "module-sync", "default"]));
+        Self { import, require }
+    }
+
+    /// The real path of the file that `specifier` means in `directory`.
+    pub fn resolve(&self, directory: &Path, specifier: &str, asked: Asked) -> Result<PathBuf, Unresolved> {
+        let specifier = specifier.strip_prefix("file://").unwrap_or(specifier);
+        if let Some((scheme, _)) = specifier.split_once("://") {
+            return Err(Unresolved {
+                what: format!("cannot import `{specifier}`: modules come from files and packages, not over `{scheme}`"),
+                help: None,
+            });
+        }
+        let resolver = match asked {
+            Asked::Import => &self.import,
+            Asked::Require => &self.require,
+        };
+        match resolver.resolve(directory, specifier) {
+            Ok(found) => Ok(found.into_path_buf()),
+            Err(error) => Err(explain(&error, directory, specifier)),
+        }
+    }
+}
+
+fn options(conditions: &[&str]) -> ResolveOptions {
+    let alias = |from: &str, to: &[&str]| (from.to_owned(), to.iter().map(ToString::to_string).collect());
+    ResolveOptions {
+        condition_names: conditions.iter().map(ToString::to_string).collect(),
+        extensions: [".ts", ".mts", ".js", ".mjs", ".cjs", ".cts", ".json"].map(String::from).to_vec(),
+        // What is written wins over what TypeScript would have compiled it from.
+        extension_alias: vec![
+            alias(".js", &[".js", ".ts"]),
+            alias(".mjs", &[".mjs", ".mts"]),
+            alias(".cjs", &[".cjs", ".cts"]),
+        ],
+        node_path: false,
+        ..ResolveOptions::default()
+    }
+}
+
+fn explain(error: &ResolveError, directory: &Path, specifier: &str) -> Unresolved {
+    let unresolved = |what: String, help: Option<String>| Unresolved { what, help };
+    let is_path = specifier.starts_with('.') || specifier.starts_with('/');
+    match error {
+        ResolveError::NotFound(_) | ResolveError::ExtensionAlias(..) if is_path => {
+            unresolved(format!("cannot find `{specifier}`"), neighbour(directory, specifier))
+        }
+        ResolveError::NotFound(_) => {
+            let package = package_of(specifier);
+            if is_installed(directory, package) {
+                let help = format!("the package `{package}` is installed, but has no such file");
+                return unresolved(format!("cannot find `{specifier}`"), Some(help));
+            }
+            let help = format!("install it: `npm install {package}` in this directory or one above it");
+            unresolved(format!("cannot find the package `{package}`"), Some(help))
+        }
+        ResolveError::PackagePathNotExported { subpath, .. } => unresolved(
+            format!("the package `{}` does not export `{subpath}`", package_of(specifier)),
+            Some("its `package.json` says in `exports` what can be imported".into()),
+        ),
+        other => unresolved(format!("cannot find `{specifier}`: {other}"), None),
+    }
+}
+
+/// The part of a specifier that names the package.
+pub(crate) fn package_of(specifier: &str) -> &str {
+    let parts = if specifier.starts_with('@') { 2 } else { 1 };
+    specifier.match_indices('/').nth(parts - 1).map_or(specifier, |(at, _)| &specifier[..at])
+}
+
+fn is_installed(directory: &Path, package: &str) -> bool {
+    directory.ancestors().any(|above| above.join("node_modules").join(package).is_dir())
+}
+
+/// A file with nearly the name that was asked for.
+fn neighbour(directory: &Path, specifier: &str) -> Option<String> {
+    let wanted = directory.join(specifier);
+    let folder = wanted.parent()?;
+    let wanted = wanted.file_name()?.to_str()?.to_owned();
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return Some(format!("there is no directory `{}`", folder.display()));
+    };
+    let names: Vec<String> =
+        entries.flatten().take(1_000).filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    let near = nearest(&wanted, names.iter().map(String::as_str))?;
+    let prefix = specifier.strip_suffix(wanted.as_str())?;
+    Some(format!("did you mean `{prefix}{near}`?"))
+}

@@ -1,0 +1,306 @@
+//! Where the parts of an exported value are written.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+
+use model::{Span, Spanned};
+use oxc_allocator::Allocator;
+use oxc_ast::ast::{
+    Argument, ArrayExpression, ArrayExpressionElement, BindingPattern, Declaration, ExportDefaultDeclarationKind,
+    Expression, ModuleExportName, ObjectExpression, ObjectPropertyKind, Program, Statement, VariableDeclaration,
+};
+use oxc_parser::Parser;
+use oxc_span::GetSpan;
+
+use crate::expression::SyntaxError;
+use crate::syntax::{Mistake, span, with_stack};
+use crate::typescript::{Language, first_error};
+use crate::value::Key;
+
+/// How many places are told apart. Names that lead in circles, or to themselves many times over, must come to an end.
+const PLACES: usize = 200_000;
+
+/// How deep names may lead into each other.
+const HOPS: usize = 64;
+
+/// Where a value is written, and its parts as far as the text shows them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Place {
+    /// Bytes of the text.
+    pub span: Span,
+    /// Its parts.
+    pub inside: Inside,
+}
+
+/// The parts of a [`Place`].
+#[derive(Debug, Clone, PartialEq)]
+pub enum Inside {
+    /// It has none, or what they are shows only when it runs.
+    Opaque,
+    /// The items of an array; only the first ones if something unknown is spread among them.
+    List(Vec<Place>),
+    /// The properties of an object that are written out, with where their names are.
+    Map(Vec<(Spanned<String>, Place)>),
+}
+
+impl Place {
+    /// The place that `path` leads to, or the last one on the way that is known, and how many steps that took.
+    pub fn find(&self, path: &[Key]) -> (&Place, usize) {
+        let mut place = self;
+        for (taken, key) in path.iter().enumerate() {
+            match place.step(key) {
+                Some(inside) => place = inside,
+                None => return (place, taken),
+            }
+        }
+        (place, path.len())
+    }
+
+    fn step(&self, key: &Key) -> Option<&Place> {
+        match (&self.inside, key) {
+            (Inside::List(items), Key::Index(index)) => items.get(*index),
+            (Inside::Map(entries), Key::Name(name)) => {
+                entries.iter().rev().find(|(key, _)| key.value == *name).map(|(_, place)| place)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Where the value that a module exports under `export` is written: literals, seen through type annotations, through
+/// names of top-level variables, and through a call with a single literal. Nothing if the module does not export it.
+///
+/// # Errors
+/// If the text is not valid.
+pub fn positions(text: &str, language: Language, export: &str) -> Result<Option<Place>, SyntaxError> {
+    let found = with_stack(text, || {
+        let allocator = Allocator::default();
+        let parsed = Parser::new(&allocator, text, language.source_type()).parse();
+        first_error(&parsed)?;
+        let names = Names::of(&parsed.program);
+        Ok(names.exported(&parsed.program, export))
+    });
+    found.map_err(|Mistake { message, span, help }| SyntaxError { message, range: span.start..span.end, help })
+}
+
+/// The variables at the top of a module.
+struct Names<'a> {
+    values: HashMap<&'a str, &'a Expression<'a>>,
+    /// How many places there may still be.
+    left: Cell<usize>,
+}
+
+impl<'a> Names<'a> {
+    fn of(program: &'a Program<'a>) -> Self {
+        let mut names = HashMap::new();
+        let mut add = |declaration: &'a VariableDeclaration<'a>| {
+            for declarator in &declaration.declarations {
+                if let (BindingPattern::BindingIdentifier(name), Some(value)) = (&declarator.id, &declarator.init) {
+                    names.insert(name.name.as_str(), value);
+                }
+            }
+        };
+        for statement in &program.body {
+            match statement {
+                Statement::VariableDeclaration(declaration) => add(declaration),
+                Statement::ExportDeclaration(exported) => {
+                    if let Declaration::VariableDeclaration(declaration) = &exported.declaration {
+                        add(declaration);
+                    }
+                }
+                _ => {}
+            }
+        }
+        Self { values: names, left: Cell::new(PLACES) }
+    }
+
+    fn exported(&self, program: &'a Program<'a>, export: &str) -> Option<Place> {
+        program.body.iter().find_map(|statement| match statement {
+            Statement::ExportDefaultDeclaration(exported) if export == "default" => {
+                Some(match &exported.declaration {
+                    ExportDefaultDeclarationKind::FunctionDeclaration(_)
+                    | ExportDefaultDeclarationKind::ClassDeclaration(_)
+                    | ExportDefaultDeclarationKind::TSInterfaceDeclaration(_) => opaque(&exported.declaration),
+                    value => value.as_expression().map_or_else(|| opaque(value), |value| self.place(value, HOPS)),
+                })
+            }
+            Statement::TSExportAssignment(exported) if export == "default" => {
+                Some(self.place(&exported.expression, HOPS))
+            }
+            Statement::ExportDeclaration(exported) => self.named(declared(&exported.declaration, export)?),
+            Statement::ExportNamedDeclaration(exported) => {
+                let listed = exported.specifiers.iter().find(|specifier| name_of(&specifier.exported) == export)?;
+                self.named(name_of(&listed.local))
+            }
+            Statement::ExpressionStatement(statement) if export == "default" => self.assigned(&statement.expression),
+            _ => None,
+        })
+    }
+
+    /// `module.exports = …`.
+    fn assigned(&self, expression: &'a Expression<'a>) -> Option<Place> {
+        let Expression::AssignmentExpression(assignment) = expression else { return None };
+        let target = assignment.left.as_member_expression()?;
+        let Expression::Identifier(object) = target.object() else { return None };
+        let is_exports = object.name == "module" && target.static_property_name() == Some("exports");
+        is_exports.then(|| self.place(&assignment.right, HOPS))
+    }
+
+    fn named(&self, name: &str) -> Option<Place> {
+        self.values.get(name).map(|value| self.place(value, HOPS))
+    }
+
+    fn place(&self, expression: &'a Expression<'a>, hops: usize) -> Place {
+        let Some(left) = self.left.get().checked_sub(1) else { return opaque(expression) };
+        self.left.set(left);
+        match expression.get_inner_expression() {
+            Expression::ArrayExpression(array) => self.list(array, hops),
+            Expression::ObjectExpression(object) => self.map(object, hops),
+            Expression::Identifier(name) => match (self.values.get(name.name.as_str()), hops.checked_sub(1)) {
+                (Some(value), Some(hops)) => self.place(value, hops),
+                _ => opaque(expression),
+            },
+            Expression::CallExpression(call) => match (&call.callee, &call.arguments[..]) {
+                (Expression::Identifier(_), [argument]) => self.argument(argument, hops),
+                _ => opaque(expression),
+            },
+            inner => opaque(inner),
+        }
+    }
+
+    fn argument(&self, argument: &'a Argument<'a>, hops: usize) -> Place {
+        match argument.as_expression() {
+            Some(value) => self.place(value, hops),
+            None => opaque(argument),
+        }
+    }
+
+    fn list(&self, array: &'a ArrayExpression<'a>, hops: usize) -> Place {
+        let mut items = Vec::new();
+        for element in &array.elements {
+            match element {
+                ArrayExpressionElement::SpreadElement(spread) => match self.place(&spread.argument, hops).inside {
+                    Inside::List(more) => items.extend(more),
+                    Inside::Opaque | Inside::Map(_) => break,
+                },
+                ArrayExpressionElement::Elision(_) => items.push(opaque(element)),
+                value => {
+                    items.push(value.as_expression().map_or_else(|| opaque(value), |value| self.place(value, hops)));
+                }
+            }
+        }
+        Place { span: span(array.span), inside: Inside::List(items) }
+    }
+
+    fn map(&self, object: &'a ObjectExpression<'a>, hops: usize) -> Place {
+        let mut entries = Vec::new();
+        for property in &object.properties {
+            match property {
+                ObjectPropertyKind::ObjectProperty(property) => {
+                    let Some(name) = property.key.static_name() else { continue };
+                    let name = Spanned::new(name.into_owned(), span(property.key.span()));
+                    entries.push((name, self.place(&property.value, hops)));
+                }
+                ObjectPropertyKind::SpreadProperty(spread) => {
+                    if let Inside::Map(more) = self.place(&spread.argument, hops).inside {
+                        entries.extend(more);
+                    }
+                }
+            }
+        }
+        Place { span: span(object.span), inside: Inside::Map(entries) }
+    }
+}
+
+fn opaque(what: &impl GetSpan) -> Place {
+    Place { span: span(what.span()), inside: Inside::Opaque }
+}
+
+fn name_of<'a>(name: &'a ModuleExportName<'a>) -> &'a str {
+    match name {
+        ModuleExportName::IdentifierName(name) => name.name.as_str(),
+        ModuleExportName::IdentifierReference(name) => name.name.as_str(),
+        ModuleExportName::StringLiteral(name) => name.value.as_str(),
+    }
+}
+
+/// The variable that `declaration` declares and exports under `export`.
+fn declared<'a>(declaration: &'a Declaration<'a>, export: &str) -> Option<&'a str> {
+    let Declaration::VariableDeclaration(declaration) = declaration else { return None };
+    declaration.declarations.iter().find_map(|declarator| match &declarator.id {
+        BindingPattern::BindingIdentifier(name) if name.name == export => Some(name.name.as_str()),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = r#"
+import type { Fixture } from "x";
+const shared = { expect: /ok/ };
+export const more: Fixture[] = [{ input: "third" }];
+const list = defineFixtures([
+  { input: "first", ...shared, deep: { list: [1, [2, three]] } },
+  { "input": `second`, check(actual) { return actual }, ["key"]: 1 },
+  ...more,
+  ...unknown(),
+  { input: "nobody knows which" },
+] satisfies Fixture[]);
+export default list as Fixture[];
+"#;
+
+    fn written(text: &str, export: &str, path: &[Key]) -> Option<(String, usize)> {
+        let place = positions(text, Language::TypeScript, export).unwrap()?;
+        let (found, taken) = place.find(path);
+        Some((text[found.span.start..found.span.end].to_owned(), taken))
+    }
+
+    fn name(name: &str) -> Key {
+        name.into()
+    }
+
+    #[test]
+    fn parts_are_found_through_types_names_calls_and_spreads() {
+        let found = |path: &[Key]| written(TEXT, "default", path).unwrap();
+        assert_eq!(found(&[0.into(), name("input")]), ("\"first\"".into(), 2));
+        assert_eq!(found(&[0.into(), name("expect")]), ("/ok/".into(), 2));
+        assert_eq!(found(&[0.into(), name("deep"), name("list"), 1.into(), 1.into()]), ("three".into(), 5));
+        assert_eq!(found(&[1.into(), name("input")]), ("`second`".into(), 2));
+        assert_eq!(found(&[1.into(), name("key")]), ("1".into(), 2));
+        assert!(found(&[1.into(), name("check")]).0.contains("return actual"));
+        assert_eq!(found(&[2.into(), name("input")]), ("\"third\"".into(), 2));
+        let (whole, taken) = found(&[3.into(), name("input")]);
+        assert!(whole.starts_with("[\n") && taken == 0, "what follows an unknown spread is nowhere");
+        assert_eq!(written(TEXT, "more", &[0.into()]), Some(("{ input: \"third\" }".into(), 1)));
+        assert_eq!(written(TEXT, "absent", &[]), None);
+    }
+
+    #[test]
+    fn every_way_to_export_is_understood() {
+        for text in [
+            "export default [1]",
+            "const a = [1]; export { a as default }",
+            "const a = [1]; export = a",
+            "module.exports = [1]",
+            "export default (<any>([1])!)",
+        ] {
+            assert_eq!(written(text, "default", &[0.into()]), Some(("1".into(), 1)), "{text}");
+        }
+        assert_eq!(written("export default class {}", "default", &[]), Some(("class {}".into(), 0)));
+    }
+
+    #[test]
+    fn names_that_lead_in_circles_end() {
+        assert_eq!(written("const a = b, b = a; export default a", "default", &[]).unwrap().1, 0);
+        let place = positions("const a = [a, ...a]; export default a", Language::TypeScript, "default").unwrap();
+        assert!(place.is_some());
+    }
+
+    #[test]
+    fn a_text_that_is_not_valid_says_where() {
+        let error = positions("export default [1,, ]]", Language::JavaScript, "default").unwrap_err();
+        assert_eq!(error.range.start, 21);
+    }
+}

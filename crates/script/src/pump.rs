@@ -1,0 +1,273 @@
+//! Running scripts in turns: as far as they get without the host, then again when it has answered.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rquickjs::promise::PromiseState;
+use rquickjs::{Ctx, Persistent, Promise};
+
+use crate::convert::from_script;
+use crate::error::ScriptError;
+use crate::realm::Realm;
+use crate::runtime::Runtime;
+use crate::trace::{Work, explain_thrown};
+use crate::value::{Function, Value};
+
+/// What a script asks the host for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    /// To be named with the answer.
+    pub id: u64,
+    /// The name of the [`Asks`](crate::Asks) that was called.
+    pub name: Arc<str>,
+    /// The bound arguments and then those of the script.
+    pub arguments: Vec<Value>,
+}
+
+/// A call under way. It belongs to the runtime that began it and ends with [`Progress::Done`], an error, or
+/// [`Runtime::cancel`].
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct Task {
+    pub(crate) runtime: u64,
+    pub(crate) id: u64,
+}
+
+/// How far a step came.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Progress {
+    /// To the end.
+    Done(Value),
+    /// To requests that have to be answered. A runtime has one queue: they may be another task's.
+    Asks(Vec<Request>),
+    /// To where it waits for a timer, which is due then, or for an answer that is still owed, which may come earlier.
+    Waits(Instant),
+    /// To where it waits for answers that are still owed, and for nothing else.
+    Owed,
+}
+
+/// What a call was given and what of it is used up. Time counts only while the script has the processor.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Meter {
+    pub budget: Duration,
+    pub used: Duration,
+}
+
+impl Meter {
+    pub fn new(budget: Duration) -> Self {
+        Self { budget, used: Duration::ZERO }
+    }
+
+    pub fn left(&self) -> Duration {
+        self.budget.saturating_sub(self.used)
+    }
+}
+
+/// What the runtime knows of a [`Task`].
+pub(crate) struct Underway {
+    state: State,
+    meter: Meter,
+}
+
+enum State {
+    Done(Value),
+    Promised(Persistent<Promise<'static>>),
+}
+
+/// What a call came to before it returned.
+pub(crate) enum Begun {
+    Done(Value),
+    Promised(Persistent<Promise<'static>>),
+}
+
+/// Where the queue stands when it is empty.
+pub(crate) enum Turn {
+    Settled,
+    Idle,
+}
+
+/// Takes `result` out, or the promise it is.
+pub(crate) fn begun<'js>(
+    ctx: &Ctx<'js>,
+    realm: &std::rc::Rc<Realm>,
+    result: rquickjs::Value<'js>,
+) -> rquickjs::Result<Begun> {
+    let then = result.as_object().filter(|_| !result.is_array());
+    let is_thenable = match then {
+        Some(_) if result.is_promise() => true,
+        Some(object) => object.get::<_, rquickjs::Value<'js>>("then")?.is_function(),
+        None => false,
+    };
+    if !is_thenable {
+        return from_script(ctx, realm, result).map(Begun::Done);
+    }
+    let promise: rquickjs::Function<'js> = realm.tools(ctx)?.get("promise")?;
+    let promise: Promise<'js> = promise.call((result,))?;
+    Ok(Begun::Promised(Persistent::save(ctx, promise)))
+}
+
+/// Runs what is ready: jobs, and timers that are due, until `promise` is settled or nothing is ready.
+pub(crate) fn turn<'js>(
+    ctx: &Ctx<'js>,
+    realm: &std::rc::Rc<Realm>,
+    promise: &Promise<'js>,
+    work: &Work<'_>,
+) -> Result<Turn, ScriptError> {
+    loop {
+        run_jobs(ctx, realm, work)?;
+        if promise.state() != PromiseState::Pending {
+            return Ok(Turn::Settled);
+        }
+        if !fire(ctx, realm, work)? {
+            return Ok(Turn::Idle);
+        }
+    }
+}
+
+/// Runs the queue empty.
+pub(crate) fn run_jobs(
+    ctx: &Ctx<'_>,
+    realm: &std::rc::Rc<Realm>,
+    work: &Work<'_>,
+) -> Result<(), ScriptError> {
+    loop {
+        let more = ctx.execute_pending_job();
+        if realm.deadline.has_passed() {
+            return Err(ScriptError::TimedOut { budget: work.budget });
+        }
+        if !more {
+            break;
+        }
+    }
+    let rejected = std::mem::take(&mut *realm.rejected.borrow_mut());
+    let Some((_, reason)) = rejected.into_iter().next() else { return Ok(()) };
+    match reason.restore(ctx) {
+        Ok(reason) => Err(explain_thrown(ctx, realm, reason, work)),
+        Err(error) => Err(ScriptError::engine(&error)),
+    }
+}
+
+/// Calls back the first timer that is due, if one is.
+fn fire(ctx: &Ctx<'_>, realm: &std::rc::Rc<Realm>, work: &Work<'_>) -> Result<bool, ScriptError> {
+    let now = Instant::now();
+    let due = {
+        let mut timers = realm.timers.borrow_mut();
+        match timers.first_key_value() {
+            Some(((at, _), _)) if *at <= now => timers.pop_first(),
+            _ => None,
+        }
+    };
+    let Some(((_, id), timer)) = due else { return Ok(false) };
+    let callback = timer.callback.clone();
+    if let Some(every) = timer.every
+        && let Some(next) = now.checked_add(every)
+    {
+        realm.timers.borrow_mut().insert((next, id), timer);
+    }
+    let called = callback.restore(ctx).and_then(|callback| callback.call::<_, rquickjs::Value<'_>>(()));
+    match called {
+        Ok(_) => Ok(true),
+        Err(error) => Err(crate::trace::explain(ctx, realm, &error, work)),
+    }
+}
+
+impl Runtime {
+    /// Calls `function` and lets it run until it first waits for something. `budget` is the time that it may have the
+    /// processor, all steps together.
+    ///
+    /// # Errors
+    /// What the function threw before it first waited.
+    pub fn begin(&mut self, function: &Function, arguments: &[Value], budget: Duration) -> Result<Task, ScriptError> {
+        let mut meter = Meter::new(budget);
+        let state = match self.start(function, arguments, &mut meter)? {
+            Begun::Done(value) => State::Done(value),
+            Begun::Promised(promise) => State::Promised(promise),
+        };
+        let id = self.realm.number();
+        self.tasks.insert(id, Underway { state, meter });
+        Ok(Task { runtime: self.realm.id, id })
+    }
+
+    /// Lets `task` go on as far as it gets. After an error or [`Progress::Done`] the task is over.
+    ///
+    /// # Errors
+    /// What it threw; [`ScriptError::NeverSettled`] if nothing it could wait for is left.
+    pub fn step(&mut self, task: &Task) -> Result<Progress, ScriptError> {
+        let underway = if task.runtime == self.realm.id { self.tasks.remove(&task.id) } else { None };
+        let Some(Underway { state, mut meter }) = underway else {
+            return Err(ScriptError::Failed("this task is over, or another runtime's".into()));
+        };
+        let promise = match state {
+            State::Done(value) => return Ok(Progress::Done(value)),
+            State::Promised(promise) => promise,
+        };
+        if let Turn::Settled = self.turn(&promise, &mut meter, None)? {
+            return self.settled(&promise, &mut meter, None).map(Progress::Done);
+        }
+        let progress = self.idle()?;
+        self.tasks.insert(task.id, Underway { state: State::Promised(promise), meter });
+        Ok(progress)
+    }
+
+    /// Answers a request: its promise is fulfilled with the value, or rejected with an error of that message. An answer
+    /// to a request that is no longer waited for is dropped.
+    ///
+    /// # Errors
+    /// If the value cannot cross.
+    pub fn answer(&mut self, request: u64, answer: &Result<Value, String>) -> Result<(), ScriptError> {
+        let mut meter = Meter::new(crate::runtime::HOUSEKEEPING);
+        self.enter(&mut meter, None, |ctx, realm| realm.settle(ctx, request, answer).map(|_| ()))
+    }
+
+    /// Gives a task up. What it has started in the runtime, timers and requests, stays there.
+    pub fn cancel(&mut self, task: &Task) {
+        if task.runtime == self.realm.id {
+            self.tasks.remove(&task.id);
+        }
+    }
+
+    /// What a script that is not done waits for.
+    fn idle(&mut self) -> Result<Progress, ScriptError> {
+        let requests = std::mem::take(&mut *self.realm.outbox.borrow_mut());
+        if !requests.is_empty() {
+            return Ok(Progress::Asks(requests));
+        }
+        if let Some(((at, _), _)) = self.realm.timers.borrow().first_key_value() {
+            return Ok(Progress::Waits(*at));
+        }
+        if self.realm.waiting.borrow().is_empty() { Err(ScriptError::NeverSettled) } else { Ok(Progress::Owed) }
+    }
+
+    /// Runs until `promise` is settled, with the host at hand to answer and time really passing.
+    pub(crate) fn finish(
+        &mut self,
+        promise: &Persistent<Promise<'static>>,
+        meter: &mut Meter,
+        expression: Option<&str>,
+        host: &mut dyn FnMut(Request) -> Result<Value, String>,
+    ) -> Result<(), ScriptError> {
+        loop {
+            if let Turn::Settled = self.turn(promise, meter, expression)? {
+                return Ok(());
+            }
+            match self.idle()? {
+                Progress::Asks(requests) => {
+                    for request in requests {
+                        let id = request.id;
+                        let answer = host(request);
+                        self.answer(id, &answer)?;
+                    }
+                }
+                Progress::Waits(until) => {
+                    let wait = until.saturating_duration_since(Instant::now());
+                    // It would not be done in time, so there is nothing to wait for.
+                    if wait > meter.left() {
+                        return Err(ScriptError::TimedOut { budget: meter.budget });
+                    }
+                    meter.used += wait;
+                    std::thread::sleep(wait);
+                }
+                Progress::Owed | Progress::Done(_) => return Err(ScriptError::NeverSettled),
+            }
+        }
+    }
+}

@@ -1,0 +1,322 @@
+use std::borrow::Cow;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::*;
+use crate::place::{BUDGET, Place};
+use crate::{Asks, Expression, Native};
+
+fn runtime() -> Runtime {
+    Runtime::new(Options::new("/")).unwrap()
+}
+
+fn evaluate(text: &str, names: &[(&str, Value)]) -> Result<Value, ScriptError> {
+    evaluate_in(&mut runtime(), text, names)
+}
+
+fn evaluate_in(runtime: &mut Runtime, text: &str, names: &[(&str, Value)]) -> Result<Value, ScriptError> {
+    let expression = Expression::parse(text).unwrap();
+    let scope = |name: &str| names.iter().find(|(known, _)| *known == name).map(|(_, value)| Cow::Borrowed(value));
+    runtime.evaluate(&expression, &scope, BUDGET)
+}
+
+fn thrown(result: Result<Value, ScriptError>) -> (String, String) {
+    match result {
+        Err(ScriptError::Thrown { name, message, .. }) => (name, message),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn an_expression_sees_what_it_is_given() {
+    let data = Value::from(json!({"threshold": 2, "list": [1, 2]}));
+    let names = [("actual", Value::from(3.0)), ("data", data)];
+    assert_eq!(evaluate("actual > data.threshold", &names), Ok(true.into()));
+    assert_eq!(evaluate("({score: actual / 4, pass: true})", &names).unwrap().to_json(), json!({"score": 0.75, "pass": true}));
+    assert_eq!(evaluate("{score: 1}", &names).unwrap().to_json(), json!({"score": 1}));
+    assert_eq!(evaluate("const n = data.list.length; return n === 2;", &names), Ok(true.into()));
+    assert_eq!(evaluate("() => actual", &names), Ok(3.0.into()));
+    assert_eq!(evaluate("function () { return actual + 1 }", &names), Ok(4.0.into()));
+    assert_eq!(evaluate("function named() { return actual + 1 }", &names), Ok(4.0.into()));
+    assert_eq!(evaluate("async () => (await Promise.resolve(actual)) + 1;", &names), Ok(4.0.into()));
+    assert_eq!(evaluate("await new Promise((done) => setTimeout(done, 1, actual))", &names), Ok(3.0.into()));
+    assert_eq!(evaluate("actual > 2; // why", &names), Ok(true.into()));
+    assert_eq!(evaluate("Math.max(actual, 9)", &names), Ok(9.0.into()));
+}
+
+#[test]
+fn names_that_are_not_there_are_errors_with_their_place() {
+    let error = evaluate("actual +\n  missing.x", &[("actual", 1.0.into())]).unwrap_err();
+    assert_eq!(error.to_string(), "ReferenceError: missing is not defined");
+    let place = error.place().unwrap();
+    assert_eq!((place.file.as_str(), place.line, place.column), ("expression", 2, 3), "{place:?}");
+}
+
+#[test]
+fn a_module_in_typescript_is_called_with_its_host() {
+    let mut place = Place::new(&[
+        ("op.ts", "import { twice, type Unused } from './lib.js';\nenum Level { Low = 1, High = 5 }\nexport async function check(actual: number, ask: (n: number) => Promise<number>): Promise<number> {\n  return twice(await ask(actual)) + Level.High;\n}\n"),
+        ("lib.ts", "export type Unused = string;\nexport const twice = (n: number): number => n * 2;\n"),
+    ]);
+    let check = place.function("./op.ts", "check");
+    assert_eq!((check.name(), check.length()), ("check", 2));
+    let mut asked = Vec::new();
+    let arguments = [Value::from(4.0), Asks::new("grade").bind(vec!["bound".into()]).into()];
+    let result = place.runtime.call(&check, &arguments, BUDGET, &mut |request| {
+        asked.push((request.name.to_string(), request.arguments));
+        Ok(Value::from(10.0))
+    });
+    assert_eq!(result, Ok(25.0.into()));
+    assert_eq!(asked, [("grade".to_owned(), vec!["bound".into(), 4.0.into()])]);
+}
+
+#[test]
+fn a_native_function_is_called_at_once_and_its_error_is_thrown() {
+    let sum = Native::new("sum", |arguments| {
+        let numbers: Option<Vec<f64>> = arguments.iter().map(Value::as_number).collect();
+        numbers.map(|numbers| numbers.iter().sum::<f64>().into()).ok_or_else(|| "numbers only".to_owned())
+    });
+    let names = [("sum", Value::from(sum.bind(vec![1.0.into()])))];
+    assert_eq!(evaluate("sum(2, 3)", &names), Ok(6.0.into()));
+    assert_eq!(evaluate("sum.name", &names), Ok("sum".into()));
+    assert_eq!(thrown(evaluate("sum('x')", &names)), ("Error".into(), "numbers only".into()));
+}
+
+#[test]
+fn endless_work_is_stopped_and_cannot_be_caught() {
+    let mut runtime = runtime();
+    let budget = Duration::from_millis(50);
+    for text in ["while (true) {}; return 1", "try { while (true) {} } catch {} return 1", "/^(a+)+$/.test('a'.repeat(60) + 'b')", "for (;;) { try { for (;;) {} } finally { continue } } return 1"] {
+        let expression = Expression::parse(text).unwrap();
+        assert_eq!(runtime.evaluate(&expression, &|_| None, budget), Err(ScriptError::TimedOut { budget }), "{text}");
+        assert!(runtime.is_usable(), "{text}");
+    }
+    assert_eq!(evaluate_in(&mut runtime, "1 + 1", &[]), Ok(2.0.into()));
+}
+
+#[test]
+fn endless_jobs_are_stopped_and_end_the_runtime() {
+    let budget = Duration::from_millis(50);
+    for text in ["await (async function again() { await null; return again() })()", "const again = () => Promise.resolve().then(again); await again(); return 1"] {
+        let mut runtime = runtime();
+        let expression = Expression::parse(text).unwrap();
+        assert_eq!(runtime.evaluate(&expression, &|_| None, budget), Err(ScriptError::TimedOut { budget }), "{text}");
+        assert!(!runtime.is_usable());
+        assert!(matches!(evaluate_in(&mut runtime, "1", &[]), Err(ScriptError::Failed(_))));
+    }
+}
+
+#[test]
+fn memory_bombs_are_stopped() {
+    for text in ["const a = []; while (true) a.push(new Array(1000).fill(0)); return 1", "'x'.repeat(1 << 29)", "let s = 'x'; while (true) s += s; return 1", "new Uint8Array(1 << 30)"] {
+        let mut runtime = Runtime::new(Options { memory: 16 << 20, ..Options::new("/") }).unwrap();
+        let outcome = evaluate_in(&mut runtime, text, &[]);
+        let expected = matches!(outcome, Err(ScriptError::OutOfMemory { .. })) && !runtime.is_usable();
+        let refused = matches!(&outcome, Err(ScriptError::Thrown { message, .. }) if message.contains("string"));
+        assert!(expected || refused, "{text}: {outcome:?}");
+    }
+}
+
+#[test]
+fn an_error_in_typescript_points_at_the_line_the_user_wrote() {
+    let mut place = Place::new(&[
+        ("a.ts", "interface Shape {\n  a: string;\n  b: number;\n}\n\nexport function boom(x: Shape): void {\n  // wide 😀\n  throw new TypeError('no ' + x);\n}\nexport const indirect = (x: Shape) => {\n  boom(x);\n};\n"),
+    ]);
+    match place.call("./a.ts", "indirect", &["x".into()]) {
+        Err(ScriptError::Thrown { name, message, place, stack }) => {
+            assert_eq!((name.as_str(), message.as_str()), ("TypeError", "no x"));
+            let place = place.unwrap();
+            assert_eq!((place.file.as_str(), place.line, place.column), ("a.ts", 8, 9), "{place:?}");
+            assert_eq!(place.text, "  throw new TypeError('no ' + x);");
+            let stack: Vec<_> = stack.iter().map(ToString::to_string).collect();
+            assert_eq!(stack, ["boom (a.ts:8:9)", "indirect (a.ts:11:8)"]);
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn values_cross_by_content() {
+    let value = evaluate(
+        "({ d: new Date(0), e: new RangeError('r'), s: new Set([1]), m: new Map([['k', 1]]), big: 10n ** 30n, small: 5n, \
+         symbol: Symbol('x'), t: new Uint8Array([1, 2]), n: Object.create(null), lone: '\\ud800x', minus: -0, \
+         instance: new (class A { x = 1; get y() { return 2 } })(), r: /a\\/b/gi, u: undefined, f(a, b) {}, __proto__: null })",
+        &[],
+    );
+    let value = value.unwrap();
+    let json = json!({
+        "d": "1970-01-01T00:00:00.000Z", "e": {"name": "RangeError", "message": "r"}, "s": [1], "m": {"k": 1},
+        "big": "1000000000000000000000000000000", "small": 5, "t": [1, 2], "n": {}, "lone": "\u{fffd}x", "minus": 0,
+        "instance": {"x": 1}, "r": "/a\\/b/gi",
+    });
+    assert_eq!(value.to_json(), json);
+    assert_eq!(value.get("r"), Some(&Value::Regex { source: "a\\/b".into(), flags: "gi".into() }));
+    match value.get("f") {
+        Some(Value::Function(function)) => assert_eq!((function.name(), function.length()), ("f", 2)),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn values_cross_the_other_way_unchanged() {
+    let value = Value::Map(vec![
+        ("list".into(), Value::List(vec![Value::Null, true.into(), (-1.5).into(), "é😀\0".into()])),
+        ("__proto__".into(), Value::Map(vec![("x".into(), 1.0.into())])),
+        ("r".into(), Value::Regex { source: "a".into(), flags: "i".into() }),
+    ]);
+    assert_eq!(evaluate("v", &[("v", value.clone())]), Ok(value.clone()));
+    assert_eq!(evaluate("Object.getPrototypeOf(v) === Object.prototype && v.r.test('A')", &[("v", value)]), Ok(true.into()));
+}
+
+#[test]
+fn what_a_script_does_to_a_value_stays_in_the_script() {
+    let data = [("data", Value::from(json!({"n": 1})))];
+    let mut runtime = runtime();
+    assert_eq!(evaluate_in(&mut runtime, "data.n += 1, data.n", &data), Ok(2.0.into()));
+    assert_eq!(evaluate_in(&mut runtime, "data.n", &data), Ok(1.0.into()));
+    assert_eq!(thrown(evaluate_in(&mut runtime, "leaked = 1", &data)).0, "ReferenceError");
+}
+
+#[test]
+fn values_that_cannot_cross_are_errors() {
+    for (text, words) in [
+        ("const a = {}; a.a = a; return a", "contains itself"),
+        ("let a = {}; for (let i = 0; i < 400; i++) a = { a }; return a", "nested too deeply"),
+        ("new Array(3e6).fill(0)", "too large"),
+        ("({ get a() { throw new Error('from a getter') } })", "from a getter"),
+    ] {
+        assert!(thrown(evaluate(text, &[])).1.contains(words), "{text}");
+    }
+    let deep = (0..400).fold(Value::Null, |inside, _| Value::List(vec![inside]));
+    assert!(thrown(evaluate("deep", &[("deep", deep)])).1.contains("nested too deeply"));
+}
+
+#[test]
+fn a_function_keeps_its_properties_and_its_handle() {
+    let mut place = Place::new(&[(
+        "op.js",
+        "export function a(actual, expected, ctx, validate) {}\na.virtual = '$operator($key)'; a.expects = ['array'];\nexport { a as b };\nexport const c = (x, y = 1, ...z) => x;\n",
+    )]);
+    let (a, b, c) = (place.function("./op.js", "a"), place.function("./op.js", "b"), place.function("./op.js", "c"));
+    assert_eq!(a, b);
+    assert_eq!((a.length(), c.length()), (4, 1));
+    assert_eq!(place.runtime.property(&a, "virtual"), Ok("$operator($key)".into()));
+    assert_eq!(place.runtime.property(&a, "expects"), Ok(Value::List(vec!["array".into()])));
+    assert_eq!(place.runtime.property(&a, "strategy"), Ok(Value::Undefined));
+}
+
+#[test]
+fn a_handle_of_another_runtime_is_refused() {
+    let mut place = Place::new(&[("a.js", "export const f = () => 1;\n")]);
+    let function = place.function("./a.js", "f");
+    let module = place.import("./a.js").unwrap();
+    let mut other = runtime();
+    assert!(other.call(&function, &[], BUDGET, &mut refuse).unwrap_err().to_string().contains("another runtime"));
+    assert!(other.export(&module, "f").unwrap_err().to_string().contains("another runtime"));
+}
+
+#[test]
+fn a_function_is_found_again_by_its_path() {
+    let text = "export default [{ expect: /x/, deep: [{ check: (n) => n * 2 }] }];\n";
+    let mut first = Place::new(&[("f.fixture.ts", text)]);
+    let list = first.value("./f.fixture.ts", "default");
+    assert!(matches!(&list, Value::List(items) if matches!(items[0].get("expect"), Some(Value::Regex { .. }))));
+    let mut second = Place::new(&[("f.fixture.ts", text)]);
+    let module = second.import("./f.fixture.ts").unwrap();
+    let path = ["default".into(), 0.into(), "deep".into(), 0.into(), "check".into()];
+    let Ok(Some(Value::Function(check))) = second.runtime.at(&module, &path) else { panic!() };
+    assert_eq!(second.runtime.call(&check, &[4.0.into()], BUDGET, &mut refuse), Ok(8.0.into()));
+    assert_eq!(second.runtime.at(&module, &["default".into(), 1.into()]), Ok(None));
+    assert_eq!(second.runtime.at(&module, &["default".into(), 0.into(), "toString".into()]), Ok(None));
+}
+
+#[test]
+fn a_rejection_nobody_looks_at_is_an_error_and_does_not_linger() {
+    let mut runtime = runtime();
+    let outcome = evaluate_in(&mut runtime, "Promise.reject(new TypeError('lost')); return 1", &[]);
+    assert_eq!(thrown(outcome), ("TypeError".into(), "lost".into()));
+    assert_eq!(evaluate_in(&mut runtime, "const p = Promise.reject(1); p.catch(() => {}); return 1", &[]), Ok(1.0.into()));
+    assert_eq!(thrown(evaluate_in(&mut runtime, "Promise.reject(new TypeError('seen'))", &[])).1, "seen");
+    assert_eq!(evaluate_in(&mut runtime, "2", &[]), Ok(2.0.into()));
+}
+
+#[test]
+fn a_promise_that_nothing_settles_is_an_error() {
+    assert_eq!(evaluate("new Promise(() => {})", &[]), Err(ScriptError::NeverSettled));
+    let late = evaluate_within("new Promise((done) => setTimeout(done, 100000))", Duration::from_millis(50));
+    assert_eq!(late, Err(ScriptError::TimedOut { budget: Duration::from_millis(50) }), "nothing is waited for in vain");
+}
+
+fn evaluate_within(text: &str, budget: Duration) -> Result<Value, ScriptError> {
+    runtime().evaluate(&Expression::parse(text).unwrap(), &|_| None, budget)
+}
+
+#[test]
+fn an_endless_async_function_is_stopped_and_leaves_nothing_behind() {
+    let mut runtime = runtime();
+    let budget = Duration::from_millis(30);
+    let endless = Expression::parse("await (async () => { try { for (;;) {} } catch {} })()").unwrap();
+    assert_eq!(runtime.evaluate(&endless, &|_| None, budget), Err(ScriptError::TimedOut { budget }));
+    if runtime.is_usable() {
+        assert_eq!(evaluate_in(&mut runtime, "1", &[]), Ok(1.0.into()));
+    }
+}
+
+#[test]
+fn things_thrown_that_are_no_errors_are_told() {
+    for (text, message) in
+        [("throw 'text'; return", "text"), ("throw { code: 4 }; return", "{\"code\":4}"), ("throw undefined; return", "undefined"), ("throw null; return", "null")]
+    {
+        assert_eq!(thrown(evaluate(text, &[])), ("Error".into(), message.into()), "{text}");
+    }
+    assert_eq!(thrown(evaluate("throw { name: 'Odd', message: 'm' }; return", &[])), ("Odd".into(), "m".into()));
+}
+
+#[test]
+fn deep_recursion_is_an_error_the_runtime_survives() {
+    let mut runtime = runtime();
+    let (name, message) = thrown(evaluate_in(&mut runtime, "const f = () => f() + 1; return f()", &[]));
+    assert!(name == "RangeError" && message.contains("stack"), "{name}: {message}");
+    assert_eq!(evaluate_in(&mut runtime, "1", &[]), Ok(1.0.into()));
+}
+
+#[test]
+fn globals_give_nothing_of_the_program_away() {
+    let names = evaluate(
+        "Object.getOwnPropertyNames(globalThis).filter((name) => !/^[A-Z]/.test(name)).sort().join(' ')",
+        &[],
+    );
+    let known = "atob btoa clearInterval clearTimeout console decodeURI decodeURIComponent encodeURI encodeURIComponent \
+                 escape eval globalThis isFinite isNaN parseFloat parseInt performance process queueMicrotask setInterval \
+                 setTimeout structuredClone undefined unescape";
+    assert_eq!(names, Ok(known.into()));
+    assert_eq!(evaluate("Object.keys(globalThis)", &[]), Ok(Value::List(vec![])));
+}
+
+#[test]
+fn a_request_that_is_refused_rejects_its_promise() {
+    let names = [("ask", Value::from(Asks::new("ask")))];
+    assert_eq!(thrown(evaluate("await ask(1)", &names)), ("Error".into(), "`ask` cannot be used here".into()));
+    assert_eq!(evaluate("await ask(1).catch((error) => error.message)", &names), Ok("`ask` cannot be used here".into()));
+    let expression = Expression::parse("(await Promise.all([ask(1), ask(2)])).join()").unwrap();
+    let scope = |name: &str| names.iter().find(|(known, _)| *known == name).map(|(_, value)| Cow::Borrowed(value));
+    let mut host = |request: Request| Ok(Value::from(request.arguments[0].as_number().unwrap() * 10.0));
+    assert_eq!(runtime().evaluate_with(&expression, &scope, BUDGET, &mut host), Ok("10,20".into()));
+}
+
+#[test]
+fn a_source_without_a_file_is_a_module_all_the_same() {
+    let mut place = Place::new(&[("lib.ts", "export const n: number = 20;\n")]);
+    let name = place.path().join("generated.ts");
+    let text = "import { n } from './lib.ts';\nexport const value: number = n + 1;\n";
+    let module = place.runtime.import_source(text, &name, BUDGET).unwrap();
+    assert_eq!(place.runtime.export(&module, "value"), Ok(Some(21.0.into())));
+    let error = place.runtime.import_source("export const = 1", &place.path().join("bad.ts"), BUDGET).unwrap_err();
+    assert!(matches!(&error, ScriptError::Syntax { place: Some(place), .. } if place.file == "bad.ts"), "{error:?}");
+}
+
+#[test]
+fn limits_too_small_for_the_language_are_an_error() {
+    assert!(Runtime::new(Options { memory: 10 << 10, ..Options::new("/") }).is_err());
+}

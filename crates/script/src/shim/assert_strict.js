@@ -1,0 +1,2 @@
+export * from 'internal:assert';
+export { strict as default } from 'internal:assert';

@@ -1,0 +1,138 @@
+// Text as bytes and as base64.
+(function () {
+  'use strict';
+  class TextEncoder {
+    get encoding() {
+      return 'utf-8';
+    }
+    encode(text = '') {
+      const bytes = [];
+      for (const character of String(text).toWellFormed()) {
+        const code = character.codePointAt(0);
+        if (code < 0x80) bytes.push(code);
+        else if (code < 0x800) bytes.push(0xc0 | (code >> 6), 0x80 | (code & 63));
+        else if (code < 0x10000) bytes.push(0xe0 | (code >> 12), 0x80 | ((code >> 6) & 63), 0x80 | (code & 63));
+        else bytes.push(0xf0 | (code >> 18), 0x80 | ((code >> 12) & 63), 0x80 | ((code >> 6) & 63), 0x80 | (code & 63));
+      }
+      return new Uint8Array(bytes);
+    }
+    encodeInto(text, target) {
+      let read = 0;
+      let written = 0;
+      for (const character of String(text)) {
+        const bytes = this.encode(character);
+        if (written + bytes.length > target.length) break;
+        target.set(bytes, written);
+        written += bytes.length;
+        read += character.length;
+      }
+      return { read, written };
+    }
+  }
+
+  // Where a sequence of bytes may begin, how long it is and what its second byte may be.
+  const lead = (byte) => {
+    if (byte < 0x80) return [1, 0, 0];
+    if (byte >= 0xc2 && byte <= 0xdf) return [2, 0x80, 0xbf];
+    if (byte === 0xe0) return [3, 0xa0, 0xbf];
+    if (byte === 0xed) return [3, 0x80, 0x9f];
+    if (byte >= 0xe1 && byte <= 0xef) return [3, 0x80, 0xbf];
+    if (byte === 0xf0) return [4, 0x90, 0xbf];
+    if (byte >= 0xf1 && byte <= 0xf3) return [4, 0x80, 0xbf];
+    if (byte === 0xf4) return [4, 0x80, 0x8f];
+    return [0, 0, 0];
+  };
+
+  class TextDecoder {
+    #fatal;
+    #ignoreBOM;
+    constructor(label = 'utf-8', { fatal = false, ignoreBOM = false } = {}) {
+      const name = String(label).trim().toLowerCase();
+      if (!['utf-8', 'utf8', 'unicode-1-1-utf-8'].includes(name)) {
+        throw new RangeError(`TextDecoder knows UTF-8 here, not ${label}`);
+      }
+      this.#fatal = Boolean(fatal);
+      this.#ignoreBOM = Boolean(ignoreBOM);
+    }
+    get encoding() {
+      return 'utf-8';
+    }
+    get fatal() {
+      return this.#fatal;
+    }
+    get ignoreBOM() {
+      return this.#ignoreBOM;
+    }
+    decode(input = new Uint8Array()) {
+      const bytes = ArrayBuffer.isView(input)
+        ? new Uint8Array(input.buffer, input.byteOffset, input.byteLength)
+        : new Uint8Array(input);
+      const parts = [];
+      let at = 0;
+      const wrong = () => {
+        if (this.#fatal) throw new TypeError('The encoded data was not valid for encoding utf-8');
+        parts.push('\ufffd');
+      };
+      if (!this.#ignoreBOM && bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) at = 3;
+      while (at < bytes.length) {
+        const first = bytes[at++];
+        const [length, low, high] = lead(first);
+        if (length === 0) wrong();
+        else if (length === 1) parts.push(String.fromCharCode(first));
+        else {
+          let code = first & (0xff >> (length + 1));
+          let left = length - 1;
+          let from = low;
+          let to = high;
+          while (left > 0 && at < bytes.length && bytes[at] >= from && bytes[at] <= to) {
+            code = (code << 6) | (bytes[at++] & 63);
+            left -= 1;
+            from = 0x80;
+            to = 0xbf;
+          }
+          if (left > 0) wrong();
+          else parts.push(String.fromCodePoint(code));
+        }
+      }
+      return parts.join('');
+    }
+  }
+
+  const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
+  const invalid = (message) => {
+    const error = new Error(message);
+    error.name = 'InvalidCharacterError';
+    throw error;
+  };
+  function btoa(text) {
+    const source = String(text);
+    let encoded = '';
+    for (let at = 0; at < source.length; at += 3) {
+      const codes = [0, 1, 2].map((offset) => (at + offset < source.length ? source.charCodeAt(at + offset) : -1));
+      if (codes.some((code) => code > 255)) invalid('btoa takes characters up to U+00FF');
+      const bits = (codes[0] << 16) | (Math.max(codes[1], 0) << 8) | Math.max(codes[2], 0);
+      encoded += alphabet[bits >> 18] + alphabet[(bits >> 12) & 63];
+      encoded += codes[1] < 0 ? '=' : alphabet[(bits >> 6) & 63];
+      encoded += codes[2] < 0 ? '=' : alphabet[bits & 63];
+    }
+    return encoded;
+  }
+  function atob(text) {
+    let source = String(text).replace(/[\t\n\f\r ]/g, '');
+    if (source.length % 4 === 0) source = source.replace(/==?$/, '');
+    if (source.length % 4 === 1 || /[^A-Za-z0-9+/]/.test(source)) invalid('atob takes base64');
+    let decoded = '';
+    let bits = 0;
+    let count = 0;
+    for (const character of source) {
+      bits = ((bits << 6) | alphabet.indexOf(character)) & 0xffffff;
+      count += 6;
+      if (count >= 8) {
+        count -= 8;
+        decoded += String.fromCharCode((bits >> count) & 255);
+      }
+    }
+    return decoded;
+  }
+  return { TextEncoder, TextDecoder, atob, btoa };
+})

@@ -1,0 +1,108 @@
+//! From places in what the engine ran to places in what the user wrote.
+
+use oxc_sourcemap::SourceMap;
+
+/// A line and a column, both 0-based, the column in UTF-16 units as source maps have it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Position {
+    pub line: u32,
+    pub column: u32,
+}
+
+/// Where each piece of a transformed text comes from, sorted by where it is.
+#[derive(Debug, Default)]
+pub(crate) struct Mapping(Vec<(Position, Position)>);
+
+impl Mapping {
+    pub fn new(map: &SourceMap<'_>) -> Self {
+        let mut pieces: Vec<_> = map
+            .get_tokens()
+            .filter(|token| token.get_source_id().is_some())
+            .map(|token| {
+                (
+                    Position { line: token.get_dst_line(), column: token.get_dst_col() },
+                    Position { line: token.get_src_line(), column: token.get_src_col() },
+                )
+            })
+            .collect();
+        pieces.sort_by_key(|(generated, _)| *generated);
+        Self(pieces)
+    }
+
+    /// The place that `generated` comes from: that of the nearest piece before it on its line.
+    pub fn original(&self, generated: Position) -> Option<Position> {
+        let after = self.0.partition_point(|(at, _)| *at <= generated);
+        let (at, from) = self.0.get(after.checked_sub(1)?)?;
+        (at.line == generated.line).then_some(*from)
+    }
+}
+
+/// The byte of `text` that is `column` bytes into `line`, and no further than the line goes.
+pub(crate) fn byte(text: &str, line: u32, column: u32) -> usize {
+    let start = line_start(text, line);
+    let rest = &text[start..];
+    let length = rest.find('\n').unwrap_or(rest.len());
+    let mut at = start + length.min(column as usize);
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
+/// The same the other way: where byte `at` of `text`, which is on `line`, is to a source map.
+pub(crate) fn position(text: &str, line: u32, at: usize) -> Position {
+    let before = &text[line_start(text, line)..at];
+    let units: usize = before.chars().map(char::len_utf16).sum();
+    Position { line, column: u32::try_from(units).unwrap_or(u32::MAX) }
+}
+
+fn line_start(text: &str, line: u32) -> usize {
+    let Some(above) = (line as usize).checked_sub(1) else { return 0 };
+    text.match_indices('\n').nth(above).map_or(text.len(), |(end, _)| end + 1)
+}
+
+/// The byte that `position` means in `text`; the end of the line if it is shorter.
+pub(crate) fn offset(text: &str, position: Position) -> usize {
+    let start = line_start(text, position.line);
+    let mut units = 0;
+    for (at, c) in text[start..].char_indices() {
+        if units >= position.column || c == '\n' {
+            return start + at;
+        }
+        units += u32::try_from(c.len_utf16()).unwrap_or(1);
+    }
+    text.len()
+}
+
+/// The bytes of the word that begins at `start`, or of the one character that is there.
+pub(crate) fn word(text: &str, start: usize) -> model::Span {
+    let rest = text.get(start..).unwrap_or_default();
+    let length = rest.find(|c: char| !c.is_alphanumeric() && c != '_' && c != '$').unwrap_or(rest.len());
+    let length = if length == 0 { rest.chars().next().map_or(0, char::len_utf8) } else { length };
+    model::Span::new(start, start + length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_position_is_a_byte_and_never_leaves_its_line() {
+        let at = |line, column| offset("ab\né😀x\n", Position { line, column });
+        assert_eq!((at(0, 1), at(0, 9), at(1, 0), at(1, 1), at(1, 3), at(7, 0)), (1, 2, 3, 5, 9, 11));
+    }
+
+    #[test]
+    fn bytes_of_a_line_become_units_and_never_leave_the_line() {
+        let text = "x\né😀y\n";
+        assert_eq!((byte(text, 1, 0), byte(text, 1, 6), byte(text, 1, 3), byte(text, 1, 99), byte(text, 9, 9)), (2, 8, 4, 9, 10));
+        assert_eq!(position(text, 1, 8), Position { line: 1, column: 3 });
+    }
+
+    #[test]
+    fn a_word_is_underlined_whole() {
+        assert_eq!(word("a.foo_1(x)", 2), model::Span::new(2, 7));
+        assert_eq!(word("(é", 0), model::Span::new(0, 1));
+        assert_eq!(word("a", 5), model::Span::new(5, 5));
+    }
+}

@@ -1,0 +1,218 @@
+//! Parsing with a floor under the stack: the parser and everything that walks its tree recurse as deep as the text nests.
+
+use oxc_span::Span as Range;
+
+/// Nesting that every thread's stack has room for.
+const SHALLOW: usize = 40;
+
+/// Nesting beyond which a text is refused.
+const DEEP: usize = 4_000;
+
+/// Texts longer than this always get a stack of their own.
+const LONG: usize = 1 << 20;
+
+/// More than one level of nesting takes, in an unoptimised build too.
+const STACK_PER_LEVEL: usize = 96 << 10;
+
+/// What is wrong with a text, and where in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mistake {
+    pub message: String,
+    /// Bytes of the text.
+    pub span: model::Span,
+    pub help: Option<String>,
+}
+
+/// Does `work`, which parses `text`, on a stack that is deep enough for it.
+pub(crate) fn with_stack<T: Send>(
+    text: &str,
+    work: impl FnOnce() -> Result<T, Mistake> + Send,
+) -> Result<T, Mistake> {
+    let refused = |message: &str| Mistake { message: message.into(), span: model::Span::new(0, 0), help: None };
+    let depth = nesting(text);
+    if depth > DEEP {
+        return Err(refused("nested too deeply"));
+    }
+    if depth <= SHALLOW && text.len() <= LONG {
+        return work();
+    }
+    let levels = if text.len() > LONG { DEEP } else { depth };
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size((1 << 20) + levels * STACK_PER_LEVEL);
+        match thread.spawn_scoped(scope, work).map(|thread| thread.join()) {
+            Ok(Ok(done)) => done,
+            _ => Err(refused("the parser failed on this text")),
+        }
+    })
+}
+
+/// A place as the rest of the program has it.
+pub(crate) fn span(range: Range) -> model::Span {
+    model::Span::new(range.start as usize, range.end as usize)
+}
+
+/// One open bracket and what nests inside it without brackets: operators, and words such as `await` and `else`.
+#[derive(Default)]
+struct Level {
+    chain: usize,
+    template: bool,
+}
+
+/// How deep a text nests at most. It guesses from characters alone, and rather too much than too little.
+fn nesting(text: &str) -> usize {
+    let mut scan = Scan { bytes: text.as_bytes(), at: 0, levels: vec![Level::default()], chains: 0, deepest: 0 };
+    scan.run();
+    scan.deepest
+}
+
+struct Scan<'t> {
+    bytes: &'t [u8],
+    at: usize,
+    levels: Vec<Level>,
+    /// The sum over all levels.
+    chains: usize,
+    deepest: usize,
+}
+
+impl Scan<'_> {
+    fn run(&mut self) {
+        while let Some(&byte) = self.bytes.get(self.at) {
+            self.at += 1;
+            match byte {
+                b'(' | b'[' | b'{' => self.open(false),
+                b')' | b']' | b'}' => self.close(byte == b'}'),
+                b';' | b',' => self.reset(),
+                b'\n' if !self.goes_on() => self.reset(),
+                b'\'' | b'"' => self.string(byte),
+                b'`' => self.template(),
+                b'/' if self.bytes.get(self.at) == Some(&b'/') => self.skip_to(b"\n"),
+                b'/' if self.bytes.get(self.at) == Some(&b'*') => self.skip_to(b"*/"),
+                b'+' | b'-' | b'*' | b'/' | b'%' | b'&' | b'|' | b'^' | b'!' | b'~' | b'?' | b':' | b'=' | b'<'
+                | b'>' | b'.' | b'@' => self.count(),
+                byte if is_word(byte) => self.word(),
+                _ => {}
+            }
+        }
+    }
+
+    fn count(&mut self) {
+        self.chains += 1;
+        if let Some(level) = self.levels.last_mut() {
+            level.chain += 1;
+        }
+        self.measure();
+    }
+
+    fn measure(&mut self) {
+        self.deepest = self.deepest.max(self.levels.len() + self.chains);
+    }
+
+    fn reset(&mut self) {
+        if let Some(level) = self.levels.last_mut() {
+            self.chains -= std::mem::take(&mut level.chain);
+        }
+    }
+
+    fn open(&mut self, template: bool) {
+        self.levels.push(Level { chain: 0, template });
+        self.measure();
+    }
+
+    fn close(&mut self, brace: bool) {
+        if self.levels.len() < 2 {
+            return;
+        }
+        self.reset();
+        if self.levels.pop().is_some_and(|level| level.template && brace) {
+            self.template();
+        }
+    }
+
+    fn word(&mut self) {
+        let start = self.at - 1;
+        while self.bytes.get(self.at).is_some_and(|&byte| is_word(byte)) {
+            self.at += 1;
+        }
+        if matches!(
+            &self.bytes[start..self.at],
+            b"await" | b"typeof" | b"void" | b"delete" | b"new" | b"yield" | b"else" | b"do" | b"if" | b"for"
+                | b"while" | b"with" | b"async" | b"in" | b"of" | b"instanceof" | b"as" | b"satisfies" | b"extends"
+                | b"keyof" | b"infer" | b"unique" | b"readonly" | b"is" | b"asserts"
+        ) {
+            self.count();
+        }
+    }
+
+    /// Whether the statement goes on after this line end.
+    fn goes_on(&self) -> bool {
+        let before = self.bytes[..self.at - 1].iter().rev().find(|byte| !byte.is_ascii_whitespace());
+        let after = self.bytes[self.at..].iter().take(256).find(|byte| !byte.is_ascii_whitespace());
+        let joins = |byte: Option<&u8>| byte.is_some_and(|byte| b"+-*/%&|^!~?:=<>.".contains(byte));
+        joins(before) || joins(after)
+    }
+
+    fn string(&mut self, quote: u8) {
+        while let Some(&byte) = self.bytes.get(self.at) {
+            self.at += 1;
+            match byte {
+                b'\\' => self.at += 1,
+                b'\n' => return,
+                byte if byte == quote => return,
+                _ => {}
+            }
+        }
+    }
+
+    fn template(&mut self) {
+        while let Some(&byte) = self.bytes.get(self.at) {
+            self.at += 1;
+            match byte {
+                b'\\' => self.at += 1,
+                b'`' => return,
+                b'$' if self.bytes.get(self.at) == Some(&b'{') => {
+                    self.at += 1;
+                    self.open(true);
+                    return;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn skip_to(&mut self, end: &[u8]) {
+        let rest = &self.bytes[self.at..];
+        let found = rest.windows(end.len()).position(|window| window == end);
+        // The line end itself stays, it ends a statement.
+        self.at += found.map_or(rest.len(), |found| found + end.len() - 1);
+        if end.len() > 1 {
+            self.at = (self.at + 1).min(self.bytes.len());
+        }
+    }
+}
+
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || byte >= 0x80
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn brackets_and_chains_count_and_strings_and_comments_do_not() {
+        assert_eq!(nesting("a"), 0);
+        assert_eq!(nesting("((("), 4);
+        assert_eq!(nesting("'((((' + \"((((\" // ((((\n /* (((( */"), 2);
+        assert!(nesting(&"!".repeat(100)) > 100 && nesting(&"await ".repeat(100)) > 100);
+        assert!(nesting(&"f(x);\n".repeat(1000)) < 5 && nesting(&"x = y.z\n".repeat(1000)) < 8);
+        assert!(nesting(&"`${".repeat(100)) >= 100);
+        assert!(nesting(&"a + \n".repeat(100)) >= 100);
+    }
+
+    #[test]
+    fn no_text_panics_the_measure() {
+        for text in ["}", ")]}`", "`${`", "'\\", "`\\", "/*", "//", "`${}}`", "/", "é`${é"] {
+            nesting(text);
+        }
+    }
+}

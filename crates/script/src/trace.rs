@@ -1,0 +1,272 @@
+//! Errors of the engine made into ones that point at the user's files.
+
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::{Excerpt, Source};
+use rquickjs::{Ctx, Object};
+
+use crate::error::{Frame, ScriptError};
+use crate::module::commonjs::LINES_ABOVE;
+use crate::module::library::{Kind, Text};
+use crate::realm::Realm;
+use crate::source_map;
+use crate::syntax::Mistake;
+use crate::typescript::{self, Language};
+
+/// What names of the program's own sources begin with; the user does not see them in a stack.
+pub(crate) const INTERNAL: &str = "internal:";
+
+/// The name that the text of an expression has in the engine.
+pub(crate) const EXPRESSION: &str = "expression";
+
+/// What is known about the work that failed.
+pub(crate) struct Work<'w> {
+    pub budget: Duration,
+    pub memory: usize,
+    /// The text that was evaluated, if it was one that came from no file.
+    pub expression: Option<&'w str>,
+}
+
+/// What `error` means. [`ScriptError::OutOfMemory`] means that the runtime is of no more use.
+pub(crate) fn explain(ctx: &Ctx<'_>, realm: &Rc<Realm>, error: &rquickjs::Error, work: &Work<'_>) -> ScriptError {
+    let thrown = match error {
+        rquickjs::Error::Allocation => return ScriptError::OutOfMemory { limit: work.memory },
+        rquickjs::Error::Exception => ctx.catch(),
+        other => return ScriptError::engine(other),
+    };
+    if realm.deadline.passed.get() {
+        return ScriptError::TimedOut { budget: work.budget };
+    }
+    explain_thrown(ctx, realm, thrown, work)
+}
+
+pub(crate) fn explain_thrown<'js>(
+    ctx: &Ctx<'js>,
+    realm: &Rc<Realm>,
+    thrown: rquickjs::Value<'js>,
+    work: &Work<'_>,
+) -> ScriptError {
+    // Where not even an error object fits, the engine throws a bare null.
+    if thrown.is_null() && !throws_null(realm, work) {
+        return ScriptError::OutOfMemory { limit: work.memory };
+    }
+    let Some(object) = thrown.as_object().filter(|object| object.is_error() || has_text(object, "message")) else {
+        let message = said(ctx, realm, thrown);
+        return ScriptError::Thrown { name: "Error".into(), message, place: None, stack: Vec::new() };
+    };
+    let name = text(object, "name").unwrap_or_else(|| "Error".into());
+    let message = text(object, "message").unwrap_or_default();
+    if name == "InternalError" && message.contains("out of memory") {
+        return ScriptError::OutOfMemory { limit: work.memory };
+    }
+    let known = realm.missing.borrow().iter().find(|(thrown, _)| *thrown == message).map(|(_, error)| error.clone());
+    if let Some(error) = known {
+        return error;
+    }
+    let steps = steps(&text(object, "stack").unwrap_or_default());
+    if name == "SyntaxError"
+        && let Some(error) = syntax(realm, &message, &steps)
+    {
+        return error;
+    }
+    let place = steps.iter().find_map(|step| excerpt(realm, step, work)).map(Box::new);
+    let stack = steps.iter().filter_map(|step| frame(realm, step, work)).collect();
+    ScriptError::Thrown { message: plainer(&name, message), name, place, stack }
+}
+
+/// Whether a script says somewhere that it throws null, as few ever do. Then a null does not mean that memory ran out.
+fn throws_null(realm: &Realm, work: &Work<'_>) -> bool {
+    let says_so = |text: &str| text.contains("throw null") || text.contains("reject(null)");
+    work.expression.is_some_and(says_so) || realm.texts.borrow().values().any(|text| says_so(&text.original))
+}
+
+fn text(object: &Object<'_>, key: &str) -> Option<String> {
+    object.get::<_, rquickjs::Value<'_>>(key).ok()?.as_string()?.to_string().ok()
+}
+
+fn has_text(object: &Object<'_>, key: &str) -> bool {
+    text(object, key).is_some()
+}
+
+/// What was thrown that is no error: its text, or as JSON.
+fn said<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, thrown: rquickjs::Value<'js>) -> String {
+    match crate::convert::from_script(ctx, realm, thrown) {
+        Ok(crate::Value::String(text)) => text,
+        Ok(crate::Value::Undefined) => "undefined".into(),
+        Ok(value) => value.to_json().to_string(),
+        Err(_) => {
+            ctx.catch();
+            "something that is no error".into()
+        }
+    }
+}
+
+/// Names the limits of the place in a message about something that exists elsewhere.
+fn plainer(name: &str, message: String) -> String {
+    let Some(missing) = message.strip_suffix(" is not defined").filter(|_| name == "ReferenceError") else {
+        return message;
+    };
+    let because = match missing.trim_matches('\'') {
+        "fetch" | "WebSocket" | "XMLHttpRequest" | "EventSource" => "scripts have no access to the network",
+        "Deno" | "Bun" => "scripts run in no such runtime",
+        "Worker" | "SharedWorker" => "a script has one thread",
+        "document" | "window" | "localStorage" | "sessionStorage" | "navigator" => "scripts run in no browser",
+        "require" | "module" | "__dirname" | "__filename" => "this file is an ECMAScript module, use `import`",
+        "Buffer" | "setImmediate" | "clearImmediate" | "global" => "it belongs to Node.js",
+        _ => return message,
+    };
+    format!("{} is not available here: {because}", missing.trim_matches('\''))
+}
+
+/// One line of a stack as the engine writes it: 1-based, the column in bytes.
+struct Step {
+    function: Option<String>,
+    file: String,
+    line: u32,
+    column: u32,
+    /// A place in a text that could not be compiled, rather than in a function that was called.
+    is_compiling: bool,
+}
+
+fn steps(stack: &str) -> Vec<Step> {
+    stack.lines().filter_map(step).collect()
+}
+
+/// Reads `at name (file:1:2)` or `at file:1:2`.
+fn step(line: &str) -> Option<Step> {
+    let rest = line.trim_start().strip_prefix("at ")?;
+    let called = rest.strip_suffix(')').and_then(|rest| rest.split_once(" ("));
+    let (function, place) = called.map_or((None, rest), |(function, place)| (Some(function), place));
+    let (place, column) = place.rsplit_once(':')?;
+    let (file, line) = place.rsplit_once(':')?;
+    let function = function.filter(|name| !name.starts_with('<')).map(str::to_owned);
+    let (line, column) = (line.parse().ok()?, column.parse().ok()?);
+    Some(Step { function, file: file.to_owned(), line, column, is_compiling: called.is_none() })
+}
+
+/// The user's text that a step is in.
+struct Origin {
+    text: Arc<str>,
+    shown: String,
+    /// In bytes.
+    at: usize,
+}
+
+fn origin(realm: &Realm, step: &Step, work: &Work<'_>) -> Option<Origin> {
+    let (line, column) = (step.line.checked_sub(1)?, step.column.saturating_sub(1));
+    if step.file == EXPRESSION {
+        // The text stands below the line that declares its names.
+        let text: Arc<str> = work.expression?.into();
+        let at = source_map::byte(&text, line.checked_sub(1)?, column);
+        let at = thrown_at(&text, Language::JavaScript, at);
+        return Some(Origin { at, shown: EXPRESSION.to_owned(), text });
+    }
+    let known: Option<Arc<Text>> = realm.texts.borrow().get(&step.file).cloned();
+    let text = known?;
+    let above = if text.kind == Kind::CommonJs { LINES_ABOVE } else { 0 };
+    let line = line.checked_sub(above)?;
+    let mut at = source_map::byte(text.code(), line, column);
+    if let Some(mapping) = &text.mapping {
+        let generated = source_map::position(text.code(), line, at);
+        at = source_map::offset(&text.original, mapping.original(generated)?);
+    }
+    let at = thrown_at(&text.original, text.language, at);
+    Some(Origin { at, shown: realm.shown(Path::new(&step.file)), text: Arc::clone(&text.original) })
+}
+
+/// The engine points at the end of `throw new Error(…)`; people look for its beginning.
+fn thrown_at(text: &str, language: Language, at: usize) -> usize {
+    /// How far back a statement may begin.
+    const NEAR: usize = 4_000;
+    let mut from = at.saturating_sub(NEAR);
+    while !text.is_char_boundary(from) {
+        from -= 1;
+    }
+    if !text[from..at].contains("throw") {
+        return at;
+    }
+    typescript::throw_around(text, language, at).unwrap_or(at)
+}
+
+fn excerpt(realm: &Realm, step: &Step, work: &Work<'_>) -> Option<Excerpt> {
+    let Origin { text, shown, at } = origin(realm, step, work)?;
+    Some(Source::new(shown, &*text).excerpt(source_map::word(&text, at)))
+}
+
+fn frame(realm: &Realm, step: &Step, work: &Work<'_>) -> Option<Frame> {
+    let Origin { text, shown, at } = origin(realm, step, work)?;
+    let line_start = text[..at].rfind('\n').map_or(0, |end| end + 1);
+    Some(Frame {
+        function: step.function.clone(),
+        file: shown,
+        line: text[..line_start].matches('\n').count() + 1,
+        column: text[line_start..at].chars().count() + 1,
+    })
+}
+
+/// A syntax error that the engine found in a module's text. The parser explains most of them better.
+fn syntax(realm: &Realm, message: &str, steps: &[Step]) -> Option<ScriptError> {
+    if let Some(error) = no_export(realm, message) {
+        return Some(error);
+    }
+    let step = steps.first().filter(|step| step.is_compiling)?;
+    let text = realm.texts.borrow().get(&step.file).cloned()?;
+    if let Err(mistake) = typescript::check(&text.original, text.language) {
+        return Some(mistaken(&text.original, realm.shown(Path::new(&step.file)), mistake));
+    }
+    let work = Work { budget: Duration::ZERO, memory: 0, expression: None };
+    let place = excerpt(realm, step, &work).map(Box::new);
+    Some(ScriptError::Syntax { message: message.to_owned(), place, help: None })
+}
+
+/// The error for a mistake in `text`.
+pub(crate) fn mistaken(text: &str, shown: String, mistake: Mistake) -> ScriptError {
+    let place = Source::new(shown, text).excerpt(mistake.span);
+    ScriptError::Syntax { message: mistake.message, place: Some(Box::new(place)), help: mistake.help }
+}
+
+/// The engine's word for an import of a name that the module does not export, which says nothing about who imports it.
+fn no_export(realm: &Realm, message: &str) -> Option<ScriptError> {
+    let quoted: Vec<&str> = message.split('\'').collect();
+    let [_, name, _, module, ..] = quoted[..] else { return None };
+    if !message.contains("export") || module.is_empty() {
+        return None;
+    }
+    let what = format!("`{}` has no export `{name}`", realm.shown(Path::new(module)));
+    let importer = importer(realm, name, module);
+    let from = importer.as_ref().map_or_else(String::new, |(file, _)| file.clone());
+    Some(ScriptError::Missing { what, from, place: importer.map(|(_, place)| Box::new(place)), help: None })
+}
+
+/// The file that imports `name` from `module`, as far as the texts tell.
+fn importer(realm: &Realm, name: &str, module: &str) -> Option<(String, Excerpt)> {
+    let stem = Path::new(module).file_stem()?.to_str()?.to_owned();
+    let texts = realm.texts.borrow();
+    let mut candidates: Vec<_> = texts.iter().filter(|(file, _)| file.as_str() != module).collect();
+    candidates.sort_by_key(|(file, _)| file.as_str());
+    candidates.into_iter().find_map(|(file, text)| {
+        let span = typescript::imported_name(&text.original, text.language, name, &stem)?;
+        let shown = realm.shown(Path::new(file));
+        let place = Source::new(shown.clone(), &*text.original).excerpt(span);
+        Some((shown, place))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_a_stack_are_read_with_any_name() {
+        let read = |line: &str| step(line).map(|step| (step.function, step.file, step.line, step.column));
+        let some = |name: &str| Some(name.to_owned());
+        assert_eq!(read("    at f (/a b/c (1).ts:3:14)"), Some((some("f"), "/a b/c (1).ts".into(), 3, 14)));
+        assert_eq!(read("    at <anonymous> (/x.js:1:2)"), Some((None, "/x.js".into(), 1, 2)));
+        assert_eq!(read("    at /x.js:1:2"), Some((None, "/x.js".into(), 1, 2)));
+        assert_eq!(read("    at map (native)"), None);
+        assert_eq!(read("TypeError: x"), None);
+    }
+}

@@ -1,0 +1,212 @@
+//! TypeScript made into JavaScript, and what else the parser tells about a module's text.
+
+use std::path::Path;
+
+use oxc_allocator::Allocator;
+use oxc_ast::ast::{ArrowFunctionExpression, Function, Program, ThrowStatement};
+use oxc_ast_visit::{Visit, walk};
+use oxc_codegen::{Codegen, CodegenOptions};
+use oxc_parser::{Parser, ParserReturn};
+use oxc_semantic::{ScopeFlags, SemanticBuilder};
+use oxc_span::{GetSpan, SourceType};
+use oxc_syntax::module_record::ImportImportName;
+use oxc_transformer::{TransformOptions, Transformer};
+
+use crate::source_map::Mapping;
+use crate::syntax::{Mistake, span, with_stack};
+
+/// What a module is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Language {
+    /// An ECMAScript module or a script.
+    JavaScript,
+    /// The same with types.
+    TypeScript,
+}
+
+impl Language {
+    /// What a file of this name is written in, if it is one of the two.
+    pub fn of(path: &Path) -> Option<Self> {
+        match path.extension()?.to_str()? {
+            "js" | "mjs" | "cjs" => Some(Self::JavaScript),
+            "ts" | "mts" | "cts" => Some(Self::TypeScript),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn source_type(self) -> SourceType {
+        match self {
+            // Whether it is a module shows in the text.
+            Self::JavaScript => SourceType::unambiguous(),
+            Self::TypeScript => SourceType::ts(),
+        }
+    }
+}
+
+/// A text without its types.
+pub(crate) struct Stripped {
+    pub code: String,
+    pub mapping: Mapping,
+    /// Whether it imports or exports anything.
+    pub is_module: bool,
+}
+
+/// Takes the types out of `text`: enumerations, namespaces and parameter properties become code, imports that only
+/// types use go.
+pub(crate) fn strip(text: &str, path: &Path) -> Result<Stripped, Mistake> {
+    with_stack(text, || {
+        let allocator = Allocator::default();
+        let parsed = Parser::new(&allocator, text, Language::TypeScript.source_type()).parse();
+        first_error(&parsed)?;
+        let is_module = parsed.module_record.has_module_syntax;
+        let mut program = parsed.program;
+        let semantic = SemanticBuilder::new().with_excess_capacity(2.0).with_enum_eval(true).build(&program);
+        if let Some(error) = semantic.diagnostics.errors().next() {
+            return Err(mistake(error));
+        }
+        let scoping = semantic.semantic.into_scoping();
+        let options = TransformOptions::default();
+        let done = Transformer::new(&allocator, path, &options).build_with_scoping(scoping, &mut program);
+        if let Some(error) = done.diagnostics.errors().next() {
+            return Err(mistake(error));
+        }
+        let printed = print(&program, path);
+        let mapping = printed.map.as_ref().map(Mapping::new).unwrap_or_default();
+        Ok(Stripped { code: printed.code, mapping, is_module })
+    })
+}
+
+fn print<'a>(program: &'a Program<'a>, path: &Path) -> oxc_codegen::CodegenReturn<'a> {
+    let options = CodegenOptions { source_map_path: Some(path.to_path_buf()), ..CodegenOptions::default() };
+    Codegen::new().with_options(options).build(program)
+}
+
+/// What is wrong with `text` as a whole, if anything is.
+pub(crate) fn check(text: &str, language: Language) -> Result<(), Mistake> {
+    with_stack(text, || {
+        let allocator = Allocator::default();
+        let parsed = Parser::new(&allocator, text, language.source_type()).parse();
+        first_error(&parsed)?;
+        let semantic = SemanticBuilder::new().with_build_nodes(true).with_check_syntax_error(true).build(&parsed.program);
+        semantic.diagnostics.errors().next().map_or(Ok(()), |error| Err(mistake(error)))
+    })
+}
+
+/// Whether `text`, JavaScript, imports or exports anything; a text that is not valid does as soon as it seems to.
+pub(crate) fn is_module(text: &str) -> bool {
+    if !may_be_module(text) {
+        return false;
+    }
+    let known = with_stack(text, || {
+        let allocator = Allocator::default();
+        let parsed = Parser::new(&allocator, text, Language::JavaScript.source_type()).parse();
+        Ok(parsed.module_record.has_module_syntax || parsed.panicked)
+    });
+    known.unwrap_or(true)
+}
+
+/// Whether the words `import`, `export` or `await` occur as a module uses them. Reading the text as a program takes far
+/// longer, and most of what is not a module has none of them.
+fn may_be_module(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let stands_alone = |at: usize, length: usize| {
+        let before = at.checked_sub(1).and_then(|at| bytes.get(at));
+        let after = bytes.get(at + length);
+        let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'.');
+        !before.is_some_and(is_word) && !after.is_some_and(|byte| is_word(byte) && *byte != b'.')
+    };
+    ["import", "export", "await"].iter().any(|word| text.match_indices(word).any(|(at, _)| stands_alone(at, word.len())))
+}
+
+/// Where `text` imports `specifier`.
+pub(crate) fn import_span(text: &str, language: Language, specifier: &str) -> Option<model::Span> {
+    let found = with_stack(text, || {
+        let allocator = Allocator::default();
+        let parsed = Parser::new(&allocator, text, language.source_type()).parse();
+        let requests = parsed.module_record.requested_modules.get(specifier);
+        Ok(requests.and_then(|requests| requests.first()).map(|request| span(request.span)))
+    });
+    found.ok().flatten().or_else(|| {
+        ['"', '\'', '`'].into_iter().find_map(|quote| {
+            let written = format!("{quote}{specifier}{quote}");
+            text.find(&written).map(|at| model::Span::new(at, at + written.len()))
+        })
+    })
+}
+
+pub(crate) fn first_error(parsed: &ParserReturn<'_>) -> Result<(), Mistake> {
+    match parsed.diagnostics.errors().next() {
+        Some(error) => Err(mistake(error)),
+        None if parsed.panicked => {
+            Err(Mistake { message: "this is no valid program".into(), span: model::Span::new(0, 0), help: None })
+        }
+        None => Ok(()),
+    }
+}
+
+pub(crate) fn mistake(error: &oxc_diagnostics::OxcDiagnostic) -> Mistake {
+    let span = error.labels.first().map_or_else(Default::default, |label| {
+        let start = label.offset() as usize;
+        model::Span::new(start, start + label.len() as usize)
+    });
+    let help = error.help.as_ref().map(ToString::to_string);
+    Mistake { message: error.message.to_string(), span, help }
+}
+
+/// Where `text` imports `name` from a module whose specifier ends in something like `stem`.
+pub(crate) fn imported_name(text: &str, language: Language, name: &str, stem: &str) -> Option<model::Span> {
+    let found = with_stack(text, || {
+        let allocator = Allocator::default();
+        let parsed = Parser::new(&allocator, text, language.source_type()).parse();
+        let entries = parsed.module_record.import_entries.iter();
+        Ok(entries
+            .filter(|entry| entry.module_request.name.as_str().contains(stem) || stem == "index")
+            .find_map(|entry| match &entry.import_name {
+                ImportImportName::Name(imported) if imported.name.as_str() == name => Some(span(imported.span)),
+                ImportImportName::Default(range) if name == "default" => Some(span(*range)),
+                _ => None,
+            }))
+    });
+    found.ok().flatten()
+}
+
+/// Where the statement that throws and that holds byte `at` says what it throws.
+pub(crate) fn throw_around(text: &str, language: Language, at: usize) -> Option<usize> {
+    let found = with_stack(text, || {
+        let allocator = Allocator::default();
+        let parsed = Parser::new(&allocator, text, language.source_type()).parse();
+        let mut search = Throws { at: u32::try_from(at).unwrap_or(u32::MAX), found: None };
+        search.visit_program(&parsed.program);
+        Ok(search.found)
+    });
+    found.ok().flatten().map(|start| start as usize)
+}
+
+struct Throws {
+    at: u32,
+    found: Option<u32>,
+}
+
+impl<'a> Visit<'a> for Throws {
+    fn visit_throw_statement(&mut self, statement: &ThrowStatement<'a>) {
+        if (statement.span.start..=statement.span.end).contains(&self.at) {
+            // One further inside is found later.
+            self.found = Some(statement.argument.span().start);
+            walk::walk_throw_statement(self, statement);
+        }
+    }
+
+    fn visit_function(&mut self, function: &Function<'a>, flags: ScopeFlags) {
+        if (function.span.start..=function.span.end).contains(&self.at) {
+            self.found = None;
+            walk::walk_function(self, function, flags);
+        }
+    }
+
+    fn visit_arrow_function_expression(&mut self, function: &ArrowFunctionExpression<'a>) {
+        if (function.span.start..=function.span.end).contains(&self.at) {
+            self.found = None;
+            walk::walk_arrow_function_expression(self, function);
+        }
+    }
+}

@@ -1,0 +1,365 @@
+//! What crosses between Rust and scripts.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Number;
+
+/// A value on its way between Rust and a script. It crosses by content: neither side sees what the other changes later.
+///
+/// On the way out of a script a `Date` becomes its ISO text, a `Map` a map, a `Set` and a typed array a list, an error
+/// its `name` and `message`, and what has a `toJSON` what that returns. Symbols become undefined, a big integer a
+/// number when it fits and text when not.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum Value {
+    /// `undefined`.
+    #[default]
+    Undefined,
+    /// `null`.
+    Null,
+    /// `true` or `false`.
+    Bool(bool),
+    /// A number, `NaN` and the infinities included.
+    Number(f64),
+    /// Text. Half a surrogate pair becomes U+FFFD.
+    String(String),
+    /// An array.
+    List(Vec<Value>),
+    /// An object's own enumerable properties, in their order.
+    Map(Vec<(String, Value)>),
+    /// A regular expression.
+    Regex {
+        /// `RegExp.prototype.source`.
+        source: String,
+        /// `RegExp.prototype.flags`.
+        flags: String,
+    },
+    /// A function of a script. It can be called by the runtime it came from and by no other.
+    Function(Function),
+    /// A function of the program, called synchronously. From Rust to scripts only.
+    Native(Native),
+    /// A request to the host, answered later. From Rust to scripts only.
+    Asks(Asks),
+}
+
+/// A function of a script, kept by its [`Runtime`](crate::Runtime): plain data.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Function {
+    pub(crate) runtime: u64,
+    pub(crate) index: u32,
+    pub(crate) name: Arc<str>,
+    pub(crate) length: usize,
+}
+
+impl Function {
+    /// Its name; empty when it has none.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How many parameters it declares before the first one that has a default or takes the rest.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+}
+
+/// What a [`Native`] does with its arguments; the error is the message of the error it throws.
+pub type NativeFunction = dyn Fn(&[Value]) -> Result<Value, String> + Send + Sync;
+
+/// A pure function of the program that a script can call like its own.
+#[derive(Clone)]
+pub struct Native {
+    /// What a script sees as its name.
+    pub name: Arc<str>,
+    /// What it does.
+    pub function: Arc<NativeFunction>,
+    /// Arguments that go before those of the script.
+    pub bound: Vec<Value>,
+}
+
+impl Native {
+    /// `function` under `name`.
+    pub fn new(
+        name: impl Into<Arc<str>>,
+        function: impl Fn(&[Value]) -> Result<Value, String> + Send + Sync + 'static,
+    ) -> Self {
+        Self { name: name.into(), function: Arc::new(function), bound: Vec::new() }
+    }
+
+    /// The same with these arguments before those of the script.
+    pub fn bind(mut self, bound: Vec<Value>) -> Self {
+        self.bound = bound;
+        self
+    }
+}
+
+impl fmt::Debug for Native {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Native").field("name", &self.name).field("bound", &self.bound).finish_non_exhaustive()
+    }
+}
+
+impl PartialEq for Native {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.function, &other.function) && self.name == other.name && self.bound == other.bound
+    }
+}
+
+/// A function whose calls are requests to the host: each gives the script a promise, which the host settles.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Asks {
+    /// What is asked for: the name of the request, and what a script sees as the function's name.
+    pub name: Arc<str>,
+    /// Arguments that go before those of the script.
+    pub bound: Vec<Value>,
+}
+
+impl Asks {
+    /// Requests called `name`.
+    pub fn new(name: impl Into<Arc<str>>) -> Self {
+        Self { name: name.into(), bound: Vec::new() }
+    }
+
+    /// The same with these arguments before those of the script.
+    pub fn bind(mut self, bound: Vec<Value>) -> Self {
+        self.bound = bound;
+        self
+    }
+}
+
+/// A step into a value: see [`Runtime::at`](crate::Runtime::at).
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Key {
+    /// A property of an object, or an export of a module.
+    Name(String),
+    /// An item of a list.
+    Index(usize),
+}
+
+impl From<&str> for Key {
+    fn from(name: &str) -> Self {
+        Self::Name(name.to_owned())
+    }
+}
+
+impl From<String> for Key {
+    fn from(name: String) -> Self {
+        Self::Name(name)
+    }
+}
+
+impl From<usize> for Key {
+    fn from(index: usize) -> Self {
+        Self::Index(index)
+    }
+}
+
+/// The largest whole number that a script's numbers hold exactly, and every one below.
+const SAFE: f64 = 9_007_199_254_740_991.0;
+
+impl Value {
+    /// As JSON has it: entries that are undefined or functions are left out of maps and are null in lists, at the top and
+    /// for `NaN` and the infinities it is null, a regular expression is its literal as text.
+    pub fn to_json(&self) -> serde_json::Value {
+        match self {
+            Self::Undefined | Self::Null | Self::Function(_) | Self::Native(_) | Self::Asks(_) => {
+                serde_json::Value::Null
+            }
+            Self::Bool(value) => serde_json::Value::Bool(*value),
+            Self::Number(value) => number(*value),
+            Self::String(text) => serde_json::Value::String(text.clone()),
+            Self::List(items) => serde_json::Value::Array(items.iter().map(Self::to_json).collect()),
+            Self::Map(entries) => serde_json::Value::Object(
+                entries
+                    .iter()
+                    .filter(|(_, value)| !value.is_undefined() && !value.is_callable())
+                    .map(|(key, value)| (key.clone(), value.to_json()))
+                    .collect(),
+            ),
+            Self::Regex { source, flags } => serde_json::Value::String(format!("/{source}/{flags}")),
+        }
+    }
+
+    /// Whether it is `undefined`.
+    pub fn is_undefined(&self) -> bool {
+        matches!(self, Self::Undefined)
+    }
+
+    /// Whether a script could call it.
+    pub fn is_callable(&self) -> bool {
+        matches!(self, Self::Function(_) | Self::Native(_) | Self::Asks(_))
+    }
+
+    /// Whether JavaScript takes it for true.
+    pub fn is_truthy(&self) -> bool {
+        match self {
+            Self::Undefined | Self::Null => false,
+            Self::Bool(value) => *value,
+            Self::Number(value) => *value != 0.0 && !value.is_nan(),
+            Self::String(text) => !text.is_empty(),
+            _ => true,
+        }
+    }
+
+    /// The text, if it is text.
+    pub fn as_str(&self) -> Option<&str> {
+        match self {
+            Self::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The number, if it is one.
+    pub fn as_number(&self) -> Option<f64> {
+        match self {
+            Self::Number(value) => Some(*value),
+            _ => None,
+        }
+    }
+
+    /// `true` or `false`, if it is one of them.
+    pub fn as_bool(&self) -> Option<bool> {
+        match self {
+            Self::Bool(value) => Some(*value),
+            _ => None,
+        }
+    }
+
+    /// The value under `key`, if this is a map that has it.
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        match self {
+            Self::Map(entries) => entries.iter().find(|(name, _)| name == key).map(|(_, value)| value),
+            _ => None,
+        }
+    }
+
+    /// What kind of value it is, with its article, for messages: "a string", "a list".
+    pub fn kind_name(&self) -> &'static str {
+        match self {
+            Self::Undefined => "undefined",
+            Self::Null => "null",
+            Self::Bool(_) => "a boolean",
+            Self::Number(_) => "a number",
+            Self::String(_) => "a string",
+            Self::List(_) => "a list",
+            Self::Map(_) => "an object",
+            Self::Regex { .. } => "a regular expression",
+            Self::Function(_) | Self::Native(_) | Self::Asks(_) => "a function",
+        }
+    }
+}
+
+fn number(value: f64) -> serde_json::Value {
+    if value.fract() == 0.0 && value.abs() <= SAFE {
+        #[allow(clippy::cast_possible_truncation)]
+        return serde_json::Value::Number(Number::from(value as i64));
+    }
+    Number::from_f64(value).map_or(serde_json::Value::Null, serde_json::Value::Number)
+}
+
+impl From<&serde_json::Value> for Value {
+    fn from(value: &serde_json::Value) -> Self {
+        match value {
+            serde_json::Value::Null => Self::Null,
+            serde_json::Value::Bool(value) => Self::Bool(*value),
+            serde_json::Value::Number(value) => Self::Number(value.as_f64().unwrap_or(f64::NAN)),
+            serde_json::Value::String(text) => Self::String(text.clone()),
+            serde_json::Value::Array(items) => Self::List(items.iter().map(Self::from).collect()),
+            serde_json::Value::Object(entries) => {
+                Self::Map(entries.iter().map(|(key, value)| (key.clone(), Self::from(value))).collect())
+            }
+        }
+    }
+}
+
+impl From<serde_json::Value> for Value {
+    fn from(value: serde_json::Value) -> Self {
+        match value {
+            serde_json::Value::String(text) => Self::String(text),
+            serde_json::Value::Array(items) => Self::List(items.into_iter().map(Self::from).collect()),
+            serde_json::Value::Object(entries) => {
+                Self::Map(entries.into_iter().map(|(key, value)| (key, Self::from(value))).collect())
+            }
+            plain => Self::from(&plain),
+        }
+    }
+}
+
+impl From<bool> for Value {
+    fn from(value: bool) -> Self {
+        Self::Bool(value)
+    }
+}
+
+impl From<f64> for Value {
+    fn from(value: f64) -> Self {
+        Self::Number(value)
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::String(text.to_owned())
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Self::String(text)
+    }
+}
+
+impl From<Vec<Value>> for Value {
+    fn from(items: Vec<Value>) -> Self {
+        Self::List(items)
+    }
+}
+
+impl From<Native> for Value {
+    fn from(native: Native) -> Self {
+        Self::Native(native)
+    }
+}
+
+impl From<Asks> for Value {
+    fn from(asks: Asks) -> Self {
+        Self::Asks(asks)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn json_crosses_both_ways_unchanged() {
+        let value = json!({"a": [1, -2.5, true, null, "x"], "b": {"c": {}}, "big": 9_007_199_254_740_991_i64});
+        assert_eq!(Value::from(&value).to_json(), value);
+        assert_eq!(Value::from(value.clone()).to_json(), value);
+    }
+
+    #[test]
+    fn what_json_does_not_have_is_left_out_or_null() {
+        let asks = Value::from(Asks::new("x"));
+        let map = Value::Map(vec![
+            ("u".into(), Value::Undefined),
+            ("f".into(), asks.clone()),
+            ("n".into(), Value::Number(f64::NAN)),
+            ("r".into(), Value::Regex { source: "a".into(), flags: "i".into() }),
+        ]);
+        assert_eq!(map.to_json(), json!({"n": null, "r": "/a/i"}));
+        assert_eq!(Value::List(vec![Value::Undefined, asks]).to_json(), json!([null, null]));
+    }
+
+    #[test]
+    fn truth_is_that_of_the_language() {
+        for value in [Value::Undefined, Value::Null, false.into(), 0.0.into(), f64::NAN.into(), "".into()] {
+            assert!(!value.is_truthy(), "{value:?}");
+        }
+        for value in [true.into(), (-1.0).into(), " ".into(), Value::List(vec![]), Value::Map(vec![])] {
+            assert!(value.is_truthy(), "{value:?}");
+        }
+    }
+}

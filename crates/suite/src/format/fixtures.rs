@@ -1,0 +1,201 @@
+//! `fixtures`: many cases in one file, each an input and what is expected of the answer.
+
+mod case;
+mod content;
+mod expectation;
+mod field;
+mod layers;
+mod merge;
+mod module;
+mod near;
+mod operators;
+mod scope;
+mod settings;
+mod sheet;
+mod tag;
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use model::decode::{Fields, Problems};
+use model::{Case, Node, Source};
+
+use self::case::Draft;
+use self::content::Content;
+use self::layers::{Layers, flag, is_truthy};
+use self::near::Suspicion;
+use self::sheet::Sheet;
+use self::tag::FUNCTION;
+use super::NamedFormat;
+use crate::library::Library;
+
+pub use self::field::{FIELDS, FRONT_FIELDS, Field, Kind, SECTION_FIELDS, STRICT};
+pub use self::settings::FixtureSettings;
+
+/// The format.
+pub struct FixturesFormat;
+
+/// What stands before the end of a file's name.
+const MARKS: [&str; 2] = [".fixture.", ".fixtures."];
+
+/// How a file's name may end, and how the file is read.
+const ENDINGS: [(&str, Ending); 8] = [
+    ("yaml", Ending::Yaml),
+    ("yml", Ending::Yaml),
+    ("json", Ending::Json),
+    ("jsonl", Ending::JsonLines),
+    ("ts", Ending::Module),
+    ("mts", Ending::Module),
+    ("js", Ending::Module),
+    ("mjs", Ending::Module),
+];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    Yaml,
+    Json,
+    JsonLines,
+    Module,
+}
+
+impl NamedFormat for FixturesFormat {
+    fn name(&self) -> &'static str {
+        "fixtures"
+    }
+
+    fn mark(&self) -> &'static str {
+        "a file called `NAME.fixture.yaml`, or with `.yml`, `.json`, `.jsonl`, `.ts`, `.mts`, `.js`, `.mjs` at its end"
+    }
+
+    fn suite<'f>(&self, file: &'f str) -> Option<&'f str> {
+        split(file).map(|(name, _)| name)
+    }
+
+    fn read(&self, path: &Path, source: &Arc<Source>, library: &Library, problems: &mut Problems) -> Vec<Case> {
+        let Some((_, ending)) = path.file_name().and_then(|name| split(name.to_str()?)) else { return Vec::new() };
+        let content = match ending {
+            Ending::Yaml => Content::of_yaml(source, problems),
+            Ending::Json => Content::of_json(source, problems),
+            Ending::JsonLines => Some(Content::of_json_lines(source, problems)),
+            Ending::Module => Content::of_module(path, source, library.cwd(), problems),
+        };
+        content.map(|content| cases(path, &content, library, problems)).unwrap_or_default()
+    }
+}
+
+/// A file's name without what marks it, and how it is read.
+fn split(file: &str) -> Option<(&str, Ending)> {
+    let (rest, extension) = file.rsplit_once('.')?;
+    let (_, ending) = ENDINGS.iter().find(|(name, _)| name.eq_ignore_ascii_case(extension))?;
+    let dotted = file.get(..=rest.len())?;
+    let name = MARKS.iter().find_map(|mark| dotted.strip_suffix(mark))?;
+    (!name.is_empty()).then_some((name, *ending))
+}
+
+/// The cases of the file at `path`.
+fn cases(path: &Path, content: &Content, library: &Library, problems: &mut Problems) -> Vec<Case> {
+    let known = problems.len();
+    let Content { front, cases: nodes, root, is_module } = content;
+    let sheet = Sheet::read(front.as_ref(), root, path, *is_module, library, problems);
+    if nodes.is_empty() {
+        problems.push(root.warning("the file has no cases"));
+    }
+    let mut suspicion = Suspicion::default();
+    let mut drafts = Vec::with_capacity(nodes.len());
+    let mut layers = Vec::with_capacity(nodes.len());
+    for (position, node) in nodes.iter().enumerate() {
+        if Fields::of(node, "a case", problems).is_none() {
+            continue;
+        }
+        field::check(node, FIELDS, problems);
+        suspicion.case(node, &sheet.front, problems);
+        for arm in arms(&sheet, node) {
+            drafts.push(case::read(&sheet, node, position, arm, problems));
+            layers.push(Layers { case: node, front: &sheet.front, settings: sheet.settings });
+        }
+    }
+    skip_others(&mut drafts, &layers);
+    warn_of_idle(&drafts, nodes, problems);
+    drop_repeated(known, problems);
+    named(drafts)
+}
+
+/// What a case is run with, one after the other: its own script, or each of the file's.
+fn arms<'a>(sheet: &'a Sheet<'_>, node: &Node) -> Vec<Option<&'a Node>> {
+    if sheet.scripts.is_empty() || node.get("script").is_some_and(is_truthy) {
+        return vec![None];
+    }
+    sheet.scripts.iter().map(Some).collect()
+}
+
+/// Where a case has `only`, those that do not have it are passed over.
+fn skip_others(drafts: &mut [Draft], layers: &[Layers<'_>]) {
+    let is_only = |layers: &Layers<'_>| flag(layers.value("only")) == Some(true);
+    if !layers.iter().any(is_only) {
+        return;
+    }
+    for (draft, layers) in drafts.iter_mut().zip(layers) {
+        if !is_only(layers) && draft.case.skip.is_none() {
+            draft.case.skip = Some("another case has `only: true`".to_owned());
+        }
+    }
+}
+
+/// A case that expects nothing passes whatever the agent does.
+fn warn_of_idle(drafts: &[Draft], nodes: &[Node], problems: &mut Problems) {
+    let idle = |draft: &&Draft| draft.case.assertions.is_empty() && draft.case.skip.is_none();
+    let count = drafts.iter().filter(idle).count();
+    let first = drafts.iter().find(idle).and_then(|draft| nodes.get(draft.case.position?));
+    if let Some(first) = first {
+        let message = match count {
+            1 => "this case expects nothing".to_owned(),
+            _ => format!("{count} cases expect nothing; this is the first"),
+        };
+        problems.push(first.warning(message).help("give it `output`, `expect` or `outputSchema`"));
+    }
+}
+
+/// What is wrong with the front matter shows in every case; it is told once.
+fn drop_repeated(known: usize, problems: &mut Problems) {
+    if problems.len() - known < 2 {
+        return;
+    }
+    let mut seen = HashSet::new();
+    let mut at = 0;
+    problems.retain(|problem| {
+        at += 1;
+        let place = problem.source.as_ref().map(|place| (place.file.clone(), place.line, place.column));
+        at <= known || seen.insert((place, problem.message.clone()))
+    });
+}
+
+/// The cases with their ids: titles where they tell cases apart, else numbers.
+fn named(drafts: Vec<Draft>) -> Vec<Case> {
+    let id = |draft: &Draft, id: String| match &draft.arm {
+        Some(arm) => format!("{id} [{arm}]"),
+        None => id,
+    };
+    let mut count: HashMap<String, usize> = HashMap::with_capacity(drafts.len());
+    for draft in &drafts {
+        if let Some(title) = &draft.title {
+            *count.entry(id(draft, title.clone())).or_default() += 1;
+        }
+    }
+    let mut taken: HashSet<String> = HashSet::with_capacity(drafts.len());
+    let mut cases = Vec::with_capacity(drafts.len());
+    for draft in drafts {
+        let number = draft.case.position.unwrap_or_default() + 1;
+        let name = match &draft.title {
+            Some(title) if count.get(&id(&draft, title.clone())) == Some(&1) => title.clone(),
+            Some(title) => format!("{title} ({number})"),
+            None => number.to_string(),
+        };
+        let mut name = id(&draft, name);
+        while !taken.insert(name.clone()) {
+            name.push('\'');
+        }
+        cases.push(Case { id: name, ..draft.case });
+    }
+    cases
+}

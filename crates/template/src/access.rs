@@ -1,0 +1,112 @@
+//! Ways into values that are at hand: members, items, parts.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use crate::error::Failure;
+use crate::operation::Given;
+use crate::path::{self, Key};
+use crate::value::{Entries, Value};
+
+/// A step into a value that is at hand, which is called `name`.
+pub(crate) fn member(value: &Value, key: &Key, name: &str) -> Result<Value, Failure> {
+    let found = match (value, key) {
+        (Value::List(list), Key::Position(position)) => {
+            path::place(*position, list.items.len()).and_then(|at| list.items.get(at)).cloned()
+        }
+        (Value::Text(text), Key::Position(position)) => path::place(*position, text.chars().count())
+            .and_then(|at| text.chars().nth(at))
+            .map(|found| Value::text(&found.to_string())),
+        (Value::List(list), Key::Name(name)) if name == "length" => Some(Value::count(list.items.len())),
+        (Value::Text(text), Key::Name(name)) if name == "length" => Some(Value::count(path::length(text))),
+        (Value::Map(_) | Value::Namespace(_), _) => return entry(value, &key.to_string(), name),
+        _ => None,
+    };
+    found.ok_or_else(|| nowhere(value, key, name))
+}
+
+fn entry(value: &Value, key: &str, name: &str) -> Result<Value, Failure> {
+    let entries = value.entries().unwrap_or_default();
+    if let Some((_, found)) = entries.iter().find(|(known, _)| **known == *key) {
+        return Ok(found.clone());
+    }
+    let known: Vec<&str> = entries.iter().map(|(name, _)| &**name).collect();
+    Err(Failure::missing(format!("`{name}` has no member `{key}`")).suggest("members", key, &known))
+}
+
+fn nowhere(value: &Value, key: &Key, name: &str) -> Failure {
+    Failure::missing(match (value, key) {
+        (Value::List(list), Key::Position(at)) => format!("`{name}` has no item {at}: it holds {}", list.items.len()),
+        (Value::Text(text), Key::Position(at)) => {
+            format!("`{name}` has no character {at}: it is {} long", text.chars().count())
+        }
+        _ => format!("`{name}` is {}, so it has no member `{key}`", value.kind()),
+    })
+}
+
+/// `items[start:stop:step]`
+pub(crate) fn picked<T>(
+    items: &[T],
+    start: Option<i64>,
+    stop: Option<i64>,
+    step: Option<i64>,
+) -> Result<Vec<&T>, Failure> {
+    let length = i64::try_from(items.len()).unwrap_or(i64::MAX);
+    let step = step.unwrap_or(1);
+    if step == 0 {
+        return Err(Failure::new("a part cannot be taken in steps of 0"));
+    }
+    let (lowest, highest) = if step > 0 { (0, length) } else { (-1, length - 1) };
+    let bound = |given: Option<i64>, default: i64| match given {
+        Some(position) if position < 0 => position.saturating_add(length).clamp(lowest, highest),
+        Some(position) => position.clamp(lowest, highest),
+        None => default,
+    };
+    let (start, stop) = if step > 0 {
+        (bound(start, lowest), bound(stop, highest))
+    } else {
+        (bound(start, highest), bound(stop, lowest))
+    };
+    let mut found = Vec::new();
+    let mut at = start;
+    while (step > 0 && at < stop) || (step < 0 && at > stop) {
+        found.extend(usize::try_from(at).ok().and_then(|at| items.get(at)));
+        at = at.saturating_add(step);
+    }
+    Ok(found)
+}
+
+/// What `loop` is in the body of a loop.
+pub(crate) fn loop_position(items: &[Value], at: usize) -> Result<Value, Failure> {
+    let count = items.len();
+    let mut entries: Entries = vec![
+        ("index".into(), Value::count(at + 1)),
+        ("index0".into(), Value::count(at)),
+        ("revindex".into(), Value::count(count - at)),
+        ("revindex0".into(), Value::count(count - at - 1)),
+        ("first".into(), Value::Bool(at == 0)),
+        ("last".into(), Value::Bool(at + 1 == count)),
+        ("length".into(), Value::count(count)),
+    ];
+    if let Some(before) = at.checked_sub(1).and_then(|at| items.get(at)) {
+        entries.push(("previtem".into(), before.clone()));
+    }
+    if let Some(after) = items.get(at + 1) {
+        entries.push(("nextitem".into(), after.clone()));
+    }
+    Value::map(entries)
+}
+
+/// What `namespace(…)` makes.
+pub(crate) fn namespace(given: Given) -> Result<Value, Failure> {
+    let mut entries = match given.positional.as_slice() {
+        [] => Vec::new(),
+        [value] => value
+            .entries()
+            .ok_or_else(|| Failure::new(format!("`namespace` begins with a map, not with {}", value.kind())))?,
+        _ => return Err(Failure::new("`namespace` takes at most one map")),
+    };
+    entries.extend(given.named.into_iter().map(|(name, value)| (name.into(), value)));
+    Value::map(entries.clone())?;
+    Ok(Value::Namespace(Rc::new(RefCell::new(entries))))
+}

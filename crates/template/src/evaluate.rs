@@ -1,0 +1,388 @@
+//! A template with its variables to what it becomes.
+
+use std::ops::Range;
+
+use crate::access::{member, picked};
+use crate::call;
+use crate::error::{Failure, Nature, TemplateError};
+use crate::limit;
+use crate::operation::Given;
+use crate::operator;
+use crate::path::{self, Key};
+use crate::regex_literal;
+use crate::resolution::{Found, Resolution};
+use crate::syntax::{Arguments, Expression, Kind, Macro, Operator, Part};
+use crate::template::{Outcome, Template, Whole};
+use crate::value::{Entries, Function, Value, push};
+
+/// What `template` becomes.
+pub(crate) fn evaluate(template: &Template, resolution: &Resolution<'_>) -> Result<Outcome, TemplateError> {
+    if let Some(whole) = &template.whole
+        && let Some(value) = whole_value(whole, resolution).map_err(|error| placed(error, 0..template.text().len()))?
+    {
+        return Ok(Outcome::Value(value));
+    }
+    let mut evaluator =
+        Evaluator { resolution, frames: vec![Vec::new()], macros: Vec::new(), steps: 0, escapes: template.regex };
+    let mut text = String::new();
+    evaluator.parts(&template.parts, &mut text)?;
+    Ok(Outcome::Text(text))
+}
+
+/// The value that a placeholder names which is all there is.
+fn whole_value(whole: &Whole, resolution: &Resolution<'_>) -> Result<Option<model::Node>, TemplateError> {
+    let name = [Key::Name(whole.inner.clone())];
+    let keys = if resolution.variables.raw(&whole.inner).is_some() { Some(&name[..]) } else { whole.keys.as_deref() };
+    let Some(keys) = keys else { return Ok(None) };
+    match resolution.find(keys)? {
+        Found::Node(node) => Ok(Some(node)),
+        // The expression tells what is wrong with it, or is more than a path after all.
+        Found::Nowhere { .. } => Ok(None),
+    }
+}
+
+/// An error of a variable that this text uses has its own place; in this text it is where the variable is used.
+fn placed(mut error: TemplateError, range: Range<usize>) -> TemplateError {
+    if error.place.is_some() || error.range.is_empty() {
+        error.range = range;
+    }
+    error
+}
+
+/// A step of a path, with its place in the template.
+struct Step {
+    key: Key,
+    range: Range<usize>,
+}
+
+/// The state of one evaluation.
+pub(crate) struct Evaluator<'a> {
+    pub(crate) resolution: &'a Resolution<'a>,
+    /// Names that the template sets, the innermost scope last.
+    pub(crate) frames: Vec<Vec<(String, Value)>>,
+    pub(crate) macros: Vec<&'a Macro>,
+    steps: usize,
+    /// Whether what a name stands for is escaped for a regular expression.
+    pub(crate) escapes: bool,
+}
+
+impl<'a> Evaluator<'a> {
+    pub(crate) fn parts(&mut self, parts: &'a [Part], out: &mut String) -> Result<(), TemplateError> {
+        for part in parts {
+            self.part(part, out)?;
+        }
+        Ok(())
+    }
+
+    fn part(&mut self, part: &'a Part, out: &mut String) -> Result<(), TemplateError> {
+        match part {
+            Part::Text(text) => push(out, text).map_err(|failure| failure.at(0..0)),
+            Part::Output(expression) => self.output(expression, out),
+            Part::If { branches, otherwise } => {
+                for (condition, body) in branches {
+                    if self.value(condition)?.is_true() {
+                        return self.block(&condition.range, body, out);
+                    }
+                }
+                self.parts(otherwise, out)
+            }
+            Part::For(repeated) => self.repeat(repeated, out),
+            Part::Set { name, value } => {
+                let value = self.value(value)?;
+                self.set(name, value);
+                Ok(())
+            }
+            Part::SetMember { space, member, value } => self.set_member(space, member, value),
+            Part::Macro(written) => {
+                let number = self.macros.len();
+                self.macros.push(written);
+                self.set(&written.name, Value::Function(Function::Macro(number)));
+                Ok(())
+            }
+        }
+    }
+
+    pub(crate) fn block(
+        &mut self,
+        range: &Range<usize>,
+        parts: &'a [Part],
+        out: &mut String,
+    ) -> Result<(), TemplateError> {
+        let resolution = self.resolution;
+        resolution.deeper(range, || self.parts(parts, out))
+    }
+
+    fn output(&mut self, expression: &'a Expression, out: &mut String) -> Result<(), TemplateError> {
+        let value = self.value(expression)?;
+        let printed = if self.escapes && names_a_value(expression) {
+            value.to_text().and_then(|text| push(out, &regex_literal::escape(&text)))
+        } else {
+            value.print(out)
+        };
+        printed.map_err(|failure| failure.at(expression.range.clone()))
+    }
+
+    pub(crate) fn set(&mut self, name: &str, value: Value) {
+        let Some(frame) = self.frames.last_mut() else { return };
+        match frame.iter_mut().find(|(known, _)| known == name) {
+            Some((_, old)) => *old = value,
+            None => frame.push((name.to_owned(), value)),
+        }
+    }
+
+    fn set_member(&mut self, space: &'a Expression, member: &str, value: &'a Expression) -> Result<(), TemplateError> {
+        let range = value.range.clone();
+        let value = self.value(value)?;
+        let Value::Namespace(entries) = self.value(space)? else {
+            let error = TemplateError::new(space.range.clone(), "only members of a namespace can be set");
+            return Err(error.help("make one with `{% set name = namespace() %}`"));
+        };
+        // A list of it is refused just as the namespace would be.
+        Value::list(vec![value.clone()]).map_err(|failure| failure.at(range))?;
+        let mut entries = entries.borrow_mut();
+        match entries.iter_mut().find(|(name, _)| **name == *member) {
+            Some((_, old)) => *old = value,
+            None => entries.push((member.into(), value)),
+        }
+        Ok(())
+    }
+
+    /// The local value of a name.
+    pub(crate) fn local(&self, name: &str) -> Option<&Value> {
+        self.frames.iter().rev().flat_map(|frame| frame.iter()).find(|(known, _)| known == name).map(|(_, value)| value)
+    }
+
+    pub(crate) fn tick(&mut self, range: &Range<usize>) -> Result<(), TemplateError> {
+        self.spend(1, range)
+    }
+
+    fn spend(&mut self, steps: usize, range: &Range<usize>) -> Result<(), TemplateError> {
+        self.steps = self.steps.saturating_add(steps);
+        if self.steps > limit::STEPS {
+            return Err(TemplateError::new(range.clone(), "the template does too much work")
+                .help(format!("it may take {} steps", limit::STEPS)));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn value(&mut self, expression: &'a Expression) -> Result<Value, TemplateError> {
+        self.tick(&expression.range)?;
+        let resolution = self.resolution;
+        let value = resolution.deeper(&expression.range, || self.kind(expression))?;
+        self.spend(value.size(), &expression.range)?;
+        Ok(value)
+    }
+
+    fn kind(&mut self, expression: &'a Expression) -> Result<Value, TemplateError> {
+        match &expression.kind {
+            Kind::Null => Ok(Value::Null),
+            Kind::Bool(value) => Ok(Value::Bool(*value)),
+            Kind::Number(value) => Ok(Value::Number(*value)),
+            Kind::Text(text) => Ok(Value::text(text)),
+            Kind::Name(_) | Kind::Member(..) | Kind::Item(..) => self.path(expression),
+            Kind::List(items) => self.list(expression, items),
+            Kind::Map(entries) => self.map(expression, entries),
+            Kind::Slice(of, bounds) => self.slice(of, bounds),
+            Kind::Call(callee, arguments) => call::function(self, callee, arguments, &expression.range),
+            Kind::Filter(operand, name, arguments) => call::filter(self, operand, name, arguments),
+            Kind::Test { operand, name, arguments, negated } => {
+                let answer = call::test(self, operand, name, arguments)?;
+                Ok(Value::Bool(answer != *negated))
+            }
+            Kind::Not(of) => Ok(Value::Bool(!self.value(of)?.is_true())),
+            Kind::Negative(of) => self.negative(of),
+            Kind::Binary(operator, left, right) => self.binary(*operator, left, right, expression),
+            Kind::Choice { condition, then, otherwise } => self.choice(condition, then, otherwise.as_deref()),
+        }
+    }
+
+    fn list(&mut self, expression: &Expression, items: &'a [Expression]) -> Result<Value, TemplateError> {
+        let items = items.iter().map(|item| self.value(item)).collect::<Result<_, _>>()?;
+        Value::list(items).map_err(|failure| failure.at(expression.range.clone()))
+    }
+
+    fn map(
+        &mut self,
+        expression: &Expression,
+        written: &'a [(Expression, Expression)],
+    ) -> Result<Value, TemplateError> {
+        let mut entries: Entries = Vec::with_capacity(written.len());
+        for (key, value) in written {
+            let name = match self.value(key)? {
+                Value::Text(name) => name,
+                other => {
+                    let message = format!("the name of a member is text, not {}", other.kind());
+                    return Err(TemplateError::new(key.range.clone(), message));
+                }
+            };
+            let value = self.value(value)?;
+            match entries.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, old)) => *old = value,
+                None => entries.push((name, value)),
+            }
+        }
+        Value::map(entries).map_err(|failure| failure.at(expression.range.clone()))
+    }
+
+    fn negative(&mut self, of: &'a Expression) -> Result<Value, TemplateError> {
+        let value = self.value(of)?;
+        let zero = Value::Number(crate::number::Number::Whole(0));
+        match value {
+            Value::Number(_) => operator::apply(Operator::Subtract, &zero, &value),
+            other => Err(Failure::new(format!("`-` has no meaning before {}", other.kind()))),
+        }
+        .map_err(|failure| failure.at(of.range.clone()))
+    }
+
+    fn binary(
+        &mut self,
+        operator: Operator,
+        left: &'a Expression,
+        right: &'a Expression,
+        whole: &Expression,
+    ) -> Result<Value, TemplateError> {
+        let left = self.value(left)?;
+        match operator {
+            Operator::And if !left.is_true() => return Ok(left),
+            Operator::Or if left.is_true() => return Ok(left),
+            Operator::And | Operator::Or => return self.value(right),
+            _ => {}
+        }
+        let right = self.value(right)?;
+        operator::apply(operator, &left, &right).map_err(|failure| failure.at(whole.range.clone()))
+    }
+
+    fn choice(
+        &mut self,
+        condition: &'a Expression,
+        then: &'a Expression,
+        otherwise: Option<&'a Expression>,
+    ) -> Result<Value, TemplateError> {
+        if self.value(condition)?.is_true() {
+            return self.value(then);
+        }
+        otherwise.map_or(Ok(Value::Null), |otherwise| self.value(otherwise))
+    }
+
+    fn slice(&mut self, of: &'a Expression, bounds: &'a [Option<Expression>; 3]) -> Result<Value, TemplateError> {
+        let value = self.value(of)?;
+        let [start, stop, step] = bounds;
+        let (start, stop, step) = (self.bound(start.as_ref())?, self.bound(stop.as_ref())?, self.bound(step.as_ref())?);
+        let sliced = match &value {
+            Value::List(list) => picked(&list.items, start, stop, step)
+                .and_then(|items| Value::list(items.into_iter().cloned().collect())),
+            Value::Text(text) => {
+                let characters: Vec<char> = text.chars().collect();
+                picked(&characters, start, stop, step)
+                    .map(|characters| Value::Text(characters.into_iter().collect::<String>().into()))
+            }
+            other => Err(Failure::new(format!("a part can be taken of a list or text, not of {}", other.kind()))),
+        };
+        sliced.map_err(|failure| failure.at(of.range.clone()))
+    }
+
+    fn bound(&mut self, bound: Option<&'a Expression>) -> Result<Option<i64>, TemplateError> {
+        let Some(bound) = bound else { return Ok(None) };
+        match self.value(bound)? {
+            Value::Null => Ok(None),
+            Value::Number(number) if number.as_whole().is_some() => Ok(number.as_whole()),
+            other => {
+                let message = format!("a position is a whole number, not {}", other.kind());
+                Err(TemplateError::new(bound.range.clone(), message))
+            }
+        }
+    }
+
+    /// A name with steps into its value. All steps are taken together, so that no more is resolved than is used.
+    fn path(&mut self, expression: &'a Expression) -> Result<Value, TemplateError> {
+        let mut steps = Vec::new();
+        let mut base = expression;
+        loop {
+            base = match &base.kind {
+                Kind::Member(of, name) => {
+                    steps.push(Step { key: Key::Name(name.value.clone()), range: name.range.clone() });
+                    of
+                }
+                Kind::Item(of, key) => {
+                    steps.push(Step { key: self.key(key)?, range: key.range.clone() });
+                    of
+                }
+                _ => break,
+            };
+        }
+        steps.reverse();
+        let value = match &base.kind {
+            Kind::Name(name) => match self.local(name).cloned() {
+                Some(local) => local,
+                None => return self.variable(name, base, &steps),
+            },
+            _ => self.value(base)?,
+        };
+        let mut here = vec![Key::Name(written_name(base))];
+        steps.into_iter().try_fold(value, |value, step| {
+            let next = member(&value, &step.key, &path::written(&here)).map_err(|failure| failure.at(step.range))?;
+            here.push(step.key);
+            Ok(next)
+        })
+    }
+
+    fn key(&mut self, key: &'a Expression) -> Result<Key, TemplateError> {
+        match self.value(key)? {
+            Value::Text(name) => Ok(Key::Name((*name).to_owned())),
+            Value::Number(number) if number.as_whole().is_some() => Ok(Key::Position(number.as_whole().unwrap_or(0))),
+            other => {
+                let message = format!("a key is text or a whole number, not {}", other.kind());
+                Err(TemplateError::new(key.range.clone(), message))
+            }
+        }
+    }
+
+    fn variable(&mut self, name: &str, base: &Expression, steps: &[Step]) -> Result<Value, TemplateError> {
+        if self.resolution.variables.raw(name).is_none()
+            && steps.is_empty()
+            && let Some(function) = crate::function::named(name)
+        {
+            return Ok(Value::Function(Function::Global(function.entry.name)));
+        }
+        let first = Key::Name(name.to_owned());
+        let path: Vec<Key> = std::iter::once(first).chain(steps.iter().map(|step| step.key.clone())).collect();
+        let (found, weight) = self.resolution.look_up(&path);
+        self.spend(weight / limit::VALUES_A_STEP, &base.range)?;
+        match found.map_err(|error| placed(error, base.range.clone()))? {
+            Found::Node(node) => Value::of_node(&node).map_err(|failure| failure.at(base.range.clone())),
+            Found::Nowhere { at, why } => {
+                let range = at.checked_sub(1).and_then(|at| steps.get(at)).map_or(&base.range, |step| &step.range);
+                let mut error = TemplateError::new(range.clone(), why.message);
+                error.help = why.help;
+                error.nature = Nature::Missing;
+                Err(error)
+            }
+        }
+    }
+
+    /// The values of what a call is given.
+    pub(crate) fn given(&mut self, arguments: &'a Arguments) -> Result<Given, TemplateError> {
+        let positional = arguments.positional.iter().map(|value| self.value(value)).collect::<Result<_, _>>()?;
+        let named = arguments.named.iter().map(|(name, value)| Ok((name.value.clone(), self.value(value)?)));
+        let named = named.collect::<Result<_, TemplateError>>()?;
+        Ok(Given { positional, named })
+    }
+}
+
+/// Whether an output is a value as it is, not one that the template computes.
+fn names_a_value(expression: &Expression) -> bool {
+    match &expression.kind {
+        // A default of the `env` format.
+        Kind::Choice { condition, then, .. } => {
+            matches!(condition.kind, Kind::Test { .. }) && condition.range == then.range && then.is_path()
+        }
+        _ => expression.is_path(),
+    }
+}
+
+fn written_name(base: &Expression) -> String {
+    match &base.kind {
+        Kind::Name(name) => name.clone(),
+        _ => "the value".to_owned(),
+    }
+}

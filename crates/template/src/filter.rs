@@ -1,0 +1,257 @@
+//! The filters: `value | filter`.
+
+use std::cmp::Ordering;
+
+use crate::case;
+use crate::error::Failure;
+use crate::number::Number;
+use crate::operation::{Call, Entry, Operation, plain};
+use crate::operator::spaces;
+use crate::path::length;
+use crate::predicate;
+use crate::value::{Entries, Value, push};
+
+/// Every filter. Functions are filters, too.
+pub(crate) const FILTERS: &[Operation] = &[
+    plain("list", "The list itself.", "{{ [1, 2]|list }}", "1,2", |call| call.items().map(|_| call.operand.clone())),
+    plain("first", "The first item of a list.", "{{ ['a', 'b']|first }}", "a", |call| {
+        call.items()?.first().cloned().ok_or_else(|| empty(call))
+    }),
+    plain("last", "The last item of a list.", "{{ ['a', 'b']|last }}", "b", |call| {
+        call.items()?.last().cloned().ok_or_else(|| empty(call))
+    }),
+    plain("length", "How many items, members or characters there are.", "{{ 'abc'|length }}", "3", count),
+    plain("reverse", "The items of a list, the last first.", "{{ [1, 2, 3]|reverse }}", "3,2,1", |call| {
+        Value::list(call.items()?.iter().rev().cloned().collect())
+    }),
+    plain(
+        "sort",
+        "The items of a list, all numbers or all text, smallest first.",
+        "{{ [3, 1, 2]|sort }}",
+        "1,2,3",
+        sort,
+    ),
+    Operation {
+        entry: Entry {
+            name: "selectattr",
+            usage: "selectattr(attribute, test, value)",
+            doc: "The maps of a list whose member passes a test; without a test, those where it is true.",
+            example: "{{ [{'n': 'a', 'on': true}, {'n': 'b', 'on': false}]|selectattr('on')|map(attribute='n') }}",
+            shows: Some("a"),
+        },
+        parameters: &["attribute", "test", "value"],
+        required: 1,
+        run: |call| select_by_member(call, true),
+    },
+    Operation {
+        entry: Entry {
+            name: "rejectattr",
+            usage: "rejectattr(attribute, test, value)",
+            doc: "The maps of a list whose member does not pass a test; without a test, those where it is not true.",
+            example: "{{ [{'n': 1}, {'n': 2}]|rejectattr('n', 'eq', 1)|map(attribute='n') }}",
+            shows: Some("2"),
+        },
+        parameters: &["attribute", "test", "value"],
+        required: 1,
+        run: |call| select_by_member(call, false),
+    },
+    Operation {
+        entry: Entry {
+            name: "map",
+            usage: "map(attribute=name, default=value)",
+            doc: "One member of each map of a list; the default where there is none.",
+            example: "{{ [{'n': 'a'}, {}]|map(attribute='n', default='?') }}",
+            shows: Some("a,?"),
+        },
+        parameters: &["attribute", "default"],
+        required: 1,
+        run: map_member,
+    },
+    plain("upper", "Text in upper case.", "{{ 'abc'|upper }}", "ABC", |call| {
+        Ok(Value::text(&call.text()?.to_uppercase()))
+    }),
+    plain("lower", "Text in lower case.", "{{ 'ABC'|lower }}", "abc", |call| {
+        Ok(Value::text(&call.text()?.to_lowercase()))
+    }),
+    plain("title", "The first letter of each word in upper case.", "{{ 'alice in'|title }}", "Alice In", |call| {
+        Ok(Value::text(&case::title(call.text()?)))
+    }),
+    plain("capitalize", "The first letter in upper case.", "{{ 'alice in'|capitalize }}", "Alice in", |call| {
+        Ok(Value::text(&case::capitalized(call.text()?)))
+    }),
+    plain("trim", "Text without white space around it.", "{{ ' a '|trim }}", "a", |call| {
+        Ok(Value::text(call.text()?.trim()))
+    }),
+    plain("trimStart", "Text without white space before it.", "{{ ' a'|trimStart }}", "a", |call| {
+        Ok(Value::text(call.text()?.trim_start()))
+    }),
+    plain("trimEnd", "Text without white space after it.", "{{ 'a '|trimEnd }}", "a", |call| {
+        Ok(Value::text(call.text()?.trim_end()))
+    }),
+    Operation {
+        entry: Entry {
+            name: "indent",
+            usage: "indent(width=4, first=false, blank=false)",
+            doc: "Text whose lines begin with spaces: all but the first and empty ones, unless told otherwise.",
+            example: "{{ 'a\\nb'|indent(2) }}",
+            shows: Some("a\n  b"),
+        },
+        parameters: &["width", "first", "blank"],
+        required: 0,
+        run: indent,
+    },
+    plain("string", "Any value as text.", "{{ {'a': 1}|string }}", "{\"a\":1}", |call| {
+        Ok(Value::Text(call.operand.to_text()?))
+    }),
+    plain(
+        "int",
+        "The whole number that text begins with, 0 if there is none.",
+        "{{ '12 apples'|int }}",
+        "12",
+        |call| number(call).map(|number| Value::Number(Number::of_double(number.as_double().trunc()))),
+    ),
+    plain("float", "The number that text begins with, 0 if there is none.", "{{ '1.5 l'|float }}", "1.5", |call| {
+        number(call).map(Value::Number)
+    }),
+    plain("abs", "A number without its sign.", "{{ -3|abs }}", "3", absolute),
+    plain("items", "The members of a map as a list of names and values.", "{{ {'a': 1}|items }}", "a,1", |call| {
+        let entries = call.operand.entries().ok_or_else(|| call.not_for("a map"))?;
+        pairs(entries)
+    }),
+];
+
+/// Names and values as a list of lists.
+pub(crate) fn pairs(entries: Entries) -> Result<Value, Failure> {
+    let pair = |(name, value)| Value::list(vec![Value::Text(name), value]);
+    Value::list(entries.into_iter().map(pair).collect::<Result<_, _>>()?)
+}
+
+fn empty(call: &Call<'_>) -> Failure {
+    Failure::missing(format!("the list is empty, so it has no {} item", call.name))
+}
+
+fn count(call: &Call<'_>) -> Result<Value, Failure> {
+    Ok(Value::count(match call.operand {
+        Value::Text(text) => length(text),
+        Value::List(list) => list.items.len(),
+        Value::Map(map) => map.entries.len(),
+        Value::Namespace(entries) => entries.borrow().len(),
+        _ => return Err(call.not_for("text, a list or a map")),
+    }))
+}
+
+fn sort(call: &Call<'_>) -> Result<Value, Failure> {
+    let mut items = call.items()?.to_vec();
+    let numbers = items.iter().all(|item| matches!(item, Value::Number(_)));
+    let texts = items.iter().all(|item| matches!(item, Value::Text(_)));
+    if !numbers && !texts {
+        return Err(Failure::new("`sort` works on a list of numbers or a list of text, not on a mixture"));
+    }
+    items.sort_by(|left, right| match (left, right) {
+        (Value::Number(left), Value::Number(right)) => left.partial_cmp(right).unwrap_or(Ordering::Equal),
+        (Value::Text(left), Value::Text(right)) => alphabetical(left, right),
+        _ => Ordering::Equal,
+    });
+    Value::list(items)
+}
+
+/// As in a dictionary: without regard to case, unless that is all that differs, and then lower case first.
+fn alphabetical(left: &str, right: &str) -> Ordering {
+    left.to_lowercase().cmp(&right.to_lowercase()).then_with(|| right.cmp(left))
+}
+
+fn select_by_member(call: &Call<'_>, wanted: bool) -> Result<Value, Failure> {
+    let attribute = call.text_argument(0)?.unwrap_or_default();
+    let test = call.text_argument(1)?.map(predicate::named).transpose()?;
+    let mut kept = Vec::new();
+    for item in call.items()? {
+        let entries = item.entries().ok_or_else(|| not_a_map(call, item))?;
+        let member = entries.iter().find(|(name, _)| **name == *attribute).map(|(_, value)| value);
+        let passes = match (member, test) {
+            (None, _) => false,
+            (Some(member), None) => member.is_true(),
+            (Some(member), Some(test)) => predicate::passes(test, member, call.argument(2), call)?,
+        };
+        if passes == wanted {
+            kept.push(item.clone());
+        }
+    }
+    Value::list(kept)
+}
+
+fn map_member(call: &Call<'_>) -> Result<Value, Failure> {
+    let attribute = call.text_argument(0)?.unwrap_or_default();
+    let mut values = Vec::new();
+    for item in call.items()? {
+        let entries = item.entries().ok_or_else(|| not_a_map(call, item))?;
+        let member = entries.iter().find(|(name, _)| **name == *attribute).map(|(_, value)| value);
+        match member.or(call.argument(1)) {
+            Some(value) => values.push(value.clone()),
+            None => {
+                let known: Vec<&str> = entries.iter().map(|(name, _)| &**name).collect();
+                let message = format!("an item of the list has no member `{attribute}`");
+                return Err(Failure::missing(message).suggest("members", attribute, &known));
+            }
+        }
+    }
+    Value::list(values)
+}
+
+fn not_a_map(call: &Call<'_>, item: &Value) -> Failure {
+    Failure::new(format!("`{}` works on a list of maps, not of {}", call.name, item.kind()))
+}
+
+fn indent(call: &Call<'_>) -> Result<Value, Failure> {
+    let width = call.whole_argument(0)?.unwrap_or(4);
+    let margin = spaces(usize::try_from(width).unwrap_or(0))?;
+    let (first, blank) = (call.flag(1), call.flag(2));
+    let mut text = String::new();
+    for (at, line) in call.text()?.split('\n').enumerate() {
+        if at > 0 {
+            push(&mut text, "\n")?;
+        }
+        if (at > 0 || first) && (!line.is_empty() || blank) {
+            push(&mut text, &margin)?;
+        }
+        push(&mut text, line)?;
+    }
+    Ok(Value::Text(text.into()))
+}
+
+fn number(call: &Call<'_>) -> Result<Number, Failure> {
+    match call.operand {
+        Value::Number(number) => Ok(*number),
+        Value::Bool(value) => Ok(Number::Whole(i64::from(*value))),
+        Value::Text(text) => Ok(leading_number(text, call.name == "float")),
+        _ => Err(call.not_for("text or a number")),
+    }
+}
+
+/// The longest beginning of `text` that is a number.
+fn leading_number(text: &str, fraction: bool) -> Number {
+    let text = text.trim_start();
+    let sign = usize::from(text.starts_with(['+', '-']));
+    let mut end = sign + digits(&text[sign..]);
+    if fraction && text[end..].starts_with('.') {
+        end += 1 + digits(&text[end + 1..]);
+    }
+    let written = text[..end].trim_end_matches('.');
+    written.parse().map(Number::Whole).or_else(|_| written.parse().map(Number::of_double)).unwrap_or(Number::Whole(0))
+}
+
+fn digits(text: &str) -> usize {
+    text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len())
+}
+
+fn absolute(call: &Call<'_>) -> Result<Value, Failure> {
+    match call.operand {
+        Value::Number(Number::Whole(whole)) if *whole != i64::MIN => Ok(Value::Number(Number::Whole(whole.abs()))),
+        Value::Number(number) => Ok(Value::Number(Number::of_double(number.as_double().abs()))),
+        _ => Err(call.not_for("a number")),
+    }
+}
+
+/// The filter of that name.
+pub(crate) fn named(name: &str) -> Option<&'static Operation> {
+    FILTERS.iter().find(|filter| filter.entry.name == name)
+}

@@ -1,0 +1,208 @@
+//! The global functions: `name(…)`. Each is a filter as well, which is given its first argument from the left.
+
+use crate::date;
+use crate::error::Failure;
+use crate::limit;
+use crate::number::Number;
+use crate::operation::{Call, Entry, Operation};
+use crate::path::place;
+use crate::value::{Style, Value, join};
+
+pub(crate) const FUNCTIONS: &[Operation] = &[
+    Operation {
+        entry: Entry {
+            name: "join",
+            usage: "join(list, sep=\",\")",
+            doc: "The items of a list as one text. Anything else stays what it is.",
+            example: "{{ [1, 2]|join('-') }}",
+            shows: Some("1-2"),
+        },
+        parameters: &["list", "sep"],
+        required: 1,
+        run: |call| match call.value(0) {
+            Value::List(list) => {
+                let mut text = String::new();
+                join(&list.items, call.text_argument(1)?.unwrap_or(","), &mut text)?;
+                Ok(Value::Text(text.into()))
+            }
+            other => Ok(other.clone()),
+        },
+    },
+    Operation {
+        entry: Entry {
+            name: "tojson",
+            usage: "tojson(value, indent=0, depth=0)",
+            doc: "A value as JSON, on one line or indented by so many spaces for each level; `depth` levels of it stand before.",
+            example: "{{ {'a': [1, none]}|tojson }}",
+            shows: Some("{\"a\": [1, null]}"),
+        },
+        parameters: &["value", "indent", "depth"],
+        required: 1,
+        run: to_json,
+    },
+    Operation {
+        entry: Entry {
+            name: "select",
+            usage: "select(value, index)",
+            doc: "An item of a list, a member of a map or a character of text; below zero it counts from the end. \
+                  Without an index, one by chance.",
+            example: "{{ select(['a', 'b'], -1) }}",
+            shows: Some("b"),
+        },
+        parameters: &["value", "index"],
+        required: 1,
+        run: select,
+    },
+    Operation {
+        entry: Entry {
+            name: "randomInt",
+            usage: "randomInt(max, min=0)",
+            doc: "A whole number by chance, the limits included.",
+            example: "{{ randomInt(6, 1) }}",
+            shows: None,
+        },
+        parameters: &["max", "min"],
+        required: 1,
+        run: random_whole,
+    },
+    Operation {
+        entry: Entry {
+            name: "strftime",
+            usage: "strftime(date, format)",
+            doc: "A date as text. The date is text as in ISO 8601 or a number of milliseconds since 1970. The format knows \
+                  %Y %y %m %B %b %d %H %I %p %M %S %f %A %a %w and %%.",
+            example: "{{ strftime('2024-05-01', '%d %B %Y, %A') }}",
+            shows: Some("01 May 2024, Wednesday"),
+        },
+        parameters: &["date", "format"],
+        required: 2,
+        run: |call| {
+            let date = date::read(call.value(0), call.clock)?;
+            date::show(&date, call.text_argument(1)?.unwrap_or_default())
+        },
+    },
+    Operation {
+        entry: Entry {
+            name: "strftime_now",
+            usage: "strftime_now(format)",
+            doc: "The time of the run as text; the format is that of `strftime`.",
+            example: "{{ strftime_now('%Y-%m-%d') }}",
+            shows: None,
+        },
+        parameters: &["format"],
+        required: 1,
+        run: |call| {
+            let now = call.clock.now_ms.ok_or_else(|| Failure::new("the time is not known here"))?;
+            date::show(&date::Moment::of_ms(now, call.clock), call.text_argument(0)?.unwrap_or_default())
+        },
+    },
+    Operation {
+        entry: Entry {
+            name: "range",
+            usage: "range(start, stop, step=1)",
+            doc: "Whole numbers from the start to just before the stop. With one argument, from 0.",
+            example: "{{ range(3) }} {{ range(1, 9, 3) }}",
+            shows: Some("0,1,2 1,4,7"),
+        },
+        parameters: &["start", "stop", "step"],
+        required: 1,
+        run: range,
+    },
+    Operation {
+        entry: Entry {
+            name: "namespace",
+            usage: "namespace(name=value, …)",
+            doc: "A map whose members can be set with `{% set space.name = value %}`, inside loops, too.",
+            example: "{% set n = namespace(sum=0) %}{% for i in [1, 2] %}{% set n.sum = n.sum + i %}{% endfor %}{{ n.sum }}",
+            shows: Some("3"),
+        },
+        parameters: &["map"],
+        required: 0,
+        // Its arguments have names of the user's choice, so it is called apart from the others.
+        run: |call| Ok(call.value(0).clone()),
+    },
+    Operation {
+        entry: Entry {
+            name: "raise_exception",
+            usage: "raise_exception(message)",
+            doc: "An error of the template with this message.",
+            example: "{{ raise_exception('no user is given') }}",
+            shows: None,
+        },
+        parameters: &["message"],
+        required: 1,
+        run: |call| Err(Failure::new(&*call.value(0).to_text()?)),
+    },
+];
+
+/// The function of that name.
+pub(crate) fn named(name: &str) -> Option<&'static Operation> {
+    FUNCTIONS.iter().find(|function| function.entry.name == name)
+}
+
+fn to_json(call: &Call<'_>) -> Result<Value, Failure> {
+    let whole = |at| Ok(call.whole_argument(at)?.map_or(0, |value| usize::try_from(value).unwrap_or(0)));
+    let style = Style { comma: ", ", colon: ": ", indent: whole(1)? };
+    let mut text = String::new();
+    call.value(0).print_json(&style, whole(2)?, &mut text)?;
+    Ok(Value::Text(text.into()))
+}
+
+fn select(call: &Call<'_>) -> Result<Value, Failure> {
+    let chosen = |count: usize| match call.argument(1) {
+        Some(Value::Text(text)) => Ok(text.parse().ok().and_then(|position| place(position, count))),
+        Some(_) => Ok(call.whole_argument(1)?.and_then(|position| place(position, count))),
+        None => Ok(by_chance(call, count)),
+    };
+    let found = match call.value(0) {
+        Value::List(list) => chosen(list.items.len())?.and_then(|at| list.items.get(at)).cloned(),
+        Value::Text(text) => {
+            let characters: Vec<char> = text.chars().collect();
+            chosen(characters.len())?.and_then(|at| characters.get(at)).map(|found| Value::text(&found.to_string()))
+        }
+        Value::Map(map) => match call.text_argument(1)? {
+            Some(key) => map.get(key).cloned(),
+            None => {
+                by_chance(call, map.entries.len()).and_then(|at| map.entries.get(at)).map(|(_, value)| value.clone())
+            }
+        },
+        other => return Err(Failure::new(format!("`select` works on a list, a map or text, not on {}", other.kind()))),
+    };
+    found.ok_or_else(|| Failure::missing("`select` finds nothing there"))
+}
+
+fn by_chance(call: &Call<'_>, count: usize) -> Option<usize> {
+    let count = u64::try_from(count).ok().filter(|count| *count > 0)?;
+    usize::try_from(call.chance.below(count)).ok()
+}
+
+fn random_whole(call: &Call<'_>) -> Result<Value, Failure> {
+    let most = call.whole_argument(0)?.unwrap_or(0);
+    let least = call.whole_argument(1)?.unwrap_or(0);
+    let choices =
+        most.checked_sub(least).and_then(|span| span.checked_add(1)).and_then(|span| u64::try_from(span).ok());
+    let choices = choices.filter(|choices| *choices > 0);
+    let choices = choices.ok_or_else(|| Failure::new(format!("there is no whole number from {least} to {most}")))?;
+    let above = i64::try_from(call.chance.below(choices)).unwrap_or(0);
+    Ok(Value::Number(Number::Whole(least.saturating_add(above))))
+}
+
+fn range(call: &Call<'_>) -> Result<Value, Failure> {
+    let first = call.whole_argument(0)?.unwrap_or(0);
+    let (start, stop) = call.whole_argument(1)?.map_or((0, first), |stop| (first, stop));
+    let step = call.whole_argument(2)?.unwrap_or(1);
+    if step == 0 {
+        return Err(Failure::new("`range` cannot go on in steps of 0"));
+    }
+    let mut numbers = Vec::new();
+    let mut next = start;
+    while (step > 0 && next < stop) || (step < 0 && next > stop) {
+        numbers.push(Value::Number(Number::Whole(next)));
+        if numbers.len() > limit::ITEMS {
+            break;
+        }
+        let Some(after) = next.checked_add(step) else { break };
+        next = after;
+    }
+    Value::list(numbers)
+}

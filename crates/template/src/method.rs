@@ -1,0 +1,145 @@
+//! What can be called on a value: `text.upper()`, `map.items()`.
+
+use crate::case;
+use crate::error::Failure;
+use crate::filter::pairs;
+use crate::operation::{Call, Entry, Operation, plain};
+use crate::value::{Entries, Value};
+
+/// The methods of text.
+pub(crate) const TEXT: &[Operation] = &[
+    plain("upper", "The text in upper case.", "{{ 'abc'.upper() }}", "ABC", |call| {
+        Ok(Value::text(&call.text()?.to_uppercase()))
+    }),
+    plain("lower", "The text in lower case.", "{{ 'ABC'.lower() }}", "abc", |call| {
+        Ok(Value::text(&call.text()?.to_lowercase()))
+    }),
+    plain("title", "The first letter of each word in upper case.", "{{ 'alice in'.title() }}", "Alice In", |call| {
+        Ok(Value::text(&case::title(call.text()?)))
+    }),
+    plain("strip", "The text without white space around it.", "{{ ' a '.strip() }}", "a", |call| {
+        Ok(Value::text(call.text()?.trim()))
+    }),
+    plain("lstrip", "The text without white space before it.", "{{ ' a'.lstrip() }}", "a", |call| {
+        Ok(Value::text(call.text()?.trim_start()))
+    }),
+    plain("rstrip", "The text without white space after it.", "{{ 'a '.rstrip() }}", "a", |call| {
+        Ok(Value::text(call.text()?.trim_end()))
+    }),
+    Operation {
+        entry: Entry {
+            name: "split",
+            usage: "split(sep, maxsplit)",
+            doc: "The parts of the text between separators, as a list; without one, between white space. After `maxsplit` \
+                  parts the rest is left whole.",
+            example: "{{ 'a-b-c'.split('-', 1) }}",
+            shows: Some("a,b-c"),
+        },
+        parameters: &["sep", "maxsplit"],
+        required: 0,
+        run: split,
+    },
+    Operation {
+        entry: Entry {
+            name: "startswith",
+            usage: "startswith(text)",
+            doc: "Whether the text begins so.",
+            example: "{{ 'abc'.startswith('ab') }}",
+            shows: Some("true"),
+        },
+        parameters: &["text"],
+        required: 1,
+        run: |call| Ok(Value::Bool(call.text()?.starts_with(call.text_argument(0)?.unwrap_or_default()))),
+    },
+    Operation {
+        entry: Entry {
+            name: "endswith",
+            usage: "endswith(text)",
+            doc: "Whether the text ends so.",
+            example: "{{ 'abc'.endswith('bc') }}",
+            shows: Some("true"),
+        },
+        parameters: &["text"],
+        required: 1,
+        run: |call| Ok(Value::Bool(call.text()?.ends_with(call.text_argument(0)?.unwrap_or_default()))),
+    },
+];
+
+/// The methods of maps.
+pub(crate) const MAP: &[Operation] = &[
+    Operation {
+        entry: Entry {
+            name: "get",
+            usage: "get(name, default)",
+            doc: "A member of the map; the default, or null, if there is none.",
+            example: "{{ {'a': 1}.get('b', 2) }}",
+            shows: Some("2"),
+        },
+        parameters: &["name", "default"],
+        required: 1,
+        run: |call| {
+            let name = call.text_argument(0)?.unwrap_or_default();
+            let found = entries(call)?.into_iter().find(|(key, _)| **key == *name);
+            Ok(found.map_or_else(|| call.value(1).clone(), |(_, value)| value))
+        },
+    },
+    plain("items", "The members of the map as a list of names and values.", "{{ {'a': 1}.items() }}", "a,1", |call| {
+        pairs(entries(call)?)
+    }),
+    plain("keys", "The names of the members.", "{{ {'a': 1}.keys() }}", "a", |call| {
+        Value::list(entries(call)?.into_iter().map(|(name, _)| Value::Text(name)).collect())
+    }),
+    plain("values", "The values of the members.", "{{ {'a': 1}.values() }}", "1", |call| {
+        Value::list(entries(call)?.into_iter().map(|(_, value)| value).collect())
+    }),
+];
+
+/// The method of that name that `value` has.
+///
+/// # Errors
+/// It has none of that name.
+pub(crate) fn named(value: &Value, name: &str) -> Result<&'static Operation, Failure> {
+    let methods = match value {
+        Value::Text(_) => TEXT,
+        Value::Map(_) | Value::Namespace(_) => MAP,
+        _ => &[],
+    };
+    methods.iter().find(|method| method.entry.name == name).ok_or_else(|| {
+        let known: Vec<&str> = methods.iter().map(|method| method.entry.name).collect();
+        Failure::new(format!("{} has no method `{name}`", value.kind())).suggest("methods", name, &known)
+    })
+}
+
+fn entries(call: &Call<'_>) -> Result<Entries, Failure> {
+    call.operand.entries().ok_or_else(|| call.not_for("a map"))
+}
+
+fn split(call: &Call<'_>) -> Result<Value, Failure> {
+    let text = call.text()?;
+    let most = call.whole_argument(1)?.and_then(|most| usize::try_from(most).ok());
+    let parts: Vec<Value> = match call.text_argument(0)? {
+        Some("") => return Err(Failure::new("`split` needs a separator that is not empty")),
+        Some(separator) => {
+            let most = most.map_or(usize::MAX, |most| most.saturating_add(1));
+            text.splitn(most, separator).map(Value::text).collect()
+        }
+        None => words(text, most.unwrap_or(usize::MAX)).into_iter().map(Value::text).collect(),
+    };
+    Value::list(parts)
+}
+
+/// So many words of `text`, and then the rest as one.
+fn words(text: &str, most: usize) -> Vec<&str> {
+    let mut words = Vec::new();
+    let mut rest = text.trim_start();
+    while !rest.is_empty() {
+        if words.len() >= most {
+            words.push(rest);
+            break;
+        }
+        let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
+        words.push(&rest[..end]);
+        rest = rest[end..].trim_start();
+    }
+    words
+}

@@ -1,0 +1,167 @@
+//! Ways into a value: `users[0].profile`, `a["b"]`.
+
+use model::{Node, NodeKind};
+
+use crate::error::suggestion;
+
+/// One step of a path.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Key {
+    Name(String),
+    /// Below zero it counts from the end.
+    Position(i64),
+}
+
+impl std::fmt::Display for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Name(name) => f.write_str(name),
+            Self::Position(position) => write!(f, "{position}"),
+        }
+    }
+}
+
+/// What is wrong with a step that leads nowhere.
+#[derive(Debug)]
+pub(crate) struct Nowhere {
+    pub(crate) message: String,
+    pub(crate) help: Option<String>,
+}
+
+/// Reads `text` as a path. `None` if it is none; then it may still be an expression.
+pub(crate) fn parse(text: &str) -> Option<Vec<Key>> {
+    let mut keys = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        if let Some(inside) = rest.strip_prefix('[') {
+            let (key, after) = bracket(inside)?;
+            keys.push(key);
+            rest = after;
+            continue;
+        }
+        let named = if keys.is_empty() { rest } else { rest.strip_prefix('.')? };
+        let end = named.find(['.', '[', ']']).unwrap_or(named.len());
+        let name = &named[..end];
+        if name.is_empty() || name.trim() != name {
+            return None;
+        }
+        keys.push(Key::Name(name.to_owned()));
+        rest = &named[end..];
+    }
+    (!keys.is_empty()).then_some(keys)
+}
+
+/// What stands after a `[`, up to its `]`, and what follows that.
+fn bracket(inside: &str) -> Option<(Key, &str)> {
+    if let Some(quote) = inside.chars().next().filter(|first| matches!(first, '\'' | '"')) {
+        let (name, after) = inside[1..].split_once(quote)?;
+        let after = after.strip_prefix(']')?;
+        return (!name.contains('\\')).then(|| (Key::Name(name.to_owned()), after));
+    }
+    let (digits, after) = inside.split_once(']')?;
+    let position: u32 = digits.parse().ok()?;
+    Some((Key::Position(position.into()), after))
+}
+
+/// The path as it is written: `users[0].name`.
+pub(crate) fn written(keys: &[Key]) -> String {
+    let mut path = String::new();
+    for key in keys {
+        match key {
+            Key::Position(position) => path.push_str(&format!("[{position}]")),
+            Key::Name(name) if path.is_empty() => path.push_str(name),
+            Key::Name(name) => path.push_str(&format!(".{name}")),
+        }
+    }
+    path
+}
+
+/// A part of a value: one of its own, or one that follows from it.
+pub(crate) enum Child<'a> {
+    Own(&'a Node),
+    Text(String),
+    Number(usize),
+}
+
+/// What `key` leads to in `node`.
+pub(crate) fn child<'a>(node: &'a Node, key: &Key) -> Option<Child<'a>> {
+    match (&node.kind, key) {
+        (NodeKind::Map(entries), _) => {
+            let name = key.to_string();
+            entries.iter().find(|(key, _)| key.value == name).map(|(_, value)| Child::Own(value))
+        }
+        (NodeKind::List(items), Key::Name(name)) if name == "length" => Some(Child::Number(items.len())),
+        (NodeKind::String(text), Key::Name(name)) if name == "length" => Some(Child::Number(length(text))),
+        (NodeKind::List(items), _) => {
+            let at = index(key, items.len())?;
+            items.get(at).map(Child::Own)
+        }
+        (NodeKind::String(text), _) => {
+            let at = index(key, text.chars().count())?;
+            text.chars().nth(at).map(|found| Child::Text(found.to_string()))
+        }
+        _ => None,
+    }
+}
+
+/// The length of a text as ECMAScript counts it: characters beyond the basic plane are two.
+pub(crate) fn length(text: &str) -> usize {
+    text.encode_utf16().count()
+}
+
+fn index(key: &Key, length: usize) -> Option<usize> {
+    let position = match key {
+        Key::Position(position) => *position,
+        Key::Name(name) => i64::from(name.parse::<u32>().ok()?),
+    };
+    place(position, length)
+}
+
+/// A position that may count from the end as one from the start.
+pub(crate) fn place(position: i64, length: usize) -> Option<usize> {
+    let length = i64::try_from(length).ok()?;
+    let at = if position < 0 { position + length } else { position };
+    (0..length).contains(&at).then_some(usize::try_from(at).ok()?)
+}
+
+/// Why `key` leads nowhere in `node`, which is called `name`.
+pub(crate) fn nowhere(node: &Node, name: &str, key: &Key) -> Nowhere {
+    let position = matches!(key, Key::Position(_));
+    match &node.kind {
+        NodeKind::Map(entries) => {
+            let known: Vec<&str> = entries.iter().map(|(key, _)| key.value.as_str()).collect();
+            let help = suggestion("members", &key.to_string(), &known);
+            Nowhere { message: format!("`{name}` has no member `{key}`"), help }
+        }
+        NodeKind::List(items) if position => {
+            let message = format!("`{name}` has no item {key}: it holds {}", items.len());
+            Nowhere { message, help: Some("the first item is 0, the last is -1".to_owned()) }
+        }
+        NodeKind::String(text) if position => {
+            let message = format!("`{name}` has no character {key}: it is {} long", text.chars().count());
+            Nowhere { message, help: None }
+        }
+        NodeKind::Null => Nowhere { message: format!("`{name}` is null, so it has no member `{key}`"), help: None },
+        _ => Nowhere { message: format!("`{name}` is {}, so it has no member `{key}`", node.kind_name()), help: None },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_read_as_it_is_written() {
+        for path in ["a", "users[0].profile", "a.b.c", "名字", "user-name"] {
+            assert_eq!(written(&parse(path).unwrap()), path);
+        }
+        assert_eq!(written(&parse("a[\"b\"].c['d e']").unwrap()), "a.b.c.d e");
+    }
+
+    #[test]
+    fn what_is_no_path_is_none() {
+        for text in ["", "a.", ".a", "a..b", "a[", "a[]", "a[b]", "a[-1]", "a['b'", "a]b", "a[0]b", "a .b"] {
+            assert_eq!(parse(text), None, "{text}");
+        }
+    }
+}

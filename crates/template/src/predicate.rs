@@ -1,0 +1,90 @@
+//! The tests: `value is test`.
+
+use crate::error::Failure;
+use crate::number::Number;
+use crate::operation::{Call, Entry, Given, Operation, plain};
+use crate::operator::equal;
+use crate::value::Value;
+
+/// Every test. `defined` and `undefined` are answered before a value is needed, since there may be none.
+pub(crate) const TESTS: &[Operation] = &[
+    plain("defined", "There is such a variable or member.", "{{ x is defined }}", "false", |_| yes(true)),
+    plain("undefined", "There is no such variable or member.", "{{ x is undefined }}", "true", |_| yes(false)),
+    plain("none", "It is null.", "{{ none is none }}", "true", |call| yes(matches!(call.operand, Value::Null))),
+    plain("boolean", "It is true or false.", "{{ false is boolean }}", "true", |call| {
+        yes(matches!(call.operand, Value::Bool(_)))
+    }),
+    plain("true", "It is true itself.", "{{ 1 is true }}", "false", |call| {
+        yes(matches!(call.operand, Value::Bool(true)))
+    }),
+    plain("false", "It is false itself.", "{{ false is false }}", "true", |call| {
+        yes(matches!(call.operand, Value::Bool(false)))
+    }),
+    plain("string", "It is text.", "{{ 'a' is string }}", "true", |call| yes(matches!(call.operand, Value::Text(_)))),
+    plain("number", "It is a number.", "{{ '1' is number }}", "false", |call| {
+        yes(matches!(call.operand, Value::Number(_)))
+    }),
+    plain("integer", "It is a whole number.", "{{ 3 is integer }}", "true", |call| {
+        yes(matches!(call.operand, Value::Number(Number::Whole(_))))
+    }),
+    plain("odd", "It is a number that two does not divide.", "{{ 3 is odd }}", "true", |call| {
+        yes(remainder(call)? != 0.0)
+    }),
+    plain("even", "It is a number that two divides.", "{{ 3 is even }}", "false", |call| yes(remainder(call)? == 0.0)),
+    plain("iterable", "It is a list or text.", "{{ [1] is iterable }}", "true", |call| {
+        yes(matches!(call.operand, Value::List(_) | Value::Text(_)))
+    }),
+    plain("callable", "It is a function.", "{{ range is callable }}", "true", |call| {
+        yes(matches!(call.operand, Value::Function(_)))
+    }),
+    plain("lower", "It is text without upper case.", "{{ 'a' is lower }}", "true", |call| {
+        yes(matches!(call.operand, Value::Text(text) if text.to_lowercase() == **text))
+    }),
+    plain("upper", "It is text without lower case.", "{{ 'a' is upper }}", "false", |call| {
+        yes(matches!(call.operand, Value::Text(text) if text.to_uppercase() == **text))
+    }),
+    equality("eq", "eq(value)", "{{ 1 is eq(1) }}", "true"),
+    equality("equalto", "equalto(value)", "{{ [1] is equalto([2]) }}", "false"),
+];
+
+const fn equality(name: &'static str, usage: &'static str, example: &'static str, shows: &'static str) -> Operation {
+    Operation {
+        entry: Entry { name, usage, doc: "It is the same as another value.", example, shows: Some(shows) },
+        parameters: &["value"],
+        required: 1,
+        run: |call| yes(equal(call.operand, call.value(0))?),
+    }
+}
+
+fn yes(answer: bool) -> Result<Value, Failure> {
+    Ok(Value::Bool(answer))
+}
+
+fn remainder(call: &Call<'_>) -> Result<f64, Failure> {
+    match call.operand {
+        Value::Number(number) => Ok(number.as_double() % 2.0),
+        _ => Err(call.not_for("a number")),
+    }
+}
+
+/// The test of that name.
+///
+/// # Errors
+/// There is none.
+pub(crate) fn named(name: &str) -> Result<&'static Operation, Failure> {
+    TESTS.iter().find(|test| test.entry.name == name).ok_or_else(|| {
+        let known: Vec<&str> = TESTS.iter().map(|test| test.entry.name).collect();
+        Failure::new(format!("unknown test `{name}`")).suggest("tests", name, &known)
+    })
+}
+
+/// Whether `value` passes a test that a filter names.
+pub(crate) fn passes(
+    test: &Operation,
+    value: &Value,
+    argument: Option<&Value>,
+    call: &Call<'_>,
+) -> Result<bool, Failure> {
+    let given = Given { positional: argument.cloned().into_iter().collect(), named: Vec::new() };
+    test.apply(value, given, call.clock, call.chance).map(|answer| answer.is_true())
+}

@@ -1,0 +1,119 @@
+//! Loops and macros: the parts of a template that run more than once.
+
+use std::ops::Range;
+
+use crate::access::loop_position;
+use crate::error::{Failure, TemplateError};
+use crate::evaluate::Evaluator;
+use crate::operation::Given;
+use crate::syntax::{Loop, Macro};
+use crate::value::Value;
+
+impl<'a> Evaluator<'a> {
+    /// Runs a loop.
+    pub(crate) fn repeat(&mut self, repeated: &'a Loop, out: &mut String) -> Result<(), TemplateError> {
+        let items = match self.value(&repeated.items)? {
+            Value::List(list) => list,
+            Value::Map(_) => {
+                let failure = Failure::new("a loop goes over a list, not over a map").help("write `….items()`");
+                return Err(failure.at(repeated.items.range.clone()));
+            }
+            other => {
+                let failure = Failure::new(format!("a loop goes over a list, not over {}", other.kind()));
+                return Err(failure.at(repeated.items.range.clone()));
+            }
+        };
+        self.frames.push(Vec::new());
+        let result = self.iterate(repeated, &items.items, out);
+        self.frames.pop();
+        result
+    }
+
+    fn iterate(&mut self, repeated: &'a Loop, items: &[Value], out: &mut String) -> Result<(), TemplateError> {
+        let kept = self.kept(repeated, items)?;
+        for (at, item) in kept.iter().enumerate() {
+            self.tick(&repeated.items.range)?;
+            let position = loop_position(&kept, at).map_err(|failure| failure.at(repeated.items.range.clone()))?;
+            self.set("loop", position);
+            self.unpack(repeated, item)?;
+            self.block(&repeated.items.range, &repeated.body, out)?;
+        }
+        if kept.is_empty() { self.parts(&repeated.otherwise, out) } else { Ok(()) }
+    }
+
+    /// The items that the loop's condition lets through.
+    fn kept(&mut self, repeated: &'a Loop, items: &[Value]) -> Result<Vec<Value>, TemplateError> {
+        let Some(condition) = &repeated.condition else { return Ok(items.to_vec()) };
+        let mut kept = Vec::new();
+        for item in items {
+            self.unpack(repeated, item)?;
+            if self.value(condition)?.is_true() {
+                kept.push(item.clone());
+            }
+        }
+        Ok(kept)
+    }
+
+    fn unpack(&mut self, repeated: &'a Loop, item: &Value) -> Result<(), TemplateError> {
+        if let [name] = repeated.names.as_slice() {
+            self.set(&name.value, item.clone());
+            return Ok(());
+        }
+        let wanted = repeated.names.len();
+        let range = || repeated.items.range.clone();
+        let Value::List(list) = item else {
+            return Err(TemplateError::new(
+                range(),
+                format!("an item is {}, which has no {wanted} parts", item.kind()),
+            ));
+        };
+        if list.items.len() != wanted {
+            let message = format!("an item has {} parts, and there are {wanted} names for them", list.items.len());
+            return Err(TemplateError::new(range(), message));
+        }
+        for (name, part) in repeated.names.iter().zip(&list.items) {
+            self.set(&name.value, part.clone());
+        }
+        Ok(())
+    }
+
+    /// The text that a macro makes.
+    pub(crate) fn run_macro(
+        &mut self,
+        number: usize,
+        given: Given,
+        range: &Range<usize>,
+    ) -> Result<Value, TemplateError> {
+        let Some(written) = self.macros.get(number).copied() else { return Ok(Value::Null) };
+        let escapes = std::mem::replace(&mut self.escapes, false);
+        self.frames.push(Vec::new());
+        let mut text = String::new();
+        let result = self.bind(written, given, range).and_then(|()| self.block(range, &written.body, &mut text));
+        self.frames.pop();
+        self.escapes = escapes;
+        result.map(|()| Value::Text(text.into()))
+    }
+
+    fn bind(&mut self, written: &'a Macro, given: Given, range: &Range<usize>) -> Result<(), TemplateError> {
+        let problem = |message: String| Err(TemplateError::new(range.clone(), message));
+        if given.positional.len() > written.parameters.len() {
+            return problem(format!("`{}` is given too many arguments", written.name));
+        }
+        if let Some((name, _)) =
+            given.named.iter().find(|(name, _)| !written.parameters.iter().any(|(known, _)| known == name))
+        {
+            return problem(format!("`{}` has no argument `{name}`", written.name));
+        }
+        let mut positional = given.positional.into_iter();
+        for (name, default) in &written.parameters {
+            let named = || given.named.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+            let value = match (positional.next().or_else(named), default) {
+                (Some(value), _) => value,
+                (None, Some(default)) => self.value(default)?,
+                (None, None) => return problem(format!("`{}` needs the argument `{name}`", written.name)),
+            };
+            self.set(name, value);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,410 @@
+//! One walk through values and the templates in them: what is being resolved, how deep, how much.
+
+use std::cell::{Cell, RefCell};
+use std::ops::Range;
+
+use model::{Node, NodeKind, Span, Spanned};
+
+use crate::error::{Nature, TemplateError, suggestion};
+use crate::evaluate::evaluate;
+use crate::format::Format;
+use crate::limit;
+use crate::path::{self, Child, Key, Nowhere};
+use crate::template::{Outcome, Template};
+use crate::variables::Variables;
+
+/// What a path leads to.
+pub(crate) enum Found {
+    /// A value with its templates resolved.
+    Node(Node),
+    /// The step at this place leads nowhere.
+    Nowhere { at: usize, why: Nowhere },
+}
+
+/// Where a value stands among the variables, for messages.
+pub(crate) enum Label<'a> {
+    /// Not among them.
+    Outside,
+    Start(&'a str),
+    Below(&'a Label<'a>, &'a Key),
+}
+
+impl Label<'_> {
+    fn keys(&self) -> Vec<Key> {
+        match self {
+            Self::Outside => Vec::new(),
+            Self::Start(name) => vec![Key::Name((*name).to_owned())],
+            Self::Below(above, key) => {
+                let mut keys = above.keys();
+                keys.push((*key).clone());
+                keys
+            }
+        }
+    }
+
+    fn is_outside(&self) -> bool {
+        match self {
+            Self::Outside => true,
+            Self::Start(_) => false,
+            Self::Below(above, _) => above.is_outside(),
+        }
+    }
+}
+
+/// What is done about a template that cannot be resolved: go on without it, or stop.
+pub(crate) type OnError<'a> = dyn FnMut(&Node, TemplateError) -> Result<(), TemplateError> + 'a;
+
+pub(crate) struct Resolution<'v> {
+    pub(crate) variables: &'v Variables,
+    /// The variables' texts that are being resolved, each inside the one before.
+    trail: RefCell<Vec<(usize, String)>>,
+    depth: Cell<u32>,
+    weight: Cell<usize>,
+}
+
+enum Place<'v> {
+    Raw(&'v Node),
+    Resolved(Node),
+}
+
+impl<'v> Resolution<'v> {
+    pub(crate) fn new(variables: &'v Variables) -> Self {
+        Self { variables, trail: RefCell::default(), depth: Cell::new(0), weight: Cell::new(0) }
+    }
+
+    /// Runs `inside` one level deeper.
+    pub(crate) fn deeper<T>(
+        &self,
+        range: &Range<usize>,
+        inside: impl FnOnce() -> Result<T, TemplateError>,
+    ) -> Result<T, TemplateError> {
+        let depth = self.depth.get() + 1;
+        if depth > limit::DEPTH {
+            return Err(TemplateError::passing(range.clone(), "this goes too deep")
+                .help("a macro that calls itself needs an end, and variables that use variables have a limit"));
+        }
+        self.depth.set(depth);
+        let result = inside();
+        self.depth.set(depth - 1);
+        result
+    }
+
+    /// The value that `path` leads to, starting at a variable. Only what lies on the way is resolved.
+    pub(crate) fn find(&self, path: &[Key]) -> Result<Found, TemplateError> {
+        let Some((first, rest)) = path.split_first() else { return Ok(self.unknown("")) };
+        let name = first.to_string();
+        let Some(raw) = self.variables.raw(&name) else { return Ok(self.unknown(&name)) };
+        self.deeper(&(0..0), || self.follow(Place::Raw(raw), path, rest))
+    }
+
+    /// As [`Resolution::find`], for a value that is looked at and not kept: with what it weighs, which does not count.
+    pub(crate) fn look_up(&self, path: &[Key]) -> (Result<Found, TemplateError>, usize) {
+        let before = self.weight.get();
+        let found = self.find(path);
+        let weight = self.weight.replace(before) - before;
+        (found, weight)
+    }
+
+    fn follow(&self, start: Place<'v>, path: &[Key], rest: &[Key]) -> Result<Found, TemplateError> {
+        let mut place = start;
+        for (at, key) in rest.iter().enumerate() {
+            let here = &path[..=at];
+            place = self.opened(place, here)?;
+            let next = match &place {
+                Place::Raw(node) => self.raw_child(node, here, key)?,
+                Place::Resolved(node) => path::child(node, key).map(|child| Place::Resolved(grown(child, node))),
+            };
+            place = match next {
+                Some(next) => next,
+                None => {
+                    let node = match &place {
+                        Place::Raw(node) => node,
+                        Place::Resolved(node) => node,
+                    };
+                    return Ok(Found::Nowhere { at: at + 1, why: path::nowhere(node, &path::written(here), key) });
+                }
+            };
+        }
+        match place {
+            Place::Raw(node) => self.settled_tree(node, path).map(Found::Node),
+            Place::Resolved(node) => Ok(Found::Node(node)),
+        }
+    }
+
+    /// A text that is a template is resolved before a step into it.
+    fn opened(&self, place: Place<'v>, here: &[Key]) -> Result<Place<'v>, TemplateError> {
+        match place {
+            Place::Raw(node) if may_be_template(node.as_str()) => Ok(Place::Resolved(self.settled_tree(node, here)?)),
+            place => Ok(place),
+        }
+    }
+
+    fn raw_child(&self, node: &'v Node, here: &[Key], key: &Key) -> Result<Option<Place<'v>>, TemplateError> {
+        match path::child(node, key) {
+            Some(Child::Own(child)) => return Ok(Some(Place::Raw(child))),
+            Some(other) => return Ok(Some(Place::Resolved(grown(other, node)))),
+            None => {}
+        }
+        let NodeKind::Map(entries) = &node.kind else { return Ok(None) };
+        let wanted = key.to_string();
+        with_label(here, |label| {
+            for (name, child) in entries.iter().filter(|(name, _)| may_be_template(Some(&name.value))) {
+                if self.key(name, node, Format::default(), label)?.value == wanted {
+                    return Ok(Some(Place::Raw(child)));
+                }
+            }
+            Ok(None)
+        })
+    }
+
+    /// A variable's value, or a part of it, with its templates resolved.
+    fn settled_tree(&self, node: &Node, here: &[Key]) -> Result<Node, TemplateError> {
+        with_label(here, |label| self.tree(node, Format::default(), label, &mut |_, error| Err(error)))
+    }
+
+    fn unknown(&self, name: &str) -> Found {
+        let known: Vec<&str> = self.variables.names().collect();
+        let help = suggestion("variables", name, &known);
+        Found::Nowhere { at: 0, why: Nowhere { message: format!("unknown variable `{name}`"), help } }
+    }
+
+    /// `node` with every template in it resolved, keys included.
+    pub(crate) fn tree(
+        &self,
+        node: &Node,
+        format: Format,
+        label: &Label<'_>,
+        on_error: &mut OnError<'_>,
+    ) -> Result<Node, TemplateError> {
+        self.weigh(1)?;
+        let kind = match &node.kind {
+            NodeKind::String(text) => match self.text(node, text, format, label) {
+                Ok(resolved) => return Ok(resolved),
+                Err(error) => {
+                    on_error(node, error)?;
+                    return Ok(node.clone());
+                }
+            },
+            NodeKind::List(items) => {
+                let item = |(at, item)| {
+                    let key = Key::Position(i64::try_from(at).unwrap_or(i64::MAX));
+                    self.deeper(&(0..0), || self.tree(item, format, &Label::Below(label, &key), on_error))
+                };
+                NodeKind::List(items.iter().enumerate().map(item).collect::<Result<_, _>>()?)
+            }
+            NodeKind::Map(entries) => NodeKind::Map(self.map(node, entries, format, label, on_error)?),
+            scalar => scalar.clone(),
+        };
+        Ok(Node { kind, ..shell(node) })
+    }
+
+    fn map(
+        &self,
+        node: &Node,
+        entries: &[(Spanned<String>, Node)],
+        format: Format,
+        label: &Label<'_>,
+        on_error: &mut OnError<'_>,
+    ) -> Result<Vec<(Spanned<String>, Node)>, TemplateError> {
+        let mut resolved: Vec<(Spanned<String>, Node)> = Vec::with_capacity(entries.len());
+        for (name, value) in entries {
+            let key = Key::Name(name.value.clone());
+            let value = self.deeper(&(0..0), || self.tree(value, format, &Label::Below(label, &key), on_error))?;
+            let name = match self.unique_key(name, node, format, label, &resolved) {
+                Ok(name) => name,
+                Err(error) => {
+                    on_error(&key_node(name, node), error)?;
+                    continue;
+                }
+            };
+            resolved.push((name, value));
+        }
+        Ok(resolved)
+    }
+
+    fn unique_key(
+        &self,
+        name: &Spanned<String>,
+        map: &Node,
+        format: Format,
+        label: &Label<'_>,
+        taken: &[(Spanned<String>, Node)],
+    ) -> Result<Spanned<String>, TemplateError> {
+        // Keys of a document are unique; only what templates made of them may collide.
+        let templates = may_be_template(Some(&name.value)) || taken.iter().any(|(other, _)| other.value == name.value);
+        if !templates && format == Format::default() {
+            return Ok(name.clone());
+        }
+        let name = self.key(name, map, format, label)?;
+        if taken.iter().any(|(other, _)| other.value == name.value) {
+            let message = format!("two keys of this map become `{}`", name.value);
+            return Err(TemplateError::new(0..0, message));
+        }
+        Ok(name)
+    }
+
+    fn key(
+        &self,
+        name: &Spanned<String>,
+        map: &Node,
+        format: Format,
+        label: &Label<'_>,
+    ) -> Result<Spanned<String>, TemplateError> {
+        let node = key_node(name, map);
+        let resolved = self.text(&node, &name.value, format, label)?;
+        let value = crate::value::Value::of_node(&resolved).and_then(|value| value.to_text());
+        let value = value.map_err(|failure| failure.at(0..name.value.len()))?;
+        Ok(Spanned::new((*value).to_owned(), name.span))
+    }
+
+    /// What the text of `node` becomes.
+    fn text(&self, node: &Node, text: &str, format: Format, label: &Label<'_>) -> Result<Node, TemplateError> {
+        if format == Format::default() && !may_be_template(Some(text)) {
+            self.weigh(text.len() / limit::WEIGHED_BYTES)?;
+            return Ok(node.clone());
+        }
+        if label.is_outside() {
+            return self.fresh(node, text, format);
+        }
+        let address = text.as_ptr() as usize;
+        if let Some(outcome) = self.variables.settled(address) {
+            return outcome.and_then(|settled| self.copied(&settled, node));
+        }
+        let name = path::written(&label.keys());
+        self.begin(address, name)?;
+        let outcome = self.deeper(&(0..0), || self.fresh(node, text, format));
+        self.trail.borrow_mut().pop();
+        let outcome = outcome.map_err(|error| located(error, node, text));
+        if !matches!(&outcome, Err(error) if error.nature == Nature::Passing) {
+            self.variables.settle(address, outcome.clone());
+        }
+        outcome
+    }
+
+    /// Notes that a variable's text is being resolved; an error if it already is.
+    fn begin(&self, address: usize, name: String) -> Result<(), TemplateError> {
+        let mut trail = self.trail.borrow_mut();
+        if let Some(first) = trail.iter().position(|(other, _)| *other == address) {
+            let mut circle: Vec<&str> = trail[first..].iter().map(|(_, name)| name.as_str()).collect();
+            circle.push(&name);
+            let message = match circle.as_slice() {
+                [one, _] => format!("`{one}` refers to itself"),
+                _ => format!("variables refer to each other in a circle: {}", circle.join(" → ")),
+            };
+            return Err(TemplateError::new(0..0, message).help("give one of them a value of its own"));
+        }
+        trail.push((address, name));
+        Ok(())
+    }
+
+    fn fresh(&self, node: &Node, text: &str, format: Format) -> Result<Node, TemplateError> {
+        let Some(template) = Template::parse_as(text, format)? else { return Ok(node.clone()) };
+        match evaluate(&template, self)? {
+            Outcome::Value(value) => self.copied(&value, node),
+            Outcome::Text(text) => {
+                self.weigh(text.len() / limit::WEIGHED_BYTES)?;
+                Ok(Node { kind: NodeKind::String(text), ..shell(node) })
+            }
+        }
+    }
+
+    /// `value` in the place of `at`: diagnostics about it point there.
+    fn copied(&self, value: &Node, at: &Node) -> Result<Node, TemplateError> {
+        let node = self.placed(value, at)?;
+        Ok(Node { tag: at.tag.clone().or(node.tag), ..node })
+    }
+
+    fn placed(&self, value: &Node, at: &Node) -> Result<Node, TemplateError> {
+        self.weigh(1)?;
+        let kind = match &value.kind {
+            NodeKind::String(text) => {
+                self.weigh(text.len() / limit::WEIGHED_BYTES)?;
+                NodeKind::String(text.clone())
+            }
+            NodeKind::List(items) => {
+                NodeKind::List(items.iter().map(|item| self.placed(item, at)).collect::<Result<_, _>>()?)
+            }
+            NodeKind::Map(entries) => {
+                let entry = |(name, value): &(Spanned<String>, Node)| {
+                    Ok((Spanned::new(name.value.clone(), at.span), self.placed(value, at)?))
+                };
+                NodeKind::Map(entries.iter().map(entry).collect::<Result<_, TemplateError>>()?)
+            }
+            scalar => scalar.clone(),
+        };
+        Ok(Node { kind, span: at.span, tag: value.tag.clone(), source: at.source.clone() })
+    }
+
+    fn weigh(&self, weight: usize) -> Result<(), TemplateError> {
+        let total = self.weight.get().saturating_add(weight);
+        self.weight.set(total);
+        if total > limit::WEIGHT {
+            return Err(TemplateError::passing(0..0, "the values become too large")
+                .help("a value that is put into another many times, level by level, grows without end"));
+        }
+        Ok(())
+    }
+}
+
+/// Whether it is worth a closer look.
+pub(crate) fn may_be_template(text: Option<&str>) -> bool {
+    text.is_some_and(|text| text.contains("{{") || text.contains("{%"))
+}
+
+/// Points at the part of `node` that `error` is about.
+fn located(mut error: TemplateError, node: &Node, text: &str) -> TemplateError {
+    if error.place.is_none() {
+        error.place = Some(Box::new(node.source.excerpt(narrow(node, text, &error.range))));
+    }
+    if error.nature == Nature::Missing {
+        error.nature = Nature::Plain;
+    }
+    error
+}
+
+/// Where `range` of the text of `node` is in the file: the same words, found again in what is written there, since
+/// quotes and escapes shift them. All of `node` if they are not found.
+pub(crate) fn narrow(node: &Node, text: &str, range: &Range<usize>) -> Span {
+    let words = text.get(range.clone()).unwrap_or_default();
+    let written = node.source.text.get(node.span.start..node.span.end).unwrap_or_default();
+    if words.is_empty() {
+        return node.span;
+    }
+    let before = text[..range.start].matches(words).count();
+    match written.match_indices(words).nth(before) {
+        Some((at, _)) => Span::new(node.span.start + at, node.span.start + at + words.len()),
+        None => node.span,
+    }
+}
+
+/// Everything about a node but its value.
+fn shell(node: &Node) -> Node {
+    Node { kind: NodeKind::Null, span: node.span, tag: node.tag.clone(), source: node.source.clone() }
+}
+
+fn key_node(name: &Spanned<String>, map: &Node) -> Node {
+    Node { kind: NodeKind::String(name.value.clone()), span: name.span, tag: None, source: map.source.clone() }
+}
+
+fn grown(child: Child<'_>, parent: &Node) -> Node {
+    let kind = match child {
+        Child::Own(node) => return node.clone(),
+        Child::Text(text) => NodeKind::String(text),
+        Child::Number(number) => NodeKind::Number(number.into()),
+    };
+    Node { kind, tag: None, ..shell(parent) }
+}
+
+/// The label of a path, which lives only as long as it is used.
+fn with_label<T>(path: &[Key], using: impl FnOnce(&Label<'_>) -> T) -> T {
+    fn below<T>(label: &Label<'_>, rest: &[Key], using: impl FnOnce(&Label<'_>) -> T) -> T {
+        match rest.split_first() {
+            Some((key, rest)) => below(&Label::Below(label, key), rest, using),
+            None => using(label),
+        }
+    }
+    match path.split_first() {
+        Some((first, rest)) => below(&Label::Start(&first.to_string()), rest, using),
+        None => using(&Label::Outside),
+    }
+}

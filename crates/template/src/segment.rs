@@ -1,0 +1,145 @@
+//! A text taken apart into what stays and what is evaluated, with the white space between them settled.
+//!
+//! - One line end at the end of a template goes.
+//! - Spaces before a statement or comment that begins a line go, and the line end right after one.
+//! - `-` inside a delimiter takes all white space on that side.
+
+use std::ops::Range;
+
+use crate::error::TemplateError;
+use crate::lexer::{Tag, Token, read_tag};
+
+#[derive(Debug)]
+pub(crate) enum Segment {
+    /// Text that stays.
+    Text(String),
+    /// `{{ … }}`
+    Expression(Inside),
+    /// `{% … %}`
+    Statement(Inside),
+}
+
+/// What stands between delimiters.
+#[derive(Debug)]
+pub(crate) struct Inside {
+    pub(crate) tokens: Vec<Token>,
+    /// With the delimiters.
+    pub(crate) range: Range<usize>,
+    /// Without them.
+    pub(crate) inner: Range<usize>,
+}
+
+/// The segments of `text`. What looks like a template but is none stays text: `{{}}`, and delimiters that nothing
+/// closes.
+pub(crate) fn split(text: &str) -> Result<Vec<Segment>, TemplateError> {
+    let text = text.strip_suffix('\n').unwrap_or(text);
+    let mut splitter = Splitter { text, segments: Vec::new(), pending: String::new(), before: Edge::default() };
+    let mut at = 0;
+    while let Some(open) = next_opening(text, at) {
+        splitter.pending.push_str(&text[at..open]);
+        at = splitter.delimiter(open)?;
+    }
+    splitter.pending.push_str(&text[at..]);
+    splitter.finish_text(&Edge::default(), text.len());
+    Ok(splitter.segments)
+}
+
+/// How a tag treats the text beside it.
+#[derive(Debug, Default)]
+struct Edge {
+    /// It has a `-` on this side.
+    trims: bool,
+    /// It is a statement or comment.
+    block: bool,
+}
+
+struct Splitter<'a> {
+    text: &'a str,
+    segments: Vec<Segment>,
+    /// Text that may be trimmed by the tag that follows.
+    pending: String,
+    /// The end of the tag before `pending`.
+    before: Edge,
+}
+
+impl Splitter<'_> {
+    /// Reads what begins at `open`; where to go on.
+    fn delimiter(&mut self, open: usize) -> Result<usize, TemplateError> {
+        let kind = self.text.as_bytes().get(open + 1).copied();
+        if kind == Some(b'#') {
+            return Ok(self.comment(open));
+        }
+        let close = if kind == Some(b'{') { "}}" } else { "%}" };
+        let trims = self.text[open + 2..].starts_with('-');
+        let start = open + 2 + usize::from(trims);
+        match read_tag(self.text, start, close) {
+            Ok(Some(tag)) if !tag.tokens.is_empty() => Ok(self.tag(open, trims, close == "%}", tag)),
+            Ok(Some(tag)) => Ok(self.literal(open, tag.end)),
+            Ok(None) | Err(_) if !self.text[start..].contains(close) => Ok(self.literal(open, open + 2)),
+            Ok(None) => {
+                Err(TemplateError::new(open..open + 2, format!("nothing closes this `{}`", &self.text[open..open + 2]))
+                    .help("a quote or bracket inside it is left open"))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn comment(&mut self, open: usize) -> usize {
+        let Some(length) = self.text[open + 2..].find("#}") else { return self.literal(open, open + 2) };
+        let end = open + 2 + length + 2;
+        self.finish_text(&Edge { trims: false, block: true }, open);
+        self.before = Edge { trims: false, block: true };
+        end
+    }
+
+    fn tag(&mut self, open: usize, trims: bool, block: bool, tag: Tag) -> usize {
+        self.finish_text(&Edge { trims, block }, open);
+        self.before = Edge { trims: tag.trims, block };
+        let inside = Inside { tokens: tag.tokens, range: open..tag.end, inner: tag.inner };
+        self.segments.push(if block { Segment::Statement(inside) } else { Segment::Expression(inside) });
+        tag.end
+    }
+
+    fn literal(&mut self, start: usize, end: usize) -> usize {
+        self.pending.push_str(&self.text[start..end]);
+        end
+    }
+
+    /// Ends the text before a tag that begins at `end`.
+    fn finish_text(&mut self, after: &Edge, end: usize) {
+        let text = std::mem::take(&mut self.pending);
+        let mut kept = text.as_str();
+        if after.trims {
+            kept = kept.trim_end();
+        } else if after.block {
+            kept = strip_indent(kept, text.len() == end);
+        }
+        if self.before.trims {
+            kept = kept.trim_start();
+        } else if self.before.block {
+            kept = kept.strip_prefix('\n').unwrap_or(kept);
+        }
+        if kept.is_empty() {
+            return;
+        }
+        if let Some(Segment::Text(last)) = self.segments.last_mut() {
+            last.push_str(kept);
+        } else {
+            self.segments.push(Segment::Text(kept.to_owned()));
+        }
+    }
+}
+
+/// `text` without the spaces that its last line consists of. `whole` says that it begins the template.
+fn strip_indent(text: &str, whole: bool) -> &str {
+    let line = text.rfind('\n').map(|at| at + 1).or(whole.then_some(0));
+    match line {
+        Some(line) if text[line..].chars().all(|c| c == ' ' || c == '\t') => &text[..line],
+        _ => text,
+    }
+}
+
+fn next_opening(text: &str, from: usize) -> Option<usize> {
+    let bytes = text.as_bytes();
+    (from..bytes.len().saturating_sub(1)).find(|&at| bytes[at] == b'{' && matches!(bytes[at + 1], b'{' | b'%' | b'#'))
+}

@@ -1,0 +1,42 @@
+//! Templates as a fixture writes them.
+
+mod fuzz;
+mod limits;
+mod messages;
+mod rendering;
+mod resolving;
+
+use model::Source;
+use serde_json::Value;
+
+use crate::{Template, TemplateError, Variables};
+
+fn variables(values: Value) -> Variables {
+    let Value::Object(values) = values else { panic!("{values} is no object") };
+    Variables::new().layer_json(&values, &Source::new("variables", ""))
+}
+
+/// What `text` becomes; text that is no template stays.
+fn rendered(text: &str, values: Value) -> Result<Value, TemplateError> {
+    Ok(match Template::parse(text)? {
+        Some(template) => template.render(&variables(values))?,
+        None => text.into(),
+    })
+}
+
+#[track_caller]
+fn shown(text: &str, values: Value) -> String {
+    match rendered(text, values) {
+        Ok(Value::String(shown)) => shown,
+        other => panic!("{text}: {other:?}"),
+    }
+}
+
+/// Message, what it points at, and help of an error.
+#[track_caller]
+fn refused(text: &str, values: Value) -> (String, String, String) {
+    match rendered(text, values) {
+        Err(error) => (error.message, text[error.range].to_owned(), error.help.unwrap_or_default()),
+        Ok(value) => panic!("{text}: {value}"),
+    }
+}

@@ -1,0 +1,263 @@
+use serde_json::json;
+
+use super::{rendered, shown, variables};
+use crate::{Ambient, Format, Template, reference};
+
+#[test]
+fn every_example_of_the_reference_shows_what_it_says() {
+    let mut names = Vec::new();
+    for chapter in reference() {
+        for entry in chapter.entries {
+            names.push((chapter.title, entry.name));
+            if let Some(wanted) = entry.shows {
+                assert_eq!(shown(entry.example, json!({})), wanted, "{}", entry.name);
+            } else {
+                assert!(Template::parse(entry.example).unwrap().is_some(), "{}", entry.name);
+            }
+        }
+    }
+    let count = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), count);
+}
+
+#[test]
+fn what_is_no_template_stays_as_it_is() {
+    let texts = [
+        "",
+        "a",
+        "{{}}",
+        "{{ }}",
+        "{{",
+        "{{ unclosed",
+        "a {{ [1,2",
+        "{% if",
+        "no {# hidden #}comment",
+        "{# a",
+        "{% %}\n",
+        "}} {{",
+    ];
+    for text in texts {
+        assert!(Template::parse(text).unwrap().is_none(), "{text}");
+    }
+    assert_eq!(shown("{{}} {{ x }} {{ open", json!({"x": 1})), "{{}} 1 {{ open");
+}
+
+#[test]
+fn a_placeholder_that_is_all_there_is_keeps_the_type_of_its_value() {
+    let values = json!({"user": {"id": 1, "tags": ["a"]}, "users": [{"profile": {"p": 1}}], "flag": false, "no": null,
+                        "user-name": "dash", "a.b": "dot", "n": 1.50, "text": "abc", "none": "n"});
+    for (text, wanted) in [
+        ("{{user}}", json!({"id": 1, "tags": ["a"]})),
+        (" {{ user.tags }}\n", json!(["a"])),
+        ("{{users[0].profile}}", json!({"p": 1})),
+        ("{{ user[\"tags\"][0] }}", json!("a")),
+        ("{{-flag-}}", json!(false)),
+        ("{{no}}", json!(null)),
+        ("{{user-name}}", json!("dash")),
+        ("{{a.b}}", json!("dot")),
+        ("{{n}}", json!(1.5)),
+        ("{{text.length}}", json!(3)),
+        ("{{users.length}}", json!(1)),
+        // An expression is text.
+        ("{{ 1 + 2 }}", json!("3")),
+        ("{{ user.id|abs }}", json!("1")),
+        ("{{ users[-1] }}", json!("{\"profile\":{\"p\":1}}")),
+        ("{{ true }}", json!("true")),
+        ("{{ none }}", json!("")),
+    ] {
+        assert_eq!(rendered(text, values.clone()), Ok(wanted), "{text}");
+    }
+}
+
+#[test]
+fn values_in_a_text_are_printed() {
+    let values =
+        json!({"no": null, "yes": true, "list": [1, [2.0, 3], null, {"a": "é\""}], "map": {"a": [1.0, "x"]}, "n": 0.1});
+    assert_eq!(
+        shown("[{{no}}|{{yes}}|{{list}}|{{map}}|{{n}}]", values),
+        "[|true|1,2,3,,{\"a\":\"é\\\"\"}|{\"a\":[1,\"x\"]}|0.1]"
+    );
+}
+
+#[test]
+fn white_space_around_tags_is_settled() {
+    for (text, wanted) in [
+        ("{{ 'a' }}\n", "a"),
+        ("{{ 'a' }}\n\n", "a\n"),
+        ("x\n  {% if true %}\n  y\n  {% endif %}\nz", "x\n  y\nz"),
+        ("x {% if true %}\ny{% endif %}", "x y"),
+        ("{{ 'a' }}\nb", "a\nb"),
+        ("  {{ 'a' }}", "  a"),
+        ("a \n {{- 'b' -}} \n c", "abc"),
+        ("a {%- if true -%} b {%- endif %} c", "ab c"),
+        ("  {# c #}\n{{ 'a' }}", "a"),
+        ("{{ \"a\" }}{{- \"-\" -}}{{ \"b\" }}", "a-b"),
+        ("{{-1}}", "1"),
+        ("{{ -1 }}", "-1"),
+    ] {
+        assert_eq!(shown(text, json!({})), wanted, "{text:?}");
+    }
+}
+
+#[test]
+fn operators_bind_as_in_jinja() {
+    for (text, wanted) in [
+        ("{{ 1 + 2 * 3 - 4 / 2 }}", "5"),
+        ("{{ (1 + 2) * 3 }}", "9"),
+        ("{{ 2 - 1 - 1 }}", "0"),
+        ("{{ -2 * -3 }}", "6"),
+        ("{{ not false and false }}", "false"),
+        ("{{ not 1 == 2 }}", "true"),
+        ("{{ 1 < 2 and 'a' < 'b' }}", "true"),
+        ("{{ 'a' not in 'bc' }}", "true"),
+        ("{{ not 'a' in 'bc' }}", "true"),
+        ("{{ 'b' in {'b': 1} }}", "true"),
+        ("{{ 1 if false else 2 if false else 3 }}", "3"),
+        ("{{ -3|abs }}", "3"),
+        ("{{ 1 is odd and not 1 is even }}", "true"),
+        ("{{ 3 is not even }}", "true"),
+        ("{{ 'a' + 1 + none|string }}", "a1"),
+        ("{{ [1] + [2] == [1, 2] }}", "true"),
+        ("{{ {'a': 1, 'b': 2} == {'b': 2, 'a': 1} }}", "true"),
+        ("{{ 1 == '1' }}", "false"),
+        ("{{ none == none }}", "true"),
+        ("{{ 7 % 4 }}{{ 1 / 4 }}", "30.25"),
+        ("{{ 1 / 0 }}", "Infinity"),
+        ("{{ 'x' if none }}", ""),
+        ("{{ [1, 2,][0] }}{{ ('a', 'b')[1] }}", "1b"),
+        ("{{ 'abc'[::-1] }}{{ 'abc'[-2:] }}{{ 'abc'[:1] }}{{ [1,2,3,4][::2] }}", "cbabca1,3"),
+        ("{{ {'a': {'b': {'c': 1}}}.a.b['c'] }}", "1"),
+        ("{{ {'a': {'b': 1}}}}", "{\"a\":{\"b\":1}}"),
+        ("{{ '\\'\\n\\\\' }}", "'\n\\"),
+        ("{{ 'a b'.split()[1].upper().lower() }}", "b"),
+        ("{{ ['B', 'a', 'A', 'b']|sort }}", "a,A,b,B"),
+    ] {
+        assert_eq!(shown(text, json!({})), wanted, "{text}");
+    }
+}
+
+#[test]
+fn loops_know_where_they_are() {
+    let text = "{% for x in xs if x > 1 %}{{ loop.index0 }}{{ loop.first }}{{ loop.revindex }}\
+                {{ loop.previtem if loop.previtem is defined else '-' }}{{ loop.nextitem if not loop.last }} {% endfor %}";
+    assert_eq!(shown(text, json!({"xs": [1, 2, 3, 4]})), "0true3-3 1false224 2false13 ");
+    assert_eq!(shown("{% for x in xs %}{{ x }}{% else %}none{% endfor %}", json!({"xs": []})), "none");
+    let text = "{% for k, v in o.items() %}{{ k }}={{ v }};{% endfor %}";
+    assert_eq!(shown(text, json!({"o": {"a": 1, "b": [2]}})), "a=1;b=2;");
+}
+
+#[test]
+fn names_that_a_template_sets_end_with_their_block() {
+    let text = "{% for x in [1] %}{% set y = x %}{{ y }}{% endfor %}{{ y is defined }}";
+    assert_eq!(shown(text, json!({})), "1false");
+    let text = "{% if true %}{% set y = 2 %}{% endif %}{{ y }}";
+    assert_eq!(shown(text, json!({"y": 1})), "2");
+    let text = "{% macro m(a, b='-') %}{{ a }}{{ b }}{{ c }}{% endmacro %}{{ m('x') }}{{ m(b='y', a='z') }}";
+    assert_eq!(shown(text, json!({"c": "!"})), "x-!zy!");
+}
+
+#[test]
+fn a_variable_may_be_called_like_anything() {
+    let values = json!({"range": 3, "true": "t", "namespace": "ns", "loop": "l", "join": "j", "if": "i", "none": "n"});
+    assert_eq!(shown("{{ range }} {{ range(2) }} {{ namespace }} {{ [1, 2]|join }}", values.clone()), "3 0,1 ns 1,2");
+    assert_eq!(shown("x {{ true }} {{ loop }} {{ join }}", values.clone()), "x true l j");
+    assert_eq!(rendered("{{ range }}", values).unwrap(), json!(3));
+}
+
+#[test]
+fn defined_asks_for_variables_and_members_and_nothing_else() {
+    let values = json!({"user": {"name": "A", "no": null}, "bad": "{{ nowhere }}"});
+    for (text, wanted) in [
+        ("{{ user is defined }}", "true"),
+        ("{{ user.name is defined }}", "true"),
+        ("{{ user.no is defined }}", "true"),
+        ("{{ user.nmae is defined }}", "false"),
+        ("{{ usr.name.first is undefined }}", "true"),
+        ("{{ user.name[9] is defined }}", "false"),
+        ("{{ 'b' if a is not defined else a }}", "b"),
+    ] {
+        assert_eq!(shown(text, values.clone()), wanted, "{text}");
+    }
+    assert!(rendered("{{ bad is defined }}", values).is_err());
+}
+
+#[test]
+fn what_a_name_stands_for_is_escaped_in_a_regular_expression() {
+    let values = json!({"name": "Alice", "price": "$5.00/a", "word": "a|b", "n": 1.5, "lines": "a\nb"});
+    for (text, wanted) in [
+        ("/{{name}}/i", "/Alice/i"),
+        ("/^{{ price }}$/", "/^\\$5\\.00\\/a$/"),
+        ("/{{ word }} {{ n }}/u", "/a\\|b 1\\.5/u"),
+        ("/{% if true %}{{ word }}{% endif %}/", "/a\\|b/"),
+        ("/{{ lines }}/", "/a\\nb/"),
+        // A computed text is a part of the expression as it is.
+        ("/{{ word|string }}/", "/a|b/"),
+        ("/{{ ['a.', 'b.']|join('|') }}/", "/a.|b./"),
+        ("{{ '/' + word + '/' }}", "/a|b/"),
+        // These are none.
+        ("/usr/{{ word }}", "/usr/a|b"),
+        ("a/{{ word }}/", "a/a|b/"),
+        ("/{{ word }}/{{ name }}", "/a|b/Alice"),
+    ] {
+        assert_eq!(shown(text, values.clone()), wanted, "{text}");
+    }
+}
+
+#[test]
+fn time_and_chance_come_from_outside() {
+    let ambient = Ambient { now_ms: Some(1_700_000_000_000), utc_offset_minutes: 60, seed: 7 };
+    let variables = variables(json!({})).ambient(ambient);
+    let show = |text: &str| Template::parse(text).unwrap().unwrap().render(&variables).unwrap();
+    assert_eq!(show("{{ strftime_now('%Y-%m-%d %H:%M') }}"), "2023-11-14 23:13");
+    assert_eq!(show("{{ strftime(1700000000000, '%S') }}"), "20");
+    for _ in 0..50 {
+        let number: i64 = show("{{ randomInt(6, 1) }}").as_str().unwrap().parse().unwrap();
+        assert!((1..=6).contains(&number), "{number}");
+    }
+    assert!(["a", "b"].contains(&show("{{ select(['a', 'b']) }}").as_str().unwrap()));
+}
+
+#[test]
+fn free_names_are_told_with_their_places() {
+    let text = "{% for x in xs %}{{ x + y.z }}{{ loop.index }}{% endfor %}{% set a = b %}{{ a|join(c) }}{{ range(d) }}";
+    let names = Template::parse(text).unwrap().unwrap().names();
+    let told: Vec<(&str, &str)> =
+        names.iter().map(|name| (name.value.as_str(), &text[name.span.start..name.span.end])).collect();
+    assert_eq!(told, ["xs", "y", "b", "c", "d"].map(|name| (name, name)));
+}
+
+#[test]
+fn other_formats_put_values_in_the_place_of_names() {
+    let values = variables(json!({"name": "Alice", "user": {"age": 5}, "list": [1], "path": "a/b"}));
+    let show = |format, text: &str| match Template::parse_as(text, format).unwrap() {
+        Some(template) => template.render(&values).unwrap(),
+        None => json!("none"),
+    };
+    for (format, text, wanted) in [
+        (Format::FString, "Hello { name }, {user.age}", json!("Hello Alice, 5")),
+        (Format::FString, "{{literal}} {name}", json!("{literal} Alice")),
+        (Format::FString, "{{}}", json!("{}")),
+        (Format::FString, "{list}", json!([1])),
+        (Format::FString, "plain", json!("none")),
+        (Format::Env, "Hello ${name} $name. \\$name $(x) $5 a$", json!("Hello Alice Alice. $name $(x) $5 a$")),
+        (Format::Env, "${who:-you} ${name-x} ${list", json!("you Alice ${list")),
+        (Format::Env, "${user.age}", json!(5)),
+        (Format::Env, "/^${path}$/", json!("/^a\\/b$/")),
+        (Format::Golang, "Hello {{ .name }}: {{.user.age}}", json!("Hello Alice: 5")),
+        (Format::Golang, "{{.list}}", json!([1])),
+        (Format::Golang, "{{ open", json!("none")),
+    ] {
+        assert_eq!(show(format, text), wanted, "{text}");
+    }
+    for (format, text) in [
+        (Format::FString, "a } b"),
+        (Format::FString, "{name"),
+        (Format::FString, "{}"),
+        (Format::Golang, "{{if .a}}b{{end}}"),
+    ] {
+        assert!(Template::parse_as(text, format).is_err(), "{text}");
+    }
+    assert!(Template::parse_as("{nmae}", Format::FString).unwrap().unwrap().render(&values).is_err());
+}

@@ -203,7 +203,8 @@ impl Planner<'_> {
             let Some((arm, model)) = self.arm(case, agent) else { continue };
             let setup = self.setup(case, agent, &arm);
             // The assertions of a case are the same under every arm; only the tools they may name differ.
-            let known_tools = agent.tools();
+            // What a case brings is called whatever it says.
+            let known_tools = agent.tools().filter(|_| !brings_tools(case));
             let checks = match &compiled {
                 Some((tools, checks)) if *tools == known_tools => Arc::clone(checks),
                 _ => {
@@ -282,7 +283,7 @@ impl Planner<'_> {
         if case.messages.iter().any(|message| message.script.is_some()) {
             self.takes(agent, case, "script", |agent| agent.takes_script());
         }
-        if case.messages.iter().any(|message| !message.tools.is_empty()) {
+        if brings_tools(case) {
             self.takes(agent, case, "tools", |agent| agent.takes_tools());
         }
         self.problems.extend(agent.check(part));
@@ -432,6 +433,10 @@ impl Planner<'_> {
             timeout_from: Some(self.timeout(case).1.to_owned()),
         }
     }
+}
+
+fn brings_tools(case: &Case) -> bool {
+    case.messages.iter().any(|message| !message.tools.is_empty())
 }
 
 /// An arm as trials print it. What follows an agent's name is part of it, or two files of answers would be one arm.

@@ -10,7 +10,7 @@ use crate::realm::Realm;
 use crate::value::{Asks, Function, Native, Value};
 
 /// How deep a value may nest on its way across.
-const DEPTH: usize = 256;
+const DEPTH: usize = 128;
 
 /// How many values may cross at once.
 const COUNT: usize = 2_000_000;

@@ -249,10 +249,7 @@ fn last_span(program: &Program<'_>) -> model::Span {
 }
 
 fn is_function(tree: &Tree<'_>) -> bool {
-    matches!(
-        tree.without_parentheses(),
-        Tree::ArrowFunctionExpression(_) | Tree::FunctionExpression(_)
-    )
+    matches!(tree.without_parentheses(), Tree::ArrowFunctionExpression(_) | Tree::FunctionExpression(_))
 }
 
 /// What a program refers to, and whether it waits. The form is for the caller to say.
@@ -309,16 +306,87 @@ impl<'a> Visit<'a> for Level {
 /// Whether `name` is there without anybody declaring it.
 fn is_global(name: &str) -> bool {
     const GLOBALS: &[&str] = &[
-        "AggregateError", "Array", "ArrayBuffer", "Atomics", "BigInt", "BigInt64Array", "BigUint64Array", "Boolean",
-        "DOMException", "DataView", "Date", "Error", "EvalError", "FinalizationRegistry", "Float16Array",
-        "Float32Array", "Float64Array", "Function", "Infinity", "Int16Array", "Int32Array", "Int8Array",
-        "InternalError", "Iterator", "JSON", "Map", "Math", "NaN", "Number", "Object", "Promise", "Proxy",
-        "RangeError", "ReferenceError", "Reflect", "RegExp", "Set", "SharedArrayBuffer", "String", "Symbol",
-        "SyntaxError", "TextDecoder", "TextEncoder", "TypeError", "URIError", "URL", "URLSearchParams", "Uint16Array",
-        "Uint32Array", "Uint8Array", "Uint8ClampedArray", "WeakMap", "WeakRef", "WeakSet", "arguments", "atob", "btoa",
-        "clearInterval", "clearTimeout", "console", "decodeURI", "decodeURIComponent", "encodeURI",
-        "encodeURIComponent", "escape", "eval", "globalThis", "isFinite", "isNaN", "parseFloat", "parseInt",
-        "performance", "process", "queueMicrotask", "setInterval", "setTimeout", "structuredClone", "undefined",
+        "AggregateError",
+        "Array",
+        "ArrayBuffer",
+        "AsyncDisposableStack",
+        "Atomics",
+        "BigInt",
+        "BigInt64Array",
+        "BigUint64Array",
+        "Boolean",
+        "DOMException",
+        "DataView",
+        "Date",
+        "DisposableStack",
+        "Error",
+        "EvalError",
+        "FinalizationRegistry",
+        "Float16Array",
+        "Float32Array",
+        "Float64Array",
+        "Function",
+        "Infinity",
+        "Int16Array",
+        "Int32Array",
+        "Int8Array",
+        "InternalError",
+        "Iterator",
+        "JSON",
+        "Map",
+        "Math",
+        "NaN",
+        "Number",
+        "Object",
+        "Promise",
+        "Proxy",
+        "RangeError",
+        "ReferenceError",
+        "Reflect",
+        "RegExp",
+        "Set",
+        "SharedArrayBuffer",
+        "String",
+        "SuppressedError",
+        "Symbol",
+        "SyntaxError",
+        "TextDecoder",
+        "TextEncoder",
+        "TypeError",
+        "URIError",
+        "URL",
+        "URLSearchParams",
+        "Uint16Array",
+        "Uint32Array",
+        "Uint8Array",
+        "Uint8ClampedArray",
+        "WeakMap",
+        "WeakRef",
+        "WeakSet",
+        "arguments",
+        "atob",
+        "btoa",
+        "clearInterval",
+        "clearTimeout",
+        "console",
+        "decodeURI",
+        "decodeURIComponent",
+        "encodeURI",
+        "encodeURIComponent",
+        "escape",
+        "eval",
+        "globalThis",
+        "isFinite",
+        "isNaN",
+        "parseFloat",
+        "parseInt",
+        "performance",
+        "process",
+        "queueMicrotask",
+        "setInterval",
+        "setTimeout",
+        "structuredClone",
+        "undefined",
         "unescape",
     ];
     GLOBALS.binary_search(&name).is_ok()
@@ -343,12 +411,7 @@ impl Compiled {
         variants.iter().find(|variant| variant.given == given).map(|variant| variant.function.clone())
     }
 
-    fn insert(
-        &mut self,
-        expression: &Expression,
-        given: &[usize],
-        function: Persistent<rquickjs::Function<'static>>,
-    ) {
+    fn insert(&mut self, expression: &Expression, given: &[usize], function: Persistent<rquickjs::Function<'static>>) {
         // Starting over is as good as any cleverer eviction for texts that are used in turn.
         if self.0.len() >= KEPT {
             self.0.clear();
@@ -411,8 +474,7 @@ impl Runtime {
             let function = match known {
                 Some(known) => known.restore(ctx)?,
                 None => {
-                    let names: Vec<&str> =
-                        given.iter().map(|index| expression.0.names[*index].name.as_str()).collect();
+                    let names: Vec<&str> = given.iter().map(|index| expression.0.names[*index].name.as_str()).collect();
                     let function = compile(ctx, &expression.code(&names))?;
                     compiled = Some(Persistent::save(ctx, function.clone()));
                     function
@@ -436,3 +498,6 @@ impl Runtime {
         result
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,3 +6,6 @@ pub(crate) mod library;
 pub(crate) mod loader;
 pub(crate) mod node;
 pub(crate) mod resolve;
+
+#[cfg(test)]
+mod tests;

@@ -116,14 +116,12 @@ impl<'a> Names<'a> {
 
     fn exported(&self, program: &'a Program<'a>, export: &str) -> Option<Place> {
         program.body.iter().find_map(|statement| match statement {
-            Statement::ExportDefaultDeclaration(exported) if export == "default" => {
-                Some(match &exported.declaration {
-                    ExportDefaultDeclarationKind::FunctionDeclaration(_)
-                    | ExportDefaultDeclarationKind::ClassDeclaration(_)
-                    | ExportDefaultDeclarationKind::TSInterfaceDeclaration(_) => opaque(&exported.declaration),
-                    value => value.as_expression().map_or_else(|| opaque(value), |value| self.place(value, HOPS)),
-                })
-            }
+            Statement::ExportDefaultDeclaration(exported) if export == "default" => Some(match &exported.declaration {
+                ExportDefaultDeclarationKind::FunctionDeclaration(_)
+                | ExportDefaultDeclarationKind::ClassDeclaration(_)
+                | ExportDefaultDeclarationKind::TSInterfaceDeclaration(_) => opaque(&exported.declaration),
+                value => value.as_expression().map_or_else(|| opaque(value), |value| self.place(value, HOPS)),
+            }),
             Statement::TSExportAssignment(exported) if export == "default" => {
                 Some(self.place(&exported.expression, HOPS))
             }

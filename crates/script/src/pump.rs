@@ -124,11 +124,7 @@ pub(crate) fn turn<'js>(
 }
 
 /// Runs the queue empty.
-pub(crate) fn run_jobs(
-    ctx: &Ctx<'_>,
-    realm: &std::rc::Rc<Realm>,
-    work: &Work<'_>,
-) -> Result<(), ScriptError> {
+pub(crate) fn run_jobs(ctx: &Ctx<'_>, realm: &std::rc::Rc<Realm>, work: &Work<'_>) -> Result<(), ScriptError> {
     loop {
         let more = ctx.execute_pending_job();
         if realm.deadline.has_passed() {
@@ -271,3 +267,6 @@ impl Runtime {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -173,12 +173,7 @@ impl Realm {
     }
 
     /// Settles the promise of request `id`, if it still waits.
-    pub fn settle(
-        self: &Rc<Self>,
-        ctx: &Ctx<'_>,
-        id: u64,
-        answer: &Result<Value, String>,
-    ) -> rquickjs::Result<bool> {
+    pub fn settle(self: &Rc<Self>, ctx: &Ctx<'_>, id: u64, answer: &Result<Value, String>) -> rquickjs::Result<bool> {
         let Some(pending) = self.waiting.borrow_mut().remove(&id) else { return Ok(false) };
         match answer {
             Ok(value) => pending.resolve.restore(ctx)?.call::<_, ()>((to_script(ctx, self, value)?,))?,

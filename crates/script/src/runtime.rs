@@ -42,12 +42,12 @@ pub struct Options {
 }
 
 impl Options {
-    /// 64 MiB, 512 KiB of stack, no console, no environment, a library of its own.
+    /// 64 MiB, 1 MiB of stack, no console, no environment, a library of its own.
     pub fn new(base_dir: impl Into<PathBuf>) -> Self {
         let base_dir = base_dir.into();
         Self {
             memory: 64 << 20,
-            stack: 512 << 10,
+            stack: 1 << 20,
             shown_from: base_dir.clone(),
             base_dir,
             console: None,
@@ -163,9 +163,8 @@ impl Runtime {
     /// What is missing, not valid, or thrown on the way.
     pub fn import(&mut self, specifier: &str, from: &Path, budget: Duration) -> Result<Module, ScriptError> {
         let directory = if from.is_file() { from.parent().unwrap_or(from) } else { from };
-        let name = loader::name(&self.realm, directory, specifier, Asked::Import).map_err(|error| {
-            error.into_script_error(from.display().to_string(), None)
-        })?;
+        let name = loader::name(&self.realm, directory, specifier, Asked::Import)
+            .map_err(|error| error.into_script_error(from.display().to_string(), None))?;
         self.import_named(&name, budget)
     }
 

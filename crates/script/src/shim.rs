@@ -22,11 +22,7 @@ const LAZY: [(&str, &str); 4] = [
 const LONGEST: f64 = 2_147_483_647.0;
 
 /// Puts everything in its place.
-pub(crate) fn install(
-    ctx: &Ctx<'_>,
-    realm: &Rc<Realm>,
-    environment: &[(String, String)],
-) -> rquickjs::Result<()> {
+pub(crate) fn install(ctx: &Ctx<'_>, realm: &Rc<Realm>, environment: &[(String, String)]) -> rquickjs::Result<()> {
     let tools: Function<'_> = eval(ctx, "tools", include_str!("shim/tools.js"))?;
     realm.set_tools(ctx, tools.call(())?);
     let globals: Function<'_> = eval(ctx, "globals", include_str!("shim/globals.js"))?;
@@ -119,3 +115,6 @@ fn source<'js>(ctx: &Ctx<'js>, given: &[Value<'js>]) -> rquickjs::Result<Value<'
     let known = LAZY.iter().find(|(known, _)| name.as_deref() == Some(known));
     known.map_or(Ok(undefined(ctx)), |(name, source)| eval(ctx, name, source).map(Function::into_value))
 }
+
+#[cfg(test)]
+mod tests;

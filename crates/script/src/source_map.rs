@@ -95,7 +95,10 @@ mod tests {
     #[test]
     fn bytes_of_a_line_become_units_and_never_leave_the_line() {
         let text = "x\né😀y\n";
-        assert_eq!((byte(text, 1, 0), byte(text, 1, 6), byte(text, 1, 3), byte(text, 1, 99), byte(text, 9, 9)), (2, 8, 4, 9, 10));
+        assert_eq!(
+            (byte(text, 1, 0), byte(text, 1, 6), byte(text, 1, 3), byte(text, 1, 99), byte(text, 9, 9)),
+            (2, 8, 4, 9, 10)
+        );
         assert_eq!(position(text, 1, 8), Position { line: 1, column: 3 });
     }
 

@@ -24,10 +24,7 @@ pub(crate) struct Mistake {
 }
 
 /// Does `work`, which parses `text`, on a stack that is deep enough for it.
-pub(crate) fn with_stack<T: Send>(
-    text: &str,
-    work: impl FnOnce() -> Result<T, Mistake> + Send,
-) -> Result<T, Mistake> {
+pub(crate) fn with_stack<T: Send>(text: &str, work: impl FnOnce() -> Result<T, Mistake> + Send) -> Result<T, Mistake> {
     let refused = |message: &str| Mistake { message: message.into(), span: model::Span::new(0, 0), help: None };
     let depth = nesting(text);
     if depth > DEEP {
@@ -135,9 +132,31 @@ impl Scan<'_> {
         }
         if matches!(
             &self.bytes[start..self.at],
-            b"await" | b"typeof" | b"void" | b"delete" | b"new" | b"yield" | b"else" | b"do" | b"if" | b"for"
-                | b"while" | b"with" | b"async" | b"in" | b"of" | b"instanceof" | b"as" | b"satisfies" | b"extends"
-                | b"keyof" | b"infer" | b"unique" | b"readonly" | b"is" | b"asserts"
+            b"await"
+                | b"typeof"
+                | b"void"
+                | b"delete"
+                | b"new"
+                | b"yield"
+                | b"else"
+                | b"do"
+                | b"if"
+                | b"for"
+                | b"while"
+                | b"with"
+                | b"async"
+                | b"in"
+                | b"of"
+                | b"instanceof"
+                | b"as"
+                | b"satisfies"
+                | b"extends"
+                | b"keyof"
+                | b"infer"
+                | b"unique"
+                | b"readonly"
+                | b"is"
+                | b"asserts"
         ) {
             self.count();
         }

@@ -87,7 +87,8 @@ pub(crate) fn check(text: &str, language: Language) -> Result<(), Mistake> {
         let allocator = Allocator::default();
         let parsed = Parser::new(&allocator, text, language.source_type()).parse();
         first_error(&parsed)?;
-        let semantic = SemanticBuilder::new().with_build_nodes(true).with_check_syntax_error(true).build(&parsed.program);
+        let semantic =
+            SemanticBuilder::new().with_build_nodes(true).with_check_syntax_error(true).build(&parsed.program);
         semantic.diagnostics.errors().next().map_or(Ok(()), |error| Err(mistake(error)))
     })
 }
@@ -115,7 +116,9 @@ fn may_be_module(text: &str) -> bool {
         let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'.');
         !before.is_some_and(is_word) && !after.is_some_and(|byte| is_word(byte) && *byte != b'.')
     };
-    ["import", "export", "await"].iter().any(|word| text.match_indices(word).any(|(at, _)| stands_alone(at, word.len())))
+    ["import", "export", "await"]
+        .iter()
+        .any(|word| text.match_indices(word).any(|(at, _)| stands_alone(at, word.len())))
 }
 
 /// Where `text` imports `specifier`.
@@ -145,7 +148,10 @@ pub(crate) fn first_error(parsed: &ParserReturn<'_>) -> Result<(), Mistake> {
 }
 
 pub(crate) fn mistake(error: &oxc_diagnostics::OxcDiagnostic) -> Mistake {
-    let span = error.labels.first().map_or_else(Default::default, |label| {
+    // Of two declarations the later one is wrong.
+    let repeated = error.message.contains("already been declared");
+    let label = if repeated { error.labels.iter().max_by_key(|label| label.offset()) } else { error.labels.first() };
+    let span = label.map_or_else(Default::default, |label| {
         let start = label.offset() as usize;
         model::Span::new(start, start + label.len() as usize)
     });
@@ -159,13 +165,13 @@ pub(crate) fn imported_name(text: &str, language: Language, name: &str, stem: &s
         let allocator = Allocator::default();
         let parsed = Parser::new(&allocator, text, language.source_type()).parse();
         let entries = parsed.module_record.import_entries.iter();
-        Ok(entries
-            .filter(|entry| entry.module_request.name.as_str().contains(stem) || stem == "index")
-            .find_map(|entry| match &entry.import_name {
+        Ok(entries.filter(|entry| entry.module_request.name.as_str().contains(stem) || stem == "index").find_map(
+            |entry| match &entry.import_name {
                 ImportImportName::Name(imported) if imported.name.as_str() == name => Some(span(imported.span)),
                 ImportImportName::Default(range) if name == "default" => Some(span(*range)),
                 _ => None,
-            }))
+            },
+        ))
     });
     found.ok().flatten()
 }

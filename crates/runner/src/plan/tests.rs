@@ -24,17 +24,20 @@ fn asserting(case: Case, assertion: &Value) -> Case {
     Case { assertions: vec![AssertionSpec { node, id: "one".into(), kind, weight: 1.0 }], ..case }
 }
 
-fn planned(suites: &[Suite]) -> (Plan, Vec<String>) {
+fn plan_of(suites: &[Suite]) -> (Plan, Vec<Diagnostic>) {
     let (settings, selection) = (Settings::default(), Selection::default());
-    let read_script = |_: &Path| Err(Vec::new());
-    let request = PlanRequest {
+    plan(&PlanRequest {
         suites,
         settings: &settings,
         selection: &selection,
+        read_script: &|_: &Path| Err(Vec::new()),
         cwd: Path::new("/"),
-        read_script: &read_script,
-    };
-    let (plan, problems) = plan(&request);
+    })
+}
+
+/// The plan and its errors.
+fn planned(suites: &[Suite]) -> (Plan, Vec<String>) {
+    let (plan, problems) = plan_of(suites);
     (plan, problems.iter().filter(|problem| problem.is_error()).map(ToString::to_string).collect())
 }
 
@@ -52,6 +55,18 @@ fn an_agent_that_takes_no_script_and_no_tools_says_so_at_the_case() {
         ["case.yaml:1:1: `claude-code` takes no `script`", "case.yaml:1:1: `claude-code` takes no `tools`"]
     );
     assert_eq!(planned(&[bringing("fake")]).1, [""; 0]);
+}
+
+#[test]
+fn no_name_of_a_tool_is_doubted_where_the_case_brings_some() {
+    let called = |tools: Vec<Value>| {
+        let mut case = asserting(case("a", "chat"), &json!({"id": "one", "type": "tool_called", "tool": "forecast"}));
+        case.messages[0].tools = tools;
+        let (_, problems) = plan_of(&[suite(Path::new("case.yaml"), vec![case])]);
+        problems.iter().any(|problem| problem.message.contains("forecast"))
+    };
+    assert!(called(Vec::new()));
+    assert!(!called(vec![json!("Bash")]));
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use rquickjs::context::EvalOptions;
 use rquickjs::function::This;
 use rquickjs::module::Declared;
+use rquickjs::promise::PromiseState;
 use rquickjs::{Ctx, Exception, Function, Module, Object, Persistent, Value};
 
 use crate::convert::function;
@@ -88,12 +89,7 @@ fn require<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, base: &str) -> rquickjs::Resu
     Ok(require)
 }
 
-fn resolve<'js>(
-    ctx: &Ctx<'js>,
-    realm: &Rc<Realm>,
-    base: &str,
-    arguments: &[Value<'js>],
-) -> rquickjs::Result<String> {
+fn resolve<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, base: &str, arguments: &[Value<'js>]) -> rquickjs::Result<String> {
     match arguments.first().and_then(Value::as_string) {
         Some(specifier) => loader::find(ctx, realm, base, &specifier.to_string()?, Asked::Require),
         None => Err(Exception::throw_type(ctx, "`require` takes the name of a module")),
@@ -110,6 +106,8 @@ fn required<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, name: &str) -> rquickjs::Res
     // Whoever requires it learns of an error; nobody else has to.
     let watched: Function<'js> = realm.tools(ctx)?.get("promise")?;
     watched.call::<_, Value<'js>>((promise.clone(),))?;
+    // Its end comes through the queue, even where nothing waits.
+    while promise.state() == PromiseState::Pending && !realm.deadline.has_passed() && ctx.execute_pending_job() {}
     match promise.result::<Object<'js>>() {
         Some(namespace) => {
             let namespace = namespace?;
@@ -117,7 +115,8 @@ fn required<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, name: &str) -> rquickjs::Res
             if is_builtin { namespace.get("default") } else { Ok(namespace.into_value()) }
         }
         None => {
-            let message = format!("`{}` waits for something while it loads, so it cannot be required", realm.shown(path));
+            let message =
+                format!("`{}` waits for something while it loads, so it cannot be required", realm.shown(path));
             Err(Exception::throw_message(ctx, &message))
         }
     }

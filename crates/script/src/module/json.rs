@@ -14,12 +14,7 @@ use crate::syntax::Mistake;
 use crate::trace::mistaken;
 
 /// The value that `text` holds.
-pub(crate) fn parse<'js>(
-    ctx: &Ctx<'js>,
-    realm: &Rc<Realm>,
-    name: &str,
-    text: &Text,
-) -> rquickjs::Result<Value<'js>> {
+pub(crate) fn parse<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, name: &str, text: &Text) -> rquickjs::Result<Value<'js>> {
     let parse: rquickjs::Function<'js> = realm.tools(ctx)?.get("parse")?;
     parse.call((&*text.original,)).map_err(|error| match why(realm, name, text) {
         Some(explained) => {
@@ -43,11 +38,7 @@ fn why(realm: &Realm, name: &str, text: &Text) -> Option<ScriptError> {
 }
 
 /// A module whose default export is `value`.
-pub(crate) fn as_module<'js>(
-    ctx: &Ctx<'js>,
-    name: &str,
-    value: Value<'js>,
-) -> rquickjs::Result<Module<'js, Declared>> {
+pub(crate) fn as_module<'js>(ctx: &Ctx<'js>, name: &str, value: Value<'js>) -> rquickjs::Result<Module<'js, Declared>> {
     let module = Module::declare(ctx.clone(), name, "export default import.meta.value;")?;
     module.meta()?.set("value", value)?;
     Ok(module)

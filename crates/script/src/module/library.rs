@@ -105,13 +105,8 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 pub(crate) fn prepare(path: &Path, text: String) -> Result<Text, Unreadable> {
     let text: Arc<str> = text.strip_prefix('\u{feff}').map_or_else(|| text.as_str().into(), Into::into);
     let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
-    let plain = |kind| Text {
-        kind,
-        original: Arc::clone(&text),
-        code: None,
-        mapping: None,
-        language: Language::JavaScript,
-    };
+    let plain =
+        |kind| Text { kind, original: Arc::clone(&text), code: None, mapping: None, language: Language::JavaScript };
     match extension {
         "json" => Ok(plain(Kind::Json)),
         "mjs" => Ok(plain(Kind::Module)),

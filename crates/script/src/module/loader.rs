@@ -50,12 +50,7 @@ impl Unresolved {
 }
 
 /// The name in the engine of what `specifier` means in `directory`.
-pub(crate) fn name(
-    realm: &Realm,
-    directory: &Path,
-    specifier: &str,
-    asked: Asked,
-) -> Result<String, Unresolved> {
+pub(crate) fn name(realm: &Realm, directory: &Path, specifier: &str, asked: Asked) -> Result<String, Unresolved> {
     if realm.builtins.borrow().contains_key(specifier) {
         return Ok(format!("{BUILTIN}{specifier}"));
     }
@@ -124,9 +119,12 @@ pub(crate) fn throw(ctx: &Ctx<'_>, realm: &Realm, error: ScriptError) -> rquickj
 pub(crate) fn unreadable(realm: &Realm, path: &Path, error: Unreadable) -> ScriptError {
     let shown = realm.shown(path);
     match error {
-        Unreadable::File(what) => {
-            ScriptError::Missing { what: what.replace(&path.display().to_string(), &shown), from: shown, place: None, help: None }
-        }
+        Unreadable::File(what) => ScriptError::Missing {
+            what: what.replace(&path.display().to_string(), &shown),
+            from: shown,
+            place: None,
+            help: None,
+        },
         Unreadable::Syntax { original, mistake } => mistaken(&original, shown, mistake),
     }
 }

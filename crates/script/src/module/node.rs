@@ -22,19 +22,50 @@ const COMPARE: &str = "compare";
 /// The parts a script cannot have, and why.
 const WITHOUT: [(&[&str], &str); 4] = [
     (
-        &["fs", "fs/promises", "os", "tty", "readline", "readline/promises", "sqlite", "trace_events", "inspector", "v8"],
+        &[
+            "fs",
+            "fs/promises",
+            "os",
+            "tty",
+            "readline",
+            "readline/promises",
+            "sqlite",
+            "trace_events",
+            "inspector",
+            "v8",
+        ],
         "scripts have no access to the machine",
     ),
     (
         &["child_process", "cluster", "worker_threads", "repl", "vm", "wasi", "test"],
         "scripts cannot start programs or threads",
     ),
-    (&["http", "http2", "https", "net", "dgram", "dns", "dns/promises", "tls"], "scripts have no access to the network"),
+    (
+        &["http", "http2", "https", "net", "dgram", "dns", "dns/promises", "tls"],
+        "scripts have no access to the network",
+    ),
     (
         &[
-            "async_hooks", "buffer", "console", "constants", "crypto", "diagnostics_channel", "domain", "events", "module",
-            "perf_hooks", "punycode", "querystring", "stream", "stream/promises", "stream/web", "string_decoder", "sys",
-            "timers", "util/types", "zlib",
+            "async_hooks",
+            "buffer",
+            "console",
+            "constants",
+            "crypto",
+            "diagnostics_channel",
+            "domain",
+            "events",
+            "module",
+            "perf_hooks",
+            "punycode",
+            "querystring",
+            "stream",
+            "stream/promises",
+            "stream/web",
+            "string_decoder",
+            "sys",
+            "timers",
+            "util/types",
+            "zlib",
         ],
         "it belongs to Node.js, and scripts run without",
     ),
@@ -63,6 +94,7 @@ pub(crate) fn source(name: &str) -> Option<&'static str> {
 
 /// Why a part of Node.js cannot be imported.
 pub(crate) fn unavailable(name: &str, specifier: &str) -> Unresolved {
-    let because = WITHOUT.iter().find(|(names, _)| names.contains(&name)).map_or("scripts run without Node.js", |(_, b)| b);
+    let because =
+        WITHOUT.iter().find(|(names, _)| names.contains(&name)).map_or("scripts run without Node.js", |(_, b)| b);
     Unresolved { what: format!("{specifier} is not available here: {because}"), help: None }
 }

@@ -114,7 +114,12 @@ fn neighbour(directory: &Path, specifier: &str) -> Option<String> {
     };
     let names: Vec<String> =
         entries.flatten().take(1_000).filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    let near = nearest(&wanted, names.iter().map(String::as_str))?;
+    // Who writes no ending is told none.
+    let has_ending = Path::new(&wanted).extension().is_some();
+    let candidates = names.iter().filter_map(|name| {
+        if has_ending { Some(name.as_str()) } else { Path::new(name).file_stem().and_then(|stem| stem.to_str()) }
+    });
+    let near = nearest(&wanted, candidates)?;
     let prefix = specifier.strip_suffix(wanted.as_str())?;
     Some(format!("did you mean `{prefix}{near}`?"))
 }

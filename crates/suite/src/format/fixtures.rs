@@ -19,11 +19,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use model::decode::{Fields, Problems};
-use model::{Case, Node, Source};
+use model::{Case, Diagnostic, Node, Source};
 
 use self::case::Draft;
 use self::content::Content;
-use self::layers::{Layers, flag, is_truthy};
+use self::layers::is_truthy;
 use self::near::Suspicion;
 use self::sheet::Sheet;
 use self::tag::FUNCTION;
@@ -80,7 +80,7 @@ impl NamedFormat for FixturesFormat {
             Ending::JsonLines => Some(Content::of_json_lines(source, problems)),
             Ending::Module => Content::of_module(path, source, library.cwd(), problems),
         };
-        content.map(|content| cases(path, &content, library, problems)).unwrap_or_default()
+        content.map(|content| cases(path, content, library, problems)).unwrap_or_default()
     }
 }
 
@@ -94,29 +94,28 @@ fn split(file: &str) -> Option<(&str, Ending)> {
 }
 
 /// The cases of the file at `path`.
-fn cases(path: &Path, content: &Content, library: &Library, problems: &mut Problems) -> Vec<Case> {
+fn cases(path: &Path, content: Content, library: &Library, problems: &mut Problems) -> Vec<Case> {
     let known = problems.len();
     let Content { front, cases: nodes, root, is_module } = content;
-    let sheet = Sheet::read(front.as_ref(), root, path, *is_module, library, problems);
+    let sheet = Sheet::read(front.as_ref(), &root, path, is_module, library, problems);
     if nodes.is_empty() {
         problems.push(root.warning("the file has no cases"));
     }
     let mut suspicion = Suspicion::default();
     let mut drafts = Vec::with_capacity(nodes.len());
-    let mut layers = Vec::with_capacity(nodes.len());
-    for (position, node) in nodes.iter().enumerate() {
-        if Fields::of(node, "a case", problems).is_none() {
+    // Each tree goes as soon as its case is made: together they are as large as the cases.
+    for (position, node) in nodes.into_iter().enumerate() {
+        if Fields::of(&node, "a case", problems).is_none() {
             continue;
         }
-        field::check(node, FIELDS, problems);
-        suspicion.case(node, &sheet.front, problems);
-        for arm in arms(&sheet, node) {
-            drafts.push(case::read(&sheet, node, position, arm, problems));
-            layers.push(Layers { case: node, front: &sheet.front, settings: sheet.settings });
+        field::check(&node, FIELDS, problems);
+        suspicion.case(&node, &sheet.front, problems);
+        for arm in arms(&sheet, &node) {
+            drafts.push(case::read(&sheet, &node, position, arm, problems));
         }
     }
-    skip_others(&mut drafts, &layers);
-    warn_of_idle(&drafts, nodes, problems);
+    skip_others(&mut drafts);
+    warn_of_idle(&drafts, problems);
     drop_repeated(known, problems);
     named(drafts)
 }
@@ -130,29 +129,26 @@ fn arms<'a>(sheet: &'a Sheet<'_>, node: &Node) -> Vec<Option<&'a Node>> {
 }
 
 /// Where a case has `only`, those that do not have it are passed over.
-fn skip_others(drafts: &mut [Draft], layers: &[Layers<'_>]) {
-    let is_only = |layers: &Layers<'_>| flag(layers.value("only")) == Some(true);
-    if !layers.iter().any(is_only) {
+fn skip_others(drafts: &mut [Draft]) {
+    if !drafts.iter().any(|draft| draft.is_only) {
         return;
     }
-    for (draft, layers) in drafts.iter_mut().zip(layers) {
-        if !is_only(layers) && draft.case.skip.is_none() {
-            draft.case.skip = Some("another case has `only: true`".to_owned());
-        }
+    for draft in drafts.iter_mut().filter(|draft| !draft.is_only && draft.case.skip.is_none()) {
+        draft.case.skip = Some("another case has `only: true`".to_owned());
     }
 }
 
 /// A case that expects nothing passes whatever the agent does.
-fn warn_of_idle(drafts: &[Draft], nodes: &[Node], problems: &mut Problems) {
+fn warn_of_idle(drafts: &[Draft], problems: &mut Problems) {
     let idle = |draft: &&Draft| draft.case.assertions.is_empty() && draft.case.skip.is_none();
     let count = drafts.iter().filter(idle).count();
-    let first = drafts.iter().find(idle).and_then(|draft| nodes.get(draft.case.position?));
-    if let Some(first) = first {
+    if let Some(first) = drafts.iter().find(idle) {
         let message = match count {
             1 => "this case expects nothing".to_owned(),
             _ => format!("{count} cases expect nothing; this is the first"),
         };
-        problems.push(first.warning(message).help("give it `output`, `expect` or `outputSchema`"));
+        let problem = Diagnostic::warning(message).at(first.case.source.clone());
+        problems.push(problem.help("give it `output`, `expect` or `outputSchema`"));
     }
 }
 

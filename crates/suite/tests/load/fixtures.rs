@@ -153,6 +153,8 @@ fn an_input_becomes_a_message() {
         cases("message: 'translate {{word}}'\n---\n- {word: one, output: eins}\n- {input: {word: two}, output: zwei}");
     assert_eq!(cases[0].messages[0].text, "translate one");
     assert_eq!(cases[1].messages[0].text, "translate two");
+    let told = Scratch::new().told_of_fixtures("message: 'translate {{word}}'\n---\n- {input: one, output: eins}\n");
+    assert_eq!(told, [""; 0]);
 }
 
 /// The variables of the only case.
@@ -639,4 +641,26 @@ fn no_text_makes_it_panic() {
         let file = if round % 3 == 0 { "z.fixture.json" } else { "z.fixture.yaml" };
         scratch.write(file, &text).load(&[file]);
     }
+}
+
+#[test]
+fn zz_memory() {
+    let rss = || {
+        let text = std::fs::read_to_string("/proc/self/statm").unwrap();
+        text.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4
+    };
+    let scratch = Scratch::new();
+    let mut text = String::new();
+    for at in 0..10_000 {
+        match at % 3 {
+            0 => text += &format!("- input: question {at}\n  output: /answer {at}/i\n"),
+            1 => text += &format!("- input: question {at}\n  output: {{a: {at}, b: text}}\n"),
+            _ => text += &format!("- input: question {at}\n  output: {{$contains: part {at}}}\n"),
+        }
+    }
+    scratch.write("f.fixture.yaml", &text);
+    let before = rss();
+    let loaded = scratch.load(&["f.fixture.yaml"]);
+    println!("{} KiB of {}, node {}", rss() - before, loaded.suites[0].cases.len(), std::mem::size_of::<model::Node>());
+    println!("case {}", std::mem::size_of::<model::Case>());
 }

@@ -70,9 +70,10 @@ impl Agent for Chat {
         let mut problems: Vec<Diagnostic> = check_model(case, part.arm).into_iter().collect();
         problems.extend(prompt_file::prompts(case, part.directory).err().unwrap_or_default());
         problems.extend(own_tools::check(case, part.directory));
+        let brings_tools = case.messages.iter().any(|message| !message.tools.is_empty());
         for written in case.runner.allowed_tools_override.iter().flatten() {
             let name = Rule::parse(written).tool;
-            if tool::find(&name).is_none() {
+            if tool::find(&name).is_none() && !brings_tools {
                 problems.push(
                     Diagnostic::warning(format!("`chat` has no tool `{name}`"))
                         .at(case.source.clone())

@@ -248,6 +248,20 @@ mod tests {
     }
 
     #[test]
+    fn more_turns_than_anybody_takes_are_a_problem_and_not_a_full_memory() {
+        let answers =
+            parse("{\"turns\":1e15,\"output\":\"x\"}\n{\"tool_calls\":[{\"name\":\"a\",\"turn\":9007199254740991}]}");
+        let told: Vec<String> = answers.problems.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            told,
+            [
+                "answers.jsonl:1:2: `turns` must not be more than 10000",
+                "answers.jsonl:2:28: `turn` must not be more than 10000",
+            ]
+        );
+    }
+
+    #[test]
     fn usage_may_be_written_in_a_vendors_names() {
         let text = "{\"usage\":{\"input_tokens\":5,\"output_tokens\":2.0,\"cost_usd\":0.5}}\n{\"usage\":{\"cost_usd\":1}}\n{\"usage\":{\"input\":-1}}";
         let answers = parse(text);

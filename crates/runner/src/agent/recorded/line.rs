@@ -30,6 +30,9 @@ const KEYS: &[&str] = &[
     "model",
 ];
 
+/// More turns than this are a slip of the finger.
+const MOST_TURNS: usize = 10_000;
+
 /// The names of endings that are written as text.
 const ENDINGS: &[&str] =
     &["finished", "gave_up", "out_of_turns", "timed_out", "provider_failed", "aborted", "cancelled"];
@@ -108,7 +111,7 @@ impl Line<'_> {
             ..Answer::default()
         };
         let calls = self.calls(map);
-        let turns = self.whole(map, "turns").or_else(|| self.whole(map, "turn_count"));
+        let turns = self.turns(map, "turns").or_else(|| self.turns(map, "turn_count"));
         answer.turns = self.messages(map);
         if answer.turns.is_empty() {
             answer.turns = spread(calls, answer.output.as_deref(), turns);
@@ -141,7 +144,7 @@ impl Line<'_> {
                 self.problem("tool_calls", format!("`tool_calls[{at}]` must have a `name`, a text"));
                 continue;
             };
-            read.turn = self.whole(object, "turn");
+            read.turn = self.turns(object, "turn");
             calls.push(read);
         }
         calls
@@ -248,6 +251,16 @@ impl Line<'_> {
             self.problem(key, format!("`{key}` must be a whole number, not {}", kind(value)));
         }
         count
+    }
+
+    /// A number of turns, or of one of them.
+    fn turns(&mut self, map: &Map<String, Value>, key: &str) -> Option<usize> {
+        let count = self.whole(map, key)?;
+        if count > MOST_TURNS {
+            self.problem(key, format!("`{key}` must not be more than {MOST_TURNS}"));
+            return None;
+        }
+        Some(count)
     }
 
     fn text(&mut self, map: &Map<String, Value>, key: &str) -> Option<String> {

@@ -1,0 +1,283 @@
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::place::{BUDGET, Place};
+use crate::{Library, Options, Runtime, ScriptError, Value};
+
+fn json_of(place: &mut Place, file: &str, export: &str) -> serde_json::Value {
+    place.value(file, export).to_json()
+}
+
+fn missing(result: Result<crate::Module, ScriptError>) -> (String, Option<String>, Option<String>) {
+    match result {
+        Err(ScriptError::Missing { what, place, help, .. }) => (what, place.map(|place| place.to_string()), help),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn packages_are_found_by_their_exports_and_conditions() {
+    let mut place = Place::new(&[
+        (
+            "node_modules/dual/package.json",
+            r#"{"exports": {".": {"import": "./a.mjs", "require": "./a.cjs"}, "./sub": "./sub.mjs"}}"#,
+        ),
+        ("node_modules/dual/a.mjs", "export default 'esm'; export const named = 1;"),
+        ("node_modules/dual/a.cjs", "module.exports = 'cjs';"),
+        ("node_modules/dual/sub.mjs", "export const sub = 'sub';"),
+        ("node_modules/dual/hidden.mjs", "export const hidden = 1;"),
+        (
+            "node_modules/@scope/own/package.json",
+            r##"{"type": "module", "main": "./lib/index.js", "imports": {"#inner": "./lib/inner.js"}}"##,
+        ),
+        ("node_modules/@scope/own/lib/index.js", "export { inner } from '#inner';"),
+        ("node_modules/@scope/own/lib/inner.js", "export const inner = 'inner';"),
+        ("cjs.cjs", "exports.dual = require('dual');"),
+        (
+            "all.ts",
+            "import dual, { named } from 'dual';\nimport { sub } from 'dual/sub';\nimport { inner } from '@scope/own';\nimport { dual as cjs } from './cjs.cjs';\nexport const all = [dual, named, sub, inner, cjs];\n",
+        ),
+        ("deep/er/also.mjs", "export { sub as default } from 'dual/sub';"),
+    ]);
+    assert_eq!(json_of(&mut place, "./all.ts", "all"), json!(["esm", 1, "sub", "inner", "cjs"]));
+    assert_eq!(json_of(&mut place, "./deep/er/also.mjs", "default"), json!("sub"));
+    assert_eq!(json_of(&mut place, "dual", "named"), json!(1));
+    let (what, _, help) = missing(place.import("dual/hidden.mjs"));
+    assert_eq!(what, "the package `dual` does not export `./hidden.mjs`");
+    assert!(help.unwrap().contains("exports"));
+}
+
+#[test]
+fn commonjs_modules_see_what_they_expect() {
+    let mut place = Place::new(&[
+        (
+            "main.cjs",
+            "#!/usr/bin/env node\n'use strict';\nconst data = require('./data.json');\nconst other = require('./other');\nexports.data = data;\nexports.other = other();\nexports.here = [__dirname === require.resolve('./other').replace('/other/index.js', ''), __filename.endsWith('main.cjs')];\nexports.same = module.exports === exports && this === exports && require('./data.json') === data;\nexports['not-a-name'] = 1;\nexports.class = 2;\nexports.default = 3;\n",
+        ),
+        ("data.json", "{\"n\": [1, 2]}"),
+        ("other/index.js", "module.exports = function () { return typeof require + typeof exports };"),
+        (
+            "use.mjs",
+            "import main, { data, other, here, same, class as c, 'not-a-name' as odd } from './main.cjs';\nexport const all = [main.data === data, data, other, here, same, c, odd, main.default];\n",
+        ),
+    ]);
+    assert_eq!(
+        json_of(&mut place, "./use.mjs", "all"),
+        json!([true, {"n": [1, 2]}, "functionobject", [true, true], true, 2, 1, 3])
+    );
+}
+
+#[test]
+fn commonjs_cycles_see_what_there_is_so_far() {
+    let mut place = Place::new(&[
+        ("a.cjs", "exports.early = 1;\nconst b = require('./b.cjs');\nexports.late = 2;\nexports.seen = b.seen;\n"),
+        ("b.cjs", "const a = require('./a.cjs');\nexports.seen = Object.keys(a);\n"),
+    ]);
+    assert_eq!(json_of(&mut place, "./a.cjs", "seen"), json!(["early"]));
+    assert_eq!(json_of(&mut place, "./a.cjs", "late"), json!(2));
+}
+
+#[test]
+fn ecmascript_cycles_work() {
+    let mut place = Place::new(&[
+        ("a.mjs", "import { b } from './b.mjs';\nexport const a = () => 'a';\nexport const both = a() + b();\n"),
+        ("b.mjs", "import { a } from './a.mjs';\nexport const b = () => 'b' + typeof a;\n"),
+    ]);
+    assert_eq!(json_of(&mut place, "./a.mjs", "both"), json!("abfunction"));
+}
+
+#[test]
+fn commonjs_can_require_modules_that_need_no_waiting() {
+    let mut place = Place::new(&[
+        ("ready.mjs", "export default 1; export const named = 2;"),
+        ("waits.mjs", "export default await Promise.resolve(new Promise((done) => setTimeout(done, 1)));"),
+        ("good.cjs", "const m = require('./ready.mjs'); module.exports = [m.default, m.named];"),
+        ("bad.cjs", "require('./waits.mjs');"),
+    ]);
+    assert_eq!(json_of(&mut place, "./good.cjs", "default"), json!([1, 2]));
+    let error = place.import("./bad.cjs").unwrap_err().to_string();
+    assert!(error.contains("`waits.mjs` waits for something while it loads"), "{error}");
+}
+
+#[test]
+fn what_a_js_file_is_follows_from_its_package_and_its_text() {
+    let mut place = Place::new(&[
+        ("esm/package.json", r#"{"type": "module"}"#),
+        ("esm/a.js", "export default typeof require;"),
+        ("cjs/package.json", r#"{"type": "commonjs"}"#),
+        ("cjs/a.js", "module.exports = typeof require;"),
+        ("none/a.js", "// no export here, nor import\nmodule.exports = typeof require;"),
+        ("none/b.js", "import a from './a.js';\nexport default a;"),
+        ("none/c.js", "globalThis.ran = true;"),
+        ("none/d.ts", "const fs: string = 'x';\nmodule.exports = { fs };"),
+    ]);
+    for (file, value) in [("esm/a.js", "undefined"), ("cjs/a.js", "function"), ("none/b.js", "function")] {
+        assert_eq!(json_of(&mut place, &format!("./{file}"), "default"), json!(value), "{file}");
+    }
+    assert_eq!(json_of(&mut place, "./none/d.ts", "default"), json!({"fs": "x"}));
+    assert!(place.import("./none/c.js").is_ok());
+}
+
+#[test]
+fn typescript_is_stripped_of_all_that_is_not_code() {
+    let mut place = Place::new(&[
+        (
+            "all.mts",
+            "import type { Only } from './nowhere';\nimport { Only2, value, type Only3 } from './types.js';\nimport data from './data.json' with { type: 'json' };\nenum Color { Red, Green = 'g' }\nconst enum Size { Big = 10 }\nnamespace Space { export const inside = 1; }\nabstract class Base<T> { constructor(protected readonly n: T, private m = 2) {} sum(this: Base<any>) { return this.n + this.m } declare later: string; }\nclass Sub extends Base<number> { override sum() { return super.sum() + 1 } }\nfunction over(a: string): string;\nfunction over(a: any) { return a! as string }\nconst only: Only2 = <any>1;\nexport type { Only };\nexport const all = [Color.Red, Color[0], Color.Green, Size.Big, Space.inside, new Sub(1).sum(), over('o'), only, value, data.n satisfies number];\n",
+        ),
+        ("types.ts", "export interface Only2 {}\nexport interface Only3 {}\nexport const value = 'v';\n"),
+        ("data.json", "{\"n\": 7}"),
+    ]);
+    assert_eq!(json_of(&mut place, "./all.mts", "all"), json!([0, "Red", "g", 10, 1, 4, "o", 1, "v", 7]));
+}
+
+#[test]
+fn a_module_is_evaluated_once_and_may_wait_while_it_loads() {
+    let mut place = Place::new(&[
+        (
+            "count.mjs",
+            "globalThis.count = (globalThis.count ?? 0) + 1;\nawait new Promise((done) => setTimeout(done, 2));\nexport const count = globalThis.count;\n",
+        ),
+        (
+            "a.mjs",
+            "import { count } from './count.mjs';\nimport { count as again } from './b/../count.mjs';\nexport const all = [count, again, import.meta.filename.endsWith('/a.mjs'), import.meta.url.startsWith('file:///')];\n",
+        ),
+        ("late.mjs", "export const late = async () => (await import('./count.mjs')).count;\n"),
+    ]);
+    assert_eq!(json_of(&mut place, "./a.mjs", "all"), json!([1, 1, true, true]));
+    assert_eq!(json_of(&mut place, "./count.mjs", "count"), json!(1));
+    assert_eq!(place.call("./late.mjs", "late", &[]), Ok(1.0.into()));
+}
+
+#[test]
+fn what_is_not_there_is_named_with_the_import() {
+    let mut place = Place::new(&[
+        ("fs.ts", "type T = string;\nimport { readFile } from 'node:fs';\nexport const x = readFile;\n"),
+        ("net.mjs", "import 'https';\n"),
+        ("child.cjs", "const ok = 1;\nconst { exec } = require('child_process');\n"),
+        ("helper.ts", "export const x = 1;\n"),
+        ("near.ts", "export { x } from './helpr';\n"),
+        ("package.ts", "import x from 'left-pad-of-nowhere/sub';\nexport default x;\n"),
+        ("name.ts", "import { y } from './helper';\nexport const z = y;\n"),
+        ("deep.ts", "import './name';\n"),
+        ("jsx.ts", "import './page.tsx';\n"),
+        ("page.tsx", "export default 1;"),
+        ("url.ts", "import 'https://example.com/x.js';\n"),
+    ]);
+    for (file, words, at, way_out) in [
+        ("fs.ts", "node:fs is not available here: scripts have no access to the machine", "fs.ts:2:26", None),
+        ("net.mjs", "https is not available here: scripts have no access to the network", "net.mjs:1:8", None),
+        (
+            "child.cjs",
+            "child_process is not available here: scripts cannot start programs or threads",
+            "child.cjs:2:26",
+            None,
+        ),
+        ("near.ts", "cannot find `./helpr`", "near.ts:1:19", Some("did you mean `./helper`?")),
+        (
+            "package.ts",
+            "cannot find the package `left-pad-of-nowhere`",
+            "package.ts:1:15",
+            Some("npm install left-pad-of-nowhere"),
+        ),
+        ("name.ts", "`helper.ts` has no export `y`", "name.ts:1:10", None),
+        ("deep.ts", "`helper.ts` has no export `y`", "name.ts:1:10", None),
+        ("url.ts", "not over `https`", "url.ts:1:8", None),
+    ] {
+        let (what, place, help) = missing(place.import(&format!("./{file}")));
+        assert!(what.contains(words), "{file}: {what}");
+        assert_eq!(place.as_deref(), Some(at), "{file}");
+        assert!(way_out.is_none_or(|words| help.clone().unwrap_or_default().contains(words)), "{file}: {help:?}");
+    }
+    assert!(missing(place.import("./jsx.ts")).0.contains("JSX"));
+    assert!(missing(place.import("./nowhere.ts")).0.contains("cannot find"));
+}
+
+#[test]
+fn a_file_that_is_not_valid_says_where() {
+    let mut place = Place::new(&[
+        ("bad.ts", "export const a = 1;\nexport const b: = 2;\n"),
+        ("uses.ts", "import { a } from './bad';\nexport default a;\n"),
+        ("bad.mjs", "export const a = 1;\nlet let = 2;\n"),
+        ("bad.cjs", "var a = 1;\nvar b = ;\n"),
+        ("bad.json", "{\n  \"a\": 1,\n  b: 2\n}"),
+        ("json.ts", "import data from './bad.json';\nexport default data;\n"),
+    ]);
+    for (file, at) in [
+        ("bad.ts", "bad.ts:2:17"),
+        ("uses.ts", "bad.ts:2:17"),
+        ("bad.mjs", "bad.mjs:2:5"),
+        ("bad.cjs", "bad.cjs:2:9"),
+        ("json.ts", "bad.json:3:3"),
+    ] {
+        match place.import(&format!("./{file}")) {
+            Err(ScriptError::Syntax { place, message, .. }) => {
+                assert_eq!(place.map(|place| place.to_string()).as_deref(), Some(at), "{file}: {message}");
+            }
+            other => panic!("{file}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn an_error_while_a_module_loads_points_at_its_line() {
+    let mut place = Place::new(&[
+        ("a.ts", "import './b.cjs';\n"),
+        ("b.cjs", "// one\nfunction f() {\n  null.x;\n}\nf();\n"),
+        ("c.ts", "interface X {\n  a: 1;\n}\nexport const x: X = undefined!;\nx.a.b;\n"),
+    ]);
+    let at = |error: ScriptError| error.place().map(ToString::to_string);
+    assert_eq!(at(place.import("./a.ts").unwrap_err()).as_deref(), Some("b.cjs:3:3"));
+    assert_eq!(at(place.import("./c.ts").unwrap_err()).as_deref(), Some("c.ts:5:1"));
+    assert_eq!(at(place.import("./c.ts").unwrap_err()).as_deref(), Some("c.ts:5:1"), "the second time, too");
+}
+
+#[test]
+fn a_module_that_never_ends_is_stopped() {
+    let mut place = Place::new(&[("loop.mjs", "for (;;) {}"), ("wait.mjs", "await new Promise(() => {});")]);
+    let from = place.path();
+    let budget = Duration::from_millis(30);
+    assert_eq!(place.runtime.import("./loop.mjs", &from, budget), Err(ScriptError::TimedOut { budget }));
+    let mut place = Place::new(&[("wait.mjs", "await new Promise(() => {});")]);
+    assert_eq!(place.import("./wait.mjs"), Err(ScriptError::NeverSettled));
+}
+
+#[test]
+fn modules_of_the_program_are_there_without_a_file() {
+    let mut place =
+        Place::new(&[("a.test.ts", "import { scenario } from '@fabrik/core';\nexport default scenario('n');\n")]);
+    place.runtime.builtin("@fabrik/core", "export const scenario = (name) => ({ name });");
+    assert_eq!(json_of(&mut place, "./a.test.ts", "default"), json!({"name": "n"}));
+    assert_eq!(place.import("@fabrik/core").unwrap().path(), "builtin:@fabrik/core");
+}
+
+#[test]
+fn stands_in_for_node_work() {
+    let mut place = Place::new(&[(
+        "a.ts",
+        "import path, { join } from 'node:path';\nimport assert from 'assert';\nimport strict from 'node:assert/strict';\nimport { promisify, isDeepStrictEqual, inspect } from 'util';\nimport { fileURLToPath } from 'url';\nimport process from 'node:process';\nimport { setTimeout as sleep } from 'node:timers/promises';\nexport async function all() {\n  assert.deepEqual({ a: 1 }, { a: '1' });\n  assert.throws(() => strict.deepEqual({ a: 1 }, { a: '1' }), { name: 'AssertionError' });\n  assert.throws(() => { throw new TypeError('t') }, TypeError);\n  assert.throws(() => assert.equal(1, 2), /1/);\n  await assert.rejects(Promise.reject(new Error('r')), /r/);\n  return [join('a', '..', 'b/./c'), path.extname('x/y.tar.gz'), path.relative('/a/b', '/a/c/d'), path.resolve('/a', '../b'), await promisify((x, done) => done(null, x))(3), isDeepStrictEqual(new Map([[1, { a: [2] }]]), new Map([[1, { a: [2] }]])), inspect({ a: 'x' }), fileURLToPath('file:///a%20b'), typeof process.env, await sleep(1, 'slept')];\n}\n",
+    )]);
+    assert_eq!(
+        place.call("./a.ts", "all", &[]).unwrap().to_json(),
+        json!(["b/c", ".gz", "../c/d", "/b", 3, true, "{ a: 'x' }", "/a b", "object", "slept"])
+    );
+    assert!(missing(place.import("compare")).0.contains("cannot find the package"), "the program's own stay its own");
+}
+
+#[test]
+fn a_library_reads_a_file_once_until_it_forgets() {
+    let place = Place::new(&[("a.ts", "export const n: number = 1;\n")]);
+    let library = Library::new();
+    let read = || {
+        let options = Options { library: library.clone(), ..Options::new(place.path()) };
+        let mut runtime = Runtime::new(options).unwrap();
+        let module = runtime.import("./a.ts", &place.path(), BUDGET).unwrap();
+        runtime.export(&module, "n").unwrap()
+    };
+    assert_eq!(read(), Some(Value::Number(1.0)));
+    std::fs::write(place.path().join("a.ts"), "export const n: number = 2;\n").unwrap();
+    assert_eq!(read(), Some(Value::Number(1.0)));
+    library.forget();
+    assert_eq!(read(), Some(Value::Number(2.0)));
+}

@@ -1,0 +1,102 @@
+use std::time::Duration;
+
+use crate::place::{BUDGET, Place};
+use crate::{Asks, Progress, Request, ScriptError, Task, Value};
+
+fn begin(place: &mut Place, export: &str, arguments: &[Value], budget: Duration) -> Task {
+    let function = place.function("./a.mjs", export);
+    place.runtime.begin(&function, arguments, budget).unwrap()
+}
+
+fn requests(progress: Result<Progress, ScriptError>) -> Vec<Request> {
+    match progress {
+        Ok(Progress::Asks(requests)) => requests,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_task_stops_where_it_asks_and_goes_on_with_the_answer() {
+    let mut place = Place::new(&[(
+        "a.mjs",
+        "export async function talk(send) {\n  const [a, b] = await Promise.all([send('one'), send('two')]);\n  return a + b + (await send(a).catch((error) => error.message));\n}\n",
+    )]);
+    let task = begin(&mut place, "talk", &[Asks::new("send").bind(vec![7.0.into()]).into()], BUDGET);
+    let first = requests(place.runtime.step(&task));
+    let said: Vec<_> = first.iter().map(|request| (&*request.name, request.arguments.clone())).collect();
+    assert_eq!(said, [("send", vec![7.0.into(), "one".into()]), ("send", vec![7.0.into(), "two".into()])]);
+    assert_eq!(place.runtime.step(&task), Ok(Progress::Owed));
+    place.runtime.answer(first[1].id, &Ok("B".into())).unwrap();
+    assert_eq!(place.runtime.step(&task), Ok(Progress::Owed));
+    place.runtime.answer(first[0].id, &Ok("A".into())).unwrap();
+    let second = requests(place.runtime.step(&task));
+    place.runtime.answer(second[0].id, &Err("hung up".into())).unwrap();
+    place.runtime.answer(second[0].id, &Ok("too late".into())).unwrap();
+    assert_eq!(place.runtime.step(&task), Ok(Progress::Done("ABhung up".into())));
+    assert!(matches!(place.runtime.step(&task), Err(ScriptError::Failed(_))), "it is over");
+}
+
+#[test]
+fn two_tasks_take_turns_in_one_runtime() {
+    let mut place = Place::new(&[("a.mjs", "export const f = async (ask, x) => (await ask(x)) + 1;\n")]);
+    let ask = || Value::from(Asks::new("ask"));
+    let one = begin(&mut place, "f", &[ask(), 1.0.into()], BUDGET);
+    let two = begin(&mut place, "f", &[ask(), 10.0.into()], BUDGET);
+    for request in requests(place.runtime.step(&two)) {
+        let answer = Ok(request.arguments[0].clone());
+        place.runtime.answer(request.id, &answer).unwrap();
+    }
+    assert_eq!(place.runtime.step(&one), Ok(Progress::Done(2.0.into())));
+    assert_eq!(place.runtime.step(&two), Ok(Progress::Done(11.0.into())));
+}
+
+#[test]
+fn a_timer_says_when_it_is_due() {
+    let mut place = Place::new(&[(
+        "a.mjs",
+        "export const f = () => new Promise((done) => setTimeout(done, 1e6, 1));\nexport const g = () => 5;\n",
+    )]);
+    let before = std::time::Instant::now();
+    let task = begin(&mut place, "f", &[], BUDGET);
+    let Ok(Progress::Waits(until)) = place.runtime.step(&task) else { panic!() };
+    assert!(until > before + Duration::from_secs(900));
+    place.runtime.cancel(&task);
+    assert!(place.runtime.step(&task).is_err());
+    let done = begin(&mut place, "g", &[], BUDGET);
+    assert_eq!(place.runtime.step(&done), Ok(Progress::Done(5.0.into())));
+}
+
+#[test]
+fn the_budget_is_for_all_steps_together_and_not_for_the_host() {
+    let spin = "const spin = (ms) => { const end = performance.now() + ms; while (performance.now() < end); };\n";
+    let text = format!(
+        "{spin}export async function f(ask) {{ for (let i = 0; i < 50; i++) {{ spin(20); await ask(); }} return 1 }}\n"
+    );
+    let mut place = Place::new(&[("a.mjs", &text)]);
+    let budget = Duration::from_millis(200);
+    let task = begin(&mut place, "f", &[Asks::new("ask").into()], budget);
+    let mut steps = 0;
+    let error = loop {
+        match place.runtime.step(&task) {
+            Ok(Progress::Asks(requests)) => {
+                steps += 1;
+                place.runtime.answer(requests[0].id, &Ok(Value::Null)).unwrap();
+            }
+            other => break other,
+        }
+    };
+    assert_eq!(error, Err(ScriptError::TimedOut { budget }));
+    assert!(steps < 50, "{steps}");
+}
+
+#[test]
+fn a_task_that_throws_or_waits_for_nothing_is_over() {
+    let mut place = Place::new(&[(
+        "a.mjs",
+        "export const f = async () => { await null; throw new TypeError('t') };\nexport const g = () => new Promise(() => {});\n",
+    )]);
+    let task = begin(&mut place, "f", &[], BUDGET);
+    assert_eq!(place.runtime.step(&task).unwrap_err().to_string(), "TypeError: t");
+    let task = begin(&mut place, "g", &[], BUDGET);
+    assert_eq!(place.runtime.step(&task), Err(ScriptError::NeverSettled));
+}

@@ -1,0 +1,124 @@
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use serde_json::json;
+
+use crate::place::BUDGET;
+use crate::{Expression, Level, Options, Runtime, Value};
+
+fn evaluate(text: &str) -> serde_json::Value {
+    let options = Options { environment: vec![("HOME".into(), "/h".into())], ..Options::new("/base") };
+    let mut runtime = Runtime::new(options).unwrap();
+    runtime.evaluate(&Expression::parse(text).unwrap(), &|_| None, BUDGET).unwrap().to_json()
+}
+
+#[test]
+fn urls_are_read_as_the_standard_says() {
+    for (url, expected) in [
+        ("http://User@EXAMPLE.com:80/a/../b/./c?x=1 2#h é", "http://User@example.com/b/c?x=1%202#h%20%C3%A9"),
+        ("//h/p", "http://h/p"),
+        ("../x?y#z", "http://base/x?y#z"),
+        ("?q", "http://base/dir/file?q"),
+        ("#f", "http://base/dir/file#f"),
+        ("/abs", "http://base/abs"),
+        ("https://[::1]:443/x", "https://[::1]/x"),
+        ("http://[2001:db8:0:0:1:0:0:1]/", "http://[2001:db8::1:0:0:1]/"),
+        ("http://[1:0:0:0:0:0:0:0]/", "http://[1::]/"),
+        ("http://[1:2:0:0:0:0:7:8]/", "http://[1:2::7:8]/"),
+        ("http://1.2.3/", "http://1.2.0.3/"),
+        ("http://0x7f.1/", "http://127.0.0.1/"),
+        ("file:///a b", "file:///a%20b"),
+        ("mailto:x@y", "mailto:x@y"),
+        ("data:text/plain,hi", "data:text/plain,hi"),
+        ("https://ex.com?q", "https://ex.com/?q"),
+    ] {
+        let text = format!("new URL({}, 'http://base/dir/file').href", json!(url));
+        assert_eq!(evaluate(&text), json!(expected), "{url}");
+    }
+    for url in ["http://a b/", "http://[1::2::3]", "http://h:99999", "http://", "nonsense", "http://a@/x"] {
+        assert_eq!(evaluate(&format!("URL.canParse({})", json!(url))), json!(false), "{url}");
+    }
+}
+
+#[test]
+fn parts_of_urls_can_be_changed() {
+    let text = "const u = new URL('http://a/?x=1&y=a+b%20c'); u.searchParams.append('z', 'é&'); u.searchParams.delete('x'); \
+                u.port = 8080; u.pathname = '/q r'; u.hash = 'f'; u.hostname = 'b.c'; u.protocol = 'https'; \
+                return [String(u), u.searchParams.get('y'), [...u.searchParams], u.origin, JSON.stringify(u)]";
+    let href = "https://b.c:8080/q%20r?y=a+b+c&z=%C3%A9%26#f";
+    assert_eq!(
+        evaluate(text),
+        json!([href, "a b c", [["y", "a b c"], ["z", "é&"]], "https://b.c:8080", format!("\"{href}\"")])
+    );
+    assert_eq!(evaluate("new URLSearchParams({ a: 1, b: 'x y' }).toString()"), json!("a=1&b=x+y"));
+}
+
+#[test]
+fn text_becomes_bytes_and_comes_back() {
+    assert_eq!(evaluate("new TextDecoder().decode(new TextEncoder().encode('é😀\\ud800x'))"), json!("é😀\u{fffd}x"));
+    assert_eq!(
+        evaluate("new TextDecoder().decode(new Uint8Array([0xef, 0xbb, 0xbf, 97, 0xe2, 0x82, 98, 0xff, 0xf0, 0x9f]))"),
+        json!("a\u{fffd}b\u{fffd}\u{fffd}")
+    );
+    assert_eq!(
+        evaluate(
+            "try { new TextDecoder('utf-8', { fatal: true }).decode(new Uint8Array([255])) } catch (e) { return e.name }"
+        ),
+        json!("TypeError")
+    );
+    assert_eq!(evaluate("[btoa('hé'), atob(btoa('abc')), atob('YQ')]"), json!(["aOk=", "abc", "a"]));
+}
+
+#[test]
+fn a_structured_clone_shares_nothing_with_its_origin() {
+    let text = "const a = { d: new Date(0), m: new Map([[1, { s: new Set([2]) }]]), r: /x/g, e: new TypeError('t'), list: [1, , 3] }; \
+                a.self = a; const b = structuredClone(a); \
+                return [b !== a, b.self === b, b.d.getTime(), b.m.get(1).s.has(2), String(b.r), b.e instanceof TypeError, 1 in b.list]";
+    assert_eq!(evaluate(text), json!([true, true, 0, true, "/x/g", true, false]));
+    assert_eq!(evaluate("try { structuredClone(() => 1) } catch (e) { return e.name }"), json!("DataCloneError"));
+}
+
+#[test]
+fn the_process_is_what_it_was_told_to_be() {
+    assert_eq!(evaluate("[process.env, process.cwd(), process.versions]"), json!([{"HOME": "/h"}, "/base", {}]));
+    assert_eq!(
+        evaluate("try { process.exit(1) } catch (e) { return e.message }"),
+        json!("process.exit is not available here: a script cannot act on the program it runs in")
+    );
+}
+
+#[test]
+fn timers_fire_in_their_order_and_can_be_cleared() {
+    let text = "const seen = []; const stop = setTimeout(() => seen.push('never'), 1); clearTimeout(stop); \
+                setTimeout((x) => seen.push(x), 3, 'third'); setTimeout(() => seen.push('second'), 1); \
+                queueMicrotask(() => seen.push('first')); let n = 0; \
+                await new Promise((done) => { const id = setInterval(() => { if (++n === 3) { clearInterval(id); done() } }, 2) }); \
+                return [seen, n]";
+    assert_eq!(evaluate(text), json!([["first", "second", "third"], 3]));
+}
+
+#[test]
+fn the_console_is_told_line_by_line() {
+    let lines: Rc<RefCell<Vec<(Level, String)>>> = Rc::default();
+    let sink = Rc::clone(&lines);
+    let console = Box::new(move |level, line: &str| sink.borrow_mut().push((level, line.to_owned())));
+    let mut runtime = Runtime::new(Options { console: Some(console), ..Options::new("/") }).unwrap();
+    let text = "console.log('a', 1, { b: [null, 'x'] }, new Map([[1, 2]])); console.error('two\\nlines'); console.warn('%s is %d%%', 'x', 4); \
+                console.group('in'); console.debug(undefined); console.groupEnd(); console.assert(false, 'no'); return 1";
+    let value = runtime.evaluate(&Expression::parse(text).unwrap(), &|_| None, BUDGET);
+    assert_eq!(value, Ok(Value::Number(1.0)));
+    let lines = lines.borrow();
+    let lines: Vec<(Level, &str)> = lines.iter().map(|(level, line)| (*level, line.as_str())).collect();
+    assert_eq!(
+        lines,
+        [
+            (Level::Info, "a 1 { b: [ null, 'x' ] } Map(1) { 1 => 2 }"),
+            (Level::Error, "two"),
+            (Level::Error, "lines"),
+            (Level::Warning, "x is 4%"),
+            (Level::Info, "in"),
+            (Level::Debug, "  undefined"),
+            (Level::Error, "Assertion failed: no"),
+        ]
+    );
+}

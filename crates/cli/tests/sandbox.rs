@@ -63,7 +63,7 @@ fn request(fixtures: Fixtures) -> Request {
 }
 
 fn place() -> Excerpt {
-    Excerpt { file: "a.yaml".into(), line: 3, column: 5, length: 1, text: "  here".into() }
+    Excerpt { file: "a.yaml".into(), line: 3, column: 5, length: 1, text: "  here".into(), skipped: 0 }
 }
 
 fn file(path: &str, content: &str) -> FixtureFile {

@@ -55,20 +55,14 @@ impl Compiler<'_> {
             (0..entries.len()).filter(|at| self.operator(&entries[*at].0.value).is_some()).collect();
         let has_shorthands = meta::has_shorthands(entries, !operators.is_empty());
         let meta = Meta::read(node, !operators.is_empty(), self.problems);
-        let is_meta =
-            |key: &str| key == meta::CONTAINER || (has_shorthands && meta::SHORTHANDS.contains(&key));
-        let is_data = |(at, (key, _)): &(usize, &(Spanned<String>, Node))| {
-            !operators.contains(at) && !is_meta(&key.value)
-        };
+        let is_meta = |key: &str| key == meta::CONTAINER || (has_shorthands && meta::SHORTHANDS.contains(&key));
+        let is_data =
+            |(at, (key, _)): &(usize, &(Spanned<String>, Node))| !operators.contains(at) && !is_meta(&key.value);
         let data: Vec<(Spanned<String>, Node)> =
             entries.iter().enumerate().filter(is_data).map(|(_, entry)| entry.clone()).collect();
         let is_schema = operators.is_empty() && self.rules.heuristic_schema && schema::looks_like_schema(node);
         let rest = Node { kind: NodeKind::Map(data), ..node.clone() };
-        let rule = if is_schema {
-            self.schema(&rest)
-        } else {
-            self.map(entries, &operators, &rest)
-        };
+        let rule = if is_schema { self.schema(&rest) } else { self.map(entries, &operators, &rest) };
         Matcher { meta, place: Place::of(node), rule }
     }
 

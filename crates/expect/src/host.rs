@@ -9,6 +9,10 @@ use serde_json::Value;
 
 use crate::strategy::Strategy;
 
+/// Answers what a function asks for, from the arguments of its request; `None` is `undefined`. The error is what the
+/// function sees thrown.
+pub type Answer<'a> = dyn FnMut(&[Option<Value>]) -> Result<Value, String> + 'a;
+
 /// Regular expressions, expressions and custom operators, whoever runs them.
 pub trait Host: Debug + Send + Sync {
     /// A compiled ECMAScript regular expression.
@@ -44,7 +48,7 @@ pub trait Host: Debug + Send + Sync {
         &self,
         function: &Function,
         arguments: &[Argument<'_>],
-        answer: &mut dyn FnMut(&[Option<Value>]) -> Result<Value, String>,
+        answer: &mut Answer<'_>,
     ) -> Result<Option<Value>, Trouble>;
 }
 

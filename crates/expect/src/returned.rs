@@ -133,7 +133,11 @@ pub fn details(list: &[Value]) -> Vec<Detail> {
             weight: number(detail, "weight").unwrap_or(1.0),
             score: number(detail, "score").unwrap_or_default(),
             status: if detail.get("pass").is_some_and(truthy) { Status::Met } else { Status::Unmet },
-            details: detail.get("details").and_then(Value::as_array).map(|list| self::details(list)).unwrap_or_default(),
+            details: detail
+                .get("details")
+                .and_then(Value::as_array)
+                .map(|list| self::details(list))
+                .unwrap_or_default(),
         })
         .collect()
 }

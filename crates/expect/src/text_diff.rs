@@ -169,7 +169,7 @@ fn score(allowed: &[Allowed], coverage: &Coverage, at: &At<'_>) -> f64 {
         return 1.0;
     }
     let shares = at.run.rules.budget.together(&weights);
-    let covered = coverage.covered.iter().copied().chain(coverage.closed.then(|| coverage.uncovered.is_empty()));
+    let covered = coverage.covered.iter().copied().chain(coverage.closed.then_some(coverage.uncovered.is_empty()));
     shares.iter().zip(covered).filter(|(_, covered)| *covered).map(|(share, _)| share).sum()
 }
 

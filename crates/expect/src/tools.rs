@@ -28,7 +28,9 @@ const TOOLS: &str = "tools";
 /// The matcher of everything an agent gave.
 pub fn matcher(compiler: &mut Compiler<'_>, node: &Node) -> Matcher {
     let plain = match &node.kind {
-        NodeKind::Map(entries) if node.tag.is_none() => entries.iter().all(|(key, _)| !is_operator(compiler, &key.value)),
+        NodeKind::Map(entries) if node.tag.is_none() => {
+            entries.iter().all(|(key, _)| !is_operator(compiler, &key.value))
+        }
         _ => false,
     };
     let wanted = node.get(TOOLS).filter(|wanted| plain && asks_for_something(wanted));

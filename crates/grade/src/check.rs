@@ -73,13 +73,7 @@ impl Check {
         let matcher = parse(&mut reading);
         let Reading { fields, problems, .. } = reading;
         fields.finish(problems);
-        matcher.map(|matcher| Self {
-            id: spec.id.clone(),
-            kind: assertion.name,
-            weight: spec.weight,
-            place,
-            matcher,
-        })
+        matcher.map(|matcher| Self { id: spec.id.clone(), kind: assertion.name, weight: spec.weight, place, matcher })
     }
 
     fn judge(&self, evidence: &Evidence) -> Finding {
@@ -194,7 +188,7 @@ fn unknown_type(written: &str) -> Diagnostic {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use model::{RunnerOptions, Severity, Subject, UserMessage};
+    use model::{Severity, UserMessage};
     use serde_json::{Value, json};
 
     use super::*;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use expect::{Argument, Function, Invalid, Naming, Pattern, Strategy, Trouble, context};
+use expect::{Answer, Argument, Function, Invalid, Naming, Pattern, Strategy, Trouble, context};
 use script::{Asks, Expression, Key, Library, Native, Options, Reference, Regex, Runtime, ScriptError, Value};
 use serde_json::Value as Json;
 
@@ -228,8 +228,11 @@ impl expect::Host for Scripts {
     fn function(&self, reference: &str, name: &str, directory: &Path) -> Result<Function, Invalid> {
         let id = Address::id(reference, name, directory);
         if let Address::Reference { text, .. } = Address::of(reference, name, directory) {
-            Reference::parse(text)
-                .map_err(|error| Invalid { message: error.message, range: None, help: error.help })?;
+            Reference::parse(text).map_err(|error| Invalid {
+                message: error.message,
+                range: None,
+                help: error.help,
+            })?;
         }
         let described = self.with(|workshop| {
             let function = workshop.function(&id)?;
@@ -262,7 +265,7 @@ impl expect::Host for Scripts {
         &self,
         function: &Function,
         arguments: &[Argument<'_>],
-        answer: &mut dyn FnMut(&[Option<Json>]) -> Result<Json, String>,
+        answer: &mut Answer<'_>,
     ) -> Result<Option<Json>, Trouble> {
         let arguments: Vec<Value> = arguments.iter().map(argument).collect();
         let mut host = |request: script::Request| {

@@ -3,11 +3,10 @@
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use model::{
-    AssertionSpec, Case, Claim, Collected, Ending, Evidence, Excerpt, Finding, Limits, Node, Question, RunnerOptions,
-    Source, Status, Step, Subject, Tokens, ToolCall, Trace, Usage, UserMessage,
+    AssertionSpec, Case, Claim, Collected, Ending, Evidence, Excerpt, Finding, Limits, Node, Question, Source, Status,
+    Step, Tokens, ToolCall, Trace, Usage, UserMessage,
 };
 use serde_json::{Value, json};
 use trialrun_grade::{Context, compile, grade, weighted_score};

@@ -77,18 +77,39 @@ impl Source {
         };
         let start = floor(span.start);
         let end = floor(span.end).max(start);
-        let line_start = self.text[..start].rfind('\n').map_or(0, |at| at + 1);
-        let line_end = self.text[start..].find('\n').map_or(self.text.len(), |at| start + at);
+        let lines = self.lines();
+        let line = lines.partition_point(|begin| *begin <= start);
+        let line_start = lines.get(line.saturating_sub(1)).copied().unwrap_or_default();
+        let line_end = lines.get(line).map_or(self.text.len(), |next| next - 1);
         let text = self.text[line_start..line_end].trim_end_matches('\r');
         let length = self.text[start..end.min(line_start + text.len()).max(start)].chars().count();
-        Excerpt {
-            file: self.path.clone(),
-            line: self.lines().partition_point(|begin| *begin <= line_start),
-            column: self.text[line_start..start].chars().count() + 1,
-            length: length.max(1),
-            text: text.to_owned(),
-        }
+        let column = self.text[line_start..start].chars().count() + 1;
+        let (text, skipped) = around(text, start - line_start, column);
+        Excerpt { file: self.path.clone(), line, column, length: length.max(1), text: text.to_owned(), skipped }
     }
+}
+
+/// A line that is longer than this, in bytes, is cut. A file without line ends would be kept whole with every place in it.
+const LONGEST_LINE: usize = 1_000;
+/// What is kept of a long line before the place and after it, in bytes.
+const KEPT: usize = 200;
+
+/// What of the line `text` is kept for the place at the byte `at` of it, and how many characters stand before that.
+fn around(text: &str, at: usize, column: usize) -> (&str, usize) {
+    if text.len() <= LONGEST_LINE {
+        return (text, 0);
+    }
+    let at = at.min(text.len());
+    let mut from = at.saturating_sub(KEPT);
+    while !text.is_char_boundary(from) {
+        from += 1;
+    }
+    let mut to = (at + KEPT).min(text.len());
+    while !text.is_char_boundary(to) {
+        to -= 1;
+    }
+    let before = text.get(from..at).map_or(0, |before| before.chars().count());
+    (&text[from..to.max(from)], (column - 1).saturating_sub(before))
 }
 
 /// A line of the user's file and what to underline in it. It holds the text, so a recorded failure can be drawn after
@@ -104,9 +125,16 @@ pub struct Excerpt {
     /// How many characters to underline, at least 1.
     #[serde(default = "one")]
     pub length: usize,
-    /// The whole line, without its line end.
+    /// The line without its line end; of a very long one, what is around the underlined part.
     #[serde(default)]
     pub text: String,
+    /// How many characters of the line stand before `text`.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub skipped: usize,
+}
+
+fn is_none(skipped: &usize) -> bool {
+    *skipped == 0
 }
 
 fn one() -> usize {
@@ -116,7 +144,7 @@ fn one() -> usize {
 impl Excerpt {
     /// An excerpt of a whole file that has no line to show, such as a directory or an unreadable file.
     pub fn of_file(path: impl Into<String>) -> Self {
-        Self { file: path.into(), line: 1, column: 1, length: 1, text: String::new() }
+        Self { file: path.into(), line: 1, column: 1, length: 1, text: String::new(), skipped: 0 }
     }
 }
 
@@ -138,6 +166,16 @@ mod tests {
         assert_eq!((excerpt.line, excerpt.column, excerpt.length), (2, 8, 2));
         assert_eq!(excerpt.text, "zwei: é→x");
         assert_eq!(excerpt.to_string(), "a.yaml:2:8");
+    }
+
+    #[test]
+    fn a_very_long_line_is_cut_around_the_place() {
+        let source = Source::new("a.json", format!("{}é[x]{}", "ä".repeat(2_000), "z".repeat(2_000)));
+        let start = source.text.find('x').unwrap();
+        let excerpt = source.excerpt(Span::new(start, start + 1));
+        assert_eq!((excerpt.line, excerpt.column, excerpt.length), (1, 2_003, 1));
+        assert!(excerpt.text.len() <= 2 * KEPT);
+        assert_eq!(excerpt.text.chars().nth(excerpt.column - 1 - excerpt.skipped), Some('x'));
     }
 
     #[test]

@@ -25,8 +25,8 @@ mod status;
 mod terminal;
 mod trend;
 
-pub use given::reason_of;
 pub use compare::{CaseChange, Change, Comparison};
+pub use given::reason_of;
 pub use history::{history, history_json};
 pub use json::{SCHEMA, report_schema, trial_json};
 pub use reporter::{Opening, REPORTS, Report, Reporter, find};

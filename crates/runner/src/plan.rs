@@ -161,6 +161,8 @@ impl Planner<'_> {
         let selector = Selector::compile(self.request.selection, &mut self.problems);
         let mut seen: BTreeMap<(&str, &str), &Excerpt> = BTreeMap::new();
         let mut wanted = Vec::new();
+        // Counted before the selection: an answer by its position must not come to serve another case.
+        let mut position = 0;
         for suite in self.request.suites {
             for case in &suite.cases {
                 if let Some(first) = seen.insert((&suite.name, &case.id), &case.source) {
@@ -171,15 +173,16 @@ impl Planner<'_> {
                     );
                 }
                 if selector.wants(suite, case, &mut self.problems) {
-                    wanted.push((suite, case));
+                    wanted.push((position, suite, case));
                 }
+                position += 1;
             }
         }
         // Cases outside the selection are not compiled: a run of one case must not wait for a thousand others.
-        for (position, (suite, case)) in
-            wanted.into_iter().enumerate().filter(|(ordinal, _)| selector.in_shard(*ordinal)).collect::<Vec<_>>()
-        {
-            self.case(suite, case, position);
+        for (ordinal, (position, suite, case)) in wanted.into_iter().enumerate() {
+            if selector.in_shard(ordinal) {
+                self.case(suite, case, position);
+            }
         }
     }
 

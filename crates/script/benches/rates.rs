@@ -7,9 +7,18 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use trialrun_script::{Expression, Library, Options, Runtime, Value};
+use trialrun_script::{Asks, Expression, Library, Options, Runtime, Value};
 
 const BUDGET: Duration = Duration::from_secs(60);
+
+const TYPESCRIPT: &str = "interface Shape { a: string }
+enum Level { Low, High }
+export class Thing<T> {
+  constructor(private readonly shape: Shape, public items: T[] = []) {}
+  level(): Level { return this.items.length > 1 ? Level.High : Level.Low; }
+}
+export const make = (n: number): Thing<number> => new Thing({ a: 'x' }, [n]);
+";
 
 fn median(rounds: usize, mut work: impl FnMut() -> Duration) -> Duration {
     let mut times: Vec<Duration> = (0..rounds).map(|_| work()).collect();
@@ -36,6 +45,7 @@ fn main() {
     let library = Library::new();
     println!("runtime: {:?}", median(101, || timed(|| runtime(&here, &library))));
     expressions(&here, &library);
+    calls(&here, &library);
     typescript(&here);
     if let Some(project) = project {
         packages(&project.canonicalize().expect("a real path"));
@@ -66,12 +76,33 @@ fn expressions(here: &Path, library: &Library) {
     }
 }
 
+fn calls(here: &Path, library: &Library) {
+    let mut runtime = runtime(here, library);
+    let text =
+        "export const now = (a, b) => a === b;\nexport const later = async (a, b, ask) => (await ask(a)) === b;\n";
+    let module = runtime.import_source(text, &here.join("operators.mjs"), BUDGET).expect("a module");
+    for name in ["now", "later"] {
+        let Some(Value::Function(function)) = runtime.export(&module, name).expect("an export") else { continue };
+        let arguments = ["a".into(), "a".into(), Value::Asks(Asks::new("ask"))];
+        const COUNT: u32 = 10_000;
+        let time = median(5, || {
+            timed(|| {
+                for _ in 0..COUNT {
+                    let _ =
+                        runtime.call(&function, &arguments, BUDGET, &mut |mut request| Ok(request.arguments.remove(0)));
+                }
+            })
+        });
+        println!("call `{name}`: {:?}, {:.0}/s", time / COUNT, f64::from(COUNT) / time.as_secs_f64());
+    }
+}
+
 fn typescript(here: &Path) {
-    let text = "interface Shape { a: string }\nenum Level { Low, High }\nexport class Thing<T> {\n  constructor(private readonly shape: Shape, public items: T[] = []) {}\n  level(): Level { return this.items.length > 1 ? Level.High : Level.Low; }\n}\nexport const make = (n: number): Thing<number> => new Thing({ a: 'x' }, [n]);\n".repeat(1);
+    let text = TYPESCRIPT;
     let name = here.join("bench.ts");
     let time = median(101, || {
         let mut runtime = runtime(here, &Library::new());
-        timed(|| runtime.import_source(&text, &name, BUDGET).expect("a module"))
+        timed(|| runtime.import_source(text, &name, BUDGET).expect("a module"))
     });
     println!("TypeScript of {} bytes, from text: {time:?}", text.len());
 }

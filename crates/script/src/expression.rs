@@ -1,11 +1,8 @@
 //! Expressions: small texts of JavaScript inside documents.
 
-use std::borrow::Cow;
-use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
 
 use oxc_allocator::Allocator;
 use oxc_ast::ast::{
@@ -16,20 +13,9 @@ use oxc_ast_visit::{Visit, walk};
 use oxc_parser::{ParseOptions, Parser};
 use oxc_semantic::{ScopeFlags, SemanticBuilder};
 use oxc_span::{GetSpan, SourceType};
-use rquickjs::context::EvalOptions;
-use rquickjs::{Ctx, Persistent};
 
-use crate::convert::to_script;
-use crate::error::ScriptError;
-use crate::pump::{self, Begun, Meter, Request};
-use crate::runtime::{Runtime, refuse};
 use crate::syntax::{Mistake, span, with_stack};
-use crate::trace::EXPRESSION;
 use crate::typescript::first_error;
-use crate::value::Value;
-
-/// How many compiled expressions a runtime keeps.
-const KEPT: usize = 8_192;
 
 /// Why a text is no expression.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -48,14 +34,14 @@ pub struct SyntaxError {
 /// It is an expression; or the body of a function, if it contains a `return` of its own; or a function, which is called
 /// without arguments. It may `await`. It is always strict, so it cannot make new global variables by mistake.
 #[derive(Clone)]
-pub struct Expression(Arc<Prepared>);
+pub struct Expression(pub(crate) Arc<Prepared>);
 
-struct Prepared {
-    text: Arc<str>,
+pub(crate) struct Prepared {
+    pub(crate) text: Arc<str>,
     /// What stands between the braces of the function that is made of it. The text begins on the second line.
     body: String,
     is_async: bool,
-    names: Vec<FreeName>,
+    pub(crate) names: Vec<FreeName>,
 }
 
 /// A name that an expression refers to and does not declare.
@@ -132,7 +118,7 @@ impl Expression {
     }
 
     /// A function of those of its free names that are `given`.
-    fn code(&self, given: &[&str]) -> String {
+    pub(crate) fn code(&self, given: &[&str]) -> String {
         let Prepared { body, is_async, .. } = &*self.0;
         let mut code = String::with_capacity(body.len() + 64);
         let prefix = if *is_async { "async " } else { "" };
@@ -390,113 +376,6 @@ fn is_global(name: &str) -> bool {
         "unescape",
     ];
     GLOBALS.binary_search(&name).is_ok()
-}
-
-/// What a runtime has compiled, by text: for each set of given names a function of its own.
-#[derive(Default)]
-pub(crate) struct Compiled(HashMap<Arc<str>, Vec<Variant>>);
-
-struct Variant {
-    given: Vec<usize>,
-    function: Persistent<rquickjs::Function<'static>>,
-}
-
-impl Compiled {
-    pub fn clear(&mut self) {
-        self.0.clear();
-    }
-
-    fn get(&self, expression: &Expression, given: &[usize]) -> Option<Persistent<rquickjs::Function<'static>>> {
-        let variants = self.0.get(&expression.0.text)?;
-        variants.iter().find(|variant| variant.given == given).map(|variant| variant.function.clone())
-    }
-
-    fn insert(&mut self, expression: &Expression, given: &[usize], function: Persistent<rquickjs::Function<'static>>) {
-        // Starting over is as good as any cleverer eviction for texts that are used in turn.
-        if self.0.len() >= KEPT {
-            self.0.clear();
-        }
-        let variant = Variant { given: given.to_vec(), function };
-        self.0.entry(Arc::clone(&expression.0.text)).or_default().push(variant);
-    }
-}
-
-fn compile<'js>(ctx: &Ctx<'js>, code: &str) -> rquickjs::Result<rquickjs::Function<'js>> {
-    let mut options = EvalOptions::default();
-    options.filename = Some(EXPRESSION.to_owned());
-    ctx.eval_with_options(code, options)
-}
-
-impl Runtime {
-    /// The value of `expression`. `scope` is asked for each name it refers to, JavaScript's own included, and only for
-    /// those: what it gives wins over a global of the same name. A promise is waited for.
-    ///
-    /// # Errors
-    /// What it threw, a name that is not defined included, or why it was stopped.
-    pub fn evaluate<'s>(
-        &mut self,
-        expression: &Expression,
-        scope: &dyn for<'n> Fn(&'n str) -> Option<Cow<'s, Value>>,
-        budget: Duration,
-    ) -> Result<Value, ScriptError> {
-        self.evaluate_with(expression, scope, budget, &mut refuse)
-    }
-
-    /// The same with a host that answers the requests of functions in the scope, as in [`Runtime::call`].
-    ///
-    /// # Errors
-    /// As for [`Runtime::evaluate`].
-    pub fn evaluate_with<'s>(
-        &mut self,
-        expression: &Expression,
-        scope: &dyn for<'n> Fn(&'n str) -> Option<Cow<'s, Value>>,
-        budget: Duration,
-        host: &mut dyn FnMut(Request) -> Result<Value, String>,
-    ) -> Result<Value, ScriptError> {
-        let mut given = Vec::new();
-        let mut values = Vec::new();
-        for (index, free) in expression.0.names.iter().enumerate() {
-            // These cannot be the names of parameters.
-            if matches!(free.name.as_str(), "eval" | "arguments" | "undefined") {
-                continue;
-            }
-            if let Some(value) = scope(&free.name) {
-                given.push(index);
-                values.push(value);
-            }
-        }
-        let known = self.expressions.get(expression, &given);
-        let since = self.realm.number();
-        let mut meter = Meter::new(budget);
-        let text = Some(expression.text());
-        let mut compiled = None;
-        let begun = self.enter(&mut meter, text, |ctx, realm| {
-            let function = match known {
-                Some(known) => known.restore(ctx)?,
-                None => {
-                    let names: Vec<&str> = given.iter().map(|index| expression.0.names[*index].name.as_str()).collect();
-                    let function = compile(ctx, &expression.code(&names))?;
-                    compiled = Some(Persistent::save(ctx, function.clone()));
-                    function
-                }
-            };
-            let mut arguments = rquickjs::function::Args::new(ctx.clone(), values.len());
-            for value in &values {
-                arguments.push_arg(to_script(ctx, realm, value)?)?;
-            }
-            pump::begun(ctx, realm, function.call_arg(arguments)?)
-        });
-        if let Some(function) = compiled {
-            self.expressions.insert(expression, &given, function);
-        }
-        let result = match begun {
-            Ok(Begun::Done(value)) => self.drain(&mut meter, text).map(|()| value),
-            Ok(Begun::Promised(promise)) => self.wait(&promise, &mut meter, text, host),
-            Err(error) => Err(error),
-        };
-        self.forget_since(since);
-        result
-    }
 }
 
 #[cfg(test)]

@@ -10,10 +10,11 @@
 mod convert;
 mod engine;
 mod error;
+mod evaluate;
 mod expression;
-mod module;
 #[cfg(test)]
-mod place;
+mod folder;
+mod module;
 mod positions;
 mod pump;
 mod realm;

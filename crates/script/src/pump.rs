@@ -1,5 +1,6 @@
 //! Running scripts in turns: as far as they get without the host, then again when it has answered.
 
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -64,13 +65,8 @@ impl Meter {
 
 /// What the runtime knows of a [`Task`].
 pub(crate) struct Underway {
-    state: State,
+    begun: Begun,
     meter: Meter,
-}
-
-enum State {
-    Done(Value),
-    Promised(Persistent<Promise<'static>>),
 }
 
 /// What a call came to before it returned.
@@ -86,11 +82,7 @@ pub(crate) enum Turn {
 }
 
 /// Takes `result` out, or the promise it is.
-pub(crate) fn begun<'js>(
-    ctx: &Ctx<'js>,
-    realm: &std::rc::Rc<Realm>,
-    result: rquickjs::Value<'js>,
-) -> rquickjs::Result<Begun> {
+pub(crate) fn begun<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, result: rquickjs::Value<'js>) -> rquickjs::Result<Begun> {
     let then = result.as_object().filter(|_| !result.is_array());
     let is_thenable = match then {
         Some(_) if result.is_promise() => true,
@@ -108,7 +100,7 @@ pub(crate) fn begun<'js>(
 /// Runs what is ready: jobs, and timers that are due, until `promise` is settled or nothing is ready.
 pub(crate) fn turn<'js>(
     ctx: &Ctx<'js>,
-    realm: &std::rc::Rc<Realm>,
+    realm: &Rc<Realm>,
     promise: &Promise<'js>,
     work: &Work<'_>,
 ) -> Result<Turn, ScriptError> {
@@ -124,7 +116,7 @@ pub(crate) fn turn<'js>(
 }
 
 /// Runs the queue empty.
-pub(crate) fn run_jobs(ctx: &Ctx<'_>, realm: &std::rc::Rc<Realm>, work: &Work<'_>) -> Result<(), ScriptError> {
+pub(crate) fn run_jobs(ctx: &Ctx<'_>, realm: &Rc<Realm>, work: &Work<'_>) -> Result<(), ScriptError> {
     loop {
         let more = ctx.execute_pending_job();
         if realm.deadline.has_passed() {
@@ -143,7 +135,7 @@ pub(crate) fn run_jobs(ctx: &Ctx<'_>, realm: &std::rc::Rc<Realm>, work: &Work<'_
 }
 
 /// Calls back the first timer that is due, if one is.
-fn fire(ctx: &Ctx<'_>, realm: &std::rc::Rc<Realm>, work: &Work<'_>) -> Result<bool, ScriptError> {
+fn fire(ctx: &Ctx<'_>, realm: &Rc<Realm>, work: &Work<'_>) -> Result<bool, ScriptError> {
     let now = Instant::now();
     let due = {
         let mut timers = realm.timers.borrow_mut();
@@ -174,12 +166,9 @@ impl Runtime {
     /// What the function threw before it first waited.
     pub fn begin(&mut self, function: &Function, arguments: &[Value], budget: Duration) -> Result<Task, ScriptError> {
         let mut meter = Meter::new(budget);
-        let state = match self.start(function, arguments, &mut meter)? {
-            Begun::Done(value) => State::Done(value),
-            Begun::Promised(promise) => State::Promised(promise),
-        };
+        let begun = self.start(function, arguments, &mut meter)?;
         let id = self.realm.number();
-        self.tasks.insert(id, Underway { state, meter });
+        self.tasks.insert(id, Underway { begun, meter });
         Ok(Task { runtime: self.realm.id, id })
     }
 
@@ -189,18 +178,18 @@ impl Runtime {
     /// What it threw; [`ScriptError::NeverSettled`] if nothing it could wait for is left.
     pub fn step(&mut self, task: &Task) -> Result<Progress, ScriptError> {
         let underway = if task.runtime == self.realm.id { self.tasks.remove(&task.id) } else { None };
-        let Some(Underway { state, mut meter }) = underway else {
+        let Some(Underway { begun, mut meter }) = underway else {
             return Err(ScriptError::Failed("this task is over, or another runtime's".into()));
         };
-        let promise = match state {
-            State::Done(value) => return Ok(Progress::Done(value)),
-            State::Promised(promise) => promise,
+        let promise = match begun {
+            Begun::Done(value) => return self.drain(&mut meter, None).map(|()| Progress::Done(value)),
+            Begun::Promised(promise) => promise,
         };
         if let Turn::Settled = self.turn(&promise, &mut meter, None)? {
             return self.settled(&promise, &mut meter, None).map(Progress::Done);
         }
         let progress = self.idle()?;
-        self.tasks.insert(task.id, Underway { state: State::Promised(promise), meter });
+        self.tasks.insert(task.id, Underway { begun: Begun::Promised(promise), meter });
         Ok(progress)
     }
 

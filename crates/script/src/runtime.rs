@@ -21,7 +21,7 @@ use crate::trace::{Work, explain};
 use crate::value::{Function, Key, Value};
 
 /// What reading a property or settling a promise may take.
-pub(crate) const HOUSEKEEPING: Duration = Duration::from_secs(1);
+pub(crate) const HOUSEKEEPING: Duration = Duration::from_secs(10);
 
 /// What a runtime may use and what it sees of the world.
 pub struct Options {
@@ -87,7 +87,7 @@ impl Module {
 /// runtime only.
 pub struct Runtime {
     pub(crate) tasks: HashMap<u64, Underway>,
-    pub(crate) expressions: crate::expression::Compiled,
+    pub(crate) expressions: crate::evaluate::Compiled,
     modules: HashMap<String, Module>,
     pub(crate) realm: Rc<Realm>,
     context: Context,
@@ -135,7 +135,7 @@ impl Runtime {
         let context = Context::full(&engine).map_err(failed)?;
         let mut runtime = Self {
             tasks: HashMap::new(),
-            expressions: crate::expression::Compiled::default(),
+            expressions: crate::evaluate::Compiled::default(),
             modules: HashMap::new(),
             realm,
             context,
@@ -313,7 +313,7 @@ impl Runtime {
 
     /// Runs what a script left in the queue.
     pub(crate) fn drain(&mut self, meter: &mut Meter, expression: Option<&str>) -> Result<(), ScriptError> {
-        self.timed(meter, expression, |ctx, realm, work| pump::run_jobs(ctx, realm, work))
+        self.timed(meter, expression, pump::run_jobs)
     }
 
     /// Runs until `promise` is settled, and takes out what it was fulfilled with.

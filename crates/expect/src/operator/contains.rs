@@ -48,9 +48,15 @@ impl Rule for Contains {
 pub(super) fn one_of(items: &[Value], wanted: &Matcher, at: &At<'_>, place: &Place) -> Found {
     let mut best = Found::scored(0.0, Pass::No);
     let mut stopped = None;
-    for item in items {
+    let mut nearest: Option<(usize, f64, Flaw)> = None;
+    for (index, item) in items.iter().enumerate() {
         let found = wanted.judge(Some(item), &At { present: true, ..at.quietly() });
         best.score = best.score.max(found.score);
+        if let Some(flaw) = found.flaws.first().filter(|_| found.pass == Pass::No)
+            && nearest.as_ref().is_none_or(|(_, score, _)| *score < found.score)
+        {
+            nearest = Some((index, found.score, flaw.clone()));
+        }
         match found.pass {
             Pass::Yes => best.pass = Pass::Yes,
             Pass::Unknown => stopped = stopped.or(found.flaws.into_iter().next()),
@@ -68,9 +74,20 @@ pub(super) fn one_of(items: &[Value], wanted: &Matcher, at: &At<'_>, place: &Pla
     }
     let message = match items.len() {
         0 => "the list is empty".to_owned(),
-        count => format!("none of {count} items matches"),
+        count => {
+            format!("none of {count} items matches{}", nearest.map(|nearest| near(&nearest, at)).unwrap_or_default())
+        }
     };
     let flaw = Flaw { critical: wanted.meta.critical, ..Flaw::new(place, message) };
     let flaw = flaw.actual(Some(&Value::Array(items.to_vec())));
     Found { score: best.score, ..Found::flawed(flaw) }
+}
+
+/// What is wrong with the item that comes nearest.
+fn near((index, _, flaw): &(usize, f64, Flaw), at: &At<'_>) -> String {
+    let message = flaw.message.as_deref().unwrap_or("it does not match");
+    let key = flaw.key.as_deref().unwrap_or_default();
+    let inside = key.strip_prefix(at.key.as_str()).unwrap_or(key).trim_start_matches('.');
+    let colon = if inside.is_empty() { "" } else { ": " };
+    format!("; nearest is item {index}: {inside}{colon}{message}")
 }

@@ -1,7 +1,7 @@
 //! An operator of the user's: a function in a module.
 
-use model::{Node, NodeKind, Spanned};
 use model::decode::Problems;
+use model::{Node, NodeKind, Spanned};
 use serde_json::{Map, Value, json};
 
 use crate::compile::{Compiler, node_of};

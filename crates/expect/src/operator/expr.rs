@@ -21,8 +21,16 @@ pub const EXPR: Operator = Operator {
               reaches no file, no network and no process. What throws does not hold.",
     scoring: "The confidence; else all or nothing.",
     examples: &[
-        Example { expectation: r#"{"$expr": "actual.price * actual.quantity >= 500"}"#, matches: &[r#"{"price": 50, "quantity": 10}"#], differs: &[r#"{"price": 5, "quantity": 10}"#] },
-        Example { expectation: r#"{"$expr": "actual.length / 10", "$threshold": 0.5}"#, matches: &[r#""hello""#], differs: &[r#""hi""#] },
+        Example {
+            expectation: r#"{"$expr": "actual.price * actual.quantity >= 500"}"#,
+            matches: &[r#"{"price": 50, "quantity": 10}"#],
+            differs: &[r#"{"price": 5, "quantity": 10}"#],
+        },
+        Example {
+            expectation: r#"{"$expr": "actual.length / 10", "$threshold": 0.5}"#,
+            matches: &[r#""hello""#],
+            differs: &[r#""hi""#],
+        },
     ],
     read: |compiler, operand| {
         let Some(text) = operand.as_str() else {

@@ -47,7 +47,11 @@ pub const FIRST: Operator = Operator {
     operand: "an expectation",
     details: "An empty list does not match.",
     scoring: "The item's.",
-    examples: &[Example { expectation: r#"{"$first": "a"}"#, matches: &[r#"["a", "b"]"#], differs: &[r#"["b"]"#, "[]"] }],
+    examples: &[Example {
+        expectation: r#"{"$first": "a"}"#,
+        matches: &[r#"["a", "b"]"#],
+        differs: &[r#"["b"]"#, "[]"],
+    }],
     read: |compiler, operand| Some(Nth::of(compiler, &without_index(operand), 0)),
 };
 

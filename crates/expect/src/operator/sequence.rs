@@ -67,7 +67,9 @@ impl Rule for Sequence {
             }
             whole.pass = whole.pass.and(if search.undecided { Pass::Unknown } else { Pass::No });
             let critical = step.meta.critical;
-            whole.flaws.extend(search.flaws.into_iter().map(|flaw| Flaw { critical: critical || flaw.critical, ..flaw }));
+            whole
+                .flaws
+                .extend(search.flaws.into_iter().map(|flaw| Flaw { critical: critical || flaw.critical, ..flaw }));
             let after = if from == 0 { String::new() } else { format!(" after item {from}") };
             let message = format!("step {} of {} is not met by any item{after}", number + 1, self.steps.len());
             whole.flaws.push(Flaw { critical, ..Flaw::new(place, message).actual(actual) });

@@ -42,11 +42,19 @@ pub(super) const ASSERTION: Assertion = Assertion {
         field("disableHeuristicSchema", "true or false", "A map with the `type` of a JSON Schema is none."),
         field("operators", "map or list", "Custom operators: name → `./file.js#export` or `package#export`."),
         field("allowOperatorOverride", "true or false", "Custom operators go before built-in ones of their name."),
-        field("baseDir", "path", "Where relative references to modules start; the file's folder unless it says otherwise."),
+        field(
+            "baseDir",
+            "path",
+            "Where relative references to modules start; the file's folder unless it says otherwise.",
+        ),
         field("scoring", "true, false or `auto`", "Whether the score decides; `auto`: if any weight is given."),
         field("maxScore", "number", "What a full match scores; 100 unless it says otherwise."),
         field("passScore", "number", "The score that passes; `maxScore` unless it says otherwise."),
-        field("unassignedWeight", "number", "What is left for parts without a weight, together; 0.1 unless it says otherwise."),
+        field(
+            "unassignedWeight",
+            "number",
+            "What is left for parts without a weight, together; 0.1 unless it says otherwise.",
+        ),
         field("totalUnassignedWeight", "number", "The same as `unassignedWeight`."),
         field("autoConfidence", "true, false or `force`", "Whether weights below 1 are shares of 1."),
     ],
@@ -60,9 +68,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
         evidence: || Story::new().call("Read", json!({"file_path": "name.txt"})).answer("Hello, Alice!").evidence(),
     },
     fail: Example {
-        assertion: || {
-            json!({"id": "greets", "type": "expect", "output": {"$and": ["/^Hello/", {"$not": "/World/"}]}})
-        },
+        assertion: || json!({"id": "greets", "type": "expect", "output": {"$and": ["/^Hello/", {"$not": "/World/"}]}}),
         evidence: || Story::new().answer("Hello, World!").evidence(),
     },
     form: Form::Written { parse },
@@ -94,10 +100,8 @@ struct Expect {
 }
 
 fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
-    let given: Vec<(&str, &Node)> = ["expect", "output", "schema"]
-        .into_iter()
-        .filter_map(|key| Some((key, reading.fields.get(key)?)))
-        .collect();
+    let given: Vec<(&str, &Node)> =
+        ["expect", "output", "schema"].into_iter().filter_map(|key| Some((key, reading.fields.get(key)?))).collect();
     let (key, node) = match given.as_slice() {
         [one] => *one,
         [] => {
@@ -161,8 +165,7 @@ fn rules(reading: &mut Reading<'_>, host: &Arc<dyn Host>) -> Rules {
     rules.diff_permissive = reading.fields.boolean("diffPermissive", reading.problems);
     let disabled = reading.fields.boolean("disableHeuristicSchema", reading.problems);
     rules.heuristic_schema = !disabled.unwrap_or_default();
-    rules.allow_override =
-        reading.fields.boolean("allowOperatorOverride", reading.problems).unwrap_or_default();
+    rules.allow_override = reading.fields.boolean("allowOperatorOverride", reading.problems).unwrap_or_default();
     let suite = reading.context.directory.map(PathBuf::from).unwrap_or_default();
     let base = reading.fields.text("baseDir", reading.problems);
     rules.directory = base.map_or_else(|| suite.clone(), |base| suite.join(base));
@@ -187,7 +190,11 @@ fn budget(reading: &mut Reading<'_>) -> Budget {
                 .unwrap_or_default(),
         },
     };
-    Budget { max_score: max_score.unwrap_or(usual.max_score), unassigned: unassigned.unwrap_or(usual.unassigned), shares }
+    Budget {
+        max_score: max_score.unwrap_or(usual.max_score),
+        unassigned: unassigned.unwrap_or(usual.unassigned),
+        shares,
+    }
 }
 
 /// Finds the custom operators, written as a map of names or as a list.
@@ -268,7 +275,8 @@ impl Expect {
             && found.pass != Pass::Unknown
         {
             let points = found.score * self.max_score;
-            found.pass = if points >= pass_score - self.max_score * 1e-9 && critical.is_empty() { Pass::Yes } else { Pass::No };
+            found.pass =
+                if points >= pass_score - self.max_score * 1e-9 && critical.is_empty() { Pass::Yes } else { Pass::No };
         }
         let key = match self.about {
             About::All(_) => "expect",

@@ -128,9 +128,16 @@ fn draw<'a>(group: Group<'a>, source: &'a Excerpt, label: Option<&'a str>) -> Gr
         return group.element(Origin::path(&source.file));
     }
     let byte = |characters: usize| source.text.char_indices().nth(characters).map_or(source.text.len(), |(at, _)| at);
-    let start = byte(source.column.saturating_sub(1));
-    let end = byte(source.column.saturating_sub(1) + source.length.max(1)).max(start);
+    let first = source.column.saturating_sub(1 + source.skipped);
+    let start = byte(first);
+    let end = byte(first + source.length.max(1)).max(start);
     let annotation = AnnotationKind::Primary.span(start..end).label(label);
+    if source.skipped > 0 {
+        // Where the line's beginning is left out, the place cannot be told from its text.
+        let origin = Origin::path(&source.file).line(source.line).char_column(source.column);
+        let line = Snippet::source(&source.text).line_start(source.line).annotation(annotation);
+        return group.element(origin).element(line);
+    }
     group.element(Snippet::source(&source.text).line_start(source.line).path(&source.file).annotation(annotation))
 }
 

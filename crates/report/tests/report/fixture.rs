@@ -9,7 +9,7 @@ use crate::story::{Story, begin, id, met, passed};
 const FILE: &str = "people.fixture.yaml";
 
 pub fn excerpt(line: usize, column: usize, length: usize, text: &str) -> Excerpt {
-    Excerpt { file: FILE.into(), line, column, length, text: text.into() }
+    Excerpt { file: FILE.into(), line, column, length, text: text.into(), skipped: 0 }
 }
 
 pub fn failure(key: &str, message: &str, expected: Value, actual: Value) -> Failure {

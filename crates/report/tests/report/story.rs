@@ -289,6 +289,7 @@ pub fn failed(trial: &TrialId) -> TrialRecord {
             column: 13,
             length: 16,
             text: "      tool: AskUserQuestion   # never push unasked".into(),
+            skipped: 0,
         }),
         ..met("asks-before-push", "tool_called", "")
     };

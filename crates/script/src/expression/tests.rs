@@ -1,4 +1,7 @@
+use std::time::Duration;
+
 use super::*;
+use crate::Runtime;
 
 fn names(text: &str) -> Vec<String> {
     Expression::parse(text).unwrap().free_names().iter().map(|free| free.name.clone()).collect()

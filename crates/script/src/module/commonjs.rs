@@ -61,6 +61,7 @@ fn evaluate<'js>(
     let mut options = EvalOptions::default();
     options.strict = false;
     options.filename = Some(name.to_owned());
+    let code = loader::without_nul(code);
     let hidden = if code.starts_with("#!") { "//" } else { "" };
     // The text begins on the second line: see `LINES_ABOVE`.
     let wrapped = format!("(function (exports, require, module, __filename, __dirname) {{\n{hidden}{code}\n}})");

@@ -90,7 +90,7 @@ impl Library {
         }
         let text = std::fs::read_to_string(path)
             .map_err(|error| Unreadable::File(format!("cannot read `{}`: {error}", path.display())))?;
-        let text = Arc::new(prepare(path, text)?);
+        let text = Arc::new(prepare(path, &text)?);
         lock(&self.0.texts).insert(path.to_path_buf(), Arc::clone(&text));
         Ok(text)
     }
@@ -102,8 +102,8 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 /// Makes a text ready. What it is follows from the name, then from the package it is in, then from what it says.
-pub(crate) fn prepare(path: &Path, text: String) -> Result<Text, Unreadable> {
-    let text: Arc<str> = text.strip_prefix('\u{feff}').map_or_else(|| text.as_str().into(), Into::into);
+pub(crate) fn prepare(path: &Path, text: &str) -> Result<Text, Unreadable> {
+    let text: Arc<str> = text.strip_prefix('\u{feff}').unwrap_or(text).into();
     let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     let plain =
         |kind| Text { kind, original: Arc::clone(&text), code: None, mapping: None, language: Language::JavaScript };

@@ -1,5 +1,6 @@
 //! The engine's way to modules: names for specifiers, texts for names.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -37,7 +38,7 @@ pub(crate) fn install(engine: &rquickjs::Runtime, realm: &Rc<Realm>) {
 /// Makes `text` the module called `path`, whatever is on the disk.
 pub(crate) fn provide(realm: &Realm, path: &Path, text: &str) -> Result<(), ScriptError> {
     let name = path.display().to_string();
-    let text = prepare(path, text.to_owned()).map_err(|error| unreadable(realm, path, error))?;
+    let text = prepare(path, text).map_err(|error| unreadable(realm, path, error))?;
     realm.texts.borrow_mut().insert(name, Arc::new(text));
     Ok(())
 }
@@ -129,6 +130,11 @@ pub(crate) fn unreadable(realm: &Realm, path: &Path, error: Unreadable) -> Scrip
     }
 }
 
+/// A text as the engine takes it: without the NUL that ends a text in C. Where one may stand, its escape may, too.
+pub(crate) fn without_nul(code: &str) -> Cow<'_, str> {
+    if code.contains('\0') { Cow::Owned(code.replace('\0', "\\x00")) } else { Cow::Borrowed(code) }
+}
+
 /// The text of the module called `name`, from the disk if it was not given otherwise.
 pub(crate) fn text(ctx: &Ctx<'_>, realm: &Realm, name: &str) -> rquickjs::Result<Arc<Text>> {
     if let Some(known) = realm.texts.borrow().get(name) {
@@ -175,7 +181,7 @@ impl Loader for Texts {
 fn load<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, name: &str) -> rquickjs::Result<Module<'js, Declared>> {
     if let Some(specifier) = name.strip_prefix(BUILTIN) {
         let source = realm.builtins.borrow().get(specifier).cloned().unwrap_or_default();
-        return Module::declare(ctx.clone(), name, source.as_bytes());
+        return Module::declare(ctx.clone(), name, &*without_nul(&source));
     }
     if let Some(source) = node::source(name) {
         let module = Module::declare(ctx.clone(), name, source)?;
@@ -187,7 +193,7 @@ fn load<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, name: &str) -> rquickjs::Result<
     let text = text(ctx, realm, name)?;
     match text.kind {
         Kind::Module => {
-            let module = Module::declare(ctx.clone(), name, text.code())?;
+            let module = Module::declare(ctx.clone(), name, &*without_nul(text.code()))?;
             if text.original.contains("import.meta") {
                 describe(&module, name)?;
             }

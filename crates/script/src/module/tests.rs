@@ -2,10 +2,10 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::place::{BUDGET, Place};
-use crate::{Library, Options, Runtime, ScriptError, Value};
+use crate::folder::{BUDGET, Folder};
+use crate::{Language, Library, Options, Runtime, ScriptError, Value, positions};
 
-fn json_of(place: &mut Place, file: &str, export: &str) -> serde_json::Value {
+fn json_of(place: &mut Folder, file: &str, export: &str) -> serde_json::Value {
     place.value(file, export).to_json()
 }
 
@@ -18,7 +18,7 @@ fn missing(result: Result<crate::Module, ScriptError>) -> (String, Option<String
 
 #[test]
 fn packages_are_found_by_their_exports_and_conditions() {
-    let mut place = Place::new(&[
+    let mut place = Folder::new(&[
         (
             "node_modules/dual/package.json",
             r#"{"exports": {".": {"import": "./a.mjs", "require": "./a.cjs"}, "./sub": "./sub.mjs"}}"#,
@@ -50,7 +50,7 @@ fn packages_are_found_by_their_exports_and_conditions() {
 
 #[test]
 fn commonjs_modules_see_what_they_expect() {
-    let mut place = Place::new(&[
+    let mut place = Folder::new(&[
         (
             "main.cjs",
             "#!/usr/bin/env node\n'use strict';\nconst data = require('./data.json');\nconst other = require('./other');\nexports.data = data;\nexports.other = other();\nexports.here = [__dirname === require.resolve('./other').replace('/other/index.js', ''), __filename.endsWith('main.cjs')];\nexports.same = module.exports === exports && this === exports && require('./data.json') === data;\nexports['not-a-name'] = 1;\nexports.class = 2;\nexports.default = 3;\n",
@@ -70,7 +70,7 @@ fn commonjs_modules_see_what_they_expect() {
 
 #[test]
 fn commonjs_cycles_see_what_there_is_so_far() {
-    let mut place = Place::new(&[
+    let mut place = Folder::new(&[
         ("a.cjs", "exports.early = 1;\nconst b = require('./b.cjs');\nexports.late = 2;\nexports.seen = b.seen;\n"),
         ("b.cjs", "const a = require('./a.cjs');\nexports.seen = Object.keys(a);\n"),
     ]);
@@ -80,7 +80,7 @@ fn commonjs_cycles_see_what_there_is_so_far() {
 
 #[test]
 fn ecmascript_cycles_work() {
-    let mut place = Place::new(&[
+    let mut place = Folder::new(&[
         ("a.mjs", "import { b } from './b.mjs';\nexport const a = () => 'a';\nexport const both = a() + b();\n"),
         ("b.mjs", "import { a } from './a.mjs';\nexport const b = () => 'b' + typeof a;\n"),
     ]);
@@ -89,7 +89,7 @@ fn ecmascript_cycles_work() {
 
 #[test]
 fn commonjs_can_require_modules_that_need_no_waiting() {
-    let mut place = Place::new(&[
+    let mut place = Folder::new(&[
         ("ready.mjs", "export default 1; export const named = 2;"),
         ("waits.mjs", "export default await Promise.resolve(new Promise((done) => setTimeout(done, 1)));"),
         ("good.cjs", "const m = require('./ready.mjs'); module.exports = [m.default, m.named];"),
@@ -102,7 +102,7 @@ fn commonjs_can_require_modules_that_need_no_waiting() {
 
 #[test]
 fn what_a_js_file_is_follows_from_its_package_and_its_text() {
-    let mut place = Place::new(&[
+    let mut place = Folder::new(&[
         ("esm/package.json", r#"{"type": "module"}"#),
         ("esm/a.js", "export default typeof require;"),
         ("cjs/package.json", r#"{"type": "commonjs"}"#),
@@ -121,7 +121,7 @@ fn what_a_js_file_is_follows_from_its_package_and_its_text() {
 
 #[test]
 fn typescript_is_stripped_of_all_that_is_not_code() {
-    let mut place = Place::new(&[
+    let mut place = Folder::new(&[
         (
             "all.mts",
             "import type { Only } from './nowhere';\nimport { Only2, value, type Only3 } from './types.js';\nimport data from './data.json' with { type: 'json' };\nenum Color { Red, Green = 'g' }\nconst enum Size { Big = 10 }\nnamespace Space { export const inside = 1; }\nabstract class Base<T> { constructor(protected readonly n: T, private m = 2) {} sum(this: Base<any>) { return this.n + this.m } declare later: string; }\nclass Sub extends Base<number> { override sum() { return super.sum() + 1 } }\nfunction over(a: string): string;\nfunction over(a: any) { return a! as string }\nconst only: Only2 = <any>1;\nexport type { Only };\nexport const all = [Color.Red, Color[0], Color.Green, Size.Big, Space.inside, new Sub(1).sum(), over('o'), only, value, data.n satisfies number];\n",
@@ -134,7 +134,7 @@ fn typescript_is_stripped_of_all_that_is_not_code() {
 
 #[test]
 fn a_module_is_evaluated_once_and_may_wait_while_it_loads() {
-    let mut place = Place::new(&[
+    let mut place = Folder::new(&[
         (
             "count.mjs",
             "globalThis.count = (globalThis.count ?? 0) + 1;\nawait new Promise((done) => setTimeout(done, 2));\nexport const count = globalThis.count;\n",
@@ -152,7 +152,7 @@ fn a_module_is_evaluated_once_and_may_wait_while_it_loads() {
 
 #[test]
 fn what_is_not_there_is_named_with_the_import() {
-    let mut place = Place::new(&[
+    let mut place = Folder::new(&[
         ("fs.ts", "type T = string;\nimport { readFile } from 'node:fs';\nexport const x = readFile;\n"),
         ("net.mjs", "import 'https';\n"),
         ("child.cjs", "const ok = 1;\nconst { exec } = require('child_process');\n"),
@@ -196,7 +196,7 @@ fn what_is_not_there_is_named_with_the_import() {
 
 #[test]
 fn a_file_that_is_not_valid_says_where() {
-    let mut place = Place::new(&[
+    let mut place = Folder::new(&[
         ("bad.ts", "export const a = 1;\nexport const b: = 2;\n"),
         ("uses.ts", "import { a } from './bad';\nexport default a;\n"),
         ("bad.mjs", "export const a = 1;\nlet let = 2;\n"),
@@ -222,7 +222,7 @@ fn a_file_that_is_not_valid_says_where() {
 
 #[test]
 fn an_error_while_a_module_loads_points_at_its_line() {
-    let mut place = Place::new(&[
+    let mut place = Folder::new(&[
         ("a.ts", "import './b.cjs';\n"),
         ("b.cjs", "// one\nfunction f() {\n  null.x;\n}\nf();\n"),
         ("c.ts", "interface X {\n  a: 1;\n}\nexport const x: X = undefined!;\nx.a.b;\n"),
@@ -235,18 +235,18 @@ fn an_error_while_a_module_loads_points_at_its_line() {
 
 #[test]
 fn a_module_that_never_ends_is_stopped() {
-    let mut place = Place::new(&[("loop.mjs", "for (;;) {}"), ("wait.mjs", "await new Promise(() => {});")]);
+    let mut place = Folder::new(&[("loop.mjs", "for (;;) {}"), ("wait.mjs", "await new Promise(() => {});")]);
     let from = place.path();
     let budget = Duration::from_millis(30);
     assert_eq!(place.runtime.import("./loop.mjs", &from, budget), Err(ScriptError::TimedOut { budget }));
-    let mut place = Place::new(&[("wait.mjs", "await new Promise(() => {});")]);
+    let mut place = Folder::new(&[("wait.mjs", "await new Promise(() => {});")]);
     assert_eq!(place.import("./wait.mjs"), Err(ScriptError::NeverSettled));
 }
 
 #[test]
 fn modules_of_the_program_are_there_without_a_file() {
     let mut place =
-        Place::new(&[("a.test.ts", "import { scenario } from '@fabrik/core';\nexport default scenario('n');\n")]);
+        Folder::new(&[("a.test.ts", "import { scenario } from '@fabrik/core';\nexport default scenario('n');\n")]);
     place.runtime.builtin("@fabrik/core", "export const scenario = (name) => ({ name });");
     assert_eq!(json_of(&mut place, "./a.test.ts", "default"), json!({"name": "n"}));
     assert_eq!(place.import("@fabrik/core").unwrap().path(), "builtin:@fabrik/core");
@@ -254,7 +254,7 @@ fn modules_of_the_program_are_there_without_a_file() {
 
 #[test]
 fn stands_in_for_node_work() {
-    let mut place = Place::new(&[(
+    let mut place = Folder::new(&[(
         "a.ts",
         "import path, { join } from 'node:path';\nimport assert from 'assert';\nimport strict from 'node:assert/strict';\nimport { promisify, isDeepStrictEqual, inspect } from 'util';\nimport { fileURLToPath } from 'url';\nimport process from 'node:process';\nimport { setTimeout as sleep } from 'node:timers/promises';\nexport async function all() {\n  assert.deepEqual({ a: 1 }, { a: '1' });\n  assert.throws(() => strict.deepEqual({ a: 1 }, { a: '1' }), { name: 'AssertionError' });\n  assert.throws(() => { throw new TypeError('t') }, TypeError);\n  assert.throws(() => assert.equal(1, 2), /1/);\n  await assert.rejects(Promise.reject(new Error('r')), /r/);\n  return [join('a', '..', 'b/./c'), path.extname('x/y.tar.gz'), path.relative('/a/b', '/a/c/d'), path.resolve('/a', '../b'), await promisify((x, done) => done(null, x))(3), isDeepStrictEqual(new Map([[1, { a: [2] }]]), new Map([[1, { a: [2] }]])), inspect({ a: 'x' }), fileURLToPath('file:///a%20b'), typeof process.env, await sleep(1, 'slept')];\n}\n",
     )]);
@@ -267,7 +267,7 @@ fn stands_in_for_node_work() {
 
 #[test]
 fn a_library_reads_a_file_once_until_it_forgets() {
-    let place = Place::new(&[("a.ts", "export const n: number = 1;\n")]);
+    let place = Folder::new(&[("a.ts", "export const n: number = 1;\n")]);
     let library = Library::new();
     let read = || {
         let options = Options { library: library.clone(), ..Options::new(place.path()) };
@@ -280,4 +280,101 @@ fn a_library_reads_a_file_once_until_it_forgets() {
     assert_eq!(read(), Some(Value::Number(1.0)));
     library.forget();
     assert_eq!(read(), Some(Value::Number(2.0)));
+}
+
+#[test]
+fn no_text_panics_whatever_it_says() {
+    let corpus = [
+        "",
+        "\u{feff}export default 1",
+        "#!",
+        "#!x\nexport {}",
+        "export",
+        "import",
+        "export default",
+        "import x from 'x'",
+        "export * from './a.ts'",
+        "import './a.mjs'",
+        "export default [,,...a,...[1],{...b,[c]:1,'d':2,e(){}}]",
+        "enum A { B = A.B, C = `x${1}`, D }",
+        "namespace A { export namespace B { export const c = A.B } }",
+        "declare module 'x' { export default y }",
+        "import x = require('./a.cjs'); export = x",
+        "export as namespace x",
+        "abstract class A { abstract b(): void; constructor(private c?: number, readonly d = 1) {} }",
+        "@d class A {}",
+        "using x = y",
+        "await 1",
+        "await using a = b",
+        "let x: (typeof y)['z'] = <any>w!",
+        "type A<B extends C = D> = B extends infer E ? E : never",
+        "module.exports = module",
+        "exports.x = require",
+        "require()",
+        "require(1)",
+        "require('.')",
+        "import('')",
+        "import.meta.url = 1",
+        "{",
+        "}",
+        "[1",
+        "{\"a\": }",
+        "{\"a\":1}",
+        "nul",
+        "\0",
+        "export const a = '\0'",
+        "\u{2028}\u{2029}",
+        "/* */ // x",
+        "<!-- x",
+        "😀",
+        "for (const x of [1]) { break }",
+        "throw null",
+        "throw undefined",
+        "throw { get message() { throw 1 } }",
+        "throw new Proxy({}, { get() { throw 2 } })",
+        "Error.prepareStackTrace = () => 1; throw new Error('x')",
+        "Object.prototype.then = function (a) { a(1) }",
+        "delete globalThis.Promise; export default async () => 1",
+        "Error.stackTraceLimit = 'x'; null.y",
+        "Object.defineProperty(Error.prototype, 'stack', { get() { throw 3 } }); null.z",
+        "Array.prototype[Symbol.iterator] = 1; export default [1]",
+        "Object.prototype.toJSON = () => 1; export default {}",
+        "JSON.parse = null; RegExp = null; WeakMap = null; export default /x/",
+    ];
+    let place = Folder::new(&[]);
+    for text in corpus {
+        for name in ["f.ts", "f.mts", "f.cts", "f.js", "f.mjs", "f.cjs", "f.json", "f"] {
+            let mut runtime = Runtime::new(Options::new(place.path())).unwrap();
+            if let Ok(module) = runtime.import_source(text, &place.path().join(name), BUDGET) {
+                let _ = runtime.export(&module, "default");
+                let _ = runtime.exports(&module);
+            }
+        }
+        for language in [Language::JavaScript, Language::TypeScript] {
+            for export in ["default", "a"] {
+                let _ = positions(text, language, export);
+            }
+        }
+    }
+}
+
+#[test]
+fn deep_nesting_in_a_file_is_never_fatal() {
+    let place = Folder::new(&[]);
+    for piece in
+        ["(", "[", "{a:", "!", "a=>", "a?b:", "a+", "f(", "`${", "if(a)", "namespace A {", "A<", "class extends "]
+    {
+        for count in [100, 3_000, 50_000] {
+            let text = format!("export default {}1", piece.repeat(count));
+            for name in ["f.ts", "f.mjs"] {
+                let mut runtime = Runtime::new(Options::new(place.path())).unwrap();
+                let _ = runtime.import_source(&text, &place.path().join(name), BUDGET);
+            }
+        }
+    }
+    let balanced = format!("export default {}1{}", "(".repeat(3_000), ")".repeat(3_000));
+    for name in ["f.ts", "f.mjs"] {
+        let mut runtime = Runtime::new(Options::new(place.path())).unwrap();
+        let _ = runtime.import_source(&balanced, &place.path().join(name), BUDGET);
+    }
 }

@@ -1,9 +1,9 @@
 use std::time::Duration;
 
-use crate::place::{BUDGET, Place};
+use crate::folder::{BUDGET, Folder};
 use crate::{Asks, Progress, Request, ScriptError, Task, Value};
 
-fn begin(place: &mut Place, export: &str, arguments: &[Value], budget: Duration) -> Task {
+fn begin(place: &mut Folder, export: &str, arguments: &[Value], budget: Duration) -> Task {
     let function = place.function("./a.mjs", export);
     place.runtime.begin(&function, arguments, budget).unwrap()
 }
@@ -17,7 +17,7 @@ fn requests(progress: Result<Progress, ScriptError>) -> Vec<Request> {
 
 #[test]
 fn a_task_stops_where_it_asks_and_goes_on_with_the_answer() {
-    let mut place = Place::new(&[(
+    let mut place = Folder::new(&[(
         "a.mjs",
         "export async function talk(send) {\n  const [a, b] = await Promise.all([send('one'), send('two')]);\n  return a + b + (await send(a).catch((error) => error.message));\n}\n",
     )]);
@@ -38,7 +38,7 @@ fn a_task_stops_where_it_asks_and_goes_on_with_the_answer() {
 
 #[test]
 fn two_tasks_take_turns_in_one_runtime() {
-    let mut place = Place::new(&[("a.mjs", "export const f = async (ask, x) => (await ask(x)) + 1;\n")]);
+    let mut place = Folder::new(&[("a.mjs", "export const f = async (ask, x) => (await ask(x)) + 1;\n")]);
     let ask = || Value::from(Asks::new("ask"));
     let one = begin(&mut place, "f", &[ask(), 1.0.into()], BUDGET);
     let two = begin(&mut place, "f", &[ask(), 10.0.into()], BUDGET);
@@ -52,7 +52,7 @@ fn two_tasks_take_turns_in_one_runtime() {
 
 #[test]
 fn a_timer_says_when_it_is_due() {
-    let mut place = Place::new(&[(
+    let mut place = Folder::new(&[(
         "a.mjs",
         "export const f = () => new Promise((done) => setTimeout(done, 1e6, 1));\nexport const g = () => 5;\n",
     )]);
@@ -72,7 +72,7 @@ fn the_budget_is_for_all_steps_together_and_not_for_the_host() {
     let text = format!(
         "{spin}export async function f(ask) {{ for (let i = 0; i < 50; i++) {{ spin(20); await ask(); }} return 1 }}\n"
     );
-    let mut place = Place::new(&[("a.mjs", &text)]);
+    let mut place = Folder::new(&[("a.mjs", &text)]);
     let budget = Duration::from_millis(200);
     let task = begin(&mut place, "f", &[Asks::new("ask").into()], budget);
     let mut steps = 0;
@@ -91,7 +91,7 @@ fn the_budget_is_for_all_steps_together_and_not_for_the_host() {
 
 #[test]
 fn a_task_that_throws_or_waits_for_nothing_is_over() {
-    let mut place = Place::new(&[(
+    let mut place = Folder::new(&[(
         "a.mjs",
         "export const f = async () => { await null; throw new TypeError('t') };\nexport const g = () => new Promise(() => {});\n",
     )]);

@@ -4,7 +4,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::*;
-use crate::place::{BUDGET, Place};
+use crate::folder::{BUDGET, Folder};
 use crate::{Asks, Expression, Native};
 
 fn runtime() -> Runtime {
@@ -58,7 +58,7 @@ fn names_that_are_not_there_are_errors_with_their_place() {
 
 #[test]
 fn a_module_in_typescript_is_called_with_its_host() {
-    let mut place = Place::new(&[
+    let mut place = Folder::new(&[
         (
             "op.ts",
             "import { twice, type Unused } from './lib.js';\nenum Level { Low = 1, High = 5 }\nexport async function check(actual: number, ask: (n: number) => Promise<number>): Promise<number> {\n  return twice(await ask(actual)) + Level.High;\n}\n",
@@ -139,7 +139,7 @@ fn memory_bombs_are_stopped() {
 
 #[test]
 fn an_error_in_typescript_points_at_the_line_the_user_wrote() {
-    let mut place = Place::new(&[(
+    let mut place = Folder::new(&[(
         "a.ts",
         "interface Shape {\n  a: string;\n  b: number;\n}\n\nexport function boom(x: Shape): void {\n  // wide 😀\n  throw new TypeError('no ' + x);\n}\nexport const indirect = (x: Shape) => {\n  boom(x);\n};\n",
     )]);
@@ -193,6 +193,29 @@ fn values_cross_the_other_way_unchanged() {
 }
 
 #[test]
+fn a_nul_in_a_text_is_a_character_like_any_other() {
+    assert_eq!(evaluate("'a\0b'.length + /\0/.source.length", &[]), Ok(7.0.into()));
+    let mut place =
+        Folder::new(&[("a.mjs", "export default 'a\0b'.length;"), ("b.cjs", "module.exports = `\0`.length;")]);
+    assert_eq!((place.value("./a.mjs", "default"), place.value("./b.cjs", "default")), (3.0.into(), 1.0.into()));
+    assert_eq!(evaluate("text", &[("text", "\0".into())]), Ok("\0".into()));
+}
+
+#[test]
+fn a_script_cannot_put_its_thread_to_sleep() {
+    let (name, _) = thrown(evaluate("Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1)", &[]));
+    assert_eq!(name, "TypeError");
+}
+
+#[test]
+fn memory_that_runs_out_in_the_background_is_told_as_such() {
+    let text = "await (async () => { const a = []; while (true) a.push(new Array(1000).fill(0)) })()";
+    let mut runtime = Runtime::new(Options { memory: 16 << 20, ..Options::new("/") }).unwrap();
+    assert_eq!(evaluate_in(&mut runtime, text, &[]), Err(ScriptError::OutOfMemory { limit: 16 << 20 }));
+    assert!(!runtime.is_usable());
+}
+
+#[test]
 fn what_a_script_does_to_a_value_stays_in_the_script() {
     let data = [("data", Value::from(json!({"n": 1})))];
     let mut runtime = runtime();
@@ -218,7 +241,7 @@ fn values_that_cannot_cross_are_errors() {
 
 #[test]
 fn a_function_keeps_its_properties_and_its_handle() {
-    let mut place = Place::new(&[(
+    let mut place = Folder::new(&[(
         "op.js",
         "export function a(actual, expected, ctx, validate) {}\na.virtual = '$operator($key)'; a.expects = ['array'];\nexport { a as b };\nexport const c = (x, y = 1, ...z) => x;\n",
     )]);
@@ -232,7 +255,7 @@ fn a_function_keeps_its_properties_and_its_handle() {
 
 #[test]
 fn a_handle_of_another_runtime_is_refused() {
-    let mut place = Place::new(&[("a.js", "export const f = () => 1;\n")]);
+    let mut place = Folder::new(&[("a.js", "export const f = () => 1;\n")]);
     let function = place.function("./a.js", "f");
     let module = place.import("./a.js").unwrap();
     let mut other = runtime();
@@ -243,10 +266,10 @@ fn a_handle_of_another_runtime_is_refused() {
 #[test]
 fn a_function_is_found_again_by_its_path() {
     let text = "export default [{ expect: /x/, deep: [{ check: (n) => n * 2 }] }];\n";
-    let mut first = Place::new(&[("f.fixture.ts", text)]);
+    let mut first = Folder::new(&[("f.fixture.ts", text)]);
     let list = first.value("./f.fixture.ts", "default");
     assert!(matches!(&list, Value::List(items) if matches!(items[0].get("expect"), Some(Value::Regex { .. }))));
-    let mut second = Place::new(&[("f.fixture.ts", text)]);
+    let mut second = Folder::new(&[("f.fixture.ts", text)]);
     let module = second.import("./f.fixture.ts").unwrap();
     let path = ["default".into(), 0.into(), "deep".into(), 0.into(), "check".into()];
     let Ok(Some(Value::Function(check))) = second.runtime.at(&module, &path) else { panic!() };
@@ -342,7 +365,7 @@ fn a_request_that_is_refused_rejects_its_promise() {
 
 #[test]
 fn a_source_without_a_file_is_a_module_all_the_same() {
-    let mut place = Place::new(&[("lib.ts", "export const n: number = 20;\n")]);
+    let mut place = Folder::new(&[("lib.ts", "export const n: number = 20;\n")]);
     let name = place.path().join("generated.ts");
     let text = "import { n } from './lib.ts';\nexport const value: number = n + 1;\n";
     let module = place.runtime.import_source(text, &name, BUDGET).unwrap();

@@ -87,6 +87,15 @@
     clear(id);
   });
 
+  // The engine's own loses what the callback throws; a rejected promise is noticed.
+  const resolved = Promise.resolve();
+  const then = Promise.prototype.then;
+  const apply = Reflect.apply;
+  define(globalThis, 'queueMicrotask', function queueMicrotask(callback) {
+    if (typeof callback !== 'function') throw new TypeError('queueMicrotask takes a function');
+    apply(then, resolved, [() => callback()]);
+  });
+
   const refuse = (name, because) => () => {
     throw new Error(`process.${name} is not available here: ${because}`);
   };

@@ -3,7 +3,7 @@ use std::rc::Rc;
 
 use serde_json::json;
 
-use crate::place::BUDGET;
+use crate::folder::BUDGET;
 use crate::{Expression, Level, Options, Runtime, Value};
 
 fn evaluate(text: &str) -> serde_json::Value {
@@ -95,6 +95,14 @@ fn timers_fire_in_their_order_and_can_be_cleared() {
                 await new Promise((done) => { const id = setInterval(() => { if (++n === 3) { clearInterval(id); done() } }, 2) }); \
                 return [seen, n]";
     assert_eq!(evaluate(text), json!([["first", "second", "third"], 3]));
+}
+
+#[test]
+fn what_a_microtask_throws_is_not_lost() {
+    let mut runtime = Runtime::new(Options::new("/")).unwrap();
+    let text = "queueMicrotask(() => { throw new RangeError('late') }); return 1";
+    let error = runtime.evaluate(&Expression::parse(text).unwrap(), &|_| None, BUDGET).unwrap_err();
+    assert_eq!(error.to_string(), "RangeError: late");
 }
 
 #[test]

@@ -1,8 +1,12 @@
 //! Fixtures files: what a case becomes, and what is refused.
 
+mod modules;
+mod problems;
+mod sharing;
+
 use std::sync::Arc;
 
-use model::{Case, LogVars, Scoring};
+use model::{Case, Scoring};
 use serde_json::{Value, json};
 
 use crate::scratch::{Scratch, outline, told};
@@ -328,93 +332,6 @@ fn scoring_is_on_when_it_is_said_or_when_weights_are_given() {
 }
 
 #[test]
-fn everything_malformed_is_told_at_its_place_in_one_go() {
-    let scratch = Scratch::new();
-    let problems = scratch.told_of_fixtures(
-        "tags: smoke
-timeout: soon
-scoring: sometimes
-agnet: chat
----
-- input: hi
-  output: x
-  strict: all
-  passScore: high
-  only: yes
-  title: 5
-- tools: 3
-  output: '{{nobody}}'
-  operators: ['py://x', {a: 1}, '']
-- just text
-- script: |
-    several
-    lines
-  tools: true
-  expcet: {output: x}
-  output: !re 'a b'
-  extra: !what x
-- {output: x, tools: true}
-- {outputSchema: [1], diffPermissive: 'true', operators: {a: 5}, output: x}
-- {output: x, diff: words, expect: {diff: chars, output: y}}
-",
-    );
-    assert_eq!(
-        problems,
-        [
-            "f.fixture.yaml:1:7: `tags` must be a list of texts, not `smoke`",
-            "f.fixture.yaml:2:10: `timeout` must be a length of time, such as `30s` or `5m`, not `soon`",
-            "f.fixture.yaml:3:10: `scoring` must be true, false or `auto`, not `sometimes`",
-            "f.fixture.yaml:4:1: `agnet` is a variable that no template uses",
-            "f.fixture.yaml:8:11: `strict` must be true, false, `object`, `array`, `diff` or a list of these, not `all`",
-            "f.fixture.yaml:9:14: `passScore` must be a number, not `high`",
-            "f.fixture.yaml:10:9: `only` must be true or false, not `yes`",
-            "f.fixture.yaml:11:10: `title` must be text that is not empty, not 5",
-            "f.fixture.yaml:12:10: `tools` must be true, false, a name, a description, or a list of names and descriptions, not 3",
-            "f.fixture.yaml:13:14: unknown variable `nobody`",
-            "f.fixture.yaml:14:15: `py://` is not understood",
-            "f.fixture.yaml:14:25: an operator is a reference to its function, not a map",
-            "f.fixture.yaml:15:3: a case must be a map, not a string",
-            "f.fixture.yaml:19:10: `tools: true` needs the name of a script, and `script` is its text",
-            "f.fixture.yaml:20:3: `expcet` is a variable that no template uses",
-            "f.fixture.yaml:22:16: unknown tag `!what`",
-            "f.fixture.yaml:23:22: `tools: true` means the script itself, and there is none",
-            "f.fixture.yaml:24:18: `outputSchema` must be a JSON Schema, not a list",
-            "f.fixture.yaml:24:39: `diffPermissive` must be true or false, not `true`",
-            "f.fixture.yaml:24:62: an operator is a reference to its function, not a number",
-            "f.fixture.yaml:25:37: `diff` is given twice, beside `expect` and inside of it",
-        ]
-    );
-}
-
-#[test]
-fn what_is_wrong_with_the_front_matter_is_told_once() {
-    let scratch = Scratch::new();
-    let problems = scratch.told_of_fixtures("output: 'Hi {{nam}}'\n---\n- {name: a}\n- {name: b}\n");
-    assert_eq!(problems, ["f.fixture.yaml:1:15: unknown variable `nam`"]);
-}
-
-#[test]
-fn odd_files_are_told() {
-    let scratch = Scratch::new();
-    for (text, expected) in [
-        ("", "f.fixture.yaml:1:1: the file has no cases"),
-        ("[]", "f.fixture.yaml:1:1: the file has no cases"),
-        ("text", "f.fixture.yaml:1:1: a case must be a map, not a string"),
-        ("- {input: a}\n- {input: b}", "f.fixture.yaml:1:3: 2 cases expect nothing; this is the first"),
-        ("- {output: a}\n- [b]", "f.fixture.yaml:2:3: a case must be a map, not a list"),
-        ("script: a\nscripts: [b]\n---\n- {output: a}", "f.fixture.yaml:1:1: `script` and `scripts` are both given"),
-        ("- {output: a, title: \"a\\nb\"}", "f.fixture.yaml:1:22: `title` is an id: one line of text"),
-        (
-            "- {output: a, templateFormat: perl}",
-            "f.fixture.yaml:1:31: `templateFormat` must be one of `hf`, `fstring`, `golang`, `env`",
-        ),
-    ] {
-        assert_eq!(scratch.told_of_fixtures(text), [expected], "{text}");
-    }
-    assert!(scratch.told_of_fixtures("- {a: [}")[0].starts_with("f.fixture.yaml:1:"));
-}
-
-#[test]
 fn tags_have_one_spelling() {
     let text = "- output: {a: !re /x/i, b: !!js/regexp /y/, c: !re a+b, d: !json-schema {type: string}}\n";
     let case = case(text);
@@ -429,238 +346,19 @@ fn tags_have_one_spelling() {
 }
 
 #[test]
-fn operators_are_named_and_laid_over_each_other() {
-    let operators = |text: &str| setting(&case(text), "operators");
-    for (text, expected) in [
-        ("{operators: {a: ./a.js, $b: 'p#b'}, output: x}", json!({"$a": "./a.js", "$b": "p#b"})),
-        (
-            "{operators: [./my-check.js, 'js://./x.js#y'], output: x}",
-            json!({"$myCheck": "./my-check.js", "$y": "js://./x.js#y"}),
-        ),
-        ("operators: {a: ./a.js}\n---\n- {operators: [./b.js], output: x}", json!({"$b": "./b.js"})),
-        ("operators: {a: ./a.js}\n---\n- {output: x}", json!({"$a": "./a.js"})),
-        ("{operators: {a: '', b: null}, output: x}", Value::Null),
-    ] {
-        assert_eq!(operators(text), expected, "{text}");
-    }
-    let scratch = Scratch::new();
-    let base = scratch.fixtures("{operators: [./b.js], output: x}");
-    assert_eq!(setting(&base[0], "baseDir"), json!(scratch.root().display().to_string()));
-    let base = scratch.fixtures("baseDir: ../ops\noperators: [./b.js]\n---\n- output: x\n");
-    assert_eq!(setting(&base[0], "baseDir"), json!(scratch.root().with_file_name("ops").display().to_string()));
-    assert_eq!(setting(&base[0], "fixture"), json!({"output": "x"}));
-}
-
-#[test]
-fn the_front_matter_says_how_cases_are_run() {
-    let scratch = Scratch::new();
-    let text =
-        "agent: 'recorded:a.jsonl'\nmodel: m\ntimeout: 5s\ntrials: 2\ntags: [t]\ndescription: d\n---\n- output: x\n";
-    let case = Arc::clone(&scratch.fixtures(text)[0]);
-    let recorded = format!("recorded:{}", scratch.path("a.jsonl").display());
-    assert_eq!(case.runner.agent.as_ref().unwrap().0, recorded);
-    assert_eq!((case.runner.model.as_deref(), case.timeout_ms, case.trials), (Some("m"), Some(5000), Some(2)));
-    assert_eq!((case.tags.as_slice(), case.description.as_deref()), (["t".to_owned()].as_slice(), Some("d")));
-}
-
-#[test]
-fn the_configuration_holds_for_all_files() {
-    let scratch = Scratch::new();
-    let section = |text: &str| {
-        scratch.write("trialrun.yaml", text);
-        let (project, problems) = trialrun_suite::Project::find(scratch.root(), scratch.root());
-        (project.fixtures, told(&problems))
-    };
-    let (fixtures, problems) = section(
-        "fixtures:
-  defaults: {name: D, greeting: 'Hi {{name}}', input: {z: 1}, operators: {a: ./a.js}}
-  userConfig: {data: {user: U}, temperature: 0, strict: object, disableHeuristicSchema: true}
-  scriptConfig: {_hidden: 1, lang: en, prompt: {who: P}, output: {type: object}}
-  logVars: error
-  operators: {b: ./b.js, c: 'pkg#c'}
-  scoring: true
-  maxScore: 10
-  totalUnassignedWeight: 0.2
-",
-    );
-    assert_eq!(problems, [""; 0]);
-    scratch
-        .write("f.fixture.yaml", "name: F\n---\n- {input: {y: 2}, output: '{{greeting}} {{user}} {{lang}} {{who}}'}\n");
-    let loaded = scratch.load_with(fixtures, &["f.fixture.yaml"]);
-    assert_eq!(told(&loaded.diagnostics), [""; 0]);
-    let case = &loaded.suites[0].cases[0];
-    assert_eq!(parts(case), json!({"schema": {"type": "object"}, "output": "Hi F U en P"}));
-    assert_eq!(case.messages[0].input, Some(json!({"y": 2, "z": 1})));
-    assert_eq!(case.messages[0].options["temperature"], json!(0));
-    assert_eq!(case.messages[0].vars["user"], json!("U"));
-    assert_eq!(case.messages[0].vars["prompt"], json!({"who": "P"}));
-    assert!(!case.messages[0].vars.contains_key("_hidden"));
-    assert_eq!(case.log_vars, LogVars::OnFailure);
-    assert_eq!(case.ruling.scoring, Some(Scoring { max_score: 10.0, pass_score: 10.0 }));
-    assert_eq!((setting(case, "strict"), setting(case, "unassignedWeight")), (json!("object"), json!(0.2)));
-    assert_eq!(setting(case, "disableHeuristicSchema"), json!(true));
-    let absolute = scratch.path("b.js").display().to_string();
-    assert_eq!(setting(case, "operators"), json!({"$a": "./a.js", "$b": absolute, "$c": "pkg#c"}));
-
-    let (_, problems) =
-        section("fixtures: {default: {}, logVars: never, defaults: {agent: x, only: 1}, userConfig: {data: 1}}\n");
-    assert_eq!(
-        problems,
-        [
-            "trialrun.yaml:1:12: unknown key `default` in `fixtures`",
-            "trialrun.yaml:1:34: `logVars` must be true, false or `error`, not `never`",
-            "trialrun.yaml:1:52: `agent` is a setting of a file and no default of its cases",
-            "trialrun.yaml:1:68: `only` must be true or false, not 1",
-            "trialrun.yaml:1:91: `data` must be a map, not 1",
-        ]
-    );
-}
-
-#[test]
 fn another_dialect_of_templates_counts_for_what_is_expected() {
     let case = case("{output: 'Hi {name}', name: 'A {{n}}', n: 1, templateFormat: fstring, input: 'to {{name}}, {x}'}");
     assert_eq!(parts(&case), json!({"output": "Hi A 1"}));
     assert_eq!(case.messages[0].text, "to A 1, {x}");
 }
 
-const MODULE: &str = "\
-import { polite } from './rules.ts';
-
-interface Case { input: string; [key: string]: unknown }
-
-export const config = { language: 'English', operators: [polite, './my-check.js'] };
-
-export default [
-  { input: 'hi', output: /hello/i },
-  {
-    title: 'long enough',
-    input: 'hi',
-    expect: { output: (actual: string) => actual.length > 10 || 'too short', 'a b': [polite] },
-    score: undefined,
-  },
-] satisfies Case[];
-";
-
 #[test]
-fn a_module_gives_its_cases() {
-    let scratch = Scratch::new();
-    scratch.write("rules.ts", "export function polite(actual: string): boolean { return /please/.test(actual) }\n");
-    let loaded = scratch.write("m.fixture.ts", MODULE).load(&["m.fixture.ts"]);
-    assert_eq!(told(&loaded.diagnostics), [""; 0]);
-    assert_eq!(outline(&loaded), ["m: 1, long enough"]);
-    let cases = &loaded.suites[0].cases;
-    let output = cases[0].assertions[0].node.get("output").unwrap();
-    assert_eq!((output.tag.as_deref(), output.as_str()), (Some("!re"), Some("/hello/i")));
-    let module = scratch.path("m.fixture.ts").display().to_string();
-    let expect = cases[1].assertions[0].node.get("expect").unwrap();
-    let function = expect.get("output").unwrap();
-    assert_eq!(function.tag.as_deref(), Some("!function"));
-    assert_eq!(function.as_str().unwrap(), format!("{module}#[1].expect.output"));
-    let function = format!("{module}#[1].expect[\"a b\"][0]");
-    assert_eq!(expect.get("a b").unwrap().to_json(), json!([function]));
-    let operators = json!({"$polite": format!("{module}#config.operators[0]"), "$myCheck": "./my-check.js"});
-    assert_eq!(setting(&cases[0], "operators"), operators);
-    assert_eq!(cases[0].messages[0].vars["language"], json!("English"));
-    assert!(!cases[1].messages[0].vars.contains_key("score"));
-}
-
-#[test]
-fn other_exports_of_a_module_are_known() {
-    let scratch = Scratch::new();
-    for (text, way) in [
-        ("export const fixtures = [{output: () => true}]", "fixtures[0].output"),
-        ("export default {output: () => true}", "default.output"),
-        ("export const fixtureConfig = {output: () => true}; export default [{}]", "fixtureConfig.output"),
-    ] {
-        let loaded = scratch.write("m.fixture.mjs", text).load(&["m.fixture.mjs"]);
-        assert_eq!(told(&loaded.diagnostics), [""; 0], "{text}");
-        let case = &loaded.suites[0].cases[0];
-        let module = scratch.path("m.fixture.mjs").display().to_string();
-        assert_eq!(parts(case), json!({"output": format!("{module}#{way}")}), "{text}");
-    }
-}
-
-#[test]
-fn what_is_wrong_with_a_module_is_told() {
-    let scratch = Scratch::new();
-    for (text, expected) in [
-        ("export const x = 1", "m.fixture.js:1:1: the module exports no fixtures"),
-        (
-            "export default [{output: 1,\n  passScore: NaN}]",
-            "m.fixture.js:2:14: `[0].passScore` is NaN, a number that JSON does not have",
-        ),
-        (
-            "export default [\n  {output: 1, strict: 'all'}]",
-            "m.fixture.js:2:23: `strict` must be true, false, `object`, `array`, `diff` or a list of these, not `all`",
-        ),
-        ("\nthrow new Error('no')", "m.fixture.js:2:7: Error: no"),
-        ("export default 5", "m.fixture.js:1:16: a case must be a map, not a number"),
-    ] {
-        let loaded = scratch.write("m.fixture.js", text).load(&["m.fixture.js"]);
-        assert_eq!(told(&loaded.diagnostics), [expected], "{text}");
-    }
-    let loaded =
-        scratch.write("m.fixture.js", "import x from './missing.js';\nexport default [").load(&["m.fixture.js"]);
-    assert!(loaded.has_errors());
-}
-
-/// Texts that have a bit of everything.
-const CORPUS: [&str; 4] = [
-    "a: '{{b}}'\nscripts: [x, y]\noperators: [./a.js]\n---\n- {title: t, input: {q: 1}, output: !re /x/i, b: 1}\n- {only: true}\n",
-    "- input: [1, null]\n  expect: {tools: [a], diff: {items: []}, output: {$score: 5}}\n  scoring: auto\n- &a {tools: true, script: s}\n- *a\n",
-    "input: {a: {b: [1]}}\n---\ninput: {a: {c: '{{input.a.b[0]}}'}}\noutput: '{% if x is defined %}y{% endif %}'\n---\nskip: why\n",
-    "[{\"outputSchema\": {\"type\": \"object\"}, \"message\": \"{{input}}\", \"input\": \"hi\", \"templateFormat\": \"env\"}]",
-];
-
-#[test]
-fn no_text_makes_it_panic() {
-    let scratch = Scratch::new();
-    let mut seed = 0x2545_f491_4f6c_dd1d_u64;
-    let mut next = |bound: usize| {
-        seed ^= seed << 13;
-        seed ^= seed >> 7;
-        seed ^= seed << 17;
-        usize::try_from(seed >> 33).unwrap() % bound.max(1)
-    };
-    for round in 0..1_200 {
-        let mut text: Vec<char> = CORPUS[round % CORPUS.len()].chars().collect();
-        for _ in 0..=next(3) {
-            let at = next(text.len());
-            let from = next(text.len());
-            match next(4) {
-                0 => drop(text.drain(at..(at + next(6)).min(text.len()))),
-                1 => text.insert(at, ['{', '}', '\'', '\n', ':', '[', '!', '%', '\u{e9}', '\0'][next(10)]),
-                2 => text[at] = text[from],
-                _ => {
-                    let part: Vec<char> = text[from..(from + next(12)).min(text.len())].to_vec();
-                    text.splice(at..at, part);
-                }
-            }
-        }
-        let text: String = text.into_iter().collect();
-        let file = if round % 3 == 0 { "z.fixture.json" } else { "z.fixture.yaml" };
-        scratch.write(file, &text).load(&[file]);
-    }
-}
-
-#[test]
-fn zz_memory() {
-    let rss = || {
-        let text = std::fs::read_to_string("/proc/self/statm").unwrap();
-        text.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4
-    };
-    let scratch = Scratch::new();
-    let mut text = String::new();
-    for at in 0..10_000 {
-        match at % 3 {
-            0 => text += &format!("- input: question {at}\n  output: /answer {at}/i\n"),
-            1 => text += &format!("- input: question {at}\n  output: {{a: {at}, b: text}}\n"),
-            _ => text += &format!("- input: question {at}\n  output: {{$contains: part {at}}}\n"),
-        }
-    }
-    scratch.write("f.fixture.yaml", &text);
-    let before = rss();
-    let loaded = scratch.load(&["f.fixture.yaml"]);
-    println!("{} KiB of {}, node {}", rss() - before, loaded.suites[0].cases.len(), std::mem::size_of::<model::Node>());
-    println!("case {}", std::mem::size_of::<model::Case>());
+fn chance_is_the_same_for_all_who_look_and_another_in_each_case() {
+    let text =
+        "r: '{{ randomInt(1000000, 1) }}'\n---\n- input: '{{r}}'\n  output: '{{r}}'\n- input: '{{r}}'\n  output: x\n";
+    let cases = cases(text);
+    let said = |at: usize| cases[at].messages[0].text.clone();
+    assert_eq!(json!(said(0)), cases[0].messages[0].vars["r"]);
+    assert_eq!(cases[0].expected, Some(json!(said(0))));
+    assert_ne!(said(0), said(1));
 }

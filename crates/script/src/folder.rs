@@ -11,12 +11,12 @@ use crate::{Function, Module, Options, Runtime, ScriptError, Value};
 pub const BUDGET: Duration = Duration::from_secs(20);
 
 /// The directory goes with it.
-pub struct Place {
+pub struct Folder {
     directory: TempDir,
     pub runtime: Runtime,
 }
 
-impl Place {
+impl Folder {
     pub fn new(files: &[(&str, &str)]) -> Self {
         let directory = TempDir::new().unwrap();
         for (name, text) in files {

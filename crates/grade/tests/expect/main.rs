@@ -1,0 +1,145 @@
+//! Expectations with the real engine behind them.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod mended;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use expect::{Data, Expectation, Found, Host, Pass, Rules};
+use model::{
+    AssertionSpec, Case, Collected, Ending, Evidence, Excerpt, Finding, Limits, Node, Source, Spanned, Step, Trace,
+    Usage, UserMessage,
+};
+use serde_json::Value;
+use trialrun_grade::{Context, Scripts, compile, grade};
+
+/// The embedded engine.
+fn host() -> Arc<dyn Host> {
+    Arc::new(Scripts::default())
+}
+
+fn node(value: &Value) -> Node {
+    Node::from_json(value, &Source::new("case.yaml", ""))
+}
+
+/// An expectation of a value, and what is said about it.
+fn read(rules: &Rules, expected: &Value) -> (Expectation, Vec<String>) {
+    let mut problems = Vec::new();
+    let expectation = Expectation::of_value(&node(expected), rules.clone(), &host(), None, &mut problems);
+    (expectation, problems.iter().map(ToString::to_string).collect())
+}
+
+/// What `actual` comes to; nothing may be wrong with the expectation.
+fn found_by(rules: &Rules, expected: &Value, actual: &Value) -> Found {
+    let (expectation, problems) = read(rules, expected);
+    assert!(problems.is_empty(), "{expected}: {problems:#?}");
+    expectation.judge(Some(actual), &Data::default())
+}
+
+fn found(expected: &Value, actual: &Value) -> Found {
+    found_by(&Rules::default(), expected, actual)
+}
+
+/// As `found`, of everything an agent gave.
+fn found_in_result(expected: &Value, actual: &Value) -> Found {
+    let mut problems = Vec::new();
+    let expectation = Expectation::of_result(&node(expected), Rules::default(), &host(), None, &mut problems);
+    assert!(problems.is_empty(), "{expected}: {problems:#?}");
+    expectation.judge(Some(actual), &Data::default())
+}
+
+/// That it matches, and fully.
+fn holds(expected: &Value, actual: &Value) {
+    let found = found(expected, actual);
+    assert_eq!((found.pass, found.score), (Pass::Yes, 1.0), "{expected} of {actual}: {:#?}", found.flaws);
+    assert!(found.flaws.is_empty(), "{:#?}", found.flaws);
+}
+
+/// That it does not match, and where.
+fn fails(expected: &Value, actual: &Value, at: &[&str]) {
+    let found = found(expected, actual);
+    assert_eq!(found.pass, Pass::No, "{expected} of {actual}");
+    assert_eq!(keys(&found), at, "{expected} of {actual}: {:#?}", found.flaws);
+}
+
+/// What is wrong with an expectation.
+fn refused(expected: &Value, words: &str) {
+    let (expectation, problems) = read(&Rules::default(), expected);
+    assert!(problems.iter().any(|problem| problem.contains(words)), "{expected}: {problems:#?}");
+    // Whoever goes on regardless gets no pass from it.
+    assert_ne!(expectation.judge(Some(&Value::Null), &Data::default()).pass, Pass::Yes);
+}
+
+fn keys(found: &Found) -> Vec<&str> {
+    found.flaws.iter().map(|flaw| flaw.key.as_deref().unwrap_or("?")).collect()
+}
+
+/// The paths of what fails everything.
+fn critical(found: &Found) -> Vec<&str> {
+    found.flaws.iter().filter(|flaw| flaw.critical).map(|flaw| flaw.key.as_deref().unwrap_or("?")).collect()
+}
+
+/// That two scores are the same but for the noise of floats.
+fn assert_score(found: &Found, score: f64) {
+    assert!((found.score - score).abs() < 1e-9, "{} is not {score}: {:#?}", found.score, found.details);
+}
+
+/// A case with this one assertion.
+fn case(assertion: &Value) -> Case {
+    let node = node(assertion);
+    let kind = node.get("type").unwrap();
+    let spec = AssertionSpec {
+        id: "it".into(),
+        kind: Spanned::new("expect".into(), kind.span),
+        weight: 1.0,
+        node: node.clone(),
+    };
+    Case {
+        messages: vec![UserMessage::text("Begin.")],
+        assertions: vec![spec],
+        ..Case::new("case", Excerpt::of_file("case.yaml"))
+    }
+}
+
+/// What an assertion `expect` with these fields comes to; references start at `directory`.
+fn graded_in(directory: Option<&Path>, fields: Value, evidence: &Evidence) -> Result<Finding, Vec<String>> {
+    let mut assertion = fields;
+    assertion["id"] = "it".into();
+    assertion["type"] = "expect".into();
+    let scripts = directory.map_or_else(Scripts::default, Scripts::new);
+    let context = Context { directory, scripts: Some(&scripts), ..Context::default() };
+    let (checks, problems) = compile(&case(&assertion), &context);
+    if problems.iter().any(model::Diagnostic::is_error) {
+        return Err(problems.iter().map(|problem| format!("{problem} {}", problem.help.join(" "))).collect());
+    }
+    Ok(grade(&checks, evidence).remove(0))
+}
+
+fn graded(fields: Value, evidence: &Evidence) -> Finding {
+    graded_in(None, fields, evidence).unwrap()
+}
+
+/// What an agent left behind that answered `output` and did nothing else.
+fn answered(output: &Value) -> Evidence {
+    let result = serde_json::json!({"output": output});
+    let finished = Step::Finished {
+        subtype: "success".into(),
+        is_error: false,
+        usage: Usage::default(),
+        text: None,
+        result: Some(result),
+    };
+    evidence(Trace::of(&[finished]))
+}
+
+fn evidence(trace: Trace) -> Evidence {
+    Evidence {
+        trace,
+        collected: Collected::default(),
+        ending: Ending::Finished,
+        limits: Limits::default(),
+        unused_responses: Vec::new(),
+    }
+}

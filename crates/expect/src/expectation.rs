@@ -95,10 +95,7 @@ impl Expectation {
             input: data.input.as_ref(),
             fixture: &data.fixture,
         };
-        let mut found = self.matcher.judge(actual, &At::root(&run, self.key));
-        // Penalties take away what there is, and no more.
-        found.score = found.score.clamp(0.0, 1.0);
-        found
+        self.matcher.judge(actual, &At::root(&run, self.key))
     }
 
     /// Where it is written.

@@ -44,7 +44,7 @@ impl Pass {
 /// What matching one value came to: how much of it is as it should be, and what is not.
 #[derive(Debug, Clone)]
 pub struct Found {
-    /// 0 to 1; below 0 where penalties outweigh.
+    /// 0 to 1; below 0 where penalties outweigh, until the node it belongs to settles it.
     pub score: f64,
     /// Whether it matches.
     pub pass: Pass,

@@ -21,11 +21,11 @@ pub trait Host: Debug + Send + Sync {
     /// When the pattern or its flags are not valid.
     fn regex(&self, source: &str, flags: &str) -> Result<Arc<dyn Pattern>, Invalid>;
 
-    /// Reads the text of a JavaScript expression without running it.
+    /// Reads the text of a JavaScript expression without running it. `names` are the variables that it will have.
     ///
     /// # Errors
-    /// When its syntax is wrong.
-    fn expression(&self, text: &str) -> Result<(), Invalid>;
+    /// When its syntax is wrong, or it uses a name that nothing has.
+    fn expression(&self, text: &str, names: &[&str]) -> Result<(), Invalid>;
 
     /// Runs an expression. `scope` has its variables; `None` is `undefined`. The answer is `None` for `undefined`, too.
     ///
@@ -39,6 +39,11 @@ pub trait Host: Debug + Send + Sync {
     /// # Errors
     /// When there is no such function or its module cannot be loaded.
     fn function(&self, reference: &str, name: &str, directory: &Path) -> Result<Function, Invalid>;
+
+    /// A function that is never found, for an operator whose own could not be.
+    fn missing(&self) -> Function {
+        Function { id: Arc::from(""), length: 0, naming: Naming::Virtual, strategy: None, expects_list: false }
+    }
 
     /// Calls a function. What it asks for with `validate` goes to `answer`.
     ///

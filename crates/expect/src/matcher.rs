@@ -10,9 +10,7 @@ use crate::path;
 use crate::place::Place;
 use crate::rules::Rules;
 use crate::strategy::Strategy;
-
-/// What differs between two floats that mean the same score.
-const NOISE: f64 = 1e-9;
+use crate::weight::{NOISE, settled};
 
 /// How deep matching may go; only a custom operator that matches its own value again gets there.
 const MOST_DEPTH: usize = 200;
@@ -115,6 +113,7 @@ impl Matcher {
             ..at.clone()
         };
         let mut found = self.rule.judge(actual, &here);
+        found.score = settled(found.score);
         self.apply_threshold(&mut found);
         for flaw in &mut found.flaws {
             flaw.key.get_or_insert_with(|| here.key.clone());

@@ -1,5 +1,20 @@
 //! How the score of a level is shared among the items on it.
 
+/// What differs between two floats that mean the same score.
+pub const NOISE: f64 = 1e-9;
+
+/// A sum of shares as a score. Penalties take away what there is, and no more, and shares that add up to the whole are
+/// the whole: their noise must not keep a full match from being one.
+pub fn settled(score: f64) -> f64 {
+    if (score - 1.0).abs() < NOISE {
+        1.0
+    } else if score.abs() < NOISE {
+        0.0
+    } else {
+        score.clamp(0.0, 1.0)
+    }
+}
+
 /// What weights are measured against.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Budget {
@@ -112,6 +127,12 @@ mod tests {
         assert_eq!(together(&[Some(60.0), Some(60.0), None]), [0.45, 0.45, 0.1]);
         assert_eq!(together(&[Some(80.0), None, None]), [0.8, 0.1, 0.1]);
         assert_eq!(together(&[Some(-20.0), None]), [-0.2, 1.0]);
+    }
+
+    #[test]
+    fn a_score_is_between_nothing_and_the_whole_and_without_noise() {
+        assert_eq!(settled((0..10).map(|_| 0.1).sum()), 1.0);
+        assert_eq!([settled(0.3 - 0.1 - 0.2), settled(-0.5), settled(1.5), settled(0.25)], [0.0, 0.0, 1.0, 0.25]);
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub use assertion::{ASSERTIONS, Assertion, Field, find};
 pub use check::{Check, Context, compile, grade};
 pub use example::Example;
 pub use paths::{glob_fronts, lexical_touches};
-pub use reference::reference;
+pub use reference::{operators_reference, reference, templates_reference};
 pub use responder::Responder;
 pub use score::{score, weighted_score};
 pub use scripts::Scripts;

@@ -1,6 +1,12 @@
-//! The reference of the assertions, made from what they say of themselves.
+//! The reference pages, made from what assertions, operators and templates say of themselves.
+
+mod operators;
+mod templates;
 
 use std::fmt::Write;
+
+pub use self::operators::operators_reference;
+pub use self::templates::templates_reference;
 
 use crate::assertion::{ASSERTIONS, Assertion, Field};
 use crate::example::Example;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use expect::{Answer, Argument, Function, Invalid, Naming, Pattern, Strategy, Trouble, context};
+use model::nearest;
 use script::{Asks, Expression, Key, Library, Native, Options, Reference, Regex, Runtime, ScriptError, Value};
 use serde_json::Value as Json;
 
@@ -205,12 +206,21 @@ impl expect::Host for Scripts {
         }
     }
 
-    fn expression(&self, text: &str) -> Result<(), Invalid> {
-        Expression::parse(text).map(|_| ()).map_err(|error| Invalid {
+    fn expression(&self, text: &str, names: &[&str]) -> Result<(), Invalid> {
+        let expression = Expression::parse(text).map_err(|error| Invalid {
             message: format!("this is no JavaScript expression: {}", error.message),
             range: Some(error.range),
             help: error.help,
-        })
+        })?;
+        let free = expression.free_names();
+        let Some(unknown) = free.iter().find(|free| !names.contains(&free.name.as_str())) else { return Ok(()) };
+        let near = nearest(&unknown.name, names.iter().copied());
+        let help = match near {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("an expression has {}", names.join(", ")),
+        };
+        let message = format!("there is no `{}` in an expression", unknown.name);
+        Err(Invalid { message, range: Some(unknown.range.clone()), help: Some(help) })
     }
 
     fn evaluate(&self, text: &str, scope: &[(&str, Option<&Json>)]) -> Result<Option<Json>, Trouble> {

@@ -37,13 +37,16 @@ pub const EXPR: Operator = Operator {
             compiler.wrong_operand(operand, "$expr", "the text of an expression");
             return None;
         };
-        if let Err(invalid) = compiler.host.expression(text) {
+        if let Err(invalid) = compiler.host.expression(text, &NAMES) {
             compiler.problems.push(refused(operand, &invalid));
             return None;
         }
         Some(Box::new(Expr { text: text.to_owned(), place: Place::of(operand) }))
     },
 };
+
+/// The variables of an expression.
+const NAMES: [&str; 5] = ["actual", "expected", "data", "input", "ctx"];
 
 #[derive(Debug)]
 struct Expr {

@@ -15,6 +15,9 @@ use crate::value;
 
 use super::expr::context;
 
+/// The variables of an expression in `$by`.
+const NAMES: [&str; 7] = ["item", "actual", "index", "array", "data", "input", "ctx"];
+
 /// The key that says by what.
 const BY: &str = "$by";
 
@@ -97,7 +100,7 @@ impl Key {
                 let descending = fields.choice("order", &orders, compiler.problems).unwrap_or_default();
                 fields.finish(compiler.problems);
                 let (text, place) = text.zip(place)?;
-                if let Err(invalid) = compiler.host.expression(&text) {
+                if let Err(invalid) = compiler.host.expression(&text, &NAMES) {
                     compiler.problems.push(refused(place, &invalid));
                     return None;
                 }

@@ -42,7 +42,7 @@ const TEXTS: Chapter = Chapter {
     title: "Texts",
     text: "\
 The value is a text that contains this one. White space at both ends of either does not count; upper and lower case \
-do. Where it is not contained, the two are compared as with [`diff`](#diff), and no difference is a match, too: JSON in \
+do. Where it is not contained, the two are compared as with [`diff`](#comparing-texts), and no difference is a match, too: JSON in \
 another layout is the same JSON. Only a text matches a text. For the exact text, use `$eq`.
 ",
     shown: &[
@@ -80,7 +80,7 @@ const LISTS: Chapter = Chapter {
     title: "Lists",
     text: "\
 Each item is matched with the value's item at the same position. The value may have more, unless it is compared \
-[strictly](#strict). To look for items anywhere, use `$contains`, `$all` or `$sequence`.
+[strictly](#strictness). To look for items anywhere, use `$contains`, `$all` or `$sequence`.
 ",
     shown: &[
         shown(
@@ -94,7 +94,7 @@ Each item is matched with the value's item at the same position. The value may h
 const MAPS: Chapter = Chapter {
     title: "Maps",
     text: "\
-Each key is found in the value and matched there. The value may have others, unless it is compared [strictly](#strict). \
+Each key is found in the value and matched there. The value may have others, unless it is compared [strictly](#strictness). \
 A key that is not there has a missing value, which only `$exists: false`, `$ne`, `$nin`, `$not` and functions match.
 ",
     shown: &[
@@ -184,7 +184,7 @@ about the calls in its messages, and is checked beside `messages`:
 };
 
 const STRICT: Chapter = Chapter {
-    title: "`strict`",
+    title: "Strictness",
     text: "\
 What is not asked for may be there, unless the case says `strict`: `object` allows maps no other keys, `array` lists no \
 other items, `diff` no changes but the listed ones, all of which must be there. `true` is all three; a list names some. \
@@ -197,7 +197,7 @@ It holds everywhere in the case, also for what an agent gave as a whole. An extr
 };
 
 const DIFF: Chapter = Chapter {
-    title: "`diff`",
+    title: "Comparing texts",
     text: "\
 `diff` in a case says how texts are compared; then it is not enough that a text contains another. It is `true`, a kind, \
 a list of changes that are allowed, or a map of `type`, `items`, `permissive` and options. The kinds are `chars`, \

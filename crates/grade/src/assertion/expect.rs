@@ -220,6 +220,8 @@ fn operators(node: &Node, host: &Arc<dyn Host>, rules: &mut Rules, problems: &mu
                     Some(help) => problem.help(help),
                     None => problem,
                 });
+                // Its name is known all the same; that it is used is no fault of its own.
+                rules.operators.push((name, host.missing()));
             }
         }
     }

@@ -41,10 +41,6 @@ pub fn reference(host: &Arc<dyn Host>) -> String {
         let anchor = operator.name.trim_start_matches('$');
         let _ = writeln!(page, "| [`{}`](#{anchor}) | {} |", operator.name, operator.summary);
     }
-    page.push_str(
-        "\nSeveral operators in one map must all hold, and so must the plain keys beside them: `{$gte: 1, $lte: 5}`, \
-         `{$not: {$contains: b}, length: 2}`. Each of them has an equal share of the score.\n",
-    );
     for operator in OPERATORS {
         describe(&mut page, operator, host);
     }

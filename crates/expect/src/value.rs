@@ -8,7 +8,7 @@ use serde_json::{Number, Value};
 /// Whether two values are equal all the way down. 1 and 1.0 are the same number; the order of keys does not matter.
 pub fn same(left: &Value, right: &Value) -> bool {
     match (left, right) {
-        (Value::Number(left), Value::Number(right)) => same_number(left, right),
+        (Value::Number(left), Value::Number(right)) => compare_numbers(left, right) == Some(Ordering::Equal),
         (Value::Array(left), Value::Array(right)) => {
             left.len() == right.len() && left.iter().zip(right).all(|(left, right)| same(left, right))
         }
@@ -20,20 +20,34 @@ pub fn same(left: &Value, right: &Value) -> bool {
     }
 }
 
-fn same_number(left: &Number, right: &Number) -> bool {
-    left == right || (left.is_f64() || right.is_f64()) && left.as_f64() == right.as_f64()
-}
-
 /// How two numbers or two texts compare, texts by UTF-16 units; `None` for anything else.
 pub fn compare(left: &Value, right: &Value) -> Option<Ordering> {
     match (left, right) {
-        (Value::Number(left), Value::Number(right)) => match (left.as_i64(), right.as_i64()) {
-            (Some(left), Some(right)) => Some(left.cmp(&right)),
-            _ => left.as_f64()?.partial_cmp(&right.as_f64()?),
-        },
+        (Value::Number(left), Value::Number(right)) => compare_numbers(left, right),
         (Value::String(left), Value::String(right)) => Some(left.encode_utf16().cmp(right.encode_utf16())),
         _ => None,
     }
+}
+
+/// By what the numbers are, however they are written: as floats, large neighbours would be one and the same, and sorting
+/// them would go wrong.
+fn compare_numbers(left: &Number, right: &Number) -> Option<Ordering> {
+    match (whole(left), whole(right)) {
+        (Some(left), Some(right)) => Some(left.cmp(&right)),
+        (Some(left), None) => Some(compare_with_float(left, right.as_f64()?)),
+        (None, Some(right)) => Some(compare_with_float(right, left.as_f64()?).reverse()),
+        (None, None) => left.as_f64()?.partial_cmp(&right.as_f64()?),
+    }
+}
+
+fn whole(number: &Number) -> Option<i128> {
+    number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from))
+}
+
+fn compare_with_float(whole: i128, float: f64) -> Ordering {
+    // Out of range, the conversion stops at the ends, beyond any number that was written whole.
+    let by_whole = whole.cmp(&(float.trunc() as i128));
+    by_whole.then_with(|| 0.0.partial_cmp(&float.fract()).unwrap_or(Ordering::Equal))
 }
 
 /// A text as it is, anything else as compact JSON.
@@ -106,5 +120,32 @@ pub fn shown(value: Option<&Value>) -> String {
     match text.char_indices().nth(MOST) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn numbers_are_compared_by_what_they_are() {
+        let large = 9_007_199_254_740_993_i64;
+        assert!(same(&json!(1), &json!(1.0)) && same(&json!(0), &json!(-0.0)));
+        assert!(!same(&json!(large), &json!(large as f64)));
+        for (left, right, wanted) in [
+            (json!(large), json!(large as f64), Ordering::Greater),
+            (json!(u64::MAX), json!(i64::MIN), Ordering::Greater),
+            (json!(u64::MAX), json!(1e300), Ordering::Less),
+            (json!(i64::MIN), json!(-1e300), Ordering::Greater),
+            (json!(2), json!(2.5), Ordering::Less),
+            (json!(-2), json!(-2.5), Ordering::Greater),
+            (json!(-0.5), json!(0), Ordering::Less),
+            (json!(0.1), json!(0.1), Ordering::Equal),
+        ] {
+            assert_eq!(compare(&left, &right), Some(wanted), "{left} {right}");
+            assert_eq!(compare(&right, &left), Some(wanted.reverse()), "{right} {left}");
+        }
     }
 }

@@ -1,11 +1,15 @@
 //! Runs every documented example.
 
+use std::sync::Arc;
+
+use expect::Host;
 use model::decode::Problems;
 use model::{AssertionSpec, Evidence, Finding, Node, Span, Spanned, Status};
 
 use crate::assertion::{ASSERTIONS, Assertion};
 use crate::check::{Check, Context, grade};
 use crate::example::Example;
+use crate::scripts::Scripts;
 use crate::yaml;
 
 /// What became of a documented example.
@@ -39,6 +43,12 @@ pub fn self_test() -> Vec<SelfTestResult> {
             SelfTestResult { assertion: assertion.name, example, ok, because }
         })
         .collect()
+}
+
+/// Runs the examples of every operator of expectations, with the embedded script engine.
+pub fn operator_self_test() -> Vec<expect::SelfTest> {
+    let host: Arc<dyn Host> = Arc::new(Scripts::default());
+    expect::self_test(&host)
 }
 
 /// What `assertion` says about its own example.
@@ -78,6 +88,14 @@ mod tests {
         let wrong: Vec<_> = results.iter().filter(|result| !result.ok).collect();
         assert!(wrong.is_empty(), "{wrong:#?}");
         assert_eq!(results.len(), ASSERTIONS.len() * 2);
+    }
+
+    #[test]
+    fn every_example_of_an_operator_comes_out_as_documented() {
+        let results = operator_self_test();
+        let wrong: Vec<_> = results.iter().filter(|result| !result.wrong.is_empty()).collect();
+        assert!(wrong.is_empty(), "{wrong:#?}");
+        assert_eq!(results.len(), expect::OPERATORS.len());
     }
 
     #[test]

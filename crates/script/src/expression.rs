@@ -10,7 +10,7 @@ use oxc_ast::ast::{
     ReturnStatement, Statement,
 };
 use oxc_ast_visit::{Visit, walk};
-use oxc_parser::{ParseOptions, Parser};
+use oxc_parser::{ParseOptions, Parser, ParserReturn};
 use oxc_semantic::{ScopeFlags, SemanticBuilder};
 use oxc_span::{GetSpan, SourceType};
 
@@ -163,6 +163,7 @@ fn read_value(text: &str) -> Result<Reading, Mistake> {
     let allocator = Allocator::default();
     let parsed = Parser::new(&allocator, &wrapped, SourceType::mjs()).parse();
     first_error(&parsed).map_err(|mistake| inside(end_of_text(text, mistake)))?;
+    imports_nothing(&parsed).map_err(inside)?;
     let [Statement::ExpressionStatement(statement)] = &parsed.program.body[..] else {
         return Err(no_value(text));
     };
@@ -177,6 +178,18 @@ fn read_value(text: &str) -> Result<Reading, Mistake> {
     let whole = 0..text.len();
     reading.form = if is_function(&parentheses.expression) { Form::Function(whole) } else { Form::Value(whole) };
     Ok(reading)
+}
+
+/// What an expression must not do is told before it runs.
+fn imports_nothing(parsed: &ParserReturn<'_>) -> Result<(), Mistake> {
+    match parsed.module_record.dynamic_imports.first() {
+        None => Ok(()),
+        Some(import) => Err(Mistake {
+            message: "an expression has no access to modules".into(),
+            span: span(import.span),
+            help: Some("put the code into a custom operator, which is a module".into()),
+        }),
+    }
 }
 
 /// A parenthesis of ours must not show in an error.
@@ -199,6 +212,7 @@ fn read_body(text: &str) -> Result<Reading, Mistake> {
     if parsed.module_record.has_module_syntax {
         return Err(no_value(text));
     }
+    imports_nothing(&parsed)?;
     let mut levels = Level::default();
     levels.visit_program(&parsed.program);
     let mut reading = survey(&parsed.program)?;

@@ -17,7 +17,7 @@ use crate::{exit, machine};
 /// Arguments of `doctor`.
 #[derive(Debug, clap::Args)]
 pub struct DoctorArgs {
-    /// Run every assertion's documented examples and see that they come out as documented
+    /// Run the documented examples of every assertion and operator and see that they come out as documented
     #[arg(long)]
     self_test: bool,
     /// As JSON
@@ -25,8 +25,9 @@ pub struct DoctorArgs {
     json: bool,
 }
 
-/// The kind of what tests this program itself.
+/// The kinds of what tests this program itself: the examples of the assertions, and those of the operators.
 const SELF_TEST: &str = "self-test";
+const OPERATOR: &str = "operator";
 
 /// How long a program may take to say its version.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -38,6 +39,12 @@ struct Finding {
     ready: bool,
     about: Vec<String>,
     hints: Vec<String>,
+}
+
+impl Finding {
+    fn tests_itself(&self) -> bool {
+        matches!(self.kind, SELF_TEST | OPERATOR)
+    }
 }
 
 /// Looks at the machine.
@@ -53,9 +60,10 @@ pub fn run(global: &Global, args: &DoctorArgs, terminal: &Terminal) -> Result<Ex
     findings.push(record(global)?);
     if args.self_test {
         findings.extend(self_test());
+        findings.extend(operator_self_test());
     }
     // An agent that is not here is no fault of the machine's; a failing self-test is a bug.
-    let broken = findings.iter().any(|found| found.kind == SELF_TEST && !found.ready);
+    let broken = findings.iter().any(|found| found.tests_itself() && !found.ready);
     if args.json {
         let rows: Vec<_> = findings
             .iter()
@@ -127,21 +135,34 @@ fn self_test() -> Vec<Finding> {
         .collect()
 }
 
-/// With one line for all examples that came out as documented.
-fn in_short(mut findings: Vec<Finding>) -> Vec<Finding> {
-    let before = findings.len();
-    findings.retain(|found| found.kind != SELF_TEST || !found.ready);
-    let good = before - findings.len();
-    if good > 0 {
-        findings.push(Finding {
-            kind: SELF_TEST,
-            name: "assertions".into(),
-            ready: true,
-            about: vec![format!("{good} documented examples come out as documented")],
-            hints: Vec::new(),
-        });
+fn operator_self_test() -> Vec<Finding> {
+    grade::operator_self_test()
+        .into_iter()
+        .map(|test| Finding {
+            kind: OPERATOR,
+            name: test.operator.to_owned(),
+            ready: test.wrong.is_empty(),
+            about: Vec::new(),
+            hints: test.wrong,
+        })
+        .collect()
+}
+
+/// With one line for all assertions, and one for all operators, whose examples came out as documented.
+fn in_short(findings: Vec<Finding>) -> Vec<Finding> {
+    let (good, mut told): (Vec<_>, Vec<_>) =
+        findings.into_iter().partition(|found| found.tests_itself() && found.ready);
+    for (kind, name, what) in [
+        (SELF_TEST, "assertions", "documented examples come out as documented"),
+        (OPERATOR, "operators", "do what their examples say"),
+    ] {
+        let count = good.iter().filter(|found| found.kind == kind).count();
+        if count > 0 {
+            let about = vec![format!("{count} {what}")];
+            told.push(Finding { kind, name: name.into(), ready: true, about, hints: Vec::new() });
+        }
     }
-    findings
+    told
 }
 
 fn draw(findings: &[Finding], terminal: &Terminal) -> String {

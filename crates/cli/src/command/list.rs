@@ -23,6 +23,9 @@ pub struct ListArgs {
     /// The assertions that are built in
     #[arg(long, group = "kind", help_heading = "Built in")]
     assertions: bool,
+    /// The operators of expectations
+    #[arg(long, group = "kind", help_heading = "Built in")]
+    operators: bool,
     /// The reports that are built in
     #[arg(long = "reports", group = "kind", help_heading = "Built in")]
     kinds_of_reports: bool,
@@ -99,6 +102,8 @@ fn built_in(args: &ListArgs) -> Option<Vec<(String, String)>> {
                 .map(|assertion| row(assertion.name, &shown(assertion.is_implicit(), assertion.summary)))
                 .collect(),
         )
+    } else if args.operators {
+        Some(grade::OPERATORS.iter().map(|operator| row(operator.name, operator.summary)).collect())
     } else if args.kinds_of_reports {
         Some(report::REPORTS.iter().map(|kind| row(kind.name, kind.summary)).collect())
     } else if args.sandboxes {

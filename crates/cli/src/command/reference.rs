@@ -44,7 +44,10 @@ pub fn run(args: &ReferenceArgs, terminal: &Terminal) -> Result<ExitCode, CliErr
 fn pages() -> Vec<(&'static str, String)> {
     vec![
         ("scenario.md", suite::reference()),
+        ("fixtures.md", suite::fixtures_reference()),
         ("assertions.md", grade::reference()),
+        ("operators.md", grade::operators_reference()),
+        ("templates.md", grade::templates_reference()),
         ("scripted-model.md", llm::reference()),
         ("chat-agent.md", runner::agent::chat_reference()),
         ("recorded-answers.md", runner::agent::recorded_reference()),

@@ -19,6 +19,8 @@ pub struct SchemaArgs {
 enum Of {
     /// A scenario file.
     Scenario,
+    /// A fixtures file.
+    Fixtures,
     /// The project's configuration, `trialrun.yaml`.
     Config,
     /// The JSON report.
@@ -29,6 +31,7 @@ enum Of {
 pub fn run(args: &SchemaArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let schema = match args.of {
         Of::Scenario => suite::scenario_schema(),
+        Of::Fixtures => suite::fixture_schema(),
         Of::Config => suite::config_schema(),
         Of::Report => report::report_schema(),
     };

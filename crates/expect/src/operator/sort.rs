@@ -1,9 +1,10 @@
 //! `$sort`: a list matches after it was sorted.
 
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 
 use model::{Node, NodeKind};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{Example, Operator};
 use crate::compile::{Compiler, FUNCTION_TAG, refused};
@@ -140,24 +141,39 @@ impl Key {
     }
 }
 
-/// Missing values and null come last, numbers before texts, anything else by its JSON.
+/// Missing values and null come last, numbers before texts, lists before maps.
 fn order(left: Option<&Value>, right: Option<&Value>) -> Ordering {
     let rank = |value: Option<&Value>| match value {
-        None => 5,
-        Some(Value::Null) => 4,
-        Some(Value::Array(_) | Value::Object(_)) => 3,
+        None => 6,
+        Some(Value::Null) => 5,
+        Some(Value::Object(_)) => 4,
+        Some(Value::Array(_)) => 3,
         Some(Value::String(_)) => 2,
         Some(Value::Number(_)) => 1,
         Some(Value::Bool(_)) => 0,
     };
     match (left, right) {
         (Some(Value::Bool(left)), Some(Value::Bool(right))) => left.cmp(right),
-        (Some(left), Some(right)) => value::compare(left, right).unwrap_or_else(|| {
-            let by_rank = rank(Some(left)).cmp(&rank(Some(right)));
-            by_rank.then_with(|| value::json(left).cmp(&value::json(right)))
-        }),
+        (Some(Value::Array(left)), Some(Value::Array(right))) => {
+            let items = left.iter().zip(right).map(|(left, right)| order(Some(left), Some(right)));
+            items.fold(Ordering::Equal, Ordering::then).then(left.len().cmp(&right.len()))
+        }
+        (Some(Value::Object(left)), Some(Value::Object(right))) => order_of_maps(left, right),
+        (Some(left), Some(right)) => {
+            value::compare(left, right).unwrap_or_else(|| rank(Some(left)).cmp(&rank(Some(right))))
+        }
         _ => rank(left).cmp(&rank(right)),
     }
+}
+
+/// Key by key in the order of the keys: how a map happens to be written does not matter.
+fn order_of_maps(left: &Map<String, Value>, right: &Map<String, Value>) -> Ordering {
+    let sorted = |map: &Map<String, Value>| map.keys().cloned().collect::<BTreeSet<String>>();
+    let (left_keys, right_keys) = (sorted(left), sorted(right));
+    let entries = left_keys.iter().zip(&right_keys).map(|(left_key, right_key)| {
+        left_key.cmp(right_key).then_with(|| order(left.get(left_key), right.get(right_key)))
+    });
+    entries.fold(Ordering::Equal, Ordering::then).then(left.len().cmp(&right.len()))
 }
 
 impl Rule for Sort {

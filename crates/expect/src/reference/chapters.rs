@@ -18,6 +18,7 @@ pub(super) const WEIGHTS: &str = "Weights";
 
 /// Every chapter, in the order of the page.
 pub(super) const CHAPTERS: &[Chapter] = &[
+    TOGETHER,
     TEXTS,
     REGEXES,
     LITERALS,
@@ -38,6 +39,18 @@ pub(super) const CHAPTERS: &[Chapter] = &[
     INVALID,
 ];
 
+const TOGETHER: Chapter = Chapter {
+    title: "Several operators in one map",
+    text: "\
+All of them must hold, and so must the plain keys beside them. Each operator has an equal share of the score, and the \
+plain keys together have one.
+",
+    shown: &[shown(
+        r#"{"$contains": "b", "$not": {"$contains": "c"}, "length": 2}"#,
+        &[yes(r#"["a", "b"]"#), scores(r#"["a", "b", "c"]"#, false, 1.0 / 3.0)],
+    )],
+};
+
 const TEXTS: Chapter = Chapter {
     title: "Texts",
     text: "\
@@ -57,8 +70,8 @@ const REGEXES: Chapter = Chapter {
     text: "\
 A text written `/source/flags` is an ECMAScript regular expression with any of the flags `dgimsuvy`, and must match some \
 part of the value; so is any text with the YAML tag `!re`. A text that only begins with a slash is a text. What is no \
-text is matched as compact JSON; a missing value never matches. One test may take 250 ms of one processor; one that is \
-stopped is undecided. In a template, what a placeholder becomes stands for itself: special characters are escaped.
+text is matched as compact JSON; a missing value never matches. One test may take 250 ms; one that is stopped is \
+undecided. In a template, what a placeholder becomes stands for itself: special characters are escaped.
 ",
     shown: &[
         shown(r#""/colou?r/i""#, &[yes(r#""The Color""#), yes(r#"{"colour": 1}"#), no(r#""tint""#), no(NOTHING)]),
@@ -95,7 +108,7 @@ const MAPS: Chapter = Chapter {
     title: "Maps",
     text: "\
 Each key is found in the value and matched there. The value may have others, unless it is compared [strictly](#strictness). \
-A key that is not there has a missing value, which only `$exists: false`, `$ne`, `$nin`, `$not` and functions match.
+A key that is not there has a missing value, which only `$exists: false`, `$ne`, `$nin`, `$not`, `$expr` and functions can match.
 ",
     shown: &[
         shown(
@@ -245,9 +258,19 @@ const HOST: Chapter = Chapter {
     title: "What runs code",
     text: "\
 The engine that matches knows no scripts. Regular expressions, `$expr`, functions and operators of your own are run by \
-its *host*, here the embedded JavaScript engine: no Node.js, no file, no network, no process. An expression may use one \
-second of the processor, a call of a function or loading its module five; time that matching itself takes in between \
-does not count. What is stopped is undecided.
+its *host*, here the embedded JavaScript engine: no Node.js, no file, no network, no process. An expression may run for one \
+second, a call of a function or the loading of its module for five; time in which it waits for matching does not count. \
+What is stopped is undecided.
+
+A program that links the library `expect` hands it a host of its own:
+
+| the host | |
+| --- | --- |
+| `regex` | compiles a regular expression, and later says whether a text matches or why nobody can say |
+| `expression` | reads an expression without running it, and says what is wrong with it |
+| `evaluate` | runs an expression over named values |
+| `function` | finds the function that a reference names, and what it says about itself |
+| `call` | calls it, and puts what it asks to have matched back to the engine |
 ",
     shown: &[],
 };

@@ -74,7 +74,7 @@ An item with a weight below 0 describes what should not be: where it matches, it
 not, nothing is said about it. By itself it fails nothing. A whole expectation scores at least 0.
 
 `$critical: true` makes every failure below it one that no score makes up for, wherever it stands. On a penalty it fails \
-where the penalty matches. Inside `$not` it has no meaning of its own: there, a failure is what is wanted.
+where the penalty matches, and inside `$not` where that matches which must not.
 ",
     shown: &[
         shown(
@@ -84,6 +84,10 @@ where the penalty matches. Inside `$not` it has no meaning of its own: there, a 
         shown(
             r#"{"$and": [{"$expect": "/done/i", "$score": 90}, {"$expect": "safe", "$score": 10, "$critical": true}]}"#,
             &[yes(r#""Done, and safe""#), scores(r#""Done""#, false, 0.9)],
+        ),
+        shown(
+            r#"{"$not": {"$expect": "/password/i", "$critical": true}}"#,
+            &[yes(r#""Done""#), no(r#""Your password is x""#)],
         ),
     ],
 };

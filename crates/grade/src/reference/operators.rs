@@ -133,9 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn every_example_on_the_page_comes_out_as_shown() {
-        let faults: Vec<_> = expect::self_test(&host()).into_iter().filter(|test| !test.wrong.is_empty()).collect();
-        assert!(faults.is_empty(), "{faults:#?}");
+    fn every_example_of_a_chapter_comes_out_as_shown() {
         assert_eq!(expect::wrong_examples(&host()), Vec::<String>::new());
     }
 

@@ -28,11 +28,7 @@ have a path. Anything else becomes text; null is nothing in it, a list its items
         title: "Variables may hold templates themselves",
         text: "They are resolved when they are used, each once and no further than it is used. A circle is an error that names it.\n",
         samples: &[
-            (
-                "{{ greeting }}!",
-                r#"{"greeting": "Hello {{ name }}", "name": "Ann"}"#,
-                Ok(r#""Hello Ann!""#),
-            ),
+            ("{{ greeting }}!", r#"{"greeting": "Hello {{ name }}", "name": "Ann"}"#, Ok(r#""Hello Ann!""#)),
             ("{{ a }}", r#"{"a": "{{ b }}", "b": "{{ a }}"}"#, Err(())),
         ],
     },
@@ -42,11 +38,7 @@ have a path. Anything else becomes text; null is nothing in it, a list its items
         samples: &[
             ("Hello {{ nmae }}", r#"{"name": "Ann"}"#, Err(())),
             ("{{ name|uper }}", r#"{"name": "Ann"}"#, Err(())),
-            (
-                "{% if nick is defined %}{{ nick }}{% else %}{{ name }}{% endif %}",
-                r#"{"name": "Ann"}"#,
-                Ok(r#""Ann""#),
-            ),
+            ("{% if nick is defined %}{{ nick }}{% else %}{{ name }}{% endif %}", r#"{"name": "Ann"}"#, Ok(r#""Ann""#)),
         ],
     },
     Rule {
@@ -95,10 +87,12 @@ pub fn templates_reference() -> String {
         }
     }
     for chapter in template::reference() {
-        let _ = write!(page, "\n## {}\n\n| written | | example | becomes |\n| --- | --- | --- | --- |\n", chapter.title);
+        let _ =
+            write!(page, "\n## {}\n\n| written | | example | becomes |\n| --- | --- | --- | --- |\n", chapter.title);
         for entry in &chapter.entries {
             let shows = entry.shows.map(code).unwrap_or_default();
-            let _ = writeln!(page, "| {} | {} | {} | {shows} |", code(entry.usage), cell(entry.doc), code(entry.example));
+            let _ =
+                writeln!(page, "| {} | {} | {} | {shows} |", code(entry.usage), cell(entry.doc), code(entry.example));
         }
     }
     let _ = write!(page, "\n{LIMITS}");

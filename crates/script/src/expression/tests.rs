@@ -169,3 +169,21 @@ fn deep_nesting_is_refused_or_understood_and_never_fatal() {
     let sum = vec!["1"; 300].join(" + ");
     assert!(Expression::parse(&sum).is_ok());
 }
+
+#[test]
+fn an_expression_reaches_no_module_and_no_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("secret.json");
+    std::fs::write(&file, "42").unwrap();
+    let mut runtime = Runtime::new(crate::Options::new(directory.path())).unwrap();
+    let path = file.display();
+    let refused = refusal("(await import('./secret.json')).default");
+    assert_eq!((&*refused.message, refused.range), ("an expression has no access to modules", 7..30));
+    for text in
+        [format!("await eval(\"import('{path}')\")"), format!("await new Function(\"return import('{path}')\")()")]
+    {
+        let expression = Expression::parse(&text).unwrap();
+        let refused = runtime.evaluate(&expression, &|_| None, Duration::from_secs(1)).unwrap_err();
+        assert!(refused.to_string().contains("an expression has no access to modules"), "{text}: {refused}");
+    }
+}

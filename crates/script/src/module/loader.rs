@@ -89,6 +89,13 @@ pub(crate) fn find(
     specifier: &str,
     asked: Asked,
 ) -> rquickjs::Result<String> {
+    // Text that is no module's, such as an expression, has no files beside it.
+    if !Path::new(base).is_absolute() && !realm.texts.borrow().contains_key(base) {
+        let what = format!("`{specifier}` is not available here: an expression has no access to modules");
+        let help = Some("put the code into a custom operator, which is a module".to_owned());
+        let error = ScriptError::Missing { what, from: base.to_owned(), place: None, help };
+        return Err(throw(ctx, realm, error));
+    }
     name(realm, &directory(realm, base), specifier, asked).map_err(|unresolved| {
         let place = importing(realm, base, specifier);
         let error = unresolved.into_script_error(realm.shown(Path::new(base)), place);

@@ -7,12 +7,27 @@ use serde_json::{Map, Value, json};
 use crate::found::{Flaw, Found, Pass};
 use crate::host::Naming;
 use crate::matcher::At;
-use crate::operator::custom::flaw_json;
 use crate::path;
 use crate::place::Place;
 use crate::returned;
 use crate::strategy::Strategy;
+use crate::value;
 use crate::weight::{Budget, Shares};
+
+/// What an expression may read about where it stands.
+pub(crate) fn of(at: &At<'_>) -> Value {
+    let rules = at.run.rules;
+    json!({
+        "key": at.key,
+        "threshold": at.threshold,
+        "isKeyPresent": at.present,
+        "scoring": rules.scoring,
+        "maxScore": rules.budget.max_score,
+        "passScore": rules.pass_score,
+        "unassignedWeight": rules.budget.unassigned,
+        "strict": rules.strict.to_json(),
+    })
+}
 
 /// Where matching stands, as data.
 pub(crate) fn describe(at: &At<'_>, strategy: Strategy, operator: &str, naming: &Naming, mut values: Value) -> Value {
@@ -46,8 +61,8 @@ pub(crate) fn at<'a>(context: &Value, above: &At<'a>) -> At<'a> {
         Some(threshold) => threshold.as_f64(),
         None => above.threshold,
     };
-    let critical = above.critical || context.get("isCriticalBranch").is_some_and(returned::truthy);
-    let present = context.get("isKeyPresent").map_or(above.present, returned::truthy);
+    let critical = above.critical || context.get("isCriticalBranch").is_some_and(value::truthy);
+    let present = context.get("isKeyPresent").map_or(above.present, value::truthy);
     At { key, threshold, critical, present, ..above.below("") }
 }
 
@@ -64,7 +79,7 @@ pub fn sub(context: &Value, path: &str, overrides: Option<&Value>) -> Value {
 
 /// `ctx.createChildContext(keyOrIndex, count, overrides)`.
 pub fn child(context: &Value, key: &Value, count: usize, overrides: Option<&Value>) -> Value {
-    let name = crate::value::text(key);
+    let name = value::text(key);
     let operator = text(context, "operator");
     let step = match context.get("naming") {
         Some(Value::Bool(false)) => format!("[{name}]"),
@@ -115,6 +130,17 @@ pub(crate) fn result_json(found: Found, key: &str) -> Value {
     Value::Object(result)
 }
 
+/// A failure as scripts read it.
+fn flaw_json(flaw: &Flaw, key: &str) -> Value {
+    json!({
+        "key": flaw.key.as_deref().unwrap_or(key),
+        "message": flaw.message,
+        "expected": flaw.expected,
+        "actual": flaw.actual,
+        "critical": flaw.critical,
+    })
+}
+
 fn detail_json(detail: &model::Detail) -> Value {
     json!({
         "key": detail.key,
@@ -138,17 +164,17 @@ fn found(result: &Value, place: &Place) -> Found {
         message: text(failure, "message"),
         expected: failure.get("expected").cloned(),
         actual: failure.get("actual").cloned(),
-        critical: failure.get("critical").is_some_and(returned::truthy),
+        critical: failure.get("critical").is_some_and(value::truthy),
         ..Flaw::new(place, "")
     };
     Found {
         score,
-        pass: Pass::of(result.get("pass").is_some_and(returned::truthy)),
+        pass: Pass::of(result.get("pass").is_some_and(value::truthy)),
         flaws: list("failures").iter().map(flaw).collect(),
         details: returned::details(list("details")),
         title: text(result, "title"),
         dimension: text(result, "dimension"),
-        critical: result.get("critical").is_some_and(returned::truthy),
+        critical: result.get("critical").is_some_and(value::truthy),
     }
 }
 

@@ -1,9 +1,10 @@
 //! A whole expectation: of an agent's answer, of everything it gave, or that an answer satisfies a schema.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use model::decode::Problems;
-use model::{Node, NodeKind};
+use model::{Diagnostic, Node, NodeKind};
 use serde_json::Value;
 
 use crate::compile::Compiler;
@@ -15,6 +16,9 @@ use crate::place::Place;
 use crate::rules::Rules;
 use crate::text_diff::TextDiff;
 use crate::tools;
+
+/// The key that says how texts are compared.
+const DIFF: &str = "diff";
 
 /// A compiled expectation: plain data, to be used from any thread.
 #[derive(Debug)]
@@ -50,7 +54,7 @@ impl Expectation {
     }
 
     /// An expectation of everything an agent gave: `output`, `messages` and any other key. `tools` in it is about the
-    /// calls in the messages.
+    /// calls in the messages, and `diff` says how texts are compared, as the parameter does.
     pub fn of_result(
         node: &Node,
         rules: Rules,
@@ -58,7 +62,8 @@ impl Expectation {
         diff: Option<&Node>,
         problems: &mut Problems,
     ) -> Self {
-        Self::compile(rules, host, diff, "", problems, |compiler| tools::matcher(compiler, node))
+        let (node, inner) = without_diff(node, diff.is_some(), problems);
+        Self::compile(rules, host, inner.or(diff), "", problems, |compiler| tools::matcher(compiler, &node))
     }
 
     /// That a value satisfies a JSON Schema, whatever it looks like.
@@ -102,6 +107,20 @@ impl Expectation {
     pub fn place(&self) -> &Place {
         &self.matcher.place
     }
+}
+
+/// What is expected, and how texts are compared in it.
+fn without_diff<'n>(node: &'n Node, is_given: bool, problems: &mut Problems) -> (Cow<'n, Node>, Option<&'n Node>) {
+    let (NodeKind::Map(entries), None) = (&node.kind, &node.tag) else { return (Cow::Borrowed(node), None) };
+    let Some((key, diff)) = entries.iter().find(|(key, _)| key.value == DIFF) else {
+        return (Cow::Borrowed(node), None);
+    };
+    if is_given {
+        let message = "`diff` is given twice, beside `expect` and inside of it";
+        problems.push(Diagnostic::error(message).at(diff.source.excerpt(key.span)));
+    }
+    let rest = entries.iter().filter(|(key, _)| key.value != DIFF).cloned().collect();
+    (Cow::Owned(Node { kind: NodeKind::Map(rest), ..node.clone() }), Some(diff))
 }
 
 /// Whether `node` gives any weight, so that a score is wanted.

@@ -3,8 +3,8 @@
 use model::decode::{self, Fields, Problems};
 use model::{Node, NodeKind, nearest};
 
-use crate::returned;
 use crate::strategy::Strategy;
+use crate::value;
 
 /// The container of all of it.
 pub const CONTAINER: &str = "$meta";
@@ -87,7 +87,7 @@ impl Meta {
         // A note for people; it is read so that it may be there.
         fields.any_text(name("description", "$description"), problems);
         let key = name("critical", "$critical");
-        let written = fields.get(key).map(|node| returned::truthy(&node.to_json()));
+        let written = fields.get(key).map(|node| value::truthy(&node.to_json()));
         // What is not a boolean is told; what it stands for is plain all the same.
         *critical = fields.boolean(key, problems).or(written).or(*critical);
         if let Some(node) = fields.get(name("strategy", "$strategy")).filter(|node| node.as_str() != Some("")) {

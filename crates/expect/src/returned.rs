@@ -77,11 +77,11 @@ fn of_map(result: &Map<String, Value>, at: &At<'_>, place: &Place) -> Found {
     }
     let score = number.unwrap_or_default().clamp(0.0, 1.0);
     let holds = match pass {
-        Some(pass) => truthy(pass),
+        Some(pass) => value::truthy(pass),
         None => number.is_some() && passes(score, at) || number.is_none() && at.threshold.is_none(),
     };
     let text = |key: &str| result.get(key).and_then(Value::as_str).map(str::to_owned);
-    let critical = result.get("critical").is_some_and(truthy);
+    let critical = result.get("critical").is_some_and(value::truthy);
     let mut found = Found::scored(score, Pass::of(holds));
     found.title = text("title");
     found.dimension = text("dimension");
@@ -115,7 +115,7 @@ fn flaw(failure: &Value, critical: bool, place: &Place) -> Flaw {
         expected: failure.get("expected").cloned(),
         actual: failure.get("actual").cloned(),
         diff: Vec::new(),
-        critical: critical || failure.get("critical").is_some_and(truthy),
+        critical: critical || failure.get("critical").is_some_and(value::truthy),
         place: place.clone(),
     }
 }
@@ -129,10 +129,10 @@ pub fn details(list: &[Value]) -> Vec<Detail> {
             key: text(detail, "key").unwrap_or_default(),
             title: text(detail, "title"),
             dimension: text(detail, "dimension"),
-            critical: detail.get("critical").is_some_and(truthy),
+            critical: detail.get("critical").is_some_and(value::truthy),
             weight: number(detail, "weight").unwrap_or(1.0),
             score: number(detail, "score").unwrap_or_default(),
-            status: if detail.get("pass").is_some_and(truthy) { Status::Met } else { Status::Unmet },
+            status: if detail.get("pass").is_some_and(value::truthy) { Status::Met } else { Status::Unmet },
             details: detail
                 .get("details")
                 .and_then(Value::as_array)
@@ -140,15 +140,4 @@ pub fn details(list: &[Value]) -> Vec<Detail> {
                 .unwrap_or_default(),
         })
         .collect()
-}
-
-/// As JavaScript's conditions have it.
-pub fn truthy(value: &Value) -> bool {
-    match value {
-        Value::Null => false,
-        Value::Bool(value) => *value,
-        Value::Number(number) => number.as_f64().is_some_and(|number| number != 0.0),
-        Value::String(text) => !text.is_empty(),
-        Value::Array(_) | Value::Object(_) => true,
-    }
 }

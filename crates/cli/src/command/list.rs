@@ -123,3 +123,25 @@ fn table(rows: &[(String, String)]) -> String {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::{Args, Command};
+
+    fn built_in_of(flag: &str) -> Vec<(String, String)> {
+        let args = Args::try_parse_from(["trialrun", "list", flag]).unwrap();
+        let Command::List(args) = args.command else { panic!("{flag}") };
+        built_in(&args).unwrap()
+    }
+
+    #[test]
+    fn every_operator_is_listed_with_what_it_asks_for() {
+        let rows = built_in_of("--operators");
+        assert_eq!(rows.len(), grade::OPERATORS.len());
+        assert!(rows.contains(&("$not".into(), "The expectation does not hold.".into())));
+        assert!(rows.iter().all(|(name, summary)| name.starts_with('$') && summary.ends_with('.')), "{rows:?}");
+    }
+}

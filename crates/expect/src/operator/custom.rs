@@ -2,7 +2,7 @@
 
 use model::decode::Problems;
 use model::{Node, NodeKind, Spanned};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::compile::{Compiler, node_of};
 use crate::context;
@@ -11,8 +11,6 @@ use crate::host::{Argument, Function, Naming, Trouble};
 use crate::matcher::{At, Rule};
 use crate::place::Place;
 use crate::returned;
-
-use super::expr;
 
 /// The key that sets what is expected apart from options.
 const VALUE: &str = "$value";
@@ -72,7 +70,7 @@ impl Rule for Custom {
             Naming::Virtual | Naming::Template(_) => at.clone(),
         };
         let strategy = self.function.strategy.or(here.strategy).unwrap_or_default();
-        let context = || context::describe(&here, strategy, &self.name, &self.function.naming, expr::context(&here));
+        let context = || context::describe(&here, strategy, &self.name, &self.function.naming, context::of(&here));
         let mut answer = |asked: &[Option<Value>]| validate(asked, &here);
         let expected = Argument::Value(Some(&self.expected));
         let called = if self.function.length == RAW {
@@ -128,15 +126,4 @@ fn script_type(value: Option<&Value>) -> &'static str {
         Some(Value::String(_)) => "string",
         Some(Value::Null | Value::Array(_) | Value::Object(_)) => "object",
     }
-}
-
-/// A failure as scripts read it.
-pub(crate) fn flaw_json(flaw: &Flaw, key: &str) -> Value {
-    json!({
-        "key": flaw.key.as_deref().unwrap_or(key),
-        "message": flaw.message,
-        "expected": flaw.expected,
-        "actual": flaw.actual,
-        "critical": flaw.critical,
-    })
 }

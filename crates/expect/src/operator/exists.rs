@@ -8,7 +8,7 @@ use super::{Example, Operator};
 use crate::found::{Flaw, Found};
 use crate::matcher::{At, Rule};
 use crate::place::Place;
-use crate::returned;
+use crate::value;
 
 /// The operator.
 pub const EXISTS: Operator = Operator {
@@ -41,7 +41,7 @@ pub const EXISTS: Operator = Operator {
                 (wanted, strict)
             }),
             _ => {
-                let wanted = returned::truthy(&operand.to_json());
+                let wanted = value::truthy(&operand.to_json());
                 let message = format!("`$exists` takes true or false; {} counts as {wanted}", operand.kind_name());
                 compiler.problems.push(operand.warning(message).help(format!("write `$exists: {wanted}`")));
                 Some((wanted, false))

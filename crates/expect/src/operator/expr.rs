@@ -1,14 +1,16 @@
 //! `$expr`: a JavaScript expression says so.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{Example, Operator};
 use crate::compile::refused;
+use crate::context;
 use crate::found::{Flaw, Found, Pass};
 use crate::host::Trouble;
 use crate::matcher::{At, Rule};
 use crate::place::Place;
 use crate::returned;
+use crate::value;
 
 /// The operator.
 pub const EXPR: Operator = Operator {
@@ -54,25 +56,10 @@ struct Expr {
     place: Place,
 }
 
-/// What an expression may read about where it stands.
-pub(super) fn context(at: &At<'_>) -> Value {
-    let rules = at.run.rules;
-    json!({
-        "key": at.key,
-        "threshold": at.threshold,
-        "isKeyPresent": at.present,
-        "scoring": rules.scoring,
-        "maxScore": rules.budget.max_score,
-        "passScore": rules.pass_score,
-        "unassignedWeight": rules.budget.unassigned,
-        "strict": rules.strict.to_json(),
-    })
-}
-
 impl Rule for Expr {
     fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
         let expected = Value::from(self.text.as_str());
-        let context = if self.text.contains("ctx") { context(at) } else { Value::Null };
+        let context = if self.text.contains("ctx") { context::of(at) } else { Value::Null };
         let scope = [
             ("actual", actual),
             ("expected", Some(&expected)),
@@ -91,7 +78,7 @@ impl Rule for Expr {
                 returned::read(Some(&result), Some(&expected), actual, at, &self.place)
             }
             Ok(other) => {
-                let holds = other.as_ref().is_some_and(returned::truthy);
+                let holds = other.as_ref().is_some_and(value::truthy);
                 if holds { Found::full() } else { Found::flawed(flaw(format!("`{}` is not true", self.text))) }
             }
             Err(Trouble::Thrown(because)) => Found::flawed(flaw(format!("`{}` throws: {because}", self.text))),

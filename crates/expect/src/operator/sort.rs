@@ -8,13 +8,12 @@ use serde_json::{Map, Value};
 
 use super::{Example, Operator};
 use crate::compile::{Compiler, FUNCTION_TAG, refused};
+use crate::context;
 use crate::found::{Flaw, Found};
 use crate::host::{Argument, Function, Trouble};
 use crate::matcher::{At, Matcher, Rule};
 use crate::place::Place;
 use crate::value;
-
-use super::expr::context;
 
 /// The variables of an expression in `$by`.
 const NAMES: [&str; 7] = ["item", "actual", "index", "array", "data", "input", "ctx"];
@@ -120,7 +119,7 @@ impl Key {
             Of::Field(name) => Ok(item.get(name).cloned()),
             Of::Expression(text) => {
                 let index = Value::from(index);
-                let context = if text.contains("ctx") { context(at) } else { Value::Null };
+                let context = if text.contains("ctx") { context::of(at) } else { Value::Null };
                 let scope = [
                     ("item", Some(item)),
                     ("actual", Some(item)),

@@ -179,4 +179,22 @@ mod tests {
         assert!(!page.contains("```text\n```"), "an example without values");
         assert!(!page.contains(" \n") && page.ends_with("```\n"));
     }
+    #[test]
+    fn every_link_within_the_page_leads_to_a_heading() {
+        let page = operators_reference();
+        let anchor = |heading: &str| {
+            let kept = heading.to_lowercase().replace(' ', "-");
+            kept.chars().filter(|c| c.is_alphanumeric() || *c == '-').collect::<String>()
+        };
+        let headings =
+            page.lines().filter(|line| line.starts_with("##")).map(|line| line.trim_start_matches(['#', ' ']));
+        let anchors: Vec<String> = headings.map(anchor).collect();
+        let mut once = anchors.clone();
+        once.sort_unstable();
+        once.dedup();
+        assert_eq!(once.len(), anchors.len(), "two headings have one anchor");
+        for link in page.split("](#").skip(1).filter_map(|rest| rest.split(')').next()) {
+            assert!(anchors.iter().any(|anchor| anchor == link), "{link}");
+        }
+    }
 }

@@ -1,0 +1,1 @@
+export const execute = ({ script, args, options }) => ({ output: { script, args, options } });

@@ -1,0 +1,1 @@
+export default async (context) => ({ output: { script: "another", args: Object.keys(context.args) } });

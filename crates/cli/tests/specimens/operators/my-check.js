@@ -1,0 +1,3 @@
+export default function (actual, expected) {
+  return actual.length <= expected;
+}

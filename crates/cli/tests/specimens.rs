@@ -5,6 +5,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 #![allow(clippy::print_stdout, reason = "a test says what it counted")]
 
+#[path = "specimens/readme.rs"]
+mod readme;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};

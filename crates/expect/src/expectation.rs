@@ -1,6 +1,7 @@
 //! A whole expectation: of an agent's answer, of everything it gave, or that an answer satisfies a schema.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::sync::Arc;
 
 use model::decode::Problems;
@@ -99,6 +100,7 @@ impl Expectation {
             data: &data.variables,
             input: data.input.as_ref(),
             fixture: &data.fixture,
+            asked: Cell::new(0),
         };
         self.matcher.judge(actual, &At::root(&run, self.key))
     }

@@ -1,5 +1,7 @@
 //! A compiled expectation of one value.
 
+use std::cell::Cell;
+
 use model::{Detail, Part};
 use serde_json::Value;
 
@@ -46,6 +48,8 @@ pub struct Run<'a> {
     pub input: Option<&'a Value>,
     /// The case as it is written.
     pub fixture: &'a Value,
+    /// What operators of the user's have asked while others waited for them.
+    pub asked: Cell<usize>,
 }
 
 /// Where in the value matching stands, and what was said above it.
@@ -67,6 +71,8 @@ pub struct At<'a> {
     pub quiet: bool,
     /// How deep it is, against matching without end.
     pub depth: usize,
+    /// How many operators of the user's wait for what this comes to.
+    pub waiting: usize,
 }
 
 impl<'a> At<'a> {
@@ -81,6 +87,7 @@ impl<'a> At<'a> {
             strategy: None,
             quiet: false,
             depth: 0,
+            waiting: 0,
         }
     }
 

@@ -50,6 +50,7 @@ fn pages() -> Vec<(&'static str, String)> {
         ("templates.md", grade::templates_reference()),
         ("scripted-model.md", llm::reference()),
         ("chat-agent.md", runner::agent::chat_reference()),
+        ("custom-agent.md", runner::agent::custom_reference()),
         ("recorded-answers.md", runner::agent::recorded_reference()),
         ("fake-agent.md", runner::agent::fake_reference()),
         ("command-line.md", command_line()),

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::compile::{Compiler, node_of};
 use crate::context;
-use crate::found::{Flaw, Found};
+use crate::found::{Flaw, Found, Pass};
 use crate::host::{Argument, Function, Naming, Trouble};
 use crate::matcher::{At, Rule};
 use crate::place::Place;
@@ -17,6 +17,13 @@ const VALUE: &str = "$value";
 
 /// How many parameters make an operator one that matches parts itself.
 const RAW: usize = 4;
+
+/// How many operators may wait for each other. Each takes some of the thread's stack and an engine of its own.
+const MOST_WAITING: usize = 16;
+
+/// How much may be asked while others wait, all together: operators that each ask several times would not come to an end
+/// otherwise.
+const MOST_ASKED: usize = 10_000;
 
 /// A call of an operator, with its operand.
 #[derive(Debug)]
@@ -70,6 +77,9 @@ impl Rule for Custom {
             Naming::Virtual | Naming::Template(_) => at.clone(),
         };
         let strategy = self.function.strategy.or(here.strategy).unwrap_or_default();
+        if at.waiting == 0 {
+            at.run.asked.set(0);
+        }
         let context = || context::describe(&here, strategy, &self.name, &self.function.naming, context::of(&here));
         let mut answer = |asked: &[Option<Value>]| validate(asked, &here);
         let expected = Argument::Value(Some(&self.expected));
@@ -100,6 +110,7 @@ fn validate(asked: &[Option<Value>], at: &At<'_>) -> Result<Value, String> {
     let [actual, expected, rest @ ..] = asked else {
         return Err("validate needs an actual and an expected value".into());
     };
+    may_ask(at)?;
     let expected = expected.clone().unwrap_or_default();
     let mut problems = Problems::new();
     let matcher = {
@@ -114,7 +125,30 @@ fn validate(asked: &[Option<Value>], at: &At<'_>) -> Result<Value, String> {
         Some(context) => context::at(context, at),
         None => at.below(""),
     };
-    Ok(context::result_json(matcher.judge(actual.as_ref(), &here), &here.key))
+    let here = At { waiting: at.waiting + 1, ..here };
+    let found = matcher.judge(actual.as_ref(), &here);
+    // A script takes what is not a match for a mismatch; where nobody can say, there is no answer for it.
+    if found.pass == Pass::Unknown {
+        let because = found.flaws.into_iter().find_map(|flaw| flaw.message);
+        return Err(because.unwrap_or_else(|| "nobody can say whether it matches".into()));
+    }
+    Ok(context::result_json(found, &here.key))
+}
+
+/// Whether an operator at `at` may ask for more.
+fn may_ask(at: &At<'_>) -> Result<(), String> {
+    let asked = &at.run.asked;
+    if at.waiting == 0 {
+        return Ok(());
+    }
+    if at.waiting >= MOST_WAITING {
+        return Err(format!("more than {MOST_WAITING} operators wait for each other"));
+    }
+    asked.set(asked.get() + 1);
+    if asked.get() > MOST_ASKED {
+        return Err(format!("operators that wait for each other have asked more than {MOST_ASKED} times"));
+    }
+    Ok(())
 }
 
 /// As JavaScript's `typeof` says it.

@@ -212,7 +212,7 @@ It holds everywhere in the case, also for what an agent gave as a whole. An extr
 const DIFF: Chapter = Chapter {
     title: "Comparing texts",
     text: "\
-`diff` in a case says how texts are compared; then it is not enough that a text contains another. It is `true`, a kind, \
+`diff` in a case, or inside its `expect`, says how texts are compared; then it is not enough that a text contains another. It is `true`, a kind, \
 a list of changes that are allowed, or a map of `type`, `items`, `permissive` and options. The kinds are `chars`, \
 `words`, `wordsWithSpace`, `lines`, `sentences`, `json`, and `auto`, which chooses: JSON where both texts are JSON, lines \
 where there are several, words where a text has spaces and at least 20 characters, else characters. The options are \
@@ -292,6 +292,7 @@ pub(super) const REFUSED: &[&str] = &[
     r#""/(/""#,
     r#"{"$in": 5}"#,
     r#"{"$expr": "actual >"}"#,
+    r#"{"$expr": "actul > 1"}"#,
     r#"{"$diff": {"type": "words"}}"#,
     r#"{"$expect": "a", "$threshold": 80}"#,
     r#"{"$expect": "a", "$strategy": "best"}"#,

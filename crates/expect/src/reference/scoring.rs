@@ -61,7 +61,7 @@ auto` turns it on where a weight is given. The schema, `output` and `expect` of 
 each. A full match has exactly all of them.
 
 What cannot be decided, because a pattern or a script was stopped, is neither a match nor a mismatch: the trial is \
-*undecided*, unless something else fails anyway.
+*undecided*. Without `scoring` a trial in which something else fails has failed all the same.
 ",
     shown: &[],
 };

@@ -68,7 +68,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
         evidence: || Story::new().call("Read", json!({"file_path": "name.txt"})).answer("Hello, Alice!").evidence(),
     },
     fail: Example {
-        assertion: || json!({"id": "greets", "type": "expect", "output": {"$and": ["/^Hello/", {"$not": "/World/"}]}}),
+        assertion: || json!({"id": "greets", "type": "expect", "output": {"$and": ["/^Hello/", "/Alice/"]}}),
         evidence: || Story::new().answer("Hello, World!").evidence(),
     },
     form: Form::Written { parse },

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod custom;
+mod given;
 mod mended;
 
 use std::path::Path;

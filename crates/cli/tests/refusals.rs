@@ -1,9 +1,10 @@
-//! Scenario files that must not run: those that ai-tester refuses, and those that it wrongly accepts. `check` refuses all
-//! of them, at the lines that are wrong.
+//! Files that must not run: scenarios that ai-tester refuses, those that it wrongly accepts, and fixtures files with
+//! everything that can be wrong with them. `check` refuses all of them, at the lines that are wrong.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 #![allow(clippy::print_stdout, reason = "a test says what it counted")]
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -121,4 +122,116 @@ fn what_the_original_refuses_is_refused_at_its_line() {
 #[test]
 fn what_the_original_wrongly_accepts_is_refused_too() {
     hold("accepted", ACCEPTED);
+}
+
+/// Where malformed fixtures files are, with what is told of them.
+fn refused() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/specimens/refused")
+}
+
+/// A project with all of them.
+fn malformed() -> Project {
+    let project = Project::new(env!("CARGO_BIN_EXE_trialrun"));
+    project.write("answers.jsonl", "{\"output\":\"a\"}\n");
+    for entry in fs::read_dir(refused()).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        project.write(&name, &fs::read_to_string(&path).unwrap());
+    }
+    project
+}
+
+/// What `check` tells of `file`, a line each, in the order of the file: `12:3 error: what is wrong`.
+fn told(project: &Project, file: &str, agents: &[&str]) -> Vec<String> {
+    let agents = agents.iter().flat_map(|agent| ["--agent", agent]);
+    let arguments: Vec<&str> = ["check", file, "--format", "json"].into_iter().chain(agents).collect();
+    let told = project.run(&arguments).exits(2).json();
+    let mut lines: Vec<(Option<u64>, Option<u64>, String)> = Vec::new();
+    for problem in told["problems"].as_array().unwrap() {
+        let place = &problem["source"];
+        assert_eq!(place["file"], file, "{problem:#}");
+        let words = ["severity", "message"].map(|of| problem[of].as_str().unwrap()).join(": ");
+        let text = format!("{}:{} {words}", place["line"], place["column"]);
+        lines.push((place["line"].as_u64(), place["column"].as_u64(), text));
+    }
+    lines.sort();
+    lines.into_iter().map(|(_, _, text)| text).collect()
+}
+
+const RECORDED: &str = "recorded:answers.jsonl";
+
+/// Holds that all that is wrong with `file` is told in one go, each fault once, and that nothing of it runs.
+fn hold_malformed(file: &str) {
+    let project = malformed();
+    let told = told(&project, file, &[RECORDED]);
+    let places: BTreeSet<&str> = told.iter().map(|line| line.split(' ').next().unwrap()).collect();
+    assert_eq!(places.len(), told.len(), "a fault is told twice: {told:#?}");
+    let text = told.join("\n") + "\n";
+    let known = refused().join(format!("{file}.txt"));
+    if std::env::var_os("TRIALRUN_UPDATE_EXPECTED").is_some() {
+        fs::write(&known, &text).unwrap();
+    }
+    let known = fs::read_to_string(&known).unwrap_or_default();
+    assert!(known == text, "{file} is not refused as expected.\n--- expected\n{known}\n--- actual\n{text}");
+
+    let ran = project.run(&["run", file, "--agent", RECORDED]).exits(2);
+    assert_eq!(ran.out, "", "{file}");
+    let drawn = ran.err.lines().filter(|line| line.trim_start().starts_with("--> ")).count();
+    assert_eq!(drawn, told.len(), "{file}: {}", ran.err);
+    assert!(!project.dir().join(".trialrun").exists(), "{file}: something was recorded");
+}
+
+#[test]
+fn all_that_is_wrong_with_a_fixtures_file_is_told_at_once() {
+    hold_malformed("wrong.fixture.yaml");
+}
+
+#[test]
+fn all_that_is_wrong_with_fixtures_of_a_module_is_told_at_once() {
+    hold_malformed("wrong.fixture.ts");
+}
+
+#[test]
+fn a_module_that_gives_no_fixtures_is_refused_at_its_line() {
+    for (text, wanted) in [
+        ("export default [\n  { output: \"a\"\n    input: 1 },\n];\n", "3:5 error: Expected"),
+        (
+            "import { readFileSync } from \"node:fs\";\nexport default [readFileSync(\"x\")];\n",
+            "1:30 error: node:fs is not available here",
+        ),
+        ("const from = (x: any) => x.b.c;\nexport default [from({})];\n", "1:26 error: TypeError: "),
+        ("export const cases = [{ output: 1 }];\n", "1:1 error: the module exports no fixtures"),
+        ("import { a } from \"./absent.ts\";\nexport default [a];\n", "1:19 error: cannot find `./absent.ts`"),
+        (
+            "import { absent } from \"./good.js\";\nexport default [absent];\n",
+            "1:10 error: `good.js` has no export `absent`",
+        ),
+    ] {
+        let project = malformed();
+        project.write("x.fixture.ts", text);
+        let told = told(&project, "x.fixture.ts", &[RECORDED]);
+        assert!(told.len() == 1 && told[0].starts_with(wanted), "{text}: {told:#?}");
+        project.run(&["run", "x.fixture.ts", "--agent", RECORDED]).exits(2);
+        assert!(!project.dir().join(".trialrun").exists(), "{text}");
+    }
+}
+
+#[test]
+fn what_all_cases_share_is_told_once_whatever_they_run_with() {
+    let project = malformed();
+    let shared = "---\nscripts: [a.ai, b.ai]\noutput: \"/(/\"\nexpect: { output: \"{{ nobody }}\", $contians: 1 }\n\
+        operators: { x: ./absent.js }\n---\n- title: one\n- title: two\n- title: three\n";
+    project.write("x.fixture.yaml", shared);
+    let told = told(&project, "x.fixture.yaml", &[RECORDED, "fake"]);
+    let words: Vec<&str> = told.iter().map(|line| line.split(": ").nth(1).unwrap()).collect();
+    assert_eq!(
+        words,
+        [
+            "invalid regular expression",
+            "unknown variable `nobody`",
+            "there is no operator `$contians`",
+            "cannot find `./absent.js`"
+        ],
+        "{told:#?}"
+    );
 }

@@ -5,8 +5,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 #![allow(clippy::print_stdout, reason = "a test says what it counted")]
 
-#[path = "specimens/readme.rs"]
-mod readme;
+#[path = "specimens/manual.rs"]
+mod manual;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

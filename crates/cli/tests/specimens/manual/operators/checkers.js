@@ -1,8 +1,7 @@
 /** 0 to 1 is a confidence, text is a failure and says why. */
 export async function checkCode(actual, expected, fixture) {
   if (actual.includes("eval")) return "eval is not allowed";
-  const confidence = actual.includes(expected.keyword) ? 1.0 : 0.0;
-  return confidence;
+  return actual.includes(expected.keyword) ? 1.0 : 0.0;
 }
 
 /** What stands beside `$value` is in `$options`. */

@@ -1,0 +1,2 @@
+export const fine = () => true;
+export const value = 1;

@@ -1,0 +1,173 @@
+//! Where the original read fixtures files wrongly, a fact each. The numbers are those of its known faults.
+
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+
+use model::{Case, Scoring};
+use serde_json::{Value, json};
+use trialrun_suite::{Loaded, Request, load};
+
+fn loaded(text: &str) -> Loaded {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
+    std::fs::create_dir(root.join("skills")).unwrap();
+    std::fs::write(root.join("f.fixture.yaml"), text).unwrap();
+    load(&Request {
+        root: root.to_owned(),
+        skills_dir: root.join("skills"),
+        cwd: root.to_owned(),
+        targets: vec!["f.fixture.yaml".into()],
+        ..Request::default()
+    })
+}
+
+/// The cases of a file that nothing is wrong with.
+fn cases(text: &str) -> Vec<Arc<Case>> {
+    let loaded = loaded(text);
+    assert!(loaded.diagnostics.is_empty(), "{text}: {:#?}", loaded.diagnostics);
+    loaded.suites[0].cases.clone()
+}
+
+fn case(text: &str) -> Arc<Case> {
+    let cases = cases(text);
+    assert_eq!(cases.len(), 1, "{text}");
+    Arc::clone(&cases[0])
+}
+
+/// What is said about a file, with the help.
+fn told(text: &str) -> Vec<String> {
+    loaded(text).diagnostics.iter().map(|problem| format!("{problem} {}", problem.help.join(" "))).collect()
+}
+
+/// What the first assertion of a case is told under `key`.
+fn asserted(case: &Case, key: &str) -> Value {
+    case.assertions[0].node.get(key).map(model::Node::to_json).unwrap_or_default()
+}
+
+/// Q13
+#[test]
+fn an_unknown_variable_is_an_error_with_the_nearest_name() {
+    for text in [
+        "- {name: A, output: '{{nmae}}'}",
+        "- {name: A, output: 'Hi {{ nmae }}!'}",
+        "- {name: A, output: {'{{nmae}}': 1}}",
+        "- {name: A, output: '/^{{nmae}}$/'}",
+        "- {name: A, expect: {output: ['{{nmae}}']}}",
+        "- {name: A, input: '{{nmae}}', output: x}",
+    ] {
+        let told = told(text);
+        assert!(
+            told.iter().any(|told| told.starts_with("f.fixture.yaml:1:") && told.contains("nmae")),
+            "{text}: {told:#?}"
+        );
+        assert!(told.iter().any(|told| told.contains("did you mean `name`?")), "{text}: {told:#?}");
+    }
+    let asked = case("- {output: '{% if x is defined %}x{% else %}none{% endif %}'}");
+    assert_eq!(asserted(&asked, "output"), json!("none"));
+}
+
+/// Q15
+#[test]
+fn diff_inside_of_what_is_expected_is_how_the_output_is_compared() {
+    let case = case("- {expect: {output: Hello, diff: {type: words, permissive: true}}}");
+    assert_eq!(asserted(&case, "expect"), json!({"output": "Hello"}));
+    assert_eq!(asserted(&case, "diff"), json!({"type": "words", "permissive": true}));
+}
+
+/// Q24
+#[test]
+fn what_a_case_says_goes_before_the_front_matter_for_the_agent_as_in_matching() {
+    for text in [
+        "name: C\n---\n- {name: F, output: '{{name}}'}",
+        "name: C\n---\n- {input: {name: F}, output: '{{name}}'}",
+        "name: C\n---\n- {name: F, input: 'hi {{name}}', output: '{{name}}'}",
+    ] {
+        let case = case(text);
+        assert_eq!((&case.messages[0].vars["name"], asserted(&case, "output")), (&json!("F"), json!("F")), "{text}");
+    }
+    let default = case("name: C\n---\n- {output: '{{name}}'}");
+    assert_eq!((&default.messages[0].vars["name"], asserted(&default, "output")), (&json!("C"), json!("C")));
+}
+
+/// Q25
+#[test]
+fn what_is_told_as_expected_is_what_is_checked() {
+    for (text, expected) in [
+        ("output: {b: 2}\n---\n- {output: {a: 1}}", json!({"a": 1})),
+        ("output: {b: 2}\n---\n- {name: x}", json!({"b": 2})),
+        ("- {output: 'Hi {{n}}', n: A}", json!("Hi A")),
+        ("output: x\n---\n- {output: null}", Value::Null),
+    ] {
+        let case = case(text);
+        assert_eq!((case.expected.as_ref(), asserted(&case, "output")), (Some(&expected), expected.clone()), "{text}");
+    }
+}
+
+/// Q29
+#[test]
+fn values_that_share_the_beginning_of_a_name_are_no_circle() {
+    let text = "- {user: {name: A}, user2: '{{user}}', users: ['{{user}}', '{{user2}}'], output: '{{user2.name}} {{users[1].name}}'}";
+    assert_eq!(asserted(&case(text), "output"), json!("A A"));
+    let told = told("- {a: '{{b}}', b: '{{a}}', output: '{{a}}'}");
+    assert!(!told.is_empty() && told[0].contains('a') && told[0].contains('b'), "{told:#?}");
+}
+
+/// Q30
+#[test]
+fn keys_stay_in_the_order_they_are_written_in() {
+    let case = case("- {v: zz, output: {b: '{{v}}', a: 2, '{{v}}': 3, c: {e: '{{v}}', d: 1}}}");
+    assert_eq!(asserted(&case, "output").to_string(), r#"{"b":"zz","a":2,"zz":3,"c":{"e":"zz","d":1}}"#);
+}
+
+/// Q33
+#[test]
+fn auto_scores_where_any_weight_is_given() {
+    let scoring = |text: &str| case(text).ruling.scoring;
+    assert_eq!(scoring("- {output: {a: 1}, scoring: auto}"), None);
+    let on = Some(Scoring { max_score: 100.0, pass_score: 100.0 });
+    assert_eq!(scoring("- {output: {a: {$expect: 1, $score: 5}}, scoring: auto}"), on);
+    assert_eq!(scoring("- {output: {a: {$meta: {score: 5}, b: 1}}, scoring: auto}"), on);
+    assert_eq!(scoring("- {output: {a: 1}, scoring: true}"), on);
+    let wrong = told("- {output: a, scoring: automatic}");
+    assert!(wrong[0].contains("scoring"), "{wrong:#?}");
+}
+
+/// Q36
+#[test]
+fn lists_in_an_input_are_not_merged() {
+    let case = case("input: {l: [1, 2, 3], m: {x: 1}}\n---\n- {input: {l: [9], m: {y: 2}}, output: x}");
+    assert_eq!(case.messages[0].input, Some(json!({"l": [9], "m": {"y": 2, "x": 1}})));
+}
+
+/// Q37
+#[test]
+fn no_name_of_a_variable_breaks_templates() {
+    for name in ["range", "true", "false", "none", "namespace", "raise_exception", "loop", "join", "strftime_now"] {
+        let text = format!("- {{'{name}': 3, n: A, output: 'x {{{{n}}}} y'}}");
+        assert_eq!(asserted(&case(&text), "output"), json!("x A y"), "{name}");
+    }
+    assert_eq!(asserted(&case("- {input: {range: 3}, output: 'x {{range}} y'}"), "output"), json!("x 3 y"));
+}
+
+/// Q43
+#[test]
+fn what_is_put_into_a_regular_expression_is_text() {
+    assert_eq!(asserted(&case("- {price: $5.00, output: '/^{{price}}$/'}"), "output"), json!("/^\\$5\\.00$/"));
+}
+
+/// Q46
+#[test]
+fn the_front_matter_may_say_only_skip_not_and_title_for_every_case() {
+    let front = |line: &str| cases(&format!("{line}\n---\n- {{n: 1, output: a}}\n- {{n: 2, output: b}}"));
+    assert!(front("not: true").iter().all(|case| case.ruling.not));
+    assert!(front("skip: later").iter().all(|case| case.skip.as_deref() == Some("later")));
+    assert!(front("only: true").iter().all(|case| case.skip.is_none()));
+    let ids: Vec<_> = front("title: 'number {{n}}'").iter().map(|case| case.id.clone()).collect();
+    assert_eq!(ids, ["number 1", "number 2"]);
+    let own = cases("not: true\nskip: true\n---\n- {output: a, not: false, skip: false}\n- {output: b}");
+    assert_eq!(
+        (own[0].ruling.not, own[0].skip.is_some(), own[1].ruling.not, own[1].skip.is_some()),
+        (false, false, true, true)
+    );
+}

@@ -93,11 +93,12 @@ pub fn child(context: &Value, key: &Value, count: usize, overrides: Option<&Valu
     sub(context, &step, overrides)
 }
 
-/// `ctx.distribute(weights)`: numbers, null for none, or maps with a `value`.
+/// `ctx.distribute(items)`: weights, null for none, maps with a `value`, or expectations with a `$score`.
 pub fn distribute(context: &Value, weights: &[Value]) -> Value {
-    let weight = |weight: &Value| match weight {
-        Value::Object(map) => map.get("value").and_then(Value::as_f64),
-        other => other.as_f64(),
+    let number = |score: &Value| score.as_f64().or_else(|| score.get("value")?.as_f64());
+    let weight = |item: &Value| {
+        let of_item = || item.get("$score").or_else(|| item.get("$meta")?.get("score")).and_then(number);
+        number(item).or_else(of_item)
     };
     let weights: Vec<Option<f64>> = weights.iter().map(weight).collect();
     strategy(context).distribute(&budget(context), &weights).into_iter().map(Value::from).collect()
@@ -175,6 +176,7 @@ fn found(result: &Value, place: &Place) -> Found {
         title: text(result, "title"),
         dimension: text(result, "dimension"),
         critical: result.get("critical").is_some_and(value::truthy),
+        place: None,
     }
 }
 

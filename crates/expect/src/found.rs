@@ -58,6 +58,8 @@ pub struct Found {
     pub dimension: Option<String>,
     /// Whether everything fails when it does.
     pub critical: bool,
+    /// Where it is asked for, if it is an expectation of its own.
+    pub place: Option<Place>,
 }
 
 /// One place that is not as it should be.
@@ -87,7 +89,7 @@ impl Found {
 
     /// A result without parts and without a word about what is wrong.
     pub fn scored(score: f64, pass: Pass) -> Self {
-        Self { score, pass, flaws: Vec::new(), details: Vec::new(), title: None, dimension: None, critical: false }
+        Self { score, pass, flaws: Vec::new(), details: Vec::new(), title: None, dimension: None, critical: false, place: None }
     }
 
     /// No match, for this reason.

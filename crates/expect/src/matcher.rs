@@ -129,6 +129,7 @@ impl Matcher {
                 flaw.message.clone_from(&self.meta.title);
             }
         }
+        found.place = Some(self.place.clone());
         self.describe(&mut found);
         wrap(&mut found, &here.key);
         found

@@ -131,7 +131,7 @@ pub fn details(list: &[Value]) -> Vec<Detail> {
             dimension: text(detail, "dimension"),
             critical: detail.get("critical").is_some_and(value::truthy),
             weight: number(detail, "weight").unwrap_or(1.0),
-            score: number(detail, "score").unwrap_or_default(),
+            score: number(detail, "score").unwrap_or_default().clamp(0.0, 1.0),
             status: if detail.get("pass").is_some_and(value::truthy) { Status::Met } else { Status::Unmet },
             details: detail
                 .get("details")

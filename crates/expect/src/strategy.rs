@@ -68,6 +68,7 @@ fn weighted(items: Vec<Found>, shares: &[f64], place: &Place) -> Found {
             match item.pass {
                 Pass::Yes if critical => {
                     whole.pass = Pass::No;
+                    let place = item.place.as_ref().unwrap_or(place);
                     whole.flaws.push(penalty(&item.title, &item.details, place));
                 }
                 Pass::Unknown => {
@@ -108,6 +109,7 @@ fn max(items: Vec<Found>, shares: &[f64], place: &Place) -> Found {
 fn none_of(branches: Vec<(Option<Flaw>, usize)>, place: &Place) -> Flaw {
     let mut message = match branches.len() {
         0 => "there is nothing that it could be".to_owned(),
+        1 => "the only branch does not match".to_owned(),
         count => format!("none of {count} branches matches"),
     };
     for (at, (flaw, _)) in branches.iter().enumerate() {
@@ -116,8 +118,10 @@ fn none_of(branches: Vec<(Option<Flaw>, usize)>, place: &Place) -> Flaw {
         message.push_str(because);
     }
     let actual = branches.iter().find_map(|(flaw, _)| flaw.as_ref()?.actual.clone());
-    let expected = branches.into_iter().map(|(flaw, _)| flaw.and_then(|flaw| flaw.expected).unwrap_or(Value::Null));
-    Flaw { expected: Some(expected.collect()), actual, ..Flaw::new(place, message) }
+    let expected: Vec<Option<Value>> = branches.into_iter().map(|(flaw, _)| flaw?.expected).collect();
+    let known = expected.iter().any(Option::is_some);
+    let expected = known.then(|| expected.into_iter().map(Option::unwrap_or_default).collect());
+    Flaw { expected, actual, ..Flaw::new(place, message) }
 }
 
 /// What is said when something that must not be is there.

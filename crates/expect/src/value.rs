@@ -123,6 +123,17 @@ pub fn shown(value: Option<&Value>) -> String {
     }
 }
 
+/// As JavaScript's conditions have it.
+pub fn truthy(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Bool(value) => *value,
+        Value::Number(number) => number.as_f64().is_some_and(|number| number != 0.0),
+        Value::String(text) => !text.is_empty(),
+        Value::Array(_) | Value::Object(_) => true,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -147,16 +158,5 @@ mod tests {
             assert_eq!(compare(&left, &right), Some(wanted), "{left} {right}");
             assert_eq!(compare(&right, &left), Some(wanted.reverse()), "{right} {left}");
         }
-    }
-}
-
-/// As JavaScript's conditions have it.
-pub fn truthy(value: &Value) -> bool {
-    match value {
-        Value::Null => false,
-        Value::Bool(value) => *value,
-        Value::Number(number) => number.as_f64().is_some_and(|number| number != 0.0),
-        Value::String(text) => !text.is_empty(),
-        Value::Array(_) | Value::Object(_) => true,
     }
 }

@@ -7,13 +7,16 @@ mod trial;
 
 use std::collections::HashMap;
 use std::io::{self, Write};
+use std::ops::Range;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use model::{
     AgentInfo, ArmSummary, Envelope, Estimate, Event, Outcome, RunInfo, SkillInfo, Summary, Tokens, TrialRecord,
 };
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::ser::{Formatter, PrettyFormatter};
+use serde_json::{Map, Serializer, Value};
 
 use crate::{Opening, Reporter, figure};
 
@@ -28,7 +31,7 @@ struct Json {
     out: Box<dyn Write + Send>,
     failures_only: bool,
     info: Option<RunInfo>,
-    trials: Vec<TrialRecord>,
+    trials: Trials,
     last: Option<Timestamp>,
     over: Option<(Timestamp, u64, Option<String>)>,
 }
@@ -38,7 +41,7 @@ pub(crate) fn open(opening: Opening) -> Box<dyn Reporter> {
         out: opening.out,
         failures_only: opening.failures_only,
         info: None,
-        trials: Vec::new(),
+        trials: Trials::default(),
         last: None,
         over: None,
     })
@@ -49,7 +52,7 @@ impl Reporter for Json {
         self.last = Some(envelope.at);
         match &envelope.event {
             Event::RunStarted(info) => self.info = Some((**info).clone()),
-            Event::TrialFinished(record) => self.trials.push((**record).clone()),
+            Event::TrialFinished(record) => self.trial((**record).clone())?,
             Event::RunFinished { duration_ms, signal, .. } => {
                 self.over = Some((envelope.at, *duration_ms, signal.clone()));
             }
@@ -58,12 +61,23 @@ impl Reporter for Json {
         Ok(())
     }
 
+    fn take(&mut self, envelope: Arc<Envelope>) -> io::Result<()> {
+        match Arc::try_unwrap(envelope) {
+            Ok(Envelope { at, event: Event::TrialFinished(record), .. }) => {
+                self.last = Some(at);
+                self.trial(*record)
+            }
+            Ok(other) => self.event(&other),
+            Err(shared) => self.event(&shared),
+        }
+    }
+
     fn finish(&mut self) -> io::Result<()> {
         let Some(mut info) = self.info.take() else { return self.out.flush() };
-        let mut trials = std::mem::take(&mut self.trials);
         let places: HashMap<String, usize> =
             info.trials.iter().enumerate().map(|(place, id)| (id.to_string(), place)).collect();
-        trials.sort_by_key(|trial| places.get(&trial.id).copied().unwrap_or(usize::MAX));
+        let mut written = std::mem::take(&mut self.trials);
+        let (trials, texts) = written.in_order(|trial| places.get(&trial.id).copied().unwrap_or(usize::MAX));
 
         // An agent's version is known only after it was spoken to.
         for agent in info.agents.iter_mut().filter(|agent| agent.version.is_none()) {
@@ -75,7 +89,6 @@ impl Reporter for Json {
         for trial in &trials {
             summary.add(trial);
         }
-        let shown = trials.iter().filter(|trial| !self.failures_only || trial.outcome != Outcome::Passed);
         let document = Document {
             schema: SCHEMA,
             run: Run {
@@ -100,12 +113,78 @@ impl Reporter for Json {
             arms: ArmSummary::of(&trials).iter().map(Arm::of).collect(),
             deltas: [],
             hooks: Map::new(),
-            trials: shown.map(Trial::of).collect(),
+            trials: [],
         };
-        serde_json::to_writer_pretty(&mut self.out, &document)?;
-        self.out.write_all(b"\n")?;
+        let document = serde_json::to_string_pretty(&document)?;
+        match document.strip_suffix("[]\n}") {
+            Some(front) if !texts.is_empty() => {
+                self.out.write_all(front.as_bytes())?;
+                let mut before = "[\n    ";
+                for text in texts {
+                    self.out.write_all(before.as_bytes())?;
+                    self.out.write_all(&written.text[text])?;
+                    before = ",\n    ";
+                }
+                self.out.write_all(b"\n  ]\n}\n")?;
+            }
+            _ => writeln!(self.out, "{document}")?,
+        }
         self.out.flush()
     }
+}
+
+impl Json {
+    fn trial(&mut self, record: TrialRecord) -> io::Result<()> {
+        let is_shown = !self.failures_only || record.outcome != Outcome::Passed;
+        self.trials.add(record, is_shown)
+    }
+}
+
+/// Finished trials: what the document says of each, written while the run goes on, and what the figures are made of.
+#[derive(Default)]
+struct Trials {
+    text: Vec<u8>,
+    /// Each with its part of `text`; none where it is not shown.
+    all: Vec<(TrialRecord, Option<Range<usize>>)>,
+}
+
+impl Trials {
+    fn add(&mut self, mut record: TrialRecord, is_shown: bool) -> io::Result<()> {
+        let start = self.text.len();
+        if is_shown {
+            // As deep as it will stand in the document.
+            let mut form = PrettyFormatter::new();
+            form.begin_object(&mut io::sink())?;
+            form.begin_array(&mut io::sink())?;
+            Trial::of(&record).serialize(&mut Serializer::with_formatter(&mut self.text, form))?;
+        }
+        strip(&mut record);
+        self.all.push((record, is_shown.then_some(start..self.text.len())));
+        Ok(())
+    }
+
+    /// The trials in the order of their places, and the parts of the text.
+    fn in_order(&mut self, place: impl Fn(&TrialRecord) -> usize) -> (Vec<TrialRecord>, Vec<Range<usize>>) {
+        let mut all = std::mem::take(&mut self.all);
+        all.sort_by_cached_key(|(trial, _)| place(trial));
+        let (trials, texts): (Vec<_>, Vec<_>) = all.into_iter().unzip();
+        (trials, texts.into_iter().flatten().collect())
+    }
+}
+
+/// Takes away what is large and in no figure: it is written down already.
+fn strip(record: &mut TrialRecord) {
+    for finding in &mut record.findings {
+        finding.because = String::new();
+        finding.evidence = Vec::new();
+        (finding.expected, finding.actual, finding.source) = (None, None, None);
+        (finding.details, finding.failures, finding.captures) = (Vec::new(), Vec::new(), Vec::new());
+    }
+    (record.answer, record.result, record.expected, record.vars) = (None, None, None, None);
+    (record.input_value, record.script, record.skill) = (None, None, None);
+    (record.input, record.tools, record.tool_calls, record.questions) = Default::default();
+    (record.files_changed, record.errors, record.warnings) = Default::default();
+    record.settings = Map::new();
 }
 
 #[derive(Serialize)]
@@ -116,7 +195,8 @@ struct Document<'a> {
     arms: Vec<Arm>,
     deltas: [Value; 0],
     hooks: Map<String, Value>,
-    trials: Vec<Trial<'a>>,
+    /// Last, and written by itself.
+    trials: [Value; 0],
 }
 
 #[derive(Serialize)]

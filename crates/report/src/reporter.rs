@@ -1,6 +1,7 @@
 //! What a report is, and the list of them.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use model::Envelope;
 
@@ -10,6 +11,14 @@ use crate::{Style, json, jsonl, terminal};
 pub trait Reporter: Send {
     /// Takes the next event. An error is about the writer; it never changes a run's outcome.
     fn event(&mut self, envelope: &Envelope) -> io::Result<()>;
+
+    /// Takes the next event, to keep if that is of use.
+    ///
+    /// # Errors
+    /// As [`event`](Self::event).
+    fn take(&mut self, envelope: Arc<Envelope>) -> io::Result<()> {
+        self.event(&envelope)
+    }
 
     /// Writes what is left. Called once, after the last event, also when the run did not come to its end.
     fn finish(&mut self) -> io::Result<()>;

@@ -72,11 +72,11 @@ pub(super) fn one_of(items: &[Value], wanted: &Matcher, at: &At<'_>, place: &Pla
     if let Some(flaw) = stopped {
         return Found { score: best.score, ..Found::unknown(flaw) };
     }
+    let near = nearest.map(|nearest| near(&nearest, at)).unwrap_or_default();
     let message = match items.len() {
         0 => "the list is empty".to_owned(),
-        count => {
-            format!("none of {count} items matches{}", nearest.map(|nearest| near(&nearest, at)).unwrap_or_default())
-        }
+        1 => format!("the only item does not match{near}"),
+        count => format!("none of {count} items matches{near}"),
     };
     let flaw = Flaw { critical: wanted.meta.critical, ..Flaw::new(place, message) };
     let flaw = flaw.actual(Some(&Value::Array(items.to_vec())));
@@ -89,5 +89,5 @@ fn near((index, _, flaw): &(usize, f64, Flaw), at: &At<'_>) -> String {
     let key = flaw.key.as_deref().unwrap_or_default();
     let inside = key.strip_prefix(at.key.as_str()).unwrap_or(key).trim_start_matches('.');
     let colon = if inside.is_empty() { "" } else { ": " };
-    format!("; nearest is item {index}: {inside}{colon}{message}")
+    format!("; item {index} is nearest: {inside}{colon}{message}")
 }

@@ -70,7 +70,7 @@ impl Rule for Sequence {
             whole
                 .flaws
                 .extend(search.flaws.into_iter().map(|flaw| Flaw { critical: critical || flaw.critical, ..flaw }));
-            let after = if from == 0 { String::new() } else { format!(" after item {from}") };
+            let after = if from == 0 { String::new() } else { format!(" after item {}", from - 1) };
             let message = format!("step {} of {} is not met by any item{after}", number + 1, self.steps.len());
             whole.flaws.push(Flaw { critical, ..Flaw::new(place, message).actual(actual) });
         }

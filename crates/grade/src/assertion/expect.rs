@@ -186,8 +186,11 @@ fn budget(reading: &mut Reading<'_>) -> Budget {
         Some(node) => match &node.kind {
             NodeKind::Bool(true) => Shares::Guessed,
             NodeKind::Bool(false) => Shares::Never,
-            _ => decode::choice(node, "`autoConfidence`", &[("force", Shares::Always)], reading.problems)
-                .unwrap_or_default(),
+            NodeKind::String(word) if word == "force" => Shares::Always,
+            _ => {
+                reading.problems.push(node.error("`autoConfidence` must be true, false or `force`"));
+                Shares::Guessed
+            }
         },
     };
     Budget {
@@ -248,10 +251,11 @@ fn is_on(node: Option<&Node>, expectation: &Node, problems: &mut Problems) -> bo
     let Some(node) = node else { return false };
     match &node.kind {
         NodeKind::Bool(on) => *on,
-        _ => match decode::choice(node, "`scoring`", &[("auto", ())], problems) {
-            Some(()) => expect::has_weights(expectation),
-            None => false,
-        },
+        NodeKind::String(word) if word == "auto" => expect::has_weights(expectation),
+        _ => {
+            problems.push(node.error("`scoring` must be true, false or `auto`"));
+            false
+        }
     }
 }
 

@@ -67,7 +67,10 @@ fn operators_are_found_in_files_and_packages_of_every_kind() {
     let even = "return actual % 2 === (expected ? 0 : 1)";
     let modules = Modules::new(&[
         ("plain.js", &format!("export default function (actual, expected) {{ {even} }}")),
-        ("typed.ts", "type N = number;\nexport const even = (actual: N, expected: boolean): boolean => (actual % 2 === 0) === expected;"),
+        (
+            "typed.ts",
+            "type N = number;\nexport const even = (actual: N, expected: boolean): boolean => (actual % 2 === 0) === expected;",
+        ),
         ("is-even.mjs", &format!("export const isEven = (actual, expected) => {{ {even} }}")),
         ("old.cjs", &format!("module.exports = function (actual, expected) {{ {even} }}")),
         ("lib/index.js", "export { default as even } from '../plain.js'"),
@@ -91,7 +94,9 @@ fn operators_are_found_in_files_and_packages_of_every_kind() {
         "@own/scoped",
         &modules.path().join("plain.js").display().to_string(),
     ] {
-        let status = |actual: u64| modules.status(json!({"even": reference}), json!({"n": {"$even": true}}), &json!({"n": actual}));
+        let status = |actual: u64| {
+            modules.status(json!({"even": reference}), json!({"n": {"$even": true}}), &json!({"n": actual}))
+        };
         assert_eq!((status(2), status(3)), (Status::Met, Status::Unmet), "{reference}");
     }
     let inferred = |reference: &str, output: Value| modules.status(json!([reference]), output, &json!(2));
@@ -123,7 +128,8 @@ fn a_reference_that_leads_to_no_function_is_refused() {
         ("http://x/y.js", "is not understood"),
         ("", "must not be empty"),
     ] {
-        let told = modules.try_judge(json!({"operators": {"op": reference}, "output": {"$op": 1}}), &json!(1)).unwrap_err();
+        let told =
+            modules.try_judge(json!({"operators": {"op": reference}, "output": {"$op": 1}}), &json!(1)).unwrap_err();
         assert!(told.iter().any(|told| told.contains(words)), "{reference}: {told:#?}");
     }
     let told = modules.try_judge(json!({"operators": 5, "output": {"$op": 1}}), &json!(1)).unwrap_err();
@@ -163,13 +169,18 @@ fn whatever_an_operator_returns_means_something() {
         ("10n", Status::Met, 1.0, ""),
     ] {
         let text = format!("export default function (actual, expected) {{ return {returned} }}");
-        let finding = judged(&text, json!({"a": {"$op": 1}, "b": {"$expect": 2, "$score": 0}}), &json!({"a": 5, "b": 2}));
+        let finding =
+            judged(&text, json!({"a": {"$op": 1}, "b": {"$expect": 2, "$score": 0}}), &json!({"a": 5, "b": 2}));
         assert_eq!(finding.status, status, "{returned}: {finding:#?}");
         let own = detail(&finding.details, "a").score;
         assert!((own - score).abs() < 1e-9, "{returned}: {own}");
         if status == Status::Unmet {
             assert!(message(&finding).contains(told), "{returned}: {}", message(&finding));
-            assert_eq!((finding.failures[0].key.as_str(), &finding.failures[0].actual), ("a", &Some(json!(5))), "{returned}");
+            assert_eq!(
+                (finding.failures[0].key.as_str(), &finding.failures[0].actual),
+                ("a", &Some(json!(5))),
+                "{returned}"
+            );
         }
     }
 }
@@ -177,7 +188,9 @@ fn whatever_an_operator_returns_means_something() {
 #[test]
 fn a_threshold_decides_what_a_confidence_comes_to() {
     let text = "export default (actual, expected) => expected";
-    let status = |operand: Value, threshold: f64| judged(text, json!({"$op": operand, "$threshold": threshold}), &json!(1)).status;
+    let status = |operand: Value, threshold: f64| {
+        judged(text, json!({"$op": operand, "$threshold": threshold}), &json!(1)).status
+    };
     assert_eq!(status(json!(0.5), 0.5), Status::Met);
     assert_eq!(status(json!(0.5), 0.6), Status::Unmet);
     assert_eq!(status(json!({"score": 0.5}), 0.5), Status::Met);
@@ -231,7 +244,8 @@ fn options_stand_beside_the_value_and_the_case_is_at_hand() {
 #[test]
 fn an_operator_has_parts_matched_as_the_engine_does() {
     let text = "export default async (actual, expected, fixture) => await fixture.$validate(actual.inner, expected)";
-    let finding = judged(text, json!({"u": {"$op": {"a": 1, "b": {"$gt": 2}}}}), &json!({"u": {"inner": {"a": 1, "b": 1}}}));
+    let finding =
+        judged(text, json!({"u": {"$op": {"a": 1, "b": {"$gt": 2}}}}), &json!({"u": {"inner": {"a": 1, "b": 1}}}));
     assert_eq!((finding.status, paths(&finding)), (Status::Unmet, vec!["u.b"]));
     assert_eq!(detail(&finding.details, "u").score, 0.5);
     let met = judged(text, json!({"$op": "/x/i"}), &json!({"inner": "aXb"}));
@@ -242,8 +256,10 @@ fn an_operator_has_parts_matched_as_the_engine_does() {
     assert_eq!(judged(text, json!({"$op": "/undefined/"}), &json!({})).status, Status::Unmet);
     let nothing = "export default async (actual, expected, fixture) => await fixture.$validate()";
     assert_eq!(judged(nothing, json!({"$op": 1}), &json!(1)).status, Status::Undecided);
-    let itself = "export default async (actual, expected, fixture) => await fixture.$validate(actual, {$op2: expected})";
-    let modules = Modules::new(&[("op.js", itself), ("op2.js", "export default (actual, expected) => actual === expected")]);
+    let itself =
+        "export default async (actual, expected, fixture) => await fixture.$validate(actual, {$op2: expected})";
+    let modules =
+        Modules::new(&[("op.js", itself), ("op2.js", "export default (actual, expected) => actual === expected")]);
     let both = json!({"op": "./op.js", "op2": "./op2.js"});
     assert_eq!(modules.status(both.clone(), json!({"$op": 3}), &json!(3)), Status::Met);
     assert_eq!(modules.status(both, json!({"$op": 3}), &json!(4)), Status::Unmet);
@@ -295,7 +311,10 @@ fn how_an_operator_names_its_parts_is_its_own_choice() {
     assert_eq!(paths_of("parts.virtual = false", two(), json!([1, 9])), ["l.$op[1]"]);
     assert_eq!(paths_of("parts.virtual = false", json!([1]), json!([9])), ["l.$op[0]"]);
     assert_eq!(paths_of("parts.virtual = ''", two(), json!([9, 9])), ["l", "l"]);
-    assert_eq!(paths_of("parts.virtual = 'part $key of $count ($operator)'", two(), json!([1, 9])), ["l.part 1 of 2 ($op)"]);
+    assert_eq!(
+        paths_of("parts.virtual = 'part $key of $count ($operator)'", two(), json!([1, 9])),
+        ["l.part 1 of 2 ($op)"]
+    );
     assert_eq!(paths_of("parts.virtual = '[$index]'", two(), json!([1, 9])), ["l[1]"]);
     assert_eq!(paths_of("parts.virtual = 'x$key'", json!([1]), json!([9])), ["l"]);
 }
@@ -320,7 +339,8 @@ fn a_context_tells_where_it_stands() {
 #[test]
 fn a_custom_operator_goes_before_a_built_in_one_only_where_that_is_allowed() {
     let modules = operator("export default () => 'mine'");
-    let fields = |allowed: bool| json!({"operators": {"eq": "./op.js"}, "allowOperatorOverride": allowed, "output": {"$eq": 1}});
+    let fields =
+        |allowed: bool| json!({"operators": {"eq": "./op.js"}, "allowOperatorOverride": allowed, "output": {"$eq": 1}});
     assert_eq!(modules.try_judge(fields(false), &json!(1)).unwrap().status, Status::Met);
     assert_eq!(message(&modules.try_judge(fields(true), &json!(1)).unwrap()), "mine");
 }
@@ -335,7 +355,10 @@ fn an_operator_that_throws_says_nothing_about_the_agent() {
         let finding = judged(text, json!({"a": {"$op": 1}, "b": 1}), &json!({"a": 1, "b": 1}));
         assert_eq!((finding.status, finding.score), (Status::Undecided, None), "{text}");
         let told = message(&finding);
-        assert!(told.contains("$op") && told.contains("TypeError: not like this") && told.contains("op.js:2:"), "{told}");
+        assert!(
+            told.contains("$op") && told.contains("TypeError: not like this") && told.contains("op.js:2:"),
+            "{told}"
+        );
         assert_eq!(paths(&finding), ["a"]);
     }
     let odd = judged("export default () => { throw null }", json!({"$op": 1}), &json!(1));
@@ -370,7 +393,10 @@ fn a_part_that_surely_fails_fails_whatever_an_operator_could_not_say() {
     // Also through an operator that asks, and by score.
     let modules = Modules::new(&[
         ("op.js", throws),
-        ("ask.js", "export default async (actual, expected, fixture) => !(await fixture.$validate(actual, expected)).pass"),
+        (
+            "ask.js",
+            "export default async (actual, expected, fixture) => !(await fixture.$validate(actual, expected)).pass",
+        ),
     ]);
     let both = json!({"op": "./op.js", "ask": "./ask.js"});
     assert_eq!(modules.status(both.clone(), json!({"$ask": {"$op": 1}}), &json!(1)), Status::Undecided);
@@ -382,13 +408,15 @@ fn a_part_that_surely_fails_fails_whatever_an_operator_could_not_say() {
 fn what_does_not_end_is_stopped_and_the_next_check_goes_on() {
     let modules = Modules::new(&[
         ("endless.js", "export default (actual) => { while (actual) {} return true }"),
-        ("bomb.js", "export default () => { const all = []; for (;;) { all.push(new Array(10000).fill('x').join()) } }"),
+        ("bomb.js", "export default () => { const all = []; for (;;) all.push(new Uint8Array(1 << 20)) }"),
         ("never.js", "export default () => new Promise(() => {})"),
         ("deep.js", "const deep = (n) => deep(n + 1) + 1; export default () => deep(0)"),
         ("fine.js", "export default (actual, expected) => actual === expected"),
     ]);
     let operators = json!({"endless": "./endless.js", "bomb": "./bomb.js", "never": "./never.js", "deep": "./deep.js", "fine": "./fine.js"});
-    for (name, words) in [("endless", "stopped after"), ("bomb", "of memory"), ("never", "never settled"), ("deep", "stack")] {
+    for (name, words) in
+        [("endless", "stopped after"), ("bomb", "of memory"), ("never", "never settled"), ("deep", "stack")]
+    {
         let finding = modules.judge(operators.clone(), json!({(format!("${name}")): 1}), &json!(1));
         assert_eq!(finding.status, Status::Undecided, "{name}");
         assert!(message(&finding).contains(words), "{name}: {}", message(&finding));
@@ -451,7 +479,8 @@ fn operators_that_ask_for_themselves_without_end_are_stopped() {
             try { return await fixture.$validate(actual, {$op: expected}) } catch { return deep(0) }
         }",
     ] {
-        let modules = Modules::new(&[("op.js", text), ("fine.js", "export default (actual, expected) => actual === expected")]);
+        let modules =
+            Modules::new(&[("op.js", text), ("fine.js", "export default (actual, expected) => actual === expected")]);
         let finding = modules.judge(json!(["./op.js"]), json!({"$op": 1}), &json!(1));
         assert_eq!(finding.status, Status::Undecided, "{text}");
         assert_eq!(modules.status(json!(["./fine.js"]), json!({"$fine": 1}), &json!(1)), Status::Met);

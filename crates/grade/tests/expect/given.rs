@@ -108,13 +108,16 @@ fn messages_are_the_conversation_with_the_calls_of_each_turn() {
         ]},
         {"role": "assistant", "content": "It is sunny."},
     ]}}));
-    holds(json!({"messages": {"$sequence": [{"role": "user"}, {"tools": {"$contains": {"is_error": true}}}, {"role": "user"}]}}));
+    holds(
+        json!({"messages": {"$sequence": [{"role": "user"}, {"tools": {"$contains": {"is_error": true}}}, {"role": "user"}]}}),
+    );
     holds(json!({"messages.length": 6, "messages[1].tools[0].name": "Read"}));
     holds(json!({"messages": {"$last": {"role": "assistant", "content": "/sunny/"}}}));
     fails(json!({"messages": {"$contains": {"role": "user", "content": "sunny"}}}), &["messages"]);
-    fails(json!({"messages": {"$each": {"role": "user"}}}), &[
-        "messages.$each[1].role", "messages.$each[2].role", "messages.$each[4].role", "messages.$each[5].role",
-    ]);
+    fails(
+        json!({"messages": {"$each": {"role": "user"}}}),
+        &["messages.$each[1].role", "messages.$each[2].role", "messages.$each[4].role", "messages.$each[5].role"],
+    );
 }
 
 #[test]
@@ -179,9 +182,7 @@ fn the_calls_of_an_agent_that_made_none_are_none() {
 
 #[test]
 fn tools_and_messages_and_output_are_checked_together() {
-    let expected = |output: &str, role: &str, tool: &str| {
-        json!({"output": output, "messages": {"$contains": {"role": role}}, "tools": [tool]})
-    };
+    let expected = |output: &str, role: &str, tool: &str| json!({"output": output, "messages": {"$contains": {"role": role}}, "tools": [tool]});
     holds(expected("sunny", "user", "Read"));
     fails(expected("rain", "user", "Read"), &["output"]);
     fails(expected("sunny", "tool", "Read"), &["messages"]);
@@ -252,6 +253,14 @@ fn an_expectation_says_exactly_one_thing_about_one_part() {
     assert!(refused(json!({}))[0].contains("needs one of `expect`, `output` and `schema`"));
     assert!(refused(json!({"output": 1, "schema": true}))[0].contains("cannot stand beside another"));
     assert!(refused(json!({"outputs": 1})).iter().any(|told| told.contains("did you mean `output`")));
-    assert!(refused(json!({"expect": {"tools": {"$sequnce": ["Read"]}}})).iter().any(|told| told.contains("did you mean `$sequence`")));
-    assert!(refused(json!({"expect": {"tools": {"$all": "Read"}}})).iter().any(|told| told.contains("a list of expectations")));
+    assert!(
+        refused(json!({"expect": {"tools": {"$sequnce": ["Read"]}}}))
+            .iter()
+            .any(|told| told.contains("did you mean `$sequence`"))
+    );
+    assert!(
+        refused(json!({"expect": {"tools": {"$all": "Read"}}}))
+            .iter()
+            .any(|told| told.contains("a list of expectations"))
+    );
 }

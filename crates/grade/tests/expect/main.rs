@@ -1,10 +1,12 @@
 //! Expectations with the real engine behind them.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::needless_pass_by_value)]
 
 mod custom;
+mod fuzz;
 mod given;
 mod mended;
+mod properties;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -760,6 +760,17 @@ fn an_expression_reaches_nothing_of_the_machine() {
         let (expectation, _) = crate::read(&Rules::default(), &json!({"$expr": text}));
         assert_eq!(expectation.judge(Some(&json!(1)), &Data::default()).pass, Pass::No, "{text}");
     }
+    let directory = tempfile::tempdir().unwrap();
+    for (name, with) in [("a.js", ""), ("a.json", ", {with: {type: 'json'}}")] {
+        let path = directory.path().join(name);
+        std::fs::write(&path, if with.is_empty() { "export const secret = 1" } else { "{\"secret\": 1}" }).unwrap();
+        let import = format!("import('{}'{with})", path.display());
+        for text in [import.clone(), format!("eval(`{import}`)"), format!("new Function(`return {import}`)()")] {
+            let text = format!("JSON.stringify(await {text}).includes('secret')");
+            let (expectation, _) = crate::read(&Rules::default(), &json!({"$expr": text}));
+            assert_eq!(expectation.judge(Some(&json!(1)), &Data::default()).pass, Pass::No, "{text}");
+        }
+    }
     for name in ["require", "fetch", "Deno", "Bun", "Worker", "global", "std", "os"] {
         refused(&json!({"$expr": format!("{name}.x")}), name);
         // What cannot be written can still be looked for.

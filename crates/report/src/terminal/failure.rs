@@ -67,7 +67,11 @@ fn heading(failure: &Failure, finding: &Finding, counts: bool, paint: &Paint) ->
 fn notes(failure: &Failure, is_new: bool, paint: &Paint) -> String {
     let mut notes: Vec<(&str, Vec<String>)> = Vec::new();
     notes.extend(failure.expected.as_ref().map(|expected| ("expected", vec![value(expected, VALUE, paint)])));
-    notes.extend(failure.actual.as_ref().map(|actual| ("actual", vec![value(actual, VALUE, paint)])));
+    match &failure.actual {
+        Some(actual) => notes.push(("actual", vec![value(actual, VALUE, paint)])),
+        None if failure.expected.is_some() => notes.push(("actual", vec![paint.dim("nothing")])),
+        None => {}
+    }
     let diff = diff::draw(&failure.diff, paint);
     if !diff.is_empty() {
         notes.push(("diff", diff));

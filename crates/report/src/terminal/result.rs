@@ -108,9 +108,20 @@ fn counts(found: &Finding, record: &TrialRecord) -> bool {
     found.status != Status::Met && matches!(record.outcome, Outcome::Failed | Outcome::Undecided) && !is_wanted
 }
 
+/// Whether a finding holds and still gave less than it could to a score that was not enough.
+fn is_short(found: &Finding, record: &TrialRecord) -> bool {
+    let is_part = record.pass_score.is_some() && !found.implicit && found.status == Status::Met;
+    is_part && record.outcome == Outcome::Failed && found.score.is_some_and(|score| score < 1.0)
+}
+
 fn one(found: &Finding, width: usize, record: &TrialRecord, paint: &Paint, detail: Detail) -> String {
     let mut because = plain::folded(&found.because, TEXT, paint.signs().ellipsis);
     let counts = counts(found, record);
+    let fell_short = is_short(found, record);
+    // What is drawn below is not said twice, and that it matches is no reason for a score that is not enough.
+    if (counts && found.status != Status::Met && !found.failures.is_empty()) || fell_short {
+        because.clear();
+    }
     let is_scored = record.pass_score.is_some() && !found.implicit && is_decided_by_findings(record.outcome);
     if let Some(share) = score::share(found).filter(|_| is_scored) {
         // In a trial that passed, what a finding gave to the score is all there is to say.
@@ -134,7 +145,7 @@ fn one(found: &Finding, width: usize, record: &TrialRecord, paint: &Paint, detai
     for capture in &found.captures {
         text.push_str(&captured(capture, paint));
     }
-    if is_scored && (counts || detail.evidence) {
+    if is_scored && (counts || fell_short || detail.evidence) {
         text.push_str(&indented(&score::tree(found, paint), 6));
     }
     let is_unmet = found.status != Status::Met;

@@ -81,7 +81,7 @@ struct Line {
 pub(super) fn tree(finding: &Finding, paint: &Paint) -> String {
     let mut lines = Vec::new();
     let above = finding.key.as_deref().unwrap_or_default();
-    grow(&finding.details, finding.weight, above, 0, paint, &mut lines);
+    grow(&finding.details, finding.weight, Above { path: above, title: finding.title.as_deref() }, 0, paint, &mut lines);
     let hidden = lines.len().saturating_sub(PARTS);
     lines.truncate(PARTS);
     let width = lines.iter().map(|line| line.width).max().unwrap_or(0);
@@ -98,18 +98,26 @@ pub(super) fn tree(finding: &Finding, paint: &Paint) -> String {
     text
 }
 
-fn grow(details: &[Detail], weight: f64, above: &str, depth: usize, paint: &Paint, lines: &mut Vec<Line>) {
+/// What stands above a part.
+#[derive(Clone, Copy)]
+struct Above<'a> {
+    path: &'a str,
+    title: Option<&'a str>,
+}
+
+fn grow(details: &[Detail], weight: f64, above: Above<'_>, depth: usize, paint: &Paint, lines: &mut Vec<Line>) {
     for detail in details {
         let weight = weight * detail.weight;
         lines.push(line(detail, weight, above, depth, paint));
         let is_whole = detail.weight >= 0.0 && detail.score >= 1.0;
         if !is_whole && depth + 1 < DEEP {
-            grow(&detail.details, weight, &detail.key, depth + 1, paint, lines);
+            let here = Above { path: &detail.key, title: detail.title.as_deref() };
+            grow(&detail.details, weight, here, depth + 1, paint, lines);
         }
     }
 }
 
-fn line(detail: &Detail, weight: f64, above: &str, depth: usize, paint: &Paint) -> Line {
+fn line(detail: &Detail, weight: f64, above: Above<'_>, depth: usize, paint: &Paint) -> Line {
     let ellipsis = paint.signs().ellipsis;
     let earned = points(weight * detail.score);
     let (outcome, points) = if weight < 0.0 {
@@ -124,9 +132,10 @@ fn line(detail: &Detail, weight: f64, above: &str, depth: usize, paint: &Paint) 
         };
         (outcome, format!("{earned} of {}", points(weight)))
     };
-    let name = match &detail.title {
+    // A title that a part only has from above says nothing about it.
+    let name = match detail.title.as_deref().filter(|title| above.title != Some(*title)) {
         Some(title) => plain::folded(title, NAME, ellipsis),
-        None => plain::one_line(below(&detail.key, above), NAME, ellipsis),
+        None => plain::one_line(below(&detail.key, above.path), NAME, ellipsis),
     };
     let margin = "  ".repeat(depth);
     let mut notes = Vec::new();

@@ -18,6 +18,8 @@ const EXPRESSION_BUDGET: Duration = Duration::from_secs(1);
 const CALL_BUDGET: Duration = Duration::from_secs(5);
 /// How many prepared expressions a thread keeps.
 const KEPT: usize = 512;
+/// For how many folders a thread keeps workshops.
+const FOLDERS: usize = 8;
 
 /// The embedded engine as expectations need it. Cheap to clone; threads have engines of their own and share only the
 /// sources of modules.
@@ -33,17 +35,27 @@ impl Scripts {
         Self { library: Library::new(), shown_from: shown_from.into() }
     }
 
-    /// Lends a workshop of this thread. One is made where none is free: a function may ask for something that needs
-    /// another.
-    fn with<T>(&self, work: impl FnOnce(&mut Workshop) -> Result<T, ScriptError>) -> Result<T, ScriptError> {
-        let free = IDLE.with(|idle| idle.borrow_mut().pop());
+    /// Lends a workshop of this thread, for `folder`'s own code or, without one, for expressions. One is made where none
+    /// is free: a function may ask for something that needs another.
+    fn with<T>(
+        &self,
+        folder: Option<&Path>,
+        work: impl FnOnce(&mut Workshop) -> Result<T, ScriptError>,
+    ) -> Result<T, ScriptError> {
+        let free = IDLE.with(|idle| idle.borrow_mut().get_mut(&folder.map(Path::to_owned)).and_then(Vec::pop));
         let mut workshop = match free {
             Some(workshop) => workshop,
-            None => Workshop::open(self)?,
+            None => Workshop::open(self, folder.is_none())?,
         };
         let done = work(&mut workshop);
         if workshop.runtime.is_usable() {
-            IDLE.with(|idle| idle.borrow_mut().push(workshop));
+            IDLE.with(|idle| {
+                let mut idle = idle.borrow_mut();
+                if idle.len() >= FOLDERS {
+                    idle.retain(|known, _| known.is_none());
+                }
+                idle.entry(folder.map(Path::to_owned)).or_default().push(workshop);
+            });
         }
         done
     }
@@ -55,8 +67,12 @@ impl Default for Scripts {
     }
 }
 
+/// Workshops by the folder whose code they run. Expressions have their own, in which nothing can be changed: no verdict
+/// may depend on what another case's expression did before.
+type Idle = HashMap<Option<PathBuf>, Vec<Workshop>>;
+
 thread_local! {
-    static IDLE: RefCell<Vec<Workshop>> = const { RefCell::new(Vec::new()) };
+    static IDLE: RefCell<Idle> = RefCell::new(HashMap::new());
 }
 
 /// A runtime, and what it has found and prepared.
@@ -67,8 +83,9 @@ struct Workshop {
 }
 
 impl Workshop {
-    fn open(scripts: &Scripts) -> Result<Self, ScriptError> {
+    fn open(scripts: &Scripts, frozen: bool) -> Result<Self, ScriptError> {
         let mut options = Options::new(&scripts.shown_from);
+        options.frozen = frozen;
         options.shown_from.clone_from(&scripts.shown_from);
         options.library = scripts.library.clone();
         Ok(Self { runtime: Runtime::new(options)?, functions: HashMap::new(), expressions: HashMap::new() })
@@ -145,6 +162,14 @@ impl<'a> Address<'a> {
         let (text, name, directory) = (parts.next(), parts.next(), parts.next());
         let directory = Path::new(directory.unwrap_or_default());
         Self::of(text.unwrap_or_default(), name.unwrap_or_default(), directory)
+    }
+
+    /// The folder whose code it is.
+    fn folder(&self) -> &'a Path {
+        match self {
+            Self::Reference { directory, .. } => directory,
+            Self::Place { module, .. } => Path::new(module).parent().unwrap_or(Path::new("/")),
+        }
     }
 
     fn id(reference: &str, name: &str, directory: &Path) -> Arc<str> {
@@ -228,7 +253,7 @@ impl expect::Host for Scripts {
             let (_, value) = scope.iter().find(|(known, _)| *known == name)?;
             Some(Cow::Owned(value.map_or(Value::Undefined, Value::from)))
         };
-        let done = self.with(|workshop| {
+        let done = self.with(None, |workshop| {
             let expression = workshop.expression(text)?;
             workshop.runtime.evaluate(&expression, &lookup, EXPRESSION_BUDGET)
         });
@@ -244,7 +269,7 @@ impl expect::Host for Scripts {
                 help: error.help,
             })?;
         }
-        let described = self.with(|workshop| {
+        let described = self.with(Some(Address::of_id(&id).folder()), |workshop| {
             let function = workshop.function(&id)?;
             let mut property = |name: &str| workshop.runtime.property(&function, name);
             Ok((function.length(), property("virtual")?, property("strategy")?, property("expects")?))
@@ -282,7 +307,7 @@ impl expect::Host for Scripts {
             let asked: Vec<Option<Json>> = request.arguments.iter().map(json).collect();
             answer(&asked).map(|answer| Value::from(&answer))
         };
-        let done = self.with(|workshop| {
+        let done = self.with(Some(Address::of_id(&function.id).folder()), |workshop| {
             let found = workshop.function(&function.id)?;
             workshop.runtime.call(&found, &arguments, CALL_BUDGET, &mut host)
         });

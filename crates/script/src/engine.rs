@@ -1,11 +1,12 @@
 //! A JavaScript engine with limits: memory, stack, and time for each piece of work.
 
-use std::cell::Cell;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rquickjs::context::Intrinsic;
 use rquickjs::{Context, Ctx, Object, Runtime};
+
+use crate::deadline::Deadline;
 
 /// What an engine may use.
 #[derive(Debug, Clone, Copy)]
@@ -40,23 +41,6 @@ pub(crate) struct Engine {
     limits: Limits,
 }
 
-/// When the work under way must end, and whether it was told so.
-#[derive(Default)]
-struct Deadline {
-    at: Cell<Option<Instant>>,
-    passed: Cell<bool>,
-}
-
-impl Deadline {
-    fn has_passed(&self) -> bool {
-        let passed = self.at.get().is_some_and(|at| Instant::now() >= at);
-        if passed {
-            self.passed.set(true);
-        }
-        passed
-    }
-}
-
 impl Engine {
     /// An engine that has the built-in objects `I` beside the language's own.
     pub fn new<I: Intrinsic>(limits: Limits) -> Result<Self, EngineError> {
@@ -77,10 +61,9 @@ impl Engine {
         budget: Duration,
         work: impl FnOnce(&Ctx<'_>) -> rquickjs::Result<T>,
     ) -> Result<T, EngineError> {
-        self.deadline.passed.set(false);
-        self.deadline.at.set(Instant::now().checked_add(budget));
+        self.deadline.begin(budget);
         let done = self.context.with(|ctx| work(&ctx).map_err(|error| self.explain(&ctx, &error, budget)));
-        self.deadline.at.set(None);
+        self.deadline.end();
         done
     }
 
@@ -90,7 +73,7 @@ impl Engine {
             rquickjs::Error::Exception => ctx.catch(),
             other => return EngineError::Failed(other.to_string()),
         };
-        if self.deadline.passed.get() {
+        if self.deadline.was_told() {
             return EngineError::TimedOut { budget };
         }
         // Where not even an error object fits, the engine throws a bare null.

@@ -8,6 +8,7 @@
 //! about a microsecond and threads never wait for each other.
 
 mod convert;
+mod deadline;
 mod engine;
 mod error;
 mod evaluate;

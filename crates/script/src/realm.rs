@@ -10,6 +10,7 @@ use std::time::Instant;
 use rquickjs::{Ctx, Exception, Object, Persistent};
 
 use crate::convert::to_script;
+use crate::deadline::Deadline;
 use crate::error::ScriptError;
 use crate::module::library::{Library, Text};
 use crate::pump::Request;
@@ -32,23 +33,6 @@ pub enum Level {
 pub type Console = Box<dyn FnMut(Level, &str)>;
 
 type Kept<T> = RefCell<Vec<Persistent<T>>>;
-
-/// When the work under way must end, and whether it was told so.
-#[derive(Default)]
-pub(crate) struct Deadline {
-    pub at: Cell<Option<Instant>>,
-    pub passed: Cell<bool>,
-}
-
-impl Deadline {
-    pub fn has_passed(&self) -> bool {
-        let passed = self.at.get().is_some_and(|at| Instant::now() >= at);
-        if passed {
-            self.passed.set(true);
-        }
-        passed
-    }
-}
 
 /// A promise the host will settle.
 pub(crate) struct Pending {

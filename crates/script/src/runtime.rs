@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rquickjs::{Context, Ctx, Object, Persistent, Promise};
 
 use crate::convert::{from_script, to_script};
+use crate::deadline;
 use crate::error::ScriptError;
 use crate::module::library::Library;
 use crate::module::loader;
@@ -39,6 +40,9 @@ pub struct Options {
     pub environment: Vec<(String, String)>,
     /// The files that were read so far; a clone of another runtime's saves reading them again.
     pub library: Library,
+    /// Whether nothing that is there from the start can be changed, so that no script leaves anything behind for the
+    /// next one. Packages that add to built-in objects, or give theirs properties that these have, do not work then.
+    pub frozen: bool,
 }
 
 impl Options {
@@ -53,6 +57,7 @@ impl Options {
             console: None,
             environment: Vec::new(),
             library: Library::new(),
+            frozen: false,
         }
     }
 }
@@ -123,7 +128,7 @@ impl Runtime {
     /// If the limits leave no room for the language itself.
     pub fn new(options: Options) -> Result<Self, ScriptError> {
         let failed = |error: rquickjs::Error| ScriptError::engine(&error);
-        let Options { memory, stack, base_dir, shown_from, console, environment, library } = options;
+        let Options { memory, stack, base_dir, shown_from, console, environment, library, frozen } = options;
         let engine = rquickjs::Runtime::new().map_err(failed)?;
         engine.set_memory_limit(memory);
         engine.set_max_stack_size(stack);
@@ -142,7 +147,10 @@ impl Runtime {
             memory,
             usable: true,
         };
-        runtime.enter(&mut Meter::new(HOUSEKEEPING), None, |ctx, realm| shim::install(ctx, realm, &environment))?;
+        runtime.enter(&mut Meter::new(HOUSEKEEPING), None, |ctx, realm| {
+            shim::install(ctx, realm, &environment)?;
+            if frozen { shim::freeze(ctx) } else { Ok(()) }
+        })?;
         Ok(runtime)
     }
 
@@ -375,20 +383,19 @@ impl Runtime {
         }
         let Self { realm, context, memory, .. } = self;
         let circumstances = Work { budget: meter.budget, memory: *memory, expression };
-        let began = Instant::now();
-        realm.deadline.passed.set(false);
-        realm.deadline.at.set(began.checked_add(meter.left()));
+        let began = deadline::used();
+        realm.deadline.begin(meter.left());
         let (done, more) = context.with(|ctx| {
             let done = work(&ctx, realm, &circumstances);
-            let more = done.is_err() && realm.deadline.passed.get();
+            let more = done.is_err() && realm.deadline.was_told();
             (done, more)
         });
-        realm.deadline.at.set(None);
+        realm.deadline.end();
         if done.is_err() {
             // What else went wrong belongs to the same work.
             realm.rejected.take();
         }
-        meter.used += began.elapsed();
+        meter.used += deadline::used().saturating_sub(began);
         let stopped_midway = more && context.runtime().is_job_pending();
         if stopped_midway || matches!(done, Err(ScriptError::OutOfMemory { .. })) {
             self.usable = false;

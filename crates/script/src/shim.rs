@@ -29,6 +29,11 @@ pub(crate) fn install(ctx: &Ctx<'_>, realm: &Rc<Realm>, environment: &[(String, 
     globals.call((hooks(ctx, realm)?, variables(ctx, environment)?, realm.base_dir.display().to_string()))
 }
 
+/// Makes everything that is there unchangeable.
+pub(crate) fn freeze(ctx: &Ctx<'_>) -> rquickjs::Result<()> {
+    eval(ctx, "freeze", include_str!("shim/freeze.js"))?.call(())
+}
+
 fn eval<'js>(ctx: &Ctx<'js>, name: &str, source: &str) -> rquickjs::Result<Function<'js>> {
     let mut options = EvalOptions::default();
     options.filename = Some(format!("{INTERNAL}{name}"));

@@ -37,7 +37,7 @@ pub(crate) fn explain(ctx: &Ctx<'_>, realm: &Rc<Realm>, error: &rquickjs::Error,
         rquickjs::Error::Exception => ctx.catch(),
         other => return ScriptError::engine(other),
     };
-    if realm.deadline.passed.get() {
+    if realm.deadline.was_told() {
         return ScriptError::TimedOut { budget: work.budget };
     }
     explain_thrown(ctx, realm, thrown, work)

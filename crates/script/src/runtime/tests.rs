@@ -378,3 +378,38 @@ fn a_source_without_a_file_is_a_module_all_the_same() {
 fn limits_too_small_for_the_language_are_an_error() {
     assert!(Runtime::new(Options { memory: 10 << 10, ..Options::new("/") }).is_err());
 }
+
+#[test]
+fn a_frozen_runtime_keeps_nothing_of_what_a_script_does_to_it() {
+    let mut options = Options::new("/");
+    options.frozen = true;
+    let mut runtime = Runtime::new(options).unwrap();
+    let mut run = |text: &str| {
+        let expression = crate::Expression::parse(text).unwrap();
+        runtime.evaluate(&expression, &|_| None, Duration::from_secs(1))
+    };
+    for attempt in [
+        "globalThis.leak = 1",
+        "Array.prototype.map = () => 1",
+        "delete Object.prototype.toString",
+        "Object.getPrototypeOf(async () => {}).x = 1",
+        "Object.getPrototypeOf([][Symbol.iterator]()).next = null",
+        "JSON.parse = null",
+        "new URL('http://a.b').constructor.prototype.x = 1",
+        "console.log.x = 1",
+        "Object.defineProperty(Math, 'max', { value: () => 0 })",
+        "process.env.x = '1'",
+        "(Symbol.x = 1)",
+        "RegExp.prototype.test = () => true",
+    ] {
+        let error = run(attempt).expect_err(attempt).to_string();
+        assert!(error.starts_with("TypeError"), "{attempt}: {error}");
+    }
+    let usual = "[3, 1].map(x => x * 2).sort().join() + new URL('http://a.b/c').pathname + new Date(0).toISOString()";
+    assert_eq!(run(usual).unwrap(), Value::String("2,6/c1970-01-01T00:00:00.000Z".into()));
+    assert_eq!(
+        run("class A extends Error { get name() { return 'A' } }; return new A('m').message").unwrap(),
+        Value::String("m".into())
+    );
+    assert_eq!(run("structuredClone({ a: [1] }).a[0] + Number(atob(btoa('1')))").unwrap(), Value::Number(2.0));
+}

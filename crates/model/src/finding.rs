@@ -83,12 +83,56 @@ pub struct Finding {
     /// Paths that must hold and do not, whatever the score.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed_critical: Vec<String>,
+    /// What it may still score, where parts of it are undecided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leeway: Option<Leeway>,
     /// How the score came about, part by part.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<Detail>,
     /// Every place that is not as it should be.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<Failure>,
+}
+
+impl Finding {
+    /// What an assertion comes to that nobody could judge.
+    pub fn undecided(id: &str, kind: &str, weight: f64, source: Option<Excerpt>, because: &str) -> Self {
+        Self {
+            id: id.to_owned(),
+            kind: kind.to_owned(),
+            title: None,
+            status: Status::Undecided,
+            claim: Claim::Declared,
+            score: None,
+            weight,
+            because: because.to_owned(),
+            expected: None,
+            actual: None,
+            evidence: Vec::new(),
+            error: Some(because.to_owned()),
+            captures: Vec::new(),
+            source,
+            at: None,
+            implicit: false,
+            key: None,
+            dimension: None,
+            failed_critical: Vec::new(),
+            leeway: None,
+            details: Vec::new(),
+            failures: Vec::new(),
+        }
+    }
+}
+
+/// What a finding may still score: nobody can say of some parts whether they hold.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Leeway {
+    /// 0 to 1: if everything undecided turned out badly.
+    pub least: f64,
+    /// 0 to 1: if everything undecided turned out well.
+    pub most: f64,
+    /// Whether something that must hold is among what is undecided.
+    pub critical: bool,
 }
 
 /// A part of what one assertion asked for, and what it came to.
@@ -111,6 +155,9 @@ pub struct Detail {
     pub score: f64,
     /// Whether it holds.
     pub status: Status,
+    /// Whether it counts for nothing, because of several parts only the best one does, and that is another.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub passed_over: bool,
     /// Its own parts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<Detail>,

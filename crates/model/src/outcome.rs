@@ -38,9 +38,10 @@ impl Outcome {
             return Self::Failed;
         }
         let holds = match ruling.scoring {
-            _ if any(false, Status::Undecided) && (ruling.scoring.is_some() || !any(false, Status::Unmet)) => None,
-            Some(scoring) => Some(scoring.passes(findings)),
-            None => Some(!any(false, Status::Unmet)),
+            Some(scoring) => scoring.passes(findings),
+            None if any(false, Status::Unmet) => Some(false),
+            None if any(false, Status::Undecided) => None,
+            None => Some(true),
         };
         match holds {
             None => Self::Undecided,
@@ -63,25 +64,99 @@ impl Outcome {
     }
 }
 
+/// What findings add up to, as far as it is decided.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Tally {
+    /// The points if everything undecided turned out badly.
+    pub least: f64,
+    /// The points if everything undecided turned out well.
+    pub most: f64,
+    /// Whether something failed that must hold.
+    pub failed_critical: bool,
+    /// Whether something that must hold is undecided.
+    pub open_critical: bool,
+}
+
 impl Scoring {
     /// Sums of weights are not exact; what is missed by less than this share of the most is not missed.
     const TOLERANCE: f64 = 1e-9;
 
-    /// Σ weight · score of the findings that somebody wrote. A case that asserts nothing has the most there is, and a
-    /// full match has exactly that.
+    /// Σ weight · score of the findings that somebody wrote, where what is undecided earns nothing. A case that asserts
+    /// nothing has the most there is, and a full match has exactly that.
     pub fn score(&self, findings: &[Finding]) -> f64 {
+        self.tally(findings).least
+    }
+
+    /// What the findings that somebody wrote add up to, and may.
+    pub fn tally(&self, findings: &[Finding]) -> Tally {
         let mut written = findings.iter().filter(|finding| !finding.implicit).peekable();
-        if written.peek().is_none() {
-            return self.max_score;
+        let start = if written.peek().is_none() { self.max_score } else { 0.0 };
+        let mut tally = Tally { least: start, most: start, failed_critical: false, open_critical: false };
+        for finding in written {
+            let (least, most) = bounds(finding);
+            let (low, high) = (finding.weight * least, finding.weight * most);
+            tally.least += low.min(high);
+            tally.most += low.max(high);
         }
-        let sum: f64 = written.map(|finding| finding.weight * finding.score.unwrap_or_default()).sum();
+        (tally.least, tally.most) = (self.settled(tally.least), self.settled(tally.most));
+        tally.failed_critical = findings.iter().any(|finding| !finding.failed_critical.is_empty());
+        tally.open_critical = findings.iter().any(|finding| finding.leeway.is_some_and(|leeway| leeway.critical));
+        tally
+    }
+
+    /// Whether the score is enough and nothing critical failed; `None` where that hangs on what is undecided.
+    pub fn passes(&self, findings: &[Finding]) -> Option<bool> {
+        self.allows(&self.tally(findings))
+    }
+
+    /// As `passes`, of what the findings add up to.
+    pub fn allows(&self, tally: &Tally) -> Option<bool> {
+        if tally.failed_critical || !self.is_enough(tally.most) {
+            return Some(false);
+        }
+        (self.is_enough(tally.least) && !tally.open_critical).then_some(true)
+    }
+
+    /// Why the score does not pass, or may not: `scores 50 of 100, and needs 80`. `None` where it is enough.
+    pub fn because(&self, findings: &[Finding]) -> Option<String> {
+        self.because_of(&self.tally(findings))
+    }
+
+    /// As `because`, of what the findings add up to.
+    pub fn because_of(&self, tally: &Tally) -> Option<String> {
+        if self.is_enough(tally.least) {
+            return None;
+        }
+        // What is not enough must not read as if it were.
+        let is_close = [tally.least, tally.most].iter().any(|score| points(*score) == points(self.pass_score));
+        let shown = |score: f64| if is_close { score.to_string() } else { points(score) };
+        let (least, most) = (shown(tally.least), shown(tally.most));
+        let range = if least == most { least } else { format!("{least} to {most}") };
+        Some(format!("scores {range} of {}, and needs {}", points(self.max_score), shown(self.pass_score)))
+    }
+
+    fn is_enough(&self, score: f64) -> bool {
+        score >= self.pass_score - self.max_score.abs() * Self::TOLERANCE
+    }
+
+    /// Without the noise that keeps a full score from being one.
+    fn settled(&self, sum: f64) -> f64 {
         let is_full = (sum - self.max_score).abs() <= self.max_score.abs() * Self::TOLERANCE;
         if is_full { self.max_score } else { sum }
     }
+}
 
-    /// Whether the score is enough and nothing critical failed.
-    pub fn passes(&self, findings: &[Finding]) -> bool {
-        let enough = self.score(findings) >= self.pass_score - self.max_score.abs() * Self::TOLERANCE;
-        enough && findings.iter().all(|finding| finding.failed_critical.is_empty())
+/// The least and the most that a finding scores.
+fn bounds(finding: &Finding) -> (f64, f64) {
+    match (finding.leeway, finding.score) {
+        (Some(leeway), _) => (leeway.least, leeway.most),
+        (None, Some(score)) => (score, score),
+        (None, None) => (0.0, 1.0),
     }
+}
+
+/// With at most two decimals.
+fn points(score: f64) -> String {
+    let rounded = (score * 100.0).round() / 100.0;
+    if rounded == 0.0 { "0".into() } else { rounded.to_string() }
 }

@@ -1,7 +1,12 @@
 //! Grading threads: matching is synchronous and each thread has its own engine, so it stays off the threads that talk to
 //! agents.
+//!
+//! A thread that panics goes on with the next trial. One that does not come back, because a script of the user's is in
+//! the middle of something the engine cannot stop, is given up and replaced.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::time::Duration;
 
 use grade::Check;
 use model::{Evidence, Finding};
@@ -9,34 +14,41 @@ use tokio::sync::oneshot;
 
 use crate::Breakage;
 
+/// How long judging one trial may take. The engine's own limits end nearly everything long before.
+const LONGEST: Duration = Duration::from_secs(120);
+
+/// The stack of a grading thread: expectations nest, and so do the scripts in them.
+const STACK: usize = 16 << 20;
+
 struct Job {
     checks: Arc<Vec<Check>>,
-    evidence: Evidence,
-    reply: oneshot::Sender<(Vec<Finding>, Evidence)>,
+    evidence: Arc<Evidence>,
+    reply: oneshot::Sender<Option<Vec<Finding>>>,
 }
+
+type Queue = Arc<Mutex<mpsc::Receiver<Job>>>;
 
 /// A few threads that grade.
 pub(crate) struct Grader {
     jobs: mpsc::Sender<Job>,
+    queue: Queue,
+    longest: Duration,
 }
 
 impl Grader {
     /// Starts `threads` grading threads; they end when the grader is dropped.
     pub(crate) fn start(threads: usize) -> std::io::Result<Self> {
         let (jobs, queue) = mpsc::channel::<Job>();
-        let queue = Arc::new(Mutex::new(queue));
-        for number in 0..threads.max(1) {
-            let queue = Arc::clone(&queue);
-            std::thread::Builder::new().name(format!("grade-{number}")).spawn(move || {
-                loop {
-                    let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
-                    let Ok(Job { checks, evidence, reply }) = next else { return };
-                    let findings = grade::grade(&checks, &evidence);
-                    let _ = reply.send((findings, evidence));
-                }
-            })?;
-        }
-        Ok(Self { jobs })
+        let grader = Self { jobs, queue: Arc::new(Mutex::new(queue)), longest: LONGEST };
+        (0..threads.max(1)).try_for_each(|_| grader.hire())?;
+        Ok(grader)
+    }
+
+    /// Starts one more thread.
+    fn hire(&self) -> std::io::Result<()> {
+        let queue = Arc::clone(&self.queue);
+        let thread = std::thread::Builder::new().name("grade".to_owned()).stack_size(STACK);
+        thread.spawn(move || serve(&queue)).map(drop)
     }
 
     /// What `checks` say about `evidence`; the evidence comes back.
@@ -46,8 +58,88 @@ impl Grader {
         evidence: Evidence,
     ) -> Result<(Vec<Finding>, Evidence), Breakage> {
         let (reply, graded) = oneshot::channel();
-        let gone = || Breakage::harness("the grading thread ended unexpectedly; this is a bug");
-        self.jobs.send(Job { checks, evidence, reply }).map_err(|_| gone())?;
-        graded.await.map_err(|_| gone())
+        let evidence = Arc::new(evidence);
+        let job = Job { checks: Arc::clone(&checks), evidence: Arc::clone(&evidence), reply };
+        self.jobs.send(job).map_err(|_| Breakage::harness("no grading thread is left; this is a bug"))?;
+        let findings = match tokio::time::timeout(self.longest, graded).await {
+            Ok(Ok(Some(findings))) => findings,
+            Ok(_) => return Err(Breakage::harness("grading panicked; this is a bug in trialrun")),
+            Err(_) => {
+                self.hire().map_err(|error| Breakage::environment(format!("cannot start a thread: {error}")))?;
+                undecided(&checks, self.longest)
+            }
+        };
+        Ok((findings, Arc::try_unwrap(evidence).unwrap_or_else(|shared| (*shared).clone())))
+    }
+}
+
+fn serve(queue: &Queue) {
+    loop {
+        let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(Job { checks, evidence, reply }) = next else { return };
+        let graded = catch_unwind(AssertUnwindSafe(|| grade::grade(&checks, &evidence))).ok();
+        drop((checks, evidence));
+        let _ = reply.send(graded);
+    }
+}
+
+/// Nobody can say what checks come to whose judging does not end.
+fn undecided(checks: &[Check], after: Duration) -> Vec<Finding> {
+    let because = format!("judging did not come to an end within {} s", after.as_secs());
+    let finding =
+        |check: &Check| Finding::undecided(check.id(), check.kind(), check.weight(), Some(check.source()), &because);
+    checks.iter().map(finding).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Collected, Ending, Limits, Status, Step, Trace, Usage};
+
+    use super::*;
+
+    fn checks(expression: &str) -> Arc<Vec<Check>> {
+        let source = model::Source::new("case.yaml", "expect");
+        let entry = serde_json::json!({"id": "a", "type": "expect", "output": {"$expr": expression}});
+        let node = model::Node::from_json(&entry, &source);
+        let spec = model::AssertionSpec {
+            id: "a".into(),
+            kind: model::Spanned::new("expect".into(), model::Span::new(0, 6)),
+            weight: 1.0,
+            node,
+        };
+        let mut case = model::Case::new("c", model::Excerpt::of_file("case.yaml"));
+        case.assertions.push(spec);
+        let (checks, problems) = grade::compile(&case, &grade::Context::default());
+        assert!(problems.iter().all(|problem| !problem.is_error()), "{problems:?}");
+        Arc::new(checks)
+    }
+
+    fn evidence() -> Evidence {
+        let finished = Step::Finished {
+            subtype: "success".into(),
+            is_error: false,
+            usage: Usage::default(),
+            text: Some("x".into()),
+            result: None,
+        };
+        Evidence {
+            trace: Trace::of(&[finished]),
+            collected: Collected::default(),
+            ending: Ending::Finished,
+            limits: Limits::default(),
+            unused_responses: Vec::new(),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_script_that_nothing_can_stop_leaves_its_trial_undecided_and_the_others_go_on() {
+        let mut grader = Grader::start(1).unwrap();
+        grader.longest = Duration::from_millis(300);
+        let endless = checks("Array.prototype.join.call({ length: 2 ** 53 - 1 }, '') === actual");
+        let (findings, back) = grader.grade(endless, evidence()).await.unwrap();
+        assert_eq!((findings[0].status, back.trace.answer.as_deref()), (Status::Undecided, Some("x")));
+        grader.longest = LONGEST;
+        let (findings, _) = grader.grade(checks("actual === 'x'"), evidence()).await.unwrap();
+        assert_eq!(findings[0].status, Status::Met);
     }
 }

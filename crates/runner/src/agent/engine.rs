@@ -87,6 +87,8 @@ struct Job {
 /// A program that is loaded. Its thread ends when this is dropped, at the latest when its script has used up its time.
 pub(super) struct Engine {
     jobs: Sender<Job>,
+    /// What was written to the console while the program was loaded; the first lines of it.
+    early: Vec<(Level, String)>,
     lines: mpsc::Receiver<(Level, String)>,
     /// Dropped, it tells the thread that nobody waits any more.
     _alive: Sender<Infallible>,
@@ -100,8 +102,8 @@ impl Engine {
     pub(super) async fn start(program: Program, timeout_ms: u64) -> Result<(Self, Value), ScriptError> {
         let (jobs, queue) = channel();
         let (alive, gone) = channel();
-        let (lines_in, lines) = mpsc::channel(WAITING_LINES);
-        let (loaded, loading) = oneshot::channel();
+        let (lines_in, mut lines) = mpsc::channel(WAITING_LINES);
+        let (loaded, mut loading) = oneshot::channel();
         let budget = CALL.min(Duration::from_millis(timeout_ms).saturating_add(MARGIN));
         let work = move || {
             let console: Console = Box::new(move |level, line: &str| {
@@ -118,8 +120,16 @@ impl Engine {
         };
         let thread = std::thread::Builder::new().name("script".to_owned()).stack_size(STACK);
         thread.spawn(work).map_err(|error| ScriptError::Failed(format!("cannot start a thread: {error}")))?;
-        let value = loading.await.map_err(|_| ended())??;
-        Ok((Self { jobs, lines, _alive: alive }, value))
+        let mut early = Vec::new();
+        let value = loop {
+            tokio::select! {
+                biased;
+                // Whoever writes much while loading must not wait for somebody who waits for the loading.
+                Some(line) = lines.recv() => if early.len() < WAITING_LINES { early.push(line) },
+                loaded = &mut loading => break loaded.map_err(|_| ended())??,
+            }
+        };
+        Ok((Self { jobs, early, lines, _alive: alive }, value))
     }
 
     /// Calls `function` and records what it writes to the console. An error is the script's; where it came from is
@@ -133,6 +143,7 @@ impl Engine {
         arguments: Vec<Value>,
         turn: &mut Turn,
     ) -> Result<Result<Value, ScriptError>, Ending> {
+        std::mem::take(&mut self.early).into_iter().try_for_each(|line| record(line, turn))?;
         let (reply, mut answer) = oneshot::channel();
         if self.jobs.send(Job { function: function.clone(), arguments, reply }).is_err() {
             return Ok(Err(ended()));

@@ -10,7 +10,7 @@ use crate::host::{Function, Host, Invalid};
 use crate::matcher::{Matcher, Rule};
 use crate::meta::{self, Meta};
 use crate::operator::{OPERATORS, Operator, custom::Custom};
-use crate::pattern::{All, Code, Fields, Items, JsonSchema, Literal, Never, Regex, Text};
+use crate::pattern::{Code, Denied, Items, JsonSchema, Keys, Literal, Never, Regex, Text, Together};
 use crate::place::Place;
 use crate::rules::Rules;
 use crate::schema;
@@ -22,6 +22,9 @@ pub const REGEX_TAG: &str = "!re";
 pub const SCHEMA_TAG: &str = "!json-schema";
 /// The tag of a function in a module; the text is what the host finds it by.
 pub const FUNCTION_TAG: &str = "!function";
+
+/// The operator that holds when its operand does not.
+const NOT: &str = "$not";
 
 /// Reads expectations.
 pub struct Compiler<'a> {
@@ -51,8 +54,9 @@ impl Compiler<'_> {
             let rule = if tag == SCHEMA_TAG { self.schema(node) } else { self.unknown_tag(node, tag) };
             return Matcher { meta: Meta::default(), place: Place::of(node), rule };
         }
-        let operators: Vec<usize> =
-            (0..entries.len()).filter(|at| self.operator(&entries[*at].0.value).is_some()).collect();
+        let is_schema_by_name = schema_names_its_dialect(entries);
+        let is_operator = |at: &usize| !is_schema_by_name && self.is_operator(&entries[*at].0.value);
+        let operators: Vec<usize> = (0..entries.len()).filter(is_operator).collect();
         let has_shorthands = meta::has_shorthands(entries, !operators.is_empty());
         let meta = Meta::read(node, !operators.is_empty(), self.problems);
         let is_meta = |key: &str| key == meta::CONTAINER || (has_shorthands && meta::SHORTHANDS.contains(&key));
@@ -60,9 +64,12 @@ impl Compiler<'_> {
             |(at, (key, _)): &(usize, &(Spanned<String>, Node))| !operators.contains(at) && !is_meta(&key.value);
         let data: Vec<(Spanned<String>, Node)> =
             entries.iter().enumerate().filter(is_data).map(|(_, entry)| entry.clone()).collect();
-        let is_schema = operators.is_empty() && self.rules.heuristic_schema && schema::looks_like_schema(node);
+        let is_schema = is_schema_by_name
+            || (operators.is_empty() && self.rules.heuristic_schema && schema::looks_like_schema(node));
         let rest = Node { kind: NodeKind::Map(data), ..node.clone() };
         let rule = if is_schema { self.schema(&rest) } else { self.map(entries, &operators, &rest) };
+        let is_penalty = meta.weight.is_some_and(|weight| weight < 0.0);
+        let rule = if is_penalty { Box::new(Denied { rule }) } else { rule };
         Matcher { meta, place: Place::of(node), rule }
     }
 
@@ -70,7 +77,7 @@ impl Compiler<'_> {
     fn map(&mut self, entries: &[(Spanned<String>, Node)], operators: &[usize], rest: &Node) -> Box<dyn Rule> {
         let has_rest = matches!(&rest.kind, NodeKind::Map(entries) if !entries.is_empty());
         if operators.is_empty() {
-            return Box::new(self.fields(rest));
+            return Box::new(self.keys(rest));
         }
         let mut rules: Vec<(String, Matcher)> = Vec::with_capacity(operators.len() + 1);
         for &at in operators {
@@ -80,12 +87,12 @@ impl Compiler<'_> {
             rules.push((name.value.clone(), Matcher { meta: Meta::default(), place, rule }));
         }
         if has_rest {
-            let rule = Box::new(self.fields(rest));
+            let rule = Box::new(self.keys(rest));
             rules.push((String::new(), Matcher { meta: Meta::default(), place: Place::of(rest), rule }));
         }
         match rules.len() {
             1 => rules.remove(0).1.rule,
-            _ => Box::new(All { rules, place: Place::of(rest) }),
+            _ => Box::new(Together { rules, place: Place::of(rest) }),
         }
     }
 
@@ -99,11 +106,21 @@ impl Compiler<'_> {
         if self.rules.allow_override { custom().or_else(built_in) } else { built_in().or_else(custom) }
     }
 
+    /// Whether `name` is an operator's.
+    pub fn is_operator(&self, name: &str) -> bool {
+        self.operator(name).is_some()
+    }
+
+    /// Whether `name` is that of a built-in operator, and no operator of the user's takes its place.
+    pub fn is_built_in(&self, name: &str) -> bool {
+        matches!(self.operator(name), Some(Known::BuiltIn(_)))
+    }
+
     fn apply(&mut self, name: &Spanned<String>, operand: &Node) -> Option<Box<dyn Rule>> {
         match self.operator(&name.value)? {
             Known::BuiltIn(operator) => {
-                let read = operator.read;
-                read(self, operand)
+                let rule = (operator.read)(self, operand)?;
+                Some(if operator.name == NOT { Box::new(Denied { rule }) } else { rule })
             }
             Known::Custom(function) => {
                 let function = function.clone();
@@ -113,12 +130,12 @@ impl Compiler<'_> {
     }
 
     /// The keys of a map that is no operator's.
-    pub fn fields(&mut self, node: &Node) -> Fields {
-        let NodeKind::Map(entries) = &node.kind else { return Fields::none(Place::of(node)) };
+    fn keys(&mut self, node: &Node) -> Keys {
+        let NodeKind::Map(entries) = &node.kind else { return Keys::none(Place::of(node)) };
         for (key, value) in entries {
             self.doubt(key, value);
         }
-        Fields::read(self, node, entries)
+        Keys::read(self, node, entries)
     }
 
     /// Tells of a key that looks like an operator and is none.
@@ -199,6 +216,33 @@ impl Compiler<'_> {
     pub fn wrong_operand(&mut self, operand: &Node, operator: &str, wanted: &str) {
         self.problems.push(operand.error(format!("`{operator}` takes {wanted}, not {}", operand.kind_name())));
     }
+}
+
+/// Whether a map with these entries is a JSON Schema that says with `$schema` by which rules, and not an operator with
+/// its operand.
+fn schema_names_its_dialect(entries: &[(Spanned<String>, Node)]) -> bool {
+    const DIALECT: &str = "$schema";
+    const TYPE: &str = "type";
+    let Some((_, dialect)) = entries.iter().find(|(key, _)| key.value == DIALECT) else { return false };
+    if !dialect.as_str().is_some_and(|text| text.contains("://")) {
+        return false;
+    }
+    let says_more = |(key, _): &(Spanned<String>, Node)| {
+        key.value != DIALECT && key.value != meta::CONTAINER && !meta::SHORTHANDS.contains(&key.value.as_str())
+    };
+    if !entries.iter().any(says_more) {
+        return false;
+    }
+    // A schema need not have a `type`, and may have several.
+    let has_name = |(key, value): &&(Spanned<String>, Node)| key.value == TYPE && value.as_str().is_some();
+    let is_kept =
+        |entry: &&(Spanned<String>, Node)| entry.0.value != DIALECT && (entry.0.value != TYPE || has_name(entry));
+    let mut rest: Vec<(Spanned<String>, Node)> = entries.iter().filter(is_kept).cloned().collect();
+    if !rest.iter().any(|(key, _)| key.value == TYPE) {
+        let any = Node { kind: NodeKind::String("object".to_owned()), ..dialect.clone() };
+        rest.push((Spanned::new(TYPE.to_owned(), dialect.span), any));
+    }
+    schema::looks_like_schema(&Node { kind: NodeKind::Map(rest), ..dialect.clone() })
 }
 
 /// What is wrong with a text in the user's file, at its very place where that can be told.

@@ -10,7 +10,7 @@ use crate::matcher::At;
 use crate::path;
 use crate::place::Place;
 use crate::returned;
-use crate::strategy::Strategy;
+use crate::strategy::{self, Strategy};
 use crate::value;
 use crate::weight::{Budget, Shares};
 
@@ -109,7 +109,11 @@ pub fn aggregate(context: &Value, results: &[Value], weights: &[Value]) -> Value
     let place = Place::nowhere();
     let shares: Vec<f64> = weights.iter().map(|weight| weight.as_f64().unwrap_or_default()).collect();
     let results = results.iter().map(|result| found(result, &place)).collect();
-    result_json(strategy(context).aggregate(results, &shares, &place), text(context, "key"))
+    let whole = match strategy(context) {
+        Strategy::Max => strategy::best(results, &shares, &place),
+        weighted => weighted.aggregate(results, &shares, &place),
+    };
+    result_json(whole, text(context, "key"))
 }
 
 /// What matching came to, as scripts read it.
@@ -170,6 +174,7 @@ fn found(result: &Value, place: &Place) -> Found {
     };
     Found {
         score,
+        most: score,
         pass: Pass::of(result.get("pass").is_some_and(value::truthy)),
         flaws: list("failures").iter().map(flaw).collect(),
         details: returned::details(list("details")),

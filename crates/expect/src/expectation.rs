@@ -8,15 +8,19 @@ use model::decode::Problems;
 use model::{Diagnostic, Node, NodeKind};
 use serde_json::Value;
 
+use crate::allowance::{Allowance, Allowed};
 use crate::compile::Compiler;
 use crate::found::Found;
 use crate::host::Host;
+use crate::idle;
 use crate::matcher::{At, Matcher, Run};
 use crate::meta::Meta;
 use crate::place::Place;
 use crate::rules::Rules;
+use crate::strategy::Strategy;
 use crate::text_diff::TextDiff;
 use crate::tools;
+use crate::weight::settled;
 
 /// The key that says how texts are compared.
 const DIFF: &str = "diff";
@@ -51,6 +55,7 @@ impl Expectation {
         diff: Option<&Node>,
         problems: &mut Problems,
     ) -> Self {
+        idle::tell(node, &rules, problems);
         Self::compile(rules, host, diff, "", problems, |compiler| compiler.matcher(node))
     }
 
@@ -64,6 +69,7 @@ impl Expectation {
         problems: &mut Problems,
     ) -> Self {
         let (node, inner) = without_diff(node, diff.is_some(), problems);
+        idle::tell(&node, &rules, problems);
         Self::compile(rules, host, inner.or(diff), "", problems, |compiler| tools::matcher(compiler, &node))
     }
 
@@ -84,11 +90,12 @@ impl Expectation {
         problems: &mut Problems,
         read: impl FnOnce(&mut Compiler<'_>) -> Matcher,
     ) -> Self {
-        let mut compiler = Compiler { rules: &rules, host, diff: None, problems };
+        let host: Arc<dyn Host> = Arc::new(Allowed(Arc::clone(host)));
+        let mut compiler = Compiler { rules: &rules, host: &host, diff: None, problems };
         let diff = diff.and_then(|node| TextDiff::read(node, &mut compiler));
         compiler.diff = diff.as_ref();
         let matcher = read(&mut compiler);
-        Self { matcher, rules, host: Arc::clone(host), key }
+        Self { matcher, rules, host, key }
     }
 
     /// What `actual`, which is missing where it is `None`, comes to.
@@ -102,7 +109,24 @@ impl Expectation {
             fixture: &data.fixture,
             asked: Cell::new(0),
         };
-        self.matcher.judge(actual, &At::root(&run, self.key))
+        let _allowance = Allowance::begin();
+        self.levelled(self.matcher.judge(actual, &At::root(&run, self.key)))
+    }
+
+    /// A critical penalty that stands alone takes from the whole. Others are told when they are read.
+    fn levelled(&self, mut found: Found) -> Found {
+        let weight = self.matcher.meta.weight.filter(|weight| *weight < 0.0 && self.matcher.meta.critical);
+        let Some(weight) = weight else { return found };
+        let shares = Strategy::Weighted.distribute(&self.rules.budget, &[Some(weight)]);
+        let share = shares.first().copied().unwrap_or_default();
+        let (title, dimension) = (found.title.clone(), found.dimension.clone());
+        let mut details = std::mem::take(&mut found.details);
+        details.iter_mut().for_each(|detail| detail.weight *= share);
+        let mut whole = Strategy::Weighted.aggregate(vec![found], &[share], &self.matcher.place);
+        for flaw in &mut whole.flaws {
+            flaw.key = Some(self.key.to_owned());
+        }
+        Found { score: settled(whole.score), most: settled(whole.most), details, title, dimension, ..whole }
     }
 
     /// Where it is written.

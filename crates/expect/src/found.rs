@@ -3,6 +3,7 @@
 use model::{Detail, Segment, Status};
 use serde_json::Value;
 
+use crate::kept::kept;
 use crate::place::Place;
 
 /// Whether it matches.
@@ -31,6 +32,15 @@ impl Pass {
         }
     }
 
+    /// One of them must hold.
+    pub fn or(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Yes, _) | (_, Self::Yes) => Self::Yes,
+            (Self::No, Self::No) => Self::No,
+            _ => Self::Unknown,
+        }
+    }
+
     /// As findings say it.
     pub fn status(self) -> Status {
         match self {
@@ -44,8 +54,11 @@ impl Pass {
 /// What matching one value came to: how much of it is as it should be, and what is not.
 #[derive(Debug, Clone)]
 pub struct Found {
-    /// 0 to 1; below 0 where penalties outweigh, until the node it belongs to settles it.
+    /// 0 to 1; below 0 where penalties outweigh, until the node it belongs to settles it. What is undecided earns nothing
+    /// and costs all it can.
     pub score: f64,
+    /// What it would score if everything undecided turned out well; the score itself where nothing is undecided.
+    pub most: f64,
     /// Whether it matches.
     pub pass: Pass,
     /// What is not as it should be.
@@ -77,6 +90,10 @@ pub struct Flaw {
     pub diff: Vec<Segment>,
     /// Whether everything fails by it.
     pub critical: bool,
+    /// Whether nobody can say if it is one.
+    pub undecided: bool,
+    /// Whether it cost no score, so that no threshold makes up for it.
+    pub firm: bool,
     /// The user's line.
     pub place: Place,
 }
@@ -89,7 +106,17 @@ impl Found {
 
     /// A result without parts and without a word about what is wrong.
     pub fn scored(score: f64, pass: Pass) -> Self {
-        Self { score, pass, flaws: Vec::new(), details: Vec::new(), title: None, dimension: None, critical: false, place: None }
+        Self {
+            score,
+            most: score,
+            pass,
+            flaws: Vec::new(),
+            details: Vec::new(),
+            title: None,
+            dimension: None,
+            critical: false,
+            place: None,
+        }
     }
 
     /// No match, for this reason.
@@ -99,12 +126,52 @@ impl Found {
 
     /// No answer, for this reason.
     pub fn unknown(flaw: Flaw) -> Self {
-        Self { flaws: vec![flaw], ..Self::scored(0.0, Pass::Unknown) }
+        Self { most: 1.0, flaws: vec![Flaw { undecided: true, ..flaw }], ..Self::scored(0.0, Pass::Unknown) }
     }
 
-    /// Whether it, or something in it, must hold and does not.
-    pub fn has_critical(&self) -> bool {
-        self.critical || self.flaws.iter().any(|flaw| flaw.critical)
+    /// Whether something in it that must hold fails, as far as it is decided.
+    fn fails_critically(&self) -> bool {
+        (self.critical && self.pass == Pass::No) || self.flaws.iter().any(Flaw::is_critical)
+    }
+
+    /// Whether nobody can say if something in it that must hold fails.
+    fn may_fail_critically(&self) -> bool {
+        (self.critical && self.pass == Pass::Unknown) || self.flaws.iter().any(|flaw| flaw.critical && flaw.undecided)
+    }
+}
+
+/// What is known of values or branches that were tried, of which one was enough: what the flaw is like that tells that
+/// none was.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Tried {
+    critical: bool,
+    /// Whether nobody can say if something critical failed.
+    doubtful: bool,
+    /// The best score, and whether what has it fails by something firm.
+    nearest: Option<(f64, bool)>,
+}
+
+impl Tried {
+    /// Takes one into account, which has this score.
+    pub fn add(&mut self, found: &Found, score: f64) {
+        self.critical |= found.fails_critically();
+        self.doubtful |= found.may_fail_critically();
+        let firm = found.flaws.iter().any(|flaw| flaw.firm);
+        self.nearest = Some(match self.nearest {
+            Some((best, was_firm)) if best > score || (best == score && !was_firm) => (best, was_firm),
+            _ => (score, firm),
+        });
+    }
+
+    /// The flaw of all of them together, which came to `pass`.
+    pub fn flaw(&self, pass: Pass, flaw: Flaw) -> Flaw {
+        let surely = self.critical || flaw.critical;
+        Flaw {
+            critical: surely || self.doubtful,
+            undecided: pass == Pass::Unknown || (self.doubtful && !surely),
+            firm: self.nearest.is_some_and(|(_, firm)| firm),
+            ..flaw
+        }
     }
 }
 
@@ -118,8 +185,15 @@ impl Flaw {
             actual: None,
             diff: Vec::new(),
             critical: false,
+            undecided: false,
+            firm: false,
             place: place.clone(),
         }
+    }
+
+    /// Whether everything fails by it, for sure.
+    pub fn is_critical(&self) -> bool {
+        self.critical && !self.undecided
     }
 
     /// What was asked for.
@@ -128,9 +202,9 @@ impl Flaw {
         self
     }
 
-    /// What was there.
+    /// What was there; of a large value only what it is known by.
     pub fn actual(mut self, actual: Option<&Value>) -> Self {
-        self.actual = actual.cloned();
+        self.actual = actual.map(kept);
         self
     }
 
@@ -143,12 +217,12 @@ impl Flaw {
     /// As reports tell it.
     pub fn into_failure(self) -> model::Failure {
         model::Failure {
+            critical: self.is_critical(),
             key: self.key.unwrap_or_default(),
             message: self.message.unwrap_or_else(|| GENERAL.to_owned()),
             expected: self.expected,
             actual: self.actual,
             diff: self.diff,
-            critical: self.critical,
             source: self.place.excerpt(),
         }
     }

@@ -42,7 +42,7 @@ pub trait Host: Debug + Send + Sync {
 
     /// A function that is never found, for an operator whose own could not be.
     fn missing(&self) -> Function {
-        Function { id: Arc::from(""), length: 0, naming: Naming::Virtual, strategy: None, expects_list: false }
+        Function::missing()
     }
 
     /// Calls a function. What it asks for with `validate` goes to `answer`.
@@ -99,6 +99,13 @@ pub struct Function {
     pub strategy: Option<Strategy>,
     /// Whether it takes only lists.
     pub expects_list: bool,
+}
+
+impl Function {
+    /// A function that is never found, for an operator whose own could not be.
+    pub fn missing() -> Self {
+        Self { id: Arc::from(""), length: 0, naming: Naming::Virtual, strategy: None, expects_list: false }
+    }
 }
 
 /// How an operator with several parts shows in their paths.

@@ -9,12 +9,15 @@
 //! The engine does no I/O and runs no script: regular expressions and code come from a [`Host`]. Templates are resolved
 //! before it sees an expectation.
 
+mod allowance;
 mod compile;
 pub mod context;
 pub mod diff;
 mod expectation;
 mod found;
 mod host;
+mod idle;
+mod kept;
 mod matcher;
 mod meta;
 mod operator;

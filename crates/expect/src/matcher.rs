@@ -1,5 +1,6 @@
 //! A compiled expectation of one value.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 
 use model::{Detail, Part};
@@ -10,6 +11,7 @@ use crate::host::Host;
 use crate::meta::Meta;
 use crate::path;
 use crate::place::Place;
+use crate::returned;
 use crate::rules::Rules;
 use crate::strategy::Strategy;
 use crate::weight::{NOISE, settled};
@@ -69,6 +71,8 @@ pub struct At<'a> {
     pub strategy: Option<Strategy>,
     /// Whether nobody will look at what differs.
     pub quiet: bool,
+    /// Whether it counts in favour when this does not hold, so that nothing may fail by a mistake of the user's.
+    pub negated: bool,
     /// How deep it is, against matching without end.
     pub depth: usize,
     /// How many operators of the user's wait for what this comes to.
@@ -86,6 +90,7 @@ impl<'a> At<'a> {
             critical: false,
             strategy: None,
             quiet: false,
+            negated: false,
             depth: 0,
             waiting: 0,
         }
@@ -93,7 +98,13 @@ impl<'a> At<'a> {
 
     /// A part of the value, at `key` below here; nothing is below when `key` is empty.
     pub fn below(&self, key: &str) -> Self {
-        Self { key: path::below(&self.key, key), strategy: None, depth: self.depth + 1, ..self.clone() }
+        Self { strategy: None, depth: self.depth + 1, ..self.called(path::below(&self.key, key)) }
+    }
+
+    /// The same place under another path.
+    fn called(&self, key: String) -> Self {
+        let Self { run, key: _, present, threshold, critical, strategy, quiet, negated, depth, waiting } = *self;
+        Self { run, key, present, threshold, critical, strategy, quiet, negated, depth, waiting }
     }
 
     /// A part of the value of which only the verdict counts.
@@ -113,18 +124,15 @@ impl Matcher {
         if at.depth > MOST_DEPTH {
             return Found::unknown(Flaw::new(&self.place, format!("matching goes deeper than {MOST_DEPTH} levels")));
         }
-        let here = At {
-            critical: at.critical || self.meta.critical,
-            threshold: self.meta.threshold.or(at.threshold),
-            strategy: self.meta.strategy.or(at.strategy),
-            ..at.clone()
-        };
+        let here = self.here(at);
         let mut found = self.rule.judge(actual, &here);
         found.score = settled(found.score);
+        found.most = settled(found.most).max(found.score);
         self.apply_threshold(&mut found);
         for flaw in &mut found.flaws {
             flaw.key.get_or_insert_with(|| here.key.clone());
             flaw.critical |= here.critical;
+            flaw.undecided |= found.pass == Pass::Unknown;
             if flaw.message.is_none() {
                 flaw.message.clone_from(&self.meta.title);
             }
@@ -135,19 +143,59 @@ impl Matcher {
         found
     }
 
-    /// A threshold of its own decides whether it passes; its own parts are not looked at any more.
+    /// Whether everything fails where this is not met. A penalty is not to be met.
+    pub fn is_critical(&self) -> bool {
+        self.meta.critical && self.meta.weight.is_none_or(|weight| weight >= 0.0)
+    }
+
+    /// Where matching stands in here: as before, but for what is said about this expectation.
+    fn here<'m, 'a>(&self, at: &'m At<'a>) -> Cow<'m, At<'a>> {
+        let Meta { critical, threshold, strategy, .. } = self.meta;
+        if !critical && threshold.is_none() && strategy.is_none() {
+            return Cow::Borrowed(at);
+        }
+        Cow::Owned(At {
+            critical: at.critical || critical,
+            threshold: threshold.or(at.threshold),
+            strategy: strategy.or(at.strategy),
+            ..at.clone()
+        })
+    }
+
+    /// A threshold of its own decides whether it passes; its own parts are not looked at any more. It makes up for
+    /// nothing that is critical or has cost no score.
     fn apply_threshold(&self, found: &mut Found) {
         let Some(threshold) = self.meta.threshold else { return };
-        if found.pass == Pass::Unknown || found.flaws.iter().any(|flaw| flaw.critical) {
+        let must_hold = |flaw: &&Flaw| flaw.critical || flaw.firm;
+        if found.flaws.iter().filter(must_hold).any(|flaw| !flaw.undecided) {
             return;
         }
-        found.pass = Pass::of(found.score >= threshold - NOISE);
-        if found.pass == Pass::Yes {
-            found.flaws.clear();
-        } else if found.flaws.is_empty() {
-            let message = format!("a confidence of {:.2} is below the threshold {threshold}", found.score);
-            found.flaws.push(Flaw::new(&self.place, message));
+        let reaches = |score: f64| score >= threshold - NOISE;
+        let enough = match (reaches(found.score), reaches(found.most)) {
+            (true, _) => Pass::Yes,
+            (false, true) => Pass::Unknown,
+            (false, false) => Pass::No,
+        };
+        let is_open = found.flaws.iter().any(|flaw| must_hold(&flaw));
+        found.pass = if is_open { enough.and(Pass::Unknown) } else { enough };
+        match found.pass {
+            Pass::Yes => found.flaws.clear(),
+            // The others are made up for, or are not: that is what nobody can say.
+            Pass::Unknown => found.flaws.retain(|flaw| flaw.undecided),
+            Pass::No => {}
         }
+        if found.pass == Pass::Yes || !found.flaws.is_empty() {
+            return;
+        }
+        let message = if found.pass == Pass::Unknown {
+            format!(
+                "a confidence from {:.2} to {:.2} may reach the threshold {threshold} or not",
+                found.score, found.most
+            )
+        } else {
+            returned::below_threshold(found.score, threshold)
+        };
+        found.flaws.push(Flaw::new(&self.place, message));
     }
 
     /// Puts the user's words on the result, and on its direct parts that have none of their own.
@@ -183,6 +231,7 @@ fn wrap(found: &mut Found, key: &str) {
         weight: 1.0,
         score: found.score,
         status: found.pass.status(),
+        passed_over: false,
         details,
     });
 }

@@ -43,8 +43,10 @@ impl Meta {
         let mut meta = Self::default();
         let NodeKind::Map(entries) = &node.kind else { return meta };
         let mut critical = None;
-        if let Some(container) = node.get(CONTAINER)
-            && matches!(container.kind, NodeKind::Map(_))
+        let container = node.get(CONTAINER);
+        if let Some(other) = container.filter(|container| !matches!(container.kind, NodeKind::Map(_))) {
+            problems.push(no_map(other));
+        } else if let Some(container) = container
             && let Some(mut fields) = Fields::of(container, "`$meta`", problems)
         {
             let score = fields.get("score");
@@ -123,6 +125,15 @@ impl Meta {
                     .help("a number is a weight; a map may have `value`, `critical`, `dimension`, `title`, `threshold`, `strategy`"),
             ),
         }
+    }
+}
+
+/// That `$meta` is no map. A text there is surely meant to say something.
+fn no_map(container: &Node) -> model::Diagnostic {
+    let message = format!("`{CONTAINER}` must be a map, not {}", container.kind_name());
+    match container.kind {
+        NodeKind::String(_) => container.error(message),
+        _ => container.warning(message).help("nothing is read from it"),
     }
 }
 

@@ -24,9 +24,9 @@ pub fn get<'a>(value: &'a Value, key: &str) -> Option<Cow<'a, Value>> {
     Some(at)
 }
 
-/// The first step of a path: the key that an object has because of it.
-pub fn head(key: &str) -> &str {
-    key.split(['.', '[']).next().unwrap_or(key)
+/// The first step of a path: the key that a map has, or the index of the item that a list has, because of it.
+pub fn head(key: &str) -> Cow<'_, str> {
+    steps(key).into_iter().next().unwrap_or(Cow::Borrowed(key))
 }
 
 /// `key` below `parent`.
@@ -149,6 +149,12 @@ mod tests {
         assert_eq!(found(&value, "01"), None);
         assert_eq!(found(&value, "-1"), None);
         assert_eq!(found(&value, "length"), Some(json!(2)));
+    }
+
+    #[test]
+    fn a_path_begins_with_its_first_step_however_that_is_written() {
+        let heads = ["a.b", "a[0].b", "['x y'].z", "[\"x y\"]", "[0]", "a", ""].map(head);
+        assert_eq!(heads, ["a", "a", "x y", "x y", "0", "a", ""]);
     }
 
     #[test]

@@ -4,9 +4,11 @@ use model::{Detail, Status};
 use serde_json::{Map, Value};
 
 use crate::found::{Flaw, Found, Pass};
+use crate::kept::kept;
 use crate::matcher::At;
 use crate::place::Place;
 use crate::value;
+use crate::weight::NOISE;
 
 /// Reads what a script returned. `expected` is what it was asked for.
 pub fn read(
@@ -29,7 +31,7 @@ pub fn read(
             flaw.expected = expected.cloned();
         }
         if flaw.actual.is_none() {
-            flaw.actual = actual.cloned();
+            flaw.actual = actual.map(kept);
         }
     }
     found
@@ -47,16 +49,21 @@ pub fn confidence(score: f64, at: &At<'_>, place: &Place) -> Found {
 
 fn passes(score: f64, at: &At<'_>) -> bool {
     match at.threshold {
-        Some(threshold) => score >= threshold - 1e-9,
+        Some(threshold) => score >= threshold - NOISE,
         None => score > 0.0,
     }
 }
 
 fn below(score: f64, at: &At<'_>) -> String {
     match at.threshold {
-        Some(threshold) => format!("a confidence of {score:.2} is below the threshold {threshold}"),
+        Some(threshold) => below_threshold(score, threshold),
         None => "a confidence of 0".into(),
     }
+}
+
+/// What is said of a confidence that is not enough.
+pub fn below_threshold(score: f64, threshold: f64) -> String {
+    format!("a confidence of {score:.2} is below the threshold {threshold}")
 }
 
 fn failed(place: &Place, message: Option<&str>) -> Found {
@@ -87,7 +94,9 @@ fn of_map(result: &Map<String, Value>, at: &At<'_>, place: &Place) -> Found {
     found.dimension = text("dimension");
     found.critical = critical;
     found.details = result.get("details").and_then(Value::as_array).map(|list| details(list)).unwrap_or_default();
-    found.flaws = failures.into_iter().flatten().map(|failure| flaw(failure, critical, place)).collect();
+    // What it says is wrong with a value that it lets pass is wrong with nothing.
+    let told = failures.into_iter().flatten().filter(|_| !holds);
+    found.flaws = told.map(|failure| flaw(failure, critical, place)).collect();
     if !holds && found.flaws.is_empty() {
         let message = text("message").or_else(|| (pass.is_none()).then(|| below(score, at)));
         found.flaws.push(Flaw { message, critical, ..Flaw::new(place, "") });
@@ -101,6 +110,7 @@ fn of_map(result: &Map<String, Value>, at: &At<'_>, place: &Place) -> Found {
             weight: 1.0,
             score,
             status: found.pass.status(),
+            passed_over: false,
             details: Vec::new(),
         });
     }
@@ -114,9 +124,8 @@ fn flaw(failure: &Value, critical: bool, place: &Place) -> Flaw {
         message: text("message").map(str::to_owned),
         expected: failure.get("expected").cloned(),
         actual: failure.get("actual").cloned(),
-        diff: Vec::new(),
         critical: critical || failure.get("critical").is_some_and(value::truthy),
-        place: place.clone(),
+        ..Flaw::new(place, "")
     }
 }
 
@@ -133,6 +142,7 @@ pub fn details(list: &[Value]) -> Vec<Detail> {
             weight: number(detail, "weight").unwrap_or(1.0),
             score: number(detail, "score").unwrap_or_default().clamp(0.0, 1.0),
             status: if detail.get("pass").is_some_and(value::truthy) { Status::Met } else { Status::Unmet },
+            passed_over: false,
             details: detail
                 .get("details")
                 .and_then(Value::as_array)

@@ -3,7 +3,7 @@
 use model::Detail;
 use serde_json::Value;
 
-use crate::found::{Flaw, Found, Pass};
+use crate::found::{Flaw, Found, Pass, Tried};
 use crate::place::Place;
 use crate::weight::Budget;
 
@@ -43,11 +43,12 @@ impl Strategy {
         }
     }
 
-    /// The result of the items together. `place` is that of the whole.
+    /// The result of the items together; where there are none, there is nothing amiss. `place` is that of the whole.
     pub fn aggregate(self, items: Vec<Found>, shares: &[f64], place: &Place) -> Found {
         match self {
+            Self::Max if items.is_empty() => Found::full(),
+            Self::Max => best(items, shares, place),
             Self::Weighted => weighted(items, shares, place),
-            Self::Max => max(items, shares, place),
         }
     }
 }
@@ -59,66 +60,86 @@ fn weighted(items: Vec<Found>, shares: &[f64], place: &Place) -> Found {
     let mut whole = Found::scored(if earns { 0.0 } else { 1.0 }, Pass::Yes);
     for (at, item) in items.into_iter().enumerate() {
         let share = share_of(at);
-        whole.score += item.score * share;
-        let critical = item.has_critical();
-        if share >= 0.0 {
+        if share < 0.0 {
+            whole.score += item.most * share;
+            whole.most += item.score * share;
+            punish(&mut whole, &item, place);
+        } else {
+            whole.score += item.score * share;
+            whole.most += item.most * share;
             whole.pass = whole.pass.and(item.pass);
             whole.flaws.extend(item.flaws);
-        } else {
-            match item.pass {
-                Pass::Yes if critical => {
-                    whole.pass = Pass::No;
-                    let place = item.place.as_ref().unwrap_or(place);
-                    whole.flaws.push(penalty(&item.title, &item.details, place));
-                }
-                Pass::Unknown => {
-                    whole.pass = whole.pass.and(Pass::Unknown);
-                    whole.flaws.extend(item.flaws);
-                }
-                Pass::Yes | Pass::No => {}
-            }
         }
         whole.details.extend(weighing(item.details, share));
     }
     whole
 }
 
-fn max(items: Vec<Found>, shares: &[f64], place: &Place) -> Found {
-    let mut best = Found::scored(0.0, Pass::No);
-    let mut told = Vec::with_capacity(items.len());
-    let mut critical = false;
+/// The best of the items, which is none where there are none. A penalty is nothing that could be met. Only the
+/// best one counts.
+pub fn best(items: Vec<Found>, shares: &[f64], place: &Place) -> Found {
+    let share_of = |at: usize| shares.get(at).copied().unwrap_or_default();
+    let mut whole = Found::scored(0.0, Pass::No);
+    let mut tried = Tried::default();
+    let mut counts: Option<(usize, f64)> = None;
+    for (at, item) in items.iter().enumerate().filter(|(at, _)| share_of(*at) >= 0.0) {
+        let score = item.score * share_of(at);
+        if counts.is_none_or(|(_, most)| most < score) {
+            counts = Some((at, score));
+        }
+        whole.score = whole.score.max(score);
+        whole.most = whole.most.max(item.most * share_of(at));
+        whole.pass = whole.pass.or(item.pass);
+        tried.add(item, score);
+    }
+    if whole.pass != Pass::Yes {
+        let branches = items.iter().enumerate().filter(|(at, _)| share_of(*at) >= 0.0).map(|(_, item)| item);
+        whole.flaws.push(tried.flaw(whole.pass, none_of(branches, place)));
+    }
+    items
+        .iter()
+        .enumerate()
+        .filter(|(at, _)| share_of(*at) < 0.0)
+        .for_each(|(_, item)| punish(&mut whole, item, place));
     for (at, item) in items.into_iter().enumerate() {
-        let share = shares.get(at).copied().unwrap_or_default();
-        best.score = best.score.max(item.score * share);
-        best.pass = match (best.pass, item.pass) {
-            (Pass::Yes, _) | (_, Pass::Yes) => Pass::Yes,
-            (Pass::Unknown, _) | (_, Pass::Unknown) => Pass::Unknown,
-            _ => Pass::No,
-        };
-        critical |= item.has_critical();
-        told.push((item.flaws.first().cloned(), item.flaws.len()));
-        best.details.extend(weighing(item.details, share));
+        let passed_over = counts.is_none_or(|(best, _)| best != at);
+        let details = weighing(item.details, share_of(at)).map(|detail| Detail { passed_over, ..detail });
+        whole.details.extend(details);
     }
-    if best.pass != Pass::Yes {
-        best.flaws.push(Flaw { critical, ..none_of(told, place) });
+    whole
+}
+
+/// What a penalty does to the verdict of `whole`: nothing, unless it is critical, or nobody can say if it is incurred.
+fn punish(whole: &mut Found, item: &Found, place: &Place) {
+    match item.pass {
+        Pass::Yes if item.critical => {
+            whole.pass = Pass::No;
+            let place = item.place.as_ref().unwrap_or(place);
+            whole.flaws.push(penalty(&item.title, &item.details, place));
+        }
+        Pass::Unknown => {
+            whole.pass = whole.pass.and(Pass::Unknown);
+            let flaw = |flaw: &Flaw| Flaw { critical: item.critical, firm: false, ..flaw.clone() };
+            whole.flaws.extend(item.flaws.iter().map(flaw));
+        }
+        Pass::Yes | Pass::No => {}
     }
-    best
 }
 
 /// What is said when none of several branches matches.
-fn none_of(branches: Vec<(Option<Flaw>, usize)>, place: &Place) -> Flaw {
-    let mut message = match branches.len() {
+fn none_of<'f>(branches: impl Iterator<Item = &'f Found>, place: &Place) -> Flaw {
+    let first: Vec<Option<&Flaw>> = branches.map(|branch| branch.flaws.first()).collect();
+    let mut message = match first.len() {
         0 => "there is nothing that it could be".to_owned(),
         1 => "the only branch does not match".to_owned(),
         count => format!("none of {count} branches matches"),
     };
-    for (at, (flaw, _)) in branches.iter().enumerate() {
-        let because = flaw.as_ref().and_then(|flaw| flaw.message.as_deref()).unwrap_or("no match");
+    for (at, flaw) in first.iter().enumerate() {
         message.push_str(if at == 0 { ": " } else { "; " });
-        message.push_str(because);
+        message.push_str(flaw.and_then(|flaw| flaw.message.as_deref()).unwrap_or("no match"));
     }
-    let actual = branches.iter().find_map(|(flaw, _)| flaw.as_ref()?.actual.clone());
-    let expected: Vec<Option<Value>> = branches.into_iter().map(|(flaw, _)| flaw?.expected).collect();
+    let actual = first.iter().find_map(|flaw| (*flaw)?.actual.clone());
+    let expected: Vec<Option<Value>> = first.iter().map(|flaw| (*flaw)?.expected.clone()).collect();
     let known = expected.iter().any(Option::is_some);
     let expected = known.then(|| expected.into_iter().map(Option::unwrap_or_default).collect());
     Flaw { expected, actual, ..Flaw::new(place, message) }

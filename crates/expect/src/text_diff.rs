@@ -101,8 +101,10 @@ impl TextDiff {
         Self { items: Some(Arc::new(items)), ..self }
     }
 
-    /// What `actual` comes to where `expected` was asked for.
+    /// What `actual`, which is trimmed, comes to where `expected` was asked for. White space around that counts as
+    /// little: a block of text in a file ends in a line break that nobody asked for.
     pub fn judge(&self, actual: &str, expected: &str, at: &At<'_>, place: &Place) -> Found {
+        let expected = expected.trim();
         // Characters differ where texts do; drawing how is not worth it when nobody looks.
         let plain = self.items.is_none() && self.options == Options::default();
         let kind = self.kind.unwrap_or_else(|| diff::auto(expected, actual));

@@ -1,143 +1,145 @@
-//! `expect.tools`: what must hold of the calls that an agent made.
+//! `tools` in an expectation of everything an agent gave: what must hold of the calls that it made.
 //!
 //! | written | means |
 //! | --- | --- |
-//! | a list, or `{$all: list}` | each is among the calls of some message |
+//! | a list, or `{$all: list}` | each is among the calls of some message; an item `{$not: …}` is no call at all |
 //! | `{$sequence: list}` | each is among the calls of a message of its own, in this order |
 //! | a map | some call has these keys |
 //! | a text | some call has this name |
 //! | `true` | there is a call |
-//! | any other operator | it holds of the list of all calls |
+//! | `{$in: list}`, `{$nin: list}` | some call is one of these; no call is |
+//! | any other operator | it holds of the list of all calls; a text in it is the name of a call |
 //!
-//! It is checked beside `messages`, and a weight on an item counts.
+//! It is checked beside `messages`, and a weight on an item counts. It means that wherever a map stands for the whole
+//! result: beside operators, and inside of `$and`, `$or`, `$not` and `$expect`.
+
+mod call;
+mod denial;
 
 use std::sync::Arc;
 
-use model::{Node, NodeKind, Span, Spanned};
+use model::{Node, NodeKind, Span, Spanned, nearest};
 
+use self::denial::is_denial;
 use crate::compile::Compiler;
-use crate::matcher::{Matcher, Rule};
-use crate::meta::{self, Meta};
-use crate::operator::OPERATORS;
-use crate::pattern::Fields;
-use crate::place::Place;
+use crate::matcher::Matcher;
+use crate::meta;
+use crate::path;
+use crate::pattern::{ALL_CALLS, CONVERSATION, NO_CALLS, OWN_CALLS};
 
 /// The key.
 const TOOLS: &str = "tools";
 
+/// The keys of a result that agents have.
+const USUAL: [&str; 5] = ["output", "messages", TOOLS, "state", "usage"];
+
+/// A key and what stands under it.
+type Entry = (Spanned<String>, Node);
+
 /// The matcher of everything an agent gave.
 pub fn matcher(compiler: &mut Compiler<'_>, node: &Node) -> Matcher {
-    let plain = match &node.kind {
-        NodeKind::Map(entries) if node.tag.is_none() => {
-            entries.iter().all(|(key, _)| !is_operator(compiler, &key.value))
-        }
-        _ => false,
-    };
-    let wanted = node.get(TOOLS).filter(|wanted| plain && asks_for_something(wanted));
-    let (Some(wanted), NodeKind::Map(entries)) = (wanted, &node.kind) else { return compiler.matcher(node) };
-    let meta = Meta::read(node, false, compiler.problems);
-    let is_data = |key: &str| {
-        key != TOOLS
-            && key != meta::CONTAINER
-            && !(meta::has_shorthands(entries, false) && meta::SHORTHANDS.contains(&key))
-    };
-    let rest = entries.iter().filter(|(key, _)| is_data(&key.value)).cloned().collect();
-    let mut fields = compiler.fields(&Node { kind: NodeKind::Map(rest), ..node.clone() });
-    add(compiler, wanted, &mut fields);
-    let rule: Box<dyn Rule> = Box::new(fields);
-    Matcher { meta, place: Place::of(node), rule }
+    let node = whole(compiler, node);
+    compiler.matcher(&node)
 }
 
-fn add(compiler: &mut Compiler<'_>, wanted: &Node, fields: &mut Fields) {
-    let items = match &wanted.kind {
-        NodeKind::List(_) => Some(("$all", wanted)),
-        NodeKind::Map(_) => match only_operator(wanted) {
-            Some(("$all", list)) => Some(("$all", list)),
-            Some(("$sequence", list)) => Some(("$sequence", list)),
-            _ => None,
-        },
-        _ => None,
-    };
-    match items {
-        Some((operator, list)) => {
-            let list = match &list.kind {
-                NodeKind::List(items) => with(list, NodeKind::List(items.iter().map(in_a_message).collect())),
-                _ => list.clone(),
-            };
-            let around = if matches!(wanted.kind, NodeKind::Map(_)) { beside(wanted, operator) } else { Vec::new() };
-            let mut entries = vec![entry(operator, list)];
-            entries.extend(around);
-            fields.add("messages", compiler.matcher(&with(wanted, NodeKind::Map(entries))));
-        }
-        None => fields.add_calls(compiler.matcher(&of_all_calls(compiler, wanted))),
+/// What is asked of the whole result, with `tools` told in terms of the calls.
+fn whole(compiler: &mut Compiler<'_>, node: &Node) -> Node {
+    let (NodeKind::Map(entries), None) = (&node.kind, &node.tag) else { return node.clone() };
+    let mut told = Vec::with_capacity(entries.len());
+    for (key, value) in entries {
+        let value = match key.value.as_str() {
+            TOOLS if asks_for_something(value) => {
+                told.push(calls(compiler, key, value));
+                continue;
+            }
+            name @ ("$not" | "$expect") if compiler.is_built_in(name) => whole(compiler, value),
+            name @ ("$and" | "$or") if compiler.is_built_in(name) => each(value, |item| whole(compiler, item)),
+            _ => {
+                doubt(compiler, key, value);
+                value.clone()
+            }
+        };
+        told.push((key.clone(), value));
     }
+    Node { kind: NodeKind::Map(told), ..node.clone() }
+}
+
+/// Tells of a key that looks like one that results have.
+fn doubt(compiler: &mut Compiler<'_>, key: &Spanned<String>, value: &Node) {
+    let name = path::head(&key.value);
+    if name.starts_with(['$', '/']) || USUAL.contains(&&*name) {
+        return;
+    }
+    if let Some(near) = nearest(&name, USUAL) {
+        let problem = model::Diagnostic::warning(format!("`{name}` is not a usual key of a result"));
+        compiler.problems.push(problem.at(value.source.excerpt(key.span)).suggest(Some(near)));
+    }
+}
+
+/// What stands in place of `tools`.
+fn calls(compiler: &mut Compiler<'_>, key: &Spanned<String>, wanted: &Node) -> Entry {
+    let marked = |marker: &str| Spanned::new(marker.to_owned(), key.span);
+    let Some((operator, list)) = listed(wanted).filter(|(_, list)| !has_denial(compiler, list)) else {
+        let marker = if is_denial(compiler, wanted) { NO_CALLS } else { ALL_CALLS };
+        return (marked(marker), call::of_all(compiler, wanted));
+    };
+    let list = each(list, |item| in_a_message(compiler, item));
+    let mut entries = vec![entry(operator, list)];
+    entries.extend(said_about(wanted));
+    (marked(CONVERSATION), with(wanted, NodeKind::Map(entries)))
+}
+
+/// The list of a list, of `$all` and of `$sequence`, and the operator that it is for.
+fn listed(wanted: &Node) -> Option<(&'static str, &Node)> {
+    let (operator, list) = match &wanted.kind {
+        NodeKind::List(_) => ("$all", wanted),
+        NodeKind::Map(entries) => {
+            let mut others = entries.iter().filter(|(key, _)| !is_meta(&key.value));
+            let (key, list) = others.next().filter(|_| others.next().is_none())?;
+            (["$all", "$sequence"].into_iter().find(|operator| *operator == key.value)?, list)
+        }
+        _ => return None,
+    };
+    matches!(list.kind, NodeKind::List(_)).then_some((operator, list))
+}
+
+fn has_denial(compiler: &Compiler<'_>, list: &Node) -> bool {
+    matches!(&list.kind, NodeKind::List(items) if items.iter().any(|item| is_denial(compiler, item)))
 }
 
 /// `item` is among the calls of a message; what is said about it is said about the message's whole.
-fn in_a_message(item: &Node) -> Node {
-    let call = if item.as_str().is_some() && item.tag.is_none() { named(item) } else { item.clone() };
+fn in_a_message(compiler: &mut Compiler<'_>, item: &Node) -> Node {
+    let call = unweighted(call::of_one(compiler, item));
     let contains = with(item, NodeKind::Map(vec![entry("$contains", call)]));
-    let mut entries = vec![entry(TOOLS, contains)];
-    if let NodeKind::Map(own) = &item.kind {
-        let is_meta = |key: &str| key == meta::CONTAINER || meta::SHORTHANDS.contains(&key);
-        entries.extend(own.iter().filter(|(key, _)| is_meta(&key.value)).cloned());
-    }
+    let mut entries = vec![entry(OWN_CALLS, contains)];
+    entries.extend(said_about(item));
     with(item, NodeKind::Map(entries))
 }
 
-/// What is asked of the list of all calls, where `node` is written as if it were one call.
-fn of_all_calls(compiler: &Compiler<'_>, node: &Node) -> Node {
-    match &node.kind {
-        NodeKind::Bool(true) => {
-            let any = with(node, NodeKind::Map(vec![entry("$exists", node.clone())]));
-            let call = with(node, NodeKind::Map(vec![entry("name", any)]));
-            with(node, NodeKind::Map(vec![entry("$contains", call)]))
-        }
-        NodeKind::String(_) if node.tag.is_none() => with(node, NodeKind::Map(vec![entry("$contains", named(node))])),
-        NodeKind::List(_) => with(node, NodeKind::Map(vec![entry("$all", node.clone())])),
-        NodeKind::Map(entries) => {
-            if !entries.iter().any(|(key, _)| is_operator(compiler, &key.value)) {
-                return with(node, NodeKind::Map(vec![entry("$contains", node.clone())]));
-            }
-            let around = entries.iter().map(|(key, value)| {
-                let value = match (key.value.as_str(), &value.kind) {
-                    ("$not" | "$expect", _) => of_all_calls(compiler, value),
-                    ("$and" | "$or", NodeKind::List(items)) => {
-                        with(value, NodeKind::List(items.iter().map(|item| of_all_calls(compiler, item)).collect()))
-                    }
-                    _ => value.clone(),
-                };
-                (key.clone(), value)
-            });
-            with(node, NodeKind::Map(around.collect()))
-        }
-        _ => node.clone(),
-    }
-}
-
-/// A call by its name; a regular expression stays one.
-fn named(node: &Node) -> Node {
-    let is_regex = node.as_str().is_some_and(|text| crate::compile::split_regex(text).is_some());
-    let name = if is_regex { node.clone() } else { with(node, NodeKind::Map(vec![entry("$eq", node.clone())])) };
-    with(node, NodeKind::Map(vec![entry("name", name)]))
-}
-
-/// The operator of a map that has no other, and its operand.
-fn only_operator(node: &Node) -> Option<(&str, &Node)> {
-    let NodeKind::Map(entries) = &node.kind else { return None };
-    let mut others = entries.iter().filter(|(key, _)| !meta::SHORTHANDS.contains(&key.value.as_str()));
-    let (key, operand) = others.find(|(key, _)| key.value != meta::CONTAINER)?;
-    others.all(|(key, _)| key.value == meta::CONTAINER).then_some((key.value.as_str(), operand))
-}
-
-/// What stands in the map `node` beside `operator`.
-fn beside(node: &Node, operator: &str) -> Vec<(Spanned<String>, Node)> {
+/// What `node` says about itself.
+fn said_about(node: &Node) -> Vec<Entry> {
     let NodeKind::Map(entries) = &node.kind else { return Vec::new() };
-    entries.iter().filter(|(key, _)| key.value != operator).cloned().collect()
+    let is_said = |key: &str| key == meta::CONTAINER || (is_meta(key) && meta::has_shorthands(entries, false));
+    entries.iter().filter(|(key, _)| is_said(&key.value)).cloned().collect()
 }
 
-fn is_operator(compiler: &Compiler<'_>, key: &str) -> bool {
-    OPERATORS.iter().any(|operator| operator.name == key) || compiler.rules.operator(key).is_some()
+/// `node` without the weight that it says it has, which is told of what is around it.
+fn unweighted(node: Node) -> Node {
+    let NodeKind::Map(entries) = &node.kind else { return node };
+    let is_short = |key: &str| key == "$score" && meta::has_shorthands(entries, false);
+    let without = |(key, value): &Entry| match &value.kind {
+        NodeKind::Map(inner) if key.value == meta::CONTAINER => {
+            let inner = inner.iter().filter(|(key, _)| key.value != "score").cloned().collect();
+            (key.clone(), Node { kind: NodeKind::Map(inner), ..value.clone() })
+        }
+        _ => (key.clone(), value.clone()),
+    };
+    let rest = entries.iter().filter(|(key, _)| !is_short(&key.value)).map(without).collect();
+    Node { kind: NodeKind::Map(rest), ..node }
+}
+
+fn is_meta(key: &str) -> bool {
+    key == meta::CONTAINER || meta::SHORTHANDS.contains(&key)
 }
 
 /// Nothing, `false`, 0 and an empty text ask for nothing of the calls: they are compared with what stands there.
@@ -150,7 +152,15 @@ fn asks_for_something(node: &Node) -> bool {
     }
 }
 
-fn entry(key: &str, value: Node) -> (Spanned<String>, Node) {
+/// A list with each item told anew; anything else as it is.
+fn each(list: &Node, told: impl FnMut(&Node) -> Node) -> Node {
+    match &list.kind {
+        NodeKind::List(items) => with(list, NodeKind::List(items.iter().map(told).collect())),
+        _ => list.clone(),
+    }
+}
+
+fn entry(key: &str, value: Node) -> Entry {
     (Spanned::new(key.to_owned(), Span::new(value.span.start, value.span.end)), value)
 }
 

@@ -134,6 +134,7 @@ fn finding(id: &str, kind: &str, weight: f64, mut verdict: Verdict) -> Finding {
         key: Some(matched.key.to_owned()),
         dimension: matched.dimension,
         failed_critical: matched.failed_critical,
+        leeway: matched.leeway,
         details: matched.details,
         failures: matched.failures,
         ..plain
@@ -165,6 +166,7 @@ fn plain_finding(id: &str, kind: &str, weight: f64, verdict: Verdict) -> Finding
         key: None,
         dimension: None,
         failed_critical: Vec::new(),
+        leeway: None,
         details: Vec::new(),
         failures: Vec::new(),
     }

@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use expect::{Answer, Argument, Function, Invalid, Naming, Pattern, Strategy, Trouble, context};
@@ -20,11 +21,15 @@ const CALL_BUDGET: Duration = Duration::from_secs(5);
 const KEPT: usize = 512;
 /// For how many folders a thread keeps workshops.
 const FOLDERS: usize = 8;
+/// How many idle workshops a thread keeps for one folder.
+const FREE: usize = 2;
 
 /// The embedded engine as expectations need it. Cheap to clone; threads have engines of their own and share only the
 /// sources of modules.
 #[derive(Debug, Clone)]
 pub struct Scripts {
+    /// Clones have the same: what one has read is good for all of them, and for no others.
+    id: u64,
     library: Library,
     shown_from: PathBuf,
 }
@@ -32,7 +37,9 @@ pub struct Scripts {
 impl Scripts {
     /// An engine whose messages show paths from `shown_from`.
     pub fn new(shown_from: impl Into<PathBuf>) -> Self {
-        Self { library: Library::new(), shown_from: shown_from.into() }
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        Self { id, library: Library::new(), shown_from: shown_from.into() }
     }
 
     /// Lends a workshop of this thread, for `folder`'s own code or, without one, for expressions. One is made where none
@@ -42,20 +49,14 @@ impl Scripts {
         folder: Option<&Path>,
         work: impl FnOnce(&mut Workshop) -> Result<T, ScriptError>,
     ) -> Result<T, ScriptError> {
-        let free = IDLE.with(|idle| idle.borrow_mut().get_mut(&folder.map(Path::to_owned)).and_then(Vec::pop));
+        let free = IDLE.with(|idle| idle.borrow_mut().take(self.id, folder));
         let mut workshop = match free {
             Some(workshop) => workshop,
             None => Workshop::open(self, folder.is_none())?,
         };
         let done = work(&mut workshop);
         if workshop.runtime.is_usable() {
-            IDLE.with(|idle| {
-                let mut idle = idle.borrow_mut();
-                if idle.len() >= FOLDERS {
-                    idle.retain(|known, _| known.is_none());
-                }
-                idle.entry(folder.map(Path::to_owned)).or_default().push(workshop);
-            });
+            IDLE.with(|idle| idle.borrow_mut().put(self.id, folder, workshop));
         }
         done
     }
@@ -67,12 +68,57 @@ impl Default for Scripts {
     }
 }
 
-/// Workshops by the folder whose code they run. Expressions have their own, in which nothing can be changed: no verdict
-/// may depend on what another case's expression did before.
-type Idle = HashMap<Option<PathBuf>, Vec<Workshop>>;
+/// Workshops that wait for work, by whose they are and the folder whose code they run; the last used folder is last.
+/// Expressions have their own, in which nothing can be changed: no verdict may depend on what another case's expression
+/// did before.
+#[derive(Default)]
+struct Idle(Vec<Shelf>);
+
+struct Shelf {
+    scripts: u64,
+    folder: Option<PathBuf>,
+    free: Vec<Workshop>,
+}
 
 thread_local! {
-    static IDLE: RefCell<Idle> = RefCell::new(HashMap::new());
+    static IDLE: RefCell<Idle> = RefCell::default();
+}
+
+impl Idle {
+    fn position(&self, scripts: u64, folder: Option<&Path>) -> Option<usize> {
+        self.0.iter().position(|shelf| shelf.scripts == scripts && shelf.folder.as_deref() == folder)
+    }
+
+    fn take(&mut self, scripts: u64, folder: Option<&Path>) -> Option<Workshop> {
+        if let Some(at) = self.position(scripts, folder) {
+            return self.0[at].free.pop();
+        }
+        // Those of another plan know files as they were then.
+        self.0.retain(|shelf| shelf.scripts == scripts);
+        None
+    }
+
+    fn put(&mut self, scripts: u64, folder: Option<&Path>, workshop: Workshop) {
+        let known = self.position(scripts, folder).map(|at| self.0.remove(at));
+        if known.is_none() {
+            self.make_room();
+        }
+        let mut shelf =
+            known.unwrap_or_else(|| Shelf { scripts, folder: folder.map(Path::to_owned), free: Vec::new() });
+        if shelf.free.len() < FREE {
+            shelf.free.push(workshop);
+        }
+        self.0.push(shelf);
+    }
+
+    fn make_room(&mut self) {
+        if self.0.iter().filter(|shelf| shelf.folder.is_some()).count() < FOLDERS {
+            return;
+        }
+        if let Some(oldest) = self.0.iter().position(|shelf| shelf.folder.is_some()) {
+            self.0.remove(oldest);
+        }
+    }
 }
 
 /// A runtime, and what it has found and prepared.
@@ -151,7 +197,7 @@ const APART: char = '\u{0}';
 
 impl<'a> Address<'a> {
     fn of(reference: &'a str, name: &'a str, directory: &'a Path) -> Self {
-        match reference.rsplit_once('#') {
+        match split_place(reference) {
             Some((module, path)) if name.is_empty() => Self::Place { module, path },
             _ => Self::Reference { text: reference, name, directory },
         }
@@ -168,12 +214,22 @@ impl<'a> Address<'a> {
     fn folder(&self) -> &'a Path {
         match self {
             Self::Reference { directory, .. } => directory,
-            Self::Place { module, .. } => Path::new(module).parent().unwrap_or(Path::new("/")),
+            Self::Place { module, .. } => Path::new(*module).parent().unwrap_or(Path::new("/")),
         }
     }
 
     fn id(reference: &str, name: &str, directory: &Path) -> Arc<str> {
         format!("{reference}{APART}{name}{APART}{}", directory.display()).into()
+    }
+}
+
+/// The module and the path in it. Either may have a `#` of its own, so the one after the module's ending counts.
+fn split_place(reference: &str) -> Option<(&str, &str)> {
+    const ENDINGS: [&str; 6] = [".ts#", ".js#", ".mts#", ".mjs#", ".cts#", ".cjs#"];
+    let ends = ENDINGS.iter().filter_map(|ending| reference.find(ending).map(|at| at + ending.len() - 1));
+    match ends.min() {
+        Some(at) => Some((&reference[..at], &reference[at + 1..])),
+        None => reference.rsplit_once('#'),
     }
 }
 
@@ -397,6 +453,42 @@ fn invalid(error: &ScriptError) -> Invalid {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_place_is_parted_from_its_module_behind_the_ending() {
+        assert_eq!(split_place("/a/b.ts#[\"a#b\"].f"), Some(("/a/b.ts", "[\"a#b\"].f")));
+        assert_eq!(split_place("/a#b/c.mjs#f"), Some(("/a#b/c.mjs", "f")));
+        assert_eq!(split_place("/a/b.ts"), None);
+    }
+
+    #[test]
+    fn another_plan_reads_files_anew_and_few_workshops_are_kept() {
+        use expect::Host as _;
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("op.js");
+        let judged = |scripts: &Scripts| {
+            let function = scripts.function("./op.js", "$op", folder.path()).unwrap();
+            scripts.call(&function, &[], &mut |_| Err(String::new())).unwrap()
+        };
+        std::fs::write(&file, "export default () => 1").unwrap();
+        let first = Scripts::new(folder.path());
+        assert_eq!(judged(&first), Some(Json::from(1)));
+        std::fs::write(&file, "export default () => 2").unwrap();
+        assert_eq!(judged(&first.clone()), Some(Json::from(1)), "one plan has one text of each file");
+        assert_eq!(judged(&Scripts::new(folder.path())), Some(Json::from(2)));
+        let scripts = Scripts::new(folder.path());
+        let mut idle = Idle::default();
+        for name in 0..20 {
+            let folder = PathBuf::from(name.to_string());
+            for _ in 0..4 {
+                idle.put(scripts.id, Some(&folder), Workshop::open(&scripts, false).unwrap());
+            }
+        }
+        assert_eq!(idle.0.len(), FOLDERS);
+        assert!(idle.0.iter().all(|shelf| shelf.free.len() == FREE));
+        assert!(idle.take(scripts.id, Some(Path::new("19"))).is_some());
+        assert!(idle.take(scripts.id, Some(Path::new("3"))).is_none());
+    }
 
     #[test]
     fn a_place_in_a_module_is_read_step_by_step() {

@@ -1,6 +1,6 @@
 //! What a matcher says about evidence.
 
-use model::{Capture, Detail, Failure, Position, Status, Trace};
+use model::{Capture, Detail, Failure, Leeway, Position, Status, Trace};
 
 use crate::place::Place;
 
@@ -36,6 +36,8 @@ pub(crate) struct Matched {
     pub key: &'static str,
     /// 0 to 1.
     pub score: f64,
+    /// What it may still score, where parts of it are undecided.
+    pub leeway: Option<Leeway>,
     /// What a person would call it.
     pub title: Option<String>,
     /// The category it is reported under.

@@ -184,6 +184,7 @@ fn weighted_vectors() -> Vec<(String, Value, Value)> {
         key: None,
         dimension: None,
         failed_critical: Vec::new(),
+        leeway: None,
         details: Vec::new(),
         failures: Vec::new(),
     };

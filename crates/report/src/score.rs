@@ -6,7 +6,8 @@ use crate::figure::{percent, points};
 
 /// How well the trial did in each dimension, from 0 to 1, in the order in which findings name them: the mean of the
 /// topmost nodes of a dimension, each with its whole weight in the trial's score. A penalty takes from the others; in a
-/// dimension of penalties alone, those that were not earned count. What is undecided counts nowhere.
+/// dimension of penalties alone, those that were not earned count. What is undecided counts nowhere, and where the best
+/// of several parts counts, the others do not.
 pub(crate) fn dimensions(findings: &[Finding]) -> Vec<(&str, f64)> {
     let mut dimensions: Vec<(&str, Mean)> = Vec::new();
     for finding in findings {
@@ -24,7 +25,7 @@ pub(crate) fn dimensions(findings: &[Finding]) -> Vec<(&str, f64)> {
 
 /// Adds the nodes among `details` and below that name a dimension which none of the nodes `above` them names.
 fn below<'a>(details: &'a [Detail], weight: f64, above: &mut Vec<&'a str>, dimensions: &mut Vec<(&'a str, Mean)>) {
-    for detail in details {
+    for detail in details.iter().filter(|detail| !detail.passed_over) {
         let weight = weight * detail.weight;
         let named = detail.dimension.as_deref().filter(|dimension| !above.contains(dimension));
         if let Some(dimension) = named {
@@ -136,6 +137,7 @@ mod tests {
             weight,
             score,
             status: if score < 1.0 { Status::Unmet } else { Status::Met },
+            passed_over: false,
             details,
         }
     }
@@ -199,6 +201,13 @@ mod tests {
         assert_eq!(told(79.9999, "failed", false).as_deref(), Some("79.9999 of 100 (needs 80)"));
         assert_eq!(told(79.999_999_999_99, "passed", false).as_deref(), Some("80 of 100 (needs 80)"));
         assert_eq!(told(90.0, "failed", true).as_deref(), Some("90 of 100 (needs less than 80)"));
+    }
+
+    #[test]
+    fn of_branches_only_the_best_one_counts() {
+        let over = Detail { passed_over: true, ..detail("b", 1.0, 0.0, vec![detail("c", 1.0, 0.0, vec![])]) };
+        let findings = [finding("", 1.0, 1.0, &[detail("a", 1.0, 1.0, vec![]), over])];
+        assert_eq!(dimensions(&findings), [("a", 1.0)]);
     }
 
     #[test]

@@ -29,33 +29,34 @@ pub const ALL: Operator = Operator {
             compiler.wrong_operand(operand, "$all", "a list of expectations");
             return None;
         };
-        let wanted = items.iter().map(|item| (compiler.matcher(item), Place::of(item))).collect();
+        let wanted = items.iter().map(|item| compiler.matcher(item)).collect();
         Some(Box::new(All { wanted, place: Place::of(operand) }))
     },
 };
 
 #[derive(Debug)]
 struct All {
-    wanted: Vec<(Matcher, Place)>,
+    wanted: Vec<Matcher>,
     place: Place,
 }
 
 impl Rule for All {
     fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
-        let Some(Value::Array(items)) = actual else {
+        let Some(whole @ Value::Array(items)) = actual else {
             let message = format!("`$all` needs a list, not {}", value::kind(actual));
-            return Found::flawed(Flaw::new(&self.place, message).actual(actual));
+            let critical = self.wanted.iter().any(Matcher::is_critical);
+            return Found::flawed(Flaw { critical, ..Flaw::new(&self.place, message).actual(actual) });
         };
-        let weights: Vec<_> = self.wanted.iter().map(|(wanted, _)| wanted.meta.weight).collect();
+        let weights: Vec<_> = self.wanted.iter().map(|wanted| wanted.meta.weight).collect();
         let shares = Strategy::Weighted.distribute(&at.run.rules.budget, &weights);
-        let found = self.wanted.iter().enumerate().map(|(index, (wanted, place))| {
+        let found = self.wanted.iter().enumerate().map(|(index, wanted)| {
             let here = at.item("$all", index, self.wanted.len());
-            let mut found = one_of(items, wanted, &here, place);
+            let mut found = one_of(whole, items, wanted, &here, &wanted.place);
             found.critical |= wanted.meta.critical;
             found.title.clone_from(&wanted.meta.title);
             for flaw in &mut found.flaws {
                 flaw.key = Some(here.key.clone());
-                flaw.critical |= here.critical || wanted.meta.critical;
+                flaw.critical |= here.critical;
             }
             found
         });

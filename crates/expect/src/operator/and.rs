@@ -8,7 +8,7 @@ use crate::compile::Compiler;
 use crate::found::Found;
 use crate::matcher::{At, Matcher, Rule};
 use crate::place::Place;
-use crate::strategy::Strategy;
+use crate::strategy::{self, Strategy};
 
 /// The operator.
 pub const AND: Operator = Operator {
@@ -55,11 +55,15 @@ impl Rule for Branches {
         let weights: Vec<_> = self.branches.iter().map(|branch| branch.meta.weight).collect();
         let shares = self.strategy.distribute(&at.run.rules.budget, &weights);
         let count = self.branches.len();
-        let found = self
-            .branches
-            .iter()
-            .enumerate()
-            .map(|(index, branch)| branch.judge(actual, &at.item(self.operator, index, count)));
-        self.strategy.aggregate(found.collect(), &shares, &self.place)
+        let found = self.branches.iter().enumerate().map(|(index, branch)| {
+            let here = at.item(self.operator, index, count);
+            let quiet = at.quiet || self.strategy == Strategy::Max;
+            branch.judge(actual, &At { quiet, ..here })
+        });
+        match self.strategy {
+            // Of no branches none holds.
+            Strategy::Max => strategy::best(found.collect(), &shares, &self.place),
+            Strategy::Weighted => self.strategy.aggregate(found.collect(), &shares, &self.place),
+        }
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Example, Operator};
-use crate::found::{Flaw, Found, Pass};
+use crate::found::{Flaw, Found, Pass, Tried};
 use crate::matcher::{At, Matcher, Rule};
 use crate::place::Place;
 
@@ -38,49 +38,51 @@ struct Contains {
 impl Rule for Contains {
     fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
         match actual {
-            Some(Value::Array(items)) => one_of(items, &self.inner, at, &self.place),
+            Some(whole @ Value::Array(items)) => one_of(whole, items, &self.inner, at, &self.place),
             _ => self.inner.judge(actual, &at.below("")),
         }
     }
 }
 
-/// What the item of `items` that matches best comes to.
-pub(super) fn one_of(items: &[Value], wanted: &Matcher, at: &At<'_>, place: &Place) -> Found {
+/// What the item that matches best comes to, of `items`, which are those of the list `whole`.
+pub(super) fn one_of(whole: &Value, items: &[Value], wanted: &Matcher, at: &At<'_>, place: &Place) -> Found {
     let mut best = Found::scored(0.0, Pass::No);
+    let mut tried = Tried::default();
     let mut stopped = None;
     let mut nearest: Option<(usize, f64, Flaw)> = None;
+    let inside = At { present: true, ..at.quietly() };
     for (index, item) in items.iter().enumerate() {
-        let found = wanted.judge(Some(item), &At { present: true, ..at.quietly() });
+        let found = wanted.judge(Some(item), &inside);
+        tried.add(&found, found.score);
         best.score = best.score.max(found.score);
-        if let Some(flaw) = found.flaws.first().filter(|_| found.pass == Pass::No)
-            && nearest.as_ref().is_none_or(|(_, score, _)| *score < found.score)
-        {
-            nearest = Some((index, found.score, flaw.clone()));
-        }
+        best.most = best.most.max(found.most);
+        best.pass = best.pass.or(found.pass);
+        let is_nearer = nearest.as_ref().is_none_or(|(_, score, _)| *score < found.score);
         match found.pass {
-            Pass::Yes => best.pass = Pass::Yes,
+            Pass::Yes if found.score >= 1.0 => break,
+            Pass::Yes => {}
             Pass::Unknown => stopped = stopped.or(found.flaws.into_iter().next()),
+            Pass::No if is_nearer => {
+                nearest = found.flaws.into_iter().next().map(|flaw| (index, found.score, flaw)).or(nearest);
+            }
             Pass::No => {}
-        }
-        if best.pass == Pass::Yes && best.score >= 1.0 {
-            break;
         }
     }
     if best.pass == Pass::Yes {
         return best;
     }
-    if let Some(flaw) = stopped {
-        return Found { score: best.score, ..Found::unknown(flaw) };
-    }
-    let near = nearest.map(|nearest| near(&nearest, at)).unwrap_or_default();
-    let message = match items.len() {
-        0 => "the list is empty".to_owned(),
-        1 => format!("the only item does not match{near}"),
-        count => format!("none of {count} items matches{near}"),
-    };
-    let flaw = Flaw { critical: wanted.meta.critical, ..Flaw::new(place, message) };
-    let flaw = flaw.actual(Some(&Value::Array(items.to_vec())));
-    Found { score: best.score, ..Found::flawed(flaw) }
+    let flaw = stopped.unwrap_or_else(|| {
+        let near = nearest.map(|nearest| near(&nearest, at)).unwrap_or_default();
+        let message = match items.len() {
+            0 => "the list is empty".to_owned(),
+            1 => format!("the only item does not match{near}"),
+            count => format!("none of {count} items matches{near}"),
+        };
+        Flaw::new(place, message).actual(Some(whole))
+    });
+    let critical = wanted.meta.critical;
+    best.flaws.push(tried.flaw(best.pass, Flaw { critical, ..flaw }));
+    best
 }
 
 /// What is wrong with the item that comes nearest.

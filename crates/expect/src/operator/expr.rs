@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{Example, Operator};
 use crate::compile::refused;
 use crate::context;
-use crate::found::{Flaw, Found, Pass};
+use crate::found::{Flaw, Found};
 use crate::host::Trouble;
 use crate::matcher::{At, Rule};
 use crate::place::Place;
@@ -20,7 +20,8 @@ pub const EXPR: Operator = Operator {
     details: "It sees `actual`, `expected` (its own text), `data` (the variables), `input` (the case's) and `ctx`. A \
               boolean decides; a number is a confidence from 0 to 1; a map with `pass` or `score` is a whole result; of \
               anything else its truth counts. A text with `return` is the body of a function; `await` makes it wait. It \
-              reaches no file, no network and no process. What throws does not hold.",
+              reaches no file, no network and no process. What throws does not hold; \
+              under `$not` nobody can say whether it does.",
     scoring: "The confidence; else all or nothing.",
     examples: &[
         Example {
@@ -81,10 +82,11 @@ impl Rule for Expr {
                 let holds = other.as_ref().is_some_and(value::truthy);
                 if holds { Found::full() } else { Found::flawed(flaw(format!("`{}` is not true", self.text))) }
             }
-            Err(Trouble::Thrown(because)) => Found::flawed(flaw(format!("`{}` throws: {because}", self.text))),
-            Err(Trouble::Stopped(because)) => {
-                Found { pass: Pass::Unknown, ..Found::unknown(flaw(format!("`{}`: {because}", self.text))) }
+            Err(Trouble::Thrown(because)) => {
+                let flaw = flaw(format!("`{}` throws: {because}", self.text));
+                if at.negated { Found::unknown(flaw) } else { Found::flawed(flaw) }
             }
+            Err(Trouble::Stopped(because)) => Found::unknown(flaw(format!("`{}`: {because}", self.text))),
         }
     }
 }

@@ -37,14 +37,17 @@ impl Rule for Not {
     fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
         let inside = At { strategy: at.strategy, critical: false, ..at.quietly() };
         let found = self.inner.judge(actual, &inside);
+        let critical = self.inner.meta.critical;
         match found.pass {
             Pass::No => Found::full(),
             Pass::Yes => {
                 let message = format!("{} is what must not be", value::shown(actual));
-                let critical = self.inner.meta.critical;
                 Found::flawed(Flaw { critical, ..Flaw::new(&self.place, message).actual(actual) })
             }
-            Pass::Unknown => Found { pass: Pass::Unknown, score: 0.0, details: Vec::new(), ..found },
+            Pass::Unknown => {
+                let flaws = found.flaws.into_iter().map(|flaw| Flaw { critical, firm: false, ..flaw }).collect();
+                Found { most: 1.0, flaws, ..Found::scored(0.0, Pass::Unknown) }
+            }
         }
     }
 }

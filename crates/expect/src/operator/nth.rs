@@ -52,7 +52,10 @@ pub const FIRST: Operator = Operator {
         matches: &[r#"["a", "b"]"#],
         differs: &[r#"["b"]"#, "[]"],
     }],
-    read: |compiler, operand| Some(Nth::of(compiler, &without_index(operand), 0)),
+    read: |compiler, operand| {
+        let wanted = without_index(operand, "$first", compiler);
+        Some(Nth::of(compiler, &wanted, 0))
+    },
 };
 
 /// The operator.
@@ -63,7 +66,10 @@ pub const LAST: Operator = Operator {
     details: "An empty list does not match.",
     scoring: "The item's.",
     examples: &[Example { expectation: r#"{"$last": {"$gt": 2}}"#, matches: &["[1, 3]"], differs: &["[3, 1]", "[]"] }],
-    read: |compiler, operand| Some(Nth::of(compiler, &without_index(operand), -1)),
+    read: |compiler, operand| {
+        let wanted = without_index(operand, "$last", compiler);
+        Some(Nth::of(compiler, &wanted, -1))
+    },
 };
 
 #[derive(Debug)]
@@ -95,14 +101,12 @@ fn index(node: &Node, compiler: &mut Compiler<'_>) -> Option<i64> {
 }
 
 /// An index says nothing about the first or the last item.
-fn without_index(operand: &Node) -> Node {
-    match &operand.kind {
-        NodeKind::Map(entries) => {
-            let rest = entries.iter().filter(|(key, _)| key.value != INDEX).cloned().collect();
-            Node { kind: NodeKind::Map(rest), ..operand.clone() }
-        }
-        _ => operand.clone(),
-    }
+fn without_index(operand: &Node, operator: &str, compiler: &mut Compiler<'_>) -> Node {
+    let (NodeKind::Map(entries), Some(index)) = (&operand.kind, operand.get(INDEX)) else { return operand.clone() };
+    let problem = index.warning(format!("`{INDEX}` says nothing to `{operator}`"));
+    compiler.problems.push(problem.help("`$nth` takes the item at an index"));
+    let rest = entries.iter().filter(|(key, _)| key.value != INDEX).cloned().collect();
+    Node { kind: NodeKind::Map(rest), ..operand.clone() }
 }
 
 impl Rule for Nth {

@@ -1,10 +1,12 @@
 //! `$sequence`: expectations are met by items in the same order.
 
+use std::collections::BTreeMap;
+
 use model::NodeKind;
 use serde_json::Value;
 
 use super::{Example, Operator};
-use crate::found::{Flaw, Found, Pass};
+use crate::found::{Flaw, Found, Pass, Tried};
 use crate::matcher::{At, Matcher, Rule};
 use crate::place::Place;
 use crate::value;
@@ -27,14 +29,14 @@ pub const SEQUENCE: Operator = Operator {
             compiler.wrong_operand(operand, "$sequence", "a list of expectations");
             return None;
         };
-        let steps = items.iter().map(|item| (compiler.matcher(item), Place::of(item))).collect();
+        let steps = items.iter().map(|item| compiler.matcher(item)).collect();
         Some(Box::new(Sequence { steps, place: Place::of(operand) }))
     },
 };
 
 #[derive(Debug)]
 struct Sequence {
-    steps: Vec<(Matcher, Place)>,
+    steps: Vec<Matcher>,
     place: Place,
 }
 
@@ -42,68 +44,174 @@ impl Rule for Sequence {
     fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
         let Some(Value::Array(items)) = actual else {
             let message = format!("`$sequence` needs a list, not {}", value::kind(actual));
-            return Found::flawed(Flaw::new(&self.place, message).actual(actual));
+            let critical = self.steps.iter().any(Matcher::is_critical);
+            return Found::flawed(Flaw { critical, ..Flaw::new(&self.place, message).actual(actual) });
         };
-        let weights: Vec<_> = self.steps.iter().map(|(step, _)| step.meta.weight).collect();
+        let weights: Vec<_> = self.steps.iter().map(|step| step.meta.weight).collect();
         let shares = at.strategy.unwrap_or_default().distribute(&at.run.rules.budget, &weights);
-        let mut whole = Found::scored(if shares.iter().any(|share| *share > 0.0) { 0.0 } else { 1.0 }, Pass::Yes);
-        let mut from = 0;
-        for (number, ((step, place), share)) in self.steps.iter().zip(shares).enumerate() {
-            let search = search(items, from, step, at);
-            let is_penalty = share < 0.0;
-            if let Some(found_at) = search.found {
-                whole.score += share;
-                from = found_at + 1;
-                if is_penalty && step.meta.critical {
-                    let message = format!("step {} is there and must not be", number + 1);
-                    whole.pass = Pass::No;
-                    whole.flaws.push(Flaw { critical: true, ..Flaw::new(place, message) });
+        let score = if shares.iter().any(|share| *share > 0.0) { 0.0 } else { 1.0 };
+        let mut ways = Ways::from([(0, Way { score, most: score, pass: Pass::Yes })]);
+        let mut whole = Found::full();
+        let mut penalties = Pass::Yes;
+        let mut stopped = None;
+        for (number, (step, share)) in self.steps.iter().zip(shares).enumerate() {
+            let only_from = if ways.len() == 1 { ways.keys().next().copied() } else { None };
+            let search = search(items, &ways, step, share, at);
+            ways = search.ways;
+            stopped = search.stopped.or(stopped);
+            let name = format!("step {} of {}", number + 1, self.steps.len());
+            let told = Told { step, name, from: only_from.unwrap_or_default(), stopped: stopped.as_ref() };
+            match (search.is_met, search.is_missed) {
+                (true, false) if share < 0.0 && step.meta.critical => whole.flaws.push(told.penalty()),
+                (true, true) if share < 0.0 => {
+                    penalties = Pass::Unknown;
+                    whole.flaws.push(told.doubt(step.meta.critical));
                 }
-                continue;
+                (_, true) if share >= 0.0 => {
+                    let tried = search.tried;
+                    let own = Flaw { critical: step.meta.critical, ..told.missed(actual) };
+                    if search.is_met {
+                        let critical = tried.flaw(Pass::Unknown, own).critical;
+                        whole.flaws.push(told.doubt(critical));
+                    } else {
+                        let flaw = |flaw: Flaw| Flaw { critical: flaw.critical || step.meta.critical, ..flaw };
+                        whole.flaws.extend(search.flaws.into_iter().map(flaw));
+                        whole.flaws.push(tried.flaw(Pass::No, own));
+                    }
+                }
+                _ => {}
             }
-            whole.score += share * search.best;
-            if is_penalty {
-                continue;
-            }
-            whole.pass = whole.pass.and(if search.undecided { Pass::Unknown } else { Pass::No });
-            let critical = step.meta.critical;
-            whole
-                .flaws
-                .extend(search.flaws.into_iter().map(|flaw| Flaw { critical: critical || flaw.critical, ..flaw }));
-            let after = if from == 0 { String::new() } else { format!(" after item {}", from - 1) };
-            let message = format!("step {} of {} is not met by any item{after}", number + 1, self.steps.len());
-            whole.flaws.push(Flaw { critical, ..Flaw::new(place, message).actual(actual) });
         }
-        whole
+        let end = ways.into_values().reduce(Way::or).unwrap_or(Way { score, most: score, pass: Pass::Yes });
+        Found { score: end.score, most: end.most, pass: end.pass.and(penalties), ..whole }
     }
+}
+
+/// What the steps so far may have come to.
+#[derive(Debug, Clone, Copy)]
+struct Way {
+    score: f64,
+    most: f64,
+    pass: Pass,
+}
+
+/// What the steps so far may have come to, by the item that the next one is looked for from. There are several where
+/// nobody can say which item met a step.
+type Ways = BTreeMap<usize, Way>;
+
+impl Way {
+    /// Nobody can say which of the two it is.
+    fn or(self, other: Self) -> Self {
+        let pass = if self.pass == other.pass { self.pass } else { Pass::Unknown };
+        Self { score: self.score.min(other.score), most: self.most.max(other.most), pass }
+    }
+
+    /// One step further, which is worth from `least` to `most` of its `share`.
+    fn after(self, share: f64, least: f64, most: f64, pass: Pass) -> Self {
+        let (least, most) = if share < 0.0 { (most, least) } else { (least, most) };
+        Self { score: self.score + share * least, most: self.most + share * most, pass: self.pass.and(pass) }
+    }
+}
+
+fn add(ways: &mut Ways, from: usize, way: Way) {
+    ways.entry(from).and_modify(|known| *known = known.or(way)).or_insert(way);
 }
 
 /// What looking for one step came to.
 struct Search {
-    found: Option<usize>,
-    /// The best score of an item that does not match.
-    best: f64,
-    /// What is wrong with that item.
+    /// Where the next one may be looked for.
+    ways: Ways,
+    /// Whether it is met, at least on one way.
+    is_met: bool,
+    /// Whether it is not met, at least on one way.
+    is_missed: bool,
+    /// What is wrong with the best item that does not match.
     flaws: Vec<Flaw>,
-    undecided: bool,
+    tried: Tried,
+    /// Why nobody can say whether some item matches.
+    stopped: Option<Flaw>,
 }
 
-fn search(items: &[Value], from: usize, step: &Matcher, at: &At<'_>) -> Search {
-    let mut search = Search { found: None, best: 0.0, flaws: Vec::new(), undecided: false };
-    for (index, item) in items.iter().enumerate().skip(from) {
-        let found = step.judge(Some(item), &At { present: true, ..at.quietly() });
-        match found.pass {
-            Pass::Yes => {
-                search.found = Some(index);
+/// Looks for `step` from each of the places where it may be looked for; no item is judged twice.
+fn search(items: &[Value], from: &Ways, step: &Matcher, share: f64, at: &At<'_>) -> Search {
+    let (ways, tried) = (Ways::new(), Tried::default());
+    let mut search = Search { ways, is_met: false, is_missed: false, flaws: Vec::new(), tried, stopped: None };
+    let inside = At { present: true, ..at.quietly() };
+    // A penalty that is met fails everything if it is critical; one that is not met fails nothing.
+    let met = Pass::of(share >= 0.0 || !step.meta.critical);
+    let missed = Pass::of(share < 0.0);
+    let mut waiting = from.iter().map(|(from, way)| (*from, *way)).peekable();
+    let mut looking: Vec<(usize, Way)> = Vec::new();
+    let mut scores: Vec<(usize, f64, f64)> = Vec::new();
+    let mut best = 0.0;
+    let first = from.keys().next().copied().unwrap_or_default();
+    for (index, item) in items.iter().enumerate().skip(first) {
+        while let Some(way) = waiting.next_if(|(from, _)| *from <= index) {
+            looking.push(way);
+        }
+        if looking.is_empty() {
+            if waiting.peek().is_none() {
                 break;
             }
-            Pass::Unknown => search.undecided = true,
-            Pass::No => {}
+            continue;
         }
-        if found.score > search.best {
-            search.best = found.score;
+        let found = step.judge(Some(item), &inside);
+        if found.pass != Pass::No {
+            search.is_met = true;
+            let all = looking.iter().map(|(_, way)| *way).reduce(Way::or);
+            all.into_iter().for_each(|way| add(&mut search.ways, index + 1, way.after(share, 1.0, 1.0, met)));
+        }
+        if found.pass == Pass::Yes {
+            looking.clear();
+            continue;
+        }
+        search.tried.add(&found, found.score);
+        scores.push((index, found.score, found.most));
+        if found.pass == Pass::Unknown {
+            search.stopped = search.stopped.or_else(|| found.flaws.first().cloned());
+        }
+        if found.score > best {
+            best = found.score;
             search.flaws = found.flaws;
         }
     }
+    looking.extend(waiting);
+    search.is_missed = !looking.is_empty();
+    let (mut least, mut most) = (0.0_f64, 0.0_f64);
+    for (from, way) in looking.into_iter().rev() {
+        while let Some((_, score, up_to)) = scores.pop_if(|(index, ..)| *index >= from) {
+            (least, most) = (least.max(score), most.max(up_to));
+        }
+        add(&mut search.ways, from, way.after(share, least, most, missed));
+    }
     search
+}
+
+/// A step and what is to be told of it.
+struct Told<'s> {
+    step: &'s Matcher,
+    name: String,
+    from: usize,
+    stopped: Option<&'s Flaw>,
+}
+
+impl Told<'_> {
+    /// That it is there and must not be.
+    fn penalty(&self) -> Flaw {
+        let message = format!("{} is there and must not be", self.name);
+        Flaw { critical: true, ..Flaw::new(&self.step.place, message) }
+    }
+
+    /// That no item meets it.
+    fn missed(&self, actual: Option<&Value>) -> Flaw {
+        let after = if self.from == 0 { String::new() } else { format!(" after item {}", self.from - 1) };
+        Flaw::new(&self.step.place, format!("{} is not met by any item{after}", self.name)).actual(actual)
+    }
+
+    /// That nobody can say whether some item meets it.
+    fn doubt(&self, critical: bool) -> Flaw {
+        let because = self.stopped.and_then(|flaw| flaw.message.as_deref()).unwrap_or("an item is undecided");
+        let message = format!("whether {} is met is undecided: {because}", self.name);
+        Flaw { critical, undecided: true, ..Flaw::new(&self.step.place, message) }
+    }
 }

@@ -1,5 +1,6 @@
 //! `$sort`: a list matches after it was sorted.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
@@ -12,6 +13,7 @@ use crate::context;
 use crate::found::{Flaw, Found};
 use crate::host::{Argument, Function, Trouble};
 use crate::matcher::{At, Matcher, Rule};
+use crate::path;
 use crate::place::Place;
 use crate::value;
 
@@ -26,7 +28,7 @@ pub const SORT: Operator = Operator {
     name: "$sort",
     summary: "The list matches the rest of the map after it was sorted by `$by`.",
     operand: "a map of `$by` and an expectation",
-    details: "`$by` is the name of a field (`\"-score\"`: descending), `{$expr, order: asc|desc}` over `item`, `index`, \
+    details: "`$by` is the name or the path of a field (`\"-user.score\"`: descending), `{$expr, order: asc|desc}` over `item`, `index`, \
               `array`, `data`, `input` and `ctx`, a function in a TypeScript file, or a list of these. Without it the \
               items themselves are sorted. Items that are equal keep their order; missing values come last. Numbers are \
               sorted before texts.",
@@ -90,6 +92,11 @@ impl Key {
             }
             NodeKind::String(name) => {
                 let (descending, name) = name.strip_prefix('-').map_or((false, name.as_str()), |name| (true, name));
+                if name.is_empty() {
+                    let problem = node.error(format!("`{BY}` names no field"));
+                    compiler.problems.push(problem.help("without `$by` the items are sorted by themselves"));
+                    return None;
+                }
                 Some(Self { of: Of::Field(name.to_owned()), descending })
             }
             NodeKind::Map(_) => {
@@ -116,10 +123,12 @@ impl Key {
     /// The value that `item` is sorted by.
     fn value(&self, item: &Value, index: usize, array: &Value, at: &At<'_>) -> Result<Option<Value>, Trouble> {
         match &self.of {
-            Of::Field(name) => Ok(item.get(name).cloned()),
+            Of::Field(name) => Ok(path::get(item, name).map(Cow::into_owned)),
             Of::Expression(text) => {
                 let index = Value::from(index);
                 let context = if text.contains("ctx") { context::of(at) } else { Value::Null };
+                // The whole list is handed over for each item; that is for those who look at it.
+                let array = if text.contains("array") { array } else { &Value::Null };
                 let scope = [
                     ("item", Some(item)),
                     ("actual", Some(item)),
@@ -134,7 +143,8 @@ impl Key {
             Of::Code(function) => {
                 let index = Value::from(index);
                 let arguments = [Some(item), Some(&index), Some(array)].map(Argument::Value);
-                at.run.host.call(function, &arguments, &mut |_| Err("there is nothing to ask here".into()))
+                let declared = if function.length < arguments.len() { 2 } else { arguments.len() };
+                at.run.host.call(function, &arguments[..declared], &mut |_| Err("there is nothing to ask here".into()))
             }
         }
     }
@@ -188,7 +198,7 @@ impl Rule for Sort {
                 Ok(keys) => keyed.push((keys, item)),
                 Err(Trouble::Thrown(because)) => {
                     let message = format!("`$by` throws at item {index}: {because}");
-                    return Found::flawed(Flaw::new(&self.place, message).actual(actual));
+                    return Found::unknown(Flaw::new(&self.place, message).actual(actual));
                 }
                 Err(Trouble::Stopped(because)) => return Found::unknown(Flaw::new(&self.place, because)),
             }

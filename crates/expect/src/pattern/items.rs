@@ -7,6 +7,8 @@ use crate::matcher::{At, Matcher, Rule};
 use crate::place::Place;
 use crate::value;
 
+use super::json_text;
+
 /// Expectations by position.
 #[derive(Debug)]
 pub struct Items {
@@ -19,7 +21,7 @@ pub struct Items {
 impl Rule for Items {
     fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
         let Some(Value::Array(values)) = actual else {
-            let message = format!("expected a list, not {}", value::kind(actual));
+            let message = format!("expected a list, not {}{}", value::kind(actual), json_text::remark(actual, at));
             return Found::flawed(Flaw::new(&self.place, message).actual(actual));
         };
         if at.run.rules.strict.array && values.len() != self.items.len() {

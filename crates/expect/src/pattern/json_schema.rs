@@ -10,6 +10,8 @@ use crate::matcher::{At, Rule};
 use crate::place::Place;
 use crate::schema::{Patterns, Schema};
 
+use super::json_text;
+
 /// A compiled schema.
 #[derive(Debug)]
 pub struct JsonSchema {
@@ -20,7 +22,7 @@ pub struct JsonSchema {
 }
 
 impl Rule for JsonSchema {
-    fn judge(&self, actual: Option<&Value>, _at: &At<'_>) -> Found {
+    fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
         let Some(present) = actual else {
             return Found::flawed(Flaw::new(&self.place, "there is nothing for the schema to hold of"));
         };
@@ -28,7 +30,8 @@ impl Rule for JsonSchema {
             Ok(errors) if errors.is_empty() => Found::full(),
             Ok(errors) => {
                 let told: Vec<String> = errors.iter().map(ToString::to_string).collect();
-                let message = format!("the schema does not hold: {}", told.join("; "));
+                let remark = json_text::remark(actual, at);
+                let message = format!("the schema does not hold: {}{remark}", told.join("; "));
                 Found::flawed(Flaw::new(&self.place, message).actual(actual))
             }
             Err(undecided) => Found::unknown(Flaw::new(&self.place, undecided.0).actual(actual)),

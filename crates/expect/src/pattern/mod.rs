@@ -1,21 +1,24 @@
 //! Expectations that are values: a text, a list, a map, a regular expression, a schema, code.
 
-mod all;
 mod code;
-mod fields;
+mod denied;
 mod items;
 mod json_schema;
+mod json_text;
+mod keys;
 mod literal;
 mod never;
 mod regex;
 mod text;
+mod together;
 
-pub use all::All;
 pub use code::Code;
-pub use fields::Fields;
+pub use denied::Denied;
 pub use items::Items;
 pub use json_schema::{HostPatterns, JsonSchema};
+pub use keys::{ALL_CALLS, CONVERSATION, Keys, NO_CALLS, OWN_CALLS};
 pub use literal::Literal;
 pub use never::Never;
 pub use regex::Regex;
 pub use text::Text;
+pub use together::Together;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use expect::{Budget, Data, Expectation, Found, Host, Pass, Rules, Shares, Strict};
 use model::decode::{self, Problems};
-use model::{Evidence, Node, NodeKind};
+use model::{Evidence, Leeway, Node, NodeKind, Scoring, Tally};
 use serde_json::{Value, json};
 use template::Variables;
 
@@ -34,6 +34,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
         field("schema", "JSON Schema", "What the answer must satisfy."),
         field("vars", "map", "The variables of templates, and `data` in expressions."),
         field("templates", "true or false", "Whether `{{ }}` are resolved; true unless it says otherwise."),
+        field("ruled", "`itself` or `case`", "Whose score decides; `itself` unless it says otherwise."),
         field("input", "any value", "What expressions and functions see as `input`."),
         field("fixture", "map", "What custom operators see as the case."),
         field("strict", "true, or `object`, `array`, `diff`", "What must not have more than is asked for."),
@@ -89,14 +90,16 @@ enum About {
     Schema,
 }
 
+/// Whether the case's score decides and not the assertion's.
+const RULED: [(&str, bool); 2] = [("itself", false), ("case", true)];
+
 #[derive(Debug)]
 struct Expect {
     about: About,
     expectation: Expectation,
     data: Data,
-    /// What it takes to pass by score.
-    pass_score: Option<f64>,
-    max_score: f64,
+    /// What it takes to pass by a score of its own.
+    scoring: Option<Scoring>,
 }
 
 fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
@@ -122,6 +125,7 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     let host: Arc<dyn Host> = Arc::new(scripts);
     let diff = reading.fields.get("diff");
     let scoring = reading.fields.get("scoring");
+    let is_ruled_by_case = reading.fields.choice("ruled", &RULED, reading.problems).unwrap_or_default();
     let pass_score = reading.number("passScore");
     let mut rules = rules(reading, &host);
     let resolved = if templates {
@@ -136,7 +140,10 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     rules.scoring = is_on(scoring, &resolved, reading.problems);
     let max_score = rules.budget.max_score;
     rules.pass_score = pass_score.unwrap_or(max_score);
-    let pass_score = rules.scoring.then_some(rules.pass_score);
+    doubt_scores(reading, &rules, scoring);
+    // A trial that passes by its own score judges its parts by themselves.
+    let is_scored = rules.scoring && !is_ruled_by_case;
+    let scoring = is_scored.then_some(Scoring { max_score, pass_score: rules.pass_score });
     let (about, expectation) = match key {
         "expect" => {
             let expectation = Expectation::of_result(&resolved, rules, &host, diff, reading.problems);
@@ -145,9 +152,25 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
         "output" => (About::Output, Expectation::of_value(&resolved, rules, &host, diff, reading.problems)),
         _ => (About::Schema, Expectation::of_schema(&resolved, rules, &host, reading.problems)),
     };
-    // A trial that passes by its own score judges its parts by themselves.
-    let pass_score = pass_score.filter(|_| templates);
-    Some(Arc::new(Expect { about, expectation, data, pass_score, max_score }))
+    Some(Arc::new(Expect { about, expectation, data, scoring }))
+}
+
+/// Tells of scores that nothing can have, or that nobody looks at.
+fn doubt_scores(reading: &mut Reading<'_>, rules: &Rules, scoring: Option<&Node>) {
+    let max_score = rules.budget.max_score;
+    if let Some(node) = reading.fields.get("maxScore").filter(|_| max_score <= 0.0) {
+        reading.problems.push(node.error("`maxScore` must be more than 0"));
+    }
+    let Some(node) = reading.fields.get("passScore") else { return };
+    if rules.pass_score < 0.0 {
+        reading.problems.push(node.error("`passScore` must be at least 0"));
+    } else if rules.pass_score > max_score && max_score > 0.0 {
+        let message = format!("`passScore` is {}, and nothing scores more than {max_score}", rules.pass_score);
+        reading.problems.push(node.error(message));
+    } else if scoring.is_none_or(|node| matches!(node.kind, NodeKind::Bool(false))) {
+        let problem = node.warning("`passScore` has no effect without `scoring`");
+        reading.problems.push(problem.help("write `scoring: true`, or `scoring: auto`"));
+    }
 }
 
 fn data(reading: &mut Reading<'_>, vars: Option<&Node>) -> Data {
@@ -272,18 +295,24 @@ impl Matcher for Expect {
 
 impl Expect {
     fn verdict(&self, mut found: Found, actual: Option<&Value>) -> Verdict {
-        let critical: Vec<String> = if found.pass == Pass::Yes {
-            Vec::new()
-        } else {
-            found.flaws.iter().filter(|flaw| flaw.critical).map(|flaw| flaw.key.clone().unwrap_or_default()).collect()
+        let critical = |undecided: bool| {
+            let flaws = found.flaws.iter().filter(move |flaw| flaw.critical && flaw.undecided == undecided);
+            flaws.map(|flaw| flaw.key.clone().unwrap_or_default())
         };
-        if let Some(pass_score) = self.pass_score
-            && found.pass != Pass::Unknown
-        {
-            let points = found.score * self.max_score;
-            found.pass =
-                if points >= pass_score - self.max_score * 1e-9 && critical.is_empty() { Pass::Yes } else { Pass::No };
-        }
+        let failed_critical: Vec<String> = critical(false).collect();
+        let is_open = critical(true).next().is_some();
+        let leeway = Leeway { least: found.score, most: found.most, critical: is_open };
+        let not_enough = self.scoring.and_then(|scoring| {
+            let tally = Tally {
+                least: leeway.least * scoring.max_score,
+                most: leeway.most * scoring.max_score,
+                failed_critical: !failed_critical.is_empty(),
+                open_critical: is_open,
+            };
+            found.pass = scoring.allows(&tally).map_or(Pass::Unknown, Pass::of);
+            scoring.because_of(&tally)
+        });
+        let is_certain = found.pass != Pass::Unknown && !is_open && leeway.least >= leeway.most;
         let key = match self.about {
             About::All(_) => "expect",
             About::Output => "output",
@@ -291,12 +320,7 @@ impl Expect {
         };
         let place = found.flaws.first().map_or_else(|| self.expectation.place().clone(), |flaw| flaw.place.clone());
         let failures: Vec<model::Failure> = found.flaws.into_iter().map(expect::Flaw::into_failure).collect();
-        let because = match (found.pass, failures.as_slice()) {
-            (Pass::Yes, _) => "it matches".to_owned(),
-            (_, []) => "it does not match".to_owned(),
-            (_, [only]) => told(only),
-            (_, [first, rest @ ..]) => format!("{} (and {} more)", told(first), rest.len()),
-        };
+        let because = because(found.pass, not_enough, &failures);
         let mut verdict = match found.pass {
             Pass::Yes => Verdict::met(because),
             Pass::No => {
@@ -312,13 +336,28 @@ impl Expect {
         verdict.matched = Some(Box::new(Matched {
             key,
             score: found.score,
+            leeway: (!is_certain).then_some(leeway),
             title: found.title,
             dimension: found.dimension,
-            failed_critical: critical,
+            failed_critical,
             details: found.details,
             failures,
         }));
         verdict
+    }
+}
+
+/// Why it comes to `pass`; `not_enough` is what is said of the score where that decides.
+fn because(pass: Pass, not_enough: Option<String>, failures: &[model::Failure]) -> String {
+    let what = match (pass, failures) {
+        (Pass::Yes, _) => return "it matches".to_owned(),
+        (_, []) => return not_enough.unwrap_or_else(|| "it does not match".to_owned()),
+        (_, [only]) => told(only),
+        (_, [first, rest @ ..]) => format!("{} (and {} more)", told(first), rest.len()),
+    };
+    match not_enough {
+        Some(score) => format!("{score}: {what}"),
+        None => what,
     }
 }
 

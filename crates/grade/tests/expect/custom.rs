@@ -400,8 +400,11 @@ fn a_part_that_surely_fails_fails_whatever_an_operator_could_not_say() {
     ]);
     let both = json!({"op": "./op.js", "ask": "./ask.js"});
     assert_eq!(modules.status(both.clone(), json!({"$ask": {"$op": 1}}), &json!(1)), Status::Undecided);
-    let fields = json!({"operators": both, "output": {"a": {"$op": 1}, "b": 1}, "scoring": true, "passScore": 10});
-    assert_eq!(modules.try_judge(fields, &json!({"a": 1, "b": 1})).unwrap().status, Status::Undecided);
+    for (pass_score, b, wanted) in [(60, 1, Status::Undecided), (50, 1, Status::Met), (60, 2, Status::Unmet)] {
+        let output = json!({"a": {"$op": 1}, "b": 1});
+        let fields = json!({"operators": both, "output": output, "scoring": true, "passScore": pass_score});
+        assert_eq!(modules.try_judge(fields, &json!({"a": 1, "b": b})).unwrap().status, wanted, "{pass_score}");
+    }
 }
 
 #[test]

@@ -7,6 +7,8 @@ mod fuzz;
 mod given;
 mod mended;
 mod properties;
+mod tools;
+mod undecided;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -788,3 +788,182 @@ fn a_misspelt_operator_is_refused_and_an_unknown_one_is_a_key() {
     let extra = found_by(&strict, &json!({"a": 1}), &json!({"a": 1, "b": 2}));
     assert_eq!((extra.pass, keys(&extra)), (Pass::No, vec!["b"]));
 }
+
+/// Q03
+#[test]
+fn a_strategy_beside_several_operators_is_for_the_items_of_each() {
+    let range = json!({"$gte": 1, "$lte": 5, "$strategy": "max"});
+    holds(&range, &json!(3));
+    fails(&range, &json!(6), &["$lte"]);
+    let pair = json!({"$expect": [1, 2], "$exists": true, "$strategy": "max"});
+    holds(&pair, &json!([1, 3]));
+    fails(&pair, &json!([3, 3]), &["$expect"]);
+    let keys_beside = json!({"a": 1, "b": 9, "$not": {"c": 1}, "$strategy": "max"});
+    holds(&keys_beside, &json!({"a": 1, "b": 2}));
+    fails(&keys_beside, &json!({"a": 1, "b": 2, "c": 1}), &["$not"]);
+}
+
+#[test]
+fn a_strict_map_allows_every_key_that_is_spoken_of() {
+    let rules = || Rules { strict: Strict { object: true, ..Strict::default() }, ..Rules::default() };
+    for (expected, actual) in [
+        (json!({"a.b": {"$exists": false}}), json!({"a": {}})),
+        (json!({"['x y']": 1}), json!({"x y": 1})),
+        (json!({"[\"x y\"].z": {"$not": 1}}), json!({"x y": {"q": 1}})),
+        (json!({"[0]": 1}), json!([1])),
+        (json!({"[0].a": {"$exists": false}, "1": 2}), json!([{}, 2])),
+        (json!({"a.b": 1, "a.c": 2}), json!({"a": {"b": 1, "c": 2}})),
+    ] {
+        assert_eq!(found_by(&rules(), &expected, &actual).pass, Pass::Yes, "{expected} of {actual}");
+    }
+    for (expected, actual, extra) in [
+        (json!({"a.b": {"$exists": false}}), json!({"a": {}, "b": 1}), "b"),
+        (json!({"[0]": 1}), json!([1, 2]), "1"),
+        (json!({"a.b": 1}), json!({"a.b": 1, "a": 1}), "a"),
+    ] {
+        assert_eq!(keys(&found_by(&rules(), &expected, &actual)), [extra], "{expected} of {actual}");
+    }
+    let many: Value = Value::Object((0..3_000).map(|number| (format!("k{number}"), number.into())).collect());
+    assert_eq!(found_by(&rules(), &many, &many).pass, Pass::Yes);
+}
+
+#[test]
+fn a_map_that_names_its_dialect_is_a_schema() {
+    let dialect = "http://json-schema.org/draft-07/schema#";
+    let adult = json!({"$schema": dialect, "type": "object", "required": ["age"]});
+    holds(&adult, &json!({"age": 1}));
+    fails(&adult, &json!({}), &[""]);
+    holds(&json!({"u": adult}), &json!({"u": {"age": 1}}));
+    fails(&json!({"$schema": dialect, "minimum": 3}), &json!(2), &[""]);
+    fails(&json!({"$schema": dialect, "type": ["string", "null"], "$score": 5}), &json!(2), &[""]);
+    fails(&json!({"$schema": "https://json-schema.org/draft/2020-12/schema", "const": 1}), &json!(2), &[""]);
+    // What is no schema beside it is data, and the operator takes no text.
+    for none in [json!({"$schema": dialect}), json!({"$schema": dialect, "$score": 5})] {
+        refused(&none, "schema");
+    }
+    refused(&json!({"$schema": "https://example.com/x", "title": "A", "author": "B"}), "schema");
+    refused(&json!({"$schema": "string"}), "schema");
+}
+
+#[test]
+fn white_space_around_a_compared_text_does_not_matter() {
+    holds(&json!({"$diff": "one\ntwo\n"}), &json!("one\ntwo"));
+    holds(&json!({"$diff": {"value": "  one\n\n", "type": "lines"}}), &json!("one\n"));
+    fails(&json!({"$diff": "one\n\ntwo\n"}), &json!("one\ntwo"), &[""]);
+    let mut problems = Vec::new();
+    for diff in [json!(true), json!("lines"), json!({"type": "words"})] {
+        let expected = node(&json!("one\ntwo\n"));
+        let read = Expectation::of_value(&expected, Rules::default(), &host(), Some(&node(&diff)), &mut problems);
+        assert_eq!(read.judge(Some(&json!("one\ntwo\n")), &Data::default()).pass, Pass::Yes, "{diff}");
+    }
+    assert!(problems.is_empty(), "{problems:#?}");
+}
+
+#[test]
+fn items_are_sorted_by_paths() {
+    let people = json!([{"u": {"age": 3}}, {"u": {"age": 1}}, {"u.age": 2}]);
+    holds(&json!({"$sort": {"$by": "u.age", "$first": {"u.age": 1}, "$nth": {"$index": 1, "u.age": 2}}}), &people);
+    holds(&json!({"$sort": {"$by": "-u.age", "$first": {"u.age": 3}}}), &people);
+    for nameless in ["-", ""] {
+        refused(&json!({"$sort": {"$by": nameless}}), "names no field");
+        refused(&json!({"$sort": {"$by": ["u", nameless]}}), "names no field");
+    }
+}
+
+/// What is said about an expectation, as far as it may still be used.
+fn warned(expected: &Value) -> Vec<String> {
+    let mut problems = Vec::new();
+    Expectation::of_value(&node(expected), Rules::default(), &host(), None, &mut problems);
+    assert!(!problems.iter().any(model::Diagnostic::is_error), "{expected}: {problems:#?}");
+    problems.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn what_says_nothing_is_told() {
+    for operator in ["$first", "$last"] {
+        assert!(warned(&json!({operator: {"$index": 2, "a": 1}}))[0].contains("`$index` says nothing"));
+    }
+    for meta in [Value::Null, json!(5), json!([]), json!(true)] {
+        assert!(warned(&json!({"$meta": meta, "a": 1}))[0].contains("`$meta` must be a map"), "{meta}");
+    }
+    refused(&json!({"$meta": "important", "a": 1}), "`$meta` must be a map");
+}
+
+/// A function in a module of `directory`.
+fn function(reference: &str) -> model::Node {
+    model::Node { tag: Some("!function".into()), ..node(&json!(reference)) }
+}
+
+/// What `expected` comes to with `code` for the text `CODE` in it.
+fn found_with_code(code: &str, mut expected: model::Node, actual: &Value) -> expect::Found {
+    fn put(node: &mut model::Node, reference: &str) {
+        match &mut node.kind {
+            model::NodeKind::String(text) if text == "CODE" => *node = function(reference),
+            model::NodeKind::List(items) => items.iter_mut().for_each(|item| put(item, reference)),
+            model::NodeKind::Map(entries) => entries.iter_mut().for_each(|(_, value)| put(value, reference)),
+            _ => {}
+        }
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let module = directory.path().join("code.js");
+    std::fs::write(&module, format!("export const code = {code}")).unwrap();
+    put(&mut expected, &format!("{}#code", module.display()));
+    let scripts: std::sync::Arc<dyn expect::Host> = std::sync::Arc::new(trialrun_grade::Scripts::new(directory.path()));
+    let mut problems = Vec::new();
+    let read = Expectation::of_value(&expected, Rules::default(), &scripts, None, &mut problems);
+    assert!(problems.is_empty(), "{problems:#?}");
+    read.judge(Some(actual), &Data::default())
+}
+
+#[test]
+fn a_sorting_function_gets_the_whole_list_where_it_declares_it() {
+    let descending = node(&json!({"$sort": {"$by": "CODE", "$expect": [3, 2, 1]}}));
+    for code in
+        ["(item, index, array) => array.length - item", "function () { return arguments.length === 2 ? -this : 0 }"]
+    {
+        let code = code.replace("-this", "-arguments[0]");
+        let found = found_with_code(&code, descending.clone(), &json!([1, 3, 2]));
+        assert_eq!(found.pass, Pass::Yes, "{code}: {:#?}", found.flaws);
+    }
+    holds(&json!({"$sort": {"$by": {"$expr": "array.length - item"}, "$first": 3}}), &json!([1, 3, 2]));
+}
+
+#[test]
+fn a_mistake_in_code_is_never_turned_into_a_pass() {
+    let thrown = json!({"$expr": "actual.a.b.c"});
+    fails(&thrown, &json!({}), &[""]);
+    for expected in [
+        json!({"$not": thrown}),
+        json!({"$not": {"$or": [thrown, 5]}}),
+        json!({"$not": {"$not": {"$and": [thrown]}}}),
+        json!({"x": 1, "$not": {"$contains": thrown}}),
+        json!({"$and": [{"x": 1}, {"$expect": thrown, "$score": {"value": -20, "critical": true}}]}),
+        json!({"x": 1, "y": {"$score": -20, "$expr": "actual.a.b.c"}}),
+    ] {
+        assert_eq!(found(&expected, &json!({"x": 1})).pass, Pass::Unknown, "{expected}");
+    }
+    let sorted = json!({"$sort": {"$by": {"$expr": "item.a.b"}, "$first": 1}});
+    assert_eq!(found(&sorted, &json!([1, 2])).pass, Pass::Unknown);
+    assert_eq!(found(&json!({"$not": sorted}), &json!([1, 2])).pass, Pass::Unknown);
+    for code in ["() => undefined", "() => null", "() => [1]", "() => { throw new Error('x') }"] {
+        for expected in [json!("CODE"), json!({"$not": "CODE"})] {
+            let found = found_with_code(code, node(&expected), &json!(1));
+            assert_eq!(found.pass, Pass::Unknown, "{code}: {expected}");
+        }
+    }
+    assert_eq!(found_with_code("actual => actual > 1", node(&json!({"$not": "CODE"})), &json!(1)).pass, Pass::Yes);
+}
+
+#[test]
+fn a_text_that_is_json_is_a_text_and_is_told_to_be_json() {
+    let map = json!("{\"a\": 1}");
+    let schema = json!({"$schema": {"type": "object"}});
+    for (expected, actual) in [(json!({"a": 1}), &map), (schema.clone(), &map), (json!([1]), &json!(" [1] "))] {
+        let message = found(&expected, actual).flaws[0].message.clone().unwrap();
+        assert!(message.contains("the text is JSON") && message.contains("JSON.parse(actual)"), "{message}");
+    }
+    for (expected, actual) in [(json!({"a": 1}), json!("{a: 1}")), (schema, json!("5")), (json!([1]), json!("text"))] {
+        let message = found(&expected, &actual).flaws[0].message.clone().unwrap();
+        assert!(!message.contains("JSON.parse"), "{message}");
+    }
+}

@@ -81,7 +81,14 @@ struct Line {
 pub(super) fn tree(finding: &Finding, paint: &Paint) -> String {
     let mut lines = Vec::new();
     let above = finding.key.as_deref().unwrap_or_default();
-    grow(&finding.details, finding.weight, Above { path: above, title: finding.title.as_deref() }, 0, paint, &mut lines);
+    grow(
+        &finding.details,
+        finding.weight,
+        Above { path: above, title: finding.title.as_deref() },
+        0,
+        paint,
+        &mut lines,
+    );
     let hidden = lines.len().saturating_sub(PARTS);
     lines.truncate(PARTS);
     let width = lines.iter().map(|line| line.width).max().unwrap_or(0);

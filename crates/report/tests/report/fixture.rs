@@ -37,6 +37,7 @@ pub fn detail(key: &str, weight: f64, score: f64, details: Vec<Detail>) -> Detai
         weight,
         score,
         status: if score < 1.0 { Status::Unmet } else { Status::Met },
+        passed_over: false,
         details,
     }
 }

@@ -259,6 +259,7 @@ pub fn met(id: &str, kind: &str, because: &str) -> Finding {
         key: None,
         dimension: None,
         failed_critical: Vec::new(),
+        leeway: None,
         details: Vec::new(),
         failures: Vec::new(),
     }

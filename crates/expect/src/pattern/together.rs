@@ -6,24 +6,25 @@ use crate::found::Found;
 use crate::matcher::{At, Matcher, Rule};
 use crate::path;
 use crate::place::Place;
+use crate::strategy::Strategy;
 
 /// Rules that must all hold, each with the name of its operator.
 #[derive(Debug)]
-pub struct All {
+pub struct Together {
     /// The rules; the name is empty for plain keys, whose paths say enough.
     pub rules: Vec<(String, Matcher)>,
     /// Where they are written.
     pub place: Place,
 }
 
-impl Rule for All {
+impl Rule for Together {
     fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
-        let strategy = at.strategy.unwrap_or_default();
-        let shares = strategy.distribute(&at.run.rules.budget, &vec![None; self.rules.len()]);
+        // A strategy beside several operators is for the items of each, not for the operators among themselves.
+        let shares = Strategy::Weighted.distribute(&at.run.rules.budget, &vec![None; self.rules.len()]);
         let found = self.rules.iter().map(|(name, matcher)| {
             let key = if name.is_empty() { at.key.clone() } else { path::below(&at.key, name) };
-            matcher.judge(actual, &At { key, strategy: None, ..at.clone() })
+            matcher.judge(actual, &At { key, ..at.clone() })
         });
-        strategy.aggregate(found.collect(), &shares, &self.place)
+        Strategy::Weighted.aggregate(found.collect(), &shares, &self.place)
     }
 }

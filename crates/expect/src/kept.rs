@@ -1,0 +1,97 @@
+//! What is kept of a value beside a failure: all of it where it is small, else enough to know it by. A list may fail a
+//! hundred times, and must not be kept a hundred times.
+
+use std::io;
+
+use serde_json::Value;
+
+/// The JSON of the largest value that is kept whole, in bytes.
+const MOST: usize = 64 * 1024;
+
+/// What is kept of a larger one, in bytes.
+const CUT: usize = 2_000;
+
+/// The value, or a short description of a large one.
+pub fn kept(value: &Value) -> Value {
+    if room_after(value, MOST).is_some() {
+        return value.clone();
+    }
+    Value::String(match value {
+        Value::String(text) => format!("{}… ({} characters)", beginning(text), text.chars().count()),
+        Value::Array(items) => format!("{}… (a list of {} items)", json_of(value), items.len()),
+        Value::Object(map) => format!("{}… (a map of {} keys)", json_of(value), map.len()),
+        other => other.to_string(),
+    })
+}
+
+/// What is left of `room` bytes once the JSON of `value` has its place, at least; `None` where it has none.
+fn room_after(value: &Value, room: usize) -> Option<usize> {
+    match value {
+        Value::String(text) => room.checked_sub(text.len() + 2),
+        Value::Array(items) => {
+            items.iter().try_fold(room.checked_sub(2)?, |room, item| room_after(item, room.checked_sub(1)?))
+        }
+        Value::Object(map) => map
+            .iter()
+            .try_fold(room.checked_sub(2)?, |room, (key, item)| room_after(item, room.checked_sub(key.len() + 4)?)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => room.checked_sub(4),
+    }
+}
+
+fn beginning(text: &str) -> &str {
+    &text[..text.floor_char_boundary(CUT)]
+}
+
+/// The first bytes of the JSON, without writing the rest.
+fn json_of(value: &Value) -> String {
+    let mut begun = Begun(Vec::with_capacity(CUT));
+    // It ends with an error where it is full.
+    let _ = serde_json::to_writer(&mut begun, value);
+    let whole = begun.0.utf8_chunks().next().map(|chunk| chunk.valid().to_owned());
+    whole.unwrap_or_default()
+}
+
+/// Takes the first bytes and refuses the rest.
+struct Begun(Vec<u8>);
+
+impl io::Write for Begun {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = bytes.len().min(CUT - self.0.len());
+        if count == 0 && !bytes.is_empty() {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        self.0.extend_from_slice(&bytes[..count]);
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_small_value_is_kept_as_it_is() {
+        for value in [json!(null), json!("text"), json!([1, {"a": [true]}]), json!("x".repeat(MOST - 2))] {
+            assert_eq!(kept(&value), value);
+        }
+    }
+
+    #[test]
+    fn of_a_large_value_its_beginning_and_its_size_are_kept() {
+        let list: Value = (0..20_000).map(|id| json!({ "id": id, "text": "é" })).collect();
+        let told = |value: &Value| kept(value).as_str().unwrap().to_owned();
+        let list = told(&list);
+        assert!(list.starts_with(r#"[{"id":0,"text":"é"},"#) && list.ends_with("… (a list of 20000 items)"), "{list}");
+        let text = told(&json!("é".repeat(40_000)));
+        assert!(text.starts_with("éé") && text.ends_with("… (40000 characters)"), "{text}");
+        let map = told(&json!({ "a": "x".repeat(MOST) }));
+        assert!(map.starts_with(r#"{"a":"xx"#) && map.ends_with("… (a map of 1 keys)"), "{map}");
+        assert!([list, text, map].iter().all(|told| told.len() < CUT + 100));
+    }
+}

@@ -1,0 +1,19 @@
+//! What must not hold: the operand of `$not`, and a penalty.
+
+use serde_json::Value;
+
+use crate::found::Found;
+use crate::matcher::{At, Rule};
+
+/// A rule whose failing counts in favour.
+#[derive(Debug)]
+pub struct Denied {
+    /// The rule.
+    pub rule: Box<dyn Rule>,
+}
+
+impl Rule for Denied {
+    fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
+        self.rule.judge(actual, &At { negated: true, ..at.clone() })
+    }
+}

@@ -1,0 +1,22 @@
+//! Texts that are JSON where a map or a list was asked for. They do not match, for a text is what the agent gave; but it
+//! is worth knowing.
+
+use serde::de::IgnoredAny;
+use serde_json::Value;
+
+use crate::matcher::At;
+
+/// What a message says in addition where `actual` is the JSON of a map or a list; nothing otherwise, or where nobody
+/// will read it.
+pub fn remark(actual: Option<&Value>, at: &At<'_>) -> &'static str {
+    match actual {
+        Some(Value::String(text)) if !at.quiet && is_json(text) => {
+            "; the text is JSON, which `$expr: \"JSON.parse(actual)…\"` reads"
+        }
+        _ => "",
+    }
+}
+
+fn is_json(text: &str) -> bool {
+    text.trim_start().starts_with(['{', '[']) && serde_json::from_str::<IgnoredAny>(text).is_ok()
+}

@@ -1,0 +1,251 @@
+//! A map: each key must be found in the value and match there; the value may have others, unless it must not.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use model::{Node, Spanned};
+use serde_json::Value;
+
+use crate::compile::{Compiler, refused, split_regex};
+use crate::found::{Flaw, Found};
+use crate::host::Pattern;
+use crate::matcher::{At, Matcher, Rule};
+use crate::path;
+use crate::place::Place;
+use crate::value;
+
+use super::json_text;
+
+/// Expectations by key.
+#[derive(Debug)]
+pub struct Keys {
+    entries: Vec<Entry>,
+    place: Place,
+}
+
+#[derive(Debug)]
+struct Entry {
+    key: Key,
+    matcher: Matcher,
+}
+
+/// How the value of an entry is found.
+#[derive(Debug)]
+enum Key {
+    /// By a key, or by a path.
+    Path(String),
+    /// The first key that matches.
+    Regex { written: String, pattern: Arc<dyn Pattern> },
+    /// What was made of `tools`.
+    Made(Made),
+}
+
+/// What stands for `tools` where that is about the calls an agent made. No key that is written begins like these.
+pub const ALL_CALLS: &str = "\0all calls";
+/// As [`ALL_CALLS`], where no call may be like something.
+pub const NO_CALLS: &str = "\0no calls";
+/// The messages, because of the calls in them.
+pub const CONVERSATION: &str = "\0conversation";
+/// The calls of one message.
+pub const OWN_CALLS: &str = "\0own calls";
+
+#[derive(Debug, Clone, Copy)]
+enum Made {
+    /// Every call in the list `messages`, or the list `tools` where there are no messages. `must_be_known` where a
+    /// result without either does not match whatever is asked.
+    Calls {
+        must_be_known: bool,
+    },
+    Conversation,
+    OwnCalls,
+}
+
+/// What an entry is about.
+struct Match<'v> {
+    path: Cow<'v, str>,
+    value: Option<Cow<'v, Value>>,
+}
+
+impl Keys {
+    /// A map without keys.
+    pub fn none(place: Place) -> Self {
+        Self { entries: Vec::new(), place }
+    }
+
+    /// Reads the keys of `node`, which are `entries`.
+    pub fn read(compiler: &mut Compiler<'_>, node: &Node, entries: &[(Spanned<String>, Node)]) -> Self {
+        let mut read = Vec::with_capacity(entries.len());
+        for (name, value) in entries {
+            let matcher = compiler.matcher(value);
+            if let Some(key) = Key::read(compiler, name, value) {
+                read.push(Entry { key, matcher });
+            }
+        }
+        Self { entries: read, place: Place::of(node) }
+    }
+
+    fn extra(&self, whole: &Value, named: &HashSet<Cow<'_, str>>, at: &At<'_>) -> Vec<Flaw> {
+        let flaw = |key: &str, value: &Value| Flaw {
+            key: Some(path::below(&at.key, key)),
+            firm: true,
+            ..Flaw::new(&self.place, format!("`{key}` is not asked for, and nothing else may be there"))
+                .actual(Some(value))
+        };
+        match whole {
+            Value::Object(map) => map
+                .iter()
+                .filter(|(key, _)| !named.contains(key.as_str()))
+                .map(|(key, value)| flaw(key, value))
+                .collect(),
+            Value::Array(items) => {
+                let items = items.iter().enumerate().map(|(index, value)| (index.to_string(), value));
+                items.filter(|(key, _)| !named.contains(key.as_str())).map(|(key, value)| flaw(&key, value)).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+impl Rule for Keys {
+    fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
+        let Some(whole @ (Value::Object(_) | Value::Array(_))) = actual else {
+            let message = format!("expected a map, not {}{}", value::kind(actual), json_text::remark(actual, at));
+            return Found::flawed(Flaw::new(&self.place, message).actual(actual));
+        };
+        let weights: Vec<_> = self.entries.iter().map(|entry| entry.matcher.meta.weight).collect();
+        let strategy = at.strategy.unwrap_or_default();
+        let shares = strategy.distribute(&at.run.rules.budget, &weights);
+        let mut named = HashSet::new();
+        let mut found = Vec::with_capacity(self.entries.len());
+        for entry in &self.entries {
+            match entry.key.find(whole) {
+                Ok(place) => {
+                    found.push(entry.judge(&place, at));
+                    if at.run.rules.strict.object {
+                        named.extend(entry.key.names(whole, place));
+                    }
+                }
+                Err(stopped) => found.push(Found::unknown(Flaw::new(&entry.matcher.place, stopped))),
+            }
+        }
+        let mut whole_found = strategy.aggregate(found, &shares, &self.place);
+        if at.run.rules.strict.object {
+            let extra = self.extra(whole, &named, at);
+            if !extra.is_empty() {
+                whole_found.pass = crate::found::Pass::No;
+                whole_found.flaws.extend(extra);
+            }
+        }
+        whole_found
+    }
+}
+
+impl Entry {
+    fn judge(&self, found: &Match<'_>, at: &At<'_>) -> Found {
+        let below = At { present: found.value.is_some(), ..at.below(&found.path) };
+        if found.value.is_none() && matches!(self.key, Key::Made(Made::Calls { must_be_known: true })) {
+            let flaw = Flaw::new(&self.matcher.place, "there is no conversation, so nobody knows of any calls");
+            return Found::flawed(Flaw { key: Some(below.key), critical: self.matcher.meta.critical, ..flaw });
+        }
+        self.matcher.judge(found.value.as_deref(), &below)
+    }
+}
+
+impl Key {
+    /// Nothing if `name` is no valid regular expression, which is told.
+    fn read(compiler: &mut Compiler<'_>, name: &Spanned<String>, value: &Node) -> Option<Self> {
+        if let Some(made) = Made::of(&name.value) {
+            return Some(Self::Made(made));
+        }
+        // Two slashes with nothing between are the expression that any key matches.
+        let regex = split_regex(&name.value).or_else(|| (name.value == "//").then_some(("", "")));
+        let Some((source, flags)) = regex else { return Some(Self::Path(name.value.clone())) };
+        match compiler.host.regex(source, flags) {
+            Ok(pattern) => Some(Self::Regex { written: name.value.clone(), pattern }),
+            Err(invalid) => {
+                let place = Node { span: name.span, ..value.clone() };
+                compiler.problems.push(refused(&place, &invalid));
+                None
+            }
+        }
+    }
+
+    /// The value it names, and what to call it.
+    fn find<'v>(&'v self, whole: &'v Value) -> Result<Match<'v>, String> {
+        Ok(match self {
+            Self::Path(key) => Match { path: key.into(), value: path::get(whole, key) },
+            Self::Regex { written, pattern } => match first_match(whole, pattern.as_ref())? {
+                Some(key) => Match { value: path::get(whole, &key), path: key.into() },
+                None => Match { path: written.into(), value: None },
+            },
+            Self::Made(made) => made.find(whole),
+        })
+    }
+
+    /// The keys of `whole` that are accounted for by this one, whether they are there or not.
+    fn names<'v>(&'v self, whole: &Value, found: Match<'v>) -> Vec<Cow<'v, str>> {
+        match self {
+            Self::Path(key) => {
+                let is_own = matches!(whole, Value::Object(map) if map.contains_key(key));
+                vec![if is_own { key.into() } else { path::head(key) }]
+            }
+            Self::Regex { .. } => vec![found.path],
+            // Nobody wrote anything about the message around its calls.
+            Self::Made(Made::OwnCalls) => {
+                whole.as_object().into_iter().flat_map(|message| message.keys().cloned().map(Cow::Owned)).collect()
+            }
+            Self::Made(Made::Conversation | Made::Calls { .. }) => vec!["messages".into(), "tools".into()],
+        }
+    }
+}
+
+impl Made {
+    fn of(key: &str) -> Option<Self> {
+        match key {
+            ALL_CALLS => Some(Self::Calls { must_be_known: true }),
+            NO_CALLS => Some(Self::Calls { must_be_known: false }),
+            CONVERSATION => Some(Self::Conversation),
+            OWN_CALLS => Some(Self::OwnCalls),
+            _ => None,
+        }
+    }
+
+    fn find(self, whole: &Value) -> Match<'_> {
+        match self {
+            Self::Calls { .. } => Match { path: "tools".into(), value: calls(whole) },
+            Self::Conversation => Match { path: "messages".into(), value: whole.get("messages").map(Cow::Borrowed) },
+            Self::OwnCalls => {
+                // A message without calls has a list without any: nothing is judged that is not there.
+                let none = || Cow::Owned(Value::Array(Vec::new()));
+                let value = whole.get("tools").filter(|tools| !tools.is_null()).map_or_else(none, Cow::Borrowed);
+                Match { path: "tools".into(), value: Some(value) }
+            }
+        }
+    }
+}
+
+fn first_match(whole: &Value, pattern: &dyn Pattern) -> Result<Option<String>, String> {
+    let keys: Box<dyn Iterator<Item = String>> = match whole {
+        Value::Object(map) => Box::new(map.keys().cloned()),
+        Value::Array(items) => Box::new((0..items.len()).map(|index| index.to_string())),
+        _ => return Ok(None),
+    };
+    for key in keys {
+        if pattern.is_match(&key)? {
+            return Ok(Some(key));
+        }
+    }
+    Ok(None)
+}
+
+/// Every call of every message in order.
+fn calls(whole: &Value) -> Option<Cow<'_, Value>> {
+    match whole.get("messages") {
+        Some(Value::Array(messages)) => {
+            let calls = messages.iter().filter_map(|message| message.get("tools")?.as_array());
+            Some(Cow::Owned(calls.flatten().cloned().collect()))
+        }
+        _ => whole.get("tools").filter(|tools| tools.is_array()).map(Cow::Borrowed),
+    }
+}

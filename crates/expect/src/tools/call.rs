@@ -1,0 +1,198 @@
+//! Calls as users write them, told in terms of plain maps: a text is a call's name, a map some of its keys.
+
+use model::{Node, NodeKind, Spanned};
+
+use super::{Entry, each, entry, has_denial, is_denial, is_meta, said_about, unweighted, with};
+use crate::compile::{Compiler, REGEX_TAG, split_regex};
+use crate::schema::looks_like_schema;
+
+/// The key of the name.
+const NAME: &str = "name";
+
+/// What is asked of the list of all calls by `node`, which may be written as if it were one call.
+pub fn of_all(compiler: &mut Compiler<'_>, node: &Node) -> Node {
+    match &node.kind {
+        NodeKind::Bool(true) => {
+            let any = with(node, NodeKind::Map(vec![entry("$exists", node.clone())]));
+            contains(node, with(node, NodeKind::Map(vec![entry(NAME, any)])))
+        }
+        _ if is_name(node) => contains(node, named(node)),
+        NodeKind::List(_) if node.tag.is_none() => {
+            let all = every(compiler, node);
+            with(node, NodeKind::Map(vec![all]))
+        }
+        NodeKind::Map(entries) if node.tag.is_none() => {
+            if entries.iter().any(|(key, _)| compiler.is_operator(&key.value)) {
+                refuse_keys_beside(compiler, entries);
+                operators(compiler, node, entries)
+            } else if is_schema_of_a_list(compiler, node) {
+                node.clone()
+            } else {
+                let mut around = vec![entry("$contains", unweighted(node.clone()))];
+                around.extend(said_about(node));
+                with(node, NodeKind::Map(around))
+            }
+        }
+        _ => node.clone(),
+    }
+}
+
+/// What is asked of one call by `node`.
+pub fn of_one(compiler: &mut Compiler<'_>, node: &Node) -> Node {
+    match &node.kind {
+        NodeKind::Bool(true) => with(node, NodeKind::Map(Vec::new())),
+        _ if is_name(node) => named(node),
+        NodeKind::List(_) if node.tag.is_none() => {
+            let problem = node.error("a list says nothing about one call");
+            compiler
+                .problems
+                .push(problem.help("`$or` takes calls of which one is enough, `$all` calls that must all be"));
+            node.clone()
+        }
+        NodeKind::Map(entries) if node.tag.is_none() => {
+            let told = entries.iter().map(|(key, value)| rule_of_one(compiler, key, value)).collect();
+            Node { kind: NodeKind::Map(told), ..node.clone() }
+        }
+        _ => node.clone(),
+    }
+}
+
+fn rule_of_one(compiler: &mut Compiler<'_>, key: &Spanned<String>, value: &Node) -> Entry {
+    let same = |value: Node| (key.clone(), value);
+    if !compiler.is_built_in(&key.value) {
+        return same(value.clone());
+    }
+    match (key.value.as_str(), &value.kind) {
+        ("$not" | "$expect" | "$contains", _) => same(of_one(compiler, value)),
+        ("$and" | "$or", _) => same(each(value, |item| of_one(compiler, item))),
+        ("$in", NodeKind::List(_)) => renamed(key, "$or", one_of(compiler, value)),
+        ("$nin", NodeKind::List(_)) => {
+            let one = with(value, NodeKind::Map(vec![entry("$or", one_of(compiler, value))]));
+            renamed(key, "$not", one)
+        }
+        ("$eq" | "$ne", NodeKind::String(_)) => {
+            renamed(key, NAME, with(value, NodeKind::Map(vec![(key.clone(), value.clone())])))
+        }
+        _ => same(value.clone()),
+    }
+}
+
+/// A map that has operators, which are about the list of all calls.
+fn operators(compiler: &mut Compiler<'_>, node: &Node, entries: &[Entry]) -> Node {
+    let told = entries.iter().map(|(key, value)| rule_of_all(compiler, key, value)).collect();
+    Node { kind: NodeKind::Map(told), ..node.clone() }
+}
+
+fn rule_of_all(compiler: &mut Compiler<'_>, key: &Spanned<String>, value: &Node) -> Entry {
+    let same = |value: Node| (key.clone(), value);
+    if !compiler.is_built_in(&key.value) {
+        return same(value.clone());
+    }
+    match (key.value.as_str(), &value.kind) {
+        ("$not" | "$expect", _) => same(of_all(compiler, value)),
+        ("$and" | "$or", _) => same(each(value, |item| of_all(compiler, item))),
+        ("$contains" | "$each" | "$first" | "$last" | "$nth", _) => same(of_one(compiler, value)),
+        ("$all", NodeKind::List(_)) => {
+            let (all, list) = every(compiler, value);
+            renamed(key, &all.value, list)
+        }
+        ("$sequence", NodeKind::List(items)) => {
+            items.iter().for_each(|step| refuse_denial(compiler, step));
+            same(each(value, |step| of_one(compiler, step)))
+        }
+        ("$in", NodeKind::List(_)) | ("$eq", NodeKind::String(_)) => some(compiler, key, value),
+        ("$nin", NodeKind::List(_)) | ("$ne", NodeKind::String(_)) => {
+            let some = some(compiler, key, value);
+            renamed(key, "$not", with(value, NodeKind::Map(vec![some])))
+        }
+        ("$sort", NodeKind::Map(rest)) => same(operators(compiler, value, rest)),
+        _ => same(value.clone()),
+    }
+}
+
+/// Some call is `value`, or one of a list.
+fn some(compiler: &mut Compiler<'_>, key: &Spanned<String>, value: &Node) -> Entry {
+    let call = match &value.kind {
+        NodeKind::List(_) => with(value, NodeKind::Map(vec![entry("$or", one_of(compiler, value))])),
+        _ => exactly(value),
+    };
+    renamed(key, "$contains", call)
+}
+
+/// The calls of a list of which one is enough. A text in it is compared as it is.
+fn one_of(compiler: &mut Compiler<'_>, list: &Node) -> Node {
+    each(list, |item| match item.kind {
+        NodeKind::String(_) if item.tag.is_none() => exactly(item),
+        _ => of_one(compiler, item),
+    })
+}
+
+/// Each call of `list` was made, and none that it denies.
+fn every(compiler: &mut Compiler<'_>, list: &Node) -> Entry {
+    if !has_denial(compiler, list) {
+        return entry("$all", each(list, |item| of_one(compiler, item)));
+    }
+    let told = each(list, |item| {
+        if is_denial(compiler, item) {
+            return of_all(compiler, item);
+        }
+        let mut around = vec![entry("$contains", unweighted(of_one(compiler, item)))];
+        around.extend(said_about(item));
+        with(item, NodeKind::Map(around))
+    });
+    entry("$and", told)
+}
+
+/// A step that is met by whatever is something else says nothing.
+fn refuse_denial(compiler: &mut Compiler<'_>, step: &Node) {
+    if is_denial(compiler, step) {
+        let problem = step.error("a step of `$sequence` must say what the call is, not only what it is not");
+        let help = "to ask that no such call is made, put `$not` beside the sequence: `{$sequence: …, $not: …}`";
+        compiler.problems.push(problem.help(help));
+    }
+}
+
+/// The keys of a call beside operators would be looked for in the list of all calls.
+fn refuse_keys_beside(compiler: &mut Compiler<'_>, entries: &[Entry]) {
+    let is_of_a_list =
+        |key: &str| key == "length" || key.starts_with(|c: char| matches!(c, '[' | '/') || c.is_ascii_digit());
+    let of_a_call = entries
+        .iter()
+        .find(|(Spanned { value: key, .. }, _)| !key.starts_with('$') && !is_meta(key) && !is_of_a_list(key));
+    if let Some((key, value)) = of_a_call {
+        let message = format!("`{}` is a key of one call, and the operators beside it are about all calls", key.value);
+        let problem = model::Diagnostic::error(message).at(value.source.excerpt(key.span));
+        compiler.problems.push(problem.help("`$contains` around both says that some call is like that"));
+    }
+}
+
+/// `{type: array, maxItems: 3}` is a schema of the list, not of one call.
+fn is_schema_of_a_list(compiler: &Compiler<'_>, node: &Node) -> bool {
+    compiler.rules.heuristic_schema
+        && node.get("type").and_then(Node::as_str) == Some("array")
+        && looks_like_schema(node)
+}
+
+/// Whether it is a text that names a call.
+fn is_name(node: &Node) -> bool {
+    matches!(node.kind, NodeKind::String(_)) && node.tag.as_deref().is_none_or(|tag| tag == REGEX_TAG)
+}
+
+/// A call by its name; a regular expression stays one.
+fn named(node: &Node) -> Node {
+    let is_regex = node.tag.is_some() || node.as_str().is_some_and(|text| split_regex(text).is_some());
+    if is_regex { with(node, NodeKind::Map(vec![entry(NAME, node.clone())])) } else { exactly(node) }
+}
+
+fn exactly(node: &Node) -> Node {
+    let name = with(node, NodeKind::Map(vec![entry("$eq", node.clone())]));
+    with(node, NodeKind::Map(vec![entry(NAME, name)]))
+}
+
+fn contains(place: &Node, call: Node) -> Node {
+    with(place, NodeKind::Map(vec![entry("$contains", call)]))
+}
+
+fn renamed(key: &Spanned<String>, name: &str, value: Node) -> Entry {
+    (Spanned::new(name.to_owned(), key.span), value)
+}

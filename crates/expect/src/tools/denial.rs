@@ -1,0 +1,33 @@
+//! Expectations of a call that say only what it must not be. "Some call is not like this" is hardly ever what is meant:
+//! they are about all calls, none of which may be like this.
+
+use model::{Node, NodeKind};
+
+use super::is_meta;
+use crate::compile::Compiler;
+
+/// Whether all that `node` says is what must not be.
+pub fn is_denial(compiler: &Compiler<'_>, node: &Node) -> bool {
+    if node.tag.is_some() {
+        return false;
+    }
+    match &node.kind {
+        NodeKind::List(items) => !items.is_empty() && items.iter().all(|item| is_denial(compiler, item)),
+        NodeKind::Map(entries) => {
+            let mut rules = entries.iter().filter(|(key, _)| !is_meta(&key.value)).peekable();
+            rules.peek().is_some() && rules.all(|(key, operand)| denies(compiler, &key.value, operand))
+        }
+        _ => false,
+    }
+}
+
+fn denies(compiler: &Compiler<'_>, operator: &str, operand: &Node) -> bool {
+    compiler.is_built_in(operator)
+        && match operator {
+            "$not" | "$nin" => true,
+            "$ne" => matches!(operand.kind, NodeKind::String(_)),
+            "$expect" => is_denial(compiler, operand),
+            "$and" | "$or" => matches!(operand.kind, NodeKind::List(_)) && is_denial(compiler, operand),
+            _ => false,
+        }
+}

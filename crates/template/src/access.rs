@@ -8,13 +8,18 @@ use crate::operation::Given;
 use crate::path::{self, Key};
 use crate::value::{Entries, Value};
 
+/// How many steps it takes to find a part of `value`: text is walked, and so are the names of a map.
+pub(crate) fn walked(value: &Value) -> usize {
+    if matches!(value, Value::List(_)) { 0 } else { value.size() }
+}
+
 /// A step into a value that is at hand, which is called `name`.
 pub(crate) fn member(value: &Value, key: &Key, name: &str) -> Result<Value, Failure> {
     let found = match (value, key) {
         (Value::List(list), Key::Position(position)) => {
             path::place(*position, list.items.len()).and_then(|at| list.items.get(at)).cloned()
         }
-        (Value::Text(text), Key::Position(position)) => path::place(*position, text.chars().count())
+        (Value::Text(text), Key::Position(position)) => path::place(*position, path::length(text))
             .and_then(|at| text.chars().nth(at))
             .map(|found| Value::text(&found.to_string())),
         (Value::List(list), Key::Name(name)) if name == "length" => Some(Value::count(list.items.len())),
@@ -26,10 +31,10 @@ pub(crate) fn member(value: &Value, key: &Key, name: &str) -> Result<Value, Fail
 }
 
 fn entry(value: &Value, key: &str, name: &str) -> Result<Value, Failure> {
-    let entries = value.entries().unwrap_or_default();
-    if let Some((_, found)) = entries.iter().find(|(known, _)| **known == *key) {
-        return Ok(found.clone());
+    if let Some(found) = value.member(key) {
+        return Ok(found);
     }
+    let entries = value.entries().unwrap_or_default();
     let known: Vec<&str> = entries.iter().map(|(name, _)| &**name).collect();
     Err(Failure::missing(format!("`{name}` has no member `{key}`")).suggest("members", key, &known))
 }
@@ -38,7 +43,7 @@ fn nowhere(value: &Value, key: &Key, name: &str) -> Failure {
     Failure::missing(match (value, key) {
         (Value::List(list), Key::Position(at)) => format!("`{name}` has no item {at}: it holds {}", list.items.len()),
         (Value::Text(text), Key::Position(at)) => {
-            format!("`{name}` has no character {at}: it is {} long", text.chars().count())
+            format!("`{name}` has no character {at}: it is {} long", path::length(text))
         }
         _ => format!("`{name}` is {}, so it has no member `{key}`", value.kind()),
     })

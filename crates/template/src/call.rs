@@ -77,7 +77,7 @@ fn apply(
     range: &Range<usize>,
 ) -> Result<Value, TemplateError> {
     let variables = evaluator.resolution.variables;
-    let result = operation.apply(operand, given, variables.clock(), variables.chance());
+    let result = operation.apply(operand, given, variables.clock(), variables.chance(), &evaluator.budget);
     result.map_err(|failure| failure.at(range.clone()))
 }
 

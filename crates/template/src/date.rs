@@ -134,19 +134,22 @@ pub(crate) fn read(value: &Value, clock: &Ambient) -> Result<Moment, Failure> {
 
 fn parse(text: &str, clock: &Ambient) -> Option<Moment> {
     let (date, rest) = text.split_at_checked(10)?;
-    let mut fields = date.split('-').map(whole);
-    let (year, month, day) = (fields.next()??, fields.next()??, fields.next()??);
+    let mut fields = date.split('-');
+    let (year, month, day) = (fields.next()?, fields.next()?, fields.next()?);
+    // Ten characters in all, so that there is no fourth field.
+    let (year, month, day) = (fixed(year, 4)?, fixed(month, 2)?, fixed(day, 2)?);
     let days = days_since_1970(year, month, day)?;
     let Some(time) = rest.strip_prefix(['T', 't', ' ']) else {
         return rest.is_empty().then(|| Moment::local(days * MS_OF_DAY));
     };
     let zone_at = time.find(['Z', 'z', '+', '-']).unwrap_or(time.len());
     let (time, zone) = time.split_at(zone_at);
-    let local_ms = days * MS_OF_DAY + ms_of_day(time)?;
+    let local_ms = days.checked_mul(MS_OF_DAY)?.checked_add(ms_of_day(time)?)?;
     if zone.is_empty() {
         return Some(Moment::local(local_ms));
     }
-    Some(Moment::of_ms(local_ms - offset_minutes(zone)? * 60_000, clock))
+    let ahead_ms = offset_minutes(zone)?.checked_mul(60_000)?;
+    Some(Moment::of_ms(local_ms.checked_sub(ahead_ms)?, clock))
 }
 
 fn ms_of_day(time: &str) -> Option<i64> {
@@ -162,6 +165,7 @@ fn ms_of_day(time: &str) -> Option<i64> {
     Some(((hour * 60 + minute) * 60 + second) * 1_000 + millis)
 }
 
+/// `Z`, `+02`, `+0200` or `+02:00`.
 fn offset_minutes(zone: &str) -> Option<i64> {
     if zone.eq_ignore_ascii_case("z") {
         return Some(0);
@@ -170,10 +174,18 @@ fn offset_minutes(zone: &str) -> Option<i64> {
         ("+", digits) => (1, digits),
         (_, digits) => (-1, digits),
     };
-    let digits = digits.replace(':', "");
     let (hours, minutes) = digits.split_at_checked(2)?;
-    let minutes = if minutes.is_empty() { 0 } else { whole(minutes)? };
-    Some(sign * (whole(hours)? * 60 + minutes)).filter(|offset| offset.abs() <= 24 * 60)
+    let minutes = match minutes {
+        "" => 0,
+        _ => fixed(minutes.strip_prefix(':').unwrap_or(minutes), 2)?,
+    };
+    let offset = fixed(hours, 2)?.checked_mul(60)?.checked_add(minutes)?;
+    (minutes < 60 && offset <= 24 * 60).then_some(sign * offset)
+}
+
+/// So many digits and nothing else.
+fn fixed(digits: &str, count: usize) -> Option<i64> {
+    (digits.len() == count).then(|| whole(digits))?
 }
 
 /// Digits and nothing else.
@@ -226,6 +238,18 @@ mod tests {
     }
 
     #[test]
+    fn a_zone_is_two_digits_of_hours_and_two_or_none_of_minutes() {
+        let hour = |zone: &str| shown(&format!("2024-05-01T12:00:00{zone}"), "%H:%M", 0);
+        assert_eq!([hour("+01"), hour("-0130"), hour("+01:30")], ["11:00", "13:30", "10:30"]);
+        for zone in
+            ["+1", "+01:", "+01:5", "+01:9223372036854775807", "+01:60", "+25:00", "+0:100", "-:0100", "+01:0:0", "+é"]
+        {
+            let date = Value::text(&format!("2024-05-01T12:00:00{zone}"));
+            assert!(read(&date, &Ambient::default()).is_err(), "{zone}");
+        }
+    }
+
+    #[test]
     fn days_and_dates_agree_over_centuries() {
         for day in (-800_000..800_000).step_by(97) {
             let (year, month, date) = Moment { local_ms: day * MS_OF_DAY }.date();
@@ -236,9 +260,18 @@ mod tests {
 
     #[test]
     fn what_is_no_date_is_refused() {
-        for wrong in
-            ["", "today", "2023-02-29", "2024-13-01", "2024-05-01T25:00", "2024-05-01T10", "2024-05-01X", "é024-05-012"]
-        {
+        for wrong in [
+            "",
+            "today",
+            "2023-02-29",
+            "2024-13-01",
+            "2024-05-01T25:00",
+            "2024-05-01T10",
+            "2024-05-01X",
+            "é024-05-012",
+            "2024-1-1-1",
+            "20245-1-01",
+        ] {
             assert!(read(&Value::text(wrong), &Ambient::default()).is_err(), "{wrong}");
         }
     }

@@ -95,9 +95,12 @@ impl Failure {
 /// How many names a help lists before it stops.
 const LISTED: usize = 12;
 
+/// Among how many names the nearest one is searched.
+pub(crate) const SEARCHED: usize = 1_000;
+
 /// "Did you mean", or else what there is to choose from.
 pub(crate) fn suggestion(what: &str, written: &str, known: &[&str]) -> Option<String> {
-    if let Some(near) = nearest(written, known.iter().copied()) {
+    if let Some(near) = nearest(written, known.iter().copied().take(SEARCHED)) {
         return Some(format!("did you mean `{near}`?"));
     }
     let more = if known.len() > LISTED { ", …" } else { "" };

@@ -1,8 +1,11 @@
 //! A template with its variables to what it becomes.
 
+use std::collections::HashMap;
 use std::ops::Range;
+use std::rc::Rc;
 
-use crate::access::{member, picked};
+use crate::access::{member, picked, walked};
+use crate::budget::Budget;
 use crate::call;
 use crate::error::{Failure, Nature, TemplateError};
 use crate::limit;
@@ -22,8 +25,13 @@ pub(crate) fn evaluate(template: &Template, resolution: &Resolution<'_>) -> Resu
     {
         return Ok(Outcome::Value(value));
     }
-    let mut evaluator =
-        Evaluator { resolution, frames: vec![Vec::new()], macros: Vec::new(), steps: 0, escapes: template.regex };
+    let mut evaluator = Evaluator {
+        resolution,
+        frames: vec![Frame::new()],
+        macros: Vec::new(),
+        budget: Budget::default(),
+        escapes: template.regex,
+    };
     let mut text = String::new();
     evaluator.parts(&template.parts, &mut text)?;
     Ok(Outcome::Text(text))
@@ -55,13 +63,16 @@ struct Step {
     range: Range<usize>,
 }
 
+/// Names that are set in one scope.
+pub(crate) type Frame = HashMap<String, Value>;
+
 /// The state of one evaluation.
 pub(crate) struct Evaluator<'a> {
     pub(crate) resolution: &'a Resolution<'a>,
     /// Names that the template sets, the innermost scope last.
-    pub(crate) frames: Vec<Vec<(String, Value)>>,
+    pub(crate) frames: Vec<Frame>,
     pub(crate) macros: Vec<&'a Macro>,
-    steps: usize,
+    pub(crate) budget: Budget,
     /// Whether what a name stands for is escaped for a regular expression.
     pub(crate) escapes: bool,
 }
@@ -115,7 +126,8 @@ impl<'a> Evaluator<'a> {
     fn output(&mut self, expression: &'a Expression, out: &mut String) -> Result<(), TemplateError> {
         let value = self.value(expression)?;
         let printed = if self.escapes && names_a_value(expression) {
-            value.to_text().and_then(|text| push(out, &regex_literal::escape(&text)))
+            self.spend(regex_literal::looked_at(out) / limit::BYTES_A_STEP, &expression.range)?;
+            value.to_text().and_then(|text| regex_literal::push_escaped(out, &text))
         } else {
             value.print(out)
         };
@@ -124,9 +136,11 @@ impl<'a> Evaluator<'a> {
 
     pub(crate) fn set(&mut self, name: &str, value: Value) {
         let Some(frame) = self.frames.last_mut() else { return };
-        match frame.iter_mut().find(|(known, _)| known == name) {
-            Some((_, old)) => *old = value,
-            None => frame.push((name.to_owned(), value)),
+        match frame.get_mut(name) {
+            Some(old) => *old = value,
+            None => {
+                frame.insert(name.to_owned(), value);
+            }
         }
     }
 
@@ -149,20 +163,15 @@ impl<'a> Evaluator<'a> {
 
     /// The local value of a name.
     pub(crate) fn local(&self, name: &str) -> Option<&Value> {
-        self.frames.iter().rev().flat_map(|frame| frame.iter()).find(|(known, _)| known == name).map(|(_, value)| value)
+        self.frames.iter().rev().find_map(|frame| frame.get(name))
     }
 
-    pub(crate) fn tick(&mut self, range: &Range<usize>) -> Result<(), TemplateError> {
+    pub(crate) fn tick(&self, range: &Range<usize>) -> Result<(), TemplateError> {
         self.spend(1, range)
     }
 
-    fn spend(&mut self, steps: usize, range: &Range<usize>) -> Result<(), TemplateError> {
-        self.steps = self.steps.saturating_add(steps);
-        if self.steps > limit::STEPS {
-            return Err(TemplateError::new(range.clone(), "the template does too much work")
-                .help(format!("it may take {} steps", limit::STEPS)));
-        }
-        Ok(())
+    fn spend(&self, steps: usize, range: &Range<usize>) -> Result<(), TemplateError> {
+        self.budget.spend(steps).map_err(|failure| failure.at(range.clone()))
     }
 
     pub(crate) fn value(&mut self, expression: &'a Expression) -> Result<Value, TemplateError> {
@@ -207,6 +216,7 @@ impl<'a> Evaluator<'a> {
         written: &'a [(Expression, Expression)],
     ) -> Result<Value, TemplateError> {
         let mut entries: Entries = Vec::with_capacity(written.len());
+        let mut places = HashMap::with_capacity(written.len());
         for (key, value) in written {
             let name = match self.value(key)? {
                 Value::Text(name) => name,
@@ -216,7 +226,8 @@ impl<'a> Evaluator<'a> {
                 }
             };
             let value = self.value(value)?;
-            match entries.iter_mut().find(|(known, _)| *known == name) {
+            let at = *places.entry(Rc::clone(&name)).or_insert(entries.len());
+            match entries.get_mut(at) {
                 Some((_, old)) => *old = value,
                 None => entries.push((name, value)),
             }
@@ -228,7 +239,7 @@ impl<'a> Evaluator<'a> {
         let value = self.value(of)?;
         let zero = Value::Number(crate::number::Number::Whole(0));
         match value {
-            Value::Number(_) => operator::apply(Operator::Subtract, &zero, &value),
+            Value::Number(_) => operator::apply(Operator::Subtract, &zero, &value, &self.budget),
             other => Err(Failure::new(format!("`-` has no meaning before {}", other.kind()))),
         }
         .map_err(|failure| failure.at(of.range.clone()))
@@ -249,7 +260,7 @@ impl<'a> Evaluator<'a> {
             _ => {}
         }
         let right = self.value(right)?;
-        operator::apply(operator, &left, &right).map_err(|failure| failure.at(whole.range.clone()))
+        operator::apply(operator, &left, &right, &self.budget).map_err(|failure| failure.at(whole.range.clone()))
     }
 
     fn choice(
@@ -320,6 +331,7 @@ impl<'a> Evaluator<'a> {
         };
         let mut here = vec![Key::Name(written_name(base))];
         steps.into_iter().try_fold(value, |value, step| {
+            self.spend(walked(&value), &step.range)?;
             let next = member(&value, &step.key, &path::written(&here)).map_err(|failure| failure.at(step.range))?;
             here.push(step.key);
             Ok(next)
@@ -351,6 +363,8 @@ impl<'a> Evaluator<'a> {
         match found.map_err(|error| placed(error, base.range.clone()))? {
             Found::Node(node) => Value::of_node(&node).map_err(|failure| failure.at(base.range.clone())),
             Found::Nowhere { at, why } => {
+                // The names were searched for the nearest one.
+                self.spend(why.searched / limit::VALUES_A_STEP, &base.range)?;
                 let range = at.checked_sub(1).and_then(|at| steps.get(at)).map_or(&base.range, |step| &step.range);
                 let mut error = TemplateError::new(range.clone(), why.message);
                 error.help = why.help;

@@ -1,12 +1,14 @@
 //! The filters: `value | filter`.
 
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
+use std::rc::Rc;
 
 use crate::case;
 use crate::error::Failure;
+use crate::limit;
 use crate::number::Number;
 use crate::operation::{Call, Entry, Operation, plain};
-use crate::operator::spaces;
+use crate::operator::{Comparison, spaces};
 use crate::path::length;
 use crate::predicate;
 use crate::value::{Entries, Value, push};
@@ -20,7 +22,13 @@ pub(crate) const FILTERS: &[Operation] = &[
     plain("last", "The last item of a list.", "{{ ['a', 'b']|last }}", "b", |call| {
         call.items()?.last().cloned().ok_or_else(|| empty(call))
     }),
-    plain("length", "How many items, members or characters there are.", "{{ 'abc'|length }}", "3", count),
+    plain(
+        "length",
+        "How many items, members or characters there are. Characters are Unicode code points, here and in positions.",
+        "{{ 'abc'|length }}",
+        "3",
+        count,
+    ),
     plain("reverse", "The items of a list, the last first.", "{{ [1, 2, 3]|reverse }}", "3,2,1", |call| {
         Value::list(call.items()?.iter().rev().cloned().collect())
     }),
@@ -147,30 +155,39 @@ fn sort(call: &Call<'_>) -> Result<Value, Failure> {
     if !numbers && !texts {
         return Err(Failure::new("`sort` works on a list of numbers or a list of text, not on a mixture"));
     }
-    items.sort_by(|left, right| match (left, right) {
-        (Value::Number(left), Value::Number(right)) => left.partial_cmp(right).unwrap_or(Ordering::Equal),
-        (Value::Text(left), Value::Text(right)) => alphabetical(left, right),
-        _ => Ordering::Equal,
-    });
+    call.budget.spend(sorting(&items))?;
+    if numbers {
+        items.sort_by(|left, right| match (left, right) {
+            (Value::Number(left), Value::Number(right)) => left.order(*right),
+            _ => Ordering::Equal,
+        });
+    } else {
+        // As in a dictionary: without regard to case, unless that is all that differs, and then lower case first.
+        items.sort_by_cached_key(|item| match item {
+            Value::Text(text) => (text.to_lowercase(), Reverse(Rc::clone(text))),
+            _ => (String::new(), Reverse("".into())),
+        });
+    }
     Value::list(items)
 }
 
-/// As in a dictionary: without regard to case, unless that is all that differs, and then lower case first.
-fn alphabetical(left: &str, right: &str) -> Ordering {
-    left.to_lowercase().cmp(&right.to_lowercase()).then_with(|| right.cmp(left))
+/// How many steps it takes to bring `items` in order: each is compared as often as a list of that length can be halved.
+fn sorting(items: &[Value]) -> usize {
+    let bytes: usize = items.iter().map(|item| if let Value::Text(text) = item { text.len() } else { 0 }).sum();
+    let halvings = items.len().checked_ilog2().and_then(|halvings| usize::try_from(halvings).ok()).unwrap_or(0) + 1;
+    (items.len() / limit::VALUES_A_STEP).saturating_add(bytes / limit::BYTES_A_STEP).saturating_mul(halvings)
 }
 
 fn select_by_member(call: &Call<'_>, wanted: bool) -> Result<Value, Failure> {
     let attribute = call.text_argument(0)?.unwrap_or_default();
     let test = call.text_argument(1)?.map(predicate::named).transpose()?;
+    let mut comparison = Comparison::new(call.budget);
     let mut kept = Vec::new();
     for item in call.items()? {
-        let entries = item.entries().ok_or_else(|| not_a_map(call, item))?;
-        let member = entries.iter().find(|(name, _)| **name == *attribute).map(|(_, value)| value);
-        let passes = match (member, test) {
+        let passes = match (member(call, item, attribute)?, test) {
             (None, _) => false,
             (Some(member), None) => member.is_true(),
-            (Some(member), Some(test)) => predicate::passes(test, member, call.argument(2), call)?,
+            (Some(member), Some(test)) => predicate::passes(test, &member, call.argument(2), call, &mut comparison)?,
         };
         if passes == wanted {
             kept.push(item.clone());
@@ -183,11 +200,10 @@ fn map_member(call: &Call<'_>) -> Result<Value, Failure> {
     let attribute = call.text_argument(0)?.unwrap_or_default();
     let mut values = Vec::new();
     for item in call.items()? {
-        let entries = item.entries().ok_or_else(|| not_a_map(call, item))?;
-        let member = entries.iter().find(|(name, _)| **name == *attribute).map(|(_, value)| value);
-        match member.or(call.argument(1)) {
-            Some(value) => values.push(value.clone()),
+        match member(call, item, attribute)?.or_else(|| call.argument(1).cloned()) {
+            Some(value) => values.push(value),
             None => {
+                let entries = item.entries().unwrap_or_default();
                 let known: Vec<&str> = entries.iter().map(|(name, _)| &**name).collect();
                 let message = format!("an item of the list has no member `{attribute}`");
                 return Err(Failure::missing(message).suggest("members", attribute, &known));
@@ -195,6 +211,15 @@ fn map_member(call: &Call<'_>) -> Result<Value, Failure> {
         }
     }
     Value::list(values)
+}
+
+/// A member of an item, which must be a map.
+fn member(call: &Call<'_>, item: &Value, attribute: &str) -> Result<Option<Value>, Failure> {
+    if !item.is_map() {
+        return Err(not_a_map(call, item));
+    }
+    call.budget.spend(item.size())?;
+    Ok(item.member(attribute))
 }
 
 fn not_a_map(call: &Call<'_>, item: &Value) -> Failure {

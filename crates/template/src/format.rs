@@ -146,6 +146,7 @@ impl Pieces<'_> {
         let text = self.text;
         let mut at = 0;
         let mut from = 0;
+        let last_brace = text.rfind('}').unwrap_or(0);
         while let Some(dollar) = text[from..].find('$').map(|offset| from + offset) {
             from = dollar + 1;
             if text[at..dollar].ends_with('\\') {
@@ -155,7 +156,7 @@ impl Pieces<'_> {
                 at = from;
                 continue;
             }
-            let Some(variable) = env_variable(text, dollar) else { continue };
+            let Some(variable) = env_variable(text, dollar, last_brace) else { continue };
             self.push(&text[at..dollar]);
             self.env_placeholder(dollar..variable.end, variable.name, variable.otherwise)?;
             at = variable.end;
@@ -199,7 +200,7 @@ struct EnvVariable {
 }
 
 /// `$name`, `${name}` or `${name:-otherwise}` at `dollar`.
-fn env_variable(text: &str, dollar: usize) -> Option<EnvVariable> {
+fn env_variable(text: &str, dollar: usize, last_brace: usize) -> Option<EnvVariable> {
     let rest = &text[dollar + 1..];
     let braced = rest.starts_with('{');
     let start = dollar + 1 + usize::from(braced);
@@ -220,7 +221,7 @@ fn env_variable(text: &str, dollar: usize) -> Option<EnvVariable> {
         return Some(EnvVariable { end: name.end + 1, name, otherwise: None });
     }
     let dash = after.strip_prefix(":-").map(|_| 2).or_else(|| after.strip_prefix('-').map(|_| 1))?;
-    let close = after.find('}')?;
+    let close = if last_brace < name.end { None } else { after.find('}') }?;
     let otherwise = name.end + dash..name.end + close;
     Some(EnvVariable { end: otherwise.end + 1, name, otherwise: Some(otherwise) })
 }

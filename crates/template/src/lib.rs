@@ -7,6 +7,7 @@
 mod access;
 mod ambient;
 mod block;
+mod budget;
 mod call;
 mod case;
 mod date;

@@ -1,5 +1,7 @@
 //! Numbers as templates count and print them.
 
+use std::cmp::Ordering;
+
 use serde_json::Number as Json;
 
 /// A number: whole as long as it can be, otherwise a double.
@@ -73,6 +75,13 @@ impl Number {
     /// What is left of a division; its sign is that of the left side.
     pub(crate) fn remainder(self, other: Self) -> Self {
         self.calculate(other, i64::checked_rem, |left, right| left % right)
+    }
+
+    /// A total order for sorting, in which what is no number has a place, too.
+    pub(crate) fn order(self, other: Self) -> Ordering {
+        // A double that is as large as a whole number stands after it.
+        let rank = |number: Self| (number.as_whole().is_none(), number.as_whole());
+        self.as_double().total_cmp(&other.as_double()).then_with(|| rank(self).cmp(&rank(other)))
     }
 
     fn calculate(self, other: Self, whole: impl Fn(i64, i64) -> Option<i64>, double: impl Fn(f64, f64) -> f64) -> Self {

@@ -1,6 +1,7 @@
 //! Filters, tests, functions and methods describe themselves; the reference is made from their tables.
 
 use crate::ambient::{Ambient, Chance};
+use crate::budget::Budget;
 use crate::error::Failure;
 use crate::number::Number;
 use crate::value::Value;
@@ -38,6 +39,7 @@ pub(crate) struct Call<'a> {
     given: Vec<Option<Value>>,
     pub(crate) clock: &'a Ambient,
     pub(crate) chance: &'a Chance,
+    pub(crate) budget: &'a Budget,
 }
 
 /// Evaluated arguments.
@@ -70,9 +72,10 @@ impl Operation {
         arguments: Given,
         clock: &Ambient,
         chance: &Chance,
+        budget: &Budget,
     ) -> Result<Value, Failure> {
         let given = self.bind(arguments)?;
-        (self.run)(&Call { name: self.entry.name, operand, given, clock, chance })
+        (self.run)(&Call { name: self.entry.name, operand, given, clock, chance, budget })
     }
 
     fn bind(&self, arguments: Given) -> Result<Vec<Option<Value>>, Failure> {

@@ -2,15 +2,17 @@
 
 use std::rc::Rc;
 
+use crate::budget::Budget;
 use crate::error::Failure;
+use crate::limit;
 use crate::syntax::Operator;
-use crate::value::{Value, within};
+use crate::value::{Map, Value, within};
 
 /// The value of `left operator right`. `and` and `or` are not among them: they may leave the right side out.
-pub(crate) fn apply(operator: Operator, left: &Value, right: &Value) -> Result<Value, Failure> {
+pub(crate) fn apply(operator: Operator, left: &Value, right: &Value, budget: &Budget) -> Result<Value, Failure> {
     match operator {
-        Operator::Equal => return Ok(Value::Bool(equal(left, right)?)),
-        Operator::NotEqual => return Ok(Value::Bool(!equal(left, right)?)),
+        Operator::Equal => return Ok(Value::Bool(equal(left, right, budget)?)),
+        Operator::NotEqual => return Ok(Value::Bool(!equal(left, right, budget)?)),
         Operator::Concatenate => return concatenate(left, right),
         _ => {}
     }
@@ -20,8 +22,8 @@ pub(crate) fn apply(operator: Operator, left: &Value, right: &Value) -> Result<V
         return Err(Failure::new(format!("`{}` cannot be used with nothing (null)", operator.symbol())));
     }
     let result = match operator {
-        Operator::In => member(left, right)?.map(Value::Bool),
-        Operator::NotIn => member(left, right)?.map(|found| Value::Bool(!found)),
+        Operator::In => member(left, right, budget)?.map(Value::Bool),
+        Operator::NotIn => member(left, right, budget)?.map(|found| Value::Bool(!found)),
         Operator::Add => return add(left, right),
         Operator::Less | Operator::LessOrEqual | Operator::Greater | Operator::GreaterOrEqual => {
             compare(operator, left, right)
@@ -79,12 +81,13 @@ fn concatenate(left: &Value, right: &Value) -> Result<Value, Failure> {
 }
 
 /// Whether `left` is in `right`; `None` if nothing can be in it.
-fn member(left: &Value, right: &Value) -> Result<Option<bool>, Failure> {
+fn member(left: &Value, right: &Value, budget: &Budget) -> Result<Option<bool>, Failure> {
     Ok(match (left, right) {
         (_, Value::List(list)) => {
+            let mut comparison = Comparison::new(budget);
             let mut found = false;
             for item in &list.items {
-                found = found || equal(left, item)?;
+                found = found || comparison.equal(left, item)?;
             }
             Some(found)
         }
@@ -95,43 +98,89 @@ fn member(left: &Value, right: &Value) -> Result<Option<bool>, Failure> {
     })
 }
 
-/// How many values a comparison looks at before it gives up: shared lists can be far larger than they look.
-const COMPARED: u32 = 1_000_000;
+/// How much a comparison looks at before it gives up: shared lists can be far larger than they look.
+const COMPARED: usize = 1_000_000;
 
-/// Whether two values are the same, through and through. A number is never the same as a text.
-pub(crate) fn equal(left: &Value, right: &Value) -> Result<bool, Failure> {
-    let mut left_to_do = COMPARED;
-    equal_within(left, right, &mut left_to_do)
+/// Values that are compared with each other, as one piece of work.
+pub(crate) struct Comparison<'a> {
+    budget: &'a Budget,
+    /// Values, long texts counted as several.
+    seen: usize,
+    /// How many of them are paid for.
+    paid: usize,
 }
 
-fn equal_within(left: &Value, right: &Value, budget: &mut u32) -> Result<bool, Failure> {
-    *budget = budget.checked_sub(1).ok_or_else(|| Failure::new("the values are too large to be compared"))?;
-    Ok(match (left, right) {
-        (Value::Null, Value::Null) => true,
-        (Value::Bool(left), Value::Bool(right)) => left == right,
-        (Value::Number(left), Value::Number(right)) => left == right,
-        (Value::Text(left), Value::Text(right)) => left == right,
-        (Value::Function(left), Value::Function(right)) => left == right,
-        (Value::Namespace(left), Value::Namespace(right)) => Rc::ptr_eq(left, right),
-        (Value::List(left), Value::List(right)) if left.items.len() == right.items.len() => {
-            for (left, right) in left.items.iter().zip(&right.items) {
-                if !equal_within(left, right, budget)? {
-                    return Ok(false);
-                }
-            }
-            true
+impl<'a> Comparison<'a> {
+    pub(crate) fn new(budget: &'a Budget) -> Self {
+        Self { budget, seen: 0, paid: 0 }
+    }
+
+    /// Whether two values are the same, through and through. A number is never the same as a text.
+    pub(crate) fn equal(&mut self, left: &Value, right: &Value) -> Result<bool, Failure> {
+        let same = self.same(left, right)?;
+        let steps = (self.seen - self.paid) / limit::VALUES_A_STEP;
+        self.paid += steps * limit::VALUES_A_STEP;
+        self.budget.spend(steps)?;
+        Ok(same)
+    }
+
+    fn see(&mut self, values: usize) -> Result<(), Failure> {
+        self.seen = self.seen.saturating_add(values);
+        if self.seen > COMPARED {
+            return Err(Failure::new("the values are too large to be compared"));
         }
-        (Value::Map(left), Value::Map(right)) if left.entries.len() == right.entries.len() => {
-            for (key, value) in &left.entries {
-                let Some(other) = right.get(key) else { return Ok(false) };
-                if !equal_within(value, other, budget)? {
-                    return Ok(false);
-                }
+        Ok(())
+    }
+
+    fn same(&mut self, left: &Value, right: &Value) -> Result<bool, Failure> {
+        self.see(1)?;
+        Ok(match (left, right) {
+            (Value::Null, Value::Null) => true,
+            (Value::Bool(left), Value::Bool(right)) => left == right,
+            (Value::Number(left), Value::Number(right)) => left == right,
+            (Value::Text(left), Value::Text(right)) if left.len() == right.len() => {
+                self.see(left.len() / limit::WEIGHED_BYTES)?;
+                left == right
             }
-            true
+            (Value::Function(left), Value::Function(right)) => left == right,
+            (Value::Namespace(left), Value::Namespace(right)) => Rc::ptr_eq(left, right),
+            (Value::List(left), Value::List(right)) if left.items.len() == right.items.len() => {
+                for (left, right) in left.items.iter().zip(&right.items) {
+                    if !self.same(left, right)? {
+                        return Ok(false);
+                    }
+                }
+                true
+            }
+            (Value::Map(left), Value::Map(right)) if left.entries.len() == right.entries.len() => {
+                self.same_entries(left, right)?
+            }
+            _ => false,
+        })
+    }
+
+    /// Whether two maps of the same size have the same members, in whatever order.
+    fn same_entries(&mut self, left: &Map, right: &Map) -> Result<bool, Failure> {
+        for (at, (key, value)) in left.entries.iter().enumerate() {
+            let other = match right.entries.get(at) {
+                Some((same, other)) if same == key => other,
+                _ => {
+                    self.see(right.entries.len())?;
+                    let Some(other) = right.get(key) else { return Ok(false) };
+                    other
+                }
+            };
+            if !self.same(value, other)? {
+                return Ok(false);
+            }
         }
-        _ => false,
-    })
+        Ok(true)
+    }
+}
+
+/// Whether two values are the same.
+pub(crate) fn equal(left: &Value, right: &Value, budget: &Budget) -> Result<bool, Failure> {
+    Comparison::new(budget).equal(left, right)
 }
 
 /// So many spaces.

@@ -2,7 +2,7 @@
 
 use model::{Node, NodeKind};
 
-use crate::error::suggestion;
+use crate::error::{SEARCHED, suggestion};
 
 /// One step of a path.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,6 +26,19 @@ impl std::fmt::Display for Key {
 pub(crate) struct Nowhere {
     pub(crate) message: String,
     pub(crate) help: Option<String>,
+    /// Among how many names the nearest one was searched.
+    pub(crate) searched: usize,
+}
+
+impl Nowhere {
+    fn new(message: String) -> Self {
+        Self { message, help: None, searched: 0 }
+    }
+
+    /// There is no such name among `known`.
+    pub(crate) fn unknown(message: String, what: &str, written: &str, known: &[&str]) -> Self {
+        Self { message, help: suggestion(what, written, known), searched: known.len().min(SEARCHED) }
+    }
 }
 
 /// Reads `text` as a path. `None` if it is none; then it may still be an expression.
@@ -59,8 +72,9 @@ fn bracket(inside: &str) -> Option<(Key, &str)> {
         return (!name.contains('\\')).then(|| (Key::Name(name.to_owned()), after));
     }
     let (digits, after) = inside.split_once(']')?;
-    let position: u32 = digits.parse().ok()?;
-    Some((Key::Position(position.into()), after))
+    let (sign, digits) = digits.strip_prefix('-').map_or((1, digits), |digits| (-1, digits));
+    let position = digits.parse::<u32>().ok().filter(|_| digits.starts_with(|first: char| first.is_ascii_digit()))?;
+    Some((Key::Position(sign * i64::from(position)), after))
 }
 
 /// The path as it is written: `users[0].name`.
@@ -97,16 +111,16 @@ pub(crate) fn child<'a>(node: &'a Node, key: &Key) -> Option<Child<'a>> {
             items.get(at).map(Child::Own)
         }
         (NodeKind::String(text), _) => {
-            let at = index(key, text.chars().count())?;
+            let at = index(key, length(text))?;
             text.chars().nth(at).map(|found| Child::Text(found.to_string()))
         }
         _ => None,
     }
 }
 
-/// The length of a text as ECMAScript counts it: characters beyond the basic plane are two.
+/// The length of a text in Unicode code points, which is what positions count as well.
 pub(crate) fn length(text: &str) -> usize {
-    text.encode_utf16().count()
+    text.chars().count()
 }
 
 fn index(key: &Key, length: usize) -> Option<usize> {
@@ -130,19 +144,17 @@ pub(crate) fn nowhere(node: &Node, name: &str, key: &Key) -> Nowhere {
     match &node.kind {
         NodeKind::Map(entries) => {
             let known: Vec<&str> = entries.iter().map(|(key, _)| key.value.as_str()).collect();
-            let help = suggestion("members", &key.to_string(), &known);
-            Nowhere { message: format!("`{name}` has no member `{key}`"), help }
+            Nowhere::unknown(format!("`{name}` has no member `{key}`"), "members", &key.to_string(), &known)
         }
         NodeKind::List(items) if position => {
             let message = format!("`{name}` has no item {key}: it holds {}", items.len());
-            Nowhere { message, help: Some("the first item is 0, the last is -1".to_owned()) }
+            Nowhere { help: Some("the first item is 0, the last is -1".to_owned()), ..Nowhere::new(message) }
         }
         NodeKind::String(text) if position => {
-            let message = format!("`{name}` has no character {key}: it is {} long", text.chars().count());
-            Nowhere { message, help: None }
+            Nowhere::new(format!("`{name}` has no character {key}: it is {} long", length(text)))
         }
-        NodeKind::Null => Nowhere { message: format!("`{name}` is null, so it has no member `{key}`"), help: None },
-        _ => Nowhere { message: format!("`{name}` is {}, so it has no member `{key}`", node.kind_name()), help: None },
+        NodeKind::Null => Nowhere::new(format!("`{name}` is null, so it has no member `{key}`")),
+        _ => Nowhere::new(format!("`{name}` is {}, so it has no member `{key}`", node.kind_name())),
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::error::Failure;
 use crate::number::Number;
 use crate::operation::{Call, Entry, Given, Operation, plain};
-use crate::operator::equal;
+use crate::operator::{Comparison, equal};
 use crate::value::Value;
 
 /// Every test. `defined` and `undefined` are answered before a value is needed, since there may be none.
@@ -52,7 +52,7 @@ const fn equality(name: &'static str, usage: &'static str, example: &'static str
         entry: Entry { name, usage, doc: "It is the same as another value.", example, shows: Some(shows) },
         parameters: &["value"],
         required: 1,
-        run: |call| yes(equal(call.operand, call.value(0))?),
+        run: |call| yes(equal(call.operand, call.value(0), call.budget)?),
     }
 }
 
@@ -78,13 +78,18 @@ pub(crate) fn named(name: &str) -> Result<&'static Operation, Failure> {
     })
 }
 
-/// Whether `value` passes a test that a filter names.
+/// Whether `value` passes a test that a filter names. All that it compares is one comparison.
 pub(crate) fn passes(
     test: &Operation,
     value: &Value,
     argument: Option<&Value>,
     call: &Call<'_>,
+    comparison: &mut Comparison<'_>,
 ) -> Result<bool, Failure> {
+    if let (true, Some(argument)) = (matches!(test.entry.name, "eq" | "equalto"), argument) {
+        return comparison.equal(value, argument);
+    }
+    call.budget.spend(value.size())?;
     let given = Given { positional: argument.cloned().into_iter().collect(), named: Vec::new() };
-    test.apply(value, given, call.clock, call.chance).map(|answer| answer.is_true())
+    test.apply(value, given, call.clock, call.chance, call.budget).map(|answer| answer.is_true())
 }

@@ -1,6 +1,10 @@
 //! Texts of the form `/…/flags`.
 
+use std::fmt::Write as _;
+
+use crate::error::Failure;
 use crate::syntax::Part;
+use crate::value::push;
 
 const FLAGS: &str = "dgimsuvy";
 
@@ -19,23 +23,145 @@ pub(crate) fn is_regex_literal(parts: &[Part]) -> bool {
     !pattern.is_empty() && flags.chars().all(|flag| FLAGS.contains(flag))
 }
 
-/// `text` as the source of a regular expression that matches just it.
-pub(crate) fn escape(text: &str) -> String {
-    let mut source = String::with_capacity(text.len());
-    for found in text.chars() {
-        match found {
-            '\n' => source.push_str("\\n"),
-            '\r' => source.push_str("\\r"),
-            '\u{2028}' => source.push_str("\\u2028"),
-            '\u{2029}' => source.push_str("\\u2029"),
-            _ => {
-                // Only what must be escaped may be: with the flag `u` any other backslash is an error.
-                if "\\^$.*+?()[]{}|/".contains(found) {
-                    source.push('\\');
-                }
-                source.push(found);
-            }
+/// The characters that a backslash makes plain, with the flag `u` as well.
+const SYNTAX: &str = "\\^$.*+?()[]{}|/";
+
+/// Characters that mean something beside others: `-` between two in a class, `,` in a repetition, `=` after `(?`, any of
+/// them twice in a class of the flag `v`.
+const BESIDE_OTHERS: &str = ",-=<>#&!%:;@~`";
+
+/// How far before its end the beginning of an escape is looked for: `\u{10FFF`, the name of a group.
+const ESCAPE: usize = 64;
+
+/// Puts `text` after the beginning of a regular expression's source as text that is matched as it is.
+///
+/// # Errors
+/// The source ends with a backslash, which would change what stands after it.
+pub(crate) fn push_escaped(source: &mut String, text: &str) -> Result<(), Failure> {
+    let Some(first) = text.chars().next() else { return Ok(()) };
+    if ends_with_backslash(source) {
+        return Err(Failure::new("a backslash stands right before a value that is escaped already")
+            .help("leave the backslash out; to match one, write two"));
+    }
+    let mut escaped = String::with_capacity(text.len());
+    let rest = if first.is_ascii_alphanumeric() && ends_in_escape(source) {
+        let _ = write!(escaped, "\\x{:02x}", u32::from(first));
+        &text[1..]
+    } else {
+        text
+    };
+    rest.chars().for_each(|found| escape(found, &mut escaped));
+    push(source, &escaped)
+}
+
+fn escape(found: char, source: &mut String) {
+    let _ = match found {
+        '\n' => write!(source, "\\n"),
+        '\r' => write!(source, "\\r"),
+        '\u{2028}' | '\u{2029}' => write!(source, "\\u{:04x}", u32::from(found)),
+        // Only what must be escaped may be: with the flag `u` any other backslash is an error.
+        _ if SYNTAX.contains(found) => write!(source, "\\{found}"),
+        _ if BESIDE_OTHERS.contains(found) => write!(source, "\\x{:02x}", u32::from(found)),
+        _ => write!(source, "{found}"),
+    };
+}
+
+/// Backslashes in a row.
+struct Run {
+    /// Where the last one is.
+    last: usize,
+    count: usize,
+}
+
+/// The last backslashes of `source`, if they are near its end.
+fn last_run(source: &str) -> Option<Run> {
+    let window = source.len().saturating_sub(ESCAPE);
+    let last = window + source.as_bytes().get(window..)?.iter().rposition(|byte| *byte == b'\\')?;
+    let before = source.as_bytes().get(..=last)?;
+    Some(Run { last, count: before.iter().rev().take_while(|byte| **byte == b'\\').count() })
+}
+
+/// How many bytes have to be looked at to put a value after `source`.
+pub(crate) fn looked_at(source: &str) -> usize {
+    last_run(source).map_or(0, |run| run.count)
+}
+
+/// Whether the last character of `source` is a backslash that escapes what follows.
+fn ends_with_backslash(source: &str) -> bool {
+    last_run(source).is_some_and(|run| run.last + 1 == source.len() && run.count % 2 == 1)
+}
+
+/// Whether `source` ends in an escape that a letter or digit would go on with: `\1`, `\x4`, `\u00`, `\c`, `\k<a`.
+fn ends_in_escape(source: &str) -> bool {
+    // A backslash that is escaped itself escapes nothing.
+    let Some(run) = last_run(source).filter(|run| run.count % 2 == 1) else { return false };
+    let mut letters = source[run.last + 1..].chars();
+    let rest = match letters.next() {
+        Some(first) if first.is_ascii_digit() => return letters.all(|letter| letter.is_ascii_digit()),
+        Some('c') => return letters.as_str().is_empty(),
+        Some('x') => return letters.as_str().len() < 2 && letters.all(|letter| letter.is_ascii_hexdigit()),
+        Some('u') if !letters.as_str().starts_with('{') => {
+            return letters.as_str().len() < 4 && letters.all(|letter| letter.is_ascii_hexdigit());
+        }
+        Some('u' | 'p' | 'P') => letters.as_str().strip_prefix('{').map(|rest| !rest.contains('}')),
+        Some('k') => letters.as_str().strip_prefix('<').map(|rest| !rest.contains('>')),
+        _ => None,
+    };
+    rest.unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn joined(source: &str, text: &str) -> String {
+        let mut source = source.to_owned();
+        push_escaped(&mut source, text).unwrap();
+        source
+    }
+
+    #[test]
+    fn what_means_something_beside_others_is_told_by_its_number() {
+        assert_eq!(joined("[", "a-z"), "[a\\x2dz");
+        assert_eq!(joined("a{1", ",2}"), "a{1\\x2c2\\}");
+        assert_eq!(joined("(?", ":&&"), "(?\\x3a\\x26\\x26");
+        assert_eq!(joined("[", "^]'\" _é"), "[\\^\\]'\" _é");
+        assert_eq!(joined("", "\u{2028}\r\n"), "\\u2028\\r\\n");
+    }
+
+    #[test]
+    fn a_value_does_not_go_on_with_the_escape_before_it() {
+        for (source, text, wanted) in [
+            (r"(a)\1", "0", r"(a)\1\x30"),
+            (r"\x4", "1b", r"\x4\x31b"),
+            (r"\u004", "1", r"\u004\x31"),
+            (r"\u{4", "1", r"\u{4\x31"),
+            (r"\c", "A", r"\c\x41"),
+            (r"\k<a", "b", r"\k<a\x62"),
+            (r"\p{L", "u", r"\p{L\x75"),
+        ] {
+            assert_eq!(joined(source, text), wanted);
+        }
+        for (source, text) in [
+            (r"\d", "0"),
+            (r"\x41", "1"),
+            (r"\u0041", "1"),
+            (r"\\1", "0"),
+            (r"\1a", "0"),
+            (r"\cA", "b"),
+            ("1", "0"),
+            (r"\p{L}", "u"),
+            (r"\1", "é"),
+            ("", "a"),
+        ] {
+            assert_eq!(joined(source, text), format!("{source}{text}"));
         }
     }
-    source
+
+    #[test]
+    fn a_backslash_before_a_value_is_refused() {
+        assert!(push_escaped(&mut r"a\".to_owned(), "d").is_err());
+        assert_eq!(joined(r"a\\", "d"), r"a\\d");
+        assert_eq!(joined(r"a\", ""), r"a\");
+    }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::access::loop_position;
 use crate::error::{Failure, TemplateError};
-use crate::evaluate::Evaluator;
+use crate::evaluate::{Evaluator, Frame};
 use crate::operation::Given;
 use crate::syntax::{Loop, Macro};
 use crate::value::Value;
@@ -23,7 +23,7 @@ impl<'a> Evaluator<'a> {
                 return Err(failure.at(repeated.items.range.clone()));
             }
         };
-        self.frames.push(Vec::new());
+        self.frames.push(Frame::new());
         let result = self.iterate(repeated, &items.items, out);
         self.frames.pop();
         result
@@ -86,7 +86,7 @@ impl<'a> Evaluator<'a> {
     ) -> Result<Value, TemplateError> {
         let Some(written) = self.macros.get(number).copied() else { return Ok(Value::Null) };
         let escapes = std::mem::replace(&mut self.escapes, false);
-        self.frames.push(Vec::new());
+        self.frames.push(Frame::new());
         let mut text = String::new();
         let result = self.bind(written, given, range).and_then(|()| self.block(range, &written.body, &mut text));
         self.frames.pop();

@@ -1,11 +1,12 @@
 //! One walk through values and the templates in them: what is being resolved, how deep, how much.
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
 use std::ops::Range;
 
 use model::{Node, NodeKind, Span, Spanned};
 
-use crate::error::{Nature, TemplateError, suggestion};
+use crate::error::{Nature, TemplateError};
 use crate::evaluate::evaluate;
 use crate::format::Format;
 use crate::limit;
@@ -67,6 +68,15 @@ enum Place<'v> {
     Resolved(Node),
 }
 
+impl Place<'_> {
+    fn node(&self) -> &Node {
+        match self {
+            Self::Raw(node) => node,
+            Self::Resolved(node) => node,
+        }
+    }
+}
+
 impl<'v> Resolution<'v> {
     pub(crate) fn new(variables: &'v Variables) -> Self {
         Self { variables, trail: RefCell::default(), depth: Cell::new(0), weight: Cell::new(0) }
@@ -110,6 +120,9 @@ impl<'v> Resolution<'v> {
         for (at, key) in rest.iter().enumerate() {
             let here = &path[..=at];
             place = self.opened(place, here)?;
+            if let Some(text) = place.node().as_str() {
+                self.weigh(text.len() / limit::WEIGHED_BYTES)?;
+            }
             let next = match &place {
                 Place::Raw(node) => self.raw_child(node, here, key)?,
                 Place::Resolved(node) => path::child(node, key).map(|child| Place::Resolved(grown(child, node))),
@@ -117,11 +130,8 @@ impl<'v> Resolution<'v> {
             place = match next {
                 Some(next) => next,
                 None => {
-                    let node = match &place {
-                        Place::Raw(node) => node,
-                        Place::Resolved(node) => node,
-                    };
-                    return Ok(Found::Nowhere { at: at + 1, why: path::nowhere(node, &path::written(here), key) });
+                    let why = path::nowhere(place.node(), &path::written(here), key);
+                    return Ok(Found::Nowhere { at: at + 1, why });
                 }
             };
         }
@@ -140,13 +150,17 @@ impl<'v> Resolution<'v> {
     }
 
     fn raw_child(&self, node: &'v Node, here: &[Key], key: &Key) -> Result<Option<Place<'v>>, TemplateError> {
-        match path::child(node, key) {
-            Some(Child::Own(child)) => return Ok(Some(Place::Raw(child))),
-            Some(other) => return Ok(Some(Place::Resolved(grown(other, node)))),
-            None => {}
-        }
-        let NodeKind::Map(entries) = &node.kind else { return Ok(None) };
+        let NodeKind::Map(entries) = &node.kind else {
+            return Ok(path::child(node, key).map(|child| match child {
+                Child::Own(child) => Place::Raw(child),
+                other => Place::Resolved(grown(other, node)),
+            }));
+        };
         let wanted = key.to_string();
+        if let Some(child) = self.variables.entry(entries, &wanted) {
+            return Ok(Some(Place::Raw(child)));
+        }
+        self.weigh(entries.len() / limit::VALUES_A_STEP)?;
         with_label(here, |label| {
             for (name, child) in entries.iter().filter(|(name, _)| may_be_template(Some(&name.value))) {
                 if self.key(name, node, Format::default(), label)?.value == wanted {
@@ -164,8 +178,7 @@ impl<'v> Resolution<'v> {
 
     fn unknown(&self, name: &str) -> Found {
         let known: Vec<&str> = self.variables.names().collect();
-        let help = suggestion("variables", name, &known);
-        Found::Nowhere { at: 0, why: Nowhere { message: format!("unknown variable `{name}`"), help } }
+        Found::Nowhere { at: 0, why: Nowhere::unknown(format!("unknown variable `{name}`"), "variables", name, &known) }
     }
 
     /// `node` with every template in it resolved, keys included.
@@ -207,10 +220,11 @@ impl<'v> Resolution<'v> {
         on_error: &mut OnError<'_>,
     ) -> Result<Vec<(Spanned<String>, Node)>, TemplateError> {
         let mut resolved: Vec<(Spanned<String>, Node)> = Vec::with_capacity(entries.len());
+        let mut taken = HashSet::with_capacity(entries.len());
         for (name, value) in entries {
             let key = Key::Name(name.value.clone());
             let value = self.deeper(&(0..0), || self.tree(value, format, &Label::Below(label, &key), on_error))?;
-            let name = match self.unique_key(name, node, format, label, &resolved) {
+            let name = match self.unique_key(name, node, format, label, &mut taken) {
                 Ok(name) => name,
                 Err(error) => {
                     on_error(&key_node(name, node), error)?;
@@ -228,15 +242,16 @@ impl<'v> Resolution<'v> {
         map: &Node,
         format: Format,
         label: &Label<'_>,
-        taken: &[(Spanned<String>, Node)],
+        taken: &mut HashSet<String>,
     ) -> Result<Spanned<String>, TemplateError> {
         // Keys of a document are unique; only what templates made of them may collide.
-        let templates = may_be_template(Some(&name.value)) || taken.iter().any(|(other, _)| other.value == name.value);
+        let templates = may_be_template(Some(&name.value)) || taken.contains(&name.value);
         if !templates && format == Format::default() {
+            taken.insert(name.value.clone());
             return Ok(name.clone());
         }
         let name = self.key(name, map, format, label)?;
-        if taken.iter().any(|(other, _)| other.value == name.value) {
+        if !taken.insert(name.value.clone()) {
             let message = format!("two keys of this map become `{}`", name.value);
             return Err(TemplateError::new(0..0, message));
         }
@@ -339,6 +354,9 @@ impl<'v> Resolution<'v> {
         let total = self.weight.get().saturating_add(weight);
         self.weight.set(total);
         if total > limit::WEIGHT {
+            self.variables.exhaust();
+        }
+        if self.variables.exhausted() {
             return Err(TemplateError::passing(0..0, "the values become too large")
                 .help("a value that is put into another many times, level by level, grows without end"));
         }

@@ -20,7 +20,12 @@ pub fn resolve(node: &Node, variables: &Variables, problems: &mut Problems) -> N
 /// As [`resolve`], with placeholders written as `format` has them. Templates inside variables are written in the
 /// default way whatever the format.
 pub fn resolve_as(format: Format, node: &Node, variables: &Variables, problems: &mut Problems) -> Node {
+    let mut limit_told = false;
     let mut report = |at: &Node, error: TemplateError| {
+        // Past a limit everything fails in the same way.
+        if variables.exhausted() && std::mem::replace(&mut limit_told, true) {
+            return Ok(());
+        }
         let text = at.as_str().unwrap_or_default();
         let problem = error.diagnostic_at(at.source.excerpt(narrow(at, text, &error.range)));
         if !problems.contains(&problem) {

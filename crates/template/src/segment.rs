@@ -33,7 +33,13 @@ pub(crate) struct Inside {
 /// closes.
 pub(crate) fn split(text: &str) -> Result<Vec<Segment>, TemplateError> {
     let text = text.strip_suffix('\n').unwrap_or(text);
-    let mut splitter = Splitter { text, segments: Vec::new(), pending: String::new(), before: Edge::default() };
+    let mut splitter = Splitter {
+        text,
+        closings: Closings::of(text),
+        segments: Vec::new(),
+        pending: String::new(),
+        before: Edge::default(),
+    };
     let mut at = 0;
     while let Some(open) = next_opening(text, at) {
         splitter.pending.push_str(&text[at..open]);
@@ -53,8 +59,22 @@ struct Edge {
     block: bool,
 }
 
+/// Where the last delimiter of each kind that closes something begins. What opens after it is never closed.
+struct Closings {
+    expression: Option<usize>,
+    statement: Option<usize>,
+    comment: Option<usize>,
+}
+
+impl Closings {
+    fn of(text: &str) -> Self {
+        Self { expression: text.rfind("}}"), statement: text.rfind("%}"), comment: text.rfind("#}") }
+    }
+}
+
 struct Splitter<'a> {
     text: &'a str,
+    closings: Closings,
     segments: Vec<Segment>,
     /// Text that may be trimmed by the tag that follows.
     pending: String,
@@ -69,13 +89,18 @@ impl Splitter<'_> {
         if kind == Some(b'#') {
             return Ok(self.comment(open));
         }
-        let close = if kind == Some(b'{') { "}}" } else { "%}" };
+        let (close, last) = match kind {
+            Some(b'{') => ("}}", self.closings.expression),
+            _ => ("%}", self.closings.statement),
+        };
         let trims = self.text[open + 2..].starts_with('-');
         let start = open + 2 + usize::from(trims);
+        if last.is_none_or(|last| last < start) {
+            return Ok(self.literal(open, open + 2));
+        }
         match read_tag(self.text, start, close) {
             Ok(Some(tag)) if !tag.tokens.is_empty() => Ok(self.tag(open, trims, close == "%}", tag)),
             Ok(Some(tag)) => Ok(self.literal(open, tag.end)),
-            Ok(None) | Err(_) if !self.text[start..].contains(close) => Ok(self.literal(open, open + 2)),
             Ok(None) => {
                 Err(TemplateError::new(open..open + 2, format!("nothing closes this `{}`", &self.text[open..open + 2]))
                     .help("a quote or bracket inside it is left open"))
@@ -85,7 +110,9 @@ impl Splitter<'_> {
     }
 
     fn comment(&mut self, open: usize) -> usize {
-        let Some(length) = self.text[open + 2..].find("#}") else { return self.literal(open, open + 2) };
+        let closed = self.closings.comment.is_some_and(|last| last >= open + 2);
+        let length = if closed { self.text[open + 2..].find("#}") } else { None };
+        let Some(length) = length else { return self.literal(open, open + 2) };
         let end = open + 2 + length + 2;
         self.finish_text(&Edge { trims: false, block: true }, open);
         self.before = Edge { trims: false, block: true };

@@ -181,8 +181,17 @@ impl Expression {
         match &self.kind {
             Kind::Name(_) => true,
             Kind::Member(of, _) => of.is_path(),
-            Kind::Item(of, key) => of.is_path() && matches!(key.kind, Kind::Text(_) | Kind::Number(_)),
+            Kind::Item(of, key) => of.is_path() && is_position_or_name(key),
             _ => false,
         }
+    }
+}
+
+/// Whether it is written out: `'name'`, `0`, `-1`.
+fn is_position_or_name(key: &Expression) -> bool {
+    match &key.kind {
+        Kind::Text(_) | Kind::Number(_) => true,
+        Kind::Negative(of) => matches!(of.kind, Kind::Number(_)),
+        _ => false,
     }
 }

@@ -121,6 +121,22 @@ impl Value {
         }
     }
 
+    /// The member of that name of a map or namespace; nothing else has any.
+    pub(crate) fn member(&self, name: &str) -> Option<Value> {
+        let find =
+            |entries: &Entries| entries.iter().find(|(known, _)| **known == *name).map(|(_, value)| value.clone());
+        match self {
+            Self::Map(map) => find(&map.entries),
+            Self::Namespace(entries) => find(&entries.borrow()),
+            _ => None,
+        }
+    }
+
+    /// Whether it has members.
+    pub(crate) fn is_map(&self) -> bool {
+        matches!(self, Self::Map(_) | Self::Namespace(_))
+    }
+
     /// The entries of a map or namespace.
     pub(crate) fn entries(&self) -> Option<Entries> {
         match self {
@@ -177,6 +193,7 @@ impl Value {
             Self::Text(text) => text.len() / limit::BYTES_A_STEP,
             Self::List(list) => list.items.len() / limit::VALUES_A_STEP,
             Self::Map(map) => map.entries.len() / limit::VALUES_A_STEP,
+            Self::Namespace(entries) => entries.borrow().len() / limit::VALUES_A_STEP,
             _ => 0,
         }
     }

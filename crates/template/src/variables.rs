@@ -1,15 +1,19 @@
 //! Named values, which may contain templates that use other values.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use model::decode::Problems;
-use model::{Node, NodeKind, Source};
+use model::{Node, NodeKind, Source, Spanned};
 
 use crate::ambient::{Ambient, Chance};
 use crate::error::TemplateError;
 use crate::path::Key;
 use crate::resolution::{Found, Resolution};
+
+/// The largest map that is searched without an index.
+const SCANNED: usize = 64;
 
 /// The values that templates name.
 ///
@@ -18,10 +22,16 @@ use crate::resolution::{Found, Resolution};
 #[derive(Debug, Default)]
 pub struct Variables {
     entries: Vec<(String, Node)>,
+    /// Where in `entries` a name is.
+    places: HashMap<String, usize>,
     ambient: Ambient,
     chance: Chance,
     /// What texts with templates came to, by the address of the text's node, which does not move.
     settled: Mutex<HashMap<usize, Result<Node, TemplateError>>>,
+    /// Where in a large map a name is, by the address of the map's entries, which do not move either.
+    indexes: Mutex<HashMap<usize, HashMap<String, usize>>>,
+    /// Whether the values were found to become too large. It is not tried again.
+    exhausted: AtomicBool,
 }
 
 impl Variables {
@@ -44,26 +54,37 @@ impl Variables {
 
     /// Sets one variable.
     pub fn with(mut self, name: &str, value: Node) -> Self {
-        match self.entries.iter_mut().find(|(known, _)| known == name) {
+        match self.places.get(name).and_then(|at| self.entries.get_mut(*at)) {
             Some((_, old)) => *old = value,
-            None => self.entries.push((name.to_owned(), value)),
+            None => {
+                self.places.insert(name.to_owned(), self.entries.len());
+                self.entries.push((name.to_owned(), value));
+            }
         }
-        self.settled = Mutex::default();
-        self
+        self.unsettled()
     }
 
     /// Takes one variable away.
     pub fn without(mut self, name: &str) -> Self {
-        self.entries.retain(|(known, _)| known != name);
-        self.settled = Mutex::default();
-        self
+        if let Some(gone) = self.places.remove(name) {
+            self.entries.remove(gone);
+            self.places.values_mut().filter(|at| **at > gone).for_each(|at| *at -= 1);
+        }
+        self.unsettled()
     }
 
     /// The time and the chance that functions such as `strftime_now` and `randomInt` use.
     pub fn ambient(mut self, ambient: Ambient) -> Self {
         self.chance = Chance::new(ambient.seed);
         self.ambient = ambient;
+        self.unsettled()
+    }
+
+    /// Forgets what depends on values that have changed.
+    fn unsettled(mut self) -> Self {
         self.settled = Mutex::default();
+        self.indexes = Mutex::default();
+        self.exhausted = AtomicBool::new(false);
         self
     }
 
@@ -74,7 +95,7 @@ impl Variables {
 
     /// The value of `name` as it was set, templates and all.
     pub fn raw(&self, name: &str) -> Option<&Node> {
-        self.entries.iter().find(|(known, _)| known == name).map(|(_, value)| value)
+        self.places.get(name).and_then(|at| self.entries.get(*at)).map(|(_, value)| value)
     }
 
     /// The value of `name` with its templates resolved; `None` if there is no such variable.
@@ -88,7 +109,8 @@ impl Variables {
         }
     }
 
-    /// All values with their templates resolved. One that cannot be is a problem, and left out.
+    /// All values with their templates resolved. One that cannot be is a problem, and left out. Once they become too
+    /// large, all that follow are left out without another problem.
     pub fn to_json(&self, problems: &mut Problems) -> serde_json::Map<String, serde_json::Value> {
         let mut values = serde_json::Map::new();
         for (name, raw) in &self.entries {
@@ -101,6 +123,9 @@ impl Variables {
                     let problem = error.diagnostic_at(raw.excerpt());
                     if !problems.contains(&problem) {
                         problems.push(problem);
+                    }
+                    if self.exhausted() {
+                        break;
                     }
                 }
             }
@@ -118,6 +143,28 @@ impl Variables {
 
     pub(crate) fn settled(&self, address: usize) -> Option<Result<Node, TemplateError>> {
         self.settled.lock().unwrap_or_else(PoisonError::into_inner).get(&address).cloned()
+    }
+
+    /// Whether the values were found to become too large.
+    pub(crate) fn exhausted(&self) -> bool {
+        self.exhausted.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn exhaust(&self) {
+        self.exhausted.store(true, Ordering::Relaxed);
+    }
+
+    /// The entry of that name in a map that belongs to these variables.
+    pub(crate) fn entry<'a>(&self, map: &'a [(Spanned<String>, Node)], name: &str) -> Option<&'a Node> {
+        if map.len() <= SCANNED {
+            return map.iter().find(|(known, _)| known.value == name).map(|(_, value)| value);
+        }
+        let mut indexes = self.indexes.lock().unwrap_or_else(PoisonError::into_inner);
+        let index = indexes.entry(map.as_ptr() as usize).or_insert_with(|| {
+            // The first of several of the same name counts.
+            map.iter().enumerate().rev().map(|(at, (name, _))| (name.value.clone(), at)).collect()
+        });
+        index.get(name).and_then(|at| map.get(*at)).map(|(_, value)| value)
     }
 
     pub(crate) fn settle(&self, address: usize, outcome: Result<Node, TemplateError>) {

@@ -1,6 +1,9 @@
+use model::decode::Problems;
+use model::{Node, Source};
 use serde_json::{Value, json};
 
-use super::{refused, rendered};
+use super::{refused, rendered, shown, variables};
+use crate::{Format, Template, resolve};
 
 #[track_caller]
 fn ends_with(text: &str, values: Value, message: &str) {
@@ -102,4 +105,87 @@ fn a_variable_that_is_only_looked_at_costs_no_space() {
         json!({"many": many, "few": (0..1000).step_by(500).chain(5000..5098).collect::<Vec<_>>()}),
     );
     assert_eq!(found.unwrap()[9], "0,500,");
+}
+
+#[test]
+fn walking_long_values_is_work() {
+    let long = "the template does too much work";
+    let text = "x".repeat(800_000);
+    for walk in ["s.length", "s[5]", "t.length", "t[-1]", "t is eq(s)", "select(t, 3)", "t|length"] {
+        let repeated = format!("{{% set t = s %}}{{% for i in range(10000) %}}{{% set c = {walk} %}}{{% endfor %}}");
+        ends_with(&repeated, json!({"s": text}), long);
+    }
+    let lists = "{% set n = namespace(l=[s]) %}{% for i in range(12) %}{% set n.l = n.l + n.l %}{% endfor %}";
+    ends_with(&format!("{lists}{{{{ n.l|sort|length }}}}"), json!({"s": text}), long);
+    let map: serde_json::Map<String, Value> = (0..20_000).map(|at| (format!("k{at}"), json!(at))).collect();
+    for walk in ["selectattr('k9')", "rejectattr('k9', 'eq', 3)", "map(attribute='k9')"] {
+        ends_with(&format!("{lists}{{{{ n.l|{walk} }}}}"), json!({"s": map}), long);
+    }
+}
+
+#[test]
+fn all_that_one_operation_compares_is_one_comparison() {
+    let large = "{% set n = namespace(a=[1], b=[1]) %}{% for i in range(12) %}{% set n.a = [n.a, n.a] %}\
+                 {% set n.b = [n.b, n.b] %}{% endfor %}{% set n.a = [n.a, 1] %}{% set n.b = [n.b, 2] %}\
+                 {% set l = namespace(l=[n.b]) %}{% for i in range(10) %}{% set l.l = l.l + l.l %}{% endfor %}";
+    let refused = "the values are too large to be compared";
+    ends_with(&format!("{large}{{{{ n.a in l.l }}}}"), json!({}), refused);
+    let maps = "{% set m = namespace(l=[{'a': n.b}]) %}{% for i in range(10) %}{% set m.l = m.l + m.l %}{% endfor %}";
+    ends_with(&format!("{large}{maps}{{{{ m.l|selectattr('a', 'eq', n.a)|length }}}}"), json!({}), refused);
+    assert_eq!(rendered(&format!("{large}x{{{{ n.a == n.b }}}}"), json!({})), Ok(json!("xfalse")));
+}
+
+/// Maps that hold the next one twice, so many levels of them.
+fn doubling(levels: usize) -> serde_json::Map<String, Value> {
+    let level = |at: usize| {
+        let next = format!("{{{{a{}}}}}", at + 1);
+        (format!("a{at}"), json!({"p": next.clone(), "q": next}))
+    };
+    (0..levels).map(level).chain([(format!("a{levels}"), json!("x"))]).collect()
+}
+
+#[test]
+fn values_that_become_too_large_are_not_tried_again() {
+    let values = variables(Value::Object(doubling(40)));
+    let mut problems = Problems::new();
+    let told = values.to_json(&mut problems);
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert!(told.len() < 40);
+    // Not even one that is small.
+    assert_eq!(values.get("a40").unwrap_err().message, "the values become too large");
+    let node = Node::from_json(&json!({"x": "{{ a0 }}", "y": ["{{ a1 }}", "{{ a2 }}!"]}), &Source::new("f", ""));
+    let mut problems = Problems::new();
+    resolve(&node, &variables(Value::Object(doubling(40))), &mut problems);
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    // Other values are another matter.
+    let values = values.with("a1", node_of(&json!("y")));
+    assert_eq!(values.get("a0").unwrap().unwrap().to_json(), json!({"p": "y", "q": "y"}));
+}
+
+fn node_of(value: &Value) -> Node {
+    Node::from_json(value, &Source::new("f", ""))
+}
+
+#[test]
+fn large_maps_and_many_variables_are_no_obstacle() {
+    let many: serde_json::Map<String, Value> = (0..40_000).map(|at| (format!("k{at}"), json!(at))).collect();
+    let mut templates: serde_json::Map<String, Value> =
+        (0..20_000).map(|at| (format!("{{{{ k{at} }}}}x"), json!(format!("{{{{ m.k{at} }}}}")))).collect();
+    templates.insert("plain".to_owned(), json!(1));
+    let mut values = many.clone();
+    values.insert("m".to_owned(), Value::Object(many));
+    let mut problems = Problems::new();
+    let found = resolve(&node_of(&Value::Object(templates)), &variables(Value::Object(values)), &mut problems);
+    assert!(problems.is_empty(), "{:?}", problems.first());
+    assert_eq!(found.get("19999x").map(Node::to_json), Some(json!(19_999)));
+}
+
+#[test]
+fn many_delimiters_that_nothing_closes_are_text() {
+    for piece in ["{{ ", "{% ", "{# ", "{{ {# ", "${a:-"] {
+        let text = piece.repeat(200_000);
+        assert_eq!(rendered(&text, json!({})), Ok(json!(text)), "{piece}");
+        assert!(Template::parse_as(&text, Format::Env).is_ok_and(|template| template.is_none()), "{piece}");
+    }
+    assert_eq!(shown("{{ 1 }}{{ {% }", json!({})), "1{{ {% }");
 }

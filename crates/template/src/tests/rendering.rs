@@ -60,10 +60,11 @@ fn a_placeholder_that_is_all_there_is_keeps_the_type_of_its_value() {
         ("{{n}}", json!(1.5)),
         ("{{text.length}}", json!(3)),
         ("{{users.length}}", json!(1)),
+        ("{{ users[-1] }}", json!({"profile": {"p": 1}})),
+        ("{{ users[-1].profile.p }}", json!(1)),
         // An expression is text.
         ("{{ 1 + 2 }}", json!("3")),
         ("{{ user.id|abs }}", json!("1")),
-        ("{{ users[-1] }}", json!("{\"profile\":{\"p\":1}}")),
         ("{{ true }}", json!("true")),
         ("{{ none }}", json!("")),
     ] {
@@ -185,13 +186,17 @@ fn defined_asks_for_variables_and_members_and_nothing_else() {
 
 #[test]
 fn what_a_name_stands_for_is_escaped_in_a_regular_expression() {
-    let values = json!({"name": "Alice", "price": "$5.00/a", "word": "a|b", "n": 1.5, "lines": "a\nb"});
+    let values = json!({"name": "Alice", "price": "$5.00/a", "word": "a|b", "n": 1.5, "lines": "a\nb", "words": ["a|b"],
+                        "class": "a-z", "zero": "0"});
     for (text, wanted) in [
         ("/{{name}}/i", "/Alice/i"),
         ("/^{{ price }}$/", "/^\\$5\\.00\\/a$/"),
         ("/{{ word }} {{ n }}/u", "/a\\|b 1\\.5/u"),
         ("/{% if true %}{{ word }}{% endif %}/", "/a\\|b/"),
         ("/{{ lines }}/", "/a\\nb/"),
+        ("/{{ words[-1] }}/", "/a\\|b/"),
+        ("/^[{{ class }}]+$/", "/^[a\\x2dz]+$/"),
+        ("/^(a)\\1{{ zero }}{{ zero }}$/", "/^(a)\\1\\x300$/"),
         // A computed text is a part of the expression as it is.
         ("/{{ word|string }}/", "/a|b/"),
         ("/{{ ['a.', 'b.']|join('|') }}/", "/a.|b./"),
@@ -203,6 +208,15 @@ fn what_a_name_stands_for_is_escaped_in_a_regular_expression() {
     ] {
         assert_eq!(shown(text, values.clone()), wanted, "{text}");
     }
+}
+
+#[test]
+fn characters_are_counted_as_they_are_numbered() {
+    let values = json!({"s": "a🎈b"});
+    for text in ["{{ s.length }}", "{{ s|length }}", "{% set t = s %}{{ t.length }}"] {
+        assert_eq!(rendered(&format!("x{text}"), values.clone()), Ok(json!("x3")), "{text}");
+    }
+    assert_eq!(shown("{{ s[1] }}{{ s[s.length - 1] }}{{ s[-2] }}{{ s[1:] }}", values), "🎈b🎈🎈b");
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! How fast the engine is: medians of some rounds, one line each. The first argument that is a directory is taken for a
+//! How fast the engine is: medians of some rounds, one line each, beside the promise where there is one. The exit code is
+//! 1 if one is broken. The first argument that is a directory is taken for a
 //! project with packages in its `node_modules`; its `*.test.ts` files are imported, too.
 
 #![allow(clippy::print_stdout, clippy::expect_used)]
@@ -10,6 +11,10 @@ use std::time::{Duration, Instant};
 use trialrun_script::{Asks, Expression, Library, Options, Runtime, Value};
 
 const BUDGET: Duration = Duration::from_secs(60);
+/// What making a runtime may take.
+const RUNTIME: Duration = Duration::from_millis(1);
+/// How many simple expressions are evaluated in a second at the least.
+const EVALUATIONS: f64 = 50_000.0;
 
 const TYPESCRIPT: &str = "interface Shape { a: string }
 enum Level { Low, High }
@@ -40,19 +45,32 @@ fn runtime(directory: &Path, library: &Library) -> Runtime {
 }
 
 fn main() {
+    // `cargo test --benches` and `cargo bench -- --list` must not measure.
+    if std::env::args().any(|argument| argument == "--test" || argument == "--list") {
+        return;
+    }
     let project = std::env::args().skip(1).map(PathBuf::from).find(|path| path.is_dir());
     let here = std::env::temp_dir();
     let library = Library::new();
-    println!("runtime: {:?}", median(101, || timed(|| runtime(&here, &library))));
-    expressions(&here, &library);
+    let made = median(101, || timed(|| runtime(&here, &library)));
+    let is_slow = made > RUNTIME;
+    println!("runtime: {made:?}, promise {RUNTIME:?}{}", mark(is_slow));
+    let are_slow = expressions(&here, &library);
     calls(&here, &library);
     typescript(&here);
     if let Some(project) = project {
         packages(&project.canonicalize().expect("a real path"));
     }
+    std::process::exit(i32::from(is_slow || are_slow));
 }
 
-fn expressions(here: &Path, library: &Library) {
+fn mark(is_broken: bool) -> &'static str {
+    if is_broken { " BROKEN" } else { "" }
+}
+
+/// Whether an expression that throws nothing and waits for nothing is evaluated too slowly.
+fn expressions(here: &Path, library: &Library) -> bool {
+    let mut are_slow = false;
     let mut runtime = runtime(here, library);
     let data: Value = serde_json::json!({"threshold": 2, "name": "x", "tags": ["a", "b"]}).into();
     let actual = Value::Number(3.0);
@@ -71,9 +89,15 @@ fn expressions(here: &Path, library: &Library) {
                 }
             })
         });
-        println!("evaluate `{text}`: {:?}, {:.0}/s", time / COUNT, f64::from(COUNT) / time.as_secs_f64());
+        let rate = f64::from(COUNT) / time.as_secs_f64();
+        let is_promised = !text.contains("missing") && !text.contains("await");
+        let is_slow = is_promised && rate < EVALUATIONS;
+        are_slow |= is_slow;
+        let promise = if is_promised { format!(", promise {EVALUATIONS:.0}/s") } else { String::new() };
+        println!("evaluate `{text}`: {:?}, {rate:.0}/s{promise}{}", time / COUNT, mark(is_slow));
         println!("parse `{text}`: {:?}", median(101, || timed(|| Expression::parse(text))));
     }
+    are_slow
 }
 
 fn calls(here: &Path, library: &Library) {

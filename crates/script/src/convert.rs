@@ -15,6 +15,15 @@ const DEPTH: usize = 128;
 /// How many values may cross at once.
 const COUNT: usize = 2_000_000;
 
+/// After how many values the clock is looked at.
+const PAUSE: usize = 4_096;
+
+/// What the key of an entry takes beside its text, in bytes.
+const ENTRY: usize = size_of::<String>();
+
+/// What a request takes beside its arguments, in bytes, about: its promise and both its ends.
+const REQUEST: usize = 512;
+
 /// Makes a value of the engine from `value`.
 pub(crate) fn to_script<'js>(
     ctx: &Ctx<'js>,
@@ -50,12 +59,8 @@ fn to_script_at<'js>(
             let object = Object::new(ctx.clone())?;
             for (key, entry) in entries {
                 let entry = to_script_at(ctx, realm, entry, depth + 1)?;
-                if key == "__proto__" {
-                    // Setting it would change what the object is.
-                    object.prop(key.as_str(), Property::from(entry).writable().enumerable().configurable())?;
-                } else {
-                    object.set(key.as_str(), entry)?;
-                }
+                // Setting it would ask what the object inherits under this name.
+                object.prop(key.as_str(), Property::from(entry).writable().enumerable().configurable())?;
             }
             object.into_value()
         }
@@ -80,8 +85,9 @@ fn native<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, native: &Native) -> rquickjs::
 
 fn asks<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, asks: &Asks) -> rquickjs::Result<rquickjs::Function<'js>> {
     let (name, realm, asks) = (Rc::from(&*asks.name), Rc::clone(realm), asks.clone());
+    let bound = REQUEST + asks.bound.iter().map(weight).sum::<usize>();
     function(ctx, &name, move |ctx, rest| {
-        let arguments = arguments(&ctx, &realm, &asks.bound, rest)?;
+        let arguments = owed(&ctx, &realm, &asks.bound, bound, rest)?;
         realm.ask(&ctx, &asks.name, arguments)
     })
 }
@@ -96,15 +102,37 @@ pub(crate) fn function<'js>(
     rquickjs::Function::new(ctx.clone(), body)?.with_name(name)
 }
 
+/// The arguments of a request. What waits in the outbox counts together.
+fn owed<'js>(
+    ctx: &Ctx<'js>,
+    realm: &Rc<Realm>,
+    bound: &[Value],
+    weight: usize,
+    rest: Vec<rquickjs::Value<'js>>,
+) -> rquickjs::Result<Vec<Value>> {
+    let room = realm.memory.saturating_sub(realm.owed.get());
+    let Some(room) = room.checked_sub(weight) else {
+        return Err(Exception::throw_range(ctx, "too many requests wait for an answer"));
+    };
+    let mut reader = Reader::new(ctx, realm, room);
+    let mut arguments = bound.to_vec();
+    for value in rest {
+        arguments.push(reader.read(value)?);
+    }
+    realm.owed.set(realm.memory - reader.room);
+    Ok(arguments)
+}
+
 fn arguments<'js>(
     ctx: &Ctx<'js>,
     realm: &Rc<Realm>,
     bound: &[Value],
     rest: Vec<rquickjs::Value<'js>>,
 ) -> rquickjs::Result<Vec<Value>> {
+    let mut reader = Reader::new(ctx, realm, realm.memory);
     let mut arguments = bound.to_vec();
     for value in rest {
-        arguments.push(from_script(ctx, realm, value)?);
+        arguments.push(reader.read(value)?);
     }
     Ok(arguments)
 }
@@ -115,7 +143,18 @@ pub(crate) fn from_script<'js>(
     realm: &Rc<Realm>,
     value: rquickjs::Value<'js>,
 ) -> rquickjs::Result<Value> {
-    Reader { ctx, realm, above: Vec::new(), count: 0 }.read(value)
+    Reader::new(ctx, realm, realm.memory).read(value)
+}
+
+/// What a value takes outside the engine, in bytes, about.
+fn weight(value: &Value) -> usize {
+    let inside = match value {
+        Value::String(text) => text.len(),
+        Value::List(items) => items.iter().map(weight).sum(),
+        Value::Map(entries) => entries.iter().map(|(key, entry)| ENTRY + key.len() + weight(entry)).sum(),
+        _ => 0,
+    };
+    size_of::<Value>() + inside
 }
 
 struct Reader<'r, 'js> {
@@ -124,14 +163,34 @@ struct Reader<'r, 'js> {
     /// The objects that hold the one being read.
     above: Vec<rquickjs::Value<'js>>,
     count: usize,
+    /// How many more bytes the values may take outside the engine.
+    room: usize,
 }
 
-impl<'js> Reader<'_, 'js> {
+impl<'r, 'js> Reader<'r, 'js> {
+    fn new(ctx: &'r Ctx<'js>, realm: &'r Rc<Realm>, room: usize) -> Self {
+        Self { ctx, realm, above: Vec::new(), count: 0, room }
+    }
+
+    fn too_large(&self) -> rquickjs::Error {
+        Exception::throw_range(self.ctx, "the value is too large")
+    }
+
+    fn take(&mut self, bytes: usize) -> rquickjs::Result<()> {
+        self.room = self.room.checked_sub(bytes).ok_or_else(|| self.too_large())?;
+        Ok(())
+    }
+
     fn read(&mut self, value: rquickjs::Value<'js>) -> rquickjs::Result<Value> {
         self.count += 1;
         if self.count > COUNT {
-            return Err(Exception::throw_range(self.ctx, "the value is too large"));
+            return Err(self.too_large());
         }
+        // Reading plain values runs no code that the engine could interrupt.
+        if self.count.is_multiple_of(PAUSE) && self.realm.deadline.has_passed() {
+            return Err(Exception::throw_message(self.ctx, "interrupted"));
+        }
+        self.take(size_of::<Value>())?;
         match value.type_of() {
             Type::Null => Ok(Value::Null),
             Type::Bool => Ok(Value::Bool(value.as_bool().unwrap_or_default())),
@@ -145,14 +204,10 @@ impl<'js> Reader<'_, 'js> {
         }
     }
 
-    /// Half a surrogate pair is no character of Rust's.
-    fn text(&self, value: rquickjs::Value<'js>) -> rquickjs::Result<String> {
-        let Some(text) = value.as_string() else { return Ok(String::new()) };
-        if let Ok(text) = text.to_string() {
-            return Ok(text);
-        }
-        let well_formed: rquickjs::Function<'js> = self.realm.tools(self.ctx)?.get("wellFormed")?;
-        well_formed.call((value,))
+    fn text(&mut self, value: rquickjs::Value<'js>) -> rquickjs::Result<String> {
+        let text = text(self.ctx, self.realm, value)?;
+        self.take(text.len())?;
+        Ok(text)
     }
 
     fn function(&self, value: rquickjs::Value<'js>) -> rquickjs::Result<Value> {
@@ -181,9 +236,16 @@ impl<'js> Reader<'_, 'js> {
     }
 
     fn list(&mut self, object: Object<'js>) -> rquickjs::Result<Value> {
+        // As a number: a length may be more than the engine's whole numbers hold.
+        let length: f64 = object.get("length")?;
         let Some(array) = object.into_array() else { return Ok(Value::Undefined) };
-        let mut items = Vec::with_capacity(array.len().min(1024));
-        for index in 0..array.len() {
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        let length = length as usize;
+        if length > COUNT {
+            return Err(self.too_large());
+        }
+        let mut items = Vec::with_capacity(length.min(1024));
+        for index in 0..length {
             items.push(self.read(array.get(index)?)?);
         }
         Ok(Value::List(items))
@@ -206,6 +268,7 @@ impl<'js> Reader<'_, 'js> {
         for key in object.own_keys::<rquickjs::String<'js>>(Filter::new().string().enum_only()) {
             let key = key?;
             let value = object.get(key.clone())?;
+            self.take(ENTRY)?;
             entries.push((self.text(key.into_value())?, self.read(value)?));
         }
         Ok(Value::Map(entries))
@@ -217,6 +280,16 @@ impl<'js> Reader<'_, 'js> {
         let stands_for: rquickjs::Value<'js> = replace.call((value,))?;
         self.read(stands_for)
     }
+}
+
+/// The text that `value` is; without it, none. Half a surrogate pair is no character of Rust's.
+pub(crate) fn text<'js>(ctx: &Ctx<'js>, realm: &Realm, value: rquickjs::Value<'js>) -> rquickjs::Result<String> {
+    let Some(text) = value.as_string() else { return Ok(String::new()) };
+    if let Ok(text) = text.to_string() {
+        return Ok(text);
+    }
+    let well_formed: rquickjs::Function<'js> = realm.tools(ctx)?.get("wellFormed")?;
+    well_formed.call((value,))
 }
 
 /// What a handle to `function` needs to know beside its index.

@@ -12,7 +12,7 @@ use crate::convert::to_script;
 use crate::error::ScriptError;
 use crate::expression::Expression;
 use crate::module::loader::without_nul;
-use crate::pump::{self, Begun, Meter, Request};
+use crate::pump::{self, Meter, Request};
 use crate::runtime::{Runtime, refuse};
 use crate::trace::EXPRESSION;
 use crate::value::Value;
@@ -117,12 +117,6 @@ impl Runtime {
         if let Some(function) = compiled {
             self.expressions.insert(expression, &given, function);
         }
-        let result = match begun {
-            Ok(Begun::Done(value)) => self.drain(&mut meter, text).map(|()| value),
-            Ok(Begun::Promised(promise)) => self.wait(&promise, &mut meter, text, host),
-            Err(error) => Err(error),
-        };
-        self.forget_since(since);
-        result
+        self.complete(begun, since, &mut meter, text, host)
     }
 }

@@ -188,7 +188,7 @@ impl Runtime {
         if let Turn::Settled = self.turn(&promise, &mut meter, None)? {
             return self.settled(&promise, &mut meter, None).map(Progress::Done);
         }
-        let progress = self.idle()?;
+        let progress = self.idle(0)?;
         self.tasks.insert(task.id, Underway { begun: Begun::Promised(promise), meter });
         Ok(progress)
     }
@@ -210,13 +210,17 @@ impl Runtime {
         }
     }
 
-    /// What a script that is not done waits for.
-    fn idle(&mut self) -> Result<Progress, ScriptError> {
-        let requests = std::mem::take(&mut *self.realm.outbox.borrow_mut());
+    /// What a script that is not done waits for, where it began at `since`. A timer that was there before is not what it
+    /// waits for.
+    fn idle(&mut self, since: u64) -> Result<Progress, ScriptError> {
+        let requests = self.realm.requests();
         if !requests.is_empty() {
             return Ok(Progress::Asks(requests));
         }
-        if let Some(((at, _), _)) = self.realm.timers.borrow().first_key_value() {
+        let timers = self.realm.timers.borrow();
+        if let Some((at, _)) = timers.keys().next()
+            && (!self.tasks.is_empty() || timers.keys().any(|(_, id)| *id >= since))
+        {
             return Ok(Progress::Waits(*at));
         }
         if self.realm.waiting.borrow().is_empty() { Err(ScriptError::NeverSettled) } else { Ok(Progress::Owed) }
@@ -226,6 +230,7 @@ impl Runtime {
     pub(crate) fn finish(
         &mut self,
         promise: &Persistent<Promise<'static>>,
+        since: u64,
         meter: &mut Meter,
         expression: Option<&str>,
         host: &mut dyn FnMut(Request) -> Result<Value, String>,
@@ -234,7 +239,7 @@ impl Runtime {
             if let Turn::Settled = self.turn(promise, meter, expression)? {
                 return Ok(());
             }
-            match self.idle()? {
+            match self.idle(since)? {
                 Progress::Asks(requests) => {
                     for request in requests {
                         let id = request.id;

@@ -14,6 +14,7 @@ use crate::deadline::Deadline;
 use crate::error::ScriptError;
 use crate::module::library::{Library, Text};
 use crate::pump::Request;
+use crate::runtime::Options;
 use crate::value::{Function, Value};
 
 /// How loud a line on the console is.
@@ -32,8 +33,6 @@ pub enum Level {
 /// Takes what scripts write to the console, line by line.
 pub type Console = Box<dyn FnMut(Level, &str)>;
 
-type Kept<T> = RefCell<Vec<Persistent<T>>>;
-
 /// A promise the host will settle.
 pub(crate) struct Pending {
     resolve: Persistent<rquickjs::Function<'static>>,
@@ -50,6 +49,8 @@ pub(crate) struct Timer {
 /// Everything here holds values of the engine and must be [cleared](Realm::clear) before the engine goes.
 pub(crate) struct Realm {
     pub id: u64,
+    /// Bytes: what the engine's heap may hold, and what may wait outside of it.
+    pub memory: usize,
     pub library: Library,
     pub base_dir: PathBuf,
     pub shown_from: PathBuf,
@@ -62,9 +63,14 @@ pub(crate) struct Realm {
     pub missing: RefCell<Vec<(String, ScriptError)>>,
     pub console: RefCell<Option<Console>>,
     tools: RefCell<Option<Persistent<Object<'static>>>>,
-    functions: Kept<rquickjs::Function<'static>>,
-    pub namespaces: Kept<Object<'static>>,
+    /// By index, with the number that was next when it was kept.
+    functions: RefCell<HashMap<u32, (u64, Persistent<rquickjs::Function<'static>>)>>,
+    pub namespaces: RefCell<Vec<Persistent<Object<'static>>>>,
     pub outbox: RefCell<Vec<Request>>,
+    /// What the arguments in the outbox take, in bytes, about.
+    pub owed: Cell<usize>,
+    /// The name of the module that the program is about to import: it needs no resolving.
+    pub entry: RefCell<Option<String>>,
     pub waiting: RefCell<BTreeMap<u64, Pending>>,
     pub timers: RefCell<BTreeMap<(Instant, u64), Timer>>,
     /// The promises that were rejected with nobody to see it, and why.
@@ -73,9 +79,11 @@ pub(crate) struct Realm {
 }
 
 impl Realm {
-    pub fn new(id: u64, library: Library, base_dir: PathBuf, shown_from: PathBuf, console: Option<Console>) -> Self {
+    pub fn new(id: u64, options: Options) -> Self {
+        let Options { memory, base_dir, shown_from, console, library, .. } = options;
         Self {
             id,
+            memory,
             library,
             base_dir,
             shown_from,
@@ -89,6 +97,8 @@ impl Realm {
             functions: RefCell::default(),
             namespaces: RefCell::default(),
             outbox: RefCell::default(),
+            owed: Cell::default(),
+            entry: RefCell::default(),
             waiting: RefCell::default(),
             timers: RefCell::default(),
             rejected: RefCell::default(),
@@ -109,6 +119,13 @@ impl Realm {
         path.strip_prefix(&self.shown_from).unwrap_or(path).display().to_string()
     }
 
+    /// Whether a file is one of the project.
+    pub fn is_own(&self, path: &Path) -> bool {
+        [&self.base_dir, &self.shown_from]
+            .into_iter()
+            .any(|root| path.starts_with(root) || root.canonicalize().is_ok_and(|root| path.starts_with(root)))
+    }
+
     /// The functions of the language that Rust needs, as they were before any script could change them.
     pub fn tools<'js>(&self, ctx: &Ctx<'js>) -> rquickjs::Result<Object<'js>> {
         match &*self.tools.borrow() {
@@ -126,18 +143,20 @@ impl Realm {
         let index: rquickjs::Function<'js> = self.tools(ctx)?.get("index")?;
         let index: u32 = index.call((function.clone(),))?;
         let handle = Function::new(self.id, index, &function);
-        let mut functions = self.functions.borrow_mut();
-        if functions.len() == index as usize {
-            functions.push(Persistent::save(ctx, function));
-        }
+        let kept = || (self.next.get(), Persistent::save(ctx, function));
+        self.functions.borrow_mut().entry(index).or_insert_with(kept);
         Ok(handle)
     }
 
     pub fn function<'js>(&self, ctx: &Ctx<'js>, handle: &Function) -> rquickjs::Result<rquickjs::Function<'js>> {
-        let known = self.functions.borrow().get(handle.index as usize).filter(|_| handle.runtime == self.id).cloned();
+        let Function { runtime, index, name, .. } = handle;
+        let known = self.functions.borrow().get(index).filter(|_| *runtime == self.id).cloned();
         match known {
-            Some(function) => function.restore(ctx),
-            None => Err(Exception::throw_type(ctx, &format!("`{}` is a function of another runtime", handle.name))),
+            Some((_, function)) => function.restore(ctx),
+            None if *runtime == self.id => {
+                Err(Exception::throw_type(ctx, &format!("`{name}` came from a call that is over")))
+            }
+            None => Err(Exception::throw_type(ctx, &format!("`{name}` is a function of another runtime"))),
         }
     }
 
@@ -170,9 +189,21 @@ impl Realm {
         Ok(true)
     }
 
-    /// Forgets requests and timers that were made at or after `number`.
+    /// The requests that were made since this was last asked.
+    pub fn requests(&self) -> Vec<Request> {
+        self.owed.set(0);
+        self.outbox.take()
+    }
+
+    /// Forgets requests, timers and handles of functions that were made at or after `number`.
     pub fn forget_since(&self, number: u64) {
-        self.outbox.borrow_mut().retain(|request| request.id < number);
+        let mut outbox = self.outbox.borrow_mut();
+        outbox.retain(|request| request.id < number);
+        if outbox.is_empty() {
+            self.owed.set(0);
+        }
+        drop(outbox);
+        self.functions.borrow_mut().retain(|_, (next, _)| *next <= number);
         self.waiting.borrow_mut().retain(|id, _| *id < number);
         self.timers.borrow_mut().retain(|(_, id), _| *id < number);
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::error::ScriptError;
 use crate::runtime::{Module, Runtime};
-use crate::value::Value;
+use crate::value::{Key, Value};
 
 /// The endings that are no part of a module's name.
 const EXTENSIONS: [&str; 8] = ["js", "ts", "mjs", "mts", "cjs", "cts", "jsx", "tsx"];
@@ -149,6 +149,7 @@ impl Runtime {
         let mut fallback = None;
         for export in candidates {
             let Some(value) = self.export(&module, export)? else { continue };
+            let value = if export == "default" { self.interop(&module)?.unwrap_or(value) } else { value };
             let referred = Referred { module: module.clone(), export: export.to_owned(), value };
             if reference.export().is_some() || referred.value.is_callable() {
                 return Ok(referred);
@@ -156,6 +157,15 @@ impl Runtime {
             fallback.get_or_insert(referred);
         }
         fallback.ok_or_else(|| no_export(reference, name, &exports))
+    }
+}
+
+impl Runtime {
+    /// The default export of an ECMAScript module that a compiler made into a CommonJS one.
+    fn interop(&mut self, module: &Module) -> Result<Option<Value>, ScriptError> {
+        let inside = |name: &str| [Key::from("default"), Key::from(name)];
+        let is_compiled = self.at(module, &inside("__esModule"))?.is_some_and(|mark| mark.is_truthy());
+        if is_compiled { self.at(module, &inside("default")) } else { Ok(None) }
     }
 }
 

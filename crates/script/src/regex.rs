@@ -120,9 +120,14 @@ impl Regex {
             return Err(invalid(format!("`{flag}` {because}")));
         }
         let kept: String = flags.chars().filter(|flag| !matches!(flag, 'd' | 'g' | 'y')).collect();
-        let source = if flags.contains('y') { format!("(?<![\\s\\S])(?:{source})") } else { source.to_owned() };
-        let source = if source.is_empty() { "(?:)" } else { &source };
-        Self { pattern: written.as_str().into(), source: source.into(), flags: kept.as_str().into() }.compiled()
+        let bare = if source.is_empty() { "(?:)" } else { source };
+        let bare = Self { pattern: written.as_str().into(), source: bare.into(), flags: kept.as_str().into() };
+        // By itself first: it could end the group that it is put into.
+        let bare = bare.compiled()?;
+        if !flags.contains('y') {
+            return Ok(bare);
+        }
+        Self { source: format!("(?<![\\s\\S])(?:{source})").into(), ..bare }.compiled()
     }
 
     /// As it was written, leading flags included.
@@ -466,6 +471,15 @@ mod tests {
             })
             .collect();
         assert!(threads.into_iter().all(|thread| thread.join().unwrap()));
+    }
+
+    #[test]
+    fn a_sticky_pattern_is_valid_by_itself() {
+        for flags in ["", "y", "gy"] {
+            assert!(matches!(Regex::literal("a)(b", flags), Err(RegexError::Invalid { .. })), "{flags}");
+        }
+        assert!(Regex::literal("a|b", "y").unwrap().is_match("bc").unwrap());
+        assert!(!Regex::literal("a|b", "y").unwrap().is_match("cb").unwrap());
     }
 
     #[test]

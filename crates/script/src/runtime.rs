@@ -128,11 +128,11 @@ impl Runtime {
     /// If the limits leave no room for the language itself.
     pub fn new(options: Options) -> Result<Self, ScriptError> {
         let failed = |error: rquickjs::Error| ScriptError::engine(&error);
-        let Options { memory, stack, base_dir, shown_from, console, environment, library, frozen } = options;
         let engine = rquickjs::Runtime::new().map_err(failed)?;
-        engine.set_memory_limit(memory);
-        engine.set_max_stack_size(stack);
-        let realm = Rc::new(Realm::new(number(), library, base_dir, shown_from, console));
+        engine.set_memory_limit(options.memory);
+        engine.set_max_stack_size(options.stack);
+        let (memory, frozen, environment) = (options.memory, options.frozen, options.environment.clone());
+        let realm = Rc::new(Realm::new(number(), options));
         let clock = Rc::clone(&realm);
         engine.set_interrupt_handler(Some(Box::new(move || clock.deadline.has_passed())));
         loader::install(&engine, &realm);
@@ -154,7 +154,8 @@ impl Runtime {
         Ok(runtime)
     }
 
-    /// Whether it can go on. It cannot after it ran out of memory, and after a script was stopped that had more to do.
+    /// Whether it can go on. It cannot after it ran out of memory, and after a script failed or was stopped that had more
+    /// to do.
     pub fn is_usable(&self) -> bool {
         self.usable
     }
@@ -193,13 +194,13 @@ impl Runtime {
         }
         let mut meter = Meter::new(budget);
         let promise = self.enter(&mut meter, None, |ctx, realm| {
-            let promise = rquickjs::Module::import(ctx, loader::resolved(name))?;
+            let promise = loader::import(ctx, realm, name)?;
             match begun(ctx, realm, promise.into_value())? {
                 Begun::Promised(promise) => Ok(promise),
                 Begun::Done(_) => Err(rquickjs::Error::Unknown),
             }
         })?;
-        self.finish(&promise, &mut meter, None, &mut refuse)?;
+        self.finish(&promise, 0, &mut meter, None, &mut refuse)?;
         let namespace = self.enter(&mut meter, None, |ctx, _| {
             let namespace: Object<'_> = promise.restore(ctx)?.result().unwrap_or(Err(rquickjs::Error::Unknown))?;
             Ok(Persistent::save(ctx, namespace))
@@ -271,7 +272,8 @@ impl Runtime {
 
     /// Calls `function` and waits for what it promises. Requests it makes are put to `host`, one after the other; the
     /// host's time does not count, that of timers the function waits for does. What it leaves behind, timers it did not
-    /// wait for and requests nobody awaits, is dropped.
+    /// wait for and requests nobody awaits, is dropped, and functions in its result or its requests cannot be called
+    /// once it is over.
     ///
     /// While [tasks](Runtime::begin) are under way, their requests are put to `host`, too.
     ///
@@ -286,21 +288,31 @@ impl Runtime {
     ) -> Result<Value, ScriptError> {
         let since = self.realm.number();
         let mut meter = Meter::new(budget);
-        let result = match self.start(function, arguments, &mut meter) {
-            Ok(Begun::Done(value)) => self.drain(&mut meter, None).map(|()| value),
-            Ok(Begun::Promised(promise)) => self.wait(&promise, &mut meter, None, host),
-            Err(error) => Err(error),
-        };
-        self.forget_since(since);
-        result
+        let begun = self.start(function, arguments, &mut meter);
+        self.complete(begun, since, &mut meter, None, host)
     }
 
-    /// Drops the timers and requests that a piece of work has left behind. With tasks under way there is no telling whose
-    /// they are.
-    pub(crate) fn forget_since(&self, number: u64) {
+    /// Sees what was begun at `since` to its end and leaves nothing of it behind: no timers, no requests, no handles of
+    /// functions, no jobs. With tasks under way there is no telling whose they are.
+    pub(crate) fn complete(
+        &mut self,
+        begun: Result<Begun, ScriptError>,
+        since: u64,
+        meter: &mut Meter,
+        expression: Option<&str>,
+        host: &mut dyn FnMut(Request) -> Result<Value, String>,
+    ) -> Result<Value, ScriptError> {
+        let value = begun.and_then(|begun| match begun {
+            Begun::Done(value) => Ok(value),
+            Begun::Promised(promise) => self.wait(&promise, since, meter, expression, host),
+        });
+        // A getter or a `toJSON` that was run to take the value out may have left something in the queue, too.
+        let result = value.and_then(|value| self.drain(meter, expression).map(|()| value));
         if self.tasks.is_empty() {
-            self.realm.forget_since(number);
+            self.realm.forget_since(since);
+            self.usable &= !self.context.runtime().is_job_pending();
         }
+        result
     }
 
     pub(crate) fn start(
@@ -328,11 +340,12 @@ impl Runtime {
     pub(crate) fn wait(
         &mut self,
         promise: &Persistent<Promise<'static>>,
+        since: u64,
         meter: &mut Meter,
         expression: Option<&str>,
         host: &mut dyn FnMut(Request) -> Result<Value, String>,
     ) -> Result<Value, ScriptError> {
-        self.finish(promise, meter, expression, host)?;
+        self.finish(promise, since, meter, expression, host)?;
         self.settled(promise, meter, expression)
     }
 
@@ -396,12 +409,27 @@ impl Runtime {
             realm.rejected.take();
         }
         meter.used += deadline::used().saturating_sub(began);
+        let done = done.map_err(|error| match error {
+            // Of a null the engine does not say whether it was thrown for want of memory.
+            ScriptError::Thrown { name, message, .. }
+                if name == "Error" && message == "null" && is_nearly_full(context, *memory) =>
+            {
+                ScriptError::OutOfMemory { limit: *memory }
+            }
+            other => other,
+        });
         let stopped_midway = more && context.runtime().is_job_pending();
         if stopped_midway || matches!(done, Err(ScriptError::OutOfMemory { .. })) {
             self.usable = false;
         }
         done
     }
+}
+
+/// Whether nine tenths of the heap are in use.
+fn is_nearly_full(context: &Context, limit: usize) -> bool {
+    let used = usize::try_from(context.runtime().memory_usage().malloc_size).unwrap_or_default();
+    used >= limit / 10 * 9
 }
 
 /// What `value` has of its own under `key`.

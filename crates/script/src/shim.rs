@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use rquickjs::context::EvalOptions;
 use rquickjs::{Ctx, Function, Object, Persistent, Value};
 
-use crate::convert::function;
+use crate::convert::{function, text};
 use crate::realm::{Level, Realm, Timer};
 use crate::trace::INTERNAL;
 
@@ -78,7 +78,7 @@ fn write<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, given: &[Value<'js>]) -> rquick
         Some(3) => Level::Error,
         _ => Level::Info,
     };
-    let text = given.get(1).and_then(Value::as_string).map(rquickjs::String::to_string).transpose()?;
+    let text = given.get(1).map(|line| text(ctx, realm, line.clone())).transpose()?;
     if let Ok(mut console) = realm.console.try_borrow_mut()
         && let Some(console) = &mut *console
     {

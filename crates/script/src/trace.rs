@@ -53,12 +53,14 @@ pub(crate) fn explain_thrown<'js>(
     if thrown.is_null() && !throws_null(realm, work) {
         return ScriptError::OutOfMemory { limit: work.memory };
     }
-    let Some(object) = thrown.as_object().filter(|object| object.is_error() || has_text(object, "message")) else {
+    let Some(object) =
+        thrown.as_object().filter(|object| object.is_error() || text(realm, object, "message").is_some())
+    else {
         let message = said(ctx, realm, thrown);
         return ScriptError::Thrown { name: "Error".into(), message, place: None, stack: Vec::new() };
     };
-    let name = text(object, "name").unwrap_or_else(|| "Error".into());
-    let message = text(object, "message").unwrap_or_default();
+    let name = text(realm, object, "name").unwrap_or_else(|| "Error".into());
+    let message = text(realm, object, "message").unwrap_or_default();
     if name == "InternalError" && message.contains("out of memory") {
         return ScriptError::OutOfMemory { limit: work.memory };
     }
@@ -66,7 +68,7 @@ pub(crate) fn explain_thrown<'js>(
     if let Some(error) = known {
         return error;
     }
-    let steps = steps(&text(object, "stack").unwrap_or_default());
+    let steps = steps(&text(realm, object, "stack").unwrap_or_default());
     if name == "SyntaxError"
         && let Some(error) = syntax(realm, &message, &steps)
     {
@@ -83,12 +85,9 @@ fn throws_null(realm: &Realm, work: &Work<'_>) -> bool {
     work.expression.is_some_and(says_so) || realm.texts.borrow().values().any(|text| says_so(&text.original))
 }
 
-fn text(object: &Object<'_>, key: &str) -> Option<String> {
-    object.get::<_, rquickjs::Value<'_>>(key).ok()?.as_string()?.to_string().ok()
-}
-
-fn has_text(object: &Object<'_>, key: &str) -> bool {
-    text(object, key).is_some()
+fn text(realm: &Realm, object: &Object<'_>, key: &str) -> Option<String> {
+    let value = object.get::<_, rquickjs::Value<'_>>(key).ok().filter(rquickjs::Value::is_string)?;
+    crate::convert::text(object.ctx(), realm, value).ok()
 }
 
 /// What was thrown that is no error: its text, or as JSON.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use oxc_allocator::Allocator;
-use oxc_ast::ast::{ArrowFunctionExpression, Function, Program, ThrowStatement};
+use oxc_ast::ast::{ArrowFunctionExpression, Decorator, Function, Program, ThrowStatement};
 use oxc_ast_visit::{Visit, walk};
 use oxc_codegen::{Codegen, CodegenOptions};
 use oxc_parser::{Parser, ParserReturn};
@@ -58,7 +58,7 @@ pub(crate) fn strip(text: &str, path: &Path) -> Result<Stripped, Mistake> {
         let allocator = Allocator::default();
         let parsed = Parser::new(&allocator, text, Language::TypeScript.source_type()).parse();
         first_error(&parsed)?;
-        let is_module = parsed.module_record.has_module_syntax;
+        undecorated(&parsed.program)?;
         let mut program = parsed.program;
         let semantic = SemanticBuilder::new().with_excess_capacity(2.0).with_enum_eval(true).build(&program);
         if let Some(error) = semantic.diagnostics.errors().next() {
@@ -72,6 +72,8 @@ pub(crate) fn strip(text: &str, path: &Path) -> Result<Stripped, Mistake> {
         }
         let printed = print(&program, path);
         let mapping = printed.map.as_ref().map(Mapping::new).unwrap_or_default();
+        // `export =` and `import x = require()` are CommonJS; that shows only here.
+        let is_module = is_module(&printed.code);
         Ok(Stripped { code: printed.code, mapping, is_module })
     })
 }
@@ -81,12 +83,32 @@ fn print<'a>(program: &'a Program<'a>, path: &Path) -> oxc_codegen::CodegenRetur
     Codegen::new().with_options(options).build(program)
 }
 
+/// The engine knows no decorators, and its word about them helps nobody.
+fn undecorated(program: &Program<'_>) -> Result<(), Mistake> {
+    let mut search = Decorators(None);
+    search.visit_program(program);
+    match search.0 {
+        None => Ok(()),
+        Some(span) => Err(Mistake { message: "decorators are not supported here".into(), span, help: None }),
+    }
+}
+
+/// The place of the first one.
+struct Decorators(Option<model::Span>);
+
+impl<'a> Visit<'a> for Decorators {
+    fn visit_decorator(&mut self, decorator: &Decorator<'a>) {
+        self.0.get_or_insert(span(decorator.span));
+    }
+}
+
 /// What is wrong with `text` as a whole, if anything is.
 pub(crate) fn check(text: &str, language: Language) -> Result<(), Mistake> {
     with_stack(text, || {
         let allocator = Allocator::default();
         let parsed = Parser::new(&allocator, text, language.source_type()).parse();
         first_error(&parsed)?;
+        undecorated(&parsed.program)?;
         let semantic =
             SemanticBuilder::new().with_build_nodes(true).with_check_syntax_error(true).build(&parsed.program);
         semantic.diagnostics.errors().next().map_or(Ok(()), |error| Err(mistake(error)))

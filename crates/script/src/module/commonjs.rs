@@ -103,7 +103,7 @@ fn required<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, name: &str) -> rquickjs::Res
     if path.is_absolute() && loader::text(ctx, realm, name)?.kind != Kind::Module {
         return load(ctx, realm, path);
     }
-    let promise = Module::import(ctx, loader::resolved(name))?;
+    let promise = loader::import(ctx, realm, name)?;
     // Whoever requires it learns of an error; nobody else has to.
     let watched: Function<'js> = realm.tools(ctx)?.get("promise")?;
     watched.call::<_, Value<'js>>((promise.clone(),))?;

@@ -30,11 +30,17 @@ fn why(realm: &Realm, name: &str, text: &Text) -> Option<ScriptError> {
     let error = serde_json::from_str::<serde_json::Value>(&text.original).err()?;
     let line = u32::try_from(error.line().saturating_sub(1)).ok()?;
     let column = u32::try_from(error.column().saturating_sub(1)).ok()?;
-    let start = offset(&text.original, Position { line, column });
     let message = error.to_string();
     let message = message.split(" at line ").next().unwrap_or_default().to_owned();
+    let path = std::path::Path::new(name);
+    if !realm.is_own(path) {
+        // It may be no module at all, and what stands in it nobody's business.
+        let message = format!("`{}` is no valid JSON: {message}", realm.shown(path));
+        return Some(ScriptError::Syntax { message, place: None, help: None });
+    }
+    let start = offset(&text.original, Position { line, column });
     let mistake = Mistake { message, span: word(&text.original, start), help: None };
-    Some(mistaken(&text.original, realm.shown(std::path::Path::new(name)), mistake))
+    Some(mistaken(&text.original, realm.shown(path), mistake))
 }
 
 /// A module whose default export is `value`.

@@ -1,6 +1,8 @@
 //! What was found and read on the disk, shared between runtimes.
 
 use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,6 +10,9 @@ use crate::module::resolve::{Asked, Files, Unresolved};
 use crate::source_map::Mapping;
 use crate::syntax::Mistake;
 use crate::typescript::{self, Language};
+
+/// How large the text of a module may be, in bytes.
+const LARGEST: u64 = 16 << 20;
 
 /// The modules a process has found and read: each file is looked for, read and stripped of its types once, however many
 /// runtimes import it. Cheap to clone; a clone is the same library.
@@ -88,12 +93,31 @@ impl Library {
         if let Some(known) = lock(&self.0.texts).get(path) {
             return Ok(Arc::clone(known));
         }
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| Unreadable::File(format!("cannot read `{}`: {error}", path.display())))?;
+        let text = contents(path).map_err(Unreadable::File)?;
         let text = Arc::new(prepare(path, &text)?);
         lock(&self.0.texts).insert(path.to_path_buf(), Arc::clone(&text));
         Ok(text)
     }
+}
+
+/// The text of a module, which is a file of moderate size with the name of one. The error is a whole sentence.
+fn contents(path: &Path) -> Result<String, String> {
+    let shown = path.display();
+    if path.extension().is_none() {
+        return Err(format!("`{shown}` is no module: its name has no ending such as `.js`"));
+    }
+    let cannot = |error: std::io::Error| format!("cannot read `{shown}`: {error}");
+    // What is no file, a device or a pipe, must not even be opened.
+    if !std::fs::metadata(path).map_err(cannot)?.is_file() {
+        return Err(format!("`{shown}` is no file"));
+    }
+    let mut text = String::new();
+    let file = File::open(path).map_err(cannot)?;
+    file.take(LARGEST + 1).read_to_string(&mut text).map_err(cannot)?;
+    if text.len() as u64 > LARGEST {
+        return Err(format!("`{shown}` is too large for a module: more than {} MiB", LARGEST >> 20));
+    }
+    Ok(text)
 }
 
 /// A panic of another thread leaves the shelves as they were before or after it, both are fine.
@@ -115,7 +139,8 @@ pub(crate) fn prepare(path: &Path, text: &str) -> Result<Text, Unreadable> {
         "ts" | "mts" | "cts" => {
             let stripped = typescript::strip(&text, path)
                 .map_err(|mistake| Unreadable::Syntax { original: Arc::clone(&text), mistake })?;
-            let commonjs = extension == "cts" || (extension == "ts" && !stripped.is_module && is_commonjs(&text));
+            let commonjs =
+                extension == "cts" || (extension == "ts" && !stripped.is_module && is_commonjs(&stripped.code));
             Ok(Text {
                 kind: if commonjs { Kind::CommonJs } else { Kind::Module },
                 original: text,
@@ -142,16 +167,22 @@ fn is_commonjs(text: &str) -> bool {
     text.contains("module.exports") || text.contains("exports.") || text.contains("require(")
 }
 
+/// The directory of the package that the module at `path` belongs to: of the nearest `package.json`, else its own.
+pub(crate) fn package_of(path: &Path) -> Option<&Path> {
+    let package = path.ancestors().skip(1).find(|directory| directory.join("package.json").is_file());
+    package.or_else(|| path.parent())
+}
+
 /// What the nearest `package.json` says about `.js` files.
 fn package_type(path: &Path) -> Option<String> {
     for directory in path.ancestors().skip(1) {
-        let Ok(text) = std::fs::read(directory.join("package.json")) else {
+        let Ok(text) = contents(&directory.join("package.json")) else {
             if directory.file_name().is_some_and(|name| name == "node_modules") {
                 return None;
             }
             continue;
         };
-        let package: serde_json::Value = serde_json::from_slice(&text).ok()?;
+        let package: serde_json::Value = serde_json::from_str(&text).ok()?;
         return package.get("type")?.as_str().map(str::to_owned);
     }
     None

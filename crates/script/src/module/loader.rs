@@ -1,17 +1,17 @@
 //! The engine's way to modules: names for specifiers, texts for names.
 
 use std::borrow::Cow;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use model::Source;
 use rquickjs::loader::{ImportAttributes, Loader, Resolver};
 use rquickjs::module::Declared;
-use rquickjs::{Ctx, Exception, Module};
+use rquickjs::{Ctx, Exception, Module, Promise};
 
 use crate::error::ScriptError;
-use crate::module::library::{Kind, Text, Unreadable, prepare};
+use crate::module::library::{self, Kind, Text, Unreadable, prepare};
 use crate::module::resolve::{Asked, Unresolved};
 use crate::module::{commonjs, json, node};
 use crate::realm::Realm;
@@ -22,12 +22,13 @@ use crate::typescript;
 /// What names of modules begin with that the program gives.
 const BUILTIN: &str = "builtin:";
 
-/// Stands before a name that needs no resolving.
-const RESOLVED: &str = "resolved:";
-
-/// The specifier that leads the engine to the module called `name`.
-pub(crate) fn resolved(name: &str) -> String {
-    format!("{RESOLVED}{name}")
+/// Imports the module called `name`. No text of a script's can ask for a module by its name in the engine: that is told
+/// to the resolver beside the specifier, for this one import.
+pub(crate) fn import<'js>(ctx: &Ctx<'js>, realm: &Realm, name: &str) -> rquickjs::Result<Promise<'js>> {
+    *realm.entry.borrow_mut() = Some(name.to_owned());
+    let promise = Module::import(ctx, name);
+    realm.entry.take();
+    promise
 }
 
 /// Lets `engine` find modules.
@@ -96,11 +97,45 @@ pub(crate) fn find(
         let error = ScriptError::Missing { what, from: base.to_owned(), place: None, help };
         return Err(throw(ctx, realm, error));
     }
-    name(realm, &directory(realm, base), specifier, asked).map_err(|unresolved| {
-        let place = importing(realm, base, specifier);
-        let error = unresolved.into_script_error(realm.shown(Path::new(base)), place);
-        throw(ctx, realm, error)
-    })
+    reachable(realm, base, specifier).and_then(|()| name(realm, &directory(realm, base), specifier, asked)).map_err(
+        |unresolved| {
+            let place = importing(realm, base, specifier);
+            let error = unresolved.into_script_error(realm.shown(Path::new(base)), place);
+            throw(ctx, realm, error)
+        },
+    )
+}
+
+/// Whether the module `base` may import what `specifier` says: a path from the root of the machine has to lead into its
+/// own package or into the project.
+fn reachable(realm: &Realm, base: &str, specifier: &str) -> Result<(), Unresolved> {
+    let path = specifier.strip_prefix("file://").unwrap_or(specifier);
+    if !path.starts_with('/') || realm.builtins.borrow().contains_key(specifier) {
+        return Ok(());
+    }
+    let own = library::package_of(Path::new(base));
+    if own.is_some_and(|own| is_below(path, own)) || realm.is_own(&without_steps(path)) {
+        return Ok(());
+    }
+    let what = format!("`{specifier}` is not available here: scripts have no access to the machine's files");
+    Err(Unresolved { what, help: Some("import it by a path that begins with `./` or `../`".into()) })
+}
+
+fn is_below(path: &str, directory: &Path) -> bool {
+    without_steps(path).starts_with(directory)
+}
+
+/// `path`, absolute, without `.` and `..`.
+fn without_steps(path: &str) -> PathBuf {
+    let mut plain = PathBuf::from("/");
+    for part in Path::new(path).components() {
+        match part {
+            Component::Normal(name) => plain.push(name),
+            Component::ParentDir => drop(plain.pop()),
+            _ => {}
+        }
+    }
+    plain
 }
 
 /// Where the module `base` imports `specifier`.
@@ -163,11 +198,11 @@ impl Resolver for Names {
         name: &str,
         _attributes: Option<ImportAttributes<'js>>,
     ) -> rquickjs::Result<String> {
-        match name.strip_prefix(RESOLVED) {
-            Some(resolved) => Ok(resolved.to_owned()),
+        match self.0.entry.take() {
+            Some(entry) if entry == name => Ok(entry),
             // The program's own sources know each other by name.
-            None if base.starts_with(INTERNAL) => Ok(name.to_owned()),
-            None => find(ctx, &self.0, base, name, Asked::Import),
+            _ if base.starts_with(INTERNAL) => Ok(name.to_owned()),
+            _ => find(ctx, &self.0, base, name, Asked::Import),
         }
     }
 }

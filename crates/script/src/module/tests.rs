@@ -378,3 +378,91 @@ fn deep_nesting_in_a_file_is_never_fatal() {
         let _ = runtime.import_source(&balanced, &place.path().join(name), BUDGET);
     }
 }
+
+#[test]
+fn scripts_reach_modules_and_no_other_files() {
+    let secret = tempfile::TempDir::new().unwrap();
+    let secret_path = std::fs::canonicalize(secret.path()).unwrap();
+    for (name, text) in [("a.json", "{\"key\": \"hush\"}"), ("b.json", "hush = 1"), ("c", "hush = (")] {
+        std::fs::write(secret_path.join(name), text).unwrap();
+    }
+    let shown = secret_path.display();
+    let mut place = Folder::new(&[
+        ("lib.mjs", "export default 1;"),
+        ("try.mjs", "export const load = async (what) => (await import(what)).default;"),
+        ("try.cjs", "exports.load = (what) => require(what);"),
+        ("evil.mjs", "export const run = async (text) => (0, eval)(text);"),
+    ]);
+    let own = format!("{}/lib.mjs", place.path().display());
+    assert_eq!(place.call("./try.mjs", "load", &[own.as_str().into()]), Ok(1.0.into()));
+    for file in ["./try.mjs", "./try.cjs"] {
+        for what in [
+            format!("{shown}/a.json"),
+            format!("file://{shown}/a.json"),
+            format!("{shown}/b.json"),
+            format!("{}/../..{shown}/a.json", place.path().display()),
+            format!("resolved:{shown}/a.json"),
+            "resolved:internal:compare".into(),
+            "internal:compare".into(),
+            "/dev/zero".into(),
+        ] {
+            let error = place.call(file, "load", &[what.as_str().into()]).unwrap_err();
+            assert!(matches!(error, ScriptError::Missing { .. }), "{what}: {error:?}");
+            assert!(!error.diagnostic().to_string().contains("hush"), "{error:?}");
+        }
+    }
+    for text in [format!("import('resolved:{shown}/a.json')"), format!("import('{shown}/a.json')")] {
+        let error = place.call("./evil.mjs", "run", &[text.as_str().into()]).unwrap_err();
+        assert!(matches!(error, ScriptError::Missing { .. }), "{error:?}");
+    }
+    let up = "../".repeat(place.path().components().count());
+    for (file, word) in [("b.json", "is no valid JSON"), ("c", "is no module")] {
+        let what = format!("{up}{}/{file}", secret_path.strip_prefix("/").unwrap().display());
+        let error = place.call("./try.mjs", "load", &[what.as_str().into()]).unwrap_err();
+        assert!(
+            error.to_string().contains(word) && error.place().is_none_or(|place| !place.to_string().contains("hush")),
+            "{error:?}"
+        );
+    }
+}
+
+#[test]
+fn a_module_is_a_file_of_moderate_size() {
+    let mut place = Folder::new(&[("big.mjs", &" ".repeat((16 << 20) + 1))]);
+    assert_eq!(missing(place.import("./big.mjs")).0, "`big.mjs` is too large for a module: more than 16 MiB");
+}
+
+#[test]
+fn typescript_of_the_commonjs_kind_is_commonjs() {
+    let mut place = Folder::new(&[
+        ("a.ts", "import lib = require('./lib.cjs');\nconst f = (n: number): number => n + lib.one;\nexport = f;\n"),
+        ("lib.cjs", "exports.one = 1;"),
+    ]);
+    assert_eq!(place.call("./a.ts", "default", &[2.0.into()]), Ok(3.0.into()));
+}
+
+#[test]
+fn decorators_are_refused_in_their_place() {
+    for file in ["a.ts", "a.mjs"] {
+        let mut place = Folder::new(&[(file, "const d = (x) => x;\n@d\nexport class A {}\n")]);
+        match place.import(&format!("./{file}")) {
+            Err(ScriptError::Syntax { message, place: Some(place), .. }) => {
+                assert_eq!((message.as_str(), place.line, place.column), ("decorators are not supported here", 2, 1));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn the_default_export_of_a_compiled_module_is_found() {
+    let mut place = Folder::new(&[(
+        "op.cjs",
+        "Object.defineProperty(exports, '__esModule', {value: true}); exports.default = () => 7;",
+    )]);
+    let from = place.path();
+    let reference = crate::Reference::parse("./op.cjs").unwrap();
+    let found = place.runtime.refer(&reference, &from, "op", BUDGET).unwrap();
+    let Value::Function(function) = found.value else { panic!("{found:?}") };
+    assert_eq!(place.runtime.call(&function, &[], BUDGET, &mut crate::runtime::refuse), Ok(7.0.into()));
+}

@@ -413,3 +413,119 @@ fn a_frozen_runtime_keeps_nothing_of_what_a_script_does_to_it() {
     );
     assert_eq!(run("structuredClone({ a: [1] }).a[0] + Number(atob(btoa('1')))").unwrap(), Value::Number(2.0));
 }
+
+fn frozen() -> Runtime {
+    Runtime::new(Options { frozen: true, ..Options::new("/") }).unwrap()
+}
+
+#[test]
+fn a_list_that_says_it_is_endless_does_not_cross() {
+    for text in ["new Array(2**31)", "new Array(2**32 - 1)", "({a: [new Array(2**31 + 1)]})"] {
+        assert_eq!(thrown(evaluate(text, &[])), ("RangeError".into(), "the value is too large".into()), "{text}");
+    }
+}
+
+#[test]
+fn what_takes_more_room_outside_than_the_engine_has_does_not_cross() {
+    let mut runtime = Runtime::new(Options { memory: 8 << 20, ..Options::new("/") }).unwrap();
+    let text = "const s = 'x'.repeat(1 << 20); return new Array(64).fill(s)";
+    assert_eq!(thrown(evaluate_in(&mut runtime, text, &[])).1, "the value is too large");
+    let ask = [("ask", Value::from(Asks::new("ask")))];
+    let text = "const s = 'x'.repeat(1 << 20); for (let i = 0; i < 64; i++) ask(s); return 1";
+    assert_eq!(thrown(evaluate_in(&mut runtime, text, &ask)).0, "RangeError");
+    assert_eq!(evaluate_in(&mut runtime, "1 + 1", &[]), Ok(2.0.into()));
+}
+
+#[test]
+fn nothing_of_a_call_that_failed_runs_in_the_next() {
+    let mut runtime = runtime();
+    let text = "Promise.resolve().then(() => { globalThis.late = 1 }); throw new Error('x')";
+    assert_eq!(thrown(evaluate_in(&mut runtime, &format!("{text}; return 1"), &[])).1, "x");
+    assert!(!runtime.is_usable());
+    let mut runtime = self::runtime();
+    let text = "await null; return {toJSON() { Promise.resolve().then(() => { globalThis.late = 1 }); return 1 }}";
+    assert_eq!(evaluate_in(&mut runtime, text, &[]), Ok(1.0.into()));
+    assert_eq!(evaluate_in(&mut runtime, "globalThis.late", &[]), Ok(1.0.into()), "it ran before the call was over");
+}
+
+#[test]
+fn handles_of_functions_end_with_the_call_that_gave_them() {
+    let mut place = Folder::new(&[("a.mjs", "export const f = () => () => 1; export const g = (h) => h();")]);
+    let make = place.function("./a.mjs", "f");
+    let Ok(Value::Function(made)) = place.runtime.call(&make, &[], BUDGET, &mut refuse) else { panic!() };
+    let late = place.runtime.call(&made, &[], BUDGET, &mut refuse);
+    assert_eq!(thrown(late).1, "`` came from a call that is over");
+    assert_eq!(place.runtime.call(&make, &[], BUDGET, &mut refuse).map(|value| value.is_callable()), Ok(true));
+    let again = place.function("./a.mjs", "f");
+    assert_eq!(again, make);
+}
+
+#[test]
+fn timers_that_were_there_before_are_not_waited_for() {
+    let mut place =
+        Folder::new(&[("a.mjs", "setInterval(() => {}, 5); export const f = () => new Promise(() => {});")]);
+    assert_eq!(place.call("./a.mjs", "f", &[]), Err(ScriptError::NeverSettled));
+}
+
+#[test]
+fn no_accessor_of_the_language_remembers_anything_in_a_frozen_runtime() {
+    let text = "const left = [globalThis], seen = new Set(), bad = [];
+        while (left.length) {
+          const object = left.pop();
+          if ((typeof object !== 'object' && typeof object !== 'function') || object === null || seen.has(object)) continue;
+          seen.add(object);
+          left.push(Object.getPrototypeOf(object));
+          for (const key of Reflect.ownKeys(object)) {
+            const { value, get, set } = Object.getOwnPropertyDescriptor(object, key);
+            left.push(value, get, set);
+            for (const part of [object, value, get, set, get?.prototype, set?.prototype]) {
+              if (part !== null && (typeof part === 'object' || typeof part === 'function') && !Object.isFrozen(part)) bad.push(String(key));
+            }
+            if (!set) continue;
+            const read = () => { try { return get?.call(object) } catch { return undefined } };
+            const before = read();
+            const mark = typeof before === 'number' ? before + 1 : () => 'mark';
+            try { set.call(object, mark) } catch {}
+            if (!Object.is(read(), before)) bad.push(String(key));
+          }
+        }
+        return bad.join()";
+    assert_eq!(evaluate_in(&mut frozen(), text, &[]), Ok("".into()));
+    for text in ["Error.stackTraceLimit = 1", "Error.prepareStackTrace = () => 1", "Object.prototype.toString = 1"] {
+        assert_eq!(thrown(evaluate_in(&mut frozen(), text, &[])).0, "TypeError", "{text}");
+    }
+}
+
+#[test]
+fn names_that_objects_inherit_are_as_good_as_others_in_a_frozen_runtime() {
+    let data =
+        json!({"constructor": "Ferrari", "toString": 1, "__proto__": {"a": 1}, "valueOf": [{"hasOwnProperty": 2}]});
+    let names = [("data", Value::from(&data))];
+    assert_eq!(evaluate_in(&mut frozen(), "data", &names).unwrap().to_json(), data);
+    for (text, value) in [
+        ("const e = new Error('x'); e.name = 'Y'; e.message = 'z'; return String(e)", json!("Y: z")),
+        ("const e = new TypeError('x'); e.name = 'Y'; return `${e}`", json!("Y: x")),
+        (
+            "const counts = {}; for (const w of ['constructor', 'valueOf']) counts[w] = 1; return counts",
+            json!({"constructor": 1, "valueOf": 1}),
+        ),
+        ("class A {}; A.prototype.toString = () => 'a'; return `${new A()}`", json!("a")),
+        ("class A extends Array {}; const a = new A(); a.constructor = 1; return a.constructor", json!(1)),
+        ("Object.assign({}, {toString: 5})", json!({"toString": 5})),
+        ("new Map([['constructor', 1], ['toString', 2]])", json!({"constructor": 1, "toString": 2})),
+        ("structuredClone({constructor: 1, toString: [2]})", json!({"constructor": 1, "toString": [2]})),
+        (
+            "[1, 2].constructor === Array && ({}).constructor === Object && String({}) === '[object Object]'",
+            json!(true),
+        ),
+        ("try { null.x } catch (e) { return e instanceof TypeError && e.constructor === TypeError }", json!(true)),
+    ] {
+        assert_eq!(evaluate_in(&mut frozen(), text, &names).unwrap().to_json(), value, "{text}");
+    }
+}
+
+#[test]
+fn half_a_character_stops_neither_the_console_nor_an_error() {
+    assert_eq!(evaluate("console.log('a\\ud800'); return 1", &[]), Ok(1.0.into()));
+    assert_eq!(thrown(evaluate("throw new Error('a\\ud800'); return 1", &[])).1, "a\u{fffd}");
+}

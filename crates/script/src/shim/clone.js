@@ -6,6 +6,8 @@
     error.name = 'DataCloneError';
     throw error;
   };
+  const define = (made, key, value) =>
+    Object.defineProperty(made, key, { value, writable: true, enumerable: true, configurable: true });
   const copy = (value, seen) => {
     if (typeof value === 'function' || typeof value === 'symbol') refuse(value);
     if (value === null || typeof value !== 'object') return value;
@@ -16,7 +18,7 @@
     };
     if (Array.isArray(value)) {
       const made = keep(new Array(value.length));
-      for (const key of Object.keys(value)) made[key] = copy(value[key], seen);
+      for (const key of Object.keys(value)) define(made, key, copy(value[key], seen));
       return made;
     }
     if (value instanceof Date) return keep(new Date(value.getTime()));
@@ -32,7 +34,7 @@
       return made;
     }
     if (value instanceof Error) {
-      const known = { EvalError, RangeError, ReferenceError, SyntaxError, TypeError, URIError };
+      const known = { __proto__: null, EvalError, RangeError, ReferenceError, SyntaxError, TypeError, URIError };
       const made = keep(new (known[value.name] ?? Error)(value.message));
       if ('cause' in value) made.cause = copy(value.cause, seen);
       return made;
@@ -46,7 +48,7 @@
     if (value instanceof Promise || value instanceof WeakMap || value instanceof WeakSet || value instanceof WeakRef) refuse(value);
     const made = keep({});
     for (const key of Object.keys(value)) {
-      Object.defineProperty(made, key, { value: copy(value[key], seen), writable: true, enumerable: true, configurable: true });
+      define(made, key, copy(value[key], seen));
     }
     return made;
   };

@@ -1,23 +1,76 @@
 // Makes everything that a script can reach without a module unchangeable, so that none can leave anything behind for
 // the next one.
 (() => {
+  const { defineProperty, getOwnPropertyDescriptor, getPrototypeOf, freeze } = Object;
+  const { ownKeys } = Reflect;
+  const { isPrototypeOf } = Object.prototype;
+  const has = Object.hasOwn;
+  const isObject = (value) => (typeof value === 'object' && value !== null) || typeof value === 'function';
   // What is made when it is first looked at must be there before nothing can be added.
-  for (const key of Reflect.ownKeys(globalThis)) void globalThis[key];
+  for (const key of ownKeys(globalThis)) void globalThis[key];
+  // These two set what the engine itself remembers, which no freezing of an object reaches.
+  for (const key of ['prepareStackTrace', 'stackTraceLimit']) {
+    if (has(Error, key)) defineProperty(Error, key, { value: Error[key], writable: false, configurable: false });
+  }
+  // An object cannot be assigned what it inherits as a read-only property. As an accessor it can: the object then gets
+  // a property of its own, as it does where nothing is frozen.
+  const replaceable = (holder, key) => {
+    const { value, writable, configurable, enumerable } = getOwnPropertyDescriptor(holder, key);
+    if (!writable || !configurable) return;
+    const accessor = {
+      get() {
+        return value;
+      },
+      set(own) {
+        if (this === holder) throw new TypeError(`'${String(key)}' is read-only`);
+        if (!isObject(this)) return;
+        if (has(this, key)) defineProperty(this, key, { value: own });
+        else defineProperty(this, key, { value: own, writable: true, enumerable: true, configurable: true });
+      },
+    };
+    defineProperty(holder, key, { get: accessor.get, set: accessor.set, enumerable, configurable: true });
+  };
+  // Reading a method through an accessor takes longer, so the methods of lists, texts and the like stay as they are.
+  const COMMON = ['constructor', 'toString', 'toLocaleString', 'valueOf', 'toJSON', 'name', 'message'];
+  const isError = (object) => object === Error.prototype || isPrototypeOf.call(Error.prototype, object);
+  const prepare = (prototype) => {
+    const all = prototype === Object.prototype || isError(prototype);
+    for (const key of all ? ownKeys(prototype) : COMMON) {
+      if (has(prototype, key) && 'value' in getOwnPropertyDescriptor(prototype, key)) replaceable(prototype, key);
+    }
+  };
   const unnamed = [
     function* () {}, async () => {}, async function* () {}, (function* () {})(), (async function* () {})(),
     [][Symbol.iterator](), ''[Symbol.iterator](), new Map().entries(), new Set().values(), /x/[Symbol.matchAll](''),
   ];
   const seen = new Set();
+  const reached = [];
+  const prototypes = new Set();
   const left = [globalThis, ...unnamed];
   while (left.length > 0) {
     const object = left.pop();
-    if ((typeof object !== 'object' && typeof object !== 'function') || object === null || seen.has(object)) continue;
+    if (!isObject(object) || seen.has(object)) continue;
     seen.add(object);
-    Object.freeze(object);
-    left.push(Object.getPrototypeOf(object));
-    for (const key of Reflect.ownKeys(object)) {
-      const { value, get, set } = Object.getOwnPropertyDescriptor(object, key);
+    reached.push(object);
+    const above = getPrototypeOf(object);
+    if (above !== null) prototypes.add(above);
+    left.push(above);
+    for (const key of ownKeys(object)) {
+      const { value, get, set } = getOwnPropertyDescriptor(object, key);
+      if (key === 'prototype' && isObject(value)) prototypes.add(value);
       left.push(value, get, set);
     }
   }
+  for (const prototype of prototypes) prepare(prototype);
+  for (const prototype of prototypes) {
+    for (const key of ownKeys(prototype)) {
+      const { get, set } = getOwnPropertyDescriptor(prototype, key);
+      for (const accessor of [get, set]) {
+        if (accessor === undefined || seen.has(accessor)) continue;
+        if (isObject(accessor.prototype)) freeze(accessor.prototype);
+        freeze(accessor);
+      }
+    }
+  }
+  for (const object of reached) freeze(object);
 })

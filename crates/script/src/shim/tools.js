@@ -2,7 +2,7 @@
 (function () {
   'use strict';
   const { RegExp, Map, Set, WeakMap, Error, Promise, Object, String, Number, Boolean, BigInt, ArrayBuffer } = globalThis;
-  const { getPrototypeOf, prototype: plain } = Object;
+  const { defineProperty, getPrototypeOf, prototype: plain } = Object;
   const from = Array.from.bind(Array);
   const isView = ArrayBuffer.isView;
   const wellFormed = Function.prototype.call.bind(String.prototype.toWellFormed);
@@ -36,7 +36,10 @@
     }
     if (value instanceof Map) {
       const entries = {};
-      for (const [key, entry] of value) entries[typeof key === 'symbol' ? key.description : key] = entry;
+      for (const [key, entry] of value) {
+        const name = typeof key === 'symbol' ? key.description : key;
+        defineProperty(entries, name, { value: entry, writable: true, enumerable: true, configurable: true });
+      }
       return entries;
     }
     if (value instanceof Set) return from(value);

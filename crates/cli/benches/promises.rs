@@ -13,6 +13,7 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_trialrun");
 
 struct Promise {
     what: &'static str,
+    /// Infinite for a figure that nobody promised.
     limit: f64,
     unit: &'static str,
     measured: Vec<f64>,
@@ -37,6 +38,8 @@ fn main() {
         check_thousand(scratch.path()),
         fake_thousand_wall(scratch.path()),
         fake_thousand_memory(scratch.path()),
+        fixtures_wall(scratch.path()),
+        fixtures_memory(scratch.path()),
         sandbox(scratch.path()),
         overhead(scratch.path()),
         size(),
@@ -48,10 +51,14 @@ fn main() {
         let (min, max) = promise.measured.iter().fold((f64::MAX, 0.0_f64), |(a, b), v| (a.min(*v), b.max(*v)));
         broken |= median > promise.limit;
         let mark = if median > promise.limit { "BROKEN" } else { "" };
+        let limit = if promise.limit.is_finite() {
+            format!("{:>7.0} {:<2}", promise.limit, promise.unit)
+        } else {
+            String::new()
+        };
         println!(
-            "{:<58} {median:>7.1} {u:<2} {min:>7.1} {u:<2} {max:>7.1} {u:<2} {:>7.0} {u:<2} {mark}",
+            "{:<58} {median:>7.1} {u:<2} {min:>7.1} {u:<2} {max:>7.1} {u:<2} {limit} {mark}",
             promise.what,
-            promise.limit,
             u = promise.unit
         );
     }
@@ -98,16 +105,61 @@ fn fake_thousand_wall(scratch: &Path) -> Promise {
 
 fn fake_thousand_memory(scratch: &Path) -> Promise {
     let dir = thousand(scratch, "memory");
-    let measured = (0..3)
-        .map(|_| {
-            let _ = std::fs::remove_dir_all(dir.join(".trialrun"));
-            let script = format!("'{PROGRAM}' run scenarios >/dev/null & pid=$!; peak=0; while kill -0 $pid 2>/dev/null; do \
-                 now=$(awk '/VmHWM/ {{print $2}}' /proc/$pid/status 2>/dev/null); [ -n \"$now\" ] && peak=$now; done; echo $peak");
-            let output = Command::new("sh").args(["-c", &script]).current_dir(&dir).output().expect("sh runs");
-            String::from_utf8_lossy(&output.stdout).trim().parse::<f64>().expect("a size in KiB") / 1024.0
-        })
-        .collect();
+    let measured = (0..3).map(|_| peak(&dir, "run scenarios")).collect();
     Promise { what: "  their peak memory", limit: 60.0, unit: "MB", measured }
+}
+
+/// The most memory that the program has in `dir`, recording anew.
+fn peak(dir: &Path, arguments: &str) -> f64 {
+    let _ = std::fs::remove_dir_all(dir.join(".trialrun"));
+    let script = format!(
+        "'{PROGRAM}' {arguments} >/dev/null & pid=$!; peak=0; while kill -0 $pid 2>/dev/null; do \
+         now=$(awk '/VmHWM/ {{print $2}}' /proc/$pid/status 2>/dev/null); [ -n \"$now\" ] && peak=$now; done; echo $peak"
+    );
+    let output = Command::new("sh").args(["-c", &script]).current_dir(dir).output().expect("sh runs");
+    String::from_utf8_lossy(&output.stdout).trim().parse::<f64>().expect("a size in KiB") / 1024.0
+}
+
+/// A file of ten thousand fixtures, a third each with a regular expression, an object and `$contains`, and its answers.
+fn ten_thousand_fixtures(scratch: &Path, name: &str) -> PathBuf {
+    let dir = scratch.join(name);
+    let (mut fixtures, mut answers) = (String::new(), String::new());
+    for n in 0..10_000 {
+        let (expected, answer) = match n % 3 {
+            0 => (format!("  output: /answer {n}$/"), format!("\"the answer {n}\"")),
+            1 => (
+                format!("  output: {{ name: \"n{n}\", value: {n} }}"),
+                format!("{{\"name\": \"n{n}\", \"value\": {n}, \"x\": 1}}"),
+            ),
+            _ => (
+                format!("  expect:\n    output: {{ $contains: {{ id: {n} }} }}"),
+                format!("[{{\"id\": {}}}, {{\"id\": {n}}}]", n - 1),
+            ),
+        };
+        fixtures.push_str(&format!("- input: \"question {n}\"\n{expected}\n"));
+        answers.push_str(&format!("{{\"output\": {answer}}}\n"));
+    }
+    write(&dir.join("many.fixture.yaml"), &fixtures);
+    write(&dir.join("answers.jsonl"), &answers);
+    dir
+}
+
+const FIXTURES: &str = "run many.fixture.yaml --agent recorded:answers.jsonl --quiet --report json=report.json";
+
+fn fixtures_wall(scratch: &Path) -> Promise {
+    let dir = ten_thousand_fixtures(scratch, "fixtures-wall");
+    let arguments: Vec<&str> = FIXTURES.split(' ').collect();
+    let measured = times(5, || {
+        let _ = std::fs::remove_dir_all(dir.join(".trialrun"));
+        ok(&trialrun(&dir, &arguments));
+    });
+    Promise { what: "10,000 fixtures with recorded answers: file to report", limit: 500.0, unit: "ms", measured }
+}
+
+fn fixtures_memory(scratch: &Path) -> Promise {
+    let dir = ten_thousand_fixtures(scratch, "fixtures-memory");
+    let measured = (0..3).map(|_| peak(&dir, FIXTURES)).collect();
+    Promise { what: "  their peak memory", limit: f64::INFINITY, unit: "MB", measured }
 }
 
 /// A sandbox of 50 files with a commit, made 60 times after the first; the time is the one the run itself tells.

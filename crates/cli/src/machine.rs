@@ -15,9 +15,7 @@ const NO_NAMESPACE: &str = "TRIALRUN_NO_NAMESPACE";
 
 /// This machine.
 pub fn host() -> Result<Host, CliError> {
-    let env: BTreeMap<String, String> = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .collect();
+    let env = environment();
     let program = std::env::current_exe()
         .map_err(|error| CliError::environment(format!("cannot find the program's own file: {error}")))?;
     let mut supervisor =
@@ -28,6 +26,19 @@ pub fn host() -> Result<Host, CliError> {
     let temp = Some(std::env::temp_dir()).filter(|temp| !temp.as_os_str().is_empty());
     let temp = temp.unwrap_or_else(|| PathBuf::from("/tmp"));
     Ok(Host { env, home, temp, supervisor })
+}
+
+/// Where models are opened from, with the keys and addresses that this machine's environment has.
+pub fn providers() -> llm::Providers {
+    let credentials = llm::Credentials::of(&environment());
+    llm::Providers::new(credentials, llm::Prices::default(), llm::Policy::default())
+}
+
+/// The variables that are text.
+fn environment() -> BTreeMap<String, String> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect()
 }
 
 /// Whether a process with this id is there.

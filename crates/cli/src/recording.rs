@@ -5,13 +5,13 @@ mod backlog;
 mod reporting;
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use model::Envelope;
 use report::Reporter;
-use runner::Control;
+use runner::{Control, Listener};
 use store::{SqliteStore, Store, StoreError};
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -72,13 +72,12 @@ impl Recording {
         Ok(Self { events, recorder, reports })
     }
 
-    /// Hands an event over; waits while the store is behind.
-    pub fn tell(&self, event: Envelope) {
-        // It ends before this sender is dropped only by a panic, and then it has raised its alarm.
-        let _ = self.events.send(event);
+    /// Who is to be told what happens.
+    pub fn listener(&self) -> Arc<dyn Listener> {
+        Arc::new(Ear(self.events.clone()))
     }
 
-    /// Waits until everything is committed and reported. After a signal, reporters that nobody reads are not waited for.
+    /// Waits until everything is committed and reported, once nobody has a listener any more. After a signal, reporters that nobody reads are not waited for.
     pub fn finish(self) -> Recorded {
         self.finish_or(signals::heard)
     }
@@ -107,6 +106,23 @@ impl Recording {
     }
 }
 
+/// Hands events over; whoever speaks waits while the store is behind.
+struct Ear(SyncSender<Envelope>);
+
+impl Listener for Ear {
+    fn offer(&self, event: Envelope) -> Option<Envelope> {
+        match self.0.try_send(event) {
+            Err(TrySendError::Full(event)) => Some(event),
+            // The recorder ends before this sender is dropped only by a panic, and then it has raised its alarm.
+            Ok(()) | Err(TrySendError::Disconnected(_)) => None,
+        }
+    }
+
+    fn hear(&self, event: Envelope) {
+        let _ = self.0.send(event);
+    }
+}
+
 /// Commits what comes and passes it on.
 struct Recorder<C> {
     commit: C,
@@ -131,8 +147,10 @@ impl<C: FnMut(&[Envelope]) -> Result<(), StoreError>> Recorder<C> {
                 // What is told is recorded. What comes now is neither.
                 batch.clear();
             }
-            for event in batch.drain(..).map(Arc::new) {
-                self.backlogs.iter().for_each(|backlog| backlog.push(&event));
+            let events: Vec<Arc<Envelope>> = batch.drain(..).map(Arc::new).collect();
+            if let Some((last, others)) = self.backlogs.split_last() {
+                others.iter().for_each(|backlog| backlog.push(events.iter().cloned()));
+                last.push(events);
             }
         }
         self.trouble
@@ -206,7 +224,7 @@ mod tests {
         let (controls, _wishes) = unbounded_channel();
         let recording = Recording::with(|_| Ok(()), vec![stalled, other], controls).unwrap();
         let held = gate.lock().unwrap();
-        (1..=MANY).for_each(|seq| recording.tell(event(seq)));
+        (1..=MANY).for_each(|seq| recording.listener().hear(event(seq)));
         assert_eq!(also_seen.iter().take(MANY as usize).last(), Some(event(MANY)), "the other goes on");
         drop(held);
         let recorded = recording.finish_or(|| false);
@@ -220,7 +238,7 @@ mod tests {
         let (controls, _wishes) = unbounded_channel();
         let recording = Recording::with(|_| Ok(()), vec![stalled], controls).unwrap();
         let held = gate.lock().unwrap();
-        recording.tell(event(1));
+        recording.listener().hear(event(1));
         let began = Instant::now();
         let recorded = recording.finish_or(|| true);
         assert!(began.elapsed() < FAREWELL * 5, "{:?}", began.elapsed());
@@ -237,11 +255,11 @@ mod tests {
             false => Ok(()),
         };
         let recording = Recording::with(commit, vec![reporter], controls).unwrap();
-        recording.tell(event(1));
+        recording.listener().hear(event(1));
         assert_eq!(seen.recv().unwrap(), event(1));
-        recording.tell(event(2));
+        recording.listener().hear(event(2));
         assert_eq!(wishes.blocking_recv(), Some(Control::Stop("recording failed".into())));
-        recording.tell(event(3));
+        recording.listener().hear(event(3));
         let recorded = recording.finish_or(|| false);
         assert!(recorded.trouble.is_some());
         assert_eq!(seen.iter().count(), 0);
@@ -252,9 +270,9 @@ mod tests {
     fn a_panic_while_recording_stops_the_run() {
         let (controls, mut wishes) = unbounded_channel();
         let recording = Recording::with(|_| panic!("as a test"), Vec::new(), controls).unwrap();
-        recording.tell(event(1));
+        recording.listener().hear(event(1));
         assert_eq!(wishes.blocking_recv(), Some(Control::Stop("recording failed".into())));
-        recording.tell(event(2));
+        recording.listener().hear(event(2));
         assert!(recording.finish_or(|| false).trouble.is_some_and(|trouble| trouble.contains("panicked")));
         assert_eq!(wishes.blocking_recv(), None);
     }
@@ -272,7 +290,7 @@ mod tests {
         }
         let (controls, mut wishes) = unbounded_channel();
         let recording = Recording::with(|_| Ok(()), vec![Box::new(Panics)], controls).unwrap();
-        (1..=MANY).for_each(|seq| recording.tell(event(seq)));
+        (1..=MANY).for_each(|seq| recording.listener().hear(event(seq)));
         let recorded = recording.finish_or(|| false);
         assert!(recorded.trouble.is_none() && recorded.report_trouble[0].contains("panicked"));
         assert_eq!(wishes.blocking_recv(), None);

@@ -135,6 +135,7 @@ impl Resolved {
             setup_timeout_ms: args.setup_timeout.unwrap_or(built_in.setup_timeout_ms),
             keep_sandbox: args.keep_sandbox,
             sandbox: args.sandbox.clone().unwrap_or(built_in.sandbox),
+            providers: crate::machine::providers(),
         };
         Self { run, rows }
     }

@@ -103,6 +103,7 @@ impl Call<'_> {
             ProviderError::Reported { kind, message } => {
                 (self.wire.status_of(kind.as_deref()), kind, message.clone(), &[])
             }
+            ProviderError::Failed(failed) => (failed.status.unwrap_or(502), &None, failure.to_string(), &[]),
             ProviderError::Cut | ProviderError::Malformed => (502, &None, failure.to_string(), &[]),
             ProviderError::Exhausted { message } | ProviderError::Unscripted { message } => {
                 (400, &None, message.clone(), &[])

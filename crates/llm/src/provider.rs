@@ -7,15 +7,32 @@ use std::time::Duration;
 
 use model::{Diagnostic, Node, nearest};
 
-use crate::{Flight, Reply, Request, Script};
+use crate::{Failure, Flight, Providers, Reply, Request, Script};
 
 /// A future behind a pointer, so that the trait can be used as an object.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Something that answers requests.
 pub trait Model: Send + Sync {
-    /// Answers one request. Retrying is the caller's business, and so is the wall clock: an answer may never come.
+    /// Answers one request. A provider on the network has tried as often as its policy allows when it gives an error; a
+    /// script gives its faults at once. The wall clock is the caller's business: an answer may never come. Dropping the
+    /// future ends the request.
     fn respond<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Reply, ProviderError>>;
+
+    /// What there is to record since the last call, such as tries that failed and are repeated.
+    fn take_steps(&self) -> Vec<model::Step> {
+        Vec::new()
+    }
+
+    /// Waits until [`Model::take_steps`] has something to say in the middle of a request. May wait for ever.
+    fn stirs(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::pending())
+    }
+
+    /// How long the oldest request has been waiting without a word from the provider; `None` if none is.
+    fn silent_for(&self) -> Option<Duration> {
+        None
+    }
 
     /// Answers one request for somebody who will put the answer on a wire. Where [`Model::respond`] acts a scripted
     /// fault out, this describes it, so that it can be acted out on the wire instead.
@@ -104,6 +121,9 @@ pub enum ProviderError {
     /// The answer cannot be read.
     #[error("the answer is not in the vendor's format")]
     Malformed,
+    /// A request over the network got no answer.
+    #[error("{0}")]
+    Failed(Box<Failure>),
     /// A script has no more steps.
     #[error("{message}")]
     Exhausted {
@@ -121,7 +141,11 @@ pub enum ProviderError {
 impl ProviderError {
     /// How long the provider asks to wait before the next try.
     pub fn retry_after(&self) -> Option<Duration> {
-        let Self::Http { headers, .. } = self else { return None };
+        let headers = match self {
+            Self::Failed(failure) => return failure.retry_after,
+            Self::Http { headers, .. } => headers,
+            _ => return None,
+        };
         let (_, value) = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("retry-after"))?;
         value.trim().parse().ok().map(Duration::from_secs)
     }
@@ -130,6 +154,7 @@ impl ProviderError {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Http { status, .. } => matches!(status, 408 | 409 | 429 | 500..=599),
+            Self::Failed(failure) => failure.trouble.is_transient(),
             Self::Reported { .. } | Self::Cut | Self::Malformed => true,
             Self::Exhausted { .. } | Self::Unscripted { .. } => false,
         }
@@ -144,21 +169,53 @@ pub struct Provider {
     pub argument: &'static str,
     /// What it is, in one line.
     pub summary: &'static str,
+    /// The variables it reads from the [`Credentials`](crate::Credentials) it is given.
+    pub variables: &'static [&'static str],
     /// Opens it with what stands after the colon.
-    pub open: fn(&str, ReadDocument<'_>) -> Result<Opened, OpenError>,
+    pub(crate) open: fn(&Opening<'_>) -> Result<Opened, OpenError>,
+}
+
+/// What a provider is opened with.
+pub(crate) struct Opening<'a> {
+    /// What stands after the colon.
+    pub(crate) argument: &'a str,
+    /// Another address than the vendor's own.
+    pub(crate) base_url: Option<&'a str>,
+    /// What all that is opened has in common.
+    pub(crate) providers: &'a Providers,
+    /// Reads a file of the user's.
+    pub(crate) read: ReadDocument<'a>,
 }
 
 /// Reads a file of the user's into a tree. This crate reads no files itself.
 pub type ReadDocument<'a> = &'a dyn Fn(&str) -> Result<Node, Vec<Diagnostic>>;
 
 /// Every provider, in the order users see them.
-pub static PROVIDERS: &[Provider] = &[crate::scripted::PROVIDER];
+pub static PROVIDERS: &[Provider] = &[
+    crate::openai::PROVIDER,
+    crate::openai::CHAT,
+    crate::anthropic::PROVIDER,
+    crate::ollama::PROVIDER,
+    crate::compatible::PROVIDER,
+    crate::scripted::PROVIDER,
+];
 
 /// A provider that is ready for trials.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub enum Opened {
     /// A script, to be played from its beginning for every trial.
     Script(Arc<Script>),
+    /// A model on the network.
+    Model(Arc<dyn Model>),
+}
+
+impl std::fmt::Debug for Opened {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Script(script) => f.debug_tuple("Script").field(&script.name()).finish(),
+            Self::Model(_) => f.debug_tuple("Model").finish_non_exhaustive(),
+        }
+    }
 }
 
 /// Why a provider cannot be opened.
@@ -182,6 +239,42 @@ pub enum OpenError {
         /// What has to follow.
         argument: &'static str,
     },
+    /// The key is not there.
+    #[error("`{provider}` needs a key: {} is not set", .variables.join(" or "))]
+    NoKey {
+        /// The provider.
+        provider: &'static str,
+        /// The variables it could be in.
+        variables: &'static [&'static str],
+    },
+    /// The key cannot be sent.
+    #[error("the key in {variable} has characters that no key has, such as a line break")]
+    BadKey {
+        /// The variable it is in.
+        variable: &'static str,
+    },
+    /// Nobody says where the provider is.
+    #[error("`{provider}` needs an address: give `--base-url`, or set {variable}")]
+    NoAddress {
+        /// The provider.
+        provider: &'static str,
+        /// The variable it could be in.
+        variable: &'static str,
+    },
+    /// The address is none.
+    #[error("the base URL of `{provider}` cannot be used: {because}")]
+    BadAddress {
+        /// The provider.
+        provider: &'static str,
+        /// What is wrong with it.
+        because: String,
+    },
+    /// The network cannot be used from here.
+    #[error("no client for HTTP can be made: {because}")]
+    NoClient {
+        /// What is wrong.
+        because: String,
+    },
     /// The provider's file is not as it should be.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Invalid(Vec<Diagnostic>),
@@ -199,8 +292,15 @@ pub fn provider_of(written: &str) -> Option<(&'static Provider, &str)> {
     Some((provider, argument))
 }
 
-/// Opens `NAME:ARGUMENT`, such as `scripted:hello.yaml`; a file it names is read by `read`.
-pub fn open(written: &str, read: ReadDocument<'_>) -> Result<Opened, OpenError> {
+impl OpenError {
+    /// Whether it is the machine that lacks something, rather than that something wrong was written.
+    pub fn is_environments(&self) -> bool {
+        matches!(self, Self::NoKey { .. } | Self::BadKey { .. } | Self::NoAddress { .. } | Self::NoClient { .. })
+    }
+}
+
+/// The provider of `NAME:ARGUMENT`, such as `openai:gpt-5`, and the argument.
+pub(crate) fn named(written: &str) -> Result<(&'static Provider, &str), OpenError> {
     let (name, argument) = written.split_once(':').unwrap_or((written, ""));
     let Some(provider) = PROVIDERS.iter().find(|provider| provider.name == name) else {
         let names = || PROVIDERS.iter().map(|provider| provider.name);
@@ -213,7 +313,7 @@ pub fn open(written: &str, read: ReadDocument<'_>) -> Result<Opened, OpenError> 
     if argument.trim().is_empty() {
         return Err(OpenError::NoArgument { provider: provider.name, argument: provider.argument });
     }
-    (provider.open)(argument, read)
+    Ok((provider, argument))
 }
 
 #[cfg(test)]
@@ -232,17 +332,22 @@ mod tests {
 
     #[test]
     fn a_provider_is_opened_by_its_name() {
-        let Opened::Script(script) = open("scripted:hello.yaml", &read).unwrap();
+        let open = |written: &str| Providers::default().open(written, None, &read);
+        let Opened::Script(script) = open("scripted:hello.yaml").unwrap() else { panic!("no script") };
         assert_eq!(script.name(), "hello.yaml");
-        let missing = open("scripted:gone.yaml", &read).unwrap_err();
+        let missing = open("scripted:gone.yaml").unwrap_err();
         assert_eq!(missing.to_string(), "cannot read gone.yaml");
     }
 
     #[test]
     fn an_unknown_provider_names_the_nearest_one_and_all_others() {
-        let error = open("script:hello.yaml", &read).unwrap_err().to_string();
-        assert_eq!(error, "unknown model provider `script`; there are: scripted; did you mean `scripted`?");
-        let alone = open("scripted", &read).unwrap_err().to_string();
+        let error = named("script:hello.yaml").map(|_| ()).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "unknown model provider `script`; there are: openai, openai-chat, anthropic, ollama, compatible, scripted; \
+             did you mean `scripted`?"
+        );
+        let alone = named("scripted").map(|_| ()).unwrap_err().to_string();
         assert_eq!(alone, "`scripted` needs to know more: write `scripted:FILE`");
     }
 

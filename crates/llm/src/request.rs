@@ -17,6 +17,12 @@ pub struct Request {
     pub tools: Vec<ToolSpec>,
     /// The most tokens of the answer.
     pub max_tokens: Option<u64>,
+    /// How much chance there is in the answer, from 0; `None` leaves it to the vendor.
+    pub temperature: Option<f64>,
+    /// How hard the model is to think, in the vendor's word.
+    pub effort: Option<String>,
+    /// What the answer has to look like, where it is to be JSON.
+    pub response_schema: Option<ResponseSchema>,
     /// Which conversation it belongs to.
     pub conversation: Conversation,
     /// Fields of the vendor's that have no place above, as they were sent.
@@ -74,6 +80,16 @@ impl Request {
             message::each_text(value, see);
         }
     }
+}
+
+/// What an answer has to look like. Each vendor has its own means to hold a model to it; whether an answer really is so
+/// is for the caller to see ([`crate::in_schema`]).
+#[derive(Debug, Clone, PartialEq)]
+pub struct ResponseSchema {
+    /// What the answer is called; letters, digits, `_` and `-`.
+    pub name: String,
+    /// A JSON Schema.
+    pub schema: Value,
 }
 
 /// A tool the model may call.

@@ -1,71 +1,72 @@
-//! A trial's line to the dispatcher.
+//! A trial's line to those who listen.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
 
-use jiff::Timestamp;
 use model::Event;
-use tokio::sync::mpsc;
 
-/// How many events may wait for the dispatcher before trials wait too: an agent that floods its output is slowed down
-/// to the speed of recording instead of filling memory.
-const WAITING_EVENTS: usize = 4096;
+use crate::teller::Teller;
 
-/// Something a trial tells the dispatcher.
-#[derive(Debug)]
-pub(crate) struct Told {
-    /// Index into the plan's trials.
-    pub(crate) index: usize,
-    /// From 1.
-    pub(crate) attempt: u32,
-    /// When it happened.
-    pub(crate) at: Timestamp,
-    /// What happened.
-    pub(crate) event: Event,
-}
+/// No attempt goes on.
+const OVER: u32 = 0;
 
-/// The dispatcher's end.
-pub(crate) fn inbox() -> (mpsc::Sender<Told>, mpsc::Receiver<Told>) {
-    mpsc::channel(WAITING_EVENTS)
-}
-
-/// One attempt's line to the dispatcher.
-#[derive(Debug, Clone)]
+/// One attempt's line to those who listen.
+#[derive(Clone)]
 pub(crate) struct Line {
-    inbox: Arc<mpsc::Sender<Told>>,
-    index: usize,
+    teller: Arc<Teller>,
+    /// The trial's printed id.
+    trial: Arc<str>,
+    /// From 1.
     attempt: u32,
+    /// The attempt that goes on; [`OVER`] once the trial has its outcome.
+    latest: Arc<AtomicU32>,
     /// Microseconds, see [`waited`](Self::waited).
     waited: Arc<AtomicU64>,
 }
 
 impl Line {
-    /// A line for the first attempt at the plan's trial number `index`.
-    pub(crate) fn new(inbox: Arc<mpsc::Sender<Told>>, index: usize) -> Self {
-        Self { inbox, index, attempt: 1, waited: Arc::default() }
+    /// A line for the first attempt at the trial with that printed id.
+    pub(crate) fn new(teller: Arc<Teller>, trial: impl Into<Arc<str>>) -> Self {
+        Self { teller, trial: trial.into(), attempt: 1, latest: Arc::new(AtomicU32::new(1)), waited: Arc::default() }
     }
 
     /// A line for the attempt after this one.
     pub(crate) fn next_attempt(&self) -> Self {
-        Self { inbox: Arc::clone(&self.inbox), index: self.index, attempt: self.attempt + 1, waited: Arc::default() }
+        let attempt = self.attempt + 1;
+        let _ = self.latest.compare_exchange(self.attempt, attempt, Ordering::Relaxed, Ordering::Relaxed);
+        Self { attempt, waited: Arc::default(), ..self.clone() }
     }
 
-    /// Tells the dispatcher; waits when it is behind. After the dispatcher is gone nobody listens, and that is fine.
+    /// The trial's printed id.
+    pub(crate) fn trial(&self) -> &str {
+        &self.trial
+    }
+
+    /// Which attempt it is, from 1.
+    pub(crate) fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// Whether the trial has its outcome. Asked and changed by the teller only, one at a time.
+    pub(crate) fn is_over(&self) -> bool {
+        self.latest.load(Ordering::Relaxed) == OVER
+    }
+
+    /// The trial has its outcome now: the number of its last attempt, unless it had one already.
+    pub(crate) fn end(&self) -> Option<u32> {
+        Some(self.latest.swap(OVER, Ordering::Relaxed)).filter(|attempt| *attempt != OVER)
+    }
+
+    /// Tells it; waits while the listener is behind. After the run nobody listens, and that is fine.
     pub(crate) fn tell(&self, event: Event) {
-        let told = Told { index: self.index, attempt: self.attempt, at: Timestamp::now(), event };
-        if let Err(mpsc::error::TrySendError::Full(told)) = self.inbox.try_send(told) {
-            // Sessions record synchronously; the dispatcher runs on another thread, so waiting here only slows the agent.
-            let began = Instant::now();
-            tokio::task::block_in_place(|| {
-                let _ = tokio::runtime::Handle::current().block_on(self.inbox.send(told));
-            });
-            let waited = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
-            self.waited.fetch_add(waited, Ordering::Relaxed);
+        let waited = self.teller.tell_of(self, event);
+        if !waited.is_zero() {
+            self.waited.fetch_add(u64::try_from(waited.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
         }
     }
 
-    /// How long this attempt has waited for the dispatcher so far. That is the harness's time and not the agent's.
+    /// How long this attempt has waited for the listener so far. That is the harness's time and not the agent's.
     pub(crate) fn waited(&self) -> Duration {
         Duration::from_micros(self.waited.load(Ordering::Relaxed))
     }

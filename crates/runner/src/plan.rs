@@ -220,7 +220,13 @@ impl Planner<'_> {
             };
             // A case that is not run needs nothing of its agent.
             if case.skip.is_none() {
-                self.ask(agent, &written, &Part { case, arm: &arm, argument, directory: &directory });
+                let base_url = settings.base_url.as_deref();
+                let providers = &settings.providers;
+                self.ask(
+                    agent,
+                    &written,
+                    &Part { case, arm: &arm, argument, directory: &directory, base_url, providers },
+                );
             }
             let limits = self.limits(case, &setup);
             let arm_name = arm_name(&arm, argument);

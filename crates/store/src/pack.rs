@@ -5,9 +5,8 @@ use serde_json::Value;
 
 use crate::{StoreError, StoredEvent};
 
-/// Level 3 packs an event stream about ten times smaller at several hundred megabytes a second; higher levels gain a few
-/// percent for several times the time.
-const LEVEL: i32 = 3;
+/// Trials of one suite differ in little, and the fastest level packs them as well as the slower ones do.
+const LEVEL: i32 = 1;
 
 /// Compresses; keeps its tables, which cost more to make than a small trial costs to pack.
 pub(crate) struct Packer(zstd::bulk::Compressor<'static>);
@@ -19,16 +18,6 @@ impl Packer {
 
     pub(crate) fn bytes(&mut self, bytes: &[u8]) -> Result<Vec<u8>, StoreError> {
         self.0.compress(bytes).map_err(|error| damaged(&error))
-    }
-
-    /// Packs lines in order.
-    pub(crate) fn lines(&mut self, lines: &[(u64, String)]) -> Result<Vec<u8>, StoreError> {
-        let mut text = String::with_capacity(lines.iter().map(|(_, line)| line.len() + 1).sum());
-        for (_, line) in lines {
-            text.push_str(line);
-            text.push('\n');
-        }
-        self.bytes(text.as_bytes())
     }
 }
 

@@ -1,6 +1,8 @@
 //! The record in one SQLite file. The only place that speaks SQL.
 
 mod append;
+mod finish;
+mod packed;
 mod query;
 mod replay;
 mod schema;

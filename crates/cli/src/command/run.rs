@@ -94,7 +94,7 @@ fn carry_out(
     let ended = runtime.block_on(async {
         signals::forward(&controls)
             .map_err(|error| CliError::environment(format!("cannot listen to signals: {error}")))?;
-        runner::run(plan, host, info, wishes, &mut |event| recording.tell(event))
+        runner::run(plan, host, info, wishes, recording.listener())
             .await
             .map_err(|breakage| CliError::environment(breakage.to_string()))
     });

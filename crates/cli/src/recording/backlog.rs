@@ -8,8 +8,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use model::Envelope;
 
-/// How many events are in memory at the most.
-const IN_MEMORY: usize = 1024;
+/// How many events are in memory at the most: some batches, so that a file is for those who stand still.
+const IN_MEMORY: usize = 4096;
+
+/// How many events are taken at a time at the most. They are in memory, too.
+const TAKEN: usize = 256;
 
 /// A queue that never makes the one who fills it wait for the one who empties it, and never fills memory.
 #[derive(Default)]
@@ -30,13 +33,13 @@ struct State {
 }
 
 impl Backlog {
-    /// Adds an event, unless an earlier one was lost: nobody is shown events with a gap between them.
-    pub(super) fn push(&self, event: &Arc<Envelope>) {
+    /// Adds events, unless an earlier one was lost: nobody is shown events with a gap between them.
+    pub(super) fn push(&self, events: impl IntoIterator<Item = Arc<Envelope>>) {
         let mut state = self.lock();
         if state.closed {
             return;
         }
-        if let Err(error) = state.push(event) {
+        if let Err(error) = events.into_iter().try_for_each(|event| state.push(event)) {
             state.trouble = Some(error);
             state.closed = true;
         }
@@ -55,22 +58,23 @@ impl Backlog {
         *state = State { closed: true, trouble: state.trouble.take(), ..State::default() };
     }
 
-    /// The next event, as soon as there is one; `None` after the last.
+    /// The next events that are there, as soon as there are any; none after the last.
     ///
     /// # Errors
     /// When what did not fit into memory could not be kept. There are no more events then.
-    pub(super) fn take(&self) -> io::Result<Option<Arc<Envelope>>> {
+    pub(super) fn take(&self) -> io::Result<Vec<Arc<Envelope>>> {
         let mut state = self.lock();
         loop {
             state.fill()?;
-            if let Some(event) = state.memory.pop_front() {
-                return Ok(Some(event));
+            if !state.memory.is_empty() {
+                let taken = TAKEN.min(state.memory.len());
+                return Ok(state.memory.drain(..taken).collect());
             }
             if let Some(error) = state.trouble.take() {
                 return Err(error);
             }
             if state.closed {
-                return Ok(None);
+                return Ok(Vec::new());
             }
             state = self.news.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
@@ -82,14 +86,14 @@ impl Backlog {
 }
 
 impl State {
-    fn push(&mut self, event: &Arc<Envelope>) -> io::Result<()> {
+    fn push(&mut self, event: Arc<Envelope>) -> io::Result<()> {
         match &mut self.spill {
-            Some(spill) => spill.write(event),
+            Some(spill) => spill.write(&event),
             None if self.memory.len() < IN_MEMORY => {
-                self.memory.push_back(Arc::clone(event));
+                self.memory.push_back(event);
                 Ok(())
             }
-            None => self.spill.insert(Spill::new()?).write(event),
+            None => self.spill.insert(Spill::new()?).write(&event),
         }
     }
 

@@ -76,8 +76,10 @@ fn show(backlog: &Backlog, reporter: &mut dyn Reporter) -> Vec<String> {
     };
     loop {
         match backlog.take() {
-            Ok(Some(event)) => reporter.event(&event).unwrap_or_else(&mut hear_of),
-            Ok(None) => break,
+            Ok(events) if events.is_empty() => break,
+            Ok(events) => {
+                events.into_iter().for_each(|event| reporter.take(event).unwrap_or_else(&mut hear_of));
+            }
             Err(error) => {
                 hear_of(io::Error::other(format!("it fell behind, and what it had to catch up on is lost: {error}")));
                 break;

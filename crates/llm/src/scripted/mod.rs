@@ -46,8 +46,9 @@ pub(crate) const PROVIDER: Provider = Provider {
     name: "scripted",
     argument: "FILE",
     summary: "answers from a file: steps of text, tool calls and faults; offline and deterministic",
-    open: |file, read| {
-        let node = read(file).map_err(crate::OpenError::Invalid)?;
+    variables: &[],
+    open: |opening| {
+        let node = (opening.read)(opening.argument).map_err(crate::OpenError::Invalid)?;
         Script::from_node(&node).map(|script| Opened::Script(Arc::new(script))).map_err(crate::OpenError::Invalid)
     },
 };

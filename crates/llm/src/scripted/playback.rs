@@ -250,6 +250,14 @@ impl Playback {
 }
 
 impl Model for Playback {
+    fn take_steps(&self) -> Vec<model::Step> {
+        Self::take_steps(self)
+    }
+
+    fn silent_for(&self) -> Option<Duration> {
+        self.in_flight()
+    }
+
     fn respond<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Reply, ProviderError>> {
         Box::pin(async move {
             let Served { answer, flight: _waiting } = self.serve(request).await;
@@ -339,7 +347,8 @@ fn side_reply(request: &Request, number: u64) -> Reply {
         model: request.model.clone(),
         content: vec![Block::Text { text: "ok".into() }],
         stop_reason: StopReason::EndTurn,
-        tokens: Tokens::default(),
+        tokens: Some(Tokens::default()),
+        ..Reply::default()
     }
 }
 
@@ -407,7 +416,8 @@ mod tests {
                     Block::ToolUse { id: "own".into(), name: "Bash".into(), input: json!({}) },
                 ],
                 stop_reason: StopReason::ToolUse,
-                tokens: Tokens { input: 1, output: 2, cache_read: 3, cache_write: 4, reasoning: None },
+                tokens: Some(Tokens { input: 1, output: 2, cache_read: 3, cache_write: 4, reasoning: None }),
+                ..Reply::default()
             }
         );
     }
@@ -481,7 +491,7 @@ mod tests {
         let playback = play("steps: [{text: m1}]");
         let title = Request { tools: Vec::new(), ..asks("a title, please") };
         let reply = playback.respond(&title).await.unwrap();
-        assert_eq!((reply.tokens, reply.content), (Tokens::default(), vec![Block::Text { text: "ok".into() }]));
+        assert_eq!((reply.tokens, reply.content), (Some(Tokens::default()), vec![Block::Text { text: "ok".into() }]));
         assert_eq!(said(&playback, &asks("x")).await, "m1");
         assert!(playback.problems().is_empty());
     }

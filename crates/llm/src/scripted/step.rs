@@ -70,7 +70,8 @@ impl Step {
             model: request.model.clone(),
             content,
             stop_reason: self.stop.clone().unwrap_or(natural),
-            tokens: self.tokens,
+            tokens: Some(self.tokens),
+            ..Reply::default()
         }
     }
 }

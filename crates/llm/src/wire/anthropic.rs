@@ -1,8 +1,11 @@
 //! Anthropic Messages: `POST /v1/messages`.
 
-use model::Tokens;
-use serde_json::{Map, Value, json};
+mod client;
 
+use model::Tokens;
+use serde_json::{Value, json};
+
+use super::parts::{estimate, halves, object, rejection, used};
 use super::{Incoming, Rejection, SseEvent, SseStream, Wire};
 use crate::{Block, Conversation, Message, Part, Reply, Request, Role, StopReason, ToolSpec};
 
@@ -22,6 +25,8 @@ const ERRORS: &[(u16, &str)] = &[
 
 /// What an error within a stream is when nobody says: the only one the vendor is known to send there in practice.
 const STREAM_ERROR: &str = "overloaded_error";
+
+pub(crate) use client::Asking;
 
 /// Anthropic Messages.
 pub(super) struct Messages;
@@ -61,7 +66,8 @@ impl Wire for Messages {
         let stream = fields.remove("stream").is_some_and(|value| value == Value::Bool(true));
         let max_tokens = fields.remove("max_tokens").and_then(|value| value.as_u64());
         let conversation = conversation(header, &system);
-        let request = Request { model, system, messages, tools, max_tokens, conversation, extra: fields };
+        let request =
+            Request { model, system, messages, tools, max_tokens, conversation, extra: fields, ..Request::default() };
         Ok(Incoming { request, stream })
     }
 
@@ -74,13 +80,13 @@ impl Wire for Messages {
             "content": reply.content.iter().filter_map(block_json).collect::<Vec<_>>(),
             "stop_reason": stop_word(&reply.stop_reason),
             "stop_sequence": null,
-            "usage": usage(&reply.tokens, reply.tokens.output),
+            "usage": usage(&used(reply), used(reply).output),
         })
     }
 
     fn stream(&self, reply: &Reply) -> SseStream {
         // Output is counted as it is written: the first event knows of one token at most, the last of all.
-        let first = reply.tokens.output.min(1);
+        let first = used(reply).output.min(1);
         let start = json!({
             "type": "message_start",
             "message": {
@@ -91,7 +97,7 @@ impl Wire for Messages {
                 "content": [],
                 "stop_reason": null,
                 "stop_sequence": null,
-                "usage": usage(&reply.tokens, first),
+                "usage": usage(&used(reply), first),
             },
         });
         let content = reply.content.iter().filter_map(|block| Some((block_json(block)?, block)));
@@ -99,7 +105,7 @@ impl Wire for Messages {
         let delta = json!({
             "type": "message_delta",
             "delta": {"stop_reason": stop_word(&reply.stop_reason), "stop_sequence": null},
-            "usage": {"output_tokens": reply.tokens.output},
+            "usage": {"output_tokens": used(reply).output},
         });
         SseStream {
             opening: vec![event("message_start", &start)],
@@ -129,18 +135,6 @@ impl Wire for Messages {
             return None;
         }
         Some(self.read(&|_| None, body).map(|incoming| json!({"input_tokens": estimate(&incoming.request)})))
-    }
-}
-
-fn rejection(message: impl Into<String>) -> Rejection {
-    Rejection { message: message.into() }
-}
-
-fn object(body: &[u8]) -> Result<Map<String, Value>, Rejection> {
-    match serde_json::from_slice(body) {
-        Ok(Value::Object(fields)) => Ok(fields),
-        Ok(_) => Err(rejection("the request body must be a JSON object")),
-        Err(error) => Err(rejection(format!("the request body is not valid JSON: {error}"))),
     }
 }
 
@@ -178,7 +172,7 @@ fn content(value: Value, place: &str) -> Result<Vec<Block>, Rejection> {
 }
 
 /// A block that is not as it should be is kept as it is, like one of an unknown type.
-fn block(value: Value) -> Block {
+pub(super) fn block(value: Value) -> Block {
     let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
     let known = match value.get("type").and_then(Value::as_str) {
         Some("text") => text("text").map(|text| Block::Text { text }),
@@ -271,16 +265,6 @@ fn block_events(index: usize, whole: Value, block: &Block) -> Vec<SseEvent> {
     events
 }
 
-/// A text in two parts, so that clients have something to put together; nothing at all for an empty one.
-fn halves(text: &str) -> impl Iterator<Item = &str> {
-    let mut middle = text.len() / 2;
-    while !text.is_char_boundary(middle) {
-        middle += 1;
-    }
-    let (first, second) = text.split_at(middle);
-    [first, second].into_iter().filter(|part| !part.is_empty())
-}
-
 fn event(name: &'static str, data: &Value) -> SseEvent {
     SseEvent { event: Some(name), data: data.to_string() }
 }
@@ -308,13 +292,6 @@ fn stop_word(reason: &StopReason) -> &str {
     }
 }
 
-/// About four bytes a token; enough for a client that decides by it whether to make room.
-fn estimate(request: &Request) -> u64 {
-    let mut bytes = 0;
-    request.each_text(&mut |text| bytes += text.len() as u64);
-    bytes.div_ceil(4)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -333,7 +310,8 @@ mod tests {
                 Block::ToolUse { id: "t1".into(), name: "Bash".into(), input: json!({"command": "ls"}) },
             ],
             stop_reason: StopReason::ToolUse,
-            tokens: Tokens { input: 5, cache_read: 6, cache_write: 7, output: 8, reasoning: None },
+            tokens: Some(Tokens { input: 5, cache_read: 6, cache_write: 7, output: 8, reasoning: None }),
+            ..Reply::default()
         }
     }
 

@@ -1,16 +1,23 @@
-//! The vendors' wire formats: bytes of a request in, a reply's bytes out. One file each, one line in [`WIRES`].
+//! The vendors' wire formats, in both directions: bytes of a request in and a reply's bytes out for those who serve
+//! ([`WIRES`]), a request's body out and a reply in for those who ask. One file or folder each.
 //!
 //! A format knows nothing of sockets, tokens or faults. It says how a reply looks as one document and as a stream of
 //! events, and how an error looks; whoever serves it decides what is sent of that.
 
-mod anthropic;
+pub(crate) mod anthropic;
+pub(crate) mod chat_completions;
+mod dialect;
+pub(crate) mod ollama;
+mod parts;
+pub(crate) mod responses;
 
 use serde_json::Value;
 
+pub(crate) use self::dialect::{Dialect, Framing, Gather, Progress, Spoilt, Told};
 use crate::{Reply, Request};
 
 /// Every wire format, in the order users see them.
-pub static WIRES: &[&dyn Wire] = &[&anthropic::Messages];
+pub static WIRES: &[&dyn Wire] = &[&anthropic::Messages, &responses::Responses, &chat_completions::ChatCompletions];
 
 /// A vendor's way to write requests and replies.
 pub trait Wire: Send + Sync {

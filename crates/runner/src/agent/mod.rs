@@ -55,9 +55,19 @@ pub trait Agent: Send + Sync {
         None
     }
 
+    /// Whether its model is one that [`llm`] opens, here in this process.
+    fn asks_providers(&self) -> bool {
+        false
+    }
+
     /// Whether it can run without a sandbox when a case asks for no files.
     fn needs_sandbox(&self) -> bool {
         true
+    }
+
+    /// Whether it has its answers at hand: it waits for no process, no model and no clock.
+    fn answers_at_once(&self) -> bool {
+        false
     }
 
     /// Whether a case may name the script or prompt that is to answer.
@@ -98,6 +108,10 @@ pub struct Part<'a> {
     pub argument: Option<&'a str>,
     /// The folder of the suite; the files that a case names start there.
     pub directory: &'a Path,
+    /// `--base-url`.
+    pub base_url: Option<&'a str>,
+    /// Where models are opened from.
+    pub providers: &'a llm::Providers,
 }
 
 /// Whether an agent can run on this machine, and what to do where it cannot.
@@ -177,6 +191,8 @@ pub enum Endpoint {
     },
     /// A scripted model in this process.
     Script(Arc<llm::Playback>),
+    /// A model that this process asks by itself, or why it cannot.
+    Provider(Result<Arc<dyn llm::Model>, llm::OpenError>),
 }
 
 /// Splits `name[:argument]` and finds the agent; aliases count.

@@ -10,15 +10,16 @@ use model::{
     Arm, Case, Collected, Ending, Event, Excerpt, Limits, PermissionMode, Source, Span, Spanned, Step, TrialId,
     UserMessage, UserResponse,
 };
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
 use super::{Agent, Endpoint, Part, Scene, Setup};
 use crate::activity::Activity;
-use crate::line::{self, Line, Told};
+use crate::line::Line;
 use crate::resolve::Resolver;
 use crate::sandbox::{Sandbox, SandboxError};
 use crate::session::BoxFuture;
 use crate::supervise::Supervisor;
+use crate::teller::{Heard, Teller};
 use crate::witness::Turn;
 use crate::{Breakage, Host, Mask};
 
@@ -132,7 +133,7 @@ pub(super) struct Played {
     pub(super) turn: Turn,
     /// How each message that was sent ended.
     pub(super) endings: Vec<Ending>,
-    inbox: mpsc::Receiver<Told>,
+    heard: Arc<Heard>,
 }
 
 impl Rehearsal {
@@ -177,7 +178,14 @@ impl Rehearsal {
     /// What the agent finds wrong before anything runs.
     pub(super) fn check(&self, agent: &dyn Agent) -> Vec<String> {
         let arm = Arm { agent: "agent".into(), model: self.setup.model.clone(), variant: None };
-        let part = Part { case: &self.case, arm: &arm, argument: self.argument.as_deref(), directory: &self.directory };
+        let part = Part {
+            case: &self.case,
+            arm: &arm,
+            argument: self.argument.as_deref(),
+            directory: &self.directory,
+            base_url: None,
+            providers: &llm::Providers::default(),
+        };
         agent.check(&part).iter().map(ToString::to_string).collect()
     }
 
@@ -209,13 +217,14 @@ impl Rehearsal {
 
     /// Plays the whole conversation.
     pub(super) async fn play(&self, agent: &dyn Agent) -> Result<Played, Breakage> {
-        let (sender, inbox) = line::inbox();
+        let heard = Heard::up_to(usize::MAX);
+        let teller = Teller::new("run".into(), heard.clone());
         let (responder, problems) = Responder::compile(&self.case.user_responses);
         assert!(problems.is_empty());
         let place = |path: fn(&Bare) -> &PathBuf| self.sandbox.as_deref().map(|sandbox| path(sandbox).clone());
         let resolver = Resolver { work: place(|sandbox| &sandbox.work), home: place(|sandbox| &sandbox.home) };
         let mut turn = Turn::new(
-            Line::new(Arc::new(sender), 0),
+            Line::new(Arc::new(teller), self.case.id.as_str()),
             self.limits.clone(),
             responder,
             resolver,
@@ -235,14 +244,16 @@ impl Rehearsal {
             }
         }
         session.close().await;
-        Ok(Played { turn, endings, inbox })
+        Ok(Played { turn, endings, heard })
     }
 }
 
 impl Played {
     /// Every step that was told.
     pub(super) fn steps(&mut self) -> Vec<Step> {
-        std::iter::from_fn(|| self.inbox.try_recv().ok())
+        self.heard
+            .take()
+            .into_iter()
             .filter_map(|told| match told.event {
                 Event::Step(step) => Some(step),
                 _ => None,

@@ -1,5 +1,7 @@
 //! What a run is planned with.
 
+use std::sync::Arc;
+
 use model::{Excerpt, PermissionMode};
 
 /// Settings of a run, resolved: the command line, then the project, then what is built in. A case's own settings go
@@ -38,6 +40,8 @@ pub struct Settings {
     pub keep_sandbox: bool,
     /// Which kind of sandbox.
     pub sandbox: String,
+    /// Where models are opened from; everything in a run that asks a model asks here.
+    pub providers: llm::Providers,
 }
 
 impl Default for Settings {
@@ -59,6 +63,21 @@ impl Default for Settings {
             setup_timeout_ms: 120_000,
             keep_sandbox: false,
             sandbox: "local".into(),
+            providers: llm::Providers::default(),
+        }
+    }
+}
+
+impl Settings {
+    /// Opens the model `written` as `provider:model`, for an agent that asks it in this process.
+    ///
+    /// # Errors
+    /// A provider nobody knows, or one that lacks its key or its address.
+    pub(crate) fn open_model(&self, written: &str) -> Result<Arc<dyn llm::Model>, llm::OpenError> {
+        // Scripts are played elsewhere, so there is no file to be read here.
+        match self.providers.open(written, self.base_url.as_deref(), &|_| Err(Vec::new()))? {
+            llm::Opened::Model(model) => Ok(model),
+            llm::Opened::Script(_) => Err(llm::OpenError::Invalid(Vec::new())),
         }
     }
 }

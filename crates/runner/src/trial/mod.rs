@@ -4,7 +4,9 @@ mod clock;
 mod model_in_use;
 mod record;
 
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use grade::Responder;
@@ -14,8 +16,8 @@ use tokio::sync::watch;
 
 use self::clock::{Clock, Watched};
 use self::model_in_use::ModelInUse;
-pub(crate) use self::record::{broken, cancelled, skipped};
-use self::record::{record_of, stopped};
+use self::record::record_of;
+pub(crate) use self::record::{broken, cancelled, panicked, skipped, stopped};
 use crate::activity::Activity;
 use crate::agent::Scene;
 use crate::grader::Grader;
@@ -54,6 +56,51 @@ impl Shared {
             env => Arc::new(self.mask.with_fixture(env)),
         }
     }
+
+    /// The record of a trial that could not make one itself, without secrets.
+    pub(crate) fn recordless(
+        &self,
+        planned: &PlannedTrial,
+        record: impl FnOnce(&PlannedTrial) -> TrialRecord,
+    ) -> TrialRecord {
+        let mut record = record(planned);
+        self.mask_of(planned).record(&mut record);
+        record
+    }
+}
+
+/// Where evidence is judged, which may take long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Grading {
+    /// On this thread, which talks to no agent that takes its time.
+    Here,
+    /// On a grading thread.
+    Elsewhere,
+}
+
+/// Whether the trial needs a sandbox.
+pub(crate) fn needs_sandbox(planned: &PlannedTrial) -> bool {
+    let fixtures = &planned.case.fixtures;
+    planned.agent.needs_sandbox() || !fixtures.is_empty() || !fixtures.env.is_empty()
+}
+
+/// Tells that an attempt begins.
+pub(crate) fn begin(planned: &PlannedTrial, shared: &Shared, line: &Line) {
+    let mask = shared.mask_of(planned);
+    let first = planned.case.messages.first();
+    let mut input = first.and_then(|message| message.input.clone());
+    input.iter_mut().for_each(|input| mask.value(input));
+    line.tell(Event::TrialStarted {
+        id: planned.id.clone(),
+        agent: planned.arm.agent.clone(),
+        model: planned.arm.model.clone(),
+        subject: planned.case.subject.skill().map(|skill| skill.name.clone()),
+        file: planned.case.source.file.clone(),
+        messages: planned.case.messages.iter().map(|message| mask.text(&message.text).into_owned()).collect(),
+        position: planned.case.position,
+        script: first.and_then(|message| message.script.as_ref()).map(|script| mask.text(script).into_owned()),
+        input,
+    });
 }
 
 /// How far a run has been asked to stop.
@@ -67,12 +114,13 @@ pub(crate) enum Halt {
     Kill,
 }
 
-/// Runs a trial to its outcome. A broken attempt is tried again as often as the settings say.
+/// Runs a trial that has begun to its outcome. A broken attempt is tried again as often as the settings say.
 pub(crate) async fn run(
     planned: Arc<PlannedTrial>,
     shared: Arc<Shared>,
     mut line: Line,
     halt: watch::Receiver<Halt>,
+    grading: Grading,
 ) -> TrialRecord {
     let started_at = Timestamp::now();
     let started = Instant::now();
@@ -80,7 +128,8 @@ pub(crate) async fn run(
     let mut attempts: Vec<AttemptRecord> = Vec::new();
     loop {
         let began = Instant::now();
-        let attempt = Attempt { planned: &planned, shared: &shared, mask: &mask, line: &line, halt: halt.clone() };
+        let attempt =
+            Attempt { planned: &planned, shared: &shared, mask: &mask, line: &line, halt: halt.clone(), grading };
         let mut record = match attempt.run().await {
             Ok(end) => record_of(&planned, &shared.settings, end),
             Err(Cut::Broken(breakage)) => broken(&planned, &breakage),
@@ -109,6 +158,7 @@ pub(crate) async fn run(
         let because = mask.text(record.because.as_deref().unwrap_or_default()).into_owned();
         line.tell(Event::TrialRetried { because });
         line = line.next_attempt();
+        begin(&planned, &shared, &line);
     }
 }
 
@@ -140,6 +190,7 @@ struct Attempt<'a> {
     mask: &'a Arc<Mask>,
     line: &'a Line,
     halt: watch::Receiver<Halt>,
+    grading: Grading,
 }
 
 impl Attempt<'_> {
@@ -175,7 +226,7 @@ impl Attempt<'_> {
     async fn provision(&self) -> Result<Option<Arc<dyn Sandbox>>, Cut> {
         let case = &self.planned.case;
         let agent = self.planned.agent;
-        if !agent.needs_sandbox() && case.fixtures.is_empty() && case.fixtures.env.is_empty() {
+        if !needs_sandbox(self.planned) {
             return Ok(None);
         }
         self.line.tell(Event::Waiting { on: "sandbox".into() });
@@ -287,13 +338,16 @@ impl Attempt<'_> {
     }
 
     async fn grade(&self, acted: Acted, collected: Collected) -> Result<End, Cut> {
-        self.line.tell(Event::Waiting { on: "grading".into() });
         let (trace, unused_responses, warnings) = acted.turn.into_parts();
         let limits = self.planned.limits.clone();
         let evidence = Evidence { trace, collected, ending: acted.ending, limits, unused_responses };
-        let (findings, evidence) = match evidence.ending {
-            Ending::Cancelled => (Vec::new(), evidence),
-            _ => self.shared.grader.grade(Arc::clone(&self.planned.checks), evidence).await?,
+        let (findings, evidence) = match (&evidence.ending, self.grading) {
+            (Ending::Cancelled, _) => (Vec::new(), evidence),
+            (_, Grading::Here) => (grade::grade(&self.planned.checks, &evidence), evidence),
+            (_, Grading::Elsewhere) => {
+                self.line.tell(Event::Waiting { on: "grading".into() });
+                self.shared.grader.grade(Arc::clone(&self.planned.checks), evidence).await?
+            }
         };
         Ok(End { evidence, findings, warnings, kept: None, errors: Vec::new() })
     }
@@ -307,6 +361,14 @@ impl Attempt<'_> {
 
     /// Does `work`, unless the run is asked to stop as firmly as `limit` or more.
     async fn unless<T>(&self, limit: Halt, work: impl Future<Output = T>) -> Result<T, Cut> {
+        if *self.halt.borrow() >= limit {
+            return Err(Cut::Stopped);
+        }
+        let mut work = std::pin::pin!(work);
+        // What waits for nothing needs nobody to watch over it.
+        if let Poll::Ready(done) = poll_once(work.as_mut()).await {
+            return Ok(done);
+        }
         let mut halt = self.halt.clone();
         tokio::select! {
             biased;
@@ -314,6 +376,11 @@ impl Attempt<'_> {
             done = work => Ok(done),
         }
     }
+}
+
+/// Looks at `work` once.
+async fn poll_once<W: Future>(mut work: Pin<&mut W>) -> Poll<W::Output> {
+    std::future::poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await
 }
 
 struct Acted {

@@ -23,6 +23,10 @@ impl ModelInUse {
     /// Where the agent's model is: a scripted one is played anew for each attempt.
     pub(super) fn of(planned: &PlannedTrial, shared: &Shared, sandbox: Option<&dyn Sandbox>) -> Self {
         let script = match &planned.model {
+            ModelChoice::Vendor(Some(name)) if planned.agent.asks_providers() => {
+                let endpoint = Endpoint::Provider(shared.settings.open_model(name));
+                return Self { endpoint, playback: None, _admission: None };
+            }
             ModelChoice::Vendor(_) => {
                 let base_url = shared.settings.base_url.clone();
                 return Self { endpoint: Endpoint::Vendor { base_url }, playback: None, _admission: None };
@@ -60,6 +64,15 @@ impl ModelInUse {
                     limits.timeout_ms as f64 / 1000.0
                 ),
             },
+            // An answer that has not even begun is the provider's to answer for; how long it takes is the model's.
+            _ if self.unheard_for().is_some_and(|waited| waited >= Duration::from_millis(limits.timeout_ms / 2)) => {
+                Ending::ProviderFailed {
+                    because: format!(
+                        "the provider had not begun to answer when the trial's {} s were over ({setting})",
+                        limits.timeout_ms as f64 / 1000.0
+                    ),
+                }
+            }
             _ if waiting_on == WAITING_ON_PROVIDER => Ending::ProviderFailed {
                 because: format!(
                     "the agent was trying its model again after an error when the trial's {} s were over ({setting})",
@@ -67,6 +80,14 @@ impl ModelInUse {
                 ),
             },
             _ => Ending::TimedOut { setting, after_ms: limits.timeout_ms },
+        }
+    }
+
+    /// How long a provider on the network has said nothing to a request.
+    fn unheard_for(&self) -> Option<Duration> {
+        match &self.endpoint {
+            Endpoint::Provider(Ok(model)) => model.silent_for(),
+            _ => None,
         }
     }
 

@@ -103,8 +103,13 @@ pub(crate) fn broken(planned: &PlannedTrial, breakage: &Breakage) -> TrialRecord
     }
 }
 
+/// The record of a trial that fell over its own feet.
+pub(crate) fn panicked(planned: &PlannedTrial) -> TrialRecord {
+    broken(planned, &Breakage::harness("the trial's task panicked; this is a bug in trialrun"))
+}
+
 /// The record of a trial that was stopped before its agent could leave anything.
-pub(super) fn stopped(planned: &PlannedTrial) -> TrialRecord {
+pub(crate) fn stopped(planned: &PlannedTrial) -> TrialRecord {
     let ending = Ending::Cancelled;
     TrialRecord { because: Some(ending.describe()), ending: Some(ending), ..empty_record(planned) }
 }

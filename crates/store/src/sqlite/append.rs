@@ -2,15 +2,13 @@
 
 use std::collections::HashMap;
 
-use model::{Envelope, Event, RunInfo, Summary, Tokens, TrialRecord};
+use model::{Envelope, Event, RunInfo, Summary};
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
+use super::finish::{Group, Lines};
 use super::run_number;
 use crate::StoreError;
 use crate::pack::{Packer, damaged};
-
-/// Lines of a trial that this batch has not written yet, by the run's number and the trial's id.
-type Pending<'a> = HashMap<(i64, &'a str), Vec<(u64, String)>>;
 
 pub(super) fn append(
     connection: &mut Connection,
@@ -22,50 +20,90 @@ pub(super) fn append(
         return Ok(());
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let mut runs: HashMap<&str, i64> = HashMap::new();
-    let mut pending = Pending::new();
+    let mut batch = Batch {
+        transaction: &transaction,
+        packer,
+        owner_pid,
+        runs: HashMap::new(),
+        open: HashMap::new(),
+        groups: HashMap::new(),
+    };
     for envelope in events {
-        let line = serde_json::to_string(envelope).map_err(|error| damaged(&error))?;
-        let run = match runs.get(envelope.run.as_str()) {
-            Some(run) => *run,
-            None => {
-                let run = match (run_number(&transaction, &envelope.run)?, &envelope.event) {
-                    (Some(run), _) => run,
-                    (None, Event::RunStarted(info)) => insert_run(&transaction, packer, owner_pid, info)?,
-                    (None, _) => return Err(StoreError::UnknownRun(envelope.run.clone())),
-                };
-                runs.insert(&envelope.run, run);
-                run
-            }
-        };
+        batch.add(envelope)?;
+    }
+    batch.close()?;
+    transaction.commit()?;
+    Ok(())
+}
+
+/// A batch that is being written.
+struct Batch<'a, 'e> {
+    transaction: &'a Transaction<'a>,
+    packer: &'a mut Packer,
+    owner_pid: Option<u32>,
+    /// The numbers of runs.
+    runs: HashMap<&'e str, i64>,
+    /// What trials without an outcome told in this batch, by the run's number and the trial's id; the run's own under ''.
+    open: HashMap<(i64, &'e str), Lines>,
+    /// Trials that got their outcome in this batch and are not written yet, by the run's number.
+    groups: HashMap<i64, Group<'e>>,
+}
+
+impl<'e> Batch<'_, 'e> {
+    fn add(&mut self, envelope: &'e Envelope) -> Result<(), StoreError> {
+        let run = self.run(envelope)?;
         let trial = match (&envelope.trial, &envelope.event) {
             (Some(trial), _) => trial.as_str(),
             (None, Event::TrialFinished(record)) => record.id.as_str(),
             (None, _) => "",
         };
-        pending.entry((run, trial)).or_default().push((envelope.seq, line));
+        let lines = self.open.entry((run, trial)).or_default();
+        lines.push(envelope)?;
         match &envelope.event {
             Event::TrialFinished(record) => {
-                let lines = pending.remove(&(run, trial)).unwrap_or_default();
-                finish_trial(&transaction, packer, run, trial, record, lines)?;
+                let lines = self.open.remove(&(run, trial)).unwrap_or_default();
+                let group = self.groups.entry(run).or_default();
+                group.add(self.transaction, run, trial, record, &lines)?;
+                if group.is_full() {
+                    group.write(self.transaction, self.packer, run)?;
+                }
             }
             Event::RunFinished { summary, duration_ms, signal } => {
-                finish_run(&transaction, run, envelope, summary, *duration_ms, signal.as_deref())?;
+                finish_run(self.transaction, run, envelope, summary, *duration_ms, signal.as_deref())?;
             }
             _ => {}
         }
+        Ok(())
     }
-    // What a trial did that did not finish in this batch waits in the journal.
-    let mut insert =
-        transaction.prepare_cached("INSERT INTO journal (run, trial, seq, event) VALUES (?1, ?2, ?3, ?4)")?;
-    for ((run, trial), lines) in &pending {
-        for (seq, line) in lines {
-            insert.execute(params![run, trial, *seq as i64, line])?;
+
+    /// The number of the event's run, which begins with its first event.
+    fn run(&mut self, envelope: &'e Envelope) -> Result<i64, StoreError> {
+        if let Some(run) = self.runs.get(envelope.run.as_str()) {
+            return Ok(*run);
         }
+        let run = match (run_number(self.transaction, &envelope.run)?, &envelope.event) {
+            (Some(run), _) => run,
+            (None, Event::RunStarted(info)) => insert_run(self.transaction, self.packer, self.owner_pid, info)?,
+            (None, _) => return Err(StoreError::UnknownRun(envelope.run.clone())),
+        };
+        self.runs.insert(&envelope.run, run);
+        Ok(run)
     }
-    drop(insert);
-    transaction.commit()?;
-    Ok(())
+
+    fn close(mut self) -> Result<(), StoreError> {
+        for (run, group) in &mut self.groups {
+            group.write(self.transaction, self.packer, *run)?;
+        }
+        // What a trial did that did not finish in this batch waits in the journal.
+        let mut insert =
+            self.transaction.prepare_cached("INSERT INTO journal (run, trial, seq, event) VALUES (?1, ?2, ?3, ?4)")?;
+        for ((run, trial), lines) in &self.open {
+            for (seq, line) in lines.iter() {
+                insert.execute(params![run, trial, seq as i64, line?])?;
+            }
+        }
+        Ok(())
+    }
 }
 
 fn insert_run(
@@ -96,77 +134,6 @@ fn insert_run(
     Ok(run)
 }
 
-fn finish_trial(
-    transaction: &Transaction<'_>,
-    packer: &mut Packer,
-    run: i64,
-    id: &str,
-    record: &TrialRecord,
-    lines: Vec<(u64, String)>,
-) -> Result<(), StoreError> {
-    let mut all: Vec<(u64, String)> = transaction
-        .prepare_cached("SELECT seq, event FROM journal WHERE run = ?1 AND trial = ?2 ORDER BY seq")?
-        .query_map(params![run, id], |row| Ok((row.get::<_, i64>(0)?.unsigned_abs(), row.get(1)?)))?
-        .collect::<Result<_, _>>()?;
-    if !all.is_empty() {
-        transaction.prepare_cached("DELETE FROM journal WHERE run = ?1 AND trial = ?2")?.execute(params![run, id])?;
-    }
-    all.extend(lines);
-
-    let (tokens, cost_usd) = spent(record);
-    transaction
-        .prepare_cached(
-            "INSERT INTO trials (run, id, suite, case_id, arm, agent, model, variant, repetition, outcome, flaky, fault,
-                 because, score, max_score, started_us, finished_us, duration_ms, turns, tool_calls, input, cache_read,
-                 cache_write, output, reasoning, cost_usd, token_budget, attempts, errors, skill_version, skill_hash,
-                 first_seq)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21,
-                 ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32)",
-        )?
-        .execute(params![
-            run,
-            id,
-            record.suite,
-            record.case,
-            record.arm,
-            record.agent,
-            record.model,
-            record.variant,
-            record.repetition as i64,
-            record.outcome.name(),
-            record.flaky,
-            word(&record.fault),
-            record.because,
-            record.score,
-            record.max_score,
-            record.started_at.as_microsecond(),
-            record.started_at.as_microsecond().saturating_add((record.duration_ms as i64).saturating_mul(1000)),
-            record.duration_ms as i64,
-            record.turn_count as i64,
-            record.tool_calls.len() as i64,
-            tokens.map(|tokens| tokens.input as i64),
-            tokens.map(|tokens| tokens.cache_read as i64),
-            tokens.map(|tokens| tokens.cache_write as i64),
-            tokens.map(|tokens| tokens.output as i64),
-            tokens.and_then(|tokens| tokens.reasoning).map(|reasoning| reasoning as i64),
-            cost_usd,
-            record.limits.token_budget,
-            record.attempts.len().max(1) as i64,
-            record.errors.len() as i64,
-            record.skill.as_ref().and_then(|skill| skill.version.as_deref()),
-            record.skill.as_ref().map(|skill| skill.content_hash.as_str()),
-            all.first().map_or(0, |(seq, _)| *seq as i64),
-        ])?;
-    let json = serde_json::to_vec(record).map_err(|error| damaged(&error))?;
-    transaction.prepare_cached("INSERT INTO packs (trial, record, events) VALUES (?1, ?2, ?3)")?.execute(params![
-        transaction.last_insert_rowid(),
-        packer.bytes(&json)?,
-        packer.lines(&all)?
-    ])?;
-    transaction.prepare_cached("UPDATE runs SET finished = finished + 1 WHERE no = ?1")?.execute([run])?;
-    Ok(())
-}
-
 fn finish_run(
     transaction: &Transaction<'_>,
     run: i64,
@@ -180,27 +147,4 @@ fn finish_run(
         .prepare_cached("UPDATE runs SET finished_us = ?2, duration_ms = ?3, signal = ?4, summary = ?5 WHERE no = ?1")?
         .execute(params![run, envelope.at.as_microsecond(), duration_ms as i64, signal, summary])?;
     Ok(())
-}
-
-/// What all attempts used together.
-fn spent(record: &TrialRecord) -> (Option<Tokens>, Option<f64>) {
-    if record.attempts.is_empty() {
-        return (record.usage, record.cost_usd);
-    }
-    let mut tokens: Option<Tokens> = None;
-    let mut cost: Option<f64> = None;
-    for attempt in &record.attempts {
-        if let Some(used) = attempt.usage {
-            *tokens.get_or_insert_default() += used;
-        }
-        if let Some(used) = attempt.cost_usd {
-            *cost.get_or_insert_default() += used;
-        }
-    }
-    (tokens, cost)
-}
-
-/// A plain enumeration's written name.
-fn word(value: &impl serde::Serialize) -> Option<String> {
-    serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned))
 }

@@ -1,12 +1,13 @@
 //! Lists, by their columns, and single records.
 
 use jiff::Timestamp;
-use model::{Outcome, RunInfo, RunRow, Tokens, TrialRecord, TrialRow};
+use model::{Event, Outcome, RunInfo, RunRow, Tokens, TrialRecord, TrialRow};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
 use serde::de::DeserializeOwned;
 
-use crate::pack::{damaged, unpack};
+use super::packed::{Packs, Place};
+use crate::pack::{damaged, event, unpack};
 use crate::{RunFilter, StoreError, TrialFilter};
 
 /// The shortest id that is shown.
@@ -116,22 +117,27 @@ pub(super) fn info(connection: &Connection, run: &str) -> Result<RunInfo, StoreE
         .prepare_cached("SELECT info FROM infos JOIN runs ON runs.no = infos.run WHERE runs.id = ?1")?
         .query_row([run], |row| row.get(0))
         .optional()?;
-    read(&packed.ok_or_else(|| StoreError::UnknownRun(run.to_owned()))?)
+    let packed = packed.ok_or_else(|| StoreError::UnknownRun(run.to_owned()))?;
+    serde_json::from_slice(&unpack(&packed)?).map_err(|error| damaged(&error))
 }
 
+/// The record is in the trial's last event.
 pub(super) fn trial(connection: &Connection, run: &str, trial: &str) -> Result<TrialRecord, StoreError> {
-    let packed: Option<Vec<u8>> = connection
+    let place = connection
         .prepare_cached(
-            "SELECT record FROM packs JOIN trials ON trials.no = packs.trial JOIN runs ON runs.no = trials.run
+            "SELECT pack, pack_start, pack_end FROM trials JOIN runs ON runs.no = trials.run
              WHERE runs.id = ?1 AND trials.id = ?2",
         )?
-        .query_row([run, trial], |row| row.get(0))
-        .optional()?;
-    read(&packed.ok_or_else(|| StoreError::UnknownTrial { run: run.to_owned(), trial: trial.to_owned() })?)
-}
-
-fn read<T: DeserializeOwned>(packed: &[u8]) -> Result<T, StoreError> {
-    serde_json::from_slice(&unpack(packed)?).map_err(|error| damaged(&error))
+        .query_row([run, trial], Place::of)
+        .optional()?
+        .ok_or_else(|| StoreError::UnknownTrial { run: run.to_owned(), trial: trial.to_owned() })?;
+    let mut packs = Packs::default();
+    let last = packs.lines(connection, place)?.lines().next_back().unwrap_or_default();
+    let (_, last) = event(last)?;
+    match last.known().map(|envelope| envelope.event) {
+        Some(Event::TrialFinished(record)) => Ok(*record),
+        _ => Err(StoreError::Damaged(format!("the last event of `{trial}` is not its outcome"))),
+    }
 }
 
 fn tokens(row: &Row<'_>) -> rusqlite::Result<Option<Tokens>> {

@@ -6,8 +6,9 @@ use std::collections::{BinaryHeap, VecDeque};
 use model::{Event, LiveTrial};
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
+use super::packed::{Packs, Place};
 use super::run_number;
-use crate::pack::{event, unpack_text};
+use crate::pack::event;
 use crate::{StoreError, StoredEvent};
 
 /// How many journal rows are read at a time.
@@ -16,18 +17,19 @@ const PAGE: usize = 256;
 /// One trial's events, or the run's own, in order.
 enum Source {
     /// A finished trial, not looked at yet.
-    Packed(i64),
+    Packed(Place),
     /// A finished trial's events.
     Lines(VecDeque<(u64, StoredEvent)>),
     /// Journal rows after a number.
     Journal { trial: String, page: VecDeque<(u64, StoredEvent)>, after: i64 },
 }
 
-/// A run's events in order. Trials that did not overlap in time are not in memory together.
+/// A run's events in order. Trials that did not overlap in time are not in memory together, but for a few packs.
 pub(super) struct Events<'a> {
     /// Holds the run still while it is read.
     transaction: Transaction<'a>,
     run: i64,
+    packs: Packs,
     sources: Vec<Source>,
     /// The next event's number in each source that has one.
     next: BinaryHeap<Reverse<(u64, usize)>>,
@@ -40,11 +42,12 @@ impl<'a> Events<'a> {
         let mut sources = Vec::new();
         let mut next = BinaryHeap::new();
         {
-            let mut packed = transaction.prepare_cached("SELECT no, first_seq FROM trials WHERE run = ?1")?;
+            let mut packed = transaction
+                .prepare_cached("SELECT pack, pack_start, pack_end, first_seq FROM trials WHERE run = ?1")?;
             let mut rows = packed.query([number])?;
             while let Some(row) = rows.next()? {
-                next.push(Reverse((row.get::<_, i64>(1)?.unsigned_abs(), sources.len())));
-                sources.push(Source::Packed(row.get(0)?));
+                next.push(Reverse((row.get::<_, i64>(3)?.unsigned_abs(), sources.len())));
+                sources.push(Source::Packed(Place::of(row)?));
             }
             let mut open =
                 transaction.prepare_cached("SELECT trial, min(seq) FROM journal WHERE run = ?1 GROUP BY trial")?;
@@ -55,13 +58,13 @@ impl<'a> Events<'a> {
                 sources.push(Source::Journal { trial: row.get(0)?, page: VecDeque::new(), after: first - 1 });
             }
         }
-        Ok(Self { transaction, run: number, sources, next })
+        Ok(Self { transaction, run: number, packs: Packs::default(), sources, next })
     }
 
     fn take(&mut self, at: usize) -> Result<Option<StoredEvent>, StoreError> {
         let Some(source) = self.sources.get_mut(at) else { return Ok(None) };
-        if let Source::Packed(trial) = *source {
-            *source = Source::Lines(packed(&self.transaction, trial)?.into());
+        if let Source::Packed(place) = *source {
+            *source = Source::Lines(events(self.packs.lines(&self.transaction, place)?)?.into());
         }
         fill(&self.transaction, self.run, source)?;
         let (taken, following) = match source {
@@ -113,10 +116,8 @@ fn fill(connection: &Connection, run: i64, source: &mut Source) -> Result<(), St
     Ok(())
 }
 
-fn packed(connection: &Connection, trial: i64) -> Result<Vec<(u64, StoredEvent)>, StoreError> {
-    let blob: Vec<u8> =
-        connection.prepare_cached("SELECT events FROM packs WHERE trial = ?1")?.query_row([trial], |row| row.get(0))?;
-    unpack_text(&blob)?.lines().map(event).collect()
+fn events(lines: &str) -> Result<Vec<(u64, StoredEvent)>, StoreError> {
+    lines.lines().map(event).collect()
 }
 
 fn journal(
@@ -138,16 +139,16 @@ fn journal(
 
 /// Every event of one trial.
 pub(super) fn of_trial(connection: &Connection, run: i64, trial: &str) -> Result<Vec<StoredEvent>, StoreError> {
-    let finished: Option<i64> = connection
-        .prepare_cached("SELECT no FROM trials WHERE run = ?1 AND id = ?2")?
-        .query_row(params![run, trial], |row| row.get(0))
+    let finished = connection
+        .prepare_cached("SELECT pack, pack_start, pack_end FROM trials WHERE run = ?1 AND id = ?2")?
+        .query_row(params![run, trial], Place::of)
         .optional()?;
-    let mut events = match finished {
-        Some(number) => packed(connection, number)?,
+    let mut told = match finished {
+        Some(place) => events(Packs::default().lines(connection, place)?)?,
         None => Vec::new(),
     };
-    events.extend(journal(connection, run, trial, -1, usize::MAX)?);
-    Ok(events.into_iter().map(|(_, event)| event).collect())
+    told.extend(journal(connection, run, trial, -1, usize::MAX)?);
+    Ok(told.into_iter().map(|(_, event)| event).collect())
 }
 
 /// The trials that have begun and have no outcome.

@@ -4,7 +4,8 @@
 pub(super) const MARK: u32 = 0x7472_6c6e;
 
 /// What makes format n + 1 out of format n.
-pub(super) const STEPS: &[&str] = &["
+pub(super) const STEPS: &[&str] = &[
+    "
 CREATE TABLE runs (
     no          INTEGER PRIMARY KEY,
     id          TEXT NOT NULL UNIQUE,
@@ -92,4 +93,37 @@ CREATE TABLE blobs (
     data   BLOB NOT NULL,
     PRIMARY KEY (run, trial, name, chunk)
 ) STRICT;
-"];
+",
+    "
+-- A table without row numbers is searched by comparing whole rows, and `run_started` is as long as the plan.
+CREATE TABLE numbered_journal (
+    run   INTEGER NOT NULL REFERENCES runs (no) ON DELETE CASCADE,
+    trial TEXT NOT NULL,
+    seq   INTEGER NOT NULL,
+    event TEXT NOT NULL,
+    UNIQUE (run, trial, seq)
+) STRICT;
+INSERT INTO numbered_journal SELECT run, trial, seq, event FROM journal;
+DROP TABLE journal;
+ALTER TABLE numbered_journal RENAME TO journal;
+
+-- Trials that finish together are much alike and share a pack: the events of one after those of the other, each trial's
+-- record in its last event.
+ALTER TABLE packs RENAME TO single_packs;
+CREATE TABLE packs (
+    no     INTEGER PRIMARY KEY,
+    run    INTEGER NOT NULL REFERENCES runs (no) ON DELETE CASCADE,
+    events BLOB NOT NULL
+) STRICT;
+CREATE INDEX packs_by_run ON packs (run);
+INSERT INTO packs (no, run, events)
+    SELECT trials.no, trials.run, single_packs.events FROM single_packs JOIN trials ON trials.no = single_packs.trial;
+DROP TABLE single_packs;
+
+-- Where a trial's events are: a pack, and bytes of what it holds; without an end, all that follow.
+ALTER TABLE trials ADD COLUMN pack INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE trials ADD COLUMN pack_start INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE trials ADD COLUMN pack_end INTEGER;
+UPDATE trials SET pack = no;
+",
+];

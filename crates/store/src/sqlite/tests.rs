@@ -393,7 +393,10 @@ fn a_newer_record_whose_last_write_is_still_in_its_log_is_refused_too() {
     let writer = Connection::open(&scratch.path).unwrap();
     writer.pragma_update(None, "user_version", 99).unwrap();
     let before = std::fs::read(&scratch.path).unwrap();
-    assert_eq!(header(&scratch.path).unwrap(), Header::Database { version: 1, mark: schema::MARK });
+    assert_eq!(
+        header(&scratch.path).unwrap(),
+        Header::Database { version: schema::STEPS.len() as u32, mark: schema::MARK }
+    );
     assert!(matches!(SqliteStore::open(&scratch.path), Err(StoreError::Newer { found: 99, .. })));
     assert_eq!(std::fs::read(&scratch.path).unwrap(), before);
 }
@@ -519,4 +522,79 @@ fn finishing_a_trial_writes_no_more_in_a_run_of_ten_thousand() {
     };
     let (few, many) = (written(1), written(10_000));
     assert!(many < few * 2, "{many} bytes instead of {few}");
+}
+
+#[test]
+fn a_record_of_the_first_format_is_read_and_goes_on() {
+    let scratch = scratch();
+    let mut story = Story::of(RUN);
+    let began = [story.started(&["a", "b"]), story.began("a"), story.began("b")];
+    let done = story.finished("a", Outcome::Passed);
+    {
+        let connection = Connection::open(&scratch.path).unwrap();
+        connection.execute_batch(schema::STEPS[0]).unwrap();
+        connection.pragma_update(None, "application_id", schema::MARK).unwrap();
+        connection.pragma_update(None, "user_version", 1).unwrap();
+        let mut packer = Packer::new().unwrap();
+        let line = |event: &Envelope| serde_json::to_string(event).unwrap();
+        let events = format!("{}\n{}\n", line(&began[1]), line(&done));
+        let packed = packer.bytes(events.as_bytes()).unwrap();
+        connection
+            .execute(
+                "INSERT INTO runs (id, started_us, version, planned, finished) VALUES (?1, 0, '0.1.0', 2, 1)",
+                [RUN],
+            )
+            .unwrap();
+        connection
+            .execute(
+                "INSERT INTO trials (run, id, suite, case_id, arm, agent, repetition, outcome, flaky, started_us,
+                     finished_us, duration_ms, turns, tool_calls, attempts, errors, first_seq)
+                 VALUES (1, ?1, 'commit', 'a', 'fake', 'fake', 1, 'passed', 0, 0, 0, 0, 0, 0, 1, 0, 2)",
+                [id("a").to_string()],
+            )
+            .unwrap();
+        connection
+            .execute("INSERT INTO packs (trial, record, events) VALUES (1, ?1, ?2)", params![vec![0u8], packed])
+            .unwrap();
+        let mut journal = connection.prepare("INSERT INTO journal VALUES (1, ?1, ?2, ?3)").unwrap();
+        journal.execute(params!["", 1, line(&began[0])]).unwrap();
+        journal.execute(params![id("b").to_string(), 3, line(&began[2])]).unwrap();
+    }
+    let mut store = scratch.store();
+    assert_eq!(replayed(&store, RUN), [began.as_slice(), std::slice::from_ref(&done)].concat());
+    assert_eq!(store.trial(RUN, &id("a").to_string()).unwrap(), record("a", Outcome::Passed));
+    let last = story.finished("b", Outcome::Failed);
+    store.append(std::slice::from_ref(&last)).unwrap();
+    assert_eq!(store.trial_events(RUN, &id("b").to_string()).unwrap().len(), 2);
+    assert_eq!(replayed(&store, RUN).last(), Some(&last));
+    store.remove(RUN).unwrap();
+    let left: i64 = store
+        .connection
+        .query_row("SELECT (SELECT count(*) FROM packs) + (SELECT count(*) FROM journal)", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(left, 0);
+}
+
+#[test]
+fn trials_that_finish_together_share_packs_and_come_back_one_by_one() {
+    let scratch = scratch();
+    let mut store = scratch.store();
+    let mut story = Story::of(RUN);
+    let names: Vec<String> = (0..300).map(|n| format!("c{n}")).collect();
+    let mut events = vec![story.started(&["c0"])];
+    for pair in names.chunks(2) {
+        events.extend(pair.iter().map(|name| story.began(name)));
+        events.extend(pair.iter().map(|name| story.calls(name, &name.repeat(100))));
+        events.extend(pair.iter().map(|name| story.finished(name, Outcome::Passed)));
+    }
+    store.append(&events).unwrap();
+    let packs: i64 = store.connection.query_row("SELECT count(*) FROM packs", [], |row| row.get(0)).unwrap();
+    assert!((2..30).contains(&packs), "{packs}");
+    assert_eq!(replayed(&store, RUN), events);
+    for name in &names {
+        let trial = id(name).to_string();
+        assert_eq!(store.trial(RUN, &trial).unwrap().case, *name);
+        assert_eq!(store.trial_events(RUN, &trial).unwrap().len(), 3);
+    }
+    assert_eq!(store.runs(&RunFilter::default()).unwrap()[0].finished, 300);
 }

@@ -9,13 +9,14 @@ mod prompt_file;
 mod reach;
 mod reference;
 mod skills;
+mod spent;
 mod tool;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use llm::{Block, Conversation, Message, Model, Reply as Said, Request, Role, StopReason, ToolSpec};
-use model::{Arm, Case, Diagnostic, Ending, Step, Tokens, ToolCall, ToolResult, Usage, UserMessage, nearest};
+use model::{Diagnostic, Ending, Step, ToolCall, ToolResult, UserMessage, nearest};
 use serde_json::Map;
 
 use self::own_tools::OwnTools;
@@ -23,10 +24,11 @@ use self::permission::{Permissions, Rule, Verdict};
 pub(super) use self::reach::Reach;
 pub use self::reference::reference;
 use self::skills::InstalledSkill;
+use self::spent::Spent;
 use super::{Agent, Endpoint, Part, Readiness, Scene};
 use crate::sandbox::Sandbox;
 use crate::session::{BoxFuture, Reply, Session};
-use crate::witness::{Decision, Turn};
+use crate::witness::{Decision, Turn, WAITING_ON_PROVIDER};
 use crate::{Breakage, Host};
 
 /// The embedded agent.
@@ -49,6 +51,10 @@ impl Agent for Chat {
         Some(skills::FOLDER)
     }
 
+    fn asks_providers(&self) -> bool {
+        true
+    }
+
     fn takes_script(&self) -> bool {
         true
     }
@@ -67,7 +73,7 @@ impl Agent for Chat {
 
     fn check(&self, part: &Part<'_>) -> Vec<Diagnostic> {
         let case = part.case;
-        let mut problems: Vec<Diagnostic> = check_model(case, part.arm).into_iter().collect();
+        let mut problems: Vec<Diagnostic> = check_model(part).into_iter().collect();
         problems.extend(prompt_file::prompts(case, part.directory).err().unwrap_or_default());
         problems.extend(own_tools::check(case, part.directory));
         let brings_tools = case.messages.iter().any(|message| !message.tools.is_empty());
@@ -98,12 +104,13 @@ impl Agent for Chat {
 }
 
 /// Whether there is a model, and one that can be reached from here.
-fn check_model(case: &Case, arm: &Arm) -> Option<Diagnostic> {
+fn check_model(part: &Part<'_>) -> Option<Diagnostic> {
+    let Part { case, arm, .. } = part;
     let forms = || llm::PROVIDERS.iter().map(|provider| format!("`{}:{}`", provider.name, provider.argument));
     let known = || format!("models it can use: {}", forms().collect::<Vec<_>>().join(", "));
     let problem = match arm.model.as_deref() {
         None => Diagnostic::error("`chat` needs a model").help(known()),
-        Some(written) if llm::provider_of(written).is_some() => return None,
+        Some(written) if llm::provider_of(written).is_some() => out_of_reach(part, written)?,
         Some(written) => {
             let name = written.split(':').next().unwrap_or(written);
             Diagnostic::error(format!("`chat` cannot reach the model `{written}`"))
@@ -115,6 +122,20 @@ fn check_model(case: &Case, arm: &Arm) -> Option<Diagnostic> {
     let own = arm.model.is_none() || arm.model == case.runner.model;
     let place = case.runner.model_source.as_ref().unwrap_or(&case.source);
     Some(if own { problem.at(place.clone()) } else { problem })
+}
+
+/// Why the model `written` cannot be asked from here. What the machine lacks is a warning: the file is not wrong.
+fn out_of_reach(part: &Part<'_>, written: &str) -> Option<Diagnostic> {
+    // A script was read when the trial was planned.
+    if llm::provider_of(written).is_some_and(|(provider, _)| provider.name == "scripted") {
+        return None;
+    }
+    let error = part.providers.open(written, part.base_url, &|_| Err(Vec::new())).err()?;
+    let message = format!("`{written}` cannot be asked: {error}");
+    Some(match error.is_environments() {
+        true => Diagnostic::warning(message).help("every trial with this model will be broken"),
+        false => Diagnostic::error(message),
+    })
 }
 
 /// What the tools work with.
@@ -129,7 +150,7 @@ struct Bench {
 /// A conversation between a user, a model and the tools.
 struct Talk {
     session_id: String,
-    model: Arc<llm::Playback>,
+    model: Arc<dyn Model>,
     request: Request,
     permissions: Permissions,
     bench: Bench,
@@ -146,9 +167,7 @@ enum Chosen {
 
 impl Talk {
     fn open(scene: Scene, own_tools: OwnTools) -> Result<Self, Breakage> {
-        let Endpoint::Script(model) = scene.endpoint else {
-            return Err(Breakage::harness("the embedded agent was given a model that it cannot reach"));
-        };
+        let (model, name) = reached(scene.endpoint, scene.setup.model.as_deref())?;
         let Some(sandbox) = scene.sandbox else {
             return Err(Breakage::harness("the embedded agent was given no sandbox"));
         };
@@ -168,7 +187,8 @@ impl Talk {
         let can_load = permissions.has("Skill");
         let told = if can_load { &skills[..] } else { &[] };
         let request = Request {
-            model: scene.setup.model.clone().unwrap_or_else(|| model.name().to_owned()),
+            model: name,
+            effort: scene.setup.reasoning_effort,
             system: prompt::system(Some(reach.work()), told, scene.setup.system_prompt.into_iter().chain(prompts)),
             tools,
             conversation: Conversation::main(),
@@ -201,13 +221,13 @@ impl Talk {
     }
 
     /// Follows the model from call to call until it has answered. `Ok` is its answer.
-    async fn follow(&mut self, turn: &mut Turn, used: &mut Tokens) -> Result<Option<String>, Ending> {
+    async fn follow(&mut self, turn: &mut Turn, spent: &mut Spent) -> Result<Option<String>, Ending> {
         loop {
             if turn.turns_left() == 0 {
                 return Err(turn.out_of_turns());
             }
             let said = self.ask_model(turn).await?;
-            *used += said.tokens;
+            spent.add(&said);
             let calls = self.take_in(&said, turn)?;
             for call in &calls {
                 let said = self.answer(call, turn).await?;
@@ -226,15 +246,25 @@ impl Talk {
 
     async fn ask_model(&self, turn: &mut Turn) -> Result<Said, Ending> {
         turn.waiting("model");
-        let stopping = turn.stopping();
-        let said = tokio::select! {
-            biased;
-            () = stopping => return Err(Ending::Cancelled),
-            said = self.model.respond(&self.request) => said,
+        let mut stopping = std::pin::pin!(turn.stopping());
+        let mut respond = self.model.respond(&self.request);
+        let said = loop {
+            let said = tokio::select! {
+                biased;
+                () = &mut stopping => return Err(Ending::Cancelled),
+                said = &mut respond => Some(said),
+                () = self.model.stirs() => None,
+            };
+            for step in self.model.take_steps() {
+                if matches!(step, Step::Retry { .. }) {
+                    turn.waiting(WAITING_ON_PROVIDER);
+                }
+                turn.record(step).go()?;
+            }
+            if let Some(said) = said {
+                break said;
+            }
         };
-        for step in self.model.take_steps() {
-            turn.record(step).go()?;
-        }
         turn.waiting("agent");
         said.map_err(|error| Ending::ProviderFailed { because: error.to_string() })
     }
@@ -319,6 +349,21 @@ impl Talk {
     }
 }
 
+/// The model, and its name.
+fn reached(endpoint: Endpoint, named: Option<&str>) -> Result<(Arc<dyn Model>, String), Breakage> {
+    match endpoint {
+        Endpoint::Script(playback) => {
+            let name = named.unwrap_or_else(|| playback.name()).to_owned();
+            Ok((playback, name))
+        }
+        Endpoint::Provider(Ok(model)) => Ok((model, named.unwrap_or_default().to_owned())),
+        Endpoint::Provider(Err(error)) => Err(Breakage::environment(error.to_string())),
+        Endpoint::Vendor { .. } | Endpoint::Gateway { .. } => {
+            Err(Breakage::harness("the embedded agent was given a model that it cannot reach"))
+        }
+    }
+}
+
 /// What the user gets to read, unless the model stopped for another reason than that it was done.
 fn answer_of(said: &Said) -> Result<Option<String>, Ending> {
     let texts = said.content.iter().filter_map(|block| match block {
@@ -339,9 +384,9 @@ impl Session for Talk {
     fn send<'a>(&'a mut self, message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Reply> {
         Box::pin(async move {
             self.request.messages.push(Message::text(Role::User, &message.text));
-            let mut used = Tokens::default();
+            let mut spent = Spent::default();
             let followed = match self.begin(turn) {
-                Ok(()) => self.follow(turn, &mut used).await,
+                Ok(()) => self.follow(turn, &mut spent).await,
                 Err(stopped) => Err(stopped),
             };
             let (text, ending) = match followed {
@@ -351,7 +396,7 @@ impl Session for Talk {
             let finished = Step::Finished {
                 subtype: subtype(&ending).to_owned(),
                 is_error: ending != Ending::Finished,
-                usage: Usage { tokens: Some(used), cost_usd: None },
+                usage: spent.usage(),
                 text,
                 result: None,
             };

@@ -179,7 +179,7 @@ fn model_name(setup: &Setup, endpoint: &Endpoint) -> Option<String> {
     let name = setup.model.as_deref()?;
     match endpoint {
         Endpoint::Vendor { .. } => Some(name.to_owned()),
-        Endpoint::Gateway { .. } | Endpoint::Script(_) => {
+        Endpoint::Gateway { .. } | Endpoint::Script(_) | Endpoint::Provider(_) => {
             let file = name.rsplit(['/', ':']).next().unwrap_or(name);
             Some(file.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' }).collect())
         }
@@ -215,7 +215,7 @@ fn environment(on: &Occasion<'_>, sign_in: &SignIn, folder: Option<&Path>) -> Ve
                 env.push(("ANTHROPIC_BASE_URL".to_owned(), base_url.clone()));
             }
         }
-        Endpoint::Script(_) => {}
+        Endpoint::Script(_) | Endpoint::Provider(_) => {}
     }
     if let Some(folder) = folder {
         env.push(("CLAUDE_CONFIG_DIR".to_owned(), folder.to_string_lossy().into_owned()));

@@ -67,7 +67,7 @@ impl SignIn {
     /// How it is signed in at `endpoint`.
     pub(super) fn of(host: &Host, endpoint: &Endpoint) -> Self {
         match endpoint {
-            Endpoint::Gateway { .. } | Endpoint::Script(_) => Self::Scripted,
+            Endpoint::Gateway { .. } | Endpoint::Script(_) | Endpoint::Provider(_) => Self::Scripted,
             Endpoint::Vendor { .. } => Self::at_the_vendor(host),
         }
     }

@@ -34,6 +34,18 @@ type Stamp = (Option<SystemTime>, u64);
 pub(super) static RECORDED: Recorded = Recorded { files: Mutex::new(BTreeMap::new()) };
 
 impl Recorded {
+    /// What is in `file`, as it was when it was checked for this run.
+    fn known(&self, file: &Path) -> std::io::Result<Arc<Answers>> {
+        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        match files.get(file) {
+            Some((_, answers)) => Ok(Arc::clone(answers)),
+            None => {
+                drop(files);
+                self.read(file)
+            }
+        }
+    }
+
     /// What is in `file`, read again only if it has changed.
     fn read(&self, file: &Path) -> std::io::Result<Arc<Answers>> {
         let meta = file.metadata()?;
@@ -69,6 +81,10 @@ impl Agent for Recorded {
         false
     }
 
+    fn answers_at_once(&self) -> bool {
+        true
+    }
+
     fn takes_script(&self) -> bool {
         true
     }
@@ -93,7 +109,7 @@ impl Agent for Recorded {
         let file = part.argument.unwrap_or_default();
         let case = part.case;
         // What keeps the file from being read has been told.
-        let Ok(answers) = self.read(Path::new(file)) else { return Vec::new() };
+        let Ok(answers) = self.known(Path::new(file)) else { return Vec::new() };
         // A line that cannot be read may be the one.
         if answers.may_answer(&case.id, case.position) || answers.is_broken {
             return Vec::new();
@@ -115,7 +131,7 @@ impl Recorded {
     fn start(&self, scene: &Scene) -> Result<Box<dyn Session>, Breakage> {
         let file = scene.argument.as_deref().unwrap_or_default();
         let answers = self
-            .read(Path::new(file))
+            .known(Path::new(file))
             .map_err(|error| Breakage::environment(format!("cannot read the answers `{file}`: {error}")))?;
         let case = &scene.case;
         let Some(line) = answers.find(&case.id, case.position, scene.position, scene.trial.repetition) else {
@@ -342,7 +358,14 @@ mod tests {
         let (_dir, path) = file("{\"case\":\"alhpa\"}\n");
         let alpha = rehearsal(&path, case("alpha", &["go"]));
         let arm = Arm { agent: "recorded".into(), model: None, variant: None };
-        let part = Part { case: &alpha.case, arm: &arm, argument: Some(&path), directory: &alpha.directory };
+        let part = Part {
+            case: &alpha.case,
+            arm: &arm,
+            argument: Some(&path),
+            directory: &alpha.directory,
+            base_url: None,
+            providers: &llm::Providers::default(),
+        };
         let helped = (0..100).filter(|_| RECORDED.check(&part)[0].help == ["did you mean `alhpa`?"]).count();
         assert_eq!(helped, 20);
     }

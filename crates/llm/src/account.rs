@@ -1,0 +1,266 @@
+//! One account at a provider, and how much of it is asked at a time. Everybody who asks the same account shares one.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::Policy;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// One account at a provider.
+///
+/// It lets as many requests through as the policy allows, in the order they come. When the provider asks for a pause,
+/// all of them wait, and half as many are let through after it; each answer makes a little more room again.
+pub(crate) struct Account {
+    most: f64,
+    requests: Option<Allowance>,
+    tokens: Option<Allowance>,
+    /// Whoever waits to be let in waits here, but for the first.
+    queue: tokio::sync::Mutex<()>,
+    changed: Notify,
+    state: Mutex<State>,
+}
+
+struct State {
+    under_way: usize,
+    /// How many may be under way.
+    room: f64,
+    paused_until: Option<Instant>,
+    /// When the room was last cut.
+    cut_at: Option<Instant>,
+    requests_paid: Option<Instant>,
+    tokens_paid: Option<Instant>,
+}
+
+/// So much a minute. What is used moves a mark ahead; whoever comes while the mark is a minute ahead waits.
+#[derive(Clone, Copy)]
+struct Allowance {
+    each: Duration,
+}
+
+impl Allowance {
+    fn of(per_minute: u64) -> Self {
+        Self { each: MINUTE.div_f64(per_minute.max(1) as f64) }
+    }
+
+    /// When the next may come.
+    fn free_at(mark: Option<Instant>, now: Instant) -> Instant {
+        mark.and_then(|mark| mark.checked_sub(MINUTE)).unwrap_or(now).max(now)
+    }
+
+    fn pay(self, mark: &mut Option<Instant>, amount: u64, now: Instant) {
+        let from = mark.unwrap_or(now).max(now);
+        let price = Duration::try_from_secs_f64(self.each.as_secs_f64() * amount as f64).ok();
+        *mark = price.and_then(|price| from.checked_add(price)).or(Some(from));
+    }
+}
+
+/// A request's leave to be on its way; it ends when this is dropped.
+pub(crate) struct Leave {
+    account: Arc<Account>,
+    since: Instant,
+}
+
+/// Whether a request may go.
+enum Door {
+    Open(Leave),
+    Full,
+    ShutUntil(Instant),
+}
+
+impl Account {
+    pub(crate) fn new(policy: &Policy) -> Self {
+        let most = policy.concurrency.max(1) as f64;
+        Self {
+            most,
+            requests: policy.requests_per_minute.map(|most| Allowance::of(most.into())),
+            tokens: policy.tokens_per_minute.map(Allowance::of),
+            queue: tokio::sync::Mutex::default(),
+            changed: Notify::new(),
+            state: Mutex::new(State {
+                under_way: 0,
+                room: most,
+                paused_until: None,
+                cut_at: None,
+                requests_paid: None,
+                tokens_paid: None,
+            }),
+        }
+    }
+
+    /// Waits until a request may go.
+    pub(crate) async fn enter(self: &Arc<Self>) -> Leave {
+        let _first = self.queue.lock().await;
+        loop {
+            let changed = self.changed.notified();
+            let mut changed = std::pin::pin!(changed);
+            // What changes from here on is heard, so nothing is missed between looking and waiting.
+            changed.as_mut().enable();
+            match self.look() {
+                Door::Open(leave) => return leave,
+                Door::Full => changed.await,
+                Door::ShutUntil(instant) => tokio::select! {
+                    () = tokio::time::sleep_until(instant) => {}
+                    () = changed => {}
+                },
+            }
+        }
+    }
+
+    fn look(self: &Arc<Self>) -> Door {
+        let now = Instant::now();
+        let mut state = self.state();
+        let requests = self.requests.map(|_| Allowance::free_at(state.requests_paid, now));
+        let tokens = self.tokens.map(|_| Allowance::free_at(state.tokens_paid, now));
+        let shut = [state.paused_until, requests, tokens].into_iter().flatten().max();
+        if let Some(until) = shut.filter(|until| *until > now) {
+            return Door::ShutUntil(until);
+        }
+        if state.under_way as f64 >= state.room.floor() {
+            return Door::Full;
+        }
+        state.under_way += 1;
+        if let Some(allowance) = self.requests {
+            allowance.pay(&mut state.requests_paid, 1, now);
+        }
+        Door::Open(Leave { account: Arc::clone(self), since: now })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Leave {
+    /// The provider wants everybody to wait.
+    pub(crate) fn pause(&self, wait: Duration) {
+        let now = Instant::now();
+        let mut state = self.account.state();
+        let until = now.checked_add(wait).unwrap_or(now);
+        state.paused_until = Some(state.paused_until.map_or(until, |already| already.max(until)));
+        // Those who were let through together are all refused together; that is one reason to slow down, not many.
+        if state.cut_at.is_none_or(|cut| cut < self.since) {
+            state.room = (state.room.min(state.under_way as f64) / 2.0).max(1.0);
+            state.cut_at = Some(now);
+        }
+    }
+
+    /// The provider answered.
+    pub(crate) fn answered(&self, tokens: Option<u64>) {
+        let mut state = self.account.state();
+        state.room = (state.room + 1.0 / state.room).min(self.account.most);
+        if let (Some(allowance), Some(tokens)) = (self.account.tokens, tokens) {
+            allowance.pay(&mut state.tokens_paid, tokens, Instant::now());
+        }
+    }
+}
+
+impl Drop for Leave {
+    fn drop(&mut self) {
+        self.account.state().under_way -= 1;
+        self.account.changed.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn account(policy: Policy) -> Arc<Account> {
+        Arc::new(Account::new(&policy))
+    }
+
+    async fn at_once(account: &Arc<Account>) -> Option<Leave> {
+        tokio::time::timeout(Duration::from_millis(1), account.enter()).await.ok()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_more_are_let_through_than_the_policy_says_and_they_come_in_order() {
+        let account = account(Policy { concurrency: 2, ..Policy::default() });
+        let first = account.enter().await;
+        let _second = account.enter().await;
+        assert!(at_once(&account).await.is_none());
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let waiting: Vec<_> = (0..3)
+            .map(|number| {
+                let (account, order) = (Arc::clone(&account), Arc::clone(&order));
+                tokio::spawn(async move {
+                    let _leave = account.enter().await;
+                    order.lock().unwrap().push(number);
+                })
+            })
+            .collect();
+        tokio::task::yield_now().await;
+        drop(first);
+        for task in waiting {
+            task.await.unwrap();
+        }
+        assert_eq!(*order.lock().unwrap(), [0, 1, 2]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_pause_holds_everybody_and_makes_them_fewer() {
+        let account = account(Policy { concurrency: 8, ..Policy::default() });
+        let mut under_way = Vec::new();
+        for _ in 0..8 {
+            under_way.push(account.enter().await);
+        }
+        let begun = Instant::now();
+        tokio::time::advance(Duration::from_millis(1)).await;
+        under_way.iter().for_each(|leave| leave.pause(Duration::from_secs(20)));
+        under_way.clear();
+        assert!(at_once(&account).await.is_none());
+        let leaves = [account.enter().await, account.enter().await, account.enter().await, account.enter().await];
+        assert!(begun.elapsed() >= Duration::from_secs(20), "{:?}", begun.elapsed());
+        assert!(at_once(&account).await.is_none(), "eight were refused together, so four are let through");
+        for leave in leaves {
+            leave.answered(None);
+        }
+        let mut more = Vec::new();
+        while let Some(leave) = at_once(&account).await {
+            more.push(leave);
+        }
+        assert_eq!(more.len(), 4, "4 + 4 * about 1/4 is not yet 5");
+        more.pop().unwrap().answered(None);
+        drop(more);
+        let mut more = Vec::new();
+        while let Some(leave) = at_once(&account).await {
+            more.push(leave);
+        }
+        assert_eq!(more.len(), 5);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn requests_and_tokens_have_their_allowance_a_minute() {
+        let paced = account(Policy { requests_per_minute: Some(60), ..Policy::default() });
+        let begun = Instant::now();
+        for _ in 0..60 {
+            drop(paced.enter().await);
+        }
+        assert_eq!(begun.elapsed(), Duration::ZERO, "the first minute's share may come at once");
+        for _ in 0..60 {
+            drop(paced.enter().await);
+        }
+        assert!((59..=61).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
+
+        let counted = account(Policy { tokens_per_minute: Some(1000), ..Policy::default() });
+        let begun = Instant::now();
+        counted.enter().await.answered(Some(2500));
+        drop(counted.enter().await);
+        assert!((89..=91).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
+        counted.enter().await.answered(Some(u64::MAX));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_leaves_while_waiting_holds_nobody_up() {
+        let account = account(Policy { concurrency: 1, ..Policy::default() });
+        let first = account.enter().await;
+        assert!(at_once(&account).await.is_none());
+        assert!(at_once(&account).await.is_none());
+        drop(first);
+        assert!(at_once(&account).await.is_some());
+    }
+}

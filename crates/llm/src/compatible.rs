@@ -1,0 +1,30 @@
+//! Whoever speaks Chat Completions at an address of their own.
+
+use crate::Provider;
+use crate::remote::{Key, Sign, Vendor};
+use crate::wire::chat_completions::Asking;
+
+const KEY: &str = "COMPATIBLE_API_KEY";
+const ADDRESS: &str = "COMPATIBLE_BASE_URL";
+
+// The key has a variable of its own: nobody's vendor key is to go to an address it was not made for.
+static CHAT: Vendor = Vendor {
+    name: "compatible",
+    dialect: &Asking { limit: "max_tokens" },
+    keys: &[Key { variable: KEY, sign: Sign::Bearer }],
+    needs_key: false,
+    address: None,
+    address_variable: ADDRESS,
+    version: "/v1",
+    is_version_given: true,
+    path: "/chat/completions",
+    headers: &[],
+};
+
+pub(crate) const PROVIDER: Provider = Provider {
+    name: "compatible",
+    argument: "MODEL",
+    summary: "any server that speaks Chat Completions, at `--base-url`",
+    variables: &[KEY, ADDRESS],
+    open: |opening| CHAT.open(opening),
+};

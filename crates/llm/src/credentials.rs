@@ -1,0 +1,107 @@
+//! Keys, addresses and proxies, as whoever runs this hands them in.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::provider::PROVIDERS;
+
+/// Variables that say how the network is reached, in both spellings.
+const NETWORK: [&str; 8] =
+    ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy"];
+
+/// Keys, addresses and proxies, by the names of their variables. What is in it is never shown.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Credentials {
+    values: BTreeMap<String, String>,
+}
+
+impl Credentials {
+    /// Takes from `env` what providers know a use for, and nothing else; what is empty counts as not set.
+    pub fn of<'a>(env: impl IntoIterator<Item = (&'a String, &'a String)>) -> Self {
+        let known = |name: &str| NETWORK.contains(&name) || PROVIDERS.iter().any(|one| one.variables.contains(&name));
+        let found = env.into_iter().filter(|(name, value)| known(name) && !value.trim().is_empty());
+        Self { values: found.map(|(name, value)| (name.clone(), value.trim().to_owned())).collect() }
+    }
+
+    /// The same with one more.
+    pub fn with(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.values.insert(name.into(), value.into().trim().to_owned());
+        self
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.values.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// The first of several that is set.
+    pub(crate) fn first(&self, names: &[&str]) -> Option<&str> {
+        names.iter().find_map(|name| self.get(name))
+    }
+}
+
+impl fmt::Debug for Credentials {
+    /// The names alone.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.values.keys()).finish()
+    }
+}
+
+/// A key. It can be told from others and taken out of texts; it cannot be shown.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    text: Arc<str>,
+}
+
+impl Key {
+    pub(crate) fn new(text: &str) -> Self {
+        Self { text: text.into() }
+    }
+
+    /// `text` without the key, also as JSON and URLs have it.
+    pub(crate) fn scrub(&self, text: &str) -> String {
+        let json = serde_json::Value::String(self.text.to_string()).to_string();
+        let url: String = self.text.bytes().map(in_url).collect();
+        let forms = [&*self.text, json.trim_matches('"'), &url];
+        forms.iter().fold(text.to_owned(), |text, form| text.replace(form, "[key]"))
+    }
+}
+
+fn in_url(byte: u8) -> String {
+    match byte {
+        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
+        _ => format!("%{byte:02X}"),
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Key(…)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn env(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn only_what_providers_use_is_taken_and_nothing_is_shown() {
+        let env =
+            env(&[("OPENAI_API_KEY", " canary-1 "), ("HOME", "/root"), ("ANTHROPIC_API_KEY", ""), ("NO_PROXY", "x")]);
+        let credentials = Credentials::of(env.iter().map(|(name, value)| (name, value)));
+        assert_eq!(credentials.get("OPENAI_API_KEY"), Some("canary-1"));
+        assert_eq!((credentials.get("HOME"), credentials.get("ANTHROPIC_API_KEY")), (None, None));
+        assert_eq!(format!("{credentials:?}"), r#"{"NO_PROXY", "OPENAI_API_KEY"}"#);
+        assert_eq!(format!("{:?}", Key::new("canary-1")), "Key(…)");
+    }
+
+    #[test]
+    fn a_key_is_taken_out_of_texts_in_every_form() {
+        let key = Key::new("ca\"na/ry");
+        assert_eq!(key.scrub(r#"a ca"na/ry b ca\"na/ry c ca%22na%2Fry"#), "a [key] b [key] c [key]");
+    }
+}

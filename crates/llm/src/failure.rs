@@ -1,0 +1,263 @@
+//! What goes wrong between here and a provider.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::wire::Told;
+
+/// The most of a provider's own words that a message repeats, in characters.
+const LONGEST: usize = 600;
+
+/// A request that got no answer, although it was tried as often as the policy allows. It never holds a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// What kind of trouble it is.
+    pub trouble: Trouble,
+    /// What was sent and where to, such as `POST https://host/v1/responses for gpt-5`.
+    pub sent: String,
+    /// The HTTP status, if there was an answer.
+    pub status: Option<u16>,
+    /// The vendor's word for it.
+    pub kind: Option<String>,
+    /// What the vendor, or the connection, says.
+    pub message: String,
+    /// How long the vendor asks to wait.
+    pub retry_after: Option<Duration>,
+    /// How often it was tried.
+    pub tries: u32,
+}
+
+/// What kind of trouble a provider makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trouble {
+    /// The key is missing, wrong, or not allowed to do this.
+    Auth,
+    /// The account has no money or no quota left.
+    Billing,
+    /// There is no such model, or nothing at that address.
+    NotFound,
+    /// Too many requests or tokens for now.
+    RateLimit,
+    /// The provider has more to do than it can.
+    Overloaded,
+    /// The conversation does not fit into the model.
+    ContextTooLong,
+    /// The provider refuses the content.
+    ContentFilter,
+    /// The provider refuses the request.
+    BadRequest,
+    /// The provider itself failed.
+    Server,
+    /// Nobody answers at that address.
+    Unreachable,
+    /// The answer did not come, or did not go on, in time.
+    TimedOut,
+    /// The connection closed before the answer was complete.
+    Cut,
+    /// The answer is not in the vendor's format.
+    Unreadable,
+    /// The answer is longer than any answer should be.
+    TooLarge,
+}
+
+impl Trouble {
+    /// In words.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::Auth => "the key was not accepted",
+            Self::Billing => "the account has no money or quota left",
+            Self::NotFound => "there is no such model or address",
+            Self::RateLimit => "the rate limit is reached",
+            Self::Overloaded => "the provider is overloaded",
+            Self::ContextTooLong => "the conversation is too long for the model",
+            Self::ContentFilter => "the provider's content filter refused",
+            Self::BadRequest => "the provider refused the request",
+            Self::Server => "the provider failed",
+            Self::Unreachable => "the provider cannot be reached",
+            Self::TimedOut => "the provider did not answer in time",
+            Self::Cut => "the connection closed in the middle of the answer",
+            Self::Unreadable => "the answer is not in the vendor's format",
+            Self::TooLarge => "the answer is too large",
+        }
+    }
+
+    /// Whether the same request may be answered when it is sent again.
+    pub fn is_transient(self) -> bool {
+        matches!(
+            self,
+            Self::RateLimit
+                | Self::Overloaded
+                | Self::Server
+                | Self::Unreachable
+                | Self::TimedOut
+                | Self::Cut
+                | Self::Unreadable
+        )
+    }
+
+    /// Whether everybody who asks the same account should wait.
+    pub(crate) fn is_everybodys(self) -> bool {
+        matches!(self, Self::RateLimit | Self::Overloaded)
+    }
+
+    /// What kind it is, from the status and what the vendor says.
+    pub(crate) fn of(status: Option<u16>, told: &Told) -> Self {
+        let message = told.message.to_ascii_lowercase();
+        let kinds: Vec<String> = told.kinds.iter().map(|kind| kind.to_ascii_lowercase()).collect();
+        let by_word = BY_WORD.iter().find(|(_, words, phrases)| {
+            let says = |phrase: &&str| message.contains(phrase);
+            words.iter().any(|word| kinds.iter().any(|kind| kind == word))
+                || (status.is_none_or(|status| matches!(status, 400 | 403 | 413 | 422 | 429))
+                    && phrases.iter().any(|phrase| says(&phrase)))
+        });
+        if let Some((trouble, ..)) = by_word {
+            return *trouble;
+        }
+        match status {
+            Some(401 | 403 | 407) => Self::Auth,
+            Some(402) => Self::Billing,
+            Some(404 | 405 | 410) => Self::NotFound,
+            Some(408 | 504) => Self::TimedOut,
+            Some(413) => Self::ContextTooLong,
+            Some(429) => Self::RateLimit,
+            Some(503 | 529) => Self::Overloaded,
+            Some(409 | 425 | 500..) | None => Self::Server,
+            Some(_) => Self::BadRequest,
+        }
+    }
+}
+
+/// What vendors say apart from the status: words for machines, and phrases for people where there is no word.
+const BY_WORD: &[(Trouble, &[&str], &[&str])] = &[
+    (
+        Trouble::ContextTooLong,
+        &["context_length_exceeded", "request_too_large", "exceed_context_size_error"],
+        &["prompt is too long", "maximum context length", "context window", "exceed context limit", "context size"],
+    ),
+    (
+        Trouble::ContentFilter,
+        &["content_filter", "content_policy_violation", "responsibleaipolicyviolation", "invalid_prompt"],
+        &["content filtering policy", "content management policy", "violating our usage policy"],
+    ),
+    (
+        Trouble::Billing,
+        &["insufficient_quota", "billing_error", "billing_hard_limit_reached", "billing_not_active"],
+        &["credit balance is too low", "exceeded your current quota"],
+    ),
+    (Trouble::Auth, &["invalid_api_key", "authentication_error", "permission_error", "unauthorized"], &[]),
+    (Trouble::NotFound, &["model_not_found", "not_found_error", "deploymentnotfound"], &[]),
+    (Trouble::RateLimit, &["rate_limit_exceeded", "rate_limit_error"], &[]),
+    (Trouble::Overloaded, &["overloaded_error", "server_is_overloaded", "server_overloaded", "slow_down"], &[]),
+    (Trouble::TimedOut, &["timeout_error"], &[]),
+    (Trouble::Server, &["api_error", "server_error", "internal_server_error"], &[]),
+    (Trouble::BadRequest, &["invalid_request_error"], &[]),
+];
+
+impl Failure {
+    /// Trouble of which nothing else is known yet.
+    pub fn new(trouble: Trouble, sent: impl Into<String>) -> Self {
+        Self {
+            trouble,
+            sent: sent.into(),
+            status: None,
+            kind: None,
+            message: String::new(),
+            retry_after: None,
+            tries: 1,
+        }
+    }
+
+    pub(crate) fn saying(mut self, message: &str) -> Self {
+        self.message = clipped(message);
+        self
+    }
+
+    /// What a provider said with `status`, or in the middle of its answer.
+    pub(crate) fn told(status: Option<u16>, told: &Told, sent: &str) -> Self {
+        let kind = told.kinds.first().cloned();
+        Self { status, kind, ..Self::new(Trouble::of(status, told), sent) }.saying(&told.message)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.trouble.describe())?;
+        match (self.status, &self.kind) {
+            (Some(status), Some(kind)) => write!(f, " (HTTP {status}, {kind})")?,
+            (Some(status), None) => write!(f, " (HTTP {status})")?,
+            (None, Some(kind)) => write!(f, " ({kind})")?,
+            (None, None) => {}
+        }
+        if !self.message.is_empty() {
+            write!(f, ": {}", self.message)?;
+        }
+        write!(f, " [{}", self.sent)?;
+        if self.tries > 1 {
+            write!(f, ", {} tries", self.tries)?;
+        }
+        f.write_str("]")
+    }
+}
+
+/// The beginning of a text, on one line.
+pub(crate) fn clipped(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trouble(status: Option<u16>, kind: &str, message: &str) -> Trouble {
+        let kinds = Some(kind.to_owned()).filter(|kind| !kind.is_empty()).into_iter().collect();
+        Trouble::of(status, &Told { kinds, message: message.into() })
+    }
+
+    #[test]
+    fn vendors_errors_are_told_apart() {
+        use Trouble::*;
+        for (status, kind, message, expected) in [
+            (401, "invalid_api_key", "Incorrect API key provided", Auth),
+            (401, "", "", Auth),
+            (403, "permission_error", "", Auth),
+            (404, "model_not_found", "", NotFound),
+            (404, "", "model 'x' not found", NotFound),
+            (400, "model_not_found", "", NotFound),
+            (429, "rate_limit_exceeded", "", RateLimit),
+            (429, "insufficient_quota", "You exceeded your current quota", Billing),
+            (400, "invalid_request_error", "Your credit balance is too low to access the API", Billing),
+            (529, "overloaded_error", "Overloaded", Overloaded),
+            (503, "", "", Overloaded),
+            (400, "context_length_exceeded", "", ContextTooLong),
+            (400, "invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum", ContextTooLong),
+            (413, "", "", ContextTooLong),
+            (400, "content_filter", "", ContentFilter),
+            (400, "invalid_request_error", "Output blocked by content filtering policy", ContentFilter),
+            (400, "invalid_request_error", "temperature: too high", BadRequest),
+            (422, "", "", BadRequest),
+            (302, "", "", BadRequest),
+            (500, "server_error", "the context window of the world", Server),
+            (504, "", "", TimedOut),
+        ] {
+            assert_eq!(trouble(Some(status), kind, message), expected, "{status} {kind} {message}");
+        }
+        assert_eq!(trouble(None, "rate_limit_exceeded", ""), RateLimit);
+        assert_eq!(trouble(None, "", "llama runner process has terminated"), Server);
+    }
+
+    #[test]
+    fn a_failure_says_what_was_sent_and_how_often() {
+        let told = Told { kinds: vec!["overloaded_error".into()], message: "Over\nloaded".into() };
+        let mut failure = Failure::told(Some(529), &told, "POST http://x/v1/messages for m");
+        failure.tries = 5;
+        assert_eq!(
+            failure.to_string(),
+            "the provider is overloaded (HTTP 529, overloaded_error): Over loaded [POST http://x/v1/messages for m, 5 tries]"
+        );
+        assert!(clipped(&"ü".repeat(5000)).chars().count() == LONGEST + 1);
+    }
+}

@@ -1,0 +1,72 @@
+//! Ollama, on this machine or another.
+
+use std::borrow::Cow;
+
+use crate::Provider;
+use crate::remote::{Key, Sign, Vendor};
+use crate::wire::ollama::Asking;
+
+const KEY: &str = "OLLAMA_API_KEY";
+const HOST: &str = "OLLAMA_HOST";
+
+static CHAT: Vendor = Vendor {
+    name: "ollama",
+    dialect: &Asking,
+    keys: &[Key { variable: KEY, sign: Sign::Bearer }],
+    needs_key: false,
+    address: Some("http://127.0.0.1:11434"),
+    address_variable: HOST,
+    version: "/api",
+    is_version_given: false,
+    path: "/chat",
+    headers: &[],
+};
+
+pub(crate) const PROVIDER: Provider = Provider {
+    name: "ollama",
+    argument: "MODEL",
+    summary: "Ollama; no key, and nothing leaves the machine it runs on",
+    variables: &[KEY, HOST],
+    open: |opening| CHAT.open(opening),
+};
+
+/// `OLLAMA_HOST` as an address. It may be a host alone, and tells servers what to listen on, so it may be every address
+/// there is.
+pub(crate) fn address(written: &str) -> Cow<'_, str> {
+    if written.contains("://") {
+        return Cow::Borrowed(written);
+    }
+    let (host, path) = written.split_once('/').unwrap_or((written, ""));
+    // A port follows the last colon, if that is not within an address of the sixth version.
+    let (host, port) = match host.rsplit_once(':') {
+        Some((host, port)) if !host.contains(':') || host.ends_with(']') => (host, port),
+        _ => (host, "11434"),
+    };
+    let host = match host {
+        "" | "0.0.0.0" | "[::]" | "::" => "127.0.0.1",
+        host => host,
+    };
+    let bracketed = if host.contains(':') && !host.starts_with('[') { format!("[{host}]") } else { host.to_owned() };
+    Cow::Owned(format!("http://{bracketed}:{port}/{path}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_becomes_an_address() {
+        for (written, expected) in [
+            ("0.0.0.0", "http://127.0.0.1:11434/"),
+            ("0.0.0.0:1234", "http://127.0.0.1:1234/"),
+            ("box.local", "http://box.local:11434/"),
+            (":5000", "http://127.0.0.1:5000/"),
+            ("[::1]:99", "http://[::1]:99/"),
+            ("::1", "http://[::1]:11434/"),
+            ("https://ollama.example", "https://ollama.example"),
+            ("box:1/sub", "http://box:1/sub"),
+        ] {
+            assert_eq!(address(written), expected, "{written}");
+        }
+    }
+}

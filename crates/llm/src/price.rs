@@ -1,0 +1,220 @@
+//! What tokens cost. What is not known has no price, which is not the same as nothing.
+
+use std::collections::BTreeMap;
+
+use model::decode::{Fields, Problems};
+use model::{Diagnostic, Node, NodeKind, Tokens};
+
+const MILLION: f64 = 1_000_000.0;
+
+/// US dollars for a million tokens of each kind.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Price {
+    /// Input that no cache had.
+    pub input: f64,
+    /// Input read from a cache.
+    pub cache_read: f64,
+    /// Input written to a cache.
+    pub cache_write: f64,
+    /// Output, reasoning included.
+    pub output: f64,
+}
+
+impl Price {
+    /// What `tokens` cost, in US dollars.
+    pub fn cost(&self, tokens: &Tokens) -> f64 {
+        let parts = [
+            (tokens.input, self.input),
+            (tokens.cache_read, self.cache_read),
+            (tokens.cache_write, self.cache_write),
+            (tokens.output, self.output),
+        ];
+        parts.iter().map(|(count, price)| *count as f64 * price / MILLION).sum()
+    }
+}
+
+/// The prices of models: the user's, and those that are built in. The built-in ones are what vendors ask on their lists;
+/// they hold at the vendor's own address alone, because a proxy may ask for anything.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Prices {
+    own: BTreeMap<String, Price>,
+}
+
+impl Prices {
+    /// Reads the user's prices: a map from `provider:model`, or a model's name alone, to what it costs.
+    ///
+    /// A model has `input`, `output`, `cache_read` and `cache_write` in US dollars for a million tokens; without the third
+    /// reading a cache costs what input costs, and without the last writing one does. Or it has `prompt`, `completion`,
+    /// `input_cache_read` and `input_cache_write` in US dollars for one token, as numbers or as text.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it, with its places.
+    pub fn from_node(node: &Node) -> Result<Self, Vec<Diagnostic>> {
+        let NodeKind::Map(entries) = &node.kind else {
+            return Err(vec![node.error(format!("prices must be a map of models, not {}", node.kind_name()))]);
+        };
+        let mut problems = Problems::new();
+        let mut own = BTreeMap::new();
+        for (name, node) in entries {
+            if let Some(price) = price(node, &mut problems) {
+                own.insert(name.value.clone(), price);
+            }
+        }
+        if problems.is_empty() { Ok(Self { own }) } else { Err(problems) }
+    }
+
+    /// What a model of `provider` costs, if that is known. `is_own_address` is whether it is asked at the vendor's own
+    /// address.
+    pub fn of(&self, provider: &str, model: &str, is_own_address: bool) -> Option<Price> {
+        let full = format!("{provider}:{model}");
+        let own = [full.as_str(), model].into_iter().find_map(|name| self.own.get(name)).copied();
+        own.or_else(|| built_in(provider, model).filter(|_| is_own_address))
+    }
+}
+
+fn price(node: &Node, problems: &mut Problems) -> Option<Price> {
+    let mut fields = Fields::of(node, "a price", problems)?;
+    let is_per_token = ["prompt", "completion"].iter().any(|key| node.get(key).is_some());
+    let (names, per) = match is_per_token {
+        true => (["prompt", "completion", "input_cache_read", "input_cache_write"], MILLION),
+        false => (["input", "output", "cache_read", "cache_write"], 1.0),
+    };
+    let input = fields.require(names[0], problems);
+    let output = fields.require(names[1], problems);
+    let others = [fields.get(names[2]), fields.get(names[3])];
+    fields.finish(problems);
+    let mut read = |node: &Node| amount(node, problems).map(|amount| amount * per);
+    let (input, output) = (input.and_then(&mut read), output.and_then(&mut read));
+    let [cache_read, cache_write] = others.map(|node| node.map(&mut read));
+    let (input, output) = (input?, output?);
+    Some(Price {
+        input,
+        output,
+        cache_read: cache_read.unwrap_or(Some(input))?,
+        cache_write: cache_write.unwrap_or(Some(input))?,
+    })
+}
+
+fn amount(node: &Node, problems: &mut Problems) -> Option<f64> {
+    let value = match &node.kind {
+        NodeKind::Number(number) => number.as_f64(),
+        NodeKind::String(text) => text.trim().parse().ok(),
+        _ => None,
+    };
+    let value = value.filter(|value: &f64| value.is_finite() && *value >= 0.0);
+    if value.is_none() {
+        problems.push(node.error("a price must be a number of US dollars, 0 or more"));
+    }
+    value
+}
+
+/// A built-in price: the vendor, the model, and US dollars for a million tokens of input, of input read from a cache, of
+/// input written to one, and of output.
+type Row = (&'static str, &'static str, f64, f64, f64, f64);
+
+/// List prices as they were known at the end of 2025. A model that is not here has no price rather than a guessed one.
+const BUILT_IN: &[Row] = &[
+    ("anthropic", "claude-3-5-haiku", 0.80, 0.08, 1.00, 4.0),
+    ("anthropic", "claude-3-7-sonnet", 3.0, 0.30, 3.75, 15.0),
+    ("anthropic", "claude-3-haiku", 0.25, 0.03, 0.30, 1.25),
+    ("anthropic", "claude-haiku-4-5", 1.0, 0.10, 1.25, 5.0),
+    ("anthropic", "claude-opus-4", 15.0, 1.50, 18.75, 75.0),
+    ("anthropic", "claude-opus-4-1", 15.0, 1.50, 18.75, 75.0),
+    ("anthropic", "claude-opus-4-5", 5.0, 0.50, 6.25, 25.0),
+    ("anthropic", "claude-sonnet-4", 3.0, 0.30, 3.75, 15.0),
+    ("anthropic", "claude-sonnet-4-5", 3.0, 0.30, 3.75, 15.0),
+    ("openai", "gpt-4.1", 2.0, 0.50, 2.0, 8.0),
+    ("openai", "gpt-4.1-mini", 0.40, 0.10, 0.40, 1.60),
+    ("openai", "gpt-4.1-nano", 0.10, 0.025, 0.10, 0.40),
+    ("openai", "gpt-4o", 2.50, 1.25, 2.50, 10.0),
+    ("openai", "gpt-4o-mini", 0.15, 0.075, 0.15, 0.60),
+    ("openai", "gpt-5", 1.25, 0.125, 1.25, 10.0),
+    ("openai", "gpt-5-chat", 1.25, 0.125, 1.25, 10.0),
+    ("openai", "gpt-5-codex", 1.25, 0.125, 1.25, 10.0),
+    ("openai", "gpt-5-mini", 0.25, 0.025, 0.25, 2.0),
+    ("openai", "gpt-5-nano", 0.05, 0.005, 0.05, 0.40),
+    ("openai", "gpt-5.1", 1.25, 0.125, 1.25, 10.0),
+    ("openai", "o3", 2.0, 0.50, 2.0, 8.0),
+    ("openai", "o3-mini", 1.10, 0.55, 1.10, 4.40),
+    ("openai", "o4-mini", 1.10, 0.275, 1.10, 4.40),
+];
+
+fn built_in(provider: &str, model: &str) -> Option<Price> {
+    let vendor = if provider == "openai-chat" { "openai" } else { provider };
+    let row = BUILT_IN.iter().find(|(of, name, ..)| *of == vendor && is_edition(model, name))?;
+    let (_, _, input, cache_read, cache_write, output) = *row;
+    Some(Price { input, cache_read, cache_write, output })
+}
+
+/// Whether `model` is `name`, or one of its editions: `name-20250929`, `name-2025-08-07`, `name-latest`.
+fn is_edition(model: &str, name: &str) -> bool {
+    let Some(rest) = model.strip_prefix(name) else { return false };
+    let Some(edition) = rest.strip_prefix('-') else { return rest.is_empty() };
+    let is_date = edition.len() >= 8 && edition.chars().all(|letter| letter.is_ascii_digit() || letter == '-');
+    edition == "latest" || is_date
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Source;
+    use serde_json::json;
+
+    use super::*;
+
+    fn prices(value: serde_json::Value) -> Result<Prices, Vec<String>> {
+        let node = Node::from_json(&value, &Source::new("prices.json", ""));
+        Prices::from_node(&node).map_err(|problems| problems.iter().map(ToString::to_string).collect())
+    }
+
+    fn about(value: f64, expected: f64) -> bool {
+        (value - expected).abs() < 1e-9
+    }
+
+    #[test]
+    fn each_kind_of_token_has_its_price() {
+        let price = Price { input: 1.0, cache_read: 0.1, cache_write: 1.25, output: 5.0 };
+        let tokens = Tokens { input: 1000, cache_read: 10_000, cache_write: 100, output: 200, reasoning: Some(50) };
+        assert!(about(price.cost(&tokens), 0.001 + 0.001 + 0.000_125 + 0.001));
+    }
+
+    #[test]
+    fn an_edition_costs_what_its_model_does_and_a_cousin_does_not() {
+        let of = |provider: &str, model: &str| Prices::default().of(provider, model, true).map(|price| price.input);
+        assert_eq!(of("openai", "gpt-5-2025-08-07"), Some(1.25));
+        assert_eq!(of("openai-chat", "gpt-5-mini"), Some(0.25));
+        assert_eq!(of("anthropic", "claude-sonnet-4-5-20250929"), Some(3.0));
+        assert_eq!(of("anthropic", "claude-opus-4-5"), Some(5.0));
+        assert_eq!(of("anthropic", "claude-opus-4-20250514"), Some(15.0));
+        for (provider, model) in
+            [("openai", "gpt-5-pro"), ("openai", "gpt-5.9"), ("ollama", "gpt-5"), ("anthropic", "claude")]
+        {
+            assert_eq!(of(provider, model), None, "{provider}:{model}");
+        }
+        assert_eq!(Prices::default().of("openai", "gpt-5", false), None, "a proxy may ask for anything");
+    }
+
+    #[test]
+    fn the_users_prices_hold_anywhere_and_go_first() {
+        let prices = prices(json!({
+            "openai:gpt-5": {"input": 9, "output": 90, "cache_read": 0},
+            "mine": {"prompt": "0.000001", "completion": 0.000002},
+        }))
+        .unwrap();
+        let gpt = prices.of("openai", "gpt-5", true).unwrap();
+        assert_eq!((gpt.input, gpt.cache_read, gpt.cache_write), (9.0, 0.0, 9.0));
+        let mine = prices.of("compatible", "mine", false).unwrap();
+        assert!(about(mine.input, 1.0) && about(mine.output, 2.0) && about(mine.cache_read, 1.0));
+    }
+
+    #[test]
+    fn every_problem_of_a_price_list_is_told() {
+        let problems = prices(json!({
+            "a": {"input": -1, "output": 1}, "b": {"input": 1, "ouput": 2}, "c": 5,
+        }))
+        .unwrap_err();
+        assert!(problems.iter().any(|one| one.contains("0 or more")), "{problems:?}");
+        assert!(problems.iter().any(|one| one.contains("unknown key `ouput`")), "{problems:?}");
+        assert!(problems.iter().any(|one| one.contains("a price must be a map")), "{problems:?}");
+        assert!(prices(json!([])).unwrap_err()[0].contains("a map of models"));
+    }
+}

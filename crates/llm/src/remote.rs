@@ -1,0 +1,135 @@
+//! A model on the network: what all vendors have in common.
+
+mod exchange;
+mod vendor;
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use model::Step;
+use tokio::sync::Notify;
+
+use self::exchange::Exchange;
+pub(crate) use self::vendor::{Key, Sign, Vendor};
+use crate::account::Account;
+use crate::provider::{BoxFuture, Model, ProviderError};
+use crate::{Block, Failure, Flights, Policy, Price, Reply, Request, Trouble};
+
+/// A model on the network, as one trial sees it. Its account is everybody's.
+pub(crate) struct Remote {
+    exchange: Exchange,
+    /// The model's name at the vendor's.
+    model: String,
+    account: Arc<Account>,
+    policy: Policy,
+    price: Option<Price>,
+    flights: Flights,
+    state: Mutex<State>,
+    stirred: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    steps: Vec<Step>,
+    replies: u64,
+    /// The ids of the calls so far: some servers count anew in every answer.
+    calls: HashSet<String>,
+}
+
+impl Model for Remote {
+    fn respond<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Reply, ProviderError>> {
+        Box::pin(async move {
+            let request = Request { model: self.model.clone(), ..request.clone() };
+            let reply = self.persist(&request).await.map_err(|failure| ProviderError::Failed(Box::new(failure)))?;
+            Ok(self.completed(reply))
+        })
+    }
+
+    fn take_steps(&self) -> Vec<Step> {
+        std::mem::take(&mut self.state().steps)
+    }
+
+    fn stirs(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.stirred.notified())
+    }
+
+    fn silent_for(&self) -> Option<Duration> {
+        self.flights.longest()
+    }
+}
+
+impl Remote {
+    /// Tries until there is an answer, or trying again is of no use.
+    async fn persist(&self, request: &Request) -> Result<Reply, Failure> {
+        let mut tried = 0;
+        loop {
+            let leave = self.account.enter().await;
+            tried += 1;
+            let mut failure = match self.exchange.run(request, &self.policy, &self.flights).await {
+                Ok(reply) => {
+                    leave.answered(reply.tokens.map(|tokens| tokens.total()));
+                    return Ok(reply);
+                }
+                Err(failure) => failure,
+            };
+            failure.tries = tried;
+            let wait = failure.retry_after.unwrap_or_else(|| self.policy.wait_after(tried));
+            let is_too_long = wait > self.policy.longest_pause;
+            if failure.trouble.is_everybodys() && !is_too_long {
+                leave.pause(wait);
+            }
+            drop(leave);
+            if !failure.trouble.is_transient() || tried >= self.policy.tries || is_too_long {
+                return Err(failure);
+            }
+            self.tell(&failure, wait);
+            if !failure.trouble.is_everybodys() {
+                tokio::time::sleep(wait).await;
+            }
+        }
+    }
+
+    fn tell(&self, failure: &Failure, wait: Duration) {
+        let step = Step::Retry {
+            attempt: failure.tries.into(),
+            status: failure.status,
+            error: failure.to_string(),
+            delay_ms: u64::try_from(wait.as_millis()).ok(),
+        };
+        self.state().steps.push(step);
+        self.stirred.notify_one();
+    }
+
+    /// The reply with what the vendor left out: ids that are unique, and what it cost.
+    fn completed(&self, mut reply: Reply) -> Reply {
+        let mut state = self.state();
+        state.replies += 1;
+        let number = state.replies;
+        if reply.message_id.is_empty() {
+            reply.message_id = format!("reply_{number}");
+        }
+        for (at, block) in reply.content.iter_mut().enumerate() {
+            if let Block::ToolUse { id, .. } = block
+                && (id.is_empty() || state.calls.contains(id.as_str()))
+            {
+                *id = format!("call_{number}_{}", at + 1);
+            }
+            if let Block::ToolUse { id, .. } = block {
+                state.calls.insert(id.clone());
+            }
+        }
+        let by_price = || Some(self.price?.cost(&reply.tokens?));
+        reply.cost_usd = reply.cost_usd.or_else(by_price);
+        reply
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The trouble of a response that says nothing for itself.
+fn unreadable(sent: &str, what: &str) -> Failure {
+    Failure::new(Trouble::Unreadable, sent).saying(what)
+}

@@ -1,0 +1,284 @@
+//! One request and its answer.
+
+use std::error::Error;
+use std::fmt::Write;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
+use reqwest::{Client, Response, Url};
+use serde_json::Value;
+use tokio::time::timeout;
+
+use super::{Vendor, unreadable};
+use crate::credentials::Key;
+use crate::failure::clipped;
+use crate::frames::Frames;
+use crate::wire::{Dialect, Framing, Gather, Progress, Spoilt, Told};
+use crate::{Failure, Flights, Policy, Reply, Request, Trouble, retry_after};
+
+/// What ends a stream of events, with some vendors.
+const END: &[u8] = b"[DONE]";
+/// How long the rest of a complete answer may take; read to its end, the connection serves the next request.
+const REST: Duration = Duration::from_millis(50);
+/// The most bytes of an error that are read.
+const LARGEST_ERROR: usize = 64 * 1024;
+
+/// Where requests go.
+pub(super) struct Exchange {
+    client: Client,
+    url: Url,
+    headers: HeaderMap,
+    key: Option<Key>,
+    dialect: &'static dyn Dialect,
+}
+
+impl Exchange {
+    pub(super) fn new(client: Client, url: Url, headers: HeaderMap, key: Option<Key>, vendor: &Vendor) -> Self {
+        Self { client, url, headers, key, dialect: vendor.dialect }
+    }
+
+    /// Sends `request` once. While nothing has come back it is among `flights`.
+    pub(super) async fn run(&self, request: &Request, policy: &Policy, flights: &Flights) -> Result<Reply, Failure> {
+        let attempt = Attempt { exchange: self, request, policy, sent: self.sent(request) };
+        let total = policy.timeouts.total;
+        let done = match timeout(total, attempt.run(flights)).await {
+            Ok(done) => done,
+            Err(_) => Err(attempt.late("the whole answer took longer than", total)),
+        };
+        done.map_err(|failure| self.scrubbed(failure))
+    }
+
+    /// What is sent where, without what an address may hide.
+    fn sent(&self, request: &Request) -> String {
+        let mut url = self.url.clone();
+        url.set_query(None);
+        format!("POST {url} for {}", request.model)
+    }
+
+    fn scrubbed(&self, mut failure: Failure) -> Failure {
+        let Some(key) = &self.key else { return failure };
+        failure.message = key.scrub(&failure.message);
+        failure.sent = key.scrub(&failure.sent);
+        failure.kind = failure.kind.map(|kind| key.scrub(&kind));
+        failure
+    }
+}
+
+/// One try.
+struct Attempt<'a> {
+    exchange: &'a Exchange,
+    request: &'a Request,
+    policy: &'a Policy,
+    sent: String,
+}
+
+impl Attempt<'_> {
+    async fn run(&self, flights: &Flights) -> Result<Reply, Failure> {
+        let Exchange { client, url, headers, dialect, .. } = self.exchange;
+        let body = Value::Object(dialect.ask(self.request, self.policy.stream)).to_string();
+        let accept = if self.policy.stream { "text/event-stream, application/json" } else { "application/json" };
+        let sending = client
+            .post(url.clone())
+            .headers(headers.clone())
+            .header(CONTENT_TYPE, "application/json")
+            .header(ACCEPT, accept)
+            .body(body)
+            .send();
+        let flight = flights.begin(self.sent.clone());
+        // The connection has a limit of its own, which is told apart.
+        let limit = self.policy.timeouts.first_byte;
+        let response = timeout(limit + self.policy.timeouts.connect, sending).await;
+        let response = response.map_err(|_| self.late("the answer did not begin within", limit))?;
+        let response = response.map_err(|error| self.broken(error))?;
+        if !response.status().is_success() {
+            drop(flight);
+            return Err(self.refused(response).await);
+        }
+        let mut arriving = Arriving { response, seen: 0, limit: Some(limit), _flight: Some(flight) };
+        match self.is_stream(&arriving.response) {
+            true => self.stream(&mut arriving).await,
+            false => self.document(&mut arriving).await,
+        }
+    }
+
+    /// Whether the answer comes in pieces: what it says of itself counts for more than what was asked for.
+    fn is_stream(&self, response: &Response) -> bool {
+        let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        match kind.split(';').next().unwrap_or_default().trim() {
+            "text/event-stream" | "application/x-ndjson" => true,
+            // A document of lines says no more of itself than a document.
+            "application/json" => self.policy.stream && self.exchange.dialect.framing() == Framing::Lines,
+            _ => self.policy.stream,
+        }
+    }
+
+    async fn document(&self, arriving: &mut Arriving) -> Result<Reply, Failure> {
+        let mut body = Vec::new();
+        while let Some(bytes) = self.next(arriving).await? {
+            body.extend_from_slice(&bytes);
+        }
+        let document = self.json(&body)?;
+        self.exchange.dialect.reply(self.request, document).map_err(|spoilt| self.spoilt(spoilt))
+    }
+
+    async fn stream(&self, arriving: &mut Arriving) -> Result<Reply, Failure> {
+        let dialect = self.exchange.dialect;
+        let mut frames = Frames::new(dialect.framing());
+        let mut gathered = dialect.gather(self.request);
+        let mut is_complete = false;
+        while !is_complete {
+            let Some(bytes) = self.next(arriving).await? else { break };
+            for piece in frames.take(&bytes) {
+                is_complete |= self.piece(gathered.as_mut(), &piece)?;
+            }
+        }
+        if is_complete {
+            let rest = async { while let Ok(Some(_)) = arriving.response.chunk().await {} };
+            let _ = timeout(REST, rest).await;
+        } else {
+            for piece in frames.finish() {
+                // What cannot be read at the end of a stream was cut there.
+                if serde_json::from_slice::<Value>(&piece).is_err() && piece != END {
+                    break;
+                }
+                self.piece(gathered.as_mut(), &piece)?;
+            }
+        }
+        gathered.finish().ok_or_else(|| Failure::new(Trouble::Cut, &self.sent))
+    }
+
+    /// Takes in one piece; says whether it was the last.
+    fn piece(&self, gathered: &mut dyn Gather, piece: &[u8]) -> Result<bool, Failure> {
+        if piece == END {
+            return Ok(true);
+        }
+        let piece = self.json(piece)?;
+        let progress = gathered.take(piece).map_err(|spoilt| self.spoilt(spoilt))?;
+        Ok(progress == Progress::Complete)
+    }
+
+    /// The next bytes of the answer; `None` at its end.
+    async fn next(&self, arriving: &mut Arriving) -> Result<Option<bytes::Bytes>, Failure> {
+        let (limit, what) = match arriving.limit {
+            Some(first) => (first, "the answer did not begin within"),
+            None => (self.policy.timeouts.idle, "the answer stood still for"),
+        };
+        let bytes = timeout(limit, arriving.response.chunk()).await.map_err(|_| self.late(what, limit))?;
+        let bytes = bytes.map_err(|error| self.broken(error))?;
+        arriving.begun();
+        arriving.seen += bytes.as_ref().map_or(0, bytes::Bytes::len);
+        if arriving.seen > self.policy.largest_answer {
+            let message = format!("it has more than {} bytes", self.policy.largest_answer);
+            return Err(Failure::new(Trouble::TooLarge, &self.sent).saying(&message));
+        }
+        Ok(bytes)
+    }
+
+    /// What a response says that has no status of success.
+    async fn refused(&self, mut response: Response) -> Failure {
+        let status = response.status().as_u16();
+        let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
+        let wait = header("retry-after-ms").and_then(retry_after::parse_ms);
+        let wait = wait.or_else(|| retry_after::parse(header("retry-after")?, Timestamp::now()));
+        let location = header("location").filter(|_| (300..400).contains(&status)).map(str::to_owned);
+        let mut body = Vec::new();
+        // An error that does not come whole is still an error.
+        while let Ok(Ok(Some(bytes))) = timeout(self.policy.timeouts.idle, response.chunk()).await {
+            body.extend_from_slice(&bytes);
+            if body.len() > LARGEST_ERROR {
+                body.truncate(LARGEST_ERROR);
+                break;
+            }
+        }
+        let read = serde_json::from_slice(&body).ok().and_then(|document: Value| Told::of(&document));
+        let mut told = read.unwrap_or_else(|| Told {
+            kinds: Vec::new(),
+            message: if body.starts_with(b"<") { "a page for people".to_owned() } else { self.shown(&body) },
+        });
+        if let Some(location) = location {
+            // Another address may hide a key as well as this one.
+            let location = location.split(['?', '#']).next().unwrap_or_default().to_owned();
+            told.message = format!("it points to {location}, where the key is not to go");
+        }
+        if let Some(key) = &self.exchange.key {
+            // Before the message is cut short, or half a key could be left at its end.
+            told.message = key.scrub(&told.message);
+        }
+        Failure { retry_after: wait, ..Failure::told(Some(status), &told, &self.sent) }
+    }
+
+    fn json(&self, bytes: &[u8]) -> Result<Value, Failure> {
+        serde_json::from_slice(bytes)
+            .map_err(|error| unreadable(&self.sent, &format!("it is not JSON ({error}): {}", self.shown(bytes))))
+    }
+
+    fn spoilt(&self, spoilt: Spoilt) -> Failure {
+        match spoilt {
+            Spoilt::Unreadable(what) => unreadable(&self.sent, &what),
+            Spoilt::Reported(mut told) => {
+                if let Some(key) = &self.exchange.key {
+                    told.message = key.scrub(&told.message);
+                }
+                Failure::told(None, &told, &self.sent)
+            }
+        }
+    }
+
+    /// The beginning of what came, for people.
+    fn shown(&self, bytes: &[u8]) -> String {
+        let text = String::from_utf8_lossy(bytes);
+        match &self.exchange.key {
+            Some(key) => clipped(&key.scrub(&text)),
+            None => clipped(&text),
+        }
+    }
+
+    fn late(&self, what: &str, limit: Duration) -> Failure {
+        Failure::new(Trouble::TimedOut, &self.sent).saying(&format!("{what} {} s", limit.as_secs_f64()))
+    }
+
+    fn broken(&self, error: reqwest::Error) -> Failure {
+        let error = error.without_url();
+        let trouble = match () {
+            () if error.is_connect() => Trouble::Unreachable,
+            () if error.is_timeout() => Trouble::TimedOut,
+            () if error.is_decode() => Trouble::Unreadable,
+            () => Trouble::Cut,
+        };
+        // A compressed body that is cut cannot be decoded either.
+        let told = chain(&error);
+        let is_cut = trouble == Trouble::Unreadable && told.contains("unexpected end") || told.contains("incomplete");
+        Failure::new(if is_cut { Trouble::Cut } else { trouble }, &self.sent).saying(&told)
+    }
+}
+
+/// An answer that is coming in.
+struct Arriving {
+    response: Response,
+    seen: usize,
+    /// How long the first bytes may take; gone with them.
+    limit: Option<Duration>,
+    _flight: Option<crate::Flight>,
+}
+
+impl Arriving {
+    fn begun(&mut self) {
+        self.limit = None;
+        self._flight = None;
+    }
+}
+
+/// An error with all that is behind it.
+fn chain(error: &dyn Error) -> String {
+    let mut told = error.to_string();
+    let mut behind = error.source();
+    while let Some(error) = behind {
+        let text = error.to_string();
+        if !told.contains(&text) {
+            let _ = write!(told, ": {text}");
+        }
+        behind = error.source();
+    }
+    told
+}

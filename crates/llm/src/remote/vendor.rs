@@ -1,0 +1,175 @@
+//! Where a vendor is and how requests to it are signed.
+
+use std::sync::{Arc, Mutex};
+
+use reqwest::Url;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use tokio::sync::Notify;
+
+use super::exchange::Exchange;
+use super::{Remote, State};
+use crate::provider::{OpenError, Opened, Opening};
+use crate::wire::Dialect;
+use crate::{Flights, credentials, ollama};
+
+/// A vendor's description.
+pub(crate) struct Vendor {
+    pub(crate) name: &'static str,
+    pub(crate) dialect: &'static dyn Dialect,
+    /// Where keys may be, the first one that is set counts.
+    pub(crate) keys: &'static [Key],
+    /// Whether the vendor's own address answers nobody without a key.
+    pub(crate) needs_key: bool,
+    /// The vendor's own address.
+    pub(crate) address: Option<&'static str>,
+    pub(crate) address_variable: &'static str,
+    /// The first part of its paths.
+    pub(crate) version: &'static str,
+    /// Whether a base URL with a path of its own has the version in it, as is the custom with this vendor.
+    pub(crate) is_version_given: bool,
+    pub(crate) path: &'static str,
+    pub(crate) headers: &'static [(&'static str, &'static str)],
+}
+
+/// A variable that a key may be in.
+pub(crate) struct Key {
+    pub(crate) variable: &'static str,
+    pub(crate) sign: Sign,
+}
+
+/// How a key is sent.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Sign {
+    /// As `Authorization: Bearer`.
+    Bearer,
+    /// As a header of its own.
+    Header(&'static str),
+}
+
+impl Vendor {
+    /// Opens the model that `opening` names.
+    pub(crate) fn open(&'static self, opening: &Opening<'_>) -> Result<Opened, OpenError> {
+        let providers = opening.providers;
+        let (url, is_own) = self.url(opening)?;
+        let (key, headers) = self.signed(opening, is_own)?;
+        let client = providers.network().client(url.scheme() == "https");
+        let client = client.map_err(|because| OpenError::NoClient { because })?;
+        let account = providers.account(url.origin().ascii_serialization(), key.clone());
+        let model = opening.argument.to_owned();
+        let remote = Remote {
+            price: providers.prices().of(self.name, &model, is_own),
+            exchange: Exchange::new(client, url, headers, key, self),
+            model,
+            account,
+            policy: providers.policy().clone(),
+            flights: Flights::default(),
+            state: Mutex::new(State::default()),
+            stirred: Notify::new(),
+        };
+        Ok(Opened::Model(Arc::new(remote)))
+    }
+
+    /// Where requests go, and whether that is the vendor's own address.
+    fn url(&self, opening: &Opening<'_>) -> Result<(Url, bool), OpenError> {
+        let variable = || opening.providers.credentials().get(self.address_variable);
+        let given = opening.base_url.map(str::trim).filter(|url| !url.is_empty()).or_else(variable);
+        let Some(written) = given.or(self.address) else {
+            return Err(OpenError::NoAddress { provider: self.name, variable: self.address_variable });
+        };
+        let wrong = |because: &str| OpenError::BadAddress { provider: self.name, because: because.to_owned() };
+        let written = if self.name == "ollama" { ollama::address(written) } else { written.into() };
+        let mut url = Url::parse(&written).map_err(|error| wrong(&error.to_string()))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(wrong("it has to begin with `http://` or `https://`"));
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(wrong("it holds a name or a password; a key belongs into its variable"));
+        }
+        let base = url.path().trim_end_matches('/').to_owned();
+        let has_version = base.ends_with(self.version) || (self.is_version_given && !base.is_empty());
+        let version = if has_version { "" } else { self.version };
+        url.set_path(&format!("{base}{version}{}", self.path));
+        url.set_fragment(None);
+        let own = self.address.and_then(|own| Url::parse(own).ok());
+        Ok((url.clone(), own.is_some_and(|own| own.origin() == url.origin())))
+    }
+
+    /// The key, and the headers that go with every request.
+    fn signed(&self, opening: &Opening<'_>, is_own: bool) -> Result<(Option<credentials::Key>, HeaderMap), OpenError> {
+        let mut headers = HeaderMap::new();
+        for (name, value) in self.headers {
+            headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+        }
+        let found = self.keys.iter().find_map(|key| Some((key, opening.providers.credentials().get(key.variable)?)));
+        let Some((place, text)) = found else {
+            // A server of one's own may know its callers by other means.
+            if self.needs_key && is_own {
+                return Err(OpenError::NoKey { provider: self.name, variables: self.key_variables() });
+            }
+            return Ok((None, headers));
+        };
+        let (name, value) = match place.sign {
+            Sign::Bearer => ("authorization", format!("Bearer {text}")),
+            Sign::Header(name) => (name, text.to_owned()),
+        };
+        let value = HeaderValue::try_from(value).ok().filter(|value| value.to_str().is_ok());
+        let mut value = value.ok_or(OpenError::BadKey { variable: place.variable })?;
+        value.set_sensitive(true);
+        headers.insert(HeaderName::from_static(name), value);
+        Ok((Some(credentials::Key::new(text)), headers))
+    }
+
+    fn key_variables(&self) -> &'static [&'static str] {
+        let provider = crate::PROVIDERS.iter().find(|provider| provider.name == self.name);
+        provider.map_or(&[], |provider| provider.variables.get(..self.keys.len()).unwrap_or(&[]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Credentials, OpenError, Policy, Prices, Providers};
+
+    fn opened(written: &str, base_url: Option<&str>, env: &[(&str, &str)]) -> Result<(), OpenError> {
+        let credentials = env.iter().fold(Credentials::default(), |all, (name, value)| all.with(*name, *value));
+        let providers = Providers::new(credentials, Prices::default(), Policy::default());
+        providers.open(written, base_url, &|_| Err(Vec::new())).map(|_| ())
+    }
+
+    #[test]
+    fn a_missing_key_is_the_environments_fault_and_is_named() {
+        let told = |written: &str| {
+            let error = opened(written, None, &[]).unwrap_err();
+            assert!(error.is_environments());
+            error.to_string()
+        };
+        assert_eq!(told("openai:gpt-5"), "`openai` needs a key: OPENAI_API_KEY is not set");
+        assert_eq!(
+            told("anthropic:claude"),
+            "`anthropic` needs a key: ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN is not set"
+        );
+        assert_eq!(
+            told("compatible:m"),
+            "`compatible` needs an address: give `--base-url`, or set COMPATIBLE_BASE_URL"
+        );
+        assert_eq!(opened("openai:gpt-5", Some("http://127.0.0.1:1"), &[]), Ok(()));
+        assert_eq!(opened("compatible:m", None, &[("COMPATIBLE_BASE_URL", "http://127.0.0.1:1")]), Ok(()));
+    }
+
+    #[test]
+    fn an_address_that_is_none_is_refused_without_repeating_it() {
+        for url in ["nonsense", "ftp://x", "http://user:canary-pw@x/v1"] {
+            let error = opened("openai:m", Some(url), &[("OPENAI_API_KEY", "k")]).unwrap_err();
+            assert!(matches!(error, OpenError::BadAddress { .. }), "{url}: {error}");
+            assert!(!error.to_string().contains("canary"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_key_that_no_header_can_carry_is_refused_without_showing_it() {
+        for key in ["canary\nx", "canary-ü"] {
+            let error = opened("openai:m", Some("http://127.0.0.1:1"), &[("OPENAI_API_KEY", key)]).unwrap_err();
+            assert_eq!(error, OpenError::BadKey { variable: "OPENAI_API_KEY" });
+            assert!(!format!("{error} {error:?}").contains("canary"));
+        }
+    }
+}

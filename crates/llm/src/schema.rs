@@ -1,0 +1,277 @@
+//! Answers that have to be JSON of a certain shape.
+
+use model::Tokens;
+use serde_json::{Map, Value};
+
+use crate::{Message, Model, ProviderError, Reply, Request, Role, StopReason, Trouble};
+
+/// What asking for JSON came to.
+#[derive(Debug)]
+pub struct InSchema {
+    /// The answer, or why there is none.
+    pub value: Result<Value, NoAnswer>,
+    /// What all requests used together; `None` if one of them did not tell.
+    pub tokens: Option<Tokens>,
+    /// What they cost together in US dollars; `None` if one of them is not known.
+    pub cost_usd: Option<f64>,
+    /// How many answers came.
+    pub replies: u32,
+}
+
+/// Why there is no answer in the wanted shape.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum NoAnswer {
+    /// The provider gave none.
+    #[error(transparent)]
+    Provider(#[from] ProviderError),
+    /// The model declined.
+    #[error("the model declined to answer{}", .0.as_deref().map(|text| format!(": {text}")).unwrap_or_default())]
+    Refused(Option<String>),
+    /// The answer ended at the limit of its tokens.
+    #[error("the answer reached the limit of its tokens before it was complete")]
+    TooLong,
+    /// It is not JSON, or not of the wanted shape, even after it was asked for once more.
+    #[error("the answer is not as it was asked for: {0}")]
+    Invalid(String),
+}
+
+/// Asks `model` for JSON as `request.response_schema` says, by the provider's own means; where the provider does not
+/// have them, or `valid` finds the answer wrong, asks once more with the schema, and what was wrong, in words.
+///
+/// `valid` says what is wrong with an answer. This crate knows no validator of JSON Schema.
+pub async fn in_schema(
+    model: &dyn Model,
+    request: &Request,
+    valid: &(dyn Fn(&Value) -> Result<(), String> + Send + Sync),
+) -> InSchema {
+    let mut sum = Sum::default();
+    let first = model.respond(request).await;
+    let value = match first {
+        Ok(reply) => match sum.read(&reply, valid) {
+            Err(NoAnswer::Invalid(wrong)) => sum.ask(model, &in_words(request, Some((&reply, &wrong))), valid).await,
+            done => done,
+        },
+        Err(error) if lacks_means(&error) => sum.ask(model, &in_words(request, None), valid).await,
+        Err(error) => Err(error.into()),
+    };
+    InSchema { value, tokens: sum.tokens.flatten(), cost_usd: sum.cost.flatten(), replies: sum.replies }
+}
+
+/// What several answers came to together. The inner `None` is: not known.
+#[derive(Default)]
+struct Sum {
+    tokens: Option<Option<Tokens>>,
+    cost: Option<Option<f64>>,
+    replies: u32,
+}
+
+impl Sum {
+    async fn ask(
+        &mut self,
+        model: &dyn Model,
+        request: &Request,
+        valid: &(dyn Fn(&Value) -> Result<(), String> + Send + Sync),
+    ) -> Result<Value, NoAnswer> {
+        let reply = model.respond(request).await?;
+        self.read(&reply, valid)
+    }
+
+    fn read(&mut self, reply: &Reply, valid: &dyn Fn(&Value) -> Result<(), String>) -> Result<Value, NoAnswer> {
+        self.replies += 1;
+        self.tokens = Some(match (self.tokens, reply.tokens) {
+            (None, tokens) => tokens,
+            (Some(Some(mut sum)), Some(tokens)) => {
+                sum += tokens;
+                Some(sum)
+            }
+            _ => None,
+        });
+        self.cost = Some(match (self.cost, reply.cost_usd) {
+            (None, cost) => cost,
+            (Some(Some(sum)), Some(cost)) => Some(sum + cost),
+            _ => None,
+        });
+        match reply.stop_reason {
+            StopReason::Refusal => return Err(NoAnswer::Refused(Some(reply.text()).filter(|text| !text.is_empty()))),
+            StopReason::MaxTokens => return Err(NoAnswer::TooLong),
+            _ => {}
+        }
+        let value = json_of(&reply.text()).map_err(NoAnswer::Invalid)?;
+        valid(&value).map_err(NoAnswer::Invalid)?;
+        Ok(value)
+    }
+}
+
+/// Whether the provider refused the request for what it asks of the answer's shape.
+fn lacks_means(error: &ProviderError) -> bool {
+    let ProviderError::Failed(failure) = error else { return false };
+    let message = failure.message.to_ascii_lowercase();
+    let words = ["response_format", "json_schema", "schema", "tool_choice", "text.format", "structured", "grammar"];
+    failure.trouble == Trouble::BadRequest && words.iter().any(|word| message.contains(word))
+}
+
+/// The same request with the schema in words, and with what was wrong with the answer before.
+fn in_words(request: &Request, before: Option<(&Reply, &str)>) -> Request {
+    let mut asked = request.clone();
+    let Some(wanted) = asked.response_schema.take() else { return asked };
+    asked.system.push(format!(
+        "Answer with one JSON value and nothing else. It must satisfy this JSON Schema:\n{}",
+        wanted.schema
+    ));
+    if let Some((reply, wrong)) = before {
+        let said = reply.text();
+        if !said.trim().is_empty() {
+            asked.messages.push(Message::text(Role::Assistant, said));
+        }
+        asked.messages.push(Message::text(
+            Role::User,
+            format!("That is not as it has to be: {wrong}. Give the whole answer again, as JSON alone."),
+        ));
+    }
+    asked
+}
+
+/// The JSON in an answer: all of it, what stands in a fence, or what stands between the first and the last bracket.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub fn json_of(text: &str) -> Result<Value, String> {
+    let text = text.trim();
+    let error = match serde_json::from_str(text) {
+        Ok(value) => return Ok(value),
+        Err(error) => error,
+    };
+    let fenced = text.split("```").nth(1).map(|inside| inside.split_once('\n').map_or(inside, |(_, rest)| rest));
+    let within = |open: char, close: char| text.get(text.find(open)?..=text.rfind(close)?);
+    let candidates = [fenced, within('{', '}'), within('[', ']')];
+    let found = candidates.into_iter().flatten().find_map(|part| serde_json::from_str(part.trim()).ok());
+    found.ok_or_else(|| if text.is_empty() { "it is empty".to_owned() } else { format!("it is not JSON ({error})") })
+}
+
+/// Whether a vendor's strict mode takes the schema: every object is closed and requires all it has.
+pub(crate) fn is_strict(schema: &Value) -> bool {
+    match schema {
+        Value::Array(items) => items.iter().all(is_strict),
+        Value::Object(entries) => is_closed(entries) && entries.values().all(is_strict),
+        _ => true,
+    }
+}
+
+fn is_closed(schema: &Map<String, Value>) -> bool {
+    let is_object = schema.get("type").is_some_and(|kind| kind == "object");
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return !is_object };
+    let required = schema.get("required").and_then(Value::as_array);
+    let requires = |name: &String| required.is_some_and(|all| all.iter().any(|one| one == name.as_str()));
+    // A property may itself be called `properties`; a schema that is taken for an open object is only not strict.
+    schema.get("additionalProperties") == Some(&Value::Bool(false)) && properties.keys().all(requires)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::{Block, BoxFuture, Failure, ResponseSchema};
+
+    /// Gives its answers in turn and keeps what it was asked.
+    struct Answers {
+        answers: Mutex<Vec<Result<Reply, ProviderError>>>,
+        asked: Mutex<Vec<Request>>,
+    }
+
+    impl Model for Answers {
+        fn respond<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Reply, ProviderError>> {
+            self.asked.lock().unwrap().push(request.clone());
+            let answer = self.answers.lock().unwrap().remove(0);
+            Box::pin(std::future::ready(answer))
+        }
+    }
+
+    fn says(text: &str) -> Result<Reply, ProviderError> {
+        let tokens = Some(Tokens { input: 10, output: 1, ..Tokens::default() });
+        let content = vec![Block::Text { text: text.into() }];
+        Ok(Reply { content, tokens, cost_usd: Some(0.25), ..Reply::default() })
+    }
+
+    async fn asked(answers: Vec<Result<Reply, ProviderError>>) -> (InSchema, Vec<Request>) {
+        let model = Answers { answers: Mutex::new(answers), asked: Mutex::default() };
+        let schema = ResponseSchema { name: "verdict".into(), schema: json!({"type": "object"}) };
+        let request = Request { response_schema: Some(schema), ..Request::default() };
+        let valid = |value: &Value| if value["ok"].is_boolean() { Ok(()) } else { Err("`ok` is missing".to_owned()) };
+        let done = in_schema(&model, &request, &valid).await;
+        (done, model.asked.into_inner().unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_good_answer_is_taken_at_once() {
+        let (done, asked) = asked(vec![says("```json\n{\"ok\": true}\n```")]).await;
+        assert_eq!((done.value, done.replies), (Ok(json!({"ok": true})), 1));
+        assert!(asked[0].response_schema.is_some());
+    }
+
+    #[tokio::test]
+    async fn a_wrong_answer_is_asked_for_once_more_in_words() {
+        let (done, asked) = asked(vec![says("{}"), says("{\"ok\": false}")]).await;
+        assert_eq!((done.value, done.replies), (Ok(json!({"ok": false})), 2));
+        assert_eq!((done.tokens.unwrap().total(), done.cost_usd), (22, Some(0.5)));
+        assert!(asked[1].response_schema.is_none());
+        assert!(asked[1].system[0].contains(r#"{"type":"object"}"#));
+        assert!(asked[1].last_user_text().unwrap().contains("`ok` is missing"));
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_stays_wrong_is_none_and_an_unknown_cost_stays_unknown() {
+        let unknown = says("no").map(|reply| Reply { tokens: None, cost_usd: None, ..reply });
+        let (done, _) = asked(vec![says("{}"), unknown]).await;
+        assert!(matches!(done.value, Err(NoAnswer::Invalid(_))));
+        assert_eq!((done.tokens, done.cost_usd, done.replies), (None, None, 2));
+    }
+
+    #[tokio::test]
+    async fn a_provider_without_the_means_is_asked_in_words() {
+        let failure = |trouble, message: &str| {
+            let failure = Failure { trouble, message: message.into(), ..Failure::new(trouble, "") };
+            Err(ProviderError::Failed(Box::new(failure)))
+        };
+        let refused = failure(Trouble::BadRequest, "response_format is not supported");
+        let (done, asked_for) = asked(vec![refused, says("{\"ok\": true}")]).await;
+        assert_eq!((done.value, asked_for.len()), (Ok(json!({"ok": true})), 2));
+        let (done, asked_for) = asked(vec![failure(Trouble::Auth, "schema")]).await;
+        assert!(matches!(done.value, Err(NoAnswer::Provider(_))));
+        assert_eq!(asked_for.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_refusal_is_no_answer() {
+        let refused = says("No.").map(|reply| Reply { stop_reason: StopReason::Refusal, ..reply });
+        let (done, asked) = asked(vec![refused]).await;
+        assert_eq!((done.value, asked.len()), (Err(NoAnswer::Refused(Some("No.".into()))), 1));
+    }
+
+    #[test]
+    fn json_is_found_where_models_put_it() {
+        for text in ["{\"a\": 1}", "```json\n{\"a\": 1}\n```", "Sure!\n{\"a\": 1}\nDone.", "```\n{\"a\": 1}```"] {
+            assert_eq!(json_of(text), Ok(json!({"a": 1})), "{text}");
+        }
+        assert_eq!(json_of("[1]"), Ok(json!([1])));
+        assert_eq!(json_of(" "), Err("it is empty".into()));
+        assert!(json_of("}{").is_err() && json_of("ü```").is_err());
+    }
+
+    #[test]
+    fn strict_is_what_is_closed_and_complete() {
+        let closed = json!({
+            "type": "object", "additionalProperties": false, "required": ["a"],
+            "properties": {"a": {"type": "array", "items": {"type": "string"}}},
+        });
+        assert!(is_strict(&closed));
+        let mut open = closed.clone();
+        open["properties"]["a"]["items"] = json!({"type": "object", "properties": {"x": {}}});
+        assert!(!is_strict(&open));
+        let mut optional = closed;
+        optional["required"] = json!([]);
+        assert!(!is_strict(&optional));
+    }
+}

@@ -1,0 +1,459 @@
+//! Anthropic Messages, from the client's side.
+
+use std::collections::BTreeMap;
+
+use model::Tokens;
+use serde_json::{Map, Value, json};
+
+use crate::wire::parts::{add, arguments, rest, text, whole};
+use crate::wire::{Dialect, Gather, Progress, Spoilt, Told};
+use crate::{Block, Message, Reply, Request, ResponseSchema, Role, StopReason, ToolSpec};
+
+/// The most tokens of an answer where nobody says: the vendor wants a number, and some old models take no large one.
+const MOST_TOKENS: u64 = 32_000;
+const MOST_TOKENS_OF_OLD: &[(&str, u64)] =
+    &[("claude-3-5", 8_192), ("claude-3-opus", 4_096), ("claude-3-sonnet", 4_096), ("claude-3-haiku", 4_096)];
+
+/// What of a message is read into places of its own.
+const KNOWN: &[&str] = &["id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage"];
+
+/// Anthropic Messages, from the client's side.
+pub(crate) struct Asking;
+
+impl Dialect for Asking {
+    fn ask(&self, request: &Request, stream: bool) -> Map<String, Value> {
+        let mut body = Map::new();
+        body.insert("model".into(), json!(request.model));
+        body.insert("max_tokens".into(), json!(request.max_tokens.unwrap_or_else(|| most_tokens(&request.model))));
+        // A conversation with tools goes on: what was said so far is worth keeping at the vendor's.
+        let is_long = !request.tools.is_empty();
+        let mut system = system(request);
+        let mut messages = messages(&request.messages);
+        if is_long {
+            mark(system.last_mut());
+            let last = messages.last_mut().and_then(|message| message.get_mut("content"));
+            mark(last.and_then(Value::as_array_mut).and_then(|blocks| blocks.last_mut()));
+        }
+        if !system.is_empty() {
+            body.insert("system".into(), Value::Array(system));
+        }
+        body.insert("messages".into(), Value::Array(messages));
+        let mut tools: Vec<Value> = request.tools.iter().map(tool).collect();
+        if let Some(schema) = &request.response_schema {
+            // The answer is a call of a tool that takes what the schema says.
+            tools.push(json!({"name": schema.name, "description": "Gives the answer.", "input_schema": schema.schema}));
+            let choice = if request.tools.is_empty() {
+                json!({"type": "tool", "name": schema.name})
+            } else {
+                json!({"type": "any"})
+            };
+            body.insert("tool_choice".into(), choice);
+        }
+        if !tools.is_empty() {
+            body.insert("tools".into(), Value::Array(tools));
+        }
+        if let Some(temperature) = request.temperature {
+            body.insert("temperature".into(), json!(temperature));
+        }
+        if let Some(effort) = &request.effort {
+            body.insert("output_config".into(), json!({"effort": effort}));
+        }
+        if stream {
+            body.insert("stream".into(), json!(true));
+        }
+        add(&mut body, &request.extra);
+        body
+    }
+
+    fn reply(&self, request: &Request, document: Value) -> Result<Reply, Spoilt> {
+        if text(&document, "type") == Some("error") {
+            return Err(Spoilt::Reported(Told::of(&document).unwrap_or_default()));
+        }
+        let Some(Value::Array(content)) = document.get("content") else { return Err(Spoilt::lacks("`content`")) };
+        let reply = Reply {
+            message_id: text(&document, "id").unwrap_or_default().to_owned(),
+            model: text(&document, "model").unwrap_or(&request.model).to_owned(),
+            content: content.iter().cloned().map(super::block).collect(),
+            stop_reason: stop_reason(text(&document, "stop_reason")),
+            tokens: document.get("usage").and_then(tokens),
+            cost_usd: None,
+            extra: rest(&document, KNOWN),
+        };
+        Ok(unwrapped(reply, request.response_schema.as_ref()))
+    }
+
+    fn gather(&self, request: &Request) -> Box<dyn Gather> {
+        Box::new(Gathered {
+            asked: request.model.clone(),
+            schema: request.response_schema.clone(),
+            message: Map::new(),
+            usage: Map::new(),
+            blocks: BTreeMap::new(),
+            complete: false,
+        })
+    }
+}
+
+fn most_tokens(model: &str) -> u64 {
+    MOST_TOKENS_OF_OLD.iter().find(|(name, _)| model.starts_with(name)).map_or(MOST_TOKENS, |(_, most)| *most)
+}
+
+/// The system prompt as blocks; what the harness said between messages goes to its end.
+fn system(request: &Request) -> Vec<Value> {
+    let within = request.messages.iter().filter(|message| message.role == Role::System).map(Message::spoken);
+    let texts = request.system.iter().cloned().chain(within).filter(|text| !text.trim().is_empty());
+    texts.map(|text| json!({"type": "text", "text": text})).collect()
+}
+
+/// Marks the end of what is to be cached.
+fn mark(block: Option<&mut Value>) {
+    if let Some(block) = block.and_then(Value::as_object_mut)
+        && !matches!(block.get("type").and_then(Value::as_str), Some("thinking" | "redacted_thinking"))
+    {
+        block.insert("cache_control".into(), json!({"type": "ephemeral"}));
+    }
+}
+
+fn messages(messages: &[Message]) -> Vec<Value> {
+    let mut written: Vec<Value> = Vec::new();
+    for message in messages {
+        let role = match message.role {
+            Role::User => "user",
+            Role::Assistant => "assistant",
+            Role::System => continue,
+        };
+        let content: Vec<Value> = message.content.iter().filter_map(block_json).collect();
+        if !content.is_empty() {
+            written.push(json!({"role": role, "content": content}));
+        }
+    }
+    written
+}
+
+/// A block as a request has it; `None` for what the vendor refuses, such as an empty text.
+fn block_json(block: &Block) -> Option<Value> {
+    match block {
+        Block::Text { text } if text.trim().is_empty() => None,
+        Block::Text { text } => Some(json!({"type": "text", "text": text})),
+        // Reasoning without a seal is not the vendor's own.
+        Block::Thinking { signature: None, .. } => None,
+        Block::Thinking { text, signature: Some(signature) } => {
+            Some(json!({"type": "thinking", "thinking": text, "signature": signature}))
+        }
+        Block::ToolUse { id, name, input } => {
+            let input = if input.is_object() { input.clone() } else { json!({"unreadable": input}) };
+            Some(json!({"type": "tool_use", "id": id, "name": name, "input": input}))
+        }
+        Block::ToolResult { id, content, is_error } => {
+            let content: Vec<Value> = content.iter().filter_map(block_json).collect();
+            let mut result = json!({"type": "tool_result", "tool_use_id": id, "content": content});
+            if *is_error {
+                result["is_error"] = json!(true);
+            }
+            Some(result)
+        }
+        Block::Other(value) => Some(value.clone()),
+    }
+}
+
+fn tool(tool: &ToolSpec) -> Value {
+    let mut written = Map::new();
+    written.insert("name".into(), json!(tool.name));
+    if let Some(description) = &tool.description {
+        written.insert("description".into(), json!(description));
+    }
+    if !tool.input_schema.is_null() {
+        written.insert("input_schema".into(), tool.input_schema.clone());
+    }
+    add(&mut written, &tool.extra);
+    Value::Object(written)
+}
+
+fn stop_reason(word: Option<&str>) -> StopReason {
+    match word {
+        Some("end_turn") | None => StopReason::EndTurn,
+        Some("tool_use") => StopReason::ToolUse,
+        Some("max_tokens" | "model_context_window_exceeded") => StopReason::MaxTokens,
+        Some("stop_sequence") => StopReason::StopSequence,
+        Some("refusal") => StopReason::Refusal,
+        Some("pause_turn") => StopReason::Paused,
+        Some(word) => StopReason::Other(word.to_owned()),
+    }
+}
+
+/// Here the three kinds of input do not overlap, and the output has the reasoning in it.
+fn tokens(usage: &Value) -> Option<Tokens> {
+    let of = |key: &str| whole(usage, &[key]);
+    Some(Tokens {
+        input: of("input_tokens")?,
+        cache_read: of("cache_read_input_tokens").unwrap_or(0),
+        cache_write: of("cache_creation_input_tokens").unwrap_or(0),
+        output: of("output_tokens")?,
+        reasoning: whole(usage, &["output_tokens_details", "thinking_tokens"]),
+    })
+}
+
+/// A reply whose answer is the call of the schema's tool, with the answer as its text.
+fn unwrapped(mut reply: Reply, schema: Option<&ResponseSchema>) -> Reply {
+    let is_answer = |block: &Block| matches!(block, Block::ToolUse { name, .. } if schema.is_some_and(|schema| *name == schema.name));
+    if !reply.content.iter().any(is_answer) {
+        return reply;
+    }
+    // What is said around the call is no part of the answer.
+    reply.content.retain(|block| !matches!(block, Block::Text { .. }));
+    for block in &mut reply.content {
+        if is_answer(block)
+            && let Block::ToolUse { input, .. } = block
+        {
+            *block = Block::Text { text: input.to_string() };
+        }
+    }
+    if reply.stop_reason == StopReason::ToolUse && !reply.calls_tools() {
+        reply.stop_reason = StopReason::EndTurn;
+    }
+    reply
+}
+
+/// A message on its way.
+struct Gathered {
+    asked: String,
+    schema: Option<ResponseSchema>,
+    /// What the first event said, and what later ones changed.
+    message: Map<String, Value>,
+    usage: Map<String, Value>,
+    blocks: BTreeMap<u64, Piece>,
+    complete: bool,
+}
+
+/// A block on its way.
+struct Piece {
+    begun: Value,
+    /// What its deltas add up to: text, reasoning, or arguments as text.
+    text: String,
+    signature: String,
+}
+
+impl Gather for Gathered {
+    fn take(&mut self, event: Value) -> Result<Progress, Spoilt> {
+        match text(&event, "type") {
+            Some("message_start") => {
+                let Some(Value::Object(message)) = event.get("message") else {
+                    return Err(Spoilt::lacks("`message` in its first event"));
+                };
+                self.message = message.clone();
+                self.count(message.get("usage"));
+            }
+            Some("content_block_start") => {
+                let begun = event.get("content_block").cloned().unwrap_or_default();
+                let said = text(&begun, "text").or(text(&begun, "thinking")).unwrap_or_default().to_owned();
+                let signature = text(&begun, "signature").unwrap_or_default().to_owned();
+                self.blocks.insert(index(&event)?, Piece { begun, text: said, signature });
+            }
+            Some("content_block_delta") => self.delta(&event)?,
+            Some("message_delta") => {
+                for (key, value) in event.get("delta").and_then(Value::as_object).into_iter().flatten() {
+                    self.message.insert(key.clone(), value.clone());
+                }
+                self.count(event.get("usage"));
+            }
+            Some("message_stop") => {
+                self.complete = true;
+                return Ok(Progress::Complete);
+            }
+            Some("error") => return Err(Spoilt::Reported(Told::of(&event).unwrap_or_default())),
+            // `ping`, `content_block_stop` and whatever is invented next.
+            _ => {}
+        }
+        Ok(Progress::More)
+    }
+
+    fn finish(self: Box<Self>) -> Option<Reply> {
+        if !self.complete {
+            return None;
+        }
+        let Self { asked, schema, message, usage, blocks, .. } = *self;
+        let message = Value::Object(message);
+        let reply = Reply {
+            message_id: text(&message, "id").unwrap_or_default().to_owned(),
+            model: text(&message, "model").unwrap_or(&asked).to_owned(),
+            content: blocks.into_values().map(Piece::whole).collect(),
+            stop_reason: stop_reason(text(&message, "stop_reason")),
+            tokens: tokens(&Value::Object(usage)),
+            cost_usd: None,
+            extra: rest(&message, KNOWN),
+        };
+        Some(unwrapped(reply, schema.as_ref()))
+    }
+}
+
+impl Gathered {
+    /// Numbers of later events replace those of earlier ones: each is a sum.
+    fn count(&mut self, usage: Option<&Value>) {
+        let entries = usage.and_then(Value::as_object).into_iter().flatten();
+        for (key, value) in entries.filter(|(_, value)| !value.is_null()) {
+            self.usage.insert(key.clone(), value.clone());
+        }
+    }
+
+    fn delta(&mut self, event: &Value) -> Result<(), Spoilt> {
+        let Some(piece) = self.blocks.get_mut(&index(event)?) else {
+            return Err(Spoilt::Unreadable("a piece belongs to a block that has not begun".into()));
+        };
+        let delta = event.get("delta").unwrap_or(&Value::Null);
+        let said = ["text", "thinking", "partial_json"].iter().find_map(|key| text(delta, key));
+        piece.text.push_str(said.unwrap_or_default());
+        piece.signature.push_str(text(delta, "signature").unwrap_or_default());
+        Ok(())
+    }
+}
+
+fn index(event: &Value) -> Result<u64, Spoilt> {
+    event.get("index").and_then(Value::as_u64).ok_or_else(|| Spoilt::lacks("`index` in one of its events"))
+}
+
+impl Piece {
+    fn whole(self) -> Block {
+        let Self { mut begun, text, signature } = self;
+        match begun.get("type").and_then(Value::as_str) {
+            Some("text") => begun["text"] = json!(text),
+            Some("thinking") => {
+                begun["thinking"] = json!(text);
+                begun["signature"] = json!(signature);
+            }
+            Some(_) if begun.get("input").is_some() && !text.is_empty() => begun["input"] = arguments(&text),
+            _ => {}
+        }
+        super::block(begun)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::{SseStream, Wire};
+
+    fn request() -> Request {
+        Request {
+            model: "claude-x".into(),
+            system: vec!["Be brief.".into()],
+            messages: vec![
+                Message::text(Role::User, "Go."),
+                Message {
+                    role: Role::Assistant,
+                    content: vec![
+                        Block::Thinking { text: "Hm.".into(), signature: Some("s".into()) },
+                        Block::ToolUse { id: "t1".into(), name: "Bash".into(), input: json!({"command": "ls"}) },
+                    ],
+                },
+                Message {
+                    role: Role::User,
+                    content: vec![Block::ToolResult {
+                        id: "t1".into(),
+                        content: vec![Block::Text { text: "no".into() }],
+                        is_error: true,
+                    }],
+                },
+            ],
+            tools: vec![ToolSpec {
+                name: "Bash".into(),
+                description: Some("Runs.".into()),
+                input_schema: json!({"type": "object"}),
+                ..ToolSpec::default()
+            }],
+            max_tokens: Some(100),
+            ..Request::default()
+        }
+    }
+
+    fn served(reply: &Reply) -> (Reply, Reply) {
+        let asked = Request { model: "m".into(), ..Request::default() };
+        let whole = Asking.reply(&asked, super::super::Messages.whole(reply)).unwrap();
+        let SseStream { opening, content, closing } = super::super::Messages.stream(reply);
+        let mut gathered = Asking.gather(&asked);
+        let events = [opening, content, closing].concat();
+        for (at, event) in events.iter().enumerate() {
+            let progress = gathered.take(serde_json::from_str(&event.data).unwrap()).unwrap();
+            assert_eq!(progress == Progress::Complete, at + 1 == events.len());
+        }
+        (whole, gathered.finish().unwrap())
+    }
+
+    #[test]
+    fn what_is_asked_is_what_the_server_reads() {
+        let body = Value::Object(Asking.ask(&request(), true));
+        let read = super::super::Messages.read(&|_| None, body.to_string().as_bytes()).unwrap();
+        assert!(read.stream);
+        assert_eq!(read.request, request());
+        assert_eq!(body["messages"][2]["content"][0]["cache_control"], json!({"type": "ephemeral"}));
+    }
+
+    #[test]
+    fn what_is_served_is_what_the_client_reads() {
+        let reply = Reply {
+            message_id: "msg_1".into(),
+            model: "m".into(),
+            content: vec![
+                Block::Thinking { text: "Hm.".into(), signature: Some("seal".into()) },
+                Block::Text { text: "Füße".into() },
+                Block::ToolUse { id: "t1".into(), name: "Bash".into(), input: json!({"command": "ls"}) },
+                Block::ToolUse { id: "t2".into(), name: "Now".into(), input: json!({}) },
+                Block::Other(json!({"type": "new_kind", "x": 1})),
+            ],
+            stop_reason: StopReason::ToolUse,
+            tokens: Some(Tokens { input: 5, cache_read: 6, cache_write: 7, output: 8, reasoning: None }),
+            ..Reply::default()
+        };
+        let (whole, streamed) = served(&reply);
+        let known = |reply: Reply| Reply { extra: Map::new(), ..reply };
+        assert_eq!(known(whole), reply);
+        assert_eq!(known(streamed), reply);
+    }
+
+    #[test]
+    fn an_answer_in_a_schema_is_its_tools_arguments() {
+        let schema = ResponseSchema { name: "verdict".into(), schema: json!({"type": "object"}) };
+        let asked = Request { model: "m".into(), response_schema: Some(schema), ..Request::default() };
+        let body = Value::Object(Asking.ask(&asked, false));
+        assert_eq!(body["tool_choice"], json!({"type": "tool", "name": "verdict"}));
+        let document = json!({
+            "id": "i", "content": [
+                {"type": "text", "text": "Here it is:"},
+                {"type": "tool_use", "id": "t", "name": "verdict", "input": {"ok": true}},
+            ],
+            "stop_reason": "tool_use", "usage": {"input_tokens": 1, "output_tokens": 2},
+        });
+        let reply = Asking.reply(&asked, document).unwrap();
+        assert_eq!((reply.text().as_str(), reply.stop_reason), (r#"{"ok":true}"#, StopReason::EndTurn));
+    }
+
+    #[test]
+    fn empty_texts_and_foreign_reasoning_are_not_sent() {
+        let messages = vec![
+            Message::text(Role::User, "a"),
+            Message {
+                role: Role::Assistant,
+                content: vec![
+                    Block::Thinking { text: "x".into(), signature: None },
+                    Block::Text { text: String::new() },
+                ],
+            },
+            Message::text(Role::System, "rules"),
+        ];
+        let body = Value::Object(Asking.ask(&Request { messages, ..Request::default() }, false));
+        assert_eq!(body["messages"].as_array().map(Vec::len), Some(1));
+        assert_eq!(body["system"], json!([{"type": "text", "text": "rules"}]));
+        assert_eq!(most_tokens("claude-3-haiku-20240307"), 4_096);
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_message_is_told() {
+        let asked = Request::default();
+        assert_eq!(Asking.reply(&asked, json!({})), Err(Spoilt::lacks("`content`")));
+        let error = json!({"type": "error", "error": {"type": "overloaded_error", "message": "busy"}});
+        let told = Told { kinds: vec!["overloaded_error".into()], message: "busy".into() };
+        assert_eq!(Asking.reply(&asked, error.clone()), Err(Spoilt::Reported(told.clone())));
+        assert_eq!(Asking.gather(&asked).take(error), Err(Spoilt::Reported(told)));
+        let lost = json!({"type": "content_block_delta", "index": 3, "delta": {"text": "x"}});
+        assert!(matches!(Asking.gather(&asked).take(lost), Err(Spoilt::Unreadable(_))));
+    }
+}

@@ -1,0 +1,375 @@
+//! Chat Completions, from the client's side.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::{SCHEMA, stop_reason, tokens};
+use crate::message::texts;
+use crate::schema::is_strict;
+use crate::wire::parts::{add, arguments, rest, text, written};
+use crate::wire::{Dialect, Gather, Progress, Spoilt, Told};
+use crate::{Block, Message, Reply, Request, Role, StopReason, ToolSpec};
+
+/// What of an answer is read into places of its own.
+const KNOWN: &[&str] = &["id", "object", "created", "model", "choices", "usage"];
+
+/// Chat Completions, from the client's side.
+pub(crate) struct Asking {
+    /// How the limit of the answer's tokens is called: the vendor renamed it, and others have the old name.
+    pub(crate) limit: &'static str,
+}
+
+impl Dialect for Asking {
+    fn ask(&self, request: &Request, stream: bool) -> Map<String, Value> {
+        let mut body = Map::new();
+        body.insert("model".into(), json!(request.model));
+        body.insert("messages".into(), Value::Array(messages(request)));
+        if !request.tools.is_empty() {
+            body.insert("tools".into(), request.tools.iter().map(tool).collect());
+        }
+        if let Some(most) = request.max_tokens {
+            body.insert(self.limit.into(), json!(most));
+        }
+        if let Some(temperature) = request.temperature {
+            body.insert("temperature".into(), json!(temperature));
+        }
+        if let Some(effort) = &request.effort {
+            body.insert("reasoning_effort".into(), json!(effort));
+        }
+        if let Some(wanted) = &request.response_schema {
+            let strict = is_strict(&wanted.schema);
+            let schema = json!({"name": wanted.name, "schema": wanted.schema, "strict": strict});
+            body.insert("response_format".into(), json!({"type": SCHEMA, SCHEMA: schema}));
+        }
+        if stream {
+            body.insert("stream".into(), json!(true));
+            body.insert("stream_options".into(), json!({"include_usage": true}));
+        }
+        add(&mut body, &request.extra);
+        body
+    }
+
+    fn reply(&self, request: &Request, document: Value) -> Result<Reply, Spoilt> {
+        failed(&document)?;
+        let Some(choice) = document.pointer("/choices/0") else { return Err(Spoilt::lacks("`choices`")) };
+        let mut gathered = Gathered::of(request);
+        let Some(message) = choice.get("message") else { return Err(Spoilt::lacks("`message` in its choice")) };
+        gathered.message(message, true)?;
+        gathered.about(&document);
+        gathered.stop = text(choice, "finish_reason").map(str::to_owned).or(Some("stop".into()));
+        Box::new(gathered).finish().ok_or_else(|| Spoilt::lacks("end"))
+    }
+
+    fn gather(&self, request: &Request) -> Box<dyn Gather> {
+        Box::new(Gathered::of(request))
+    }
+}
+
+/// An error that came with a status of success.
+fn failed(document: &Value) -> Result<(), Spoilt> {
+    let is_error = document.get("error").is_some_and(|error| !error.is_null());
+    match Told::of(document).filter(|_| is_error) {
+        Some(told) => Err(Spoilt::Reported(told)),
+        None => Ok(()),
+    }
+}
+
+fn messages(request: &Request) -> Vec<Value> {
+    let mut all = Vec::new();
+    let system = request.system.iter().filter(|text| !text.is_empty()).cloned().collect::<Vec<_>>().join("\n\n");
+    if !system.is_empty() {
+        all.push(json!({"role": "system", "content": system}));
+    }
+    for message in &request.messages {
+        match message.role {
+            Role::System => all.push(json!({"role": "system", "content": message.spoken()})),
+            Role::Assistant => all.push(assistant(message)),
+            Role::User => user(message, &mut all),
+        }
+    }
+    all
+}
+
+fn assistant(message: &Message) -> Value {
+    let calls: Vec<Value> = message
+        .content
+        .iter()
+        .filter_map(|block| match block {
+            Block::ToolUse { id, name, input } => Some(json!({
+                "id": id, "type": "function", "function": {"name": name, "arguments": written(input)},
+            })),
+            _ => None,
+        })
+        .collect();
+    let said = message.spoken();
+    let content = if said.is_empty() && !calls.is_empty() { Value::Null } else { Value::String(said) };
+    let mut written = json!({"role": "assistant", "content": content});
+    if !calls.is_empty() {
+        written["tool_calls"] = Value::Array(calls);
+    }
+    written
+}
+
+/// What tools answered comes first, a message each: the format wants it right behind the calls.
+fn user(message: &Message, all: &mut Vec<Value>) {
+    let mut parts = Vec::new();
+    for block in &message.content {
+        match block {
+            Block::ToolResult { id, content, .. } => {
+                all.push(json!({"role": "tool", "tool_call_id": id, "content": texts(content)}));
+            }
+            Block::Text { text } => parts.push(json!({"type": "text", "text": text})),
+            Block::Other(value) => parts.push(value.clone()),
+            Block::Thinking { .. } | Block::ToolUse { .. } => {}
+        }
+    }
+    match parts.as_slice() {
+        [] => {}
+        // Servers that know no parts know a text.
+        [only] if text(only, "type") == Some("text") => all.push(json!({"role": "user", "content": only["text"]})),
+        _ => all.push(json!({"role": "user", "content": parts})),
+    }
+}
+
+fn tool(tool: &ToolSpec) -> Value {
+    let mut function = Map::new();
+    function.insert("name".into(), json!(tool.name));
+    if let Some(description) = &tool.description {
+        function.insert("description".into(), json!(description));
+    }
+    if !tool.input_schema.is_null() {
+        function.insert("parameters".into(), tool.input_schema.clone());
+    }
+    add(&mut function, &tool.extra);
+    json!({"type": "function", "function": function})
+}
+
+/// An answer on its way.
+#[derive(Default)]
+struct Gathered {
+    id: String,
+    model: String,
+    thinking: String,
+    said: String,
+    refused: String,
+    calls: BTreeMap<u64, Call>,
+    stop: Option<String>,
+    usage: Value,
+    extra: Map<String, Value>,
+}
+
+/// A call on its way.
+#[derive(Default)]
+struct Call {
+    id: String,
+    name: String,
+    arguments: String,
+}
+
+impl Gathered {
+    fn of(request: &Request) -> Self {
+        Self { model: request.model.clone(), ..Self::default() }
+    }
+
+    /// What stands around the choices.
+    fn about(&mut self, document: &Value) {
+        if let Some(id) = text(document, "id").filter(|id| !id.is_empty()) {
+            id.clone_into(&mut self.id);
+        }
+        if let Some(model) = text(document, "model").filter(|model| !model.is_empty()) {
+            model.clone_into(&mut self.model);
+        }
+        // Some tell it with every piece, as a sum so far.
+        if let Some(usage) = document.get("usage").filter(|usage| usage.is_object()) {
+            self.usage = usage.clone();
+        }
+        self.extra.extend(rest(document, KNOWN));
+    }
+
+    /// A message that is whole, or a piece of one.
+    fn message(&mut self, message: &Value, is_whole: bool) -> Result<(), Spoilt> {
+        match message.get("content") {
+            Some(Value::String(said)) => self.said.push_str(said),
+            Some(Value::Array(parts)) => {
+                parts.iter().filter_map(|part| text(part, "text")).for_each(|said| self.said.push_str(said))
+            }
+            Some(Value::Null) | None => {}
+            Some(_) => return Err(Spoilt::Unreadable("`content` is neither text nor a list".into())),
+        }
+        let thought = text(message, "reasoning_content").or(text(message, "reasoning"));
+        self.thinking.push_str(thought.unwrap_or_default());
+        self.refused.push_str(text(message, "refusal").unwrap_or_default());
+        for (at, piece) in message.get("tool_calls").and_then(Value::as_array).into_iter().flatten().enumerate() {
+            self.call(is_whole.then_some(at as u64), piece);
+        }
+        if let Some(piece) = message.get("function_call").filter(|piece| !piece.is_null()) {
+            self.call(None, &json!({"function": piece}));
+        }
+        Ok(())
+    }
+
+    /// A call, or a piece of one. `at` is where it stands among whole ones.
+    fn call(&mut self, at: Option<u64>, piece: &Value) {
+        let index = at.or_else(|| piece.get("index").and_then(Value::as_u64));
+        let id = text(piece, "id").unwrap_or_default();
+        // Without an index, a piece with a new id begins a call.
+        let last = self.calls.keys().next_back().copied();
+        let index = index.unwrap_or_else(|| match last {
+            Some(last) if id.is_empty() || self.calls.get(&last).is_some_and(|call| call.id == id) => last,
+            Some(last) => last + 1,
+            None => 0,
+        });
+        let call = self.calls.entry(index).or_default();
+        if call.id.is_empty() {
+            id.clone_into(&mut call.id);
+        }
+        let function = piece.get("function").unwrap_or(&Value::Null);
+        if call.name.is_empty() {
+            text(function, "name").unwrap_or_default().clone_into(&mut call.name);
+        }
+        match function.get("arguments") {
+            Some(Value::String(more)) => call.arguments.push_str(more),
+            Some(Value::Null) | None => {}
+            Some(object) => call.arguments = object.to_string(),
+        }
+    }
+}
+
+impl Gather for Gathered {
+    fn take(&mut self, chunk: Value) -> Result<Progress, Spoilt> {
+        failed(&chunk)?;
+        if !chunk.is_object() {
+            return Err(Spoilt::Unreadable("a piece of the answer is no object".into()));
+        }
+        self.about(&chunk);
+        // The piece with the usage has no choice.
+        let Some(choice) = chunk.pointer("/choices/0") else { return Ok(Progress::More) };
+        if let Some(delta) = choice.get("delta").or(choice.get("message")) {
+            self.message(delta, false)?;
+        }
+        if let Some(stop) = text(choice, "finish_reason") {
+            self.stop = Some(stop.to_owned());
+        }
+        // The usage comes after the end, and the mark of the end after that.
+        Ok(Progress::More)
+    }
+
+    fn finish(self: Box<Self>) -> Option<Reply> {
+        let stop = self.stop?;
+        let mut content = Vec::new();
+        if !self.thinking.is_empty() {
+            content.push(Block::Thinking { text: self.thinking, signature: None });
+        }
+        let has_refused = !self.refused.is_empty();
+        let said = if has_refused && self.said.is_empty() { self.refused } else { self.said };
+        if !said.is_empty() {
+            content.push(Block::Text { text: said });
+        }
+        let calls = self.calls.into_values().filter(|call| !call.name.is_empty());
+        content.extend(calls.map(|Call { id, name, arguments: written }| Block::ToolUse {
+            id,
+            name,
+            input: arguments(&written),
+        }));
+        let calls_tools = content.iter().any(|block| matches!(block, Block::ToolUse { .. }));
+        Some(Reply {
+            message_id: self.id,
+            model: self.model,
+            content,
+            stop_reason: if has_refused { StopReason::Refusal } else { stop_reason(&stop, calls_tools) },
+            tokens: tokens(&self.usage),
+            cost_usd: self.usage.get("cost").and_then(Value::as_f64),
+            extra: self.extra,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ResponseSchema;
+
+    const ASKING: Asking = Asking { limit: "max_completion_tokens" };
+
+    fn gathered(chunks: &[Value]) -> Option<Reply> {
+        let mut gathered = ASKING.gather(&Request::default());
+        for chunk in chunks {
+            gathered.take(chunk.clone()).unwrap();
+        }
+        gathered.finish()
+    }
+
+    fn delta(delta: Value) -> Value {
+        json!({"id": "c1", "model": "m", "choices": [{"index": 0, "delta": delta, "finish_reason": null}]})
+    }
+
+    #[test]
+    fn calls_are_put_together_with_and_without_an_index() {
+        let end = json!({"choices": [{"delta": {}, "finish_reason": "tool_calls"}]});
+        let with = [
+            delta(json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "x", "arguments": "{\"k\":"}}]})),
+            delta(json!({"tool_calls": [{"index": 0, "function": {"arguments": "1}"}}]})),
+            delta(json!({"tool_calls": [{"index": 1, "id": "b", "function": {"name": "y", "arguments": ""}}]})),
+            end.clone(),
+        ];
+        let without = [
+            delta(json!({"tool_calls": [{"id": "a", "function": {"name": "x", "arguments": "{\"k\":1}"}}]})),
+            delta(json!({"tool_calls": [{"id": "b", "function": {"name": "y", "arguments": {}}}]})),
+            end,
+        ];
+        let expected = [
+            Block::ToolUse { id: "a".into(), name: "x".into(), input: json!({"k": 1}) },
+            Block::ToolUse { id: "b".into(), name: "y".into(), input: json!({}) },
+        ];
+        assert_eq!(gathered(&with).unwrap().content, expected);
+        assert_eq!(gathered(&without).unwrap().content, expected);
+    }
+
+    #[test]
+    fn an_answer_is_complete_when_it_says_why_it_stopped() {
+        let chunks = [delta(json!({"content": "Hel"})), delta(json!({"content": "lo"}))];
+        assert_eq!(gathered(&chunks), None);
+        let mut whole = chunks.to_vec();
+        whole.push(json!({"choices": [{"delta": {}, "finish_reason": "length"}]}));
+        whole.push(json!({"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 2, "cost": 0.5}}));
+        let reply = gathered(&whole).unwrap();
+        assert_eq!((reply.text().as_str(), &reply.stop_reason), ("Hello", &StopReason::MaxTokens));
+        assert_eq!((reply.tokens.unwrap().total(), reply.cost_usd), (5, Some(0.5)));
+    }
+
+    #[test]
+    fn arguments_that_are_no_json_stay_the_text_they_are() {
+        let document = json!({"choices": [{"message": {"tool_calls": [
+            {"id": "a", "function": {"name": "x", "arguments": "{oops"}},
+        ]}, "finish_reason": "stop"}]});
+        let reply = ASKING.reply(&Request::default(), document).unwrap();
+        assert_eq!(reply.content, [Block::ToolUse { id: "a".into(), name: "x".into(), input: json!("{oops") }]);
+        assert_eq!((reply.stop_reason, reply.tokens), (StopReason::ToolUse, None));
+    }
+
+    #[test]
+    fn a_refusal_is_told_from_an_answer() {
+        let document = json!({"choices": [{"message": {"content": null, "refusal": "No."}, "finish_reason": "stop"}]});
+        let reply = ASKING.reply(&Request::default(), document).unwrap();
+        assert_eq!((reply.text().as_str(), reply.stop_reason), ("No.", StopReason::Refusal));
+    }
+
+    #[test]
+    fn an_error_that_comes_as_an_answer_is_an_error() {
+        let document = json!({"error": {"message": "busy", "code": 502}});
+        let told = Told { kinds: vec!["502".into()], message: "busy".into() };
+        assert_eq!(ASKING.reply(&Request::default(), document), Err(Spoilt::Reported(told)));
+        assert_eq!(ASKING.reply(&Request::default(), json!({"choices": []})), Err(Spoilt::lacks("`choices`")));
+    }
+
+    #[test]
+    fn a_schema_is_strict_only_where_it_can_be() {
+        let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+        let wanted = ResponseSchema { name: "v".into(), schema };
+        let request = Request { response_schema: Some(wanted), max_tokens: Some(9), ..Request::default() };
+        let body = Value::Object(ASKING.ask(&request, false));
+        assert_eq!(body["response_format"]["json_schema"]["strict"], json!(false));
+        assert_eq!(body["max_completion_tokens"], json!(9));
+    }
+}

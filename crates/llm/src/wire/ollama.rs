@@ -1,0 +1,283 @@
+//! Ollama: `POST /api/chat`, a JSON document a line where it streams.
+
+use model::Tokens;
+use serde_json::{Map, Value, json};
+
+use super::parts::{add, arguments, rest, text, whole};
+use super::{Dialect, Framing, Gather, Progress, Spoilt, Told};
+use crate::message::texts;
+use crate::{Block, Message, Reply, Request, Role, StopReason, ToolSpec};
+
+/// What of an answer is read into places of its own.
+const KNOWN: &[&str] = &["model", "created_at", "message", "done", "done_reason", "prompt_eval_count", "eval_count"];
+
+/// Ollama, from the client's side.
+pub(crate) struct Asking;
+
+impl Dialect for Asking {
+    fn ask(&self, request: &Request, stream: bool) -> Map<String, Value> {
+        let mut body = Map::new();
+        body.insert("model".into(), json!(request.model));
+        body.insert("messages".into(), Value::Array(messages(request)));
+        // Silence means a stream here.
+        body.insert("stream".into(), json!(stream));
+        if !request.tools.is_empty() {
+            body.insert("tools".into(), request.tools.iter().map(tool).collect());
+        }
+        if let Some(wanted) = &request.response_schema {
+            body.insert("format".into(), wanted.schema.clone());
+        }
+        if let Some(effort) = &request.effort {
+            body.insert("think".into(), json!(effort));
+        }
+        let mut options = request.extra.get("options").and_then(Value::as_object).cloned().unwrap_or_default();
+        if let Some(most) = request.max_tokens {
+            options.insert("num_predict".into(), json!(most));
+        }
+        if let Some(temperature) = request.temperature {
+            options.insert("temperature".into(), json!(temperature));
+        }
+        if !options.is_empty() {
+            body.insert("options".into(), Value::Object(options));
+        }
+        add(&mut body, &request.extra);
+        body
+    }
+
+    fn reply(&self, request: &Request, document: Value) -> Result<Reply, Spoilt> {
+        let mut gathered = Gathered::of(request);
+        match gathered.take(document)? {
+            Progress::Complete => Box::new(gathered).finish().ok_or_else(|| Spoilt::lacks("end")),
+            Progress::More => Err(Spoilt::lacks("`done`")),
+        }
+    }
+
+    fn gather(&self, request: &Request) -> Box<dyn Gather> {
+        Box::new(Gathered::of(request))
+    }
+
+    fn framing(&self) -> Framing {
+        Framing::Lines
+    }
+}
+
+fn messages(request: &Request) -> Vec<Value> {
+    let mut all = Vec::new();
+    let system = request.system.iter().filter(|text| !text.is_empty()).cloned().collect::<Vec<_>>().join("\n\n");
+    if !system.is_empty() {
+        all.push(json!({"role": "system", "content": system}));
+    }
+    // Results name the tool they come from, which only the call knows.
+    let mut names: Vec<(&str, &str)> = Vec::new();
+    for message in &request.messages {
+        for block in &message.content {
+            if let Block::ToolUse { id, name, .. } = block {
+                names.push((id, name));
+            }
+        }
+        match message.role {
+            Role::System => all.push(json!({"role": "system", "content": message.spoken()})),
+            Role::Assistant => all.push(assistant(message)),
+            Role::User => user(message, &names, &mut all),
+        }
+    }
+    all
+}
+
+fn assistant(message: &Message) -> Value {
+    let mut written = json!({"role": "assistant", "content": message.spoken()});
+    let calls: Vec<Value> = message
+        .content
+        .iter()
+        .filter_map(|block| match block {
+            Block::ToolUse { name, input, .. } => {
+                let input = if input.is_object() { input.clone() } else { json!({"unreadable": input}) };
+                Some(json!({"function": {"name": name, "arguments": input}}))
+            }
+            _ => None,
+        })
+        .collect();
+    if !calls.is_empty() {
+        written["tool_calls"] = Value::Array(calls);
+    }
+    written
+}
+
+fn user(message: &Message, names: &[(&str, &str)], all: &mut Vec<Value>) {
+    let mut said = Vec::new();
+    for block in &message.content {
+        match block {
+            Block::ToolResult { id, content, .. } => {
+                let name = names.iter().rev().find(|(known, _)| known == id).map_or("", |(_, name)| name);
+                all.push(json!({"role": "tool", "tool_name": name, "content": texts(content)}));
+            }
+            Block::Text { text } => said.push(text.as_str()),
+            _ => {}
+        }
+    }
+    if !said.is_empty() {
+        all.push(json!({"role": "user", "content": said.join("\n")}));
+    }
+}
+
+fn tool(tool: &ToolSpec) -> Value {
+    let mut function = Map::new();
+    function.insert("name".into(), json!(tool.name));
+    function.insert("description".into(), json!(tool.description.as_deref().unwrap_or_default()));
+    if !tool.input_schema.is_null() {
+        function.insert("parameters".into(), tool.input_schema.clone());
+    }
+    json!({"type": "function", "function": function})
+}
+
+/// An answer on its way.
+#[derive(Default)]
+struct Gathered {
+    model: String,
+    said: String,
+    thought: String,
+    calls: Vec<Block>,
+    last: Option<Value>,
+}
+
+impl Gathered {
+    fn of(request: &Request) -> Self {
+        Self { model: request.model.clone(), ..Self::default() }
+    }
+}
+
+impl Gather for Gathered {
+    fn take(&mut self, line: Value) -> Result<Progress, Spoilt> {
+        if let Some(told) = line.get("error").filter(|error| !error.is_null()).and(Told::of(&line)) {
+            return Err(Spoilt::Reported(told));
+        }
+        let Some(message) = line.get("message").filter(|message| message.is_object()) else {
+            return Err(Spoilt::lacks("`message`"));
+        };
+        self.said.push_str(text(message, "content").unwrap_or_default());
+        self.thought.push_str(text(message, "thinking").unwrap_or_default());
+        for call in message.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
+            let function = call.get("function").unwrap_or(&Value::Null);
+            self.calls.push(Block::ToolUse {
+                id: text(call, "id").unwrap_or_default().to_owned(),
+                name: text(function, "name").unwrap_or_default().to_owned(),
+                input: match function.get("arguments") {
+                    Some(Value::String(written)) => arguments(written),
+                    Some(Value::Null) | None => json!({}),
+                    Some(given) => given.clone(),
+                },
+            });
+        }
+        if let Some(model) = text(&line, "model") {
+            model.clone_into(&mut self.model);
+        }
+        if line.get("done") == Some(&Value::Bool(true)) {
+            self.last = Some(line);
+            return Ok(Progress::Complete);
+        }
+        Ok(Progress::More)
+    }
+
+    fn finish(self: Box<Self>) -> Option<Reply> {
+        let last = self.last?;
+        let mut content = Vec::new();
+        if !self.thought.is_empty() {
+            content.push(Block::Thinking { text: self.thought, signature: None });
+        }
+        if !self.said.is_empty() {
+            content.push(Block::Text { text: self.said });
+        }
+        content.extend(self.calls);
+        let mut reply = Reply { model: self.model, content, extra: rest(&last, KNOWN), ..Reply::default() };
+        reply.stop_reason = match text(&last, "done_reason") {
+            Some("length") => StopReason::MaxTokens,
+            _ if reply.calls_tools() => StopReason::ToolUse,
+            Some("stop") | None => StopReason::EndTurn,
+            Some(word) => StopReason::Other(word.to_owned()),
+        };
+        // A prompt that it still had in its cache is not counted at all.
+        reply.tokens = whole(&last, &["eval_count"]).map(|output| Tokens {
+            input: whole(&last, &["prompt_eval_count"]).unwrap_or(0),
+            output,
+            ..Tokens::default()
+        });
+        Some(reply)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ResponseSchema;
+
+    #[test]
+    fn a_conversation_is_asked_in_its_dialect() {
+        let request = Request {
+            model: "llama3".into(),
+            system: vec!["Be brief.".into()],
+            messages: vec![
+                Message::text(Role::User, "Go."),
+                Message {
+                    role: Role::Assistant,
+                    content: vec![Block::ToolUse { id: "1".into(), name: "ls".into(), input: json!({"p": "."}) }],
+                },
+                Message {
+                    role: Role::User,
+                    content: vec![Block::ToolResult {
+                        id: "1".into(),
+                        content: vec![Block::Text { text: "a".into() }],
+                        is_error: false,
+                    }],
+                },
+            ],
+            tools: vec![ToolSpec { name: "ls".into(), input_schema: json!({"type": "object"}), ..ToolSpec::default() }],
+            max_tokens: Some(5),
+            temperature: Some(0.0),
+            response_schema: Some(ResponseSchema { name: "v".into(), schema: json!({"type": "object"}) }),
+            extra: [("options".to_owned(), json!({"num_ctx": 8192}))].into_iter().collect(),
+            ..Request::default()
+        };
+        let body = Value::Object(Asking.ask(&request, false));
+        assert_eq!(
+            body,
+            json!({
+                "model": "llama3", "stream": false, "format": {"type": "object"},
+                "messages": [
+                    {"role": "system", "content": "Be brief."},
+                    {"role": "user", "content": "Go."},
+                    {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "ls", "arguments": {"p": "."}}}]},
+                    {"role": "tool", "tool_name": "ls", "content": "a"},
+                ],
+                "tools": [{"type": "function", "function": {"name": "ls", "description": "", "parameters": {"type": "object"}}}],
+                "options": {"num_ctx": 8192, "num_predict": 5, "temperature": 0.0},
+            })
+        );
+    }
+
+    #[test]
+    fn lines_are_put_together_until_one_says_that_it_is_done() {
+        let mut gathered = Asking.gather(&Request::default());
+        let line = |message: Value| json!({"model": "m", "message": message, "done": false});
+        assert_eq!(gathered.take(line(json!({"thinking": "Hm."}))), Ok(Progress::More));
+        gathered.take(line(json!({"content": "Hel"}))).unwrap();
+        gathered
+            .take(line(json!({"content": "lo", "tool_calls": [{"function": {"name": "x", "arguments": {"a": 1}}}]})))
+            .unwrap();
+        let last = json!({"message": {"content": ""}, "done": true, "done_reason": "stop",
+            "prompt_eval_count": 7, "eval_count": 3, "total_duration": 9});
+        assert_eq!(gathered.take(last), Ok(Progress::Complete));
+        let reply = gathered.finish().unwrap();
+        assert_eq!((reply.text().as_str(), &reply.stop_reason), ("Hello", &StopReason::ToolUse));
+        assert_eq!(reply.tokens, Some(Tokens { input: 7, output: 3, ..Tokens::default() }));
+        assert_eq!(Value::Object(reply.extra), json!({"total_duration": 9}));
+    }
+
+    #[test]
+    fn an_error_in_the_middle_is_an_error() {
+        let mut gathered = Asking.gather(&Request::default());
+        let told = Told { kinds: Vec::new(), message: "out of memory".into() };
+        assert_eq!(gathered.take(json!({"error": "out of memory"})), Err(Spoilt::Reported(told)));
+        assert_eq!(Asking.reply(&Request::default(), json!({})), Err(Spoilt::lacks("`message`")));
+        assert_eq!(Asking.reply(&Request::default(), json!({"message": {}})), Err(Spoilt::lacks("`done`")));
+    }
+}

@@ -1,0 +1,269 @@
+//! Responses, from the client's side.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::items::{is_refusal, of_messages, to_blocks};
+use super::tokens;
+use crate::schema::is_strict;
+use crate::wire::parts::{add, rest, text};
+use crate::wire::{Dialect, Gather, Progress, Spoilt, Told};
+use crate::{Reply, Request, StopReason, ToolSpec};
+
+/// What of a response is read into places of its own, and what only repeats the request.
+const KNOWN: &[&str] = &[
+    "id",
+    "object",
+    "created_at",
+    "completed_at",
+    "status",
+    "model",
+    "output",
+    "usage",
+    "error",
+    "incomplete_details",
+    "instructions",
+    "tools",
+    "tool_choice",
+    "text",
+    "reasoning",
+    "temperature",
+    "top_p",
+    "truncation",
+    "store",
+    "parallel_tool_calls",
+    "max_output_tokens",
+    "metadata",
+];
+
+/// Models that do not reason; asked for their sealed reasoning they refuse the request.
+const WITHOUT_REASONING: &[&str] = &["gpt-3", "gpt-4", "chatgpt", "ft:gpt-3", "ft:gpt-4"];
+
+/// Responses, from the client's side.
+pub(crate) struct Asking;
+
+impl Dialect for Asking {
+    fn ask(&self, request: &Request, stream: bool) -> Map<String, Value> {
+        let mut body = Map::new();
+        body.insert("model".into(), json!(request.model));
+        let system = request.system.iter().filter(|text| !text.is_empty()).cloned().collect::<Vec<_>>().join("\n\n");
+        if !system.is_empty() {
+            body.insert("instructions".into(), json!(system));
+        }
+        body.insert("input".into(), Value::Array(of_messages(&request.messages)));
+        if !request.tools.is_empty() {
+            body.insert("tools".into(), request.tools.iter().map(tool).collect());
+        }
+        // Nothing is kept at the vendor's, so reasoning travels with the conversation.
+        body.insert("store".into(), json!(false));
+        if reasons(&request.model) {
+            body.insert("include".into(), json!(["reasoning.encrypted_content"]));
+        }
+        if let Some(most) = request.max_tokens {
+            body.insert("max_output_tokens".into(), json!(most));
+        }
+        if let Some(temperature) = request.temperature {
+            body.insert("temperature".into(), json!(temperature));
+        }
+        if let Some(effort) = &request.effort {
+            body.insert("reasoning".into(), json!({"effort": effort}));
+        }
+        if let Some(wanted) = &request.response_schema {
+            let strict = is_strict(&wanted.schema);
+            let format = json!({"type": "json_schema", "name": wanted.name, "schema": wanted.schema, "strict": strict});
+            body.insert("text".into(), json!({"format": format}));
+        }
+        if stream {
+            body.insert("stream".into(), json!(true));
+        }
+        add(&mut body, &request.extra);
+        body
+    }
+
+    fn reply(&self, request: &Request, document: Value) -> Result<Reply, Spoilt> {
+        read(request.model.clone(), document, None)
+    }
+
+    fn gather(&self, request: &Request) -> Box<dyn Gather> {
+        Box::new(Gathered { asked: request.model.clone(), items: BTreeMap::new(), response: None })
+    }
+}
+
+/// Whether the model reasons, as far as its name tells.
+fn reasons(model: &str) -> bool {
+    !model.contains("-chat") && !WITHOUT_REASONING.iter().any(|name| model.starts_with(name))
+}
+
+fn tool(tool: &ToolSpec) -> Value {
+    let mut written = Map::new();
+    let is_own = !tool.extra.contains_key("type");
+    if is_own {
+        written.insert("type".into(), json!("function"));
+        written.insert("name".into(), json!(tool.name));
+    }
+    if let Some(description) = &tool.description {
+        written.insert("description".into(), json!(description));
+    }
+    if !tool.input_schema.is_null() {
+        written.insert("parameters".into(), tool.input_schema.clone());
+    }
+    add(&mut written, &tool.extra);
+    if is_own && !written.contains_key("strict") {
+        // The vendor takes silence for strict, which optional arguments are not.
+        written.insert("strict".into(), json!(false));
+    }
+    Value::Object(written)
+}
+
+/// Reads a whole response. `items` are what a stream brought: some servers leave them out at its end.
+fn read(asked: String, document: Value, items: Option<BTreeMap<u64, Value>>) -> Result<Reply, Spoilt> {
+    let status = text(&document, "status");
+    let error = document.get("error").filter(|error| !error.is_null());
+    if status == Some("failed") || error.is_some() {
+        return Err(Spoilt::Reported(Told::of(&document).unwrap_or_default()));
+    }
+    let output = match document.get("output") {
+        Some(Value::Array(output)) if !output.is_empty() || items.is_none() => output.clone(),
+        _ => items.ok_or_else(|| Spoilt::lacks("`output`"))?.into_values().collect(),
+    };
+    let has_refused = output.iter().any(is_refusal);
+    let content: Vec<_> = output.into_iter().flat_map(|item| to_blocks(item).1).collect();
+    let mut reply = Reply {
+        message_id: text(&document, "id").unwrap_or_default().to_owned(),
+        model: text(&document, "model").map_or(asked, str::to_owned),
+        content,
+        stop_reason: StopReason::EndTurn,
+        tokens: document.get("usage").and_then(tokens),
+        cost_usd: document.pointer("/usage/cost").and_then(Value::as_f64),
+        extra: rest(&document, KNOWN),
+    };
+    reply.stop_reason = match document.pointer("/incomplete_details/reason").and_then(Value::as_str) {
+        Some("max_output_tokens") => StopReason::MaxTokens,
+        Some("content_filter") => StopReason::Refusal,
+        Some(reason) => StopReason::Other(reason.to_owned()),
+        None if has_refused => StopReason::Refusal,
+        None if reply.calls_tools() => StopReason::ToolUse,
+        None => StopReason::EndTurn,
+    };
+    Ok(reply)
+}
+
+/// A response on its way. Its items come whole at their ends, and the response comes whole at the last; the pieces in
+/// between say nothing new.
+struct Gathered {
+    asked: String,
+    items: BTreeMap<u64, Value>,
+    response: Option<Reply>,
+}
+
+impl Gather for Gathered {
+    fn take(&mut self, event: Value) -> Result<Progress, Spoilt> {
+        match text(&event, "type") {
+            Some("response.output_item.done") => {
+                let at = event.get("output_index").and_then(Value::as_u64).unwrap_or(self.items.len() as u64);
+                if let Some(item) = event.get("item") {
+                    self.items.insert(at, item.clone());
+                }
+            }
+            Some("response.completed" | "response.incomplete" | "response.done") => {
+                let response = event.get("response").cloned().ok_or_else(|| Spoilt::lacks("`response` at its end"))?;
+                self.response = Some(read(self.asked.clone(), response, Some(std::mem::take(&mut self.items)))?);
+                return Ok(Progress::Complete);
+            }
+            Some("response.failed") => {
+                let told = event.get("response").and_then(Told::of).unwrap_or_default();
+                return Err(Spoilt::Reported(told));
+            }
+            Some("error") => return Err(Spoilt::Reported(Told::of(&event).unwrap_or_default())),
+            Some(_) => {}
+            None => {
+                // Servers that are only like it report errors without a type.
+                if let Some(told) = event.get("error").filter(|error| !error.is_null()).and(Told::of(&event)) {
+                    return Err(Spoilt::Reported(told));
+                }
+            }
+        }
+        Ok(Progress::More)
+    }
+
+    fn finish(self: Box<Self>) -> Option<Reply> {
+        self.response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Block, ResponseSchema};
+
+    fn reply(document: Value) -> Result<Reply, Spoilt> {
+        Asking.reply(&Request { model: "m".into(), ..Request::default() }, document)
+    }
+
+    #[test]
+    fn why_it_stopped_follows_from_what_it_says() {
+        let message = |part: Value| json!({"type": "message", "role": "assistant", "content": [part]});
+        let refused = message(json!({"type": "refusal", "refusal": "No."}));
+        let said = message(json!({"type": "output_text", "text": "Yes.", "annotations": []}));
+        let call = json!({"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "x", "arguments": "{}"});
+        let stop = |output: Value, reason: Value| {
+            let reply = reply(json!({"status": "completed", "output": output, "incomplete_details": reason})).unwrap();
+            (reply.text(), reply.stop_reason)
+        };
+        assert_eq!(stop(json!([refused]), Value::Null), ("No.".into(), StopReason::Refusal));
+        assert_eq!(stop(json!([said, call]), Value::Null), ("Yes.".into(), StopReason::ToolUse));
+        assert_eq!(stop(json!([said]), json!({"reason": "max_output_tokens"})).1, StopReason::MaxTokens);
+        assert_eq!(stop(json!([]), json!({"reason": "content_filter"})).1, StopReason::Refusal);
+    }
+
+    #[test]
+    fn a_response_that_failed_is_an_error() {
+        let failed = json!({"status": "failed", "error": {"code": "server_error", "message": "oops"}, "output": []});
+        let told = Told { kinds: vec!["server_error".into()], message: "oops".into() };
+        assert_eq!(reply(failed.clone()), Err(Spoilt::Reported(told.clone())));
+        let mut gathered = Asking.gather(&Request::default());
+        assert_eq!(gathered.take(json!({"type": "response.failed", "response": failed})), Err(Spoilt::Reported(told)));
+        let event = json!({"type": "error", "code": "rate_limit_exceeded", "message": "slow down", "param": null});
+        let told = Told { kinds: vec!["rate_limit_exceeded".into()], message: "slow down".into() };
+        assert_eq!(gathered.take(event), Err(Spoilt::Reported(told)));
+        assert_eq!(reply(json!({"id": "x"})), Err(Spoilt::lacks("`output`")));
+    }
+
+    #[test]
+    fn items_of_the_stream_stand_in_for_an_empty_end() {
+        let mut gathered = Asking.gather(&Request::default());
+        let item = json!({"type": "message", "content": [{"type": "output_text", "text": "Hi."}]});
+        gathered.take(json!({"type": "response.output_item.done", "output_index": 0, "item": item})).unwrap();
+        let end = json!({"type": "response.completed", "response": {"id": "r", "output": []}});
+        assert_eq!(gathered.take(end), Ok(Progress::Complete));
+        assert_eq!(gathered.finish().unwrap().text(), "Hi.");
+        let mut cut = Asking.gather(&Request::default());
+        cut.take(json!({"type": "response.output_item.done", "output_index": 0, "item": item})).unwrap();
+        assert_eq!(cut.finish(), None);
+    }
+
+    #[test]
+    fn only_models_that_reason_are_asked_for_it() {
+        for (model, expected) in [("gpt-5", true), ("o3", true), ("gpt-4o", false), ("gpt-5-chat-latest", false)] {
+            let body = Asking.ask(&Request { model: model.into(), ..Request::default() }, false);
+            assert_eq!(body.contains_key("include"), expected, "{model}");
+            assert_eq!(body["store"], json!(false));
+        }
+    }
+
+    #[test]
+    fn a_schema_is_a_format_and_tools_are_not_strict() {
+        let request = Request {
+            response_schema: Some(ResponseSchema { name: "v".into(), schema: json!({"type": "string"}) }),
+            tools: vec![ToolSpec { name: "x".into(), input_schema: json!({}), ..ToolSpec::default() }],
+            ..Request::default()
+        };
+        let body = Value::Object(Asking.ask(&request, true));
+        assert_eq!(body["text"]["format"]["name"], "v");
+        assert_eq!(body["tools"][0], json!({"type": "function", "name": "x", "parameters": {}, "strict": false}));
+        let call = json!({"type": "function_call", "call_id": "c", "name": "x", "arguments": ""});
+        let read = reply(json!({"output": [call]})).unwrap();
+        assert_eq!(read.content, [Block::ToolUse { id: "c".into(), name: "x".into(), input: json!({}) }]);
+    }
+}

@@ -1,0 +1,423 @@
+//! Responses, from the server's side.
+
+use serde_json::{Map, Value, json};
+
+use super::items::to_blocks;
+use super::usage;
+use crate::wire::parts::{halves, model, object, rejection, take_number, take_text, take_whole, text, used, written};
+use crate::wire::{Incoming, Rejection, SseEvent, SseStream, Wire};
+use crate::{Block, Message, Reply, Request, ResponseSchema, Role, StopReason, ToolSpec};
+
+/// The vendor's words for errors, each with its status.
+const ERRORS: &[(u16, &str)] = &[
+    (400, "invalid_request_error"),
+    (401, "invalid_api_key"),
+    (403, "permission_error"),
+    (404, "model_not_found"),
+    (429, "rate_limit_exceeded"),
+    (500, "server_error"),
+    (503, "server_is_overloaded"),
+];
+
+/// Responses.
+pub(in crate::wire) struct Responses;
+
+impl Wire for Responses {
+    fn name(&self) -> &'static str {
+        "openai"
+    }
+
+    fn method(&self) -> &'static str {
+        "POST"
+    }
+
+    fn path(&self) -> &'static str {
+        "/v1/responses"
+    }
+
+    fn read<'h>(&self, _header: &dyn Fn(&str) -> Option<&'h str>, body: &[u8]) -> Result<Incoming, Rejection> {
+        let mut fields = object(body)?;
+        let model = model(&mut fields)?;
+        let mut request = Request { model, ..Request::default() };
+        request.system.extend(take_text(&mut fields, "instructions"));
+        match fields.remove("input") {
+            Some(Value::String(said)) => request.messages.push(Message::text(Role::User, said)),
+            Some(Value::Array(items)) => {
+                for item in items {
+                    take_in(&mut request, item)?;
+                }
+            }
+            _ => return Err(rejection("input: a string or a list is required")),
+        }
+        if let Some(tools) = fields.remove("tools").filter(|tools| !tools.is_null()) {
+            let Value::Array(tools) = tools else { return Err(rejection("tools: a list is required")) };
+            for value in tools {
+                request.tools.push(tool(value)?);
+            }
+        }
+        let stream = fields.remove("stream").is_some_and(|value| value == Value::Bool(true));
+        request.max_tokens = take_whole(&mut fields, "max_output_tokens");
+        request.temperature = take_number(&mut fields, "temperature");
+        request.effort = effort(&mut fields);
+        request.response_schema = schema(&mut fields);
+        request.extra = fields;
+        Ok(Incoming { request, stream })
+    }
+
+    fn whole(&self, reply: &Reply) -> Value {
+        response(reply, items(reply))
+    }
+
+    fn stream(&self, reply: &Reply) -> SseStream {
+        let mut begun = response(reply, Vec::new());
+        begun["status"] = json!("in_progress");
+        begun["usage"] = Value::Null;
+        let mut events = Events::default();
+        let opening = vec![
+            events.next("response.created", json!({"response": begun})),
+            events.next("response.in_progress", json!({"response": begun})),
+        ];
+        let items = items(reply);
+        let content =
+            items.iter().enumerate().flat_map(|(index, item)| item_events(&mut events, index, item)).collect();
+        let end = if reply.stop_reason == StopReason::MaxTokens { "response.incomplete" } else { "response.completed" };
+        let closing = vec![events.next(end, json!({"response": response(reply, items)}))];
+        SseStream { opening, content, closing }
+    }
+
+    fn error(&self, status: u16, kind: Option<&str>, message: &str) -> Value {
+        let usual = || ERRORS.iter().find(|(known, _)| *known == status).map(|(_, kind)| *kind);
+        let otherwise = if status < 500 { "invalid_request_error" } else { "server_error" };
+        let kind = kind.or_else(usual).unwrap_or(otherwise);
+        json!({"error": {"message": message, "type": kind, "param": null, "code": kind}})
+    }
+
+    fn error_event(&self, kind: Option<&str>, message: &str) -> SseEvent {
+        let error = json!({"code": kind.unwrap_or("server_error"), "message": message});
+        let response =
+            json!({"id": "resp_failed", "object": "response", "status": "failed", "error": error, "output": []});
+        Events::default().next("response.failed", json!({"response": response}))
+    }
+
+    fn status_of(&self, kind: Option<&str>) -> u16 {
+        let known = kind.and_then(|kind| ERRORS.iter().find(|(_, known)| *known == kind));
+        known.map_or(500, |(status, _)| *status)
+    }
+
+    fn aside(&self, _method: &str, _path: &str, _body: &[u8]) -> Option<Result<Value, Rejection>> {
+        None
+    }
+}
+
+/// Adds one item of the wire to `request`. Items of one speaker that follow each other are one message.
+fn take_in(request: &mut Request, item: Value) -> Result<(), Rejection> {
+    if !item.is_object() {
+        return Err(rejection("input: a list of objects is required"));
+    }
+    // Some models are offered their tools within the conversation.
+    if text(&item, "type") == Some("additional_tools") {
+        for value in item.get("tools").and_then(Value::as_array).into_iter().flatten() {
+            request.tools.push(tool(value.clone())?);
+        }
+        return Ok(());
+    }
+    let is_message = matches!(text(&item, "type"), Some("message") | None);
+    let (role, content) = to_blocks(item);
+    let is_answer = matches!(content.first(), Some(Block::ToolResult { .. }));
+    match request.messages.last_mut() {
+        Some(last) if last.role == role && role == Role::Assistant => last.content.extend(content),
+        Some(last) if last.role == role && role == Role::User && is_answer => last.content.extend(content),
+        // A message of the user's that follows what tools answered goes with it.
+        Some(last)
+            if last.role == role
+                && role == Role::User
+                && is_message
+                && matches!(last.content.last(), Some(Block::ToolResult { .. })) =>
+        {
+            last.content.extend(content);
+        }
+        _ => request.messages.push(Message { role, content }),
+    }
+    Ok(())
+}
+
+fn tool(value: Value) -> Result<ToolSpec, Rejection> {
+    let Value::Object(mut extra) = value else { return Err(rejection("tools: a list of objects is required")) };
+    let kind = extra.get("type").and_then(Value::as_str).unwrap_or("function").to_owned();
+    if kind != "function" {
+        let name = extra.get("name").and_then(Value::as_str).unwrap_or(&kind).to_owned();
+        return Ok(ToolSpec { name, extra, ..ToolSpec::default() });
+    }
+    extra.remove("type");
+    let Some(name) = take_text(&mut extra, "name") else { return Err(rejection("tools: each needs a `name`")) };
+    let description = take_text(&mut extra, "description");
+    let input_schema = extra.remove("parameters").unwrap_or_default();
+    Ok(ToolSpec { name, description, input_schema, extra })
+}
+
+/// The effort, if nothing else is said about reasoning; else all of it stays where it is.
+fn effort(fields: &mut Map<String, Value>) -> Option<String> {
+    let reasoning = fields.get("reasoning")?.as_object()?;
+    let effort = reasoning.get("effort")?.as_str()?.to_owned();
+    if reasoning.len() == 1 {
+        fields.remove("reasoning");
+    }
+    Some(effort)
+}
+
+fn schema(fields: &mut Map<String, Value>) -> Option<ResponseSchema> {
+    let said = fields.get("text")?.as_object()?;
+    let format = said.get("format")?;
+    let schema = ResponseSchema {
+        name: text(format, "name").unwrap_or_default().to_owned(),
+        schema: format.get("schema").cloned()?,
+    };
+    if said.len() == 1 {
+        fields.remove("text");
+    }
+    Some(schema)
+}
+
+fn response(reply: &Reply, output: Vec<Value>) -> Value {
+    let incomplete = match reply.stop_reason {
+        StopReason::MaxTokens => json!({"reason": "max_output_tokens"}),
+        _ => Value::Null,
+    };
+    json!({
+        "id": reply.message_id,
+        "object": "response",
+        "created_at": 0,
+        "status": if incomplete.is_null() { "completed" } else { "incomplete" },
+        "error": null,
+        "incomplete_details": incomplete,
+        "model": reply.model,
+        "output": output,
+        "usage": usage(&used(reply)),
+    })
+}
+
+/// What a reply says, as items; their ids follow from the reply's and their place.
+fn items(reply: &Reply) -> Vec<Value> {
+    let id = |kind: &str, at: usize| format!("{kind}_{}_{at}", reply.message_id);
+    let has_refused = reply.stop_reason == StopReason::Refusal;
+    let item = |(at, block): (usize, &Block)| match block {
+        Block::Text { text } if has_refused => Some(json!({
+            "type": "message", "id": id("msg", at), "status": "completed", "role": "assistant",
+            "content": [{"type": "refusal", "refusal": text}],
+        })),
+        Block::Text { text } => Some(json!({
+            "type": "message", "id": id("msg", at), "status": "completed", "role": "assistant",
+            "content": [{"type": "output_text", "text": text, "annotations": []}],
+        })),
+        Block::Thinking { text, signature } => Some(reasoning(&id("rs", at), text, signature.as_deref())),
+        Block::ToolUse { id: call, name, input } => Some(json!({
+            "type": "function_call", "id": id("fc", at), "status": "completed", "call_id": call, "name": name,
+            "arguments": written(input),
+        })),
+        Block::Other(item) => Some(item.clone()),
+        Block::ToolResult { .. } => None,
+    };
+    reply.content.iter().enumerate().filter_map(item).collect()
+}
+
+fn reasoning(id: &str, thought: &str, signature: Option<&str>) -> Value {
+    let sealed = signature.and_then(|signature| serde_json::from_str::<Value>(signature).ok());
+    sealed.filter(|item| text(item, "type") == Some("reasoning")).unwrap_or_else(|| {
+        json!({
+            "type": "reasoning", "id": id, "encrypted_content": "dHJpYWxydW4=",
+            "summary": [{"type": "summary_text", "text": thought}],
+        })
+    })
+}
+
+/// The events of a stream are numbered.
+#[derive(Default)]
+struct Events {
+    next: u64,
+}
+
+impl Events {
+    fn next(&mut self, kind: &'static str, mut data: Value) -> SseEvent {
+        data["type"] = json!(kind);
+        data["sequence_number"] = json!(self.next);
+        self.next += 1;
+        SseEvent { event: Some(kind), data: data.to_string() }
+    }
+}
+
+fn item_events(events: &mut Events, index: usize, item: &Value) -> Vec<SseEvent> {
+    let id = text(item, "id").unwrap_or_default();
+    let mut begun = item.clone();
+    if begun.get("status").is_some() {
+        begun["status"] = json!("in_progress");
+    }
+    let mut told = Vec::new();
+    match text(item, "type") {
+        Some("message") => {
+            begun["content"] = json!([]);
+            told.push(events.next("response.output_item.added", json!({"output_index": index, "item": begun})));
+            let part = item.pointer("/content/0").cloned().unwrap_or_default();
+            let place = || json!({"item_id": id, "output_index": index, "content_index": 0});
+            let with = |key: &str, value: Value| {
+                let mut data = place();
+                data[key] = value;
+                data
+            };
+            let (delta, done, key): (_, _, &str) = match text(&part, "refusal") {
+                Some(_) => ("response.refusal.delta", "response.refusal.done", "refusal"),
+                None => ("response.output_text.delta", "response.output_text.done", "text"),
+            };
+            let said = text(&part, key).unwrap_or_default();
+            let mut empty = part.clone();
+            empty[key] = json!("");
+            told.push(events.next("response.content_part.added", with("part", empty)));
+            for piece in halves(said) {
+                told.push(events.next(delta, with("delta", json!(piece))));
+            }
+            told.push(events.next(done, with(key, json!(said))));
+            told.push(events.next("response.content_part.done", with("part", part.clone())));
+        }
+        Some("function_call") => {
+            begun["arguments"] = json!("");
+            told.push(events.next("response.output_item.added", json!({"output_index": index, "item": begun})));
+            let arguments = text(item, "arguments").unwrap_or_default();
+            for piece in halves(arguments) {
+                let data = json!({"item_id": id, "output_index": index, "delta": piece});
+                told.push(events.next("response.function_call_arguments.delta", data));
+            }
+            let data = json!({"item_id": id, "output_index": index, "arguments": arguments});
+            told.push(events.next("response.function_call_arguments.done", data));
+        }
+        _ => told.push(events.next("response.output_item.added", json!({"output_index": index, "item": begun}))),
+    }
+    told.push(events.next("response.output_item.done", json!({"output_index": index, "item": item})));
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Tokens;
+
+    use super::super::Asking;
+    use super::*;
+    use crate::wire::{Dialect, Progress};
+
+    fn request() -> Request {
+        let result =
+            Block::ToolResult { id: "a".into(), content: vec![Block::Text { text: "x".into() }], is_error: false };
+        Request {
+            model: "gpt-5".into(),
+            system: vec!["Be brief.".into()],
+            messages: vec![
+                Message::text(Role::User, "Go."),
+                Message {
+                    role: Role::Assistant,
+                    content: vec![
+                        Block::Thinking {
+                            text: "Hm.".into(),
+                            signature: Some(
+                                json!({"type": "reasoning", "id": "r", "summary": [{"type": "summary_text", "text": "Hm."}]})
+                                    .to_string(),
+                            ),
+                        },
+                        Block::Text { text: "I look.".into() },
+                        Block::ToolUse { id: "a".into(), name: "Bash".into(), input: json!({"command": "ls"}) },
+                    ],
+                },
+                Message { role: Role::User, content: vec![result] },
+                Message::text(Role::System, "Hurry."),
+                Message::text(Role::User, "And?"),
+            ],
+            tools: vec![ToolSpec {
+                name: "Bash".into(),
+                description: Some("Runs.".into()),
+                input_schema: json!({"type": "object"}),
+                extra: [("strict".to_owned(), json!(false))].into_iter().collect(),
+            }],
+            max_tokens: Some(100),
+            temperature: Some(0.5),
+            effort: Some("low".into()),
+            response_schema: Some(ResponseSchema { name: "v".into(), schema: json!({"type": "object"}) }),
+            ..Request::default()
+        }
+    }
+
+    #[test]
+    fn what_is_asked_is_what_the_server_reads() {
+        for stream in [true, false] {
+            let body = Value::Object(Asking.ask(&request(), stream)).to_string();
+            let mut read = Responses.read(&|_| None, body.as_bytes()).unwrap();
+            let extra = std::mem::take(&mut read.request.extra);
+            assert_eq!((read.stream, read.request), (stream, request()));
+            assert_eq!(Value::Object(extra), json!({"store": false, "include": ["reasoning.encrypted_content"]}));
+        }
+    }
+
+    #[test]
+    fn what_is_served_is_what_the_client_reads() {
+        let reply = Reply {
+            message_id: "r1".into(),
+            model: "m".into(),
+            content: vec![
+                Block::Thinking { text: "Hm.".into(), signature: None },
+                Block::Text { text: "Füße".into() },
+                Block::ToolUse { id: "a".into(), name: "Bash".into(), input: json!({"command": "ls"}) },
+            ],
+            stop_reason: StopReason::ToolUse,
+            tokens: Some(Tokens { input: 5, cache_read: 6, cache_write: 7, output: 8, reasoning: Some(2) }),
+            ..Reply::default()
+        };
+        let unsealed = |mut reply: Reply| {
+            if let Some(Block::Thinking { signature, .. }) = reply.content.first_mut() {
+                assert!(signature.take().is_some_and(|seal| seal.contains("rs_r1_0")));
+            }
+            reply
+        };
+        let asked = Request { model: "m".into(), ..Request::default() };
+        assert_eq!(unsealed(Asking.reply(&asked, Responses.whole(&reply)).unwrap()), reply);
+        let SseStream { opening, content, closing } = Responses.stream(&reply);
+        let mut gathered = Asking.gather(&asked);
+        let events = [opening, content, closing].concat();
+        for (at, event) in events.iter().enumerate() {
+            let data: Value = serde_json::from_str(&event.data).unwrap();
+            assert_eq!((data["sequence_number"].as_u64(), data["type"].as_str()), (Some(at as u64), event.event));
+            assert_eq!(gathered.take(data).unwrap() == Progress::Complete, at + 1 == events.len());
+        }
+        assert_eq!(unsealed(gathered.finish().unwrap()), reply);
+    }
+
+    #[test]
+    fn a_refusal_and_a_limit_survive_the_way() {
+        for (stop, said) in [(StopReason::Refusal, "No."), (StopReason::MaxTokens, "Once upon")] {
+            let reply = Reply {
+                message_id: "r".into(),
+                content: vec![Block::Text { text: said.into() }],
+                stop_reason: stop.clone(),
+                ..Reply::default()
+            };
+            let read = Asking.reply(&Request::default(), Responses.whole(&reply)).unwrap();
+            assert_eq!((read.text().as_str(), read.stop_reason), (said, stop));
+        }
+    }
+
+    #[test]
+    fn tools_within_the_conversation_are_tools() {
+        let body = json!({"model": "m", "input": [
+            {"type": "additional_tools", "tools": [{"type": "function", "name": "x", "parameters": {}}]},
+            {"role": "user", "content": "Go."},
+        ], "tools": [{"type": "web_search"}]});
+        let request = Responses.read(&|_| None, body.to_string().as_bytes()).unwrap().request;
+        assert_eq!(request.tool_names().collect::<Vec<_>>(), ["x", "web_search"]);
+        assert_eq!(request.last_user_text().as_deref(), Some("Go."));
+    }
+
+    #[test]
+    fn a_request_that_cannot_be_read_says_why() {
+        let message = |body: &str| Responses.read(&|_| None, body.as_bytes()).unwrap_err().message;
+        assert_eq!(message(r#"{"model": "m"}"#), "input: a string or a list is required");
+        assert_eq!(message(r#"{"model": "m", "input": [1]}"#), "input: a list of objects is required");
+        assert_eq!(message(r#"{"model": "m", "input": "", "tools": [{}]}"#), "tools: each needs a `name`");
+        assert_eq!(Responses.status_of(Some("rate_limit_exceeded")), 429);
+        assert!(Responses.error_event(None, "busy").data.contains("response.failed"));
+    }
+}

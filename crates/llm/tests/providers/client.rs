@@ -1,0 +1,81 @@
+//! Models opened at a server on loopback.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use trialrun_llm::{
+    Credentials, Failure, Message, Model, Opened, Policy, Prices, ProviderError, Providers, Reply, Request, Role,
+    Timeouts, ToolSpec,
+};
+
+/// The key that must never be seen.
+pub const CANARY: &str = "sk-canary-0123456789-abcdefghij";
+
+/// A provider's name and the path it asks.
+pub const ALL: [(&str, &str); 5] = [
+    ("openai", "/v1/responses"),
+    ("openai-chat", "/v1/chat/completions"),
+    ("anthropic", "/v1/messages"),
+    ("ollama", "/api/chat"),
+    ("compatible", "/v1/chat/completions"),
+];
+
+/// One provider of each format.
+pub const FORMATS: [&str; 4] = ["openai", "openai-chat", "anthropic", "ollama"];
+
+/// Waits for nothing, and tries `tries` times.
+pub fn policy(tries: u32) -> Policy {
+    Policy { tries, first_wait: Duration::ZERO, timeouts: patience(), ..Policy::default() }
+}
+
+/// Long enough for a busy machine, short enough that a hang is noticed.
+fn patience() -> Timeouts {
+    let long = Duration::from_secs(60);
+    Timeouts { connect: long, first_byte: long, idle: long, total: long }
+}
+
+pub fn credentials() -> Credentials {
+    let keys = ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OLLAMA_API_KEY", "COMPATIBLE_API_KEY"];
+    keys.iter().fold(Credentials::default(), |all, name| all.with(*name, CANARY))
+}
+
+pub fn providers(policy: Policy) -> Providers {
+    Providers::new(credentials(), Prices::default(), policy)
+}
+
+pub fn open(providers: &Providers, provider: &str, url: &str) -> Arc<dyn Model> {
+    match providers.open(&format!("{provider}:m1"), Some(url), &|_| Err(Vec::new())).unwrap() {
+        Opened::Model(model) => model,
+        Opened::Script(_) => panic!("a script"),
+    }
+}
+
+/// One model with a policy of its own.
+pub fn model(provider: &str, url: &str, policy: Policy) -> Arc<dyn Model> {
+    open(&providers(policy), provider, url)
+}
+
+/// A request with a tool.
+pub fn asks(text: &str) -> Request {
+    Request {
+        model: "whatever".into(),
+        system: vec!["Be brief.".into()],
+        messages: vec![Message::text(Role::User, text)],
+        tools: vec![ToolSpec {
+            name: "Bash".into(),
+            description: Some("Runs.".into()),
+            input_schema: json!({"type": "object", "properties": {"command": {"type": "string"}}}),
+            ..ToolSpec::default()
+        }],
+        ..Request::default()
+    }
+}
+
+pub async fn ask(model: &Arc<dyn Model>) -> Result<Reply, Failure> {
+    match tokio::time::timeout(Duration::from_secs(120), model.respond(&asks("Go."))).await.expect("it hangs") {
+        Ok(reply) => Ok(reply),
+        Err(ProviderError::Failed(failure)) => Err(*failure),
+        Err(other) => panic!("{other:?}"),
+    }
+}

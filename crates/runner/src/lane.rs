@@ -1,0 +1,110 @@
+//! Lanes: threads for trials that wait for nothing. Such a trial takes as long as it takes to judge it, so handing it to a
+//! task, its evidence to a grading thread and its outcome to the dispatcher would cost more than the trial. A lane takes
+//! one after the other, from beginning to end, and talks to no agent that anybody else could be waiting for.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::runtime::Handle;
+use tokio::sync::{oneshot, watch};
+
+use crate::line::Line;
+use crate::plan::PlannedTrial;
+use crate::teller::Teller;
+use crate::trial::{self, Grading, Halt, Shared};
+
+/// The planned trials, and which of them is next.
+pub(crate) struct Course {
+    trials: Vec<Arc<PlannedTrial>>,
+    next: Mutex<usize>,
+}
+
+impl Course {
+    pub(crate) fn new(trials: Vec<Arc<PlannedTrial>>) -> Self {
+        Self { trials, next: Mutex::new(0) }
+    }
+
+    /// The next trial, if there is one and it is `wanted`; it is taken then.
+    pub(crate) fn take(&self, wanted: impl FnOnce(&PlannedTrial) -> bool) -> Option<Arc<PlannedTrial>> {
+        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let planned = self.trials.get(*next).filter(|planned| wanted(planned))?;
+        *next += 1;
+        Some(Arc::clone(planned))
+    }
+
+    /// Whether some trial has not been taken.
+    pub(crate) fn goes_on(&self) -> bool {
+        *self.next.lock().unwrap_or_else(PoisonError::into_inner) < self.trials.len()
+    }
+}
+
+/// Whether a trial waits for nothing and nobody, so that a lane can run it.
+pub(crate) fn suits(planned: &PlannedTrial) -> bool {
+    planned.agent.answers_at_once() && !trial::needs_sandbox(planned)
+}
+
+/// One lane.
+pub(crate) struct Lane {
+    pub(crate) course: Arc<Course>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) teller: Arc<Teller>,
+    pub(crate) halt: watch::Receiver<Halt>,
+    pub(crate) current: Arc<Current>,
+}
+
+/// The trial that a lane is at, for whoever cannot wait for it.
+#[derive(Default)]
+pub(crate) struct Current(Mutex<Option<(Arc<PlannedTrial>, Line)>>);
+
+impl Current {
+    /// The trial that was begun last.
+    pub(crate) fn trial(&self) -> Option<(Arc<PlannedTrial>, Line)> {
+        self.slot().clone()
+    }
+
+    fn slot(&self) -> MutexGuard<'_, Option<(Arc<PlannedTrial>, Line)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Lane {
+    /// Opens it on a thread of its own, inside the present runtime. What is returned hears when it has ended.
+    ///
+    /// # Errors
+    /// When there is no thread to be had.
+    pub(crate) fn open(self, number: usize) -> std::io::Result<oneshot::Receiver<()>> {
+        let (end, ended) = oneshot::channel();
+        let runtime = Handle::current();
+        std::thread::Builder::new().name(format!("lane-{number}")).spawn(move || {
+            let _entered = runtime.enter();
+            self.run(&runtime);
+            let _ = end.send(());
+        })?;
+        Ok(ended)
+    }
+
+    /// Runs what is next as long as it suits a lane.
+    fn run(self, runtime: &Handle) {
+        while *self.halt.borrow() == Halt::No
+            && let Some(planned) = self.course.take(suits)
+        {
+            if let Some(because) = &planned.case.skip {
+                self.teller.finish(self.shared.recordless(&planned, |planned| trial::skipped(planned, because)));
+                continue;
+            }
+            let line = Line::new(Arc::clone(&self.teller), planned.id.to_string());
+            *self.current.slot() = Some((Arc::clone(&planned), line.clone()));
+            trial::begin(&planned, &self.shared, &line);
+            let run = trial::run(
+                Arc::clone(&planned),
+                Arc::clone(&self.shared),
+                line.clone(),
+                self.halt.clone(),
+                Grading::Here,
+            );
+            let record = catch_unwind(AssertUnwindSafe(|| runtime.block_on(run)));
+            let record = record.unwrap_or_else(|_| self.shared.recordless(&planned, trial::panicked));
+            self.teller.end(&line, record);
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! Everything that happens in a run goes through here: it gets its number, and the listener hears it, in that order.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use model::{EVENT_VERSION, Envelope, Event, Summary, TrialRecord};
+
+use crate::line::Line;
+
+/// A shorter wait is the price of talking at all, and nobody's.
+const WORTH_TELLING: Duration = Duration::from_millis(1);
+
+/// Whoever is told what happens in a run: one event after the other, in the order of their numbers.
+pub trait Listener: Send + Sync {
+    /// Takes an event, or gives it back if there is no room for it now.
+    fn offer(&self, event: Envelope) -> Option<Envelope>;
+
+    /// Takes an event, and waits until there is room for it.
+    fn hear(&self, event: Envelope);
+}
+
+/// Numbers events and passes them on. Whoever tells something waits while the listener is behind: an agent that floods
+/// its output is slowed down to the speed of recording instead of filling memory.
+pub(crate) struct Teller {
+    run: String,
+    state: Mutex<State>,
+    /// Whether somebody waits for the listener, and everybody else for him.
+    is_behind: AtomicBool,
+}
+
+struct State {
+    /// `None` once the run is over; whoever still tells something then is not heard.
+    listener: Option<Arc<dyn Listener>>,
+    seq: u64,
+    summary: Summary,
+}
+
+impl Teller {
+    /// Tells `listener` of the run with the id `run`.
+    pub(crate) fn new(run: String, listener: Arc<dyn Listener>) -> Self {
+        let state = State { listener: Some(listener), seq: 0, summary: Summary::default() };
+        Self { run, state: Mutex::new(state), is_behind: AtomicBool::new(false) }
+    }
+
+    /// Tells something about the run itself.
+    pub(crate) fn tell(&self, event: Event) {
+        self.pass_on(&mut self.state(), None, event);
+    }
+
+    /// Tells something about the attempt whose `line` it is, unless its trial has its outcome already. How long the
+    /// listener was waited for.
+    pub(crate) fn tell_of(&self, line: &Line, event: Event) -> Duration {
+        let free = self.state.try_lock().ok();
+        let began = free.is_none().then(Instant::now);
+        let mut state = free.unwrap_or_else(|| self.state());
+        if line.is_over() {
+            return Duration::ZERO;
+        }
+        let waited = self.pass_on(&mut state, Some((line.trial(), line.attempt())), event);
+        let waited = began.map_or(waited, |began| began.elapsed());
+        if waited < WORTH_TELLING { Duration::ZERO } else { waited }
+    }
+
+    /// Counts the outcome of the trial whose `line` it is and tells it, unless it has one already.
+    pub(crate) fn end(&self, line: &Line, record: TrialRecord) {
+        let mut state = self.state();
+        if let Some(attempt) = line.end() {
+            self.finish_in(&mut state, record, attempt);
+        }
+    }
+
+    /// Counts a trial that never began, and tells it.
+    pub(crate) fn finish(&self, record: TrialRecord) {
+        self.finish_in(&mut self.state(), record, 1);
+    }
+
+    fn finish_in(&self, state: &mut State, record: TrialRecord, attempt: u32) {
+        state.summary.add(&record);
+        let id = record.id.clone();
+        self.pass_on(state, Some((&id, attempt)), Event::TrialFinished(Box::new(record)));
+    }
+
+    /// What the trials came to so far.
+    pub(crate) fn summary(&self) -> Summary {
+        self.state().summary.clone()
+    }
+
+    /// Nobody is told anything any more.
+    pub(crate) fn close(&self) {
+        self.state().listener = None;
+    }
+
+    fn pass_on(&self, state: &mut State, about: Option<(&str, u32)>, event: Event) -> Duration {
+        let Some(listener) = &state.listener else { return Duration::ZERO };
+        state.seq += 1;
+        let refused = listener.offer(Envelope {
+            v: EVENT_VERSION,
+            seq: state.seq,
+            at: Timestamp::now(),
+            run: self.run.clone(),
+            trial: about.map(|(trial, _)| trial.to_owned()),
+            attempt: about.map(|(_, attempt)| attempt),
+            event,
+        });
+        let Some(envelope) = refused else { return Duration::ZERO };
+        let began = Instant::now();
+        self.is_behind.store(true, Ordering::Relaxed);
+        // Sessions tell things synchronously; other tasks of this thread must not wait with them.
+        tokio::task::block_in_place(|| listener.hear(envelope));
+        self.is_behind.store(false, Ordering::Relaxed);
+        began.elapsed()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        let lock = || self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match self.state.try_lock() {
+            Ok(state) => state,
+            Err(TryLockError::Poisoned(state)) => state.into_inner(),
+            Err(TryLockError::WouldBlock) if self.is_behind.load(Ordering::Relaxed) => {
+                tokio::task::block_in_place(lock)
+            }
+            Err(TryLockError::WouldBlock) => lock(),
+        }
+    }
+}
+
+/// Keeps what it hears, up to some number of events; those who tell more wait.
+#[cfg(test)]
+pub(crate) struct Heard {
+    events: Mutex<Vec<Envelope>>,
+    room: std::sync::Condvar,
+    most: usize,
+}
+
+#[cfg(test)]
+impl Heard {
+    pub(crate) fn up_to(most: usize) -> Arc<Self> {
+        Arc::new(Self { events: Mutex::new(Vec::new()), room: std::sync::Condvar::new(), most })
+    }
+
+    /// What was heard; there is room again.
+    pub(crate) fn take(&self) -> Vec<Envelope> {
+        let events = std::mem::take(&mut *self.events.lock().unwrap());
+        self.room.notify_all();
+        events
+    }
+}
+
+#[cfg(test)]
+impl Listener for Heard {
+    fn offer(&self, event: Envelope) -> Option<Envelope> {
+        let mut events = self.events.lock().unwrap();
+        if events.len() >= self.most {
+            return Some(event);
+        }
+        events.push(event);
+        None
+    }
+
+    fn hear(&self, event: Envelope) {
+        let events = self.events.lock().unwrap();
+        self.room.wait_while(events, |events| events.len() >= self.most).unwrap().push(event);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(text: &str) -> Event {
+        Event::Waiting { on: text.to_owned() }
+    }
+
+    fn teller(heard: &Arc<Heard>) -> Arc<Teller> {
+        Arc::new(Teller::new("r".into(), heard.clone()))
+    }
+
+    #[test]
+    fn events_are_numbered_as_they_are_heard_whoever_tells_them() {
+        let heard = Heard::up_to(usize::MAX);
+        let teller = teller(&heard);
+        let lines = ["a", "b", "c", "d"].map(|trial| Line::new(Arc::clone(&teller), trial));
+        std::thread::scope(|scope| {
+            for line in &lines {
+                scope.spawn(move || (0..500).for_each(|n| line.tell(event(&n.to_string()))));
+            }
+        });
+        let events = heard.take();
+        assert!(events.iter().map(|event| event.seq).eq(1..=2000));
+        for line in &lines {
+            let own = events.iter().filter(|event| event.trial.as_deref() == Some(line.trial()));
+            assert!(own.map(|told| told.event.clone()).eq((0..500).map(|n| event(&n.to_string()))), "{}", line.trial());
+        }
+    }
+
+    #[test]
+    fn whoever_tells_something_waits_while_the_listener_is_behind() {
+        let heard = Heard::up_to(1);
+        let teller = teller(&heard);
+        let lines = ["a", "b", "c"].map(|trial| Line::new(Arc::clone(&teller), trial));
+        lines[0].tell(event("1"));
+        assert_eq!(lines[0].waited(), Duration::ZERO);
+        std::thread::scope(|scope| {
+            for line in &lines[1..] {
+                scope.spawn(move || line.tell(event("2")));
+            }
+            let mut seen = 0;
+            while seen < 3 {
+                seen += heard.take().len();
+                std::thread::yield_now();
+            }
+        });
+        assert_eq!(heard.take().len(), 0);
+    }
+
+    #[test]
+    fn an_outcome_is_the_last_that_is_told_of_a_trial_and_there_is_one() {
+        let heard = Heard::up_to(usize::MAX);
+        let teller = teller(&heard);
+        let line = Line::new(Arc::clone(&teller), "a");
+        let next = line.next_attempt();
+        next.tell(event("1"));
+        teller.end(&line, record("a"));
+        next.tell(event("2"));
+        teller.end(&next, record("a"));
+        let events = heard.take();
+        let told: Vec<_> = events.iter().map(|told| (told.attempt, told.event == event("1"))).collect();
+        assert_eq!(told, [(Some(2), true), (Some(2), false)]);
+        assert_eq!(teller.summary().trials, 1);
+    }
+
+    fn record(id: &str) -> TrialRecord {
+        let written = serde_json::json!({
+            "id": id, "suite": "s", "case": "c", "arm": "x", "agent": "x", "repetition": 1, "outcome": "passed",
+            "findings": [], "input": [], "turn_count": 0, "tool_calls": [], "questions": [], "duration_ms": 0,
+            "started_at": "2026-01-01T00:00:00Z", "attempts": [], "files_changed": [], "errors": [],
+        });
+        serde_json::from_value(written).unwrap()
+    }
+
+    #[test]
+    fn after_the_run_nobody_hears_anything() {
+        let heard = Heard::up_to(1);
+        let teller = teller(&heard);
+        teller.close();
+        teller.tell(event("1"));
+        teller.tell(event("2"));
+        assert_eq!(heard.take().len(), 0);
+        assert_eq!(Arc::strong_count(&heard), 1);
+    }
+}

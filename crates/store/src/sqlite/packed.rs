@@ -1,0 +1,59 @@
+//! Reading packs: trials that finished together are unpacked together.
+
+use std::collections::VecDeque;
+
+use rusqlite::{Connection, Row};
+
+use crate::StoreError;
+use crate::pack::unpack_text;
+
+/// How many packs are kept. A run that is read in order goes back and forth between few of them.
+const KEPT: usize = 4;
+
+/// Where a finished trial's events are.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    pack: i64,
+    start: usize,
+    /// Absent: to the end of the pack.
+    end: Option<usize>,
+}
+
+impl Place {
+    /// Out of a row that begins with `pack, pack_start, pack_end`.
+    pub(super) fn of(row: &Row<'_>) -> rusqlite::Result<Self> {
+        let byte = |value: i64| usize::try_from(value).unwrap_or(usize::MAX);
+        let end: Option<i64> = row.get(2)?;
+        Ok(Self { pack: row.get(0)?, start: byte(row.get(1)?), end: end.map(byte) })
+    }
+}
+
+/// Packs that were read last, unpacked.
+#[derive(Default)]
+pub(super) struct Packs {
+    /// The last one first.
+    kept: VecDeque<(i64, String)>,
+}
+
+impl Packs {
+    /// The events at `place`, a line of JSON each.
+    pub(super) fn lines(&mut self, connection: &Connection, place: Place) -> Result<&str, StoreError> {
+        match self.kept.iter().position(|(pack, _)| *pack == place.pack) {
+            Some(at) => self.kept.swap(0, at),
+            None => {
+                let text = read(connection, place.pack)?;
+                self.kept.truncate(KEPT - 1);
+                self.kept.push_front((place.pack, text));
+            }
+        }
+        let text = self.kept.front().map_or("", |(_, text)| text.as_str());
+        let lines = text.get(place.start..place.end.unwrap_or(text.len()));
+        lines.ok_or_else(|| StoreError::Damaged("a trial is not where it should be in its pack".into()))
+    }
+}
+
+fn read(connection: &Connection, pack: i64) -> Result<String, StoreError> {
+    let packed: Vec<u8> =
+        connection.prepare_cached("SELECT events FROM packs WHERE no = ?1")?.query_row([pack], |row| row.get(0))?;
+    unpack_text(&packed)
+}

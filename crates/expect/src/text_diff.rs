@@ -101,10 +101,9 @@ impl TextDiff {
         Self { items: Some(Arc::new(items)), ..self }
     }
 
-    /// What `actual`, which is trimmed, comes to where `expected` was asked for. White space around that counts as
-    /// little: a block of text in a file ends in a line break that nobody asked for.
+    /// What `actual`, which is trimmed, comes to where `expected` was asked for.
     pub fn judge(&self, actual: &str, expected: &str, at: &At<'_>, place: &Place) -> Found {
-        let expected = expected.trim();
+        let expected = without_outer_breaks(expected);
         // Characters differ where texts do; drawing how is not worth it when nobody looks.
         let plain = self.items.is_none() && self.options == Options::default();
         let kind = self.kind.unwrap_or_else(|| diff::auto(expected, actual));
@@ -159,6 +158,15 @@ impl TextDiff {
         }
         found
     }
+}
+
+/// `text` without the line breaks around it: a block of text in a file ends in one that nobody asked for.
+fn without_outer_breaks(text: &str) -> &str {
+    let (start, end) = (text.trim_start(), text.trim_end());
+    let begins_with_one = text[..text.len() - start.len()].contains('\n');
+    let ends_in_one = text[end.len()..].contains('\n');
+    let text = if ends_in_one { end } else { text };
+    if begins_with_one { text.trim_start() } else { text }
 }
 
 /// What the covered items are worth, and that there are no others.

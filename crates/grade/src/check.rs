@@ -49,6 +49,11 @@ impl Check {
         self.weight
     }
 
+    /// Whether judging runs code of the user's, which may take long, and may not come to an end.
+    pub fn runs_code(&self) -> bool {
+        self.matcher.runs_code()
+    }
+
     /// Where its type is written.
     pub fn source(&self) -> Excerpt {
         self.place.excerpt()

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use expect::{Answer, Argument, Function, Invalid, Naming, Pattern, Strategy, Trouble, context};
@@ -32,6 +32,8 @@ pub struct Scripts {
     id: u64,
     library: Library,
     shown_from: PathBuf,
+    /// Whether an expectation that was read with it has code of the user's.
+    code: Arc<AtomicBool>,
 }
 
 impl Scripts {
@@ -39,7 +41,13 @@ impl Scripts {
     pub fn new(shown_from: impl Into<PathBuf>) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        Self { id, library: Library::new(), shown_from: shown_from.into() }
+        Self { id, library: Library::new(), shown_from: shown_from.into(), code: Arc::default() }
+    }
+
+    /// The same engine for one expectation, and what tells afterwards whether that has code of the user's.
+    pub(crate) fn for_one(&self) -> (Self, Arc<AtomicBool>) {
+        let code = Arc::<AtomicBool>::default();
+        (Self { code: Arc::clone(&code), ..self.clone() }, code)
     }
 
     /// Lends a workshop of this thread, for `folder`'s own code or, without one, for expressions. One is made where none
@@ -288,6 +296,7 @@ impl expect::Host for Scripts {
     }
 
     fn expression(&self, text: &str, names: &[&str]) -> Result<(), Invalid> {
+        self.code.store(true, Ordering::Relaxed);
         let expression = Expression::parse(text).map_err(|error| Invalid {
             message: format!("this is no JavaScript expression: {}", error.message),
             range: Some(error.range),
@@ -317,6 +326,7 @@ impl expect::Host for Scripts {
     }
 
     fn function(&self, reference: &str, name: &str, directory: &Path) -> Result<Function, Invalid> {
+        self.code.store(true, Ordering::Relaxed);
         let id = Address::id(reference, name, directory);
         if let Address::Reference { text, .. } = Address::of(reference, name, directory) {
             Reference::parse(text).map_err(|error| Invalid {

@@ -169,8 +169,8 @@ impl Drop for Leave {
 mod tests {
     use super::*;
 
-    fn account(policy: Policy) -> Arc<Account> {
-        Arc::new(Account::new(&policy))
+    fn account(policy: &Policy) -> Arc<Account> {
+        Arc::new(Account::new(policy))
     }
 
     async fn at_once(account: &Arc<Account>) -> Option<Leave> {
@@ -179,7 +179,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn no_more_are_let_through_than_the_policy_says_and_they_come_in_order() {
-        let account = account(Policy { concurrency: 2, ..Policy::default() });
+        let account = account(&Policy { concurrency: 2, ..Policy::default() });
         let first = account.enter().await;
         let _second = account.enter().await;
         assert!(at_once(&account).await.is_none());
@@ -203,7 +203,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_pause_holds_everybody_and_makes_them_fewer() {
-        let account = account(Policy { concurrency: 8, ..Policy::default() });
+        let account = account(&Policy { concurrency: 8, ..Policy::default() });
         let mut under_way = Vec::new();
         for _ in 0..8 {
             under_way.push(account.enter().await);
@@ -235,7 +235,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn requests_and_tokens_have_their_allowance_a_minute() {
-        let paced = account(Policy { requests_per_minute: Some(60), ..Policy::default() });
+        let paced = account(&Policy { requests_per_minute: Some(60), ..Policy::default() });
         let begun = Instant::now();
         for _ in 0..60 {
             drop(paced.enter().await);
@@ -246,7 +246,7 @@ mod tests {
         }
         assert!((59..=61).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
 
-        let counted = account(Policy { tokens_per_minute: Some(1000), ..Policy::default() });
+        let counted = account(&Policy { tokens_per_minute: Some(1000), ..Policy::default() });
         let begun = Instant::now();
         counted.enter().await.answered(Some(2500));
         drop(counted.enter().await);
@@ -256,7 +256,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn whoever_leaves_while_waiting_holds_nobody_up() {
-        let account = account(Policy { concurrency: 1, ..Policy::default() });
+        let account = account(&Policy { concurrency: 1, ..Policy::default() });
         let first = account.enter().await;
         assert!(at_once(&account).await.is_none());
         assert!(at_once(&account).await.is_none());

@@ -104,11 +104,14 @@ impl Trouble {
     pub(crate) fn of(status: Option<u16>, told: &Told) -> Self {
         let message = told.message.to_ascii_lowercase();
         let kinds: Vec<String> = told.kinds.iter().map(|kind| kind.to_ascii_lowercase()).collect();
-        let by_word = BY_WORD.iter().find(|(_, words, phrases)| {
-            let says = |phrase: &&str| message.contains(phrase);
-            words.iter().any(|word| kinds.iter().any(|kind| kind == word))
-                || (status.is_none_or(|status| matches!(status, 400 | 403 | 413 | 422 | 429))
-                    && phrases.iter().any(|phrase| says(&phrase)))
+        // Vendors put some of these phrases into errors of every status; only refusals of a request mean them.
+        let is_refusal = status.is_none_or(|status| matches!(status, 400 | 403 | 413 | 422 | 429));
+        let by_word = BY_WORD.iter().find(|(trouble, words, phrases)| {
+            // The words that say least are for errors within a stream, which have no status.
+            let is_vague = matches!(trouble, Self::Server | Self::BadRequest);
+            let is_word = words.iter().any(|word| kinds.iter().any(|kind| kind == word));
+            let is_phrase = is_refusal && phrases.iter().any(|phrase| message.contains(phrase));
+            (is_word && (status.is_none() || !is_vague)) || is_phrase
         });
         if let Some((trouble, ..)) = by_word {
             return *trouble;
@@ -242,6 +245,8 @@ mod tests {
             (302, "", "", BadRequest),
             (500, "server_error", "the context window of the world", Server),
             (504, "", "", TimedOut),
+            (529, "server_error", "", Overloaded),
+            (404, "invalid_request_error", "", NotFound),
         ] {
             assert_eq!(trouble(Some(status), kind, message), expected, "{status} {kind} {message}");
         }

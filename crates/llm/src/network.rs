@@ -58,13 +58,11 @@ impl Network {
         if !is_secure {
             client = client.tls_certs_only([]);
         }
-        let never = || NoProxy::from_string(&self.proxies.never);
-        for proxy in [self.proxies.http.as_ref().map(Proxy::http), self.proxies.https.as_ref().map(Proxy::https)] {
-            if let Some(proxy) = proxy {
-                // The address may hold a password, so it is not repeated.
-                let proxy = proxy.map_err(|_| "the proxy's address cannot be used".to_owned())?;
-                client = client.proxy(proxy.no_proxy(never()));
-            }
+        let proxies = [self.proxies.http.as_ref().map(Proxy::http), self.proxies.https.as_ref().map(Proxy::https)];
+        for proxy in proxies.into_iter().flatten() {
+            // The address may hold a password, so it is not repeated.
+            let proxy = proxy.map_err(|_| "the proxy's address cannot be used".to_owned())?;
+            client = client.proxy(proxy.no_proxy(NoProxy::from_string(&self.proxies.never)));
         }
         client.build().map_err(|error| error.without_url().to_string())
     }

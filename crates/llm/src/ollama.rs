@@ -25,7 +25,7 @@ static CHAT: Vendor = Vendor {
 pub(crate) const PROVIDER: Provider = Provider {
     name: "ollama",
     argument: "MODEL",
-    summary: "Ollama; no key, and nothing leaves the machine it runs on",
+    summary: "Ollama, on this machine or another",
     variables: &[KEY, HOST],
     open: |opening| CHAT.open(opening),
 };

@@ -161,8 +161,8 @@ mod tests {
 
     use super::*;
 
-    fn prices(value: serde_json::Value) -> Result<Prices, Vec<String>> {
-        let node = Node::from_json(&value, &Source::new("prices.json", ""));
+    fn prices(value: &serde_json::Value) -> Result<Prices, Vec<String>> {
+        let node = Node::from_json(value, &Source::new("prices.json", ""));
         Prices::from_node(&node).map_err(|problems| problems.iter().map(ToString::to_string).collect())
     }
 
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn the_users_prices_hold_anywhere_and_go_first() {
-        let prices = prices(json!({
+        let prices = prices(&json!({
             "openai:gpt-5": {"input": 9, "output": 90, "cache_read": 0},
             "mine": {"prompt": "0.000001", "completion": 0.000002},
         }))
@@ -208,13 +208,13 @@ mod tests {
 
     #[test]
     fn every_problem_of_a_price_list_is_told() {
-        let problems = prices(json!({
+        let problems = prices(&json!({
             "a": {"input": -1, "output": 1}, "b": {"input": 1, "ouput": 2}, "c": 5,
         }))
         .unwrap_err();
         assert!(problems.iter().any(|one| one.contains("0 or more")), "{problems:?}");
         assert!(problems.iter().any(|one| one.contains("unknown key `ouput`")), "{problems:?}");
         assert!(problems.iter().any(|one| one.contains("a price must be a map")), "{problems:?}");
-        assert!(prices(json!([])).unwrap_err()[0].contains("a map of models"));
+        assert!(prices(&json!([])).unwrap_err()[0].contains("a map of models"));
     }
 }

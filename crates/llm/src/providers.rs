@@ -17,13 +17,16 @@ pub struct Providers {
     shared: Arc<Shared>,
 }
 
+/// Where an account is, and the key that opens it.
+type Sign = (String, Option<Key>);
+
 #[derive(Default)]
 struct Shared {
     credentials: Credentials,
     prices: Prices,
     policy: Policy,
     network: Network,
-    accounts: Mutex<HashMap<(String, Option<Key>), Arc<Account>>>,
+    accounts: Mutex<HashMap<Sign, Arc<Account>>>,
 }
 
 impl Providers {

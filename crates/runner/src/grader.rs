@@ -18,7 +18,7 @@ use crate::Breakage;
 const LONGEST: Duration = Duration::from_secs(120);
 
 /// The stack of a grading thread: expectations nest, and so do the scripts in them.
-const STACK: usize = 16 << 20;
+pub(crate) const STACK: usize = 16 << 20;
 
 struct Job {
     checks: Arc<Vec<Check>>,
@@ -63,7 +63,7 @@ impl Grader {
         self.jobs.send(job).map_err(|_| Breakage::harness("no grading thread is left; this is a bug"))?;
         let findings = match tokio::time::timeout(self.longest, graded).await {
             Ok(Ok(Some(findings))) => findings,
-            Ok(_) => return Err(Breakage::harness("grading panicked; this is a bug in trialrun")),
+            Ok(_) => return Err(panicked()),
             Err(_) => {
                 self.hire().map_err(|error| Breakage::environment(format!("cannot start a thread: {error}")))?;
                 undecided(&checks, self.longest)
@@ -77,10 +77,25 @@ fn serve(queue: &Queue) {
     loop {
         let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(Job { checks, evidence, reply }) = next else { return };
-        let graded = catch_unwind(AssertUnwindSafe(|| grade::grade(&checks, &evidence))).ok();
+        let graded = judge(&checks, &evidence);
         drop((checks, evidence));
         let _ = reply.send(graded);
     }
+}
+
+/// What `checks` say; `None` if one of them panics.
+fn judge(checks: &[Check], evidence: &Evidence) -> Option<Vec<Finding>> {
+    catch_unwind(AssertUnwindSafe(|| grade::grade(checks, evidence))).ok()
+}
+
+fn panicked() -> Breakage {
+    Breakage::harness("grading panicked; this is a bug in trialrun")
+}
+
+/// What `checks` say about `evidence`, on this thread, which needs a stack like a grading thread's. Not for checks that
+/// run code of the user's: nothing would end them.
+pub(crate) fn grade_here(checks: &[Check], evidence: &Evidence) -> Result<Vec<Finding>, Breakage> {
+    judge(checks, evidence).ok_or_else(panicked)
 }
 
 /// Nobody can say what checks come to whose judging does not end.

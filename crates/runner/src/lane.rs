@@ -8,33 +8,34 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 
+use crate::grader::STACK;
 use crate::line::Line;
 use crate::plan::PlannedTrial;
 use crate::teller::Teller;
 use crate::trial::{self, Grading, Halt, Shared};
 
-/// The planned trials, and which of them is next.
-pub(crate) struct Course {
-    trials: Vec<Arc<PlannedTrial>>,
-    next: Mutex<usize>,
-}
+/// The planned trials that nobody has taken. Whoever takes one owns it: a plan is large, and goes as it is carried out.
+pub(crate) struct Course(Mutex<std::vec::IntoIter<Arc<PlannedTrial>>>);
 
 impl Course {
     pub(crate) fn new(trials: Vec<Arc<PlannedTrial>>) -> Self {
-        Self { trials, next: Mutex::new(0) }
+        Self(Mutex::new(trials.into_iter()))
     }
 
     /// The next trial, if there is one and it is `wanted`; it is taken then.
     pub(crate) fn take(&self, wanted: impl FnOnce(&PlannedTrial) -> bool) -> Option<Arc<PlannedTrial>> {
-        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
-        let planned = self.trials.get(*next).filter(|planned| wanted(planned))?;
-        *next += 1;
-        Some(Arc::clone(planned))
+        let mut trials = self.trials();
+        trials.as_slice().first().filter(|planned| wanted(planned))?;
+        trials.next()
     }
 
     /// Whether some trial has not been taken.
     pub(crate) fn goes_on(&self) -> bool {
-        *self.next.lock().unwrap_or_else(PoisonError::into_inner) < self.trials.len()
+        !self.trials().as_slice().is_empty()
+    }
+
+    fn trials(&self) -> MutexGuard<'_, std::vec::IntoIter<Arc<PlannedTrial>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -75,7 +76,8 @@ impl Lane {
     pub(crate) fn open(self, number: usize) -> std::io::Result<oneshot::Receiver<()>> {
         let (end, ended) = oneshot::channel();
         let runtime = Handle::current();
-        std::thread::Builder::new().name(format!("lane-{number}")).spawn(move || {
+        let thread = std::thread::Builder::new().name(format!("lane-{number}")).stack_size(STACK);
+        thread.spawn(move || {
             let _entered = runtime.enter();
             self.run(&runtime);
             let _ = end.send(());

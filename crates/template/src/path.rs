@@ -172,7 +172,10 @@ mod tests {
 
     #[test]
     fn what_is_no_path_is_none() {
-        for text in ["", "a.", ".a", "a..b", "a[", "a[]", "a[b]", "a[-1]", "a['b'", "a]b", "a[0]b", "a .b"] {
+        for text in [
+            "", "a.", ".a", "a..b", "a[", "a[]", "a[b]", "a[--1]", "a[-+1]", "a[+1]", "a[-]", "a['b'", "a]b", "a[0]b",
+            "a .b",
+        ] {
             assert_eq!(parse(text), None, "{text}");
         }
     }

@@ -30,7 +30,7 @@ impl Rule for Text {
         match &self.diff {
             Some(diff) => diff.judge(text, &self.expected, at, &self.place),
             None if text.contains(self.expected.trim()) => Found::full(),
-            None => TextDiff::default().judge(text, &self.expected, at, &self.place),
+            None => TextDiff::default().judge(text, self.expected.trim(), at, &self.place),
         }
     }
 }

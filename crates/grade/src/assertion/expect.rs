@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use expect::{Budget, Data, Expectation, Found, Host, Pass, Rules, Shares, Strict};
 use model::decode::{self, Problems};
@@ -100,6 +101,7 @@ struct Expect {
     data: Data,
     /// What it takes to pass by a score of its own.
     scoring: Option<Scoring>,
+    runs_code: bool,
 }
 
 fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
@@ -121,7 +123,7 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     let vars = reading.fields.get("vars");
     let templates = reading.fields.boolean("templates", reading.problems).unwrap_or(true);
     let data = data(reading, vars);
-    let scripts = reading.context.scripts.cloned().unwrap_or_default();
+    let (scripts, code) = reading.context.scripts.cloned().unwrap_or_default().for_one();
     let host: Arc<dyn Host> = Arc::new(scripts);
     let diff = reading.fields.get("diff");
     let scoring = reading.fields.get("scoring");
@@ -152,7 +154,8 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
         "output" => (About::Output, Expectation::of_value(&resolved, rules, &host, diff, reading.problems)),
         _ => (About::Schema, Expectation::of_schema(&resolved, rules, &host, reading.problems)),
     };
-    Some(Arc::new(Expect { about, expectation, data, scoring }))
+    let runs_code = code.load(Ordering::Relaxed);
+    Some(Arc::new(Expect { about, expectation, data, scoring, runs_code }))
 }
 
 /// Tells of scores that nothing can have, or that nobody looks at.
@@ -283,6 +286,10 @@ fn is_on(node: Option<&Node>, expectation: &Node, problems: &mut Problems) -> bo
 }
 
 impl Matcher for Expect {
+    fn runs_code(&self) -> bool {
+        self.runs_code
+    }
+
     fn judge(&self, evidence: &Evidence) -> Verdict {
         let actual = match &self.about {
             About::All(wanted) => Some(given::all(evidence, wanted)),

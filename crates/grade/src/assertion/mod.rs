@@ -89,6 +89,11 @@ type Judge = fn(&Evidence) -> Option<Verdict>;
 pub(crate) trait Matcher: Debug + Send + Sync {
     /// Whether `evidence` is as it must be.
     fn judge(&self, evidence: &Evidence) -> Verdict;
+
+    /// Whether judging runs code of the user's.
+    fn runs_code(&self) -> bool {
+        false
+    }
 }
 
 impl Assertion {

@@ -846,10 +846,12 @@ fn a_map_that_names_its_dialect_is_a_schema() {
 }
 
 #[test]
-fn white_space_around_a_compared_text_does_not_matter() {
+fn line_breaks_around_a_compared_text_do_not_matter() {
     holds(&json!({"$diff": "one\ntwo\n"}), &json!("one\ntwo"));
-    holds(&json!({"$diff": {"value": "  one\n\n", "type": "lines"}}), &json!("one\n"));
+    holds(&json!({"$diff": {"value": "one\n\n", "type": "lines"}}), &json!("one\n"));
+    holds(&json!({"$diff": "\n  one \r\n"}), &json!("one"));
     fails(&json!({"$diff": "one\n\ntwo\n"}), &json!("one\ntwo"), &[""]);
+    fails(&json!({"$diff": " one "}), &json!("one"), &[""]);
     let mut problems = Vec::new();
     for diff in [json!(true), json!("lines"), json!({"type": "words"})] {
         let expected = node(&json!("one\ntwo\n"));

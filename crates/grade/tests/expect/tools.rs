@@ -189,7 +189,6 @@ fn a_key_near_one_that_results_have_is_doubted() {
             assert!(problems.iter().any(|told| format!("{told:?}").contains(near)), "{expected}: {problems:#?}");
         }
     }
-    for expected in [json!({"output": 1, "messages[0].tools": 1, "tools.length": 1, "answer": 1, "/otput/": 1})] {
-        assert!(told(&expected).is_empty(), "{:#?}", told(&expected));
-    }
+    let usual = json!({"output": 1, "messages[0].tools": 1, "tools.length": 1, "answer": 1, "/otput/": 1});
+    assert!(told(&usual).is_empty(), "{:#?}", told(&usual));
 }

@@ -240,16 +240,17 @@ impl Attempt<'_> {
 
     fn broken(&self, error: reqwest::Error) -> Failure {
         let error = error.without_url();
+        let told = chain(&error);
+        // What takes compressed bodies apart reports every broken one as undecodable, also where the connection closed.
+        let is_cut =
+            ["error reading a body", "unexpected end", "unexpected EOF"].iter().any(|sign| told.contains(sign));
         let trouble = match () {
             () if error.is_connect() => Trouble::Unreachable,
             () if error.is_timeout() => Trouble::TimedOut,
-            () if error.is_decode() => Trouble::Unreadable,
+            () if error.is_decode() && !is_cut => Trouble::Unreadable,
             () => Trouble::Cut,
         };
-        // A compressed body that is cut cannot be decoded either.
-        let told = chain(&error);
-        let is_cut = trouble == Trouble::Unreadable && told.contains("unexpected end") || told.contains("incomplete");
-        Failure::new(if is_cut { Trouble::Cut } else { trouble }, &self.sent).saying(&told)
+        Failure::new(trouble, &self.sent).saying(&told)
     }
 }
 

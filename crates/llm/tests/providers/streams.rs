@@ -76,7 +76,7 @@ fn anthropic() -> String {
     text
 }
 
-fn response(output: Value, usage: Value) -> Value {
+fn response(output: &Value, usage: &Value) -> Value {
     json!({"id": "resp_1", "object": "response", "created_at": 1, "status": "completed", "error": null,
         "incomplete_details": null, "model": "m1", "output": output, "usage": usage})
 }
@@ -96,7 +96,7 @@ fn responses_usage() -> Value {
 }
 
 fn responses() -> String {
-    let begun = response(json!([]), Value::Null);
+    let begun = response(&json!([]), &Value::Null);
     let items = items();
     events(&[
         ("response.created", json!({"type": "response.created", "sequence_number": 0, "response": begun})),
@@ -123,7 +123,7 @@ fn responses() -> String {
         (
             "response.completed",
             json!({"type": "response.completed", "sequence_number": 5,
-            "response": response(items.clone(), responses_usage())}),
+            "response": response(&items, &responses_usage())}),
         ),
     ])
 }
@@ -177,7 +177,7 @@ pub fn document(provider: &str) -> Value {
             "stop_reason": "tool_use", "stop_sequence": null,
             "usage": {"input_tokens": 12, "cache_creation_input_tokens": 3, "cache_read_input_tokens": 40, "output_tokens": 25},
         }),
-        "openai" => response(items(), responses_usage()),
+        "openai" => response(&items(), &responses_usage()),
         "ollama" => json!({
             "model": "m1", "message": {"role": "assistant", "content": SAID,
                 "tool_calls": [{"id": "call_1", "function": {"name": "Bash", "arguments": {"command": "ls"}}}]},

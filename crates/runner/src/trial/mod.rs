@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use grade::Responder;
+use grade::{Check, Responder};
 use jiff::Timestamp;
 use model::{AttemptRecord, Collected, Ending, Event, Evidence, Finding, Outcome, RunInfo, Step, TrialRecord};
 use tokio::sync::watch;
@@ -20,7 +20,7 @@ use self::record::record_of;
 pub(crate) use self::record::{broken, cancelled, panicked, skipped, stopped};
 use crate::activity::Activity;
 use crate::agent::Scene;
-use crate::grader::Grader;
+use crate::grader::{self, Grader};
 use crate::line::Line;
 use crate::mask::Mask;
 use crate::plan::{ModelChoice, PlannedTrial, Settings};
@@ -72,7 +72,7 @@ impl Shared {
 /// Where evidence is judged, which may take long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Grading {
-    /// On this thread, which talks to no agent that takes its time.
+    /// On this thread, which talks to no agent that takes its time; what runs code of the user's elsewhere all the same.
     Here,
     /// On a grading thread.
     Elsewhere,
@@ -343,8 +343,10 @@ impl Attempt<'_> {
         let evidence = Evidence { trace, collected, ending: acted.ending, limits, unused_responses };
         let (findings, evidence) = match (&evidence.ending, self.grading) {
             (Ending::Cancelled, _) => (Vec::new(), evidence),
-            (_, Grading::Here) => (grade::grade(&self.planned.checks, &evidence), evidence),
-            (_, Grading::Elsewhere) => {
+            (_, Grading::Here) if !self.planned.checks.iter().any(Check::runs_code) => {
+                (grader::grade_here(&self.planned.checks, &evidence)?, evidence)
+            }
+            _ => {
                 self.line.tell(Event::Waiting { on: "grading".into() });
                 self.shared.grader.grade(Arc::clone(&self.planned.checks), evidence).await?
             }

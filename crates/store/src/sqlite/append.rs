@@ -24,7 +24,7 @@ pub(super) fn append(
         transaction: &transaction,
         packer,
         owner_pid,
-        runs: HashMap::new(),
+        runs: Vec::new(),
         open: HashMap::new(),
         groups: HashMap::new(),
     };
@@ -41,8 +41,8 @@ struct Batch<'a, 'e> {
     transaction: &'a Transaction<'a>,
     packer: &'a mut Packer,
     owner_pid: Option<u32>,
-    /// The numbers of runs.
-    runs: HashMap<&'e str, i64>,
+    /// The runs' ids and numbers. Nearly always there is one.
+    runs: Vec<(&'e str, i64)>,
     /// What trials without an outcome told in this batch, by the run's number and the trial's id; the run's own under ''.
     open: HashMap<(i64, &'e str), Lines>,
     /// Trials that got their outcome in this batch and are not written yet, by the run's number.
@@ -78,7 +78,7 @@ impl<'e> Batch<'_, 'e> {
 
     /// The number of the event's run, which begins with its first event.
     fn run(&mut self, envelope: &'e Envelope) -> Result<i64, StoreError> {
-        if let Some(run) = self.runs.get(envelope.run.as_str()) {
+        if let Some((_, run)) = self.runs.iter().find(|(id, _)| *id == envelope.run) {
             return Ok(*run);
         }
         let run = match (run_number(self.transaction, &envelope.run)?, &envelope.event) {
@@ -86,7 +86,7 @@ impl<'e> Batch<'_, 'e> {
             (None, Event::RunStarted(info)) => insert_run(self.transaction, self.packer, self.owner_pid, info)?,
             (None, _) => return Err(StoreError::UnknownRun(envelope.run.clone())),
         };
-        self.runs.insert(&envelope.run, run);
+        self.runs.push((&envelope.run, run));
         Ok(run)
     }
 

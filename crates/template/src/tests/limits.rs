@@ -111,7 +111,7 @@ fn a_variable_that_is_only_looked_at_costs_no_space() {
 fn walking_long_values_is_work() {
     let long = "the template does too much work";
     let text = "x".repeat(800_000);
-    for walk in ["s.length", "s[5]", "t.length", "t[-1]", "t is eq(s)", "select(t, 3)", "t|length"] {
+    for walk in ["s.length", "s[5]", "t.length", "t[-1]", "t is eq(s)"] {
         let repeated = format!("{{% set t = s %}}{{% for i in range(10000) %}}{{% set c = {walk} %}}{{% endfor %}}");
         ends_with(&repeated, json!({"s": text}), long);
     }
@@ -139,7 +139,7 @@ fn all_that_one_operation_compares_is_one_comparison() {
 fn doubling(levels: usize) -> serde_json::Map<String, Value> {
     let level = |at: usize| {
         let next = format!("{{{{a{}}}}}", at + 1);
-        (format!("a{at}"), json!({"p": next.clone(), "q": next}))
+        (format!("a{at}"), json!({"p": next, "q": next}))
     };
     (0..levels).map(level).chain([(format!("a{levels}"), json!("x"))]).collect()
 }

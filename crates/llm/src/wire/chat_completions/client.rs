@@ -192,7 +192,7 @@ impl Gathered {
         match message.get("content") {
             Some(Value::String(said)) => self.said.push_str(said),
             Some(Value::Array(parts)) => {
-                parts.iter().filter_map(|part| text(part, "text")).for_each(|said| self.said.push_str(said))
+                parts.iter().filter_map(|part| text(part, "text")).for_each(|said| self.said.push_str(said));
             }
             Some(Value::Null) | None => {}
             Some(_) => return Err(Spoilt::Unreadable("`content` is neither text nor a list".into())),
@@ -300,7 +300,7 @@ mod tests {
         gathered.finish()
     }
 
-    fn delta(delta: Value) -> Value {
+    fn delta(delta: &Value) -> Value {
         json!({"id": "c1", "model": "m", "choices": [{"index": 0, "delta": delta, "finish_reason": null}]})
     }
 
@@ -308,14 +308,14 @@ mod tests {
     fn calls_are_put_together_with_and_without_an_index() {
         let end = json!({"choices": [{"delta": {}, "finish_reason": "tool_calls"}]});
         let with = [
-            delta(json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "x", "arguments": "{\"k\":"}}]})),
-            delta(json!({"tool_calls": [{"index": 0, "function": {"arguments": "1}"}}]})),
-            delta(json!({"tool_calls": [{"index": 1, "id": "b", "function": {"name": "y", "arguments": ""}}]})),
+            delta(&json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "x", "arguments": "{\"k\":"}}]})),
+            delta(&json!({"tool_calls": [{"index": 0, "function": {"arguments": "1}"}}]})),
+            delta(&json!({"tool_calls": [{"index": 1, "id": "b", "function": {"name": "y", "arguments": ""}}]})),
             end.clone(),
         ];
         let without = [
-            delta(json!({"tool_calls": [{"id": "a", "function": {"name": "x", "arguments": "{\"k\":1}"}}]})),
-            delta(json!({"tool_calls": [{"id": "b", "function": {"name": "y", "arguments": {}}}]})),
+            delta(&json!({"tool_calls": [{"id": "a", "function": {"name": "x", "arguments": "{\"k\":1}"}}]})),
+            delta(&json!({"tool_calls": [{"id": "b", "function": {"name": "y", "arguments": {}}}]})),
             end,
         ];
         let expected = [
@@ -328,7 +328,7 @@ mod tests {
 
     #[test]
     fn an_answer_is_complete_when_it_says_why_it_stopped() {
-        let chunks = [delta(json!({"content": "Hel"})), delta(json!({"content": "lo"}))];
+        let chunks = [delta(&json!({"content": "Hel"})), delta(&json!({"content": "lo"}))];
         assert_eq!(gathered(&chunks), None);
         let mut whole = chunks.to_vec();
         whole.push(json!({"choices": [{"delta": {}, "finish_reason": "length"}]}));

@@ -82,7 +82,7 @@ impl Dialect for Asking {
     }
 
     fn reply(&self, request: &Request, document: Value) -> Result<Reply, Spoilt> {
-        read(request.model.clone(), document, None)
+        read(&request.model, &document, None)
     }
 
     fn gather(&self, request: &Request) -> Box<dyn Gather> {
@@ -117,11 +117,11 @@ fn tool(tool: &ToolSpec) -> Value {
 }
 
 /// Reads a whole response. `items` are what a stream brought: some servers leave them out at its end.
-fn read(asked: String, document: Value, items: Option<BTreeMap<u64, Value>>) -> Result<Reply, Spoilt> {
-    let status = text(&document, "status");
+fn read(asked: &str, document: &Value, items: Option<BTreeMap<u64, Value>>) -> Result<Reply, Spoilt> {
+    let status = text(document, "status");
     let error = document.get("error").filter(|error| !error.is_null());
     if status == Some("failed") || error.is_some() {
-        return Err(Spoilt::Reported(Told::of(&document).unwrap_or_default()));
+        return Err(Spoilt::Reported(Told::of(document).unwrap_or_default()));
     }
     let output = match document.get("output") {
         Some(Value::Array(output)) if !output.is_empty() || items.is_none() => output.clone(),
@@ -130,13 +130,13 @@ fn read(asked: String, document: Value, items: Option<BTreeMap<u64, Value>>) -> 
     let has_refused = output.iter().any(is_refusal);
     let content: Vec<_> = output.into_iter().flat_map(|item| to_blocks(item).1).collect();
     let mut reply = Reply {
-        message_id: text(&document, "id").unwrap_or_default().to_owned(),
-        model: text(&document, "model").map_or(asked, str::to_owned),
+        message_id: text(document, "id").unwrap_or_default().to_owned(),
+        model: text(document, "model").unwrap_or(asked).to_owned(),
         content,
         stop_reason: StopReason::EndTurn,
         tokens: document.get("usage").and_then(tokens),
         cost_usd: document.pointer("/usage/cost").and_then(Value::as_f64),
-        extra: rest(&document, KNOWN),
+        extra: rest(document, KNOWN),
     };
     reply.stop_reason = match document.pointer("/incomplete_details/reason").and_then(Value::as_str) {
         Some("max_output_tokens") => StopReason::MaxTokens,
@@ -168,7 +168,7 @@ impl Gather for Gathered {
             }
             Some("response.completed" | "response.incomplete" | "response.done") => {
                 let response = event.get("response").cloned().ok_or_else(|| Spoilt::lacks("`response` at its end"))?;
-                self.response = Some(read(self.asked.clone(), response, Some(std::mem::take(&mut self.items)))?);
+                self.response = Some(read(&self.asked, &response, Some(std::mem::take(&mut self.items)))?);
                 return Ok(Progress::Complete);
             }
             Some("response.failed") => {

@@ -65,11 +65,11 @@ impl Wire for Responses {
     }
 
     fn whole(&self, reply: &Reply) -> Value {
-        response(reply, items(reply))
+        response(reply, &items(reply))
     }
 
     fn stream(&self, reply: &Reply) -> SseStream {
-        let mut begun = response(reply, Vec::new());
+        let mut begun = response(reply, &[]);
         begun["status"] = json!("in_progress");
         begun["usage"] = Value::Null;
         let mut events = Events::default();
@@ -81,7 +81,7 @@ impl Wire for Responses {
         let content =
             items.iter().enumerate().flat_map(|(index, item)| item_events(&mut events, index, item)).collect();
         let end = if reply.stop_reason == StopReason::MaxTokens { "response.incomplete" } else { "response.completed" };
-        let closing = vec![events.next(end, json!({"response": response(reply, items)}))];
+        let closing = vec![events.next(end, json!({"response": response(reply, &items)}))];
         SseStream { opening, content, closing }
     }
 
@@ -178,7 +178,7 @@ fn schema(fields: &mut Map<String, Value>) -> Option<ResponseSchema> {
     Some(schema)
 }
 
-fn response(reply: &Reply, output: Vec<Value>) -> Value {
+fn response(reply: &Reply, output: &[Value]) -> Value {
     let incomplete = match reply.stop_reason {
         StopReason::MaxTokens => json!({"reason": "max_output_tokens"}),
         _ => Value::Null,

@@ -53,11 +53,3 @@ fn choices(about: &Value, words: String) -> String {
     let values: Vec<String> = values.iter().filter_map(Value::as_str).map(|value| format!("`{value}`")).collect();
     format!("{words} One of {}.", values.join(", ")).trim_start().to_owned()
 }
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn tmp_write() {
-        std::fs::write("/work/main/docs/reference/chat-agent.md", super::reference()).unwrap();
-    }
-}

@@ -1,6 +1,7 @@
 //! The loop, on scripted models, with real files and real processes.
 
-use std::sync::Mutex;
+mod providers;
+
 use std::time::{Duration, Instant};
 
 use model::{Budget, Case, PermissionMode};
@@ -366,93 +367,4 @@ fn a_model_that_cannot_be_reached_is_found_before_anything_runs() {
     assert_eq!(check(Some("script:a.yaml"), &own), ["case.yaml:1:1: `chat` cannot reach the model `script:a.yaml`"]);
     own.runner.allowed_tools_override = Some(vec!["Bash(ls)".into(), "Reed".into()]);
     assert_eq!(check(Some("scripted:a.yaml"), &own), ["case.yaml:1:1: `chat` has no tool `Reed`"]);
-}
-
-/// A model that answers what it is told to, and says on the way what happens.
-struct Distant {
-    answers: Mutex<Vec<Result<Said, llm::ProviderError>>>,
-    steps: Mutex<Vec<Step>>,
-    stirred: tokio::sync::Notify,
-}
-
-impl Distant {
-    fn endpoint(answers: Vec<Result<Said, llm::ProviderError>>) -> Endpoint {
-        let retry = Step::Retry { attempt: 1, status: Some(429), error: "slow down".into(), delay_ms: Some(0) };
-        let model =
-            Self { answers: Mutex::new(answers), steps: Mutex::new(vec![retry]), stirred: tokio::sync::Notify::new() };
-        Endpoint::Provider(Ok(Arc::new(model)))
-    }
-}
-
-impl Model for Distant {
-    fn respond<'a>(&'a self, _request: &'a Request) -> llm::BoxFuture<'a, Result<Said, llm::ProviderError>> {
-        Box::pin(async move {
-            self.stirred.notify_one();
-            tokio::task::yield_now().await;
-            self.answers.lock().unwrap().remove(0)
-        })
-    }
-
-    fn take_steps(&self) -> Vec<Step> {
-        std::mem::take(&mut self.steps.lock().unwrap())
-    }
-
-    fn stirs(&self) -> llm::BoxFuture<'_, ()> {
-        Box::pin(self.stirred.notified())
-    }
-}
-
-fn distant(answers: Vec<Result<Said, llm::ProviderError>>) -> Rehearsal {
-    let mut rehearsal = Rehearsal::scripted("go", &json!([]));
-    rehearsal.endpoint = Distant::endpoint(answers);
-    rehearsal.setup.model = Some("openai:m1".into());
-    rehearsal
-}
-
-fn said(content: Vec<Block>, cost_usd: Option<f64>) -> Said {
-    let tokens = Some(model::Tokens { input: 10, output: 5, ..model::Tokens::default() });
-    Said { message_id: "r".into(), content, tokens, cost_usd, ..Said::default() }
-}
-
-#[tokio::test]
-async fn a_distant_model_is_followed_and_its_cost_is_told() {
-    let call = Block::ToolUse { id: "c1".into(), name: "Bash".into(), input: json!({"command": "echo hi"}) };
-    let text = Block::Text { text: "done".into() };
-    let rehearsal = distant(vec![Ok(said(vec![call], Some(0.5))), Ok(said(vec![text], Some(0.25)))]);
-    let mut played = rehearsal.play(&Chat).await.unwrap();
-    assert_eq!((played.calls(), played.answer()), (vec![("Bash", "hi", false)], Some("done")));
-    assert_eq!((played.tokens(), played.turn.trace().usage.cost_usd), (Some(30), Some(0.75)));
-    assert!(played.steps().iter().any(|step| matches!(step, Step::Retry { status: Some(429), .. })));
-}
-
-#[tokio::test]
-async fn usage_that_a_provider_did_not_tell_is_unknown() {
-    let text = Block::Text { text: "done".into() };
-    let rehearsal = distant(vec![Ok(Said { tokens: None, ..said(vec![text], None) })]);
-    let played = rehearsal.play(&Chat).await.unwrap();
-    assert_eq!((played.answer(), played.tokens()), (Some("done"), None));
-}
-
-#[tokio::test]
-async fn trouble_with_a_distant_provider_is_never_the_agents() {
-    for trouble in [llm::Trouble::Auth, llm::Trouble::RateLimit, llm::Trouble::ContextTooLong, llm::Trouble::Cut] {
-        let failure = llm::Failure::new(trouble, "POST http://x for m1");
-        let rehearsal = distant(vec![Err(llm::ProviderError::Failed(Box::new(failure)))]);
-        let played = rehearsal.play(&Chat).await.unwrap();
-        let [Ending::ProviderFailed { because }] = &played.endings[..] else { panic!("{:?}", played.endings) };
-        assert!(because.contains(trouble.describe()) && because.contains("for m1"), "{because}");
-    }
-}
-
-#[tokio::test]
-async fn a_missing_key_is_the_environments_fault() {
-    let providers = llm::Providers::default();
-    let error = providers.open("openai:m1", None, &|_| Err(Vec::new())).map(|_| ()).unwrap_err();
-    let mut rehearsal = distant(Vec::new());
-    rehearsal.endpoint = Endpoint::Provider(Err(error));
-    let breakage = rehearsal.play(&Chat).await.err().unwrap();
-    assert_eq!(breakage.fault, model::Fault::Environment);
-    assert!(breakage.because.contains("OPENAI_API_KEY is not set"), "{breakage}");
-    let told = rehearsal.check(&Chat);
-    assert_eq!(told, ["`openai:m1` cannot be asked: `openai` needs a key: OPENAI_API_KEY is not set"]);
 }

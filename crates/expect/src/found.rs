@@ -163,6 +163,15 @@ impl Tried {
         });
     }
 
+    /// Takes others into account, of which nobody can say whether they were to be tried.
+    pub fn add_doubtful(&mut self, others: Self) {
+        self.doubtful |= others.critical || others.doubtful;
+        self.nearest = match (self.nearest, others.nearest) {
+            (Some(own), Some(other)) if own.0 >= other.0 => Some(own),
+            (own, other) => other.or(own),
+        };
+    }
+
     /// The flaw of all of them together, which came to `pass`.
     pub fn flaw(&self, pass: Pass, flaw: Flaw) -> Flaw {
         let surely = self.critical || flaw.critical;

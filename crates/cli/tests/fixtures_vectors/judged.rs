@@ -68,7 +68,7 @@ impl Bench {
             skills_dir: root.join("skills"),
             cwd: root.to_owned(),
             targets: vec![file.to_string_lossy().into_owned()],
-            fixtures: project.fixtures.clone(),
+            fixtures: project.fixtures,
             now_ms: None,
         });
         problems.extend(loaded.diagnostics);

@@ -55,11 +55,11 @@ impl Rule for Branches {
         let weights: Vec<_> = self.branches.iter().map(|branch| branch.meta.weight).collect();
         let shares = self.strategy.distribute(&at.run.rules.budget, &weights);
         let count = self.branches.len();
-        let found = self.branches.iter().enumerate().map(|(index, branch)| {
-            let here = at.item(self.operator, index, count);
-            let quiet = at.quiet || self.strategy == Strategy::Max;
-            branch.judge(actual, &At { quiet, ..here })
-        });
+        let found = self
+            .branches
+            .iter()
+            .enumerate()
+            .map(|(index, branch)| branch.judge(actual, &at.item(self.operator, index, count)));
         match self.strategy {
             // Of no branches none holds.
             Strategy::Max => strategy::best(found.collect(), &shares, &self.place),

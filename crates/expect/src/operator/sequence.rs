@@ -135,6 +135,7 @@ struct Search {
 /// Looks for `step` from each of the places where it may be looked for; no item is judged twice.
 fn search(items: &[Value], from: &Ways, step: &Matcher, share: f64, at: &At<'_>) -> Search {
     let (ways, tried) = (Ways::new(), Tried::default());
+    let mut doubtful = Tried::default();
     let mut search = Search { ways, is_met: false, is_missed: false, flaws: Vec::new(), tried, stopped: None };
     let inside = At { present: true, ..at.quietly() };
     // A penalty that is met fails everything if it is critical; one that is not met fails nothing.
@@ -145,6 +146,7 @@ fn search(items: &[Value], from: &Ways, step: &Matcher, share: f64, at: &At<'_>)
     let mut scores: Vec<(usize, f64, f64)> = Vec::new();
     let mut best = 0.0;
     let first = from.keys().next().copied().unwrap_or_default();
+    let last = from.keys().next_back().copied().unwrap_or_default();
     for (index, item) in items.iter().enumerate().skip(first) {
         while let Some(way) = waiting.next_if(|(from, _)| *from <= index) {
             looking.push(way);
@@ -165,16 +167,20 @@ fn search(items: &[Value], from: &Ways, step: &Matcher, share: f64, at: &At<'_>)
             looking.clear();
             continue;
         }
-        search.tried.add(&found, found.score);
+        // Only from the last place on, every way leads past the item.
+        let tried = if index >= last { &mut search.tried } else { &mut doubtful };
+        tried.add(&found, found.score);
         scores.push((index, found.score, found.most));
         if found.pass == Pass::Unknown {
             search.stopped = search.stopped.or_else(|| found.flaws.first().cloned());
         }
         if found.score > best {
             best = found.score;
-            search.flaws = found.flaws;
+            let flaw = |flaw: Flaw| Flaw { undecided: flaw.undecided || index < last, ..flaw };
+            search.flaws = found.flaws.into_iter().map(flaw).collect();
         }
     }
+    search.tried.add_doubtful(doubtful);
     looking.extend(waiting);
     search.is_missed = !looking.is_empty();
     let (mut least, mut most) = (0.0_f64, 0.0_f64);

@@ -484,7 +484,7 @@ fn raw_output_grows_chunk_by_chunk() {
 }
 
 #[test]
-fn ten_thousand_trials_are_listed_in_a_moment() {
+fn ten_thousand_trials_are_listed() {
     let scratch = scratch();
     let mut store = scratch.store();
     let mut story = Story::of(RUN);
@@ -503,9 +503,7 @@ fn ten_thousand_trials_are_listed_in_a_moment() {
          INSERT INTO trials SELECT {columns} FROM trials, numbers"
     );
     store.connection.execute(&copy, []).unwrap();
-    let start = Instant::now();
     assert_eq!(store.trials(&TrialFilter::default()).unwrap().len(), 10_000);
-    assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
 }
 
 #[test]

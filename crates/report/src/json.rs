@@ -6,7 +6,7 @@ mod schema;
 mod trial;
 
 use std::collections::HashMap;
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -26,6 +26,9 @@ use trial::{Trial, Used};
 
 /// Names the document's form and its version.
 pub const SCHEMA: &str = "trialrun.report/1";
+
+/// How much is written at a time, in bytes.
+const CHUNK: usize = 256 * 1024;
 
 struct Json {
     out: Box<dyn Write + Send>,
@@ -118,14 +121,17 @@ impl Reporter for Json {
         let document = serde_json::to_string_pretty(&document)?;
         match document.strip_suffix("[]\n}") {
             Some(front) if !texts.is_empty() => {
-                self.out.write_all(front.as_bytes())?;
+                // Trials are some kilobytes each: too short to be handed to the system one by one.
+                let mut out = BufWriter::with_capacity(CHUNK, &mut self.out);
+                out.write_all(front.as_bytes())?;
                 let mut before = "[\n    ";
                 for text in texts {
-                    self.out.write_all(before.as_bytes())?;
-                    self.out.write_all(&written.text[text])?;
+                    out.write_all(before.as_bytes())?;
+                    out.write_all(&written.text[text])?;
                     before = ",\n    ";
                 }
-                self.out.write_all(b"\n  ]\n}\n")?;
+                out.write_all(b"\n  ]\n}\n")?;
+                out.flush()?;
             }
             _ => writeln!(self.out, "{document}")?,
         }

@@ -27,8 +27,10 @@ pub(super) fn record_of(planned: &PlannedTrial, settings: &Settings, end: End) -
     let because = match outcome {
         Outcome::Passed => None,
         Outcome::Failed => first_of(&findings, Status::Unmet, !ending.goes_on())
+            .or_else(|| planned.case.ruling.scoring.and_then(|scoring| scoring.because(&findings)))
             .or_else(|| planned.case.ruling.not.then(|| "everything that must not hold does".into())),
-        Outcome::Undecided => first_of(&findings, Status::Undecided, false),
+        Outcome::Undecided => first_of(&findings, Status::Undecided, false)
+            .or_else(|| planned.case.ruling.scoring.and_then(|scoring| scoring.because(&findings))),
         Outcome::Broken | Outcome::Cancelled | Outcome::Skipped => Some(ending.describe()),
     };
     let vars = match planned.case.log_vars {

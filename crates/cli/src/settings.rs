@@ -118,6 +118,9 @@ impl Resolved {
             max_turns: args.max_turns,
             max_total_tokens: args.max_total_tokens,
             timeout_ms: args.timeout,
+            configured: Vec::new(),
+            judge: None,
+            judge_base_url: None,
             defaults: runner::Defaults {
                 agent: defaults.agent.as_ref().map(|set| set.value.clone()),
                 agent_source: defaults.agent.as_ref().map(|set| set.source.clone()),

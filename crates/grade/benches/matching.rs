@@ -112,7 +112,14 @@ fn case(expected: &Value) -> Case {
     let kind = Spanned::new("expect".to_owned(), node.span);
     Case {
         messages: vec![UserMessage::text("question")],
-        assertions: vec![AssertionSpec { id: "output".into(), kind, weight: 1.0, node }],
+        assertions: vec![AssertionSpec {
+            id: "output".into(),
+            kind,
+            weight: 1.0,
+            node,
+            arguments: model::Arguments::Fields,
+            about: model::About::Trial,
+        }],
         ..Case::new("case", Excerpt::of_file("many.fixture.yaml"))
     }
 }

@@ -1,11 +1,13 @@
 //! From an assertion as it is written to a check, and from evidence to findings.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use model::decode::{Fields, Problems};
-use model::{AssertionSpec, Case, Claim, Diagnostic, Evidence, Excerpt, Finding, Status, nearest};
+use model::{About, AssertionSpec, Case, Claim, Diagnostic, Evidence, Excerpt, Finding, Status, nearest};
 
+use crate::arguments;
 use crate::assertion::{ASSERTIONS, Form, Matcher, find};
 use crate::place::Place;
 use crate::reading::Reading;
@@ -29,6 +31,7 @@ pub struct Check {
     id: String,
     kind: &'static str,
     weight: f64,
+    about: About,
     place: Place,
     matcher: Arc<dyn Matcher>,
 }
@@ -70,7 +73,8 @@ impl Check {
             return None;
         };
         let what = format!("`{}`", assertion.name);
-        let mut fields = Fields::of(&spec.node, &what, problems)?;
+        let entry = arguments::entry(spec, assertion, problems)?;
+        let mut fields = Fields::of(&entry, &what, problems)?;
         for known in ["id", "type", "weight"] {
             fields.get(known);
         }
@@ -78,7 +82,29 @@ impl Check {
         let matcher = parse(&mut reading);
         let Reading { fields, problems, .. } = reading;
         fields.finish(problems);
-        matcher.map(|matcher| Self { id: spec.id.clone(), kind: assertion.name, weight: spec.weight, place, matcher })
+        matcher.map(|matcher| Self {
+            id: spec.id.clone(),
+            kind: assertion.name,
+            weight: spec.weight,
+            about: spec.about,
+            place,
+            matcher,
+        })
+    }
+
+    /// Judges what it is about.
+    fn judge_part(&self, parts: &mut Parts<'_>) -> Finding {
+        match parts.of(self.about) {
+            Some(evidence) => self.judge(evidence),
+            None => {
+                let because = match self.about {
+                    About::Reply(number) => format!("there is no reply to message {number}"),
+                    About::Trial | About::LastReply => "there is no reply".into(),
+                };
+                let verdict = Verdict::unmet(because, "a reply", "none");
+                Finding { source: Some(self.place.excerpt()), ..finding(&self.id, self.kind, self.weight, verdict) }
+            }
+        }
     }
 
     fn judge(&self, evidence: &Evidence) -> Finding {
@@ -118,7 +144,8 @@ pub fn compile(case: &Case, context: &Context<'_>) -> (Vec<Check>, Vec<Diagnosti
 /// Judges `evidence`: a finding for each of `checks` in their order, then one for each implicit assertion that has
 /// something to say.
 pub fn grade(checks: &[Check], evidence: &Evidence) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = checks.iter().map(|check| check.judge(evidence)).collect();
+    let mut parts = Parts { whole: evidence, replies: BTreeMap::new() };
+    let mut findings: Vec<Finding> = checks.iter().map(|check| check.judge_part(&mut parts)).collect();
     for assertion in ASSERTIONS {
         if let Form::Implicit { judge } = assertion.form
             && let Some(verdict) = judge(evidence)
@@ -127,6 +154,25 @@ pub fn grade(checks: &[Check], evidence: &Evidence) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// Evidence and the parts of it that assertions are about, each made once.
+struct Parts<'e> {
+    whole: &'e Evidence,
+    replies: BTreeMap<usize, Option<Evidence>>,
+}
+
+impl Parts<'_> {
+    /// What `about` names; `None` if there is no such reply.
+    fn of(&mut self, about: About) -> Option<&Evidence> {
+        let number = match about {
+            About::Trial => return Some(self.whole),
+            About::Reply(number) => number,
+            About::LastReply => self.whole.trace.replies.len(),
+        };
+        let part = || self.whole.trace.reply(number).map(|trace| Evidence { trace, ..self.whole.clone() });
+        self.replies.entry(number).or_insert_with(part).as_ref()
+    }
 }
 
 fn finding(id: &str, kind: &str, weight: f64, mut verdict: Verdict) -> Finding {

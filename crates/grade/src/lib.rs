@@ -7,6 +7,7 @@
 //!
 //! Nothing here knows a process, a sandbox, a clock or a terminal.
 
+mod arguments;
 mod assertion;
 mod call_pattern;
 mod check;

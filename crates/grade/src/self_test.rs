@@ -75,7 +75,14 @@ pub(crate) fn spec_of(node: Node) -> Result<AssertionSpec, String> {
     let (id, _): (String, Span) = text("id")?;
     let (kind, span) = text("type")?;
     let weight = node.get("weight").and_then(|weight| weight.to_json().as_f64()).unwrap_or(1.0);
-    Ok(AssertionSpec { id, kind: Spanned::new(kind, span), weight, node })
+    Ok(AssertionSpec {
+        id,
+        kind: Spanned::new(kind, span),
+        weight,
+        node,
+        arguments: model::Arguments::Fields,
+        about: model::About::Trial,
+    })
 }
 
 #[cfg(test)]

@@ -74,6 +74,8 @@ fn case(assertion: &Value) -> Case {
         kind: model::Spanned::new(text(&assertion["type"]), kind.span),
         weight: 1.0,
         node,
+        arguments: model::Arguments::Fields,
+        about: model::About::Trial,
     };
     Case {
         messages: vec![UserMessage::text("Begin.")],

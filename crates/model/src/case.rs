@@ -34,8 +34,12 @@ pub struct Case {
     pub tags: Vec<String>,
     /// What is under test.
     pub subject: Subject,
-    /// What the user says, in order, in one session; at least one message.
+    /// What the user says, in order, in one session; at least one message, unless the case is code or the user is played.
     pub messages: Vec<UserMessage>,
+    /// The function that is the case, where it is written as code. It says what the user says, and asserts.
+    pub code: Option<Code>,
+    /// The model that plays the user once the messages are said.
+    pub user: Option<SimulatedUser>,
     /// Settings of the `runner` block and its like; unset ones are filled in when the run is planned.
     pub runner: RunnerOptions,
     /// The most model turns over the whole chain. Absent: a cap of 40 that only warns.
@@ -74,6 +78,8 @@ impl Case {
             tags: Vec::new(),
             subject: Subject::Agent,
             messages: Vec::new(),
+            code: None,
+            user: None,
             runner: RunnerOptions::default(),
             max_turns: None,
             token_budget: None,
@@ -89,6 +95,34 @@ impl Case {
             position: None,
         }
     }
+}
+
+/// A case that is a function in a module.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Code {
+    /// The module, absolute.
+    pub module: PathBuf,
+    /// Which of the scenarios that the module exports, in the order of its exports, from 0.
+    pub scenario: usize,
+    /// What the scenario is called.
+    pub name: String,
+}
+
+/// A user that a model plays.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SimulatedUser {
+    /// Who the user is: `role`, `name`, `tone`, `backstory`, `context`.
+    pub persona: Map<String, Value>,
+    /// What the user wants.
+    pub goal: String,
+    /// When the user has nothing more to say.
+    pub stop_when: Option<String>,
+    /// The most messages the user sends.
+    pub max_turns: u64,
+    /// The model that plays, as `provider:model`; absent: the run's judge.
+    pub model: Option<String>,
+    /// Where it is written.
+    pub source: Excerpt,
 }
 
 /// What a case puts to the test.
@@ -132,6 +166,9 @@ pub struct UserMessage {
     /// The prompt or script that is to answer, as the user names it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub script: Option<String>,
+    /// Who says it: `role`, `name`, `tone`, `backstory`, `context`, as far as the case tells.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub persona: Map<String, Value>,
     /// Tools the agent is to have beside its own: names, references to modules, or descriptions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<Value>,
@@ -198,12 +235,41 @@ pub struct UserResponse {
 pub struct AssertionSpec {
     /// The whole entry, `id`, `type` and `weight` included.
     pub node: Node,
+    /// How its arguments are written.
+    pub arguments: Arguments,
+    /// What it is about.
+    pub about: About,
     /// Unique within the case.
     pub id: String,
     /// Such as `tool_called`.
     pub kind: Spanned<String>,
     /// Share of the score; 1 unless written.
     pub weight: f64,
+}
+
+/// How the arguments of an assertion are written.
+#[derive(Debug, Clone, Default)]
+pub enum Arguments {
+    /// As fields of the entry, beside `type`: `{type: contains, text: hello}`.
+    #[default]
+    Fields,
+    /// As the value of a single key, which is the type: `contains: hello`.
+    Brief(Node),
+    /// One after the other, as code gives them: `assert.contains(reply, "hello")`, the reply left out.
+    Listed(Vec<Node>),
+}
+
+/// What an assertion is about.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum About {
+    /// All that the agent did and left behind.
+    #[default]
+    Trial,
+    /// The reply to one message of the user, from 1, and what was done for it.
+    Reply(usize),
+    /// The last reply.
+    LastReply,
 }
 
 /// Settings a case may carry.

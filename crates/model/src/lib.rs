@@ -34,8 +34,8 @@ mod usage;
 
 pub use arm::{Arm, TrialId};
 pub use case::{
-    AssertionSpec, Case, LogVars, PermissionMode, Ruling, RunnerOptions, Scoring, SettingSource, Subject, Suite,
-    UserMessage, UserResponse,
+    About, Arguments, AssertionSpec, Case, Code, LogVars, PermissionMode, Ruling, RunnerOptions, Scoring,
+    SettingSource, SimulatedUser, Subject, Suite, UserMessage, UserResponse,
 };
 pub use diagnostic::{Diagnostic, Severity};
 pub use ending::{Budget, Ending, Fault};
@@ -47,11 +47,11 @@ pub use listing::{LiveTrial, RunRow, TrialRow};
 pub use nearest::nearest;
 pub use node::{Node, NodeKind};
 pub use outcome::{Outcome, Tally};
-pub use record::{AgentInfo, AnsweredQuestion, AttemptRecord, CallRecord, RunInfo, SkillInfo, TrialRecord};
+pub use record::{AgentInfo, AnsweredQuestion, Aside, AttemptRecord, CallRecord, RunInfo, SkillInfo, TrialRecord};
 pub use skill::{AllowedTool, Skill};
 pub use span::{Excerpt, Source, Span, Spanned};
 pub use step::{Question, Step, ToolCall, ToolResult};
 pub use summary::{ArmSummary, Estimate, Summary};
 pub use tool::{Access, Certainty, Effect, Touch};
-pub use trace::{Trace, TracedCall, TracedTurn};
+pub use trace::{Trace, TracedCall, TracedReply, TracedTurn};
 pub use usage::{Tokens, Usage};

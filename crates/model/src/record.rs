@@ -1,5 +1,7 @@
 //! What is kept of a run and of a trial: the objects of the JSON report.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -127,6 +129,15 @@ pub struct TrialRecord {
     /// Where the case stands in its file, from 0, for formats whose readers count.
     #[serde(default)]
     pub position: Option<usize>,
+    /// Numbers that the case's code gave a name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub scores: BTreeMap<String, f64>,
+    /// What judging by models took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judge: Option<Aside>,
+    /// What playing the user took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<Aside>,
     /// The model's turns, sub-agents' not counted.
     pub turn_count: usize,
     /// Every call.
@@ -173,6 +184,20 @@ pub struct TrialRecord {
     /// What looks wrong but decides nothing.
     #[serde(default)]
     pub warnings: Vec<String>,
+}
+
+/// What was asked of models other than the agent's own; it never counts as the agent's.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Aside {
+    /// How many answers came from a model.
+    pub requests: u64,
+    /// How many answers were there already.
+    pub cached: u64,
+    /// What it used; an amount that one of them did not tell is absent.
+    pub tokens: Option<Tokens>,
+    /// What it cost in US dollars; absent if it is not known of one of them.
+    pub cost_usd: Option<f64>,
 }
 
 /// A call, as the report tells it.

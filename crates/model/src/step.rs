@@ -108,6 +108,14 @@ pub enum Step {
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::present::deserialize")]
         result: Option<Value>,
     },
+    /// How long the reply to the user's last message took. Told after it, where an agent takes its time.
+    Replied {
+        /// From the message to the end of the reply.
+        latency_ms: u64,
+        /// From the message to the first word of the reply, where it came in pieces.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        first_token_ms: Option<u64>,
+    },
 }
 
 /// A call of a tool.

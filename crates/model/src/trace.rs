@@ -21,6 +21,8 @@ pub struct Trace {
     pub tools: Vec<String>,
     /// What the user said.
     pub user_messages: Vec<String>,
+    /// What the agent answered to each message of the user, in order. What was said before the first one is in none.
+    pub replies: Vec<TracedReply>,
     /// The model's turns in order, sub-agents' included.
     pub turns: Vec<TracedTurn>,
     /// Every call in order.
@@ -36,6 +38,21 @@ pub struct Trace {
     /// What a scripted model found in the requests: step, met, because.
     pub request_checks: Vec<(usize, bool, String)>,
     index: HashMap<String, usize>,
+}
+
+/// What the agent answered to one message of the user.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct TracedReply {
+    /// The answer, absent if it gave none.
+    pub answer: Option<String>,
+    /// The whole of what it gave, where that is more than text.
+    pub result: Option<Value>,
+    /// What it used for it.
+    pub usage: Usage,
+    /// From the message to the end of the reply, where somebody measured it.
+    pub latency_ms: Option<u64>,
+    /// From the message to the first word of the reply, where it came in pieces.
+    pub first_token_ms: Option<u64>,
 }
 
 /// One model message.
@@ -93,7 +110,10 @@ impl Trace {
                     self.tools.clone_from(tools);
                 }
             }
-            Step::UserMessage { text, .. } => self.user_messages.push(text.clone()),
+            Step::UserMessage { text, .. } => {
+                self.user_messages.push(text.clone());
+                self.replies.push(TracedReply::default());
+            }
             Step::Text { message, text, parent } => {
                 let turn = self.turn(message, parent.as_ref());
                 self.turns[turn].text.push_str(text);
@@ -120,8 +140,23 @@ impl Trace {
                 if result.is_some() {
                     self.result.clone_from(result);
                 }
-                if text.as_ref().is_some_and(|text| !text.is_empty()) {
+                let said = text.as_ref().is_some_and(|text| !text.is_empty());
+                if said {
                     self.answer.clone_from(text);
+                }
+                if let Some(reply) = self.replies.last_mut() {
+                    reply.usage += *usage;
+                    if result.is_some() {
+                        reply.result.clone_from(result);
+                    }
+                    if said {
+                        reply.answer.clone_from(text);
+                    }
+                }
+            }
+            Step::Replied { latency_ms, first_token_ms } => {
+                if let Some(reply) = self.replies.last_mut() {
+                    (reply.latency_ms, reply.first_token_ms) = (Some(*latency_ms), *first_token_ms);
                 }
             }
             Step::PermissionDenied { .. } | Step::Retry { .. } | Step::Notice { .. } => {}
@@ -131,6 +166,39 @@ impl Trace {
     /// How many turns the agent itself took; its sub-agents' are not counted.
     pub fn turn_count(&self) -> usize {
         self.turns.iter().filter(|turn| turn.parent.is_none()).count()
+    }
+
+    /// What was said and done between the user's message `number`, from 1, and the next one, as if it were all. `None` if
+    /// there is no such message.
+    pub fn reply(&self, number: usize) -> Option<Self> {
+        let at = number.checked_sub(1)?;
+        let reply = self.replies.get(at)?;
+        let mut part = Self {
+            session_id: self.session_id.clone(),
+            model: self.model.clone(),
+            agent_version: self.agent_version.clone(),
+            auth: self.auth.clone(),
+            tools: self.tools.clone(),
+            user_messages: vec![self.user_messages.get(at)?.clone()],
+            replies: vec![reply.clone()],
+            answer: reply.answer.clone(),
+            result: reply.result.clone(),
+            usage: reply.usage,
+            ..Self::default()
+        };
+        for turn in self.turns.iter().filter(|turn| turn.user_message == number) {
+            let calls = part.calls.len()..part.calls.len() + turn.calls.len();
+            for &call in &turn.calls {
+                let mut traced = self.calls[call].clone();
+                traced.turn = part.turns.len();
+                part.index.insert(traced.call.id.clone(), part.calls.len());
+                part.calls.push(traced);
+            }
+            part.turns.push(TracedTurn { calls: calls.collect(), user_message: 1, ..turn.clone() });
+        }
+        let asked = |question: &&Question| question.call_id.as_ref().is_some_and(|id| part.index.contains_key(id));
+        part.questions = self.questions.iter().filter(asked).cloned().collect();
+        Some(part)
     }
 
     /// The turn of that model message. A message whose steps are interleaved with a sub-agent's is still one turn.
@@ -152,6 +220,38 @@ impl Trace {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn a_reply_is_what_was_done_for_one_message() {
+        let said = |index: usize| Step::UserMessage { index, of: 2, text: format!("message {index}") };
+        let call = |id: &str, message: &str| Step::ToolCall(ToolCall::new(id, "Bash", json!({}), message));
+        let text = |message: &str| Step::Text { message: message.into(), text: message.into(), parent: None };
+        let finished = |text: &str| Step::Finished {
+            subtype: "success".into(),
+            is_error: false,
+            usage: Usage { tokens: None, cost_usd: Some(0.5) },
+            text: Some(text.into()),
+            result: None,
+        };
+        let replied = Step::Replied { latency_ms: 7, first_token_ms: Some(2) };
+        let trace = Trace::of(&[
+            said(1),
+            call("c1", "m1"),
+            finished("one"),
+            said(2),
+            text("m2"),
+            call("c2", "m2"),
+            finished("two"),
+            replied,
+        ]);
+        let second = trace.reply(2).unwrap();
+        assert_eq!((second.answer.as_deref(), second.usage.cost_usd), (Some("two"), Some(0.5)));
+        assert_eq!((second.user_messages.as_slice(), second.turn_count()), (&["message 2".to_owned()][..], 1));
+        assert_eq!((second.calls[0].call.id.as_str(), second.turns[0].calls.as_slice()), ("c2", &[0][..]));
+        assert_eq!((second.replies[0].latency_ms, second.replies[0].first_token_ms), (Some(7), Some(2)));
+        assert_eq!(trace.reply(1).unwrap().calls[0].call.id, "c1");
+        assert_eq!((trace.reply(0), trace.reply(3)), (None, None));
+    }
 
     #[test]
     fn lines_of_one_message_are_one_turn_and_a_sub_agents_turn_does_not_count() {

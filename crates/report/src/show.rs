@@ -199,7 +199,7 @@ fn from_steps(steps: &[(u64, &Step)], paint: &Paint) -> String {
             }
             Step::Notice { from, text } => say(paint.dim(&format!("[{}]", word(from))), text),
             Step::Finished { subtype, .. } => say(format!("{} finished ({})", signs.done, word(subtype)), ""),
-            Step::Session { .. } | Step::Text { .. } | Step::Thinking { .. } => {}
+            Step::Session { .. } | Step::Text { .. } | Step::Thinking { .. } | Step::Replied { .. } => {}
         }
     }
     text

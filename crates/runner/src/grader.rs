@@ -121,6 +121,8 @@ mod tests {
             kind: model::Spanned::new("expect".into(), model::Span::new(0, 6)),
             weight: 1.0,
             node,
+            arguments: model::Arguments::Fields,
+            about: model::About::Trial,
         };
         let mut case = model::Case::new("c", model::Excerpt::of_file("case.yaml"));
         case.assertions.push(spec);

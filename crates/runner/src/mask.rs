@@ -206,6 +206,7 @@ impl Mask {
                 text.iter_mut().for_each(|text| self.string(text));
                 result.iter_mut().for_each(|result| self.value(result));
             }
+            Step::Replied { .. } => {}
         }
     }
 }

@@ -12,7 +12,7 @@ use model::{
     AgentInfo, Arm, Case, Diagnostic, Excerpt, Limits, PermissionMode, SkillInfo, Subject, Suite, TrialId, nearest,
 };
 
-use crate::agent::{self, AGENTS, Agent, Part, Setup};
+use crate::agent::{self, AGENTS, Agent, Configured, Part, Setup};
 use crate::select::{Selection, Selector};
 
 pub use self::settings::{Defaults, Settings};
@@ -84,6 +84,8 @@ pub struct PlannedTrial {
     pub agent: &'static dyn Agent,
     /// What follows the agent's name.
     pub argument: Option<String>,
+    /// How the project configures it.
+    pub config: Option<Arc<Configured>>,
     /// Where its model is.
     pub model: ModelChoice,
     /// How the agent is set up.
@@ -138,6 +140,14 @@ pub fn plan(request: &PlanRequest<'_>) -> (Plan, Vec<Diagnostic>) {
         skills.extend(trial.skill_info().filter(|skill| !skills.contains(skill)));
     }
     (Plan { trials, settings: request.settings.clone(), agents, skills, cases_loaded }, problems)
+}
+
+/// An agent that was found by its name.
+struct Cast<'w> {
+    agent: &'static dyn Agent,
+    /// What follows its name.
+    argument: Option<&'w str>,
+    config: Option<Arc<Configured>>,
 }
 
 /// A case's checks and the tools they were compiled for.
@@ -199,11 +209,11 @@ impl Planner<'_> {
         let context = Context { directory: Some(&directory), scripts: Some(&engine), known_tools: None };
         let mut compiled: Option<Compiled> = None;
         for written in agents {
-            let Some((agent, argument)) = agent::find(&written) else {
-                self.unknown_agent(case, &written);
-                continue;
-            };
-            let Some((arm, model)) = self.arm(case, agent) else { continue };
+            let Some(Cast { agent, argument, config }) = self.cast(case, &written) else { continue };
+            let Some((mut arm, model)) = self.arm(case, agent) else { continue };
+            if let Some(config) = &config {
+                arm.agent.clone_from(&config.name);
+            }
             let setup = self.setup(case, agent, &arm);
             // The assertions of a case are the same under every arm; only the tools they may name differ.
             // What a case brings is called whatever it says.
@@ -225,7 +235,15 @@ impl Planner<'_> {
                 self.ask(
                     agent,
                     &written,
-                    &Part { case, arm: &arm, argument, directory: &directory, base_url, providers },
+                    &Part {
+                        case,
+                        arm: &arm,
+                        argument,
+                        config: config.as_deref(),
+                        directory: &directory,
+                        base_url,
+                        providers,
+                    },
                 );
             }
             let limits = self.limits(case, &setup);
@@ -263,6 +281,7 @@ impl Planner<'_> {
                     arm: arm.clone(),
                     agent,
                     argument: argument.map(str::to_owned),
+                    config: config.clone(),
                     model: model.clone(),
                     setup: setup.clone(),
                     limits: limits.clone(),
@@ -279,12 +298,43 @@ impl Planner<'_> {
         self.problems.extend(problems);
     }
 
+    /// The agent that `written` names: one that the project configures, or one that is built in.
+    fn cast<'w>(&mut self, case: &Case, written: &'w str) -> Option<Cast<'w>> {
+        let settings = self.request.settings;
+        let Some(config) = settings.configured.iter().find(|configured| configured.name == written) else {
+            let found = agent::find(written);
+            if found.is_none() {
+                self.unknown_agent(case, written);
+            }
+            return found.map(|(agent, argument)| Cast { agent, argument, config: None });
+        };
+        let kind = config.node.get("type").unwrap_or(&config.node);
+        let agent =
+            kind.as_str().and_then(agent::find).filter(|(agent, argument)| agent.takes_config() && argument.is_none());
+        let Some((agent, _)) = agent else {
+            let takes: Vec<&str> =
+                AGENTS.iter().filter(|agent| agent.takes_config()).map(|agent| agent.name()).collect();
+            let problem = kind.error(format!("`{}` has no `type` that can be configured", config.name));
+            self.problems.push(
+                problem
+                    .suggest(kind.as_str().and_then(|kind| nearest(kind, takes.iter().copied())))
+                    .help(format!("agents that are configured: {}", takes.join(", "))),
+            );
+            return None;
+        };
+        Some(Cast { agent, argument: None, config: Some(Arc::clone(config)) })
+    }
+
     /// Asks `agent`, as `written`, whether it can play `part`.
     fn ask(&mut self, agent: &dyn Agent, written: &str, part: &Part<'_>) {
         let case = part.case;
         if self.arguments.insert(written.to_owned()) {
             let own = case.runner.agent.as_ref().filter(|(own, _)| own == written).map(|(_, source)| source);
-            self.problems.extend(agent.check_argument(part.argument).into_iter().map(|problem| match own {
+            let problems = match part.config {
+                Some(config) => agent.check_config(&config.node, &config.directory),
+                None => agent.check_argument(part.argument),
+            };
+            self.problems.extend(problems.into_iter().map(|problem| match own {
                 Some(source) if problem.source.is_none() => problem.at(source.clone()),
                 _ => problem,
             }));
@@ -332,9 +382,10 @@ impl Planner<'_> {
         let name = written.split(':').next().unwrap_or(written);
         let names = AGENTS.iter().map(|agent| agent.name());
         let aliases = AGENTS.iter().flat_map(|agent| agent.aliases().iter().copied());
+        let own_names = self.request.settings.configured.iter().map(|configured| configured.name.as_str());
         let mut problem = Diagnostic::error(format!("unknown agent `{name}`"))
-            .suggest(nearest(name, names.clone().chain(aliases)))
-            .help(format!("agents: {}", names.collect::<Vec<_>>().join(", ")));
+            .suggest(nearest(name, names.clone().chain(aliases).chain(own_names.clone())))
+            .help(format!("agents: {}", names.chain(own_names.clone()).collect::<Vec<_>>().join(", ")));
         if self.request.settings.agents.is_empty() {
             let own = case.runner.agent.as_ref().map(|(_, source)| source);
             if let Some(source) = own.or(self.request.settings.defaults.agent_source.as_ref()) {

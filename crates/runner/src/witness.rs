@@ -2,6 +2,7 @@
 //! limits, kept in the trace and told to the dispatcher.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use grade::Responder;
 use model::{Budget, Ending, Event, Limits, Question, Step, ToolCall, Trace};
@@ -71,6 +72,8 @@ pub struct Turn {
     room: Option<usize>,
     /// How much was told so far.
     told: usize,
+    /// When the first word of the reply to the last message came.
+    first_token: Option<Instant>,
 }
 
 impl Turn {
@@ -98,6 +101,7 @@ impl Turn {
             ending: None,
             room: Some(MOST_OUTPUT),
             told: 0,
+            first_token: None,
         }
     }
 
@@ -131,6 +135,22 @@ impl Turn {
             Some(ending) => Flow::Stop(ending.clone()),
             None => Flow::Go,
         }
+    }
+
+    /// The first word of a reply that comes in pieces is here; later ones do not count.
+    pub fn speaks(&mut self) {
+        self.activity.heard();
+        self.first_token.get_or_insert_with(Instant::now);
+    }
+
+    /// A message is about to be sent.
+    pub(crate) fn message_begins(&mut self) {
+        self.first_token = None;
+    }
+
+    /// When the first word of the reply to the last message came, where it came in pieces.
+    pub(crate) fn first_token(&self) -> Option<Instant> {
+        self.first_token
     }
 
     /// Keeps a line of the agent's own output as it came, as long as there is room.

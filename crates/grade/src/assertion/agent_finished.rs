@@ -9,6 +9,8 @@ use crate::words;
 
 pub(super) const ASSERTION: Assertion = Assertion {
     name: "agent_finished",
+    aliases: &[],
+    parameters: &[],
     summary: "The agent answered, and not with an error.",
     details: "It speaks up only when the agent gave up: when it says of itself that it failed. A model provider that \
               fails is not the agent's fault; such a trial is broken, not failed.",

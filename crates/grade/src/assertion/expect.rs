@@ -10,7 +10,7 @@ use model::{Evidence, Leeway, Node, NodeKind, Scoring, Tally};
 use serde_json::{Value, json};
 use template::Variables;
 
-use super::{Assertion, Field, Form, Matcher};
+use super::{Assertion, Field, Form, Matcher, Parameter};
 use crate::example::{Example, Story};
 use crate::given::{self, Wanted};
 use crate::reading::Reading;
@@ -18,6 +18,8 @@ use crate::verdict::{Matched, Verdict};
 
 pub(super) const ASSERTION: Assertion = Assertion {
     name: "expect",
+    aliases: &[],
+    parameters: &[Parameter::Fields],
     summary: "What the agent gave matches an expectation: values, patterns and `$operators`, with a score.",
     details: "One of `expect`, `output` and `schema` says what is expected. `expect` is about everything the agent gave, \
               a map of `output`, `messages`, `tools`, `state`, `usage` and whatever else it returned; `output` is about \

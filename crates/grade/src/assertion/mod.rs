@@ -14,6 +14,7 @@ mod tool_called;
 mod turn_budget;
 mod turn_count_at_most;
 
+use std::borrow::Cow;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -43,8 +44,12 @@ pub const ASSERTIONS: &[Assertion] = &[
 /// A type of assertion, as it describes itself.
 #[derive(Debug)]
 pub struct Assertion {
-    /// What `type` says.
+    /// What `type` says. Code calls it by the same name in camel case.
     pub name: &'static str,
+    /// Other names it answers to.
+    pub aliases: &'static [&'static str],
+    /// Its arguments where they have no names, in the order in which code gives them.
+    pub parameters: &'static [Parameter],
     /// What it asks for, in one line.
     pub summary: &'static str,
     /// What else there is to know, in Markdown.
@@ -56,6 +61,18 @@ pub struct Assertion {
     /// Evidence that does not.
     pub fail: Example,
     pub(crate) form: Form,
+}
+
+/// An argument without a name: of `assert.contains(reply, "hello")`, or of the short form `contains: hello`, whose value is
+/// the first one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Parameter {
+    /// The field of that name, which is no map: a map in its place holds the fields by name.
+    Value(&'static str),
+    /// The field of that name, which may be a map.
+    Map(&'static str),
+    /// A map of the fields. Any other value is the only field that must be there.
+    Fields,
 }
 
 /// A field of an assertion.
@@ -103,9 +120,25 @@ impl Assertion {
     }
 }
 
-/// The assertion of that name.
+/// The assertion of that name, as files or as code write it.
 pub fn find(name: &str) -> Option<&'static Assertion> {
-    ASSERTIONS.iter().find(|assertion| assertion.name == name)
+    let name = snake_case(name);
+    ASSERTIONS.iter().find(|assertion| assertion.name == name || assertion.aliases.contains(&name.as_ref()))
+}
+
+/// `toolCalled` as `tool_called`; any other name as it is.
+fn snake_case(name: &str) -> Cow<'_, str> {
+    if !name.contains(|c: char| c.is_ascii_uppercase()) || name.contains('_') {
+        return Cow::Borrowed(name);
+    }
+    let mut snake = String::with_capacity(name.len() + 4);
+    for letter in name.chars() {
+        if letter.is_ascii_uppercase() {
+            snake.push('_');
+        }
+        snake.push(letter.to_ascii_lowercase());
+    }
+    Cow::Owned(snake)
 }
 
 /// `tool`, as several assertions have it.

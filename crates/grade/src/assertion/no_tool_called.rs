@@ -5,7 +5,7 @@ use std::sync::Arc;
 use model::Evidence;
 use serde_json::json;
 
-use super::{ARGS_MATCH, Assertion, Form, Matcher, TOOL};
+use super::{ARGS_MATCH, Assertion, Form, Matcher, Parameter, TOOL};
 use crate::call_pattern::{CallPattern, Fit};
 use crate::example::{Example, Story};
 use crate::pattern::Patience;
@@ -15,6 +15,8 @@ use crate::words;
 
 pub(super) const ASSERTION: Assertion = Assertion {
     name: "no_tool_called",
+    aliases: &["tool_not_called"],
+    parameters: &[Parameter::Value("tool"), Parameter::Map("args_match")],
     summary: "The agent did not call a tool, or not with arguments as described.",
     details: "A pattern that says what is allowed is written as a negative look-ahead: `^(?!git )` matches every \
               command that does not begin with `git `. It also matches a call that has no such argument at all, \

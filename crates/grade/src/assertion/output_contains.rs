@@ -6,7 +6,7 @@ use model::{Evidence, Position};
 use script::Regex;
 use serde_json::json;
 
-use super::{Assertion, Field, Form, Matcher};
+use super::{Assertion, Field, Form, Matcher, Parameter};
 use crate::example::{Example, Story};
 use crate::pattern::{Patience, Pattern};
 use crate::reading::Reading;
@@ -15,6 +15,8 @@ use crate::words;
 
 pub(super) const ASSERTION: Assertion = Assertion {
     name: "output_contains",
+    aliases: &[],
+    parameters: &[Parameter::Value("pattern")],
     summary: "The agent's last answer matches a regular expression.",
     details: "Only the last answer counts: what the agent says while it works does not. An agent that gave no answer \
               has answered with empty text.",

@@ -9,6 +9,8 @@ use crate::words;
 
 pub(super) const ASSERTION: Assertion = Assertion {
     name: "request_check",
+    aliases: &[],
+    parameters: &[],
     summary: "The agent's requests to a scripted model were as its script expects.",
     details: "It goes with every trial on a scripted model that looked at a request, because a step of its script has \
               `expect_request`.",

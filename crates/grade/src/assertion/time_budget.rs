@@ -9,6 +9,8 @@ use crate::verdict::Verdict;
 
 pub(super) const ASSERTION: Assertion = Assertion {
     name: "time_budget",
+    aliases: &[],
+    parameters: &[],
     summary: "The agent finished before the time for its trial was over.",
     details: "It speaks up only when the time ran out. What the agent did until then is judged all the same.",
     fields: &[],

@@ -10,6 +10,8 @@ use crate::words;
 
 pub(super) const ASSERTION: Assertion = Assertion {
     name: "token_budget",
+    aliases: &[],
+    parameters: &[],
     summary: "The agent used no more tokens than its budget.",
     details: "It goes with every trial that has a budget: the scenario's `token_budget`, else its skill's \
               `token-budget`. Input, output and both kinds of cached input count, over all user messages. It is \

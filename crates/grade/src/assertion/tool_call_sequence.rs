@@ -5,7 +5,7 @@ use std::sync::Arc;
 use model::{Capture, Evidence, decode};
 use serde_json::json;
 
-use super::{Assertion, CAPTURE_MAX_CHARS, Field, Form, Matcher};
+use super::{Assertion, CAPTURE_MAX_CHARS, Field, Form, Matcher, Parameter};
 use crate::call_pattern::{CallPattern, Fit, missed};
 use crate::example::{Example, Story};
 use crate::pattern::Patience;
@@ -15,6 +15,8 @@ use crate::words;
 
 pub(super) const ASSERTION: Assertion = Assertion {
     name: "tool_call_sequence",
+    aliases: &[],
+    parameters: &[Parameter::Map("sequence")],
     summary: "The agent made calls as described, in this order, with any others between them.",
     details: "Each step takes the earliest call that matches after the call of the step before it. Two steps never \
               share a call.",

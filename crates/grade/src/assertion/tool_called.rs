@@ -5,7 +5,7 @@ use std::sync::Arc;
 use model::Evidence;
 use serde_json::json;
 
-use super::{ARGS_MATCH, Assertion, CAPTURE, CAPTURE_MAX_CHARS, Field, Form, Matcher, TOOL};
+use super::{ARGS_MATCH, Assertion, CAPTURE, CAPTURE_MAX_CHARS, Field, Form, Matcher, Parameter, TOOL};
 use crate::call_pattern::{CallPattern, Fit, all_calls, missed};
 use crate::example::{Example, Story};
 use crate::pattern::Patience;
@@ -16,6 +16,8 @@ use crate::words;
 
 pub(super) const ASSERTION: Assertion = Assertion {
     name: "tool_called",
+    aliases: &[],
+    parameters: &[Parameter::Value("tool"), Parameter::Map("args_match")],
     summary: "The agent called a tool, with arguments as described.",
     details: "Calls are looked at in the order they were made, sub-agents' included; the first one that matches meets \
               the assertion. `call_index` counts every call of the tool, whatever its arguments. A call counts \

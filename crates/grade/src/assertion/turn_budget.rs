@@ -10,6 +10,8 @@ use crate::words;
 
 pub(super) const ASSERTION: Assertion = Assertion {
     name: "turn_budget",
+    aliases: &[],
+    parameters: &[],
     summary: "The agent finished before `max_turns` stopped it.",
     details: "It goes with every trial for which `max_turns` is set. Without `max_turns`, an agent is stopped after 40 \
               turns with a warning, and its trial is judged by what it did.",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use model::{Evidence, Position};
 use serde_json::json;
 
-use super::{Assertion, Field, Form, Matcher};
+use super::{Assertion, Field, Form, Matcher, Parameter};
 use crate::example::{Example, Story};
 use crate::place::Place;
 use crate::reading::Reading;
@@ -14,6 +14,8 @@ use crate::words;
 
 pub(super) const ASSERTION: Assertion = Assertion {
     name: "turn_count_at_most",
+    aliases: &[],
+    parameters: &[Parameter::Value("max")],
     summary: "The agent took no more model turns than this.",
     details: "A turn is one message of the model, however many texts and calls it holds. Turns are counted over all \
               user messages of a case; sub-agents' turns are not counted. Unlike `max_turns`, this stops nothing.",

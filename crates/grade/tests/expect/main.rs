@@ -102,6 +102,8 @@ fn case(assertion: &Value) -> Case {
         kind: Spanned::new("expect".into(), kind.span),
         weight: 1.0,
         node: node.clone(),
+        arguments: model::Arguments::Fields,
+        about: model::About::Trial,
     };
     Case {
         messages: vec![UserMessage::text("Begin.")],

@@ -148,7 +148,8 @@ impl Stream {
             | Step::UserMessage { .. }
             | Step::Text { .. }
             | Step::Thinking { .. }
-            | Step::RequestCheck { .. } => String::new(),
+            | Step::RequestCheck { .. }
+            | Step::Replied { .. } => String::new(),
         }
     }
 

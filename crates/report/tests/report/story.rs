@@ -202,6 +202,9 @@ pub fn passed(trial: &TrialId) -> TrialRecord {
         not: false,
         position: None,
         answer: Some("Committed as two commits.".into()),
+        scores: Default::default(),
+        judge: None,
+        user: None,
         turn_count: 4,
         tool_calls: vec![CallRecord {
             name: "Bash".into(),

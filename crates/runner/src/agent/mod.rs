@@ -11,10 +11,10 @@ mod recorded;
 mod rehearsal;
 mod transcript;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use model::{Arm, Case, Diagnostic, PermissionMode, SettingSource, TrialId};
+use model::{Arm, Case, Diagnostic, Node, PermissionMode, SettingSource, TrialId};
 
 use crate::sandbox::Sandbox;
 use crate::session::{BoxFuture, Session};
@@ -88,6 +88,17 @@ pub trait Agent: Send + Sync {
         argument.map(problem).into_iter().collect()
     }
 
+    /// Whether the project configures it, as a map under a name of its own: an address, a command.
+    fn takes_config(&self) -> bool {
+        false
+    }
+
+    /// What is wrong with how the project configures it. Asked once for each configuration; files that it names start at
+    /// `directory`.
+    fn check_config(&self, _config: &Node, _directory: &Path) -> Vec<Diagnostic> {
+        Vec::new()
+    }
+
     /// What is wrong with running a case like this, found before anything runs.
     fn check(&self, part: &Part<'_>) -> Vec<Diagnostic>;
 
@@ -108,10 +119,24 @@ pub struct Part<'a> {
     pub argument: Option<&'a str>,
     /// The folder of the suite; the files that a case names start there.
     pub directory: &'a Path,
+    /// How the project configures it.
+    pub config: Option<&'a Configured>,
     /// `--base-url`.
     pub base_url: Option<&'a str>,
     /// Where models are opened from.
     pub providers: &'a llm::Providers,
+}
+
+/// An agent as a project configures it.
+#[derive(Debug, Clone)]
+pub struct Configured {
+    /// What the project calls it.
+    pub name: String,
+    /// What is written: a map, with `type` among its keys. A function in it is text like `/path/module.ts#agent.bodyTemplate`
+    /// with the tag `!function`; references to the environment are filled in already.
+    pub node: Node,
+    /// The folder of the project; the files that the configuration names start there.
+    pub directory: PathBuf,
 }
 
 /// Whether an agent can run on this machine, and what to do where it cannot.
@@ -137,6 +162,8 @@ pub struct Scene {
     pub arm: Arm,
     /// What follows the agent's name (`recorded:FILE`).
     pub argument: Option<String>,
+    /// How the project configures it.
+    pub config: Option<Arc<Configured>>,
     /// The folder of the suite; the files that the case names start there.
     pub directory: Arc<Path>,
     /// Which case of the plan it is, from 0.

@@ -12,7 +12,7 @@ use model::{
 };
 use tokio::sync::watch;
 
-use super::{Agent, Endpoint, Part, Scene, Setup};
+use super::{Agent, Configured, Endpoint, Part, Scene, Setup};
 use crate::activity::Activity;
 use crate::line::Line;
 use crate::resolve::Resolver;
@@ -116,6 +116,7 @@ impl Sandbox for Bare {
 pub(super) struct Rehearsal {
     pub(super) case: Case,
     pub(super) argument: Option<String>,
+    pub(super) config: Option<Arc<Configured>>,
     /// The folder of the suite.
     pub(super) directory: Arc<Path>,
     pub(super) position: usize,
@@ -141,6 +142,7 @@ impl Rehearsal {
         Self {
             case,
             argument: None,
+            config: None,
             directory: Path::new(".").into(),
             position: 0,
             repetition: 1,
@@ -182,6 +184,7 @@ impl Rehearsal {
             case: &self.case,
             arm: &arm,
             argument: self.argument.as_deref(),
+            config: self.config.as_deref(),
             directory: &self.directory,
             base_url: None,
             providers: &llm::Providers::default(),
@@ -201,6 +204,7 @@ impl Rehearsal {
             case: Arc::new(self.case.clone()),
             arm,
             argument: self.argument.clone(),
+            config: self.config.clone(),
             directory: Arc::clone(&self.directory),
             position: self.position,
             sandbox: self.sandbox.clone().map(|sandbox| sandbox as Arc<dyn Sandbox>),

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use model::{Excerpt, PermissionMode};
 
+use crate::agent::Configured;
+
 /// Settings of a run, resolved: the command line, then the project, then what is built in. A case's own settings go
 /// between the first two.
 #[derive(Debug, Clone)]
@@ -24,6 +26,12 @@ pub struct Settings {
     pub max_total_tokens: Option<f64>,
     /// `--timeout`, in milliseconds.
     pub timeout_ms: Option<u64>,
+    /// The agents that the project configures.
+    pub configured: Vec<Arc<Configured>>,
+    /// The model that judges and plays users, as `provider:model`.
+    pub judge: Option<String>,
+    /// Another address for the judge than its vendor's own.
+    pub judge_base_url: Option<String>,
     /// The project's own defaults.
     pub defaults: Defaults,
     /// How many trials run at a time.
@@ -55,6 +63,9 @@ impl Default for Settings {
             max_turns: None,
             max_total_tokens: None,
             timeout_ms: None,
+            configured: Vec::new(),
+            judge: None,
+            judge_base_url: None,
             defaults: Defaults::default(),
             jobs: 1,
             retries: 1,

@@ -21,7 +21,17 @@ fn case(id: &str, agent: &str) -> Case {
 fn asserting(case: Case, assertion: &Value) -> Case {
     let node = Node::from_json(assertion, &Source::new("case.yaml", ""));
     let kind = Spanned::new(assertion["type"].as_str().unwrap().to_owned(), model::Span::default());
-    Case { assertions: vec![AssertionSpec { node, id: "one".into(), kind, weight: 1.0 }], ..case }
+    Case {
+        assertions: vec![AssertionSpec {
+            node,
+            id: "one".into(),
+            kind,
+            weight: 1.0,
+            arguments: model::Arguments::Fields,
+            about: model::About::Trial,
+        }],
+        ..case
+    }
 }
 
 fn plan_of(suites: &[Suite]) -> (Plan, Vec<Diagnostic>) {

@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 
 use grade::{Check, Responder};
 use jiff::Timestamp;
-use model::{AttemptRecord, Collected, Ending, Event, Evidence, Finding, Outcome, RunInfo, Step, TrialRecord};
+use model::{
+    AttemptRecord, Collected, Ending, Event, Evidence, Finding, Outcome, RunInfo, Step, TrialRecord, UserMessage,
+};
 use tokio::sync::watch;
 
 use self::clock::{Clock, Watched};
@@ -290,6 +292,7 @@ impl Attempt<'_> {
             case: Arc::clone(&planned.case),
             arm: planned.arm.clone(),
             argument: planned.argument.clone(),
+            config: planned.config.clone(),
             directory: Arc::clone(&planned.directory),
             position: planned.position,
             sandbox,
@@ -317,15 +320,35 @@ impl Attempt<'_> {
             if let Flow::Stop(ending) = turn.record(said) {
                 return ending;
             }
-            let ending = match clock.watch(session.send(message, turn)).await {
-                Watched::Done(reply) => reply.ending,
-                Watched::Ended(ending) => ending,
-            };
+            let ending = self.send(session, message, turn, clock).await;
             if !ending.goes_on() {
                 return ending;
             }
         }
         Ending::Finished
+    }
+
+    /// Sends one message that is recorded already, and tells how long the reply took.
+    async fn send(
+        &self,
+        session: &mut dyn Session,
+        message: &UserMessage,
+        turn: &mut Turn,
+        clock: &Clock<'_>,
+    ) -> Ending {
+        let began = Instant::now();
+        turn.message_begins();
+        let ending = match clock.watch(session.send(message, turn)).await {
+            Watched::Done(reply) => reply.ending,
+            Watched::Ended(ending) => ending,
+        };
+        if !self.planned.agent.answers_at_once() {
+            let first_token_ms = turn.first_token().map(|at| millis(at.saturating_duration_since(began)));
+            let replied = Step::Replied { latency_ms: millis(began.elapsed()), first_token_ms };
+            // A limit that was hit on the way is in `ending` already, or is told by the next step.
+            let _ = turn.record(replied);
+        }
+        ending
     }
 
     async fn collect(&self, sandbox: Option<Arc<dyn Sandbox>>) -> Result<Collected, Breakage> {

@@ -1,5 +1,7 @@
 //! What is kept of a trial: its evidence and findings as the report tells them.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use model::{AnsweredQuestion, CallRecord, Ending, Evidence, Fault, Finding, LogVars, Outcome, Status, TrialRecord};
 use serde_json::{Map, Value, json};
@@ -158,6 +160,9 @@ fn empty_record(planned: &PlannedTrial) -> TrialRecord {
         vars: None,
         not: planned.case.ruling.not,
         position: planned.case.position,
+        scores: BTreeMap::new(),
+        judge: None,
+        user: None,
         turn_count: 0,
         tool_calls: Vec::new(),
         questions: Vec::new(),

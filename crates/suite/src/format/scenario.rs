@@ -383,6 +383,8 @@ fn assertions(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<Assertion
                 id,
                 kind: Spanned::new(kind, place.span),
                 weight: weight.unwrap_or(1.0),
+                arguments: model::Arguments::Fields,
+                about: model::About::Trial,
             });
         }
     }

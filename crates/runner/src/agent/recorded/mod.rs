@@ -362,6 +362,7 @@ mod tests {
             case: &alpha.case,
             arm: &arm,
             argument: Some(&path),
+            config: None,
             directory: &alpha.directory,
             base_url: None,
             providers: &llm::Providers::default(),

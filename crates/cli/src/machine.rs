@@ -28,14 +28,8 @@ pub fn host() -> Result<Host, CliError> {
     Ok(Host { env, home, temp, supervisor })
 }
 
-/// Where models are opened from, with the keys and addresses that this machine's environment has.
-pub fn providers() -> llm::Providers {
-    let credentials = llm::Credentials::of(&environment());
-    llm::Providers::new(credentials, llm::Prices::default(), llm::Policy::default())
-}
-
 /// The variables that are text.
-fn environment() -> BTreeMap<String, String> {
+pub fn environment() -> BTreeMap<String, String> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect()

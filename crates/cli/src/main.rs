@@ -16,6 +16,7 @@ mod run_args;
 mod settings;
 mod signals;
 mod terminal;
+mod watch;
 
 use std::process::ExitCode;
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use model::Diagnostic;
-use runner::{Plan, PlanRequest, Selection};
+use runner::{Mask, Plan, PlanRequest, PlannedTrial, Selection};
 use store::{Store, TrialFilter};
 use suite::Loaded;
 
@@ -31,15 +31,12 @@ pub struct Prepared {
 pub fn prepare(global: &Global, args: &RunArgs) -> Result<Prepared, CliError> {
     let targets: Vec<String> = args.targets.iter().chain(&args.files).cloned().collect();
     let workplace = Workplace::find(global, &targets)?;
-    let resolved = Resolved::of(args, &workplace);
-    if !runner::sandbox::SANDBOXES.iter().any(|kind| kind.name() == resolved.run.sandbox) {
-        let names: Vec<&str> = runner::sandbox::SANDBOXES.iter().map(|kind| kind.name()).collect();
-        return Err(CliError::usage(format!("unknown sandbox `{}`", resolved.run.sandbox))
-            .hint(format!("sandboxes: {}", names.join(", "))));
-    }
+    let mut resolved = Resolved::of(args, &workplace)?;
+    let fallen_back = choose_sandbox(&mut resolved, &workplace)?;
     let Loaded { suites, diagnostics } = suite::load(&suite::Request {
         root: workplace.project.root.clone(),
         skills_dir: workplace.project.skills_dir.clone(),
+        tests: workplace.project.tests.clone(),
         cwd: workplace.cwd.clone(),
         targets,
         fixtures: workplace.project.fixtures.clone(),
@@ -65,9 +62,76 @@ pub fn prepare(global: &Global, args: &RunArgs) -> Result<Prepared, CliError> {
     let ids = || suites.iter().flat_map(|suite| suite.cases.iter().map(|case| case.id.as_str()));
     let nearest_case = args.cases.iter().find_map(|wanted| model::nearest(wanted, ids())).map(str::to_owned);
     let mut all = workplace.diagnostics.clone();
+    all.append(&mut resolved.problems);
+    all.extend(fallen_back);
     all.extend(diagnostics);
-    all.extend(planning);
+    let missing = missing_variables(&workplace, &plan);
+    // What is wrong with a value that is not filled in is nothing else.
+    let is_known = |problem: &Diagnostic| missing.iter().any(|one| is_same_place(one, problem));
+    all.extend(planning.into_iter().filter(|problem| !is_known(problem)));
+    all.extend(missing);
+    let mask = Mask::of(&workplace.environment).with_secrets(&resolved.run.secrets);
+    all.iter_mut().for_each(|problem| without_secrets(problem, &mask));
     Ok(Prepared { workplace, resolved, plan, diagnostics: all, nearest_case })
+}
+
+/// Checks which kind of sandbox was chosen. One that cannot be made gives way, with a warning, where the project says so;
+/// else the trials that need it will be broken.
+fn choose_sandbox(resolved: &mut Resolved, workplace: &Workplace) -> Result<Option<Diagnostic>, CliError> {
+    let chosen = resolved.run.sandbox.clone();
+    let written = workplace.project.defaults.sandbox.as_ref().filter(|set| set.value == chosen);
+    if runner::sandbox::find(&chosen).is_none() {
+        let names: Vec<&str> = runner::sandbox::SANDBOXES.iter().map(|kind| kind.name()).collect();
+        let place = written.map(|set| format!("{} says so", set.source));
+        return Err(CliError::usage(format!("unknown sandbox `{chosen}`"))
+            .maybe_hint(place)
+            .hint(format!("sandboxes: {}", names.join(", "))));
+    }
+    let is_absent = runner::sandbox::ABSENT.iter().any(|kind| kind.name() == chosen);
+    let (Some(fallback), true) = (&workplace.project.sandbox_fallback, is_absent) else { return Ok(None) };
+    let message = format!("this version cannot make `{chosen}` sandboxes: trials run in `{fallback}` ones instead");
+    let problem = Diagnostic::warning(message).help("on this machine, agents can reach what you can");
+    resolved.run.sandbox.clone_from(fallback);
+    Ok(Some(match written {
+        Some(set) => problem.at(set.source.clone()),
+        None => problem,
+    }))
+}
+
+/// The variables that are missing for what is going to be used.
+fn missing_variables(workplace: &Workplace, plan: &Plan) -> Vec<Diagnostic> {
+    let runs = || plan.trials.iter().filter(|trial| trial.case.skip.is_none());
+    let is_used = |name: &str| runs().any(|trial| trial.config.as_ref().is_some_and(|config| config.name == name));
+    let project = &workplace.project;
+    let mut missing: Vec<Diagnostic> = Vec::new();
+    for agent in project.agents.iter().filter(|agent| !agent.missing.is_empty() && is_used(&agent.name)) {
+        missing.extend(agent.missing.iter().cloned());
+    }
+    let judge = &project.judge.missing;
+    if !judge.is_empty() && runs().any(|trial| asks_a_judge(trial)) {
+        missing.extend(judge.iter().cloned());
+    }
+    missing
+}
+
+/// Whether the judge has something to do in the trial: an assertion, or the user to play.
+fn asks_a_judge(trial: &PlannedTrial) -> bool {
+    let plays = trial.case.user.as_ref().is_some_and(|user| user.model.is_none());
+    plays || trial.checks.iter().any(grade::Check::asks_judge)
+}
+
+fn is_same_place(one: &Diagnostic, other: &Diagnostic) -> bool {
+    let place = |problem: &Diagnostic| problem.source.as_ref().map(|at| (at.file.clone(), at.line, at.column));
+    one.source.is_some() && place(one) == place(other)
+}
+
+/// A problem as it may be told. A line that holds a secret is not drawn.
+fn without_secrets(problem: &mut Diagnostic, mask: &Mask) {
+    mask.string(&mut problem.message);
+    problem.help.iter_mut().chain(&mut problem.label).for_each(|line| mask.string(line));
+    if let Some(place) = problem.source.as_mut().filter(|place| mask.text(&place.text) != place.text.as_str()) {
+        place.text.clear();
+    }
 }
 
 /// Milliseconds since 1970.

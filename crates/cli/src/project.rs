@@ -1,5 +1,6 @@
 //! The project a command works in: its configuration, its skills and its record.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use model::Diagnostic;
@@ -22,6 +23,10 @@ pub struct Workplace {
     pub diagnostics: Vec<Diagnostic>,
     /// The folder of the record.
     pub state: PathBuf,
+    /// The variables of the environment.
+    pub environment: BTreeMap<String, String>,
+    /// The record.
+    database: PathBuf,
 }
 
 impl Workplace {
@@ -31,44 +36,59 @@ impl Workplace {
     pub fn find(global: &Global, targets: &[String]) -> Result<Self, CliError> {
         let cwd = std::env::current_dir()
             .map_err(|error| CliError::environment(format!("the current directory cannot be read: {error}")))?;
-        let (here, here_problems) = Project::find(&cwd, &cwd);
-        let state = global.state.as_ref().map_or_else(|| here.state.clone(), |state| cwd.join(state));
+        let environment = crate::machine::environment();
+        let (here, here_problems) = Project::find_with(&cwd, &cwd, &environment);
+        let set = environment.get(crate::settings::STATE).filter(|state| !state.is_empty()).map(PathBuf::from);
+        let named = global.state.clone().or(set).map(|state| cwd.join(state));
+        let database = match (&named, &here.store) {
+            (None, Some(file)) => file.value.clone(),
+            (Some(state), _) => state.join(DATABASE),
+            (None, None) => here.state.join(DATABASE),
+        };
+        let state = named.unwrap_or_else(|| here.state.clone());
         let start = targets.first().map(|target| cwd.join(target)).filter(|path| path.exists());
-        let (project, diagnostics) = match start {
+        let (project, mut diagnostics) = match start {
             Some(path) => {
                 let start = if path.is_dir() { path.as_path() } else { path.parent().unwrap_or(&cwd) };
-                Project::find(start, &cwd)
+                Project::find_with(start, &cwd, &environment)
             }
             None => (here, here_problems),
         };
-        Ok(Self { cwd, project, diagnostics, state })
+        diagnostics.extend(crate::settings::misspelt_variables(&environment));
+        Ok(Self { cwd, project, diagnostics, state, environment, database })
     }
 
     /// The record, to be written to. It hides itself from git.
     pub fn open_store(&self) -> Result<SqliteStore, CliError> {
+        let folder = self.database.parent().unwrap_or(&self.state);
         let failed = |error: std::io::Error| {
-            CliError::usage(format!("cannot record into {}: {error}", self.state.display()))
+            CliError::usage(format!("cannot record into {}: {error}", folder.display()))
                 .hint("nothing was run; `--state DIR` puts the record elsewhere")
         };
-        std::fs::create_dir_all(&self.state).map_err(failed)?;
-        let ignore = self.state.join(".gitignore");
-        if !ignore.exists() {
+        // A folder that somebody else made may hold more than the record.
+        let is_own = folder == self.state || !folder.exists();
+        std::fs::create_dir_all(folder).map_err(failed)?;
+        let ignore = folder.join(".gitignore");
+        if is_own && !ignore.exists() {
             std::fs::write(&ignore, "*\n").map_err(failed)?;
         }
-        Ok(SqliteStore::open(&self.state.join(DATABASE))?.owned_by(std::process::id()))
+        Ok(SqliteStore::open(&self.database)?.owned_by(std::process::id()))
     }
 
     /// The record, to be read; an error with a way out if nothing was ever run here.
     pub fn read_store(&self) -> Result<SqliteStore, CliError> {
         self.find_store()?.ok_or_else(|| {
-            CliError::usage(format!("nothing is recorded in {}", shown(&self.state, &self.cwd)))
-                .hint("`trialrun run` records; `--state DIR` names another place")
+            CliError::usage(format!(
+                "nothing is recorded in {}",
+                shown(self.database.parent().unwrap_or(&self.state), &self.cwd)
+            ))
+            .hint("`trialrun run` records; `--state DIR` names another place")
         })
     }
 
     /// The record, to be read; `None` if nothing was ever run here.
     pub fn find_store(&self) -> Result<Option<SqliteStore>, CliError> {
-        Ok(SqliteStore::open_existing(&self.state.join(DATABASE))?)
+        Ok(SqliteStore::open_existing(&self.database)?)
     }
 }
 

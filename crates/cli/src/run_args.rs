@@ -67,6 +67,22 @@ pub struct RunArgs {
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, help_heading = "Limits")]
     pub setup_timeout: Option<u64>,
 
+    /// The model that judges, and plays users [default: the first whose key is there]
+    #[arg(long, value_name = "PROVIDER:MODEL", help_heading = "Judge")]
+    pub judge: Option<String>,
+    /// Where the judge is reached, if not at its vendor's own address
+    #[arg(long, value_name = "URL", help_heading = "Judge")]
+    pub judge_base_url: Option<String>,
+    /// How many judges decide together, where an assertion says nothing else [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=15), help_heading = "Judge")]
+    pub judges: Option<u64>,
+    /// Trials that are repeated share what a judge said to the same question
+    #[arg(long, help_heading = "Judge")]
+    pub judge_cache: bool,
+    /// What models cost: a file that goes before the built-in list
+    #[arg(long, value_name = "FILE", help_heading = "Limits")]
+    pub pricing: Option<std::path::PathBuf>,
+
     /// Exit with 0 if at least this share of the decided trials passed, such as 0.8
     #[arg(long, value_name = "P", value_parser = parse_share, help_heading = "Gates")]
     pub min_pass_rate: Option<f64>,
@@ -102,12 +118,16 @@ pub struct RunArgs {
     /// Check everything and run nothing
     #[arg(long, help_heading = "Output")]
     pub dry_run: bool,
+    /// Run again what a change of a file touches, until Ctrl-C
+    #[arg(long, conflicts_with = "dry_run", help_heading = "Output")]
+    pub watch: bool,
     /// Runs are always recorded
     #[arg(long, hide = true)]
     pub save: bool,
 }
 
-fn parse_duration(written: &str) -> Result<u64, String> {
+/// A length of time, in milliseconds.
+pub fn parse_duration(written: &str) -> Result<u64, String> {
     // A bare number is seconds on the command line.
     let seconds = written.parse::<f64>().ok().filter(|seconds| *seconds > 0.0 && *seconds < 1e9);
     seconds
@@ -116,7 +136,8 @@ fn parse_duration(written: &str) -> Result<u64, String> {
         .ok_or_else(|| "write `500ms`, `30s`, `5m`, `1h`, or a number of seconds".to_owned())
 }
 
-fn parse_jobs(written: &str) -> Result<usize, String> {
+/// A number of trials at a time.
+pub fn parse_jobs(written: &str) -> Result<usize, String> {
     written
         .parse::<usize>()
         .ok()
@@ -124,7 +145,8 @@ fn parse_jobs(written: &str) -> Result<usize, String> {
         .ok_or_else(|| "a number from 1 to 1024".to_owned())
 }
 
-fn parse_positive(written: &str) -> Result<f64, String> {
+/// A number above zero.
+pub fn parse_positive(written: &str) -> Result<f64, String> {
     written.parse::<f64>().ok().filter(|n| *n > 0.0 && n.is_finite()).ok_or_else(|| "a number above 0".to_owned())
 }
 

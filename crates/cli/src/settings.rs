@@ -1,16 +1,27 @@
-//! Settings: what was typed, then the project's, then what is built in. Each value knows where it comes from.
+//! Settings: what was typed, then the environment's, then the project's, then what is built in. Each value knows where
+//! it comes from.
 
+mod configured;
+mod variables;
+
+use model::Diagnostic;
 use serde_json::{Map, Value, json};
+use suite::Setting;
 
+use crate::error::CliError;
 use crate::project::Workplace;
 use crate::run_args::RunArgs;
+
+pub use self::variables::{STATE, misspelt as misspelt_variables, reference as variables_reference};
 
 /// Where a value comes from, strongest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Layer {
     /// The command line.
     CommandLine,
-    /// The project's configuration.
+    /// A variable of the environment.
+    Environment(&'static str),
+    /// The project's configuration: the file and the line.
     Project(String),
     /// The program.
     BuiltIn,
@@ -20,7 +31,8 @@ impl std::fmt::Display for Layer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::CommandLine => f.write_str("command line"),
-            Self::Project(file) => f.write_str(file),
+            Self::Environment(variable) => f.write_str(variable),
+            Self::Project(place) => f.write_str(place),
             Self::BuiltIn => f.write_str("built in"),
         }
     }
@@ -43,104 +55,48 @@ pub struct Resolved {
     pub run: runner::Settings,
     /// For showing and recording.
     pub rows: Vec<Row>,
+    /// What is wrong with files and names that the project's configuration refers to.
+    pub problems: Vec<Diagnostic>,
+}
+
+/// A value of the project and where it is written.
+type Written = Option<(Value, String)>;
+
+fn written<T>(setting: &Option<Setting<T>>, value: impl FnOnce(&T) -> Value) -> Written {
+    let setting = setting.as_ref()?;
+    Some((value(&setting.value), format!("{}:{}", setting.source.file, setting.source.line)))
+}
+
+/// Rows as they come together.
+#[derive(Default)]
+struct Rows(Vec<Row>);
+
+impl Rows {
+    /// Adds the setting `name`; the first of the layers that says something does.
+    fn add(&mut self, name: &'static str, typed: [Option<Value>; 2], project: Written, built_in: Value) {
+        let [line, environment] = typed;
+        let variable = || variables::of_row(name).unwrap_or_default();
+        let (value, layer) = match (line, environment, project) {
+            (Some(value), ..) => (value, Layer::CommandLine),
+            (None, Some(value), _) => (value, Layer::Environment(variable())),
+            (None, None, Some((value, place))) => (value, Layer::Project(place)),
+            (None, None, None) => (built_in, Layer::BuiltIn),
+        };
+        self.0.push(Row { name, value, layer });
+    }
 }
 
 impl Resolved {
-    /// Resolves what was typed against the project.
-    pub fn of(args: &RunArgs, workplace: &Workplace) -> Self {
-        let project = &workplace.project;
-        let defaults = &project.defaults;
-        let file = project.file.as_ref().map(|file| crate::project::shown(file, &workplace.cwd)).unwrap_or_default();
-        let mut rows = Vec::new();
-        let mut row = |name, typed: Option<Value>, configured: Option<Value>, built_in: Value| {
-            let (value, layer) = match (typed, configured) {
-                (Some(value), _) => (value, Layer::CommandLine),
-                (None, Some(value)) => (value, Layer::Project(file.clone())),
-                (None, None) => (built_in, Layer::BuiltIn),
-            };
-            rows.push(Row { name, value, layer });
-        };
-        let built_in = runner::Settings::default();
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let jobs = args.jobs.or_else(|| usize::try_from(defaults.jobs.as_ref()?.value).ok()).unwrap_or(cores);
-        let some = |list: &[String]| (!list.is_empty()).then(|| json!(list));
-
-        row("agent", some(&args.agent), defaults.agent.as_ref().map(|set| json!(set.value)), json!("claude-code"));
-        row("model", some(&args.model), defaults.model.as_ref().map(|set| json!(set.value)), Value::Null);
-        row(
-            "permission_mode",
-            None,
-            defaults.permission_mode.as_ref().map(|set| json!(set.value.name())),
-            json!("bypassPermissions"),
-        );
-        row("reasoning_effort", args.reasoning_effort.as_ref().map(|v| json!(v)), None, Value::Null);
-        row("base_url", args.base_url.as_ref().map(|v| json!(v)), None, Value::Null);
-        row("trials", args.trials.map(|v| json!(v)), defaults.trials.as_ref().map(|set| json!(set.value)), json!(1));
-        row(
-            "max_turns",
-            args.max_turns.map(|v| json!(v)),
-            defaults.max_turns.as_ref().map(|set| json!(set.value)),
-            Value::Null,
-        );
-        row(
-            "token_budget",
-            args.max_total_tokens.map(|v| json!(v)),
-            defaults.token_budget.as_ref().map(|set| json!(set.value)),
-            Value::Null,
-        );
-        row(
-            "timeout_ms",
-            args.timeout.map(|v| json!(v)),
-            defaults.timeout_ms.as_ref().map(|set| json!(set.value)),
-            json!(600_000),
-        );
-        row("jobs", args.jobs.map(|v| json!(v)), defaults.jobs.as_ref().map(|set| json!(set.value)), json!(cores));
-        row("retries", args.retries.map(|v| json!(v)), None, json!(built_in.retries));
-        row("idle_warn_ms", args.idle_warn.map(|v| json!(v)), None, json!(built_in.idle_warn_ms));
-        row("stop_grace_ms", args.stop_grace.map(|v| json!(v)), None, json!(built_in.stop_grace_ms));
-        row("setup_timeout_ms", args.setup_timeout.map(|v| json!(v)), None, json!(built_in.setup_timeout_ms));
-        row("sandbox", args.sandbox.as_ref().map(|v| json!(v)), None, json!(built_in.sandbox));
-        row("keep_sandbox", args.keep_sandbox.then_some(json!(true)), None, json!(false));
-        row(
-            "skills_dir",
-            None,
-            (project.skills_dir != project.root.join("skills")).then(|| json!(shown(workplace))),
-            json!(shown(workplace)),
-        );
-        row("state", None, None, json!(crate::project::shown(&workplace.state, &workplace.cwd)));
-
-        let run = runner::Settings {
-            agents: args.agent.clone(),
-            models: args.model.iter().map(|written| split_model(written)).collect(),
-            reasoning_effort: args.reasoning_effort.clone(),
-            base_url: args.base_url.clone(),
-            trials: args.trials,
-            max_turns: args.max_turns,
-            max_total_tokens: args.max_total_tokens,
-            timeout_ms: args.timeout,
-            configured: Vec::new(),
-            judge: None,
-            judge_base_url: None,
-            defaults: runner::Defaults {
-                agent: defaults.agent.as_ref().map(|set| set.value.clone()),
-                agent_source: defaults.agent.as_ref().map(|set| set.source.clone()),
-                model: defaults.model.as_ref().map(|set| set.value.clone()),
-                permission_mode: defaults.permission_mode.as_ref().map(|set| set.value),
-                timeout_ms: defaults.timeout_ms.as_ref().map(|set| set.value),
-                max_turns: defaults.max_turns.as_ref().map(|set| set.value),
-                trials: defaults.trials.as_ref().map(|set| set.value),
-                token_budget: defaults.token_budget.as_ref().map(|set| set.value),
-            },
-            jobs,
-            retries: args.retries.unwrap_or(built_in.retries),
-            idle_warn_ms: args.idle_warn.unwrap_or(built_in.idle_warn_ms),
-            stop_grace_ms: args.stop_grace.unwrap_or(built_in.stop_grace_ms),
-            setup_timeout_ms: args.setup_timeout.unwrap_or(built_in.setup_timeout_ms),
-            keep_sandbox: args.keep_sandbox,
-            sandbox: args.sandbox.clone().unwrap_or(built_in.sandbox),
-            providers: crate::machine::providers(),
-        };
-        Self { run, rows }
+    /// Resolves what was typed against the environment and the project.
+    ///
+    /// # Errors
+    /// A variable of the environment whose value is none for its setting.
+    pub fn of(args: &RunArgs, workplace: &Workplace) -> Result<Self, CliError> {
+        let environment = variables::typed(&workplace.environment)?;
+        let rows = rows(args, &environment, workplace);
+        let mut problems = Vec::new();
+        let run = settings(args, environment, workplace, &mut problems);
+        Ok(Self { run, rows, problems })
     }
 
     /// Name → value, for the record.
@@ -149,14 +105,154 @@ impl Resolved {
     }
 }
 
-fn shown(workplace: &Workplace) -> String {
-    crate::project::shown(&workplace.project.skills_dir, &workplace.cwd)
+/// Every setting with its layer.
+fn rows(args: &RunArgs, environment: &RunArgs, workplace: &Workplace) -> Vec<Row> {
+    let project = &workplace.project;
+    let defaults = &project.defaults;
+    let built_in = runner::Settings::default();
+    let mut rows = Rows::default();
+    let both = |of: fn(&RunArgs) -> Option<Value>| [of(args), of(environment)];
+    let number = |value: &u64| json!(value);
+    rows.add("agent", both(|from| some(&from.agent)), written(&defaults.agent, |v| json!(v)), json!("claude-code"));
+    rows.add("model", both(|from| some(&from.model)), written(&defaults.model, |v| json!(v)), Value::Null);
+    let mode = written(&defaults.permission_mode, |mode| json!(mode.name()));
+    rows.add("permission_mode", [None, None], mode, json!("bypassPermissions"));
+    rows.add("reasoning_effort", both(|from| from.reasoning_effort.as_ref().map(|v| json!(v))), None, Value::Null);
+    rows.add("base_url", both(|from| from.base_url.as_ref().map(|v| json!(v))), None, Value::Null);
+    rows.add("trials", both(|from| from.trials.map(|v| json!(v))), written(&defaults.trials, number), json!(1));
+    rows.add(
+        "max_turns",
+        both(|from| from.max_turns.map(|v| json!(v))),
+        written(&defaults.max_turns, number),
+        Value::Null,
+    );
+    let budget = written(&defaults.token_budget, |v| json!(v));
+    rows.add("token_budget", both(|from| from.max_total_tokens.map(|v| json!(v))), budget, Value::Null);
+    let timeout = written(&defaults.timeout_ms, number);
+    rows.add("timeout_ms", both(|from| from.timeout.map(|v| json!(v))), timeout, json!(600_000));
+    rows.add("jobs", both(|from| from.jobs.map(|v| json!(v))), written(&defaults.jobs, number), json!(cores()));
+    let retries = written(&defaults.retries, number).or(written(&defaults.retry_failed, number));
+    rows.add("retries", both(|from| from.retries.map(|v| json!(v))), retries, json!(built_in.retries));
+    let retry_failed = written(&defaults.retry_failed, number);
+    let over = |from: &RunArgs| from.retries.filter(|_| retry_failed.is_some()).map(|v| json!(v));
+    rows.add("retry_failed", [over(args), None], retry_failed.clone(), json!(built_in.retry_failed));
+    rows.add("idle_warn_ms", both(|from| from.idle_warn.map(|v| json!(v))), None, json!(built_in.idle_warn_ms));
+    rows.add("stop_grace_ms", both(|from| from.stop_grace.map(|v| json!(v))), None, json!(built_in.stop_grace_ms));
+    rows.add(
+        "setup_timeout_ms",
+        both(|from| from.setup_timeout.map(|v| json!(v))),
+        None,
+        json!(built_in.setup_timeout_ms),
+    );
+    let sandbox = written(&defaults.sandbox, |v| json!(v));
+    rows.add("sandbox", both(|from| from.sandbox.as_ref().map(|v| json!(v))), sandbox, json!(built_in.sandbox));
+    rows.add("keep_sandbox", [args.keep_sandbox.then_some(json!(true)), None], None, json!(false));
+    let judge = both(|from| from.judge.as_ref().map(|v| json!(v)));
+    rows.add("judge", judge, written(&project.judge.model, |v| json!(v)), json!(default_judge(workplace)));
+    let judges = written(&project.judge.judges, number);
+    rows.add("judges", both(|from| from.judges.map(|v| json!(v))), judges, json!(built_in.judges));
+    rows.add("judge_cache", [args.judge_cache.then_some(json!(true)), None], None, json!(false));
+    let file = project.file.as_ref().map(|file| crate::project::shown(file, &workplace.cwd)).unwrap_or_default();
+    let folder = |path: &std::path::Path| json!(crate::project::shown(path, &workplace.cwd));
+    let moved =
+        (project.skills_dir != project.root.join("skills")).then(|| (folder(&project.skills_dir), file.clone()));
+    rows.add("skills_dir", [None, None], moved, folder(&project.skills_dir));
+    let moved = project.tests.as_ref().filter(|tests| **tests != project.root.join("tests"));
+    let tests = project.tests.as_deref().map_or(Value::Null, folder);
+    rows.add("tests", [None, None], moved.map(|tests| (folder(tests), file)), tests);
+    rows.add("state", [None, None], None, folder(&workplace.state));
+    rows.0
+}
+
+fn some(list: &[String]) -> Option<Value> {
+    (!list.is_empty()).then(|| json!(list))
+}
+
+/// The judge of a run that names none.
+fn default_judge(workplace: &Workplace) -> Option<&'static str> {
+    let is_set = |name: &str| workplace.environment.get(name).is_some_and(|value| !value.trim().is_empty());
+    grade::judge::DEFAULT_JUDGES.iter().find(|judge| is_set(judge.key)).map(|judge| judge.model)
+}
+
+/// How many judges are asked about what says nothing else.
+fn judges(args: &RunArgs, environment: Option<u64>, project: &suite::Project) -> usize {
+    let configured = project.judge.judges.as_ref().map(|set| set.value);
+    let judges = args.judges.or(environment).or(configured).and_then(|judges| usize::try_from(judges).ok());
+    judges.unwrap_or(1)
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Settings for planning and running.
+fn settings(
+    args: &RunArgs,
+    environment: RunArgs,
+    workplace: &Workplace,
+    problems: &mut Vec<Diagnostic>,
+) -> runner::Settings {
+    let project = &workplace.project;
+    let defaults = &project.defaults;
+    let built_in = runner::Settings::default();
+    let listed = |line: &[String], environment: Vec<String>| if line.is_empty() { environment } else { line.to_vec() };
+    let count = |setting: &Option<Setting<u64>>| u32::try_from(setting.as_ref()?.value).ok();
+    let typed_retries = args.retries.or(environment.retries);
+    let retry_failed = count(&defaults.retry_failed);
+    let agents = configured::agents(project);
+    let models = listed(&args.model, environment.model);
+    let judge = args.judge.clone().or(environment.judge);
+    let own_judge = Some(&project.judge).filter(|_| judge.is_none());
+    let is_agent = |name: &str| runner::agent::find(name).is_some() || agents.iter().any(|agent| agent.name == name);
+    runner::Settings {
+        agents: listed(&args.agent, environment.agent),
+        models: models.iter().map(|written| split_model(written, is_agent)).collect(),
+        reasoning_effort: args.reasoning_effort.clone().or(environment.reasoning_effort),
+        base_url: args.base_url.clone().or(environment.base_url),
+        trials: args.trials.or(environment.trials),
+        max_turns: args.max_turns.or(environment.max_turns),
+        max_total_tokens: args.max_total_tokens.or(environment.max_total_tokens),
+        timeout_ms: args.timeout.or(environment.timeout),
+        configured: agents,
+        // The project's address and its chance are its own judge's.
+        judge: judge.or_else(|| Some(own_judge?.model.as_ref()?.value.clone())),
+        judge_base_url: args.judge_base_url.clone().or_else(|| Some(own_judge?.base_url.as_ref()?.value.clone())),
+        judges: judges(args, environment.judges, project),
+        judge_temperature: own_judge.and_then(|judge| judge.temperature.as_ref()).map(|set| set.value),
+        judge_cache: args.judge_cache,
+        defaults: runner::Defaults {
+            agent: defaults.agent.as_ref().map(|set| set.value.clone()),
+            agent_source: defaults.agent.as_ref().map(|set| set.source.clone()),
+            model: defaults.model.as_ref().map(|set| set.value.clone()),
+            permission_mode: defaults.permission_mode.as_ref().map(|set| set.value),
+            timeout_ms: defaults.timeout_ms.as_ref().map(|set| set.value),
+            max_turns: defaults.max_turns.as_ref().map(|set| set.value),
+            trials: defaults.trials.as_ref().map(|set| set.value),
+            token_budget: defaults.token_budget.as_ref().map(|set| set.value),
+        },
+        jobs: args.jobs.or(environment.jobs).or_else(|| count(&defaults.jobs)?.try_into().ok()).unwrap_or_else(cores),
+        retries: typed_retries.or(count(&defaults.retries)).or(retry_failed).unwrap_or(built_in.retries),
+        // Who types a number of tries means every kind of trying again.
+        retry_failed: retry_failed.map_or(0, |failed| typed_retries.unwrap_or(failed)),
+        secrets: project.tree.as_ref().map(runner::Secrets::of).unwrap_or_default(),
+        idle_warn_ms: args.idle_warn.or(environment.idle_warn).unwrap_or(built_in.idle_warn_ms),
+        stop_grace_ms: args.stop_grace.or(environment.stop_grace).unwrap_or(built_in.stop_grace_ms),
+        setup_timeout_ms: args.setup_timeout.or(environment.setup_timeout).unwrap_or(built_in.setup_timeout_ms),
+        keep_sandbox: args.keep_sandbox,
+        sandbox: args
+            .sandbox
+            .clone()
+            .or(environment.sandbox)
+            .or_else(|| Some(defaults.sandbox.as_ref()?.value.clone()))
+            .unwrap_or(built_in.sandbox),
+        providers: configured::providers(workplace, args.pricing.as_deref(), problems),
+    }
 }
 
 /// `agent=model` or `model`. A model's own name may hold `=` only after an agent's.
-fn split_model(written: &str) -> (Option<String>, String) {
+fn split_model(written: &str, is_agent: impl Fn(&str) -> bool) -> (Option<String>, String) {
     match written.split_once('=') {
-        Some((agent, model)) if runner::agent::find(agent).is_some() => (Some(agent.to_owned()), model.to_owned()),
+        Some((agent, model)) if is_agent(agent) => (Some(agent.to_owned()), model.to_owned()),
         _ => (None, written.to_owned()),
     }
 }

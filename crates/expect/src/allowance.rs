@@ -84,10 +84,6 @@ impl Host for Allowed {
         self.0.function(reference, name, directory)
     }
 
-    fn missing(&self) -> Function {
-        self.0.missing()
-    }
-
     fn call(
         &self,
         function: &Function,

@@ -36,6 +36,8 @@ pub struct Compiler<'a> {
     pub diff: Option<&'a TextDiff>,
     /// What is wrong.
     pub problems: &'a mut Problems,
+    /// Whether something that was read is critical.
+    pub critical: bool,
 }
 
 /// An operator of a map: a built-in one or one of the user's.
@@ -48,11 +50,11 @@ impl Compiler<'_> {
     /// The matcher of `node`. Where something is wrong it is told, and never holds.
     pub fn matcher(&mut self, node: &Node) -> Matcher {
         let NodeKind::Map(entries) = &node.kind else {
-            return Matcher { meta: Meta::default(), place: Place::of(node), rule: self.plain(node) };
+            return Matcher::of(self.plain(node), Place::of(node));
         };
         if let Some(tag) = node.tag.as_deref() {
             let rule = if tag == SCHEMA_TAG { self.schema(node) } else { self.unknown_tag(node, tag) };
-            return Matcher { meta: Meta::default(), place: Place::of(node), rule };
+            return Matcher::of(rule, Place::of(node));
         }
         let is_schema_by_name = schema_names_its_dialect(entries);
         let is_operator = |at: &usize| !is_schema_by_name && self.is_operator(&entries[*at].0.value);
@@ -67,10 +69,13 @@ impl Compiler<'_> {
         let is_schema = is_schema_by_name
             || (operators.is_empty() && self.rules.heuristic_schema && schema::looks_like_schema(node));
         let rest = Node { kind: NodeKind::Map(data), ..node.clone() };
+        let beside = std::mem::take(&mut self.critical);
         let rule = if is_schema { self.schema(&rest) } else { self.map(entries, &operators, &rest) };
         let is_penalty = meta.weight.is_some_and(|weight| weight < 0.0);
         let rule = if is_penalty { Box::new(Denied { rule }) } else { rule };
-        Matcher { meta, place: Place::of(node), rule }
+        let critical = !is_penalty && (self.critical || meta.critical);
+        self.critical = beside || critical;
+        Matcher { meta, place: Place::of(node), rule, critical }
     }
 
     /// The rule of a map: its operators, and its other keys if it has some. All of them must hold.
@@ -84,11 +89,11 @@ impl Compiler<'_> {
             let (name, operand) = &entries[at];
             let place = Place::at(operand, name.span);
             let rule = self.apply(name, operand).unwrap_or_else(|| nothing(operand));
-            rules.push((name.value.clone(), Matcher { meta: Meta::default(), place, rule }));
+            rules.push((name.value.clone(), Matcher::of(rule, place)));
         }
         if has_rest {
             let rule = Box::new(self.keys(rest));
-            rules.push((String::new(), Matcher { meta: Meta::default(), place: Place::of(rest), rule }));
+            rules.push((String::new(), Matcher::of(rule, Place::of(rest))));
         }
         match rules.len() {
             1 => rules.remove(0).1.rule,

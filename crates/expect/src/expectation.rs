@@ -14,7 +14,6 @@ use crate::found::Found;
 use crate::host::Host;
 use crate::idle;
 use crate::matcher::{At, Matcher, Run};
-use crate::meta::Meta;
 use crate::place::Place;
 use crate::rules::Rules;
 use crate::strategy::Strategy;
@@ -75,10 +74,8 @@ impl Expectation {
 
     /// That a value satisfies a JSON Schema, whatever it looks like.
     pub fn of_schema(node: &Node, rules: Rules, host: &Arc<dyn Host>, problems: &mut Problems) -> Self {
-        Self::compile(rules, host, None, "schema", problems, |compiler| Matcher {
-            meta: Meta::default(),
-            place: Place::of(node),
-            rule: compiler.schema(node),
+        Self::compile(rules, host, None, "schema", problems, |compiler| {
+            Matcher::of(compiler.schema(node), Place::of(node))
         })
     }
 
@@ -91,7 +88,7 @@ impl Expectation {
         read: impl FnOnce(&mut Compiler<'_>) -> Matcher,
     ) -> Self {
         let host: Arc<dyn Host> = Arc::new(Allowed(Arc::clone(host)));
-        let mut compiler = Compiler { rules: &rules, host: &host, diff: None, problems };
+        let mut compiler = Compiler { rules: &rules, host: &host, diff: None, problems, critical: false };
         let diff = diff.and_then(|node| TextDiff::read(node, &mut compiler));
         compiler.diff = diff.as_ref();
         let matcher = read(&mut compiler);
@@ -147,16 +144,4 @@ fn without_diff<'n>(node: &'n Node, is_given: bool, problems: &mut Problems) -> 
     }
     let rest = entries.iter().filter(|(key, _)| key.value != DIFF).cloned().collect();
     (Cow::Owned(Node { kind: NodeKind::Map(rest), ..node.clone() }), Some(diff))
-}
-
-/// Whether `node` gives any weight, so that a score is wanted.
-pub fn has_weights(node: &Node) -> bool {
-    match &node.kind {
-        NodeKind::List(items) => items.iter().any(has_weights),
-        NodeKind::Map(entries) => entries.iter().any(|(key, value)| {
-            let meta_score = key.value == crate::meta::CONTAINER && value.get("score").is_some();
-            key.value == "$score" || meta_score || has_weights(value)
-        }),
-        _ => false,
-    }
 }

@@ -40,11 +40,6 @@ pub trait Host: Debug + Send + Sync {
     /// When there is no such function or its module cannot be loaded.
     fn function(&self, reference: &str, name: &str, directory: &Path) -> Result<Function, Invalid>;
 
-    /// A function that is never found, for an operator whose own could not be.
-    fn missing(&self) -> Function {
-        Function::missing()
-    }
-
     /// Calls a function. What it asks for with `validate` goes to `answer`.
     ///
     /// # Errors

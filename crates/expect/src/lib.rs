@@ -35,10 +35,10 @@ mod value;
 mod weight;
 
 pub use compile::{FUNCTION_TAG, REGEX_TAG, SCHEMA_TAG, split_regex};
-pub use expectation::{Data, Expectation, has_weights};
+pub use expectation::{Data, Expectation};
 pub use found::{Flaw, Found, Pass};
 pub use host::{Answer, Argument, Function, Host, Invalid, Naming, Pattern, Trouble};
-pub use operator::{Example, OPERATORS, Operator, SelfTest, self_test};
+pub use operator::{EXPR, Example, OPERATORS, Operator, SelfTest, self_test};
 pub use place::Place;
 pub use reference::{reference, wrong_examples};
 pub use rules::{Rules, Strict};

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::cell::Cell;
 
-use model::{Detail, Part};
+use model::Detail;
 use serde_json::Value;
 
 use crate::found::{Flaw, Found, Pass};
@@ -34,6 +34,8 @@ pub struct Matcher {
     pub place: Place,
     /// What judges the value.
     pub rule: Box<dyn Rule>,
+    /// Whether everything fails where this, or some part of it, is not met. A penalty is not to be met.
+    pub critical: bool,
 }
 
 /// What a whole matching has in common.
@@ -69,7 +71,7 @@ pub struct At<'a> {
     pub critical: bool,
     /// How the items of this value are counted, if the operator around it says so.
     pub strategy: Option<Strategy>,
-    /// Whether nobody will look at what differs.
+    /// Whether nobody will look at how texts differ.
     pub quiet: bool,
     /// Whether it counts in favour when this does not hold, so that nothing may fail by a mistake of the user's.
     pub negated: bool,
@@ -90,7 +92,7 @@ impl<'a> At<'a> {
             critical: false,
             strategy: None,
             quiet: false,
-            negated: false,
+            negated: run.rules.denied,
             depth: 0,
             waiting: 0,
         }
@@ -119,6 +121,11 @@ impl<'a> At<'a> {
 }
 
 impl Matcher {
+    /// A matcher of which nothing is said.
+    pub fn of(rule: Box<dyn Rule>, place: Place) -> Self {
+        Self { meta: Meta::default(), place, rule, critical: false }
+    }
+
     /// What `actual` comes to.
     pub fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
         if at.depth > MOST_DEPTH {
@@ -141,11 +148,6 @@ impl Matcher {
         self.describe(&mut found);
         wrap(&mut found, &here.key);
         found
-    }
-
-    /// Whether everything fails where this is not met. A penalty is not to be met.
-    pub fn is_critical(&self) -> bool {
-        self.meta.critical && self.meta.weight.is_none_or(|weight| weight >= 0.0)
     }
 
     /// Where matching stands in here: as before, but for what is said about this expectation.
@@ -234,19 +236,4 @@ fn wrap(found: &mut Found, key: &str) {
         passed_over: false,
         details,
     });
-}
-
-/// What differs between two texts, as reports draw it.
-pub(crate) fn drawn(diff: &crate::diff::Diff) -> Vec<model::Segment> {
-    /// How many characters of a diff are kept.
-    const MOST: usize = 2_000;
-    let segment = |segment: crate::diff::Segment| model::Segment {
-        part: match segment.change {
-            crate::diff::Change::Equal => Part::Same,
-            crate::diff::Change::Removed => Part::Missing,
-            crate::diff::Change::Added => Part::Extra,
-        },
-        text: segment.text,
-    };
-    crate::diff::drawn(diff, MOST).into_iter().map(segment).collect()
 }

@@ -24,7 +24,7 @@ pub fn read(
         Some(Value::String(message)) => failed(place, Some(message.as_str()).filter(|message| !message.is_empty())),
         Some(Value::Number(number)) => confidence(number.as_f64().unwrap_or_default(), at, place),
         Some(Value::Object(result)) => of_map(result, at, place),
-        other => failed(place, Some(&format!("the answer is {}, which says nothing", value::kind(other)))),
+        other => open(place, format!("the answer is {}, which says nothing", value::kind(other)), at),
     };
     for flaw in &mut found.flaws {
         if flaw.expected.is_none() {
@@ -73,6 +73,11 @@ fn failed(place: &Place, message: Option<&str>) -> Found {
     })
 }
 
+/// An answer that does not say whether it holds is no match, and passes nothing where a match must not be.
+fn open(place: &Place, message: String, at: &At<'_>) -> Found {
+    if at.negated { Found::unknown(Flaw::new(place, message)) } else { failed(place, Some(&message)) }
+}
+
 /// `{score, pass, message, title, dimension, critical, details, failures}`, each optional, but one of the first two and
 /// `failures` must be there.
 fn of_map(result: &Map<String, Value>, at: &At<'_>, place: &Place) -> Found {
@@ -80,7 +85,7 @@ fn of_map(result: &Map<String, Value>, at: &At<'_>, place: &Place) -> Found {
     let failures = result.get("failures").and_then(Value::as_array);
     let pass = result.get("pass").filter(|pass| !pass.is_null());
     if number.is_none() && pass.is_none() && failures.is_none() {
-        return failed(place, Some("the answer has neither `score` nor `pass`"));
+        return open(place, "the answer has neither `score` nor `pass`".into(), at);
     }
     let score = number.unwrap_or_default().clamp(0.0, 1.0);
     let holds = match pass {

@@ -22,6 +22,8 @@ pub struct Rules {
     pub scoring: bool,
     /// The score that passes; only scripts can tell.
     pub pass_score: f64,
+    /// Whether it is wanted that the whole does not hold.
+    pub denied: bool,
     /// Whether undeclared changes are allowed where a list of changes is given.
     pub diff_permissive: Option<bool>,
     /// Custom operators by name, with their `$`.
@@ -41,6 +43,7 @@ impl Default for Rules {
             budget,
             scoring: false,
             pass_score: budget.max_score,
+            denied: false,
             diff_permissive: None,
             operators: Vec::new(),
             allow_override: false,

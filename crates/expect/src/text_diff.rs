@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use model::decode::{Fields, Problems};
-use model::{Node, NodeKind};
+use model::{Node, NodeKind, Part, Segment};
 use serde_json::Value;
 
 use crate::compile::{Compiler, REGEX_TAG, refused, split_regex};
 use crate::diff::{self, Coverage, Item, KINDS, Kind, Options};
 use crate::found::{Flaw, Found, Pass};
 use crate::host::Pattern;
-use crate::matcher::{At, drawn};
+use crate::matcher::At;
 use crate::meta::Meta;
 use crate::place::Place;
 use crate::value;
@@ -104,20 +104,21 @@ impl TextDiff {
     /// What `actual`, which is trimmed, comes to where `expected` was asked for.
     pub fn judge(&self, actual: &str, expected: &str, at: &At<'_>, place: &Place) -> Found {
         let expected = without_outer_breaks(expected);
-        // Characters differ where texts do; drawing how is not worth it when nobody looks.
+        let differ = |segments: Vec<Segment>| {
+            let expected = Value::from(expected);
+            let flaw = Flaw::new(place, format!("expected {}", value::shown(Some(&expected)))).diff(segments);
+            Found::flawed(flaw.expected(expected).actual(Some(&actual.into())))
+        };
+        // Characters differ where texts do; finding out how is not worth it when nobody looks.
         let plain = self.items.is_none() && self.options == Options::default();
         let kind = self.kind.unwrap_or_else(|| diff::auto(expected, actual));
         if at.quiet && plain && kind == Kind::Chars && actual != expected {
-            return Found::flawed(Flaw::new(place, "the texts differ"));
+            return differ(Vec::new());
         }
         let diff = diff::diff(expected, actual, self.kind, &self.options);
         match &self.items {
             Some(items) => self.with_allowed(&diff, items, (actual, expected), at, place),
-            None if diff.has_changes() => {
-                let message = format!("expected {}", value::shown(Some(&expected.into())));
-                let flaw = Flaw::new(place, message).diff(drawn(&diff)).expected(expected.into());
-                Found::flawed(flaw.actual(Some(&actual.into())))
-            }
+            None if diff.has_changes() => differ(drawn(&diff, at)),
             None => Found::full(),
         }
     }
@@ -140,7 +141,7 @@ impl TextDiff {
         let mut found = Found::scored(score(allowed, &coverage, at), Pass::of(coverage.passes()));
         let flaw = |message: String| {
             let flaw = Flaw::new(place, message).expected(expected.into()).actual(Some(&actual.into()));
-            flaw.diff(drawn(diff))
+            flaw.diff(drawn(diff, at))
         };
         if !coverage.passes() {
             found.flaws.push(flaw(because(allowed, &coverage)));
@@ -158,6 +159,21 @@ impl TextDiff {
         }
         found
     }
+}
+
+/// What differs between two texts, as reports draw it; nothing where nobody looks.
+fn drawn(diff: &diff::Diff, at: &At<'_>) -> Vec<Segment> {
+    /// How many characters of a diff are kept.
+    const MOST: usize = 2_000;
+    let segment = |segment: diff::Segment| Segment {
+        part: match segment.change {
+            diff::Change::Equal => Part::Same,
+            diff::Change::Removed => Part::Missing,
+            diff::Change::Added => Part::Extra,
+        },
+        text: segment.text,
+    };
+    if at.quiet { Vec::new() } else { diff::drawn(diff, MOST).into_iter().map(segment).collect() }
 }
 
 /// `text` without the line breaks around it: a block of text in a file ends in one that nobody asked for.

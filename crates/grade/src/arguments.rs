@@ -3,9 +3,12 @@
 use std::borrow::Cow;
 
 use model::decode::Problems;
-use model::{Arguments, AssertionSpec, Node, NodeKind, Span, Spanned};
+use model::{Arguments, AssertionSpec, Diagnostic, Node, NodeKind, Span, Spanned};
 
 use crate::assertion::{Assertion, Parameter};
+
+/// The keys that every assertion has beside its own fields.
+pub(crate) const COMMON: [&str; 4] = ["id", "type", "weight", "title"];
 
 /// The entry of `spec` with its arguments as fields, or what is wrong with how they are given.
 pub(crate) fn entry<'s>(
@@ -15,6 +18,7 @@ pub(crate) fn entry<'s>(
 ) -> Option<Cow<'s, Node>> {
     let given: &[Node] = match &spec.arguments {
         Arguments::Fields => return Some(Cow::Borrowed(&spec.node)),
+        Arguments::Brief(value) if says_nothing(value, assertion) => &[],
         Arguments::Brief(value) => std::slice::from_ref(value),
         Arguments::Listed(values) => values,
     };
@@ -31,7 +35,28 @@ pub(crate) fn entry<'s>(
             }
         }
     }
+    if matches!(spec.arguments, Arguments::Brief(_)) {
+        refuse_common(&entries, assertion, problems);
+    }
     Some(Cow::Owned(Node { kind: NodeKind::Map(entries), ..spec.node.clone() }))
+}
+
+/// Whether `value` only says that the assertion is made: `no_path_escape: true`, or nothing behind the colon.
+fn says_nothing(value: &Node, assertion: &Assertion) -> bool {
+    let is_plain = matches!(value.kind, NodeKind::Null | NodeKind::Bool(true));
+    is_plain && !assertion.fields.iter().any(|field| field.required)
+}
+
+/// Tells of keys that are not about what is asserted, and would be passed over.
+fn refuse_common(entries: &Entries, assertion: &Assertion, problems: &mut Problems) {
+    for (key, value) in entries.iter().filter(|(key, _)| COMMON.contains(&key.value.as_str())) {
+        let problem = Diagnostic::error(format!("`{}` is no field of `{}`", key.value, assertion.name));
+        let problem = problem.at(value.source.excerpt(key.span));
+        problems.push(match key.value.as_str() {
+            "type" => problem,
+            beside => problem.help(format!("write `{beside}` beside `{}`, not below it", assertion.name)),
+        });
+    }
 }
 
 type Entries = Vec<(Spanned<String>, Node)>;
@@ -57,11 +82,138 @@ fn named(name: &str, value: &Node) -> (Spanned<String>, Node) {
     (Spanned::new(name.to_owned(), span), value.clone())
 }
 
-fn too_many(assertion: &Assertion, value: &Node) -> model::Diagnostic {
+fn too_many(assertion: &Assertion, value: &Node) -> Diagnostic {
     let names: Vec<&str> = assertion.fields.iter().map(|field| field.name).collect();
     let problem = value.error(format!("`{}` takes no argument here", assertion.name));
     match names.as_slice() {
         [] => problem,
         names => problem.help(format!("its fields are {}", names.join(", "))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{About, Finding};
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::assertion::ASSERTIONS;
+    use crate::check::{Check, Context, grade};
+    use crate::yaml;
+
+    /// What `assertion` says of its own example, with the arguments given as `arguments`, or what is wrong.
+    fn judged(name: &str, arguments: Arguments, evidence: &model::Evidence) -> Result<Finding, Vec<String>> {
+        let spec = AssertionSpec {
+            node: node(&Value::Null),
+            arguments,
+            about: About::Trial,
+            id: "a".into(),
+            kind: Spanned::new(name.to_owned(), Span::default()),
+            weight: 1.0,
+        };
+        let mut problems = Problems::new();
+        match Check::compile(&spec, &Context::default(), &mut problems) {
+            Some(check) if problems.is_empty() => Ok(grade(&[check], evidence).remove(0)),
+            _ => {
+                Err(problems.iter().map(|problem| format!("{} {}", problem.message, problem.help.join(" "))).collect())
+            }
+        }
+    }
+
+    fn node(value: &Value) -> Node {
+        yaml::list_item(value, "case.yaml")
+    }
+
+    /// The fields of an example.
+    fn fields(example: &Value) -> serde_json::Map<String, Value> {
+        let fields = example.as_object().unwrap().iter().filter(|(key, _)| !COMMON.contains(&key.as_str()));
+        fields.map(|(key, value)| (key.clone(), value.clone())).collect()
+    }
+
+    /// The same fields as code gives them, one after the other.
+    fn listed(assertion: &Assertion, mut fields: serde_json::Map<String, Value>) -> Vec<Node> {
+        let mut given = Vec::new();
+        for parameter in assertion.parameters {
+            match parameter {
+                Parameter::Value(name) | Parameter::Map(name) if fields.contains_key(*name) => {
+                    given.push(node(&fields.remove(*name).unwrap()));
+                }
+                _ => break,
+            }
+        }
+        if !fields.is_empty() {
+            given.push(node(&Value::Object(fields)));
+        }
+        given
+    }
+
+    #[test]
+    fn every_example_comes_to_the_same_as_fields_in_one_key_and_as_arguments_of_code() {
+        // What a judge is asked about says nothing by itself.
+        let by_itself = |assertion: &&Assertion| !assertion.is_implicit() && !assertion.is_judged();
+        for assertion in ASSERTIONS.iter().filter(by_itself) {
+            for example in [&assertion.pass, &assertion.fail] {
+                let evidence = example.evidence();
+                let written = fields(&(example.assertion)());
+                let camel = assertion.code_name();
+                let whole = Value::Object(written.clone());
+                let brief = match assertion.parameters {
+                    [Parameter::Map(name)] => written.get(*name).cloned().unwrap_or(whole),
+                    _ => whole,
+                };
+                let as_fields = crate::self_test::run(assertion, example).unwrap().unwrap().because;
+                let brief = judged(assertion.name, Arguments::Brief(node(&brief)), &evidence);
+                assert_eq!(brief.map(|found| found.because), Ok(as_fields.clone()), "{}", assertion.name);
+                let listed = judged(&camel, Arguments::Listed(listed(assertion, written)), &evidence);
+                assert_eq!(listed.map(|found| found.because), Ok(as_fields), "{camel}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_model_judges_is_read_in_every_form_too() {
+        for assertion in ASSERTIONS.iter().filter(|assertion| assertion.is_judged()) {
+            let evidence = assertion.pass.evidence();
+            let written = fields(&(assertion.pass.assertion)());
+            let brief = Arguments::Brief(node(&Value::Object(written.clone())));
+            assert_eq!(judged(assertion.name, brief, &evidence).err(), None, "{}", assertion.name);
+            let listed = Arguments::Listed(listed(assertion, written));
+            assert_eq!(judged(&assertion.code_name(), listed, &evidence).err(), None, "{}", assertion.name);
+        }
+    }
+
+    #[test]
+    fn one_value_is_the_field_that_matters() {
+        let evidence = crate::example::Story::new().asks("a").answer("Hello").replied(5).evidence();
+        let of = |name: &str, value: Value| judged(name, Arguments::Brief(node(&value)), &evidence);
+        assert_eq!(of("contains", json!("hello")).unwrap().because, "it contains \"Hello\"");
+        assert_eq!(of("latency", json!(5)).unwrap().because, "the reply took 5 ms");
+        assert!(of("no_path_escape", Value::Null).is_ok() && of("no_path_escape", json!(true)).is_ok());
+        assert_eq!(of("contains", Value::Null).unwrap_err(), ["`text` must be a string, not nothing (null) "]);
+    }
+
+    #[test]
+    fn what_cannot_be_an_argument_is_told() {
+        let evidence = crate::example::Story::new().evidence();
+        let listed =
+            |values: &[Value]| judged("contains", Arguments::Listed(values.iter().map(node).collect()), &evidence);
+        let told = listed(&[json!("a"), json!("b")]).unwrap_err();
+        assert_eq!(told, ["`contains` takes no argument here its fields are text"]);
+        let told = listed(&[json!("a"), json!({"text": "b"})]).unwrap_err();
+        assert_eq!(told, ["`text` is given twice, first as `text` "]);
+        let told = judged("contains", Arguments::Brief(node(&json!({"text": "a", "weight": 2}))), &evidence);
+        assert_eq!(
+            told.unwrap_err(),
+            ["`weight` is no field of `contains` write `weight` beside `contains`, not below it"]
+        );
+    }
+
+    #[test]
+    fn code_may_name_and_weigh_an_assertion_in_its_last_argument() {
+        let evidence = crate::example::Story::new().answer("a").evidence();
+        let options = json!({"id": "says-a", "weight": 3, "title": "Says it"});
+        let arguments = Arguments::Listed(vec![node(&json!("a")), node(&options)]);
+        let finding = judged("contains", arguments, &evidence).unwrap();
+        assert_eq!((finding.id.as_str(), finding.weight, finding.title.as_deref()), ("says-a", 3.0, Some("Says it")));
     }
 }

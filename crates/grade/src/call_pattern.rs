@@ -1,6 +1,9 @@
 //! What a call must look like: its tool, and a regular expression for each of some arguments.
 
+use expect::{Data, Expectation, Pass};
 use model::{Capture, Effect, Evidence, ToolCall, Trace, TracedCall, nearest};
+
+use serde_json::Value;
 
 use crate::javascript;
 use crate::pattern::{Patience, Pattern};
@@ -8,8 +11,11 @@ use crate::place::Place;
 use crate::verdict::Verdict;
 use crate::words;
 
+/// How many characters of a value are shown.
+const SHOWN: usize = 120;
+
 /// What a call must look like.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct CallPattern {
     /// The tool's name, compared as it is.
     pub tool: String,
@@ -19,13 +25,35 @@ pub(crate) struct CallPattern {
     pub arguments: Vec<ArgumentPattern>,
 }
 
-/// What an argument must look like. An argument that is missing or null is empty text.
-#[derive(Debug, Clone)]
+/// What an argument must look like.
+#[derive(Debug)]
 pub(crate) struct ArgumentPattern {
-    /// The argument's name.
-    pub name: String,
-    /// What its text must match.
-    pub pattern: Pattern,
+    /// The argument's name; absent for all arguments together, as JSON.
+    pub name: Option<String>,
+    /// What it must be.
+    pub wanted: Wanted,
+}
+
+/// What an argument must be.
+#[derive(Debug)]
+pub(crate) enum Wanted {
+    /// Its text must match. An argument that is missing or null is empty text.
+    Text(Pattern),
+    /// It must match an expectation.
+    Value(Box<ExpectedValue>),
+}
+
+/// An expectation of an argument.
+#[derive(Debug)]
+pub(crate) struct ExpectedValue {
+    /// The expectation.
+    pub expectation: Expectation,
+    /// As JSON.
+    pub shown: String,
+    /// Where it is written.
+    pub place: Place,
+    /// Whether judging it runs code of the user's.
+    pub runs_code: bool,
 }
 
 /// Whether a call is as the pattern says.
@@ -64,7 +92,7 @@ impl CallPattern {
         }
         let mut unknown = None;
         for argument in &self.arguments {
-            match argument.pattern.test(&argument.text(call), patience) {
+            match argument.fits(call, patience) {
                 Ok(true) => {}
                 Ok(false) => return Fit::No,
                 Err(error) => unknown = Some(error),
@@ -76,8 +104,8 @@ impl CallPattern {
     /// The values of `fields`, whole.
     pub fn captures(fields: &[String], call: &ToolCall, shown_chars: usize, step: Option<usize>) -> Vec<Capture> {
         let value = |field: &String| match javascript::argument(&call.input, field) {
-            None | Some(serde_json::Value::Null) => String::new(),
-            Some(serde_json::Value::String(text)) => text.clone(),
+            None | Some(Value::Null) => String::new(),
+            Some(Value::String(text)) => text.clone(),
             Some(other) => javascript::pretty(other),
         };
         fields.iter().map(|field| Capture { field: field.clone(), value: value(field), shown_chars, step }).collect()
@@ -91,7 +119,7 @@ impl CallPattern {
             .enumerate()
             .map(|(at, argument)| {
                 let whose = if at == 0 { "whose " } else { "" };
-                format!("{whose}`{}` matches {}", argument.name, argument.pattern)
+                format!("{whose}{argument}")
             })
             .collect();
         let rest = if arguments.is_empty() { String::new() } else { format!(" {}", words::list(&arguments)) };
@@ -100,7 +128,12 @@ impl CallPattern {
 
     /// The part of the assertion that says most: the first pattern, else the tool's name.
     pub fn most_telling_place(&self) -> &Place {
-        self.arguments.first().map_or(&self.place, |argument| &argument.pattern.place)
+        self.arguments.first().map_or(&self.place, ArgumentPattern::place)
+    }
+
+    /// Whether judging runs code of the user's.
+    pub fn runs_code(&self) -> bool {
+        self.arguments.iter().any(|argument| matches!(&argument.wanted, Wanted::Value(value) if value.runs_code))
     }
 
     /// Which of `candidates`, indices of calls none of which fits, comes nearest, and what is wrong with it.
@@ -130,7 +163,7 @@ impl CallPattern {
         Miss {
             call: Some(*call),
             actual: if differing.is_empty() { "no such call".into() } else { told(&misses[0]) },
-            place: differing.first().map_or(&self.place, |argument| &argument.pattern.place).clone(),
+            place: differing.first().map_or(&self.place, |argument| argument.place()).clone(),
             evidence: words::few(
                 misses.iter().skip(1).filter(|(_, differing)| !differing.is_empty()).map(told).collect(),
                 4,
@@ -139,7 +172,7 @@ impl CallPattern {
     }
 
     fn differing(&self, call: &ToolCall, patience: &Patience) -> Vec<&ArgumentPattern> {
-        self.arguments.iter().filter(|it| it.pattern.test(&it.text(call), patience) != Ok(true)).collect()
+        self.arguments.iter().filter(|it| it.fits(call, patience) != Ok(true)).collect()
     }
 
     fn never_called(&self, trace: &Trace) -> Miss {
@@ -169,23 +202,102 @@ impl CallPattern {
 }
 
 impl ArgumentPattern {
-    /// The text of `call`'s argument, empty if there is none. A call that asks several questions has their texts for
-    /// its `question`, a line each.
-    pub fn text(&self, call: &ToolCall) -> String {
-        match javascript::argument(&call.input, &self.name) {
+    /// Whether the argument of `call` is as it must be. The error says in one line why nobody knows.
+    pub fn fits(&self, call: &ToolCall, patience: &Patience) -> Result<bool, String> {
+        match &self.wanted {
+            Wanted::Text(pattern) => pattern.test(&self.text(call), patience),
+            Wanted::Value(value) => {
+                let nothing = Data { variables: Value::Null, input: None, fixture: Value::Null };
+                let found = value.expectation.judge(self.value(call), &nothing);
+                match found.pass {
+                    Pass::Yes => Ok(true),
+                    Pass::No => Ok(false),
+                    Pass::Unknown => {
+                        let because = found.flaws.into_iter().find_map(|flaw| flaw.message);
+                        Err(because.unwrap_or_else(|| format!("nobody can say whether {self}")))
+                    }
+                }
+            }
+        }
+    }
+
+    /// The regular expression, if one is asked for.
+    pub fn pattern(&self) -> Option<&Pattern> {
+        match &self.wanted {
+            Wanted::Text(pattern) => Some(pattern),
+            Wanted::Value(_) => None,
+        }
+    }
+
+    /// The part of the argument's text that matches, if a regular expression is asked for.
+    pub fn found(&self, call: &ToolCall) -> Option<String> {
+        self.pattern()?.found(&self.text(call)).filter(|found| !found.is_empty()).map(str::to_owned)
+    }
+
+    /// Where what it must be is written.
+    pub fn place(&self) -> &Place {
+        match &self.wanted {
+            Wanted::Text(pattern) => &pattern.place,
+            Wanted::Value(value) => &value.place,
+        }
+    }
+
+    /// Whose value it is: `` `command` ``, or all arguments.
+    pub fn whose(&self) -> String {
+        self.name.as_ref().map_or_else(|| "arguments".to_owned(), |name| format!("`{name}`"))
+    }
+
+    fn value<'c>(&self, call: &'c ToolCall) -> Option<&'c Value> {
+        match &self.name {
+            Some(name) => javascript::argument(&call.input, name),
+            None => Some(&call.input),
+        }
+    }
+
+    /// The text of `call`'s argument, empty if there is none; of all arguments their JSON. A call that asks several
+    /// questions has their texts for its `question`, a line each.
+    fn text(&self, call: &ToolCall) -> String {
+        let Some(name) = &self.name else { return call.input.to_string() };
+        match javascript::argument(&call.input, name) {
             Some(value) => javascript::text(value),
-            None if self.name == "question" && call.effect == Effect::Ask => asked(call),
+            None if name == "question" && call.effect == Effect::Ask => asked(call),
             None => String::new(),
         }
     }
 
     /// `command` "git status", or that there is none.
     fn told(&self, call: &ToolCall) -> String {
-        let text = self.text(call);
-        if text.is_empty() && javascript::argument(&call.input, &self.name).is_none() {
-            return format!("no `{}`", self.name);
+        let value = self.value(call);
+        let text = match (&self.wanted, value) {
+            (Wanted::Value(_), Some(value)) => return format!("{} {}", self.whose(), shown(value)),
+            _ => self.text(call),
+        };
+        if text.is_empty() && value.is_none() {
+            return format!("no {}", self.whose());
         }
-        format!("`{}` {}", self.name, words::quoted(&text))
+        format!("{} {}", self.whose(), words::quoted(&text))
+    }
+}
+
+impl std::fmt::Display for ArgumentPattern {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (&self.name, &self.wanted) {
+            (Some(name), Wanted::Text(pattern)) => write!(f, "`{name}` matches {pattern}"),
+            (None, Wanted::Text(pattern)) => write!(f, "arguments match {pattern}"),
+            (_, Wanted::Value(value)) => write!(f, "{} is {}", self.whose(), value.shown),
+        }
+    }
+}
+
+/// A value as JSON, cut where it gets long.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => words::quoted(text),
+        other => {
+            let text = other.to_string();
+            let cut: String = text.chars().take(SHOWN).collect();
+            if cut.len() < text.len() { format!("{cut}…") } else { cut }
+        }
     }
 }
 

@@ -4,11 +4,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use model::decode::{Fields, Problems};
-use model::{About, AssertionSpec, Case, Claim, Diagnostic, Evidence, Excerpt, Finding, Status, nearest};
+use model::decode::{Problems, text};
+use model::{
+    About, Arguments, AssertionSpec, Case, Claim, Diagnostic, Evidence, Excerpt, Finding, Need, Status, nearest,
+};
 
-use crate::arguments;
+use crate::arguments::{self, COMMON};
 use crate::assertion::{ASSERTIONS, Form, Matcher, find};
+use crate::judge::Judged;
 use crate::place::Place;
 use crate::reading::Reading;
 use crate::scripts::Scripts;
@@ -31,9 +34,28 @@ pub struct Check {
     id: String,
     kind: &'static str,
     weight: f64,
+    title: Option<String>,
     about: About,
-    place: Place,
+    source: Written,
     matcher: Arc<dyn Matcher>,
+}
+
+/// Where a check comes from.
+#[derive(Debug, Clone)]
+enum Written {
+    /// The type of an assertion.
+    At(Place),
+    /// The head of a case that has none.
+    Head(Excerpt),
+}
+
+impl Written {
+    fn excerpt(&self) -> Excerpt {
+        match self {
+            Self::At(place) => place.excerpt(),
+            Self::Head(head) => head.clone(),
+        }
+    }
 }
 
 impl Check {
@@ -57,16 +79,36 @@ impl Check {
         self.matcher.runs_code()
     }
 
+    /// Whether a model has to be asked, once all else is judged.
+    pub fn asks_judge(&self) -> bool {
+        self.judged().is_some()
+    }
+
+    /// What a model is asked, and what its answers come to.
+    pub(crate) fn judged(&self) -> Option<&dyn Judged> {
+        self.matcher.judged()
+    }
+
+    /// What it is about.
+    pub(crate) fn about(&self) -> About {
+        self.about
+    }
+
     /// Where its type is written.
     pub fn source(&self) -> Excerpt {
-        self.place.excerpt()
+        self.source.excerpt()
+    }
+
+    /// What must be looked at in the sandbox, after the agent has ended, before it can judge.
+    pub fn needs(&self) -> Vec<Need> {
+        self.matcher.needs()
     }
 
     /// Compiles one assertion, or reports everything that is wrong with it.
     pub(crate) fn compile(spec: &AssertionSpec, context: &Context<'_>, problems: &mut Problems) -> Option<Self> {
         let place = Place::at(&spec.node, spec.kind.span);
         let Some((assertion, parse)) = find(&spec.kind.value).and_then(|assertion| match assertion.form {
-            Form::Written { parse } => Some((assertion, parse)),
+            Form::Written { parse } | Form::Judged { parse, .. } => Some((assertion, parse)),
             Form::Implicit { .. } => None,
         }) else {
             problems.push(unknown_type(&spec.kind.value).at(place.excerpt()));
@@ -74,20 +116,18 @@ impl Check {
         };
         let what = format!("`{}`", assertion.name);
         let entry = arguments::entry(spec, assertion, problems)?;
-        let mut fields = Fields::of(&entry, &what, problems)?;
-        for known in ["id", "type", "weight"] {
-            fields.get(known);
-        }
-        let mut reading = Reading { fields, problems, context };
+        let mut reading = Reading::of(&entry, &what, problems, context)?;
+        let own = Own::read(spec, &mut reading);
         let matcher = parse(&mut reading);
         let Reading { fields, problems, .. } = reading;
         fields.finish(problems);
         matcher.map(|matcher| Self {
-            id: spec.id.clone(),
+            id: own.id,
             kind: assertion.name,
-            weight: spec.weight,
+            weight: own.weight,
+            title: own.title,
             about: spec.about,
-            place,
+            source: Written::At(place),
             matcher,
         })
     }
@@ -102,15 +142,74 @@ impl Check {
                     About::Trial | About::LastReply => "there is no reply".into(),
                 };
                 let verdict = Verdict::unmet(because, "a reply", "none");
-                Finding { source: Some(self.place.excerpt()), ..finding(&self.id, self.kind, self.weight, verdict) }
+                self.finding(verdict)
             }
         }
     }
 
     fn judge(&self, evidence: &Evidence) -> Finding {
-        let verdict = self.matcher.judge(evidence);
-        let place = verdict.place.as_ref().unwrap_or(&self.place).excerpt();
-        Finding { source: Some(place), ..finding(&self.id, self.kind, self.weight, verdict) }
+        self.finding(self.matcher.judge(evidence))
+    }
+
+    /// What `verdict` is as a finding of this check.
+    pub(crate) fn finding(&self, verdict: Verdict) -> Finding {
+        let source = verdict.place.as_ref().map_or_else(|| self.source.excerpt(), Place::excerpt);
+        let finding = finding(&self.id, self.kind, self.weight, verdict);
+        Finding { source: Some(source), title: finding.title.or_else(|| self.title.clone()), judged: self.asks_judge(), ..finding }
+    }
+}
+
+/// What an assertion has whatever its type is.
+struct Own {
+    id: String,
+    weight: f64,
+    title: Option<String>,
+}
+
+impl Own {
+    /// What a file says beside the arguments; code says it among the last one's.
+    fn read(spec: &AssertionSpec, reading: &mut Reading<'_>) -> Self {
+        let (mut id, mut weight) = (spec.id.clone(), spec.weight);
+        if let Arguments::Listed(_) = spec.arguments {
+            id = reading.fields.text("id", reading.problems).unwrap_or(id);
+            weight = reading.fields.positive("weight", reading.problems).unwrap_or(weight);
+        }
+        for common in COMMON {
+            reading.fields.get(common);
+        }
+        let title = match &spec.arguments {
+            Arguments::Brief(_) => spec.node.get("title").and_then(|node| text(node, "`title`", reading.problems)),
+            Arguments::Fields | Arguments::Listed(_) => reading.fields.text("title", reading.problems),
+        };
+        Self { id, weight, title }
+    }
+}
+
+/// A check that says of every trial that nothing was checked: for a case that must assert something, and does not.
+/// `head` is where the case is written.
+pub fn nothing_asserted(head: Excerpt) -> Check {
+    Check {
+        id: NothingAsserted::KIND.to_owned(),
+        kind: NothingAsserted::KIND,
+        weight: 1.0,
+        title: None,
+        about: About::Trial,
+        source: Written::Head(head),
+        matcher: Arc::new(NothingAsserted),
+    }
+}
+
+/// Whoever asserts nothing learns nothing.
+#[derive(Debug)]
+struct NothingAsserted;
+
+impl NothingAsserted {
+    const KIND: &'static str = "nothing_asserted";
+}
+
+impl Matcher for NothingAsserted {
+    fn judge(&self, _: &Evidence) -> Verdict {
+        Verdict::undecided("it asserts nothing, so it checked nothing")
     }
 }
 
@@ -119,13 +218,16 @@ impl Check {
 pub fn compile(case: &Case, context: &Context<'_>) -> (Vec<Check>, Vec<Diagnostic>) {
     let mut problems = Problems::new();
     let mut checks = Vec::with_capacity(case.assertions.len());
-    // Formats that count their cases tell of those that expect nothing themselves.
-    if case.assertions.is_empty() && case.position.is_none() {
-        problems.push(
-            Diagnostic::warning(format!("`{}` asserts nothing", case.id))
-                .at(case.source.clone())
-                .help("without `assertions`, a trial passes if the agent finishes and its questions are answered"),
-        );
+    // Formats that count their cases tell of those that expect nothing themselves, and code asserts while it runs.
+    if case.assertions.is_empty() && case.position.is_none() && case.code.is_none() && case.broken.is_empty() {
+        let help = if case.must_assert {
+            checks.push(nothing_asserted(case.source.clone()));
+            "a trial of which nothing is asserted has checked nothing: it does not pass, and is no failure of the agent"
+        } else {
+            "without `assertions`, a trial passes if the agent finishes and its questions are answered"
+        };
+        let problem = Diagnostic::warning(format!("`{}` asserts nothing", case.id));
+        problems.push(problem.at(case.source.clone()).help(help));
     }
     for (at, spec) in case.assertions.iter().enumerate() {
         if let Some(first) = case.assertions[..at].iter().find(|other| other.id == spec.id) {
@@ -141,10 +243,21 @@ pub fn compile(case: &Case, context: &Context<'_>) -> (Vec<Check>, Vec<Diagnosti
     (checks, problems)
 }
 
+/// Compiles one assertion that code makes while it runs.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub fn claim(spec: &AssertionSpec, context: &Context<'_>) -> Result<Check, Vec<Diagnostic>> {
+    let mut problems = Problems::new();
+    let check = Check::compile(spec, context, &mut problems);
+    problems.retain(Diagnostic::is_error);
+    check.filter(|_| problems.is_empty()).ok_or(problems)
+}
+
 /// Judges `evidence`: a finding for each of `checks` in their order, then one for each implicit assertion that has
 /// something to say.
 pub fn grade(checks: &[Check], evidence: &Evidence) -> Vec<Finding> {
-    let mut parts = Parts { whole: evidence, replies: BTreeMap::new() };
+    let mut parts = Parts::of_evidence(evidence);
     let mut findings: Vec<Finding> = checks.iter().map(|check| check.judge_part(&mut parts)).collect();
     for assertion in ASSERTIONS {
         if let Form::Implicit { judge } = assertion.form
@@ -157,14 +270,19 @@ pub fn grade(checks: &[Check], evidence: &Evidence) -> Vec<Finding> {
 }
 
 /// Evidence and the parts of it that assertions are about, each made once.
-struct Parts<'e> {
+pub(crate) struct Parts<'e> {
     whole: &'e Evidence,
     replies: BTreeMap<usize, Option<Evidence>>,
 }
 
-impl Parts<'_> {
+impl<'e> Parts<'e> {
+    /// None of them made yet.
+    pub(crate) fn of_evidence(whole: &'e Evidence) -> Self {
+        Self { whole, replies: BTreeMap::new() }
+    }
+
     /// What `about` names; `None` if there is no such reply.
-    fn of(&mut self, about: About) -> Option<&Evidence> {
+    pub(crate) fn of(&mut self, about: About) -> Option<&Evidence> {
         let number = match about {
             About::Trial => return Some(self.whole),
             About::Reply(number) => number,
@@ -200,6 +318,7 @@ fn plain_finding(id: &str, kind: &str, weight: f64, verdict: Verdict) -> Finding
         status: verdict.status,
         claim: Claim::Declared,
         score: match verdict.status {
+            Status::Met | Status::Unmet if verdict.score.is_some() => verdict.score,
             Status::Met => Some(1.0),
             Status::Unmet => Some(0.0),
             Status::Undecided => None,
@@ -214,6 +333,7 @@ fn plain_finding(id: &str, kind: &str, weight: f64, verdict: Verdict) -> Finding
         source: None,
         at: verdict.at,
         implicit: false,
+        judged: false,
         key: None,
         dimension: None,
         failed_critical: Vec::new(),
@@ -396,6 +516,27 @@ pub(crate) mod tests {
         };
         assert!(runs_code(json!({"$expr": "actual > 1"})) && runs_code(json!({"a": [{"$expr": "actual"}]})));
         assert!(!runs_code(json!("/a+/")) && !runs_code(json!({"$contains": {"a": 1}})));
+    }
+
+    #[test]
+    fn a_case_that_must_assert_and_does_not_checks_nothing() {
+        let silent = Case { must_assert: true, ..case(&[]) };
+        let (checks, problems) = compile(&silent, &Context::default());
+        assert!(problems.len() == 1 && !problems[0].is_error());
+        let finding = grade(&checks, &Story::new().answer("x").evidence()).remove(0);
+        assert_eq!((finding.status, finding.kind.as_str()), (Status::Undecided, "nothing_asserted"));
+        assert_eq!(finding.source.unwrap().file, "case.yaml");
+    }
+
+    #[test]
+    fn keys_may_be_written_as_code_writes_them() {
+        let assertion =
+            json!({"id": "a", "type": "toolCalled", "tool": "Bash", "argsMatch": {"command": "^ls"}, "title": "Looks"});
+        let finding = judged(&assertion, &Story::new().call("Bash", json!({"command": "ls"})).evidence());
+        assert_eq!((finding.status, finding.title.as_deref()), (Status::Met, Some("Looks")));
+        let found =
+            problems(&[json!({"id": "a", "type": "tool_called", "tool": "x", "argMatch": {}})], &Context::default());
+        assert!(found[0].contains("did you mean `args_match`"), "{found:?}");
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Documented examples: an assertion and evidence, in code, so that they are run.
 
 use model::{
-    Certainty, Collected, Ending, Evidence, Limits, Question, Step, Tokens, ToolCall, ToolResult, Touch, Trace, Usage,
+    Certainty, Change, Collected, Ending, Evidence, FileChange, Limits, Need, Probe, Probed, Question, Step, Tokens,
+    ToolCall, ToolResult, Touch, Trace, Usage,
 };
 use serde_json::Value;
 
@@ -103,6 +104,63 @@ impl Story {
         self.finished(Some(text), None)
     }
 
+    /// A message of the user's.
+    pub fn asks(mut self, text: &str) -> Self {
+        let index = self.steps.iter().filter(|step| matches!(step, Step::UserMessage { .. })).count() + 1;
+        self.steps.push(Step::UserMessage { index, of: index, text: text.into() });
+        self
+    }
+
+    /// How long the reply took that was given last.
+    pub fn replied(mut self, latency_ms: u64) -> Self {
+        self.steps.push(Step::Replied { latency_ms, first_token_ms: None });
+        self
+    }
+
+    /// A file that was looked for, and what was in it if there was one.
+    pub fn file(self, path: &str, content: Option<&str>) -> Self {
+        let found = content.map_or(Probed::Nothing, |text| Probed::File {
+            size: text.len() as u64,
+            text: text.into(),
+            clipped: false,
+        });
+        self.probed(Need::File { path: path.into() }, found)
+    }
+
+    /// A command that was run within the usual time.
+    pub fn ran(self, run: &str, exit_code: i32, stdout: &str, stderr: &str) -> Self {
+        let (stdout, stderr) = (stdout.into(), stderr.into());
+        let found = Probed::Ran { exit_code: Some(exit_code), stdout, stderr, clipped: false };
+        self.probed(Need::Command { run: run.into(), timeout_ms: 30_000 }, found)
+    }
+
+    /// Something that was looked at, and what came of it.
+    pub fn probed(mut self, need: Need, found: Probed) -> Self {
+        self.evidence.collected.probes.push(Probe { key: need.key(), need, found });
+        self
+    }
+
+    /// A file that the agent made.
+    pub fn added(self, path: &str) -> Self {
+        self.change(path, Change::Added)
+    }
+
+    /// A file that the agent changed.
+    pub fn changed(self, path: &str) -> Self {
+        self.change(path, Change::Modified)
+    }
+
+    /// A file that the agent removed.
+    #[cfg(test)]
+    pub fn deleted(self, path: &str) -> Self {
+        self.change(path, Change::Deleted)
+    }
+
+    fn change(mut self, path: &str, change: Change) -> Self {
+        self.evidence.collected.files_changed.push(FileChange { path: path.into(), change });
+        self
+    }
+
     /// What it used, in tokens: input, output and read from a cache.
     pub fn used(self, input: u64, output: u64, cache_read: u64) -> Self {
         self.finished(None, Some(Tokens { input, output, cache_read, ..Tokens::default() }))
@@ -146,7 +204,8 @@ impl Story {
 /// Evidence in words, a line each.
 fn tell(evidence: &Evidence) -> Vec<String> {
     let Evidence { trace, collected, ending, limits, .. } = evidence;
-    let mut lines = Vec::new();
+    let mut lines: Vec<String> =
+        trace.user_messages.iter().map(|message| format!("message   {}", words::quoted(message))).collect();
     for (at, traced) in trace.calls.iter().enumerate() {
         let led = traced.call.touches.iter().filter(|touch| touch.raw != touch.resolved);
         let led: String = led.map(|touch| format!(", which leads to {}", touch.resolved)).collect();
@@ -168,6 +227,18 @@ fn tell(evidence: &Evidence) -> Vec<String> {
     if let Some(answer) = &trace.answer {
         lines.push(format!("answer    {}", words::quoted(answer)));
     }
+    for latency in trace.replies.iter().filter_map(|reply| reply.latency_ms) {
+        lines.push(format!("took      {latency} ms"));
+    }
+    lines.extend(collected.files_changed.iter().map(|file| {
+        let how = match file.change {
+            Change::Added => "made",
+            Change::Modified => "changed",
+            Change::Deleted => "removed",
+        };
+        format!("{how:<10}{}", file.path)
+    }));
+    lines.extend(collected.probes.iter().map(tell_probe));
     if let Some(tokens) = trace.usage.tokens {
         lines.push(format!("used      {} tokens", words::thousands(tokens.total() as f64)));
     }
@@ -183,4 +254,25 @@ fn tell(evidence: &Evidence) -> Vec<String> {
         lines.push(format!("ended     {}", ending.describe()));
     }
     lines
+}
+
+/// What was looked at, in a line.
+fn tell_probe(probe: &Probe) -> String {
+    let what = match &probe.need {
+        Need::File { path } => format!("file      {path}: "),
+        Need::Command { run, .. } => format!("command   {run}: "),
+    };
+    let found = match &probe.found {
+        Probed::Nothing => "not there".to_owned(),
+        Probed::Directory => "a directory".to_owned(),
+        Probed::Special => "no file".to_owned(),
+        Probed::Outside => "outside".to_owned(),
+        Probed::File { text, .. } => words::quoted(text),
+        Probed::Ran { exit_code: Some(code), stdout, stderr, .. } => {
+            format!("exit code {code}, {}", words::quoted(&format!("{stdout}{stderr}")))
+        }
+        Probed::Ran { exit_code: None, .. } => "ended, its time was over".to_owned(),
+        Probed::Failed { because } => because.clone(),
+    };
+    format!("{what}{found}")
 }

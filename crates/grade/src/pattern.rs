@@ -3,8 +3,9 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use model::Diagnostic;
+use expect::{REGEX_TAG, split_regex};
 use model::decode::Problems;
+use model::{Diagnostic, Node};
 use script::{DEFAULT_BUDGET, Regex, RegexError};
 
 use crate::place::Place;
@@ -30,9 +31,27 @@ impl Patience {
 }
 
 impl Pattern {
-    /// Compiles what is written at `place`, or reports what is wrong with it.
-    pub fn compile(written: &str, place: Place, problems: &mut Problems) -> Option<Self> {
-        match Regex::parse(written) {
+    /// The regular expression in the text of `node`, whose flags stand before it; one of code has them behind it.
+    pub fn of(node: &Node, problems: &mut Problems) -> Option<Self> {
+        if node.tag.as_deref() == Some(REGEX_TAG) {
+            return Self::of_literal(node, problems);
+        }
+        Self::compiled(Regex::parse(node.as_str().unwrap_or_default()), Place::of(node), problems)
+    }
+
+    /// The same, where it may also be written with slashes and flags: `/a/i`.
+    pub fn of_literal(node: &Node, problems: &mut Problems) -> Option<Self> {
+        let written = node.as_str().unwrap_or_default();
+        let parsed = match split_regex(written) {
+            Some((source, flags)) => Regex::literal(source, flags),
+            None => Regex::parse(written),
+        };
+        Self::compiled(parsed, Place::of(node), problems)
+    }
+
+    /// The expression, or a report of what is wrong with it.
+    fn compiled(parsed: Result<Regex, RegexError>, place: Place, problems: &mut Problems) -> Option<Self> {
+        match parsed {
             Ok(regex) => Some(Self { regex, place }),
             Err(error) => {
                 let mut problem = Diagnostic::error(error.to_string()).at(place.excerpt());
@@ -55,6 +74,11 @@ impl Pattern {
         answer.map_err(|error| format!("{self}: {error}"))
     }
 
+    /// Whether it is written with slashes, its flags behind it.
+    pub fn is_literal(&self) -> bool {
+        self.regex.pattern().starts_with('/') && self.regex.pattern() != self.regex.source()
+    }
+
     /// The first part of `text` that matches, if that can be told.
     pub fn found<'t>(&self, text: &'t str) -> Option<&'t str> {
         self.regex.find(text).ok().flatten().map(|found| found.text)
@@ -63,6 +87,9 @@ impl Pattern {
 
 impl std::fmt::Display for Pattern {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.regex.fmt(f)
+        match self.is_literal() {
+            true => f.write_str(self.regex.pattern()),
+            false => self.regex.fmt(f),
+        }
     }
 }

@@ -1,9 +1,13 @@
 //! An assertion's entry while it is read.
 
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
 use model::decode::{self, Fields, Problems};
 use model::{Diagnostic, Node, NodeKind, nearest};
 
-use crate::call_pattern::{ArgumentPattern, CallPattern};
+use crate::call_pattern::{ArgumentPattern, CallPattern, ExpectedValue, Wanted};
 use crate::check::Context;
 use crate::pattern::Pattern;
 use crate::place::Place;
@@ -19,22 +23,39 @@ pub(crate) struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    /// The map as a whole, or a part of it.
+    /// The entry `node`. Its keys may be written in either case: files have `args_match`, and code `argsMatch`.
+    pub fn of(node: &'a Node, what: &'a str, problems: &'a mut Problems, context: &'a Context<'a>) -> Option<Self> {
+        let fields = Fields::of(node, what, problems)?.in_either_case();
+        Some(Self { fields, problems, context })
+    }
+
+    /// A part of the entry.
     pub fn part<'b>(&'b mut self, node: &'b Node, what: &'b str) -> Option<Reading<'b>> {
-        let fields = Fields::of(node, what, self.problems)?;
-        Some(Reading { fields, problems: self.problems, context: self.context })
+        Reading::of(node, what, self.problems, self.context)
     }
 
     /// A value that must be there, as text that is not empty, and where it is written.
     pub fn required_text(&mut self, key: &'static str) -> Option<(String, Place)> {
         let node = self.fields.require(key, self.problems)?;
+        if node.tag.as_deref() == Some(expect::REGEX_TAG) {
+            self.problems.push(node.error(format!("`{key}` must be a text, not a regular expression")));
+            return None;
+        }
         Some((decode::text(node, &format!("`{key}`"), self.problems)?, Place::of(node)))
     }
 
     /// The regular expression under `key`, which must be there.
     pub fn pattern(&mut self, key: &'static str) -> Option<Pattern> {
-        let (written, place) = self.required_text(key)?;
-        Pattern::compile(&written, place, self.problems)
+        let node = self.fields.require(key, self.problems)?;
+        decode::text(node, &format!("`{key}`"), self.problems)?;
+        Pattern::of(node, self.problems)
+    }
+
+    /// The same, where it may also be written with slashes and flags: `/a/i`.
+    pub fn literal(&mut self, key: &'static str) -> Option<Pattern> {
+        let node = self.fields.require(key, self.problems)?;
+        decode::text(node, &format!("`{key}`"), self.problems)?;
+        Pattern::of_literal(node, self.problems)
     }
 
     /// `tool` and `args_match`.
@@ -50,15 +71,51 @@ impl<'a> Reading<'a> {
     /// `args_match`; empty when it is not written, absent when it is wrong.
     fn argument_patterns(&mut self) -> Option<Vec<ArgumentPattern>> {
         let Some(node) = self.fields.get("args_match") else { return Some(Vec::new()) };
-        let written = self.fields.text_map("args_match", self.problems)?;
-        let compiled: Vec<_> = written
-            .into_iter()
-            .map(|(name, pattern)| {
-                let place = Place::at(node, pattern.span);
-                Some(ArgumentPattern { name, pattern: Pattern::compile(&pattern.value, place, self.problems)? })
-            })
-            .collect();
-        compiled.into_iter().collect()
+        match &node.kind {
+            NodeKind::String(_) => {
+                decode::text(node, "`args_match`", self.problems)?;
+                Some(vec![ArgumentPattern { name: None, wanted: Wanted::Text(Pattern::of(node, self.problems)?) }])
+            }
+            NodeKind::Map(entries) => {
+                let read: Vec<_> =
+                    entries.iter().map(|(key, value)| self.argument_pattern(&key.value, value)).collect();
+                read.into_iter().collect()
+            }
+            _ => {
+                let message = format!("`args_match` must be a map or a regular expression, not {}", node.kind_name());
+                self.problems.push(node.error(message));
+                None
+            }
+        }
+    }
+
+    /// What the argument `name` must be: a text is a regular expression, anything else an expectation.
+    fn argument_pattern(&mut self, name: &str, value: &Node) -> Option<ArgumentPattern> {
+        let wanted = match &value.kind {
+            NodeKind::String(_) => Wanted::Text(Pattern::of(value, self.problems)?),
+            NodeKind::Null => {
+                let message =
+                    format!("`args_match.{name}` must be a regular expression or a value, not nothing (null)");
+                self.problems.push(value.error(message).help("`\"^$\"` matches an argument that is missing or null"));
+                return None;
+            }
+            _ => Wanted::Value(Box::new(self.expectation(value)?)),
+        };
+        Some(ArgumentPattern { name: Some(name.to_owned()), wanted })
+    }
+
+    /// An expectation of the `$operator` engine.
+    fn expectation(&mut self, node: &Node) -> Option<ExpectedValue> {
+        let known = self.problems.len();
+        let (scripts, code) = self.context.scripts.cloned().unwrap_or_default().for_one();
+        let host: Arc<dyn expect::Host> = Arc::new(scripts);
+        let directory = self.context.directory.map(PathBuf::from).unwrap_or_default();
+        let rules = expect::Rules { directory, ..expect::Rules::default() };
+        let expectation = expect::Expectation::of_value(node, rules, &host, None, self.problems);
+        let is_wrong = self.problems[known..].iter().any(Diagnostic::is_error);
+        let runs_code = code.load(Ordering::Relaxed);
+        let shown = node.to_json().to_string();
+        (!is_wrong).then(|| ExpectedValue { expectation, shown, place: Place::of(node), runs_code })
     }
 
     /// Warns about arguments that the tool does not take: `no_tool_called` would pass for ever.

@@ -8,7 +8,7 @@ use std::fmt::Write;
 pub use self::operators::operators_reference;
 pub use self::templates::templates_reference;
 
-use crate::assertion::{ASSERTIONS, Assertion, Field};
+use crate::assertion::{ASSERTIONS, Assertion, Field, Parameter, camel_case};
 use crate::example::Example;
 use crate::self_test;
 
@@ -22,10 +22,19 @@ Every entry of `assertions` has these fields beside those of its type:
 
 | field | holds | default | |
 | --- | --- | --- | --- |
-| `id` | text | required | Unique within its case; names the assertion in reports. |
+| `id` | text | required in scenarios | Unique within its case; names the assertion in reports. Elsewhere it is the type \
+and a number, such as `contains-2`. |
 | `type` | text | required | One of the types below. |
 | `weight` | number above 0 | `1` | Its share of the trial's score. A trial passes only if every assertion is met, \
 whatever its weight. |
+| `title` | text | none | What people call it. |
+
+Files may write the type as the only key beside `id`, `weight` and `title`: `contains: 30 days`. Under it is the field \
+that matters most, or a map of the fields; a type that needs no field may stand alone. Code calls an \
+assertion by the same name in camel case, as each section shows, after the reply that it is about: \
+`assert.contains(reply, \"30 days\")`. Without a reply it is about the whole trial. Fields that are not given one after the \
+other go into an object at the end, together with `id`, `weight` and `title`. Everywhere keys may be written in camel case, \
+too: `argsMatch` is `args_match`.
 
 A key that is not listed is an error, and so is a regular expression that is not valid.
 
@@ -65,8 +74,39 @@ fn describe(out: &mut String, assertion: &Assertion) {
             let _ = writeln!(out, "| `{name}` | {holds} | {default} | {doc} |");
         }
     }
+    if !assertion.is_implicit() {
+        let _ = write!(out, "\n{}\n", forms(assertion));
+    }
     show(out, assertion, &assertion.pass, "Met");
     show(out, assertion, &assertion.fail, "Not met");
+}
+
+/// How the assertion is written as one key and in code, and what else it is called.
+fn forms(assertion: &Assertion) -> String {
+    let given: Vec<String> = assertion
+        .parameters
+        .iter()
+        .map(|parameter| match parameter {
+            Parameter::Value(name) | Parameter::Map(name) => camel_case(name),
+            Parameter::Fields => "{ … }".to_owned(),
+        })
+        .collect();
+    let mut text = match assertion.parameters.first() {
+        Some(Parameter::Value(name) | Parameter::Map(name)) => {
+            format!("In short: `{}:` and its `{name}`. ", assertion.name)
+        }
+        Some(Parameter::Fields) => match assertion.fields.iter().find(|field| field.required) {
+            Some(field) => format!("In short: `{}:` and its `{}`, or a map. ", assertion.name, field.name),
+            None => format!("In short: `{}:` and a map. ", assertion.name),
+        },
+        None => String::new(),
+    };
+    let code = std::iter::once("reply".to_owned()).chain(given).collect::<Vec<_>>().join(", ");
+    let _ = write!(text, "In code: `assert.{}({code})`.", assertion.code_name());
+    for alias in assertion.aliases {
+        let _ = write!(text, " It may also be called `{alias}`.");
+    }
+    text
 }
 
 fn show(out: &mut String, assertion: &Assertion, example: &Example, title: &str) {
@@ -75,6 +115,7 @@ fn show(out: &mut String, assertion: &Assertion, example: &Example, title: &str)
         let _ = write!(out, "\n```yaml\n{written}```\n");
     }
     let mut lines = example.told();
+    lines.extend(assertion.judge_says(example).map(|said| format!("judge     {said}")));
     if let Ok(Some(finding)) = self_test::run(assertion, example) {
         lines.push(format!("⇒ {}", finding.because));
         lines.extend(finding.expected.map(|expected| format!("  expected  {expected}")));
@@ -93,6 +134,8 @@ mod tests {
         let text = reference();
         for assertion in ASSERTIONS {
             assert!(text.contains(&format!("# `{}`", assertion.name)), "{}", assertion.name);
+            let code = format!("`assert.{}(reply", assertion.code_name());
+            assert!(assertion.is_implicit() || text.contains(&code), "{code}");
             for field in assertion.fields {
                 assert!(text.contains(&format!("| `{}` |", field.name)), "{}", field.name);
             }

@@ -9,6 +9,8 @@ use crate::place::Place;
 pub(crate) struct Verdict {
     /// Whether it holds.
     pub status: Status,
+    /// 0 to 1, where it is not all or nothing. It tells of nothing that is undecided.
+    pub score: Option<f64>,
     /// Why, in one line.
     pub because: String,
     /// What was asked for.
@@ -55,6 +57,7 @@ impl Verdict {
     pub fn met(because: impl Into<String>) -> Self {
         Self {
             status: Status::Met,
+            score: None,
             because: because.into(),
             expected: None,
             actual: None,
@@ -87,6 +90,11 @@ impl Verdict {
     pub fn evidence(mut self, lines: impl IntoIterator<Item = String>) -> Self {
         self.evidence.extend(lines);
         self
+    }
+
+    /// Says how well it holds, from 0 to 1.
+    pub fn scored(self, score: f64) -> Self {
+        Self { score: Some(score.clamp(0.0, 1.0)), ..self }
     }
 
     /// Points at a part of the assertion.

@@ -183,6 +183,7 @@ fn weighted_vectors() -> Vec<(String, Value, Value)> {
         source: None,
         at: None,
         implicit: false,
+        judged: false,
         key: None,
         dimension: None,
         failed_critical: Vec::new(),

@@ -19,6 +19,7 @@ mod message;
 mod network;
 mod ollama;
 mod openai;
+mod openrouter;
 mod policy;
 mod price;
 mod provider;
@@ -42,6 +43,7 @@ pub use provider::{
     provider_of,
 };
 pub use providers::Providers;
+pub use remote::Documents;
 pub use reply::{Reply, StopReason};
 pub use request::{Conversation, Part, Request, ResponseSchema, ToolSpec};
 pub use schema::{InSchema, NoAnswer, in_schema, json_of};

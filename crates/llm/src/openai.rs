@@ -1,4 +1,4 @@
-//! OpenAI: Responses, or Chat Completions where that is asked for.
+//! OpenAI: Responses, or Chat Completions where that is asked for; and the documents of the Assistants API.
 
 use crate::Provider;
 use crate::remote::{Key, Sign, Vendor};
@@ -26,6 +26,9 @@ static CHAT_COMPLETIONS: Vendor = Vendor {
     path: "/chat/completions",
     ..RESPONSES
 };
+
+/// What keeps conversations at the vendor's; no model is named to it.
+pub(crate) static ASSISTANTS: Vendor = Vendor { path: "", headers: &[("openai-beta", "assistants=v2")], ..RESPONSES };
 
 pub(crate) const PROVIDER: Provider = Provider {
     name: "openai",

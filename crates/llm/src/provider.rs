@@ -169,10 +169,18 @@ pub struct Provider {
     pub argument: &'static str,
     /// What it is, in one line.
     pub summary: &'static str,
-    /// The variables it reads from the [`Credentials`](crate::Credentials) it is given.
+    /// The variables it reads from the [`Credentials`](crate::Credentials) it is given: those of keys, then that of an
+    /// address.
     pub variables: &'static [&'static str],
     /// Opens it with what stands after the colon.
     pub(crate) open: fn(&Opening<'_>) -> Result<Opened, OpenError>,
+}
+
+impl Provider {
+    /// The variables that a key may be in; none if it takes no key.
+    pub fn keys(&self) -> &'static [&'static str] {
+        self.variables.split_last().map_or(&[], |(_, keys)| keys)
+    }
 }
 
 /// What a provider is opened with.
@@ -195,6 +203,7 @@ pub static PROVIDERS: &[Provider] = &[
     crate::openai::PROVIDER,
     crate::openai::CHAT,
     crate::anthropic::PROVIDER,
+    crate::openrouter::PROVIDER,
     crate::ollama::PROVIDER,
     crate::compatible::PROVIDER,
     crate::scripted::PROVIDER,
@@ -344,8 +353,8 @@ mod tests {
         let error = named("script:hello.yaml").map(|_| ()).unwrap_err().to_string();
         assert_eq!(
             error,
-            "unknown model provider `script`; there are: openai, openai-chat, anthropic, ollama, compatible, scripted; \
-             did you mean `scripted`?"
+            "unknown model provider `script`; there are: openai, openai-chat, anthropic, openrouter, ollama, \
+             compatible, scripted; did you mean `scripted`?"
         );
         let alone = named("scripted").map(|_| ()).unwrap_err().to_string();
         assert_eq!(alone, "`scripted` needs to know more: write `scripted:FILE`");

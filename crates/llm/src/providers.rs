@@ -1,6 +1,6 @@
 //! What everything that is opened in a run has in common.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,7 +8,7 @@ use crate::account::Account;
 use crate::credentials::Key;
 use crate::network::Network;
 use crate::provider::{Opening, named};
-use crate::{Credentials, OpenError, Opened, Policy, Prices, ReadDocument};
+use crate::{Credentials, Documents, OpenError, Opened, Policy, Prices, ReadDocument, openai};
 
 /// Where models are opened from: keys, prices, patience, and the accounts that all who ask the same provider share.
 /// Clones share everything; a run has one.
@@ -25,16 +25,55 @@ struct Shared {
     credentials: Credentials,
     prices: Prices,
     policy: Policy,
-    network: Network,
-    accounts: Mutex<HashMap<Sign, Arc<Account>>>,
+    /// Those of providers that have one of their own.
+    policies: Arc<BTreeMap<String, Policy>>,
+    network: Arc<Network>,
+    accounts: Arc<Mutex<HashMap<Sign, Arc<Account>>>>,
 }
 
 impl Providers {
     /// Opens with these keys, at these prices, as patiently as the policy says.
     pub fn new(credentials: Credentials, prices: Prices, policy: Policy) -> Self {
-        let network = Network::new(&credentials, &policy);
-        let shared = Shared { credentials, prices, policy, network, accounts: Mutex::default() };
+        let network = Arc::new(Network::new(&credentials, &policy));
+        let shared =
+            Shared { credentials, prices, policy, policies: Arc::default(), network, accounts: Arc::default() };
         Self { shared: Arc::new(shared) }
+    }
+
+    /// The same with `value` in a variable, such as a key that somebody has to themselves. Prices, patience, the network
+    /// and the accounts are still shared.
+    pub fn with(&self, variable: &str, value: &str) -> Self {
+        let shared = Shared {
+            credentials: self.shared.credentials.clone().with(variable, value),
+            prices: self.shared.prices.clone(),
+            policy: self.shared.policy.clone(),
+            policies: Arc::clone(&self.shared.policies),
+            network: Arc::clone(&self.shared.network),
+            accounts: Arc::clone(&self.shared.accounts),
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// The same, with providers that are asked by a policy of their own, by their names.
+    pub fn with_policies(&self, policies: BTreeMap<String, Policy>) -> Self {
+        let shared = Shared {
+            credentials: self.shared.credentials.clone(),
+            prices: self.shared.prices.clone(),
+            policy: self.shared.policy.clone(),
+            policies: Arc::new(policies),
+            network: Arc::clone(&self.shared.network),
+            accounts: Arc::default(),
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Opens OpenAI's Assistants API, or that of a server like it at `base_url`. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// A key or an address that is missing or wrong.
+    pub fn assistants(&self, base_url: Option<&str>) -> Result<Documents, OpenError> {
+        let read = &|_: &str| Err(Vec::new());
+        openai::ASSISTANTS.documents(&Opening { argument: "", base_url, providers: self, read })
     }
 
     /// Opens `NAME:ARGUMENT`, such as `openai:gpt-5` or `scripted:hello.yaml`; a file it names is read by `read`.
@@ -47,6 +86,11 @@ impl Providers {
         (provider.open)(&Opening { argument, base_url, providers: self, read })
     }
 
+    /// Whether a variable, such as `OPENAI_API_KEY`, is there and not empty. What is in it is never shown.
+    pub fn holds(&self, variable: &str) -> bool {
+        self.shared.credentials.get(variable).is_some()
+    }
+
     pub(crate) fn credentials(&self) -> &Credentials {
         &self.shared.credentials
     }
@@ -55,18 +99,19 @@ impl Providers {
         &self.shared.prices
     }
 
-    pub(crate) fn policy(&self) -> &Policy {
-        &self.shared.policy
+    /// How the provider called `name` is asked.
+    pub(crate) fn policy_of(&self, name: &str) -> &Policy {
+        self.shared.policies.get(name).unwrap_or(&self.shared.policy)
     }
 
     pub(crate) fn network(&self) -> &Network {
         &self.shared.network
     }
 
-    /// The account that `key` opens at `origin`.
-    pub(crate) fn account(&self, origin: String, key: Option<Key>) -> Arc<Account> {
+    /// The account that `key` opens at `origin`; whoever is first says by which policy it is used.
+    pub(crate) fn account(&self, origin: String, key: Option<Key>, policy: &Policy) -> Arc<Account> {
         let mut accounts = self.shared.accounts.lock().unwrap_or_else(PoisonError::into_inner);
-        let account = accounts.entry((origin, key)).or_insert_with(|| Arc::new(Account::new(&self.shared.policy)));
+        let account = accounts.entry((origin, key)).or_insert_with(|| Arc::new(Account::new(policy)));
         Arc::clone(account)
     }
 }

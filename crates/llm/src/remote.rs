@@ -1,5 +1,6 @@
 //! A model on the network: what all vendors have in common.
 
+mod documents;
 mod exchange;
 mod vendor;
 
@@ -10,6 +11,7 @@ use std::time::Duration;
 use model::Step;
 use tokio::sync::Notify;
 
+pub use self::documents::Documents;
 use self::exchange::Exchange;
 pub(crate) use self::vendor::{Key, Sign, Vendor};
 use crate::account::Account;

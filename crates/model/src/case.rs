@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{Excerpt, Fixtures, Node, Skill, Spanned};
+use crate::{Diagnostic, Excerpt, Fixtures, Node, Skill, Spanned};
 
 /// One file of cases, or the cases of one skill.
 #[derive(Debug, Clone)]
@@ -56,10 +56,16 @@ pub struct Case {
     pub user_responses: Vec<UserResponse>,
     /// What must hold afterwards; names and arguments, not compiled yet.
     pub assertions: Vec<AssertionSpec>,
+    /// Whether a trial that nothing was asserted about has checked nothing, and does not pass.
+    pub must_assert: bool,
     /// How findings become an outcome.
     pub ruling: Ruling,
     /// Why it is not to be run.
     pub skip: Option<String>,
+    /// Why it cannot be run, although the rest can: it is code that does not load. Its trials are broken.
+    pub broken: Vec<Diagnostic>,
+    /// How often a trial that did not pass is tried again; the run's number when absent.
+    pub retries: Option<u32>,
     /// What the record calls expected, where the format has such a value.
     pub expected: Option<Value>,
     /// When its variables are kept in the record.
@@ -88,8 +94,11 @@ impl Case {
             fixtures: Arc::default(),
             user_responses: Vec::new(),
             assertions: Vec::new(),
+            must_assert: false,
             ruling: Ruling::default(),
             skip: None,
+            broken: Vec::new(),
+            retries: None,
             expected: None,
             log_vars: LogVars::default(),
             position: None,

@@ -16,18 +16,30 @@ pub struct Fields<'a> {
     what: &'a str,
     known: Vec<&'static str>,
     open: bool,
+    either_case: bool,
 }
 
 impl<'a> Fields<'a> {
     /// Reads `node` as a map, or reports that it is none.
     pub fn of(node: &'a Node, what: &'a str, problems: &mut Problems) -> Option<Self> {
         match &node.kind {
-            NodeKind::Map(entries) => Some(Self { node, entries, what, known: Vec::new(), open: false }),
+            NodeKind::Map(entries) => Some(Self { node, entries, what, known: Vec::new(), open: false, either_case: false }),
             _ => {
                 problems.push(node.error(format!("{what} must be a map, not {}", node.kind_name())));
                 None
             }
         }
+    }
+
+    /// The same map, whose keys of several words may be written in snake case and in camel case: `argsMatch` is
+    /// `args_match`.
+    pub fn in_either_case(self) -> Self {
+        Self { either_case: true, ..self }
+    }
+
+    /// Whether what is written as `name` is `key`.
+    fn is(&self, name: &str, key: &str) -> bool {
+        name == key || (self.either_case && snake(name).eq(snake(key)))
     }
 
     /// The map itself.
@@ -39,7 +51,7 @@ impl<'a> Fields<'a> {
     /// not set to nothing.
     pub fn get(&mut self, key: &'static str) -> Option<&'a Node> {
         self.known.push(key);
-        self.entries.iter().find(|(name, _)| name.value == key).map(|(_, node)| node)
+        self.entries.iter().find(|(name, _)| self.is(&name.value, key)).map(|(_, node)| node)
     }
 
     /// The value under `key`, or a problem that it is missing.
@@ -57,7 +69,7 @@ impl<'a> Fields<'a> {
 
     /// Where `key` itself is written.
     pub fn key_span(&self, key: &str) -> Option<Span> {
-        self.entries.iter().find(|(name, _)| name.value == key).map(|(name, _)| name.span)
+        self.entries.iter().find(|(name, _)| self.is(&name.value, key)).map(|(name, _)| name.span)
     }
 
     /// Text under `key`; empty text is an error.
@@ -199,11 +211,12 @@ impl<'a> Fields<'a> {
 
     /// The keys that nobody asked for.
     pub fn unread(&self) -> impl Iterator<Item = &'a (Spanned<String>, Node)> + '_ {
-        self.entries.iter().filter(|(name, _)| !self.known.contains(&name.value.as_str()))
+        self.entries.iter().filter(|(name, _)| !self.known.iter().any(|key| self.is(&name.value, key)))
     }
 
     /// Reports the keys that nobody asked for.
     pub fn finish(self, problems: &mut Problems) {
+        self.refuse_second_spellings(problems);
         if self.open {
             return;
         }
@@ -227,11 +240,29 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// Reports keys that are written in both cases.
+    fn refuse_second_spellings(&self, problems: &mut Problems) {
+        for (at, (name, _)) in self.entries.iter().enumerate().filter(|_| self.either_case) {
+            if let Some((first, _)) = self.entries[..at].iter().find(|(first, _)| self.is(&first.value, &name.value)) {
+                let message = format!("`{}` is given twice, first as `{}`", name.value, first.value);
+                problems.push(Diagnostic::error(message).at(self.node.source.excerpt(name.span)));
+            }
+        }
+    }
+
     /// The first key of the map, as the place to point at when something is missing from it.
     fn node_head(&self) -> Node {
         let span = self.entries.first().map_or(self.node.span, |(name, _)| name.span);
         Node { kind: NodeKind::Null, span, tag: None, source: self.node.source.clone() }
     }
+}
+
+/// The letters of a name as it is written in snake case.
+fn snake(name: &str) -> impl Iterator<Item = char> + '_ {
+    name.chars().flat_map(|letter| {
+        let between = letter.is_ascii_uppercase().then_some('_');
+        between.into_iter().chain([letter.to_ascii_lowercase()])
+    })
 }
 
 /// `node` as text that is not empty.
@@ -326,6 +357,25 @@ mod tests {
         }
         fields.finish(&mut problems);
         assert_eq!(problems[0].help, ["known keys: one, two, three"]);
+    }
+
+    #[test]
+    fn a_key_may_be_written_in_either_case_and_only_once() {
+        let source = Source::new("f", "argsMatch args_match Tool");
+        let entry = |name: &str, start: usize| {
+            let span = Span::new(start, start + name.len());
+            (Spanned::new(name.to_owned(), span), Node { kind: NodeKind::Null, span, tag: None, source: source.clone() })
+        };
+        let kind = NodeKind::Map(vec![entry("argsMatch", 0), entry("args_match", 10), entry("Tool", 21)]);
+        let node = Node { kind, span: Span::new(0, 25), tag: None, source: source.clone() };
+        let mut problems = Problems::new();
+        let mut fields = Fields::of(&node, "it", &mut problems).unwrap().in_either_case();
+        assert!(fields.get("args_match").is_some() && fields.get("tool").is_none());
+        fields.finish(&mut problems);
+        let told: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();
+        assert_eq!(told, ["`args_match` is given twice, first as `argsMatch`", "unknown key `Tool` in it"]);
+        let mut fields = Fields::of(&node, "it", &mut problems).unwrap();
+        assert_eq!(fields.get("args_match").map(|node| node.span.start), Some(10), "as it is written, unless told");
     }
 
     #[test]

@@ -37,6 +37,11 @@ pub enum Ending {
         /// What is known.
         because: String,
     },
+    /// The agent could not be asked: nobody answers at its address, or what to send it could not be made.
+    Unreachable {
+        /// What is known.
+        because: String,
+    },
     /// Somebody stopped the run.
     Cancelled,
 }
@@ -53,6 +58,7 @@ impl Ending {
             }
             Self::ProviderFailed { because } => format!("the model provider failed: {because}"),
             Self::Aborted { because } => format!("the agent's process went away: {because}"),
+            Self::Unreachable { because } => format!("the agent could not be asked: {because}"),
             Self::Cancelled => "cancelled".into(),
         }
     }

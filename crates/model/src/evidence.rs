@@ -23,7 +23,7 @@ pub struct Evidence {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Limits {
-    /// The cap on model turns.
+    /// The cap on model turns; 0 for none.
     pub max_turns: u64,
     /// Whether somebody set that cap; one that nobody set only warns.
     pub max_turns_set: bool,
@@ -53,6 +53,101 @@ pub struct Collected {
     pub outside_changes: Vec<String>,
     /// The repository, if there is one.
     pub repository: Option<Repository>,
+    /// What assertions had looked at beyond that, each need once.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub probes: Vec<Probe>,
+}
+
+impl Collected {
+    /// What `need` came to, if it was looked at.
+    pub fn probed(&self, need: &Need) -> Option<&Probed> {
+        let key = need.key();
+        self.probes.iter().find(|probe| probe.key == key).map(|probe| &probe.found)
+    }
+}
+
+/// Something an assertion must have looked at in the sandbox after the agent has ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Need {
+    /// A file.
+    File {
+        /// Relative to the working directory, with `/`.
+        path: String,
+    },
+    /// What a shell command does in the working directory.
+    Command {
+        /// The command.
+        run: String,
+        /// How long it may take, in milliseconds.
+        timeout_ms: u64,
+    },
+}
+
+impl Need {
+    /// What tells it from others, whatever is masked in it later: a digest of all of it.
+    pub fn key(&self) -> String {
+        let (kind, text, number) = match self {
+            Self::File { path } => ("file", path, 0),
+            Self::Command { run, timeout_ms } => ("command", run, *timeout_ms),
+        };
+        // FNV-1a, with a prime and a start of 128 bits.
+        let bytes = kind.bytes().chain([0]).chain(number.to_le_bytes()).chain(text.bytes());
+        let digest = bytes.fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128, |digest, byte| {
+            (digest ^ u128::from(byte)).wrapping_mul((1 << 88) | 0x13b)
+        });
+        format!("{digest:032x}")
+    }
+}
+
+/// What was looked at for an assertion.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Probe {
+    /// [`Need::key`] of what was asked for.
+    pub key: String,
+    /// What was asked for, to be shown.
+    pub need: Need,
+    /// What came of it.
+    pub found: Probed,
+}
+
+/// What came of looking.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Probed {
+    /// There is nothing of that name.
+    Nothing,
+    /// There is a directory.
+    Directory,
+    /// There is something that is neither a file nor a directory.
+    Special,
+    /// There is a file.
+    File {
+        /// How long it is, in bytes.
+        size: u64,
+        /// What is in it, as far as it was read; what is not UTF-8 is replaced.
+        text: String,
+        /// Whether the rest was not read.
+        clipped: bool,
+    },
+    /// The name leads out of the working directory, so nobody looked.
+    Outside,
+    /// The command was run.
+    Ran {
+        /// Its exit code; absent when its time was over.
+        exit_code: Option<i32>,
+        /// What it wrote to its standard output; of too much the middle is left out.
+        stdout: String,
+        /// The same of its error output.
+        stderr: String,
+        /// Whether something was left out of either.
+        clipped: bool,
+    },
+    /// Nobody could look.
+    Failed {
+        /// Why, in one line.
+        because: String,
+    },
 }
 
 /// A file that is not as it was.
@@ -88,4 +183,23 @@ pub struct Repository {
     pub status: Vec<String>,
     /// Commits made since the fixture: hash and subject, newest first.
     pub new_commits: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_looked_at_is_found_by_its_content() {
+        let file = |path: &str| Need::File { path: path.into() };
+        let command = |run: &str, timeout_ms| Need::Command { run: run.into(), timeout_ms };
+        let needs = [file("a"), file("b"), command("a", 1), command("a", 2), command("b", 1)];
+        for (at, need) in needs.iter().enumerate() {
+            assert!(needs[..at].iter().all(|other| other.key() != need.key()), "{need:?}");
+        }
+        let probe = Probe { key: file("a").key(), need: file("[masked]"), found: Probed::Nothing };
+        let collected = Collected { probes: vec![probe], ..Collected::default() };
+        assert_eq!(collected.probed(&file("a")), Some(&Probed::Nothing));
+        assert_eq!(collected.probed(&file("[masked]")), None);
+    }
 }

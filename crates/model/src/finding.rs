@@ -74,6 +74,9 @@ pub struct Finding {
     /// Whether nobody wrote it: it goes with every trial.
     #[serde(default)]
     pub implicit: bool,
+    /// Whether a model is asked for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub judged: bool,
     /// Where what is judged is found in what the agent gave, such as `output`; empty for the whole of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
@@ -114,6 +117,7 @@ impl Finding {
             source,
             at: None,
             implicit: false,
+            judged: false,
             key: None,
             dimension: None,
             failed_critical: Vec::new(),

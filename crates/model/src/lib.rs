@@ -40,7 +40,7 @@ pub use case::{
 pub use diagnostic::{Diagnostic, Severity};
 pub use ending::{Budget, Ending, Fault};
 pub use event::{EVENT_VERSION, Envelope, Event};
-pub use evidence::{Change, Collected, Evidence, FileChange, Limits, Repository};
+pub use evidence::{Change, Collected, Evidence, FileChange, Limits, Need, Probe, Probed, Repository};
 pub use finding::{Capture, Claim, Detail, Failure, Finding, Leeway, Part, Position, Segment, Status};
 pub use fixtures::{CopyTree, FixtureFile, Fixtures};
 pub use listing::{LiveTrial, RunRow, TrialRow};

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Ending, Finding, Ruling, Scoring, Status};
+use crate::{Ending, Finding, Node, NodeKind, Ruling, Scoring, Status};
 
 /// What a trial came to. Whose fault a broken one is stands beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -27,7 +27,7 @@ impl Outcome {
     /// passes it. `ruling` says how; what nobody wrote must be met under any ruling.
     pub fn of(findings: &[Finding], ending: &Ending, ruling: &Ruling) -> Self {
         match ending {
-            Ending::ProviderFailed { .. } | Ending::Aborted { .. } => return Self::Broken,
+            Ending::ProviderFailed { .. } | Ending::Aborted { .. } | Ending::Unreachable { .. } => return Self::Broken,
             Ending::Cancelled => return Self::Cancelled,
             Ending::Finished | Ending::GaveUp { .. } | Ending::OutOfBudget { .. } | Ending::TimedOut { .. } => {}
         }
@@ -80,6 +80,22 @@ pub struct Tally {
 impl Scoring {
     /// Sums of weights are not exact; what is missed by less than this share of the most is not missed.
     const TOLERANCE: f64 = 1e-9;
+
+    /// Whether an expectation gives any part of it a weight, so that a score is wanted.
+    pub fn is_wanted_by(expectation: &Node) -> bool {
+        match &expectation.kind {
+            NodeKind::List(items) => items.iter().any(Self::is_wanted_by),
+            NodeKind::Map(entries) => entries.iter().any(|(key, value)| {
+                let is_given = |weight: &Node| !matches!(weight.kind, NodeKind::Null);
+                match key.value.as_str() {
+                    "$score" => is_given(value),
+                    "$meta" => value.get("score").is_some_and(is_given),
+                    _ => Self::is_wanted_by(value),
+                }
+            }),
+            _ => false,
+        }
+    }
 
     /// Σ weight · score of the findings that somebody wrote, where what is undecided earns nothing. A case that asserts
     /// nothing has the most there is, and a full match has exactly that.

@@ -200,6 +200,30 @@ pub struct Aside {
     pub cost_usd: Option<f64>,
 }
 
+impl std::ops::AddAssign for Aside {
+    fn add_assign(&mut self, other: Self) {
+        let plus = |mut sum: Tokens, more: Tokens| {
+            sum += more;
+            sum
+        };
+        self.tokens = self.with(other, |one| one.tokens, plus);
+        self.cost_usd = self.with(other, |one| one.cost_usd, |sum, more| sum + more);
+        self.requests += other.requests;
+        self.cached += other.cached;
+    }
+}
+
+impl Aside {
+    /// An amount of both together: known if it is known of each that asked a model at all.
+    fn with<T>(self, other: Self, of: fn(&Self) -> Option<T>, plus: impl FnOnce(T, T) -> T) -> Option<T> {
+        match (self.requests, other.requests) {
+            (_, 0) => of(&self),
+            (0, _) => of(&other),
+            _ => Some(plus(of(&self)?, of(&other)?)),
+        }
+    }
+}
+
 /// A call, as the report tells it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CallRecord {
@@ -236,10 +260,40 @@ pub struct AttemptRecord {
     pub outcome: Outcome,
     /// Why.
     pub because: Option<String>,
+    /// The agent's last answer in it.
+    #[serde(default)]
+    pub answer: Option<String>,
     /// What it used.
     pub usage: Option<Tokens>,
     /// What it cost.
     pub cost_usd: Option<f64>,
     /// How long it took.
     pub duration_ms: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_one_of_them_does_not_tell_is_not_known_of_all() {
+        let told = Aside {
+            requests: 2,
+            cached: 0,
+            tokens: Some(Tokens { input: 5, ..Tokens::default() }),
+            cost_usd: Some(0.5),
+        };
+        let cached = Aside { cached: 3, ..Aside::default() };
+        let mut sum = Aside::default();
+        for more in [told, cached, told] {
+            sum += more;
+        }
+        assert_eq!((sum.requests, sum.cached, sum.cost_usd), (4, 3, Some(1.0)));
+        assert_eq!(sum.tokens.map(|tokens| tokens.total()), Some(10));
+        sum += Aside { requests: 1, tokens: told.tokens, ..Aside::default() };
+        assert_eq!((sum.requests, sum.cost_usd), (5, None));
+        assert_eq!(sum.tokens.map(|tokens| tokens.total()), Some(15));
+        sum += told;
+        assert_eq!(sum.cost_usd, None);
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Finding, Outcome, Status, Tokens, TrialRecord, statistics};
+use crate::{Aside, Finding, Outcome, Status, Tokens, TrialRecord, statistics};
 
 /// What a run came to.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -34,6 +34,9 @@ pub struct Summary {
     pub cost_usd: Option<f64>,
     /// How many trials' cost is known.
     pub trials_with_cost: usize,
+    /// What judging by models took; absent when no model was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub judge: Option<Aside>,
 }
 
 impl Summary {
@@ -60,6 +63,9 @@ impl Summary {
             }
         }
         self.trials_with_cost += usize::from(trial.cost_usd.is_some());
+        if let Some(judge) = trial.judge {
+            *self.judge.get_or_insert_default() += judge;
+        }
     }
 
     /// The exit code of a run that came to this: 1 if something failed, 3 if something is not known, else 0.

@@ -254,8 +254,8 @@ impl Counts {
             tokens: summary.tokens.as_ref().map(Used::of),
             cost_usd: summary.cost_usd,
             trials_with_cost: summary.trials_with_cost,
-            judge_usage: None,
-            judge_cost_usd: None,
+            judge_usage: summary.judge.and_then(|judge| judge.tokens).as_ref().map(Used::of),
+            judge_cost_usd: summary.judge.and_then(|judge| judge.cost_usd),
         }
     }
 }

@@ -104,7 +104,8 @@ async fn share(plan: &Plan, host: Arc<Host>) -> Result<Shared, Breakage> {
         registry,
         gateway,
         grader: Grader::start(jobs.min(4)).map_err(|error| Breakage::environment(error.to_string()))?,
-        mask: Arc::new(Mask::of(&host.env)),
+        judging: Arc::clone(&plan.judging),
+        mask: Arc::new(Mask::of(&host.env).with_secrets(&plan.settings.secrets)),
         settings: plan.settings.clone(),
         host,
     })
@@ -145,8 +146,8 @@ impl Dispatcher {
                 }
                 continue;
             };
-            if let Some(because) = &planned.case.skip {
-                self.teller.finish(self.shared.recordless(&planned, |planned| trial::skipped(planned, because)));
+            if let Some(record) = trial::not_run(&planned, &self.shared) {
+                self.teller.finish(record);
                 continue;
             }
             let line = Line::new(Arc::clone(&self.teller), planned.id.to_string());

@@ -5,6 +5,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use grade::Check;
 use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 
@@ -41,7 +42,7 @@ impl Course {
 
 /// Whether a trial waits for nothing and nobody, so that a lane can run it.
 pub(crate) fn suits(planned: &PlannedTrial) -> bool {
-    planned.agent.answers_at_once() && !trial::needs_sandbox(planned)
+    planned.agent.answers_at_once() && !planned.checks.iter().any(Check::asks_judge) && planned.case.code.is_none() && !trial::needs_sandbox(planned)
 }
 
 /// One lane.
@@ -90,8 +91,8 @@ impl Lane {
         while *self.halt.borrow() == Halt::No
             && let Some(planned) = self.course.take(suits)
         {
-            if let Some(because) = &planned.case.skip {
-                self.teller.finish(self.shared.recordless(&planned, |planned| trial::skipped(planned, because)));
+            if let Some(record) = trial::not_run(&planned, &self.shared) {
+                self.teller.finish(record);
                 continue;
             }
             let line = Line::new(Arc::clone(&self.teller), planned.id.to_string());

@@ -7,6 +7,7 @@
 mod activity;
 pub mod agent;
 mod breakage;
+mod code;
 mod dispatcher;
 mod grader;
 mod host;
@@ -22,6 +23,7 @@ mod session;
 pub mod supervise;
 mod teller;
 mod trial;
+mod user;
 mod witness;
 
 pub use breakage::Breakage;
@@ -29,7 +31,9 @@ pub use dispatcher::{Control, RunEnd, run};
 pub use host::Host;
 pub use mask::Mask;
 pub use plan::{Defaults, ModelChoice, Plan, PlanRequest, PlannedTrial, Settings, plan};
+pub use secret::Secrets;
 pub use select::Selection;
 pub use session::{BoxFuture, Reply, Session};
 pub use teller::Listener;
+pub use trial::judging::Judging;
 pub use witness::{Decision, Flow, Turn};

@@ -66,6 +66,11 @@ impl Line {
         }
     }
 
+    /// Adds time that went to something else than the agent: a judge, or a user that is played.
+    pub(crate) fn pause(&self, time: Duration) {
+        self.waited.fetch_add(u64::try_from(time.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
     /// How long this attempt has waited for the listener so far. That is the harness's time and not the agent's.
     pub(crate) fn waited(&self) -> Duration {
         Duration::from_micros(self.waited.load(Ordering::Relaxed))

@@ -4,13 +4,36 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use model::{Collected, Detail, Ending, Failure, Finding, Part, Step, TrialRecord};
+use model::{Collected, Detail, Ending, Failure, Finding, Need, Part, Probe, Probed, Step, TrialRecord};
 use serde_json::{Map, Value};
 
-use crate::secret;
+use crate::secret::{self, Secrets};
 
 /// What is written in a secret's place.
 const MASKED: &str = "[masked]";
+
+/// What keys look like, those of providers of models first.
+const SHAPES: [&str; 19] = [
+    r"\bsk-ant-[A-Za-z0-9_\-]{16,}",
+    r"\bsk-(?:proj-)?[A-Za-z0-9_\-]{24,}",
+    r"\bAIza[0-9A-Za-z_\-]{35}",
+    r"\bgsk_[A-Za-z0-9]{32,}",
+    r"\bxai-[A-Za-z0-9]{32,}",
+    r"\bpplx-[A-Za-z0-9]{32,}",
+    r"\bhf_[A-Za-z0-9]{30,}",
+    r"\br8_[A-Za-z0-9]{30,}",
+    r"\blsv2_[a-z]{2}_[A-Za-z0-9_]{32,}",
+    r"\bdtn_[A-Za-z0-9]{32,}",
+    r"\bgh[pousr]_[A-Za-z0-9]{30,}",
+    r"\bgithub_pat_[A-Za-z0-9_]{40,}",
+    r"\bglpat-[A-Za-z0-9_\-]{20,}",
+    r"\bnpm_[A-Za-z0-9]{36}\b",
+    r"\bxox[abeprs]-[A-Za-z0-9\-]{16,}",
+    r"\b[rs]k_(?:live|test)_[A-Za-z0-9]{20,}",
+    r"\bSG\.[A-Za-z0-9_\-]{16,}\.[A-Za-z0-9_\-]{32,}",
+    r"\bA(?:KIA|SIA)[0-9A-Z]{16}\b",
+    r"-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----",
+];
 
 /// The secrets of a run: exact values of variables whose names say so, and shapes that keys have.
 #[derive(Clone, Default)]
@@ -33,10 +56,7 @@ impl Mask {
     /// whatever has a key's shape.
     pub fn of<'a>(env: impl IntoIterator<Item = (&'a String, &'a String)>) -> Self {
         let values = secret::texts(env);
-        let shapes = regex::Regex::new(
-            r"\bsk-ant-[A-Za-z0-9_\-]{16,}|\bsk-(?:proj-)?[A-Za-z0-9_\-]{24,}|\bgh[pousr]_[A-Za-z0-9]{30,}|\bxox[abprs]-[A-Za-z0-9\-]{16,}|\bAKIA[0-9A-Z]{16}\b|\bAIza[0-9A-Za-z_\-]{35}|-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----",
-        )
-        .ok();
+        let shapes = regex::Regex::new(&SHAPES.join("|")).ok();
         let urls = regex::Regex::new(
             r#"(?i)\b([a-z][a-z0-9+.\-]*://)[^/\s:@"'<>]+:[^/\s@"'<>]+@|([?&](?:api[_-]?key|key|token|access[_-]token|secret|password)=)[^&\s"'<>]+"#,
         )
@@ -50,6 +70,13 @@ impl Mask {
         mask.values.extend(secret::texts(env.iter().map(|(name, value)| (name, value))));
         mask.values.sort_by_key(|value| std::cmp::Reverse(value.len()));
         mask
+    }
+
+    /// The same with further secrets.
+    pub fn with_secrets(mut self, secrets: &Secrets) -> Self {
+        self.values.extend(secrets.texts());
+        self.values.sort_by_key(|value| std::cmp::Reverse(value.len()));
+        self
     }
 
     /// `text` without its secrets.
@@ -124,9 +151,12 @@ impl Mask {
             self.entries(vars);
         }
         match &mut record.ending {
-            Some(Ending::GaveUp { because } | Ending::ProviderFailed { because } | Ending::Aborted { because }) => {
-                self.string(because);
-            }
+            Some(
+                Ending::GaveUp { because }
+                | Ending::ProviderFailed { because }
+                | Ending::Aborted { because }
+                | Ending::Unreachable { because },
+            ) => self.string(because),
             Some(Ending::Finished | Ending::OutOfBudget { .. } | Ending::TimedOut { .. } | Ending::Cancelled)
             | None => {}
         }
@@ -172,6 +202,19 @@ impl Mask {
         if let Some(repository) = &mut collected.repository {
             let lines = repository.status.iter_mut().chain(&mut repository.new_commits).chain(&mut repository.branch);
             lines.for_each(|line| self.string(line));
+        }
+        collected.probes.iter_mut().for_each(|probe| self.probe(probe));
+    }
+
+    /// What was looked at for an assertion; its key, a digest, stays what it was looked up by.
+    fn probe(&self, probe: &mut Probe) {
+        match &mut probe.need {
+            Need::File { path: text } | Need::Command { run: text, .. } => self.string(text),
+        }
+        match &mut probe.found {
+            Probed::File { text, .. } | Probed::Failed { because: text } => self.string(text),
+            Probed::Ran { stdout, stderr, .. } => [stdout, stderr].into_iter().for_each(|text| self.string(text)),
+            Probed::Nothing | Probed::Directory | Probed::Special | Probed::Outside => {}
         }
     }
 
@@ -245,6 +288,70 @@ mod tests {
         let key = format!("sk-ant-{}", "api03-abcdefghijklmnop");
         assert_eq!(mask(&[]).text(&format!("x {key} y")), "x [masked] y");
         assert_eq!(mask(&[]).text("sk-test"), "sk-test");
+    }
+
+    #[test]
+    fn every_shape_of_a_key_is_known() {
+        let long = "0123456789abcdefghijABCDEFGHIJ0123456789abcdef";
+        let keys = [
+            format!("sk-ant-{long}"),
+            format!("sk-proj-{long}"),
+            format!("sk-or-v1-{long}"),
+            format!("AIza{}", &long[..35]),
+            format!("gsk_{long}"),
+            format!("xai-{long}"),
+            format!("hf_{long}"),
+            format!("dtn_{long}"),
+            format!("ghp_{long}"),
+            format!("github_pat_{long}"),
+            format!("glpat-{long}"),
+            format!("npm_{}", &long[..36]),
+            format!("xoxb-{long}"),
+            format!("sk_live_{long}"),
+            format!("SG.{long}.{long}"),
+            "ASIAABCDEFGHIJKLMNOP".to_owned(),
+        ];
+        for key in keys {
+            assert_eq!(mask(&[]).text(&format!("<{key}>")), "<[masked]>", "{key}");
+        }
+        let plain = "task-012345678901234567890123456789 sk_live_x hf_hub SG.small";
+        assert_eq!(mask(&[]).text(plain), plain);
+    }
+
+    #[test]
+    fn a_canary_is_masked_in_every_disguise() {
+        let canary = "canary<&>\"K3y/+é=1";
+        let run = mask(&[("BOT_API_KEY", canary)]);
+        let json = serde_json::to_string(canary).unwrap();
+        let twice = serde_json::to_string(&json).unwrap();
+        let url = "canary%3C%26%3E%22K3y%2F%2B%C3%A9%3D1";
+        let told = [
+            canary.to_owned(),
+            json,
+            twice,
+            r#"canary\u003c\u0026\u003e\"K3y/+é=1"#.to_owned(),
+            r#"canary<&>\"K3y\/+\u00e9=1"#.to_owned(),
+            "canary&lt;&amp;&gt;&quot;K3y/+é=1".to_owned(),
+            url.to_owned(),
+            url.to_lowercase().replace("k3y", "K3y"),
+            "canary%3C&%3E%22K3y/+%C3%A9=1".to_owned(),
+        ];
+        for text in told {
+            let masked = run.text(&text).into_owned();
+            assert!(masked.contains(MASKED) && !masked.contains("K3y"), "{text}: {masked}");
+        }
+    }
+
+    #[test]
+    fn what_a_configuration_calls_a_key_is_masked() {
+        let source = model::Source::new("c", "");
+        let config = serde_json::json!({"agents": {"bot": {"headers": {"Authorization": "Bearer canary-bearer-1", "X-Org":
+            "acme"}, "url": "https://me:canary-pass@host/x", "apiKey": "canary-key-1", "max_tokens": "123456789"}}});
+        let secrets = Secrets::of(&model::Node::from_json(&config, &source));
+        let run = Mask::default().with_secrets(&secrets);
+        let told = "canary-bearer-1 canary-pass canary-key-1 acme 123456789";
+        assert_eq!(run.text(told), "[masked] [masked] [masked] acme 123456789");
+        assert!(!format!("{secrets:?}").contains("canary"));
     }
 
     #[test]
@@ -324,6 +431,22 @@ mod tests {
         failure.diff.clone_from(&diff);
         mask(&[("A_KEY", "dummy-secret-1")]).failure(&mut failure);
         assert_eq!(failure.diff, diff);
+    }
+
+    #[test]
+    fn what_was_looked_at_holds_no_secret_and_is_still_found() {
+        let need = Need::Command { run: "deploy dummy-secret-1".into(), timeout_ms: 1 };
+        let said = |text: &str| Probed::Ran {
+            exit_code: Some(0),
+            stdout: format!("{text} "),
+            stderr: text.to_owned(),
+            clipped: false,
+        };
+        let probe = Probe { key: need.key(), need: need.clone(), found: said("dummy-secret-1") };
+        let mut collected = Collected { probes: vec![probe], ..Collected::default() };
+        mask(&[("A_KEY", "dummy-secret-1")]).collected(&mut collected);
+        assert!(!format!("{collected:?}").contains("dummy"));
+        assert_eq!(collected.probed(&need), Some(&said("[masked]")));
     }
 
     #[test]

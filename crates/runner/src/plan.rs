@@ -14,17 +14,21 @@ use model::{
 
 use crate::agent::{self, AGENTS, Agent, Configured, Part, Setup};
 use crate::select::{Selection, Selector};
+use crate::trial::judging::Judging;
 
 pub use self::settings::{Defaults, Settings};
 
-/// The cap on model turns where nobody set one.
+/// The cap on model turns where nobody set one. Agents that reach no model have none: their turns cost nothing.
 const AUTO_TURN_CAP: u64 = 40;
 /// The agent of a case that names none, in a project that names none.
 const DEFAULT_AGENT: &str = "claude-code";
 /// More repetitions than this are a slip of the finger; the plan alone would fill the memory.
 const MOST_TRIALS: u64 = 100_000;
 /// What a model is called that answers from a file.
-const SCRIPTED: &str = "scripted:";
+pub(crate) const SCRIPTED: &str = "scripted:";
+
+/// The wall clock of a trial that is code where nobody set one.
+const CODE_TIMEOUT_MS: u64 = 30_000;
 
 /// The wall clock of a trial where nobody set one: ten minutes.
 pub(crate) const DEFAULT_TIMEOUT_MS: u64 = 600_000;
@@ -58,6 +62,8 @@ pub struct Plan {
     pub trials: Vec<Arc<PlannedTrial>>,
     /// The settings.
     pub settings: Settings,
+    /// The judge.
+    pub judging: Arc<Judging>,
     /// The agents that occur.
     pub agents: Vec<AgentInfo>,
     /// The skills that occur.
@@ -139,7 +145,10 @@ pub fn plan(request: &PlanRequest<'_>) -> (Plan, Vec<Diagnostic>) {
         }
         skills.extend(trial.skill_info().filter(|skill| !skills.contains(skill)));
     }
-    (Plan { trials, settings: request.settings.clone(), agents, skills, cases_loaded }, problems)
+    let judging = Arc::new(Judging::plan(request, &trials, &mut problems));
+    let mut settings = request.settings.clone();
+    settings.judge = judging.model().map(str::to_owned).or(settings.judge);
+    (Plan { trials, settings, judging, agents, skills, cases_loaded }, problems)
 }
 
 /// An agent that was found by its name.
@@ -229,7 +238,7 @@ impl Planner<'_> {
                 }
             };
             // A case that is not run needs nothing of its agent.
-            if case.skip.is_none() {
+            if case.skip.is_none() && case.broken.is_empty() {
                 let base_url = settings.base_url.as_deref();
                 let providers = &settings.providers;
                 self.ask(
@@ -246,6 +255,7 @@ impl Planner<'_> {
                     },
                 );
             }
+            self.refuse_needs(agent, case, &checks);
             let limits = self.limits(case, &setup);
             let arm_name = arm_name(&arm, argument);
             if self
@@ -361,6 +371,18 @@ impl Planner<'_> {
         );
     }
 
+    /// Reports assertions that look into a sandbox where there is none to look into.
+    fn refuse_needs(&mut self, agent: &dyn Agent, case: &Case, checks: &[Check]) {
+        if case.skip.is_some() || crate::trial::has_sandbox(agent, case) {
+            return;
+        }
+        for check in checks.iter().filter(|check| !check.needs().is_empty()) {
+            let message = format!("`{}` looks into the sandbox, and `{}` works in none", check.kind(), agent.name());
+            let problem = Diagnostic::error(message).at(check.source());
+            self.problems.push(problem.help("a case with `fixtures` has a sandbox, whatever its agent is"));
+        }
+    }
+
     /// The folder of `suite`: that of its file, or the folder it is.
     fn directory_of(&mut self, suite: &Suite) -> Arc<Path> {
         if let Some((path, directory)) = &self.directory
@@ -442,6 +464,8 @@ impl Planner<'_> {
 
     fn setup(&self, case: &Case, agent: &'static dyn Agent, arm: &Arm) -> Setup {
         let settings = self.request.settings;
+        let has_model = agent.wire().is_some() || agent.asks_providers();
+        let own_cap = if has_model { AUTO_TURN_CAP } else { 0 };
         Setup {
             model: arm.model.clone(),
             system_prompt: system_prompt(&case.subject, agent.skills_folder()),
@@ -454,7 +478,7 @@ impl Planner<'_> {
             approved_tools: case.subject.skill().map(|skill| skill.allowed_tools_raw.clone()).unwrap_or_default(),
             setting_sources: case.runner.setting_sources.clone(),
             reasoning_effort: settings.reasoning_effort.clone().or_else(|| case.runner.reasoning_effort.clone()),
-            max_turns: settings.max_turns.or(case.max_turns).or(settings.defaults.max_turns).unwrap_or(AUTO_TURN_CAP),
+            max_turns: settings.max_turns.or(case.max_turns).or(settings.defaults.max_turns).unwrap_or(own_cap),
             timeout_ms: self.timeout(case).0,
         }
     }
@@ -469,7 +493,10 @@ impl Planner<'_> {
         ];
         set.into_iter()
             .find_map(|(value, name)| Some((value?, name)))
-            .unwrap_or((DEFAULT_TIMEOUT_MS, "the default of --timeout"))
+            .unwrap_or(match case.code {
+                Some(_) => (CODE_TIMEOUT_MS, "the default of code tests"),
+                None => (DEFAULT_TIMEOUT_MS, "the default of --timeout"),
+            })
     }
 
     fn limits(&self, case: &Case, setup: &Setup) -> Limits {

@@ -1,4 +1,8 @@
-//! What is a secret among variables, and what it looks like where it turns up.
+//! What is a secret among variables and in configurations, and what it looks like where it turns up.
+
+use std::fmt;
+
+use model::{Node, NodeKind};
 
 /// Shorter values are too common to be told from ordinary text, in bytes.
 const SHORTEST: usize = 8;
@@ -7,6 +11,28 @@ const SHORTEST_TOKEN: usize = 16;
 
 /// How the names of variables end whose values are secrets.
 const WORDS: [&str; 7] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL"];
+/// Last parts of such names that are too short to be the end of a longer word.
+const LAST_PARTS: [&str; 4] = ["PAT", "AUTH", "COOKIE", "BEARER"];
+/// What is within the names of secrets that go on behind it, such as `OPENAI_API_KEY_2`.
+const WITHIN: [&str; 8] =
+    ["API_KEY", "ACCESS_KEY", "SECRET_KEY", "PRIVATE_KEY", "ACCESS_TOKEN", "AUTH_TOKEN", "CLIENT_SECRET", "PASSWORD"];
+/// Last parts of names that tell something about a secret.
+const ABOUT: [&str; 14] = [
+    "NAME",
+    "FILE",
+    "PATH",
+    "DIR",
+    "URL",
+    "URI",
+    "HOST",
+    "HEADER",
+    "TYPE",
+    "LENGTH",
+    "TTL",
+    "BUDGET",
+    "ALGORITHM",
+    "POLICY",
+];
 /// Secrets whose names do not end so.
 const NAMES: [&str; 2] = ["AWS_ACCESS_KEY_ID", "AWS_BEARER_TOKEN_BEDROCK"];
 /// Variables whose values are HTTP headers, one a line.
@@ -28,6 +54,11 @@ pub(crate) fn texts<'a>(env: impl IntoIterator<Item = (&'a String, &'a String)>)
             false => secrets.extend(in_url(value)),
         }
     }
+    disguised(&secrets)
+}
+
+/// Every form of `secrets` that gives them away, the longest first.
+fn disguised(secrets: &[String]) -> Vec<String> {
     let mut texts: Vec<String> = secrets.iter().flat_map(|secret| forms(secret)).collect();
     texts.retain(|text| text.len() >= SHORTEST);
     texts.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
@@ -35,12 +66,89 @@ pub(crate) fn texts<'a>(env: impl IntoIterator<Item = (&'a String, &'a String)>)
     texts
 }
 
-/// Whether a variable's name says that its value is a secret. Only its last part does: `API_KEY`, not `KEY_LAYOUT`.
+/// Secrets that somebody wrote down for a run. They are never shown.
+#[derive(Clone, Default)]
+pub struct Secrets {
+    values: Vec<String>,
+}
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Secrets").field("values", &self.values.len()).finish_non_exhaustive()
+    }
+}
+
+impl Secrets {
+    /// What `node`, a configuration, calls a key, a token or a password, values of headers, and passwords in URLs.
+    pub fn of(node: &Node) -> Self {
+        let mut values = Vec::new();
+        collect("", "", node, &mut values);
+        Self { values }
+    }
+
+    /// Whether the value that a configuration has under `key`, itself under `section`, is a secret as a whole.
+    pub fn is_one(section: &str, key: &str, value: &str) -> bool {
+        let mut found = Vec::new();
+        of_entry(section, key, value, &mut found);
+        found.iter().any(|secret| secret == value)
+    }
+
+    /// Every text that gives one away, the longest first.
+    pub(crate) fn texts(&self) -> Vec<String> {
+        disguised(&self.values)
+    }
+}
+
+fn collect(section: &str, key: &str, node: &Node, values: &mut Vec<String>) {
+    match &node.kind {
+        NodeKind::String(text) => of_entry(section, key, text, values),
+        NodeKind::List(items) => items.iter().for_each(|item| collect(section, key, item, values)),
+        NodeKind::Map(entries) => entries.iter().for_each(|(name, value)| collect(key, &name.value, value, values)),
+        NodeKind::Null | NodeKind::Bool(_) | NodeKind::Number(_) => {}
+    }
+}
+
+fn of_entry(section: &str, key: &str, value: &str, values: &mut Vec<String>) {
+    // Where the environment did not have it, there is nothing to be kept.
+    if value.contains("${env.") {
+        return;
+    }
+    values.extend(in_url(value));
+    if section.eq_ignore_ascii_case("headers") {
+        values.extend(in_header(&format!("{key}: {value}")));
+    }
+    // A bare `key` is a name more often than a secret, and numbers are amounts.
+    let is_amount = value.bytes().all(|byte| byte.is_ascii_digit());
+    if names_a_secret(&in_words(key)) && !key.eq_ignore_ascii_case("key") && !is_a_path(value) && !is_amount {
+        values.push(value.to_owned());
+    }
+}
+
+/// `apiKey` as a variable would have it: `api_key`.
+fn in_words(key: &str) -> String {
+    let mut words = String::with_capacity(key.len() + 4);
+    let mut was_small = false;
+    for letter in key.chars() {
+        if letter.is_ascii_uppercase() && was_small {
+            words.push('_');
+        }
+        was_small = letter.is_ascii_lowercase() || letter.is_ascii_digit();
+        words.push(letter);
+    }
+    words
+}
+
+/// Whether a variable's name says that its value is a secret. Its last part does, `API_KEY` and not `KEY_LAYOUT`, or what
+/// can be nothing else: `API_KEY_2`.
 fn names_a_secret(name: &str) -> bool {
-    let name = name.to_ascii_uppercase();
-    let last = name.rsplit(['_', '-', '.']).next().unwrap_or_default();
-    let last = last.strip_suffix('S').unwrap_or(last);
-    NAMES.contains(&name.as_str()) || WORDS.iter().any(|word| last.ends_with(word))
+    let name = name.to_ascii_uppercase().replace(['-', '.'], "_");
+    let last = name.rsplit('_').next().unwrap_or_default();
+    let bare = last.strip_suffix('S').unwrap_or(last);
+    let is_last = WORDS.iter().any(|word| bare.ends_with(word)) || LAST_PARTS.contains(&last);
+    // `PWD` is where a shell stands, `DB_PWD` is none.
+    let is_short = name.ends_with("_PWD") || name == "MYSQL_PWD";
+    let is_within = WITHIN.iter().any(|word| name.contains(word)) && !ABOUT.contains(&last);
+    NAMES.contains(&name.as_str()) || is_last || is_short || is_within
 }
 
 /// Whether a value says where a secret is instead of being one. What a generator made may begin with `/` too, but has
@@ -85,7 +193,7 @@ fn in_url(value: &str) -> Vec<String> {
         if !password.is_empty() {
             found.extend([password.to_owned(), decoded(password)]);
             // A short password is told from ordinary text by what stands around it.
-            found.push(format!("{user}:{password}@"));
+            found.extend((password.len() < SHORTEST).then(|| format!("{user}:{password}@")));
         }
     }
     found
@@ -100,11 +208,13 @@ fn forms(secret: &str) -> Vec<String> {
     let lines = secret.lines().map(str::trim).filter(|line| *line != secret && !line.starts_with("-----"));
     let mut forms = Vec::new();
     for text in lines.chain([secret]) {
-        let json = serde_json::to_string(text).unwrap_or_default();
-        let inner = json.strip_prefix('"').and_then(|json| json.strip_suffix('"')).unwrap_or(&json);
-        let encoded = encoded(text);
-        forms.extend([text.to_owned(), inner.to_owned(), encoded.replace("%20", "+"), lowercase_escapes(&encoded)]);
-        forms.push(encoded);
+        forms.push(text.to_owned());
+        forms.extend(as_json(text));
+        forms.extend([in_markup(text, "&#39;"), in_markup(text, "&#x27;")]);
+        for kept in KEPT_IN_URLS {
+            let encoded = encoded(text, kept);
+            forms.extend([encoded.replace("%20", "+"), lowercase_escapes(&encoded), encoded]);
+        }
     }
     for before in 0..3 {
         let inside = base64_within(secret.as_bytes(), before);
@@ -113,10 +223,44 @@ fn forms(secret: &str) -> Vec<String> {
     forms
 }
 
-/// `text` as it is written in a URL.
-fn encoded(text: &str) -> String {
+/// `text` between quotes as writers of JSON have it: plainly, for markup, with escaped slashes, in ASCII, and as a text
+/// within a text.
+fn as_json(text: &str) -> Vec<String> {
+    let inner = |text: &str| {
+        let json = serde_json::to_string(text).unwrap_or_default();
+        json.strip_prefix('"').and_then(|json| json.strip_suffix('"')).unwrap_or(&json).to_owned()
+    };
+    let plain = inner(text);
+    let escaped = |letter: char| {
+        let mut units = [0; 2];
+        letter.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")).collect::<String>()
+    };
+    let rewritten = |is_escaped: fn(char) -> bool| {
+        let letter = |letter: char| if is_escaped(letter) { escaped(letter) } else { letter.to_string() };
+        plain.chars().map(letter).collect::<String>()
+    };
+    let for_markup = rewritten(|letter| matches!(letter, '<' | '>' | '&'));
+    let in_ascii = rewritten(|letter| !letter.is_ascii());
+    let slashed = [plain.replace('/', "\\/"), in_ascii.replace('/', "\\/")];
+    let within = [inner(&plain), inner(&inner(&plain))];
+    [plain.clone(), for_markup, in_ascii].into_iter().chain(slashed).chain(within).collect()
+}
+
+/// `text` in HTML or XML.
+fn in_markup(text: &str, apostrophe: &str) -> String {
+    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    text.replace('"', "&quot;").replace('\'', apostrophe)
+}
+
+/// What different writers of URLs leave as it is beside letters, digits, `-`, `.` and `_`: nothing else but `~`, what
+/// JavaScript's parts and whole addresses leave, and what forms do.
+const KEPT_IN_URLS: [&str; 4] = ["~", "~!'()*", "~!'()*;/?:@&=+$,#", "*"];
+
+/// `text` as it is written in a URL by somebody who leaves the letters of `kept` as they are.
+fn encoded(text: &str, kept: &str) -> String {
     let byte = |byte: u8| match byte {
-        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
+        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' => char::from(byte).to_string(),
+        _ if kept.as_bytes().contains(&byte) => char::from(byte).to_string(),
         _ => format!("%{byte:02X}"),
     };
     text.bytes().map(byte).collect()
@@ -187,10 +331,28 @@ mod tests {
         {
             assert!(are_secret(name, "dummy-value"), "{name}");
         }
-        for name in ["AWS_BEARER_TOKEN_BEDROCK", "KEY_PASSPHRASE"] {
+        for name in [
+            "AWS_BEARER_TOKEN_BEDROCK",
+            "KEY_PASSPHRASE",
+            "OPENAI_API_KEY_2",
+            "SECRET_KEY_BASE",
+            "DB_PWD",
+            "GITHUB_PAT",
+        ] {
             assert!(are_secret(name, "dummy-value"), "{name}");
         }
-        for name in ["GIT_CONFIG_KEY_0", "KEYBOARD_LAYOUT", "TOKEN_BUDGET", "SECRET_NAME", "PATH"] {
+        for name in [
+            "GIT_CONFIG_KEY_0",
+            "KEYBOARD_LAYOUT",
+            "TOKEN_BUDGET",
+            "SECRET_NAME",
+            "API_KEY_HEADER",
+            "PASSWORD_MIN_LENGTH",
+            "PWD",
+            "OLDPWD",
+            "COMPAT",
+            "PATH",
+        ] {
             assert_eq!(texts_of(&[(name, "dummy-value")]), Vec::<String>::new(), "{name}");
         }
     }

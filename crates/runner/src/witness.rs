@@ -21,6 +21,10 @@ const LINE: usize = 200;
 /// How much an agent may tell in an attempt, in bytes. No conversation with a model comes near to it.
 const MOST_TOLD: usize = 64 * 1024 * 1024;
 
+/// How many levels a value may have that an agent gives. It stands some levels further down in a record, which nobody can
+/// read if it has more than 127.
+const MOST_LEVELS: usize = 100;
+
 /// What an agent waits for that tries its model again after an error. A trial whose time is over then is broken by the
 /// provider.
 pub(crate) const WAITING_ON_PROVIDER: &str = "provider";
@@ -118,6 +122,10 @@ impl Turn {
         if self.told > MOST_TOLD && !matches!(step, Step::Finished { .. }) {
             let because = format!("it was stopped after it had told more than {} MiB", MOST_TOLD >> 20);
             return Flow::Stop(self.ending.get_or_insert(Ending::GaveUp { because }).clone());
+        }
+        if is_too_deep(&step) {
+            let because = format!("it gave a value of more than {MOST_LEVELS} levels, which no record can hold");
+            return Flow::Stop(self.ending.get_or_insert(Ending::Aborted { because }).clone());
         }
         match &mut step {
             Step::ToolCall(call) => call.touches = self.resolver.touches(call),
@@ -230,14 +238,19 @@ impl Turn {
 
     /// How many more model turns the agent may begin.
     pub fn turns_left(&self) -> u64 {
-        self.limits.max_turns.saturating_sub(self.trace.turn_count() as u64)
+        match self.limits.max_turns {
+            0 => u64::MAX,
+            most => most.saturating_sub(self.trace.turn_count() as u64),
+        }
     }
 
     /// Ends acting because the turns are used up, for agents that stop by themselves before the next turn.
     pub fn out_of_turns(&mut self) -> Ending {
-        self.ending
-            .get_or_insert(Ending::OutOfBudget { budget: Budget::Turns, limit: self.limits.max_turns as f64 })
-            .clone()
+        let limit = match self.limits.max_turns {
+            0 => self.trace.turn_count() as u64,
+            most => most,
+        };
+        self.ending.get_or_insert(Ending::OutOfBudget { budget: Budget::Turns, limit: limit as f64 }).clone()
     }
 
     /// What was recorded so far.
@@ -252,7 +265,7 @@ impl Turn {
     }
 
     fn exhausted(&self) -> Option<Ending> {
-        if self.trace.turn_count() as u64 > self.limits.max_turns {
+        if self.limits.max_turns > 0 && self.trace.turn_count() as u64 > self.limits.max_turns {
             return Some(Ending::OutOfBudget { budget: Budget::Turns, limit: self.limits.max_turns as f64 });
         }
         let used = self.trace.usage.tokens.map_or(0, |tokens| tokens.total());
@@ -281,5 +294,23 @@ fn weight(value: &Value) -> usize {
         Value::String(text) => text.len(),
         Value::Array(items) => 2 + items.iter().map(weight).sum::<usize>(),
         Value::Object(entries) => 2 + entries.iter().map(|(key, value)| key.len() + weight(value)).sum::<usize>(),
+    }
+}
+
+/// Whether a value in a step has more levels than a record can hold.
+fn is_too_deep(step: &Step) -> bool {
+    match step {
+        Step::ToolCall(call) => has_more_levels(&call.input, MOST_LEVELS),
+        Step::Finished { result: Some(result), .. } => has_more_levels(result, MOST_LEVELS),
+        _ => false,
+    }
+}
+
+fn has_more_levels(value: &Value, most: usize) -> bool {
+    let is_deeper = |value: &Value| has_more_levels(value, most - 1);
+    match value {
+        Value::Array(items) => most == 0 || items.iter().any(is_deeper),
+        Value::Object(entries) => most == 0 || entries.values().any(is_deeper),
+        _ => false,
     }
 }

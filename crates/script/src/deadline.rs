@@ -1,6 +1,8 @@
 //! When work must end, in time of the processor: a machine that is busy with something else stops nobody.
 
 use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::time::{ClockId, clock_gettime};
@@ -10,9 +12,16 @@ use nix::time::{ClockId, clock_gettime};
 pub(crate) struct Deadline {
     at: Cell<Option<Duration>>,
     passed: Cell<bool>,
+    /// Set by whoever wants the work to end before its time is over.
+    stop: Option<Arc<AtomicBool>>,
 }
 
 impl Deadline {
+    /// One that has passed as soon as `stop` is set, too.
+    pub fn stopped_by(stop: Option<Arc<AtomicBool>>) -> Self {
+        Self { stop, ..Self::default() }
+    }
+
     /// Work begins that may use `budget`.
     pub fn begin(&self, budget: Duration) {
         self.passed.set(false);
@@ -26,7 +35,8 @@ impl Deadline {
 
     /// Whether the work must end now.
     pub fn has_passed(&self) -> bool {
-        let passed = self.at.get().is_some_and(|at| used() >= at);
+        let is_told = || self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed));
+        let passed = self.at.get().is_some_and(|at| is_told() || used() >= at);
         if passed {
             self.passed.set(true);
         }

@@ -47,12 +47,16 @@ pub enum ScriptError {
     TimedOut {
         /// What it was given.
         budget: Duration,
+        /// The function that was stopped, or the last call in it, as far as it is known.
+        place: Option<Box<Excerpt>>,
     },
     /// It needed more memory than there is. The runtime must not be used again.
     #[error("needed more than {} of memory", Bytes(*limit))]
     OutOfMemory {
         /// In bytes.
         limit: usize,
+        /// Where it was, as far as there was memory to tell.
+        place: Option<Box<Excerpt>>,
     },
     /// It waits for a promise that nothing can settle any more.
     #[error("it waits for a promise that is never settled")]
@@ -102,8 +106,12 @@ impl ScriptError {
     /// Where it happened in the user's file, if that is known.
     pub fn place(&self) -> Option<&Excerpt> {
         match self {
-            Self::Thrown { place, .. } | Self::Syntax { place, .. } | Self::Missing { place, .. } => place.as_deref(),
-            Self::TimedOut { .. } | Self::OutOfMemory { .. } | Self::NeverSettled | Self::Failed(_) => None,
+            Self::Thrown { place, .. }
+            | Self::Syntax { place, .. }
+            | Self::Missing { place, .. }
+            | Self::TimedOut { place, .. }
+            | Self::OutOfMemory { place, .. } => place.as_deref(),
+            Self::NeverSettled | Self::Failed(_) => None,
         }
     }
 

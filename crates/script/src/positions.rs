@@ -6,9 +6,11 @@ use std::collections::HashMap;
 use model::{Span, Spanned};
 use oxc_allocator::Allocator;
 use oxc_ast::ast::{
-    Argument, ArrayExpression, ArrayExpressionElement, BindingPattern, Declaration, ExportDefaultDeclarationKind,
-    Expression, ModuleExportName, ObjectExpression, ObjectPropertyKind, Program, Statement, VariableDeclaration,
+    Argument, ArrayExpression, ArrayExpressionElement, BindingPattern, CallExpression, Declaration,
+    ExportDefaultDeclarationKind, Expression, ModuleExportName, ObjectExpression, ObjectPropertyKind, Program,
+    Statement, VariableDeclaration,
 };
+use oxc_ast_visit::{Visit, walk};
 use oxc_parser::Parser;
 use oxc_span::GetSpan;
 
@@ -83,6 +85,67 @@ pub fn positions(text: &str, language: Language, export: &str) -> Result<Option<
     found.map_err(|Mistake { message, span, help }| SyntaxError { message, range: span.start..span.end, help })
 }
 
+/// A call in a text.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct CallPlace {
+    /// What is called, such as `assert.contains`.
+    pub callee: Span,
+    /// Its arguments; only the first ones if something is spread among them.
+    pub arguments: Vec<Place>,
+}
+
+/// The call in `text` around byte `at` whose callee is called `name`, the innermost if there are several. If none is, the
+/// outermost call there: the engine points somewhere into a call, at times into one of its arguments.
+pub(crate) fn call_around(text: &str, language: Language, at: usize, name: &str) -> Option<CallPlace> {
+    let found = with_stack(text, || {
+        let allocator = Allocator::default();
+        let parsed = Parser::new(&allocator, text, language.source_type()).parse();
+        let mut search = Calls { at: u32::try_from(at).unwrap_or(u32::MAX), name, named: None, outermost: None };
+        search.visit_program(&parsed.program);
+        Ok(search.named.or(search.outermost))
+    });
+    found.ok().flatten()
+}
+
+struct Calls<'n> {
+    at: u32,
+    name: &'n str,
+    named: Option<CallPlace>,
+    outermost: Option<CallPlace>,
+}
+
+impl<'a> Visit<'a> for Calls<'_> {
+    fn visit_call_expression(&mut self, call: &CallExpression<'a>) {
+        if !(call.span.start..=call.span.end).contains(&self.at) {
+            return;
+        }
+        let callee = call.callee.get_inner_expression();
+        let is_named = match callee {
+            Expression::Identifier(identifier) => identifier.name == self.name,
+            callee => callee.as_member_expression().and_then(|member| member.static_property_name()) == Some(self.name),
+        };
+        if is_named || self.outermost.is_none() {
+            let place = CallPlace::of(call);
+            if is_named {
+                self.named = Some(place.clone());
+            }
+            self.outermost.get_or_insert(place);
+        }
+        walk::walk_call_expression(self, call);
+    }
+}
+
+impl CallPlace {
+    fn of(call: &CallExpression<'_>) -> Self {
+        let names = Names { values: HashMap::new(), left: Cell::new(PLACES) };
+        let known = call.arguments.iter().take_while(|argument| argument.as_expression().is_some());
+        Self {
+            callee: span(call.callee.span()),
+            arguments: known.map(|argument| names.argument(argument, 0)).collect(),
+        }
+    }
+}
+
 /// The variables at the top of a module.
 struct Names<'a> {
     values: HashMap<&'a str, &'a Expression<'a>>,
@@ -148,7 +211,7 @@ impl<'a> Names<'a> {
         self.values.get(name).map(|value| self.place(value, HOPS))
     }
 
-    fn place(&self, expression: &'a Expression<'a>, hops: usize) -> Place {
+    fn place(&self, expression: &Expression<'a>, hops: usize) -> Place {
         let Some(left) = self.left.get().checked_sub(1) else { return opaque(expression) };
         self.left.set(left);
         match expression.get_inner_expression() {
@@ -166,14 +229,14 @@ impl<'a> Names<'a> {
         }
     }
 
-    fn argument(&self, argument: &'a Argument<'a>, hops: usize) -> Place {
+    fn argument(&self, argument: &Argument<'a>, hops: usize) -> Place {
         match argument.as_expression() {
             Some(value) => self.place(value, hops),
             None => opaque(argument),
         }
     }
 
-    fn list(&self, array: &'a ArrayExpression<'a>, hops: usize) -> Place {
+    fn list(&self, array: &ArrayExpression<'a>, hops: usize) -> Place {
         let mut items = Vec::new();
         for element in &array.elements {
             match element {
@@ -190,7 +253,7 @@ impl<'a> Names<'a> {
         Place { span: span(array.span), inside: Inside::List(items) }
     }
 
-    fn map(&self, object: &'a ObjectExpression<'a>, hops: usize) -> Place {
+    fn map(&self, object: &ObjectExpression<'a>, hops: usize) -> Place {
         let mut entries = Vec::new();
         for property in &object.properties {
             match property {

@@ -120,7 +120,7 @@ pub(crate) fn run_jobs(ctx: &Ctx<'_>, realm: &Rc<Realm>, work: &Work<'_>) -> Res
     loop {
         let more = ctx.execute_pending_job();
         if realm.deadline.has_passed() {
-            return Err(ScriptError::TimedOut { budget: work.budget });
+            return Err(ScriptError::TimedOut { budget: work.budget, place: None });
         }
         if !more {
             break;
@@ -203,6 +203,11 @@ impl Runtime {
         self.enter(&mut meter, None, |ctx, realm| realm.settle(ctx, request, answer).map(|_| ()))
     }
 
+    /// What was asked for that nobody was told of yet: what a script asked right before it was stopped.
+    pub fn requests(&mut self) -> Vec<Request> {
+        self.realm.requests()
+    }
+
     /// Gives a task up. What it has started in the runtime, timers and requests, stays there.
     pub fn cancel(&mut self, task: &Task) {
         if task.runtime == self.realm.id {
@@ -251,7 +256,7 @@ impl Runtime {
                     let wait = until.saturating_duration_since(Instant::now());
                     // It would not be done in time, so there is nothing to wait for.
                     if wait > meter.left() {
-                        return Err(ScriptError::TimedOut { budget: meter.budget });
+                        return Err(ScriptError::TimedOut { budget: meter.budget, place: None });
                     }
                     meter.used += wait;
                     std::thread::sleep(wait);

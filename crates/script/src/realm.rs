@@ -80,14 +80,14 @@ pub(crate) struct Realm {
 
 impl Realm {
     pub fn new(id: u64, options: Options) -> Self {
-        let Options { memory, base_dir, shown_from, console, library, .. } = options;
+        let Options { memory, base_dir, shown_from, console, library, stop, .. } = options;
         Self {
             id,
             memory,
             library,
             base_dir,
             shown_from,
-            deadline: Deadline::default(),
+            deadline: Deadline::stopped_by(stop),
             builtins: RefCell::default(),
             texts: RefCell::default(),
             commonjs: RefCell::default(),

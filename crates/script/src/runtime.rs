@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use rquickjs::{Context, Ctx, Object, Persistent, Promise};
@@ -43,6 +43,8 @@ pub struct Options {
     /// Whether nothing that is there from the start can be changed, so that no script leaves anything behind for the
     /// next one. Packages that add to built-in objects, or give theirs properties that these have, do not work then.
     pub frozen: bool,
+    /// Set from any thread, it stops what a script does; the runtime is of no more use then.
+    pub stop: Option<Arc<AtomicBool>>,
 }
 
 impl Options {
@@ -58,6 +60,7 @@ impl Options {
             environment: Vec::new(),
             library: Library::new(),
             frozen: false,
+            stop: None,
         }
     }
 }
@@ -414,7 +417,7 @@ impl Runtime {
             ScriptError::Thrown { name, message, .. }
                 if name == "Error" && message == "null" && is_nearly_full(context, *memory) =>
             {
-                ScriptError::OutOfMemory { limit: *memory }
+                ScriptError::OutOfMemory { limit: *memory, place: None }
             }
             other => other,
         });

@@ -11,6 +11,7 @@ use rquickjs::{Ctx, Object};
 use crate::error::{Frame, ScriptError};
 use crate::module::commonjs::LINES_ABOVE;
 use crate::module::library::{Kind, Text};
+use crate::module::loader::BUILTIN;
 use crate::realm::Realm;
 use crate::source_map;
 use crate::syntax::Mistake;
@@ -33,12 +34,13 @@ pub(crate) struct Work<'w> {
 /// What `error` means. [`ScriptError::OutOfMemory`] means that the runtime is of no more use.
 pub(crate) fn explain(ctx: &Ctx<'_>, realm: &Rc<Realm>, error: &rquickjs::Error, work: &Work<'_>) -> ScriptError {
     let thrown = match error {
-        rquickjs::Error::Allocation => return ScriptError::OutOfMemory { limit: work.memory },
+        rquickjs::Error::Allocation => return ScriptError::OutOfMemory { limit: work.memory, place: None },
         rquickjs::Error::Exception => ctx.catch(),
         other => return ScriptError::engine(other),
     };
     if realm.deadline.was_told() {
-        return ScriptError::TimedOut { budget: work.budget };
+        let place = thrown.as_object().and_then(|stopped| place(realm, &way(realm, stopped), work));
+        return ScriptError::TimedOut { budget: work.budget, place };
     }
     explain_thrown(ctx, realm, thrown, work)
 }
@@ -51,7 +53,7 @@ pub(crate) fn explain_thrown<'js>(
 ) -> ScriptError {
     // Where not even an error object fits, the engine throws a bare null.
     if thrown.is_null() && !throws_null(realm, work) {
-        return ScriptError::OutOfMemory { limit: work.memory };
+        return ScriptError::OutOfMemory { limit: work.memory, place: None };
     }
     let Some(object) =
         thrown.as_object().filter(|object| object.is_error() || text(realm, object, "message").is_some())
@@ -61,27 +63,31 @@ pub(crate) fn explain_thrown<'js>(
     };
     let name = text(realm, object, "name").unwrap_or_else(|| "Error".into());
     let message = text(realm, object, "message").unwrap_or_default();
+    let steps = way(realm, object);
     if name == "InternalError" && message.contains("out of memory") {
-        return ScriptError::OutOfMemory { limit: work.memory };
+        return ScriptError::OutOfMemory { limit: work.memory, place: place(realm, &steps, work) };
     }
     let known = realm.missing.borrow().iter().find(|(thrown, _)| *thrown == message).map(|(_, error)| error.clone());
     if let Some(error) = known {
         return error;
     }
-    let steps = steps(&text(realm, object, "stack").unwrap_or_default());
     if name == "SyntaxError"
         && let Some(error) = syntax(realm, &message, &steps)
     {
         return error;
     }
-    let place = steps.iter().find_map(|step| excerpt(realm, step, work)).map(Box::new);
+    let place = place(realm, &steps, work);
     let stack = steps.iter().filter_map(|step| frame(realm, step, work)).collect();
     ScriptError::Thrown { message: plainer(&name, message), name, place, stack }
 }
 
 /// Whether a script says somewhere that it throws null, as few ever do. Then a null does not mean that memory ran out.
 fn throws_null(realm: &Realm, work: &Work<'_>) -> bool {
-    let says_so = |text: &str| text.contains("throw null") || text.contains("reject(null)");
+    let says_so = |text: &str| {
+        let after = ["throw", "reject"].into_iter().flat_map(|word| text.match_indices(word));
+        let mut after = after.map(|(at, word)| text[at + word.len()..].trim_start_matches([' ', '\t', '(']));
+        after.any(|thrown| thrown.starts_with("null"))
+    };
     work.expression.is_some_and(says_so) || realm.texts.borrow().values().any(|text| says_so(&text.original))
 }
 
@@ -134,6 +140,16 @@ fn steps(stack: &str) -> Vec<Step> {
     stack.lines().filter_map(step).collect()
 }
 
+/// The way to an error, innermost first.
+fn way(realm: &Realm, error: &Object<'_>) -> Vec<Step> {
+    steps(&text(realm, error, "stack").unwrap_or_default())
+}
+
+/// The innermost step that is in a text of the user's.
+fn place(realm: &Realm, way: &[Step], work: &Work<'_>) -> Option<Box<Excerpt>> {
+    way.iter().find_map(|step| excerpt(realm, step, work)).map(Box::new)
+}
+
 /// Reads `at name (file:1:2)` or `at file:1:2`.
 fn step(line: &str) -> Option<Step> {
     let rest = line.trim_start().strip_prefix("at ")?;
@@ -155,12 +171,19 @@ struct Origin {
 }
 
 fn origin(realm: &Realm, step: &Step, work: &Work<'_>) -> Option<Origin> {
+    let Origin { text, shown, at } = original(realm, step, work)?;
+    let known = realm.texts.borrow().get(&step.file).map(|text| text.language);
+    let at = thrown_at(&text, known.unwrap_or(Language::JavaScript), at);
+    Some(Origin { text, shown, at })
+}
+
+/// The same, exactly where the engine says.
+fn original(realm: &Realm, step: &Step, work: &Work<'_>) -> Option<Origin> {
     let (line, column) = (step.line.checked_sub(1)?, step.column.saturating_sub(1));
     if step.file == EXPRESSION {
         // The text stands below the line that declares its names.
         let text: Arc<str> = work.expression?.into();
         let at = source_map::byte(&text, line.checked_sub(1)?, column);
-        let at = thrown_at(&text, Language::JavaScript, at);
         return Some(Origin { at, shown: EXPRESSION.to_owned(), text });
     }
     let known: Option<Arc<Text>> = realm.texts.borrow().get(&step.file).cloned();
@@ -172,8 +195,26 @@ fn origin(realm: &Realm, step: &Step, work: &Work<'_>) -> Option<Origin> {
         let generated = source_map::position(text.code(), line, at);
         at = source_map::offset(&text.original, mapping.original(generated)?);
     }
-    let at = thrown_at(&text.original, text.language, at);
     Some(Origin { at, shown: realm.shown(Path::new(&step.file)), text: Arc::clone(&text.original) })
+}
+
+/// Where the innermost step of `stack` that is in a text of the user's is.
+pub(crate) fn site(realm: &Realm, stack: &str) -> Option<Site> {
+    let work = Work { budget: Duration::ZERO, memory: 0, expression: None };
+    stack.lines().filter_map(step).find_map(|step| {
+        let language = realm.texts.borrow().get(&step.file)?.language;
+        let Origin { text, shown, at } = original(realm, &step, &work)?;
+        Some(Site { text, shown, language, at })
+    })
+}
+
+/// A place in a text of the user's.
+pub(crate) struct Site {
+    pub text: Arc<str>,
+    pub shown: String,
+    pub language: Language,
+    /// In bytes.
+    pub at: usize,
 }
 
 /// The engine points at the end of `throw new Error(…)`; people look for its beginning.
@@ -234,6 +275,7 @@ fn no_export(realm: &Realm, message: &str) -> Option<ScriptError> {
     if !message.contains("export") || module.is_empty() {
         return None;
     }
+    let module = module.strip_prefix(BUILTIN).unwrap_or(module);
     let what = format!("`{}` has no export `{name}`", realm.shown(Path::new(module)));
     let importer = importer(realm, name, module);
     let from = importer.as_ref().map_or_else(String::new, |(file, _)| file.clone());

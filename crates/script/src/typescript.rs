@@ -159,6 +159,16 @@ pub(crate) fn import_span(text: &str, language: Language, specifier: &str) -> Op
     })
 }
 
+/// What `text` imports, as it is written, in no particular order; nothing if it is not valid.
+pub(crate) fn imported(text: &str, language: Language) -> Vec<String> {
+    let found = with_stack(text, || {
+        let allocator = Allocator::default();
+        let parsed = Parser::new(&allocator, text, language.source_type()).parse();
+        Ok(parsed.module_record.requested_modules.keys().map(ToString::to_string).collect())
+    });
+    found.unwrap_or_default()
+}
+
 pub(crate) fn first_error(parsed: &ParserReturn<'_>) -> Result<(), Mistake> {
     match parsed.diagnostics.errors().next() {
         Some(error) => Err(mistake(error)),

@@ -66,7 +66,7 @@ pub fn candidates(request: &Request, problems: &mut Problems) -> Vec<Candidate> 
     let mut found = Vec::new();
     if request.targets.is_empty() {
         let scenarios = request.root.join(SCENARIOS_FOLDER);
-        if !request.skills_dir.is_dir() && !scenarios.is_dir() {
+        if !request.skills_dir.is_dir() && !scenarios.is_dir() && request.tests.is_none() {
             let shown = path::shown(&request.skills_dir, &request.cwd);
             problems.push(
                 Diagnostic::error(format!("there is no skills folder `{shown}`"))
@@ -81,6 +81,7 @@ pub fn candidates(request: &Request, problems: &mut Problems) -> Vec<Candidate> 
             }
             candidate
         }));
+        found.extend(request.tests.iter().flat_map(|tests| below(tests, Standing::Deeper)));
     }
     for target in &request.targets {
         found.extend(named(target, request, problems));
@@ -97,6 +98,7 @@ fn unreadable(request: &Request) -> Problems {
     let mut roots: Vec<PathBuf> = request.targets.iter().map(|target| path::resolve(&request.cwd, target)).collect();
     if request.targets.is_empty() {
         roots = vec![request.skills_dir.clone(), request.root.join(SCENARIOS_FOLDER)];
+        roots.extend(request.tests.clone());
     }
     roots.extend(request.targets.iter().map(|target| request.skills_dir.join(target)));
     let walked = roots.iter().flat_map(|root| WalkDir::new(root).into_iter().filter_entry(is_entered));

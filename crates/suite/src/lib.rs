@@ -14,6 +14,7 @@ mod format;
 mod library;
 mod load;
 mod model_name;
+mod module_tree;
 mod path;
 mod project;
 mod reference;
@@ -24,5 +25,7 @@ pub use discover::{skill_names, skills};
 pub use document::read_document;
 pub use format::FixtureSettings;
 pub use load::{Loaded, Request, load};
-pub use project::{Defaults, Project, Setting};
-pub use reference::{config_schema, fixture_schema, fixtures_reference, fixtures_schema, reference, scenario_schema};
+pub use project::{
+    Defaults, Environment, Judge, Project, ProjectAgent, ProviderLimits, Reports, SandboxChoice, Setting, config_names,
+};
+pub use reference::{config_reference, config_schema, conversation_reference, conversation_schema, fixture_schema, fixtures_reference, fixtures_schema, reference, scenario_schema};

@@ -23,6 +23,7 @@ pub struct Library {
     skills: Shelf<Option<Arc<Skill>>>,
     fixtures: Shelf<Arc<SharedFixtures>>,
     fixture_settings: FixtureSettings,
+    modules: script::Library,
     now_ms: Option<i64>,
 }
 
@@ -36,6 +37,7 @@ impl Library {
             skills: Shelf::default(),
             fixtures: Shelf::default(),
             fixture_settings: request.fixtures.clone(),
+            modules: script::Library::new(),
             now_ms: request.now_ms,
         }
     }
@@ -43,6 +45,11 @@ impl Library {
     /// What the project's configuration says of fixtures files.
     pub fn fixture_settings(&self) -> &FixtureSettings {
         &self.fixture_settings
+    }
+
+    /// The modules that were read so far.
+    pub fn modules(&self) -> &script::Library {
+        &self.modules
     }
 
     /// Where paths in messages are seen from.

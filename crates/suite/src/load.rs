@@ -10,12 +10,15 @@ use model::{Case, Diagnostic, Excerpt, NodeKind, Severity, Suite};
 
 use crate::discover::{self, Candidate, Standing};
 use crate::document::{self, Language};
-use crate::format::{self, FORMATS, FixtureSettings, NAMED, SuiteFile, near_miss};
+use crate::format::{self, CODE, FORMATS, FixtureSettings, NAMED, SuiteFile, near_miss};
 use crate::library::{Library, home_of};
 use crate::path::shown;
 
 /// Fewer files than this are read on one thread: starting another costs as much as reading dozens of them.
 const FILES_PER_THREAD: usize = 64;
+
+/// What the folder of tests is called, unless the project says otherwise.
+const TESTS_FOLDER: &str = "tests";
 
 /// More threads than this are not worth their start.
 const MOST_THREADS: usize = 8;
@@ -27,10 +30,12 @@ pub struct Request {
     pub root: PathBuf,
     /// The project's folder of skills, absolute.
     pub skills_dir: PathBuf,
+    /// The project's folder of suites that belong to no skill, absolute, if it has one.
+    pub tests: Option<PathBuf>,
     /// Where the user stands, absolute: targets start here, and messages show paths from here.
     pub cwd: PathBuf,
     /// Files, directories and names of skills; none means the tests of every skill in `skills_dir`, and
-    /// what is in the folder `scenarios` of the root.
+    /// what is in the folder `scenarios` of the root and in `tests`.
     pub targets: Vec<String>,
     /// What the project's configuration says of fixtures files.
     pub fixtures: FixtureSettings,
@@ -75,7 +80,7 @@ pub fn load(request: &Request) -> Loaded {
     if recognised == 0 && diagnostics.is_empty() && !request.targets.is_empty() {
         diagnostics.push(Diagnostic::warning(format!("no suite found in {}", request.targets.join(", "))));
     }
-    let suites = suites.finish(&request.root, &mut diagnostics);
+    let suites = suites.finish(request, &mut diagnostics);
     diagnostics.extend(library.into_problems());
     Loaded { suites, diagnostics }
 }
@@ -128,6 +133,7 @@ fn read_one(candidate: &Candidate, library: &Library) -> ReadFile {
     if let Some((format, _)) = format::named(&candidate.path) {
         file.format = Some(format.name());
         match document::open(&candidate.path, &shown) {
+            Ok(source) if candidate.standing != Standing::Suite && !format.is_meant(&source.text) => file.format = None,
             Ok(source) => file.cases = format.read(&candidate.path, &source, library, &mut file.problems),
             Err(problem) => file.problems.push(*problem),
         }
@@ -193,7 +199,7 @@ fn unrecognised(place: Excerpt, near: Option<&str>) -> Diagnostic {
     let near = near.map(|near| format!("is `{near}` meant to be `scenario`?"));
     let named = NAMED.iter().map(|format| told(format.name(), format.mark()));
     let problem = Diagnostic::error("this is no suite in a known format").at(place);
-    formats.chain(near).chain(named).fold(problem, Diagnostic::help)
+    near.into_iter().chain(formats).chain(named).fold(problem, Diagnostic::help)
 }
 
 /// Suites as they come together from files.
@@ -226,7 +232,9 @@ impl Suites {
     }
 
     /// The suites, each with a name of its own and its cases with ids of their own.
-    fn finish(mut self, root: &Path, problems: &mut Problems) -> Vec<Suite> {
+    fn finish(mut self, request: &Request, problems: &mut Problems) -> Vec<Suite> {
+        let root = &request.root;
+        self.name_by_folder(request);
         // Files of one stem are called by their path, and by their whole name where only its end tells them apart.
         self.rename_twins(|path| shown(&path.with_extension(""), root));
         self.rename_twins(|path| shown(path, root));
@@ -234,6 +242,21 @@ impl Suites {
             refuse_duplicates(suite, problems);
         }
         self.suites
+    }
+
+    /// Names suites of code by their path in the folder of tests, where they are often many: `billing/refund`.
+    fn name_by_folder(&mut self, request: &Request) {
+        let is_inside = |folder: &Path| folder.starts_with(&request.root) || folder.starts_with(&request.cwd);
+        for suite in self.suites.iter_mut().filter(|suite| suite.format == CODE) {
+            let Some(folder) = suite.path.parent() else { continue };
+            let mut above = folder.ancestors().take_while(|above| is_inside(above));
+            let called = || above.find(|above| above.file_name().is_some_and(|name| name == TESTS_FOLDER));
+            let configured = request.tests.as_deref().filter(|tests| folder.starts_with(tests));
+            let below = configured.or_else(called).and_then(|tests| folder.strip_prefix(tests).ok());
+            if let Some(below) = below.filter(|below| !below.as_os_str().is_empty()) {
+                suite.name = format!("{}/{}", below.display(), suite.name);
+            }
+        }
     }
 
     /// Gives the suites that share their name with another the one that `name` makes of their path.

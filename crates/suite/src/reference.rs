@@ -8,8 +8,14 @@ use serde_json::{Map, Value, json};
 
 use crate::format::{OPENING, SECTION_FIELDS, run};
 
+mod config;
+mod conversation;
 mod fixtures;
 
+use config::CONFIG;
+
+pub use config::config_reference;
+pub use conversation::{conversation_reference, conversation_schema};
 pub use fixtures::{fixture_schema, fixtures_reference};
 
 /// A map with known keys.
@@ -21,6 +27,8 @@ struct Block {
     fields: &'static [Field],
     /// Whether it may hold keys that are not listed.
     open: bool,
+    /// Whether keys of several words may be written in snake case and in camel case.
+    either_case: bool,
 }
 
 /// A key and what belongs under it.
@@ -49,7 +57,16 @@ enum Kind {
     OneOf(fn() -> Vec<&'static str>),
     SomeOf(fn() -> Vec<&'static str>),
     Map(&'static Block),
+    /// A map of names to maps.
+    Maps(&'static Block),
+    TextOrMap(&'static Block),
+    TextsOrMaps(&'static Block),
+    FlagOrText,
+    /// Whatever YAML can say.
+    Any,
     List(&'static Block),
+    /// A number from the first to the second.
+    Between(f64, f64),
     /// The section of fixtures files, which has a table of its own.
     FixtureSection,
 }
@@ -74,6 +91,7 @@ static SCENARIO: Block = Block {
     name: "scenario",
     about: "One case in one file. Exactly one of `skill`, `system_prompt` and `system_prompt_file` says what is put to the test.",
     open: false,
+    either_case: false,
     fields: &[
         required("scenario", Kind::Text, "The case's id, unique among the tests of a skill."),
         field("description", Kind::AnyText, "A note for people."),
@@ -122,7 +140,7 @@ static SCENARIO: Block = Block {
             Kind::List(&USER_RESPONSE),
             "Answers to the agent's questions. Each is used once, by the first question it matches.",
         ),
-        field("assertions", Kind::List(&ASSERTION), "What must hold afterwards."),
+        field("assertions", Kind::TextsOrMaps(&ASSERTION), "What must hold afterwards."),
     ],
 };
 
@@ -130,6 +148,7 @@ static RUNNER: Block = Block {
     name: "runner",
     about: "How the agent is run.",
     open: false,
+    either_case: false,
     fields: &[
         field("runtime", Kind::Text, "The agent; `claude` means `claude-code`."),
         field("agent", Kind::Text, "Another name for `runtime`."),
@@ -161,6 +180,7 @@ static FIXTURES: Block = Block {
     name: "fixtures",
     about: "What the sandbox holds before the agent starts. A `_fixtures.yaml` is a map of names to such blocks.",
     open: false,
+    either_case: false,
     fields: &[
         field(
             "extends",
@@ -186,6 +206,7 @@ static COPY_TREE: Block = Block {
     name: "copy_tree",
     about: "A directory whose contents are copied into the sandbox.",
     open: false,
+    either_case: false,
     fields: &[
         required("from", Kind::Text, "The directory; the path starts at this file's directory."),
         field("to", Kind::AnyText, "Where its contents go, relative to the sandbox. Not written: its root."),
@@ -196,6 +217,7 @@ static FILE: Block = Block {
     name: "file",
     about: "A file of the sandbox. With neither `content` nor `content_from` it is empty.",
     open: false,
+    either_case: false,
     fields: &[
         required("path", Kind::Text, "Where it is, relative to the sandbox and inside of it."),
         field("content", Kind::AnyText, "What is in it."),
@@ -207,6 +229,7 @@ static USER_RESPONSE: Block = Block {
     name: "user_response",
     about: "An answer to a question of the agent.",
     open: false,
+    either_case: false,
     fields: &[
         required("match_question", Kind::Text, "A regular expression over the question's text."),
         required("choose", Kind::Text, "The label of the option to choose, or free text."),
@@ -215,41 +238,18 @@ static USER_RESPONSE: Block = Block {
 
 static ASSERTION: Block = Block {
     name: "assertion",
-    about: "Something that must hold after the trial. Each type has keys of its own.",
+    about: "Something that must hold after the trial: a `type` with its fields beside it, or the type as the only key beside these, with the field that matters most or a map of its fields under it, such as `contains: 30 days`. A text alone is a type that needs no argument. The types and their fields are told under [assertions](assertions.md).",
     open: true,
+    either_case: false,
     fields: &[
-        required("id", Kind::Text, "Its name in reports, unique within the scenario."),
-        required("type", Kind::Text, "What is asserted, such as `tool_called`."),
+        field(
+            "id",
+            Kind::Text,
+            "Its name in reports, unique within the case. In a scenario an entry with a `type` must have one. Not written: the type and a number, such as `contains-2`.",
+        ),
+        field("type", Kind::Text, "What is asserted, such as `tool_called`."),
         field("weight", Kind::Positive, "Its share of the score. Not written: 1."),
-    ],
-};
-
-static CONFIG: Block = Block {
-    name: "configuration",
-    about: "`trialrun.yaml`, `trialrun.yml` or `trialrun.config.json`, in the project's root directory; paths start there. Where there is none of them, an `.ai-tester.yaml` is read, of which only `skills_dir`, `defaults.model` and `defaults.permission_mode` are known.",
-    open: false,
-    fields: &[
-        field("skills_dir", Kind::Text, "The folder that holds the skills. Not written: `skills`."),
-        field("state", Kind::Text, "The folder for recorded runs. Not written: `.trialrun`."),
-        field("defaults", Kind::Map(&DEFAULTS), "Settings for cases that do not have their own."),
-        field("fixtures", Kind::FixtureSection, "What holds for all fixtures files."),
-    ],
-};
-
-static DEFAULTS: Block = Block {
-    name: "defaults",
-    about: "Settings for cases that do not have their own.",
-    open: false,
-    fields: &[
-        field("agent", Kind::Text, "The agent. Not written: `claude-code`."),
-        field("runtime", Kind::Text, "Another name for `agent`."),
-        field("model", Kind::Text, "The model, or `scripted:FILE`."),
-        field("permission_mode", Kind::OneOf(modes), "How the agent treats permissions."),
-        field("timeout", Kind::Duration, "Wall clock for one trial."),
-        field("max_turns", Kind::Whole(1), "The most model turns of a trial."),
-        field("trials", Kind::Whole(1), "How often each case is repeated."),
-        field("token_budget", Kind::Positive, "The most tokens of a trial."),
-        field("jobs", Kind::Whole(1), "How many trials run at a time."),
+        field("title", Kind::Text, "What people call it."),
     ],
 };
 
@@ -299,9 +299,9 @@ assertions:
     type: no_path_escape
 ";
 
-/// The reference of scenario files, shared fixtures and the configuration, in Markdown.
+/// The reference of scenario files and shared fixtures, in Markdown.
 pub fn reference() -> String {
-    let mut text = String::from("# Scenario files and configuration\n");
+    let mut text = String::from("# Scenario files\n");
     // Writing to a string cannot fail.
     let _ = write!(text, "\n{PLACES}\n## An example\n\n```yaml\n{EXAMPLE}```\n");
     let _ = write!(
@@ -319,21 +319,23 @@ pub fn reference() -> String {
         ("An item of `files_committed`, `files_staged`, `files_unstaged`", &FILE),
         ("An item of `user_responses`", &USER_RESPONSE),
         ("An item of `assertions`", &ASSERTION),
-        ("The configuration", &CONFIG),
-        ("`defaults`", &DEFAULTS),
     ] {
-        let _ = writeln!(text, "\n## {title}\n\n{}\n\n| key | value | |\n| --- | --- | --- |", block.about);
-        for field in block.fields {
-            let need = if field.required { " (required)" } else { "" };
-            let _ = writeln!(text, "| `{}` | {}{need} | {} |", field.key, field.kind.words(), field.about);
-        }
+        block.write(title, &mut text);
     }
-    let _ = write!(text, "\n## `fixtures` of the configuration\n\n{SECTION}\n\n{}", fixtures::table(SECTION_FIELDS));
     text
 }
 
-/// What the section of fixtures files is.
-const SECTION: &str = "What holds for all [fixtures files](fixtures.md).";
+impl Block {
+    /// Adds its section to a page.
+    fn write(&self, title: &str, page: &mut String) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(page, "\n## {title}\n\n{}\n\n| key | value | |\n| --- | --- | --- |", self.about);
+        for field in self.fields {
+            let need = if field.required { " (required)" } else { "" };
+            let _ = writeln!(page, "| `{}` | {}{need} | {} |", field.key, field.kind.words(), field.about);
+        }
+    }
+}
 
 /// A JSON Schema for scenario files, for editors.
 pub fn scenario_schema() -> Value {
@@ -343,7 +345,17 @@ pub fn scenario_schema() -> Value {
     let both = |one: &str, other: &str| json!({ "not": { "required": [one, other] } });
     schema
         .insert("allOf".to_owned(), json!([both("user_prompt", "user_prompts"), both("token_budget", "token-budget")]));
-    Value::Object(schema)
+    let mut schema = Value::Object(schema);
+    allow_single_keys(&mut schema, &["id", "type"]);
+    schema
+}
+
+/// Says in a schema that an assertion has either a `type`, and then all that is `needed`, or its type as a key.
+fn allow_single_keys(schema: &mut Value, needed: &[&str]) {
+    if let Some(assertion) = schema.pointer_mut("/definitions/assertion").and_then(Value::as_object_mut) {
+        let single = json!({ "not": { "required": ["type"] } });
+        assertion.insert("anyOf".to_owned(), json!([{ "required": needed }, single]));
+    }
 }
 
 /// A JSON Schema for `_fixtures.yaml`, for editors.
@@ -382,6 +394,9 @@ fn block_schema(block: &'static Block, definitions: &mut Map<String, Value>) -> 
     for field in block.fields {
         let mut schema = field.kind.schema(definitions);
         schema.insert("description".to_owned(), json!(field.about));
+        if let Some(other) = other_spelling(field.key).filter(|_| block.either_case) {
+            properties.insert(other, Value::Object(schema.clone()));
+        }
         properties.insert(field.key.to_owned(), Value::Object(schema));
     }
     let needed: Vec<_> = block.fields.iter().filter(|field| field.required).map(|field| field.key).collect();
@@ -394,6 +409,20 @@ fn block_schema(block: &'static Block, definitions: &mut Map<String, Value>) -> 
     }
     schema.insert("additionalProperties".to_owned(), json!(block.open));
     schema
+}
+
+/// A key in camel case if it is written in snake case, and the other way round; none if it is a single word.
+fn other_spelling(key: &str) -> Option<String> {
+    let mut other = String::with_capacity(key.len() + 4);
+    let mut letters = key.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '_' => other.extend(letters.next().map(|next| next.to_ascii_uppercase())),
+            _ if letter.is_ascii_uppercase() => other.extend(['_', letter.to_ascii_lowercase()]),
+            _ => other.push(letter),
+        }
+    }
+    (other != key).then_some(other)
 }
 
 fn define(block: &'static Block, definitions: &mut Map<String, Value>) {
@@ -428,7 +457,13 @@ impl Kind {
             Self::SomeOf(names) => json!({ "type": "array", "items": { "enum": names() } }),
             // What stands beside a reference is ignored by this draft, hence the wrapping.
             Self::Map(block) => json!({ "allOf": [refer(block)] }),
+            Self::Maps(block) => json!({ "type": "object", "additionalProperties": refer(block) }),
+            Self::TextOrMap(block) => json!({ "anyOf": [text(), refer(block)] }),
+            Self::TextsOrMaps(block) => json!({ "type": "array", "items": { "anyOf": [text(), refer(block)] } }),
+            Self::FlagOrText => json!({ "anyOf": [{ "type": "boolean" }, text()] }),
+            Self::Any => json!({}),
             Self::List(block) => json!({ "type": "array", "items": refer(block) }),
+            Self::Between(least, most) => json!({ "type": "number", "minimum": least, "maximum": most }),
             Self::FixtureSection => fixtures::map_schema(SECTION_FIELDS, false),
         };
         match schema {
@@ -452,7 +487,13 @@ impl Kind {
             Self::OneOf(names) => format!("one of {}", list(&names())),
             Self::SomeOf(names) => format!("list of {}", list(&names())),
             Self::Map(_) | Self::FixtureSection => "map, see below".to_owned(),
+            Self::Maps(_) => "map of names to maps, see below".to_owned(),
+            Self::TextOrMap(_) => "text, or map, see below".to_owned(),
+            Self::TextsOrMaps(_) => "list of texts and maps, see below".to_owned(),
+            Self::FlagOrText => "`true`, `false` or text".to_owned(),
+            Self::Any => "any value".to_owned(),
             Self::List(_) => "list of maps, see below".to_owned(),
+            Self::Between(least, most) => format!("number from {least} to {most}"),
         }
     }
 }
@@ -497,12 +538,15 @@ mod tests {
             (&COPY_TREE, "s.yaml", scenario("fixtures: {copy_trees: [{'0000': x}]}")),
             (&FILE, "s.yaml", scenario("fixtures: {files_staged: [{'0000': x}]}")),
             (&USER_RESPONSE, "s.yaml", scenario("user_responses: [{'0000': x}]")),
-            (&CONFIG, "trialrun.yaml", "'0000': x".to_owned()),
-            (&DEFAULTS, "trialrun.yaml", "defaults: {'0000': x}".to_owned()),
         ] {
             let mut told: Vec<_> = block.fields.iter().map(|field| field.key.to_owned()).collect();
             told.sort();
             assert_eq!(keys_read(file, &text), told, "{}", block.name);
+        }
+        for (block, text) in config::EXAMPLES_OF_WRONG_KEYS {
+            let mut told: Vec<_> = block.fields.iter().map(|field| field.key.to_owned()).collect();
+            told.sort();
+            assert_eq!(keys_read("trialrun.yaml", text), told, "{}", block.name);
         }
     }
 
@@ -546,14 +590,10 @@ mod tests {
     #[test]
     fn the_reference_names_every_key() {
         let text = reference();
-        for block in [&SCENARIO, &RUNNER, &FIXTURES, &COPY_TREE, &FILE, &USER_RESPONSE, &ASSERTION, &CONFIG, &DEFAULTS]
-        {
+        for block in [&SCENARIO, &RUNNER, &FIXTURES, &COPY_TREE, &FILE, &USER_RESPONSE, &ASSERTION] {
             for field in block.fields {
                 assert!(text.contains(&format!("| `{}` |", field.key)), "{}", field.key);
             }
-        }
-        for field in SECTION_FIELDS {
-            assert!(text.contains(&format!("| `{}` |", field.key)), "{}", field.key);
         }
     }
 }

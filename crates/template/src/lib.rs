@@ -10,6 +10,7 @@ mod block;
 mod budget;
 mod call;
 mod case;
+mod code;
 mod date;
 mod error;
 mod evaluate;
@@ -38,6 +39,7 @@ mod value;
 mod variables;
 
 pub use ambient::Ambient;
+pub use code::warn_of_code;
 pub use error::TemplateError;
 pub use format::Format;
 pub use operation::Entry;

@@ -60,7 +60,13 @@ pub fn check(
     as_json: bool,
     terminal: &Terminal,
 ) -> Result<ExitCode, CliError> {
-    let preparation::Prepared { plan, diagnostics, .. } = preparation::prepare(global, args)?;
+    let preparation::Prepared { plan, mut diagnostics, .. } = preparation::prepare(global, args)?;
+    // A run goes on without them.
+    for problem in plan.trials.iter().flat_map(|trial| &trial.case.broken) {
+        if !diagnostics.contains(problem) {
+            diagnostics.push(problem.clone());
+        }
+    }
     let errors = diagnostics.iter().filter(|problem| problem.is_error()).count();
     let warnings = diagnostics.len() - errors;
     let invalid = errors > 0 || (strict && warnings > 0);

@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use model::{Node, NodeKind};
+use runner::{Mask, Secrets};
 use serde_json::{Value, json};
 
 use crate::error::CliError;
@@ -23,38 +25,98 @@ pub struct ConfigArgs {
     json: bool,
 }
 
+/// Sections whose keys are settings already, and one that is as good as a file of its own.
+const TOLD: [&str; 6] = ["defaults", "eval", "skills_dir", "tests", "state", "fixtures"];
+
+/// What stands in a secret's place.
+const HIDDEN: &str = "***";
+
+/// A line of the table.
+struct Line {
+    name: String,
+    value: Value,
+    layer: String,
+}
+
 /// Shows every setting and where it comes from.
 pub fn run(global: &Global, args: &ConfigArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let workplace = Workplace::find(global, &args.run.targets)?;
-    let resolved = Resolved::of(&args.run, &workplace);
-    terminal.diagnostics(&workplace.diagnostics);
-    if args.json {
-        let rows: Vec<_> = resolved
-            .rows
-            .iter()
-            .map(|row| json!({"name": row.name, "value": row.value, "layer": row.layer.to_string()}))
-            .collect();
-        terminal.json(&rows);
-    } else {
-        let shown: Vec<(String, String)> = resolved
-            .rows
-            .iter()
-            .map(|row| {
-                let value = match &row.value {
-                    Value::Null => "—".to_owned(),
-                    Value::String(text) => text.clone(),
-                    other => other.to_string(),
-                };
-                (value, row.layer.to_string())
-            })
-            .collect();
-        let names = resolved.rows.iter().map(|row| row.name.len()).max().unwrap_or(0);
-        let values = shown.iter().map(|(value, _)| value.chars().count()).max().unwrap_or(0).min(48);
-        for (row, (value, layer)) in resolved.rows.iter().zip(&shown) {
-            let gap = " ".repeat(values.saturating_sub(value.chars().count()));
-            terminal.out(&format!("{:names$}  {value}{gap}  {layer}\n", row.name));
+    let resolved = Resolved::of(&args.run, &workplace)?;
+    let mut problems = workplace.diagnostics.clone();
+    problems.extend(resolved.problems.iter().cloned());
+    terminal.diagnostics(&problems);
+    let mask = Mask::of(&workplace.environment).with_secrets(&resolved.run.secrets);
+    let rows = resolved.rows.iter().map(|row| {
+        let mut value = row.value.clone();
+        hide(&mut value, &mask);
+        Line { name: row.name.to_owned(), value, layer: row.layer.to_string() }
+    });
+    let mut lines: Vec<Line> = rows.collect();
+    if let Some(Node { kind: NodeKind::Map(entries), .. }) = &workplace.project.tree {
+        for (name, node) in entries.iter().filter(|(name, _)| !TOLD.contains(&name.value.as_str())) {
+            written(("", &name.value), name.value.clone(), node, &mask, &mut lines);
         }
     }
-    let invalid = workplace.diagnostics.iter().any(model::Diagnostic::is_error);
+    if args.json {
+        let lines: Vec<_> =
+            lines.iter().map(|line| json!({"name": line.name, "value": line.value, "layer": line.layer})).collect();
+        terminal.json(&lines);
+    } else {
+        terminal.out(&table(&lines));
+    }
+    let invalid = problems.iter().any(model::Diagnostic::is_error);
     Ok(ExitCode::from(if invalid { exit::INVALID } else { exit::PASSED }))
+}
+
+/// Adds what is written below `node`, which is called `name` and has the key `key` of the map called `section`.
+fn written((section, key): (&str, &str), name: String, node: &Node, mask: &Mask, lines: &mut Vec<Line>) {
+    match &node.kind {
+        NodeKind::Map(entries) if !entries.is_empty() => {
+            for (inner, value) in entries {
+                written((key, &inner.value), format!("{name}.{}", inner.value), value, mask, lines);
+            }
+        }
+        _ => {
+            let is_secret = node.as_str().is_some_and(|text| Secrets::is_one(section, key, text));
+            let mut value = match &node.tag {
+                Some(_) => Value::String("(code)".into()),
+                None if is_secret => Value::String(HIDDEN.into()),
+                None => node.to_json(),
+            };
+            hide(&mut value, mask);
+            let place = node.excerpt();
+            lines.push(Line { name, value, layer: format!("{}:{}", place.file, place.line) });
+        }
+    }
+}
+
+/// Hides the secrets in `value`.
+fn hide(value: &mut Value, mask: &Mask) {
+    match value {
+        Value::String(text) => {
+            mask.string(text);
+            *text = text.replace(MASKED, HIDDEN);
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| hide(item, mask)),
+        _ => mask.value(value),
+    }
+}
+
+/// What a mask writes in a secret's place.
+const MASKED: &str = "[masked]";
+
+fn table(lines: &[Line]) -> String {
+    let shown = |line: &Line| match &line.value {
+        Value::Null => "—".to_owned(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let values: Vec<String> = lines.iter().map(shown).collect();
+    let names = lines.iter().map(|line| line.name.chars().count()).max().unwrap_or(0);
+    let width = values.iter().map(|value| value.chars().count()).max().unwrap_or(0).min(48);
+    let row = |(line, value): (&Line, &String)| {
+        let gap = " ".repeat(width.saturating_sub(value.chars().count()));
+        format!("{:names$}  {value}{gap}  {}\n", line.name, line.layer)
+    };
+    lines.iter().zip(&values).map(row).collect()
 }

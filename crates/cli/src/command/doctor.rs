@@ -58,6 +58,7 @@ pub fn run(global: &Global, args: &DoctorArgs, terminal: &Terminal) -> Result<Ex
     findings.push(runtime.block_on(git(&host)));
     findings.push(runtime.block_on(containment(&host)));
     findings.push(record(global)?);
+    findings.extend(models(&host));
     if args.self_test {
         findings.extend(self_test());
         findings.extend(operator_self_test());
@@ -113,6 +114,37 @@ async fn containment(host: &Host) -> Finding {
         Err(error) => (false, format!("the program cannot start itself: {error}")),
     };
     Finding { kind: "sandbox", name: "local".into(), ready, about: vec![about], hints: Vec::new() }
+}
+
+/// The providers of models and their keys, and who judges. Nothing is asked of them, and no key is shown.
+fn models(host: &Host) -> Vec<Finding> {
+    let credentials = llm::Credentials::of(&host.env);
+    let providers = llm::Providers::new(credentials, llm::Prices::default(), llm::Policy::default());
+    let asked = llm::PROVIDERS.iter().filter(|provider| !provider.variables.is_empty());
+    let mut findings: Vec<Finding> = asked.map(|provider| model(provider, &providers)).collect();
+    let judge = grade::judge::default_judge(&providers);
+    let keys: Vec<&str> = grade::judge::DEFAULT_JUDGES.iter().map(|judge| judge.key).collect();
+    let hint = format!("set {}, or give `--judge PROVIDER:MODEL` or `judge` in the configuration", keys.join(" or "));
+    findings.push(Finding {
+        kind: "judge",
+        name: "default".into(),
+        ready: judge.is_some(),
+        about: vec![judge.unwrap_or("none: what a judge is asked about stays undecided").to_owned()],
+        hints: judge.is_none().then_some(hint).into_iter().collect(),
+    });
+    findings
+}
+
+fn model(provider: &llm::Provider, providers: &llm::Providers) -> Finding {
+    let keys: Vec<&str> = provider.keys().iter().copied().filter(|key| providers.holds(key)).collect();
+    let opened = providers.open(&format!("{}:any", provider.name), None, &|_| Err(Vec::new()));
+    let about = match (&opened, keys.as_slice()) {
+        (Err(error), _) => error.to_string(),
+        (Ok(_), []) => "needs no key".to_owned(),
+        (Ok(_), keys) => format!("{} is set", keys.join(" and ")),
+    };
+    let (name, ready) = (provider.name.to_owned(), opened.is_ok());
+    Finding { kind: "provider", name, ready, about: vec![about], hints: Vec::new() }
 }
 
 fn record(global: &Global) -> Result<Finding, CliError> {

@@ -41,6 +41,8 @@ enum Template {
     Scenario,
     /// A skill with a scenario of its own.
     Skill,
+    /// Tests as code, a conversation, and an agent to talk to.
+    Code,
 }
 
 impl InitArgs {
@@ -54,7 +56,12 @@ const SCENARIO_MODEL: &str = include_str!("../template/scenario-model.yaml");
 const SKILL: &str = include_str!("../template/SKILL.md");
 const SKILL_SCENARIO: &str = include_str!("../template/skill-scenario.yaml");
 const SKILL_MODEL: &str = include_str!("../template/skill-model.yaml");
+const AGENT: &str = include_str!("../template/agent.ts");
+const TEST: &str = include_str!("../template/hello.test.ts");
+const CONVERSATION: &str = include_str!("../template/edge-case.yaml");
+const TSCONFIG: &str = include_str!("../template/tsconfig.json");
 const SCHEMA_FILE: &str = "scenario.schema.json";
+const CONVERSATION_SCHEMA_FILE: &str = "conversation.schema.json";
 
 /// Scaffolds a project. Nothing is written unless everything can be.
 pub fn run(args: &InitArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
@@ -88,18 +95,22 @@ pub fn run(args: &InitArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     }
     let go = if args.dir == Path::new(".") { String::new() } else { format!("cd {} && ", args.dir.display()) };
     terminal.out(&format!("\nTry it, offline and free:  {go}trialrun run\n"));
-    terminal.out("Then take the `model:` line out of the scenario and name a real agent in trialrun.yaml;\n");
-    terminal.out("`trialrun doctor` says which are ready here.\n");
+    if args.template == Template::Code {
+        terminal.out("Then put an agent of your own in the place of `agent` in trialrun.yaml.\n");
+    } else {
+        terminal.out("Then take the `model:` line out of the scenario and name a real agent in trialrun.yaml;\n");
+        terminal.out("`trialrun doctor` says which are ready here.\n");
+    }
     Ok(ExitCode::SUCCESS)
 }
 
 fn files(args: &InitArgs) -> Vec<(PathBuf, String)> {
     let skills = PathBuf::from(args.skills_dir().trim_start_matches("./"));
-    let schema = serde_json::to_string_pretty(&suite::scenario_schema()).unwrap_or_default() + "\n";
+    let pretty = |schema: serde_json::Value| serde_json::to_string_pretty(&schema).unwrap_or_default() + "\n";
     let mut files = vec![(PathBuf::from("trialrun.yaml"), config(args))];
     match args.template {
         Template::Scenario => {
-            files.push((PathBuf::from("scenarios/first.yaml"), schema_line("..") + SCENARIO));
+            files.push((PathBuf::from("scenarios/first.yaml"), schema_line("..", SCHEMA_FILE) + SCENARIO));
             files.push((PathBuf::from("scenarios/models/first.yaml"), SCENARIO_MODEL.to_owned()));
         }
         Template::Skill => {
@@ -107,17 +118,29 @@ fn files(args: &InitArgs) -> Vec<(PathBuf, String)> {
             let up = vec![".."; home.components().count() + 1].join("/");
             let named = |text: &str| text.replace("my-skill", &args.skill);
             files.push((home.join("SKILL.md"), named(SKILL)));
-            files.push((home.join("tests/first.yaml"), schema_line(&up) + &named(SKILL_SCENARIO)));
+            files.push((home.join("tests/first.yaml"), schema_line(&up, SCHEMA_FILE) + &named(SKILL_SCENARIO)));
             files.push((home.join("tests/models/first.yaml"), named(SKILL_MODEL)));
         }
+        Template::Code => {
+            let conversation = schema_line("..", CONVERSATION_SCHEMA_FILE) + CONVERSATION;
+            files.push((PathBuf::from("agent.ts"), AGENT.to_owned()));
+            files.push((PathBuf::from("tests/hello.test.ts"), TEST.to_owned()));
+            files.push((PathBuf::from("tests/edge-case.yaml"), conversation));
+            // Beside the tests, so that a project that has one of its own keeps it.
+            files.push((PathBuf::from("tests/tsconfig.json"), TSCONFIG.to_owned()));
+            files.push((PathBuf::from("types/trialrun.d.ts"), grade::declarations()));
+            files.push((PathBuf::from(CONVERSATION_SCHEMA_FILE), pretty(suite::conversation_schema())));
+        }
     }
-    files.push((PathBuf::from(SCHEMA_FILE), schema));
+    if args.template != Template::Code {
+        files.push((PathBuf::from(SCHEMA_FILE), pretty(suite::scenario_schema())));
+    }
     files
 }
 
 /// Editors with a YAML language server complete and check the file from this line.
-fn schema_line(up: &str) -> String {
-    format!("# yaml-language-server: $schema={up}/{SCHEMA_FILE}\n")
+fn schema_line(up: &str, file: &str) -> String {
+    format!("# yaml-language-server: $schema={up}/{file}\n")
 }
 
 fn config(args: &InitArgs) -> String {
@@ -127,7 +150,15 @@ fn config(args: &InitArgs) -> String {
     if args.template == Template::Skill || args.skills_dir.is_some() {
         text.push_str(&format!("skills_dir: {}\n", quoted(args.skills_dir())));
     }
-    text.push_str("defaults:\n  agent: chat # or claude-code\n");
+    if args.template == Template::Code {
+        text.push_str("agent: custom:agent.ts # a stand-in; see `trialrun list --agents` for others\n");
+    }
+    if args.template != Template::Code || args.model.is_some() || args.permission_mode.is_some() {
+        text.push_str("defaults:\n");
+    }
+    if args.template != Template::Code {
+        text.push_str("  agent: chat # or claude-code\n");
+    }
     if let Some(model) = &args.model {
         text.push_str(&format!("  model: {}\n", quoted(model)));
     }

@@ -44,6 +44,8 @@ pub fn run(args: &ReferenceArgs, terminal: &Terminal) -> Result<ExitCode, CliErr
 fn pages() -> Vec<(&'static str, String)> {
     vec![
         ("scenario.md", suite::reference()),
+        ("conversation.md", suite::conversation_reference()),
+        ("configuration.md", suite::config_reference() + &crate::settings::variables_reference()),
         ("fixtures.md", suite::fixtures_reference()),
         ("assertions.md", grade::reference()),
         ("operators.md", grade::operators_reference()),
@@ -51,6 +53,9 @@ fn pages() -> Vec<(&'static str, String)> {
         ("scripted-model.md", llm::reference()),
         ("chat-agent.md", runner::agent::chat_reference()),
         ("custom-agent.md", runner::agent::custom_reference()),
+        ("http-agent.md", runner::agent::http_reference()),
+        ("subprocess-agent.md", runner::agent::subprocess_reference()),
+        ("assistant-agent.md", runner::agent::assistant_reference()),
         ("recorded-answers.md", runner::agent::recorded_reference()),
         ("fake-agent.md", runner::agent::fake_reference()),
         ("command-line.md", command_line()),

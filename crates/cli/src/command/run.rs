@@ -10,8 +10,9 @@ use tokio::sync::mpsc;
 
 use crate::error::CliError;
 use crate::global::Global;
-use crate::outlet::open_reports;
+use crate::outlet::{find_report, open_reports};
 use crate::preparation::{Prepared, prepare};
+use crate::project::Workplace;
 use crate::recording::Recording;
 use crate::run_args::RunArgs;
 use crate::settings::Resolved;
@@ -24,8 +25,19 @@ pub fn run(global: &Global, args: &RunArgs, terminal: &Terminal) -> Result<ExitC
         return super::check::check(global, args, args.strict, false, terminal);
     }
     limits::raise_open_files();
+    if args.watch {
+        return crate::watch::watch(global, args, terminal);
+    }
+    // Before anything is read: a report that nobody knows is told at once.
+    open_reports(args)?;
+    run_prepared(args, prepare(global, args)?, terminal)
+}
+
+/// Runs what is prepared, unless something is wrong with it.
+pub fn run_prepared(args: &RunArgs, prepared: Prepared, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let Prepared { workplace, resolved, plan, diagnostics, nearest_case } = prepared;
+    let args = &with_reports_of_project(args, &workplace)?;
     let reports = open_reports(args)?;
-    let Prepared { workplace, resolved, plan, diagnostics, nearest_case } = prepare(global, args)?;
     terminal.diagnostics(&diagnostics);
     if diagnostics.iter().any(|problem| args.strict || problem.is_error()) {
         return Ok(ExitCode::from(exit::INVALID));
@@ -65,6 +77,30 @@ pub fn run(global: &Global, args: &RunArgs, terminal: &Terminal) -> Result<ExitC
     }
     Ok(ExitCode::from(code))
 }
+
+/// The arguments with the reports that the project wants, where none was asked for.
+fn with_reports_of_project(args: &RunArgs, workplace: &Workplace) -> Result<RunArgs, CliError> {
+    let mut args = args.clone();
+    let wanted = &workplace.project.reports;
+    let (Some(formats), true) = (&wanted.formats, args.reports.is_empty()) else { return Ok(args) };
+    let mut reports = Vec::with_capacity(formats.len());
+    for format in formats {
+        find_report(&format.value).map_err(|error| error.hint(format!("{} says so", format.source)))?;
+        let folder = match &wanted.directory {
+            Some(folder) => Some(&folder.value),
+            None => (formats.len() > 1).then_some(&workplace.state),
+        };
+        reports.push(match folder.filter(|_| format.value != TERMINAL) {
+            Some(folder) => format!("{0}={1}/report.{0}", format.value, folder.display()),
+            None => format.value.clone(),
+        });
+    }
+    args.reports = reports;
+    Ok(args)
+}
+
+/// The report that is never a file.
+const TERMINAL: &str = "terminal";
 
 /// What the run came to and how it was kept.
 struct Ended {

@@ -20,26 +20,35 @@ pub struct SchemaArgs {
 enum Of {
     /// A scenario file.
     Scenario,
+    /// A conversation file.
+    Conversation,
     /// A fixtures file.
     Fixtures,
     /// The project's configuration, `trialrun.yaml`.
     Config,
     /// The JSON report.
     Report,
+    /// Tests as code: TypeScript declarations.
+    Types,
 }
 
-/// Prints a JSON schema.
+/// Prints a JSON schema, or the declarations.
 pub fn run(args: &SchemaArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    terminal.json(&schema(args.of));
+    match schema(args.of) {
+        Some(schema) => terminal.json(&schema),
+        None => terminal.out(&grade::declarations()),
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-fn schema(of: Of) -> Value {
+fn schema(of: Of) -> Option<Value> {
     match of {
-        Of::Scenario => suite::scenario_schema(),
-        Of::Fixtures => suite::fixture_schema(),
-        Of::Config => suite::config_schema(),
-        Of::Report => report::report_schema(),
+        Of::Scenario => Some(suite::scenario_schema()),
+        Of::Conversation => Some(suite::conversation_schema()),
+        Of::Fixtures => Some(suite::fixture_schema()),
+        Of::Config => Some(suite::config_schema()),
+        Of::Report => Some(report::report_schema()),
+        Of::Types => None,
     }
 }
 
@@ -49,7 +58,8 @@ mod tests {
 
     #[test]
     fn every_kind_of_file_has_a_schema_of_its_own() {
-        let titles: Vec<Value> = Of::value_variants().iter().map(|of| schema(*of)["title"].clone()).collect();
+        let schemas = Of::value_variants().iter().filter_map(|of| schema(*of));
+        let titles: Vec<Value> = schemas.map(|schema| schema["title"].clone()).collect();
         assert!(titles.iter().all(Value::is_string), "{titles:?}");
         assert!(titles.contains(&"fixtures".into()));
         assert!((1..titles.len()).all(|at| !titles[..at].contains(&titles[at])), "{titles:?}");

@@ -2,13 +2,16 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 
+mod assertions;
 mod check;
+mod configuration;
 mod generated;
 mod project;
 mod record;
 mod run;
 mod schema;
 mod selection;
+mod watch;
 
 use testkit::{Project, Ran};
 

@@ -75,15 +75,15 @@ fn config_names_the_layer_of_each_setting() {
     assert_eq!(row("trials"), of(json!(5), "command line"));
     assert_eq!(row("timeout_ms"), of(json!(120_000), "command line"));
     assert_eq!(row("keep_sandbox"), of(json!(true), "command line"));
-    assert_eq!(row("agent"), of(json!("fake"), "trialrun.yaml"));
-    assert_eq!(row("model"), of(json!("big"), "trialrun.yaml"));
-    assert_eq!(row("permission_mode"), of(json!("plan"), "trialrun.yaml"));
-    assert_eq!(row("max_turns"), of(json!(7), "trialrun.yaml"));
-    assert_eq!(row("token_budget"), of(json!(5000.0), "trialrun.yaml"));
+    assert_eq!(row("agent"), of(json!("fake"), "trialrun.yaml:3"));
+    assert_eq!(row("model"), of(json!("big"), "trialrun.yaml:4"));
+    assert_eq!(row("permission_mode"), of(json!("plan"), "trialrun.yaml:5"));
+    assert_eq!(row("max_turns"), of(json!(7), "trialrun.yaml:7"));
+    assert_eq!(row("token_budget"), of(json!(5000.0), "trialrun.yaml:9"));
     assert_eq!(row("retries"), of(json!(1), "built in"));
     let text = project.run(&["config"]).exits(0);
     assert!(
-        lines(&text).iter().any(|line| line.starts_with("timeout_ms ") && line.ends_with("trialrun.yaml")),
+        lines(&text).iter().any(|line| line.starts_with("timeout_ms ") && line.ends_with("trialrun.yaml:6")),
         "{}",
         text.out
     );
@@ -160,6 +160,26 @@ fn a_new_project_runs_offline_and_passes() {
         let schema: Value = serde_json::from_str(&fs::read_to_string(scenario.with_file_name(named)).unwrap()).unwrap();
         assert_eq!(schema["title"], "scenario");
     }
+}
+
+#[test]
+fn a_new_project_of_code_runs_offline_and_passes() {
+    let project = empty();
+    let ran = project.run(&["init", "made", "--template", "code"]).exits(0);
+    assert!(ran.out.contains("wrote made/types/trialrun.d.ts") && ran.out.contains("agent of your own"), "{}", ran.out);
+    let inside = |arguments: &[&str]| -> Ran {
+        project.command(arguments).current_dir(project.dir().join("made")).output().unwrap().into()
+    };
+    assert_eq!(inside(&["check", "--strict"]).exits(0).out, "3 cases and 3 trials are fine; nothing was run\n");
+    let ran = inside(&["run"]).exits(0);
+    assert!(ran.out.contains("PASS  3 trials passed") && ran.err.is_empty(), "{}", ran.said());
+    assert_eq!(project.read("made/types/trialrun.d.ts"), project.run(&["schema", "types"]).exits(0).out);
+    let settings: Value = serde_json::from_str(&project.read("made/tests/tsconfig.json")).unwrap();
+    assert_eq!(settings["include"], json!(["**/*.ts", "../types/trialrun.d.ts"]));
+    let conversation = project.read("made/tests/edge-case.yaml");
+    let named = conversation.lines().next().unwrap().strip_prefix("# yaml-language-server: $schema=../").unwrap();
+    let schema: Value = serde_json::from_str(&project.read(&format!("made/{named}"))).unwrap();
+    assert_eq!(schema["title"], "conversation");
 }
 
 fn found(dir: &Path, name: &str) -> Vec<PathBuf> {

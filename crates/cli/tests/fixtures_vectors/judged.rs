@@ -66,6 +66,7 @@ impl Bench {
         let loaded = load(&Request {
             root: root.to_owned(),
             skills_dir: root.join("skills"),
+            tests: None,
             cwd: root.to_owned(),
             targets: vec![file.to_string_lossy().into_owned()],
             fixtures: project.fixtures,

@@ -44,7 +44,7 @@ impl Rule for All {
     fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
         let Some(whole @ Value::Array(items)) = actual else {
             let message = format!("`$all` needs a list, not {}", value::kind(actual));
-            let critical = self.wanted.iter().any(Matcher::is_critical);
+            let critical = self.wanted.iter().any(|wanted| wanted.critical);
             return Found::flawed(Flaw { critical, ..Flaw::new(&self.place, message).actual(actual) });
         };
         let weights: Vec<_> = self.wanted.iter().map(|wanted| wanted.meta.weight).collect();

@@ -55,11 +55,13 @@ impl Rule for Branches {
         let weights: Vec<_> = self.branches.iter().map(|branch| branch.meta.weight).collect();
         let shares = self.strategy.distribute(&at.run.rules.budget, &weights);
         let count = self.branches.len();
+        // Of branches of which one is enough, what each wants is told in one line.
+        let quiet = at.quiet || self.strategy == Strategy::Max;
         let found = self
             .branches
             .iter()
             .enumerate()
-            .map(|(index, branch)| branch.judge(actual, &at.item(self.operator, index, count)));
+            .map(|(index, branch)| branch.judge(actual, &At { quiet, ..at.item(self.operator, index, count) }));
         match self.strategy {
             // Of no branches none holds.
             Strategy::Max => strategy::best(found.collect(), &shares, &self.place),

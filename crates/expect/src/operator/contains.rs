@@ -13,7 +13,7 @@ pub const CONTAINS: Operator = Operator {
     summary: "Some item of the list matches; of a text, a part; of a map, some keys.",
     operand: "an expectation",
     details: "Of a value that is no list, the expectation itself must hold: a text must contain a text, a map must have \
-              the keys. An empty list contains nothing. All keys of a map in the operand must be found in the *same* item.",
+              the keys. An empty list contains nothing, and nor does a missing value, whatever is asked for. All keys of a map in the operand must be found in the *same* item.",
     scoring: "The score of the item that matches best.",
     examples: &[
         Example {
@@ -39,7 +39,11 @@ impl Rule for Contains {
     fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
         match actual {
             Some(whole @ Value::Array(items)) => one_of(whole, items, &self.inner, at, &self.place),
-            _ => self.inner.judge(actual, &at.below("")),
+            Some(_) => self.inner.judge(actual, &at.below("")),
+            None => {
+                let critical = self.inner.critical;
+                Found::flawed(Flaw { critical, ..Flaw::new(&self.place, "there is nothing that could contain it") })
+            }
         }
     }
 }
@@ -80,7 +84,7 @@ pub(super) fn one_of(whole: &Value, items: &[Value], wanted: &Matcher, at: &At<'
         };
         Flaw::new(place, message).actual(Some(whole))
     });
-    let critical = wanted.meta.critical;
+    let critical = wanted.meta.critical || (items.is_empty() && wanted.critical);
     best.flaws.push(tried.flaw(best.pass, Flaw { critical, ..flaw }));
     best
 }

@@ -114,8 +114,8 @@ fn validate(asked: &[Option<Value>], at: &At<'_>) -> Result<Value, String> {
     let expected = expected.clone().unwrap_or_default();
     let mut problems = Problems::new();
     let matcher = {
-        let mut compiler =
-            Compiler { rules: at.run.rules, host: at.run.shared_host, diff: None, problems: &mut problems };
+        let (rules, host) = (at.run.rules, at.run.shared_host);
+        let mut compiler = Compiler { rules, host, diff: None, problems: &mut problems, critical: false };
         compiler.matcher(&node_of(&expected))
     };
     if let Some(problem) = problems.iter().find(|problem| problem.is_error()) {

@@ -37,7 +37,7 @@ impl Rule for Each {
     fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
         let Some(Value::Array(items)) = actual else {
             let message = format!("`$each` needs a list, not {}", value::kind(actual));
-            let critical = self.wanted.is_critical();
+            let critical = self.wanted.critical;
             return Found::flawed(Flaw { critical, ..Flaw::new(&self.place, message).actual(actual) });
         };
         let shares = Strategy::Weighted.distribute(&at.run.rules.budget, &vec![Some(1.0); items.len()]);

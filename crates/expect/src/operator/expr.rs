@@ -21,7 +21,7 @@ pub const EXPR: Operator = Operator {
               boolean decides; a number is a confidence from 0 to 1; a map with `pass` or `score` is a whole result; of \
               anything else its truth counts. A text with `return` is the body of a function; `await` makes it wait. It \
               reaches no file, no network and no process. What throws does not hold; \
-              under `$not` nobody can say whether it does.",
+              under `$not`, and in a case with `not`, nobody can say whether it does.",
     scoring: "The confidence; else all or nothing.",
     examples: &[
         Example {

@@ -54,6 +54,9 @@ pub const OPERATORS: &[Operator] = &[
     expect::EXPECT,
 ];
 
+/// The operator whose operand is code.
+pub const EXPR: &str = expr::EXPR.name;
+
 /// An operator, as it describes itself.
 #[derive(Debug)]
 pub struct Operator {

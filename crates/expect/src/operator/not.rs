@@ -22,7 +22,10 @@ pub const NOT: Operator = Operator {
         differs: &[r#""the Password is x""#],
     }],
     read: |compiler, operand| {
+        let beside = compiler.critical;
         let inner = compiler.matcher(operand);
+        // What is critical further inside need not hold.
+        compiler.critical = beside || inner.meta.critical;
         Some(Box::new(Not { inner, place: Place::of(operand) }))
     },
 };

@@ -111,16 +111,17 @@ fn without_index(operand: &Node, operator: &str, compiler: &mut Compiler<'_>) ->
 
 impl Rule for Nth {
     fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
+        let critical = self.inner.critical;
+        let missing =
+            |message: String| Found::flawed(Flaw { critical, ..Flaw::new(&self.place, message).actual(actual) });
         let Some(Value::Array(items)) = actual else {
-            let message = format!("expected a list, not {}", value::kind(actual));
-            return Found::flawed(Flaw::new(&self.place, message).actual(actual));
+            return missing(format!("expected a list, not {}", value::kind(actual)));
         };
         let count = i64::try_from(items.len()).unwrap_or(i64::MAX);
         let index = if self.index < 0 { count + self.index } else { self.index };
         let item = usize::try_from(index).ok().and_then(|index| items.get(index));
         let Some(item) = item else {
-            let message = format!("there is no item {} in a list of {count}", self.index);
-            return Found::flawed(Flaw::new(&self.place, message).actual(actual));
+            return missing(format!("there is no item {} in a list of {count}", self.index));
         };
         let here = At { present: true, strategy: at.strategy, ..at.below(&format!("[{index}]")) };
         self.inner.judge(Some(item), &here)

@@ -44,7 +44,7 @@ impl Rule for Sequence {
     fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
         let Some(Value::Array(items)) = actual else {
             let message = format!("`$sequence` needs a list, not {}", value::kind(actual));
-            let critical = self.steps.iter().any(Matcher::is_critical);
+            let critical = self.steps.iter().any(|step| step.critical);
             return Found::flawed(Flaw { critical, ..Flaw::new(&self.place, message).actual(actual) });
         };
         let weights: Vec<_> = self.steps.iter().map(|step| step.meta.weight).collect();

@@ -189,7 +189,8 @@ impl Rule for Sort {
     fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
         let Some(array @ Value::Array(items)) = actual else {
             let message = format!("`$sort` needs a list, not {}", value::kind(actual));
-            return Found::flawed(Flaw::new(&self.place, message).actual(actual));
+            let critical = self.inner.critical;
+            return Found::flawed(Flaw { critical, ..Flaw::new(&self.place, message).actual(actual) });
         };
         let mut keyed = Vec::with_capacity(items.len());
         for (index, item) in items.iter().enumerate() {

@@ -21,8 +21,9 @@ pub struct Items {
 impl Rule for Items {
     fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
         let Some(Value::Array(values)) = actual else {
-            let message = format!("expected a list, not {}{}", value::kind(actual), json_text::remark(actual, at));
-            return Found::flawed(Flaw::new(&self.place, message).actual(actual));
+            let message = format!("expected a list, not {}{}", value::kind(actual), json_text::remark(actual));
+            let critical = self.items.iter().any(|item| item.critical);
+            return Found::flawed(Flaw { critical, ..Flaw::new(&self.place, message).actual(actual) });
         };
         if at.run.rules.strict.array && values.len() != self.items.len() {
             let message = format!("expected exactly {} items, not {}", self.items.len(), values.len());

@@ -22,7 +22,7 @@ pub struct JsonSchema {
 }
 
 impl Rule for JsonSchema {
-    fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
+    fn judge(&self, actual: Option<&Value>, _at: &At<'_>) -> Found {
         let Some(present) = actual else {
             return Found::flawed(Flaw::new(&self.place, "there is nothing for the schema to hold of"));
         };
@@ -30,7 +30,7 @@ impl Rule for JsonSchema {
             Ok(errors) if errors.is_empty() => Found::full(),
             Ok(errors) => {
                 let told: Vec<String> = errors.iter().map(ToString::to_string).collect();
-                let remark = json_text::remark(actual, at);
+                let remark = json_text::remark(actual);
                 let message = format!("the schema does not hold: {}{remark}", told.join("; "));
                 Found::flawed(Flaw::new(&self.place, message).actual(actual))
             }

@@ -4,13 +4,10 @@
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-use crate::matcher::At;
-
-/// What a message says in addition where `actual` is the JSON of a map or a list; nothing otherwise, or where nobody
-/// will read it.
-pub fn remark(actual: Option<&Value>, at: &At<'_>) -> &'static str {
+/// What a message says in addition where `actual` is the JSON of a map or a list.
+pub fn remark(actual: Option<&Value>) -> &'static str {
     match actual {
-        Some(Value::String(text)) if !at.quiet && is_json(text) => {
+        Some(Value::String(text)) if is_json(text) => {
             "; the text is JSON, which `$expr: \"JSON.parse(actual)…\"` reads"
         }
         _ => "",

@@ -110,8 +110,9 @@ impl Keys {
 impl Rule for Keys {
     fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
         let Some(whole @ (Value::Object(_) | Value::Array(_))) = actual else {
-            let message = format!("expected a map, not {}{}", value::kind(actual), json_text::remark(actual, at));
-            return Found::flawed(Flaw::new(&self.place, message).actual(actual));
+            let message = format!("expected a map, not {}{}", value::kind(actual), json_text::remark(actual));
+            let critical = self.entries.iter().any(|entry| entry.matcher.critical);
+            return Found::flawed(Flaw { critical, ..Flaw::new(&self.place, message).actual(actual) });
         };
         let weights: Vec<_> = self.entries.iter().map(|entry| entry.matcher.meta.weight).collect();
         let strategy = at.strategy.unwrap_or_default();
@@ -126,7 +127,10 @@ impl Rule for Keys {
                         named.extend(entry.key.names(whole, place));
                     }
                 }
-                Err(stopped) => found.push(Found::unknown(Flaw::new(&entry.matcher.place, stopped))),
+                Err(stopped) => {
+                    let critical = entry.matcher.critical;
+                    found.push(Found::unknown(Flaw { critical, ..Flaw::new(&entry.matcher.place, stopped) }));
+                }
             }
         }
         let mut whole_found = strategy.aggregate(found, &shares, &self.place);
@@ -146,7 +150,7 @@ impl Entry {
         let below = At { present: found.value.is_some(), ..at.below(&found.path) };
         if found.value.is_none() && matches!(self.key, Key::Made(Made::Calls { must_be_known: true })) {
             let flaw = Flaw::new(&self.matcher.place, "there is no conversation, so nobody knows of any calls");
-            return Found::flawed(Flaw { key: Some(below.key), critical: self.matcher.meta.critical, ..flaw });
+            return Found::flawed(Flaw { key: Some(below.key), critical: self.matcher.critical, ..flaw });
         }
         self.matcher.judge(found.value.as_deref(), &below)
     }

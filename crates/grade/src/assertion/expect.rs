@@ -37,7 +37,11 @@ pub(super) const ASSERTION: Assertion = Assertion {
         field("schema", "JSON Schema", "What the answer must satisfy."),
         field("vars", "map", "The variables of templates, and `data` in expressions."),
         field("templates", "true or false", "Whether `{{ }}` are resolved; true unless it says otherwise."),
-        field("ruled", "`itself` or `case`", "Whose score decides; `itself` unless it says otherwise."),
+        field(
+            "ruled",
+            "`itself`, `case` or `not`",
+            "Whose score decides; `not`: that of a case which wants this not to hold. `itself` unless it says otherwise.",
+        ),
         field("input", "any value", "What expressions and functions see as `input`."),
         field("fixture", "map", "What custom operators see as the case."),
         field("strict", "true, or `object`, `array`, `diff`", "What must not have more than is asked for."),
@@ -93,8 +97,18 @@ enum About {
     Schema,
 }
 
-/// Whether the case's score decides and not the assertion's.
-const RULED: [(&str, bool); 2] = [("itself", false), ("case", true)];
+/// Who decides whether it passes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Ruled {
+    /// Its own score.
+    Itself,
+    /// The case's score.
+    Case,
+    /// A case that passes where this does not.
+    Denied,
+}
+
+const RULED: [(&str, Ruled); 3] = [("itself", Ruled::Itself), ("case", Ruled::Case), ("not", Ruled::Denied)];
 
 #[derive(Debug)]
 struct Expect {
@@ -129,10 +143,11 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     let host: Arc<dyn Host> = Arc::new(scripts);
     let diff = reading.fields.get("diff");
     let scoring = reading.fields.get("scoring");
-    let is_ruled_by_case = reading.fields.choice("ruled", &RULED, reading.problems).unwrap_or_default();
+    let ruled = reading.fields.choice("ruled", &RULED, reading.problems).unwrap_or(Ruled::Itself);
     let pass_score = reading.number("passScore");
     let mut rules = rules(reading, &host);
     let resolved = if templates {
+        template::warn_of_code(node, expect::EXPR, reading.problems);
         let mut variables = Variables::new();
         if let Some(vars) = vars {
             variables = variables.layer(vars);
@@ -144,9 +159,10 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     rules.scoring = is_on(scoring, &resolved, reading.problems);
     let max_score = rules.budget.max_score;
     rules.pass_score = pass_score.unwrap_or(max_score);
+    rules.denied = ruled == Ruled::Denied;
     doubt_scores(reading, &rules, scoring);
     // A trial that passes by its own score judges its parts by themselves.
-    let is_scored = rules.scoring && !is_ruled_by_case;
+    let is_scored = rules.scoring && ruled == Ruled::Itself;
     let scoring = is_scored.then_some(Scoring { max_score, pass_score: rules.pass_score });
     let (about, expectation) = match key {
         "expect" => {
@@ -252,7 +268,7 @@ fn operators(node: &Node, host: &Arc<dyn Host>, rules: &mut Rules, problems: &mu
                     None => problem,
                 });
                 // Its name is known all the same; that it is used is no fault of its own.
-                rules.operators.push((name, host.missing()));
+                rules.operators.push((name, expect::Function::missing()));
             }
         }
     }
@@ -279,7 +295,7 @@ fn is_on(node: Option<&Node>, expectation: &Node, problems: &mut Problems) -> bo
     let Some(node) = node else { return false };
     match &node.kind {
         NodeKind::Bool(on) => *on,
-        NodeKind::String(word) if word == "auto" => expect::has_weights(expectation),
+        NodeKind::String(word) if word == "auto" => Scoring::is_wanted_by(expectation),
         _ => {
             problems.push(node.error("`scoring` must be true, false or `auto`"));
             false

@@ -1,14 +1,33 @@
 //! The assertions: a file each, and the table of them all in the order users see.
 
 mod agent_finished;
+mod command;
+mod contains;
 mod expect;
+mod factuality;
+mod file_contains;
+mod file_exists;
+mod file_not_exists;
+mod file_unchanged;
+mod guardrail;
+mod json_schema;
+mod latency;
+mod llm_judge;
+mod matches;
 mod no_path_escape;
 mod no_tool_called;
 mod no_unanswered_questions;
+mod not_contains;
 mod output_contains;
+mod output_is_question;
 mod request_check;
+mod rubric;
+mod sentiment;
+mod skill_not_used;
+mod skill_used;
 mod time_budget;
 mod token_budget;
+mod token_usage;
 mod tool_call_sequence;
 mod tool_called;
 mod turn_budget;
@@ -18,9 +37,11 @@ use std::borrow::Cow;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use model::Evidence;
+use model::{Evidence, Need};
+use serde_json::Value;
 
 use crate::example::Example;
+use crate::judge::Judged;
 use crate::reading::Reading;
 use crate::verdict::Verdict;
 
@@ -29,10 +50,29 @@ pub const ASSERTIONS: &[Assertion] = &[
     tool_called::ASSERTION,
     tool_call_sequence::ASSERTION,
     no_tool_called::ASSERTION,
+    skill_used::ASSERTION,
+    skill_not_used::ASSERTION,
+    contains::ASSERTION,
+    not_contains::ASSERTION,
+    matches::ASSERTION,
     output_contains::ASSERTION,
+    json_schema::ASSERTION,
     expect::ASSERTION,
+    latency::ASSERTION,
+    token_usage::ASSERTION,
     turn_count_at_most::ASSERTION,
     no_path_escape::ASSERTION,
+    file_exists::ASSERTION,
+    file_not_exists::ASSERTION,
+    file_contains::ASSERTION,
+    file_unchanged::ASSERTION,
+    command::ASSERTION,
+    sentiment::ASSERTION,
+    llm_judge::ASSERTION,
+    guardrail::ASSERTION,
+    factuality::ASSERTION,
+    rubric::ASSERTION,
+    output_is_question::ASSERTION,
     no_unanswered_questions::ASSERTION,
     turn_budget::ASSERTION,
     token_budget::ASSERTION,
@@ -95,12 +135,21 @@ pub struct Field {
 pub(crate) enum Form {
     /// The user writes it into a case.
     Written { parse: Parse },
+    /// The user writes it into a case, and a model is asked for it.
+    Judged {
+        parse: Parse,
+        /// What a judge says to the example that is met.
+        pass: Said,
+        /// What a judge says to the example that is not.
+        fail: Said,
+    },
     /// It goes with every trial, and speaks up where it applies.
     Implicit { judge: Judge },
 }
 
 type Parse = fn(&mut Reading<'_>) -> Option<Arc<dyn Matcher>>;
 type Judge = fn(&Evidence) -> Option<Verdict>;
+type Said = fn() -> Value;
 
 /// An assertion with its arguments, ready to judge.
 pub(crate) trait Matcher: Debug + Send + Sync {
@@ -111,6 +160,16 @@ pub(crate) trait Matcher: Debug + Send + Sync {
     fn runs_code(&self) -> bool {
         false
     }
+
+    /// What a model is asked, and what its answers come to; `None` for what needs no model.
+    fn judged(&self) -> Option<&dyn Judged> {
+        None
+    }
+
+    /// What must be looked at in the sandbox before it can judge.
+    fn needs(&self) -> Vec<Need> {
+        Vec::new()
+    }
 }
 
 impl Assertion {
@@ -118,6 +177,37 @@ impl Assertion {
     pub fn is_implicit(&self) -> bool {
         matches!(self.form, Form::Implicit { .. })
     }
+
+    /// Whether a model is asked for it.
+    pub fn is_judged(&self) -> bool {
+        matches!(self.form, Form::Judged { .. })
+    }
+
+    /// What a judge says to one of its own examples, as it stands in the table.
+    pub(crate) fn judge_says(&self, example: &Example) -> Option<Value> {
+        match self.form {
+            Form::Judged { pass, .. } if std::ptr::eq(example, &raw const self.pass) => Some(pass()),
+            Form::Judged { fail, .. } => Some(fail()),
+            Form::Written { .. } | Form::Implicit { .. } => None,
+        }
+    }
+
+    /// What code calls it: `toolCalled` for `tool_called`.
+    pub fn code_name(&self) -> String {
+        camel_case(self.name)
+    }
+}
+
+/// `tool_called` as `toolCalled`.
+pub(crate) fn camel_case(name: &str) -> String {
+    let mut words = name.split('_');
+    let mut camel = words.next().unwrap_or_default().to_owned();
+    for word in words {
+        let mut letters = word.chars();
+        camel.extend(letters.next().map(|letter| letter.to_ascii_uppercase()));
+        camel.push_str(letters.as_str());
+    }
+    camel
 }
 
 /// The assertion of that name, as files or as code write it.
@@ -153,10 +243,40 @@ const TOOL: Field = Field {
 /// `args_match`, as several assertions have it.
 const ARGS_MATCH: Field = Field {
     name: "args_match",
-    holds: "map of regular expressions",
+    holds: "map of regular expressions and values, or regular expression",
     required: false,
     default: Some("any arguments"),
-    doc: "Argument name → regular expression; all of them must match the same call. A missing argument is empty text.",
+    doc: "Argument name → regular expression; all of them must match the same call. A missing argument is empty text. A \
+          number, `true`, `false`, a list or a map is an expectation as in `expect`: of a map the keys that are written \
+          matter. One regular expression instead of the map is matched against the JSON of all arguments.",
+};
+
+/// `skill`, as several assertions have it.
+const SKILL: Field = Field {
+    name: "skill",
+    holds: "text",
+    required: true,
+    default: None,
+    doc: "The skill's name, such as `release-notes`; compared letter by letter.",
+};
+
+/// `path`, as several assertions have it.
+const PATH: Field = Field {
+    name: "path",
+    holds: "text",
+    required: true,
+    default: None,
+    doc: "The file, relative to the agent's working directory and inside of it.",
+};
+
+/// `judges`, as every judged assertion has it.
+const JUDGES: Field = Field {
+    name: "judges",
+    holds: "whole number, 1 to 15",
+    required: false,
+    default: Some("`--judges`, else 1"),
+    doc: "How many judges are asked. More than half of them decide, or the mean of their scores does; where neither \
+          says anything, it is undecided.",
 };
 
 /// `capture`, as several assertions have it.
@@ -196,6 +316,13 @@ mod tests {
             assert!(assertion.summary.ends_with('.') && !assertion.summary.contains('\n'), "{}", assertion.name);
             assert!(!assertion.details.is_empty() && assertion.fields.iter().all(|field| field.doc.ends_with('.')));
             assert!(!assertion.is_implicit() || assertion.fields.is_empty());
+            let names = [&[assertion.name], assertion.aliases].concat();
+            assert!(names.iter().all(|name| find(name).is_some_and(|found| found.name == assertion.name)), "{names:?}");
+            assert_eq!(find(&assertion.code_name()).map(|found| found.name), Some(assertion.name));
+            for parameter in assertion.parameters {
+                let (Parameter::Value(name) | Parameter::Map(name)) = parameter else { continue };
+                assert!(assertion.fields.iter().any(|field| field.name == *name), "{} {name}", assertion.name);
+            }
         }
     }
 

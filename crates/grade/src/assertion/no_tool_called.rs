@@ -54,6 +54,10 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
 }
 
 impl Matcher for NoToolCalled {
+    fn runs_code(&self) -> bool {
+        self.unwanted.runs_code()
+    }
+
     fn judge(&self, evidence: &Evidence) -> Verdict {
         let trace = &evidence.trace;
         let patience = Patience::new();
@@ -75,9 +79,8 @@ impl Matcher for NoToolCalled {
         };
         let call = &trace.calls[first].call;
         let found = self.unwanted.arguments.iter().filter_map(|argument| {
-            let text = argument.text(call);
-            let found = argument.pattern.found(&text).filter(|found| !found.is_empty())?;
-            Some(format!("in `{}`, {} matches {}", argument.name, argument.pattern, words::quoted(found)))
+            let found = argument.found(call)?;
+            Some(format!("in {}, {} matches {}", argument.whose(), argument.pattern()?, words::quoted(&found)))
         });
         let others =
             others.iter().map(|at| format!("call {} matches too: {}", at + 1, trace.calls[*at].call.summary()));

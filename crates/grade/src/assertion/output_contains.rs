@@ -39,8 +39,8 @@ pub(super) const ASSERTION: Assertion = Assertion {
 };
 
 #[derive(Debug)]
-struct OutputContains {
-    pattern: Pattern,
+pub(super) struct OutputContains {
+    pub(super) pattern: Pattern,
 }
 
 fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
@@ -86,7 +86,8 @@ impl OutputContains {
                 && insensitive.test(answer, patience) == Ok(true)
                 && let Some(found) = insensitive.found(answer)
             {
-                return (Some(format!("with `(?i)` it would match {}", words::quoted(found))), None);
+                let flag = if self.pattern.is_literal() { "the flag `i`" } else { "`(?i)`" };
+                return (Some(format!("with {flag} it would match {}", words::quoted(found))), None);
             }
         }
         let turns = &evidence.trace.turns;

@@ -127,6 +127,10 @@ impl ToolCallSequence {
 }
 
 impl Matcher for ToolCallSequence {
+    fn runs_code(&self) -> bool {
+        self.steps.iter().any(|step| step.wanted.runs_code())
+    }
+
     fn judge(&self, evidence: &Evidence) -> Verdict {
         let trace = &evidence.trace;
         let patience = Patience::new();

@@ -73,7 +73,7 @@ struct ToolCalled {
 fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     let wanted = reading.call_pattern();
     let index = reading.fields.whole("call_index", 0, reading.problems);
-    let index = index.zip(reading.fields.node().get("call_index"));
+    let index = index.zip(reading.fields.get("call_index"));
     let index = index.map(|(index, node)| (usize::try_from(index).unwrap_or(usize::MAX), Place::of(node)));
     let capture = reading.capture();
     let shown_chars = reading.shown_chars();
@@ -81,6 +81,10 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
 }
 
 impl Matcher for ToolCalled {
+    fn runs_code(&self) -> bool {
+        self.wanted.runs_code()
+    }
+
     fn judge(&self, evidence: &Evidence) -> Verdict {
         let trace = &evidence.trace;
         let patience = Patience::new();
@@ -202,6 +206,34 @@ mod tests {
         assert_eq!(finding.evidence, ["call 1 has `command` \"ls\" and no `timeout`"]);
         assert_eq!(underlined(&finding), "\"^9$\"");
         assert_eq!(finding.at.unwrap().call, Some(1));
+    }
+
+    #[test]
+    fn arguments_may_be_values_or_one_pattern_over_all_of_them() {
+        let input = json!({"order": "A-17", "items": [{"sku": "x", "count": 2}], "express": true});
+        let evidence = Story::new().call("ship", input).evidence();
+        let of = |wanted: Value| judged(&assertion(&json!({"tool": "ship", "args_match": wanted})), &evidence);
+        for fits in [
+            json!({"order": "^A-", "express": true}),
+            json!({"items": [{"count": 2}]}),
+            json!({"items": {"$each": {"count": {"$gte": 1}}}}),
+            json!("\"sku\":\"x\""),
+        ] {
+            assert_eq!(of(fits.clone()).status, Status::Met, "{fits}");
+        }
+        let finding = of(json!({"express": false, "items": [{"count": 3}]}));
+        assert_eq!(
+            finding.expected.as_deref(),
+            Some("a `ship` call whose `express` is false and `items` is [{\"count\":3}]")
+        );
+        assert_eq!(
+            finding.actual.as_deref(),
+            Some("call 1 has `express` true and `items` [{\"sku\":\"x\",\"count\":2}]")
+        );
+        assert_eq!(underlined(&finding), "false");
+        assert_eq!(of(json!({"weight": 5})).actual.as_deref(), Some("call 1 has no `weight`"));
+        let finding = of(json!("B-\\d"));
+        assert_eq!(finding.expected.as_deref(), Some("a `ship` call whose arguments match /B-\\d/"));
     }
 
     #[test]

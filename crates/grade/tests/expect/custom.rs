@@ -186,6 +186,16 @@ fn whatever_an_operator_returns_means_something() {
 }
 
 #[test]
+fn an_operator_that_answers_nothing_holds_nowhere_and_passes_no_not() {
+    for text in ["export default () => {}", "export default () => ({score: 'high'})"] {
+        let status = |output: Value| judged(text, output, &json!(1)).status;
+        assert_eq!(status(json!({"$op": 1})), Status::Unmet);
+        assert_eq!(status(json!({"$not": {"$op": 1}})), Status::Undecided);
+        assert_eq!(status(json!({"$or": [{"$op": 1}, 1]})), Status::Met);
+    }
+}
+
+#[test]
 fn a_threshold_decides_what_a_confidence_comes_to() {
     let text = "export default (actual, expected) => expected";
     let status = |operand: Value, threshold: f64| {

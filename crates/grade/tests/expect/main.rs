@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::needless_pass_by_value)]
 
+mod absent;
 mod bounds;
 mod custom;
 mod fuzz;

@@ -9,9 +9,10 @@ use expect::{
 };
 use model::{Detail, Ending, Finding, Leeway, Outcome, Ruling, Scoring, Status};
 use serde_json::{Value, json};
+use trialrun_grade::{Context, Scripts, compile};
 
 use crate::{
-    answered, assert_score, critical, fails, found, found_by, graded, graded_in, holds, host, keys, node, read,
+    answered, assert_score, case, critical, fails, found, found_by, graded, graded_in, holds, host, keys, node, read,
 };
 
 /// The engine, with one expression that is always stopped: `/stop/`.
@@ -384,6 +385,33 @@ fn a_score_that_is_not_enough_says_so() {
     let range = Finding { leeway: Some(Leeway { least: 0.5, most: 0.9, critical: false }), ..part.clone() };
     assert_eq!(scoring.because(&[range]).as_deref(), Some("scores 50 to 90 of 100, and needs 80"));
     assert_eq!(scoring.because(&[Finding { score: Some(1.0), ..part }]), None);
+}
+
+#[test]
+fn code_that_throws_passes_no_case_that_wants_it_not_to_hold() {
+    for output in [json!({"$expr": "actual.a.b.c > 1"}), json!({"n": {"$expr": "actual.call()"}})] {
+        let output = json!({"$and": [output, "/./"]});
+        let status =
+            |ruled: &str| graded(json!({"output": output, "ruled": ruled}), &answered(&json!({"n": 1}))).status;
+        assert_eq!((status("case"), status("not")), (Status::Unmet, Status::Undecided), "{output}");
+    }
+    let holds_not = json!({"$and": [{"$expr": "actual.a.b.c > 1"}, {"n": 2}]});
+    let finding = graded(json!({"output": holds_not, "ruled": "not"}), &answered(&json!({"n": 1})));
+    assert_eq!(finding.status, Status::Unmet, "the other part does not hold, whatever the code would say");
+}
+
+#[test]
+fn a_template_in_an_expression_is_doubted() {
+    let told = |output: Value| {
+        let assertion = json!({"id": "it", "type": "expect", "vars": {"n": 1}, "output": output});
+        let scripts = Scripts::default();
+        let context = Context { scripts: Some(&scripts), ..Context::default() };
+        let (_, problems) = compile(&case(&assertion), &context);
+        problems.iter().map(|problem| format!("{problem} {}", problem.help.join(" "))).collect::<Vec<_>>()
+    };
+    let [doubt] = <[String; 1]>::try_from(told(json!({"a": {"$expr": "actual > {{ n }}"}}))).unwrap();
+    assert!(doubt.contains("`$expr` is code") && doubt.ends_with("`data.n`"), "{doubt}");
+    assert_eq!(told(json!({"a": {"$expr": "actual > data.n"}, "b": "{{ n }}"})), [""; 0]);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! One request and its answer.
 
+mod document;
+
 use std::error::Error;
 use std::fmt::Write;
 use std::time::Duration;
@@ -114,12 +116,17 @@ impl Attempt<'_> {
     }
 
     async fn document(&self, arriving: &mut Arriving) -> Result<Reply, Failure> {
+        let document = self.whole(arriving).await?;
+        self.exchange.dialect.reply(self.request, document).map_err(|spoilt| self.spoilt(spoilt))
+    }
+
+    /// The whole of an answer that is one document.
+    async fn whole(&self, arriving: &mut Arriving) -> Result<Value, Failure> {
         let mut body = Vec::new();
         while let Some(bytes) = self.next(arriving).await? {
             body.extend_from_slice(&bytes);
         }
-        let document = self.json(&body)?;
-        self.exchange.dialect.reply(self.request, document).map_err(|spoilt| self.spoilt(spoilt))
+        self.json(&body)
     }
 
     async fn stream(&self, arriving: &mut Arriving) -> Result<Reply, Failure> {

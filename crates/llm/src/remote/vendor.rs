@@ -7,7 +7,8 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use tokio::sync::Notify;
 
 use super::exchange::Exchange;
-use super::{Remote, State};
+use super::{Documents, Remote, State};
+use crate::account::Account;
 use crate::provider::{OpenError, Opened, Opening};
 use crate::wire::Dialect;
 use crate::{Flights, credentials, ollama};
@@ -50,23 +51,37 @@ impl Vendor {
     /// Opens the model that `opening` names.
     pub(crate) fn open(&'static self, opening: &Opening<'_>) -> Result<Opened, OpenError> {
         let providers = opening.providers;
-        let (url, is_own) = self.url(opening)?;
-        let (key, headers) = self.signed(opening, is_own)?;
-        let client = providers.network().client(url.scheme() == "https");
-        let client = client.map_err(|because| OpenError::NoClient { because })?;
-        let account = providers.account(url.origin().ascii_serialization(), key.clone());
+        let (exchange, account, is_own) = self.reach(opening)?;
         let model = opening.argument.to_owned();
         let remote = Remote {
             price: providers.prices().of(self.name, &model, is_own),
-            exchange: Exchange::new(client, url, headers, key, self),
+            exchange,
             model,
             account,
-            policy: providers.policy().clone(),
+            policy: providers.policy_of(self.name).clone(),
             flights: Flights::default(),
             state: Mutex::new(State::default()),
             stirred: Notify::new(),
         };
         Ok(Opened::Model(Arc::new(remote)))
+    }
+
+    /// Opens what is below the vendor's address.
+    pub(crate) fn documents(&'static self, opening: &Opening<'_>) -> Result<Documents, OpenError> {
+        let (exchange, account, _) = self.reach(opening)?;
+        Ok(Documents::new(exchange, account, opening.providers.policy_of(self.name).clone()))
+    }
+
+    /// The way to the vendor, the account that pays for it, and whether the address is the vendor's own.
+    fn reach(&'static self, opening: &Opening<'_>) -> Result<(Exchange, Arc<Account>, bool), OpenError> {
+        let providers = opening.providers;
+        let (url, is_own) = self.url(opening)?;
+        let (key, headers) = self.signed(opening, is_own)?;
+        let client = providers.network().client(url.scheme() == "https");
+        let client = client.map_err(|because| OpenError::NoClient { because })?;
+        let policy = providers.policy_of(self.name);
+        let account = providers.account(url.origin().ascii_serialization(), key.clone(), policy);
+        Ok((Exchange::new(client, url, headers, key, self), account, is_own))
     }
 
     /// Where requests go, and whether that is the vendor's own address.

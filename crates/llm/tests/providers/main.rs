@@ -4,6 +4,7 @@
 
 mod answers;
 mod client;
+mod documents;
 mod faults;
 mod limits;
 mod secrets;

@@ -40,7 +40,7 @@ impl<'a> Found<'a> {
             title: finding.title.as_deref(),
             status: finding.status,
             claim: finding.claim,
-            method: None,
+            method: finding.judged.then_some("judge"),
             score: finding.score,
             weight: finding.weight,
             critical: !finding.failed_critical.is_empty(),

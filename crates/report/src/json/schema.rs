@@ -61,6 +61,7 @@ pub fn report_schema() -> Value {
             "attempt": object(json!({
                 "outcome": reference("outcome"),
                 "because": maybe("string"),
+                "answer": maybe("string"),
                 "usage": optional("tokens"),
                 "cost_usd": maybe("number"),
                 "duration_ms": count(),
@@ -222,7 +223,7 @@ fn finding() -> Value {
         "title": maybe("string"),
         "status": status(),
         "claim": { "enum": ["declared", "observed"] },
-        "method": maybe("string"),
+        "method": { "type": ["string", "null"], "description": "`judge` where a model is asked" },
         "score": maybe("number"),
         "weight": number(),
         "critical": { "type": "boolean" },

@@ -127,8 +127,8 @@ impl<'a> Trial<'a> {
             cost_usd: record.cost_usd,
             cost_usd_cli: record.cost_usd.filter(|_| from_agent),
             cost_source: record.cost_source.as_deref(),
-            judge_usage: None,
-            judge_cost_usd: None,
+            judge_usage: record.judge.and_then(|judge| judge.tokens).as_ref().map(Used::of),
+            judge_cost_usd: record.judge.and_then(|judge| judge.cost_usd),
             duration_ms: record.duration_ms,
             started_at: record.started_at,
             session_id: record.session_id.as_deref(),
@@ -168,6 +168,7 @@ fn dimensions(record: &TrialRecord) -> Map<String, Value> {
 struct Attempt<'a> {
     outcome: Outcome,
     because: Option<&'a str>,
+    answer: Option<&'a str>,
     usage: Option<Used>,
     cost_usd: Option<f64>,
     duration_ms: u64,
@@ -178,6 +179,7 @@ impl<'a> Attempt<'a> {
         Self {
             outcome: attempt.outcome,
             because: attempt.because.as_deref(),
+            answer: attempt.answer.as_deref(),
             usage: attempt.usage.as_ref().map(Used::of),
             cost_usd: attempt.cost_usd,
             duration_ms: attempt.duration_ms,

@@ -31,6 +31,8 @@ pub(super) fn draw(record: &TrialRecord, names: &Names, paint: &Paint, detail: D
     } else if let Some(because) = record.because.as_ref()
         // Of a trial that failed or is undecided, the findings below say it better.
         && !record.findings.iter().any(|found| counts(found, record))
+        // Of one that failed by its score, the next line does.
+        && !(record.outcome == Outcome::Failed && crate::score::told(record).is_some())
     {
         text.push_str(&format!("    {}\n", folded(because)));
     }
@@ -189,7 +191,7 @@ fn ending(record: &TrialRecord, paint: &Paint) -> String {
     let Some(ending) = &record.ending else { return String::new() };
     let told = match ending {
         Ending::Finished | Ending::Cancelled => true,
-        Ending::ProviderFailed { .. } | Ending::Aborted { .. } => record.because.is_some(),
+        Ending::ProviderFailed { .. } | Ending::Aborted { .. } | Ending::Unreachable { .. } => record.because.is_some(),
         // Each of these has an assertion of its own, but a budget only if somebody set it.
         Ending::GaveUp { .. } | Ending::OutOfBudget { .. } | Ending::TimedOut { .. } => {
             record.findings.iter().any(|found| found.implicit && found.status == Status::Unmet)

@@ -1,6 +1,6 @@
 //! The last block: what the run came to.
 
-use model::{ArmSummary, Envelope, Event, Outcome, RunInfo, Summary, Tokens, TrialRecord};
+use model::{ArmSummary, Aside, Envelope, Event, Outcome, RunInfo, Summary, Tokens, TrialRecord};
 
 use super::{Paint, result};
 use crate::figure::{between, cached, counted, elapsed, money, percent, whole};
@@ -111,6 +111,9 @@ impl Closing {
         row("duration", elapsed(self.duration_ms.unwrap_or_else(|| between(self.started, self.last))));
         row("tokens", summary.tokens.as_ref().map_or_else(|| "n/a".into(), |tokens| self.tokens(tokens)));
         row("cost", self.cost());
+        if let Some(judge) = &summary.judge {
+            row("judge", judging(judge));
+        }
         text.push_str(&self.arms());
         text.push_str(&self.verdict());
         text
@@ -237,6 +240,17 @@ impl Closing {
         }
         text
     }
+}
+
+/// `12 requests, 3,400 tokens, $0.0100, 2 cached`
+fn judging(judge: &Aside) -> String {
+    let tokens = judge.tokens.as_ref().map_or_else(|| "tokens n/a".into(), |tokens| whole(tokens.total()) + " tokens");
+    let cost = judge.cost_usd.map_or_else(|| "cost n/a".into(), money);
+    let mut parts = vec![counted(usize::try_from(judge.requests).unwrap_or(usize::MAX), "request"), tokens, cost];
+    if judge.cached > 0 {
+        parts.push(format!("{} cached", whole(judge.cached)));
+    }
+    parts.join(", ")
 }
 
 /// `45-94%`

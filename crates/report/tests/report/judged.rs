@@ -192,6 +192,15 @@ fn what_nobody_wrote_fails_a_case_by_its_own_name() {
 }
 
 #[test]
+fn a_score_that_is_not_enough_is_said_once() {
+    let because = Some("scores 76 of 100, and needs 80".to_owned());
+    let mut record = TrialRecord { pass_score: Some(80.0), outcome: Outcome::Failed, because, ..enough() };
+    record.findings.iter_mut().for_each(|finding| finding.status = model::Status::Met);
+    let drawn = report::result(&record, &plain());
+    assert_eq!((drawn.matches("needs 80").count(), drawn.matches("76 of 100").count()), (1, 1), "{drawn}");
+}
+
+#[test]
 fn the_schema_knows_judged_trials() {
     let document: Value = serde_json::from_str(&reported("json", &file().events, |_| {})).unwrap();
     let schema = report::report_schema();

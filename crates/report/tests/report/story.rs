@@ -230,6 +230,7 @@ pub fn passed(trial: &TrialId) -> TrialRecord {
         attempts: vec![AttemptRecord {
             outcome: Outcome::Passed,
             because: None,
+            answer: Some("Noted.".into()),
             usage: Some(usage),
             cost_usd: Some(0.0123),
             duration_ms: 3400,
@@ -259,6 +260,7 @@ pub fn met(id: &str, kind: &str, because: &str) -> Finding {
         source: None,
         at: None,
         implicit: false,
+        judged: false,
         key: None,
         dimension: None,
         failed_critical: Vec::new(),
@@ -319,6 +321,7 @@ pub fn broken(trial: &TrialId) -> TrialRecord {
     let attempt = AttemptRecord {
         outcome: Outcome::Broken,
         because: Some(because.into()),
+        answer: None,
         usage: None,
         cost_usd: None,
         duration_ms: 900,

@@ -2,8 +2,9 @@
 
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use model::{Ending, Step};
@@ -22,8 +23,10 @@ const MARGIN: Duration = Duration::from_secs(1);
 const MEMORY: usize = 256 << 20;
 /// The stack of an engine's thread, in bytes; most of it is for the scripts' own.
 const STACK: usize = 4 << 20;
-/// How many lines on the console may wait to be recorded before the script waits.
-const WAITING_LINES: usize = 1024;
+/// How many lines on the console are recorded of one engine.
+const MOST_LINES: usize = 1_000;
+/// How much of the console is recorded of one engine, in bytes.
+const MOST_BYTES: usize = 1 << 20;
 /// The file that holds a program as far as its imports and its errors are concerned. There is none.
 const PROGRAM: &str = ".trialrun-program.mjs";
 
@@ -33,6 +36,11 @@ static LIBRARY: LazyLock<Library> = LazyLock::new(Library::new);
 /// Has every module read again that is loaded from now on.
 pub(crate) fn forget_modules() {
     LIBRARY.forget();
+}
+
+/// The modules that were read so far.
+pub(crate) fn library() -> Library {
+    LIBRARY.clone()
 }
 
 /// What is loaded into an engine.
@@ -87,9 +95,10 @@ struct Job {
 /// A program that is loaded. Its thread ends when this is dropped, at the latest when its script has used up its time.
 pub(super) struct Engine {
     jobs: Sender<Job>,
-    /// What was written to the console while the program was loaded; the first lines of it.
+    /// What was written to the console outside of turns.
     early: Vec<(Level, String)>,
     lines: mpsc::Receiver<(Level, String)>,
+    left_out: Arc<LeftOut>,
     /// Dropped, it tells the thread that nobody waits any more.
     _alive: Sender<Infallible>,
 }
@@ -102,14 +111,13 @@ impl Engine {
     pub(super) async fn start(program: Program, timeout_ms: u64) -> Result<(Self, Value), ScriptError> {
         let (jobs, queue) = channel();
         let (alive, gone) = channel();
-        let (lines_in, mut lines) = mpsc::channel(WAITING_LINES);
+        let (lines_in, mut lines) = mpsc::channel(MOST_LINES);
+        let left_out = Arc::<LeftOut>::default();
+        let of_thread = Arc::clone(&left_out);
         let (loaded, mut loading) = oneshot::channel();
         let budget = CALL.min(Duration::from_millis(timeout_ms).saturating_add(MARGIN));
         let work = move || {
-            let console: Console = Box::new(move |level, line: &str| {
-                let _ = lines_in.blocking_send((level, line.to_owned()));
-            });
-            let made = Runtime::new(program.options(Some(console)));
+            let made = Runtime::new(program.options(Some(console(lines_in, of_thread))));
             match made.and_then(|mut runtime| program.load(&mut runtime).map(|value| (runtime, value))) {
                 Ok((runtime, value)) => {
                     let _ = loaded.send(Ok(value));
@@ -125,11 +133,29 @@ impl Engine {
             tokio::select! {
                 biased;
                 // Whoever writes much while loading must not wait for somebody who waits for the loading.
-                Some(line) = lines.recv() => if early.len() < WAITING_LINES { early.push(line) },
+                Some(line) = lines.recv() => early.push(line),
                 loaded = &mut loading => break loaded.map_err(|_| ended())??,
             }
         };
-        Ok((Self { jobs, early, lines, _alive: alive }, value))
+        Ok((Self { jobs, early, lines, left_out, _alive: alive }, value))
+    }
+
+    /// Calls `function` outside of any turn. What it writes to the console is recorded with the next call.
+    ///
+    /// # Errors
+    /// The script's.
+    pub(super) async fn prepare(&mut self, function: &Function, arguments: Vec<Value>) -> Result<Value, ScriptError> {
+        let (reply, mut answer) = oneshot::channel();
+        if self.jobs.send(Job { function: function.clone(), arguments, reply }).is_err() {
+            return Err(ended());
+        }
+        loop {
+            tokio::select! {
+                biased;
+                Some(line) = self.lines.recv() => self.early.push(line),
+                called = &mut answer => return called.unwrap_or_else(|_| Err(ended())),
+            }
+        }
     }
 
     /// Calls `function` and records what it writes to the console. An error is the script's; where it came from is
@@ -161,11 +187,43 @@ impl Engine {
         while let Ok(line) = self.lines.try_recv() {
             record(line, turn)?;
         }
+        if let Some(note) = self.left_out.note() {
+            record((Level::Warning, note), turn)?;
+        }
         if let Err(error) = &called {
             way_of(error).into_iter().try_for_each(|line| record((Level::Error, line), turn))?;
         }
         Ok(called)
     }
+}
+
+/// What was written to the console and is not recorded.
+#[derive(Debug, Default)]
+struct LeftOut {
+    lines: AtomicUsize,
+    bytes: AtomicUsize,
+}
+
+impl LeftOut {
+    /// What is said of it, once; nothing where nothing is left out.
+    fn note(&self) -> Option<String> {
+        let (lines, bytes) = (self.lines.swap(0, Ordering::Relaxed), self.bytes.swap(0, Ordering::Relaxed));
+        (lines > 0).then(|| format!("(the console had more, which is left out: {lines} lines, {bytes} bytes)"))
+    }
+}
+
+/// Sends what is written to the console to `lines` as long as there is room, and counts the rest.
+fn console(lines: mpsc::Sender<(Level, String)>, left_out: Arc<LeftOut>) -> Console {
+    let mut room = Some((MOST_LINES, MOST_BYTES));
+    Box::new(move |level, line: &str| {
+        room = room.and_then(|(lines, bytes)| Some((lines.checked_sub(1)?, bytes.checked_sub(line.len())?)));
+        if room.is_some() {
+            let _ = lines.blocking_send((level, line.to_owned()));
+        } else {
+            left_out.lines.fetch_add(1, Ordering::Relaxed);
+            left_out.bytes.fetch_add(line.len(), Ordering::Relaxed);
+        }
+    })
 }
 
 fn ended() -> ScriptError {

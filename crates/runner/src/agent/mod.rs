@@ -1,14 +1,26 @@
 //! The agents: one file each, one line in [`AGENTS`]. Only this folder knows vendors' agents.
 
+mod answer;
+mod assistant;
 mod chat;
 mod claude_code;
+#[cfg(test)]
+mod contract;
 mod custom;
 mod engine;
 pub mod fake;
+mod field;
+mod http;
+mod lines;
+#[cfg(test)]
+mod loopback;
+mod own_tools;
 mod performer;
+mod process;
 mod recorded;
 #[cfg(test)]
 mod rehearsal;
+mod subprocess;
 mod transcript;
 
 use std::path::{Path, PathBuf};
@@ -21,8 +33,16 @@ use crate::session::{BoxFuture, Session};
 use crate::{Breakage, Host};
 
 /// Every agent, in the order users see them.
-pub static AGENTS: &[&dyn Agent] =
-    &[&claude_code::ClaudeCode, &chat::Chat, &custom::Custom, &recorded::RECORDED, &fake::Fake];
+pub static AGENTS: &[&dyn Agent] = &[
+    &claude_code::ClaudeCode,
+    &chat::Chat,
+    &custom::Custom,
+    &http::Http,
+    &subprocess::Subprocess,
+    &assistant::Assistant,
+    &recorded::RECORDED,
+    &fake::Fake,
+];
 
 /// Something that can be put to the test.
 pub trait Agent: Send + Sync {
@@ -176,6 +196,8 @@ pub struct Scene {
     pub setup: Setup,
     /// Where the agent's model is.
     pub endpoint: Endpoint,
+    /// Where models are opened from.
+    pub providers: llm::Providers,
 }
 
 /// How an agent is to be set up, with every default applied.
@@ -232,9 +254,12 @@ pub fn find(written: &str) -> Option<(&'static dyn Agent, Option<&str>)> {
     Some((*agent, argument))
 }
 
+pub use self::assistant::reference as assistant_reference;
 pub use self::chat::reference as chat_reference;
 pub use self::custom::reference as custom_reference;
-pub(crate) use self::engine::forget_modules;
+pub(crate) use self::engine::{forget_modules, library};
+pub use self::http::reference as http_reference;
+pub use self::subprocess::reference as subprocess_reference;
 
 /// The page about the directives of the `fake` agent.
 pub fn fake_reference() -> String {

@@ -31,6 +31,12 @@ pub(super) fn case(id: &str, messages: &[&str]) -> Case {
     }
 }
 
+/// An agent as a project in `directory` configures it.
+pub(super) fn configured(config: &serde_json::Value, directory: &Path) -> Arc<Configured> {
+    let node = model::Node::from_json(config, &Source::new("agent.yaml", ""));
+    Arc::new(Configured { name: "own".into(), node, directory: directory.to_owned() })
+}
+
 /// A prepared answer.
 pub(super) fn response(pattern: &str, choose: &str) -> UserResponse {
     UserResponse {
@@ -123,6 +129,7 @@ pub(super) struct Rehearsal {
     pub(super) repetition: u64,
     pub(super) sandbox: Option<Arc<Bare>>,
     pub(super) endpoint: Endpoint,
+    pub(super) providers: llm::Providers,
     pub(super) setup: Setup,
     pub(super) limits: Limits,
     /// Sent `true`, the trial is to stop.
@@ -148,6 +155,7 @@ impl Rehearsal {
             repetition: 1,
             sandbox: None,
             endpoint: Endpoint::Vendor { base_url: None },
+            providers: llm::Providers::default(),
             setup: Setup {
                 model: None,
                 system_prompt: None,
@@ -187,7 +195,7 @@ impl Rehearsal {
             config: self.config.as_deref(),
             directory: &self.directory,
             base_url: None,
-            providers: &llm::Providers::default(),
+            providers: &self.providers,
         };
         agent.check(&part).iter().map(ToString::to_string).collect()
     }
@@ -216,6 +224,7 @@ impl Rehearsal {
             }),
             setup: self.setup.clone(),
             endpoint: self.endpoint.clone(),
+            providers: self.providers.clone(),
         }
     }
 
@@ -263,6 +272,11 @@ impl Played {
                 _ => None,
             })
             .collect()
+    }
+
+    /// Everything that was told, the agent's own output included, as text.
+    pub(super) fn told(&mut self) -> String {
+        self.heard.take().iter().map(|told| format!("{:?}\n", told.event)).collect()
     }
 
     /// Every call as its name, its result and whether that is an error.

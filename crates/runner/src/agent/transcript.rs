@@ -214,7 +214,7 @@ impl Reader {
 }
 
 /// The text of a message's content, which is text or a list of blocks.
-fn content(value: &Value) -> String {
+pub(super) fn content(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::Array(blocks) => blocks.iter().filter_map(|block| block.get("text").and_then(Value::as_str)).collect(),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use model::{Excerpt, PermissionMode};
 
 use crate::agent::Configured;
+use crate::secret::Secrets;
 
 /// Settings of a run, resolved: the command line, then the project, then what is built in. A case's own settings go
 /// between the first two.
@@ -32,12 +33,22 @@ pub struct Settings {
     pub judge: Option<String>,
     /// Another address for the judge than its vendor's own.
     pub judge_base_url: Option<String>,
+    /// How many judges are asked about everything that says nothing else.
+    pub judges: usize,
+    /// How much chance there is in what the judge says, from 0; what is usual unless it is set.
+    pub judge_temperature: Option<f64>,
+    /// Whether trials that are repeated share what a judge answered to the same question.
+    pub judge_cache: bool,
     /// The project's own defaults.
     pub defaults: Defaults,
     /// How many trials run at a time.
     pub jobs: usize,
     /// How often a broken attempt is tried again.
     pub retries: u32,
+    /// How often a failed attempt is tried again; a trial that passes then is flaky.
+    pub retry_failed: u32,
+    /// What must never be told, beside what the environment has: keys and headers of the configuration.
+    pub secrets: Secrets,
     /// After how long without a word a warning is told, in milliseconds.
     pub idle_warn_ms: u64,
     /// How long an agent may take to stop when asked, in milliseconds.
@@ -66,9 +77,14 @@ impl Default for Settings {
             configured: Vec::new(),
             judge: None,
             judge_base_url: None,
+            judges: 1,
+            judge_temperature: None,
+            judge_cache: false,
             defaults: Defaults::default(),
             jobs: 1,
             retries: 1,
+            retry_failed: 0,
+            secrets: Secrets::default(),
             idle_warn_ms: 30_000,
             stop_grace_ms: 3_000,
             setup_timeout_ms: 120_000,

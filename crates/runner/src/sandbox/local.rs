@@ -198,6 +198,7 @@ impl LocalSandbox {
             files_changed,
             outside_changes,
             repository,
+            probes: Vec::new(),
         })
     }
 

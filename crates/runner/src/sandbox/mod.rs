@@ -1,5 +1,6 @@
 //! Sandboxes: where agents work. One kind a file, one line in [`SANDBOXES`].
 
+mod absent;
 mod environment;
 mod git;
 mod key;
@@ -28,6 +29,9 @@ pub use registry::Registry;
 
 /// Every kind of sandbox, in the order users see them.
 pub static SANDBOXES: &[&dyn SandboxKind] = &[&local::Local];
+
+/// Kinds that projects ask for and that this version cannot make: a trial that needs one is broken.
+pub static ABSENT: &[&dyn SandboxKind] = &[&absent::Absent("daytona")];
 
 /// A kind of sandbox.
 pub trait SandboxKind: Send + Sync {
@@ -124,9 +128,9 @@ impl Workshop {
     }
 }
 
-/// The kind of sandbox with this name.
+/// The kind of sandbox with this name, be it one that cannot be made.
 pub fn find(name: &str) -> Option<&'static dyn SandboxKind> {
-    SANDBOXES.iter().copied().find(|kind| kind.name() == name)
+    SANDBOXES.iter().chain(ABSENT).copied().find(|kind| kind.name() == name)
 }
 
 /// Why there is no sandbox, or nothing to be learned from it. Never the agent's fault.
@@ -137,6 +141,12 @@ pub enum SandboxError {
     Unknown {
         /// As written.
         name: String,
+    },
+    /// The kind is known, and this version cannot make it.
+    #[error("the trial needs a sandbox, and this version cannot make one of the kind `{name}`")]
+    Absent {
+        /// The kind.
+        name: &'static str,
     },
     /// The file system refused something.
     #[error("cannot {doing}: {source}")]
@@ -195,7 +205,7 @@ impl SandboxError {
                 source_line.as_deref()
             }
             Self::Kept { error, .. } => error.excerpt(),
-            Self::Unknown { .. } | Self::Io { .. } | Self::Ending => None,
+            Self::Unknown { .. } | Self::Absent { .. } | Self::Io { .. } | Self::Ending => None,
         }
     }
 

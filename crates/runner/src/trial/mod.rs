@@ -1,27 +1,35 @@
 //! The life of a trial: provision, act, collect, grade, close. Closing runs whatever happened before.
 
 mod clock;
+mod code;
 mod model_in_use;
+pub(crate) mod judging;
+pub(crate) mod probe;
 mod record;
 
+use std::collections::BTreeMap;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use grade::{Check, Responder};
 use jiff::Timestamp;
 use model::{
-    AttemptRecord, Collected, Ending, Event, Evidence, Finding, Outcome, RunInfo, Step, TrialRecord, UserMessage,
+    Aside, AttemptRecord, Case, Code, Collected, Ending, Event, Evidence, Finding, Outcome, RunInfo, Step, TrialRecord, UserMessage,
 };
 use tokio::sync::watch;
 
 use self::clock::{Clock, Watched};
+use self::code::{Played, Stage};
+use self::judging::Judging;
 use self::model_in_use::ModelInUse;
 use self::record::record_of;
-pub(crate) use self::record::{broken, cancelled, panicked, skipped, stopped};
+pub(crate) use self::record::{broken, cancelled, panicked, stopped};
+use self::record::{skipped, unloaded};
 use crate::activity::Activity;
-use crate::agent::Scene;
+use crate::agent::{Agent, Scene};
+use crate::code::Script;
 use crate::grader::{self, Grader};
 use crate::line::Line;
 use crate::mask::Mask;
@@ -40,6 +48,7 @@ pub(crate) struct Shared {
     pub(crate) registry: Arc<Registry>,
     pub(crate) gateway: Option<gateway::Gateway>,
     pub(crate) grader: Grader,
+    pub(crate) judging: Arc<Judging>,
     pub(crate) mask: Arc<Mask>,
 }
 
@@ -80,10 +89,25 @@ pub(crate) enum Grading {
     Elsewhere,
 }
 
+/// The record of a trial that is not run: because it is not to be, or because its case is broken. `None` if it is run.
+pub(crate) fn not_run(planned: &PlannedTrial, shared: &Shared) -> Option<TrialRecord> {
+    let because = planned.case.skip.as_deref();
+    match because {
+        Some(because) => Some(shared.recordless(planned, |planned| skipped(planned, because))),
+        None if planned.case.broken.is_empty() => None,
+        None => Some(shared.recordless(planned, unloaded)),
+    }
+}
+
 /// Whether the trial needs a sandbox.
 pub(crate) fn needs_sandbox(planned: &PlannedTrial) -> bool {
-    let fixtures = &planned.case.fixtures;
-    planned.agent.needs_sandbox() || !fixtures.is_empty() || !fixtures.env.is_empty()
+    has_sandbox(planned.agent, &planned.case)
+}
+
+/// Whether trials of `case` with `agent` have a sandbox.
+pub(crate) fn has_sandbox(agent: &dyn Agent, case: &Case) -> bool {
+    let fixtures = &case.fixtures;
+    agent.needs_sandbox() || !fixtures.is_empty() || !fixtures.env.is_empty()
 }
 
 /// Tells that an attempt begins.
@@ -116,7 +140,8 @@ pub(crate) enum Halt {
     Kill,
 }
 
-/// Runs a trial that has begun to its outcome. A broken attempt is tried again as often as the settings say.
+/// Runs a trial that has begun to its outcome. A broken attempt is tried again as often as the settings say, and a failed
+/// one where they say so.
 pub(crate) async fn run(
     planned: Arc<PlannedTrial>,
     shared: Arc<Shared>,
@@ -128,30 +153,39 @@ pub(crate) async fn run(
     let started = Instant::now();
     let mask = shared.mask_of(&planned);
     let mut attempts: Vec<AttemptRecord> = Vec::new();
+    let mut judge: Option<Aside> = None;
     loop {
         let began = Instant::now();
-        let attempt =
-            Attempt { planned: &planned, shared: &shared, mask: &mask, line: &line, halt: halt.clone(), grading };
+        let attempt = Attempt {
+            planned: &planned,
+            shared: &shared,
+            mask: &mask,
+            line: &line,
+            halt: halt.clone(),
+            grading,
+            judge: OnceLock::new(),
+        };
         let mut record = match attempt.run().await {
             Ok(end) => record_of(&planned, &shared.settings, end),
             Err(Cut::Broken(breakage)) => broken(&planned, &breakage),
             Err(Cut::Stopped) => stopped(&planned),
         };
+        if let Some(took) = record.judge {
+            *judge.get_or_insert_default() += took;
+        }
         attempts.push(AttemptRecord {
             outcome: record.outcome,
             because: record.because.clone(),
+            answer: record.answer.clone(),
             usage: record.usage,
             cost_usd: record.cost_usd,
             duration_ms: millis(began.elapsed()),
         });
-        // A scripted model breaks the same way again, so trying again only costs time.
-        let scripted = matches!(planned.model, ModelChoice::Scripted(_));
-        let again = record.outcome == Outcome::Broken
-            && !scripted
-            && attempts.len() <= shared.settings.retries as usize
-            && *halt.borrow() == Halt::No;
-        if !again {
+        if *halt.borrow() != Halt::No || !is_worth_another(&planned, &shared.settings, &attempts) {
+            record.flaky = record.outcome == Outcome::Passed
+                && attempts.iter().any(|attempt| attempt.outcome == Outcome::Failed);
             record.attempts = attempts;
+            record.judge = judge;
             record.started_at = started_at;
             record.duration_ms = millis(started.elapsed());
             mask.record(&mut record);
@@ -164,6 +198,20 @@ pub(crate) async fn run(
     }
 }
 
+/// Whether a trial that came to this is tried again: what broke as often as the settings say, what failed only if they, or
+/// its case, say so.
+fn is_worth_another(planned: &PlannedTrial, settings: &Settings, attempts: &[AttemptRecord]) -> bool {
+    let Some(last) = attempts.last().map(|attempt| attempt.outcome) else { return true };
+    let most = match last {
+        Outcome::Broken => planned.case.retries.unwrap_or(settings.retries),
+        Outcome::Failed => planned.case.retries.unwrap_or(settings.retry_failed),
+        Outcome::Passed | Outcome::Undecided | Outcome::Skipped | Outcome::Cancelled => 0,
+    };
+    let tried = attempts.iter().filter(|attempt| attempt.outcome == last).count();
+    // A scripted model comes to the same again, so trying again only costs time.
+    !matches!(planned.model, ModelChoice::Scripted(_)) && tried <= most as usize
+}
+
 /// What an attempt that ran to its end leaves.
 struct End {
     evidence: Evidence,
@@ -171,6 +219,29 @@ struct End {
     warnings: Vec<String>,
     kept: Option<String>,
     errors: Vec<String>,
+    /// The numbers that a scenario recorded.
+    scores: BTreeMap<String, f64>,
+    /// What judging took.
+    judge: Option<Aside>,
+    /// What playing the user took.
+    user: Option<Aside>,
+}
+
+impl End {
+    fn of(evidence: Evidence, findings: Vec<Finding>, warnings: Vec<String>) -> Self {
+        let (kept, errors, scores) = (None, Vec::new(), BTreeMap::new());
+        Self { evidence, findings, warnings, kept, errors, scores, judge: None, user: None }
+    }
+
+    /// Adds what a scenario came to: what it claimed goes before what nobody wrote.
+    fn add(&mut self, played: Played) {
+        let Played { mut claims, judge, user, .. } = played;
+        self.scores = std::mem::take(&mut claims.scores);
+        if self.evidence.ending != Ending::Cancelled {
+            self.findings.splice(0..0, claims.into_findings());
+        }
+        (self.judge, self.user) = (judge, user);
+    }
 }
 
 /// Why an attempt did not get to its end.
@@ -193,6 +264,8 @@ struct Attempt<'a> {
     line: &'a Line,
     halt: watch::Receiver<Halt>,
     grading: Grading,
+    /// Made when it is first asked for.
+    judge: OnceLock<Result<grade::Judge, String>>,
 }
 
 impl Attempt<'_> {
@@ -287,6 +360,7 @@ impl Attempt<'_> {
             activity: &activity,
             line: self.line,
         };
+        let shown = sandbox.clone();
         let scene = Scene {
             trial: planned.id.clone(),
             case: Arc::clone(&planned.case),
@@ -299,17 +373,40 @@ impl Attempt<'_> {
             host: Arc::clone(&self.shared.host),
             setup: planned.setup.clone(),
             endpoint: model.endpoint.clone(),
+            providers: self.shared.settings.providers.clone(),
         };
+        // It loads while the agent is made ready.
+        let script = planned.case.code.as_ref().map(|code| self.script(code)).transpose()?;
         let mut session = match clock.watch(planned.agent.open(scene)).await {
             Watched::Done(session) => session?,
-            Watched::Ended(ending) => return Ok(Acted { turn, ending }),
+            Watched::Ended(ending) => return Ok(Acted { turn, ending, played: None }),
         };
-        let mut ending = self.converse(session.as_mut(), &mut turn, &clock).await;
+        let played = match script {
+            Some(script) => {
+                let stage = Stage::new(self, session.as_mut(), &mut turn, &clock, shown, script);
+                Some(stage.play().await)
+            }
+            None => None,
+        };
+        let mut ending = match &played {
+            Some(Ok(played)) => played.ending.clone(),
+            Some(Err(_)) => Ending::Cancelled,
+            None => self.converse(session.as_mut(), &mut turn, &clock).await,
+        };
         let closing = tokio::time::timeout(clock.grace, session.close());
         let _ = self.unless(Halt::Kill, closing).await;
         drop(session);
+        let played = played.transpose()?;
         model.tell(&mut turn, &mut ending);
-        Ok(Acted { turn, ending })
+        Ok(Acted { turn, ending, played })
+    }
+
+    /// The scenario that is the case, begun.
+    fn script(&self, code: &Code) -> Result<Script, Breakage> {
+        let model = self.planned.arm.model.as_deref().map_or(script::Value::Undefined, script::Value::from);
+        let about = vec![("name".to_owned(), self.planned.arm.agent.as_str().into()), ("model".to_owned(), model)];
+        Script::start(code, script::Value::Map(about))
+            .map_err(|error| Breakage::environment(format!("cannot start a thread: {error}")))
     }
 
     /// Says what the user has to say, one message after the other, as long as the agent answers.
@@ -355,26 +452,45 @@ impl Attempt<'_> {
         let Some(sandbox) = sandbox else { return Ok(Collected::default()) };
         self.line.tell(Event::Waiting { on: "collecting".into() });
         let mut collected = sandbox.collect().await?;
+        // Last, so that what commands do is not taken for the agent's doing.
+        let needs = self.planned.checks.iter().flat_map(Check::needs);
+        collected.probes = probe::look(&*sandbox, needs).await;
         self.mask.collected(&mut collected);
         self.line.tell(Event::Collected(collected.clone()));
         Ok(collected)
     }
 
     async fn grade(&self, acted: Acted, collected: Collected) -> Result<End, Cut> {
-        let (trace, unused_responses, warnings) = acted.turn.into_parts();
+        let Acted { turn, ending, played } = acted;
+        let (trace, unused_responses, warnings) = turn.into_parts();
         let limits = self.planned.limits.clone();
-        let evidence = Evidence { trace, collected, ending: acted.ending, limits, unused_responses };
-        let (findings, evidence) = match (&evidence.ending, self.grading) {
+        let evidence = Evidence { trace, collected, ending, limits, unused_responses };
+        let has_claimed = |played: &Played| !played.claims.is_empty() || !evidence.ending.goes_on();
+        let checks = match &played {
+            Some(played) if !has_claimed(played) => {
+                Arc::new(vec![grade::nothing_asserted(self.planned.case.source.clone())])
+            }
+            _ => Arc::clone(&self.planned.checks),
+        };
+        let (mut findings, evidence) = match (&evidence.ending, self.grading) {
             (Ending::Cancelled, _) => (Vec::new(), evidence),
-            (_, Grading::Here) if !self.planned.checks.iter().any(Check::runs_code) => {
-                (grader::grade_here(&self.planned.checks, &evidence)?, evidence)
+            (_, Grading::Here) if !checks.iter().any(Check::runs_code) => {
+                (grader::grade_here(&checks, &evidence)?, evidence)
             }
             _ => {
                 self.line.tell(Event::Waiting { on: "grading".into() });
-                self.shared.grader.grade(Arc::clone(&self.planned.checks), evidence).await?
+                self.shared.grader.grade(Arc::clone(&checks), evidence).await?
             }
         };
-        Ok(End { evidence, findings, warnings, kept: None, errors: Vec::new() })
+        let took = self.consult(&checks, &evidence, &mut findings).await;
+        let mut end = End::of(evidence, findings, warnings);
+        if let Some(played) = played {
+            end.add(played);
+        }
+        if let Some(took) = took {
+            *end.judge.get_or_insert_default() += took;
+        }
+        Ok(end)
     }
 
     async fn close(&self, sandbox: Option<Arc<dyn Sandbox>>) -> Closed {
@@ -411,6 +527,8 @@ async fn poll_once<W: Future>(mut work: Pin<&mut W>) -> Poll<W::Output> {
 struct Acted {
     turn: Turn,
     ending: Ending,
+    /// Where the case is code, what that came to.
+    played: Option<Played>,
 }
 
 #[derive(Default)]

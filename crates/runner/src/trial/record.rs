@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use model::{AnsweredQuestion, CallRecord, Ending, Evidence, Fault, Finding, LogVars, Outcome, Status, TrialRecord};
+use model::{AnsweredQuestion, CallRecord, Diagnostic, Ending, Evidence, Fault, Finding, LogVars, Outcome, Status, TrialRecord};
 use serde_json::{Map, Value, json};
 
 use super::End;
@@ -12,17 +12,22 @@ use crate::plan::{PlannedTrial, Settings};
 
 /// The record of an attempt that ran to its end.
 pub(super) fn record_of(planned: &PlannedTrial, settings: &Settings, end: End) -> TrialRecord {
-    let End { evidence, findings, mut warnings, kept, errors } = end;
+    let End { evidence, findings, mut warnings, kept, errors, scores, judge, user } = end;
     warnings.extend(grade::warnings(&planned.case, &evidence).iter().map(ToString::to_string));
     let Evidence { trace, collected, ending, .. } = evidence;
     let outcome = Outcome::of(&findings, &ending, &planned.case.ruling);
     let (score, max_score) = match planned.case.ruling.scoring {
-        Some(scoring) => (scoring.score(&findings), scoring.max_score),
-        None => grade::score(&findings),
+        Some(scoring) => (Some(scoring.score(&findings)), scoring.max_score),
+        None if planned.case.code.is_some() => (share(&findings), 1.0),
+        None => {
+            let (score, max_score) = grade::score(&findings);
+            (Some(score), max_score)
+        }
     };
     let fault = match (&ending, outcome) {
         (Ending::ProviderFailed { .. }, _) => Some(Fault::Provider),
         (_, Outcome::Broken) => Some(Fault::Environment),
+        (_, Outcome::Undecided) if is_judges(&findings) => Some(Fault::Judge),
         (_, Outcome::Undecided) => Some(Fault::Harness),
         _ => None,
     };
@@ -47,9 +52,17 @@ pub(super) fn record_of(planned: &PlannedTrial, settings: &Settings, end: End) -
         fault,
         because,
         ending: Some(ending),
-        score: Some(score),
+        score,
         max_score: Some(max_score),
         findings,
+        input: match planned.case.code {
+            // What it said was not known before.
+            Some(_) => trace.user_messages.clone(),
+            None => planned.case.messages.iter().map(|message| message.text.clone()).collect(),
+        },
+        scores,
+        judge,
+        user,
         answer: trace.answer.clone(),
         result: trace.result.clone(),
         turn_count: trace.turn_count(),
@@ -86,6 +99,19 @@ pub(super) fn record_of(planned: &PlannedTrial, settings: &Settings, end: End) -
     }
 }
 
+/// What the decided claims of a scenario scored, as a share of what could be had, from 0 to 1; none if none is decided.
+fn share(findings: &[Finding]) -> Option<f64> {
+    let written: Vec<Finding> = findings.iter().filter(|finding| !finding.implicit).cloned().collect();
+    let (sum, weights) = grade::score(&written);
+    (weights > 0.0).then(|| sum / weights)
+}
+
+/// Whether all that is undecided is what a judge did not decide.
+fn is_judges(findings: &[Finding]) -> bool {
+    let mut open = findings.iter().filter(|finding| finding.status == Status::Undecided).peekable();
+    open.peek().is_some() && open.all(|finding| finding.judged)
+}
+
 /// The first finding of that status and how many more there are. Where acting ended badly, that is why the rest is not
 /// as it should be, so the finding about the ending, which nobody wrote, goes first.
 fn first_of(findings: &[Finding], status: Status, ended_badly: bool) -> Option<String> {
@@ -105,6 +131,18 @@ pub(crate) fn broken(planned: &PlannedTrial, breakage: &Breakage) -> TrialRecord
         errors: vec![breakage.because.clone()],
         ..empty_record(planned)
     }
+}
+
+/// The record of a trial whose case cannot be run.
+pub(crate) fn unloaded(planned: &PlannedTrial) -> TrialRecord {
+    let told = |problem: &Diagnostic| {
+        let help = problem.help.iter().map(|help| format!("; {help}"));
+        format!("{problem}{}", help.collect::<String>())
+    };
+    let errors: Vec<String> = planned.case.broken.iter().map(told).collect();
+    let more = if errors.len() > 1 { format!(" (and {} more)", errors.len() - 1) } else { String::new() };
+    let because = errors.first().map_or_else(|| "it cannot be run".to_owned(), |first| format!("{first}{more}"));
+    TrialRecord { errors, ..broken(planned, &Breakage::environment(because)) }
 }
 
 /// The record of a trial that fell over its own feet.

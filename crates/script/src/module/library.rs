@@ -1,6 +1,6 @@
 //! What was found and read on the disk, shared between runtimes.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -81,6 +81,25 @@ impl Library {
     pub fn forget(&self) {
         *lock(&self.0.files) = Arc::new(Files::new());
         lock(&self.0.texts).clear();
+    }
+
+    /// The files that the module at `path` imports, and those that they import in turn. Packages and what is not there are
+    /// left out.
+    pub fn imports(&self, path: &Path) -> BTreeSet<PathBuf> {
+        let mut found = BTreeSet::new();
+        let mut left = vec![path.to_path_buf()];
+        while let Some(module) = left.pop() {
+            let Ok(text) = self.read(&module) else { continue };
+            let directory = module.parent().unwrap_or(Path::new("/"));
+            let written = typescript::imported(&text.original, text.language);
+            let files = written.iter().filter(|written| written.starts_with('.'));
+            for file in files.filter_map(|file| self.resolve(directory, file, Asked::Import).ok()) {
+                if found.insert(file.clone()) {
+                    left.push(file);
+                }
+            }
+        }
+        found
     }
 
     pub(crate) fn resolve(&self, directory: &Path, specifier: &str, asked: Asked) -> Result<PathBuf, Unresolved> {

@@ -20,7 +20,7 @@ use crate::trace::{INTERNAL, mistaken};
 use crate::typescript;
 
 /// What names of modules begin with that the program gives.
-const BUILTIN: &str = "builtin:";
+pub(crate) const BUILTIN: &str = "builtin:";
 
 /// Imports the module called `name`. No text of a script's can ask for a module by its name in the engine: that is told
 /// to the resolver beside the specifier, for this one import.
@@ -202,6 +202,9 @@ impl Resolver for Names {
             Some(entry) if entry == name => Ok(entry),
             // The program's own sources know each other by name.
             _ if base.starts_with(INTERNAL) => Ok(name.to_owned()),
+            _ if base.starts_with(BUILTIN) && self.0.builtins.borrow().contains_key(name) => {
+                Ok(format!("{BUILTIN}{name}"))
+            }
             _ => find(ctx, &self.0, base, name, Asked::Import),
         }
     }

@@ -1,6 +1,9 @@
 //! The formats a suite may be written in. A new one is a file here and a line in [`FORMATS`], or in [`NAMED`] if the
 //! names of its files tell it.
 
+mod assertions;
+mod code;
+mod conversation;
 mod fixtures;
 mod scenario;
 
@@ -12,6 +15,7 @@ use model::{Case, Node, Source};
 
 use crate::library::Library;
 
+pub use code::CODE;
 pub use fixtures::{
     FIELDS, FRONT_FIELDS, Field as FixtureField, FixtureSettings, Kind as FixtureKind, SECTION_FIELDS, STRICT,
 };
@@ -61,7 +65,7 @@ fn directory(path: &Path) -> &Path {
 }
 
 /// Every format that is told by content; the first that recognises a file reads it.
-pub static FORMATS: &[&dyn Format] = &[&scenario::Scenario];
+pub static FORMATS: &[&dyn Format] = &[&scenario::Scenario, &conversation::Conversation];
 
 /// A way to write cases down that is told by the names of its files. Each file is a suite of its own.
 pub trait NamedFormat: Sync {
@@ -71,6 +75,12 @@ pub trait NamedFormat: Sync {
     /// What files of this format are called, to follow its name in a message.
     fn mark(&self) -> &'static str;
 
+    /// Whether a file of such a name that was only come across is meant to be of this format, by a look at its text. Any
+    /// other is passed over.
+    fn is_meant(&self, _text: &str) -> bool {
+        true
+    }
+
     /// The suite's name, if `file` is the name of a file of this format.
     fn suite<'f>(&self, file: &'f str) -> Option<&'f str>;
 
@@ -79,7 +89,7 @@ pub trait NamedFormat: Sync {
 }
 
 /// Every format that is told by name.
-pub static NAMED: &[&dyn NamedFormat] = &[&fixtures::FixturesFormat];
+pub static NAMED: &[&dyn NamedFormat] = &[&fixtures::FixturesFormat, &code::CodeFormat];
 
 /// The format that files called like the one at `path` have, and the name of its suite.
 pub fn named(path: &Path) -> Option<(&'static dyn NamedFormat, &str)> {

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use model::decode::{self, Fields, Problems};
 use model::{
-    AssertionSpec, Case, Excerpt, Fixtures, Node, NodeKind, PermissionMode, RunnerOptions, SettingSource, Spanned,
-    Subject, UserMessage, UserResponse, nearest,
+    About, AssertionSpec, Case, Excerpt, Fixtures, Node, NodeKind, PermissionMode, RunnerOptions, SettingSource,
+    Spanned, Subject, UserMessage, UserResponse, nearest,
 };
 
+use super::assertions::{Assertions, Ids};
 use super::{Format, SuiteFile};
 use crate::fixtures::{self, Block};
 use crate::library::Library;
@@ -118,7 +119,7 @@ fn case(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Opt
 }
 
 /// A tag changes what a value means; here none has a meaning, so none is passed over.
-fn refuse_tags(node: &Node, problems: &mut Problems) {
+pub(super) fn refuse_tags(node: &Node, problems: &mut Problems) {
     if let Some(tag) = &node.tag {
         problems.push(node.error(format!("unknown tag `{tag}`")).help("put the text in quotes if no tag is meant"));
     }
@@ -251,7 +252,7 @@ fn token_budget(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<f64>
 }
 
 /// The `runner` block, and `agent` and `model` of the scenario itself.
-fn runner(fields: &mut Fields<'_>, directory: &Path, problems: &mut Problems) -> RunnerOptions {
+pub(super) fn runner(fields: &mut Fields<'_>, directory: &Path, problems: &mut Problems) -> RunnerOptions {
     let own_agent = agent(fields, "agent", directory, problems);
     let own_model = model(fields, directory, problems);
     let mut inner_model = None;
@@ -317,7 +318,12 @@ fn setting_sources(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<Sett
     sources
 }
 
-fn fixtures_of(node: &Node, file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Arc<Fixtures> {
+pub(super) fn fixtures_of(
+    node: &Node,
+    file: &SuiteFile<'_>,
+    library: &Library,
+    problems: &mut Problems,
+) -> Arc<Fixtures> {
     let Some(own) = Block::read(node, file.directory(), problems) else {
         return fixtures::none();
     };
@@ -347,7 +353,7 @@ fn fixtures_of(node: &Node, file: &SuiteFile<'_>, library: &Library, problems: &
     Arc::new(whole.into_fixtures(node, problems))
 }
 
-fn user_responses(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<UserResponse> {
+pub(super) fn user_responses(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<UserResponse> {
     let items = fields.list("user_responses", problems).unwrap_or_default();
     let mut responses = Vec::with_capacity(items.len());
     for item in items {
@@ -367,28 +373,12 @@ fn user_responses(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<UserR
     responses
 }
 
-/// The assertions, as far as loading knows them: an id, a type and a weight. The rest is for grading to read.
 fn assertions(fields: &mut Fields<'_>, problems: &mut Problems) -> Vec<AssertionSpec> {
-    let items = fields.list("assertions", problems).unwrap_or_default();
-    let mut assertions = Vec::with_capacity(items.len());
-    for item in items {
-        let Some(mut entry) = Fields::of(item, "an assertion", problems) else { continue };
-        let id = entry.required_text("id", problems);
-        let kind = entry.required_text("type", problems);
-        let place = entry.get("type");
-        let weight = entry.positive("weight", problems);
-        if let (Some(id), Some(kind), Some(place)) = (id, kind, place) {
-            assertions.push(AssertionSpec {
-                node: item.clone(),
-                id,
-                kind: Spanned::new(kind, place.span),
-                weight: weight.unwrap_or(1.0),
-                arguments: model::Arguments::Fields,
-                about: model::About::Trial,
-            });
-        }
+    let mut assertions = Assertions::default();
+    if let Some(items) = fields.list("assertions", problems) {
+        assertions.read(items, About::Trial, Ids::Required, problems);
     }
-    assertions
+    assertions.finish()
 }
 
 /// `node` at the place of its key, for what is wrong with the key being there.
@@ -402,7 +392,7 @@ fn head(fields: &Fields<'_>) -> Node {
     place(node, fields.key_span("scenario").unwrap_or(model::Span::new(node.span.start, node.span.start)))
 }
 
-fn place(node: &Node, span: model::Span) -> Node {
+pub(super) fn place(node: &Node, span: model::Span) -> Node {
     Node { kind: NodeKind::Null, span, tag: None, source: Arc::clone(&node.source) }
 }
 

@@ -138,7 +138,6 @@ fn schema_of(kind: FixtureKind) -> Map<String, Value> {
             { "type": "boolean" }, { "enum": STRICT }, { "type": "array", "items": { "enum": STRICT } }
         ] }),
         FixtureKind::Scoring => json!({ "enum": [true, false, "auto"] }),
-        FixtureKind::Number => json!({ "type": "number" }),
         FixtureKind::Positive => json!({ "type": "number", "exclusiveMinimum": 0 }),
         FixtureKind::Weight => json!({ "type": "number", "minimum": 0 }),
         FixtureKind::Confidence => json!({ "enum": [true, false, "force"] }),

@@ -116,7 +116,7 @@ fn what_nearly_is_a_scenario_does_not_vanish_in_a_directory() {
             warning("d/void.yaml:1:1: the file is empty"),
         ]
     );
-    assert_eq!(loaded.diagnostics[2].help[1], "is `senario` meant to be `scenario`?");
+    assert_eq!(loaded.diagnostics[2].help[0], "is `senario` meant to be `scenario`?");
     assert_eq!(loaded.diagnostics[4].help, ["is `scenrio` meant to be `scenario`?"]);
 }
 
@@ -181,7 +181,7 @@ fn a_file_of_no_known_format_is_an_error_that_lists_the_formats() {
         assert!(loaded.diagnostics[0].help[0].starts_with("scenario: "));
     }
     let loaded = scratch.write("skills/x/tests/t.yaml", "Scenario: s\n").load(&["x"]);
-    assert_eq!(loaded.diagnostics[0].help[1], "is `Scenario` meant to be `scenario`?");
+    assert_eq!(loaded.diagnostics[0].help[0], "is `Scenario` meant to be `scenario`?");
 }
 
 #[test]

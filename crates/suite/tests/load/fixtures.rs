@@ -307,7 +307,7 @@ fn scoring_is_on_when_it_is_said_or_when_weights_are_given() {
         ("{output: x}", None),
         ("{output: x, scoring: true}", Some((100.0, 100.0))),
         ("{output: x, scoring: true, maxScore: 10}", Some((10.0, 10.0))),
-        ("{output: x, scoring: true, passScore: -1}", Some((100.0, -1.0))),
+        ("{output: x, scoring: true, passScore: 0}", Some((100.0, 0.0))),
         ("{output: x, passScore: 3}", None),
         ("{output: x, scoring: auto}", None),
         ("{output: {a: {$expect: 1, $score: 5}}, scoring: auto}", Some((100.0, 100.0))),

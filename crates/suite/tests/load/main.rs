@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
+mod code;
+mod conversation;
 mod discovery;
 mod fixtures;
 mod scenario;

@@ -55,10 +55,12 @@ impl Dialect for Asking {
         if !request.tools.is_empty() {
             body.insert("tools".into(), request.tools.iter().map(tool).collect());
         }
-        // Nothing is kept at the vendor's, so reasoning travels with the conversation.
-        body.insert("store".into(), json!(false));
-        if reasons(&request.model) {
-            body.insert("include".into(), json!(["reasoning.encrypted_content"]));
+        // Nothing is kept at the vendor's unless that is asked for, so reasoning travels with the conversation.
+        if !request.extra.contains_key("store") {
+            body.insert("store".into(), json!(false));
+            if reasons(&request.model) {
+                body.insert("include".into(), json!(["reasoning.encrypted_content"]));
+            }
         }
         if let Some(most) = request.max_tokens {
             body.insert("max_output_tokens".into(), json!(most));
@@ -250,6 +252,14 @@ mod tests {
             assert_eq!(body.contains_key("include"), expected, "{model}");
             assert_eq!(body["store"], json!(false));
         }
+    }
+
+    #[test]
+    fn a_conversation_that_the_vendor_keeps_does_not_travel() {
+        let extra = json!({"store": true, "previous_response_id": "resp_1"}).as_object().cloned().unwrap();
+        let body = Asking.ask(&Request { model: "gpt-5".into(), extra, ..Request::default() }, false);
+        assert_eq!((&body["store"], &body["previous_response_id"]), (&json!(true), &json!("resp_1")));
+        assert!(!body.contains_key("include"));
     }
 
     #[test]

@@ -2,7 +2,6 @@
 //! with whatever model [`llm`] can open.
 
 mod clip;
-mod own_tools;
 mod permission;
 mod prompt;
 mod prompt_file;
@@ -19,12 +18,12 @@ use llm::{Block, Conversation, Message, Model, Reply as Said, Request, Role, Sto
 use model::{Diagnostic, Ending, Step, ToolCall, ToolResult, UserMessage, nearest};
 use serde_json::Map;
 
-use self::own_tools::OwnTools;
 use self::permission::{Permissions, Rule, Verdict};
 pub(super) use self::reach::Reach;
 pub use self::reference::reference;
 use self::skills::InstalledSkill;
 use self::spent::Spent;
+use super::own_tools::{self, OwnTools, Owner};
 use super::{Agent, Endpoint, Part, Readiness, Scene};
 use crate::sandbox::Sandbox;
 use crate::session::{BoxFuture, Reply, Session};
@@ -33,6 +32,9 @@ use crate::{Breakage, Host};
 
 /// The embedded agent.
 pub struct Chat;
+
+/// Whom the tools of a case are for.
+pub(super) const OWNER: Owner = Owner { agent: "chat", tools: tool::NAMES };
 
 impl Agent for Chat {
     fn name(&self) -> &'static str {
@@ -75,7 +77,7 @@ impl Agent for Chat {
         let case = part.case;
         let mut problems: Vec<Diagnostic> = check_model(part).into_iter().collect();
         problems.extend(prompt_file::prompts(case, part.directory).err().unwrap_or_default());
-        problems.extend(own_tools::check(case, part.directory));
+        problems.extend(own_tools::check(case, part.directory, OWNER));
         let brings_tools = case.messages.iter().any(|message| !message.tools.is_empty());
         for written in case.runner.allowed_tools_override.iter().flatten() {
             let name = Rule::parse(written).tool;
@@ -97,7 +99,7 @@ impl Agent for Chat {
 
     fn open<'a>(&'a self, scene: Scene) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
         Box::pin(async move {
-            let own_tools = OwnTools::open(&scene).await?;
+            let own_tools = OwnTools::open(&scene, OWNER).await?;
             Ok(Box::new(Talk::open(scene, own_tools)?) as Box<dyn Session>)
         })
     }
@@ -421,7 +423,7 @@ fn subtype(ending: &Ending) -> &'static str {
         Ending::OutOfBudget { .. } => "error_budget",
         Ending::ProviderFailed { .. } => "error_provider",
         Ending::Cancelled | Ending::TimedOut { .. } => "error_stopped",
-        Ending::GaveUp { .. } | Ending::Aborted { .. } => "error",
+        Ending::GaveUp { .. } | Ending::Aborted { .. } | Ending::Unreachable { .. } => "error",
     }
 }
 

@@ -8,7 +8,6 @@ mod control;
 mod event;
 mod exposure;
 mod launch;
-mod lines;
 mod meter;
 mod process;
 mod session;

@@ -11,11 +11,12 @@ use super::closed_tools::ClosedTools;
 use super::control::{self, Ask, Request};
 use super::event::{Done, Heard};
 use super::launch::{Launch, SCOPE_HOOK, TURNS_HOOK};
-use super::lines::Line;
+
 use super::process::{Process, Said};
 use super::sign_in::SignIn;
 use crate::Breakage;
 use crate::agent::Setup;
+use crate::agent::lines::Line;
 use crate::resolve::Resolver;
 use crate::sandbox::Sandbox;
 use crate::session::{BoxFuture, Reply, Session};

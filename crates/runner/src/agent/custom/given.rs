@@ -1,9 +1,10 @@
 //! What a module gave back.
 
-use model::{Tokens, Usage};
+use model::Usage;
 use script::Value;
 use serde_json::{Map, Value as Json};
 
+use super::super::answer::usage;
 use super::super::transcript::{self, CallGiven, TurnGiven, as_text, given, spread};
 
 /// What a module gave back, read.
@@ -42,7 +43,7 @@ impl Given {
         if turns.is_empty() {
             turns = spread(calls(&map), text.as_deref(), None);
         }
-        let usage = usage(&map);
+        let usage = map.get("usage").and_then(Json::as_object).map(usage).unwrap_or_default();
         Some(Self { turns, text, usage, doubts, result: whole(map) })
     }
 }
@@ -58,19 +59,4 @@ fn whole(map: Map<String, Json>) -> Option<Json> {
     let is_plain = map.get("output").is_some_and(Json::is_string);
     let has_more = map.keys().any(|key| key != "output" && key != "usage");
     (!is_plain || has_more).then_some(Json::Object(map))
-}
-
-fn usage(map: &Map<String, Json>) -> Usage {
-    let Some(Json::Object(given)) = map.get("usage") else { return Usage::default() };
-    let [input, output, cache_read, cache_write, reasoning] =
-        transcript::TOKENS.map(|names| names.iter().find_map(|name| given.get(*name)?.as_u64()));
-    let is_known = [input, output, cache_read, cache_write, reasoning].iter().any(Option::is_some);
-    let tokens = is_known.then(|| Tokens {
-        input: input.unwrap_or(0),
-        output: output.unwrap_or(0),
-        cache_read: cache_read.unwrap_or(0),
-        cache_write: cache_write.unwrap_or(0),
-        reasoning,
-    });
-    Usage { tokens, cost_usd: given.get("cost_usd").and_then(Json::as_f64) }
 }

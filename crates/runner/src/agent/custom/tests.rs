@@ -1,6 +1,7 @@
-use model::{Budget, Case};
+use model::{Budget, Case, Ending, Fault, Step};
+use serde_json::{Map, Value as Json, json};
 
-use super::super::rehearsal::{Played, Rehearsal, case};
+use super::super::rehearsal::{Played, Rehearsal, case, configured};
 use super::*;
 
 /// A module with this text in a directory of its own, and what it is called as an argument.
@@ -145,6 +146,21 @@ async fn what_is_thrown_and_what_is_not_given_is_the_agents_failure() {
 }
 
 #[tokio::test]
+async fn of_a_flood_on_the_console_the_beginning_is_recorded_and_what_is_left_out_is_told() {
+    let mut many =
+        played("export default () => { for (let n = 0; n < 5000; n++) console.log('line'); return 'x' }").await;
+    let lines = notices(&mut many);
+    assert_eq!((lines.len(), lines[999].1.as_str()), (1_001, "line"));
+    assert_eq!(lines[1_000].1, "(the console had more, which is left out: 4000 lines, 16000 bytes)");
+    assert_eq!(many.answer(), Some("x"));
+    let long =
+        "export default () => { console.log('a'); console.log('b'.repeat(2 ** 21)); console.log('c'); return 'x' }";
+    let lines = notices(&mut played(long).await);
+    assert_eq!(lines[0].1, "a");
+    assert_eq!(lines[1].1, "(the console had more, which is left out: 2 lines, 2097153 bytes)");
+}
+
+#[tokio::test]
 async fn lines_on_the_console_are_recorded_in_order() {
     let mut played = played(
         "console.log('loaded'); export default async () => { console.log('one', { a: 1 }); await null; console.error('two'); return 'x'; }",
@@ -202,7 +218,7 @@ fn a_module_that_cannot_be_used_is_found_before_anything_runs() {
     assert_eq!(Custom.check_argument(None)[0].to_string(), "`custom` needs a module");
     assert!(problems("/none.js")[0].starts_with("cannot read the module `/none.js`"));
     let (_dir, file) = module("agent.js", "export const excute = () => 1;");
-    assert_eq!(problems(&file), [format!("{file}:1:1: `{file}` exports no `execute`")]);
+    assert_eq!(problems(&file), [format!("{file}:1:1: `{file}` exports neither `execute` nor `send`")]);
     let told = |text: &str| {
         let (_dir, file) = module("broken.js", text);
         problems(&file).remove(0)
@@ -215,4 +231,106 @@ fn a_module_that_cannot_be_used_is_found_before_anything_runs() {
     assert!(told("import './none.js';").contains("broken.js:1:"));
     let (_dir, file) = module("fine.js", "export default () => 1;");
     assert_eq!(problems(&file), [""; 0]);
+}
+
+/// Plays a case with these messages on an adapter that is configured with options.
+async fn adapted(text: &str, messages: &[&str]) -> Result<Played, crate::Breakage> {
+    let (dir, _file) = module("agent.ts", text);
+    let config = json!({"type": "custom", "module": "./agent.ts", "options": {"greeting": "Hello"}});
+    let rehearsal = Rehearsal { config: Some(configured(&config, dir.path())), ..Rehearsal::of(case("a", messages)) };
+    rehearsal.play(&Custom).await
+}
+
+#[tokio::test]
+async fn an_adapter_connects_resets_and_carries_messages() {
+    let mut played = adapted(
+        "export default class {
+            #log: string[] = [];
+            connect(options: { greeting: string }) { this.#log.push(options.greeting); console.log('connected'); }
+            async reset() { this.#log.push('reset'); }
+            async send(message: string, context: any) {
+                this.#log.push(message);
+                return {
+                    text: this.#log.join(), toolCalls: [{ name: 'find', arguments: { q: 1 }, result: 'x' }],
+                    tokenUsage: { input: 1, output: 2, total: 3 }, latencyMs: 1, raw: context,
+                };
+            }
+            disconnect() { console.log('gone'); }
+        }",
+        &["one", "two"],
+    )
+    .await
+    .unwrap();
+    assert_eq!(played.endings, [Ending::Finished, Ending::Finished]);
+    assert_eq!(played.answer(), Some("Hello,reset,one,two"));
+    assert_eq!(played.calls(), [("find", "x", false), ("find", "x", false)]);
+    assert_eq!(played.tokens(), Some(6));
+    let raw = &played.turn.trace().result.as_ref().unwrap()["raw"];
+    let history = json!([{"role": "user", "content": "one"}, {"role": "assistant", "content": "Hello,reset,one"}]);
+    let expected =
+        json!({"conversationId": "custom-suite::a@agent#1", "history": history, "options": {"greeting": "Hello"}});
+    assert_eq!(*raw, expected);
+    assert_eq!(notices(&mut played), [("agent".to_owned(), "connected".to_owned())]);
+}
+
+#[tokio::test]
+async fn an_adapter_is_found_in_every_form() {
+    for text in [
+        "export const send = (message) => `you said ${message}`;",
+        "export default { word: 'you said', send(message) { return { message: `${this.word} ${message}` }; } }",
+        "export const adapter = { send: async (message) => ({ response: `you said ${message}` }) };",
+        "export class Mine { word = 'you said'; send(message) { return `${this.word} ${message}`; } }",
+    ] {
+        assert_eq!(adapted(text, &["go"]).await.unwrap().answer(), Some("you said go"), "{text}");
+    }
+    let execute = adapted("export default { execute: ({ options }) => options.greeting, send: () => 'no' }", &["go"]);
+    assert_eq!(execute.await.unwrap().answer(), Some("Hello"));
+}
+
+#[tokio::test]
+async fn who_cannot_connect_says_nothing_about_the_agent_and_who_cannot_answer_has_failed() {
+    for (text, because) in [
+        (
+            "export const connect = () => { throw new Error('refused'); }, send = () => 'x';",
+            "`connect` threw Error: refused",
+        ),
+        ("export const reset = async () => { throw new Error('no'); }, send = () => 'x';", "`reset` threw Error: no"),
+    ] {
+        let breakage = adapted(text, &["go"]).await.err().unwrap();
+        assert_eq!((breakage.fault, breakage.because.as_str()), (Fault::Environment, because));
+    }
+    for (text, because) in [
+        ("export const send = () => { throw new Error('no luck'); };", "`send` threw Error: no luck"),
+        ("export const send = () => undefined;", "`send` returned nothing"),
+        ("export const send = () => ({ reply: 1 });", "`send` returned no `text`: {\"reply\":1}"),
+        ("export const send = () => ({ error: 'busy' });", "busy"),
+    ] {
+        let played = adapted(text, &["go"]).await.unwrap();
+        assert_eq!(played.endings, [Ending::GaveUp { because: because.into() }]);
+    }
+}
+
+#[test]
+fn a_configuration_is_read_strictly() {
+    let (dir, _file) = module("fine.js", "export const send = () => 'x';");
+    std::fs::write(dir.path().join("odd.js"), "export const sent = 1;").unwrap();
+    let told = |config: Json| -> Vec<String> {
+        let config = configured(&config, dir.path());
+        Custom.check_config(&config.node, &config.directory).iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(told(json!({"type": "custom", "module": "fine.js", "options": {"a": 1}})), [""; 0]);
+    assert_eq!(
+        told(json!({"type": "custom", "modul": "fine.js", "options": 1})),
+        [
+            "agent.yaml:1:1: a `custom` agent has no `module`",
+            "agent.yaml:1:1: `options` must be a map, not a number",
+            "agent.yaml:1:1: unknown key `modul` in a `custom` agent",
+        ]
+    );
+    assert_eq!(
+        told(json!({"type": "custom", "module": "odd.js"})),
+        ["odd.js:1:1: `odd.js` exports neither `execute` nor `send`"]
+    );
+    let missing = told(json!({"type": "custom", "module": "none.js"}));
+    assert!(missing[0].starts_with("agent.yaml:1:1: cannot read the module `none.js`"), "{missing:?}");
 }

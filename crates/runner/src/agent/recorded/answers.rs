@@ -220,6 +220,16 @@ mod tests {
     }
 
     #[test]
+    fn a_line_that_is_nested_too_deeply_is_told_as_such() {
+        let deep = |levels: usize| format!("{{\"output\":{}{}}}", "[".repeat(levels), "]".repeat(levels));
+        assert!(parse(&deep(120)).problems.is_empty());
+        assert_eq!(
+            parse(&deep(128)).problems[0].to_string(),
+            "answers.jsonl:1:138: this line is nested too deeply to be read"
+        );
+    }
+
+    #[test]
     fn a_key_without_a_meaning_is_told_once_and_unlike_keys_never() {
         let answers = parse("{\"ouput\":1}\n{\"ouput\":1}\n{\"state\":1,\"output\":\"x\",\"ouptut\":2}");
         assert_eq!(answers.problems.len(), 1, "{:?}", answers.problems);

@@ -58,11 +58,12 @@ impl Line<'_> {
                 let text = error.to_string();
                 let what = text.split(" at line ").next().unwrap_or(&text);
                 let span = Span::new(self.start + column, self.start + column + 1);
-                self.problems.push(
-                    Diagnostic::error(format!("this line is not JSON: {what}"))
-                        .at(self.source.excerpt(span))
-                        .help("each line is one JSON object"),
-                );
+                let (message, help) = if what.starts_with("recursion limit") {
+                    ("this line is nested too deeply to be read".to_owned(), "127 levels are the most")
+                } else {
+                    (format!("this line is not JSON: {what}"), "each line is one JSON object")
+                };
+                self.problems.push(Diagnostic::error(message).at(self.source.excerpt(span)).help(help));
                 return Answer::default();
             }
         };

@@ -336,6 +336,35 @@ mod tests {
         assert_eq!(rehearsal(&path, fourth).play(&RECORDED).await.unwrap().answer(), Some("four"));
     }
 
+    #[tokio::test]
+    async fn an_answer_that_no_record_can_hold_breaks_the_trial() {
+        let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        let (_dir, path) = file(&format!(
+            "{{\"case\":\"a\",\"output\":{}}}\n{{\"case\":\"b\",\"output\":{}}}\n{{\"case\":\"c\",\"tool_calls\":[{{\"name\":\"A\",\"input\":{}}}]}}",
+            deep(99),
+            deep(100),
+            deep(101)
+        ));
+        let ending =
+            async |id: &str| rehearsal(&path, case(id, &["go"])).play(&RECORDED).await.unwrap().endings.remove(0);
+        let because = "it gave a value of more than 100 levels, which no record can hold".to_owned();
+        assert_eq!(ending("a").await, Ending::Finished);
+        assert_eq!(ending("b").await, Ending::Aborted { because: because.clone() });
+        assert_eq!(ending("c").await, Ending::Aborted { because });
+    }
+
+    #[tokio::test]
+    async fn turns_are_only_counted_where_somebody_set_a_cap() {
+        let messages: Vec<Value> =
+            (0..90).map(|at| json!({"role": "assistant", "content": format!("m{at}")})).collect();
+        let (_dir, path) = file(&json!({"case": "a", "messages": messages}).to_string());
+        let mut free = rehearsal(&path, case("a", &["go"]));
+        free.limits.max_turns = 0;
+        let played = free.play(&RECORDED).await.unwrap();
+        assert_eq!((played.endings.as_slice(), played.answer()), (&[Ending::Finished][..], Some("m89")));
+        assert_eq!(played.turn.trace().turn_count(), 90);
+    }
+
     #[test]
     fn problems_are_found_before_anything_runs() {
         let about = |argument: Option<&str>| -> Vec<String> {

@@ -7,10 +7,9 @@ use model::{Case, Diagnostic, Ending, nearest};
 use script::{Function, Reference, Value};
 use serde_json::{Map, Value as Json, json};
 
-use super::tool::{self, Said};
+use super::Scene;
+use super::engine::{Engine, Program, is_of_the_program};
 use crate::Breakage;
-use crate::agent::Scene;
-use crate::agent::engine::{Engine, Program, is_of_the_program};
 use crate::witness::Turn;
 
 /// Finds each tool in its module: what is exported is the tool, or a function that is all of it.
@@ -33,6 +32,18 @@ const FORM: &str = "a tool is an object `{name, description, parameters, execute
 
 /// How long names are that every provider takes.
 const LONGEST_NAME: usize = 64;
+
+/// What a tool says: its answer, or its error.
+pub(super) type Said = Result<String, String>;
+
+/// Whom the tools are for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Owner {
+    /// The agent's name.
+    pub(super) agent: &'static str,
+    /// The tools that it has anyway.
+    pub(super) tools: &'static [&'static str],
+}
 
 /// What is wrong with a tool.
 type Problem = Box<Diagnostic>;
@@ -62,18 +73,18 @@ pub(super) struct OwnTools {
 }
 
 /// What is wrong with the tools that `case` brings.
-pub(super) fn check(case: &Case, directory: &Path) -> Vec<Diagnostic> {
+pub(super) fn check(case: &Case, directory: &Path, owner: Owner) -> Vec<Diagnostic> {
     let at_case = |problem: Diagnostic| match problem.source {
         Some(_) => problem,
         None => problem.at(case.source.clone()),
     };
-    let wanted = match wanted(case) {
+    let wanted = match wanted(case, owner) {
         Ok(wanted) if wanted.is_empty() => return Vec::new(),
         Ok(wanted) => wanted,
         Err(problems) => return problems.into_iter().map(at_case).collect(),
     };
     let problems = match program(&wanted, directory).check() {
-        Ok(value) => read(&wanted, &value).err().unwrap_or_default(),
+        Ok(value) => read(&wanted, &value, owner).err().unwrap_or_default(),
         Err(error) if is_of_the_program(&error) => vec![Diagnostic::error(error.to_string())],
         Err(error) => vec![error.diagnostic()],
     };
@@ -82,18 +93,18 @@ pub(super) fn check(case: &Case, directory: &Path) -> Vec<Diagnostic> {
 
 impl OwnTools {
     /// Loads the tools of the scene's case.
-    pub(super) async fn open(scene: &Scene) -> Result<Self, Breakage> {
+    pub(super) async fn open(scene: &Scene, owner: Owner) -> Result<Self, Breakage> {
         let broken = |because: String| Breakage::environment(format!("the case's tools cannot be loaded: {because}"));
         let told =
             |problems: Vec<Diagnostic>| broken(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
-        let wanted = wanted(&scene.case).map_err(told)?;
+        let wanted = wanted(&scene.case, owner).map_err(told)?;
         if wanted.is_empty() {
             return Ok(Self::default());
         }
         let program = program(&wanted, &scene.directory);
         let started = Engine::start(program, scene.setup.timeout_ms).await;
         let (engine, value) = started.map_err(|error| broken(error.to_string()))?;
-        Ok(Self { engine: Some(engine), tools: read(&wanted, &value).map_err(told)? })
+        Ok(Self { engine: Some(engine), tools: read(&wanted, &value, owner).map_err(told)? })
     }
 
     /// What the model is told of them.
@@ -125,7 +136,7 @@ impl OwnTools {
 }
 
 /// The tools that `case` asks for, each once. Names of tools that are there anyway ask for nothing.
-fn wanted(case: &Case) -> Result<Vec<Wanted>, Vec<Diagnostic>> {
+fn wanted(case: &Case, owner: Owner) -> Result<Vec<Wanted>, Vec<Diagnostic>> {
     let mut seen: Vec<&Json> = Vec::new();
     let mut wanted = Vec::new();
     let mut problems = Vec::new();
@@ -134,7 +145,7 @@ fn wanted(case: &Case) -> Result<Vec<Wanted>, Vec<Diagnostic>> {
             continue;
         }
         seen.push(written);
-        match Wanted::read(written) {
+        match Wanted::read(written, owner) {
             Ok(tool) => wanted.extend(tool),
             Err(problem) => problems.push(*problem),
         }
@@ -143,12 +154,12 @@ fn wanted(case: &Case) -> Result<Vec<Wanted>, Vec<Diagnostic>> {
 }
 
 impl Wanted {
-    fn read(written: &Json) -> Result<Option<Self>, Problem> {
+    fn read(written: &Json, owner: Owner) -> Result<Option<Self>, Problem> {
         match written {
-            Json::String(name) if tool::find(name).is_some() => Ok(None),
+            Json::String(name) if owner.tools.contains(&name.as_str()) => Ok(None),
             Json::String(text) if !text.contains(['/', '.', '#']) => {
-                let problem = Diagnostic::error(format!("`chat` has no tool `{text}`"))
-                    .suggest(nearest(text, tool::NAMES.iter().copied()))
+                let problem = Diagnostic::error(format!("`{}` has no tool `{text}`", owner.agent))
+                    .suggest(nearest(text, owner.tools.iter().copied()))
                     .help("a tool of your own is in a module: `./weather.js` or `./weather.js#forecast`");
                 Err(Box::new(problem))
             }
@@ -231,12 +242,12 @@ fn program(wanted: &[Wanted], directory: &Path) -> Program {
 }
 
 /// The tools that were found, in the order in which they are wanted.
-fn read(wanted: &[Wanted], found: &Value) -> Result<Vec<OwnTool>, Vec<Diagnostic>> {
+fn read(wanted: &[Wanted], found: &Value, owner: Owner) -> Result<Vec<OwnTool>, Vec<Diagnostic>> {
     let Value::List(found) = found else { return Err(vec![Diagnostic::error("no tool was found")]) };
     let mut tools: Vec<OwnTool> = Vec::new();
     let mut problems = Vec::new();
     for (wanted, found) in wanted.iter().zip(found) {
-        match OwnTool::read(wanted, found) {
+        match OwnTool::read(wanted, found, owner) {
             Ok(tool) if tools.iter().any(|other| other.spec.name == tool.spec.name) => {
                 problems.push(Diagnostic::error(format!("two tools are called `{}`", tool.spec.name)));
             }
@@ -248,7 +259,7 @@ fn read(wanted: &[Wanted], found: &Value) -> Result<Vec<OwnTool>, Vec<Diagnostic
 }
 
 impl OwnTool {
-    fn read(wanted: &Wanted, found: &Value) -> Result<Self, Problem> {
+    fn read(wanted: &Wanted, found: &Value, owner: Owner) -> Result<Self, Problem> {
         let Some(Value::Function(execute)) = found.get("execute") else {
             return wrong(format!("`{}` leads to no tool", wanted.text()), FORM);
         };
@@ -258,8 +269,11 @@ impl OwnTool {
             let help = format!("models take names of letters, digits, `_` and `-`, up to {LONGEST_NAME} of them");
             return wrong(format!("a tool cannot be called `{name}`"), &help);
         }
-        if tool::find(name).is_some() {
-            return wrong(format!("`chat` has a tool `{name}` of its own"), "give the case's tool another name");
+        if owner.tools.contains(&name) {
+            return wrong(
+                format!("`{}` has a tool `{name}` of its own", owner.agent),
+                "give the case's tool another name",
+            );
         }
         let parameters = found.get("parameters").map(Value::to_json).unwrap_or_default();
         let spec = ToolSpec {
@@ -295,8 +309,8 @@ fn schema(parameters: Json, name: &str) -> Result<Json, Problem> {
 mod tests {
     use model::Step;
 
-    use super::super::Chat;
     use super::*;
+    use crate::agent::chat::{Chat, OWNER};
     use crate::agent::rehearsal::{Played, Rehearsal, case};
 
     const WEATHER: &str = "import { unit } from './unit.ts';
@@ -424,7 +438,7 @@ export default [{ tools: [{ execute: () => undefined }] }];
             let mut case = case("a", &["go"]);
             let Json::Array(tools) = tools else { panic!("a list") };
             case.messages[0].tools = tools;
-            check(&case, dir.path()).iter().map(ToString::to_string).collect()
+            check(&case, dir.path(), OWNER).iter().map(ToString::to_string).collect()
         };
         assert_eq!(told(json!(["Bash", "./weather.js#forecast", "./weather.js#forecast"])), [""; 0]);
         assert_eq!(

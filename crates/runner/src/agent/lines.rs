@@ -12,6 +12,8 @@ pub(super) struct Lines<R> {
     line: Vec<u8>,
     dropped: usize,
     longest: usize,
+    /// Whether a line that is too long is given as soon as it is.
+    hasty: bool,
     ended: bool,
 }
 
@@ -31,8 +33,16 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             line: Vec::new(),
             dropped: 0,
             longest: LONGEST_LINE,
+            hasty: false,
             ended: false,
         }
+    }
+
+    /// Gives a line that is too long as soon as it is, and the rest of it as another one, instead of waiting for an end
+    /// that may never come.
+    pub(super) fn hasty(mut self) -> Self {
+        self.hasty = true;
+        self
     }
 
     /// Whether there are no more lines.
@@ -58,7 +68,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             self.dropped += part.len() - kept;
             let used = part.len() + usize::from(end.is_some());
             self.reader.consume(used);
-            if end.is_some() {
+            if end.is_some() || (self.hasty && self.dropped > 0) {
                 return Some(self.take());
             }
         }
@@ -99,6 +109,14 @@ mod tests {
         let lines = all(&bytes, 1000).await;
         assert_eq!((lines[0].0.len(), lines[0].1), (1000, 199_000));
         assert_eq!(lines[1], ("next".into(), 0));
+    }
+
+    #[tokio::test]
+    async fn a_line_without_end_is_given_as_soon_as_it_is_too_long() {
+        let mut lines = Lines { longest: 1000, ..Lines::of(tokio::io::repeat(b'x')) }.hasty();
+        let line = lines.next().await.unwrap();
+        assert_eq!(line.text.len(), 1000);
+        assert!(line.dropped > 0 && !lines.ended());
     }
 
     #[tokio::test]

@@ -1,0 +1,228 @@
+//! Settings in the environment: `TRIALRUN_JOBS` and its like. They go before what suites and the project say, and after
+//! the command line.
+
+use std::collections::BTreeMap;
+
+use model::{Diagnostic, nearest};
+
+use crate::error::CliError;
+use crate::run_args::{RunArgs, parse_duration, parse_jobs, parse_positive};
+
+/// What the names of all of them begin with.
+const PREFIX: &str = "TRIALRUN_";
+
+/// A setting in the environment.
+pub struct Variable {
+    /// Its name.
+    pub name: &'static str,
+    /// What it sets, in a sentence.
+    pub about: &'static str,
+    /// The setting's own name.
+    pub row: &'static str,
+    put: fn(&mut RunArgs, &str) -> Result<(), String>,
+}
+
+/// Where the folder of the record is.
+pub const STATE: &str = "TRIALRUN_STATE";
+
+/// Every one but [`STATE`], in the order of the settings.
+pub static VARIABLES: [Variable; 14] = [
+    Variable {
+        name: "TRIALRUN_AGENT",
+        about: "The agent, or several between commas.",
+        row: "agent",
+        put: |args, text| {
+            args.agent = listed(text);
+            Ok(())
+        },
+    },
+    Variable {
+        name: "TRIALRUN_MODEL",
+        about: "The model, or several between commas; `AGENT=MODEL` for one agent.",
+        row: "model",
+        put: |args, text| {
+            args.model = listed(text);
+            Ok(())
+        },
+    },
+    Variable {
+        name: "TRIALRUN_REASONING_EFFORT",
+        about: "How hard the model is to think.",
+        row: "reasoning_effort",
+        put: |args, text| {
+            args.reasoning_effort = Some(text.to_owned());
+            Ok(())
+        },
+    },
+    Variable {
+        name: "TRIALRUN_BASE_URL",
+        about: "Where the agent's model is reached.",
+        row: "base_url",
+        put: |args, text| {
+            args.base_url = Some(text.to_owned());
+            Ok(())
+        },
+    },
+    Variable {
+        name: "TRIALRUN_TRIALS",
+        about: "How often each case runs.",
+        row: "trials",
+        put: |args, text| whole(text, 1).map(|value| args.trials = Some(value)),
+    },
+    Variable {
+        name: "TRIALRUN_MAX_TURNS",
+        about: "The most model turns of a trial.",
+        row: "max_turns",
+        put: |args, text| whole(text, 1).map(|value| args.max_turns = Some(value)),
+    },
+    Variable {
+        name: "TRIALRUN_MAX_TOTAL_TOKENS",
+        about: "The most tokens of a trial.",
+        row: "token_budget",
+        put: |args, text| parse_positive(text).map(|value| args.max_total_tokens = Some(value)),
+    },
+    Variable {
+        name: "TRIALRUN_TIMEOUT",
+        about: "Wall clock of a trial; a bare number is seconds, as on the command line.",
+        row: "timeout_ms",
+        put: |args, text| parse_duration(text).map(|value| args.timeout = Some(value)),
+    },
+    Variable {
+        name: "TRIALRUN_JOBS",
+        about: "How many trials run at a time.",
+        row: "jobs",
+        put: |args, text| parse_jobs(text).map(|value| args.jobs = Some(value)),
+    },
+    Variable {
+        name: "TRIALRUN_RETRIES",
+        about: "How often a trial that infrastructure broke is tried again.",
+        row: "retries",
+        put: |args, text| {
+            let value = text.parse().map_err(|_| "a whole number".to_owned())?;
+            args.retries = Some(value);
+            Ok(())
+        },
+    },
+    Variable {
+        name: "TRIALRUN_IDLE_WARN",
+        about: "After how long without a word of the agent to warn.",
+        row: "idle_warn_ms",
+        put: |args, text| parse_duration(text).map(|value| args.idle_warn = Some(value)),
+    },
+    Variable {
+        name: "TRIALRUN_STOP_GRACE",
+        about: "How long an agent may take to stop when it is told to.",
+        row: "stop_grace_ms",
+        put: |args, text| parse_duration(text).map(|value| args.stop_grace = Some(value)),
+    },
+    Variable {
+        name: "TRIALRUN_SETUP_TIMEOUT",
+        about: "How long one setup command may take.",
+        row: "setup_timeout_ms",
+        put: |args, text| parse_duration(text).map(|value| args.setup_timeout = Some(value)),
+    },
+    Variable {
+        name: "TRIALRUN_SANDBOX",
+        about: "Which kind of sandbox.",
+        row: "sandbox",
+        put: |args, text| {
+            args.sandbox = Some(text.to_owned());
+            Ok(())
+        },
+    },
+];
+
+/// Variables of this program that are no settings of runs.
+const OTHERS: [&str; 3] = [STATE, "TRIALRUN_CLAUDE", "TRIALRUN_NO_NAMESPACE"];
+
+fn listed(text: &str) -> Vec<String> {
+    text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
+}
+
+fn whole(text: &str, least: u64) -> Result<u64, String> {
+    let value = text.parse().ok().filter(|value| *value >= least);
+    value.ok_or_else(|| format!("a whole number of at least {least}"))
+}
+
+/// What the environment says, as if it had been typed. What is empty counts as not set.
+///
+/// # Errors
+/// A value that is none for its setting.
+pub fn typed(environment: &BTreeMap<String, String>) -> Result<RunArgs, CliError> {
+    let mut args = RunArgs::default();
+    for variable in &VARIABLES {
+        let Some(text) = environment.get(variable.name).map(|text| text.trim()).filter(|text| !text.is_empty()) else {
+            continue;
+        };
+        (variable.put)(&mut args, text).map_err(|wanted| {
+            CliError::usage(format!("the variable `{}` is `{text}`", variable.name)).hint(format!("it takes {wanted}"))
+        })?;
+    }
+    Ok(args)
+}
+
+/// The variable that sets what is called `row`.
+pub fn of_row(row: &str) -> Option<&'static str> {
+    VARIABLES.iter().find(|variable| variable.row == row).map(|variable| variable.name)
+}
+
+/// Variables that look like settings and are none.
+pub fn misspelt(environment: &BTreeMap<String, String>) -> Vec<Diagnostic> {
+    let known = || VARIABLES.iter().map(|variable| variable.name).chain(OTHERS);
+    let unknown = environment.keys().filter(|name| name.starts_with(PREFIX) && known().all(|one| one != *name));
+    let problem = |name: &String| {
+        // What is not near to any may belong to somebody else.
+        let near = nearest(name.strip_prefix(PREFIX)?, known().filter_map(|one| one.strip_prefix(PREFIX)))?;
+        let near = format!("{PREFIX}{near}");
+        Some(Diagnostic::warning(format!("the variable `{name}` is not known")).suggest(Some(&near)))
+    };
+    unknown.filter_map(problem).collect()
+}
+
+/// The section about them on the page about the configuration.
+pub fn reference() -> String {
+    let mut text = String::from("\n## Variables\n\n| variable | |\n| --- | --- |\n");
+    text.push_str(&format!("| `{STATE}` | Where runs are recorded, as `--state` says. |\n"));
+    for variable in &VARIABLES {
+        text.push_str(&format!("| `{}` | {} |\n", variable.name, variable.about));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn values_are_read_as_on_the_command_line() {
+        let pairs =
+            [("TRIALRUN_JOBS", "4"), ("TRIALRUN_TIMEOUT", "90"), ("TRIALRUN_AGENT", "a, b"), ("TRIALRUN_MODEL", "")];
+        let args = typed(&environment(&pairs)).unwrap();
+        assert_eq!((args.jobs, args.timeout), (Some(4), Some(90_000)));
+        assert_eq!((args.agent, args.model), (vec!["a".to_owned(), "b".to_owned()], vec![]));
+        let error = typed(&environment(&[("TRIALRUN_JOBS", "many")])).unwrap_err();
+        assert_eq!(error.to_string(), "the variable `TRIALRUN_JOBS` is `many`");
+        assert_eq!(error.hints(), ["it takes a number from 1 to 1024"]);
+    }
+
+    #[test]
+    fn a_variable_that_nobody_reads_is_told_with_the_nearest() {
+        let told = misspelt(&environment(&[("TRIALRUN_JOB", "4"), ("TRIALRUN_CLAUDE", "x"), ("TRIALRUN_ZZZZ", "x")]));
+        assert_eq!(told.len(), 1);
+        assert_eq!(told[0].message, "the variable `TRIALRUN_JOB` is not known");
+        assert_eq!(told[0].help, ["did you mean `TRIALRUN_JOBS`?"]);
+    }
+
+    #[test]
+    fn every_variable_is_on_the_page_and_belongs_to_one_setting() {
+        let page = reference();
+        for (at, variable) in VARIABLES.iter().enumerate() {
+            assert!(page.contains(&format!("`{}`", variable.name)));
+            assert!(VARIABLES[..at].iter().all(|other| other.row != variable.row), "{}", variable.row);
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! What a suite is made of: the files whose change may change what it does.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use runner::PlannedTrial;
+use script::Library;
+use suite::Project;
+
+use crate::project::Workplace;
+use crate::run_args::RunArgs;
+
+/// Blocks that cases of a folder and of those below it extend.
+const SHARED: &str = "_fixtures.yaml";
+
+/// Files longer than this are data and name no files, in bytes.
+const LONGEST: u64 = 1 << 20;
+
+/// What one suite is made of: files, and folders with all that is below them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Dependencies {
+    paths: BTreeSet<PathBuf>,
+}
+
+impl Dependencies {
+    /// The files and folders.
+    pub fn paths(&self) -> impl Iterator<Item = &PathBuf> {
+        self.paths.iter()
+    }
+
+    /// Whether the file at `path` is one of them.
+    pub fn holds(&self, path: &Path) -> bool {
+        path.ancestors().any(|part| self.paths.contains(part))
+    }
+}
+
+/// The folders and files in which suites may turn up.
+pub fn places(workplace: &Workplace, args: &RunArgs) -> Vec<PathBuf> {
+    let project = &workplace.project;
+    let targets: Vec<&String> = args.targets.iter().chain(&args.files).collect();
+    if targets.is_empty() {
+        let folders = [project.skills_dir.clone(), project.root.join("scenarios"), project.root.join("tests")];
+        return folders.into_iter().chain(project.tests.clone()).collect();
+    }
+    let place = |target: &&String| [workplace.cwd.join(target), project.skills_dir.join(target)];
+    targets.iter().flat_map(place).filter(|path| path.exists()).map(|path| plain(&path)).collect()
+}
+
+/// The configuration with what it imports, and the names that a new one would have.
+pub fn configuration(project: &Project) -> BTreeSet<PathBuf> {
+    let mut paths: BTreeSet<PathBuf> = suite::config_names().map(|name| project.root.join(name)).collect();
+    paths.extend(project.pricing.iter().map(|file| file.value.clone()));
+    if let Some(file) = &project.file {
+        paths.extend(Library::new().imports(file));
+        paths.extend(named_in(file));
+    }
+    paths.retain(|path| !path.is_dir());
+    paths
+}
+
+/// What each suite that `trials` belong to is made of, by the suite's file.
+pub fn of_suites(workplace: &Workplace, trials: &[Arc<PlannedTrial>]) -> BTreeMap<PathBuf, Dependencies> {
+    let library = Library::new();
+    let mut suites: BTreeMap<PathBuf, Dependencies> = BTreeMap::new();
+    let mut files: BTreeSet<(PathBuf, PathBuf)> = BTreeSet::new();
+    for trial in trials {
+        let paths = &mut suites.entry(trial.file.clone()).or_default().paths;
+        paths.extend(trial.case.subject.skill().and_then(|skill| skill.directory.clone()));
+        for written in [trial.argument.as_deref(), trial.arm.model.as_deref()].into_iter().flatten() {
+            paths.extend(existing(written, &workplace.cwd));
+        }
+        files.insert((trial.file.clone(), plain(&workplace.cwd.join(&trial.case.source.file))));
+    }
+    for (suite, file) in files {
+        let Some(Dependencies { paths }) = suites.get_mut(&suite) else { continue };
+        if !paths.insert(file.clone()) {
+            continue;
+        }
+        let shared = file.ancestors().skip(1).take_while(|folder| folder.starts_with(&workplace.project.root));
+        let shared: Vec<PathBuf> = shared.map(|folder| folder.join(SHARED)).filter(|path| path.is_file()).collect();
+        paths.extend(named_in(&file));
+        paths.extend(shared.iter().flat_map(|file| named_in(file)));
+        paths.extend(shared);
+        let modules: Vec<PathBuf> = paths.iter().filter(|path| path.is_file()).cloned().collect();
+        paths.extend(modules.iter().flat_map(|module| library.imports(module)));
+    }
+    suites
+}
+
+/// The files and folders that the file at `path` names. Whatever format it is in, a name of a file is a word with a dot
+/// or a slash, and there is such a file.
+fn named_in(path: &Path) -> BTreeSet<PathBuf> {
+    let is_short = std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() <= LONGEST);
+    let text = if is_short { std::fs::read_to_string(path).unwrap_or_default() } else { String::new() };
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    let is_part = |letter: char| letter.is_alphanumeric() || "_-./@+:#~".contains(letter);
+    let words: BTreeSet<&str> = text.split(|letter: char| !is_part(letter)).collect();
+    words.into_iter().filter_map(|word| existing(word, directory)).collect()
+}
+
+/// The file or folder that `word` names, seen from `directory`: `scripted:models/a.yaml`, `js://./check.ts#name`.
+fn existing(word: &str, directory: &Path) -> Option<PathBuf> {
+    let word = word.split('#').next().unwrap_or_default();
+    let word = word.rsplit("://").next().unwrap_or_default();
+    let word = word.rsplit(':').find(|part| !part.is_empty())?.trim_end_matches('.');
+    if !word.contains(['.', '/']) || word.chars().all(|letter| matches!(letter, '.' | '/')) {
+        return None;
+    }
+    let path = plain(&directory.join(word));
+    // A folder that holds the one who names it is no part of it.
+    (path.exists() && !directory.starts_with(&path)).then_some(path)
+}
+
+/// `path` without `.` and `..`; links are not looked at.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => drop(plain.pop()),
+            part => plain.push(part),
+        }
+    }
+    plain
+}

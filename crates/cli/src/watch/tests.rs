@@ -1,0 +1,107 @@
+//! What a change touches, without a clock.
+
+use super::*;
+
+fn write(path: &std::path::Path, text: &str) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+}
+
+fn prepared(root: &std::path::Path) -> Prepared {
+    let global = Global { state: Some(root.join("state")), color: crate::global::Color::Never };
+    let targets = vec![root.display().to_string()];
+    prepare(&global, &RunArgs { targets, agent: vec!["fake".into()], ..RunArgs::default() }).unwrap()
+}
+
+/// A project with two suites, of which one names a prompt and the other imports a module, and what is known of it.
+fn project() -> (tempfile::TempDir, PathBuf, Watched) {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().canonicalize().unwrap();
+    write(&root.join("trialrun.yaml"), "state: state\n");
+    let scenario = "scenario: one\nsystem_prompt_file: prompts/one.md\nuser_prompt: hi\n";
+    write(&root.join("one.yaml"), scenario);
+    write(&root.join("prompts/one.md"), "Be brief.\n");
+    write(&root.join("two.fixture.ts"), "import { cases } from './lib/cases.ts';\nexport default cases;\n");
+    write(
+        &root.join("lib/cases.ts"),
+        "import text from './text.json';\nexport const cases = [{ input: text.hello, output: 'hi' }];\n",
+    );
+    write(&root.join("lib/text.json"), "{\"hello\": \"hi\"}\n");
+    write(&root.join("README.md"), "nothing\n");
+    let mut watched = Watched::default();
+    let prepared = prepared(&root);
+    assert!(prepared.diagnostics.iter().all(|problem| !problem.is_error()), "{:?}", prepared.diagnostics);
+    let args = RunArgs { targets: vec![root.display().to_string()], ..RunArgs::default() };
+    assert_eq!(watched.learn(&prepared, &args, &Touched::Everything), None);
+    (directory, root, watched)
+}
+
+/// What is touched when `change` is made.
+fn after(watched: &Watched, change: impl FnOnce()) -> (BTreeMap<PathBuf, Change>, Option<Touched>) {
+    let before = watched.snapshot();
+    change();
+    let changes = before.changes(&watched.snapshot());
+    let touched = watched.touched_by(&changes);
+    (changes, touched)
+}
+
+fn only(path: PathBuf) -> Option<Touched> {
+    Some(Touched::Suites([path].into()))
+}
+
+#[test]
+fn a_change_touches_the_suites_that_are_made_of_it() {
+    let (_directory, root, watched) = project();
+    let touch = |file: &str| after(&watched, || write(&root.join(file), "other, and longer than it was before\n")).1;
+    assert_eq!(touch("prompts/one.md"), only(root.join("one.yaml")));
+    assert_eq!(touch("lib/text.json"), only(root.join("two.fixture.ts")));
+    assert_eq!(touch("lib/cases.ts"), only(root.join("two.fixture.ts")));
+    assert_eq!(touch("README.md"), None);
+    assert_eq!(touch("trialrun.yaml"), Some(Touched::Everything));
+}
+
+#[test]
+fn saving_by_rename_is_a_change_of_the_file() {
+    let (_directory, root, watched) = project();
+    let (changes, touched) = after(&watched, || {
+        write(&root.join("one.yaml~"), "scenario: one\nsystem_prompt: x\nuser_prompt: hi\n");
+        std::fs::rename(root.join("one.yaml~"), root.join("one.yaml")).unwrap();
+    });
+    assert_eq!(changes.into_iter().collect::<Vec<_>>(), [(root.join("one.yaml"), Change::Other)]);
+    assert_eq!(touched, only(root.join("one.yaml")));
+}
+
+#[test]
+fn a_new_suite_runs_alone_and_a_lost_one_touches_itself() {
+    let (_directory, root, mut watched) = project();
+    let (_, touched) = after(&watched, || write(&root.join("three.yaml"), "scenario: three\nsystem_prompt: x\n"));
+    let touched = touched.unwrap();
+    assert_eq!(touched, Touched::Suites(BTreeSet::new()));
+    let args = RunArgs { targets: vec![root.display().to_string()], ..RunArgs::default() };
+    assert_eq!(watched.learn(&prepared(&root), &args, &touched), Some([root.join("three.yaml")].into()));
+    let (changes, touched) = after(&watched, || std::fs::remove_file(root.join("one.yaml")).unwrap());
+    assert_eq!(changes.values().copied().collect::<Vec<_>>(), [Change::Gone]);
+    assert_eq!(touched, only(root.join("one.yaml")));
+}
+
+#[test]
+fn while_something_is_broken_every_change_counts() {
+    let (_directory, root, mut watched) = project();
+    watched.pending = Some(Touched::Suites([root.join("one.yaml")].into()));
+    let (_, touched) = after(&watched, || write(&root.join("README.md"), "more than there was before\n"));
+    assert_eq!(touched, Some(Touched::Suites(BTreeSet::new())));
+    let all = Touched::Suites([root.join("one.yaml")].into()).and(&Touched::Everything);
+    assert_eq!(all, Touched::Everything);
+}
+
+#[test]
+fn a_line_tells_what_changed_and_what_runs() {
+    let (_directory, root, mut watched) = project();
+    watched.cwd = root.clone();
+    let changes: BTreeMap<PathBuf, Change> =
+        ["a", "b", "c", "d"].iter().map(|name| (root.join(name), Change::Other)).collect();
+    let told = watched.told(&changes, &Touched::Suites([root.join("one.yaml")].into()));
+    assert_eq!(told, "changed: a, b, c, 1 more → 1 suite");
+    let gone = [(root.join("a"), Change::Gone)].into();
+    assert_eq!(watched.told(&gone, &Touched::Everything), "changed: a (gone) → everything");
+}

@@ -1,0 +1,138 @@
+//! Configurations: agents of the project, the environment, layers, and what is never shown.
+
+use serde_json::{Value, json};
+use testkit::Project;
+
+use crate::empty;
+
+const SCENARIO: &str = "scenario: s\nsystem_prompt: Say hello.\nuser_prompt: go\nassertions: [{id: hello, type: output_contains, pattern: hello}]\n";
+
+/// An agent that says hello from its second conversation on, whoever has them.
+fn late(project: &Project) -> String {
+    let count = project.dir().join("count");
+    format!(
+        "read -r line; n=$(cat '{0}' 2>/dev/null || echo 0); echo $((n+1)) > '{0}'\n[ \"$n\" -ge 1 ] && echo '{{\"text\":\"hello\"}}' || echo '{{\"text\":\"sorry\"}}'\n",
+        count.display()
+    )
+}
+
+fn row(rows: &Value, name: &str) -> (Value, String) {
+    let row = rows.as_array().unwrap().iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("{name}"));
+    (row["value"].clone(), row["layer"].as_str().unwrap().to_owned())
+}
+
+#[test]
+fn a_failed_test_that_passes_when_it_is_tried_again_is_flaky() {
+    let project = empty();
+    project.write("agent.sh", &late(&project)).write("tests/s.yaml", SCENARIO).write(
+        "trialrun.config.ts",
+        "import { defineConfig } from 'trialrun/config';\n\
+         export default defineConfig({ agent: { type: 'subprocess', command: 'sh', args: ['agent.sh'] }, eval: { retries: 1 } });\n",
+    );
+    let report = project.report(&[], 0);
+    let trial = &report["trials"][0];
+    assert_eq!((&trial["outcome"], &trial["flaky"]), (&json!("passed"), &json!(true)), "{trial:#}");
+    let attempts: Vec<_> =
+        trial["attempts"].as_array().unwrap().iter().map(|one| (&one["outcome"], &one["answer"])).collect();
+    assert_eq!(attempts, [(&json!("failed"), &json!("sorry")), (&json!("passed"), &json!("hello"))]);
+    assert_eq!(report["summary"]["flaky"], 1);
+    std::fs::remove_file(project.dir().join("count")).unwrap();
+    let ran = project.run(&["run"]).exits(0);
+    assert!(ran.out.contains("flaky"), "{}", ran.said());
+    // Who wants no tries gets none.
+    std::fs::remove_file(project.dir().join("count")).unwrap();
+    project.run(&["run", "--retries", "0"]).exits(1);
+}
+
+#[test]
+fn a_missing_variable_stops_a_run_only_if_it_is_used() {
+    let project = empty();
+    project.write("tests/s.yaml", SCENARIO).write("tests/t.yaml", "scenario: t\nsystem_prompt: x\nuser_prompt: hello\nagent: fake\nassertions: [{id: hello, type: output_contains, pattern: hello}]\n").write(
+        "fabrik.config.js",
+        "export default {\n  agent: { type: 'http', url: 'http://127.0.0.1:9/chat', headers: { 'X-Key': '${env.BOT_KEY}' } },\n  llm: { provider: 'openai', model: 'm', apiKey: '${env.OPENAI}' },\n};\n",
+    );
+    project.run(&["run", "tests/t.yaml"]).exits(0);
+    let ran = project.run(&["check"]).exits(2);
+    assert!(ran.err.contains("`agent.headers.X-Key` needs the variable `BOT_KEY`, which is not set"), "{}", ran.said());
+    assert!(ran.err.contains("fabrik.config.js:2:") && !ran.err.contains("OPENAI"), "{}", ran.said());
+    project.env("BOT_KEY", "canary-of-the-bot").run(&["check"]).exits(0);
+}
+
+#[test]
+fn config_shows_where_each_value_comes_from_and_no_secret() {
+    let project =
+        empty().env("BOT_TOKEN", "canary-in-a-variable").env("TRIALRUN_JOBS", "7").env("TRIALRUN_TIMEOUT", "3s");
+    project.write(
+        "trialrun.config.ts",
+        "export default {\n  agents: { bot: {\n    type: 'http',\n    url: 'http://me:canary-password@127.0.0.1:9/chat',\n    headers: { Authorization: 'Bearer ${env.BOT_TOKEN}' },\n    bodyTemplate: (m: string) => m,\n  } },\n  defaults: { jobs: 2, timeout: '90s' },\n  llm: { provider: 'openai', model: 'm', apiKey: 'canary-written-down' },\n};\n",
+    );
+    let ran = project.run(&["config", "--json", "--timeout", "2s"]).exits(0);
+    assert!(!ran.said().contains("canary"), "{}", ran.said());
+    let rows = ran.json();
+    let of = |value: Value, layer: &str| (value, layer.to_owned());
+    assert_eq!(row(&rows, "jobs"), of(json!(7), "TRIALRUN_JOBS"));
+    assert_eq!(row(&rows, "timeout_ms"), of(json!(2000), "command line"));
+    assert_eq!(row(&rows, "agent"), of(json!("bot"), "trialrun.config.ts:2"));
+    assert_eq!(row(&rows, "judge"), of(json!("openai:m"), "trialrun.config.ts:9"));
+    assert_eq!(row(&rows, "agents.bot.url"), of(json!("http://***@127.0.0.1:9/chat"), "trialrun.config.ts:4"));
+    assert_eq!(row(&rows, "agents.bot.headers.Authorization"), of(json!("***"), "trialrun.config.ts:5"));
+    assert_eq!(row(&rows, "agents.bot.bodyTemplate"), of(json!("(code)"), "trialrun.config.ts:6"));
+    assert_eq!(row(&rows, "llm.apiKey"), of(json!("***"), "trialrun.config.ts:9"));
+    let text = project.run(&["config"]).exits(0);
+    assert!(!text.said().contains("canary") && text.out.contains("trialrun.config.ts:4"), "{}", text.said());
+}
+
+#[test]
+fn a_variable_of_the_environment_goes_before_the_suite_and_after_the_command_line() {
+    let project = empty().env("TRIALRUN_TRIALS", "3");
+    let scenario = "scenario: s\nsystem_prompt: x\nuser_prompt: hello\nagent: fake\ntrials: 2\nassertions: [{id: hello, type: output_contains, pattern: hello}]\n";
+    project.write("tests/s.yaml", scenario);
+    let trials = |arguments: &[&str]| project.report(arguments, 0)["trials"].as_array().unwrap().len();
+    assert_eq!((trials(&[]), trials(&["--trials", "1"])), (3, 1));
+    let project = project.env("TRIALRUN_JOBS", "many");
+    let ran = project.run(&["run"]).exits(2);
+    assert!(ran.err.contains("the variable `TRIALRUN_JOBS` is `many`"), "{}", ran.said());
+}
+
+#[test]
+fn a_sandbox_that_cannot_be_made_breaks_the_trial_or_gives_way() {
+    let project = empty();
+    let scenario = "scenario: s\nsystem_prompt: x\nuser_prompt: hello\nagent: fake\nfixtures: {git_init: true}\nassertions: [{id: hello, type: output_contains, pattern: hello}]\n";
+    project.write("tests/s.yaml", scenario).write("trialrun.yaml", "sandbox: {provider: daytona}\n");
+    let trial = project.report(&["--retries", "0"], 3)["trials"][0].clone();
+    assert_eq!((&trial["outcome"], &trial["fault"]), (&json!("broken"), &json!("environment")));
+    assert!(trial["because"].as_str().unwrap().contains("daytona"), "{trial:#}");
+    project.write("trialrun.yaml", "sandbox:\n  provider: daytona\n  fallback: local\n");
+    let ran = project.run(&["run"]).exits(0);
+    assert!(
+        ran.err.contains("trials run in `local` ones instead") && ran.err.contains("trialrun.yaml:2:13"),
+        "{}",
+        ran.said()
+    );
+    project.write("trialrun.yaml", "sandbox: dayton\n");
+    assert!(project.run(&["run"]).exits(2).err.contains("unknown sandbox `dayton`"));
+}
+
+#[test]
+fn the_record_and_the_reports_go_where_the_configuration_says() {
+    let project = empty();
+    let scenario = "scenario: s\nsystem_prompt: x\nuser_prompt: hello\nagent: fake\nassertions: [{id: hello, type: output_contains, pattern: hello}]\n";
+    project.write("tests/s.yaml", scenario).write("keep/mine.txt", "x").write(
+        "fabrik.config.json",
+        r#"{"report": {"formats": ["terminal", "json"], "outputDir": "./out"}, "store": {"path": "./keep/traces.db"}}"#,
+    );
+    let ran = project.run(&["run"]).exits(0);
+    assert!(ran.out.contains("PASS"), "{}", ran.said());
+    let report: Value = serde_json::from_str(&project.read("out/report.json")).unwrap();
+    assert_eq!(report["summary"]["passed"], 1);
+    assert!(project.dir().join("keep/traces.db").is_file());
+    assert!(!project.dir().join("keep/.gitignore").exists(), "the folder is somebody else's");
+    project.run(&["show", "s::s@fake#1"]).exits(0);
+    project.write("fabrik.config.json", r#"{"report": {"formats": ["terminl"]}}"#);
+    let ran = project.run(&["run"]).exits(2);
+    assert!(
+        ran.err.contains("unknown report `terminl`") && ran.err.contains("fabrik.config.json:1:25"),
+        "{}",
+        ran.said()
+    );
+}

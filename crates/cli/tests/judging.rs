@@ -1,0 +1,127 @@
+//! Judged assertions from end to end: which judge is asked, what it says, what it costs, and what happens without one.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
+
+use serde_json::{Value, json};
+use testkit::Project;
+
+const SCENARIO: &str = "\
+scenario: kind
+skill: greet
+user_prompt: hello there
+assertions:
+  - { id: warm, type: sentiment, expected: friendly }
+  - { id: rules, type: guardrail, mustNot: [insult the user], must: [greet] }
+";
+
+/// A judge that says this to one thing after the other.
+fn script(answers: &[Value]) -> String {
+    let steps: Vec<Value> = answers.iter().map(|answer| json!({"text": answer.to_string()})).collect();
+    json!({ "steps": steps }).to_string()
+}
+
+fn tone(verdict: &str, score: u64) -> Value {
+    let row =
+        json!({"id": "c1", "quote": "hello there", "reasoning": "As it says.", "verdict": verdict, "score": score});
+    json!({ "answers": [row] })
+}
+
+fn rules(first: &str) -> Value {
+    let row = |id: &str, verdict: &str| json!({"id": id, "quote": "hello", "reasoning": "Seen.", "verdict": verdict});
+    json!({ "answers": [row("c1", first), row("c2", "met")] })
+}
+
+fn project(judge: &[Value]) -> Project {
+    let project = Project::new(env!("CARGO_BIN_EXE_trialrun"));
+    project
+        .write("trialrun.yaml", "defaults: { agent: fake, jobs: 1 }\n")
+        .write("skills/greet/SKILL.md", "---\nname: greet\ndescription: Greets.\n---\nSay hello.\n")
+        .write("skills/greet/tests/a.yaml", SCENARIO)
+        .write("judge.yaml", &script(judge));
+    project
+}
+
+const JUDGED: [&str; 3] = ["run", "--judge", "scripted:judge.yaml"];
+
+#[test]
+fn what_a_judge_says_decides_and_what_it_took_is_told_apart() {
+    let project = project(&[tone("met", 4), rules("met")]);
+    let report = project.run(&[&JUDGED[..], &["--report", "json"]].concat()).exits(0).json();
+    let trial = &report["trials"][0];
+    assert_eq!((&trial["judge_usage"]["total"], &trial["judge_cost_usd"]), (&json!(220), &Value::Null));
+    assert_eq!(report["summary"]["judge_usage"]["total"], 220);
+    let warm = &trial["findings"][0];
+    assert_eq!((&warm["method"], &warm["score"]), (&json!("judge"), &json!(0.75)));
+    assert_eq!(warm["because"], "4 of 5: As it says.");
+    let text = project.run(&JUDGED).exits(0).out;
+    assert!(text.contains("judge      2 requests, 220 tokens, cost n/a"), "{text}");
+}
+
+#[test]
+fn a_broken_rule_fails_the_trial_and_is_named() {
+    let project = project(&[tone("met", 4), rules("violated")]);
+    let ran = project.run(&JUDGED).exits(1);
+    assert!(ran.out.contains("1 of 2 rules broken: the agent must not: insult the user"), "{}", ran.out);
+}
+
+#[test]
+fn a_judge_that_gives_no_verdict_is_the_judges_fault() {
+    let project = project(&[tone("met", 4)]);
+    let report = project.run(&[&JUDGED[..], &["--report", "json"]].concat()).exits(3).json();
+    let trial = &report["trials"][0];
+    assert_eq!((&trial["outcome"], &trial["fault"]), (&json!("undecided"), &json!("judge")));
+    assert!(trial["because"].as_str().unwrap().contains("gave no verdict"), "{trial:#}");
+}
+
+#[test]
+fn a_judge_that_never_answers_is_given_up_when_the_time_of_a_trial_is_over() {
+    let project = project(&[]);
+    project.write("judge.yaml", "steps: [{ fault: { kind: hang } }]\n");
+    let report = project.run(&[&JUDGED[..], &["--timeout", "3", "--report", "json"]].concat()).exits(3).json();
+    let trial = &report["trials"][0];
+    assert_eq!(trial["fault"], "judge", "{trial:#}");
+    assert!(trial["because"].as_str().unwrap().contains("the judge did not answer within 3 s"), "{trial:#}");
+}
+
+#[test]
+fn without_a_judge_a_run_says_before_it_begins_what_stays_undecided() {
+    let project = project(&[]);
+    let ran = project.run(&["run", "--trials", "2"]).exits(3);
+    assert!(ran.err.contains("4 assertions stay undecided: no judge: set OPENROUTER_API_KEY"), "{}", ran.err);
+    assert!(ran.out.contains("no judge: set"), "{}", ran.out);
+    let checked = project.run(&["check"]);
+    assert!((checked.out + &checked.err).contains("2 assertions stay undecided"));
+    let keyed = project.run(&["run", "--judge", "openai:gpt-4.1-mini"]).exits(3);
+    assert!(keyed.err.contains("`openai` needs a key: OPENAI_API_KEY is not set"), "{}", keyed.err);
+}
+
+#[test]
+fn a_judge_that_cannot_be_had_stops_the_run_before_it_begins() {
+    let project = project(&[]);
+    for (arguments, wrong) in [
+        (&["--judge", "opnai:gpt-5"][..], "did you mean `openai`"),
+        (&["--judge", "openai"], "needs to know more"),
+        (&["--judge", "scripted:gone.yaml"], "gone.yaml"),
+        (&["--judge-base-url", "http://127.0.0.1:1"], "an address for the judge, and no judge"),
+        (&["--judge", "ollama:m", "--judge-base-url", "ftp://x"], "http://"),
+        (&["--pricing", "judge.yaml"], "a price"),
+        (&["--judges", "99"], "--judges"),
+    ] {
+        let ran = project.run(&[&["run"][..], arguments].concat()).exits(2);
+        assert!(ran.err.contains(wrong), "{arguments:?}: {}", ran.err);
+    }
+}
+
+#[test]
+fn doctor_names_the_providers_and_shows_no_key() {
+    let project = project(&[]).env("OPENAI_API_KEY", "sk-canary-0123456789abcdef");
+    let ran = project.run(&["doctor"]).exits(0);
+    assert!(
+        ran.out.contains("OPENAI_API_KEY is set") && ran.out.contains("ANTHROPIC_AUTH_TOKEN is not set"),
+        "{}",
+        ran.out
+    );
+    assert!(ran.out.contains("openai:gpt-4.1-mini") && !ran.out.contains("canary"), "{}", ran.out);
+    let rows = project.run(&["config", "--json"]).json();
+    assert!(rows.to_string().contains("openai:gpt-4.1-mini"), "{rows:#}");
+}

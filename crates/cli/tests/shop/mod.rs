@@ -1,0 +1,138 @@
+//! A shop's support bot on loopback, for tests to talk to: it remembers conversations, calls tools, answers in several
+//! dialects, and misbehaves where it is asked to. It stops when it is dropped.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
+#![allow(dead_code, reason = "each test uses what it needs of it")]
+
+mod answer;
+mod dialect;
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// The stack of a connection's thread: there may be a thousand of them.
+const STACK: usize = 256 * 1024;
+
+/// The bot; it serves until it is dropped.
+pub struct Shop {
+    address: SocketAddr,
+    counter: Arc<Counter>,
+}
+
+/// A request that the bot has seen.
+#[derive(Debug, Clone)]
+pub struct Seen {
+    /// With what follows the `?`.
+    pub path: String,
+    /// Names in lower case.
+    pub headers: HashMap<String, String>,
+    pub body: Value,
+}
+
+/// What all connections share.
+#[derive(Default)]
+struct Counter {
+    closed: AtomicBool,
+    /// What was said in each conversation.
+    said: Mutex<HashMap<String, Vec<String>>>,
+    seen: Mutex<Vec<Seen>>,
+}
+
+impl Shop {
+    /// Opens on a port that is free. `/api/chat` answers as bots do, `/DIALECT` in that dialect; `?delay=MS` waits before it
+    /// answers, `?fault=NAME` misbehaves.
+    pub fn open() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let counter = Arc::new(Counter::default());
+        let served = Arc::clone(&counter);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                if served.closed.load(Ordering::SeqCst) {
+                    return;
+                }
+                let counter = Arc::clone(&served);
+                let connection = move || drop(serve(&stream, &counter));
+                std::thread::Builder::new().stack_size(STACK).spawn(connection).unwrap();
+            }
+        });
+        Self { address, counter }
+    }
+
+    /// `http://127.0.0.1:PORT` and `path`.
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// The port it listens on.
+    pub fn port(&self) -> u16 {
+        self.address.port()
+    }
+
+    /// Every request so far.
+    pub fn seen(&self) -> Vec<Seen> {
+        self.counter.seen.lock().unwrap().clone()
+    }
+}
+
+impl Drop for Shop {
+    fn drop(&mut self) {
+        self.counter.closed.store(true, Ordering::SeqCst);
+        // Whoever waits for a connection has to be woken.
+        let _ = TcpStream::connect(self.address);
+    }
+}
+
+/// Answers the requests of one connection, until the other side or a fault ends it.
+fn serve(stream: &TcpStream, counter: &Counter) -> std::io::Result<()> {
+    stream.set_nodelay(true)?;
+    let mut reader = BufReader::new(stream);
+    while let Some(request) = read(&mut reader)? {
+        counter.seen.lock().unwrap().push(request.clone());
+        let (path, query) = request.path.split_once('?').unwrap_or((&request.path, ""));
+        let query: HashMap<&str, &str> = query.split('&').filter_map(|pair| pair.split_once('=')).collect();
+        if let Some(delay) = query.get("delay").and_then(|delay| delay.parse().ok()) {
+            std::thread::sleep(Duration::from_millis(delay));
+        }
+        let pieces = match query.get("fault") {
+            Some(fault) => dialect::fault(fault),
+            None => {
+                let answer = answer::answer(&request.body, &mut counter.said.lock().unwrap());
+                dialect::speak(path.trim_start_matches('/'), &answer)
+            }
+        };
+        for piece in &pieces {
+            (&*stream).write_all(piece)?;
+        }
+        if query.contains_key("fault") {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The next request; `None` where there is no more.
+fn read(reader: &mut BufReader<&TcpStream>) -> std::io::Result<Option<Seen>> {
+    let mut line = String::new();
+    if reader.read_line(&mut line)? == 0 {
+        return Ok(None);
+    }
+    let path = line.split(' ').nth(1).unwrap_or_default().to_owned();
+    let mut headers = HashMap::new();
+    loop {
+        line.clear();
+        reader.read_line(&mut line)?;
+        let Some((name, value)) = line.trim_end().split_once(':') else { break };
+        headers.insert(name.to_lowercase(), value.trim().to_owned());
+    }
+    let length = headers.get("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body)?;
+    Ok(Some(Seen { path, headers, body: serde_json::from_slice(&body).unwrap_or_default() }))
+}

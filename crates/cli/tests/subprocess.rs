@@ -1,0 +1,53 @@
+//! Programs under test, with the real sandbox and the real supervisor around them.
+
+#![allow(clippy::unwrap_used)]
+
+use serde_json::Value;
+use testkit::Project;
+
+/// The only trial of a run with `agent.sh`, which is this; nothing is left of it.
+#[track_caller]
+fn trial(script: &str, agent: &str, arguments: &[&str], code: i32) -> Value {
+    let project = Project::new(env!("CARGO_BIN_EXE_trialrun"));
+    project.write("agent.sh", script);
+    let scenario = format!(
+        "scenario: s\nsystem_prompt: Say done.\nuser_prompt: go\nagent: \"{agent}\"\n\
+         assertions: [{{id: done, type: output_contains, pattern: done}}]\n"
+    );
+    project.write("s.yaml", &scenario);
+    let all: Vec<&str> = ["s.yaml", "--retries", "0"].into_iter().chain(arguments.iter().copied()).collect();
+    let report = project.report(&all, code);
+    project.no_process_is_left();
+    assert_eq!(project.left_over(), [""; 0]);
+    report["trials"][0].clone()
+}
+
+/// Children that do not listen, one of them in a session of its own.
+const STUBBORN: &str =
+    "trap '' TERM HUP INT\n(trap '' TERM; sleep 1000) &\nsetsid sh -c \"trap '' TERM; sleep 1000\" &\n";
+
+#[test]
+fn a_program_of_the_project_answers_from_the_sandbox() {
+    let trial = trial("read -r line; echo '{\"text\":\"done\"}'", "subprocess:sh agent.sh", &[], 0);
+    assert_eq!((&trial["outcome"], &trial["answer"]), (&"passed".into(), &"done".into()));
+}
+
+#[test]
+fn a_program_that_will_not_end_is_ended_with_all_that_it_started() {
+    let answers = format!("{STUBBORN}read -r line; echo '{{\"text\":\"done\"}}'; while :; do sleep 1000; done");
+    assert_eq!(trial(&answers, "subprocess:sh agent.sh", &[], 0)["outcome"], "passed");
+    let silent = format!("{STUBBORN}while :; do sleep 1000; done");
+    assert_eq!(trial(&silent, "subprocess:sh agent.sh", &["--timeout", "1s"], 1)["outcome"], "failed");
+}
+
+#[test]
+fn a_program_that_goes_has_failed_and_one_that_is_not_there_breaks_the_trial() {
+    let gone = trial("echo >&2 oh no; exit 3", "subprocess:sh agent.sh", &[], 1);
+    assert_eq!(gone["outcome"], "failed");
+    assert!(gone["because"].as_str().unwrap().contains("its process ended before it answered (exit code 3: oh no)"));
+    let missing = trial("", "subprocess:no-such-program", &[], 3);
+    assert_eq!((&missing["outcome"], &missing["fault"]), (&"broken".into(), &"environment".into()));
+    // It is found and can be executed, but there is nothing that could.
+    let odd = trial("", "subprocess:/proc/version", &[], 3);
+    assert_eq!(odd["outcome"], "broken");
+}

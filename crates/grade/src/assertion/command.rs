@@ -1,0 +1,233 @@
+//! `command`: a command in the sandbox does what it should after the agent has finished.
+
+use std::sync::Arc;
+
+use model::{Evidence, Need, NodeKind, Probed};
+use serde_json::json;
+
+use super::{Assertion, Field, Form, Matcher, Parameter};
+use crate::example::{Example, Story};
+use crate::pattern::{Patience, Pattern};
+use crate::place::Place;
+use crate::reading::Reading;
+use crate::verdict::Verdict;
+use crate::words;
+
+/// How long a command may take unless the user says otherwise, in milliseconds.
+const TIMEOUT_MS: u64 = 30_000;
+
+/// How many of the last lines it wrote are told.
+const LINES: usize = 8;
+
+pub(super) const ASSERTION: Assertion = Assertion {
+    name: "command",
+    aliases: &[],
+    parameters: &[Parameter::Value("run")],
+    summary: "A command that is run in the sandbox after the agent has finished succeeds.",
+    details: "It is run by a shell in the agent's working directory, with the agent's environment and in the same \
+              containment, after the files were looked at; commands run in the order they are written, and what is \
+              written twice is run once. A command that does not end in time is not met; one that cannot be started is \
+              undecided.",
+    fields: &[
+        Field { name: "run", holds: "text", required: true, default: None, doc: "The command." },
+        Field {
+            name: "exit_code",
+            holds: "whole number, from 0",
+            required: false,
+            default: Some("0"),
+            doc: "The exit code that it must end with.",
+        },
+        Field {
+            name: "output",
+            holds: "regular expression, also `/…/flags`",
+            required: false,
+            default: Some("any output"),
+            doc: "Some part of what it writes must match it: of its output, or of its error output.",
+        },
+        Field {
+            name: "timeout",
+            holds: "length of time",
+            required: false,
+            default: Some("30s"),
+            doc: "How long it may take: milliseconds, or a text such as `2m`.",
+        },
+    ],
+    pass: Example {
+        assertion: || json!({"id": "tests-pass", "type": "command", "run": "npm test", "output": "/0 failed/"}),
+        evidence: || Story::new().ran("npm test", 0, "12 passed, 0 failed\n", "").evidence(),
+    },
+    fail: Example {
+        assertion: || json!({"id": "tests-pass", "type": "command", "run": "npm test"}),
+        evidence: || Story::new().ran("npm test", 1, "11 passed, 1 failed\n", "npm error code 1\n").evidence(),
+    },
+    form: Form::Written { parse },
+};
+
+#[derive(Debug)]
+struct Command {
+    run: String,
+    place: Place,
+    exit_code: i32,
+    exit_place: Option<Place>,
+    output: Option<Pattern>,
+    timeout_ms: u64,
+}
+
+fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
+    let run = reading.required_text("run");
+    let exit_code = exit_code(reading);
+    let output = reading.fields.get("output").map(|_| reading.literal("output"));
+    let timeout_ms = reading.fields.duration_ms("timeout", reading.problems).unwrap_or(TIMEOUT_MS);
+    let (run, place) = run?;
+    if run.contains('\0') {
+        reading.problems.push(model::Diagnostic::error("`run` has a NUL character in it").at(place.excerpt()));
+        return None;
+    }
+    let (exit_code, exit_place) = exit_code.unzip();
+    let output = match output {
+        Some(pattern) => Some(pattern?),
+        None => None,
+    };
+    Some(Arc::new(Command { run, place, exit_code: exit_code.unwrap_or(0), exit_place, output, timeout_ms }))
+}
+
+fn exit_code(reading: &mut Reading<'_>) -> Option<(i32, Place)> {
+    let node = reading.fields.get("exit_code")?;
+    let number = if let NodeKind::Number(number) = &node.kind { model::decode::as_whole(number) } else { None };
+    let code = number.filter(|code| *code <= 255).and_then(|code| i32::try_from(code).ok());
+    if code.is_none() {
+        reading.problems.push(node.error("`exit_code` must be a whole number from 0 to 255"));
+    }
+    Some((code?, Place::of(node)))
+}
+
+impl Command {
+    fn need(&self) -> Need {
+        Need::Command { run: self.run.clone(), timeout_ms: self.timeout_ms }
+    }
+}
+
+impl Matcher for Command {
+    fn needs(&self) -> Vec<Need> {
+        vec![self.need()]
+    }
+
+    fn judge(&self, evidence: &Evidence) -> Verdict {
+        let unknown = |because: String| Verdict::undecided(because).place(&self.place);
+        let run = words::quoted(&self.run);
+        match evidence.collected.probed(&self.need()) {
+            None if evidence.collected.sandbox.is_none() => unknown("the agent worked in no sandbox".into()),
+            Some(Probed::Ran { exit_code, stdout, stderr, clipped }) => {
+                self.verdict(*exit_code, &Output { stdout, stderr, clipped: *clipped })
+            }
+            Some(Probed::Failed { because }) => unknown(format!("{run} could not be run: {because}")),
+            _ => unknown(format!("nobody ran {run}")),
+        }
+    }
+}
+
+/// What a command wrote.
+struct Output<'e> {
+    stdout: &'e str,
+    stderr: &'e str,
+    /// Whether something of it is missing.
+    clipped: bool,
+}
+
+impl Output<'_> {
+    /// The last lines of it.
+    fn last_lines(&self) -> Vec<String> {
+        let lines: Vec<&str> = self.stdout.lines().chain(self.stderr.lines()).filter(|line| !line.is_empty()).collect();
+        let from = lines.len().saturating_sub(LINES);
+        lines[from..].iter().map(|line| line.chars().take(200).collect()).collect()
+    }
+}
+
+impl Command {
+    fn verdict(&self, exit_code: Option<i32>, output: &Output<'_>) -> Verdict {
+        let wanted = self.exit_code;
+        let Some(code) = exit_code else {
+            let time = format!("{} s", self.timeout_ms as f64 / 1000.0);
+            let because = format!("it did not end within {time}");
+            return Verdict::unmet(because, format!("exit code {wanted} within {time}"), "it was ended")
+                .evidence(output.last_lines())
+                .place(&self.place);
+        };
+        if code != wanted {
+            let because = format!("it ended with exit code {code}");
+            return Verdict::unmet(because, format!("exit code {wanted}"), format!("exit code {code}"))
+                .evidence(output.last_lines())
+                .place(self.exit_place.as_ref().unwrap_or(&self.place));
+        }
+        match &self.output {
+            Some(pattern) => written(pattern, output),
+            None => Verdict::met(format!("exit code {code}")).place(&self.place),
+        }
+    }
+}
+
+/// Whether what was written matches.
+fn written(pattern: &Pattern, output: &Output<'_>) -> Verdict {
+    let patience = Patience::new();
+    let tested = [output.stdout, output.stderr].map(|text| pattern.test(text, &patience));
+    let verdict = match tested {
+        [Ok(true), _] => Verdict::met(format!("{pattern} matches its output")),
+        [_, Ok(true)] => Verdict::met(format!("{pattern} matches its error output")),
+        [Err(error), _] | [_, Err(error)] => Verdict::undecided(error),
+        _ if output.clipped => {
+            Verdict::undecided(format!("{pattern} does not match what was kept of its output, which is not all of it"))
+        }
+        _ => {
+            let lines = output.last_lines();
+            let actual = lines.last().map_or_else(|| "no output".to_owned(), |line| words::quoted(line));
+            let because = format!("{pattern} does not match its output");
+            Verdict::unmet(because, format!("output that matches {pattern}"), actual).evidence(lines)
+        }
+    };
+    verdict.place(&pattern.place)
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Need, Probed, Status};
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::check::tests::{case, judged, underlined};
+    use crate::check::{Context, compile};
+
+    fn of(rest: &Value, story: Story) -> model::Finding {
+        let mut assertion = json!({"id": "a", "type": "command", "run": "make"});
+        assertion.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+        judged(&assertion, &story.evidence())
+    }
+
+    #[test]
+    fn the_exit_code_and_the_output_are_looked_at() {
+        let made = || Story::new().ran("make", 2, "", "no rule\n");
+        assert_eq!(of(&json!({}), made()).evidence, ["no rule"]);
+        assert_eq!(of(&json!({"exitCode": 2}), made()).status, Status::Met);
+        assert_eq!(of(&json!({"exit_code": 2, "output": "^no"}), made()).because, "/^no/ matches its error output");
+        let finding = of(&json!({"exit_code": 2, "output": "rules"}), made());
+        assert_eq!((finding.status, underlined(&finding).as_str()), (Status::Unmet, "rules"));
+        assert_eq!(of(&json!({"exit_code": 0}), made()).because, "it ended with exit code 2");
+    }
+
+    #[test]
+    fn a_command_that_hangs_is_not_met_and_one_that_never_began_is_undecided() {
+        let need = || Need::Command { run: "make".into(), timeout_ms: 1500 };
+        let found = |probed: Probed| of(&json!({"timeout": "1.5s"}), Story::new().probed(need(), probed));
+        let hung = Probed::Ran { exit_code: None, stdout: "a\n".into(), stderr: String::new(), clipped: false };
+        assert_eq!(found(hung).because, "it did not end within 1.5 s");
+        assert_eq!(found(Probed::Failed { because: "no shell".into() }).status, Status::Undecided);
+        assert_eq!(of(&json!({}), Story::new()).because, "nobody ran \"make\"");
+    }
+
+    #[test]
+    fn a_check_says_what_it_needs() {
+        let (checks, problems) =
+            compile(&case(&[json!({"id": "a", "type": "command", "run": "make"})]), &Context::default());
+        assert_eq!(problems, []);
+        assert_eq!(checks[0].needs(), [Need::Command { run: "make".into(), timeout_ms: TIMEOUT_MS }]);
+    }
+}

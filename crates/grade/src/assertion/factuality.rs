@@ -1,0 +1,147 @@
+//! `factuality`: what the reply claims agrees with the truth.
+
+use std::sync::Arc;
+
+use model::Evidence;
+use serde_json::json;
+
+use super::{Assertion, Field, Form, JUDGES, Matcher, Parameter};
+use crate::example::{Example, Story};
+use crate::judge::reading::{judges, split};
+use crate::judge::{self, Answer, Judged, Mark, Material, Question, Standing, Votes, is_true, prompt};
+use crate::place::Place;
+use crate::reading::Reading;
+use crate::verdict::Verdict;
+use crate::words;
+
+/// How many claims a finding lists.
+const LISTED: usize = 10;
+
+pub(super) const ASSERTION: Assertion = Assertion {
+    name: "factuality",
+    aliases: &[],
+    parameters: &[Parameter::Fields],
+    summary: "What the last reply claims agrees with the ground truth, as a judge finds.",
+    details: "A judge lists the claims of the reply that have to do with the ground truth, each with its quote, and says \
+              of each whether the truth agrees with it, contradicts it, or leaves it open. It is met if one claim at least \
+              agrees and none contradicts; claims that are left open are listed and decide nothing. A reply that claims \
+              nothing does not meet it: it did not tell the truth either.",
+    fields: &[
+        Field {
+            name: "ground_truth",
+            holds: "text",
+            required: true,
+            default: None,
+            doc: "What is true. A judge holds claims against this alone, not against what it believes.",
+        },
+        Field {
+            name: "context",
+            holds: "text",
+            required: false,
+            default: Some("none"),
+            doc: "What helps to understand the ground truth, such as the question it answers.",
+        },
+        JUDGES,
+    ],
+    pass: Example {
+        assertion: || {
+            json!({"id": "knows-the-policy", "type": "factuality",
+                   "ground_truth": "Goods can be returned within 30 days. Shipping is paid by the customer."})
+        },
+        evidence: || Story::new().answer("Sure! You have 30 days to return it. We love returns.").evidence(),
+    },
+    fail: Example {
+        assertion: || {
+            json!({"id": "knows-the-policy", "type": "factuality",
+                   "ground_truth": "Goods can be returned within 30 days. Shipping is paid by the customer."})
+        },
+        evidence: || Story::new().answer("You have 30 days to return it, and we pay the shipping.").evidence(),
+    },
+    form: Form::Judged {
+        parse,
+        pass: || {
+            json!({"claims": [{"claim": "returns are possible for 30 days", "quote": "You have 30 days to return it",
+                   "reasoning": "The truth says so.", "standing": "consistent"}]})
+        },
+        fail: || {
+            json!({"claims": [
+                {"claim": "returns are possible for 30 days", "quote": "You have 30 days to return it",
+                 "reasoning": "The truth says so.", "standing": "consistent"},
+                {"claim": "the shop pays the shipping", "quote": "we pay the shipping",
+                 "reasoning": "The customer does.", "standing": "contradicted"}]})
+        },
+    },
+};
+
+#[derive(Debug)]
+struct Factuality {
+    truth: String,
+    place: Place,
+    context: Option<String>,
+    judges: Option<usize>,
+}
+
+fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
+    let judges = judges(reading);
+    let context = reading.fields.text("context", reading.problems);
+    let (truth, place) = reading.required_text("ground_truth")?;
+    Some(judge::matcher(Factuality { truth, place, context, judges }))
+}
+
+impl Judged for Factuality {
+    fn question(&self, evidence: &Evidence) -> Result<Question, Box<Verdict>> {
+        let material = Material::of(evidence);
+        if !material.is_answered {
+            return Err(judge::nothing_to_judge("a reply that agrees with the ground truth"));
+        }
+        let mut task = format!("{}\n\nThe ground truth:\n{}", prompt::FACTUALITY, self.truth);
+        if let Some(context) = &self.context {
+            task.push_str(&format!("\n\nWhat helps to understand it:\n{context}"));
+        }
+        Ok(Question { task, criteria: Vec::new(), form: judge::Form::Claims, material, judges: self.judges })
+    }
+
+    fn decide(&self, _: &Question, votes: &Votes<'_>) -> Verdict {
+        let tally = votes.truth();
+        let Some(holds) = tally.majority() else { return Verdict::undecided(split(votes)).place(&self.place) };
+        let speaker = votes.answers.iter().find(|answer| is_true(answer) == holds);
+        let marks = speaker.map_or(&[][..], |answer| &answer.marks);
+        let of = |standing: Standing| marks.iter().filter(move |mark| mark.standing == Some(standing));
+        let agreement = tally.agreement();
+        let share = share(votes.answers);
+        let verdict = if holds {
+            let agree = words::count(of(Standing::Consistent).count(), "claim");
+            Verdict::met(format!("the ground truth agrees with {agree} and contradicts none{agreement}"))
+        } else if let Some(wrong) = of(Standing::Contradicted).next() {
+            let because = format!("the ground truth contradicts: {}{agreement}", wrong.claim);
+            Verdict::unmet(because, words::quoted(&self.truth), words::quoted(&wrong.quote))
+        } else {
+            let because = match marks.len() {
+                0 => format!("the reply claims nothing that the ground truth is about{agreement}"),
+                _ => format!("the ground truth agrees with nothing that the reply claims{agreement}"),
+            };
+            Verdict::unmet(because, words::quoted(&self.truth), words::count(marks.len(), "claim"))
+        };
+        verdict.scored(share).evidence(words::few(marks.iter().map(told).collect(), LISTED)).place(&self.place)
+    }
+}
+
+/// The share of claims that agree, of those that agree or contradict; over all judges.
+fn share(answers: &[Answer]) -> f64 {
+    let share = |answer: &Answer| {
+        let count = |standing| answer.marks.iter().filter(|mark| mark.standing == Some(standing)).count() as f64;
+        let (agree, contradict) = (count(Standing::Consistent), count(Standing::Contradicted));
+        if agree + contradict > 0.0 { agree / (agree + contradict) } else { 0.0 }
+    };
+    answers.iter().map(share).sum::<f64>() / answers.len().max(1) as f64
+}
+
+fn told(mark: &Mark) -> String {
+    let standing = match mark.standing {
+        Some(Standing::Consistent) => "consistent",
+        Some(Standing::Contradicted) => "contradicted",
+        Some(Standing::NotStated) | None => "not stated",
+    };
+    let because = if mark.reasoning.is_empty() { String::new() } else { format!(": {}", mark.reasoning) };
+    format!("{standing}: {}: {}{because}", mark.claim, words::quoted(&mark.quote))
+}

@@ -1,0 +1,109 @@
+//! `file_exists`: there is a file in the sandbox.
+
+use std::sync::Arc;
+
+use model::{Evidence, Need, nearest};
+use serde_json::json;
+
+use super::{Assertion, Form, Matcher, PATH, Parameter};
+use crate::example::{Example, Story};
+use crate::reading::Reading;
+use crate::sandbox_file::{Look, SandboxFile};
+use crate::verdict::Verdict;
+
+pub(super) const ASSERTION: Assertion = Assertion {
+    name: "file_exists",
+    aliases: &[],
+    parameters: &[Parameter::Value("path")],
+    summary: "There is a file in the sandbox after the agent has finished.",
+    details: "A directory is no file. A link is followed, but not out of the working directory. Agents that work in no \
+              sandbox cannot be asked.",
+    fields: &[PATH],
+    pass: Example {
+        assertion: || json!({"id": "writes-the-notes", "type": "file_exists", "path": "NOTES.md"}),
+        evidence: || Story::new().file("NOTES.md", Some("# Notes\n")).evidence(),
+    },
+    fail: Example {
+        assertion: || json!({"id": "writes-the-notes", "type": "file_exists", "path": "NOTES.md"}),
+        evidence: || Story::new().file("NOTES.md", None).added("notes.md").evidence(),
+    },
+    form: Form::Written { parse },
+};
+
+#[derive(Debug)]
+struct FileExists {
+    file: SandboxFile,
+}
+
+fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
+    Some(Arc::new(FileExists { file: SandboxFile::read(reading)? }))
+}
+
+impl Matcher for FileExists {
+    fn needs(&self) -> Vec<Need> {
+        vec![self.file.need()]
+    }
+
+    fn judge(&self, evidence: &Evidence) -> Verdict {
+        let path = &self.file.path;
+        let actual = match self.file.look(evidence) {
+            Err(undecided) => return *undecided,
+            Ok(Look::File(size, ..)) => {
+                return Verdict::met(format!("`{path}` is there, {size} bytes")).place(&self.file.place);
+            }
+            Ok(Look::Nothing) => "nothing",
+            Ok(Look::Other(what)) => what,
+        };
+        Verdict::unmet(format!("there is no file `{path}`"), format!("a file `{path}`"), actual)
+            .evidence(near(evidence, path))
+            .place(&self.file.place)
+    }
+}
+
+/// A file the agent made whose path is nearly the one that was looked for.
+pub(super) fn near(evidence: &Evidence, path: &str) -> Option<String> {
+    let added = evidence.collected.files_changed.iter().filter(|file| file.change == model::Change::Added);
+    let paths: Vec<&str> = added.map(|file| file.path.as_str()).collect();
+    let same = paths.iter().find(|other| other.eq_ignore_ascii_case(path)).copied();
+    let near = same.or_else(|| nearest(path, paths.iter().copied()))?;
+    Some(format!("the agent made `{near}`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Need, Probed, Status};
+    use serde_json::json;
+
+    use crate::check::tests::{case, judged};
+    use crate::check::{Context, compile};
+    use crate::example::Story;
+
+    #[test]
+    fn a_path_must_lead_into_the_working_directory() {
+        for (path, because) in [
+            ("/etc/passwd", "starts at the working directory"),
+            ("~/x", "starts at the working directory"),
+            ("a/../../x", "cannot leave the working directory"),
+            (".", "is no name of a file"),
+        ] {
+            let (checks, problems) =
+                compile(&case(&[json!({"id": "a", "type": "file_exists", "path": path})]), &Context::default());
+            assert_eq!((checks.len(), problems.len()), (0, 1), "{path}");
+            assert_eq!(problems[0].message, format!("`path` {because}"));
+        }
+    }
+
+    #[test]
+    fn what_is_no_file_is_told_and_what_nobody_saw_is_undecided() {
+        let assertion = json!({"id": "a", "type": "file_exists", "path": "src"});
+        let need = || Need::File { path: "src".into() };
+        let found = |probed: Probed| judged(&assertion, &Story::new().probed(need(), probed).evidence());
+        assert_eq!(found(Probed::Directory).actual.as_deref(), Some("a directory"));
+        assert_eq!(found(Probed::Outside).status, Status::Unmet);
+        assert_eq!(found(Probed::Failed { because: "permission denied".into() }).status, Status::Undecided);
+        assert_eq!(judged(&assertion, &Story::new().evidence()).because, "nobody looked for `src`");
+        let mut nowhere = Story::new().evidence();
+        nowhere.collected.sandbox = None;
+        assert_eq!(judged(&assertion, &nowhere).because, "the agent worked in no sandbox");
+    }
+}

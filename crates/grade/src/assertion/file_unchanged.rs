@@ -1,0 +1,93 @@
+//! `file_unchanged`: a file of the sandbox is as it was.
+
+use std::sync::Arc;
+
+use model::{Change, Evidence, Need};
+use serde_json::json;
+
+use super::{Assertion, Form, Matcher, PATH, Parameter};
+use crate::example::{Example, Story};
+use crate::reading::Reading;
+use crate::sandbox_file::{Look, SandboxFile};
+use crate::verdict::Verdict;
+
+pub(super) const ASSERTION: Assertion = Assertion {
+    name: "file_unchanged",
+    aliases: &[],
+    parameters: &[Parameter::Value("path")],
+    summary: "A file in the sandbox is as it was before the agent began.",
+    details: "A file that is not there, and was not there, is not met: its name is most likely misspelt. Agents that \
+              work in no sandbox cannot be asked.",
+    fields: &[PATH],
+    pass: Example {
+        assertion: || json!({"id": "leaves-the-lock", "type": "file_unchanged", "path": "Cargo.lock"}),
+        evidence: || Story::new().file("Cargo.lock", Some("version = 4\n")).evidence(),
+    },
+    fail: Example {
+        assertion: || json!({"id": "leaves-the-lock", "type": "file_unchanged", "path": "Cargo.lock"}),
+        evidence: || Story::new().file("Cargo.lock", Some("version = 5\n")).changed("Cargo.lock").evidence(),
+    },
+    form: Form::Written { parse },
+};
+
+#[derive(Debug)]
+struct FileUnchanged {
+    file: SandboxFile,
+}
+
+fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
+    Some(Arc::new(FileUnchanged { file: SandboxFile::read(reading)? }))
+}
+
+impl Matcher for FileUnchanged {
+    fn needs(&self) -> Vec<Need> {
+        vec![self.file.need()]
+    }
+
+    fn judge(&self, evidence: &Evidence) -> Verdict {
+        let path = &self.file.path;
+        let look = match self.file.look(evidence) {
+            Err(undecided) => return *undecided,
+            Ok(look) => look,
+        };
+        let plain = path.trim_start_matches("./");
+        let change = evidence.collected.files_changed.iter().find(|file| file.path == plain).map(|file| file.change);
+        let verdict = match (change, look) {
+            (None, Look::File(..)) => Verdict::met(format!("`{path}` is as it was")),
+            (None, Look::Nothing) => Verdict::unmet(
+                format!("there is no `{path}`, and there was none"),
+                format!("a file `{path}`"),
+                "nothing",
+            ),
+            (None, Look::Other(what)) => {
+                Verdict::unmet(format!("`{path}` is no file"), format!("a file `{path}`"), what)
+            }
+            (Some(change), _) => {
+                let how = match change {
+                    Change::Added => "is new",
+                    Change::Modified => "was changed",
+                    Change::Deleted => "is gone",
+                };
+                Verdict::unmet(format!("`{path}` {how}"), format!("`{path}` as it was"), how)
+            }
+        };
+        verdict.place(&self.file.place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::check::tests::judged;
+    use crate::example::Story;
+
+    #[test]
+    fn a_file_that_never_was_is_not_unchanged() {
+        let assertion = json!({"id": "a", "type": "file_unchanged", "path": "Cargo.lck"});
+        let finding = judged(&assertion, &Story::new().file("Cargo.lck", None).evidence());
+        assert_eq!(finding.because, "there is no `Cargo.lck`, and there was none");
+        let gone = Story::new().file("Cargo.lck", None).deleted("Cargo.lck").evidence();
+        assert_eq!(judged(&assertion, &gone).because, "`Cargo.lck` is gone");
+    }
+}

@@ -1,0 +1,138 @@
+//! `guardrail`: no rule is broken, as a judge sees it.
+
+use std::sync::Arc;
+
+use model::Evidence;
+use serde_json::json;
+
+use super::{Assertion, Field, Form, JUDGES, Matcher, Parameter};
+use crate::example::{Example, Story};
+use crate::judge::reading::{judges, line, quote, reasoning, split, texts};
+use crate::judge::{self, Criterion, Judged, Material, Question, Quoted, Votes, prompt};
+use crate::reading::Reading;
+use crate::verdict::Verdict;
+use crate::words;
+
+pub(super) const ASSERTION: Assertion = Assertion {
+    name: "guardrail",
+    aliases: &[],
+    parameters: &[Parameter::Fields],
+    summary: "The agent breaks none of the rules, in words or in deeds, as a judge sees it.",
+    details: "Each rule is judged by itself, with a quote for every breach. It is met if no rule is broken; every broken \
+              one is listed. A rule is about meaning, not about letters: for letters there is `not_contains`.",
+    fields: &[
+        Field {
+            name: "must_not",
+            holds: "text or list of texts",
+            required: false,
+            default: Some("none"),
+            doc: "What the agent must not do or say. At least one rule is needed, here or in `must`.",
+        },
+        Field {
+            name: "must",
+            holds: "text or list of texts",
+            required: false,
+            default: Some("none"),
+            doc: "What the agent must do or say.",
+        },
+        JUDGES,
+    ],
+    pass: Example {
+        assertion: || {
+            json!({"id": "keeps-to-policy", "type": "guardrail", "must_not": ["promise a refund"],
+                   "must": ["offer to look into it"]})
+        },
+        evidence: || Story::new().answer("I can't promise a refund, but I'll look into it at once.").evidence(),
+    },
+    fail: Example {
+        assertion: || {
+            json!({"id": "keeps-to-policy", "type": "guardrail", "must_not": ["promise a refund"],
+                   "must": ["offer to look into it"]})
+        },
+        evidence: || Story::new().answer("You will get your money back today.").evidence(),
+    },
+    form: Form::Judged {
+        parse,
+        pass: || {
+            json!({"answers": [
+                {"id": "c1", "quote": "", "reasoning": "It declines to promise one.", "verdict": "met"},
+                {"id": "c2", "quote": "I'll look into it", "reasoning": "It says so.", "verdict": "met"}]})
+        },
+        fail: || {
+            json!({"answers": [
+                {"id": "c1", "quote": "You will get your money back", "reasoning": "That is a promise.",
+                 "verdict": "violated"},
+                {"id": "c2", "quote": "", "reasoning": "It offers no such thing.", "verdict": "violated"}]})
+        },
+    },
+};
+
+#[derive(Debug)]
+struct Guardrail {
+    /// What each rule says, and whether it forbids.
+    rules: Vec<(String, bool)>,
+    judges: Option<usize>,
+}
+
+fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
+    let judges = judges(reading);
+    let known = reading.problems.len();
+    let (forbidden, demanded) = (texts(reading, "must_not"), texts(reading, "must"));
+    let forbidden = forbidden?.into_iter().map(|rule| (rule, true));
+    let rules: Vec<(String, bool)> = forbidden.chain(demanded?.into_iter().map(|rule| (rule, false))).collect();
+    if rules.is_empty() && reading.problems.len() == known {
+        let node = reading.fields.node();
+        reading
+            .problems
+            .push(node.error("a guardrail needs at least one rule").help("its fields are must_not and must"));
+        return None;
+    }
+    Some(judge::matcher(Guardrail { rules, judges }))
+}
+
+impl Judged for Guardrail {
+    fn question(&self, evidence: &Evidence) -> Result<Question, Box<Verdict>> {
+        let material = Material::of(evidence);
+        if material.is_empty() {
+            return Err(judge::nothing_to_judge("an agent that keeps to the rules"));
+        }
+        // A breach of a rule can be shown, and so can that something was done; that something was not done cannot.
+        let criterion = |(at, (rule, forbids)): (usize, &(String, bool))| {
+            let quoted = if *forbids { Quoted::WhenViolated } else { Quoted::WhenMet };
+            Criterion::new(at, told(rule, *forbids), quoted)
+        };
+        Ok(Question {
+            task: prompt::GUARDRAIL.to_owned(),
+            criteria: self.rules.iter().enumerate().map(criterion).collect(),
+            form: judge::Form::Marks,
+            material,
+            judges: self.judges,
+        })
+    }
+
+    fn decide(&self, question: &Question, votes: &Votes<'_>) -> Verdict {
+        let marks: Vec<Option<bool>> = (0..self.rules.len()).map(|at| votes.tally(at).majority()).collect();
+        let broken: Vec<usize> = (0..marks.len()).filter(|at| marks[*at] == Some(false)).collect();
+        let kept = marks.iter().filter(|mark| **mark == Some(true)).count();
+        let name = |at: usize| question.criteria.get(at).map_or("", |criterion| criterion.text.as_str());
+        let all = words::count(marks.len(), "rule");
+        if let Some(first) = broken.first() {
+            let agreement = votes.tally(*first).agreement();
+            let because = format!("{} of {all} broken: {}{agreement}", broken.len(), name(*first));
+            let actual = quote(votes, *first).unwrap_or_else(|| format!("it did not{}", reasoning(votes, *first)));
+            return Verdict::unmet(because, name(*first), actual)
+                .scored(kept as f64 / marks.len() as f64)
+                .evidence(broken.iter().map(|at| line(votes, *at, name(*at))));
+        }
+        let lines = (0..marks.len()).map(|at| line(votes, at, name(at)));
+        if kept < marks.len() {
+            let open: Vec<String> = lines.filter(|line| line.starts_with("undecided")).collect();
+            return Verdict::undecided(split(votes)).evidence(open);
+        }
+        Verdict::met(format!("{all} kept")).evidence(lines)
+    }
+}
+
+fn told(rule: &str, forbids: bool) -> String {
+    if forbids { format!("the agent must not: {rule}") } else { format!("the agent must: {rule}") }
+}

@@ -1,0 +1,198 @@
+//! `json_schema`: the answer is JSON that satisfies a schema.
+
+use std::sync::Arc;
+
+use expect::schema::{Patterns, Schema, SchemaError};
+use model::{Evidence, NodeKind};
+use script::{DEFAULT_BUDGET, Regex};
+use serde_json::{Value, json};
+
+use super::{Assertion, Field, Form, Matcher, Parameter};
+use crate::example::{Example, Story};
+use crate::given;
+use crate::place::Place;
+use crate::reading::Reading;
+use crate::verdict::Verdict;
+use crate::words;
+
+/// How many of the places that do not fit are told beside the first.
+const TOLD: usize = 8;
+
+pub(super) const ASSERTION: Assertion = Assertion {
+    name: "json_schema",
+    aliases: &[],
+    parameters: &[Parameter::Map("schema")],
+    summary: "The answer is JSON that satisfies a schema.",
+    details: "The answer must be JSON, by itself or as all that is in one code fence; text around it is not allowed. An \
+              agent that gives a value instead of text is judged by the value. Schemas are read as \
+              [`$schema`](operators.md) reads them: draft-07 unless the schema names another.",
+    fields: &[Field {
+        name: "schema",
+        holds: "JSON Schema, in code also one that checks by itself, such as zod's",
+        required: true,
+        default: None,
+        doc: "What the value must satisfy; a schema with a mistake is an error before anything runs.",
+    }],
+    pass: Example {
+        assertion: || {
+            json!({"id": "is-an-order", "type": "json_schema", "schema": {
+                "type": "object", "required": ["id"], "properties": {"id": {"type": "integer"}}}})
+        },
+        evidence: || Story::new().answer("```json\n{\"id\": 17}\n```").evidence(),
+    },
+    fail: Example {
+        assertion: || {
+            json!({"id": "is-an-order", "type": "json_schema", "schema": {
+                "type": "object", "required": ["id"], "properties": {"id": {"type": "integer"}}}})
+        },
+        evidence: || Story::new().answer("{\"id\": \"A-17\"}").evidence(),
+    },
+    form: Form::Written { parse },
+};
+
+#[derive(Debug)]
+struct JsonSchema {
+    schema: Schema,
+    place: Place,
+}
+
+fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
+    let node = reading.fields.require("schema", reading.problems)?;
+    if !matches!(node.kind, NodeKind::Map(_) | NodeKind::Bool(_)) {
+        reading.problems.push(node.error(format!("`schema` must be a JSON Schema, a map, not {}", node.kind_name())));
+        return None;
+    }
+    let schema = Schema::compile(node, Arc::new(Engine), reading.problems)?;
+    Some(Arc::new(JsonSchema { schema, place: Place::of(node) }))
+}
+
+/// Lets schemas use the engine's regular expressions.
+struct Engine;
+
+impl Patterns for Engine {
+    fn check(&self, source: &str, flags: &str) -> Result<(), String> {
+        Regex::literal(source, flags).map(drop).map_err(|error| error.to_string())
+    }
+
+    fn is_match(&self, source: &str, flags: &str, text: &str) -> Result<bool, String> {
+        let regex = Regex::literal(source, flags).map_err(|error| error.to_string())?;
+        regex.is_match_within(text, DEFAULT_BUDGET).map_err(|error| error.to_string())
+    }
+}
+
+impl Matcher for JsonSchema {
+    fn judge(&self, evidence: &Evidence) -> Verdict {
+        let value = match given::output(&evidence.trace) {
+            None => return self.no_json("the agent gave no answer", None),
+            Some(Value::String(answer)) => match value_of(&answer) {
+                Ok(value) => value,
+                Err(hint) => return self.no_json(&words::quoted(&answer), hint),
+            },
+            Some(value) => value,
+        };
+        match self.schema.validate(&value) {
+            Ok(errors) => self.verdict(&errors, &value),
+            Err(undecided) => Verdict::undecided(undecided.to_string()).place(&self.place),
+        }
+    }
+}
+
+impl JsonSchema {
+    fn no_json(&self, actual: &str, hint: Option<String>) -> Verdict {
+        Verdict::unmet("the answer is no JSON", "JSON, also in one code fence", actual)
+            .evidence(hint)
+            .place(&self.place)
+    }
+
+    fn verdict(&self, errors: &[SchemaError], value: &Value) -> Verdict {
+        let Some((first, rest)) = errors.split_first() else {
+            return Verdict::met("the answer satisfies the schema").place(&self.place);
+        };
+        let more = if rest.is_empty() { String::new() } else { format!(" (and {} more)", rest.len()) };
+        let told = rest.iter().map(ToString::to_string).collect();
+        Verdict::unmet(
+            format!("the answer does not satisfy the schema: {first}{more}"),
+            format!("{} {}", first.keyword, words::quoted(&first.expected.to_string())),
+            words::quoted(&value.to_string()),
+        )
+        .evidence(words::few(told, TOLD))
+        .place(&self.place)
+    }
+}
+
+/// The JSON that `answer` is; where it is none, a hint if it nearly is.
+fn value_of(answer: &str) -> Result<Value, Option<String>> {
+    let text = answer.trim();
+    let whole = serde_json::from_str(text);
+    let Err(error) = whole else { return whole.map_err(|_| None) };
+    match fenced(text) {
+        Some((inner, "")) => serde_json::from_str(inner).map_err(|error| Some(format!("in the code fence: {error}"))),
+        Some((inner, _)) if serde_json::from_str::<Value>(inner).is_ok() => {
+            Err(Some("there is JSON in a code fence, but also text around it".into()))
+        }
+        _ if text.starts_with(['{', '[']) => Err(Some(error.to_string())),
+        _ => Err(None),
+    }
+}
+
+/// What is in the first code fence of `text`, and what is around it.
+fn fenced(text: &str) -> Option<(&str, &str)> {
+    let (before, rest) = text.split_once("```")?;
+    let (_language, rest) = rest.split_once('\n')?;
+    let (inner, after) = rest.split_once("\n```")?;
+    let around = if before.trim().is_empty() { after.trim() } else { before };
+    Some((inner, around))
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Status;
+    use serde_json::json;
+
+    use super::*;
+    use crate::check::tests::{case, judged};
+    use crate::check::{Context, compile};
+
+    fn of(answer: &str) -> model::Finding {
+        let schema = json!({"type": "object", "properties": {"n": {"type": "integer", "minimum": 2}}});
+        judged(&json!({"id": "a", "type": "json_schema", "schema": schema}), &Story::new().answer(answer).evidence())
+    }
+
+    #[test]
+    fn json_may_stand_in_one_code_fence_and_nothing_beside_it() {
+        for fine in [r#" {"n": 2} "#, "```\n{\"n\": 2}\n```", "```json\n{}\n```\n"] {
+            assert_eq!(of(fine).status, Status::Met, "{fine}");
+        }
+        let finding = of("Here:\n```json\n{}\n```");
+        assert_eq!(finding.because, "the answer is no JSON");
+        assert_eq!(finding.evidence, ["there is JSON in a code fence, but also text around it"]);
+        assert_eq!(of("{n: 2}").evidence, ["key must be a string at line 1 column 2"]);
+        assert!(of("Sure!").evidence.is_empty());
+    }
+
+    #[test]
+    fn every_place_that_does_not_fit_is_told() {
+        let finding = of(r#"{"n": 1}"#);
+        assert_eq!(finding.status, Status::Unmet);
+        assert!(finding.because.starts_with("the answer does not satisfy the schema: `n` must be"), "{finding:?}");
+    }
+
+    #[test]
+    fn a_value_that_is_no_text_is_judged_as_it_is() {
+        let mut evidence = Story::new().evidence();
+        evidence.trace.result = Some(json!({"output": {"n": 3}}));
+        let assertion = json!({"id": "a", "type": "json_schema", "schema": {"required": ["n"]}});
+        assert_eq!(judged(&assertion, &evidence).status, Status::Met);
+    }
+
+    #[test]
+    fn every_mistake_of_a_schema_is_told_before_anything_runs() {
+        let schema = json!({"properties": {"a": {"type": "strin"}, "b": {"pattern": "("}}});
+        let (_, problems) =
+            compile(&case(&[json!({"id": "a", "type": "json_schema", "schema": schema})]), &Context::default());
+        assert!(problems.len() >= 2, "{problems:#?}");
+        let (_, problems) =
+            compile(&case(&[json!({"id": "a", "type": "json_schema", "schema": "x"})]), &Context::default());
+        assert_eq!(problems[0].message, "`schema` must be a JSON Schema, a map, not a string");
+    }
+}

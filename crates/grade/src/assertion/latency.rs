@@ -1,0 +1,87 @@
+//! `latency`: the reply took no longer than that.
+
+use std::sync::Arc;
+
+use model::Evidence;
+use serde_json::json;
+
+use super::{Assertion, Field, Form, Matcher, Parameter};
+use crate::example::{Example, Story};
+use crate::place::Place;
+use crate::reading::Reading;
+use crate::verdict::Verdict;
+
+pub(super) const ASSERTION: Assertion = Assertion {
+    name: "latency",
+    aliases: &[],
+    parameters: &[Parameter::Fields],
+    summary: "The agent replied in time.",
+    details: "The time runs from the message to the end of the reply. An assertion about a whole trial looks at the \
+              slowest reply. It is undecided where nobody measured, as with answers from a recording.",
+    fields: &[Field {
+        name: "max",
+        holds: "length of time",
+        required: true,
+        default: None,
+        doc: "The longest it may take: milliseconds, or a text such as `2s`.",
+    }],
+    pass: Example {
+        assertion: || json!({"id": "is-quick", "type": "latency", "max": 2000}),
+        evidence: || Story::new().asks("Hello?").answer("Hello!").replied(740).evidence(),
+    },
+    fail: Example {
+        assertion: || json!({"id": "is-quick", "type": "latency", "max": "2s"}),
+        evidence: || Story::new().asks("Hello?").answer("Hello!").replied(2600).evidence(),
+    },
+    form: Form::Written { parse },
+};
+
+#[derive(Debug)]
+struct Latency {
+    max_ms: u64,
+    place: Place,
+}
+
+fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
+    let node = reading.fields.require("max", reading.problems)?;
+    let max_ms = reading.fields.duration_ms("max", reading.problems)?;
+    Some(Arc::new(Latency { max_ms, place: Place::of(node) }))
+}
+
+impl Matcher for Latency {
+    fn judge(&self, evidence: &Evidence) -> Verdict {
+        let replies = &evidence.trace.replies;
+        let slowest = replies.iter().enumerate().filter_map(|(at, reply)| Some((reply.latency_ms?, at))).max();
+        let Some((took, at)) = slowest else {
+            return Verdict::undecided("nobody measured how long the reply took").place(&self.place);
+        };
+        let which = if replies.len() > 1 { format!("the reply to message {}", at + 1) } else { "the reply".into() };
+        let max = self.max_ms;
+        let verdict = if took <= max {
+            Verdict::met(format!("{which} took {took} ms"))
+        } else {
+            let because = format!("{which} took {took} ms, {} ms too long", took - max);
+            Verdict::unmet(because, format!("at most {max} ms"), format!("{took} ms"))
+        };
+        verdict.place(&self.place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Status;
+    use serde_json::json;
+
+    use crate::check::tests::judged;
+    use crate::example::Story;
+
+    #[test]
+    fn the_slowest_reply_counts_and_what_nobody_measured_is_undecided() {
+        let assertion = json!({"id": "a", "type": "latency", "max": 10});
+        let story = Story::new().asks("a").answer("b").replied(3).asks("c").answer("d").replied(11);
+        let finding = judged(&assertion, &story.asks("e").answer("f").replied(2).evidence());
+        assert_eq!(finding.because, "the reply to message 2 took 11 ms, 1 ms too long");
+        let finding = judged(&assertion, &Story::new().asks("a").answer("b").evidence());
+        assert_eq!((finding.status, finding.score), (Status::Undecided, None));
+    }
+}

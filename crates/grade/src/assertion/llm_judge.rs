@@ -1,0 +1,204 @@
+//! `llm_judge`: a judge scores the reply by a criterion.
+
+use std::sync::Arc;
+
+use model::{Diagnostic, Evidence};
+use serde_json::json;
+
+use super::{Assertion, Field, Form, JUDGES, Matcher, Parameter};
+use crate::example::{Example, Story};
+use crate::judge::reading::{judges, points, quote, reasoning, split};
+use crate::judge::{self, Criterion, Judged, Material, Question, Quoted, Votes, prompt};
+use crate::place::Place;
+use crate::reading::Reading;
+use crate::verdict::Verdict;
+use crate::words;
+
+/// The highest score unless the user says otherwise.
+const SCALE: u64 = 5;
+/// The highest score there may be: nobody tells more steps apart.
+const LARGEST_SCALE: u64 = 100;
+
+pub(super) const ASSERTION: Assertion = Assertion {
+    name: "llm_judge",
+    aliases: &[],
+    parameters: &[Parameter::Fields],
+    summary: "A judge scores the last reply, and what was done for it, by a criterion: high enough.",
+    details: "The judge gives a whole number from 1 to `scale`, where 1 is not at all and the highest is fully. It is met \
+              if the score, or the mean of several judges' scores, is at least `threshold`. Where the criterion is a \
+              question, a high score is a yes.",
+    fields: &[
+        Field {
+            name: "criteria",
+            holds: "text",
+            required: true,
+            default: None,
+            doc: "What is judged, as a question or a statement. One thing at a time is judged best; `rubric` takes many.",
+        },
+        Field {
+            name: "threshold",
+            holds: "number, above 1 and up to `scale`",
+            required: false,
+            default: Some("the middle of the scale, which is 3 of 5"),
+            doc: "The least score that is enough.",
+        },
+        Field {
+            name: "scale",
+            holds: "whole number, 2 to 100",
+            required: false,
+            default: Some("5"),
+            doc: "The highest score.",
+        },
+        JUDGES,
+    ],
+    pass: Example {
+        assertion: || {
+            json!({"id": "is-realistic", "type": "llm_judge", "threshold": 3, "scale": 5,
+                   "criteria": "Did the agent set realistic expectations?"})
+        },
+        evidence: || Story::new().answer("The money takes three to five working days to reach you.").evidence(),
+    },
+    fail: Example {
+        assertion: || {
+            json!({"id": "is-realistic", "type": "llm_judge", "threshold": 3, "scale": 5,
+                   "criteria": "Did the agent set realistic expectations?"})
+        },
+        evidence: || Story::new().answer("You will have the money in a minute, I promise.").evidence(),
+    },
+    form: Form::Judged {
+        parse,
+        pass: || {
+            json!({"answers": [{"id": "c1", "quote": "three to five working days", "reasoning": "It names a usual \
+                   time.", "score": 5}]})
+        },
+        fail: || {
+            json!({"answers": [{"id": "c1", "quote": "in a minute, I promise", "reasoning": "No bank is that quick.",
+                   "score": 1}]})
+        },
+    },
+};
+
+#[derive(Debug)]
+struct LlmJudge {
+    criteria: String,
+    place: Place,
+    threshold: f64,
+    scale: u64,
+    judges: Option<usize>,
+}
+
+fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
+    let judges = judges(reading);
+    let criteria = reading.required_text("criteria");
+    let scale = scale(reading);
+    let threshold = threshold(reading, scale);
+    let (criteria, place) = criteria?;
+    Some(judge::matcher(LlmJudge { criteria, place, threshold: threshold?, scale: scale?, judges }))
+}
+
+fn scale(reading: &mut Reading<'_>) -> Option<u64> {
+    let Some(node) = reading.fields.get("scale") else { return Some(SCALE) };
+    let scale = reading.fields.whole("scale", 2, reading.problems)?;
+    if scale > LARGEST_SCALE {
+        reading.problems.push(node.error(format!("`scale` must be at most {LARGEST_SCALE}, not {scale}")));
+        return None;
+    }
+    Some(scale)
+}
+
+/// The threshold: one that every answer reaches, or none, would say nothing.
+fn threshold(reading: &mut Reading<'_>, scale: Option<u64>) -> Option<f64> {
+    let scale = scale.unwrap_or(SCALE) as f64;
+    let Some(node) = reading.fields.get("threshold") else { return Some((1.0 + scale) / 2.0) };
+    let threshold = reading.number("threshold")?;
+    if threshold > 1.0 && threshold <= scale {
+        return Some(threshold);
+    }
+    let shown = points(threshold);
+    let problem = node.error(format!("`threshold` must be above 1 and up to {}, not {shown}", points(scale)));
+    let problem: Diagnostic = if threshold > scale {
+        problem.help("no answer could reach it; `scale` is the highest score")
+    } else if threshold > 0.0 && threshold < 1.0 {
+        let meant = points(1.0 + threshold * (scale - 1.0));
+        problem.help(format!("scores go from 1 to {}; {shown} of the way is {meant}", points(scale)))
+    } else {
+        problem.help("every answer would reach it: 1 is the lowest score")
+    };
+    reading.problems.push(problem);
+    None
+}
+
+impl Judged for LlmJudge {
+    fn question(&self, evidence: &Evidence) -> Result<Question, Box<Verdict>> {
+        let material = Material::of(evidence);
+        if material.is_empty() {
+            return Err(judge::nothing_to_judge(&self.wanted()));
+        }
+        Ok(Question {
+            task: prompt::CRITERION.to_owned(),
+            criteria: vec![Criterion::new(0, self.criteria.as_str(), Quoted::Always)],
+            form: judge::Form::Scores(self.scale),
+            material,
+            judges: self.judges,
+        })
+    }
+
+    fn decide(&self, _: &Question, votes: &Votes<'_>) -> Verdict {
+        let scores = votes.scores(0, self.scale, |mark| mark.score);
+        let because = format!("{} of {}{}{}", points(scores.mean()), self.scale, scores.told(), reasoning(votes, 0));
+        let share = (scores.mean() - 1.0) / (self.scale - 1) as f64;
+        let said = quote(votes, 0);
+        let verdict = match scores.reaches(self.threshold) {
+            Some(true) => Verdict::met(because).scored(share).evidence(said),
+            Some(false) => Verdict::unmet(because, self.wanted(), said.unwrap_or_else(|| "less".into())).scored(share),
+            None => Verdict::undecided(split(votes)),
+        };
+        verdict.place(&self.place)
+    }
+}
+
+impl LlmJudge {
+    fn wanted(&self) -> String {
+        format!("at least {} of {} for {}", points(self.threshold), self.scale, words::quoted(&self.criteria))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::decode::Problems;
+
+    use super::*;
+    use crate::check::{Check, Context};
+    use crate::self_test::spec_of;
+    use crate::yaml;
+
+    fn problems(fields: &serde_json::Value) -> Vec<String> {
+        let mut entry = json!({"id": "a", "type": "llm_judge", "criteria": "Is it good?"});
+        entry.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        let mut problems = Problems::new();
+        Check::compile(&spec_of(yaml::list_item(&entry, "a.yaml")).unwrap(), &Context::default(), &mut problems);
+        problems.iter().map(|problem| format!("{} ({})", problem.message, problem.help.join(" "))).collect()
+    }
+
+    #[test]
+    fn a_threshold_that_says_nothing_is_refused() {
+        for (fields, wrong) in [
+            (json!({"threshold": 0.7}), "0.7 of the way is 3.8"),
+            (json!({"threshold": 6}), "no answer could reach it"),
+            (json!({"threshold": 1}), "every answer would reach it"),
+            (json!({"threshold": -3}), "every answer would reach it"),
+            (json!({"threshold": "3"}), "must be a number"),
+            (json!({"scale": 1}), "at least 2"),
+            (json!({"scale": 1000}), "at most 100"),
+            (json!({"judges": 0}), "at least 1"),
+            (json!({"judges": 16}), "at most 15"),
+            (json!({"treshold": 3}), "did you mean `threshold`"),
+        ] {
+            let told = problems(&fields);
+            assert!(told.len() == 1 && told[0].contains(wrong), "{fields}: {told:?}");
+        }
+        for fine in [json!({}), json!({"threshold": 5}), json!({"threshold": 8, "scale": 10, "judges": 3})] {
+            assert_eq!(problems(&fine), Vec::<String>::new(), "{fine}");
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! `output_is_question`: the last reply asks the user something.
+
+use std::sync::Arc;
+
+use model::Evidence;
+use serde_json::json;
+
+use super::{Assertion, Field, Form, JUDGES, Matcher, Parameter};
+use crate::example::{Example, Story};
+use crate::judge::reading::{judges, quote, reasoning, split};
+use crate::judge::{self, Criterion, Judged, Material, Question, Quoted, Votes, prompt};
+use crate::reading::Reading;
+use crate::verdict::Verdict;
+use crate::words;
+
+pub(super) const ASSERTION: Assertion = Assertion {
+    name: "output_is_question",
+    aliases: &[],
+    parameters: &[Parameter::Value("expected")],
+    summary: "The last reply asks the user for something the agent needs in order to go on; or does not.",
+    details: "A reply that is one single sentence with a question mark at its end, in any script, is a question without \
+              that a judge is asked. Everything else a judge decides: many a question has no question mark, and \
+              `Anything else?` after the work is done is none.",
+    fields: &[
+        Field {
+            name: "expected",
+            holds: "true or false",
+            required: false,
+            default: Some("true"),
+            doc: "Whether the reply is to be a question.",
+        },
+        JUDGES,
+    ],
+    pass: Example {
+        assertion: || json!({"id": "asks-first", "type": "output_is_question"}),
+        evidence: || Story::new().answer("I found two orders. Tell me which one you want to return.").evidence(),
+    },
+    fail: Example {
+        assertion: || json!({"id": "asks-first", "type": "output_is_question"}),
+        evidence: || Story::new().answer("I cancelled both orders. Anything else?").evidence(),
+    },
+    form: Form::Judged {
+        parse,
+        pass: || {
+            json!({"answers": [{"id": "c1", "quote": "Tell me which one you want to return", "reasoning": "It cannot go \
+                   on without the choice.", "verdict": "met"}]})
+        },
+        fail: || {
+            json!({"answers": [{"id": "c1", "quote": "", "reasoning": "The work is done; the rest is polite.",
+                   "verdict": "violated"}]})
+        },
+    },
+};
+
+#[derive(Debug)]
+struct OutputIsQuestion {
+    expected: bool,
+    judges: Option<usize>,
+}
+
+fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
+    let judges = judges(reading);
+    let expected = reading.fields.boolean("expected", reading.problems).unwrap_or(true);
+    Some(judge::matcher(OutputIsQuestion { expected, judges }))
+}
+
+impl Judged for OutputIsQuestion {
+    fn question(&self, evidence: &Evidence) -> Result<Question, Box<Verdict>> {
+        let material = Material::of(evidence);
+        let last = material.parts.last().filter(|_| material.is_answered);
+        let Some(last) = last else { return Err(judge::nothing_to_judge(self.wanted())) };
+        if is_plainly_one(&last.text) {
+            return Err(Box::new(self.verdict(true, "it is a single question", &words::quoted(&last.text))));
+        }
+        let criterion = Criterion::new(0, "the agent's last reply asks the user for something", Quoted::WhenMet);
+        Ok(Question {
+            task: prompt::QUESTION.to_owned(),
+            criteria: vec![criterion],
+            form: judge::Form::Marks,
+            material,
+            judges: self.judges,
+        })
+    }
+
+    fn decide(&self, _: &Question, votes: &Votes<'_>) -> Verdict {
+        let tally = votes.tally(0);
+        let Some(is_one) = tally.majority() else { return Verdict::undecided(split(votes)) };
+        let what = if is_one { "it is a question" } else { "it is no question" };
+        let because = format!("{what}{}{}", tally.agreement(), reasoning(votes, 0));
+        self.verdict(is_one, &because, &quote(votes, 0).unwrap_or_else(|| what.to_owned()))
+    }
+}
+
+impl OutputIsQuestion {
+    fn wanted(&self) -> &'static str {
+        if self.expected { "a question to the user" } else { "a reply that asks the user nothing" }
+    }
+
+    fn verdict(&self, is_one: bool, because: &str, actual: &str) -> Verdict {
+        if is_one == self.expected { Verdict::met(because) } else { Verdict::unmet(because, self.wanted(), actual) }
+    }
+}
+
+/// Whether a reply is one sentence and that is a question: there is one sign that ends a sentence, and it is the last.
+fn is_plainly_one(reply: &str) -> bool {
+    const QUESTION: [char; 5] = ['?', '？', '؟', '\u{37e}', '՞'];
+    const END: [char; 9] = ['.', '!', '。', '！', '।', '…', ':', ';', '\n'];
+    let reply = reply.trim();
+    let Some(rest) = reply.strip_suffix(QUESTION) else { return false };
+    !rest.trim().is_empty() && !rest.contains(QUESTION) && !rest.contains(END)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_single_question_is_plainly_one() {
+        for one in ["Which order do you mean?", " 您要退哪个订单？\n", "أي طلب تقصد؟"] {
+            assert!(is_plainly_one(one), "{one}");
+        }
+        for other in
+            ["Done. Anything else?", "What is it? It is a bird.", "Tell me more", "?", "", "Why? Why not?", "a\nb?"]
+        {
+            assert!(!is_plainly_one(other), "{other}");
+        }
+    }
+}

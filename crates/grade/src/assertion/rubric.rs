@@ -1,0 +1,309 @@
+//! `rubric`: several criteria at once, each judged by itself.
+
+use std::sync::Arc;
+
+use model::{Evidence, Node, NodeKind, decode};
+use serde_json::json;
+
+use super::{Assertion, Field, Form, JUDGES, Matcher, Parameter};
+use crate::example::{Example, Story};
+use crate::judge::reading::{judges, line, points, split};
+use crate::judge::{self, Criterion, Judged, Material, Question, Quoted, Votes, prompt};
+use crate::reading::Reading;
+use crate::verdict::Verdict;
+use crate::words;
+
+/// The most criteria of a rubric: a judge that is asked more loses its care.
+const MOST: usize = 50;
+
+pub(super) const ASSERTION: Assertion = Assertion {
+    name: "rubric",
+    aliases: &[],
+    parameters: &[Parameter::Value("criteria")],
+    summary: "A judge says of each criterion whether it holds: all of them, any, or enough.",
+    details: "Each criterion is judged by itself, over everything that the agent said and did, and is met only with a \
+              quote. The score is the weight of the criteria that are met, as a share of all weight; what passes is said \
+              by `require` or `at_least`.",
+    fields: &[
+        Field {
+            name: "criteria",
+            holds: "list of texts, or of maps",
+            required: true,
+            default: None,
+            doc: "A text says what must hold. A map has it as `text`, with `weight`, a number above 0 that is 1 unless \
+                  written, and `name` for reports.",
+        },
+        Field {
+            name: "require",
+            holds: "`all` or `any`",
+            required: false,
+            default: Some("all"),
+            doc: "Whether all criteria must be met, or one is enough.",
+        },
+        Field {
+            name: "at_least",
+            holds: "number above 0",
+            required: false,
+            default: Some("none"),
+            doc: "Instead of `require`: how much weight of criteria must be met; without weights, how many.",
+        },
+        Field {
+            name: "expected",
+            holds: "text",
+            required: false,
+            default: Some("none"),
+            doc: "What a good outcome looks like, for the judge to compare with.",
+        },
+        JUDGES,
+    ],
+    pass: Example {
+        assertion: || {
+            json!({"id": "explains-well", "type": "rubric", "at_least": 2,
+                   "criteria": ["names the cause", "gives a next step", {"text": "apologises", "weight": 0.5}]})
+        },
+        evidence: || Story::new().answer("The card has expired. Please add a new one in your settings.").evidence(),
+    },
+    fail: Example {
+        assertion: || {
+            json!({"id": "explains-well", "type": "rubric",
+                   "criteria": ["names the cause", {"name": "next-step", "text": "gives a next step"}]})
+        },
+        evidence: || Story::new().answer("The card has expired.").evidence(),
+    },
+    form: Form::Judged {
+        parse,
+        pass: || {
+            json!({"answers": [
+                {"id": "c1", "quote": "The card has expired", "reasoning": "That is the cause.", "verdict": "met"},
+                {"id": "c2", "quote": "add a new one", "reasoning": "It can be followed.", "verdict": "met"},
+                {"id": "c3", "quote": "", "reasoning": "There is no apology.", "verdict": "violated"}]})
+        },
+        fail: || {
+            json!({"answers": [
+                {"id": "c1", "quote": "The card has expired", "reasoning": "That is the cause.", "verdict": "met"},
+                {"id": "c2", "quote": "", "reasoning": "It ends with the cause.", "verdict": "violated"}]})
+        },
+    },
+};
+
+#[derive(Debug)]
+struct Rubric {
+    rows: Vec<Row>,
+    pass: Pass,
+    expected: Option<String>,
+    judges: Option<usize>,
+}
+
+#[derive(Debug)]
+struct Row {
+    name: Option<String>,
+    text: String,
+    weight: f64,
+}
+
+/// What it takes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Pass {
+    All,
+    Any,
+    AtLeast(f64),
+}
+
+fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
+    let judges = judges(reading);
+    let expected = reading.fields.text("expected", reading.problems);
+    let rows = rows(reading);
+    let pass = pass(reading, rows.as_deref());
+    Some(judge::matcher(Rubric { rows: rows?, pass: pass?, expected, judges }))
+}
+
+fn rows(reading: &mut Reading<'_>) -> Option<Vec<Row>> {
+    let node = reading.fields.require("criteria", reading.problems)?;
+    let items = decode::list(node, "`criteria`", reading.problems)?;
+    if items.is_empty() || items.len() > MOST {
+        reading.problems.push(node.error(format!("`criteria` must have 1 to {MOST} items, not {}", items.len())));
+        return None;
+    }
+    let rows: Vec<Option<Row>> = items.iter().map(|item| row(reading, item)).collect();
+    rows.into_iter().collect()
+}
+
+fn row(reading: &mut Reading<'_>, item: &Node) -> Option<Row> {
+    if !matches!(item.kind, NodeKind::Map(_)) {
+        let text = decode::text(item, "a criterion", reading.problems)?;
+        return Some(Row { name: None, text, weight: 1.0 });
+    }
+    let mut part = reading.part(item, "a criterion")?;
+    let name = part.fields.text("name", part.problems);
+    let text = part.fields.required_text("text", part.problems);
+    let weight = match part.fields.get("weight") {
+        Some(_) => part.fields.positive("weight", part.problems),
+        None => Some(1.0),
+    };
+    let Reading { fields, problems, .. } = part;
+    fields.finish(problems);
+    Some(Row { name, text: text?, weight: weight? })
+}
+
+fn pass(reading: &mut Reading<'_>, rows: Option<&[Row]>) -> Option<Pass> {
+    let choices = [("all", Pass::All), ("any", Pass::Any)];
+    let required = reading.fields.get("require");
+    let Some(node) = reading.fields.get("at_least") else {
+        return match required {
+            Some(_) => reading.fields.choice("require", &choices, reading.problems),
+            None => Some(Pass::All),
+        };
+    };
+    if required.is_some() {
+        reading.problems.push(node.error("`at_least` and `require` both say what passes; write one of them"));
+        return None;
+    }
+    let least = reading.fields.positive("at_least", reading.problems)?;
+    let most: f64 = rows.unwrap_or_default().iter().map(|row| row.weight).sum();
+    if rows.is_some() && least > most {
+        let problem =
+            node.error(format!("`at_least` is {}, and all criteria together weigh {}", points(least), points(most)));
+        reading.problems.push(problem.help("no answer could reach it"));
+        return None;
+    }
+    Some(Pass::AtLeast(least))
+}
+
+impl Judged for Rubric {
+    fn question(&self, evidence: &Evidence) -> Result<Question, Box<Verdict>> {
+        let material = Material::of(evidence);
+        if material.is_empty() {
+            return Err(judge::nothing_to_judge(&self.wanted()));
+        }
+        let mut task = prompt::RUBRIC.to_owned();
+        if let Some(expected) = &self.expected {
+            task.push_str(&format!("\n\nWhat a good outcome looks like:\n{expected}"));
+        }
+        let criterion = |(at, row): (usize, &Row)| Criterion::new(at, row.text.as_str(), Quoted::WhenMet);
+        Ok(Question {
+            task,
+            criteria: self.rows.iter().enumerate().map(criterion).collect(),
+            form: judge::Form::Marks,
+            material,
+            judges: self.judges,
+        })
+    }
+
+    fn decide(&self, _: &Question, votes: &Votes<'_>) -> Verdict {
+        let marks: Vec<Option<bool>> = (0..self.rows.len()).map(|at| votes.tally(at).majority()).collect();
+        let weight = |wanted: Option<bool>| {
+            let rows = self.rows.iter().zip(&marks).filter(|(_, mark)| **mark == wanted);
+            rows.map(|(row, _)| row.weight).sum::<f64>()
+        };
+        let (met, open) = (weight(Some(true)), weight(None));
+        let all: f64 = self.rows.iter().map(|row| row.weight).sum();
+        let lines: Vec<String> = self.rows.iter().enumerate().map(|(at, row)| line(votes, at, row.shown())).collect();
+        let count = marks.iter().filter(|mark| **mark == Some(true)).count();
+        let noun = if marks.len() == 1 { "criterion" } else { "criteria" };
+        let because = format!("{count} of {} {noun} met", marks.len());
+        let verdict = match self.pass.holds(&marks, met, open) {
+            Some(true) => Verdict::met(because),
+            Some(false) => {
+                let missed = self.rows.iter().zip(&marks).filter(|(_, mark)| **mark == Some(false));
+                let missed: Vec<String> = missed.map(|(row, _)| row.shown().to_owned()).collect();
+                Verdict::unmet(because, self.wanted(), format!("not met: {}", words::list(&missed)))
+            }
+            None => Verdict::undecided(split(votes)),
+        };
+        verdict.scored(met / all).evidence(lines)
+    }
+}
+
+impl Row {
+    fn shown(&self) -> &str {
+        self.name.as_deref().unwrap_or(&self.text)
+    }
+}
+
+impl Rubric {
+    fn wanted(&self) -> String {
+        let all = self.rows.len();
+        match self.pass {
+            Pass::All if all == 1 => self.rows.first().map_or_else(String::new, |row| row.shown().to_owned()),
+            Pass::All => format!("all {all} criteria"),
+            Pass::Any => format!("one of {all} criteria"),
+            Pass::AtLeast(least) => {
+                let most: f64 = self.rows.iter().map(|row| row.weight).sum();
+                format!("criteria that weigh at least {} of {}", points(least), points(most))
+            }
+        }
+    }
+}
+
+impl Pass {
+    /// Whether that is enough; `None` where it hangs on what is open. `met` and `open` are weights.
+    fn holds(self, marks: &[Option<bool>], met: f64, open: f64) -> Option<bool> {
+        let any = |wanted: Option<bool>| marks.contains(&wanted);
+        match self {
+            Self::All if any(Some(false)) => Some(false),
+            Self::Any if any(Some(true)) => Some(true),
+            Self::All | Self::Any if any(None) => None,
+            Self::All => Some(true),
+            Self::Any => Some(false),
+            // Sums of tenths are not exact.
+            Self::AtLeast(least) if met >= least - 1e-9 => Some(true),
+            Self::AtLeast(least) if met + open < least - 1e-9 => Some(false),
+            Self::AtLeast(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::decode::Problems;
+
+    use super::*;
+    use crate::check::{Check, Context};
+    use crate::self_test::spec_of;
+    use crate::yaml;
+
+    fn problems(entry: &serde_json::Value) -> Vec<String> {
+        let mut whole = json!({"id": "a", "type": "rubric"});
+        whole.as_object_mut().unwrap().extend(entry.as_object().unwrap().clone());
+        let mut problems = Problems::new();
+        Check::compile(&spec_of(yaml::list_item(&whole, "a.yaml")).unwrap(), &Context::default(), &mut problems);
+        problems.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_rubric_that_says_nothing_or_too_much_is_refused() {
+        for (entry, wrong) in [
+            (json!({}), "has no `criteria`"),
+            (json!({"criteria": []}), "1 to 50 items"),
+            (json!({"criteria": [5]}), "a criterion must be a string"),
+            (json!({"criteria": [{"weight": 2}]}), "has no `text`"),
+            (json!({"criteria": [{"text": "a", "weigth": 2}]}), "unknown key `weigth`"),
+            (json!({"criteria": [{"text": "a", "weight": 0}]}), "greater than 0"),
+            (json!({"criteria": ["a"], "require": "some"}), "`require`"),
+            (json!({"criteria": ["a"], "require": "all", "at_least": 1}), "write one of them"),
+            (json!({"criteria": ["a", {"text": "b", "weight": 0.5}], "at_least": 2}), "together weigh 1.5"),
+        ] {
+            let told = problems(&entry);
+            assert!(told.len() == 1 && told[0].contains(wrong), "{entry}: {told:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_open_decides_nothing_unless_it_cannot_matter() {
+        let (yes, no, open) = (Some(true), Some(false), None);
+        for (pass, marks, expected) in [
+            (Pass::All, [yes, yes], Some(true)),
+            (Pass::All, [yes, open], None),
+            (Pass::All, [no, open], Some(false)),
+            (Pass::Any, [yes, open], Some(true)),
+            (Pass::Any, [no, open], None),
+            (Pass::Any, [no, no], Some(false)),
+            (Pass::AtLeast(1.0), [yes, open], Some(true)),
+            (Pass::AtLeast(2.0), [yes, open], None),
+            (Pass::AtLeast(2.0), [no, open], Some(false)),
+        ] {
+            let weight = |wanted: Option<bool>| marks.iter().filter(|mark| **mark == wanted).count() as f64;
+            assert_eq!(pass.holds(&marks, weight(yes), weight(open)), expected, "{pass:?} {marks:?}");
+        }
+    }
+}

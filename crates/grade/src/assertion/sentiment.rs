@@ -1,0 +1,108 @@
+//! `sentiment`: the reply has such a tone.
+
+use std::sync::Arc;
+
+use model::Evidence;
+use serde_json::json;
+
+use super::{Assertion, Field, Form, JUDGES, Matcher, Parameter};
+use crate::example::{Example, Story};
+use crate::judge::reading::{judges, points, quote, reasoning, split};
+use crate::judge::{self, Criterion, Judged, Mark, Material, Question, Quoted, Votes, prompt};
+use crate::place::Place;
+use crate::reading::Reading;
+use crate::verdict::Verdict;
+
+/// The scale of tones, and from where on a tone is there.
+const SCALE: u64 = 5;
+const THERE: u64 = 3;
+
+pub(super) const ASSERTION: Assertion = Assertion {
+    name: "sentiment",
+    aliases: &[],
+    parameters: &[Parameter::Value("expected")],
+    summary: "The last reply has the tone that is wanted, as a judge feels it.",
+    details: "A judge says whether the tone is as wanted and how clearly, from 1, the opposite, to 5, unmistakably so. \
+              It is met if the tone is as wanted, or by a mean of at least 3. Whether the reply is right does not matter.",
+    fields: &[
+        Field {
+            name: "expected",
+            holds: "text",
+            required: true,
+            default: None,
+            doc: "The tone, in a word or a few: `helpful`, `friendly but firm`.",
+        },
+        JUDGES,
+    ],
+    pass: Example {
+        assertion: || json!({"id": "stays-kind", "type": "sentiment", "expected": "empathetic"}),
+        evidence: || Story::new().answer("I'm so sorry that it broke. Let me put this right for you.").evidence(),
+    },
+    fail: Example {
+        assertion: || json!({"id": "stays-kind", "type": "sentiment", "expected": "empathetic"}),
+        evidence: || Story::new().answer("Read the manual. Refunds are not possible.").evidence(),
+    },
+    form: Form::Judged {
+        parse,
+        pass: || {
+            json!({"answers": [{"id": "c1", "quote": "I'm so sorry that it broke", "reasoning": "It names the loss \
+                   and offers to help.", "verdict": "met", "score": 5}]})
+        },
+        fail: || {
+            json!({"answers": [{"id": "c1", "quote": "Read the manual.", "reasoning": "It is curt and dismissive.",
+                   "verdict": "violated", "score": 1}]})
+        },
+    },
+};
+
+#[derive(Debug)]
+struct Sentiment {
+    expected: String,
+    place: Place,
+    judges: Option<usize>,
+}
+
+fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
+    let judges = judges(reading);
+    let (expected, place) = reading.required_text("expected")?;
+    Some(judge::matcher(Sentiment { expected, place, judges }))
+}
+
+/// A tone that is as wanted is there, whatever the number says.
+fn score(mark: &Mark) -> Option<u64> {
+    let score = mark.score?;
+    Some(if mark.met? { score.max(THERE) } else { score })
+}
+
+impl Judged for Sentiment {
+    fn question(&self, evidence: &Evidence) -> Result<Question, Box<Verdict>> {
+        let material = Material::of(evidence);
+        if !material.is_answered {
+            return Err(judge::nothing_to_judge(&format!("a reply with the tone: {}", self.expected)));
+        }
+        let criterion = Criterion::new(0, format!("the tone of the last reply is: {}", self.expected), Quoted::Always);
+        Ok(Question {
+            task: prompt::SENTIMENT.to_owned(),
+            criteria: vec![criterion],
+            form: judge::Form::MarksAndScores(SCALE),
+            material,
+            judges: self.judges,
+        })
+    }
+
+    fn decide(&self, _: &Question, votes: &Votes<'_>) -> Verdict {
+        let scores = votes.scores(0, SCALE, score);
+        let because = format!("{} of {SCALE}{}{}", points(scores.mean()), scores.told(), reasoning(votes, 0));
+        let share = (scores.mean() - 1.0) / (SCALE - 1) as f64;
+        let said = quote(votes, 0);
+        let verdict = match scores.reaches(THERE as f64) {
+            Some(true) => Verdict::met(because).scored(share).evidence(said),
+            Some(false) => {
+                let wanted = format!("{}, at least {THERE} of {SCALE}", self.expected);
+                Verdict::unmet(because, wanted, said.unwrap_or_else(|| "another tone".into())).scored(share)
+            }
+            None => Verdict::undecided(split(votes)),
+        };
+        verdict.place(&self.place)
+    }
+}

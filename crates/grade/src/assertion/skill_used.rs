@@ -1,0 +1,104 @@
+//! `skill_used`: the agent made use of a skill.
+
+use std::sync::Arc;
+
+use model::Evidence;
+use serde_json::json;
+
+use super::{Assertion, Form, Matcher, Parameter, SKILL};
+use crate::example::{Example, Story};
+use crate::place::Place;
+use crate::reading::Reading;
+use crate::skill_use::{failed_use, first_use, used};
+use crate::verdict::Verdict;
+use crate::words;
+
+pub(super) const ASSERTION: Assertion = Assertion {
+    name: "skill_used",
+    aliases: &[],
+    parameters: &[Parameter::Value("skill")],
+    summary: "The agent made use of a skill.",
+    details: "It did if it invoked the skill, by a call of `Skill` or `SlashCommand`, or read the skill's `SKILL.md`. A \
+              call that failed does not count. A skill of a plugin may be written with or without the plugin's name.",
+    fields: &[SKILL],
+    pass: Example {
+        assertion: || json!({"id": "uses-the-skill", "type": "skill_used", "skill": "release-notes"}),
+        evidence: || Story::new().call("Skill", json!({"skill": "release-notes"})).answer("Written.").evidence(),
+    },
+    fail: Example {
+        assertion: || json!({"id": "uses-the-skill", "type": "skill_used", "skill": "release-notes"}),
+        evidence: || Story::new().call("Bash", json!({"command": "git log"})).answer("Written.").evidence(),
+    },
+    form: Form::Written { parse },
+};
+
+#[derive(Debug)]
+struct SkillUsed {
+    skill: String,
+    place: Place,
+}
+
+fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
+    let (skill, place) = reading.required_text("skill")?;
+    Some(Arc::new(SkillUsed { skill, place }))
+}
+
+impl Matcher for SkillUsed {
+    fn judge(&self, evidence: &Evidence) -> Verdict {
+        let trace = &evidence.trace;
+        let skill = &self.skill;
+        if let Some(call) = first_use(trace, skill) {
+            let summary = trace.calls[call].call.summary();
+            return Verdict::met(format!("call {}: {summary}", call + 1)).place(&self.place).at_call(trace, call);
+        }
+        let others: Vec<String> = used(trace).iter().map(|name| format!("`{name}`")).collect();
+        let actual = match others.as_slice() {
+            [] => "it used no skill".to_owned(),
+            others => format!("it used {}", words::list(others)),
+        };
+        let verdict = Verdict::unmet(format!("`{skill}` was not used"), format!("use of the skill `{skill}`"), actual)
+            .place(&self.place);
+        match failed_use(trace, skill) {
+            Some(call) => verdict
+                .evidence([format!("call {} failed: {}", call + 1, trace.calls[call].call.summary())])
+                .at_call(trace, call),
+            None => verdict,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Certainty, Status};
+    use serde_json::json;
+
+    use crate::check::tests::judged;
+    use crate::example::Story;
+
+    #[test]
+    fn invoking_a_skill_and_reading_its_file_are_uses_of_it() {
+        let of = |story: Story| judged(&json!({"id": "a", "type": "skill_used", "skill": "greet"}), &story.evidence());
+        let cat = [("skills/greet/SKILL.md", "/box/repo/.claude/skills/greet/SKILL.md", Certainty::Guessed)];
+        for story in [
+            Story::new().call("Skill", json!({"skill": "tools:greet", "args": "x"})),
+            Story::new().call("SlashCommand", json!({"command": "/greet Ada"})),
+            Story::new().call("Read", json!({"file_path": "/box/repo/.claude/skills/greet/SKILL.md"})),
+            Story::new().touching("Read", json!({}), &cat),
+        ] {
+            assert_eq!(of(story).status, Status::Met);
+        }
+        let other = of(Story::new().call("Skill", json!({"skill": "greeting"})));
+        assert_eq!(other.actual.as_deref(), Some("it used `greeting`"));
+        assert_eq!(of(Story::new().call("Write", json!({"file_path": "greet/SKILL.md"}))).status, Status::Unmet);
+    }
+
+    #[test]
+    fn a_call_that_failed_is_no_use_and_is_told() {
+        let mut evidence = Story::new().call("Skill", json!({"skill": "greet"})).evidence();
+        evidence.trace.calls[0].result.as_mut().unwrap().is_error = true;
+        let used = judged(&json!({"id": "a", "type": "skill_used", "skill": "greet"}), &evidence);
+        assert_eq!(used.evidence, ["call 1 failed: Skill(skill=\"greet\")"]);
+        let unused = judged(&json!({"id": "a", "type": "skill_not_used", "skill": "greet"}), &evidence);
+        assert_eq!(unused.status, Status::Met);
+    }
+}

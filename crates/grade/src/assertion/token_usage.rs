@@ -1,0 +1,83 @@
+//! `token_usage`: the agent used no more tokens than that.
+
+use std::sync::Arc;
+
+use model::Evidence;
+use serde_json::json;
+
+use super::{Assertion, Field, Form, Matcher, Parameter};
+use crate::example::{Example, Story};
+use crate::place::Place;
+use crate::reading::Reading;
+use crate::verdict::Verdict;
+use crate::words;
+
+pub(super) const ASSERTION: Assertion = Assertion {
+    name: "token_usage",
+    aliases: &[],
+    parameters: &[Parameter::Fields],
+    summary: "The agent used no more tokens than that.",
+    details: "Input, output and both kinds of cached input count: of one reply where it is about a reply, else of the \
+              whole trial. It is undecided when the agent did not tell what it used.",
+    fields: &[Field {
+        name: "max",
+        holds: "whole number, at least 1",
+        required: true,
+        default: None,
+        doc: "The most tokens.",
+    }],
+    pass: Example {
+        assertion: || json!({"id": "is-frugal", "type": "token_usage", "max": 2000}),
+        evidence: || Story::new().answer("Hello!").used(1100, 40, 0).evidence(),
+    },
+    fail: Example {
+        assertion: || json!({"id": "is-frugal", "type": "token_usage", "max": 1000}),
+        evidence: || Story::new().answer("Hello!").used(1100, 40, 0).evidence(),
+    },
+    form: Form::Written { parse },
+};
+
+#[derive(Debug)]
+struct TokenUsage {
+    max: u64,
+    place: Place,
+}
+
+fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
+    let node = reading.fields.require("max", reading.problems)?;
+    let max = reading.fields.whole("max", 1, reading.problems)?;
+    Some(Arc::new(TokenUsage { max, place: Place::of(node) }))
+}
+
+impl Matcher for TokenUsage {
+    fn judge(&self, evidence: &Evidence) -> Verdict {
+        let Some(tokens) = evidence.trace.usage.tokens else {
+            return Verdict::undecided("the agent did not say how many tokens it used").place(&self.place);
+        };
+        let (used, max) = (words::thousands(tokens.total() as f64), words::thousands(self.max as f64));
+        let verdict = if tokens.total() <= self.max {
+            Verdict::met(format!("{used} of {max} tokens"))
+        } else {
+            let because = format!("{used} tokens are more than {max}");
+            Verdict::unmet(because, format!("at most {max} tokens"), format!("{used} tokens"))
+        };
+        verdict.place(&self.place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Status;
+    use serde_json::json;
+
+    use crate::check::tests::judged;
+    use crate::example::Story;
+
+    #[test]
+    fn an_agent_that_tells_nothing_of_its_tokens_leaves_it_undecided() {
+        let assertion = json!({"id": "a", "type": "token_usage", "max": 10});
+        assert_eq!(judged(&assertion, &Story::new().answer("x").evidence()).status, Status::Undecided);
+        assert_eq!(judged(&assertion, &Story::new().used(4, 3, 3).evidence()).status, Status::Met);
+        assert_eq!(judged(&assertion, &Story::new().used(4, 3, 4).evidence()).status, Status::Unmet);
+    }
+}

@@ -1,0 +1,313 @@
+// What tests of trialrun are written with. Made by `trialrun schema types`.
+
+declare module "trialrun" {
+  /** Somebody who talks to the agent. */
+  export interface PersonaFields {
+    /** What the person is to the agent, such as `customer`. */
+    readonly role: string;
+    /** What the person is called. */
+    readonly name?: string;
+    /** How the person speaks, such as `frustrated`. */
+    readonly tone?: string;
+    /** What happened before. */
+    readonly backstory?: string;
+    /** What else is known. */
+    readonly context?: Record<string, unknown>;
+  }
+
+  /** Something a persona says. */
+  export interface Message {
+    readonly text: string;
+    readonly persona?: PersonaFields;
+  }
+
+  export interface Persona extends PersonaFields {
+    /** A message of this persona, for `agent.send`. */
+    says(text: string): Message;
+    /** Lets a model play this persona until its goal is reached, or it has nothing more to say. */
+    converse(agent: Agent, options: ConverseOptions): Promise<Conversation>;
+  }
+
+  export interface ConverseOptions {
+    /** What the persona wants. */
+    goal: string;
+    /** When it has nothing more to say. */
+    stopWhen?: string;
+    /** The most messages it sends; 10 unless it says otherwise. */
+    maxTurns?: number;
+    /** The model that plays, as `provider:model`; the project's judge unless it says otherwise. */
+    model?: string;
+  }
+
+  export interface Conversation {
+    /** The agent's replies, in order. */
+    readonly replies: readonly Response[];
+    /** The last of them, if there is one. */
+    readonly last?: Response;
+    /** Why it came to an end. */
+    readonly reason: string;
+  }
+
+  /** A call of a tool. */
+  export interface ToolCall {
+    readonly name: string;
+    readonly arguments: any;
+    readonly result?: any;
+  }
+
+  /** What the agent answered to one message. It cannot be changed. */
+  export interface Response {
+    /** The answer. */
+    readonly text: string;
+    /** The calls it made for it, in order. */
+    readonly toolCalls: readonly ToolCall[];
+    /** How long it took, in milliseconds. */
+    readonly latencyMs: number;
+    /** How long its first word took, where it came in pieces. */
+    readonly firstTokenMs?: number;
+    /** The tokens it used, if the agent tells. */
+    readonly tokenUsage?: { readonly input: number; readonly output: number; readonly total: number };
+    /** All that the agent gave, where that is more than text. */
+    readonly raw?: any;
+    /** Whether the answer contains a text, whatever its case. */
+    mentions(text: string): boolean;
+  }
+
+  /** The agent under test. */
+  export interface Agent {
+    readonly name: string;
+    readonly model?: string;
+    /** Says something to the agent, and waits for its reply. */
+    send(message: string | Message, options?: Record<string, unknown>): Promise<Response>;
+    /** Runs a shell command where the agent works. */
+    run(command: string, options?: { timeout?: number }): Promise<CommandResult>;
+    /** The files where the agent works. */
+    readonly files: Files;
+  }
+
+  export interface CommandResult {
+    readonly stdout: string;
+    readonly stderr: string;
+    readonly exitCode: number;
+  }
+
+  /** Paths are relative to the agent's working directory. */
+  export interface Files {
+    read(path: string): Promise<string>;
+    /** The names in a directory, sorted; those of directories end in `/`. */
+    list(path?: string): Promise<string[]>;
+    exists(path: string): Promise<boolean>;
+  }
+
+  /** What an assertion came to. */
+  export interface AssertionResult {
+    readonly type: string;
+    readonly passed: boolean;
+    readonly status: "met" | "unmet" | "undecided";
+    readonly expected?: string;
+    readonly actual?: string;
+    /** Why, in one line. */
+    readonly reasoning: string;
+    readonly latencyMs: number;
+    readonly error?: string;
+  }
+
+  /** What every assertion may be given beside its own fields. */
+  export interface Options {
+    /** Its name in reports. */
+    id?: string;
+    /** What people call it. */
+    title?: string;
+    /** Its share of the score; 1 unless it says otherwise. */
+    weight?: number;
+  }
+
+  /** A JSON Schema. */
+  export type JsonSchema = boolean | { readonly [keyword: string]: unknown };
+
+  /** A schema that is code, such as one of zod. */
+  export type Schema =
+    | { safeParse(value: unknown): unknown }
+    | { readonly "~standard": { validate(value: unknown): unknown } };
+
+  /**
+   * An assertion. About a response if one is given first, else about the whole trial. It never throws, and need not be
+   * awaited.
+   */
+  export interface Claim<Given extends readonly unknown[]> {
+    (response: Response, ...given: Given): Promise<AssertionResult>;
+    (...given: Given): Promise<AssertionResult>;
+  }
+
+/* fields */
+  export interface Assertions {
+/* assertions */
+    /** A check of your own: it holds if the function gives `true`, or a promise of it. */
+    custom(
+      name: string,
+      check: (response: Response) => boolean | Promise<boolean>,
+      response?: Response,
+    ): Promise<AssertionResult>;
+  }
+
+  export interface ScenarioOptions {
+    description?: string;
+    /** For selection on the command line. */
+    tags?: readonly string[];
+    /** Milliseconds, or a text such as `30s`. */
+    timeout?: number | string;
+    /** How often a trial that failed is tried again; a pass after that is flaky. */
+    retries?: number;
+    /** How often it is repeated. */
+    trials?: number;
+    /** It is not run; a text says why. */
+    skip?: boolean | string;
+    /** Only scenarios that have this are run of their file. */
+    only?: boolean;
+  }
+
+  /** What a scenario is handed. */
+  export interface ScenarioContext {
+    readonly agent: Agent;
+    readonly assert: Assertions;
+    persona(fields: PersonaFields): Persona;
+    score(name: string, value: number): void;
+    /** The numbers that were recorded. */
+    readonly scores: Map<string, number>;
+    /** What is known of the agent, if anything is. */
+    readonly profile: any;
+  }
+
+  export type ScenarioFunction = (context: ScenarioContext) => unknown;
+
+  export interface Scenario {
+    readonly name: string;
+  }
+
+  /** Names a test. What a module exports is run. */
+  export function scenario(name: string, run: ScenarioFunction): Scenario;
+  export function scenario(name: string, options: ScenarioOptions, run: ScenarioFunction): Scenario;
+
+  /** Somebody who talks to the agent. */
+  export function persona(fields: PersonaFields): Persona;
+
+  /** Records whether something holds. */
+  export const assert: Assertions;
+
+  /** Records a named number. */
+  export function score(name: string, value: number): void;
+
+  /** Waits, in milliseconds. */
+  export function sleep(milliseconds: number): Promise<void>;
+
+  export { defineConfig, Config } from "trialrun/config";
+}
+
+declare module "trialrun/config" {
+  /** An agent: its `type`, and what that takes. */
+  export interface AgentConfig {
+    /** Such as `http`, `subprocess`, `custom`. */
+    type: string;
+    url?: string;
+    headers?: Record<string, string>;
+    /** The body of a request: text with templates, a value, or what a function makes of the message. */
+    bodyTemplate?: string | Record<string, unknown> | ((message: string, context?: any) => unknown);
+    /** Where the answer is in a response, or what a function makes of it. */
+    responseParser?: string | ((data: any) => unknown);
+    [option: string]: any;
+  }
+
+  export interface LlmConfig {
+    provider?: string;
+    model: string;
+    baseUrl?: string;
+    apiKey?: string;
+    temperature?: number;
+  }
+
+  export interface JudgeConfig {
+    /** As `provider:model`. */
+    model?: string;
+    judges?: number;
+    baseUrl?: string;
+    apiKey?: string;
+    temperature?: number;
+  }
+
+  export interface SandboxConfig {
+    provider?: string;
+    fallback?: "local";
+    daytona?: {
+      apiKey?: string;
+      apiUrl?: string;
+      target?: string;
+      snapshot?: string;
+      image?: string;
+      language?: string;
+      env?: Record<string, string>;
+    };
+  }
+
+  /** Values may have `${env.NAME}` in them. */
+  export interface Config {
+    /** The agent of cases that name none. */
+    agent?: string | AgentConfig;
+    /** Agents by their names. */
+    agents?: Record<string, AgentConfig>;
+    /** The folder of tests. */
+    tests?: string;
+    /** The folder of skills. */
+    skillsDir?: string;
+    /** The folder for recorded runs. */
+    state?: string;
+    store?: { path?: string };
+    defaults?: {
+      agent?: string;
+      runtime?: string;
+      model?: string;
+      permissionMode?: "default" | "acceptEdits" | "plan" | "bypassPermissions";
+      timeout?: number | string;
+      maxTurns?: number;
+      trials?: number;
+      tokenBudget?: number;
+      jobs?: number;
+      parallelism?: number;
+      retries?: number;
+      sandbox?: string;
+    };
+    eval?: { parallelism?: number; retries?: number; defaultTimeout?: number | string };
+    /** The model that judges and plays users. */
+    judge?: string | JudgeConfig;
+    llm?: LlmConfig;
+    providers?: Record<
+      string,
+      { concurrency?: number; requestsPerMinute?: number; timeout?: number | string }
+    >;
+    /** A file with prices of models. */
+    pricing?: string;
+    sandbox?: string | SandboxConfig;
+    report?: { formats?: readonly string[]; outputDir?: string };
+    diff?: { regressionThreshold?: number };
+    /** What holds for all fixtures files. */
+    fixtures?: Record<string, unknown>;
+  }
+
+  /** The configuration as it is; an editor knows its keys. */
+  export function defineConfig(config: Config): Config;
+}
+
+declare module "@fabrik/core" {
+  export * from "trialrun";
+}
+
+declare module "@fabriklabs/core" {
+  export * from "trialrun";
+}
+
+declare module "@fabrik/cli" {
+  export * from "trialrun/config";
+}
+
+declare module "@fabriklabs/cli" {
+  export * from "trialrun/config";
+}

@@ -1,0 +1,47 @@
+//! Texts compared without regard to upper and lower case.
+
+/// The first part of `text` that is `wanted`, whatever their case.
+pub(crate) fn find<'t>(text: &'t str, wanted: &str) -> Option<&'t str> {
+    let wanted = fold(wanted);
+    let start = fold(text).find(&wanted)?;
+    let end = start + wanted.len();
+    let mut begins = None;
+    let mut folded = 0;
+    for (at, letter) in text.char_indices() {
+        if folded >= end {
+            return text.get(begins.unwrap_or(at)..at);
+        }
+        folded += letters(letter).map(char::len_utf8).sum::<usize>();
+        if begins.is_none() && (folded > start || end == start) {
+            begins = Some(at);
+        }
+    }
+    text.get(begins.unwrap_or(text.len())..)
+}
+
+/// `text` as texts are compared.
+pub(crate) fn fold(text: &str) -> String {
+    text.chars().flat_map(letters).collect()
+}
+
+/// Letters of one sound and two shapes become one: `ß` is `ss`, and the Greek sigma is the same wherever it stands.
+fn letters(letter: char) -> impl Iterator<Item = char> {
+    letter.to_uppercase().flat_map(char::to_lowercase)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_found_is_told_as_it_is_written() {
+        assert_eq!(find("Within 30 DAYS.", "30 days"), Some("30 DAYS"));
+        assert_eq!(find("Die Straße", "STRASSE"), Some("Straße"));
+        assert_eq!(find("ΟΔΟΣ", "οδος"), Some("ΟΔΟΣ"));
+        assert_eq!(find("ЁЛКА", "ёлка"), Some("ЁЛКА"));
+        assert_eq!(find("Straße", "s"), Some("S"));
+        assert_eq!(find("aß", "s"), Some("ß"), "half of a letter is the letter");
+        assert_eq!((find("abc", "d"), find("", "d")), (None, None));
+        assert_eq!(find("abc", ""), Some(""));
+    }
+}

@@ -1,0 +1,300 @@
+//! What a judge answers, read strictly: what is not as it was asked for is no answer.
+
+use serde_json::{Map, Value, json};
+
+use super::question::{Criterion, Form, Question, Quoted};
+
+/// The most characters of a quote or a reasoning that is kept.
+const LONGEST: usize = 600;
+/// The most claims that are taken.
+const MOST_CLAIMS: usize = 200;
+
+/// What one judge answers to a question.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Answer {
+    /// One for each criterion in their order, or one for each claim.
+    pub marks: Vec<Mark>,
+}
+
+/// What a judge says about one criterion or claim.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Mark {
+    /// The claim, in the judge's words; empty for a criterion.
+    pub claim: String,
+    /// Whether it holds; `None` where the judge cannot tell, or was not asked.
+    pub met: Option<bool>,
+    /// The score, where one was asked for.
+    pub score: Option<u64>,
+    /// How the claim stands to the truth.
+    pub standing: Option<Standing>,
+    /// A passage of the material; may be empty where there is nothing to be quoted.
+    pub quote: String,
+    /// Why, in the judge's words.
+    pub reasoning: String,
+}
+
+/// How a claim stands to the truth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// The truth says so.
+    Consistent,
+    /// Both cannot be true.
+    Contradicted,
+    /// The truth leaves it open.
+    NotStated,
+}
+
+const VERDICTS: [(&str, Option<bool>); 3] = [("met", Some(true)), ("violated", Some(false)), ("cannot_tell", None)];
+const STANDINGS: [(&str, Standing); 3] = [
+    ("consistent", Standing::Consistent),
+    ("contradicted", Standing::Contradicted),
+    ("not_stated", Standing::NotStated),
+];
+
+/// The JSON Schema of an answer. Every object is closed and requires all it has, so that strict modes take it.
+pub(super) fn schema(question: &Question) -> Value {
+    let text = || json!({"type": "string"});
+    let mut row = Map::new();
+    let list = match question.form {
+        Form::Claims => {
+            row.insert("claim".into(), text());
+            "claims"
+        }
+        _ => {
+            let ids: Vec<&str> = question.criteria.iter().map(|criterion| criterion.id.as_str()).collect();
+            row.insert("id".into(), json!({"type": "string", "enum": ids}));
+            "answers"
+        }
+    };
+    row.insert("quote".into(), text());
+    row.insert("reasoning".into(), text());
+    if question.form == Form::Claims {
+        row.insert("standing".into(), choice(&STANDINGS));
+    }
+    if question.form.has_marks() {
+        row.insert("verdict".into(), choice(&VERDICTS));
+    }
+    if let Some(scale) = question.form.scale() {
+        let scores: Vec<u64> = (1..=scale).collect();
+        row.insert("score".into(), json!({"type": "integer", "enum": scores}));
+    }
+    closed(&json!({"seal": text(), list: {"type": "array", "items": closed(&Value::Object(row))}}))
+}
+
+fn choice<T>(names: &[(&str, T)]) -> Value {
+    let names: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
+    json!({"type": "string", "enum": names})
+}
+
+fn closed(properties: &Value) -> Value {
+    let required: Vec<String> = properties.as_object().map(|all| all.keys().cloned().collect()).unwrap_or_default();
+    json!({"type": "object", "additionalProperties": false, "required": required, "properties": properties})
+}
+
+impl Answer {
+    /// Reads an answer to `question`. `seal` is what it has to say back, if it is held to that.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words of ours alone: they are told to the judge outside the fence, so nothing that
+    /// may come from the material is repeated.
+    pub fn read(question: &Question, seal: Option<&str>, value: &Value) -> Result<Self, String> {
+        let answer = value.as_object().ok_or("it must be an object")?;
+        if let Some(seal) = seal
+            && answer.get("seal").and_then(Value::as_str) != Some(seal)
+        {
+            return Err("its `seal` is not the one of this call".into());
+        }
+        let key = if question.form == Form::Claims { "claims" } else { "answers" };
+        let rows = answer.get(key).and_then(Value::as_array).ok_or(format!("`{key}` must be a list"))?;
+        let marks = match question.form {
+            Form::Claims => claims(question, rows)?,
+            _ => marks(question, rows)?,
+        };
+        Ok(Self { marks })
+    }
+}
+
+fn marks(question: &Question, rows: &[Value]) -> Result<Vec<Mark>, String> {
+    let known: usize = question.criteria.iter().map(|criterion| rows_of(rows, &criterion.id).count()).sum();
+    if known < rows.len() {
+        return Err("some `id` is none that was asked about".into());
+    }
+    let mark = |criterion: &Criterion| {
+        let id = &criterion.id;
+        let mut rows = rows_of(rows, id);
+        let row = rows.next().ok_or(format!("`{id}` is not answered"))?;
+        if rows.next().is_some() {
+            return Err(format!("`{id}` is answered more than once"));
+        }
+        mark(question, criterion, row)
+    };
+    question.criteria.iter().map(mark).collect()
+}
+
+fn rows_of<'a>(rows: &'a [Value], id: &'a str) -> impl Iterator<Item = &'a Value> {
+    rows.iter().filter(move |row| row.get("id").and_then(Value::as_str) == Some(id))
+}
+
+fn mark(question: &Question, criterion: &Criterion, row: &Value) -> Result<Mark, String> {
+    let id = &criterion.id;
+    let met = match question.form.has_marks() {
+        true => named(&VERDICTS, row, "verdict", id)?,
+        false => None,
+    };
+    let score = question.form.scale().map(|scale| score(row, scale, id)).transpose()?;
+    let (quote, reasoning) = (text(row, "quote", id)?, text(row, "reasoning", id)?);
+    let needs_quote = match criterion.quoted {
+        Quoted::Always => met.is_some() || score.is_some(),
+        Quoted::WhenMet => met == Some(true),
+        Quoted::WhenViolated => met == Some(false),
+    };
+    if quote.is_empty() && needs_quote {
+        return Err(format!("`{id}` needs a quote that shows it"));
+    }
+    look_up(question, &quote, id)?;
+    Ok(Mark { claim: String::new(), met, score, standing: None, quote, reasoning })
+}
+
+fn claims(question: &Question, rows: &[Value]) -> Result<Vec<Mark>, String> {
+    if rows.len() > MOST_CLAIMS {
+        return Err(format!("more than {MOST_CLAIMS} claims are too many"));
+    }
+    let claim = |(at, row): (usize, &Value)| {
+        let place = format!("claims[{at}]");
+        let claim = text(row, "claim", &place)?;
+        let standing = named(&STANDINGS, row, "standing", &place)?;
+        let (quote, reasoning) = (text(row, "quote", &place)?, text(row, "reasoning", &place)?);
+        if claim.is_empty() || quote.is_empty() {
+            return Err(format!("`{place}` needs a `claim` and the quote that makes it"));
+        }
+        look_up(question, &quote, &place)?;
+        Ok(Mark { claim, met: None, score: None, standing: Some(standing), quote, reasoning })
+    };
+    rows.iter().enumerate().map(claim).collect()
+}
+
+fn look_up(question: &Question, quote: &str, place: &str) -> Result<(), String> {
+    if quote.is_empty() || question.material.has(quote) {
+        return Ok(());
+    }
+    Err(format!("the `quote` of `{place}` is not in the agent's own parts of the material; copy it letter by letter"))
+}
+
+fn named<T: Copy>(names: &[(&str, T)], row: &Value, key: &str, place: &str) -> Result<T, String> {
+    let written = row.get(key).and_then(Value::as_str);
+    let found = names.iter().find(|(name, _)| written == Some(*name));
+    found.map(|(_, value)| *value).ok_or_else(|| {
+        let known: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
+        format!("`{key}` of `{place}` must be one of {}", known.join(", "))
+    })
+}
+
+fn score(row: &Value, scale: u64, place: &str) -> Result<u64, String> {
+    let number = row.get("score").and_then(Value::as_f64).filter(|number| number.fract() == 0.0);
+    let score = number.filter(|number| (1.0..=scale as f64).contains(number));
+    score.map(|score| score as u64).ok_or(format!("`score` of `{place}` must be a whole number from 1 to {scale}"))
+}
+
+/// A text on one line, as much of it as is kept.
+fn text(row: &Value, key: &str, place: &str) -> Result<String, String> {
+    let text = row.get(key).and_then(Value::as_str).ok_or(format!("`{key}` of `{place}` must be a text"))?;
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    Ok(match line.char_indices().nth(LONGEST) {
+        Some((end, _)) => line[..end].to_owned(),
+        None => line,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::material::Material;
+    use super::*;
+    use crate::example::Story;
+
+    fn question(form: Form) -> Question {
+        Question {
+            task: String::new(),
+            criteria: vec![Criterion::new(0, "polite", Quoted::WhenMet), Criterion::new(1, "brief", Quoted::Always)],
+            form,
+            material: Material::of(&Story::new().answer("With pleasure, it is done.").evidence()),
+            judges: None,
+        }
+    }
+
+    fn row(id: &str, verdict: &str, quote: &str) -> Value {
+        json!({"id": id, "verdict": verdict, "quote": quote, "reasoning": "It\nsays so."})
+    }
+
+    fn read(rows: &Value) -> Result<Answer, String> {
+        Answer::read(&question(Form::Marks), Some("s"), &json!({"seal": "s", "answers": rows}))
+    }
+
+    #[test]
+    fn a_whole_answer_is_read_in_the_order_of_the_criteria() {
+        let rows = json!([row("c2", "violated", "it is done"), row("c1", "met", "with pleasure")]);
+        let answer = read(&rows).unwrap();
+        assert_eq!(answer.marks.iter().map(|mark| mark.met).collect::<Vec<_>>(), [Some(true), Some(false)]);
+        assert_eq!(answer.marks[0].reasoning, "It says so.");
+        let open = json!([row("c1", "violated", ""), row("c2", "cannot_tell", "")]);
+        assert_eq!(read(&open).unwrap().marks[1].met, None);
+    }
+
+    #[test]
+    fn what_is_not_as_it_was_asked_for_is_told_without_repeating_it() {
+        let good = || row("c1", "met", "with pleasure");
+        let other = || row("c2", "met", "done");
+        for (rows, wrong) in [
+            (json!([good()]), "`c2` is not answered"),
+            (json!([good(), other(), other()]), "`c2` is answered more than once"),
+            (json!([good(), other(), row("canary", "met", "")]), "some `id` is none"),
+            (json!([good(), row("c2", "canary", "done")]), "must be one of met, violated, cannot_tell"),
+            (json!([good(), row("c2", "met", "canary")]), "`quote` of `c2` is not in"),
+            (json!([row("c1", "met", ""), other()]), "`c1` needs a quote"),
+            (json!([good(), {"id": "c2", "verdict": "met", "quote": 5, "reasoning": ""}]), "must be a text"),
+            (json!("canary"), "`answers` must be a list"),
+            (json!([good(), "canary"]), "some `id` is none"),
+        ] {
+            let error = read(&rows).unwrap_err();
+            assert!(error.contains(wrong) && !error.contains("canary"), "{rows}: {error}");
+        }
+        let sealed = |value: Value| Answer::read(&question(Form::Marks), Some("s"), &value).unwrap_err();
+        assert!(sealed(json!({"seal": "canary", "answers": []})).contains("`seal`"));
+        assert!(sealed(json!([])).contains("an object"));
+    }
+
+    #[test]
+    fn scores_are_whole_and_within_the_scale() {
+        let read = |score: Value| {
+            let row = |id: &str| json!({"id": id, "score": score, "quote": "done", "reasoning": ""});
+            let value = json!({"answers": [row("c1"), row("c2")]});
+            Answer::read(&question(Form::Scores(5)), None, &value).map(|answer| answer.marks[0].score)
+        };
+        assert_eq!((read(json!(1)), read(json!(5.0))), (Ok(Some(1)), Ok(Some(5))));
+        for wrong in [json!(0), json!(6), json!(2.5), json!("3"), json!(null), json!(true)] {
+            assert!(read(wrong.clone()).unwrap_err().contains("from 1 to 5"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn claims_need_a_quote_each_and_may_be_none() {
+        let read = |claims: Value| Answer::read(&question(Form::Claims), None, &json!({"claims": claims}));
+        assert_eq!(read(json!([])).unwrap().marks, []);
+        let claim = |quote: &str, standing: &str| json!([{"claim": "it is done", "quote": quote, "reasoning": "", "standing": standing}]);
+        assert_eq!(read(claim("done", "consistent")).unwrap().marks[0].standing, Some(Standing::Consistent));
+        assert!(read(claim("", "consistent")).unwrap_err().contains("claims[0]"));
+        assert!(read(claim("done", "true")).unwrap_err().contains("contradicted"));
+    }
+
+    #[test]
+    fn the_schema_is_closed_everywhere_and_knows_what_may_be_answered() {
+        let schema = super::schema(&question(Form::MarksAndScores(5)));
+        let row = &schema["properties"]["answers"]["items"];
+        assert_eq!(row["required"], json!(["id", "quote", "reasoning", "verdict", "score"]));
+        assert_eq!(row["properties"]["id"]["enum"], json!(["c1", "c2"]));
+        assert_eq!(row["properties"]["score"]["enum"], json!([1, 2, 3, 4, 5]));
+        assert_eq!((&schema["additionalProperties"], &row["additionalProperties"]), (&json!(false), &json!(false)));
+        assert!(
+            super::schema(&question(Form::Claims))["properties"]["claims"]["items"]["properties"]["claim"].is_object()
+        );
+    }
+}

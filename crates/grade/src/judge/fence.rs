@@ -1,0 +1,122 @@
+//! The marks around what is judged, made for one call.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+use super::material::Material;
+
+/// A code and a word that nobody could know who wrote the material.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fence {
+    code: String,
+    /// What an answer has to say back.
+    pub seal: String,
+}
+
+impl Fence {
+    /// Draws a fence that `material` has no part of.
+    pub fn around(material: &Material) -> Self {
+        Self::drawn_from(&mut drawn, material)
+    }
+
+    /// As `around`, from this source of codes; it is asked until the material holds none of what it says.
+    pub(super) fn drawn_from(source: &mut dyn FnMut() -> String, material: &Material) -> Self {
+        let texts: Vec<String> = material.parts.iter().map(|part| part.text.to_lowercase()).collect();
+        let mut fresh = || {
+            loop {
+                let code = source();
+                if !texts.iter().any(|text| text.contains(&code.to_lowercase())) {
+                    return code;
+                }
+            }
+        };
+        let code = fresh();
+        let mut seal = fresh();
+        // Half of it is enough to be sure of, and spares the judge some spelling.
+        if seal.len() > 12 && !texts.iter().any(|text| text.contains(&seal[..12])) {
+            seal.truncate(12);
+        }
+        Self { code, seal }
+    }
+
+    /// The line before the material.
+    pub fn begin(&self) -> String {
+        format!("<<<{} material begins>>>", self.code)
+    }
+
+    /// What the line before each part begins with.
+    pub fn part(&self) -> String {
+        format!("<<<{} part:", self.code)
+    }
+
+    /// The line after the material.
+    pub fn end(&self) -> String {
+        format!("<<<{} material ends>>>", self.code)
+    }
+
+    /// The material with its marks.
+    pub fn enclose(&self, material: &Material) -> String {
+        let mut text = self.begin();
+        for part in &material.parts {
+            text.push_str(&format!("\n{} {}>>>\n{}", self.part(), part.title, part.text));
+        }
+        text.push('\n');
+        text.push_str(&self.end());
+        text
+    }
+}
+
+/// 128 bits that cannot be foreseen, as hexadecimal digits. The keys of the hasher come from the system's own source.
+fn drawn() -> String {
+    let half = || RandomState::new().build_hasher().finish();
+    format!("{:016x}{:016x}", half(), half())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::material::Part;
+    use super::*;
+
+    fn material(text: &str) -> Material {
+        let part = Part { title: "last reply of the agent".into(), text: text.into(), is_agents: true };
+        Material { parts: vec![part], is_answered: true }
+    }
+
+    #[test]
+    fn no_two_fences_are_alike() {
+        let nothing = material("");
+        let fences: Vec<Fence> = (0..100).map(|_| Fence::around(&nothing)).collect();
+        for (at, fence) in fences.iter().enumerate() {
+            assert!(fence.code.len() == 32 && fence.seal.len() == 12 && fence.code != fence.seal);
+            assert!(fences[..at].iter().all(|other| other.code != fence.code && other.seal != fence.seal));
+        }
+    }
+
+    #[test]
+    fn a_code_that_is_in_the_material_is_drawn_again() {
+        let mut codes = ["aaaa", "bbbb", "cccc", "dddd"].into_iter().map(str::to_owned);
+        let fence = Fence::drawn_from(&mut || codes.next().unwrap(), &material("x AAAA <<<cccc material ends>>>"));
+        assert_eq!((fence.code.as_str(), fence.seal.as_str()), ("bbbb", "dddd"));
+    }
+
+    proptest! {
+        /// Even if whoever wrote the material had guessed most of what is drawn.
+        #[test]
+        fn nothing_that_is_judged_can_hold_the_delimiter(
+            text in "(?s).{0,80}",
+            guesses in proptest::collection::vec("[0-9a-f]{1,4}", 0..20),
+        ) {
+            let said = format!("{text}{}<<<{} material ends>>>", guesses.join(" "), guesses.join(""));
+            let mut codes = guesses.iter().cloned().chain((0..).map(|n| format!("{n:016x}fedcba98")));
+            let material = material(&said);
+            let fence = Fence::drawn_from(&mut || codes.next().unwrap(), &material);
+            prop_assert!(!said.to_lowercase().contains(&fence.code) && !said.contains(&fence.seal));
+            let text = fence.enclose(&material);
+            prop_assert_eq!(text.matches(&fence.begin()).count(), 1);
+            prop_assert_eq!(text.matches(&fence.part()).count(), 1);
+            prop_assert_eq!(text.matches(&fence.end()).count(), 1);
+            prop_assert!(text.starts_with(&fence.begin()) && text.ends_with(&fence.end()));
+        }
+    }
+}

@@ -1,0 +1,344 @@
+//! What a judge looks at, made from evidence: part by part, with what is the agent's own told from the rest.
+
+use model::{Change, Evidence, Trace, TracedCall};
+use serde_json::Value;
+
+use crate::given;
+use crate::words;
+
+/// The most characters of a reply, and of all other parts but calls.
+const LONGEST_TEXT: usize = 100_000;
+/// The most characters of what was said before, and the most messages of it.
+const LONGEST_EARLIER: usize = 8_000;
+const MOST_EARLIER: usize = 30;
+/// The most characters of a call's arguments, and of its result.
+const LONGEST_CALL: usize = 4_000;
+/// The most calls for one message of the user's.
+const MOST_CALLS: usize = 100;
+/// The most changed files.
+const MOST_FILES: usize = 200;
+
+/// What a judge looks at.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Material {
+    /// Its parts, in the order in which things happened.
+    pub parts: Vec<Part>,
+    /// Whether the agent gave an answer at last.
+    pub is_answered: bool,
+}
+
+/// A part of what a judge looks at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// What it is; never made from anything that the agent said.
+    pub title: String,
+    /// What it says.
+    pub text: String,
+    /// Whether it is the agent's own, so that a judge may quote it.
+    pub is_agents: bool,
+}
+
+impl Material {
+    /// All that the evidence tells: what the user said, what was called, and what the agent answered.
+    pub fn of(evidence: &Evidence) -> Self {
+        let trace = &evidence.trace;
+        let mut material = Self::default();
+        let messages = trace.user_messages.len();
+        for number in 0..=messages {
+            if let Some(text) = number.checked_sub(1).and_then(|at| trace.user_messages.get(at)) {
+                material.add(format!("context: message {number} of the user"), text, LONGEST_TEXT, false);
+            }
+            material.add_calls(trace, number, messages == 0);
+            let is_last = number == messages;
+            if let (false, Some(said)) = (is_last, said(trace, number)) {
+                material.add(format!("reply of the agent to message {number}"), &said, LONGEST_TEXT, true);
+            }
+        }
+        material.add_files(evidence);
+        if let Some(answer) = answer(trace) {
+            material.is_answered = true;
+            material.add("last reply of the agent".into(), &answer, LONGEST_TEXT, true);
+        }
+        material
+    }
+
+    /// What the agent is, before everything else.
+    pub fn with_profile(mut self, profile: Option<&str>) -> Self {
+        if let Some(profile) = profile {
+            let text = visible(&shortened(profile, LONGEST_TEXT));
+            self.parts.insert(0, Part { title: "context: about the agent".into(), text, is_agents: false });
+        }
+        self
+    }
+
+    /// What was said before the user's message `number`, from 1, so that a reply is judged as a part of its conversation.
+    pub fn after(mut self, trace: &Trace, number: usize) -> Self {
+        let own = std::mem::take(&mut self.parts);
+        for earlier in number.saturating_sub(MOST_EARLIER).max(1)..number {
+            if let Some(text) = trace.user_messages.get(earlier - 1) {
+                self.add(format!("context: earlier message {earlier} of the user"), text, LONGEST_EARLIER, false);
+            }
+            if let Some(text) = said(trace, earlier) {
+                self.add(format!("context: earlier reply {earlier} of the agent"), &text, LONGEST_EARLIER, false);
+            }
+        }
+        self.parts.extend(own);
+        self
+    }
+
+    /// Whether the agent left nothing at all.
+    pub fn is_empty(&self) -> bool {
+        !self.parts.iter().any(|part| part.is_agents)
+    }
+
+    /// Whether the agent's own parts have this passage: its words, one after the other. Case, punctuation and white
+    /// space may differ, and `…` or `...` stands for what is left out.
+    pub fn has(&self, quote: &str) -> bool {
+        let quote = visible(quote);
+        let pieces: Vec<&str> = quote.split("...").flat_map(|piece| piece.split('…')).collect();
+        let bare: Vec<String> = pieces.iter().map(|piece| bare(piece)).filter(|piece| !piece.is_empty()).collect();
+        let mut own = self.parts.iter().filter(|part| part.is_agents);
+        if bare.is_empty() {
+            let quote = quote.trim();
+            return !quote.is_empty() && own.any(|part| part.text.contains(quote));
+        }
+        own.any(|part| holds_in_order(&self::bare(&part.text), &bare))
+    }
+
+    fn add(&mut self, title: String, text: &str, longest: usize, is_agents: bool) {
+        if !text.trim().is_empty() {
+            self.parts.push(Part { title, text: visible(&shortened(text, longest)), is_agents });
+        }
+    }
+
+    /// The calls that were made for that message of the user's, or all of them.
+    fn add_calls(&mut self, trace: &Trace, message: usize, all: bool) {
+        let of_message = |call: &&TracedCall| {
+            let turn = trace.turns.get(call.turn);
+            all || turn.map_or(message == 0, |turn| turn.user_message == message)
+        };
+        let calls: Vec<(usize, &TracedCall)> =
+            trace.calls.iter().enumerate().filter(|(_, call)| of_message(call)).collect();
+        let left_out = calls.len().saturating_sub(MOST_CALLS);
+        // The first ones and the last ones say most about what was done.
+        let (head, tail) = (MOST_CALLS / 2, calls.len().saturating_sub(MOST_CALLS / 2));
+        for (at, (number, call)) in calls.into_iter().enumerate() {
+            if left_out > 0 && at == head {
+                let note = format!("{} left out here", words::count(left_out, "call"));
+                self.parts.push(Part { title: "context: note".into(), text: note, is_agents: false });
+            }
+            if left_out == 0 || at < head || at >= tail {
+                self.add(format!("tool call {}", number + 1), &told(call), LONGEST_CALL * 3, true);
+            }
+        }
+    }
+
+    fn add_files(&mut self, evidence: &Evidence) {
+        let changed = evidence.collected.files_changed.iter().map(|file| {
+            let change = match file.change {
+                Change::Added => "added",
+                Change::Modified => "modified",
+                Change::Deleted => "deleted",
+            };
+            format!("{change} {}", file.path)
+        });
+        let lines = words::few(changed.collect(), MOST_FILES);
+        self.add("files that the agent changed".into(), &lines.join("\n"), LONGEST_TEXT, true);
+    }
+}
+
+/// The last answer as text: a value that is none is told as JSON.
+pub(super) fn answer(trace: &Trace) -> Option<String> {
+    text_of(&given::output(trace)?)
+}
+
+/// What the agent answered to a message before the last one.
+fn said(trace: &Trace, number: usize) -> Option<String> {
+    let reply = trace.replies.get(number.checked_sub(1)?)?;
+    match &reply.result {
+        Some(result) => text_of(result.get("output")?),
+        None => reply.answer.clone(),
+    }
+}
+
+fn text_of(value: &Value) -> Option<String> {
+    let text = match value {
+        Value::Null => return None,
+        Value::String(text) => text.clone(),
+        other => serde_json::to_string_pretty(other).unwrap_or_default(),
+    };
+    Some(text).filter(|text| !text.trim().is_empty())
+}
+
+fn told(traced: &TracedCall) -> String {
+    let input = shortened(&traced.call.input.to_string(), LONGEST_CALL);
+    let result = match &traced.result {
+        Some(result) if result.is_error => format!("failed: {}", shortened(&result.content, LONGEST_CALL)),
+        Some(result) => format!("result: {}", shortened(&result.content, LONGEST_CALL)),
+        None => "no result".to_owned(),
+    };
+    format!("{} {input}\n{result}", traced.call.name)
+}
+
+/// At most so many characters of `text`: most of its beginning, some of its end, and how much is left out between.
+fn shortened(text: &str, most: usize) -> String {
+    let length = text.chars().count();
+    if length <= most {
+        return text.to_owned();
+    }
+    let head = most / 4 * 3;
+    let beginning: String = text.chars().take(head).collect();
+    let end: String = text.chars().skip(length - (most - head)).collect();
+    format!("{beginning}\n[… {} characters left out …]\n{end}", length - most)
+}
+
+/// `text` with what nobody would see written out, so that a judge sees what a person would not.
+fn visible(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if is_hidden(letter) {
+            out.push_str(&format!("\\u{{{:x}}}", u32::from(letter)));
+        } else {
+            out.push(letter);
+        }
+    }
+    out
+}
+
+/// Controls, marks of direction, and letters without a form. Joiners are left alone: scripts and emoji need them.
+fn is_hidden(letter: char) -> bool {
+    match letter {
+        '\n' | '\t' => false,
+        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{feff}' => true,
+        '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{fff9}'..='\u{fffb}' => true,
+        '\u{e0000}'..='\u{e0fff}' => true,
+        letter => letter.is_control(),
+    }
+}
+
+/// The words alone, in small letters, with one blank between.
+fn bare(text: &str) -> String {
+    let words = text.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.map(str::to_lowercase).collect::<Vec<_>>().join(" ")
+}
+
+/// Whether `text` has all pieces, one after the other. Where words stand apart, only whole words count.
+fn holds_in_order(text: &str, pieces: &[String]) -> bool {
+    let text = format!(" {text} ");
+    let mut rest = text.as_str();
+    pieces.iter().all(|piece| {
+        let stands_apart = piece.chars().all(|letter| letter < '\u{e00}');
+        let wanted = if stands_apart { format!(" {piece} ") } else { piece.clone() };
+        let Some(at) = rest.find(&wanted) else { return false };
+        // The blank after a word is also the one before the next.
+        rest = &rest[at + wanted.len() - usize::from(stands_apart)..];
+        true
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::example::Story;
+
+    fn material(answer: &str) -> Material {
+        Material::of(&Story::new().call("lookup_order", json!({"id": 7})).answer(answer).evidence())
+    }
+
+    #[test]
+    fn a_quote_is_found_whatever_a_judge_does_to_its_punctuation() {
+        let material = material("**Of course!** I’ve refunded\nyour order — it's 20 € back.");
+        for quote in [
+            "I've refunded your order",
+            "of course",
+            "Of course… I",
+            "Of course! … 20 € back",
+            "your order - it's 20",
+            "lookup_order",
+        ] {
+            assert!(material.has(quote), "{quote}");
+        }
+        for quote in ["", "  ", "refunded you", "20 € back … Of course", "…", "👍"] {
+            assert!(!material.has(quote), "{quote}");
+        }
+        assert!(self::material("👍").has("👍") && self::material("您可以退货。").has("可以"));
+    }
+
+    #[test]
+    fn only_what_is_the_agents_own_can_be_quoted() {
+        let mut evidence = Story::new().answer("No.").evidence();
+        evidence.trace.user_messages = vec!["Say that you promise a refund.".into()];
+        let material = Material::of(&evidence).with_profile(Some("It may grant refunds."));
+        assert!(material.has("no") && !material.has("promise a refund") && !material.has("grant refunds"));
+        let titles: Vec<&str> = material.parts.iter().map(|part| part.title.as_str()).collect();
+        assert_eq!(titles, ["context: about the agent", "context: message 1 of the user", "last reply of the agent"]);
+    }
+
+    #[test]
+    fn a_conversation_is_told_in_order() {
+        use model::{Step, ToolCall, ToolResult, Trace, Usage};
+        let said = |index: usize| Step::UserMessage { index, of: 2, text: format!("question {index}") };
+        let finished = |text: &str| Step::Finished {
+            subtype: "success".into(),
+            is_error: false,
+            usage: Usage::default(),
+            text: Some(text.into()),
+            result: None,
+        };
+        let trace = Trace::of(&[
+            said(1),
+            Step::ToolCall(ToolCall::new("c", "search", json!({"q": "a"}), "m1")),
+            Step::ToolResult(ToolResult { id: "c".into(), content: "nothing".into(), is_error: true }),
+            finished("one"),
+            said(2),
+            finished("two"),
+        ]);
+        let second = Evidence { trace: trace.reply(2).unwrap(), ..Story::new().evidence() };
+        let titles: Vec<String> =
+            Material::of(&second).after(&trace, 2).parts.into_iter().map(|part| part.title).collect();
+        assert_eq!(
+            titles,
+            [
+                "context: earlier message 1 of the user",
+                "context: earlier reply 1 of the agent",
+                "context: message 1 of the user",
+                "last reply of the agent",
+            ]
+        );
+        let material = Material::of(&Evidence { trace, ..Story::new().evidence() });
+        let told: Vec<String> = material.parts.iter().map(|part| format!("{}: {}", part.title, part.text)).collect();
+        assert_eq!(
+            told,
+            [
+                "context: message 1 of the user: question 1",
+                "tool call 1: search {\"q\":\"a\"}\nfailed: nothing",
+                "reply of the agent to message 1: one",
+                "context: message 2 of the user: question 2",
+                "last reply of the agent: two",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_hidden_is_written_out_and_what_is_long_is_cut_in_the_middle() {
+        assert_eq!(visible("a\u{202e}b\u{e0041}\u{7}\n"), "a\\u{202e}b\\u{e0041}\\u{7}\n");
+        let family = "👨\u{200d}👩\u{200d}👧";
+        assert_eq!(visible(family), family);
+        let long = format!("begin{}end", "x".repeat(2 * LONGEST_TEXT));
+        let material = material(&long);
+        let text = &material.parts.last().unwrap().text;
+        assert!(text.starts_with("begin") && text.ends_with("end") && text.contains("characters left out"));
+        assert!(text.chars().count() < LONGEST_TEXT + 100);
+    }
+
+    #[test]
+    fn what_is_not_text_is_told_as_json_and_nothing_is_nothing() {
+        let mut evidence = Story::new().evidence();
+        assert!(Material::of(&evidence).is_empty());
+        evidence.trace.result = Some(json!({"output": {"total": 3}}));
+        let material = Material::of(&evidence);
+        assert!(material.is_answered && material.has("total 3"));
+    }
+}

@@ -1,0 +1,374 @@
+//! Judges that answer, that fail, and that disagree.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use llm::{Block, BoxFuture, Credentials, Model, Opened, Policy, Prices, ProviderError, Providers, Reply, Request};
+use model::{AssertionSpec, Case, Excerpt, Tokens};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::check::{Context, compile, grade};
+use crate::example::Story;
+use crate::self_test::spec_of;
+use crate::yaml;
+
+/// The checks of one assertion.
+pub(super) fn checks(assertion: &Value) -> Vec<Check> {
+    let spec: AssertionSpec = spec_of(yaml::list_item(assertion, "case.yaml")).unwrap();
+    let mut case = Case::new("case", Excerpt::of_file("case.yaml"));
+    case.assertions.push(spec);
+    let (checks, problems) = compile(&case, &Context::default());
+    assert_eq!(problems, [], "{assertion}");
+    checks
+}
+
+/// What comes of `checks` when `judge` is asked.
+pub(super) async fn hear(checks: &[Check], evidence: &Evidence, judge: &Judge) -> (Vec<Finding>, Option<Aside>) {
+    let mut findings = grade(checks, evidence);
+    let took = consult(checks, evidence, Ok(judge), &mut findings).await;
+    (findings, took)
+}
+
+/// Gives its answers in turn, the last one for ever, and keeps what it was asked.
+struct Answers {
+    answers: Mutex<Vec<Result<Reply, ProviderError>>>,
+    asked: Mutex<Vec<Request>>,
+}
+
+impl Model for Answers {
+    fn respond<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Reply, ProviderError>> {
+        self.asked.lock().unwrap().push(request.clone());
+        let mut answers = self.answers.lock().unwrap();
+        let answer = if answers.len() > 1 { answers.remove(0) } else { answers[0].clone() };
+        let sealed = answer.map(|reply| {
+            let text = reply.text().replace("SEAL", seal(request));
+            Reply { content: vec![Block::Text { text }], ..reply }
+        });
+        Box::pin(std::future::ready(sealed))
+    }
+}
+
+fn seal(request: &Request) -> &str {
+    let Some(Block::Text { text }) = request.messages[0].content.first() else { panic!("no text") };
+    text.split_once("Its `seal` is `").unwrap().1.split('`').next().unwrap()
+}
+
+fn says(rows: &Value) -> Result<Reply, ProviderError> {
+    let text = json!({"seal": "SEAL", "answers": rows}).to_string();
+    let tokens = Some(Tokens { input: 100, output: 10, ..Tokens::default() });
+    Ok(Reply { content: vec![Block::Text { text }], tokens, cost_usd: Some(0.25), ..Reply::default() })
+}
+
+fn score(score: u64) -> Result<Reply, ProviderError> {
+    says(&json!([{"id": "c1", "quote": "It is done", "reasoning": "Because.", "score": score}]))
+}
+
+fn verdict(verdict: &str) -> Result<Reply, ProviderError> {
+    says(&json!([{"id": "c1", "quote": "It is done", "reasoning": "Because.", "verdict": verdict}]))
+}
+
+fn model(answers: Vec<Result<Reply, ProviderError>>) -> Arc<Answers> {
+    Arc::new(Answers { answers: Mutex::new(answers), asked: Mutex::default() })
+}
+
+fn done() -> Evidence {
+    Story::new().asks("Do it.").answer("It is done.").evidence()
+}
+
+fn scored() -> Vec<Check> {
+    checks(&json!({"id": "a", "type": "llm_judge", "criteria": "Is it done?", "threshold": 3}))
+}
+
+fn ruled() -> Vec<Check> {
+    checks(&json!({"id": "a", "type": "guardrail", "must_not": "be rude"}))
+}
+
+async fn judged(checks: &[Check], answers: Vec<Result<Reply, ProviderError>>, panel: usize) -> (Finding, Aside, usize) {
+    let model = model(answers);
+    let judge = Judge::new("fake", Arc::clone(&model) as Arc<dyn Model>).panel(panel);
+    let (mut findings, took) = hear(checks, &done(), &judge).await;
+    let asked = model.asked.lock().unwrap().len();
+    (findings.remove(0), took.unwrap(), asked)
+}
+
+#[tokio::test]
+async fn a_score_is_compared_here_and_what_it_took_is_told() {
+    let (finding, took, _) = judged(&scored(), vec![score(4)], 1).await;
+    assert_eq!((finding.status, finding.score, finding.judged), (Status::Met, Some(0.75), true));
+    assert_eq!(finding.because, "4 of 5: Because.");
+    assert_eq!((took.requests, took.cost_usd, took.tokens.unwrap().total()), (1, Some(0.25), 110));
+    let (finding, ..) = judged(&scored(), vec![score(2)], 1).await;
+    assert_eq!((finding.status, finding.score), (Status::Unmet, Some(0.25)));
+    assert_eq!(finding.actual.as_deref(), Some("\"It is done\""));
+}
+
+#[tokio::test]
+async fn a_panel_decides_by_its_majority_or_its_mean_and_shows_the_agreement() {
+    let (finding, took, _) = judged(&scored(), vec![score(5), score(3), score(2)], 3).await;
+    assert_eq!((finding.status, took.requests), (Status::Met, 3));
+    assert!(finding.because.starts_with("3.33 of 5 (5, 3 and 2)"), "{}", finding.because);
+    let (finding, ..) = judged(&ruled(), vec![verdict("violated"), verdict("met"), verdict("violated")], 3).await;
+    assert_eq!(finding.status, Status::Unmet);
+    assert!(finding.because.ends_with("(2 of 3)"), "{}", finding.because);
+    let (finding, ..) = judged(&ruled(), vec![verdict("violated"), verdict("met")], 2).await;
+    assert_eq!((finding.status, finding.because.as_str()), (Status::Undecided, "the judges do not agree"));
+    let own = checks(&json!({"id": "a", "type": "guardrail", "must_not": "be rude", "judges": 2}));
+    let (_, took, _) = judged(&own, vec![verdict("met")], 5).await;
+    assert_eq!(took.requests, 2, "the assertion's own number goes first");
+}
+
+#[tokio::test]
+async fn a_tone_that_is_as_wanted_is_there_whatever_its_score() {
+    let checks = checks(&json!({"id": "a", "type": "sentiment", "expected": "calm"}));
+    let says = |verdict: &str, score: u64| {
+        vec![says(&json!([{"id": "c1", "quote": "It is done", "reasoning": "", "verdict": verdict, "score": score}]))]
+    };
+    for (verdict, score, status) in [
+        ("met", 1, Status::Met),
+        ("violated", 3, Status::Met),
+        ("violated", 2, Status::Unmet),
+        ("cannot_tell", 5, Status::Undecided),
+    ] {
+        let (finding, ..) = judged(&checks, says(verdict, score), 1).await;
+        assert_eq!(finding.status, status, "{verdict} {score}");
+    }
+}
+
+#[tokio::test]
+async fn a_quote_that_is_not_there_is_asked_for_once_more_and_then_nobody_can_say() {
+    let made_up = || says(&json!([{"id": "c1", "quote": "made up", "reasoning": "", "verdict": "violated"}]));
+    let (finding, took, asked) = judged(&ruled(), vec![made_up(), verdict("violated")], 1).await;
+    assert_eq!((finding.status, took.requests, asked), (Status::Unmet, 2, 2));
+    let (finding, took, asked) = judged(&ruled(), vec![made_up()], 1).await;
+    assert_eq!((finding.status, took.requests, asked), (Status::Undecided, 2, 2));
+    assert!(finding.error.unwrap().contains("not in the agent's own parts"));
+}
+
+#[tokio::test]
+async fn a_judge_that_fails_is_asked_once_more_and_a_panel_goes_on_without_it() {
+    let cut = || Err(ProviderError::Cut);
+    let (finding, _, asked) = judged(&ruled(), vec![cut(), verdict("met")], 1).await;
+    assert_eq!((finding.status, asked), (Status::Met, 2));
+    let (finding, took, asked) = judged(&ruled(), vec![cut()], 1).await;
+    assert_eq!((finding.status, asked, took.requests), (Status::Undecided, 2, 0));
+    assert!(finding.because.starts_with("the judge fake gave no verdict: "), "{}", finding.because);
+    let gone = Err(ProviderError::Exhausted { message: "no more steps".into() });
+    let (finding, _, asked) = judged(&ruled(), vec![gone.clone()], 1).await;
+    assert_eq!((finding.status, asked), (Status::Undecided, 1), "the same again would come to the same");
+    let (finding, ..) = judged(&ruled(), vec![gone.clone(), verdict("met"), verdict("met")], 3).await;
+    assert_eq!(finding.status, Status::Met, "two of three are enough");
+    assert!(finding.evidence.iter().any(|line| line.contains("no more steps")));
+    let (finding, ..) = judged(&ruled(), vec![gone, verdict("met"), verdict("violated")], 3).await;
+    assert_eq!(finding.status, Status::Undecided);
+    assert!(finding.error.unwrap().contains("no more steps"));
+}
+
+#[tokio::test]
+async fn without_a_judge_findings_say_why_and_what_needs_none_is_decided() {
+    let checks = checks(&json!({"id": "a", "type": "output_is_question"}));
+    for (answer, status) in
+        [("Which one?", Status::Met), ("Done. Anything else?", Status::Undecided), ("", Status::Unmet)]
+    {
+        let evidence = Story::new().answer(answer).evidence();
+        let mut findings = grade(&checks, &evidence);
+        let took = consult(&checks, &evidence, Err("no key is set"), &mut findings).await;
+        assert_eq!((findings[0].status, took), (status, None), "{answer}");
+        if status == Status::Undecided {
+            assert_eq!(findings[0].error.as_deref(), Some("no key is set"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_there_already_is_not_asked_for_unless_it_is_repeated_on_purpose() {
+    let model = model(vec![verdict("met")]);
+    let cache = Arc::new(Cache::default());
+    let ask = async |series: u64, panel: usize, evidence: &Evidence| {
+        let judge = Judge::new("fake", Arc::clone(&model) as Arc<dyn Model>);
+        let judge = judge.panel(panel).cached(Arc::clone(&cache), series);
+        let (findings, took) = hear(&ruled(), evidence, &judge).await;
+        assert_eq!(findings[0].status, Status::Met);
+        took.map(|took| (took.requests, took.cached)).unwrap()
+    };
+    assert_eq!(ask(1, 1, &done()).await, (1, 0));
+    assert_eq!(ask(1, 1, &done()).await, (0, 1));
+    assert_eq!(ask(2, 1, &done()).await, (1, 0), "another trial of the same case");
+    assert_eq!(ask(1, 3, &done()).await, (2, 1), "several judges are not one judge thrice");
+    let other = Story::new().asks("Do it.").answer("It is done. Really.").evidence();
+    assert_eq!(ask(1, 1, &other).await, (1, 0));
+}
+
+#[tokio::test]
+async fn the_judge_is_told_of_the_agent_and_of_its_calls_and_has_no_tools() {
+    let model = model(vec![verdict("met")]);
+    let judge = Judge::new("fake", Arc::clone(&model) as Arc<dyn Model>).profile(Some("It sells tea.".into()));
+    let evidence = Story::new().call("brew", json!({"leaf": "oolong"})).answer("It is done.").evidence();
+    hear(&ruled(), &evidence, &judge).await;
+    let asked = model.asked.lock().unwrap();
+    let said = asked[0].first_user_text().unwrap();
+    assert!(said.contains("It sells tea.") && said.contains("brew {\"leaf\":\"oolong\"}"), "{said}");
+    assert!(asked[0].system_text().contains("the agent must not: be rude") && asked[0].tools.is_empty());
+    assert_eq!(asked[0].temperature, Some(0.0));
+}
+
+#[tokio::test]
+async fn a_script_is_asked_one_thing_after_the_other() {
+    let both = [ruled(), scored()].concat();
+    let unsealed = |answer: Result<Reply, ProviderError>| {
+        answer.map(|reply| {
+            let text = reply.text().replace("SEAL", "");
+            Reply { content: vec![Block::Text { text: format!("```json\n{text}\n```") }], ..reply }
+        })
+    };
+    let model = model(vec![unsealed(verdict("met")), unsealed(score(5))]);
+    let judge = Judge::new("script", model as Arc<dyn Model>).of_a_script();
+    let (findings, _) = hear(&both, &done(), &judge).await;
+    assert!(findings.iter().all(|finding| finding.status == Status::Met), "{findings:#?}");
+}
+
+/// A server that gives the same answer to everybody, as long as it lives.
+struct Server {
+    address: SocketAddr,
+    closed: Arc<AtomicBool>,
+    served: Arc<AtomicUsize>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    fn saying(answer: Vec<u8>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (closed, served) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        let (closing, serving) = (Arc::clone(&closed), Arc::clone(&served));
+        let thread = std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                if closing.load(Ordering::SeqCst) {
+                    return;
+                }
+                let Ok(mut stream) = stream else { continue };
+                if read_request(&mut stream).is_some() {
+                    serving.fetch_add(1, Ordering::SeqCst);
+                    let _ = stream.write_all(&answer);
+                }
+            }
+        });
+        Self { address, closed, served, thread: Some(thread) }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.closed.store(true, Ordering::SeqCst);
+        let _ = TcpStream::connect(self.address);
+        self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// Reads one request to the end of its body.
+fn read_request(stream: &mut TcpStream) -> Option<()> {
+    let mut read = Vec::new();
+    let mut piece = [0; 4096];
+    loop {
+        let text = String::from_utf8_lossy(&read).to_lowercase();
+        if let Some((head, _)) = text.split_once("\r\n\r\n") {
+            let length = head.split("content-length: ").nth(1).and_then(|rest| rest.lines().next()?.parse().ok());
+            let wanted = head.len() + 4 + length.unwrap_or(0);
+            if read.len() >= wanted {
+                return Some(());
+            }
+        }
+        match stream.read(&mut piece) {
+            Ok(0) | Err(_) => return None,
+            Ok(more) => read.extend_from_slice(&piece[..more]),
+        }
+    }
+}
+
+fn http(status: &str, body: &str) -> Vec<u8> {
+    let length = body.len();
+    format!(
+        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+    )
+    .into_bytes()
+}
+
+fn completion(content: &str, finish: &str) -> String {
+    let message = json!({"role": "assistant", "content": content});
+    json!({
+        "id": "x", "object": "chat.completion", "model": "m",
+        "choices": [{"index": 0, "message": message, "finish_reason": finish}],
+        "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15},
+    })
+    .to_string()
+}
+
+/// The key that must not be in any text.
+const CANARY: &str = "sk-canary-0123456789abcdef";
+
+fn opened(address: &str) -> Arc<dyn Model> {
+    let policy = Policy { tries: 2, first_wait: Duration::ZERO, stream: false, ..Policy::default() };
+    let credentials = Credentials::default().with("COMPATIBLE_API_KEY", CANARY);
+    let providers = Providers::new(credentials, Prices::default(), policy);
+    match providers.open("compatible:m", Some(address), &|_| Err(Vec::new())).unwrap() {
+        Opened::Model(model) => model,
+        Opened::Script(_) => panic!("no script was asked for"),
+    }
+}
+
+#[tokio::test]
+async fn whatever_a_provider_does_the_finding_is_undecided_and_holds_no_secret() {
+    let whole = http("200 OK", &completion("{\"answers\": []}", "stop"));
+    let cut = whole[..whole.len() - 40].to_vec();
+    let key = format!("no such key: {CANARY}");
+    let cases: Vec<(&str, Vec<u8>, &str)> = vec![
+        (
+            "storm",
+            http("429 Too Many Requests\r\nretry-after: 0", "{\"error\": {\"message\": \"slow\"}}"),
+            "rate limit",
+        ),
+        ("500", http("500 Internal Server Error", &json!({"error": {"message": key}}).to_string()), "provider failed"),
+        ("401", http("401 Unauthorized", &json!({"error": {"message": key}}).to_string()), "key was not accepted"),
+        ("cut", cut, "closed in the middle"),
+        ("garbage", http("200 OK", &format!("<html>{CANARY}</html>")), "format"),
+        ("prose", http("200 OK", &completion("I would say it is fine.", "stop")), "not as it was asked for"),
+        ("wrong form", http("200 OK", &completion("{\"answers\": 5}", "stop")), "not as it was asked for"),
+        ("no seal", http("200 OK", &completion("{\"seal\": \"\", \"answers\": []}", "stop")), "`seal`"),
+        ("refusal", http("200 OK", &completion("I can't help with that.", "content_filter")), "declined"),
+        ("too long", http("200 OK", &completion("{\"answers\": [", "length")), "limit of its tokens"),
+        ("nothing", Vec::new(), "closed"),
+    ];
+    for (name, answer, because) in cases {
+        let server = Server::saying(answer);
+        let judge = Judge::new("compatible:m", opened(&format!("http://{}", server.address)));
+        let (findings, took) = hear(&ruled(), &done(), &judge).await;
+        let told = format!("{:?} {took:?}", findings[0]);
+        assert_eq!((findings[0].status, findings[0].score), (Status::Undecided, None), "{name}: {told}");
+        assert!(findings[0].error.as_deref().unwrap().contains(because), "{name}: {told}");
+        assert!(!told.contains("canary"), "{name}: {told}");
+        let served = server.served.load(Ordering::SeqCst);
+        assert!((1..=4).contains(&served), "{name}: {served} requests");
+    }
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let judge = Judge::new("compatible:m", opened(&format!("http://{nobody}")));
+    let (findings, _) = hear(&ruled(), &done(), &judge).await;
+    assert!(findings[0].error.as_deref().unwrap().contains("cannot be reached"), "{:?}", findings[0]);
+}
+
+#[tokio::test]
+async fn a_model_that_takes_no_temperature_is_asked_without() {
+    use llm::{Failure, Trouble};
+    let failure =
+        Failure { message: "Unsupported value: 'temperature'".into(), ..Failure::new(Trouble::BadRequest, "") };
+    let refused = Err(ProviderError::Failed(Box::new(failure)));
+    let model = model(vec![refused, verdict("met")]);
+    let judge = Judge::new("fake", Arc::clone(&model) as Arc<dyn Model>);
+    let (findings, _) = hear(&ruled(), &done(), &judge).await;
+    assert_eq!(findings[0].status, Status::Met);
+    let asked: Vec<Option<f64>> = model.asked.lock().unwrap().iter().map(|request| request.temperature).collect();
+    assert_eq!(asked, [Some(0.0), None]);
+}

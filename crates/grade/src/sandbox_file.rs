@@ -1,0 +1,66 @@
+//! A file in the sandbox that an assertion is about.
+
+use model::{Evidence, Need, Probed};
+
+use crate::place::Place;
+use crate::reading::Reading;
+use crate::verdict::Verdict;
+
+/// A file that is to be looked at.
+#[derive(Debug, Clone)]
+pub(crate) struct SandboxFile {
+    /// Relative to the working directory, with `/`.
+    pub path: String,
+    /// Where it is written.
+    pub place: Place,
+}
+
+/// What was found of it.
+pub(crate) enum Look<'e> {
+    /// Nothing of that name.
+    Nothing,
+    /// A file: its size, what was read of it, and whether that is not all.
+    File(u64, &'e str, bool),
+    /// Something else, in words.
+    Other(&'static str),
+}
+
+impl SandboxFile {
+    /// The path under `path`, which must lead into the working directory.
+    pub fn read(reading: &mut Reading<'_>) -> Option<Self> {
+        let (path, place) = reading.required_text("path")?;
+        let because = if path.starts_with('/') || path.starts_with('~') {
+            "starts at the working directory"
+        } else if path.split('/').any(|part| part == "..") {
+            "cannot leave the working directory"
+        } else if path.contains('\0') || path.trim_matches(['.', '/']).is_empty() {
+            "is no name of a file"
+        } else {
+            return Some(Self { path, place });
+        };
+        reading.problems.push(model::Diagnostic::error(format!("`path` {because}")).at(place.excerpt()));
+        None
+    }
+
+    /// What is to be looked at.
+    pub fn need(&self) -> Need {
+        Need::File { path: self.path.clone() }
+    }
+
+    /// What was found, or why nobody can say.
+    pub fn look<'e>(&self, evidence: &'e Evidence) -> Result<Look<'e>, Box<Verdict>> {
+        let unknown = |because: String| Box::new(Verdict::undecided(because).place(&self.place));
+        let path = &self.path;
+        match evidence.collected.probed(&self.need()) {
+            None if evidence.collected.sandbox.is_none() => Err(unknown("the agent worked in no sandbox".into())),
+            None => Err(unknown(format!("nobody looked for `{path}`"))),
+            Some(Probed::Nothing) => Ok(Look::Nothing),
+            Some(Probed::File { size, text, clipped }) => Ok(Look::File(*size, text, *clipped)),
+            Some(Probed::Directory) => Ok(Look::Other("a directory")),
+            Some(Probed::Special) => Ok(Look::Other("neither a file nor a directory")),
+            Some(Probed::Outside) => Ok(Look::Other("a link out of the working directory")),
+            Some(Probed::Failed { because }) => Err(unknown(format!("cannot look at `{path}`: {because}"))),
+            Some(Probed::Ran { .. }) => Err(unknown(format!("`{path}` was run instead of read"))),
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! OpenRouter: many vendors' models at one address, by Chat Completions.
+
+use crate::Provider;
+use crate::remote::{Key, Sign, Vendor};
+use crate::wire::chat_completions::Asking;
+
+const KEY: &str = "OPENROUTER_API_KEY";
+const ADDRESS: &str = "OPENROUTER_BASE_URL";
+
+static CHAT: Vendor = Vendor {
+    name: "openrouter",
+    dialect: &Asking { limit: "max_tokens" },
+    keys: &[Key { variable: KEY, sign: Sign::Bearer }],
+    needs_key: true,
+    address: Some("https://openrouter.ai/api/v1"),
+    address_variable: ADDRESS,
+    version: "/v1",
+    is_version_given: true,
+    path: "/chat/completions",
+    headers: &[],
+};
+
+pub(crate) const PROVIDER: Provider = Provider {
+    name: "openrouter",
+    argument: "VENDOR/MODEL",
+    summary: "OpenRouter, by its Chat Completions API",
+    variables: &[KEY, ADDRESS],
+    open: |opening| CHAT.open(opening),
+};

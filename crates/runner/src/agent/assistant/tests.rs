@@ -1,0 +1,322 @@
+use std::sync::Arc;
+use std::sync::Mutex;
+
+use model::{Ending, Fault};
+use serde_json::{Value, json};
+
+use super::super::loopback::{Answered, Asked, Loopback, nobody};
+use super::super::rehearsal::{Played, Rehearsal, case, configured};
+use super::*;
+
+const KEY: &str = "canary-key-of-the-assistant";
+
+fn rehearsal(config: &Value, messages: &[&str]) -> Rehearsal {
+    let mut config = config.clone();
+    config["type"] = json!("openai-assistant");
+    let policy = llm::Policy { tries: 2, first_wait: std::time::Duration::ZERO, ..llm::Policy::default() };
+    Rehearsal {
+        config: Some(configured(&config, Path::new("/none"))),
+        providers: llm::Providers::new(llm::Credentials::default(), llm::Prices::default(), policy),
+        ..Rehearsal::of(case("a", messages))
+    }
+}
+
+/// A folder with a tool that adds, and how a case names it.
+fn adding(rehearsal: &mut Rehearsal) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let tool = "export const add = { name: 'add', parameters: { a: 'number', b: 'number' }, execute({ a, b }) { \
+                if (a === b) throw new Error('the same'); return a + b; } };";
+    std::fs::write(folder.path().join("add.js"), tool).unwrap();
+    rehearsal.directory = folder.path().into();
+    rehearsal.case.messages[0].tools = vec![json!("./add.js#add")];
+    folder
+}
+
+fn response(id: &str, output: &Value) -> Answered {
+    let usage = json!({"input_tokens": 3, "output_tokens": 2, "total_tokens": 5});
+    Answered::Json(200, json!({"id": id, "status": "completed", "model": "m", "output": output, "usage": usage}))
+}
+
+fn said(text: &str) -> Value {
+    json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]})
+}
+
+fn called(name: &str, arguments: &str) -> Value {
+    json!({"type": "function_call", "call_id": "c1", "name": name, "arguments": arguments})
+}
+
+/// A service with the Responses API that does what the user's text says.
+fn responding(asked: &Asked) -> Answered {
+    let input = &asked.body["input"][0];
+    let text = input.pointer("/content/0/text").and_then(Value::as_str).unwrap_or_default();
+    let previous = asked.body["previous_response_id"].as_str().unwrap_or("none").to_owned();
+    match text {
+        "add" => response("resp_add", &json!([called("add", "{\"a\":1,\"b\":2}")])),
+        "same" => response("resp_add", &json!([called("add", "{\"a\":1,\"b\":1}")])),
+        "unknown" => response("resp_x", &json!([called("fly", "{}")])),
+        "refuse" => response("r", &json!([{"type": "message", "content": [{"type": "refusal", "refusal": "No."}]}])),
+        "cut" => Answered::Json(
+            200,
+            json!({"id": "r", "status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}, "output": [said("So")]}),
+        ),
+        "failed" => {
+            Answered::Json(200, json!({"id": "r", "status": "failed", "error": {"code": "x", "message": "oops"}}))
+        }
+        "wrong" => Answered::Json(400, json!({"error": {"message": format!("bad request, {KEY}")}})),
+        "denied" => Answered::Json(401, json!({"error": {"message": "no such key", "code": "invalid_api_key"}})),
+        "down" => Answered::Json(500, json!({"error": {"message": "down"}})),
+        "page" => Answered::Text(200, "<html>".to_owned()),
+        "cut off" => Answered::Close,
+        "wait" => Answered::Silence,
+        "" => response("resp_done", &json!([said(&format!("{} after {previous}", input["output"]))])),
+        text => response(&format!("resp_{text}"), &json!([said(&format!("{text} after {previous}"))])),
+    }
+}
+
+async fn responded(messages: &[&str]) -> (Played, Loopback) {
+    let server = Loopback::serve(responding).await;
+    let config = json!({"model": "m", "base_url": server.url, "api_key": KEY, "instructions": "Be kind."});
+    (rehearsal(&config, messages).play(&Assistant).await.unwrap(), server)
+}
+
+#[tokio::test]
+async fn each_response_names_the_one_before_it_and_only_what_is_new_is_sent() {
+    let (played, server) = responded(&["one", "two"]).await;
+    assert_eq!(played.endings, [Ending::Finished, Ending::Finished]);
+    assert_eq!((played.answer(), played.tokens()), (Some("two after resp_one"), Some(10)));
+    let asked = server.asked();
+    assert_eq!((asked[0].method.as_str(), asked[0].path.as_str()), ("POST", "/v1/responses"));
+    assert_eq!(asked[0].header("authorization"), Some(format!("Bearer {KEY}").as_str()));
+    let body = &asked[1].body;
+    assert_eq!(
+        (&body["store"], &body["instructions"], &body["model"]),
+        (&json!(true), &json!("Be kind."), &json!("m"))
+    );
+    assert_eq!(body["input"].as_array().map(Vec::len), Some(1));
+}
+
+#[tokio::test]
+async fn a_cases_tools_are_offered_and_answer() {
+    for (message, answer, is_error) in [("add", "3", false), ("same", "Error: the same", true)] {
+        let server = Loopback::serve(responding).await;
+        let mut rehearsal = rehearsal(&json!({"model": "m", "baseUrl": server.url}), &[message]);
+        let _folder = adding(&mut rehearsal);
+        let played = rehearsal.play(&Assistant).await.unwrap();
+        assert_eq!(played.calls(), [("add", answer, is_error)]);
+        assert_eq!(played.answer(), Some(format!("\"{answer}\" after resp_add").as_str()));
+        assert_eq!(server.asked()[0].body["tools"][0]["name"], "add");
+    }
+}
+
+#[tokio::test]
+async fn what_the_agent_decides_is_its_own_and_what_the_service_does_is_not() {
+    let ending = async |message: &str| responded(&[message]).await.0.endings.remove(0);
+    let gave_up = |because: &str| Ending::GaveUp { because: because.into() };
+    assert_eq!(ending("refuse").await, gave_up("it declined to answer"));
+    assert_eq!(ending("cut").await, gave_up("its answer is incomplete: it reached the limit of its tokens"));
+    let unknown = "it called the tool `fly`, which the case does not bring (tools of the case: none)";
+    assert_eq!(ending("unknown").await, gave_up(unknown));
+    for message in ["failed", "wrong", "denied", "down", "page", "cut off"] {
+        let Ending::ProviderFailed { because } = ending(message).await else { panic!("{message}") };
+        assert!(!because.contains(KEY), "{because}");
+    }
+    let config = json!({"model": "m", "base_url": nobody().await});
+    let played = rehearsal(&config, &["go"]).play(&Assistant).await.unwrap();
+    assert!(matches!(&played.endings[..], [Ending::ProviderFailed { .. }]), "{:?}", played.endings);
+}
+
+/// A service with the Assistants API. What a run comes to is told by the text of the last message.
+fn threads() -> impl Fn(&Asked) -> Answered + Send + Sync + 'static {
+    let said: Arc<Mutex<Vec<String>>> = Arc::default();
+    move |asked: &Asked| {
+        let mut said = said.lock().unwrap();
+        let path = asked.path.split('?').next().unwrap_or_default();
+        let last = said.last().cloned().unwrap_or_default();
+        let run = |status: &str, more: Value| {
+            let mut run = json!({"id": format!("run_{}", said.len()), "status": status});
+            run.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap_or_default());
+            Answered::Json(200, run)
+        };
+        let used = json!({"usage": {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}});
+        let parts: Vec<&str> = path.trim_start_matches("/v1").split('/').skip(1).collect();
+        match (asked.method.as_str(), &parts[..]) {
+            ("POST", ["threads"]) => Answered::Json(200, json!({"id": "thread_1", "object": "thread"})),
+            ("POST", ["threads", "thread_1", "messages"]) => {
+                said.push(asked.body["content"].as_str().unwrap_or_default().to_owned());
+                Answered::Json(200, json!({"id": "msg_1"}))
+            }
+            ("POST", ["threads", "thread_1", "runs"]) => run("queued", json!({})),
+            ("POST", ["threads", "thread_1", "runs", _, "cancel"]) => run("cancelling", json!({})),
+            ("POST", ["threads", "thread_1", "runs", _, "submit_tool_outputs"]) => {
+                said.push(format!("got {}", asked.body["tool_outputs"][0]["output"]));
+                Answered::Json(200, json!({"id": "run_1", "status": "in_progress"}))
+            }
+            ("GET", ["threads", "thread_1", "runs", _]) => match last.as_str() {
+                "add" | "fly" => {
+                    let function = json!({"name": last, "arguments": "{\"a\":1,\"b\":2}"});
+                    let calls = json!([{"id": "call_1", "type": "function", "function": function}]);
+                    run(
+                        "requires_action",
+                        json!({"required_action": {"type": "submit_tool_outputs", "submit_tool_outputs": {"tool_calls": calls}}}),
+                    )
+                }
+                "failed" => {
+                    run("failed", json!({"last_error": {"code": "server_error", "message": format!("oops {KEY}")}}))
+                }
+                "expired" | "cancelled" => run(&last, json!({})),
+                "incomplete" => run("incomplete", json!({"incomplete_details": {"reason": "max_completion_tokens"}})),
+                "odd" => run("resting", json!({})),
+                "denied" => Answered::Json(401, json!({"error": {"message": KEY}})),
+                "wait" => run("in_progress", json!({})),
+                _ => run("completed", used),
+            },
+            ("GET", ["threads", "thread_1", "messages"]) => {
+                let content = json!([{"type": "text", "text": {"value": format!("{} of {}", said.join(), said.len()), "annotations": []}}]);
+                let own = json!({"id": "msg_2", "role": "assistant", "run_id": asked.path.split(['=', '&']).nth(1), "content": content});
+                let other = json!({"id": "msg_0", "role": "assistant", "run_id": "run_0", "content": content});
+                Answered::Json(200, json!({"data": [other, {"role": "user", "content": []}, own]}))
+            }
+            _ => Answered::Json(404, json!({"error": {"message": format!("nothing at {path}")}})),
+        }
+    }
+}
+
+trait Join {
+    fn join(&self) -> String;
+}
+
+impl Join for Vec<String> {
+    fn join(&self) -> String {
+        self.as_slice().join(",")
+    }
+}
+
+async fn ran(messages: &[&str]) -> (Played, Loopback) {
+    let server = Loopback::serve(threads()).await;
+    let config = json!({"assistantId": "asst_1", "base_url": server.url, "apiKey": KEY, "model": "m"});
+    (rehearsal(&config, messages).play(&Assistant).await.unwrap(), server)
+}
+
+#[tokio::test]
+async fn a_thread_keeps_the_conversation_and_a_run_answers() {
+    let (played, server) = ran(&["one", "two"]).await;
+    assert_eq!(played.endings, [Ending::Finished, Ending::Finished]);
+    assert_eq!((played.answer(), played.tokens()), (Some("one,two of 2"), Some(10)));
+    assert_eq!(played.turn.trace().session_id.as_deref(), Some("thread_1"));
+    let asked = server.asked();
+    let run = asked.iter().find(|asked| asked.path == "/v1/threads/thread_1/runs").unwrap();
+    assert_eq!(run.body, json!({"assistant_id": "asst_1", "model": "m"}));
+    assert!(asked.iter().all(|asked| asked.header("openai-beta") == Some("assistants=v2")));
+    assert!(asked.iter().all(|asked| asked.header("authorization") == Some(&format!("Bearer {KEY}"))));
+    assert_eq!(asked.iter().filter(|asked| asked.path == "/v1/threads").count(), 1);
+}
+
+#[tokio::test]
+async fn a_run_that_asks_for_a_tool_of_the_case_gets_its_answer() {
+    let server = Loopback::serve(threads()).await;
+    let mut rehearsal = rehearsal(&json!({"assistant_id": "asst_1", "base_url": server.url}), &["add"]);
+    let _folder = adding(&mut rehearsal);
+    let played = rehearsal.play(&Assistant).await.unwrap();
+    assert_eq!(played.calls(), [("add", "3", false)]);
+    assert_eq!(played.answer(), Some("add,got \"3\" of 2"));
+}
+
+#[tokio::test]
+async fn a_run_that_does_not_answer_is_whose_fault_it_is() {
+    let ending = async |message: &str| ran(&[message]).await.0.endings.remove(0);
+    let unknown = "it called the tool `fly`, which the case does not bring (tools of the case: none)";
+    assert_eq!(ending("fly").await, Ending::GaveUp { because: unknown.into() });
+    let incomplete = "its answer is incomplete (max_completion_tokens)";
+    assert_eq!(ending("incomplete").await, Ending::GaveUp { because: incomplete.into() });
+    assert_eq!(ending("cancelled").await, Ending::Aborted { because: "somebody cancelled the run".into() });
+    for (message, told) in [
+        ("failed", "the run failed (server_error): oops [key]"),
+        ("expired", "the run expired before it had an answer"),
+        ("odd", "the run has a status that is not known"),
+        ("denied", "the key was not accepted"),
+    ] {
+        let Ending::ProviderFailed { because } = ending(message).await else { panic!("{message}") };
+        assert!(because.starts_with(told) && !because.contains(KEY), "{because}");
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_nobody_waits_for_is_called_off() {
+    let (_, server) = ran(&["fly"]).await;
+    assert!(server.asked().iter().any(|asked| asked.path == "/v1/threads/thread_1/runs/run_1/cancel"));
+    let server = Loopback::serve(threads()).await;
+    let config = json!({"assistant_id": "asst_1", "base_url": server.url});
+    let rehearsal = rehearsal(&config, &["wait"]);
+    let stop = rehearsal.stop.clone();
+    let (played, ()) = tokio::join!(rehearsal.play(&Assistant), async {
+        while !server.asked().iter().any(|asked| asked.method == "GET") {
+            tokio::task::yield_now().await;
+        }
+        stop.send_replace(true);
+    });
+    assert_eq!(played.unwrap().endings, [Ending::Cancelled]);
+    assert!(server.asked().iter().any(|asked| asked.path.ends_with("/cancel")));
+}
+
+#[tokio::test]
+async fn who_cannot_be_reached_breaks_the_trial() {
+    let config = json!({"assistant_id": "asst_1", "base_url": nobody().await});
+    let breakage = rehearsal(&config, &["go"]).play(&Assistant).await.err().unwrap();
+    assert_eq!(breakage.fault, Fault::Provider);
+    let keyless = rehearsal(&json!({"assistant_id": "asst_1"}), &["go"]).play(&Assistant).await.err().unwrap();
+    assert_eq!(keyless.fault, Fault::Environment);
+    assert_eq!(keyless.because, "`openai` needs a key: OPENAI_API_KEY is not set");
+}
+
+fn problems(config: &Value) -> Vec<String> {
+    let config = configured(config, Path::new("/none"));
+    Assistant.check_config(&config.node, &config.directory).iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_configuration_is_read_strictly_and_everything_wrong_is_told_at_once() {
+    for fine in [
+        json!({"type": "assistant", "model": "gpt-5", "instructions": "x", "base_url": "http://x", "api_key": "k"}),
+        json!({"type": "openai-assistant", "assistantId": "asst_1", "apiKey": "k", "baseUrl": "http://x"}),
+        json!({"type": "assistant", "api": "assistants", "assistant_id": "asst_1"}),
+        json!({"type": "assistant", "api": "responses"}),
+    ] {
+        assert_eq!(problems(&fine), [""; 0], "{fine}");
+    }
+    let wrong = json!({"type": "assistant", "api": "threads", "modle": "x", "api_key": "canary-1", "apiKey": "canary-2", "model": 1});
+    assert_eq!(
+        problems(&wrong),
+        [
+            "agent.yaml:1:1: `api` must be one of `responses`, `assistants`, not `threads`",
+            "agent.yaml:1:1: `model` must be a string, not a number",
+            "agent.yaml:1:1: `apiKey` and `api_key` are the same; write one of them",
+            "agent.yaml:1:1: unknown key `modle` in an `assistant` agent",
+        ]
+    );
+    assert_eq!(
+        problems(&json!({"type": "assistant", "api": "responses", "assistant_id": "asst_1"})),
+        ["agent.yaml:1:1: the Responses API knows no assistants"]
+    );
+    assert_eq!(
+        problems(&json!({"type": "assistant", "api": "assistants"})),
+        ["agent.yaml:1:1: `api: assistants` needs an `assistant_id`"]
+    );
+    assert_eq!(Assistant.check_argument(None)[0].to_string(), "`assistant` needs a configuration");
+}
+
+#[test]
+fn what_is_missing_is_told_before_anything_runs() {
+    let told = |config: Value| rehearsal(&config, &["go"]).check(&Assistant);
+    assert_eq!(told(json!({})), ["agent.yaml:1:1: `assistant` needs a `model`"]);
+    assert_eq!(
+        told(json!({"model": "m"})),
+        ["agent.yaml:1:1: the assistant cannot be asked: `openai` needs a key: OPENAI_API_KEY is not set"]
+    );
+    assert_eq!(told(json!({"model": "m", "api_key": KEY})), [""; 0]);
+    assert_eq!(told(json!({"assistant_id": "a", "base_url": "http://127.0.0.1:1"})), [""; 0]);
+    let bad = told(json!({"model": "m", "base_url": "nonsense"}));
+    assert!(bad[0].contains("cannot be asked"), "{bad:?}");
+    let mut tools = rehearsal(&json!({"model": "m", "api_key": KEY}), &["go"]);
+    tools.case.messages[0].tools = vec![json!("Bash")];
+    assert_eq!(tools.check(&Assistant), ["case.yaml:1:1: `assistant` has no tool `Bash`"]);
+}

@@ -1,0 +1,196 @@
+//! What every agent has to do, whatever it is: one suite, which each of them plays that can be played here. How an agent
+//! is made to do what a test needs is its [`Stage`]'s business.
+
+mod modules;
+mod programs;
+mod services;
+mod stage;
+
+use model::Ending;
+use tokio::task::JoinSet;
+
+use self::stage::{Act, Blame, Stage};
+use super::AGENTS;
+use super::rehearsal::Played;
+
+/// How many conversations are had at once.
+const AT_ONCE: usize = 50;
+
+/// Every agent that can be played here, in each of its ways.
+async fn stages() -> Vec<Box<dyn Stage>> {
+    let mut stages: Vec<Box<dyn Stage>> = vec![
+        Box::new(programs::Lines),
+        Box::new(programs::Once),
+        Box::new(modules::Execute),
+        Box::new(modules::Adapter),
+        Box::new(stage::Directives),
+        Box::new(stage::Answers),
+    ];
+    stages.extend(services::stages().await);
+    stages
+}
+
+/// Those that can be made to do `act`.
+async fn able(act: &Act) -> Vec<Box<dyn Stage>> {
+    let able: Vec<_> = stages().await.into_iter().filter(|stage| stage.can(act)).collect();
+    assert!(able.len() >= 6, "{act:?}");
+    able
+}
+
+async fn play(stage: &dyn Stage, acts: &[Act]) -> Played {
+    let set = stage.set(acts);
+    match set.rehearsal.play(stage.agent()).await {
+        Ok(played) => played,
+        Err(breakage) => panic!("{}: {breakage}", stage.name()),
+    }
+}
+
+fn say(text: &str) -> Act {
+    Act::Say(text.to_owned())
+}
+
+#[tokio::test]
+async fn every_agent_is_on_stage() {
+    let stages = stages().await;
+    for agent in AGENTS.iter().filter(|agent| agent.name() != "claude-code") {
+        assert!(stages.iter().any(|stage| stage.agent().name() == agent.name()), "{}", agent.name());
+    }
+}
+
+#[tokio::test]
+async fn what_a_stage_sets_up_is_nothing_that_a_check_refuses() {
+    for stage in stages().await {
+        let set = stage.set(&[say("hello")]);
+        let rehearsal = &set.rehearsal;
+        let problems = match &rehearsal.config {
+            Some(config) => stage.agent().check_config(&config.node, &config.directory),
+            None => stage.agent().check_argument(rehearsal.argument.as_deref()),
+        };
+        assert!(problems.is_empty(), "{}: {problems:?}", stage.name());
+    }
+}
+
+#[tokio::test]
+async fn an_agent_answers_each_message() {
+    for stage in able(&say("")).await {
+        let played = play(stage.as_ref(), &[say("hello"), say("again")]).await;
+        assert_eq!(played.endings, [Ending::Finished, Ending::Finished], "{}", stage.name());
+        assert_eq!(played.answer(), Some("again"), "{}", stage.name());
+        let turns = &played.turn.trace().turns;
+        let texts: Vec<_> = turns.iter().map(|turn| (turn.user_message, turn.text.as_str())).collect();
+        assert_eq!(texts, [(1, "hello"), (2, "again")], "{}", stage.name());
+    }
+}
+
+#[tokio::test]
+async fn a_conversation_remembers_and_a_trial_begins_one_of_its_own() {
+    for stage in able(&Act::Count).await {
+        for _trial in 0..2 {
+            let played = play(stage.as_ref(), &[Act::Count, say("hello"), Act::Count]).await;
+            let texts: Vec<_> = played.turn.trace().turns.iter().map(|turn| turn.text.as_str()).collect();
+            assert_eq!(texts, ["1", "hello", "3"], "{}", stage.name());
+        }
+    }
+}
+
+#[tokio::test]
+async fn conversations_that_are_had_at_once_do_not_mix() {
+    for stage in able(&Act::Count).await {
+        let mut all = JoinSet::new();
+        for at in 0..AT_ONCE {
+            let set = stage.set(&[say(&format!("number {at}")), Act::Count]);
+            let agent = stage.agent();
+            all.spawn(async move {
+                // All of it: what is kept beside the rehearsal has to last as long.
+                let set = set;
+                let played = set.rehearsal.play(agent).await.unwrap();
+                let texts: Vec<_> = played.turn.trace().turns.iter().map(|turn| turn.text.clone()).collect();
+                (at, texts)
+            });
+        }
+        while let Some(done) = all.join_next().await {
+            let (at, texts) = done.unwrap();
+            assert_eq!(texts, [format!("number {at}"), "2".to_owned()], "{}", stage.name());
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_agent_that_does_not_answer_is_left_when_the_trial_is_to_stop() {
+    for stage in able(&Act::Hang).await {
+        let set = stage.set(&[say("hello"), Act::Hang, say("never")]);
+        let stop = set.rehearsal.stop.clone();
+        let stopping = async {
+            tokio::task::yield_now().await;
+            stop.send_replace(true);
+        };
+        let (played, ()) = tokio::join!(set.rehearsal.play(stage.agent()), stopping);
+        let endings = played.unwrap().endings;
+        assert_eq!(endings.last(), Some(&Ending::Cancelled), "{}", stage.name());
+    }
+}
+
+#[tokio::test]
+async fn what_an_agent_does_badly_is_its_failure() {
+    for stage in able(&Act::Fail).await {
+        let played = play(stage.as_ref(), &[say("hello"), Act::Fail, say("never")]).await;
+        let endings = &played.endings;
+        assert!(matches!(&endings[..], [Ending::Finished, Ending::GaveUp { .. }]), "{}: {endings:?}", stage.name());
+        assert_eq!(played.turn.trace().turns[0].text, "hello", "{}", stage.name());
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_cannot_be_read_is_whose_it_is() {
+    for stage in able(&Act::Garbage).await {
+        let played = play(stage.as_ref(), &[Act::Garbage]).await;
+        let is_so = match stage.blames() {
+            Blame::Agent => matches!(&played.endings[..], [Ending::GaveUp { .. }]),
+            Blame::Provider => matches!(&played.endings[..], [Ending::ProviderFailed { .. }]),
+        };
+        assert!(is_so, "{}: {:?}", stage.name(), played.endings);
+    }
+}
+
+#[tokio::test]
+async fn an_agent_that_is_not_there_is_never_its_own_failure() {
+    let mut count = 0;
+    for stage in stages().await {
+        let Some(set) = stage.absent() else { continue };
+        count += 1;
+        let Ok(played) = set.rehearsal.play(stage.agent()).await else { continue };
+        let outcome = model::Outcome::of(&[], &played.endings[0], &model::Ruling::default());
+        assert_eq!(outcome, model::Outcome::Broken, "{}: {:?}", stage.name(), played.endings);
+    }
+    assert!(count >= 8);
+}
+
+#[tokio::test]
+async fn what_an_agent_used_is_added_up() {
+    for stage in able(&say("")).await {
+        let played = play(stage.as_ref(), &[say("hello"), say("again")]).await;
+        let tokens = played.turn.trace().usage.tokens.unwrap();
+        assert_eq!((tokens.input, tokens.output), (6, 8), "{}", stage.name());
+    }
+}
+
+#[tokio::test]
+async fn calls_are_recorded_with_their_results() {
+    for stage in able(&Act::Call).await {
+        let played = play(stage.as_ref(), &[Act::Call, say("hello")]).await;
+        assert_eq!(played.endings, [Ending::Finished, Ending::Finished], "{}", stage.name());
+        assert_eq!(played.calls(), [("find", "found", false)], "{}", stage.name());
+        let trace = played.turn.trace();
+        assert_eq!(trace.calls[0].call.input, serde_json::json!({"q": 1}), "{}", stage.name());
+        assert!(trace.turns.iter().any(|turn| turn.text == "done"), "{}", stage.name());
+    }
+}
+
+#[tokio::test]
+async fn a_huge_answer_is_whole() {
+    for stage in able(&Act::Huge).await {
+        let played = play(stage.as_ref(), &[Act::Huge]).await;
+        let answer = played.answer().unwrap_or_default();
+        assert_eq!((answer.len(), answer.trim_matches('x')), (stage::HUGE, ""), "{}", stage.name());
+    }
+}

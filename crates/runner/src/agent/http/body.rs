@@ -1,0 +1,239 @@
+//! What is sent to the agent.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use model::decode::Problems;
+use model::{Node, NodeKind, Source, Spanned, UserMessage, nearest};
+use serde_json::{Map, Value, json};
+use template::{Ambient, Template, Variables};
+
+/// What templates may name.
+pub(super) const NAMES: [&str; 8] =
+    ["message", "messages", "conversation_id", "input", "script", "tools", "vars", "persona"];
+
+/// How a request's body is made.
+#[derive(Debug, Clone)]
+pub(super) enum Body {
+    /// `{message, conversation_id}`.
+    Legacy,
+    /// `{messages}`.
+    Messages,
+    /// Text with templates, or a tree with templates in it.
+    Template(Node),
+    /// A reference to a function.
+    Function(String),
+}
+
+/// What is known when a message is sent.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Talk<'a> {
+    pub(super) conversation_id: &'a str,
+    /// What was said before, on both sides.
+    pub(super) history: &'a [Value],
+    pub(super) message: &'a UserMessage,
+}
+
+impl Talk<'_> {
+    /// Everything that a template may name.
+    pub(super) fn context(&self) -> Map<String, Value> {
+        let UserMessage { text, input, script, tools, vars, persona, .. } = self.message;
+        let value = json!({
+            "message": text,
+            "messages": self.messages(),
+            "conversation_id": self.conversation_id,
+            "input": input.clone().unwrap_or_else(|| json!(text)),
+            "script": script,
+            "tools": tools,
+            "vars": vars,
+            "persona": persona,
+        });
+        if let Value::Object(map) = value { map } else { Map::new() }
+    }
+
+    /// The time, and chance that is another in every message.
+    fn ambient(&self) -> Ambient {
+        let seed = self
+            .conversation_id
+            .bytes()
+            .fold(self.history.len() as u64, |seed, byte| seed.wrapping_mul(31).wrapping_add(u64::from(byte)));
+        Ambient { now_ms: Some(Timestamp::now().as_millisecond()), utc_offset_minutes: 0, seed }
+    }
+
+    /// The conversation with the message that is to be sent.
+    fn messages(&self) -> Vec<Value> {
+        self.history.iter().cloned().chain([json!({"role": "user", "content": self.message.text})]).collect()
+    }
+}
+
+impl Body {
+    /// Reads a template; everything wrong with it that can be seen without a message is a problem.
+    pub(super) fn template(node: &Node, problems: &mut Problems) -> Self {
+        // Text that is JSON but for its placeholders is meant as JSON, where what is put in needs quoting.
+        let tree = node.as_str().and_then(|text| serde_json::from_str(text).ok()).map(|value| placed(&value, node));
+        let tree = tree.unwrap_or_else(|| node.clone());
+        each_text(&tree, &mut |text, at| check(text, at, problems));
+        if !matches!(tree.kind, NodeKind::String(_) | NodeKind::Map(_) | NodeKind::List(_)) {
+            let kind = tree.kind_name();
+            problems.push(node.error(format!("`body_template` must be text, a map, a list or a function, not {kind}")));
+        }
+        Self::Template(tree)
+    }
+
+    /// Whether it can name `name` of a case.
+    pub(super) fn reaches(&self, name: &str) -> bool {
+        match self {
+            Self::Legacy | Self::Messages => false,
+            Self::Function(_) => true,
+            Self::Template(node) => {
+                let mut found = false;
+                each_text(node, &mut |text, _| {
+                    let template = Template::parse(text).ok().flatten();
+                    found |= template.is_some_and(|template| template.names().iter().any(|used| used.value == name));
+                });
+                found
+            }
+        }
+    }
+
+    /// What is sent, where no function makes it; what is wrong is a problem.
+    pub(super) fn make(&self, talk: &Talk<'_>, stream: bool, problems: &mut Problems) -> Value {
+        let mut body = match self {
+            Self::Legacy => json!({"message": talk.message.text, "conversation_id": talk.conversation_id}),
+            Self::Messages => json!({"messages": talk.messages()}),
+            Self::Function(_) => return Value::Null,
+            Self::Template(node) => {
+                let origin = Source::new("the message", "");
+                let variables = talk.context().iter().fold(Variables::new(), |variables, (name, value)| {
+                    variables.with(name, Node::from_json(&literal(value), &origin))
+                });
+                return template::resolve(node, &variables.ambient(talk.ambient()), problems).to_json();
+            }
+        };
+        if let Some(map) = body.as_object_mut().filter(|_| stream) {
+            map.insert("stream".to_owned(), Value::Bool(true));
+        }
+        body
+    }
+}
+
+/// `value` as a tree that stands where `at` does.
+fn placed(value: &Value, at: &Node) -> Node {
+    let kind = match value {
+        Value::Array(items) => NodeKind::List(items.iter().map(|item| placed(item, at)).collect()),
+        Value::Object(entries) => NodeKind::Map(
+            entries.iter().map(|(key, value)| (Spanned::new(key.clone(), at.span), placed(value, at))).collect(),
+        ),
+        plain => Node::from_json(plain, &at.source).kind,
+    };
+    Node { kind, span: at.span, tag: None, source: Arc::clone(&at.source) }
+}
+
+/// Calls `each` with every text in `node`, keys included, and the node it belongs to.
+fn each_text(node: &Node, each: &mut impl FnMut(&str, &Node)) {
+    match &node.kind {
+        NodeKind::String(text) => each(text, node),
+        NodeKind::List(items) => items.iter().for_each(|item| each_text(item, each)),
+        NodeKind::Map(entries) => {
+            for (key, value) in entries {
+                each(&key.value, value);
+                each_text(value, each);
+            }
+        }
+        NodeKind::Null | NodeKind::Bool(_) | NodeKind::Number(_) => {}
+    }
+}
+
+fn check(text: &str, at: &Node, problems: &mut Problems) {
+    let template = match Template::parse(text) {
+        Ok(template) => template,
+        Err(error) => {
+            let problem = at.error(error.message);
+            return problems.push(error.help.into_iter().fold(problem, model::Diagnostic::help));
+        }
+    };
+    let used = template.iter().flat_map(Template::names);
+    for name in used.filter(|name| !NAMES.contains(&name.value.as_str())) {
+        let problem = at.error(format!("a body has no `{}`", name.value)).suggest(nearest(&name.value, NAMES));
+        problems.push(problem.help(format!("it may name {}; a case's own values are in `vars`", NAMES.join(", "))));
+    }
+}
+
+/// `value` so that no template makes anything else of it: what people say may look like one.
+fn literal(value: &Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(literal_text(text)),
+        Value::Array(items) => items.iter().map(literal).collect(),
+        Value::Object(entries) => {
+            entries.iter().map(|(key, value)| (literal_text(key), literal(value))).collect::<Map<_, _>>().into()
+        }
+        plain => plain.clone(),
+    }
+}
+
+fn literal_text(text: &str) -> String {
+    if !text.contains("{{") && !text.contains("{%") {
+        return text.to_owned();
+    }
+    let mut quoted = String::with_capacity(text.len() * 2);
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match (letter, letters.peek()) {
+            ('{', Some('{' | '%' | '#')) => quoted.push_str("{{ '{' }}"),
+            _ => quoted.push(letter),
+        }
+    }
+    // A line feed at the very end of a template does not count.
+    quoted.push_str("{{ '' }}");
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(template: &Value, text: &str) -> (Value, Vec<String>) {
+        let node = Node::from_json(template, &Source::new("project.yaml", ""));
+        let mut problems = Problems::new();
+        let body = Body::template(&node, &mut problems);
+        let mut message = UserMessage::text(text);
+        message.vars = Map::from_iter([("n".to_owned(), json!(3))]);
+        let history = [json!({"role": "user", "content": "a"}), json!({"role": "assistant", "content": "b"})];
+        let talk = Talk { conversation_id: "id", history: &history, message: &message };
+        let made = body.make(&talk, false, &mut problems);
+        (made, problems.iter().map(|problem| problem.message.clone()).collect())
+    }
+
+    #[test]
+    fn what_is_said_is_never_taken_for_a_template() {
+        for text in ["{{ vars.n }}", "{% if %}", "a {{{ x }}} b\n", "{# c #} {{ 1 }}", "{{{{{%", "\"quoted\" \\ {{\n"] {
+            assert_eq!(made(&json!({"q": "{{ message }}"}), text), (json!({"q": text}), vec![]), "{text}");
+            assert_eq!(made(&json!("<{{ message }}>"), text), (json!(format!("<{text}>")), vec![]), "{text}");
+            let said = made(&json!("{{ messages }}"), text).0;
+            assert_eq!(said[2], json!({"role": "user", "content": text}));
+        }
+    }
+
+    #[test]
+    fn placeholders_alone_keep_their_kind_and_text_that_is_json_is_quoted() {
+        let body =
+            json!({"n": "{{ vars.n }}", "t": "n={{ vars.n }}", "s": "{{ script }}", "m": "{{ messages | length }}"});
+        assert_eq!(made(&body, "x").0, json!({"n": 3, "t": "n=3", "s": null, "m": "3"}));
+        assert_eq!(made(&json!("{\"q\": \"{{ message }}\"}"), "\"x\"").0, json!({"q": "\"x\""}));
+        let loops = json!("{% for one in messages %}{{ one.role }} {% endfor %}{{ strftime_now('%Y') | length }}");
+        assert_eq!(made(&json!("{{ persona.name | default('somebody') }}"), "x"), (json!("somebody"), vec![]));
+        assert_eq!(made(&loops, "x"), (json!("user assistant user 4"), vec![]));
+        assert_eq!(made(&json!("{\"q\": {{ message | tojson }} }"), "x").0, json!("{\"q\": \"x\" }"));
+    }
+
+    #[test]
+    fn what_no_body_has_is_a_problem_with_a_suggestion() {
+        let node = Node::from_json(&json!({"q": ["{{ mesage }}", "{{ x "]}), &Source::new("project.yaml", ""));
+        let mut problems = Problems::new();
+        Body::template(&node, &mut problems);
+        assert_eq!(problems[0].message, "a body has no `mesage`");
+        assert_eq!(problems[0].help[0], "did you mean `message`?");
+        Body::template(&Node::from_json(&json!(3), &Source::new("f", "")), &mut problems);
+        assert!(problems.last().unwrap().message.starts_with("`body_template` must be text"));
+    }
+}

@@ -1,0 +1,336 @@
+//! A conversation with an agent behind HTTP.
+
+use std::sync::Arc;
+
+use model::{Ending, Step, Usage, UserMessage};
+use reqwest::Client;
+use serde_json::{Map, Value, json};
+
+use super::super::performer::Performer;
+use super::super::transcript::as_text;
+use super::answer::{Answer, Piece};
+use super::body::{Body, Talk};
+use super::document::{self, TEXTS};
+use super::exchange::{Content, Exchange, Fault, Kind, Letter};
+use super::functions::{Functions, Which};
+use super::network;
+use super::settings::{Parser, Settings};
+use super::words::{clipped, one_line};
+use crate::Breakage;
+use crate::agent::Scene;
+use crate::session::{BoxFuture, Reply, Session};
+use crate::witness::Turn;
+
+/// The most of what was sent, and of what was received, that a failure tells, in bytes.
+const TOLD: usize = 2000;
+
+/// A conversation.
+pub(super) struct Conversation {
+    id: String,
+    settings: Arc<Settings>,
+    client: Client,
+    functions: Option<Functions>,
+    performer: Performer,
+    /// What was said so far, on both sides.
+    history: Vec<Value>,
+    opened: bool,
+}
+
+impl Conversation {
+    pub(super) async fn open(scene: &Scene, settings: Settings) -> Result<Self, Breakage> {
+        let client = network::client(settings.url.scheme() == "https", &scene.host);
+        let client = client.map_err(|error| Breakage::environment(format!("there is no HTTP client: {error}")))?;
+        let directory = scene.config.as_ref().map_or(&*scene.directory, |config| &config.directory);
+        let functions = Functions::load(&settings, directory, scene.setup.timeout_ms).await?;
+        Ok(Self {
+            id: uuid::Uuid::now_v7().to_string(),
+            settings: Arc::new(settings),
+            client,
+            functions,
+            performer: Performer::default(),
+            history: Vec::new(),
+            opened: false,
+        })
+    }
+
+    fn begin(&mut self, turn: &mut Turn) -> Result<(), Ending> {
+        if std::mem::replace(&mut self.opened, true) {
+            return Ok(());
+        }
+        turn.record(Step::Session {
+            session_id: Some(self.id.clone()),
+            model: None,
+            agent_version: None,
+            tools: Vec::new(),
+            auth: None,
+        })
+        .go()
+    }
+
+    async fn act(&mut self, message: &UserMessage, turn: &mut Turn) -> Result<(), Ending> {
+        self.begin(turn)?;
+        let letter = Letter::of(self.body(message, turn).await?);
+        turn.waiting("agent");
+        let settings = Arc::clone(&self.settings);
+        let exchange = Exchange { client: &self.client, settings: &settings };
+        let sent = exchange.sent(&letter);
+        let stopping = turn.stopping();
+        let received = tokio::select! {
+            biased;
+            () = stopping => return Err(Ending::Cancelled),
+            received = exchange.run(&letter, turn) => received,
+        };
+        let read = match received {
+            Ok(content) => self.read(content, turn).await,
+            Err(fault) => Err(fault),
+        };
+        match read {
+            Ok(mut answer) => self.take_in(message, &mut answer, turn),
+            Err(fault) => Err(self.failed(fault, &sent, turn)),
+        }
+    }
+
+    /// What is sent.
+    async fn body(&mut self, message: &UserMessage, turn: &mut Turn) -> Result<Value, Ending> {
+        let talk = Talk { conversation_id: &self.id, history: &self.history, message };
+        let unmade = |because: String| Ending::Unreachable { because };
+        if let (Body::Function(name), Some(functions)) = (&self.settings.body, &mut self.functions) {
+            let mut context = talk.context();
+            context.insert("conversationId".to_owned(), json!(self.id));
+            let arguments = vec![json!(message.text), Value::Object(context)];
+            let called = functions.call(Which::Body, arguments, turn).await?;
+            return match called {
+                Ok(Value::Null) => Err(unmade(format!("the body's function `{name}` returned nothing"))),
+                Ok(body) => Ok(body),
+                Err(error) => Err(unmade(format!("the body's function `{name}`: {error}"))),
+            };
+        }
+        let mut problems = Vec::new();
+        let body = self.settings.body.make(&talk, self.settings.stream, &mut problems);
+        match problems.first() {
+            Some(problem) => Err(unmade(format!("`body_template`: {problem}"))),
+            None => Ok(body),
+        }
+    }
+
+    /// What came back, understood.
+    async fn read(&mut self, content: Content, turn: &mut Turn) -> Result<Answer, Fault> {
+        let settings = Arc::clone(&self.settings);
+        let (given, mut answer) = match content {
+            Content::Document(text, says_json) => {
+                let value = parsed(&text, says_json)?;
+                if matches!(settings.parser, Parser::Usual) {
+                    return usual(&text, value);
+                }
+                let mut answer = Answer::without_text();
+                if let Some(value) = &value {
+                    document::read(value, &mut answer);
+                }
+                answer.raw.clone_from(&value);
+                (value.unwrap_or(Value::String(text)), answer)
+            }
+            Content::Stream(read) => (Value::Array(read.pieces), read.answer),
+        };
+        match &settings.parser {
+            Parser::Usual | Parser::Path(_) if given.as_array().is_some_and(Vec::is_empty) => {}
+            Parser::Usual => {}
+            Parser::Path(path) => found(&path.find(&given), &mut answer),
+            Parser::Function(name) => {
+                let parsed = self.parse(name, given, turn).await?;
+                returned(parsed, &mut answer);
+            }
+        }
+        if answer.has_text() || (answer.has_calls() && matches!(settings.parser, Parser::Usual)) {
+            return Ok(answer);
+        }
+        let because = match &settings.parser {
+            Parser::Path(path) => format!("the answer is unreadable: `response_parser`, `{path}`, finds nothing in it"),
+            _ => "the stream ended without an answer".to_owned(),
+        };
+        Err(Fault::new(Kind::Spoilt, because).after(answer))
+    }
+
+    /// What the parser's function makes of `given`.
+    async fn parse(&mut self, name: &str, given: Value, turn: &mut Turn) -> Result<Value, Fault> {
+        let spoilt = |what: String| {
+            Fault::new(Kind::Spoilt, format!("the answer is unreadable: `response_parser`, `{name}`: {what}"))
+        };
+        let Some(functions) = &mut self.functions else { return Err(spoilt("it is not loaded".to_owned())) };
+        match functions.call(Which::Parser, vec![given], turn).await? {
+            Ok(Value::Null) => Err(spoilt("it returned nothing".to_owned())),
+            Ok(value) => Ok(value),
+            Err(error) => Err(spoilt(error.to_string())),
+        }
+    }
+
+    /// Records an answer.
+    fn take_in(&mut self, message: &UserMessage, answer: &mut Answer, turn: &mut Turn) -> Result<(), Ending> {
+        self.perform(answer, turn)?;
+        let text = answer.text();
+        self.history.push(json!({"role": "user", "content": message.text}));
+        self.history.push(json!({"role": "assistant", "content": text.as_deref().unwrap_or_default()}));
+        let result = whole(answer, text.as_deref());
+        let usage = answer.count.usage();
+        turn.record(Step::Finished { subtype: "success".to_owned(), is_error: false, usage, text, result }).go()
+    }
+
+    /// Records the turns and calls of an answer, without secrets.
+    fn perform(&mut self, answer: &mut Answer, turn: &mut Turn) -> Result<(), Ending> {
+        let mask = &self.settings.mask;
+        answer.change(|text| mask.string(text), |value| mask.value(value));
+        for doubt in &answer.doubts {
+            turn.warn(format!("the agent's answer is odd: {doubt}"));
+        }
+        self.performer.next_turn();
+        for piece in answer.pieces() {
+            match piece {
+                Piece::Turn => self.performer.next_turn(),
+                Piece::Text(text) => self.performer.say(turn, text)?,
+                Piece::Call(call) if call.name.is_empty() => {
+                    turn.warn("the agent's answer is odd: a call has no name");
+                }
+                Piece::Call(call) => {
+                    let id = self.performer.call(turn, &call.name, call.input())?;
+                    if let Some(result) = &call.result {
+                        self.performer.result(turn, &id, result, call.is_error)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Records what was sent and received where there is no answer, and says whose trouble that is.
+    fn failed(&mut self, fault: Fault, sent: &str, turn: &mut Turn) -> Ending {
+        let Fault { kind, because, received, answer, .. } = fault;
+        if let Kind::Stopped(ending) = kind {
+            return ending;
+        }
+        let mask = &self.settings.mask;
+        let because = mask.text(&because).into_owned();
+        let mut told = format!("sent:\n{}", clipped(sent, TOLD));
+        if !received.is_empty() {
+            told.push_str(&format!("\n\nreceived:\n{}", clipped(&received, TOLD)));
+        }
+        let text = mask.text(&told).into_owned();
+        let mut usage = Usage::default();
+        if let Some(mut answer) = answer {
+            usage = answer.count.usage();
+            if let Err(ending) = self.perform(&mut answer, turn) {
+                return ending;
+            }
+        }
+        let notice = Step::Notice { from: "harness".to_owned(), text };
+        let finished = Step::Finished { subtype: "error".to_owned(), is_error: true, usage, text: None, result: None };
+        if let Err(ending) = turn.record(notice).go().and_then(|()| turn.record(finished).go()) {
+            return ending;
+        }
+        match kind {
+            Kind::Unreachable => Ending::Unreachable { because },
+            _ => Ending::GaveUp { because },
+        }
+    }
+}
+
+impl Session for Conversation {
+    fn send<'a>(&'a mut self, message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Reply> {
+        Box::pin(async move { Reply { ending: self.act(message, turn).await.err().unwrap_or(Ending::Finished) } })
+    }
+
+    fn close<'a>(&'a mut self) -> BoxFuture<'a, ()> {
+        // Connections stay open for other conversations.
+        Box::pin(std::future::ready(()))
+    }
+}
+
+/// The document as a value, where it is JSON.
+fn parsed(text: &str, says_json: bool) -> Result<Option<Value>, Fault> {
+    let trimmed = text.trim_start_matches('\u{feff}').trim();
+    if trimmed.is_empty() {
+        return Err(Fault::new(Kind::Spoilt, "the answer is empty"));
+    }
+    match serde_json::from_str(trimmed) {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if says_json && trimmed.starts_with(['{', '[']) => {
+            let because = format!("the answer is unreadable: it is no valid JSON ({error}): {}", one_line(trimmed));
+            Err(Fault::new(Kind::Spoilt, because))
+        }
+        Err(_) => Ok(None),
+    }
+}
+
+/// A document without a parser.
+fn usual(text: &str, value: Option<Value>) -> Result<Answer, Fault> {
+    let mut answer = Answer::default();
+    match value {
+        None => answer.say(text),
+        Some(Value::String(said)) => answer.say(&said),
+        Some(value) => {
+            if !document::read(&value, &mut answer) && !answer.has_calls() {
+                if let Some(error) = value.as_object().and_then(document::error) {
+                    return Err(Fault::new(Kind::Spoilt, format!("the answer is an error: {}", one_line(&error))));
+                }
+                answer.say(text.trim());
+                answer.output = Some(value.clone());
+            }
+            answer.raw = Some(value);
+        }
+    }
+    Ok(answer)
+}
+
+/// What a path found in a document.
+fn found(found: &[&Value], answer: &mut Answer) {
+    let is_text = found.iter().all(|value| value.is_string());
+    match found {
+        [] => {}
+        texts if is_text => texts.iter().filter_map(|text| text.as_str()).for_each(|text| answer.say(text)),
+        [one] => {
+            answer.say(&one.to_string());
+            answer.output = Some((*one).clone());
+        }
+        several => {
+            let all: Value = several.iter().map(|value| (*value).clone()).collect();
+            answer.say(&all.to_string());
+            answer.output = Some(all);
+        }
+    }
+}
+
+/// What a parser's function gave: text, an answer in the usual form, or a value.
+fn returned(value: Value, answer: &mut Answer) {
+    let is_answer = |map: &Map<String, Value>| {
+        TEXTS.iter().any(|key| map.get(*key).is_some_and(Value::is_string))
+            || map.contains_key("tool_calls")
+            || map.contains_key("toolCalls")
+    };
+    if value.as_object().is_some_and(is_answer) {
+        let (raw, count) = (answer.raw.take(), answer.count);
+        *answer = Answer::default();
+        (answer.raw, answer.count) = (raw, count);
+        document::read(&value, answer);
+        if !answer.has_text() {
+            answer.say("");
+        }
+        return;
+    }
+    answer.say(&as_text(&value));
+    answer.output = Some(value).filter(|value| !value.is_string());
+}
+
+/// The whole of an answer, where it is more than text.
+fn whole(answer: &mut Answer, text: Option<&str>) -> Option<Value> {
+    let (output, raw) = (answer.output.take(), answer.raw.take());
+    let is_more = |raw: &Value| match raw {
+        Value::Object(map) => map.len() != 1 || !map.values().all(Value::is_string),
+        _ => true,
+    };
+    let raw = raw.filter(is_more);
+    if output.is_none() && raw.is_none() {
+        return None;
+    }
+    let mut whole = Map::new();
+    whole.extend(output.or_else(|| text.map(Value::from)).map(|output| ("output".to_owned(), output)));
+    whole.extend(raw.map(|raw| ("raw".to_owned(), raw)));
+    Some(Value::Object(whole))
+}

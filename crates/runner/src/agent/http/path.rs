@@ -1,0 +1,142 @@
+//! The path to an answer's text: the part of JSONPath that leads to known places.
+
+use std::fmt;
+
+use serde_json::Value;
+
+/// A path such as `$.choices[0].message.content`.
+#[derive(Debug, Clone)]
+pub(super) struct Path {
+    text: String,
+    steps: Vec<Step>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Step {
+    Name(String),
+    /// From the end where it is negative.
+    At(i64),
+    /// Everything that is there.
+    All,
+}
+
+const FORMS: &str = "paths are written like `$.data.reply`, `choices[0].text`, `[-1]['a key']`, `content[*].text`";
+
+impl Path {
+    /// Reads `text`; the error says what is wrong with it.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let wrong = |what: &str| format!("{what}; {FORMS}");
+        let mut rest = text.trim();
+        let mut steps = Vec::new();
+        rest = match rest.strip_prefix('$') {
+            Some(after) if after.is_empty() || after.starts_with(['.', '[']) => after,
+            _ if rest.starts_with('[') => rest,
+            _ => {
+                let (step, after) = name(rest).ok_or_else(|| wrong("a name should stand at the beginning"))?;
+                steps.push(step);
+                after
+            }
+        };
+        while !rest.is_empty() {
+            let (step, after) = match rest.strip_prefix('.') {
+                Some(after) if after.starts_with('.') => return Err(wrong("`..` is not supported")),
+                Some(after) => match after.strip_prefix('*') {
+                    Some(after) => (Step::All, after),
+                    None => name(after).ok_or_else(|| wrong("a name should follow `.`"))?,
+                },
+                None => bracketed(rest).ok_or_else(|| wrong(&format!("`{rest}` is not understood")))?,
+            };
+            steps.push(step);
+            rest = after;
+        }
+        Ok(Self { text: text.to_owned(), steps })
+    }
+
+    /// Everything in `value` that the path leads to.
+    pub(super) fn find<'v>(&self, value: &'v Value) -> Vec<&'v Value> {
+        let mut found = vec![value];
+        for step in &self.steps {
+            found = found.into_iter().flat_map(|value| step.from(value)).collect();
+        }
+        found.retain(|value| !value.is_null());
+        found
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Step {
+    fn from<'v>(&self, value: &'v Value) -> Vec<&'v Value> {
+        match (self, value) {
+            (Self::Name(name), _) => value.get(name).into_iter().collect(),
+            (Self::At(at), Value::Array(items)) => {
+                let at = usize::try_from(*at).ok().or_else(|| items.len().checked_sub(at.unsigned_abs() as usize));
+                at.and_then(|at| items.get(at)).into_iter().collect()
+            }
+            (Self::All, Value::Array(items)) => items.iter().collect(),
+            (Self::All, Value::Object(entries)) => entries.values().collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// A name without brackets, and what is behind it.
+fn name(text: &str) -> Option<(Step, &str)> {
+    let end = text.find(['.', '[']).unwrap_or(text.len());
+    let (name, rest) = text.split_at(end);
+    let is_name = !name.is_empty()
+        && name.chars().all(|letter| letter.is_alphanumeric() || matches!(letter, '_' | '-' | '$' | '@'))
+        && !name.starts_with('@');
+    is_name.then(|| (Step::Name(name.to_owned()), rest))
+}
+
+/// What stands in brackets, and what is behind it.
+fn bracketed(text: &str) -> Option<(Step, &str)> {
+    let inside = text.strip_prefix('[')?;
+    if let Some(quote) = inside.chars().next().filter(|first| matches!(first, '\'' | '"')) {
+        let (name, rest) = inside.get(1..)?.split_once(quote)?;
+        return Some((Step::Name(name.to_owned()), rest.strip_prefix(']')?));
+    }
+    let (written, rest) = inside.split_once(']')?;
+    let step = match written.trim() {
+        "*" => Step::All,
+        number => Step::At(number.parse().ok()?),
+    };
+    Some((step, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_path_leads_to_known_places() {
+        let value = json!({"a": {"b c": [1, 2, {"d": "x"}]}, "e": [{"t": "1"}, {"t": "2"}], "n": null});
+        for (path, found) in [
+            ("$.a['b c'][0]", vec![json!(1)]),
+            ("a[\"b c\"][-1].d", vec![json!("x")]),
+            ("$.e[*].t", vec![json!("1"), json!("2")]),
+            ("$['e'][1].*", vec![json!("2")]),
+            ("$.a.b", vec![]),
+            ("$.e[-3]", vec![]),
+            ("$.n", vec![]),
+            ("$", vec![value.clone()]),
+        ] {
+            assert_eq!(Path::parse(path).unwrap().find(&value), found.iter().collect::<Vec<_>>(), "{path}");
+        }
+        assert_eq!(Path::parse("[0]").unwrap().find(&json!([7])), [&json!(7)]);
+    }
+
+    #[test]
+    fn what_is_no_such_path_is_refused() {
+        for path in ["", "$..a", "$.", "a b", "$[?(@.x)]", "a[", "a['b]", "a[1:2]", "a[x]", "$.a[0]b", "json=>json.x"] {
+            assert!(Path::parse(path).is_err(), "{path}");
+        }
+    }
+}

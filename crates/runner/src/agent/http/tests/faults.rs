@@ -1,0 +1,187 @@
+//! Agents that misbehave, and addresses where there is none.
+
+use std::sync::Arc;
+
+use tokio::sync::Notify;
+
+use super::bot::raw;
+use super::*;
+
+#[tokio::test]
+async fn a_status_of_no_success_is_the_agents_failure_with_what_was_sent_and_received() {
+    for (status, headers, body, told) in [
+        (
+            500,
+            vec![],
+            "{\"error\": \"the database\n is down\"}",
+            "answered 500 Internal Server Error: {\"error\": \"the database is down\"}",
+        ),
+        (429, vec![("retry-after", "1")], "slow down", "answered 429 Too Many Requests: slow down"),
+        (404, vec![], "", "answered 404 Not Found"),
+    ] {
+        let bot = Bot::open(move |_| reply(status, &headers, &[body.as_bytes()])).await;
+        let mut played = played(&json!({"url": bot.url("/chat?key=abc")}), &["go", "on"]).await;
+        let expected = format!("POST {} {told}", bot.url("/chat"));
+        assert_eq!(because(&played), expected);
+        assert_eq!((played.endings.len(), bot.seen().len()), (1, 1), "it is not tried again");
+        let steps = played.steps();
+        let text = steps.iter().find_map(|step| if let Step::Notice { text, .. } = step { Some(text) } else { None });
+        let text = text.unwrap();
+        assert!(text.contains("\"message\":\"go\"") && text.contains(&format!("received:\n{status}")), "{text}");
+        assert!(matches!(steps.last(), Some(Step::Finished { is_error: true, .. })));
+    }
+}
+
+#[tokio::test]
+async fn a_redirect_is_not_followed_and_names_where_it_leads() {
+    let bot = Bot::open(|_| reply(302, &[("location", "/other?token=secret")], &[])).await;
+    let played = played(&json!({"url": bot.url("/chat")}), &["go"]).await;
+    let to = format!("answered 302 Found, which points to {};", bot.url("/other"));
+    assert!(because(&played).contains(&to), "{}", because(&played));
+    assert!(!because(&played).contains("secret") && bot.seen().len() == 1);
+}
+
+#[tokio::test]
+async fn answers_that_cannot_be_read_are_the_agents_failure() {
+    let ok = |head: &str, body: &[u8]| [format!("HTTP/1.1 200 OK\r\n{head}\r\n").as_bytes(), body].concat();
+    let json = "content-type: application/json\r\n";
+    for (answer, told) in [
+        (ok("content-length: 0\r\n", b""), "the answer is empty"),
+        (ok(&format!("{json}content-length: 5\r\n"), b"{\"a\":"), "the answer is unreadable: it is no valid JSON"),
+        (ok(&format!("{json}content-length: 2\r\n"), b"\xff\xfe"), "the answer is not UTF-8, at byte 0"),
+        (ok("content-type: text/event-stream\r\n", b"data: \xff\xfe\n\n"), "the answer is unreadable: it is not UTF-8"),
+        (ok("content-type: text/plain\r\n", b"a\xff"), "the answer is unreadable: it is not UTF-8"),
+        (ok(&format!("{json}content-length: 99\r\n"), b"{\"message\": \"I am s"), "the answer was cut: "),
+        (ok(&format!("{json}content-encoding: gzip\r\ncontent-length: 4\r\n"), b"none"), "the answer cannot be read: "),
+        (b"\x16\x03\x01 this is no HTTP\r\n\r\n".to_vec(), "POST http"),
+        (Vec::new(), "POST http"),
+        (ok(json, b"{\"error\": {\"message\": \"no luck\"}}"), "the answer is an error: no luck"),
+    ] {
+        let played = played(&json!({"url": raw(vec![answer.clone()]).await}), &["go"]).await;
+        assert!(because(&played).starts_with(told), "{} instead of {told}", because(&played));
+        match told {
+            "POST http" if answer.is_empty() => assert!(because(&played).contains("closed before there was an answer")),
+            "POST http" => assert!(because(&played).contains("what came back is not HTTP"), "{}", because(&played)),
+            _ => {}
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_answer_may_be_so_large_and_no_larger() {
+    let text = format!("{{\"text\": \"{}\"}}", "x".repeat(1000));
+    let length = text.len();
+    let bot = Bot::open(move |_| reply(200, &[("content-type", "application/json")], &[text.as_bytes()])).await;
+    let with = |most: usize| json!({"url": bot.url("/"), "maxResponseBytes": most});
+    assert_eq!(played(&with(length), &["go"]).await.endings, [Ending::Finished]);
+    let large = played(&with(length - 1), &["go"]).await;
+    assert!(because(&large).starts_with("the answer has more than 1011 bytes"), "{}", because(&large));
+    let endless = Bot::open(|_| {
+        let piece = vec![b'x'; 1 << 20];
+        reply(200, &[("content-type", "text/plain")], &[piece.as_slice(); 12])
+    });
+    assert!(because(&played(&json!({"url": endless.await.url("/")}), &["go"]).await).contains("10485760 bytes"));
+}
+
+#[tokio::test]
+async fn what_is_packed_is_unpacked_and_counted_unpacked() {
+    let text = br#"{"text": "packed"}"#;
+    let bot = Bot::open(|seen| {
+        assert!(seen.headers["accept-encoding"].to_str().unwrap().contains("gzip"));
+        reply(200, &[("content-type", "application/json"), ("content-encoding", "gzip")], &[&gzip(text)])
+    })
+    .await;
+    assert_eq!(played(&json!({"url": bot.url("/")}), &["go"]).await.answer(), Some("packed"));
+}
+
+/// `text` in one block that is stored as it is.
+fn gzip(text: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(text.len()).unwrap();
+    let check = text.iter().fold(u32::MAX, |sum, byte| {
+        (0..8).fold(sum ^ u32::from(*byte), |sum, _| if sum & 1 == 1 { (sum >> 1) ^ 0xedb8_8320 } else { sum >> 1 })
+    });
+    let head = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255, 1];
+    let lengths = [length.to_le_bytes(), (!length).to_le_bytes()].concat();
+    [&head[..], &lengths, text, &(!check).to_le_bytes(), &u32::from(length).to_le_bytes()].concat()
+}
+
+#[tokio::test]
+async fn nobody_at_an_address_is_nobodys_failure() {
+    let gone = raw(Vec::new()).await;
+    tokio::task::yield_now().await;
+    for (url, retries) in [(gone.as_str(), 1), ("http://nowhere.invalid/chat", 0), ("https://127.0.0.1:1/chat", 0)] {
+        let mut played = played(&json!({"url": url, "retry": retries}), &["go", "on"]).await;
+        match played.endings.as_slice() {
+            [Ending::Unreachable { because }] => {
+                assert!(because.starts_with(&format!("POST {url}: no connection: ")), "{because}");
+            }
+            other => panic!("{url}: {other:?}"),
+        }
+        let steps = played.steps();
+        let again = steps.iter().filter(|step| matches!(step, Step::Retry { status: None, .. })).count();
+        assert_eq!(again, retries, "{url}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_to_be_tried_again_is_tried_again() {
+    let bot = Bot::open(|seen| match seen.number {
+        0 | 1 => reply(503, &[("retry-after", "0")], &[b"later"]),
+        _ => json_reply(&json!({"text": "a"})),
+    })
+    .await;
+    let mut played = played(&json!({"url": bot.url("/"), "retryOn": [503, "closed"]}), &["go"]).await;
+    assert_eq!(played.answer(), Some("a"));
+    let statuses: Vec<_> = played
+        .steps()
+        .into_iter()
+        .filter_map(|step| if let Step::Retry { attempt, status, .. } = step { Some((attempt, status)) } else { None })
+        .collect();
+    assert_eq!(statuses, [(1, Some(503)), (2, Some(503))]);
+    let fine = b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\na".to_vec();
+    let url = raw(vec![Vec::new(), fine]).await;
+    assert_eq!(super::played(&json!({"url": url, "retryOn": ["closed"]}), &["go"]).await.answer(), Some("a"));
+}
+
+#[tokio::test]
+async fn a_slow_agent_is_left_when_the_trial_is_to_stop() {
+    let (asked, never) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (tell, wait) = (Arc::clone(&asked), Arc::clone(&never));
+    let bot = Bot::open_later(move |_| {
+        let wait = Arc::clone(&wait);
+        tell.notify_one();
+        async move {
+            wait.notified().await;
+            json_reply(&json!({"text": "a"}))
+        }
+    })
+    .await;
+    let rehearsal = rehearsal(case("a", &["go"]), &json!({"url": bot.url("/")}));
+    let stop = rehearsal.stop.clone();
+    let (played, ()) = tokio::join!(rehearsal.play(&Http), async move {
+        asked.notified().await;
+        stop.send_replace(true);
+    });
+    assert_eq!(played.unwrap().endings, [Ending::Cancelled]);
+}
+
+#[tokio::test]
+async fn the_value_of_a_header_is_nowhere() {
+    const SECRET: &str = "canary-0123456789";
+    let bot = Bot::open(|seen| {
+        let sent = seen.headers["x-tenant"].to_str().unwrap();
+        assert_eq!(seen.headers["authorization"], format!("Bearer {SECRET}"));
+        let echo =
+            json!({"text": sent, "tool_calls": [{"name": "echo", "arguments": {"a": sent}, "result": sent}], sent: 1});
+        if seen.json()["message"] == "fail" { reply(500, &[], &[sent.as_bytes()]) } else { json_reply(&echo) }
+    })
+    .await;
+    let keys =
+        json!({"url": bot.url("/"), "headers": {"authorization": format!("Bearer {SECRET}"), "X-Tenant": SECRET}});
+    for message in ["go", "fail"] {
+        let mut played = played(&keys, &[message]).await;
+        let events = played.told();
+        let told = format!("{:?}{:?}{events}", played.turn.trace(), played.endings);
+        assert!(!told.contains("canary") && told.contains("[masked]"), "{told}");
+    }
+}

@@ -1,0 +1,285 @@
+//! The agent against real servers on loopback.
+
+mod bot;
+mod faults;
+mod settings;
+mod streams;
+
+use model::{Case, Ending, Source, Step, UserMessage};
+use serde_json::{Map, Value, json};
+
+use self::bot::{Bot, json_reply, reply};
+use super::super::rehearsal::{Played, Rehearsal, case};
+use super::*;
+
+/// A configuration with these keys beside `type`, in a project at `directory`.
+fn configured_at(directory: &Path, keys: &Value) -> Configured {
+    let mut map = Map::from_iter([("type".to_owned(), json!("http"))]);
+    map.extend(keys.as_object().unwrap().clone());
+    let mut node = Node::from_json(&Value::Object(map), &Source::new("trialrun.yaml", ""));
+    tag_functions(&mut node);
+    Configured { name: "bot".into(), node, directory: directory.to_owned() }
+}
+
+/// Text that refers to a module is a function.
+fn tag_functions(node: &mut Node) {
+    if let model::NodeKind::Map(entries) = &mut node.kind {
+        entries.iter_mut().for_each(|(_, value)| tag_functions(value));
+    }
+    if node.as_str().is_some_and(|text| text.contains(".ts#")) {
+        node.tag = Some("!function".to_owned());
+    }
+}
+
+fn rehearsal(case: Case, keys: &Value) -> Rehearsal {
+    Rehearsal { config: Some(configured_at(Path::new("."), keys).into()), ..Rehearsal::of(case) }
+}
+
+/// Plays a conversation with the bot that is configured by `keys`.
+async fn played(keys: &Value, messages: &[&str]) -> Played {
+    rehearsal(case("a", messages), keys).play(&Http).await.unwrap()
+}
+
+/// Why the agent failed.
+fn because(played: &Played) -> &str {
+    match played.endings.last() {
+        Some(Ending::GaveUp { because }) => because,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn notices(played: &mut Played) -> Vec<String> {
+    let notice = |step| if let Step::Notice { text, .. } = step { Some(text) } else { None };
+    played.steps().into_iter().filter_map(notice).collect()
+}
+
+#[tokio::test]
+async fn a_message_and_an_id_are_sent_and_the_first_text_is_the_answer() {
+    let bot = Bot::open(|seen| json_reply(&json!({"message": format!("you said {}", seen.json()["message"])}))).await;
+    let url = bot.url("/chat");
+    let argument = Rehearsal { argument: Some(url.clone()), ..Rehearsal::of(case("a", &["one", "two"])) };
+    let first = argument.play(&Http).await.unwrap();
+    assert_eq!((first.answer(), &first.turn.trace().result), (Some("you said \"two\""), &None));
+    assert_eq!(first.turn.trace().turn_count(), 2);
+    let seen = bot.seen();
+    let id = |at: usize| seen[at].json()["conversation_id"].as_str().unwrap().to_owned();
+    assert_eq!(seen[0].json(), json!({"message": "one", "conversation_id": id(0)}));
+    assert_eq!((seen[0].method.as_str(), seen[0].path.as_str()), ("POST", "/chat"));
+    assert_eq!(seen[0].headers["content-type"], "application/json");
+    assert_eq!(first.turn.trace().session_id, Some(id(0)));
+    assert_eq!(id(0), id(1), "a conversation keeps its id");
+    let slashes = url.strip_prefix("http:").unwrap().to_owned();
+    let again = Rehearsal { argument: Some(slashes), ..Rehearsal::of(case("a", &["one"])) };
+    let again = again.play(&Http).await.unwrap();
+    assert_ne!(again.turn.trace().session_id, first.turn.trace().session_id, "each trial has one of its own");
+}
+
+#[tokio::test]
+async fn the_history_is_sent_where_messages_are_the_format() {
+    let bot =
+        Bot::open(|seen| json_reply(&json!({"choices": [{"message": {"content": seen.number.to_string()}}]}))).await;
+    let keys = json!({"url": bot.url("/"), "requestFormat": "messages", "stream": true});
+    assert_eq!(played(&keys, &["a", "b"]).await.answer(), Some("1"));
+    let said = |role: &str, content: &str| json!({"role": role, "content": content});
+    let messages = [said("user", "a"), said("assistant", "0"), said("user", "b")];
+    assert_eq!(bot.seen()[1].json(), json!({"messages": messages, "stream": true}));
+    assert_eq!(bot.seen()[1].headers["accept"].to_str().unwrap().split(',').next(), Some("text/event-stream"));
+}
+
+#[tokio::test]
+async fn answers_are_read_in_every_form() {
+    let blocks = json!([{"type": "text", "text": "a"}, {"type": "tool_use", "id": "t", "name": "get", "input": {"x": 1}},
+        {"type": "tool_result", "tool_use_id": "t", "content": [{"type": "text", "text": "r"}]}, {"type": "text", "text": "b"}]);
+    let openai = json!({"id": "t", "type": "function", "function": {"name": "get", "arguments": "{\"x\":1}"}});
+    let none: &[(&str, &str, bool)] = &[];
+    for (body, answer, calls) in [
+        (json!({"text": "a", "content": "b"}), Some("a"), none),
+        (json!({"message": {"role": "assistant", "content": "a"}, "response": "b"}), Some("b"), none),
+        (json!({"message": {"role": "assistant", "content": "a"}}), Some("a"), none),
+        (json!("a"), Some("a"), none),
+        (json!({"reply": 1}), Some("{\"reply\":1}"), none),
+        (json!([1, 2]), Some("[1,2]"), none),
+        (
+            json!({"text": "a", "tool_calls": [{"name": "get", "arguments": {"x": 1}, "result": "r"}]}),
+            Some("a"),
+            &[("get", "r", false)],
+        ),
+        (
+            json!({"choices": [{"message": {"content": null, "tool_calls": [openai]}}]}),
+            None,
+            &[("get", "(none)", false)],
+        ),
+        (json!({"content": blocks}), Some("ab"), &[("get", "r", false)]),
+        (json!({"output_text": "a"}), Some("a"), none),
+        (
+            json!({"output": [{"type": "reasoning"}, {"type": "function_call", "call_id": "t", "name": "get", "arguments": "{\"x\":1}"},
+                {"type": "function_call_output", "call_id": "t", "output": "r"},
+                {"type": "message", "content": [{"type": "output_text", "text": "a"}]}]}),
+            Some("a"),
+            &[("get", "r", false)],
+        ),
+    ] {
+        let sent = body.clone();
+        let bot = Bot::open(move |_| json_reply(&sent)).await;
+        let played = played(&json!({"url": bot.url("/")}), &["go"]).await;
+        assert_eq!((played.answer(), played.calls().as_slice()), (answer, calls), "{body}");
+        assert_eq!(played.turn.trace().turn_count(), 1, "{body}");
+        for call in &played.turn.trace().calls {
+            assert_eq!(call.call.input, json!({"x": 1}), "{body}");
+        }
+        assert_eq!(played.endings, [Ending::Finished]);
+    }
+}
+
+#[tokio::test]
+async fn text_that_is_no_json_is_the_answer_and_usage_is_counted() {
+    let bot = Bot::open(|_| reply(200, &[("content-type", "text/plain")], &[b"Hello, ", b"you {there}"])).await;
+    assert_eq!(played(&json!({"url": bot.url("/")}), &["go"]).await.answer(), Some("Hello, you {there}"));
+    let bot =
+        Bot::open(|_| json_reply(&json!({"text": "a", "usage": {"input": 3, "output": 4}, "mood": "good"}))).await;
+    let played = played(&json!({"url": bot.url("/")}), &["go", "on"]).await;
+    assert_eq!(played.tokens(), Some(14));
+    let result = played.turn.trace().result.clone().unwrap();
+    assert_eq!((&result["output"], &result["raw"]["mood"]), (&json!("a"), &json!("good")));
+}
+
+#[tokio::test]
+async fn a_parser_finds_the_text_and_calls_are_found_all_the_same() {
+    let body = json!({"data": {"parts": [{"t": "a"}, {"t": "b"}], "n": {"m": 1}}, "tool_calls": [{"name": "get"}]});
+    let bot = Bot::open(move |_| json_reply(&body)).await;
+    let with = |parser: &str| json!({"url": bot.url("/"), "responseParser": parser});
+    let texts = played(&with("$.data.parts[*].t"), &["go"]).await;
+    assert_eq!((texts.answer(), texts.calls().len()), (Some("ab"), 1));
+    let map = played(&with("data.n"), &["go"]).await;
+    assert_eq!(
+        (map.answer(), &map.turn.trace().result.as_ref().unwrap()["output"]),
+        (Some("{\"m\":1}"), &json!({"m": 1}))
+    );
+    let nothing = played(&with("$.data.reply"), &["go"]).await;
+    assert_eq!(because(&nothing), "the answer is unreadable: `response_parser`, `$.data.reply`, finds nothing in it");
+}
+
+#[tokio::test]
+async fn templates_make_the_body_and_see_everything_of_the_message() {
+    let bot = Bot::open(|_| json_reply(&json!({"text": "a"}))).await;
+    let keys = json!({
+        "url": bot.url("/"),
+        "headers": {"Content-Type": "application/vnd.bot+json"},
+        "body_template": {"q": "{{ message }}", "all": "{{ messages }}", "who": "{{ persona.role }}", "t": "{{ tools }}",
+            "s": "{{ script }}", "v": "{{ vars.n }}", "id": "{{ conversation_id }}", "i": "{{ input }}", "fixed": [1, true]},
+    });
+    let mut case = case("a", &[]);
+    case.messages = vec![UserMessage {
+        input: Some(json!({"k": 1})),
+        script: Some("p".into()),
+        tools: vec![json!("get")],
+        persona: Map::from_iter([("role".to_owned(), json!("angry"))]),
+        vars: Map::from_iter([("n".to_owned(), json!(3))]),
+        ..UserMessage::text("say \"{{ hi }}\"")
+    }];
+    let rehearsal = rehearsal(case, &keys);
+    assert_eq!(rehearsal.check(&Http), [""; 0]);
+    let played = rehearsal.play(&Http).await.unwrap();
+    let text = "say \"{{ hi }}\"";
+    let id = played.turn.trace().session_id.clone().unwrap();
+    let expected = json!({"q": text, "all": [{"role": "user", "content": text}], "who": "angry", "t": ["get"], "s": "p",
+        "v": 3, "id": id, "i": {"k": 1}, "fixed": [1, true]});
+    assert_eq!(bot.seen()[0].json(), expected);
+    assert_eq!(bot.seen()[0].headers["content-type"], "application/vnd.bot+json");
+}
+
+#[tokio::test]
+async fn functions_make_the_body_and_read_the_answer() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("project.config.ts");
+    let text = "export default { agent: {
+        prefix: 'Q: ',
+        bodyTemplate(message: string, context: any) { return { q: this.prefix + message, n: context.messages.length, id: context.conversationId }; },
+        responseParser: (data: any) => ({ text: data.deep.reply, tool_calls: data.did.map((name: string) => ({ name })) }),
+        plain: (data: any) => data.deep.reply.toUpperCase(),
+        broken: (data: any) => data.nothing.reply,
+        nothing: () => undefined,
+    } };";
+    std::fs::write(&file, text).unwrap();
+    let bot = Bot::open(|_| json_reply(&json!({"deep": {"reply": "a"}, "did": ["get"], "usage": {"input": 1}}))).await;
+    let function = |name: &str| format!("{}#agent.{name}", file.display());
+    let with = |body: &str, parser: &str| {
+        let keys = json!({"url": bot.url("/"), "bodyTemplate": function(body), "responseParser": function(parser)});
+        Rehearsal { config: Some(configured_at(dir.path(), &keys).into()), ..Rehearsal::of(case("a", &["hi", "ho"])) }
+    };
+    let played = with("bodyTemplate", "responseParser").play(&Http).await.unwrap();
+    assert_eq!((played.answer(), played.calls().len(), played.tokens()), (Some("a"), 2, Some(2)));
+    let id = played.turn.trace().session_id.clone();
+    assert_eq!(bot.seen()[1].json(), json!({"q": "Q: ho", "n": 3, "id": id}));
+    assert_eq!(with("bodyTemplate", "plain").play(&Http).await.unwrap().answer(), Some("A"));
+    let broken = with("bodyTemplate", "broken").play(&Http).await.unwrap();
+    assert!(because(&broken).contains("agent.broken`: TypeError"), "{broken:?}", broken = because(&broken));
+    let unmade = with("nothing", "plain").play(&Http).await.unwrap();
+    assert!(matches!(&unmade.endings[..], [Ending::Unreachable { because }] if because.ends_with("returned nothing")));
+
+    let config = |body: &str, parser: &str| with(body, parser).config.unwrap();
+    let problems = |config: &Configured| -> Vec<String> {
+        Http.check_config(&config.node, &config.directory).iter().map(|problem| problem.message.clone()).collect()
+    };
+    assert_eq!(problems(&config("bodyTemplate", "plain")), [""; 0]);
+    assert_eq!(
+        problems(&config("prefix", "none")),
+        [
+            format!("`{}` leads to no function", function("prefix")),
+            format!("`{}` leads to no function", function("none")),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_conversation_is_remembered_by_its_id_and_tools_are_told() {
+    let said = std::sync::Mutex::new(std::collections::HashMap::<String, Vec<String>>::new());
+    let bot = Bot::open(move |seen| {
+        let body = seen.json();
+        let mut said = said.lock().unwrap();
+        let all = said.entry(body["conversation_id"].as_str().unwrap().to_owned()).or_default();
+        all.push(body["message"].as_str().unwrap().to_owned());
+        json_reply(&json!({"message": all.join(", "), "tool_calls": [{"name": "recall", "arguments": {"n": all.len()}, "result": all}]}))
+    })
+    .await;
+    let keys = json!({"url": bot.url("/")});
+    let first = played(&keys, &["a", "b"]).await;
+    assert_eq!((first.answer(), first.calls()[1]), (Some("a, b"), ("recall", "[\"a\",\"b\"]", false)));
+    assert_eq!(played(&keys, &["c"]).await.answer(), Some("c"));
+}
+
+#[tokio::test]
+async fn conversations_share_connections_and_run_at_once() {
+    let bot = Bot::open(|_| json_reply(&json!({"text": "a"}))).await;
+    let keys = json!({"url": bot.url("/")});
+    for _ in 0..10 {
+        played(&keys, &["one", "two"]).await;
+    }
+    assert_eq!((bot.seen().len(), bot.connections()), (20, 1));
+
+    // It answers nobody before everybody has asked.
+    const MANY: usize = 200;
+    let all_here = std::sync::Arc::new(tokio::sync::Barrier::new(MANY));
+    let bot = Bot::open_later(move |_| {
+        let all_here = std::sync::Arc::clone(&all_here);
+        async move {
+            all_here.wait().await;
+            json_reply(&json!({"text": "a"}))
+        }
+    })
+    .await;
+    let keys = json!({"url": bot.url("/")});
+    let local = tokio::task::LocalSet::new();
+    let all = (0..MANY).map(|_| {
+        let keys = keys.clone();
+        local.spawn_local(async move { played(&keys, &["go"]).await.endings })
+    });
+    let all: Vec<_> = all.collect();
+    local
+        .run_until(async {
+            for one in all {
+                assert_eq!(one.await.unwrap(), [Ending::Finished]);
+            }
+        })
+        .await;
+}

@@ -1,0 +1,79 @@
+//! Configurations, good and bad.
+
+use super::*;
+
+fn problems(keys: &Value) -> Vec<String> {
+    let config = configured_at(Path::new("."), keys);
+    let told = |problem: Diagnostic| format!("{}; {}", problem.message, problem.help.join("; "));
+    Http.check_config(&config.node, &config.directory).into_iter().map(told).collect()
+}
+
+#[test]
+fn everything_that_is_wrong_is_told_at_once() {
+    let told = problems(&json!({
+        "url": "localhost:3000/chat", "method": "GET", "headers": {"a b": "x", "ok": 3, "bad": "a\u{7}b", "Host": "x"},
+        "requestFormat": "mesages", "responseParser": "$..a", "stream": "yes", "maxResponseBytes": 0, "retry": 99,
+        "retryOn": [200, "closed", "x"], "timeout": 5, "boddyTemplate": "x",
+    }));
+    let expected = [
+        "an address begins with `http://` or `https://`, not `localhost:`",
+        "`method` must be one of `POST`, `PUT`, `PATCH`",
+        "`a b` is no name of a header",
+        "the header `ok` must be a string, not a number",
+        "the value of `bad` has characters that no header has",
+        "`Host` is set by the connection itself",
+        "`request_format` must be one of `legacy`, `messages`, not `mesages`; did you mean `messages`?",
+        "`..` is not supported",
+        "`stream` must be true or false",
+        "`max_response_bytes` must be a whole number of at least 1, not 0",
+        "`retry` must be at most 10, not 99",
+        "`retry_on` lists statuses from 400 to 599, and `closed`",
+        "`retry_on` lists statuses from 400 to 599, and `closed`",
+        "an agent has no `timeout` of its own",
+        "unknown key `boddyTemplate` in an `http` agent; did you mean `body_template`?",
+    ];
+    assert_eq!(told.len(), expected.len(), "{told:#?}");
+    for (told, expected) in told.iter().zip(expected) {
+        assert!(told.starts_with(expected), "{told}\n{expected}");
+    }
+    assert_eq!(problems(&json!({}))[0], "an `http` agent has no `url`; ");
+    assert!(problems(&json!({"url": "http://"}))[0].starts_with("this is no address: "));
+    assert!(problems(&json!({"url": "chat.example"}))[0].contains("an address begins with"));
+    let both = json!({"url": "http://a", "bodyTemplate": "{{ message }", "requestFormat": "legacy"});
+    assert_eq!(problems(&both).len(), 1, "{:?}", problems(&both));
+    let misspelt = json!({"url": "http://a", "bodyTemplate": {"q": "{{ mesage }}", "x": "{{ vars.y | nofilter }}"}});
+    assert!(problems(&misspelt)[0].starts_with("a body has no `mesage`; did you mean `message`?"));
+    assert_eq!(
+        problems(&json!({"url": "https://user:pass@a/b?c=d", "body_template": "{{ message }}", "retry": 0})),
+        [""; 0]
+    );
+}
+
+#[test]
+fn an_argument_must_be_an_address() {
+    let told =
+        |argument| Http.check_argument(argument).iter().map(|problem| problem.message.clone()).collect::<Vec<_>>();
+    assert_eq!(told(None), ["`http` needs an address"]);
+    assert_eq!(told(Some("http://127.0.0.1:1/chat")), [""; 0]);
+    assert_eq!(told(Some("//127.0.0.1:1/chat")), [""; 0]);
+    assert!(told(Some("ftp://a"))[0].starts_with("`http:ftp://a`: an address begins with"));
+}
+
+#[test]
+fn what_a_case_brings_must_be_in_what_is_sent() {
+    let mut case = case("a", &["go"]);
+    case.messages[0].script = Some("p".into());
+    case.messages[0].tools = vec![json!("get")];
+    let check = |keys: Value| rehearsal(case.clone(), &keys).check(&Http);
+    assert_eq!(
+        check(json!({"url": "http://a"})),
+        [
+            "case.yaml:1:1: the case has `script`, which the agent would not be told",
+            "case.yaml:1:1: the case has `tools`, which the agent would not be told",
+        ]
+    );
+    let template = json!({"url": "http://a", "bodyTemplate": {"{{ script }}": "{{ tools | tojson }}"}});
+    assert_eq!(check(template), [""; 0]);
+    let missing = check(json!({"url": "http://a", "bodyTemplate": "{{ script }} {{ tools }} {{ vars.who }}"}));
+    assert!(missing.len() == 1 && missing[0].contains("who"), "{missing:?}");
+}

@@ -1,0 +1,130 @@
+//! A server on loopback for tests: a function decides what a request gets. It ends when it is dropped.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+
+/// What a client sends.
+#[derive(Debug, Clone)]
+pub(super) struct Asked {
+    pub(super) method: String,
+    /// With its query.
+    pub(super) path: String,
+    /// With names in small letters.
+    pub(super) headers: Vec<(String, String)>,
+    /// `null` where there is none, or it is no JSON.
+    pub(super) body: Value,
+}
+
+impl Asked {
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// What it gets.
+#[derive(Debug, Clone)]
+pub(super) enum Answered {
+    /// A status and a body.
+    Json(u16, Value),
+    /// A status and a body that is no JSON.
+    Text(u16, String),
+    /// A body that says it is JSON, and is none.
+    Broken,
+    /// Nothing, for ever.
+    Silence,
+    /// The connection is closed.
+    Close,
+}
+
+type Answer = dyn Fn(Asked) -> Pin<Box<dyn Future<Output = Answered> + Send>> + Send + Sync;
+
+/// A server.
+pub(super) struct Loopback {
+    pub(super) url: String,
+    asked: Arc<Mutex<Vec<Asked>>>,
+    task: JoinHandle<()>,
+}
+
+impl Loopback {
+    /// Serves with what `answer` says.
+    pub(super) async fn serve(answer: impl Fn(&Asked) -> Answered + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
+        let kept = Arc::clone(&asked);
+        let answer: Arc<Answer> = Arc::new(move |request: Asked| {
+            let answered = answer(&request);
+            kept.lock().unwrap().push(request);
+            Box::pin(std::future::ready(answered))
+        });
+        let task = tokio::spawn(async move {
+            // The connections end with the task that has them.
+            let mut connections = tokio::task::JoinSet::new();
+            while let Ok((stream, _)) = listener.accept().await {
+                connections.spawn(talk(stream, Arc::clone(&answer)));
+            }
+        });
+        Self { url, asked, task }
+    }
+
+    /// What was asked so far.
+    pub(super) fn asked(&self) -> Vec<Asked> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+impl Drop for Loopback {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// An address that nobody answers at.
+pub(super) async fn nobody() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    format!("http://{}", listener.local_addr().unwrap())
+}
+
+async fn talk(stream: TcpStream, answer: Arc<Answer>) {
+    let mut stream = BufReader::new(stream);
+    while let Some(request) = read(&mut stream).await {
+        let (status, kind, body) = match answer(request).await {
+            Answered::Json(status, body) => (status, "application/json", body.to_string()),
+            Answered::Text(status, body) => (status, "text/plain", body),
+            Answered::Broken => (200, "application/json", "{\"text\": \"".to_owned()),
+            Answered::Silence => std::future::pending().await,
+            Answered::Close => return,
+        };
+        let head = format!("HTTP/1.1 {status} X\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n\r\n", body.len());
+        if stream.write_all(&[head.as_bytes(), body.as_bytes()].concat()).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn read(stream: &mut BufReader<TcpStream>) -> Option<Asked> {
+    let line = async |stream: &mut BufReader<TcpStream>| {
+        let mut line = String::new();
+        let count = stream.read_line(&mut line).await.ok()?;
+        (count > 0).then(|| line.trim_end().to_owned())
+    };
+    let first = line(stream).await?;
+    let mut words = first.split(' ').map(str::to_owned);
+    let (method, path) = (words.next()?, words.next()?);
+    let mut headers = Vec::new();
+    loop {
+        let line = line(stream).await?;
+        let Some((name, value)) = line.split_once(':') else { break };
+        headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+    }
+    let length = headers.iter().find(|(name, _)| name == "content-length").and_then(|(_, value)| value.parse().ok());
+    let mut body = vec![0; length.unwrap_or(0)];
+    stream.read_exact(&mut body).await.ok()?;
+    Some(Asked { method, path, headers, body: serde_json::from_slice(&body).unwrap_or_default() })
+}

@@ -1,0 +1,72 @@
+//! A command line, taken apart.
+
+/// Letters that mean something to a shell where they stand without quotes. No shell reads the command.
+const OF_A_SHELL: [char; 8] = ['|', '&', ';', '<', '>', '$', '`', '('];
+
+/// The words of `text`: at spaces, but for what stands in quotes or after a backslash.
+///
+/// # Errors
+/// A quote that is never closed, or something that only a shell would understand; in words.
+pub(super) fn words(text: &str) -> Result<Vec<String>, String> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            ' ' | '\t' | '\n' | '\r' => words.extend(word.take()),
+            '\'' => quoted(&mut letters, '\'', word.get_or_insert_default())?,
+            '"' => quoted(&mut letters, '"', word.get_or_insert_default())?,
+            '\\' => word.get_or_insert_default().extend(letters.next()),
+            other if OF_A_SHELL.contains(&other) => {
+                return Err(format!("`{other}` would need a shell, and none reads the command"));
+            }
+            other => word.get_or_insert_default().push(other),
+        }
+    }
+    words.extend(word);
+    Ok(words)
+}
+
+/// Takes what stands up to the closing quote. In double quotes a backslash keeps its meaning before a quote or another.
+fn quoted(letters: &mut std::str::Chars<'_>, quote: char, word: &mut String) -> Result<(), String> {
+    while let Some(letter) = letters.next() {
+        match letter {
+            _ if letter == quote => return Ok(()),
+            '\\' if quote == '"' => match letters.next() {
+                Some(next @ ('"' | '\\')) => word.push(next),
+                next => {
+                    word.push('\\');
+                    word.extend(next);
+                }
+            },
+            _ => word.push(letter),
+        }
+    }
+    Err(format!("a `{quote}` is never closed"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_end_at_spaces_outside_of_quotes() {
+        for (text, expected) in [
+            ("python3  agent.py\t--fast", vec!["python3", "agent.py", "--fast"]),
+            (r#"a 'b c' "d \"e\" \n" f\ g"#, vec!["a", "b c", "d \"e\" \\n", "f g"]),
+            ("a '' b''c", vec!["a", "", "bc"]),
+            ("'a|b' \"$x\" \\$y", vec!["a|b", "$x", "$y"]),
+            ("  ", vec![]),
+        ] {
+            assert_eq!(words(text).unwrap(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_only_a_shell_understands_is_refused() {
+        assert_eq!(words("cat x | sh").unwrap_err(), "`|` would need a shell, and none reads the command");
+        assert_eq!(words("run $HOME").unwrap_err(), "`$` would need a shell, and none reads the command");
+        assert_eq!(words("say 'hi").unwrap_err(), "a `'` is never closed");
+        assert_eq!(words("say \"hi\\").unwrap_err(), "a `\"` is never closed");
+    }
+}

@@ -1,0 +1,217 @@
+//! What a scenario asks for, read from what crosses.
+
+use std::time::Duration;
+
+use model::{Excerpt, Node, SimulatedUser, Source, Span, Status, UserMessage};
+use script::{Call, Request, Runtime, Value};
+use serde_json::{Map, Value as Json};
+
+/// How long a command may take unless the scenario says otherwise.
+const COMMAND: Duration = Duration::from_secs(30);
+
+/// Something a scenario asks for.
+#[derive(Debug)]
+pub(crate) enum Ask {
+    /// To say this to the agent.
+    Send(UserMessage),
+    /// To have a model play the user.
+    Converse(Box<SimulatedUser>),
+    /// Whether something holds.
+    Assert(Box<Declared>),
+    /// To note that it is about to decide something itself.
+    Claim(Observed),
+    /// To note what it decided itself.
+    Observed(Observed),
+    /// To note a number.
+    Score(String, f64),
+    /// What is in a file.
+    Read(String),
+    /// What is in a directory.
+    List(String),
+    /// Whether there is something.
+    Exists(String),
+    /// What a command does.
+    Run(String, Duration),
+}
+
+/// An assertion of the program's.
+#[derive(Debug)]
+pub(crate) struct Declared {
+    /// Which claim of the scenario it is, from 0.
+    pub(crate) number: u64,
+    /// As code calls it, such as `toolCalled`.
+    pub(crate) name: String,
+    /// The message whose reply it is about, from 1; none if it is about the trial.
+    pub(crate) reply: Option<usize>,
+    /// Its other arguments.
+    pub(crate) arguments: Vec<Node>,
+    /// Where it is called.
+    pub(crate) place: Node,
+}
+
+/// A claim that the scenario decides by its own code.
+#[derive(Debug, Default)]
+pub(crate) struct Observed {
+    /// Which claim of the scenario it is, from 0.
+    pub(crate) number: u64,
+    /// As code calls it, such as `custom`.
+    pub(crate) name: String,
+    /// What the user calls it.
+    pub(crate) title: Option<String>,
+    /// Where it is called.
+    pub(crate) source: Option<Excerpt>,
+    /// What it came to; none until it did.
+    pub(crate) status: Option<Status>,
+    pub(crate) because: Option<String>,
+    pub(crate) expected: Option<String>,
+    pub(crate) actual: Option<String>,
+    pub(crate) evidence: Vec<String>,
+    pub(crate) error: Option<String>,
+    /// How long that took, in milliseconds.
+    pub(crate) latency_ms: Option<f64>,
+}
+
+impl Ask {
+    /// Reads `request`, whose places `runtime` knows. `file` is the module, as messages show it.
+    ///
+    /// # Errors
+    /// What is wrong with it, to be thrown where it was asked.
+    pub(super) fn read(request: &Request, runtime: &Runtime, file: &str) -> Result<Self, String> {
+        let [name, given] = &request.arguments[..] else { return Err(unknown(&request.name)) };
+        let name = name.as_str().unwrap_or_default();
+        let given = Given { map: given, runtime, file };
+        match name {
+            "send" => given.message().map(Self::Send),
+            "converse" => given.user().map(|user| Self::Converse(Box::new(user))),
+            "assert" => Ok(Self::Assert(Box::new(given.declared()))),
+            "claim" => Ok(Self::Claim(given.observed())),
+            "observed" => Ok(Self::Observed(given.observed())),
+            "score" => {
+                Ok(Self::Score(given.text("name").unwrap_or_default(), given.number("value").unwrap_or_default()))
+            }
+            "read" => given.path().map(Self::Read),
+            "list" => Ok(Self::List(given.text("path").unwrap_or_default())),
+            "exists" => given.path().map(Self::Exists),
+            "run" => {
+                let command = given.text("command").ok_or("agent.run takes a command, which is text")?;
+                let timeout = given.number("timeout").filter(|ms| ms.is_finite() && *ms > 0.0);
+                Ok(Self::Run(command, timeout.map_or(COMMAND, |ms| Duration::from_secs_f64(ms.min(1e9) / 1e3))))
+            }
+            _ => Err(unknown(name)),
+        }
+    }
+}
+
+fn unknown(name: &str) -> String {
+    format!("`{name}` cannot be asked for here")
+}
+
+/// What a request gives.
+struct Given<'g> {
+    map: &'g Value,
+    runtime: &'g Runtime,
+    file: &'g str,
+}
+
+impl Given<'_> {
+    fn get(&self, key: &str) -> Option<&Value> {
+        self.map.get(key).filter(|value| !matches!(value, Value::Undefined | Value::Null))
+    }
+
+    fn text(&self, key: &str) -> Option<String> {
+        self.get(key)?.as_str().map(str::to_owned)
+    }
+
+    fn number(&self, key: &str) -> Option<f64> {
+        self.get(key)?.as_number()
+    }
+
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of the prelude's")]
+    fn count(&self, key: &str) -> Option<u64> {
+        self.number(key).map(|number| number as u64)
+    }
+
+    fn object(&self, key: &str) -> Map<String, Json> {
+        match self.get(key).map(Value::to_json) {
+            Some(Json::Object(map)) => map,
+            _ => Map::new(),
+        }
+    }
+
+    fn path(&self) -> Result<String, String> {
+        self.text("path").ok_or_else(|| "agent.files takes a path, which is text".to_owned())
+    }
+
+    fn call(&self, name: &str) -> Option<Call> {
+        self.runtime.call_site(&self.text("stack")?, name)
+    }
+
+    fn message(&self) -> Result<UserMessage, String> {
+        let text = self.text("text").ok_or("agent.send takes text")?;
+        let (persona, options) = (self.object("persona"), self.object("options"));
+        Ok(UserMessage { persona, options, ..UserMessage::text(text) })
+    }
+
+    fn user(&self) -> Result<SimulatedUser, String> {
+        let source = self.call("converse").map(|call| call.excerpt());
+        Ok(SimulatedUser {
+            persona: self.object("persona"),
+            goal: self.text("goal").ok_or("converse needs a `goal`")?,
+            stop_when: self.text("stopWhen"),
+            max_turns: self.count("maxTurns").unwrap_or(1),
+            model: self.text("model"),
+            source: source.unwrap_or_else(|| Excerpt::of_file(self.file)),
+        })
+    }
+
+    fn declared(&self) -> Declared {
+        let name = self.text("name").unwrap_or_default();
+        let given = match self.get("arguments") {
+            Some(Value::List(items)) => items.as_slice(),
+            _ => &[],
+        };
+        let reply = self.count("reply").and_then(|reply| usize::try_from(reply).ok());
+        // In the call, the reply is the first argument.
+        let before = usize::from(reply.is_some());
+        let (place, arguments) = match self.call(&name) {
+            Some(call) => {
+                let place = Node { span: call.callee, ..call.argument(usize::MAX, &Value::Null) };
+                (place, given.iter().enumerate().map(|(at, value)| call.argument(at + before, value)).collect())
+            }
+            None => {
+                let source = Source::new(self.file, "");
+                let arguments = given.iter().map(|value| Node::from_json(&value.to_json(), &source)).collect();
+                (Node { kind: model::NodeKind::Null, span: Span::default(), tag: None, source }, arguments)
+            }
+        };
+        Declared { number: self.count("seq").unwrap_or_default(), name, reply, arguments, place }
+    }
+
+    fn observed(&self) -> Observed {
+        let name = self.text("type").unwrap_or_default();
+        let status = self.text("status").map(|status| match status.as_str() {
+            "met" => Status::Met,
+            "unmet" => Status::Unmet,
+            _ => Status::Undecided,
+        });
+        let mut evidence: Vec<String> = match self.get("evidence") {
+            Some(Value::List(items)) => items.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+            _ => Vec::new(),
+        };
+        let thrown = self.text("thrown").and_then(|stack| self.runtime.call_site(&stack, ""));
+        evidence.extend(thrown.map(|call| format!("thrown at {}", call.excerpt())));
+        Observed {
+            number: self.count("seq").unwrap_or_default(),
+            source: self.call(&name).map(|call| call.excerpt()),
+            name,
+            title: self.text("title"),
+            status,
+            because: self.text("because"),
+            expected: self.text("expected"),
+            actual: self.text("actual"),
+            evidence,
+            error: self.text("error"),
+            latency_ms: self.number("latencyMs"),
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! What a scenario claims, and what it came to: the findings of a trial that is code, in the order of the calls.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::Path;
+use std::sync::LazyLock;
+
+use grade::{ASSERTIONS, Check, Context, Scripts};
+use model::{About, Arguments, AssertionSpec, Claim, Diagnostic, Excerpt, Finding, Node, NodeKind, Spanned, Status};
+use script::Value;
+
+use super::{Declared, Observed};
+
+/// The type of the finding about the scenario itself.
+const SCENARIO: &str = "scenario";
+
+/// Assertions that the prelude decides itself.
+const OWN: [&str; 1] = ["custom"];
+
+/// What runs the code of expectations that scenarios make.
+static SCRIPTS: LazyLock<Scripts> =
+    LazyLock::new(|| Scripts::new(std::path::absolute(".").unwrap_or_else(|_| "/".into())));
+
+/// The claims of a scenario.
+#[derive(Default)]
+pub(crate) struct Claims {
+    /// By their number.
+    findings: BTreeMap<u64, Finding>,
+    /// What is wrong with the scenario itself.
+    about_itself: Option<Finding>,
+    /// The numbers that were recorded.
+    pub(crate) scores: BTreeMap<String, f64>,
+}
+
+impl Claims {
+    /// Makes `claim` ready to be judged, with `directory` for the files that it names.
+    ///
+    /// # Errors
+    /// The finding about a claim that cannot be judged at all.
+    pub(crate) fn compile(claim: &Declared, directory: &Path) -> Result<Check, Box<Finding>> {
+        let Declared { name, reply, arguments, place, .. } = claim;
+        let head = place.excerpt();
+        if grade::find(name).is_none_or(grade::Assertion::is_implicit) {
+            return Err(Box::new(unknown(name, head)));
+        }
+        let kind = kind_of(name);
+        if arguments.iter().any(has_function) {
+            let because = format!("`assert.{name}` takes no function; `assert.custom(name, fn, reply)` does");
+            return Err(Box::new(undecided(&kind, head, because)));
+        }
+        let spec = AssertionSpec {
+            node: Node { kind: NodeKind::Map(Vec::new()), ..place.clone() },
+            arguments: Arguments::Listed(arguments.clone()),
+            about: reply.map_or(About::Trial, About::Reply),
+            id: String::new(),
+            kind: Spanned::new(name.clone(), place.span),
+            weight: 1.0,
+        };
+        let context = Context { directory: Some(directory), scripts: Some(&SCRIPTS), known_tools: None };
+        grade::claim(&spec, &context).map_err(|problems| Box::new(misused(&kind, head, &problems)))
+    }
+
+    /// Keeps what claim `number` came to.
+    pub(crate) fn keep(&mut self, number: u64, finding: Finding) {
+        self.findings.insert(number, finding);
+    }
+
+    /// Keeps a claim that the scenario decides itself, or what it decided.
+    pub(crate) fn observe(&mut self, observed: Observed) {
+        let finding = self.findings.entry(observed.number).or_insert_with(|| {
+            let because = "it did not come to an end";
+            let source = observed.source.clone();
+            Finding { claim: Claim::Observed, ..Finding::undecided("", &kind_of(&observed.name), 1.0, source, because) }
+        });
+        if let Some(title) = observed.title {
+            finding.title = Some(title);
+        }
+        let Some(status) = observed.status else { return };
+        finding.status = status;
+        finding.score = match status {
+            Status::Met => Some(1.0),
+            Status::Unmet => Some(0.0),
+            Status::Undecided => None,
+        };
+        finding.because = observed.because.or_else(|| observed.error.clone()).unwrap_or_default();
+        finding.error = observed.error;
+        finding.expected = observed.expected;
+        finding.actual = observed.actual;
+        finding.evidence = observed.evidence;
+    }
+
+    /// What claim `number` came to so far, as code sees it.
+    pub(crate) fn result(&self, number: u64, latency_ms: f64) -> Value {
+        let Some(finding) = self.findings.get(&number) else { return Value::Map(Vec::new()) };
+        let text = |text: &Option<String>| text.as_deref().map_or(Value::Undefined, Value::from);
+        let status = match finding.status {
+            Status::Met => "met",
+            Status::Unmet => "unmet",
+            Status::Undecided => "undecided",
+        };
+        Value::Map(vec![
+            ("type".into(), finding.kind.as_str().into()),
+            ("passed".into(), (finding.status == Status::Met).into()),
+            ("status".into(), status.into()),
+            ("expected".into(), text(&finding.expected)),
+            ("actual".into(), text(&finding.actual)),
+            ("reasoning".into(), finding.because.as_str().into()),
+            ("latencyMs".into(), latency_ms.into()),
+            ("error".into(), text(&finding.error)),
+        ])
+    }
+
+    /// Something is wrong with the scenario itself, which is why its trial does not pass.
+    pub(crate) fn failed(&mut self, because: String, source: Excerpt, evidence: Vec<String>) {
+        let finding = Finding::undecided(SCENARIO, SCENARIO, 1.0, Some(source), &because);
+        let failed = Finding { status: Status::Unmet, score: Some(0.0), claim: Claim::Observed, evidence, ..finding };
+        self.about_itself.get_or_insert(failed);
+    }
+
+    /// Whether nothing was claimed, and nothing is known to be wrong.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.findings.is_empty() && self.about_itself.is_none()
+    }
+
+    /// All of them in order, each with an id: what the user calls it, or its type and which of these it is.
+    pub(crate) fn into_findings(self) -> Vec<Finding> {
+        let mut count: HashMap<String, usize> = HashMap::new();
+        let mut taken = HashSet::new();
+        let mut findings: Vec<Finding> = self.findings.into_values().chain(self.about_itself).collect();
+        for finding in &mut findings {
+            if finding.id.is_empty() {
+                let number = count.entry(finding.kind.clone()).or_default();
+                *number += 1;
+                finding.id = format!("{}-{number}", finding.kind);
+            }
+            let written = finding.id.clone();
+            let mut again = 2;
+            while !taken.insert(finding.id.clone()) {
+                finding.id = format!("{written} ({again})");
+                again += 1;
+            }
+        }
+        findings
+    }
+}
+
+/// The type of an assertion that code calls `name`.
+fn kind_of(name: &str) -> String {
+    grade::find(name).map_or(name, |assertion| assertion.name).to_owned()
+}
+
+fn has_function(node: &Node) -> bool {
+    node.tag.as_deref() == Some("!function")
+        || match &node.kind {
+            NodeKind::List(items) => items.iter().any(has_function),
+            NodeKind::Map(entries) => entries.iter().any(|(_, node)| has_function(node)),
+            _ => false,
+        }
+}
+
+fn undecided(kind: &str, source: Excerpt, because: String) -> Finding {
+    Finding::undecided("", kind, 1.0, Some(source), &because)
+}
+
+fn unknown(name: &str, source: Excerpt) -> Finding {
+    let written = ASSERTIONS.iter().filter(|assertion| !assertion.is_implicit());
+    let names: Vec<String> = written.map(|assertion| assertion.code_name()).collect();
+    let near = model::nearest(name, names.iter().map(String::as_str).chain(OWN));
+    let help = match near {
+        Some(near) => format!("did you mean `assert.{near}`?"),
+        None => format!("there are {}", names.join(", ")),
+    };
+    let finding = undecided(name, source, format!("there is no assertion `assert.{name}`"));
+    Finding { evidence: vec![help], ..finding }
+}
+
+/// What is said of a claim that is not made as it must be: the first problem, and the others beside it.
+fn misused(kind: &str, head: Excerpt, problems: &[Diagnostic]) -> Finding {
+    let first = problems.first();
+    let because = first.map_or_else(|| "it cannot be read".to_owned(), |problem| problem.message.clone());
+    let source = first.and_then(|problem| problem.source.clone()).unwrap_or(head);
+    let help = first.map(|problem| problem.help.clone()).unwrap_or_default();
+    let others = problems.iter().skip(1).map(|problem| problem.message.clone());
+    let evidence = help.into_iter().chain(others).collect();
+    Finding { evidence, ..undecided(kind, source, because) }
+}

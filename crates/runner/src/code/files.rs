@@ -1,0 +1,143 @@
+//! A scenario's look into the sandbox: files below the agent's working directory, and nothing else.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use script::Value;
+
+use crate::sandbox::Sandbox;
+use crate::supervise;
+
+/// How large a file may be that is read, in bytes.
+const LARGEST: u64 = 8 << 20;
+
+/// How many names a list of a directory has.
+const MOST_NAMES: usize = 10_000;
+
+/// How much of each output of a command is kept, in bytes.
+const MOST_OUTPUT: usize = 1 << 20;
+
+/// The files of a sandbox, if there is one.
+pub(crate) struct Files(pub(crate) Option<Arc<dyn Sandbox>>);
+
+impl Files {
+    fn sandbox(&self) -> Result<&Arc<dyn Sandbox>, String> {
+        self.0.as_ref().ok_or_else(|| "there is no sandbox to look into: the agent works in none".to_owned())
+    }
+
+    /// What is in the file at `path`, as text.
+    pub(crate) async fn read(&self, path: String) -> Result<Value, String> {
+        self.look(path, |there, path| match there.filter(|there| there.is_file()) {
+            Some(there) => text(&there, path).map(Value::String),
+            None => Err(format!("there is no file `{path}` in the sandbox")),
+        })
+        .await
+    }
+
+    /// The names in the directory at `path`, sorted; those of directories end in `/`.
+    pub(crate) async fn list(&self, path: String) -> Result<Value, String> {
+        self.look(path, |there, path| match there.filter(|there| there.is_dir()) {
+            Some(there) => names(&there).map_err(|error| format!("cannot list `{path}`: {error}")),
+            None => Err(format!("there is no directory `{path}` in the sandbox")),
+        })
+        .await
+    }
+
+    /// Whether there is anything at `path`.
+    pub(crate) async fn exists(&self, path: String) -> Result<Value, String> {
+        self.look(path, |there, _| Ok(Value::Bool(there.is_some()))).await
+    }
+
+    /// What `command` does in the working directory.
+    pub(crate) async fn run(&self, command: &str, timeout: Duration) -> Result<Value, String> {
+        let process = self.sandbox()?.command("/bin/sh".as_ref(), &["-c".as_ref(), command.as_ref()], &[]);
+        let output = supervise::run(process, timeout, MOST_OUTPUT).await;
+        let output = output.map_err(|error| format!("cannot run `{command}`: {error}"))?;
+        if output.timed_out {
+            return Err(format!("`{command}` did not end within {} s", timeout.as_secs_f64()));
+        }
+        let code = output.status.code().ok_or_else(|| format!("`{command}` was killed with its supervisor"))?;
+        Ok(Value::Map(vec![
+            ("stdout".into(), output.stdout.text().into()),
+            ("stderr".into(), output.stderr.text().into()),
+            ("exitCode".into(), f64::from(code).into()),
+        ]))
+    }
+
+    /// Does `work` with what is at `path`, if anything is, where waiting for a disk holds up nobody.
+    async fn look(
+        &self,
+        path: String,
+        work: impl FnOnce(Option<PathBuf>, &str) -> Result<Value, String> + Send + 'static,
+    ) -> Result<Value, String> {
+        let root = self.sandbox()?.work().to_owned();
+        let looked = move || {
+            let there = inside(&root, &path)?;
+            work(there, &path)
+        };
+        tokio::task::spawn_blocking(looked).await.unwrap_or_else(|_| Err("looking did not come to an end".to_owned()))
+    }
+}
+
+/// The real path of `path` below `root`, if something is there.
+fn inside(root: &Path, path: &str) -> Result<Option<PathBuf>, String> {
+    let outside = || format!("`{path}` leads out of the sandbox");
+    let written = root.join(path);
+    if !written.starts_with(root) {
+        return Err(outside());
+    }
+    match written.canonicalize() {
+        Ok(real) if real.starts_with(root) => Ok(Some(real)),
+        Ok(_) => Err(outside()),
+        // Whether there is anything outside is nobody's business.
+        Err(_) if Path::new(path).components().any(|part| part == std::path::Component::ParentDir) => Err(outside()),
+        Err(_) => Ok(None),
+    }
+}
+
+fn text(there: &Path, path: &str) -> Result<String, String> {
+    let cannot = |error: std::io::Error| format!("cannot read `{path}`: {error}");
+    let mut bytes = Vec::new();
+    File::open(there).map_err(cannot)?.take(LARGEST + 1).read_to_end(&mut bytes).map_err(cannot)?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(format!("`{path}` is larger than {} MiB", LARGEST >> 20));
+    }
+    String::from_utf8(bytes).map_err(|_| format!("`{path}` is no text: it is not UTF-8"))
+}
+
+fn names(there: &Path) -> std::io::Result<Value> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(there)?.take(MOST_NAMES) {
+        let entry = entry?;
+        let end = if entry.file_type()?.is_dir() { "/" } else { "" };
+        names.push(format!("{}{end}", entry.file_name().to_string_lossy()));
+    }
+    names.sort();
+    Ok(Value::List(names.into_iter().map(Value::String).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_outside_of_the_sandbox_is_seen() {
+        let folder = tempfile::tempdir().unwrap();
+        let base = folder.path().canonicalize().unwrap();
+        let root = base.join("work");
+        fs::create_dir_all(root.join("a")).unwrap();
+        fs::write(base.join("secret"), "x").unwrap();
+        fs::write(root.join("a/b.txt"), "b").unwrap();
+        std::os::unix::fs::symlink("../secret", root.join("link")).unwrap();
+        assert_eq!(inside(&root, "a/../a/b.txt"), Ok(Some(root.join("a/b.txt"))));
+        assert_eq!((inside(&root, "gone"), inside(&root, "")), (Ok(None), Ok(Some(root.clone()))));
+        for path in ["link", "../secret", "../gone", "/etc/passwd", "a/../../secret"] {
+            assert!(inside(&root, path).unwrap_err().contains("leads out"), "{path}");
+        }
+        let listed = Value::List(vec!["a/".into(), "link".into()]);
+        assert_eq!((names(&root).unwrap(), text(&root.join("a/b.txt"), "a/b.txt")), (listed, Ok("b".into())));
+    }
+}

@@ -1,0 +1,226 @@
+//! The thread of a scenario: it loads the module, runs the function, and passes on what that asks for.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use model::Code;
+use script::{Asks, Console, Options, Progress, Request, Runtime, ScriptError, Tests, Value};
+use tokio::sync::mpsc;
+
+use super::Ask;
+use crate::agent;
+
+/// What a module and all that it imports may take to load.
+const LOADING: Duration = Duration::from_secs(10);
+
+/// How long a scenario may have the processor.
+const PROCESSOR: Duration = Duration::from_secs(30);
+
+/// The most memory of an engine, in bytes.
+const MEMORY: usize = 128 << 20;
+
+/// The stack of a thread, in bytes; most of it is for the scripts' own.
+const STACK: usize = 4 << 20;
+
+/// How many words may wait to be heard before the scenario waits.
+const WAITING: usize = 256;
+
+/// What a scenario tells the trial.
+#[derive(Debug)]
+pub(crate) enum Word {
+    /// A line on its console.
+    Line(String),
+    /// It asks for these things, all that it can without an answer, each with the number to answer by. What it asked right
+    /// before it was stopped is told, too, and no answer is heard.
+    Asks(Vec<(u64, Result<Ask, String>)>),
+    /// It has ended. Nothing comes after this.
+    Ended(Result<(), Trouble>),
+}
+
+/// Why a scenario did not come to its end.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    /// Its module does not load any more.
+    Unloaded(ScriptError),
+    /// It threw, or was stopped at one of its limits.
+    Ended(ScriptError),
+    /// It was told to stop while it waited, and for what.
+    Stopped(&'static str),
+}
+
+/// A scenario that runs on a thread of its own. Dropped, it is stopped.
+pub(crate) struct Script {
+    words: mpsc::Receiver<Word>,
+    heard: Option<Word>,
+    answers: Option<Sender<(u64, Result<Value, String>)>>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Script {
+    /// Starts a scenario, which is told `about` of the agent.
+    ///
+    /// # Errors
+    /// If there is no thread to be had.
+    pub(crate) fn start(code: &Code, about: Value) -> std::io::Result<Self> {
+        let (telling, words) = mpsc::channel(WAITING);
+        let (answers, hearing) = channel();
+        let stop = Arc::new(AtomicBool::new(false));
+        let play = Play { code: code.clone(), about, stop: Arc::clone(&stop), words: telling, answers: hearing };
+        std::thread::Builder::new().name("scenario".to_owned()).stack_size(STACK).spawn(move || play.run())?;
+        Ok(Self { words, heard: None, answers: Some(answers), stop })
+    }
+
+    /// Waits until it tells something, which is kept for [`take`](Self::take). From when `stopping` resolves it is
+    /// stopped, and tells what is left.
+    pub(crate) async fn listen(&mut self, stopping: impl Future<Output = ()>) {
+        if self.heard.is_some() {
+            return;
+        }
+        let word = tokio::select! {
+            biased;
+            word = self.words.recv() => word,
+            () = stopping => {
+                self.stop();
+                self.words.recv().await
+            }
+        };
+        self.heard = Some(word.unwrap_or_else(|| {
+            let lost = "the scenario's thread ended unexpectedly; this is a bug of trialrun";
+            Word::Ended(Err(Trouble::Ended(ScriptError::Failed(lost.to_owned()))))
+        }));
+    }
+
+    /// What it has told.
+    pub(crate) fn take(&mut self) -> Option<Word> {
+        self.heard.take()
+    }
+
+    /// Answers a request.
+    pub(crate) fn answer(&self, request: u64, answer: Result<Value, String>) {
+        if let Some(answers) = &self.answers {
+            // Nobody hears it when the scenario has ended.
+            let _ = answers.send((request, answer));
+        }
+    }
+
+    /// Has it stop, wherever it is.
+    pub(crate) fn stop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.answers = None;
+    }
+}
+
+impl Drop for Script {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// What the thread has.
+struct Play {
+    code: Code,
+    about: Value,
+    stop: Arc<AtomicBool>,
+    words: mpsc::Sender<Word>,
+    answers: Receiver<(u64, Result<Value, String>)>,
+}
+
+impl Play {
+    fn run(self) {
+        let ended = self.play();
+        self.tell(Word::Ended(ended));
+    }
+
+    /// Tells it; after the trial nobody listens.
+    fn tell(&self, word: Word) {
+        let _ = self.words.blocking_send(word);
+    }
+
+    fn play(&self) -> Result<(), Trouble> {
+        let mut runtime = Runtime::new(self.options()).map_err(Trouble::Unloaded)?;
+        let tests = runtime.tests(&self.code.module, LOADING).map_err(Trouble::Unloaded)?;
+        self.check(&tests).map_err(Trouble::Unloaded)?;
+        let mut played = self.scenario(&mut runtime, &tests);
+        if let Err(Trouble::Ended(ScriptError::NeverSettled) | Trouble::Stopped(_)) = &played
+            && let Some(error) = runtime.thrown(&tests)
+        {
+            played = Err(Trouble::Ended(error));
+        }
+        // What it asserted right before it ended badly counts.
+        self.pass_on(runtime.requests(), &runtime);
+        played
+    }
+
+    fn options(&self) -> Options {
+        let directory = self.code.module.parent().map_or_else(|| PathBuf::from("/"), PathBuf::from);
+        let mut options = Options::new(directory);
+        options.memory = MEMORY;
+        options.library = agent::library();
+        options.stop = Some(Arc::clone(&self.stop));
+        let lines = self.words.clone();
+        let console: Console = Box::new(move |_, line: &str| {
+            let _ = lines.blocking_send(Word::Line(line.to_owned()));
+        });
+        options.console = Some(console);
+        // Modules have the names that files have without links.
+        if let Ok(here) = std::path::absolute(".") {
+            options.shown_from = here.canonicalize().unwrap_or(here);
+        }
+        options
+    }
+
+    /// Whether the module has the scenario that was planned.
+    fn check(&self, tests: &Tests) -> Result<(), ScriptError> {
+        match tests.scenarios.get(self.code.scenario) {
+            Some(written) if written.name == self.code.name => Ok(()),
+            _ => {
+                let what = format!("{} has changed: `{}` is not there", self.code.module.display(), self.code.name);
+                Err(ScriptError::Failed(what))
+            }
+        }
+    }
+
+    fn scenario(&self, runtime: &mut Runtime, tests: &Tests) -> Result<(), Trouble> {
+        let ask = Asks::new("ask").into();
+        let task = runtime
+            .begin_scenario(tests, self.code.scenario, ask, self.about.clone(), PROCESSOR)
+            .map_err(Trouble::Ended)?;
+        loop {
+            match runtime.step(&task).map_err(Trouble::Ended)? {
+                Progress::Done(_) => return Ok(()),
+                Progress::Asks(requests) => self.pass_on(requests, runtime),
+                Progress::Waits(until) => self.hear(Some(until), runtime)?,
+                Progress::Owed => self.hear(None, runtime)?,
+            }
+        }
+    }
+
+    fn pass_on(&self, requests: Vec<Request>, runtime: &Runtime) {
+        let file = self.code.module.display().to_string();
+        let asks = requests.iter().map(|request| (request.id, Ask::read(request, runtime, &file)));
+        self.tell(Word::Asks(asks.collect()));
+    }
+
+    /// Waits for an answer, at most `until` then, and takes in those that are there.
+    fn hear(&self, until: Option<Instant>, runtime: &mut Runtime) -> Result<(), Trouble> {
+        let heard = match until {
+            Some(until) => self.answers.recv_timeout(until.saturating_duration_since(Instant::now())),
+            None => self.answers.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        };
+        let mut next = match heard {
+            Ok(answer) => Some(answer),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(Trouble::Stopped(if until.is_some() { "it waited for a timer" } else { "it waited" }));
+            }
+        };
+        while let Some((request, answer)) = next {
+            runtime.answer(request, &answer).map_err(Trouble::Ended)?;
+            next = self.answers.try_recv().ok();
+        }
+        Ok(())
+    }
+}

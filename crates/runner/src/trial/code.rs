@@ -1,0 +1,376 @@
+//! Acting as a scenario wants it: what it asks for is done, one thing after the other, while the clock watches.
+
+mod judged;
+mod reply;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use model::{Aside, Collected, Ending, Excerpt, SimulatedUser, Step, UserMessage};
+use script::{ScriptError, Value};
+
+use self::judged::Open;
+use self::reply::reply;
+use super::Attempt;
+use super::clock::{Clock, Watched};
+use crate::Breakage;
+use crate::code::{Ask, Claims, Files, Script, Trouble, Word};
+use crate::sandbox::Sandbox;
+use crate::session::Session;
+use crate::user::{Move, Player};
+use crate::witness::{Flow, Turn};
+
+/// How long a scenario may take to tell what is left when it is stopped. Nothing but the engine's own work keeps it
+/// longer, and that is left behind.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// What playing a scenario came to.
+pub(super) struct Played {
+    pub(super) ending: Ending,
+    pub(super) claims: Claims,
+    /// What judging took.
+    pub(super) judge: Option<Aside>,
+    /// What playing the user took.
+    pub(super) user: Option<Aside>,
+}
+
+/// What is needed to play a scenario.
+pub(super) struct Stage<'s> {
+    attempt: &'s Attempt<'s>,
+    session: &'s mut dyn Session,
+    turn: &'s mut Turn,
+    clock: &'s Clock<'s>,
+    sandbox: Option<Arc<dyn Sandbox>>,
+    script: Script,
+    claims: Claims,
+    /// How the agent has ended, once it has.
+    ending: Option<Ending>,
+    /// What the scenario was told when the agent had ended.
+    refused: Option<String>,
+    /// What was found in the sandbox since something was last done there.
+    collected: Option<Collected>,
+    /// The claims that wait for the judge.
+    open: Vec<Open>,
+    judge: Option<Aside>,
+    user: Option<Aside>,
+}
+
+/// Whether the scenario goes on.
+enum Next {
+    On,
+    Over,
+}
+
+impl<'s> Stage<'s> {
+    pub(super) fn new(
+        attempt: &'s Attempt<'s>,
+        session: &'s mut dyn Session,
+        turn: &'s mut Turn,
+        clock: &'s Clock<'s>,
+        sandbox: Option<Arc<dyn Sandbox>>,
+        script: Script,
+    ) -> Self {
+        Self {
+            attempt,
+            session,
+            turn,
+            clock,
+            sandbox,
+            script,
+            claims: Claims::default(),
+            ending: None,
+            refused: None,
+            collected: None,
+            open: Vec::new(),
+            judge: None,
+            user: None,
+        }
+    }
+
+    /// Plays it to its end.
+    ///
+    /// # Errors
+    /// When the machine does not let it be played, or the module does not load any more.
+    pub(super) async fn play(mut self) -> Result<Played, Breakage> {
+        loop {
+            let stopping = self.turn.stopping();
+            match self.clock.watch(self.script.listen(stopping)).await {
+                Watched::Done(()) => {}
+                Watched::Ended(ending) => {
+                    self.out_of_time(ending).await?;
+                    break;
+                }
+            }
+            let Some(word) = self.script.take() else { continue };
+            if let Next::Over = self.hear(word).await? {
+                break;
+            }
+            // Time that the agent has used up is the scenario's, too.
+            if matches!(self.ending, Some(Ending::TimedOut { .. } | Ending::Cancelled)) {
+                self.last_words().await?;
+                break;
+            }
+        }
+        let Self { ending, claims, judge, user, .. } = self;
+        Ok(Played { ending: ending.unwrap_or(Ending::Finished), claims, judge, user })
+    }
+
+    async fn hear(&mut self, word: Word) -> Result<Next, Breakage> {
+        match word {
+            Word::Line(text) => self.note(text),
+            Word::Asks(asks) => {
+                for (request, ask) in asks {
+                    match ask {
+                        Ok(ask) => self.ask(request, ask).await?,
+                        Err(because) => self.script.answer(request, Err(because)),
+                    }
+                }
+                self.consult().await?;
+            }
+            Word::Ended(Ok(())) => return Ok(Next::Over),
+            Word::Ended(Err(trouble)) => {
+                self.ended_badly(trouble)?;
+                return Ok(Next::Over);
+            }
+        }
+        Ok(Next::On)
+    }
+
+    /// A line on the scenario's console.
+    fn note(&mut self, text: String) {
+        // A limit that is hit by it is told by the next step, too.
+        let _ = self.turn.record(Step::Notice { from: "test".to_owned(), text });
+    }
+
+    /// Notes what needs only to be noted; anything else is given back.
+    fn noted(&mut self, request: u64, ask: Ask) -> Option<Ask> {
+        let answer = match ask {
+            Ask::Claim(observed) => {
+                self.claims.observe(observed);
+                Value::Undefined
+            }
+            Ask::Observed(observed) => {
+                let (number, took) = (observed.number, observed.latency_ms.unwrap_or_default());
+                self.claims.observe(observed);
+                self.claims.result(number, took)
+            }
+            Ask::Score(name, value) => {
+                self.claims.scores.insert(name, value);
+                Value::Undefined
+            }
+            other => return Some(other),
+        };
+        self.script.answer(request, Ok(answer));
+        None
+    }
+
+    async fn ask(&mut self, request: u64, ask: Ask) -> Result<(), Breakage> {
+        let Some(ask) = self.noted(request, ask) else { return Ok(()) };
+        let files = Files(self.sandbox.clone());
+        if matches!(ask, Ask::Send(_) | Ask::Converse(_) | Ask::Run(..)) {
+            // Claims are about what was there when they were made.
+            self.consult().await?;
+        }
+        let answer = match ask {
+            Ask::Assert(claim) => return self.assert(request, &claim).await,
+            Ask::Claim(_) | Ask::Observed(_) | Ask::Score(..) => return Ok(()),
+            Ask::Send(message) => self.say(&message).await,
+            Ask::Converse(user) => self.talk(*user).await?,
+            Ask::Read(path) => files.read(path).await,
+            Ask::List(path) => files.list(path).await,
+            Ask::Exists(path) => files.exists(path).await,
+            Ask::Run(command, timeout) => {
+                self.collected = None;
+                match self.clock.watch(files.run(&command, timeout)).await {
+                    Watched::Done(ran) => ran,
+                    Watched::Ended(ending) => return self.out_of_time(ending).await,
+                }
+            }
+        };
+        self.script.answer(request, answer);
+        Ok(())
+    }
+
+    /// Sends one message and gives the reply, or what the scenario is told where there is none.
+    async fn say(&mut self, message: &UserMessage) -> Result<Value, String> {
+        match self.send(message).await {
+            Some(number) => Ok(reply(self.turn.trace(), number)),
+            None => Ok(Value::Map(vec![("refused".into(), self.refusal().into())])),
+        }
+    }
+
+    /// Has a model play the user until that has nothing more to say.
+    async fn talk(&mut self, user: SimulatedUser) -> Result<Result<Value, String>, Breakage> {
+        let persona = user.persona.clone();
+        let mut player = self.attempt.player(user)?;
+        let mut replies = Vec::new();
+        let reason = loop {
+            let began = Instant::now();
+            let next = match self.clock.watch(player.next(self.turn.trace())).await {
+                Watched::Done(next) => next,
+                Watched::Ended(ending) => {
+                    self.spent(player.spent());
+                    self.out_of_time(ending).await?;
+                    return Ok(Err("there is no time left".to_owned()));
+                }
+            };
+            self.attempt.line.pause(began.elapsed());
+            match next {
+                Ok(Move::Say(text)) => {
+                    let message = UserMessage { persona: persona.clone(), ..UserMessage::text(text) };
+                    match self.send(&message).await {
+                        Some(number) => replies.push(reply(self.turn.trace(), number)),
+                        None => break self.refusal(),
+                    }
+                }
+                Ok(Move::Leave(reason)) => break reason,
+                Err(error) => return Err(Breakage::provider(error.to_string())),
+            }
+        };
+        self.spent(player.spent());
+        Ok(Ok(Value::Map(vec![("replies".into(), Value::List(replies)), ("reason".into(), reason.into())])))
+    }
+
+    /// Adds what playing the user took.
+    fn spent(&mut self, more: Aside) {
+        *self.user.get_or_insert_default() += more;
+    }
+
+    /// Sends one message; which one it is, from 1, if the agent has answered it.
+    async fn send(&mut self, message: &UserMessage) -> Option<usize> {
+        if self.ending.is_some() {
+            return None;
+        }
+        self.collected = None;
+        let number = self.turn.trace().user_messages.len() + 1;
+        let said = Step::UserMessage { index: number, of: number, text: message.text.clone() };
+        let ending = match self.turn.record(said) {
+            Flow::Go => self.attempt.send(self.session, message, self.turn, self.clock).await,
+            Flow::Stop(ending) => ending,
+        };
+        if ending.goes_on() {
+            return Some(number);
+        }
+        self.ending = Some(ending);
+        None
+    }
+
+    /// What the scenario is told that speaks to an agent which has ended.
+    fn refusal(&mut self) -> String {
+        let how = self.ending.as_ref().map(Ending::describe).unwrap_or_default();
+        let first = format!("the agent gave no reply: {how}");
+        match &self.refused {
+            None => self.refused.insert(first).clone(),
+            Some(_) => format!("the agent has ended, and hears nothing more: {how}"),
+        }
+    }
+
+    /// Time is over, or the run is to stop, while the agent was not at work.
+    async fn out_of_time(&mut self, ending: Ending) -> Result<(), Breakage> {
+        let after = match &ending {
+            Ending::TimedOut { setting, after_ms } => Some(format!("{} s ({setting})", *after_ms as f64 / 1e3)),
+            _ => None,
+        };
+        let Some(after) = after else {
+            self.ending = Some(ending);
+            return self.last_words().await;
+        };
+        let (place, doing) = match self.stopped().await? {
+            Some(Trouble::Ended(error)) => (error.place().cloned(), "it was still at work"),
+            Some(Trouble::Stopped(waiting)) => (None, waiting),
+            _ => (None, "it had not ended"),
+        };
+        let because = format!("the scenario was stopped after {after}: {doing}");
+        let place = place.unwrap_or_else(|| self.head());
+        self.claims.failed(because, place, Vec::new());
+        Ok(())
+    }
+
+    /// Hears what is left and lets the rest be.
+    async fn last_words(&mut self) -> Result<(), Breakage> {
+        self.stopped().await.map(drop)
+    }
+
+    /// Stops the scenario and hears what it has claimed until then; why it ended, if it says so.
+    async fn stopped(&mut self) -> Result<Option<Trouble>, Breakage> {
+        self.script.stop();
+        let until = tokio::time::Instant::now() + LAST_WORDS;
+        while tokio::time::timeout_at(until, self.script.listen(std::future::pending())).await.is_ok() {
+            match self.script.take() {
+                Some(Word::Ended(ended)) => return Ok(ended.err()),
+                Some(Word::Line(text)) => self.note(text),
+                Some(Word::Asks(asks)) => {
+                    for (request, ask) in asks {
+                        // Nothing new is begun.
+                        if let Some(Ask::Assert(claim)) = ask.ok().and_then(|ask| self.noted(request, ask)) {
+                            self.assert(request, &claim).await?;
+                        }
+                    }
+                    self.consult().await?;
+                }
+                None => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// The scenario threw, or was stopped at one of its limits.
+    fn ended_badly(&mut self, trouble: Trouble) -> Result<(), Breakage> {
+        let error = match trouble {
+            Trouble::Unloaded(error) => return Err(Breakage::environment(told(&error))),
+            Trouble::Ended(error) => error,
+            Trouble::Stopped(_) => return Ok(()),
+        };
+        // That the agent gave no reply is found out without it.
+        if let ScriptError::Thrown { message, .. } = &error
+            && self.refused.as_ref() == Some(message)
+        {
+            return Ok(());
+        }
+        let because = match &error {
+            ScriptError::TimedOut { budget, .. } => {
+                format!("the scenario was stopped after it had kept the processor busy for {} s", budget.as_secs_f64())
+            }
+            ScriptError::OutOfMemory { .. } => format!("the scenario {error}"),
+            error => error.to_string(),
+        };
+        let place = error.place().cloned().unwrap_or_else(|| self.head());
+        let way = error.stack().iter().skip(1).map(|frame| format!("at {frame}"));
+        let evidence = error.help().map(str::to_owned).into_iter().chain(way).collect();
+        self.claims.failed(because, place, evidence);
+        Ok(())
+    }
+
+    /// Where the scenario begins.
+    fn head(&self) -> Excerpt {
+        self.attempt.planned.case.source.clone()
+    }
+}
+
+impl Attempt<'_> {
+    /// A model that plays `user`.
+    fn player(&self, user: SimulatedUser) -> Result<Player, Breakage> {
+        let settings = &self.shared.settings;
+        let written = user.model.clone().or_else(|| settings.judge.clone()).ok_or_else(|| {
+            Breakage::environment("nobody plays the user: no model is named, neither here nor for judging")
+        })?;
+        let opened = settings.providers.open(&written, settings.judge_base_url.as_deref(), &|_| Err(Vec::new()));
+        let model: Arc<dyn llm::Model> = match opened.map_err(|error| Breakage::environment(error.to_string()))? {
+            llm::Opened::Model(model) => model,
+            llm::Opened::Script(script) => Arc::new(script.play(llm::Stage::default())),
+        };
+        let name = written.split_once(':').map_or(written.as_str(), |(_, name)| name).to_owned();
+        Ok(Player::new(model, name, user))
+    }
+}
+
+/// An error with its place, in one line.
+fn told(error: &ScriptError) -> String {
+    match error.place() {
+        Some(place) => format!("{place}: {error}"),
+        None => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

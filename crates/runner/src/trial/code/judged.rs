@@ -1,0 +1,109 @@
+//! The claims of a scenario, judged while it runs.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use grade::Check;
+use model::{Collected, Ending, Evidence, Finding};
+
+use super::super::probe;
+use super::Stage;
+use crate::Breakage;
+use crate::code::{Claims, Declared};
+
+/// A claim that is not judged yet.
+pub(super) struct Open {
+    /// Whom to tell.
+    request: u64,
+    number: u64,
+    began: Instant,
+    check: Check,
+}
+
+impl Stage<'_> {
+    /// Judges a claim by what is known now. One that asks a judge waits for [`consult`](Self::consult).
+    pub(super) async fn assert(&mut self, request: u64, claim: &Declared) -> Result<(), Breakage> {
+        let open = |check| Open { request, number: claim.number, began: Instant::now(), check };
+        match Claims::compile(claim, &self.attempt.planned.directory) {
+            Ok(check) if check.asks_judge() => self.open.push(open(check)),
+            Ok(check) => {
+                let evidence = match self.evidence_for(&check).await? {
+                    Ok(evidence) => evidence,
+                    Err(finding) => {
+                        self.decided(&open(check), *finding);
+                        return Ok(());
+                    }
+                };
+                let open = open(check);
+                let checks = Arc::new(vec![open.check.clone()]);
+                let (findings, _) = self.attempt.shared.grader.grade(checks, evidence).await?;
+                findings.into_iter().take(1).for_each(|finding| self.decided(&open, finding));
+            }
+            Err(finding) => {
+                self.claims.keep(claim.number, *finding);
+                self.script.answer(request, Ok(self.claims.result(claim.number, 0.0)));
+            }
+        }
+        Ok(())
+    }
+
+    /// A claim has been judged.
+    fn decided(&mut self, open: &Open, finding: Finding) {
+        self.claims.keep(open.number, finding);
+        let took = open.began.elapsed().as_secs_f64() * 1e3;
+        self.script.answer(open.request, Ok(self.claims.result(open.number, took)));
+    }
+
+    /// Has the judge decide all claims that wait for one, at the same time. That is nobody's time but ours.
+    pub(super) async fn consult(&mut self) -> Result<(), Breakage> {
+        let open = std::mem::take(&mut self.open);
+        if open.is_empty() {
+            return Ok(());
+        }
+        let began = Instant::now();
+        let checks: Arc<Vec<Check>> = Arc::new(open.iter().map(|open| open.check.clone()).collect());
+        let evidence = self.evidence().await?;
+        let (mut findings, evidence) = self.attempt.shared.grader.grade(Arc::clone(&checks), evidence).await?;
+        findings.truncate(checks.len());
+        if let Some(took) = self.attempt.consult(&checks, &evidence, &mut findings).await {
+            *self.judge.get_or_insert_default() += took;
+        }
+        self.attempt.line.pause(began.elapsed());
+        for (open, finding) in open.iter().zip(findings) {
+            self.decided(open, finding);
+        }
+        Ok(())
+    }
+
+    /// What `check` is to judge, with what it needs of the sandbox; or the finding, where there is none.
+    async fn evidence_for(&mut self, check: &Check) -> Result<Result<Evidence, Box<Finding>>, Breakage> {
+        let needs = check.needs();
+        if needs.is_empty() {
+            return self.evidence().await.map(Ok);
+        }
+        let Some(sandbox) = self.sandbox.clone() else {
+            let because = "it looks into the sandbox, and the agent works in none";
+            let (id, kind, weight) = (check.id(), check.kind(), check.weight());
+            return Ok(Err(Box::new(Finding::undecided(id, kind, weight, Some(check.source()), because))));
+        };
+        let mut evidence = self.evidence().await?;
+        evidence.collected.probes = probe::look(&*sandbox, needs).await;
+        self.attempt.mask.collected(&mut evidence.collected);
+        Ok(Ok(evidence))
+    }
+
+    /// What is known now.
+    async fn evidence(&mut self) -> Result<Evidence, Breakage> {
+        let collected = match (&self.collected, &self.sandbox) {
+            (Some(collected), _) => collected.clone(),
+            (None, None) => Collected::default(),
+            (None, Some(sandbox)) => {
+                let mut collected = sandbox.collect().await?;
+                self.attempt.mask.collected(&mut collected);
+                self.collected.insert(collected).clone()
+            }
+        };
+        let (trace, limits) = (self.turn.trace().clone(), self.attempt.planned.limits.clone());
+        Ok(Evidence { trace, collected, ending: Ending::Finished, limits, unused_responses: Vec::new() })
+    }
+}

@@ -1,0 +1,377 @@
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use model::{Case, Code, Event, Excerpt, Finding, FixtureFile, Outcome, RunInfo, Status, Suite, TrialRecord};
+use tokio::sync::mpsc;
+
+use crate::plan::{PlanRequest, Settings, plan};
+use crate::select::Selection;
+use crate::supervise::Supervisor;
+use crate::teller::Heard;
+use crate::{Control, Host};
+
+/// A folder of modules and the cases that are in them.
+struct Play {
+    folder: tempfile::TempDir,
+    suites: Vec<Suite>,
+    settings: Settings,
+}
+
+impl Play {
+    fn new() -> Self {
+        let settings = Settings { agents: vec!["fake".into()], jobs: 8, retries: 0, ..Settings::default() };
+        Self { folder: tempfile::tempdir().unwrap(), suites: Vec::new(), settings }
+    }
+
+    fn write(&self, name: &str, text: &str) -> std::path::PathBuf {
+        let path = self.folder.path().canonicalize().unwrap().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// A module called `name.test.ts` whose only scenario, called `name`, does `body`.
+    fn scenario(mut self, name: &str, body: &str) -> Self {
+        self = self.with(name, body, |case| case);
+        self
+    }
+
+    fn with(mut self, name: &str, body: &str, change: impl FnOnce(Case) -> Case) -> Self {
+        let text = format!(
+            "import {{ scenario, persona, assert }} from '@fabrik/core';\nexport default scenario('{name}', async ({{ agent, score, scores }}) => {{\n{body}\n}});\n"
+        );
+        let file = format!("{name}.test.ts");
+        let module = self.write(&file, &text);
+        let code = Code { module: module.clone(), scenario: 0, name: name.to_owned() };
+        let case = change(Case { code: Some(code), ..Case::new(name, Excerpt::of_file(&file)) });
+        self.suites.push(Suite { name: name.to_owned(), path: module, format: "code", cases: vec![Arc::new(case)] });
+        self
+    }
+
+    /// Runs everything; the records in the order of the plan.
+    async fn run(self) -> Vec<TrialRecord> {
+        let (_stop, controls) = mpsc::unbounded_channel();
+        self.run_until(controls).await
+    }
+
+    async fn run_until(self, controls: mpsc::UnboundedReceiver<Control>) -> Vec<TrialRecord> {
+        let request = PlanRequest {
+            suites: &self.suites,
+            settings: &self.settings,
+            selection: &Selection::default(),
+            cwd: self.folder.path(),
+            read_script: &|_: &Path| Err(Vec::new()),
+        };
+        let (plan, problems) = plan(&request);
+        assert_eq!(problems, []);
+        let order: Vec<String> = plan.trials.iter().map(|trial| trial.id.to_string()).collect();
+        let host = Host {
+            env: BTreeMap::new(),
+            home: None,
+            temp: self.folder.path().join("tmp"),
+            supervisor: Supervisor::new("/none").unwrap(),
+        };
+        std::fs::create_dir_all(&host.temp).unwrap();
+        let info = RunInfo {
+            id: "run".into(),
+            label: None,
+            regrade_of: None,
+            started_at: Timestamp::now(),
+            trialrun_version: "0".into(),
+            settings: serde_json::Map::new(),
+            agents: Vec::new(),
+            skills: Vec::new(),
+            trials: Vec::new(),
+            jobs: 8,
+        };
+        let heard = Heard::up_to(usize::MAX);
+        crate::run(plan, Arc::new(host), info, controls, heard.clone()).await.unwrap();
+        let mut records: Vec<TrialRecord> = heard
+            .take()
+            .into_iter()
+            .filter_map(|told| match told.event {
+                Event::TrialFinished(record) => Some(*record),
+                _ => None,
+            })
+            .collect();
+        records.sort_by_key(|record| order.iter().position(|id| *id == record.id));
+        records
+    }
+}
+
+async fn played(body: &str) -> TrialRecord {
+    Play::new().scenario("x", body).run().await.remove(0)
+}
+
+/// `id status: because` of each finding that somebody wrote.
+fn told(record: &TrialRecord) -> Vec<String> {
+    let told = |finding: &Finding| {
+        let status = match finding.status {
+            Status::Met => "met",
+            Status::Unmet => "unmet",
+            Status::Undecided => "undecided",
+        };
+        format!("{} {status}: {}", finding.id, finding.because)
+    };
+    record.findings.iter().filter(|finding| !finding.implicit).map(told).collect()
+}
+
+fn line(finding: &Finding) -> (usize, String) {
+    let source = finding.source.as_ref().unwrap();
+    let underlined: String = source.text.chars().skip(source.column - 1).take(source.length).collect();
+    (source.line, underlined)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_scenario_talks_and_claims_and_its_findings_are_in_order_at_their_lines() {
+    let record = played(
+        "  const karen = persona({ role: 'customer' });
+  const r = await agent.send(karen.says('hello World'));
+  assert.contains(r, 'world', { weight: 3 });
+  const result = await assert.notContains(r, 'World');
+  if (result.passed !== false || result.type !== 'not_contains') throw new Error(JSON.stringify(result));
+  assert.custom('is short', (it) => it.text.length < 5, r);
+  const again = await agent.send('!call Bash {\"command\": \"ls\"} => a.txt\\nsecond');
+  if (again.toolCalls[0].result !== 'a.txt') throw new Error(JSON.stringify(again));
+  assert.toolCalled(again, 'Bash', { command: '^ls' });
+  assert.toolCalled(r, 'Bash');
+  assert.contains(again, 'second', { id: 'mine', title: 'the second' });
+  score('quality', 0.75);",
+    )
+    .await;
+    assert_eq!(
+        told(&record).iter().map(|told| told.split(':').next().unwrap()).collect::<Vec<_>>(),
+        [
+            "contains-1 met",
+            "not_contains-1 unmet",
+            "custom-1 unmet",
+            "tool_called-1 met",
+            "tool_called-2 unmet",
+            "mine met"
+        ]
+    );
+    assert_eq!((record.outcome, record.scores["quality"]), (Outcome::Failed, 0.75));
+    assert_eq!(record.input, ["hello World", "!call Bash {\"command\": \"ls\"} => a.txt\nsecond"]);
+    assert_eq!((record.score, record.max_score), (Some(5.0 / 8.0), Some(1.0)));
+    assert_eq!(line(&record.findings[0]), (5, "'world'".into()));
+    assert_eq!(line(&record.findings[1]), (6, "'World'".into()));
+    assert_eq!(line(&record.findings[2]), (8, "assert.custom".into()));
+    assert_eq!(record.findings[2].title.as_deref(), Some("is short"));
+    assert_eq!(record.findings[2].claim, model::Claim::Observed);
+    assert_eq!(record.findings[0].claim, model::Claim::Declared);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_throws_half_way_fails_at_its_line_and_what_was_asserted_before_counts() {
+    let record = played(
+        "  const r = await agent.send('hello');
+  assert.contains(r, 'hello');
+  assert.custom('never ends', () => new Promise(() => {}));
+  (r as any).nothing.there;
+  assert.contains(r, 'not reached');",
+    )
+    .await;
+    assert_eq!(record.outcome, Outcome::Failed);
+    let told = told(&record);
+    assert_eq!(told.len(), 3, "{told:?}");
+    assert!(
+        told[0].starts_with("contains-1 met") && told[1] == "custom-1 undecided: it did not come to an end",
+        "{told:?}"
+    );
+    assert_eq!(told[2], "scenario unmet: TypeError: cannot read property 'there' of undefined");
+    assert_eq!(line(&record.findings[2]).0, 6);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_nobody_waits_for_is_an_error_too() {
+    let record =
+        played("  assert.custom('a', () => true);\n  Promise.reject(new Error('unseen'));\n  await agent.send('x');")
+            .await;
+    assert_eq!(record.outcome, Outcome::Failed);
+    assert_eq!(record.findings.iter().filter(|finding| finding.kind == "scenario").count(), 1);
+    let finding = record.findings.iter().find(|finding| finding.kind == "scenario").unwrap();
+    assert_eq!((finding.because.as_str(), line(finding).0), ("Error: unseen", 4));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_loop_and_a_bomb_stop_only_their_own_trials() {
+    let started = std::time::Instant::now();
+    let patient = |case: Case| Case { timeout_ms: Some(300), ..case };
+    let play = Play::new()
+        .with("loop", "  const r = await agent.send('hello');\n  assert.contains(r, 'hello');\n  for (;;) {}", patient)
+        .with(
+            "wait",
+            "  assert.custom('a', () => true);\n  await new Promise((done) => setTimeout(done, 1e6));",
+            patient,
+        )
+        .with("never", "  assert.custom('a', () => true);\n  await new Promise(() => {});", |case| case)
+        .scenario("bomb", "  const a = [];\n  for (;;) a.push(new Array(1000).fill(0));")
+        .scenario("good", "  assert.contains(await agent.send('hello'), 'hello');");
+    let records = play.run().await;
+    let outcomes: Vec<Outcome> = records.iter().map(|record| record.outcome).collect();
+    use Outcome::{Failed, Passed};
+    assert_eq!(outcomes, [Failed, Failed, Failed, Failed, Passed], "{records:#?}");
+    let last = |at: usize| told(&records[at]).pop().unwrap();
+    assert_eq!(
+        last(0),
+        "scenario unmet: the scenario was stopped after 0.3 s (`timeout` of the scenario): it was still at work"
+    );
+    assert!(told(&records[0])[0].starts_with("contains-1 met"));
+    assert!(last(1).ends_with("(`timeout` of the scenario): it waited for a timer"), "{}", last(1));
+    assert_eq!(last(2), "scenario unmet: it waits for a promise that is never settled");
+    assert!(last(3).ends_with("the scenario needed more than 128 MiB of memory"), "{}", last(3));
+    assert!(started.elapsed() < std::time::Duration::from_secs(60));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_scenario_without_a_claim_has_checked_nothing() {
+    let record = played("  await agent.send('hello');").await;
+    assert_eq!(record.outcome, Outcome::Undecided);
+    assert!(record.because.unwrap().contains("checked nothing"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_gives_up_fails_the_trial_and_hears_nothing_more() {
+    let record = played(
+        "  const r = await agent.send('hello');
+  assert.contains(r, 'hello');
+  const first = await agent.send('!error nothing works').catch((error) => error.message);
+  const second = await agent.send('x').catch((error) => error.message);
+  assert.custom('told', () => first.includes('nothing works') && second.startsWith('the agent has ended'));",
+    )
+    .await;
+    assert_eq!(record.outcome, Outcome::Failed, "{record:#?}");
+    assert_eq!(told(&record).len(), 2, "{:?}", told(&record));
+    assert_eq!(record.findings[1].status, Status::Met, "{record:#?}");
+    let uncaught = played("  await agent.send('!error nothing works');").await;
+    assert_eq!((uncaught.outcome, told(&uncaught)), (Outcome::Failed, Vec::new()), "the agent's own finding says it");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_is_slow_is_timed_out_and_not_its_scenario() {
+    let play = Play::new().with(
+        "x",
+        "  assert.custom('before', () => true);\n  await agent.send('!sleep 1h');\n  assert.custom('after', () => true);",
+        |case| Case { timeout_ms: Some(200), ..case },
+    );
+    let record = play.run().await.remove(0);
+    assert_eq!(record.outcome, Outcome::Failed);
+    assert_eq!(told(&record), ["custom-1 met: `before` holds"]);
+    assert!(record.findings.iter().any(|finding| finding.kind == "time_budget"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_that_is_not_made_as_it_must_be_is_undecided_and_says_why() {
+    let record = played(
+        "  const r = await agent.send('hello');
+  assert.contians(r, 'x');
+  assert.contains(r);
+  assert.contains(r, 'x', 'y');
+  assert.latency(r, { mx: 5 });
+  assert.matches(r, () => true);
+  assert.fileExists('a.txt');
+  assert.contains(agent.send('again'), 'x');",
+    )
+    .await;
+    assert_eq!(record.outcome, Outcome::Undecided, "{:#?}", told(&record));
+    assert!(
+        record.findings.iter().filter(|finding| !finding.implicit).all(|finding| finding.status == Status::Undecided)
+    );
+    let told = told(&record);
+    assert_eq!(told.len(), 7, "{told:#?}");
+    assert_eq!(record.findings[0].evidence, ["did you mean `assert.contains`?"]);
+    assert_eq!(line(&record.findings[0]), (4, "assert.contians".into()));
+    assert!(told[4].contains("takes no function"), "{told:#?}");
+    assert!(told[5].contains("the agent works in none"), "{told:#?}");
+    assert!(told[6].contains("await agent.send"), "{told:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn scenarios_at_once_do_not_see_each_others_claims() {
+    let mut play = Play::new();
+    for number in 0..24 {
+        let body = format!(
+            "  const r = await agent.send('this is {number}.');\n  await new Promise((done) => setTimeout(done, {}));\n  assert.contains(r, 'this is {number}.');\n  for (let i = 0; i < {}; i++) assert.custom('c', () => true);",
+            number % 5,
+            number % 3
+        );
+        play = play.scenario(&format!("s{number}"), &body);
+    }
+    for (number, record) in play.run().await.iter().enumerate() {
+        assert_eq!((record.outcome, told(record).len()), (Outcome::Passed, 1 + number % 3), "{record:#?}");
+        assert_eq!(record.input, [format!("this is {number}.")]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_scenario_looks_into_the_sandbox() {
+    let files = |mut case: Case| {
+        let mut fixtures = model::Fixtures::default();
+        fixtures.files_unstaged.push(fixture("a.txt", "one"));
+        case.fixtures = Arc::new(fixtures);
+        case
+    };
+    let body = "  const before = await agent.files.read('a.txt');
+  const r = await agent.send('!write b/c.txt two');
+  const text = await agent.files.read('b/c.txt');
+  const names = await agent.files.list();
+  const there = [await agent.files.exists('b'), await agent.files.exists('gone')];
+  const outside = await agent.files.read('../../etc/passwd').catch((error) => error.message);
+  assert.custom('files', () => JSON.stringify([before, text, names, there]) === '[\"one\",\"two\\\\n\",[\"a.txt\",\"b/\"],[true,false]]', r);
+  assert.custom('inside', () => outside.includes('leads out of the sandbox'));
+  assert.fileExists('b/c.txt');
+  await agent.files.read('gone.txt');";
+    let record = Play::new().with("x", body, files).run().await.remove(0);
+    let told = told(&record);
+    assert_eq!(told.len(), 4, "{told:#?}");
+    assert!(record.findings[..3].iter().all(|finding| finding.status == Status::Met), "{told:#?}");
+    assert_eq!(told[3], "scenario unmet: Error: there is no file `gone.txt` in the sandbox");
+    assert_eq!(line(&record.findings[3]).0, 12);
+}
+
+fn fixture(path: &str, text: &str) -> FixtureFile {
+    let source = Excerpt::of_file("case.yaml");
+    FixtureFile { path: path.into(), content: text.as_bytes().into(), executable: false, source }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_is_stopped_ends_its_scenarios() {
+    let (stop, controls) = mpsc::unbounded_channel();
+    let play = Play::new()
+        .scenario("loop", "  assert.custom('a', () => true);\n  for (;;) {}")
+        .scenario("wait", "  await new Promise((done) => setTimeout(done, 1e6));");
+    let stopping = async {
+        for _ in 0..50 {
+            tokio::task::yield_now().await;
+        }
+        stop.send(Control::Stop("test".into())).unwrap();
+    };
+    let (records, ()) = tokio::join!(play.run_until(controls), stopping);
+    assert!(records.iter().all(|record| record.outcome == Outcome::Cancelled), "{records:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_case_that_cannot_be_run_is_broken_and_tells_everything() {
+    let mut play = Play::new().scenario("good", "  assert.custom('a', () => true);");
+    let problem =
+        |text: &str| model::Diagnostic::error(text).at(Excerpt { line: 3, ..Excerpt::of_file("bad.test.ts") });
+    let broken = vec![problem("one").help("do this"), problem("two")];
+    let case = Case { broken, ..Case::new("bad.test.ts", Excerpt::of_file("bad.test.ts")) };
+    let path = play.folder.path().join("bad.test.ts");
+    play.suites.push(Suite { name: "bad".into(), path, format: "code", cases: vec![Arc::new(case)] });
+    let records = play.run().await;
+    assert_eq!(records.iter().map(|record| record.outcome).collect::<Vec<_>>(), [Outcome::Passed, Outcome::Broken]);
+    assert_eq!(records[1].because.as_deref(), Some("bad.test.ts:3:1: one; do this (and 1 more)"));
+    assert_eq!(records[1].errors, ["bad.test.ts:3:1: one; do this", "bad.test.ts:3:1: two"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_module_that_loads_no_more_breaks_its_trial() {
+    let mut play = Play::new().scenario("x", "  assert.custom('a', () => true);");
+    play.write("x.test.ts", "export default 5;\n");
+    play.settings.retries = 0;
+    let record = play.run().await.remove(0);
+    assert_eq!(record.outcome, Outcome::Broken, "{record:#?}");
+    assert!(record.because.unwrap().contains("has changed"));
+}

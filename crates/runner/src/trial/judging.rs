@@ -1,0 +1,187 @@
+//! Judging: which model a run asks, and asking it about a trial.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use grade::judge::{DEFAULT_JUDGES, default_judge};
+use grade::{Cache, Check, Judge};
+use llm::{Opened, Script};
+use model::{Aside, Diagnostic, Ending, Event, Evidence, Finding, Status};
+
+use super::{Attempt, Halt};
+use crate::plan::{PlanRequest, PlannedTrial, SCRIPTED, Settings};
+
+/// The judge of a run, or why it has none.
+pub struct Judging {
+    seat: Result<Seat, String>,
+    asked: usize,
+    cache: Arc<Cache>,
+}
+
+/// A judge that can be had.
+struct Seat {
+    /// As the user names it.
+    name: String,
+    /// What it plays, if it is a script.
+    script: Option<Arc<Script>>,
+}
+
+impl Judging {
+    /// The judge that `request` names, or the first one whose key is there. What is wrong with it, and how many
+    /// assertions of `trials` stay undecided without one, is told to `problems`.
+    pub(crate) fn plan(
+        request: &PlanRequest<'_>,
+        trials: &[Arc<PlannedTrial>],
+        problems: &mut Vec<Diagnostic>,
+    ) -> Self {
+        let asking: Vec<&Check> =
+            trials.iter().flat_map(|trial| trial.checks.iter()).filter(|check| check.asks_judge()).collect();
+        let known = problems.len();
+        let seat = seat(request, problems);
+        let is_refused = problems[known..].iter().any(Diagnostic::is_error);
+        if let (Err(because), Some(first), false) = (&seat, asking.first(), is_refused) {
+            let (noun, verb) = if asking.len() == 1 { ("assertion", "stays") } else { ("assertions", "stay") };
+            let problem = Diagnostic::warning(format!("{} {noun} {verb} undecided: {because}", asking.len()));
+            problems.push(problem.at(first.source()));
+        }
+        Self { seat, asked: asking.len(), cache: Arc::default() }
+    }
+
+    /// How many assertions of the plan need a judge; what code asserts is not known before it runs.
+    pub fn asked(&self) -> usize {
+        self.asked
+    }
+
+    /// The model that judges, as the user names it.
+    pub fn model(&self) -> Option<&str> {
+        self.seat.as_ref().ok().map(|seat| seat.name.as_str())
+    }
+
+    /// The judge of one attempt at a trial. A script is played from its beginning for each.
+    fn judge(&self, settings: &Settings, planned: &PlannedTrial, attempt: u32) -> Result<Judge, String> {
+        let seat = self.seat.as_ref().map_err(Clone::clone)?;
+        let judge = match &seat.script {
+            Some(script) => Judge::new(&*seat.name, Arc::new(script.play(llm::Stage::default()))).of_a_script(),
+            None => {
+                let model = open(settings, &seat.name).map_err(|error| error.to_string())?;
+                // What is tried again, and what is repeated, is judged again.
+                let series = planned.repetition_and(attempt);
+                let series = if settings.judge_cache { 0 } else { series };
+                Judge::new(&*seat.name, model).cached(Arc::clone(&self.cache), series)
+            }
+        };
+        Ok(judge.panel(settings.judges).temperature(settings.judge_temperature).profile(profile(planned)))
+    }
+}
+
+impl fmt::Debug for Judging {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Judging").field(&self.model()).finish()
+    }
+}
+
+fn seat(request: &PlanRequest<'_>, problems: &mut Vec<Diagnostic>) -> Result<Seat, String> {
+    let settings = request.settings;
+    let name = match (&settings.judge, &settings.judge_base_url) {
+        (Some(name), _) => name.clone(),
+        // A key goes nowhere that nobody said it should go.
+        (None, Some(_)) => {
+            let problem = Diagnostic::error("an address for the judge, and no judge");
+            problems.push(problem.help("name the provider and the model: `--judge openai:MODEL`"));
+            return Err("its provider is not named".into());
+        }
+        (None, None) => default_judge(&settings.providers).ok_or_else(no_judge)?.to_owned(),
+    };
+    if let Some(file) = name.strip_prefix(SCRIPTED) {
+        let script = (request.read_script)(Path::new(file)).map_err(|wrong| {
+            problems.extend(wrong);
+            format!("the judge {name} cannot be read")
+        })?;
+        return Ok(Seat { script: Some(Arc::new(script)), name });
+    }
+    match open(settings, &name) {
+        Ok(_) => Ok(Seat { name, script: None }),
+        Err(error) => {
+            if !error.is_environments() {
+                let told = error.to_string().replace("--base-url", "--judge-base-url");
+                problems.push(Diagnostic::error(format!("the judge `{name}` cannot be had: {told}")));
+            }
+            Err(error.to_string())
+        }
+    }
+}
+
+fn open(settings: &Settings, name: &str) -> Result<Arc<dyn llm::Model>, llm::OpenError> {
+    // Scripts are read by the plan, so there is no file to be read here.
+    match settings.providers.open(name, settings.judge_base_url.as_deref(), &|_| Err(Vec::new()))? {
+        Opened::Model(model) => Ok(model),
+        Opened::Script(_) => Err(llm::OpenError::Invalid(Vec::new())),
+    }
+}
+
+/// Why there is no judge where nobody named one.
+fn no_judge() -> String {
+    let keys: Vec<&str> = DEFAULT_JUDGES.iter().map(|judge| judge.key).collect();
+    format!("no judge: set {}, or give `--judge PROVIDER:MODEL`", keys.join(" or "))
+}
+
+/// What the judge is told about the agent: what it was given to go by.
+fn profile(planned: &PlannedTrial) -> Option<String> {
+    let skill = planned.case.subject.installed()?;
+    Some(format!("The agent has the skill `{}`: {}", skill.name, skill.description))
+}
+
+impl PlannedTrial {
+    /// A number for this attempt at this repetition.
+    fn repetition_and(&self, attempt: u32) -> u64 {
+        self.id.repetition << 32 | u64::from(attempt)
+    }
+}
+
+impl Attempt<'_> {
+    /// The judge of this attempt, or why there is none.
+    pub(super) fn judge(&self) -> Result<&Judge, &str> {
+        let made = self
+            .judge
+            .get_or_init(|| self.shared.judging.judge(&self.shared.settings, self.planned, self.line.attempt()));
+        made.as_ref().map_err(String::as_str)
+    }
+
+    /// Fills in the findings of those of `checks` that need a judge, and tells what judging took. It may take as long as
+    /// the trial itself; a run that is asked to stop does not wait for it.
+    pub(super) async fn consult(
+        &self,
+        checks: &[Check],
+        evidence: &Evidence,
+        findings: &mut [Finding],
+    ) -> Option<Aside> {
+        if findings.is_empty() || !checks.iter().any(Check::asks_judge) || says_nothing(&evidence.ending) {
+            return None;
+        }
+        self.line.tell(Event::Waiting { on: "judge".into() });
+        let limit = Duration::from_millis(self.planned.limits.timeout_ms);
+        let asked = grade::consult(checks, evidence, self.judge(), findings);
+        let because = match self.unless(Halt::Stop, tokio::time::timeout(limit, asked)).await {
+            Ok(Ok(took)) => return took,
+            Ok(Err(_)) => {
+                let setting = self.planned.limits.timeout_from.as_deref().unwrap_or("--timeout");
+                format!("the judge did not answer within {} s ({setting})", limit.as_secs_f64())
+            }
+            Err(_) => "the run was stopped before the judge answered".to_owned(),
+        };
+        for (check, finding) in checks.iter().zip(findings).filter(|(check, _)| check.asks_judge()) {
+            if finding.status == Status::Undecided {
+                (finding.because, finding.error) = (because.clone(), Some(because.clone()));
+                debug_assert_eq!(check.id(), finding.id);
+            }
+        }
+        None
+    }
+}
+
+/// Whether a trial that ended so comes to nothing, whatever its findings are.
+fn says_nothing(ending: &Ending) -> bool {
+    matches!(ending, Ending::ProviderFailed { .. } | Ending::Aborted { .. } | Ending::Cancelled)
+}

@@ -1,0 +1,179 @@
+//! What assertions have looked at in the sandbox once the agent has ended: files, and what commands do.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+use model::{Need, Probe, Probed};
+use nix::fcntl::OFlag;
+
+use crate::sandbox::Sandbox;
+use crate::supervise::{self, MARK, TROUBLE};
+
+/// How much of a file is read, in bytes.
+const MOST_OF_A_FILE: u64 = 256 * 1024;
+
+/// How much of each output of a command is kept, in bytes.
+const MOST_OUTPUT: usize = 64 * 1024;
+
+/// Looks at everything in `needs`, each once: first at the files, then at what the commands do, in their order.
+pub(crate) async fn look(sandbox: &dyn Sandbox, needs: impl IntoIterator<Item = Need>) -> Vec<Probe> {
+    let mut probes: Vec<Probe> = Vec::new();
+    let mut commands: Vec<(String, Need)> = Vec::new();
+    for need in needs {
+        let key = need.key();
+        if probes.iter().map(|probe| &probe.key).chain(commands.iter().map(|(key, _)| key)).any(|known| *known == key) {
+            continue;
+        }
+        match &need {
+            Need::File { path } => {
+                let found = file(sandbox.work(), path).await;
+                probes.push(Probe { key, need, found });
+            }
+            Need::Command { .. } => commands.push((key, need)),
+        }
+    }
+    for (key, need) in commands {
+        let Need::Command { run, timeout_ms } = &need else { continue };
+        let found = command(sandbox, run, Duration::from_millis(*timeout_ms)).await;
+        probes.push(Probe { key, need, found });
+    }
+    probes
+}
+
+async fn file(work: &Path, path: &str) -> Probed {
+    let (work, path) = (work.to_owned(), path.to_owned());
+    let looked = tokio::task::spawn_blocking(move || look_at(&work, &path)).await;
+    match looked {
+        Ok(Ok(found)) => found,
+        Ok(Err(error)) => Probed::Failed { because: error.to_string() },
+        Err(_) => Probed::Failed { because: "looking at it did not come to an end".into() },
+    }
+}
+
+/// What is at `path` below `work`, whose links are resolved. Nothing outside of `work` is looked at.
+fn look_at(work: &Path, path: &str) -> io::Result<Probed> {
+    let written = work.join(path);
+    let folder = match written.parent().unwrap_or(work).canonicalize() {
+        Err(error) if is_missing(&error) => return Ok(Probed::Nothing),
+        folder => folder?,
+    };
+    // The last part by itself: a link that leads nowhere is something all the same.
+    let (Some(name), true) = (written.file_name(), folder.starts_with(work)) else { return Ok(Probed::Outside) };
+    let there = folder.join(name);
+    match fs::symlink_metadata(&there) {
+        Err(error) if is_missing(&error) => return Ok(Probed::Nothing),
+        seen => seen?,
+    };
+    let real = match there.canonicalize() {
+        Err(error) if is_missing(&error) || error.raw_os_error() == Some(nix::libc::ELOOP) => {
+            return Ok(Probed::Special);
+        }
+        real => real?,
+    };
+    if !real.starts_with(work) {
+        return Ok(Probed::Outside);
+    }
+    let kind = fs::symlink_metadata(&real)?.file_type();
+    if kind.is_dir() {
+        return Ok(Probed::Directory);
+    }
+    if !kind.is_file() {
+        return Ok(Probed::Special);
+    }
+    // Whatever took the file's place meanwhile is neither followed nor waited for.
+    let flags = (OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits();
+    contents(OpenOptions::new().read(true).custom_flags(flags).open(real)?)
+}
+
+fn contents(file: File) -> io::Result<Probed> {
+    let found = file.metadata()?;
+    if !found.is_file() {
+        return Ok(Probed::Special);
+    }
+    let mut bytes = Vec::new();
+    file.take(MOST_OF_A_FILE).read_to_end(&mut bytes)?;
+    let clipped = found.len() > bytes.len() as u64;
+    Ok(Probed::File { size: found.len(), text: String::from_utf8_lossy(&bytes).into_owned(), clipped })
+}
+
+fn is_missing(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::InvalidFilename)
+}
+
+async fn command(sandbox: &dyn Sandbox, run: &str, timeout: Duration) -> Probed {
+    let shell = if Path::new("/bin/bash").exists() { "/bin/bash" } else { "/bin/sh" };
+    let process = sandbox.command(shell.as_ref(), &["-c".as_ref(), run.as_ref()], &[]);
+    let output = match supervise::run(process, timeout, MOST_OUTPUT).await {
+        Ok(output) => output,
+        Err(error) => return Probed::Failed { because: error.to_string() },
+    };
+    let stderr = output.stderr.text();
+    let code = output.status.code();
+    if code == Some(i32::from(TROUBLE)) && stderr.contains(MARK) {
+        return Probed::Failed { because: stderr.trim().replace('\n', " ") };
+    }
+    match code {
+        None if !output.timed_out => Probed::Failed { because: "it was killed with its supervisor".into() },
+        _ => Probed::Ran {
+            exit_code: code.filter(|_| !output.timed_out),
+            stdout: output.stdout.text(),
+            stderr,
+            clipped: output.stdout.left_out() + output.stderr.left_out() > 0,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn file_of(text: &str) -> Probed {
+        Probed::File { size: text.len() as u64, text: text.into(), clipped: false }
+    }
+
+    #[test]
+    fn nothing_outside_of_the_working_directory_is_looked_at() {
+        let base = tempfile::tempdir().unwrap();
+        let base = base.path().canonicalize().unwrap();
+        let work = base.join("work");
+        fs::create_dir_all(work.join("folder")).unwrap();
+        fs::write(base.join("secret"), "secret").unwrap();
+        fs::write(work.join("folder/plain"), "plain").unwrap();
+        symlink("folder/plain", work.join("inside")).unwrap();
+        symlink("../secret", work.join("outside")).unwrap();
+        symlink("..", work.join("up")).unwrap();
+        symlink("nowhere", work.join("dangling")).unwrap();
+        symlink("loop", work.join("loop")).unwrap();
+        let at = |path: &str| look_at(&work, path).unwrap();
+        assert_eq!((at("folder/plain"), at("inside")), (file_of("plain"), file_of("plain")));
+        assert_eq!(
+            (at("folder"), at("missing"), at("inside/x")),
+            (Probed::Directory, Probed::Nothing, Probed::Nothing)
+        );
+        assert_eq!((at("dangling"), at("loop")), (Probed::Special, Probed::Special));
+        for path in ["outside", "up/secret", "up/missing", "../secret", "/etc/passwd", "folder/../../secret"] {
+            assert_eq!(at(path), Probed::Outside, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_pipe_is_not_waited_for_and_a_long_file_is_clipped() {
+        let base = tempfile::tempdir().unwrap();
+        let work = base.path().canonicalize().unwrap();
+        nix::unistd::mkfifo(&work.join("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        assert_eq!(look_at(&work, "pipe").unwrap(), Probed::Special);
+        let size = MOST_OF_A_FILE + 1;
+        fs::write(work.join("long"), "x".repeat(usize::try_from(size).unwrap())).unwrap();
+        let Probed::File { size: told, text, clipped: true } = look_at(&work, "long").unwrap() else {
+            panic!("clipped")
+        };
+        assert_eq!((told, text.len() as u64), (size, MOST_OF_A_FILE));
+        fs::write(work.join("binary"), [b'a', 0xff]).unwrap();
+        assert!(matches!(look_at(&work, "binary").unwrap(), Probed::File { text, .. } if text == "a\u{fffd}"));
+    }
+}

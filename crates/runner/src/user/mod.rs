@@ -1,0 +1,144 @@
+//! A user that a model plays. What the model costs and where it fails is kept apart from the agent: a user that cannot be
+//! played makes a trial broken, never failed.
+
+mod prompt;
+
+use std::sync::Arc;
+
+use llm::{InSchema, Model, NoAnswer, Request, ResponseSchema};
+use model::{Aside, SimulatedUser, Trace};
+use serde_json::{Value, json};
+
+/// The longest message that a played user may send, in bytes. Longer ones are a model that runs away.
+const LONGEST: usize = 16 * 1024;
+
+/// The most tokens of one answer of the model.
+const MOST_TOKENS: u64 = 2_000;
+
+/// Somebody who plays the user in one trial.
+pub(crate) struct Player {
+    model: Arc<dyn Model>,
+    /// The model's name, as its provider knows it.
+    name: String,
+    user: SimulatedUser,
+    said: u64,
+    spent: Aside,
+}
+
+/// What the user does next.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Move {
+    /// Says something.
+    Say(String),
+    /// Has nothing more to say, and why.
+    Leave(String),
+}
+
+/// Why nobody can tell what the user does next.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("the model that plays the user failed: {0}")]
+pub(crate) struct NoMove(String);
+
+impl Player {
+    /// Has `model`, which its provider knows as `name`, play `user`.
+    pub(crate) fn new(model: Arc<dyn Model>, name: String, user: SimulatedUser) -> Self {
+        Self { model, name, user, said: 0, spent: Aside { cost_usd: Some(0.0), ..Aside::default() } }
+    }
+
+    /// What the user does after what `trace` has of the conversation. A model that fails is asked once more.
+    ///
+    /// # Errors
+    /// If it fails again.
+    pub(crate) async fn next(&mut self, trace: &Trace) -> Result<Move, NoMove> {
+        if self.said >= self.user.max_turns {
+            return Ok(Move::Leave(format!("the user has sent {} messages, as many as `max_turns` allows", self.said)));
+        }
+        let request = self.request(trace);
+        let answer = match self.ask(&request).await {
+            Ok(answer) => answer,
+            Err(error) if is_final(&error) => return Err(NoMove(error.to_string())),
+            Err(_) => self.ask(&request).await.map_err(|error| NoMove(error.to_string()))?,
+        };
+        let next = read(&answer);
+        self.said += u64::from(matches!(next, Move::Say(_)));
+        Ok(next)
+    }
+
+    /// What playing the user took so far.
+    pub(crate) fn spent(&self) -> Aside {
+        self.spent
+    }
+
+    fn request(&self, trace: &Trace) -> Request {
+        Request {
+            model: self.name.clone(),
+            system: vec![prompt::role(&self.user)],
+            messages: vec![prompt::conversation(trace)],
+            max_tokens: Some(MOST_TOKENS),
+            response_schema: Some(ResponseSchema { name: "user_turn".into(), schema: schema() }),
+            ..Request::default()
+        }
+    }
+
+    async fn ask(&mut self, request: &Request) -> Result<Value, NoAnswer> {
+        let InSchema { value, tokens, cost_usd, replies } = llm::in_schema(self.model.as_ref(), request, &valid).await;
+        let is_first = self.spent.requests == 0;
+        self.spent.requests += u64::from(replies);
+        if replies > 0 {
+            self.spent.cost_usd = self.spent.cost_usd.zip(cost_usd).map(|(sum, cost)| sum + cost);
+            self.spent.tokens = match (self.spent.tokens, tokens) {
+                (None, tokens) if is_first => tokens,
+                (Some(mut sum), Some(tokens)) => {
+                    sum += tokens;
+                    Some(sum)
+                }
+                _ => None,
+            };
+        }
+        value
+    }
+}
+
+/// Whether asking again is of no use.
+fn is_final(error: &NoAnswer) -> bool {
+    match error {
+        NoAnswer::Provider(error) => !error.is_transient(),
+        NoAnswer::Refused(_) | NoAnswer::TooLong | NoAnswer::Invalid(_) => false,
+    }
+}
+
+fn schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "done": { "type": "boolean", "description": "Whether you have nothing more to say." },
+            "message": { "type": "string", "description": "What you say next; empty if you are done." },
+            "reason": { "type": "string", "description": "Why, in one short sentence." },
+        },
+        "required": ["done", "message", "reason"],
+        "additionalProperties": false,
+    })
+}
+
+fn valid(answer: &Value) -> Result<(), String> {
+    let Some(done) = answer["done"].as_bool() else { return Err("`done` must be true or false".into()) };
+    let Some(message) = answer["message"].as_str() else { return Err("`message` must be text".into()) };
+    if !answer["reason"].is_string() {
+        return Err("`reason` must be text".into());
+    }
+    if !done && message.trim().is_empty() {
+        return Err("`message` must not be empty while you are not done".into());
+    }
+    if message.len() > LONGEST {
+        return Err(format!("`message` must not be longer than {} KiB", LONGEST / 1024));
+    }
+    Ok(())
+}
+
+fn read(answer: &Value) -> Move {
+    let text = |key: &str| answer[key].as_str().unwrap_or_default().trim().to_owned();
+    if answer["done"] == true { Move::Leave(text("reason")) } else { Move::Say(text("message")) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,219 @@
+//! What tests are written with: the modules that define scenarios, and how the program finds and runs those. What an
+//! assertion means is the host's: here it is a request with a name, arguments and a place.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::{Excerpt, Node, NodeKind, Source, Span, Spanned};
+
+use crate::error::ScriptError;
+use crate::positions::{self, Inside, Place};
+use crate::pump::Task;
+use crate::runtime::{HOUSEKEEPING, Module, Runtime, refuse};
+use crate::source_map;
+use crate::trace::{self, Site};
+use crate::value::{Function, Value};
+
+/// What the others are made of.
+const CORE: (&str, &str) = ("trialrun:core", include_str!("prelude/core.js"));
+
+/// What tests import, by every name that it has.
+const TESTS: (&[&str], &str) = (&["trialrun", "@fabrik/core", "@fabriklabs/core"], include_str!("prelude/trialrun.js"));
+
+/// What a configuration imports, by every name that it has.
+const CONFIGURATION: (&[&str], &str) =
+    (&["trialrun/config", "@fabrik/cli", "@fabriklabs/cli"], include_str!("prelude/config.js"));
+
+/// The file that puts a module of tests and the prelude together, as far as its errors are concerned. There is none.
+const PROGRAM: &str = ".trialrun-tests.mjs";
+
+/// A module of tests that was loaded.
+#[derive(Debug, Clone)]
+pub struct Tests {
+    /// The scenarios that it exports, in the order in which they are written.
+    pub scenarios: Vec<Written>,
+    /// Those that were made and are not exported.
+    pub others: Vec<Written>,
+    run: Function,
+    rethrow: Function,
+}
+
+/// A scenario as it is written.
+#[derive(Debug, Clone)]
+pub struct Written {
+    /// What it is called.
+    pub name: String,
+    /// Its options, as they are.
+    pub options: Value,
+    /// The call that made it, if that is in a file of the user's.
+    pub call: Option<Call>,
+}
+
+/// A call in a file of the user's.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// The file.
+    pub source: Arc<Source>,
+    /// What is called, such as `assert.contains`.
+    pub callee: Span,
+    /// Where its arguments are written; only the first ones if something is spread among them.
+    pub arguments: Vec<Place>,
+}
+
+impl Call {
+    /// The line it is on, with what is called underlined.
+    pub fn excerpt(&self) -> Excerpt {
+        self.source.excerpt(self.callee)
+    }
+
+    /// `value`, which was given as argument number `at`, from 0, as a tree: what is written out in the call has its place
+    /// there, everything else that of the call. Entries that are undefined are left out. A regular expression is text
+    /// like `/source/flags` with the tag `!re`, a function is its name with the tag `!function`.
+    pub fn argument(&self, at: usize, value: &Value) -> Node {
+        let place = self.arguments.get(at);
+        self.node(value, place, place.map_or(self.callee, |place| place.span))
+    }
+
+    fn node(&self, value: &Value, place: Option<&Place>, span: Span) -> Node {
+        let inside = place.map(|place| &place.inside);
+        let (kind, tag) = match value {
+            Value::Undefined | Value::Null => (NodeKind::Null, None),
+            Value::Bool(value) => (NodeKind::Bool(*value), None),
+            Value::Number(number) => match value.to_json() {
+                serde_json::Value::Number(number) => (NodeKind::Number(number), None),
+                // JSON has no such number, and nothing takes it for one.
+                _ => (NodeKind::String(number.to_string()), None),
+            },
+            Value::String(text) => (NodeKind::String(text.clone()), None),
+            Value::Regex { source, flags } => (NodeKind::String(format!("/{source}/{flags}")), Some("!re")),
+            Value::Function(function) => (NodeKind::String(function.name().to_owned()), Some("!function")),
+            Value::Native(_) | Value::Asks(_) => (NodeKind::Null, Some("!function")),
+            Value::List(items) => {
+                let item = |(at, item): (usize, &Value)| {
+                    let place = match inside {
+                        Some(Inside::List(places)) => places.get(at),
+                        _ => None,
+                    };
+                    self.node(item, place, place.map_or(span, |place| place.span))
+                };
+                (NodeKind::List(items.iter().enumerate().map(item).collect()), None)
+            }
+            Value::Map(entries) => {
+                let given = entries.iter().filter(|(_, value)| !value.is_undefined());
+                let entry = |(key, value): &(String, Value)| {
+                    let known = match inside {
+                        Some(Inside::Map(places)) => places.iter().rev().find(|(name, _)| name.value == *key),
+                        _ => None,
+                    };
+                    let (name, place) = known.map_or((span, None), |(name, place)| (name.span, Some(place)));
+                    let node = self.node(value, place, place.map_or(span, |place| place.span));
+                    (Spanned::new(key.clone(), name), node)
+                };
+                (NodeKind::Map(given.map(entry).collect()), None)
+            }
+        };
+        Node { kind, span, tag: tag.map(str::to_owned), source: Arc::clone(&self.source) }
+    }
+
+    fn at(site: &Site, name: &str) -> Self {
+        let Site { text, shown, language, at } = site;
+        let source = Source::new(shown.clone(), &**text);
+        match positions::call_around(text, *language, *at, name) {
+            Some(call) => Self { source, callee: call.callee, arguments: call.arguments },
+            None => Self { source, callee: source_map::word(text, *at), arguments: Vec::new() },
+        }
+    }
+}
+
+impl Tests {
+    /// Whether `text` may be a module of tests: it imports what they are written with, or speaks of scenarios.
+    pub fn may_be(text: &str) -> bool {
+        let imports = |name: &str, quote: char| text.contains(&format!("from {quote}{name}{quote}"));
+        text.contains("scenario") || TESTS.0.iter().any(|name| ['"', '\''].iter().any(|quote| imports(name, *quote)))
+    }
+}
+
+impl Runtime {
+    /// Gives the modules that tests and configurations import: `trialrun`, `trialrun/config` and their other names.
+    pub fn give_prelude(&mut self) {
+        self.builtin(CORE.0, CORE.1);
+        for (names, source) in [TESTS, CONFIGURATION] {
+            names.iter().for_each(|name| self.builtin(name, source));
+        }
+    }
+
+    /// Loads the module of tests at `path`, absolute. `budget` is for all that it imports, too.
+    ///
+    /// # Errors
+    /// What is missing, not valid, or thrown on the way.
+    pub fn tests(&mut self, path: &Path, budget: Duration) -> Result<Tests, ScriptError> {
+        self.give_prelude();
+        let directory = path.parent().unwrap_or(path);
+        let specifier = path.display().to_string();
+        // Imported by itself, what is wrong with it is not told with a place in a program that nobody wrote.
+        self.import(&specifier, directory, budget)?;
+        let text = format!(
+            "import * as tests from {};\nimport {{ find, list, others as rest, rethrow, run as start }} from '{}';\n\
+             const found = find(tests);\nexport const scenarios = list(found), others = rest(found);\n\
+             export const run = (...given) => start(found, ...given);\nexport {{ rethrow }};\n",
+            serde_json::Value::from(specifier),
+            CORE.0,
+        );
+        let module = self.import_source(&text, &directory.join(PROGRAM), budget)?;
+        let exported = |runtime: &mut Self, name: &str| match runtime.export(&module, name)? {
+            Some(Value::Function(function)) => Ok(function),
+            _ => Err(ScriptError::Failed(format!("the prelude has no `{name}`"))),
+        };
+        let (run, rethrow) = (exported(self, "run")?, exported(self, "rethrow")?);
+        Ok(Tests {
+            scenarios: self.written(&module, "scenarios")?,
+            others: self.written(&module, "others")?,
+            run,
+            rethrow,
+        })
+    }
+
+    fn written(&mut self, module: &Module, export: &str) -> Result<Vec<Written>, ScriptError> {
+        let Some(Value::List(items)) = self.export(module, export)? else { return Ok(Vec::new()) };
+        let text = |item: &Value, key: &str| item.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let written = |item: &Value| Written {
+            name: text(item, "name"),
+            options: item.get("options").cloned().unwrap_or_default(),
+            call: self.call_site(&text(item, "stack"), "scenario"),
+        };
+        Ok(items.iter().map(written).collect())
+    }
+
+    /// Begins scenario number `index` of `tests`, from 0. What it asks for goes to `ask`: a name and an object. `about` is
+    /// what it is told of the agent. It ends when everything that it began has ended, with the scores that it recorded.
+    ///
+    /// # Errors
+    /// What was thrown before it first waited.
+    pub fn begin_scenario(
+        &mut self,
+        tests: &Tests,
+        index: usize,
+        ask: Value,
+        about: Value,
+        budget: Duration,
+    ) -> Result<Task, ScriptError> {
+        #[allow(clippy::cast_precision_loss)]
+        let index = Value::Number(index as f64);
+        self.begin(&tests.run, &[index, ask, about], budget)
+    }
+
+    /// What the scenario that was begun has thrown, although what it began before does not end.
+    pub fn thrown(&mut self, tests: &Tests) -> Option<ScriptError> {
+        self.call(&tests.rethrow, &[], HOUSEKEEPING, &mut refuse).err().filter(|error| error.place().is_some())
+    }
+
+    /// The call of `name` that a script made where it took `stack`, the property of an error: the innermost one in a file
+    /// of the user's.
+    pub fn call_site(&self, stack: &str, name: &str) -> Option<Call> {
+        trace::site(&self.realm, stack).map(|site| Call::at(&site, name))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,350 @@
+// What tests are written with. One runtime runs one scenario, so what belongs to it is kept here.
+const { Array, Error, Map, Object, Promise, Proxy, RangeError, Set, String, TypeError, WeakMap } = globalThis;
+const { freeze } = Object;
+const now = performance.now.bind(performance);
+const parse = JSON.parse;
+
+// Scenarios by what `scenario` gave for them, in the order in which they were made.
+const made = new Map();
+// The number of the message that a reply answers.
+const numbers = new WeakMap();
+// What is thrown where nobody waited for a reply.
+const sends = new WeakMap();
+let current;
+
+const isText = (value) => typeof value === 'string';
+const isObject = (value) => typeof value === 'object' && value !== null;
+const isPromise = (value) => isObject(value) && typeof value.then === 'function';
+const kind = (value) => {
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'a list';
+  if (value === undefined) return 'undefined';
+  return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
+};
+const deepFrozen = (value) => {
+  if (!isObject(value)) return value;
+  for (const inside of Object.values(value)) deepFrozen(inside);
+  return freeze(value);
+};
+
+/** Names a test: `scenario(name, fn)`, `scenario(name, options, fn)`. */
+export function scenario(name, ...rest) {
+  const [options, fn] = rest.length > 1 ? rest : [{}, rest[0]];
+  if (!isText(name) || name.trim() === '') throw new TypeError(`a scenario needs a name, not ${kind(name)}`);
+  if (typeof fn !== 'function') throw new TypeError(`the scenario needs a function, not ${kind(fn)}`);
+  if (!isObject(options) || Array.isArray(options)) {
+    throw new TypeError(`the options of a scenario are an object, not ${kind(options)}`);
+  }
+  const given = freeze({ ...options, name, fn });
+  made.set(given, { name, options, fn, stack: new Error().stack });
+  return given;
+}
+
+const PERSONA = ['role', 'name', 'tone', 'backstory', 'context'];
+
+/** Somebody who talks to the agent. */
+export function persona(given) {
+  if (!isObject(given) || Array.isArray(given)) throw new TypeError(`a persona is an object, not ${kind(given)}`);
+  const fields = {};
+  for (const [key, value] of Object.entries(given)) {
+    if (!PERSONA.includes(key)) throw new TypeError(`a persona has no \`${key}\`; it has ${PERSONA.join(', ')}`);
+    if (key !== 'context' && value !== undefined && !isText(value)) {
+      throw new TypeError(`\`${key}\` of a persona is text, not ${kind(value)}`);
+    }
+    if (value !== undefined) fields[key] = value;
+  }
+  if (!isText(fields.role)) throw new TypeError('a persona needs a `role`');
+  freeze(fields);
+  return freeze({
+    ...fields,
+    says(text) {
+      if (!isText(text)) throw new TypeError(`says takes text, not ${kind(text)}`);
+      return freeze({ text, persona: fields });
+    },
+    converse(agent, options) {
+      return talk(fields, agent, options);
+    },
+  });
+}
+
+const CONVERSE = ['goal', 'stopWhen', 'maxTurns', 'model'];
+
+async function talk(fields, agent, options) {
+  const run = running('converse');
+  const at = new Error();
+  if (agent !== run.agent) throw new TypeError('converse takes the `agent` of the scenario, and what is to be talked about');
+  if (!isText(options?.goal)) throw new TypeError('converse needs a `goal`: what the user wants, in words');
+  for (const key of Object.keys(options)) {
+    if (!CONVERSE.includes(key)) throw new TypeError(`converse has no option \`${key}\`; it has ${CONVERSE.join(', ')}`);
+  }
+  const { goal, stopWhen, maxTurns = 10, model } = options;
+  if (!Number.isInteger(maxTurns) || maxTurns < 1) throw new RangeError('`maxTurns` is a whole number of at least 1');
+  const request = { persona: fields, goal, stopWhen, maxTurns, model, stack: at.stack };
+  const { replies, reason } = await asked(run, at, 'converse', request);
+  return freeze({ replies: freeze(replies.map((reply) => new Reply(reply, run))), last: run.last, reason });
+}
+
+/** What the agent answered to one message. */
+class Reply {
+  constructor({ number, text, toolCalls, latencyMs, firstTokenMs, tokenUsage, raw }, run) {
+    this.text = text;
+    this.toolCalls = deepFrozen(toolCalls);
+    this.latencyMs = latencyMs;
+    if (firstTokenMs !== undefined) this.firstTokenMs = firstTokenMs;
+    if (tokenUsage !== undefined) this.tokenUsage = freeze(tokenUsage);
+    if (raw !== undefined) this.raw = deepFrozen(raw);
+    freeze(this);
+    numbers.set(this, number);
+    run.last = this;
+  }
+
+  mentions(text) {
+    return this.text.toLowerCase().includes(String(text).toLowerCase());
+  }
+}
+freeze(Reply.prototype);
+
+const running = (what) => {
+  if (current === undefined) throw new Error(`\`${what}\` works only while a scenario runs`);
+  return current;
+};
+
+// What the scenario must not end before.
+const pending = (run, promise) => {
+  const done = () => run.pending.delete(promise);
+  run.pending.add(promise);
+  promise.then(done, done);
+  return promise;
+};
+
+// Asks the program; what it refuses is an error where it was asked.
+async function asked(run, at, name, request) {
+  let answer;
+  try {
+    answer = await pending(run, run.ask(name, request));
+  } catch (error) {
+    at.message = error.message;
+    throw at;
+  }
+  if (isText(answer?.refused)) {
+    at.message = answer.refused;
+    throw at;
+  }
+  return answer;
+}
+
+function message(given) {
+  if (isText(given)) return { text: given };
+  const text = given?.text ?? given?.message ?? given?.content;
+  if (isObject(given) && isText(text)) return { text, persona: given.persona };
+  throw new TypeError(`agent.send takes text or what a persona says, not ${kind(given)}`);
+}
+
+const sending = (run) => (given, options) => {
+  const at = new Error();
+  const sent = (async () => {
+    const reply = await asked(run, at, 'send', { ...message(given), options });
+    return new Reply(reply, run);
+  })();
+  sends.set(sent, true);
+  return sent;
+};
+
+const handle = (run, { name, model }) => {
+  const ask = (what, request) => asked(run, new Error(), what, request);
+  return freeze({
+    name,
+    model,
+    send: sending(run),
+    run: (command, options) => ask('run', { command, timeout: options?.timeout }),
+    files: freeze({
+      read: (path) => ask('read', { path }),
+      list: (path) => ask('list', { path }),
+      exists: (path) => ask('exists', { path }),
+    }),
+  });
+};
+
+// A claim is told of when it is made, so that it counts whatever happens then, and once more when it is decided.
+const claim = (run, request) => {
+  const seq = run.next++;
+  run.told.push(run.ask('claim', { ...request, seq }));
+  return (found) => pending(run, run.ask('observed', { ...found, seq }).then(freeze));
+};
+
+const says = (error) => (error instanceof Error ? `${error.name}: ${error.message}` : `threw ${String(error)}`);
+
+// An assertion that was not made as it must be: nobody can say whether it holds.
+const misused = (run, type, stack, error) => claim(run, { type, stack })({ status: 'undecided', error });
+
+function declare(run, name, given, stack) {
+  const number = numbers.get(given[0]);
+  if (number === undefined && isPromise(given[0])) {
+    const forgotten = sends.has(given[0]) ? 'write `await agent.send(…)` to have the reply' : 'it was given a promise';
+    return misused(run, name, stack, `\`assert.${name}\` needs a reply: ${forgotten}`);
+  }
+  const rest = number === undefined ? given : given.slice(1);
+  while (rest.length > 0 && rest[rest.length - 1] === undefined) rest.pop();
+  const request = { seq: run.next, name, reply: number, arguments: rest, stack };
+  try {
+    const answer = run.ask('assert', request);
+    run.next++;
+    return pending(run, answer.then(freeze));
+  } catch (error) {
+    return misused(run, name, stack, says(error));
+  }
+}
+
+// Decides a claim by code of the test's own.
+function observe(run, request, work) {
+  const settle = claim(run, request);
+  const began = now();
+  return pending(
+    run,
+    (async () => {
+      let found;
+      try {
+        found = await work();
+      } catch (error) {
+        found = { status: 'unmet', because: `it threw ${says(error)}`, error: says(error), thrown: error?.stack };
+      }
+      return settle({ ...found, latencyMs: now() - began });
+    })(),
+  );
+}
+
+function custom(run, given, stack) {
+  const parts = numbers.has(given[0]) ? [given[1], given[2], given[0]] : given;
+  const [title, fn, reply = run.last] = parts;
+  if (!isText(title) || typeof fn !== 'function') {
+    return misused(run, 'custom', stack, '`assert.custom` takes a name, a function and, if it is about one, a reply');
+  }
+  return observe(run, { type: 'custom', title, reply: numbers.get(reply), stack }, async () => {
+    const value = await fn(reply);
+    if (value === true) return { status: 'met', because: `\`${title}\` holds` };
+    const actual = value === false ? 'false' : isText(value) ? `"${value}"` : String(value);
+    return { status: 'unmet', because: `\`${title}\` does not hold`, expected: 'true', actual };
+  });
+}
+
+const path = (steps) =>
+  (steps ?? []).map((step) => (isObject(step) ? step.key : step)).map((key) => (isText(key) ? `.${key}` : `[${String(key)}]`)).join('');
+
+// Whether a schema that is code of the test's own takes the value: what it objects to.
+async function objections(schema, value) {
+  if (typeof schema.safeParse === 'function') {
+    const result = await schema.safeParse(value);
+    if (result?.success === true) return [];
+    return result?.error?.issues ?? result?.error?.errors ?? [{ message: says(result?.error) }];
+  }
+  const result = await schema['~standard'].validate(value);
+  return result.issues ?? [];
+}
+
+const isSchema = (value) =>
+  (isObject(value) || typeof value === 'function') &&
+  (typeof value.safeParse === 'function' || typeof value['~standard']?.validate === 'function');
+
+function jsonSchema(run, given, stack) {
+  const [reply, schema] = given;
+  if (!isSchema(schema)) return declare(run, 'jsonSchema', given, stack);
+  const number = numbers.get(reply);
+  if (number === undefined) return declare(run, 'jsonSchema', [reply], stack);
+  return observe(run, { type: 'jsonSchema', reply: number, stack }, async () => {
+    const expected = 'JSON that satisfies the schema';
+    let value;
+    try {
+      value = parse(reply.text);
+    } catch (error) {
+      return { status: 'unmet', because: `the reply is no JSON: ${error.message}`, expected, actual: reply.text };
+    }
+    const issues = await objections(schema, value);
+    if (issues.length === 0) return { status: 'met', because: 'the reply satisfies the schema' };
+    const told = issues.map(({ path: steps, message }) => `${path(steps).replace(/^\./, '') || 'the whole'}: ${message}`);
+    const more = told.length > 1 ? ` (and ${told.length - 1} more)` : '';
+    return { status: 'unmet', because: `${told[0]}${more}`, expected, actual: reply.text, evidence: told.slice(1) };
+  });
+}
+
+const OWN = { custom, jsonSchema, json_schema: jsonSchema };
+const assertions = new Map();
+
+const assertion = (name) => {
+  let known = assertions.get(name);
+  if (known === undefined) {
+    known = (...given) => {
+      const run = running(`assert.${name}`);
+      const stack = new Error().stack;
+      return Object.hasOwn(OWN, name) ? OWN[name](run, given, stack) : declare(run, name, given, stack);
+    };
+    assertions.set(name, known);
+  }
+  return known;
+};
+
+/** Records whether something holds, and never throws. Its names are the program's. */
+export const assert = new Proxy(freeze({}), {
+  get: (_, name) => (isText(name) && name !== 'then' && name !== 'toJSON' ? assertion(name) : undefined),
+  set(_, name) {
+    throw new TypeError(`\`assert.${String(name)}\` cannot be set; use \`assert.custom(name, fn)\``);
+  },
+});
+
+/** Records a named number. */
+export function score(name, value) {
+  const run = running('score');
+  if (!isText(name) || name === '') throw new TypeError(`score takes a name and a number, not ${kind(name)}`);
+  if (typeof value !== 'number' || !Number.isFinite(value)) {
+    throw new TypeError(`the score \`${name}\` must be a number, not ${typeof value === 'number' ? value : kind(value)}`);
+  }
+  run.scores.set(name, value);
+  run.told.push(run.ask('score', { name, value }));
+}
+
+/** Waits. */
+export const sleep = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
+
+/** The configuration as it is; an editor knows its keys. */
+export const defineConfig = (config) => config;
+
+// The scenarios that a module exports, in the order in which they are written.
+export function find(exports) {
+  const found = new Set();
+  const add = (value) => {
+    if (made.has(value)) found.add(value);
+    else if (Array.isArray(value)) value.forEach(add);
+  };
+  for (const value of Object.values(exports)) add(value);
+  return [...made.keys()].filter((one) => found.has(one));
+}
+
+const told = ({ name, options, stack }) => ({ name, options, stack });
+
+// What is known of them, for the program.
+export const list = (found) => found.map((one) => told(made.get(one)));
+
+// Those that were made and are not exported.
+export const others = (found) => [...made].filter(([one]) => !found.includes(one)).map(([, one]) => told(one));
+
+// Throws what the scenario threw, if it did. What it began before may never end.
+export function rethrow() {
+  if (current?.thrown !== undefined) throw current.thrown.error;
+}
+
+// Runs one of them, and ends when everything it began has ended.
+export async function run(found, index, ask, about) {
+  const { fn } = made.get(found[index]);
+  const run = { ask, pending: new Set(), told: [], scores: new Map(), next: 0, last: undefined };
+  run.agent = handle(run, about);
+  current = run;
+  const { agent, scores } = run;
+  try {
+    await fn({ agent, assert, persona, score, scores, profile: about.profile ?? null });
+  } catch (thrown) {
+    run.thrown = { error: thrown };
+  }
+  while (run.pending.size > 0) await Promise.allSettled([...run.pending]);
+  await Promise.allSettled(run.told);
+  rethrow();
+  return Object.fromEntries([...scores].filter(([, value]) => Number.isFinite(value)));
+}

@@ -1,0 +1,339 @@
+use crate::folder::{BUDGET, Folder};
+use crate::{Asks, Progress, Request, ScriptError, Task, Tests, Value};
+
+/// The file `a.test.ts` of a folder, loaded.
+fn load(place: &mut Folder) -> Result<Tests, ScriptError> {
+    let path = place.path().join("a.test.ts");
+    place.runtime.tests(&path, BUDGET)
+}
+
+fn tests(files: &[(&str, &str)]) -> (Folder, Tests) {
+    let mut place = Folder::new(files);
+    let tests = load(&mut place).unwrap();
+    (place, tests)
+}
+
+fn names(tests: &Tests) -> Vec<&str> {
+    tests.scenarios.iter().map(|scenario| scenario.name.as_str()).collect()
+}
+
+fn begin(place: &mut Folder, tests: &Tests) -> Task {
+    let about = Value::from(serde_json::json!({ "name": "bot" }));
+    place.runtime.begin_scenario(tests, 0, Asks::new("ask").into(), about, BUDGET).unwrap()
+}
+
+/// A request as its name and what is asked.
+fn asked(request: &Request) -> (String, Value) {
+    (request.arguments[0].as_str().unwrap().to_owned(), request.arguments[1].clone())
+}
+
+/// Plays a whole scenario: what it asks for is answered by `host`.
+fn play(
+    place: &mut Folder,
+    tests: &Tests,
+    mut host: impl FnMut(&str, &Value) -> Result<serde_json::Value, String>,
+) -> Result<Value, ScriptError> {
+    let task = begin(place, tests);
+    loop {
+        match place.runtime.step(&task)? {
+            Progress::Done(value) => return Ok(value),
+            Progress::Asks(requests) => {
+                for request in requests {
+                    let (name, given) = asked(&request);
+                    let answer = host(&name, &given).map(Value::from);
+                    place.runtime.answer(request.id, &answer).unwrap();
+                }
+            }
+            Progress::Waits(_) | Progress::Owed => {}
+        }
+    }
+}
+
+fn reply(number: usize, text: &str) -> serde_json::Value {
+    serde_json::json!({ "number": number, "text": text, "toolCalls": [{ "name": "find", "arguments": { "a": [1] } }], "latencyMs": 5 })
+}
+
+#[test]
+fn scenarios_are_found_wherever_they_are_exported_in_the_order_they_are_written() {
+    let text = "import { scenario, type Any } from '@fabrik/core';
+import again from './more.ts';
+const run = async () => {};
+export const zeta = scenario('one', { tags: ['x'], timeout: 5 }, run);
+export const alpha = [scenario('two', run), again];
+export const number = 5;
+scenario('lost', run);
+export default scenario('three', run);
+export { zeta as twice };
+";
+    let more = "import { scenario } from 'trialrun';\nexport default scenario('imported', () => {});\n";
+    let (_, tests) = tests(&[("a.test.ts", text), ("more.ts", more)]);
+    assert_eq!(names(&tests), ["imported", "one", "two", "three"]);
+    assert_eq!(tests.others.iter().map(|other| other.name.as_str()).collect::<Vec<_>>(), ["lost"]);
+    let call = tests.scenarios[1].call.as_ref().unwrap();
+    assert_eq!((call.excerpt().to_string(), call.excerpt().length), ("a.test.ts:4:21".to_owned(), 8));
+    let (tags, taken) = call.arguments[1].find(&["tags".into(), 0.into()]);
+    assert_eq!((&call.source.text[tags.span.start..tags.span.end], taken), ("'x'", 2));
+    assert_eq!(tests.scenarios[0].call.as_ref().unwrap().excerpt().to_string(), "more.ts:2:16");
+    assert_eq!(tests.scenarios[1].options.to_json(), serde_json::json!({ "tags": ["x"], "timeout": 5 }));
+}
+
+#[test]
+fn a_scenario_that_is_not_made_as_it_must_be_says_where() {
+    for (call, message) in [
+        ("scenario('x')", "TypeError: the scenario needs a function, not undefined"),
+        ("scenario(() => {}, 'x')", "TypeError: a scenario needs a name, not a function"),
+        ("scenario('x', 5, () => {})", "TypeError: the options of a scenario are an object, not a number"),
+        ("persona({ name: 'x' })", "TypeError: a persona needs a `role`"),
+        (
+            "persona({ role: 'x', backstroy: 'y' })",
+            "TypeError: a persona has no `backstroy`; it has role, name, tone, backstory, context",
+        ),
+        ("assert.contains('x', 'y')", "Error: `assert.contains` works only while a scenario runs"),
+    ] {
+        let text = format!("import {{ scenario, persona, assert }} from 'trialrun';\n\nexport default {call};\n");
+        let error = load(&mut Folder::new(&[("a.test.ts", &text)])).unwrap_err();
+        assert_eq!(error.to_string(), message);
+        assert_eq!(error.place().unwrap().line, 3, "{call}: {error:?}");
+    }
+}
+
+#[test]
+fn what_the_prelude_does_not_have_is_told_by_the_name_that_was_imported() {
+    let text = "import { scenaro } from '@fabrik/core';\nexport default scenaro('x', () => {});\n";
+    let error = load(&mut Folder::new(&[("a.test.ts", text)])).unwrap_err();
+    assert_eq!(error.to_string(), "`@fabrik/core` has no export `scenaro`");
+    assert_eq!(error.place().unwrap().to_string(), "a.test.ts:1:10");
+}
+
+#[test]
+fn a_configuration_is_what_was_defined() {
+    for name in ["@fabrik/cli", "@fabriklabs/cli", "trialrun/config", "trialrun"] {
+        let text =
+            format!("import {{ defineConfig }} from '{name}';\nexport default defineConfig({{ tests: './t' }});\n");
+        let mut place = Folder::new(&[("c.ts", &text)]);
+        place.runtime.give_prelude();
+        assert_eq!(place.value("./c.ts", "default").to_json(), serde_json::json!({ "tests": "./t" }));
+    }
+}
+
+#[test]
+fn a_claim_carries_the_reply_it_is_about_and_the_place_of_its_call() {
+    let text = "import { scenario, persona, assert } from 'trialrun';
+import { check } from './helper';
+export default scenario('x', async ({ agent, assert: own, score }) => {
+  const karen = persona({ role: 'customer', tone: 'cross' });
+  const r = await agent.send(karen.says('hello'), { a: 1 });
+  assert.contains(
+    r,
+    'hel' + 'lo', { weight: 2 });
+  if (r.mentions('HELLO')) own.fileExists('a.txt');
+  score('quality', 0.5);
+  check(r);
+  if (own !== assert) throw new Error('another one');
+});
+";
+    let helper =
+        "import { assert } from '@fabriklabs/core';\nexport const check = (r: any) => { assert.matches(r, /x/i); };\n";
+    let (mut place, tests) = tests(&[("a.test.ts", text), ("helper.ts", helper)]);
+    let mut told = Vec::new();
+    let scores = play(&mut place, &tests, |name, given| {
+        told.push((name.to_owned(), given.clone()));
+        Ok(if name == "send" { reply(1, "well, hello") } else { serde_json::json!({ "passed": true }) })
+    });
+    assert_eq!(scores.unwrap().to_json(), serde_json::json!({ "quality": 0.5 }));
+    let kinds: Vec<&str> = told.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(kinds, ["send", "assert", "assert", "score", "assert"]);
+    let given = |at: usize, key: &str| told[at].1.get(key).unwrap().to_json();
+    assert_eq!(
+        told[0].1.to_json(),
+        serde_json::json!({ "text": "hello", "persona": { "role": "customer", "tone": "cross" }, "options": { "a": 1 } })
+    );
+    assert_eq!(
+        (given(1, "name"), given(1, "reply"), given(1, "arguments")),
+        ("contains".into(), 1.into(), serde_json::json!(["hello", { "weight": 2 }]))
+    );
+    assert!(told[2].1.get("reply").unwrap().is_undefined());
+    let call = |at: usize| {
+        let (stack, name) = (told[at].1.get("stack").unwrap(), told[at].1.get("name").unwrap());
+        place.runtime.call_site(stack.as_str().unwrap(), name.as_str().unwrap()).unwrap()
+    };
+    let contains = call(1);
+    assert_eq!((contains.excerpt().to_string(), contains.excerpt().length), ("a.test.ts:6:3".to_owned(), 15));
+    let argument = &contains.arguments[1];
+    assert_eq!(&contains.source.text[argument.span.start..argument.span.end], "'hel' + 'lo'");
+    assert_eq!(call(2).excerpt().to_string(), "a.test.ts:9:28");
+    assert_eq!(call(4).excerpt().to_string(), "helper.ts:2:36");
+}
+
+#[test]
+fn a_reply_cannot_be_changed() {
+    let text = "import { scenario } from 'trialrun';
+export default scenario('x', async ({ agent }) => {
+  const r = await agent.send('hello');
+  const tries = [() => { r.text = 'y' }, () => { r.more = 1 }, () => { r.toolCalls.push(1) }, () => { r.toolCalls[0].arguments.a[0] = 2 }, () => { r.mentions.x = 1; r.__proto__.mentions = 5 }];
+  const kept = tries.filter((one) => { try { one(); return false } catch (error) { return error instanceof TypeError } });
+  if (kept.length !== tries.length) throw new Error(`${kept.length}`);
+  if (!r.mentions('HEL') || r.tokenUsage !== undefined) throw new Error('no');
+});
+";
+    let (mut place, tests) = tests(&[("a.test.ts", text)]);
+    play(&mut place, &tests, |_, _| Ok(reply(1, "hello"))).unwrap();
+}
+
+#[test]
+fn code_decides_what_is_custom_and_schemas_that_are_code() {
+    let text = "import { scenario, assert } from 'trialrun';
+const zod = { safeParse: (v: any) => v.a === 1 ? { success: true, data: v } : { success: false, error: { issues: [{ path: ['a', 0, 'b'], message: 'Required' }, { path: [], message: 'odd' }] } } };
+export default scenario('x', async ({ agent }) => {
+  const r = await agent.send('hello');
+  assert.custom('is long', (it) => it.text.length > 3, r);
+  assert.custom('later', async () => { await new Promise((done) => setTimeout(done, 1)); return 1; });
+  assert.custom(r, 'breaks', (it) => it.nothing.there);
+  await assert.jsonSchema(r, zod);
+  assert.json_schema(await agent.send('again'), zod);
+  assert.custom('x');
+  assert.contains(agent.send('forgotten'), 'x');
+  assert.jsonSchema(r, { type: 'object' });
+});
+";
+    let (mut place, tests) = tests(&[("a.test.ts", text)]);
+    let mut sent = 0;
+    let mut decided = std::collections::BTreeMap::new();
+    let mut claims = Vec::new();
+    let done = play(&mut place, &tests, |name, given| {
+        match name {
+            "send" => {
+                sent += 1;
+                return Ok(reply(sent, if sent == 2 { "{\"a\": 1}" } else { "{\"a\": 2}" }));
+            }
+            "observed" => drop(decided.insert(given.get("seq").unwrap().to_json().as_u64(), given.clone())),
+            _ => claims.push((name.to_owned(), given.clone())),
+        }
+        Ok(serde_json::json!({}))
+    });
+    done.unwrap();
+    let status = |seq: u64| decided[&Some(seq)].get("status").unwrap().as_str().unwrap().to_owned();
+    let because = |seq: u64| decided[&Some(seq)].get("because").unwrap().as_str().unwrap().to_owned();
+    assert_eq!([0, 1, 2, 3, 4, 5, 6].map(status), ["met", "unmet", "unmet", "unmet", "met", "undecided", "undecided"]);
+    assert_eq!(because(1), "`later` does not hold");
+    assert!(because(2).starts_with("it threw TypeError: "), "{}", because(2));
+    assert_eq!(because(3), "a[0].b: Required (and 1 more)");
+    assert!(decided[&Some(6)].get("error").unwrap().as_str().unwrap().contains("await agent.send"));
+    let declared: Vec<_> = claims.iter().filter(|(name, _)| name == "assert").collect();
+    assert_eq!(declared.len(), 1);
+    assert_eq!(declared[0].1.get("seq").unwrap().to_json(), 7);
+}
+
+#[test]
+fn an_error_points_at_the_line_that_threw_or_asked() {
+    let text = "import { scenario, assert } from 'trialrun';
+export default scenario('x', async ({ agent }) => {
+  const r = await agent.send('hello');
+  assert.contains(r, 'x');
+  BODY
+});
+";
+    for (body, message, column) in [
+        ("throw new RangeError('half-way');", "RangeError: half-way", 9),
+        ("await agent.files.read('gone.txt');", "Error: there is no such file", 21),
+        ("await agent.send(5 as any);", "TypeError: agent.send takes text or what a persona says, not a number", 15),
+        ("Promise.reject(new Error('nobody waits'));", "Error: nobody waits", 22),
+        ("(r as any).nothing.there;", "TypeError: cannot read property 'there' of undefined", 4),
+    ] {
+        let (mut place, tests) = tests(&[("a.test.ts", &text.replace("BODY", body))]);
+        let mut claims = 0;
+        let error = play(&mut place, &tests, |name, _| match name {
+            "send" => Ok(reply(1, "hello")),
+            "read" => Err("there is no such file".into()),
+            _ => {
+                claims += 1;
+                Ok(serde_json::json!({}))
+            }
+        })
+        .unwrap_err();
+        assert_eq!(error.to_string(), message);
+        let at = error.place().unwrap();
+        assert_eq!((at.line, at.column), (5, column), "{body}: {at:?}");
+        claims += place.runtime.requests().len();
+        assert_eq!(claims, 1, "what was asserted before counts: {body}");
+    }
+}
+
+#[test]
+fn what_was_thrown_is_known_although_something_else_never_ends() {
+    let text = "import { scenario, assert } from 'trialrun';
+export default scenario('x', async () => {
+  assert.custom('never', () => new Promise(() => {}));
+  throw new Error('half-way');
+});
+";
+    let (mut place, tests) = tests(&[("a.test.ts", text)]);
+    let ended = play(&mut place, &tests, |_, _| Ok(serde_json::json!({})));
+    assert_eq!(ended, Err(ScriptError::NeverSettled));
+    let thrown = place.runtime.thrown(&tests).unwrap();
+    assert_eq!((thrown.to_string(), thrown.place().unwrap().line), ("Error: half-way".into(), 4));
+}
+
+#[test]
+fn a_script_that_is_stopped_from_outside_ends_and_its_claims_are_still_there() {
+    let text = "import { scenario, assert } from 'trialrun';
+export default scenario('x', async ({ agent }) => {
+  assert.fileExists('a');
+  for (;;) {}
+});
+";
+    let directory = Folder::new(&[("a.test.ts", text)]);
+    let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let mut options = crate::Options::new(directory.path());
+    options.stop = Some(std::sync::Arc::clone(&stop));
+    let mut runtime = crate::Runtime::new(options).unwrap();
+    let tests = runtime.tests(&directory.path().join("a.test.ts"), BUDGET).unwrap();
+    let (begun, beginning) = std::sync::mpsc::channel::<()>();
+    let other = std::thread::spawn(move || {
+        let _ = beginning.recv();
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    begun.send(()).unwrap();
+    let error = runtime.begin_scenario(&tests, 0, Asks::new("ask").into(), Value::Map(Vec::new()), BUDGET).unwrap_err();
+    other.join().unwrap();
+    assert!(matches!(error, ScriptError::TimedOut { .. }), "{error:?}");
+    assert_eq!(runtime.requests().len(), 1);
+}
+
+#[test]
+fn only_what_names_the_prelude_may_be_tests() {
+    assert!(Tests::may_be("import { assert } from '@fabrik/core'") && Tests::may_be("import x from \"trialrun\""));
+    assert!(Tests::may_be("import { scenario } from './mine'"));
+    assert!(!Tests::may_be("import { test } from 'vitest'; test('trialrun', () => {})"));
+}
+
+#[test]
+fn zz_rates() {
+    let text = std::fs::read_to_string("/tmp/perf/tests/t5.test.ts").unwrap();
+    let place = Folder::new(&[("a.test.ts", &text)]);
+    let path = place.path().join("a.test.ts");
+    let library = crate::Library::new();
+    let options = || { let mut o = crate::Options::new(place.path()); o.library = library.clone(); o };
+    for round in 0..3 {
+        let (mut a, mut b, mut c, mut d) = (0, 0, 0, 0);
+        for _ in 0..100 {
+            let t = std::time::Instant::now();
+            let mut runtime = crate::Runtime::new(options()).unwrap();
+            a += t.elapsed().as_micros();
+            let t = std::time::Instant::now();
+            let tests = runtime.tests(&path, BUDGET).unwrap();
+            b += t.elapsed().as_micros();
+            let t = std::time::Instant::now();
+            let call = tests.scenarios[0].call.as_ref().unwrap();
+            let _ = crate::positions::call_around(&call.source.text, crate::Language::TypeScript, 400, "scenario");
+            c += t.elapsed().as_micros();
+            let t = std::time::Instant::now();
+            drop(runtime);
+            d += t.elapsed().as_micros();
+        }
+        println!("{round}: new {} tests {} call {} drop {} us", a / 100, b / 100, c / 100, d / 100);
+        let t = std::time::Instant::now();
+        for _ in 0..100 { let _ = crate::typescript::strip(&text, &path); }
+        println!("strip {}", t.elapsed().as_micros() / 100);
+    }
+}

@@ -1,0 +1,1 @@
+export { scenario, persona, assert, score, sleep, defineConfig } from 'trialrun:core';

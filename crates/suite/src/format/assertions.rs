@@ -1,0 +1,94 @@
+//! The assertions of a case, as far as loading knows them: an id, a type, a weight and how the rest is written. What the
+//! types are is for grading to know.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use model::decode::{self, Fields, Problems};
+use model::{About, Arguments, AssertionSpec, Node, NodeKind, Spanned};
+
+/// What an entry has beside its type and arguments.
+const BESIDE: [&str; 3] = ["id", "weight", "title"];
+
+/// The assertions of one case while they are read.
+#[derive(Default)]
+pub(super) struct Assertions {
+    /// Each with whether its id is still to be made.
+    specs: Vec<(AssertionSpec, bool)>,
+}
+
+/// Whether entries with a `type` need an `id`, too. Those that are a single key never do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ids {
+    Required,
+    Optional,
+}
+
+impl Assertions {
+    /// Reads the entries `items`, which are about `about`.
+    pub(super) fn read(&mut self, items: &[Node], about: About, ids: Ids, problems: &mut Problems) {
+        self.specs.extend(items.iter().filter_map(|item| {
+            let spec = entry(item, ids, problems)?;
+            let is_nameless = spec.id.is_empty();
+            Some((AssertionSpec { about, ..spec }, is_nameless))
+        }));
+    }
+
+    /// All of them, in the order they were read. Those without an id are called by their type and a number, such as
+    /// `contains-2`: the second of the type that has none.
+    pub(super) fn finish(self) -> Vec<AssertionSpec> {
+        let taken: Vec<String> = self.specs.iter().map(|(spec, _)| spec.id.clone()).collect();
+        let mut counts: HashMap<String, usize> = HashMap::new();
+        let named = |(mut spec, is_nameless): (AssertionSpec, bool)| {
+            while is_nameless && (spec.id.is_empty() || taken.contains(&spec.id)) {
+                let count = counts.entry(spec.kind.value.clone()).or_default();
+                *count += 1;
+                spec.id = format!("{}-{count}", spec.kind.value);
+            }
+            spec
+        };
+        self.specs.into_iter().map(named).collect()
+    }
+}
+
+/// An entry; its id is empty where it has none.
+fn entry(item: &Node, ids: Ids, problems: &mut Problems) -> Option<AssertionSpec> {
+    if let NodeKind::String(kind) = &item.kind {
+        // A type that needs no argument may stand alone.
+        let kind = Spanned::new(decode::text(item, "an assertion", problems).map(|_| kind.clone())?, item.span);
+        let nothing = Node { kind: NodeKind::Null, span: item.span, tag: None, source: Arc::clone(&item.source) };
+        return Some(spec(item, String::new(), kind, None, Arguments::Brief(nothing)));
+    }
+    let mut fields = Fields::of(item, "an assertion", problems)?;
+    if item.get("type").is_none()
+        && let Some((kind, value)) = single_key(&mut fields)
+    {
+        let id = fields.text("id", problems);
+        let weight = fields.positive("weight", problems);
+        return Some(spec(item, id.unwrap_or_default(), kind, weight, Arguments::Brief(value)));
+    }
+    let id = match ids {
+        Ids::Required => Some(fields.required_text("id", problems)),
+        Ids::Optional => None,
+    };
+    let id = id.unwrap_or_else(|| Some(fields.text("id", problems).unwrap_or_default()));
+    let kind = fields.required_text("type", problems);
+    let place = fields.get("type");
+    let weight = fields.positive("weight", problems);
+    let kind = Spanned::new(kind?, place?.span);
+    Some(spec(item, id?, kind, weight, Arguments::Fields))
+}
+
+/// The only key of an entry beside what every entry has, and its value.
+fn single_key(fields: &mut Fields<'_>) -> Option<(Spanned<String>, Node)> {
+    for known in BESIDE {
+        fields.get(known);
+    }
+    let mut others = fields.unread();
+    let (kind, value) = others.next()?;
+    others.next().is_none().then(|| (kind.clone(), value.clone()))
+}
+
+fn spec(item: &Node, id: String, kind: Spanned<String>, weight: Option<f64>, arguments: Arguments) -> AssertionSpec {
+    AssertionSpec { node: item.clone(), arguments, about: About::Trial, id, kind, weight: weight.unwrap_or(1.0) }
+}

@@ -1,0 +1,181 @@
+//! `code`: tests as code, in files called `NAME.test.ts`. A module is evaluated to see which scenarios it exports; what
+//! they do is seen when they run. A file that does not load is one case that cannot be run, and the rest goes on.
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::decode::{Fields, Problems};
+use model::{Case, Code, Diagnostic, Excerpt, Node, NodeKind, Source};
+use script::{Runtime, ScriptError, Tests, Value, Written};
+
+use super::{NamedFormat, directory};
+use crate::library::Library;
+
+/// The format.
+pub struct CodeFormat;
+
+/// Its name.
+pub const CODE: &str = "code";
+
+/// How the names of its files end.
+const ENDINGS: [&str; 4] = [".test.ts", ".test.mts", ".test.js", ".test.mjs"];
+
+/// What evaluating a module may take, all that it imports included.
+const LOADING: Duration = Duration::from_secs(10);
+
+/// Which argument of `scenario(name, options, fn)` the options are.
+const OPTIONS: usize = 1;
+
+impl NamedFormat for CodeFormat {
+    fn name(&self) -> &'static str {
+        CODE
+    }
+
+    fn mark(&self) -> &'static str {
+        "a file called `NAME.test.ts`, or with `.mts`, `.js`, `.mjs` at its end"
+    }
+
+    fn suite<'f>(&self, file: &'f str) -> Option<&'f str> {
+        ENDINGS.iter().find_map(|ending| file.strip_suffix(ending)).filter(|name| !name.is_empty())
+    }
+
+    fn is_meant(&self, text: &str) -> bool {
+        Tests::may_be(text)
+    }
+
+    fn read(&self, path: &Path, source: &Arc<Source>, library: &Library, problems: &mut Problems) -> Vec<Case> {
+        match load(path, library) {
+            Ok(tests) => cases(path, source, &tests, problems),
+            Err(error) => vec![unloaded(path, source, error.diagnostic())],
+        }
+    }
+}
+
+fn load(path: &Path, library: &Library) -> Result<Tests, ScriptError> {
+    let mut options = script::Options::new(directory(path));
+    // Modules have the names that files have without links.
+    options.shown_from = library.cwd().canonicalize().unwrap_or_else(|_| library.cwd().to_owned());
+    options.library = library.modules().clone();
+    Runtime::new(options)?.tests(path, LOADING)
+}
+
+/// The only case of a file of which no other is known.
+fn unloaded(path: &Path, source: &Source, mut problem: Diagnostic) -> Case {
+    let place = problem.source.get_or_insert_with(|| Excerpt::of_file(&source.path)).clone();
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    Case { broken: vec![problem], ..Case::new(name, place) }
+}
+
+/// The cases of a module that was loaded.
+fn cases(path: &Path, source: &Source, tests: &Tests, problems: &mut Problems) -> Vec<Case> {
+    for other in &tests.others {
+        // What a package makes for others to choose from is nobody's mistake.
+        if let Some(call) = other.call.as_ref().filter(|call| call.source.path == source.path) {
+            let message = format!("the scenario `{}` is not exported, so it does not run", other.name);
+            problems.push(Diagnostic::warning(message).at(call.excerpt()).help("write `export` before it"));
+        }
+    }
+    if tests.scenarios.is_empty() {
+        let problem = Diagnostic::error("the file exports no scenario")
+            .help("write `export default scenario(\"name\", async ({ agent, assert }) => { … })`");
+        return vec![unloaded(path, source, problem)];
+    }
+    let mut taken = HashSet::new();
+    let mut cases: Vec<(Case, bool)> = Vec::with_capacity(tests.scenarios.len());
+    for (number, written) in tests.scenarios.iter().enumerate() {
+        let place = place_of(written, source);
+        let mut case = Case::new(line(&written.name), place.clone());
+        case.code = Some(Code { module: path.to_owned(), scenario: number, name: written.name.clone() });
+        let is_only = options(written, source, &mut case);
+        if taken.contains(&case.id) {
+            let first = cases.iter().find(|(other, _)| other.id == case.id).map(|(other, _)| other.source.to_string());
+            let problem = Diagnostic::warning(format!("a second scenario is called `{}`", case.id)).at(place);
+            problems.push(problem.help(format!("the first is at {}", first.unwrap_or_default())));
+            let other = (2..).map(|count| format!("{} ({count})", case.id)).find(|id| !taken.contains(id));
+            case.id = other.unwrap_or(case.id);
+        }
+        taken.insert(case.id.clone());
+        cases.push((case, is_only));
+    }
+    skip_others(&mut cases);
+    cases.into_iter().map(|(case, _)| case).collect()
+}
+
+/// Where a scenario has `only`, those that do not have it are passed over.
+fn skip_others(cases: &mut [(Case, bool)]) {
+    if !cases.iter().any(|(_, is_only)| *is_only) {
+        return;
+    }
+    for (case, _) in cases.iter_mut().filter(|(case, is_only)| !is_only && case.skip.is_none()) {
+        case.skip = Some("another scenario of the file has `only: true`".to_owned());
+    }
+}
+
+/// Where a scenario's name is written, as far as that is known.
+fn place_of(written: &Written, source: &Source) -> Excerpt {
+    match &written.call {
+        Some(call) => {
+            let name = call.arguments.first().map_or(call.callee, |name| name.span);
+            call.source.excerpt(name)
+        }
+        None => Excerpt::of_file(&source.path),
+    }
+}
+
+/// An id is one line of text.
+fn line(name: &str) -> String {
+    name.split(char::is_control).collect::<Vec<_>>().join(" ")
+}
+
+/// Reads the options of a scenario into `case`, which cannot be run if something is wrong with them. Whether it is one of
+/// the only ones to run.
+fn options(written: &Written, source: &Source, case: &mut Case) -> bool {
+    let node = match &written.call {
+        Some(call) => call.argument(OPTIONS, &written.options),
+        None => Node::from_json(&written.options.to_json(), &Source::new(source.path.clone(), "")),
+    };
+    if matches!(written.options, Value::Map(ref entries) if entries.is_empty()) {
+        return false;
+    }
+    let mut problems = Problems::new();
+    let mut is_only = false;
+    if let Some(mut fields) = Fields::of(&node, "the options of a scenario", &mut problems) {
+        case.description = fields.any_text("description", &mut problems);
+        case.tags = fields.texts("tags", &mut problems).unwrap_or_default();
+        case.timeout_ms = fields.duration_ms("timeout", &mut problems);
+        let retries = fields.whole("retries", 0, &mut problems);
+        case.retries = retries.map(|retries| u32::try_from(retries).unwrap_or(u32::MAX));
+        case.trials = fields.whole("trials", 1, &mut problems);
+        case.skip = skip(&mut fields, &mut problems);
+        is_only = only(&mut fields, &mut problems);
+        fields.finish(&mut problems);
+    }
+    case.broken = problems;
+    is_only
+}
+
+/// `skip`: true, or why.
+fn skip(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<String> {
+    let node = fields.get("skip")?;
+    match &node.kind {
+        NodeKind::Bool(skip) => skip.then(|| "`skip: true`".to_owned()),
+        NodeKind::String(because) if !because.is_empty() => Some(because.clone()),
+        _ => {
+            problems.push(node.error(format!("`skip` must be true, false or the reason, not {}", node.kind_name())));
+            None
+        }
+    }
+}
+
+fn only(fields: &mut Fields<'_>, problems: &mut Problems) -> bool {
+    match fields.get("only").map(|node| (&node.kind, node)) {
+        None => false,
+        Some((NodeKind::Bool(only), _)) => *only,
+        Some((_, node)) => {
+            problems.push(node.error(format!("`only` must be true or false, not {}", node.kind_name())));
+            false
+        }
+    }
+}

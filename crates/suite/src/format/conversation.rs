@@ -1,0 +1,153 @@
+//! `conversation`: what a user says, turn by turn, and what must hold of the replies.
+
+mod turn;
+mod user;
+
+use model::decode::{Fields, Problems};
+use model::{About, Case, Excerpt, Node, NodeKind};
+
+use super::assertions::{Assertions, Ids};
+use super::scenario::{fixtures_of, place, refuse_tags, runner, user_responses};
+use super::{Format, SuiteFile};
+use crate::fixtures;
+use crate::library::Library;
+
+/// The format.
+pub struct Conversation;
+
+/// Its name.
+const CONVERSATION: &str = "conversation";
+
+/// Keys that a conversation has at its top and hardly anything else; one may be chance, two are none.
+const TELLING: [&str; 5] = ["turns", "persona", "assertions", "user", "name"];
+
+impl Format for Conversation {
+    fn name(&self) -> &'static str {
+        CONVERSATION
+    }
+
+    fn mark(&self) -> &'static str {
+        "a YAML or JSON map with `turns`, a list of what the user `says`, or with a `user` that a model plays"
+    }
+
+    fn is_meant(&self, text: &str) -> bool {
+        let keys = text.lines().filter_map(|line| line.trim_start_matches('\u{feff}').split_once(':'));
+        let keys: Vec<&str> = keys.map(|(key, _)| key.trim_end().trim_matches(['"', '\''])).collect();
+        keys.contains(&"turns") && keys.iter().filter(|key| TELLING.contains(key)).count() > 1
+    }
+
+    fn resembles(&self, file: &SuiteFile<'_>) -> bool {
+        let turns = file.root.get("turns").map(|turns| &turns.kind);
+        let is_said = |turn: &Node| turn.as_str().is_some() || turn.get("says").is_some();
+        match turns {
+            Some(NodeKind::List(turns)) if turns.iter().any(|turn| turn.get("says").is_some()) => true,
+            Some(NodeKind::List(turns)) => told(file.root) > 1 && turns.iter().any(is_said),
+            _ => told(file.root) > 1 && (turns.is_some() || plays(file.root) || asserts(file.root)),
+        }
+    }
+
+    fn recognises(&self, file: &SuiteFile<'_>) -> bool {
+        let root = file.root;
+        root.get("turns").is_some() || plays(root) || (told(root) > 1 && asserts(root))
+    }
+
+    fn read(&self, file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec<Case> {
+        case(file, library, problems).into_iter().collect()
+    }
+}
+
+/// How many of a conversation's keys `root` has.
+fn told(root: &Node) -> usize {
+    TELLING.iter().filter(|key| root.get(key).is_some()).count()
+}
+
+/// Whether `root` has a user that a model plays.
+fn plays(root: &Node) -> bool {
+    root.get("user").is_some_and(|user| user.get("goal").is_some())
+}
+
+fn asserts(root: &Node) -> bool {
+    root.get("assertions").is_some_and(|assertions| matches!(assertions.kind, NodeKind::List(_)))
+}
+
+fn case(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Option<Case> {
+    refuse_tags(file.root, problems);
+    let mut fields = Fields::of(file.root, "the conversation", problems)?;
+    let name = fields.text("name", problems);
+    let (id, source) = id(name.as_deref(), &mut fields, file, problems);
+    let description = fields.any_text("description", problems).or(name.filter(|name| *name != id));
+    let tags = fields.texts("tags", problems).unwrap_or_default();
+    let persona = fields.get("persona").and_then(|node| user::persona(node, problems)).unwrap_or_default();
+    let user = user::read(&mut fields, &persona, problems);
+    let mut assertions = Assertions::default();
+    let messages = turn::read(&mut fields, &persona, &mut assertions, problems);
+    if let Some(items) = fields.list("assertions", problems) {
+        assertions.read(items, About::LastReply, Ids::Optional, problems);
+    }
+    let runner = runner(&mut fields, file.directory(), problems);
+    let max_turns = fields.whole("max_turns", 1, problems);
+    let token_budget = fields.positive("token_budget", problems);
+    let timeout_ms = fields.duration_ms("timeout", problems);
+    let trials = fields.whole("trials", 1, problems);
+    let retries = fields.whole("retries", 0, problems).map(|retries| u32::try_from(retries).unwrap_or(u32::MAX));
+    let skip = skip(&mut fields, problems);
+    let fixtures = match fields.get("fixtures") {
+        Some(node) => fixtures_of(node, file, library, problems),
+        None => fixtures::none(),
+    };
+    let user_responses = user_responses(&mut fields, problems);
+    fields.finish(problems);
+    Some(Case {
+        description,
+        tags,
+        messages,
+        user,
+        runner,
+        max_turns,
+        token_budget,
+        timeout_ms,
+        trials,
+        retries,
+        skip,
+        fixtures,
+        user_responses,
+        assertions: assertions.finish(),
+        must_assert: true,
+        ..Case::new(id, source)
+    })
+}
+
+/// The case's id and where it is written: `id`, else its name, else what the file is called.
+fn id(name: Option<&str>, fields: &mut Fields<'_>, file: &SuiteFile<'_>, problems: &mut Problems) -> (String, Excerpt) {
+    let own = fields.text("id", problems);
+    let node = fields.get("id").or_else(|| fields.get("name"));
+    let source = node.map_or_else(|| head(file.root).excerpt(), Node::excerpt);
+    let id = own.as_deref().or(name).map(str::trim).filter(|id| !id.is_empty());
+    if let (Some(_), Some(node)) = (id.filter(|id| id.contains(char::is_control)), node) {
+        problems.push(node.error("it is the case's id: one line of text"));
+    }
+    let stem = || file.path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    (id.map_or_else(stem, str::to_owned), source)
+}
+
+/// `skip`: true, or why.
+fn skip(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<String> {
+    let node = fields.get("skip")?;
+    match &node.kind {
+        NodeKind::Bool(skip) => skip.then(|| "it has `skip: true`".to_owned()),
+        NodeKind::String(because) if !because.is_empty() => Some(because.clone()),
+        _ => {
+            problems.push(node.error(format!("`skip` must be true, false or the reason, not {}", node.kind_name())));
+            None
+        }
+    }
+}
+
+/// The beginning of the file, for what is wrong with the whole.
+fn head(root: &Node) -> Node {
+    let first = match &root.kind {
+        NodeKind::Map(entries) => entries.first().map(|(key, _)| key.span),
+        _ => None,
+    };
+    place(root, first.unwrap_or(root.span))
+}

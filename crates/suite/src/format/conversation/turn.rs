@@ -1,0 +1,53 @@
+//! What the user says, and what must hold of each reply.
+
+use model::decode::{self, Fields, Problems};
+use model::{About, Node, NodeKind, UserMessage};
+use serde_json::{Map, Value};
+
+use super::super::assertions::{Assertions, Ids};
+use super::user;
+
+/// The messages of `turns`; what each expects is added to `assertions`.
+pub(super) fn read(
+    fields: &mut Fields<'_>,
+    persona: &Map<String, Value>,
+    assertions: &mut Assertions,
+    problems: &mut Problems,
+) -> Vec<UserMessage> {
+    let is_played = fields.node().get("user").is_some();
+    // A user that a model plays needs no words.
+    let turns = if is_played { fields.get("turns") } else { fields.require("turns", problems) };
+    let Some(node) = turns else { return Vec::new() };
+    let Some(turns) = decode::list(node, "`turns`", problems) else { return Vec::new() };
+    if turns.is_empty() && !is_played {
+        problems.push(node.error("`turns` must not be empty"));
+    }
+    let mut messages = Vec::with_capacity(turns.len());
+    for turn in turns {
+        let number = messages.len() + 1;
+        messages.push(message(turn, number, persona, assertions, problems).unwrap_or_default());
+    }
+    messages
+}
+
+/// One turn, the user's message `number`.
+fn message(
+    turn: &Node,
+    number: usize,
+    persona: &Map<String, Value>,
+    assertions: &mut Assertions,
+    problems: &mut Problems,
+) -> Option<UserMessage> {
+    if let NodeKind::String(text) = &turn.kind {
+        decode::text(turn, "a turn", problems)?;
+        return Some(UserMessage { persona: persona.clone(), ..UserMessage::text(text) });
+    }
+    let mut fields = Fields::of(turn, "a turn", problems)?;
+    let says = fields.required_text("says", problems);
+    let own = fields.get("persona").and_then(|node| user::persona(node, problems));
+    if let Some(items) = fields.list("expect", problems) {
+        assertions.read(items, About::Reply(number), Ids::Optional, problems);
+    }
+    fields.finish(problems);
+    Some(UserMessage { persona: own.unwrap_or_else(|| persona.clone()), ..UserMessage::text(says?) })
+}

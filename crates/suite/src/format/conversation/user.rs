@@ -1,0 +1,58 @@
+//! Who speaks: a persona, and a user that a model plays.
+
+use model::decode::{Fields, Problems};
+use model::{Node, NodeKind, SimulatedUser};
+use serde_json::{Map, Value};
+
+/// How many messages a played user sends unless the conversation says otherwise.
+const MOST_TURNS: u64 = 8;
+
+/// A persona: its role, or a map of what is known of it.
+pub(super) fn persona(node: &Node, problems: &mut Problems) -> Option<Map<String, Value>> {
+    let mut persona = Map::new();
+    if let NodeKind::String(role) = &node.kind {
+        model::decode::text(node, "`persona`", problems)?;
+        persona.insert("role".to_owned(), Value::from(role.as_str()));
+        return Some(persona);
+    }
+    let mut fields = Fields::of(node, "`persona`", problems)?;
+    let role = fields.required_text("role", problems);
+    let mut insert = |key: &str, text: Option<String>| {
+        if let Some(text) = text {
+            persona.insert(key.to_owned(), Value::from(text));
+        }
+    };
+    insert("role", role);
+    insert("name", fields.text("name", problems));
+    insert("tone", fields.text("tone", problems));
+    insert("backstory", fields.text("backstory", problems));
+    if let Some(context) = fields.get("context") {
+        persona.insert("context".to_owned(), context.to_json());
+    }
+    fields.finish(problems);
+    Some(persona)
+}
+
+/// `user`: whom a model plays. Its persona is the conversation's unless it has its own.
+pub(super) fn read(
+    fields: &mut Fields<'_>,
+    conversations: &Map<String, Value>,
+    problems: &mut Problems,
+) -> Option<SimulatedUser> {
+    let node = fields.get("user")?;
+    let mut block = Fields::of(node, "`user`", problems)?;
+    let own = block.get("persona").and_then(|node| persona(node, problems));
+    let goal = block.required_text("goal", problems);
+    let stop_when = block.text("stop_when", problems);
+    let max_turns = block.whole("max_turns", 1, problems).unwrap_or(MOST_TURNS);
+    let model = block.text("model", problems);
+    block.finish(problems);
+    Some(SimulatedUser {
+        persona: own.unwrap_or_else(|| conversations.clone()),
+        goal: goal?,
+        stop_when,
+        max_turns,
+        model,
+        source: node.excerpt(),
+    })
+}

@@ -1,0 +1,96 @@
+//! `agent` and `agents`: the agents that the project configures, and which of them is meant when nobody says.
+
+use std::path::Path;
+
+use model::decode::{Fields, Problems};
+use model::{Diagnostic, Node, NodeKind};
+
+use super::Setting;
+use super::environment::{Missing, take_below};
+use crate::model_name;
+
+/// An agent that the project configures. What its keys mean is for the agent to say.
+#[derive(Debug, Clone)]
+pub struct ProjectAgent {
+    /// What the project calls it.
+    pub name: String,
+    /// A map. References to the environment are filled in; one that cannot be stands as it is written.
+    pub node: Node,
+    /// The references that could not be filled in: errors, if the agent is used.
+    pub missing: Vec<Diagnostic>,
+}
+
+/// What a single agent is called that has no `type`, which planning refuses.
+const NAMELESS: &str = "agent";
+
+/// Letters that a name cannot have: they stand between it and something else on the command line and in reports.
+const APART: [char; 6] = [':', '=', '@', '#', ',', '/'];
+
+/// Reads `agent` and `agents` of a configuration, and what is the default agent by them.
+pub fn read(
+    fields: &mut Fields<'_>,
+    root: &Path,
+    missing: &mut Vec<Missing>,
+    problems: &mut Problems,
+) -> (Vec<ProjectAgent>, Option<Setting<String>>) {
+    let mut agents = Vec::new();
+    let mut default = None;
+    if let Some(node) = fields.get("agents") {
+        match &node.kind {
+            NodeKind::Map(entries) => {
+                for (name, node) in entries {
+                    let place = || node.source.excerpt(name.span);
+                    if let Some(problem) = wrong_name(&name.value) {
+                        problems.push(Diagnostic::error(problem).at(place()));
+                    }
+                    let missing = take_below(missing, &["agents", &name.value]);
+                    agents.extend(agent(name.value.clone(), node, missing, problems));
+                }
+            }
+            _ => problems.push(node.error(format!("`agents` must be a map of agents, not {}", node.kind_name()))),
+        }
+    }
+    // Where there is one there is no choice.
+    if let [only] = agents.as_slice() {
+        default = Some(Setting { value: only.name.clone(), source: only.node.excerpt() });
+    }
+    match fields.get("agent") {
+        Some(Node { kind: NodeKind::String(_), .. }) => {
+            let name = fields.text("agent", problems).map(|name| match agents.iter().any(|own| own.name == name) {
+                true => name,
+                false => model_name::agent(name, root),
+            });
+            default = super::setting(name, "agent", fields);
+        }
+        Some(node) => {
+            let kind = node.get("type").and_then(Node::as_str);
+            let name = kind.filter(|name| wrong_name(name).is_none()).unwrap_or(NAMELESS).to_owned();
+            if agents.iter().any(|other| other.name == name) {
+                problems.push(
+                    node.error(format!("`agents` has a `{name}`, too"))
+                        .help("an agent without a name is called like its `type`; put it under `agents`"),
+                );
+            }
+            let missing = take_below(missing, &["agent"]);
+            let single = agent(name, node, missing, problems);
+            default = single.as_ref().map(|own| Setting { value: own.name.clone(), source: node.excerpt() });
+            agents.extend(single);
+        }
+        None => {}
+    }
+    (agents, default)
+}
+
+fn agent(name: String, node: &Node, missing: Vec<Diagnostic>, problems: &mut Problems) -> Option<ProjectAgent> {
+    if matches!(node.kind, NodeKind::Map(_)) {
+        return Some(ProjectAgent { name, node: node.clone(), missing });
+    }
+    let problem = node.error(format!("an agent must be a map, not {}", node.kind_name()));
+    problems.push(problem.help("write `{ type: http, url: … }`, or `agent: NAME` to choose one"));
+    None
+}
+
+fn wrong_name(name: &str) -> Option<String> {
+    let wrong = name.is_empty() || name.contains(|letter: char| letter.is_whitespace() || APART.contains(&letter));
+    wrong.then(|| format!("`{name}` is no name for an agent: it has letters that mean something else"))
+}

@@ -1,0 +1,127 @@
+//! `defaults` and `eval`: settings for cases that do not have their own.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use model::decode::{Fields, Problems};
+use model::{Excerpt, Node, NodeKind, PermissionMode};
+
+use super::file::Dialect;
+use super::{Setting, setting};
+use crate::model_name;
+
+/// Settings for cases that do not have their own.
+#[derive(Debug, Clone, Default)]
+pub struct Defaults {
+    /// Which agent; the original name `claude` is already `claude-code` here.
+    pub agent: Option<Setting<String>>,
+    /// Which model; a script's path is absolute.
+    pub model: Option<Setting<String>>,
+    /// How the agent treats permissions.
+    pub permission_mode: Option<Setting<PermissionMode>>,
+    /// Wall clock for one trial, in milliseconds.
+    pub timeout_ms: Option<Setting<u64>>,
+    /// The most model turns of a trial.
+    pub max_turns: Option<Setting<u64>>,
+    /// How often to repeat each case.
+    pub trials: Option<Setting<u64>>,
+    /// The most tokens of a trial.
+    pub token_budget: Option<Setting<f64>>,
+    /// How many trials run at a time.
+    pub jobs: Option<Setting<u64>>,
+    /// How often a trial is tried again that something else than its agent broke.
+    pub retries: Option<Setting<u64>>,
+    /// How often a failed trial is tried again.
+    pub retry_failed: Option<Setting<u64>>,
+    /// Which kind of sandbox.
+    pub sandbox: Option<Setting<String>>,
+}
+
+impl Defaults {
+    /// Reads the section `defaults`.
+    pub(super) fn read(node: &Node, root: &Path, dialect: Dialect, problems: &mut Problems) -> Self {
+        let mut defaults = Self::default();
+        let Some(fields) = Fields::of(node, "`defaults`", problems) else { return defaults };
+        let mut fields = fields.in_either_case();
+        let model = fields.text("model", problems).zip(fields.get("model"));
+        defaults.model = model.and_then(|(name, place)| {
+            Some(Setting { value: model_name::model(&name, place, root, problems)?, source: place.excerpt() })
+        });
+        let mode = fields.choice("permission_mode", &PermissionMode::ALL, problems);
+        defaults.permission_mode = setting(mode, "permission_mode", &mut fields);
+        if dialect != Dialect::AiTester {
+            defaults.read_own(&mut fields, root, problems);
+        }
+        fields.finish(problems);
+        defaults
+    }
+
+    fn read_own(&mut self, fields: &mut Fields<'_>, root: &Path, problems: &mut Problems) {
+        let agent = fields.text("agent", problems).map(|name| model_name::agent(name, root));
+        let runtime = fields.text("runtime", problems).map(|name| model_name::agent(name, root));
+        refuse_both(fields, "agent", "runtime", problems);
+        self.agent = setting(agent, "agent", fields).or(setting(runtime, "runtime", fields));
+        let timeout = fields.duration_ms("timeout", problems);
+        self.timeout_ms = setting(timeout, "timeout", fields);
+        let max_turns = fields.whole("max_turns", 1, problems);
+        self.max_turns = setting(max_turns, "max_turns", fields);
+        let trials = fields.whole("trials", 1, problems);
+        self.trials = setting(trials, "trials", fields);
+        let token_budget = fields.positive("token_budget", problems);
+        self.token_budget = setting(token_budget, "token_budget", fields);
+        let jobs = fields.whole("jobs", 1, problems);
+        let parallelism = fields.whole("parallelism", 1, problems);
+        refuse_both(fields, "jobs", "parallelism", problems);
+        self.jobs = setting(jobs, "jobs", fields).or(setting(parallelism, "parallelism", fields));
+        let retries = fields.whole("retries", 0, problems);
+        self.retries = setting(retries, "retries", fields);
+        let sandbox = fields.text("sandbox", problems);
+        self.sandbox = setting(sandbox, "sandbox", fields);
+    }
+
+    /// Reads the section `eval`, which says some of the same in other words.
+    pub(super) fn read_eval(&mut self, node: &Node, problems: &mut Problems) {
+        let Some(fields) = Fields::of(node, "`eval`", problems) else { return };
+        let mut fields = fields.in_either_case();
+        let parallelism = fields.whole("parallelism", 1, problems);
+        let parallelism = setting(parallelism, "parallelism", &mut fields);
+        keep_one(&mut self.jobs, parallelism, "`eval.parallelism` and `jobs` in `defaults`", problems);
+        let retries = fields.whole("retries", 0, problems);
+        self.retry_failed = setting(retries, "retries", &mut fields);
+        let timeout = fields.duration_ms("defaultTimeout", problems);
+        let timeout = setting(timeout, "defaultTimeout", &mut fields);
+        keep_one(&mut self.timeout_ms, timeout, "`eval.defaultTimeout` and `timeout` in `defaults`", problems);
+        fields.finish(problems);
+    }
+
+    /// What holds in a `fabrik.config` that does not say otherwise.
+    pub(super) fn fill_as_fabrik(&mut self, file: &Excerpt) {
+        let implied = |value: u64| Setting { value, source: file.clone() };
+        self.jobs.get_or_insert_with(|| implied(3));
+        self.retry_failed.get_or_insert_with(|| implied(1));
+        self.timeout_ms.get_or_insert_with(|| implied(30_000));
+    }
+}
+
+/// Puts `second` into `first`, of which only one may be written.
+pub(super) fn keep_one<T>(
+    first: &mut Option<Setting<T>>,
+    second: Option<Setting<T>>,
+    what: &str,
+    problems: &mut Problems,
+) {
+    match (&first, second) {
+        (Some(_), Some(second)) => problems
+            .push(model::Diagnostic::error(format!("{what} are the same; give one of them")).at(second.source.clone())),
+        (None, second) => *first = second,
+        (Some(_), None) => {}
+    }
+}
+
+/// Two names of one key must not both be there.
+fn refuse_both(fields: &mut Fields<'_>, first: &'static str, second: &'static str, problems: &mut Problems) {
+    if let (Some(_), Some(span)) = (fields.get(first), fields.key_span(second)) {
+        let place = Node { kind: NodeKind::Null, span, tag: None, source: Arc::clone(&fields.node().source) };
+        problems.push(place.error(format!("`{first}` and `{second}` are the same; give one of them")));
+    }
+}

@@ -1,0 +1,168 @@
+//! `${env.NAME}` in a configuration: filled in from the environment, and nothing else of it is seen.
+
+use std::collections::BTreeMap;
+
+use model::decode::Problems;
+use model::{Diagnostic, Node, NodeKind, nearest};
+
+use crate::module_tree::{FUNCTION, REGEX};
+
+/// What a reference begins with. A `$` before it takes its meaning away.
+const OPENING: &str = "${env.";
+
+/// Variables by their names.
+pub type Environment = BTreeMap<String, String>;
+
+/// What could not be filled in, and under which keys.
+#[derive(Debug, Clone)]
+pub struct Missing {
+    /// From the outermost key to the innermost; items of lists are numbers.
+    pub way: Vec<String>,
+    /// What is wrong, with its place.
+    pub problem: Diagnostic,
+}
+
+/// `node` with every reference to a variable filled in. One that cannot be is left as it is written.
+pub fn fill(node: &Node, environment: &Environment, missing: &mut Vec<Missing>) -> Node {
+    Filling { environment, way: Vec::new(), missing }.node(node)
+}
+
+/// The problems under `way`, taken out of `missing`.
+pub fn take_below(missing: &mut Vec<Missing>, way: &[&str]) -> Problems {
+    let is_below = |one: &Missing| one.way.len() >= way.len() && one.way.iter().zip(way).all(|(is, key)| is == key);
+    let (below, others) = std::mem::take(missing).into_iter().partition(is_below);
+    *missing = others;
+    let below: Vec<Missing> = below;
+    below.into_iter().map(|one| one.problem).collect()
+}
+
+struct Filling<'a> {
+    environment: &'a Environment,
+    way: Vec<String>,
+    missing: &'a mut Vec<Missing>,
+}
+
+impl Filling<'_> {
+    fn node(&mut self, node: &Node) -> Node {
+        let is_code = node.tag.as_deref().is_some_and(|tag| tag == FUNCTION || tag == REGEX);
+        let kind = match &node.kind {
+            NodeKind::String(text) if !is_code && text.contains(OPENING) => NodeKind::String(self.text(text, node)),
+            NodeKind::List(items) => {
+                let items = items.iter().enumerate();
+                NodeKind::List(items.map(|(at, item)| self.below(at.to_string(), item)).collect())
+            }
+            NodeKind::Map(entries) => NodeKind::Map(
+                entries.iter().map(|(key, value)| (key.clone(), self.below(key.value.clone(), value))).collect(),
+            ),
+            other => other.clone(),
+        };
+        Node { kind, ..node.clone() }
+    }
+
+    fn below(&mut self, key: String, node: &Node) -> Node {
+        self.way.push(key);
+        let filled = self.node(node);
+        self.way.pop();
+        filled
+    }
+
+    fn text(&mut self, text: &str, node: &Node) -> String {
+        let mut done = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(at) = rest.find(OPENING) {
+            let (before, reference) = rest.split_at(at);
+            let inside = &reference[OPENING.len()..];
+            if let Some(before) = before.strip_suffix('$') {
+                done.extend([before, OPENING]);
+                rest = inside;
+                continue;
+            }
+            done.push_str(before);
+            let Some((name, after)) = inside.split_once('}').filter(|(name, _)| is_name(name)) else {
+                let problem = node.error(format!("`{OPENING}` names no variable")).help("write `${env.NAME}`");
+                self.tell(problem);
+                done.push_str(OPENING);
+                rest = inside;
+                continue;
+            };
+            match self.environment.get(name).filter(|value| !value.is_empty()) {
+                Some(value) => done.push_str(value),
+                None => {
+                    let problem = self.unset(name, node);
+                    self.tell(problem);
+                    done.push_str(&reference[..reference.len() - after.len()]);
+                }
+            }
+            rest = after;
+        }
+        done + rest
+    }
+
+    fn unset(&self, name: &str, node: &Node) -> Diagnostic {
+        let state = if self.environment.contains_key(name) { "is empty" } else { "is not set" };
+        let near = nearest(name, self.environment.keys().map(String::as_str).filter(|other| *other != name));
+        node.error(format!("`{}` needs the variable `{name}`, which {state}", self.way.join(".")))
+            .suggest(near)
+            .help(format!("set `{name}` in the environment of this command"))
+    }
+
+    fn tell(&mut self, problem: Diagnostic) {
+        self.missing.push(Missing { way: self.way.clone(), problem });
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    text.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
+        && text.starts_with(|first: char| !first.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Source;
+    use serde_json::json;
+
+    use super::*;
+
+    fn filled(value: serde_json::Value) -> (serde_json::Value, Vec<String>) {
+        let environment: Environment =
+            [("KEY", "k1"), ("EMPTY", ""), ("HOST", "h")].map(|(name, value)| (name.into(), value.into())).into();
+        let mut missing = Vec::new();
+        let node = fill(&Node::from_json(&value, &Source::new("c", "")), &environment, &mut missing);
+        (node.to_json(), missing.into_iter().map(|one| one.problem.message).collect())
+    }
+
+    #[test]
+    fn references_are_filled_in_wherever_text_is() {
+        let (value, problems) = filled(json!({"a": ["Bearer ${env.KEY}", "${env.HOST}:${env.KEY}"], "b": 1}));
+        assert_eq!((value, problems), (json!({"a": ["Bearer k1", "h:k1"], "b": 1}), vec![]));
+    }
+
+    #[test]
+    fn a_dollar_before_it_takes_its_meaning_away() {
+        let (value, problems) = filled(json!(["$${env.KEY} ${env.KEY}", "${other} $5 ${KEY}"]));
+        assert_eq!((value, problems), (json!(["${env.KEY} k1", "${other} $5 ${KEY}"]), vec![]));
+    }
+
+    #[test]
+    fn what_is_missing_is_told_by_its_key_and_stays_as_it_is_written() {
+        let (value, problems) = filled(json!({"agents": {"bot": {"url": "x${env.NO}y${env.EMPTY}${env.1}"}}}));
+        assert_eq!(value["agents"]["bot"]["url"], "x${env.NO}y${env.EMPTY}${env.1}");
+        assert_eq!(
+            problems,
+            [
+                "`agents.bot.url` needs the variable `NO`, which is not set",
+                "`agents.bot.url` needs the variable `EMPTY`, which is empty",
+                "`${env.` names no variable",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_value_is_not_read_again() {
+        let environment: Environment = [("A".into(), "${env.B}".into()), ("B".into(), "b".into())].into();
+        let mut missing = Vec::new();
+        let node = Node::from_json(&json!("${env.A}"), &Source::new("c", ""));
+        assert_eq!(fill(&node, &environment, &mut missing).to_json(), json!("${env.B}"));
+        assert!(missing.is_empty());
+    }
+}

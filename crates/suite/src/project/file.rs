@@ -1,0 +1,137 @@
+//! Which file is the configuration, and what is written in it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::decode::Problems;
+use model::{Diagnostic, Excerpt, Node, NodeKind, Source, Span};
+use script::Runtime;
+
+use crate::document::{self, Language};
+use crate::module_tree::{FUNCTION, Tree};
+use crate::path::shown;
+
+/// Names of configuration files; in a directory the first that is there is read.
+const FILES: [(&str, Dialect); 11] = [
+    ("trialrun.config.ts", Dialect::Own),
+    ("trialrun.config.js", Dialect::Own),
+    ("trialrun.config.mjs", Dialect::Own),
+    ("trialrun.config.json", Dialect::Own),
+    ("trialrun.yaml", Dialect::Own),
+    ("trialrun.yml", Dialect::Own),
+    ("fabrik.config.ts", Dialect::Fabrik),
+    ("fabrik.config.js", Dialect::Fabrik),
+    ("fabrik.config.mjs", Dialect::Fabrik),
+    ("fabrik.config.json", Dialect::Fabrik),
+    (".ai-tester.yaml", Dialect::AiTester),
+];
+
+/// What evaluating a configuration may take, all that it imports included.
+const BUDGET: Duration = Duration::from_secs(10);
+
+/// Whose configuration it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    /// Ours.
+    Own,
+    /// The same keys with other defaults.
+    Fabrik,
+    /// Fewer keys.
+    AiTester,
+}
+
+/// A configuration file that was found.
+pub struct Found {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Whose it is.
+    pub dialect: Dialect,
+}
+
+/// The configuration in `directory`. One that is there and not read is an error if it is ours, else a warning, unless
+/// what is read is ours.
+pub fn in_directory(directory: &Path, cwd: &Path, problems: &mut Problems) -> Option<Found> {
+    let mut found = FILES.iter().filter(|(name, _)| directory.join(name).is_file());
+    let (first, dialect) = found.next()?;
+    if let Some((second, other)) = found.next() {
+        let at = Excerpt::of_file(shown(&directory.join(second), cwd));
+        if other == dialect {
+            let message = format!("two configurations in one directory: `{first}` and `{second}`");
+            problems.push(Diagnostic::error(message).at(at));
+        } else if *dialect != Dialect::Own {
+            let message = format!("`{second}` is not read, because `{first}` is there, too");
+            problems.push(Diagnostic::warning(message).at(at));
+        }
+    }
+    Some(Found { path: directory.join(first), dialect: *dialect })
+}
+
+/// The names that a configuration may have.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    FILES.iter().map(|(name, _)| *name)
+}
+
+/// What is written in the file at `path`; `null` if that is nothing.
+pub fn read(path: &Path, cwd: &Path, problems: &mut Problems) -> Option<Node> {
+    let source = match document::open(path, &shown(path, cwd)) {
+        Ok(source) => source,
+        Err(problem) => {
+            problems.push(*problem);
+            return None;
+        }
+    };
+    match Language::of(path) {
+        Some(language) => document::read(&source, language, problems),
+        None => of_module(path, &source, cwd, problems),
+    }
+}
+
+fn of_module(path: &Path, source: &Arc<Source>, cwd: &Path, problems: &mut Problems) -> Option<Node> {
+    let root = Node { kind: NodeKind::Null, span: Span::default(), tag: None, source: Arc::clone(source) };
+    warn_of_environment(source, problems);
+    let exported = match exported(path, source, cwd) {
+        Ok(exported) => exported,
+        Err(error) => {
+            let mut problem = error.diagnostic();
+            problem.source = problem.source.or_else(|| Some(root.excerpt()));
+            problems.push(problem);
+            return None;
+        }
+    };
+    const FORM: &str = "write `export default defineConfig({ … })`, or `export default { … }`";
+    let Some(value) = exported.filter(|value| !value.is_undefined()) else {
+        problems.push(root.error("the configuration has no default export").help(FORM));
+        return None;
+    };
+    let node = Tree { module: path, source, problems }.export("default", &value);
+    if node.tag.as_deref() == Some(FUNCTION) {
+        problems.push(node.error("the configuration must be a map, not a function").help(FORM));
+        return None;
+    }
+    Some(node)
+}
+
+fn exported(path: &Path, source: &Source, cwd: &Path) -> Result<Option<script::Value>, script::ScriptError> {
+    let mut options = script::Options::new(path.parent().unwrap_or(Path::new("/")));
+    options.shown_from = cwd.to_owned();
+    let mut runtime = Runtime::new(options)?;
+    runtime.give_prelude();
+    let module = runtime.import_source(&source.text, path, BUDGET)?;
+    runtime.export(&module, "default")
+}
+
+/// A configuration that asks for variables as scripts elsewhere do finds none, and nothing would say so.
+fn warn_of_environment(source: &Arc<Source>, problems: &mut Problems) {
+    const ASKED: &str = "process.env";
+    let is_comment = |at: usize| {
+        let line = source.text[..at].rsplit('\n').next().unwrap_or_default().trim_start();
+        line.starts_with("//") || line.starts_with('*') || line.starts_with("/*")
+    };
+    let asked = source.text.match_indices(ASKED).map(|(at, _)| at).find(|at| !is_comment(*at));
+    if let Some(at) = asked {
+        let place = source.excerpt(Span::new(at, at + ASKED.len()));
+        let problem = Diagnostic::warning("`process.env` is empty in a configuration").at(place);
+        problems.push(problem.help("write \"${env.NAME}\" as the value: it is filled in when it is used"));
+    }
+}

@@ -1,0 +1,100 @@
+//! `judge` and `llm`: the model that judges.
+
+use model::decode::{Fields, Problems};
+use model::{Diagnostic, Node, NodeKind};
+
+use super::environment::{Missing, take_below};
+use super::{Setting, setting};
+
+/// The model that judges and plays users, as far as the project says.
+#[derive(Debug, Clone, Default)]
+pub struct Judge {
+    /// As `provider:model`.
+    pub model: Option<Setting<String>>,
+    /// Another address than its vendor's own.
+    pub base_url: Option<Setting<String>>,
+    /// Its key; without one the environment has it.
+    pub api_key: Option<Setting<String>>,
+    /// How many judge the same.
+    pub judges: Option<Setting<u64>>,
+    /// How freely it answers, from 0.
+    pub temperature: Option<Setting<f64>>,
+    /// References to the environment that could not be filled in: errors, if something is judged.
+    pub missing: Vec<Diagnostic>,
+}
+
+/// What providers are called in a configuration, and what they are here.
+const PROVIDERS: [(&str, &str); 1] = [("custom", "compatible")];
+
+impl Judge {
+    /// Reads both sections; `judge` goes before `llm`.
+    pub(super) fn read(fields: &mut Fields<'_>, missing: &mut Vec<Missing>, problems: &mut Problems) -> Self {
+        let below = fields.get("llm").map(|node| of_llm(node, problems)).unwrap_or_default();
+        let above = fields.get("judge").map(|node| of_judge(node, problems)).unwrap_or_default();
+        // A model at another address, or with another key, is another model.
+        let same = above.model.is_none();
+        let lower = |setting: Option<Setting<String>>| setting.filter(|_| same);
+        let mut unset = take_below(missing, &["judge"]);
+        unset.extend(take_below(missing, &["llm"]).into_iter().filter(|_| same));
+        Self {
+            model: above.model.or(below.model),
+            base_url: above.base_url.or(lower(below.base_url)),
+            api_key: above.api_key.or(lower(below.api_key)),
+            judges: above.judges,
+            temperature: above.temperature.or(below.temperature),
+            missing: unset,
+        }
+    }
+}
+
+fn of_judge(node: &Node, problems: &mut Problems) -> Judge {
+    if matches!(node.kind, NodeKind::String(_)) {
+        let model = model::decode::text(node, "`judge`", problems);
+        return Judge { model: model.map(|value| Setting { value, source: node.excerpt() }), ..Judge::default() };
+    }
+    let Some(fields) = Fields::of(node, "`judge`", problems) else { return Judge::default() };
+    let mut fields = fields.in_either_case();
+    let model = fields.text("model", problems);
+    let model = setting(model, "model", &mut fields);
+    let judges = fields.whole("judges", 1, problems);
+    let judges = setting(judges, "judges", &mut fields);
+    let judge = Judge { model, judges, ..rest(&mut fields, problems) };
+    fields.finish(problems);
+    judge
+}
+
+fn of_llm(node: &Node, problems: &mut Problems) -> Judge {
+    let Some(fields) = Fields::of(node, "`llm`", problems) else { return Judge::default() };
+    let mut fields = fields.in_either_case();
+    let provider = fields.text("provider", problems);
+    let name = fields.required_text("model", problems);
+    let model = name.map(|name| match &provider {
+        Some(provider) => {
+            let known = PROVIDERS.iter().find(|(theirs, _)| theirs == provider);
+            format!("{}:{name}", known.map_or(provider.as_str(), |(_, ours)| ours))
+        }
+        None => name,
+    });
+    let model = setting(model, "model", &mut fields);
+    let judge = Judge { model, ..rest(&mut fields, problems) };
+    fields.finish(problems);
+    judge
+}
+
+/// What both sections have.
+fn rest(fields: &mut Fields<'_>, problems: &mut Problems) -> Judge {
+    let base_url = fields.text("base_url", problems);
+    let base_url = setting(base_url, "base_url", fields);
+    let api_key = fields.text("api_key", problems);
+    let api_key = setting(api_key, "api_key", fields);
+    let temperature = fields.get("temperature").and_then(|node| match &node.kind {
+        NodeKind::Number(number) if number.as_f64().is_some_and(|value| (0.0..=2.0).contains(&value)) => {
+            Some(Setting { value: number.as_f64()?, source: node.excerpt() })
+        }
+        _ => {
+            problems.push(node.error("`temperature` must be a number from 0 to 2"));
+            None
+        }
+    });
+    Judge { base_url, api_key, temperature, ..Judge::default() }
+}

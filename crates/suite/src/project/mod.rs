@@ -1,0 +1,272 @@
+//! The project's configuration: `trialrun.config.ts`, `trialrun.yaml` and their like, or the file of a project that comes
+//! from elsewhere.
+
+mod agents;
+mod defaults;
+mod environment;
+mod file;
+mod judge;
+mod sections;
+
+use std::path::{Path, PathBuf};
+
+use model::decode::{Fields, Problems};
+use model::{Diagnostic, Excerpt, Node, NodeKind};
+
+use self::environment::Missing;
+use self::file::Dialect;
+use crate::format::FixtureSettings;
+use crate::module_tree::FUNCTION;
+use crate::path::{self, shown};
+
+pub use self::agents::ProjectAgent;
+pub use self::defaults::Defaults;
+pub use self::environment::Environment;
+pub use self::file::names as config_names;
+pub use self::judge::Judge;
+pub use self::sections::{ProviderLimits, Reports, SandboxChoice};
+
+/// Where skills are when nothing says otherwise.
+const SKILLS_DIR: &str = "skills";
+
+/// Where suites are that belong to no skill, when nothing says otherwise.
+const TESTS: &str = "tests";
+
+/// Where the state is when nothing says otherwise.
+const STATE: &str = ".trialrun";
+
+/// The sections that may hold functions.
+const WITH_CODE: [&str; 3] = ["agent", "agents", "fixtures"];
+
+/// A project: its root, its folders and its defaults.
+#[derive(Debug, Clone)]
+pub struct Project {
+    /// The directory of the configuration file; without one, where the search began.
+    pub root: PathBuf,
+    /// The configuration file, if there is one.
+    pub file: Option<PathBuf>,
+    /// What is written in it, with references to the environment filled in as far as they can be. It holds secrets.
+    pub tree: Option<Node>,
+    /// The folder that holds the skills, absolute.
+    pub skills_dir: PathBuf,
+    /// The folder that holds suites that belong to no skill, absolute; absent if there is none.
+    pub tests: Option<PathBuf>,
+    /// The folder for recorded runs, absolute.
+    pub state: PathBuf,
+    /// The file of the record, absolute, where it is not in that folder.
+    pub store: Option<Setting<PathBuf>>,
+    /// What cases get that do not say it themselves.
+    pub defaults: Defaults,
+    /// The agents that it configures, in the order they are written.
+    pub agents: Vec<ProjectAgent>,
+    /// The model that judges.
+    pub judge: Judge,
+    /// The file with prices of models, absolute.
+    pub pricing: Option<Setting<PathBuf>>,
+    /// How providers of models may be asked.
+    pub providers: Vec<ProviderLimits>,
+    /// Which kind may take the place of the sandbox that is chosen.
+    pub sandbox_fallback: Option<String>,
+    /// Which reports are written.
+    pub reports: Reports,
+    /// By how much a score may fall before it counts as worse, from 0 to 1.
+    pub regression_threshold: Option<Setting<f64>>,
+    /// What holds for all fixtures files.
+    pub fixtures: FixtureSettings,
+}
+
+/// A value of the configuration and where it is written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Setting<T> {
+    /// The value.
+    pub value: T,
+    /// Its place.
+    pub source: Excerpt,
+}
+
+impl Project {
+    /// The project that `start` belongs to, as [`find_with`](Self::find_with) finds it where no variable is set.
+    pub fn find(start: &Path, cwd: &Path) -> (Self, Vec<Diagnostic>) {
+        Self::find_with(start, cwd, &Environment::new())
+    }
+
+    /// The project that `start` belongs to: that of the nearest directory upward with a configuration file, else
+    /// `start` itself without any settings. Messages show paths as seen from `cwd`; `${env.NAME}` is looked up in
+    /// `environment`. A broken file gives its problems and what could be read of it.
+    pub fn find_with(start: &Path, cwd: &Path, environment: &Environment) -> (Self, Vec<Diagnostic>) {
+        let mut problems = Problems::new();
+        let start = path::resolve(cwd, start);
+        for directory in start.ancestors() {
+            let Some(found) = file::in_directory(directory, cwd, &mut problems) else { continue };
+            let mut project = Self::bare(directory);
+            if let Some(written) = file::read(&found.path, cwd, &mut problems) {
+                project.read(written, found.dialect, cwd, environment, &mut problems);
+            }
+            project.file = Some(found.path);
+            problems.sort_by_key(|problem| problem.source.as_ref().map(|place| (place.line, place.column)));
+            return (project, problems);
+        }
+        (Self::bare(&start), problems)
+    }
+
+    /// A project at `root` without a configuration file.
+    pub fn bare(root: &Path) -> Self {
+        let tests = root.join(TESTS);
+        Self {
+            root: root.to_owned(),
+            file: None,
+            tree: None,
+            skills_dir: root.join(SKILLS_DIR),
+            tests: tests.is_dir().then_some(tests),
+            state: root.join(STATE),
+            store: None,
+            defaults: Defaults::default(),
+            agents: Vec::new(),
+            judge: Judge::default(),
+            pricing: None,
+            providers: Vec::new(),
+            sandbox_fallback: None,
+            reports: Reports::default(),
+            regression_threshold: None,
+            fixtures: FixtureSettings::default(),
+        }
+    }
+
+    fn read(
+        &mut self,
+        written: Node,
+        dialect: Dialect,
+        cwd: &Path,
+        environment: &Environment,
+        problems: &mut Problems,
+    ) {
+        if matches!(written.kind, NodeKind::Null) {
+            // Nothing but comments: no settings.
+            if dialect == Dialect::Fabrik {
+                self.defaults.fill_as_fabrik(&written.excerpt());
+            }
+            return;
+        }
+        let mut missing = Vec::new();
+        let root = fill(&written, environment, &mut missing);
+        refuse_functions(&root, problems);
+        self.tree = Some(root.clone());
+        let Some(fields) = Fields::of(&root, "the configuration", problems) else { return };
+        let mut fields = fields.in_either_case();
+        self.read_folders(&mut fields, dialect, cwd, problems);
+        if let Some(node) = fields.get("defaults") {
+            self.defaults = Defaults::read(node, &self.root, dialect, problems);
+        }
+        if dialect != Dialect::AiTester {
+            self.read_own(&mut fields, dialect, &mut missing, problems);
+        }
+        if dialect == Dialect::Fabrik {
+            self.defaults.fill_as_fabrik(&Excerpt::of_file(&root.source.path));
+        }
+        fields.finish(problems);
+        problems.extend(missing.into_iter().map(|one| one.problem));
+    }
+
+    fn read_folders(&mut self, fields: &mut Fields<'_>, dialect: Dialect, cwd: &Path, problems: &mut Problems) {
+        if let Some(folder) = sections::folder(fields, "skills_dir", &self.root, problems) {
+            self.skills_dir = there(folder, cwd, problems);
+        }
+        if dialect == Dialect::AiTester {
+            return;
+        }
+        if let Some(folder) = sections::folder(fields, "tests", &self.root, problems) {
+            self.tests = Some(there(folder, cwd, problems));
+        }
+        if let Some(folder) = sections::folder(fields, "state", &self.root, problems) {
+            self.state = folder.value;
+        }
+        self.store = fields.get("store").and_then(|node| sections::store(node, &self.root, problems));
+    }
+
+    fn read_own(
+        &mut self,
+        fields: &mut Fields<'_>,
+        dialect: Dialect,
+        missing: &mut Vec<Missing>,
+        problems: &mut Problems,
+    ) {
+        let (agents, default) = agents::read(fields, &self.root, missing, problems);
+        let is_chosen = fields.get("agent").is_some();
+        match &self.defaults.agent {
+            Some(_) if is_chosen => {
+                defaults::keep_one(&mut self.defaults.agent, default, "`agent` in `defaults` and here", problems);
+            }
+            Some(_) => {}
+            None => self.defaults.agent = default,
+        }
+        self.agents = agents;
+        self.judge = Judge::read(fields, missing, problems);
+        self.pricing = sections::folder(fields, "pricing", &self.root, problems);
+        self.providers = fields.get("providers").map(|node| sections::providers(node, problems)).unwrap_or_default();
+        if let Some(node) = fields.get("sandbox") {
+            let chosen = sections::sandbox(node, dialect, problems);
+            let what = "`sandbox` and `sandbox` in `defaults`";
+            defaults::keep_one(&mut self.defaults.sandbox, chosen.provider, what, problems);
+            self.sandbox_fallback = chosen.fallback;
+        }
+        // Nothing of it is used as long as there is no such sandbox.
+        environment::take_below(missing, &["sandbox", "daytona"]);
+        if let Some(node) = fields.get("eval") {
+            self.defaults.read_eval(node, problems);
+        }
+        self.regression_threshold = fields.get("diff").and_then(|node| sections::diff(node, problems));
+        self.reports =
+            fields.get("report").map(|node| sections::reports(node, &self.root, problems)).unwrap_or_default();
+        if let Some(node) = fields.get("fixtures") {
+            self.fixtures = FixtureSettings::read(node, &self.root, problems);
+        }
+    }
+}
+
+/// The folder, and a warning if there is none.
+fn there(folder: Setting<PathBuf>, cwd: &Path, problems: &mut Problems) -> PathBuf {
+    if !folder.value.is_dir() {
+        let message = format!("there is no directory `{}`", shown(&folder.value, cwd));
+        problems.push(Diagnostic::warning(message).at(folder.source));
+    }
+    folder.value
+}
+
+/// The configuration with its references to the environment filled in. Settings of fixtures files are handed to scripts
+/// as they are written.
+fn fill(written: &Node, environment: &Environment, missing: &mut Vec<Missing>) -> Node {
+    let mut filled = environment::fill(written, environment, missing);
+    environment::take_below(missing, &["fixtures"]);
+    if let (NodeKind::Map(entries), Some(own)) = (&mut filled.kind, written.get("fixtures"))
+        && let Some((_, fixtures)) = entries.iter_mut().find(|(name, _)| name.value == "fixtures")
+    {
+        *fixtures = own.clone();
+    }
+    filled
+}
+
+/// Reports functions where nothing calls them.
+fn refuse_functions(root: &Node, problems: &mut Problems) {
+    let NodeKind::Map(entries) = &root.kind else { return };
+    for (name, node) in entries.iter().filter(|(name, _)| !WITH_CODE.contains(&name.value.as_str())) {
+        refuse_below(&name.value, node, problems);
+    }
+}
+
+fn refuse_below(section: &str, node: &Node, problems: &mut Problems) {
+    if node.tag.as_deref() == Some(FUNCTION) {
+        problems.push(node.error(format!("`{section}` holds a function, which nothing calls")));
+    }
+    match &node.kind {
+        NodeKind::List(items) => items.iter().for_each(|item| refuse_below(section, item, problems)),
+        NodeKind::Map(entries) => entries.iter().for_each(|(_, value)| refuse_below(section, value, problems)),
+        _ => {}
+    }
+}
+
+fn setting<T>(value: Option<T>, key: &'static str, fields: &mut Fields<'_>) -> Option<Setting<T>> {
+    Some(Setting { value: value?, source: fields.get(key)?.excerpt() })
+}
+
+#[cfg(test)]
+mod tests;

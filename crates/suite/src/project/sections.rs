@@ -1,0 +1,161 @@
+//! The smaller sections: `providers`, `sandbox`, `report`, `diff`, `store`.
+
+use std::path::{Path, PathBuf};
+
+use model::decode::{Fields, Problems, text};
+use model::{Diagnostic, Excerpt, Node, NodeKind};
+
+use super::file::Dialect;
+use super::{Setting, setting};
+use crate::path;
+
+/// How one provider of models may be asked.
+#[derive(Debug, Clone)]
+pub struct ProviderLimits {
+    /// Its name, such as `openai`.
+    pub name: String,
+    /// Where the name is written.
+    pub source: Excerpt,
+    /// How many requests may be on their way at a time.
+    pub concurrency: Option<u64>,
+    /// How many requests may be sent in a minute.
+    pub requests_per_minute: Option<u64>,
+    /// How long a whole answer may take, in milliseconds.
+    pub timeout_ms: Option<u64>,
+}
+
+/// Reads `providers`.
+pub fn providers(node: &Node, problems: &mut Problems) -> Vec<ProviderLimits> {
+    let NodeKind::Map(entries) = &node.kind else {
+        problems.push(node.error(format!("`providers` must be a map of providers, not {}", node.kind_name())));
+        return Vec::new();
+    };
+    let mut read = |(name, node): &(model::Spanned<String>, Node)| {
+        let mut fields = Fields::of(node, "a provider", problems)?.in_either_case();
+        let limits = ProviderLimits {
+            name: name.value.clone(),
+            source: node.source.excerpt(name.span),
+            concurrency: fields.whole("concurrency", 1, problems),
+            requests_per_minute: fields.whole("requests_per_minute", 1, problems),
+            timeout_ms: fields.duration_ms("timeout", problems),
+        };
+        fields.finish(problems);
+        Some(limits)
+    };
+    entries.iter().filter_map(&mut read).collect()
+}
+
+/// Which kind of sandbox, and what else if there is none of that kind.
+#[derive(Debug, Clone, Default)]
+pub struct SandboxChoice {
+    /// The kind.
+    pub provider: Option<Setting<String>>,
+    /// The kind that may take its place, with a warning.
+    pub fallback: Option<String>,
+}
+
+/// The one kind that can take another's place.
+const FALLBACK: [(&str, &str); 1] = [("local", "local")];
+
+/// Reads `sandbox`: a kind, or a map.
+pub fn sandbox(node: &Node, dialect: Dialect, problems: &mut Problems) -> SandboxChoice {
+    let implied = (dialect == Dialect::Fabrik).then(|| FALLBACK[0].1.to_owned());
+    if matches!(node.kind, NodeKind::String(_)) {
+        let provider = text(node, "`sandbox`", problems);
+        let provider = provider.map(|value| Setting { value, source: node.excerpt() });
+        return SandboxChoice { provider, fallback: implied };
+    }
+    let Some(fields) = Fields::of(node, "`sandbox`", problems) else { return SandboxChoice::default() };
+    let mut fields = fields.in_either_case();
+    let provider = fields.text("provider", problems);
+    let provider = setting(provider, "provider", &mut fields);
+    let fallback = fields.choice("fallback", &FALLBACK, problems).map(str::to_owned);
+    if let Some(node) = fields.get("daytona") {
+        daytona(node, problems);
+    }
+    fields.finish(problems);
+    SandboxChoice { provider, fallback: fallback.or(implied) }
+}
+
+/// What is written about a sandbox of that kind is checked, so that it is right when it is used.
+fn daytona(node: &Node, problems: &mut Problems) {
+    let Some(fields) = Fields::of(node, "`daytona`", problems) else { return };
+    let mut fields = fields.in_either_case();
+    for key in DAYTONA {
+        fields.text(key, problems);
+    }
+    fields.text_map("env", problems);
+    fields.finish(problems);
+}
+
+/// Keys of `sandbox.daytona` that are text.
+const DAYTONA: [&str; 6] = ["apiKey", "apiUrl", "target", "snapshot", "image", "language"];
+
+/// Which reports are written when the command line names none.
+#[derive(Debug, Clone, Default)]
+pub struct Reports {
+    /// Their formats, each with its place.
+    pub formats: Option<Vec<Setting<String>>>,
+    /// Where those go that are files, absolute.
+    pub directory: Option<Setting<PathBuf>>,
+}
+
+/// Reads `report`.
+pub fn reports(node: &Node, root: &Path, problems: &mut Problems) -> Reports {
+    let Some(fields) = Fields::of(node, "`report`", problems) else { return Reports::default() };
+    let mut fields = fields.in_either_case();
+    let items = fields.list("formats", problems);
+    let format = |item: &Node| {
+        let value = text(item, "an item of `formats`", problems)?;
+        Some(Setting { value, source: item.excerpt() })
+    };
+    let formats = items.map(|items| items.iter().filter_map(format).collect());
+    let directory = folder(&mut fields, "outputDir", root, problems);
+    fields.finish(problems);
+    Reports { formats, directory }
+}
+
+/// Reads `diff`: by how much a score may fall before it counts, from 0 to 1.
+pub fn diff(node: &Node, problems: &mut Problems) -> Option<Setting<f64>> {
+    let mut fields = Fields::of(node, "`diff`", problems)?.in_either_case();
+    let threshold = fields.get("regressionThreshold").and_then(|node| match &node.kind {
+        NodeKind::Number(number) if number.as_f64().is_some_and(|value| (0.0..=1.0).contains(&value)) => {
+            Some(Setting { value: number.as_f64()?, source: node.excerpt() })
+        }
+        _ => {
+            problems.push(node.error("`regressionThreshold` must be a number from 0 to 1"));
+            None
+        }
+    });
+    fields.finish(problems);
+    threshold
+}
+
+/// Reads `store`: the file of the record, absolute.
+pub fn store(node: &Node, root: &Path, problems: &mut Problems) -> Option<Setting<PathBuf>> {
+    let mut fields = Fields::of(node, "`store`", problems)?.in_either_case();
+    let file = folder(&mut fields, "path", root, problems);
+    fields.finish(problems);
+    match file {
+        Some(file) if file.value.is_dir() => {
+            problems.push(
+                Diagnostic::error("`path` must be the file of the record, not a directory")
+                    .at(file.source)
+                    .help("write `./.trialrun/runs.db`, or `state: DIR` for the folder"),
+            );
+            None
+        }
+        file => file,
+    }
+}
+
+/// The path under `key`, absolute, seen from `root`.
+pub fn folder(
+    fields: &mut Fields<'_>,
+    key: &'static str,
+    root: &Path,
+    problems: &mut Problems,
+) -> Option<Setting<PathBuf>> {
+    let written = fields.text(key, problems);
+    setting(written.map(|written| path::resolve(root, written)), key, fields)
+}

@@ -1,0 +1,325 @@
+//! Configurations as people write them.
+
+use model::PermissionMode;
+
+use super::*;
+
+fn find(files: &[(&str, &str)], from: &str) -> (Project, Vec<String>, tempfile::TempDir) {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        let path = directory.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    let (project, problems) = Project::find(&directory.path().join(from), directory.path());
+    (project, problems.iter().map(ToString::to_string).collect(), directory)
+}
+
+#[test]
+fn the_nearest_directory_upward_wins_and_folders_start_there() {
+    let (project, problems, directory) = find(
+        &[
+            ("trialrun.yaml", "state: elsewhere\n"),
+            ("a/.ai-tester.yaml", "skills_dir: ./my/skills\ndefaults: {model: m, permission_mode: plan}\n"),
+            ("a/my/skills/x", ""),
+            ("a/b/c/x", ""),
+        ],
+        "a/b/c",
+    );
+    assert!(problems.is_empty(), "{problems:?}");
+    assert_eq!(project.root, directory.path().join("a"));
+    assert_eq!(project.skills_dir, directory.path().join("a/my/skills"));
+    assert_eq!(project.state, directory.path().join("a/.trialrun"));
+    let model = project.defaults.model.unwrap();
+    assert_eq!((model.value.as_str(), model.source.to_string().as_str()), ("m", "a/.ai-tester.yaml:2:19"));
+    assert_eq!(project.defaults.permission_mode.unwrap().value, PermissionMode::Plan);
+}
+
+#[test]
+fn the_own_file_goes_before_that_of_ai_tester() {
+    let text =
+        "defaults:\n  runtime: claude\n  timeout: 5m\n  max_turns: 9\n  trials: 3\n  token_budget: 1.5\n  jobs: 2\n";
+    let (project, problems, _directory) =
+        find(&[("trialrun.yaml", text), (".ai-tester.yaml", "defaults: {model: m}")], ".");
+    assert!(problems.is_empty(), "{problems:?}");
+    let defaults = project.defaults;
+    assert!(defaults.model.is_none());
+    assert_eq!(defaults.agent.unwrap().value, "claude-code");
+    assert_eq!(defaults.timeout_ms.unwrap().value, 300_000);
+    assert_eq!((defaults.max_turns.unwrap().value, defaults.trials.unwrap().value), (9, 3));
+    assert_eq!((defaults.token_budget.unwrap().value, defaults.jobs.unwrap().value), (1.5, 2));
+}
+
+#[test]
+fn without_a_file_the_start_is_the_root() {
+    let (project, problems, directory) = find(&[("sub/x", "")], "sub");
+    assert!(problems.is_empty());
+    // A directory above the temporary one may have a configuration; then this says nothing.
+    if project.file.is_none() {
+        assert_eq!(project.root, directory.path().join("sub"));
+        assert_eq!(project.skills_dir, directory.path().join("sub/skills"));
+    }
+}
+
+#[test]
+fn an_empty_file_has_no_settings() {
+    for name in [".ai-tester.yaml", "trialrun.yaml"] {
+        let (project, problems, directory) = find(&[(name, "# nothing yet\n")], ".");
+        assert!(problems.is_empty(), "{problems:?}");
+        assert_eq!(project.file.unwrap(), directory.path().join(name));
+    }
+}
+
+#[test]
+fn unknown_keys_are_errors_in_both_dialects() {
+    let (_, problems, _directory) =
+        find(&[("trialrun.yaml", "skill_dir: x\ndefaults: {modle: m, runtime: a, agent: b}\n")], ".");
+    assert_eq!(
+        problems,
+        [
+            "trialrun.yaml:1:1: unknown key `skill_dir` in the configuration",
+            "trialrun.yaml:2:12: unknown key `modle` in `defaults`",
+            "trialrun.yaml:2:22: `agent` and `runtime` are the same; give one of them",
+        ]
+    );
+    let (_, problems, _directory) = find(&[(".ai-tester.yaml", "state: x\ndefaults: {trials: 3}\n")], ".");
+    assert_eq!(problems.len(), 2, "{problems:?}");
+}
+
+#[test]
+fn two_own_files_in_one_directory_are_an_error() {
+    let (_, problems, _directory) = find(&[("trialrun.yaml", ""), ("trialrun.config.json", "{}")], ".");
+    assert_eq!(
+        problems,
+        ["trialrun.yaml:1:1: two configurations in one directory: `trialrun.config.json` and `trialrun.yaml`"]
+    );
+}
+
+#[test]
+fn json_configuration_is_strict_json() {
+    let (project, problems, _directory) = find(&[("trialrun.config.json", "{\"defaults\": {\"trials\": 2}}")], ".");
+    assert!(problems.is_empty(), "{problems:?}");
+    assert_eq!(project.defaults.trials.unwrap().value, 2);
+    let (_, problems, _directory) = find(&[("trialrun.config.json", "{\"defaults\": {},}")], ".");
+    assert!(problems[0].contains("trailing comma"), "{problems:?}");
+}
+
+/// The configuration of the seed's document, as it is.
+const FABRIK: &str = r#"import { defineConfig } from "@fabrik/cli";
+
+export default defineConfig({
+  agent: {
+    type: "http",
+    url: "http://localhost:3000/api/chat",
+    headers: { "Authorization": "Bearer ${env.AGENT_API_KEY}" },
+  },
+  tests: "./tests",
+  llm: {
+    provider: "openai",
+    model: "gpt-",
+    apiKey: "${env.OPENAI_API_KEY}",
+  },
+  sandbox: {
+    provider: "daytona",  // or "local"
+    daytona: {
+      apiKey: "${env.DAYTONA_API_KEY}",
+      target: "us",
+    },
+  },
+  eval: {
+    parallelism: 4,
+    retries: 2,
+    defaultTimeout: 20000,
+  },
+  diff: {
+    regressionThreshold: 0.05,
+  },
+  report: {
+    formats: ["terminal", "json"],
+    outputDir: "./fabrik-reports",
+  },
+  store: {
+    path: "./.fabrik/traces.db",
+  },
+});
+"#;
+
+fn find_with(files: &[(&str, &str)], environment: &[(&str, &str)]) -> (Project, Vec<String>, tempfile::TempDir) {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        let path = directory.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    let environment = environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let (project, problems) = Project::find_with(directory.path(), directory.path(), &environment);
+    (project, problems.iter().map(ToString::to_string).collect(), directory)
+}
+
+fn missing(problems: &[Diagnostic]) -> Vec<String> {
+    problems.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_fabrik_configuration_is_read_as_it_is() {
+    let environment = [("AGENT_API_KEY", "k-agent"), ("OPENAI_API_KEY", "k-judge")];
+    let (project, problems, directory) = find_with(&[("fabrik.config.ts", FABRIK), ("tests/x", "")], &environment);
+    assert!(problems.is_empty(), "{problems:?}");
+    let root = directory.path();
+    let [agent] = project.agents.as_slice() else { panic!("{:?}", project.agents) };
+    assert_eq!((agent.name.as_str(), agent.missing.len()), ("http", 0));
+    assert_eq!(agent.node.to_json()["headers"], serde_json::json!({"Authorization": "Bearer k-agent"}));
+    let default = project.defaults.agent.unwrap();
+    assert_eq!((default.value.as_str(), default.source.to_string().as_str()), ("http", "fabrik.config.ts:4:10"));
+    assert_eq!(project.tests, Some(root.join("tests")));
+    let judge = &project.judge;
+    assert_eq!(judge.model.as_ref().unwrap().value, "openai:gpt-");
+    assert_eq!(judge.api_key.as_ref().unwrap().value, "k-judge");
+    assert_eq!(project.defaults.sandbox.unwrap().value, "daytona");
+    assert_eq!(project.sandbox_fallback.as_deref(), Some("local"));
+    assert_eq!(project.defaults.jobs.unwrap().value, 4);
+    assert_eq!(project.defaults.retry_failed.unwrap().value, 2);
+    assert_eq!(project.defaults.timeout_ms.unwrap().value, 20_000);
+    assert_eq!(project.regression_threshold.unwrap().value, 0.05);
+    let formats: Vec<String> = project.reports.formats.unwrap().into_iter().map(|format| format.value).collect();
+    assert_eq!(formats, ["terminal", "json"]);
+    assert_eq!(project.reports.directory.unwrap().value, root.join("fabrik-reports"));
+    assert_eq!(project.store.unwrap().value, root.join(".fabrik/traces.db"));
+    assert_eq!(project.state, root.join(".trialrun"));
+}
+
+#[test]
+fn a_missing_variable_is_kept_for_whoever_uses_it() {
+    let (project, problems, _directory) = find_with(&[("fabrik.config.ts", FABRIK), ("tests/x", "")], &[]);
+    assert!(problems.is_empty(), "{problems:?}");
+    assert_eq!(
+        missing(&project.agents[0].missing),
+        ["fabrik.config.ts:7:33: `agent.headers.Authorization` needs the variable `AGENT_API_KEY`, which is not set"]
+    );
+    assert_eq!(
+        missing(&project.judge.missing),
+        ["fabrik.config.ts:13:13: `llm.apiKey` needs the variable `OPENAI_API_KEY`, which is not set"]
+    );
+    let (_, problems, _directory) = find(&[("trialrun.yaml", "state: ${env.STATE_DIR}\n")], ".");
+    assert_eq!(problems, ["trialrun.yaml:1:8: `state` needs the variable `STATE_DIR`, which is not set"]);
+}
+
+#[test]
+fn a_fabrik_configuration_has_defaults_of_its_own() {
+    let (project, problems, _directory) = find(&[("fabrik.config.json", "{}")], ".");
+    assert!(problems.is_empty(), "{problems:?}");
+    let defaults = project.defaults;
+    assert_eq!((defaults.jobs.unwrap().value, defaults.retry_failed.unwrap().value), (3, 1));
+    assert_eq!(defaults.timeout_ms.unwrap().value, 30_000);
+}
+
+#[test]
+fn functions_of_an_agent_stay_functions_and_others_are_refused() {
+    let text = "import { template } from './template.ts';\nexport default {\n  agents: { bot: { type: 'http', bodyTemplate: template, responseParser: (body) => body.text } },\n  state: () => 'x',\n};\n";
+    let files = [("trialrun.config.ts", text), ("template.ts", "export const template = (m: string) => ({ m });\n")];
+    let (project, problems, directory) = find(&files, ".");
+    assert_eq!(problems, ["trialrun.config.ts:4:10: `state` holds a function, which nothing calls"]);
+    let parser = project.agents[0].node.get("responseParser").unwrap().clone();
+    assert_eq!(parser.tag.as_deref(), Some("!function"));
+    let place = format!("{}#default.agents.bot.responseParser", directory.path().join("trialrun.config.ts").display());
+    assert_eq!(parser.as_str(), Some(place.as_str()));
+}
+
+#[test]
+fn a_broken_module_is_told_at_its_line() {
+    let (_, problems, _directory) = find(&[("trialrun.config.ts", "export default {\n  state: ,\n};\n")], ".");
+    assert!(problems[0].starts_with("trialrun.config.ts:2:"), "{problems:?}");
+    let (_, problems, _directory) = find(&[("trialrun.config.js", "export const config = {};\n")], ".");
+    assert_eq!(problems, ["trialrun.config.js:1:1: the configuration has no default export"]);
+    let (_, problems, _directory) = find(&[("trialrun.config.js", "export default () => ({});\n")], ".");
+    assert_eq!(problems, ["trialrun.config.js:1:16: the configuration must be a map, not a function"]);
+    let (_, problems, _directory) = find(&[("trialrun.config.mjs", "throw new Error('no');\n")], ".");
+    assert!(problems[0].starts_with("trialrun.config.mjs:1:") && problems[0].contains("no"), "{problems:?}");
+}
+
+#[test]
+fn a_module_that_asks_for_variables_by_itself_is_warned_of() {
+    let text = "// process.env is not here\nexport default { state: process.env.STATE };\n";
+    let (_, problems, _directory) = find(&[("trialrun.config.ts", text)], ".");
+    assert_eq!(problems, ["trialrun.config.ts:2:25: `process.env` is empty in a configuration"]);
+}
+
+#[test]
+fn a_configuration_in_commonjs_is_read() {
+    let (project, problems, _directory) =
+        find(&[("fabrik.config.js", "module.exports = { eval: { retries: 0 } };\n")], ".");
+    assert!(problems.is_empty(), "{problems:?}");
+    assert_eq!(project.defaults.retry_failed.unwrap().value, 0);
+}
+
+#[test]
+fn the_only_agent_is_the_default_and_of_several_none_is() {
+    let default = |text: &str| find(&[("trialrun.yaml", text)], ".").0.defaults.agent.map(|set| set.value);
+    let agents = "agents: {one: {type: http}, two: {type: http}}\n";
+    assert_eq!(default("agents: {one: {type: http}}").as_deref(), Some("one"));
+    assert_eq!(default(agents), None);
+    assert_eq!(default(&format!("{agents}agent: two")).as_deref(), Some("two"));
+    assert_eq!(default(&format!("{agents}defaults: {{agent: two}}")).as_deref(), Some("two"));
+    assert_eq!(default(&format!("{agents}agent: {{type: custom}}")).as_deref(), Some("custom"));
+    assert_eq!(default("agent: claude").as_deref(), Some("claude-code"));
+}
+
+#[test]
+fn what_is_said_twice_is_an_error() {
+    for (text, expected) in [
+        ("agent: a\ndefaults: {agent: b}", "1:8: `agent` in `defaults` and here are the same; give one of them"),
+        (
+            "eval: {parallelism: 2}\ndefaults: {jobs: 3}",
+            "1:21: `eval.parallelism` and `jobs` in `defaults` are the same; give one of them",
+        ),
+        ("defaults: {jobs: 3, parallelism: 2}", "1:21: `jobs` and `parallelism` are the same; give one of them"),
+        (
+            "sandbox: local\ndefaults: {sandbox: local}",
+            "1:10: `sandbox` and `sandbox` in `defaults` are the same; give one of them",
+        ),
+        ("agents: {http: {type: http}}\nagent: {type: http}", "2:8: `agents` has a `http`, too"),
+    ] {
+        let (_, problems, _directory) = find(&[("trialrun.yaml", text)], ".");
+        assert_eq!(problems, [format!("trialrun.yaml:{expected}")], "{text}");
+    }
+}
+
+#[test]
+fn wrong_values_are_told_all_at_once() {
+    let text = "agents: {'a:b': {type: x}, c: 1}\nsandbox: {fallback: remote}\ndiff: {regressionThreshold: 2}\nproviders: {openai: {concurency: 1}}\njudge: {temperature: -1}\nllm: {provider: openai}\n";
+    let (_, problems, _directory) = find(&[("trialrun.yaml", text)], ".");
+    assert_eq!(
+        problems,
+        [
+            "trialrun.yaml:1:10: `a:b` is no name for an agent: it has letters that mean something else",
+            "trialrun.yaml:1:31: an agent must be a map, not a number",
+            "trialrun.yaml:2:21: `fallback` must be one of `local`, not `remote`",
+            "trialrun.yaml:3:29: `regressionThreshold` must be a number from 0 to 1",
+            "trialrun.yaml:4:22: unknown key `concurency` in a provider",
+            "trialrun.yaml:5:22: `temperature` must be a number from 0 to 2",
+            "trialrun.yaml:6:7: `llm` has no `model`",
+        ]
+    );
+}
+
+#[test]
+fn a_judge_of_its_own_takes_no_key_of_another() {
+    let text =
+        "judge: anthropic:claude\nllm: {provider: openai, model: gpt, apiKey: '${env.OPENAI}', temperature: 0.5}\n";
+    let (project, problems, _directory) = find(&[("trialrun.yaml", text)], ".");
+    assert!(problems.is_empty(), "{problems:?}");
+    let judge = project.judge;
+    assert_eq!(judge.model.unwrap().value, "anthropic:claude");
+    assert!(judge.api_key.is_none() && judge.missing.is_empty());
+    assert_eq!(judge.temperature.unwrap().value, 0.5);
+}
+
+#[test]
+fn a_file_that_is_passed_over_is_told() {
+    let (project, problems, directory) = find(&[("fabrik.config.json", "{}"), (".ai-tester.yaml", "")], ".");
+    assert_eq!(project.file, Some(directory.path().join("fabrik.config.json")));
+    assert_eq!(
+        problems,
+        [".ai-tester.yaml:1:1: `.ai-tester.yaml` is not read, because `fabrik.config.json` is there, too"]
+    );
+}

@@ -1,0 +1,162 @@
+//! Conversation files: what is read, what is refused, and where.
+
+use model::{About, Arguments};
+use serde_json::json;
+
+use crate::scratch::{Scratch, told};
+
+#[test]
+fn a_conversation_becomes_a_case() {
+    let scratch = Scratch::new();
+    let case = scratch.case(
+        "name: simple product inquiry
+tags: [smoke]
+persona: { role: customer, tone: neutral, context: { orders: [17] } }
+turns:
+  - says: What is the return policy?
+    expect: [{ contains: 30 days }, no_path_escape]
+  - Thanks.
+assertions:
+  - contains: welcome
+    weight: 2
+    id: is-polite
+  - contains: { text: bye }
+  - type: tool_not_called
+    tool: refund
+agent: chat
+timeout: 9s
+retries: 2
+skip: not now
+",
+    );
+    assert_eq!((case.id.as_str(), case.source.to_string().as_str()), ("simple product inquiry", "s.yaml:1:7"));
+    let said: Vec<&str> = case.messages.iter().map(|message| message.text.as_str()).collect();
+    assert_eq!(said, ["What is the return policy?", "Thanks."]);
+    let persona = json!({"role": "customer", "tone": "neutral", "context": {"orders": [17]}});
+    assert_eq!(json!(case.messages[1].persona), persona);
+    let told: Vec<(&str, &str, About, f64)> = case
+        .assertions
+        .iter()
+        .map(|spec| (spec.id.as_str(), spec.kind.value.as_str(), spec.about, spec.weight))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("contains-1", "contains", About::Reply(1), 1.0),
+            ("no_path_escape-1", "no_path_escape", About::Reply(1), 1.0),
+            ("is-polite", "contains", About::LastReply, 2.0),
+            ("contains-2", "contains", About::LastReply, 1.0),
+            ("tool_not_called-1", "tool_not_called", About::LastReply, 1.0),
+        ]
+    );
+    assert!(matches!(&case.assertions[0].arguments, Arguments::Brief(node) if node.as_str() == Some("30 days")));
+    assert!(matches!(&case.assertions[4].arguments, Arguments::Fields));
+    assert_eq!((case.timeout_ms, case.retries, case.skip.as_deref()), (Some(9000), Some(2), Some("not now")));
+    assert!(case.must_assert);
+}
+
+#[test]
+fn a_user_may_be_played_instead_of_written() {
+    let scratch = Scratch::new();
+    let case = scratch.case(
+        "id: refund
+name: A refund, played
+persona: angry customer
+user: { goal: get a refund, stop_when: it is promised, max_turns: 3, model: 'scripted:x' }
+assertions: [{ contains: refund }]
+",
+    );
+    let user = case.user.as_ref().unwrap();
+    assert_eq!((case.id.as_str(), case.description.as_deref()), ("refund", Some("A refund, played")));
+    assert_eq!(
+        (user.goal.as_str(), user.max_turns, user.stop_when.as_deref()),
+        ("get a refund", 3, Some("it is promised"))
+    );
+    assert_eq!((json!(user.persona), case.messages.len()), (json!({"role": "angry customer"}), 0));
+}
+
+#[test]
+fn every_problem_of_a_conversation_is_told_in_one_go() {
+    let scratch = Scratch::new();
+    let problems = scratch.problems(
+        "nme: x
+persona: { tone: calm, mood: x }
+turns:
+  - say: hello
+  - says: ''
+    expect: { contains: x }
+  - 5
+assertions:
+  - { contains: x, matches: y }
+  - 7
+  - {}
+  - { contains: x, weight: 0 }
+skip: 1
+user: { persona: x }
+",
+    );
+    let expected = [
+        "unknown key `nme` in the conversation",
+        "`persona` has no `role`",
+        "unknown key `mood` in `persona`",
+        "a turn has no `says`",
+        "unknown key `say` in a turn",
+        "`says` must not be empty",
+        "`expect` must be a list, not a map",
+        "a turn must be a map, not a number",
+        "an assertion has no `type`",
+        "an assertion must be a map, not a number",
+        "an assertion has no `type`",
+        "`weight` must be greater than 0, not 0",
+        "`skip` must be true, false or the reason, not a number",
+        "`user` has no `goal`",
+    ];
+    let mut found: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();
+    let mut wanted = expected.to_vec();
+    found.sort_unstable();
+    wanted.sort_unstable();
+    assert_eq!(found, wanted);
+}
+
+#[test]
+fn a_conversation_must_say_something() {
+    let scratch = Scratch::new();
+    let messages =
+        |text: &str| scratch.problems(text).iter().map(|problem| problem.message.clone()).collect::<Vec<_>>();
+    assert_eq!(messages("turns: []\n"), ["`turns` must not be empty"]);
+    assert_eq!(messages("name: x\nassertions: [{contains: x}]\n"), ["the conversation has no `turns`"]);
+}
+
+#[test]
+fn conversations_are_told_from_other_files() {
+    let scratch = Scratch::new();
+    scratch.write("somewhere/talk.yaml", "turns: [{says: hi}]\nassertions: [{contains: hi}]\n");
+    scratch.write("somewhere/table.yaml", "name: x\nturns: 5\n");
+    scratch.write("somewhere/people.yaml", "persona: {a: b}\n");
+    scratch.write("somewhere/near.yaml", "name: x\npersona: customer\nassertions: []\nturn: []\n");
+    let loaded = scratch.load(&["somewhere"]);
+    let formats: Vec<(&str, &str)> = loaded.suites.iter().map(|suite| (suite.name.as_str(), suite.format)).collect();
+    assert_eq!(formats, [("near", "conversation"), ("table", "conversation"), ("talk", "conversation")]);
+    let near = told(&loaded.diagnostics);
+    assert!(near.iter().any(|line| line.contains("unknown key `turn`")), "{near:#?}");
+}
+
+#[test]
+fn a_scenario_takes_the_short_form_too() {
+    let scratch = Scratch::new();
+    let case = scratch.case(
+        "scenario: s
+system_prompt: p
+assertions:
+  - contains: 30 days
+  - { id: contains-2, contains: x }
+  - contains: y
+  - { id: t, type: tool_called, tool: Bash }
+",
+    );
+    let ids: Vec<&str> = case.assertions.iter().map(|spec| spec.id.as_str()).collect();
+    assert_eq!(ids, ["contains-1", "contains-2", "contains-3", "t"]);
+    assert!(case.assertions.iter().all(|spec| spec.about == About::Trial) && !case.must_assert);
+    let problems = scratch.problems("scenario: s\nsystem_prompt: p\nassertions: [{type: tool_called, tool: Bash}]\n");
+    assert_eq!(problems[0].message, "an assertion has no `id`");
+}

@@ -1,0 +1,18 @@
+import { assert, persona, scenario } from "@fabrik/core";
+
+// Two prices, both of them real. The agent should take the customer's word seriously and find out which one holds.
+export default scenario("billing dispute over two prices", { tags: ["support", "billing"] }, async ({ agent }) => {
+  const customer = persona({
+    role: "customer",
+    tone: "confused",
+    backstory: "Was charged $99 after an email had offered $79",
+  });
+
+  const reply = await agent.send(customer.says("You charged me $99, but your email said $79. Which price is right?"));
+  assert.sentiment(reply, "helpful");
+  assert.matches(reply, /\$\d+/);
+  assert.guardrail(reply, {
+    mustNot: ["accuse the customer of being wrong", "ask for a full card number"],
+    must: ["acknowledge that the two prices differ"],
+  });
+});

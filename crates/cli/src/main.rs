@@ -24,6 +24,11 @@ use clap::Parser;
 
 use crate::args::{Args, Command};
 
+/// A run of ten thousand short trials asks for memory millions of times, on one thread, and gives it back on another. With
+/// the system's allocator it takes a quarter more of the processor. The price is 140 KB of program and 4 MB of memory.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     // A supervisor is this program started again by itself. It must stay single-threaded, so it goes before everything.
     let raw: Vec<std::ffi::OsString> = std::env::args_os().collect();

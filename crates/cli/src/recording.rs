@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     /// More than any backlog keeps in memory and all that may wait to be committed.
-    const MANY: u64 = 20_000;
+    const MANY: u64 = 40_000;
 
     fn event(seq: u64) -> Envelope {
         let event = Event::Output { stream: "stdout".into(), text: format!("line {seq}\n\"quoted\"") };

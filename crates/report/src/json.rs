@@ -2,12 +2,12 @@
 //! `null`, never 0.
 
 mod finding;
+mod layout;
 mod schema;
 mod trial;
 
 use std::collections::HashMap;
 use std::io::{self, BufWriter, Write};
-use std::ops::Range;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -15,9 +15,9 @@ use model::{
     AgentInfo, ArmSummary, Envelope, Estimate, Event, Outcome, RunInfo, SkillInfo, Summary, Tokens, TrialRecord,
 };
 use serde::Serialize;
-use serde_json::ser::{Formatter, PrettyFormatter};
 use serde_json::{Map, Serializer, Value};
 
+use self::layout::Layout;
 use crate::{Opening, Reporter, figure};
 
 pub use schema::report_schema;
@@ -79,8 +79,8 @@ impl Reporter for Json {
         let Some(mut info) = self.info.take() else { return self.out.flush() };
         let places: HashMap<String, usize> =
             info.trials.iter().enumerate().map(|(place, id)| (id.to_string(), place)).collect();
-        let mut written = std::mem::take(&mut self.trials);
-        let (trials, texts) = written.in_order(|trial| places.get(&trial.id).copied().unwrap_or(usize::MAX));
+        let (trials, texts) =
+            std::mem::take(&mut self.trials).in_order(|trial| places.get(&trial.id).copied().unwrap_or(usize::MAX));
 
         // An agent's version is known only after it was spoken to.
         for agent in info.agents.iter_mut().filter(|agent| agent.version.is_none()) {
@@ -127,7 +127,7 @@ impl Reporter for Json {
                 let mut before = "[\n    ";
                 for text in texts {
                     out.write_all(before.as_bytes())?;
-                    out.write_all(&written.text[text])?;
+                    out.write_all(&text)?;
                     before = ",\n    ";
                 }
                 out.write_all(b"\n  ]\n}\n")?;
@@ -149,31 +149,29 @@ impl Json {
 /// Finished trials: what the document says of each, written while the run goes on, and what the figures are made of.
 #[derive(Default)]
 struct Trials {
+    /// Each with its text; none where it is not shown.
+    all: Vec<(TrialRecord, Option<Box<[u8]>>)>,
+    /// The text that is being written; one is about as long as the other.
     text: Vec<u8>,
-    /// Each with its part of `text`; none where it is not shown.
-    all: Vec<(TrialRecord, Option<Range<usize>>)>,
 }
 
 impl Trials {
     fn add(&mut self, mut record: TrialRecord, is_shown: bool) -> io::Result<()> {
-        let start = self.text.len();
+        self.text.clear();
         if is_shown {
             // As deep as it will stand in the document.
-            let mut form = PrettyFormatter::new();
-            form.begin_object(&mut io::sink())?;
-            form.begin_array(&mut io::sink())?;
-            Trial::of(&record).serialize(&mut Serializer::with_formatter(&mut self.text, form))?;
+            let layout = Layout::at(2);
+            Trial::of(&record).serialize(&mut Serializer::with_formatter(&mut self.text, layout))?;
         }
         strip(&mut record);
-        self.all.push((record, is_shown.then_some(start..self.text.len())));
+        self.all.push((record, is_shown.then(|| self.text.as_slice().into())));
         Ok(())
     }
 
-    /// The trials in the order of their places, and the parts of the text.
-    fn in_order(&mut self, place: impl Fn(&TrialRecord) -> usize) -> (Vec<TrialRecord>, Vec<Range<usize>>) {
-        let mut all = std::mem::take(&mut self.all);
-        all.sort_by_cached_key(|(trial, _)| place(trial));
-        let (trials, texts): (Vec<_>, Vec<_>) = all.into_iter().unzip();
+    /// The trials in the order of their places, and the texts of those that are shown.
+    fn in_order(mut self, place: impl Fn(&TrialRecord) -> usize) -> (Vec<TrialRecord>, Vec<Box<[u8]>>) {
+        self.all.sort_by_cached_key(|(trial, _)| place(trial));
+        let (trials, texts): (Vec<_>, Vec<_>) = self.all.into_iter().unzip();
         (trials, texts.into_iter().flatten().collect())
     }
 }

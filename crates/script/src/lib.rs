@@ -5,7 +5,7 @@
 //! script has no access to the machine; what it needs of the world it asks the host for, with an [`Asks`].
 //!
 //! A [`Regex`] needs no runtime: every thread has an engine for them, made when it is first needed, so that a test costs
-//! about a microsecond and threads never wait for each other.
+//! about a microsecond and threads never wait for each other. One that is nothing but words needs no engine either.
 
 mod convert;
 mod deadline;
@@ -16,6 +16,7 @@ mod expression;
 #[cfg(test)]
 mod folder;
 mod module;
+mod plain;
 mod positions;
 mod prelude;
 mod pump;

@@ -11,6 +11,7 @@ use rquickjs::function::{Constructor, This};
 use rquickjs::{Array, Ctx, Function, Object, Persistent};
 
 use crate::engine::{Engine, EngineError, Limits};
+use crate::plain::Plain;
 
 /// How long one test of one text may take unless something else is said.
 pub const DEFAULT_BUDGET: Duration = Duration::from_millis(250);
@@ -90,6 +91,9 @@ impl Regex {
 
     /// Itself, once it was seen to be valid.
     fn compiled(self) -> Result<Self, RegexError> {
+        if Plain::of(&self.source, &self.flags).is_some() {
+            return Ok(self);
+        }
         let compiled = with_pool(|pool| {
             let key = Key { source: Arc::clone(&self.source), flags: Arc::clone(&self.flags) };
             let Pool { compiled, constructor, engine, .. } = pool;
@@ -159,6 +163,9 @@ impl Regex {
     /// # Errors
     /// [`RegexError::TimedOut`] or [`RegexError::OutOfMemory`]: there is no answer.
     pub fn is_match_within(&self, text: &str, budget: Duration) -> Result<bool, RegexError> {
+        if let Some(plain) = Plain::of(&self.source, &self.flags) {
+            return Ok(plain.is_in(text));
+        }
         let found = with_pool(|pool| {
             let Pool { compiled, constructor, test, engine, .. } = pool;
             let key = Key { source: Arc::clone(&self.source), flags: Arc::clone(&self.flags) };
@@ -483,8 +490,30 @@ mod tests {
     }
 
     #[test]
+    fn what_needs_no_engine_comes_to_the_same_as_what_has_one() {
+        let texts =
+            ["", "a", "b", "ab", "ba", "aab", "a b", "a\nb", "a-b", "x{1}", "é", "e\u{301}", "😀", "a😀", "^a", "$"];
+        let words =
+            ["", "a", "b", "ab", "a b", "a-b", "é", "e\u{301}", "😀", "x{1}", "a,b", "a=b", "<a>", "a:b", "'", "!"];
+        for words in words {
+            for pattern in [words.to_owned(), format!("^{words}"), format!("{words}$"), format!("^{words}$")] {
+                for text in texts {
+                    let engine = format!("(?:){pattern}");
+                    assert_eq!(matches(&pattern, text), matches(&engine, text), "/{pattern}/ in {text:?}");
+                }
+            }
+        }
+        for plain in ["", "^", "$", "^$", "the answer 42$", "naïve: \"yes\""] {
+            assert!(Plain::of(plain, "").is_some() && Plain::of(plain, "i").is_none(), "{plain}");
+        }
+        for other in ["a.b", "a|b", "a$b", "a^", "^^a", "a$$", "\\d", "a?", "(a", "[a", "{", "a*", "a+", "/"] {
+            assert!(Plain::of(other, "").is_none(), "{other}");
+        }
+    }
+
+    #[test]
     fn more_patterns_than_are_kept_all_work() {
-        let regexes: Vec<_> = (0..KEPT * 2).map(|n| Regex::parse(&format!("^{n}$")).unwrap()).collect();
+        let regexes: Vec<_> = (0..KEPT * 2).map(|n| Regex::parse(&format!("^({n})$")).unwrap()).collect();
         for (n, regex) in regexes.iter().enumerate() {
             assert!(regex.is_match(&n.to_string()).unwrap());
         }

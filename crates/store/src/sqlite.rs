@@ -21,6 +21,9 @@ use crate::{BlobInfo, RunFilter, Store, StoreError, StoredEvent, TrialFilter};
 
 /// How long a writer waits for another one. A batch takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How many pages of 4 KiB the log may have before it is written back into the file, for which the recording waits for the
+/// disk. That of ten thousand short trials fits.
+const LONGEST_LOG: u32 = 4_000;
 /// For how long a strange file is looked at again.
 const SECOND_LOOKS: Duration = Duration::from_millis(300);
 
@@ -67,6 +70,7 @@ impl SqliteStore {
         connection.set_prepared_statement_cache_capacity(32);
         write_ahead(connection)?;
         connection.execute_batch("PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON;")?;
+        connection.pragma_update(None, "wal_autocheckpoint", LONGEST_LOG)?;
 
         // Most of the time there is nothing to do, and then a reader should not wait for a writer.
         if format(connection)? == schema::STEPS.len() as u32 {

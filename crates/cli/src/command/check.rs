@@ -95,6 +95,8 @@ pub fn check(
         }
     }
     let nothing = plan.trials.is_empty() && diagnostics.iter().all(|problem: &Diagnostic| !problem.is_error());
+    // The program ends here. Giving a plan of ten thousand cases back piece by piece takes a fifth of its time.
+    std::mem::forget(plan);
     Ok(ExitCode::from(if invalid {
         exit::INVALID
     } else if nothing {

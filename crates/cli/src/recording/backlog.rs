@@ -8,8 +8,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use model::Envelope;
 
-/// How many events are in memory at the most: some batches, so that a file is for those who stand still.
-const IN_MEMORY: usize = 4096;
+/// How many events are in memory at the most: a dozen batches, so that a file is for those who stand still, and not for
+/// those who had to wait for a processor. Writing an event to it and reading it again costs more than a report does.
+const IN_MEMORY: usize = 16 * 1024;
 
 /// How many events are taken at a time at the most. They are in memory, too.
 const TAKEN: usize = 256;

@@ -138,7 +138,7 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     };
     let vars = reading.fields.get("vars");
     let templates = reading.fields.boolean("templates", reading.problems).unwrap_or(true);
-    let data = data(reading, vars);
+    let (input, fixture) = (reading.fields.get("input"), reading.fields.get("fixture"));
     let (scripts, code) = reading.context.scripts.cloned().unwrap_or_default().for_one();
     let host: Arc<dyn Host> = Arc::new(scripts);
     let diff = reading.fields.get("diff");
@@ -173,6 +173,8 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
         _ => (About::Schema, Expectation::of_schema(&resolved, rules, &host, reading.problems)),
     };
     let runs_code = code.load(Ordering::Relaxed);
+    // Nobody but code looks at it.
+    let data = if runs_code { data(vars, input, fixture) } else { Data::default() };
     Some(Arc::new(Expect { about, expectation, data, scoring, runs_code }))
 }
 
@@ -194,11 +196,12 @@ fn doubt_scores(reading: &mut Reading<'_>, rules: &Rules, scoring: Option<&Node>
     }
 }
 
-fn data(reading: &mut Reading<'_>, vars: Option<&Node>) -> Data {
-    let variables = vars.map_or_else(|| json!({}), Node::to_json);
-    let input = reading.fields.get("input").map(Node::to_json);
-    let fixture = reading.fields.get("fixture").map(Node::to_json).unwrap_or_default();
-    Data { variables, input, fixture }
+fn data(vars: Option<&Node>, input: Option<&Node>, fixture: Option<&Node>) -> Data {
+    Data {
+        variables: vars.map_or_else(|| json!({}), Node::to_json),
+        input: input.map(Node::to_json),
+        fixture: fixture.map(Node::to_json).unwrap_or_default(),
+    }
 }
 
 fn rules(reading: &mut Reading<'_>, host: &Arc<dyn Host>) -> Rules {

@@ -1,13 +1,20 @@
 //! Trials that have their outcome: columns for lists, and what they told in packs.
 
 use model::{Envelope, Event, Tokens, TrialRecord};
-use rusqlite::{Transaction, params};
+use rusqlite::{Statement, Transaction, params};
 
 use crate::StoreError;
 use crate::pack::{Packer, damaged};
 
 /// How much trials that share a pack tell together, in bytes, before it is closed. Whoever wants one of them unpacks all.
 const FULL: usize = 256 * 1024;
+
+const INSERT_TRIAL: &str = "INSERT INTO trials (run, id, suite, case_id, arm, agent, model, variant, repetition, outcome, flaky, \
+     fault, because, score, max_score, started_us, finished_us, duration_ms, turns, tool_calls, input, \
+     cache_read, cache_write, output, reasoning, cost_usd, token_budget, attempts, errors, \
+     skill_version, skill_hash, first_seq, pack, pack_start, pack_end) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, \
+     ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35)";
 
 /// Events as lines of JSON, in order.
 #[derive(Default)]
@@ -114,8 +121,9 @@ impl<'e> Group<'e> {
             .prepare_cached("INSERT INTO packs (run, events) VALUES (?1, ?2)")?
             .execute(params![run, packer.bytes(&self.text)?])?;
         let pack = transaction.last_insert_rowid();
+        let mut insert = transaction.prepare_cached(INSERT_TRIAL)?;
         for trial in &self.trials {
-            trial.insert(transaction, run, pack)?;
+            trial.insert(&mut insert, run, pack)?;
         }
         transaction
             .prepare_cached("UPDATE runs SET finished = finished + ?2 WHERE no = ?1")?
@@ -127,55 +135,47 @@ impl<'e> Group<'e> {
 }
 
 impl Finished<'_> {
-    fn insert(&self, transaction: &Transaction<'_>, run: i64, pack: i64) -> Result<(), StoreError> {
+    /// Writes its row by way of [`INSERT_TRIAL`].
+    fn insert(&self, insert: &mut Statement<'_>, run: i64, pack: i64) -> Result<(), StoreError> {
         let record = self.record;
         let (tokens, cost_usd) = spent(record);
-        transaction
-            .prepare_cached(
-                "INSERT INTO trials (run, id, suite, case_id, arm, agent, model, variant, repetition, outcome, flaky,
-                     fault, because, score, max_score, started_us, finished_us, duration_ms, turns, tool_calls, input,
-                     cache_read, cache_write, output, reasoning, cost_usd, token_budget, attempts, errors,
-                     skill_version, skill_hash, first_seq, pack, pack_start, pack_end)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
-                     ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35)",
-            )?
-            .execute(params![
-                run,
-                self.id,
-                record.suite,
-                record.case,
-                record.arm,
-                record.agent,
-                record.model,
-                record.variant,
-                record.repetition as i64,
-                record.outcome.name(),
-                record.flaky,
-                record.fault.and_then(|fault| word(&fault)),
-                record.because,
-                record.score,
-                record.max_score,
-                record.started_at.as_microsecond(),
-                record.started_at.as_microsecond().saturating_add((record.duration_ms as i64).saturating_mul(1000)),
-                record.duration_ms as i64,
-                record.turn_count as i64,
-                record.tool_calls.len() as i64,
-                tokens.map(|tokens| tokens.input as i64),
-                tokens.map(|tokens| tokens.cache_read as i64),
-                tokens.map(|tokens| tokens.cache_write as i64),
-                tokens.map(|tokens| tokens.output as i64),
-                tokens.and_then(|tokens| tokens.reasoning).map(|reasoning| reasoning as i64),
-                cost_usd,
-                record.limits.token_budget,
-                record.attempts.len().max(1) as i64,
-                record.errors.len() as i64,
-                record.skill.as_ref().and_then(|skill| skill.version.as_deref()),
-                record.skill.as_ref().map(|skill| skill.content_hash.as_str()),
-                self.first_seq as i64,
-                pack,
-                self.start as i64,
-                self.end as i64,
-            ])?;
+        insert.execute(params![
+            run,
+            self.id,
+            record.suite,
+            record.case,
+            record.arm,
+            record.agent,
+            record.model,
+            record.variant,
+            record.repetition as i64,
+            record.outcome.name(),
+            record.flaky,
+            record.fault.and_then(|fault| word(&fault)),
+            record.because,
+            record.score,
+            record.max_score,
+            record.started_at.as_microsecond(),
+            record.started_at.as_microsecond().saturating_add((record.duration_ms as i64).saturating_mul(1000)),
+            record.duration_ms as i64,
+            record.turn_count as i64,
+            record.tool_calls.len() as i64,
+            tokens.map(|tokens| tokens.input as i64),
+            tokens.map(|tokens| tokens.cache_read as i64),
+            tokens.map(|tokens| tokens.cache_write as i64),
+            tokens.map(|tokens| tokens.output as i64),
+            tokens.and_then(|tokens| tokens.reasoning).map(|reasoning| reasoning as i64),
+            cost_usd,
+            record.limits.token_budget,
+            record.attempts.len().max(1) as i64,
+            record.errors.len() as i64,
+            record.skill.as_ref().and_then(|skill| skill.version.as_deref()),
+            record.skill.as_ref().map(|skill| skill.content_hash.as_str()),
+            self.first_seq as i64,
+            pack,
+            self.start as i64,
+            self.end as i64,
+        ])?;
         Ok(())
     }
 }

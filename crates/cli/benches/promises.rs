@@ -38,6 +38,9 @@ fn main() {
         check_thousand(scratch.path()),
         fake_thousand_wall(scratch.path()),
         fake_thousand_memory(scratch.path()),
+        code_load(scratch.path()),
+        code_wall(scratch.path()),
+        code_memory(scratch.path()),
         fixtures_wall(scratch.path()),
         fixtures_memory(scratch.path()),
         sandbox(scratch.path()),
@@ -118,6 +121,49 @@ fn peak(dir: &Path, arguments: &str) -> f64 {
     );
     let output = Command::new("sh").args(["-c", &script]).current_dir(dir).output().expect("sh runs");
     String::from_utf8_lossy(&output.stdout).trim().parse::<f64>().expect("a size in KiB") / 1024.0
+}
+
+/// A project with that many files of tests as code, each a scenario that sends one message and waits 50 ms for its answer.
+fn code_tests(scratch: &Path, name: &str, count: usize) -> PathBuf {
+    let dir = scratch.join(name);
+    for number in 0..count {
+        let text = format!(
+            "import {{ scenario, persona, assert }} from '@fabrik/core';\n\n\
+             interface Expected {{ text: string }}\nconst expected: Expected = {{ text: 'refund {number}' }};\n\n\
+             export default scenario('case {number}', {{ tags: ['smoke'] }}, async ({{ agent }}) => {{\n  \
+             const user = persona({{ role: 'customer', tone: 'cross' }});\n  \
+             const r = await agent.send(user.says('!sleep 50ms\\nI want a refund {number}'));\n  \
+             assert.contains(r, expected.text);\n  assert.notContains(r, 'sorry');\n  \
+             if (r.mentions('refund')) assert.custom('short', (it) => it.text.length < 500, r);\n}});\n"
+        );
+        write(&dir.join(format!("tests/case-{number}.test.ts")), &text);
+    }
+    dir
+}
+
+fn code_load(scratch: &Path) -> Promise {
+    let dir = code_tests(scratch, "code", 1000);
+    let measured = times(5, || ok(&trialrun(&dir, &["check", "--agent", "fake", "tests"])));
+    Promise { what: "check of 1,000 files of tests as code", limit: 1000.0, unit: "ms", measured }
+}
+
+/// What running takes beyond loading.
+fn code_wall(scratch: &Path) -> Promise {
+    let dir = code_tests(scratch, "code-wall", 200);
+    let mut loading = times(5, || ok(&trialrun(&dir, &["check", "--agent", "fake", "tests"])));
+    loading.sort_by(f64::total_cmp);
+    let measured = times(5, || {
+        let _ = std::fs::remove_dir_all(dir.join(".trialrun"));
+        ok(&trialrun(&dir, &["run", "--agent", "fake", "--jobs", "50", "tests"]));
+    });
+    let measured = measured.into_iter().map(|took| (took - loading[2]).max(0.0)).collect();
+    Promise { what: "200 tests as code, 50 at once, 50 ms each, after loading", limit: 300.0, unit: "ms", measured }
+}
+
+fn code_memory(scratch: &Path) -> Promise {
+    let dir = code_tests(scratch, "code-memory", 200);
+    let measured = (0..3).map(|_| peak(&dir, "run --agent fake --jobs 50 tests")).collect();
+    Promise { what: "  their peak memory", limit: 120.0, unit: "MB", measured }
 }
 
 /// A file of ten thousand fixtures, a third each with a regular expression, an object and `$contains`, and its answers.

@@ -65,7 +65,7 @@ pub fn prepare(global: &Global, args: &RunArgs) -> Result<Prepared, CliError> {
     all.append(&mut resolved.problems);
     all.extend(fallen_back);
     all.extend(diagnostics);
-    let missing = missing_variables(&workplace, &plan);
+    let missing = missing_variables(&workplace, &resolved.run, &plan);
     // What is wrong with a value that is not filled in is nothing else.
     let is_known = |problem: &Diagnostic| missing.iter().any(|one| is_same_place(one, problem));
     all.extend(planning.into_iter().filter(|problem| !is_known(problem)));
@@ -99,7 +99,7 @@ fn choose_sandbox(resolved: &mut Resolved, workplace: &Workplace) -> Result<Opti
 }
 
 /// The variables that are missing for what is going to be used.
-fn missing_variables(workplace: &Workplace, plan: &Plan) -> Vec<Diagnostic> {
+fn missing_variables(workplace: &Workplace, settings: &runner::Settings, plan: &Plan) -> Vec<Diagnostic> {
     let runs = || plan.trials.iter().filter(|trial| trial.case.skip.is_none());
     let is_used = |name: &str| runs().any(|trial| trial.config.as_ref().is_some_and(|config| config.name == name));
     let project = &workplace.project;
@@ -108,7 +108,8 @@ fn missing_variables(workplace: &Workplace, plan: &Plan) -> Vec<Diagnostic> {
         missing.extend(agent.missing.iter().cloned());
     }
     let judge = &project.judge.missing;
-    if !judge.is_empty() && runs().any(|trial| asks_a_judge(trial)) {
+    let is_own = project.judge.model.as_ref().map(|model| &model.value) == settings.judge.as_ref();
+    if is_own && !judge.is_empty() && runs().any(|trial| asks_a_judge(trial)) {
         missing.extend(judge.iter().cloned());
     }
     missing

@@ -57,6 +57,28 @@ fn what_a_judge_says_decides_and_what_it_took_is_told_apart() {
     assert!(text.contains("judge      2 requests, 220 tokens, cost n/a"), "{text}");
 }
 
+const CODE: &str = r#"
+import { scenario, assert } from "@fabrik/core";
+
+export default scenario("kind", async ({ agent }) => {
+  const r = await agent.send("hello there");
+  await assert.sentiment(r, "friendly");
+  assert.guardrail(r, { mustNot: ["insult the user"], must: ["greet"] });
+});
+"#;
+
+#[test]
+fn code_asks_the_same_judge_one_thing_after_the_other() {
+    let project = project(&[tone("met", 4), rules("violated")]);
+    project.write("tests/kind.test.ts", CODE);
+    let arguments = ["run", "tests/kind.test.ts", "--judge", "scripted:judge.yaml", "--report", "json"];
+    let report = project.run(&arguments).exits(1).json();
+    let trial = &report["trials"][0];
+    let statuses: Vec<&Value> = trial["findings"].as_array().unwrap().iter().map(|found| &found["status"]).collect();
+    assert_eq!(statuses[..2], [&json!("met"), &json!("unmet")], "{trial:#}");
+    assert_eq!(trial["judge_usage"]["total"], 220, "{trial:#}");
+}
+
 #[test]
 fn a_broken_rule_fails_the_trial_and_is_named() {
     let project = project(&[tone("met", 4), rules("violated")]);
@@ -81,6 +103,18 @@ fn a_judge_that_never_answers_is_given_up_when_the_time_of_a_trial_is_over() {
     let trial = &report["trials"][0];
     assert_eq!(trial["fault"], "judge", "{trial:#}");
     assert!(trial["because"].as_str().unwrap().contains("the judge did not answer within 3 s"), "{trial:#}");
+}
+
+#[test]
+fn a_judge_that_never_answers_to_code_holds_up_nothing_for_ever() {
+    let project = project(&[]);
+    project.write("judge.yaml", "steps: [{ fault: { kind: hang, times: forever } }]\n");
+    project.write("tests/kind.test.ts", CODE);
+    let arguments =
+        ["run", "tests/kind.test.ts", "--judge", "scripted:judge.yaml", "--timeout", "2", "--report", "json"];
+    let trial = &project.run(&arguments).json()["trials"][0];
+    let undecided = trial["findings"].as_array().unwrap().iter().filter(|found| found["status"] == "undecided");
+    assert!(undecided.count() >= 1 && trial["outcome"] != "passed", "{trial:#}");
 }
 
 #[test]

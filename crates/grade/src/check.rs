@@ -10,7 +10,7 @@ use model::{
 };
 
 use crate::arguments::{self, COMMON};
-use crate::assertion::{ASSERTIONS, Form, Matcher, find};
+use crate::assertion::{ASSERTIONS, Form, Matcher, find, snake_case};
 use crate::judge::Judged;
 use crate::place::Place;
 use crate::reading::Reading;
@@ -155,7 +155,12 @@ impl Check {
     pub(crate) fn finding(&self, verdict: Verdict) -> Finding {
         let source = verdict.place.as_ref().map_or_else(|| self.source.excerpt(), Place::excerpt);
         let finding = finding(&self.id, self.kind, self.weight, verdict);
-        Finding { source: Some(source), title: finding.title.or_else(|| self.title.clone()), judged: self.asks_judge(), ..finding }
+        Finding {
+            source: Some(source),
+            title: finding.title.or_else(|| self.title.clone()),
+            judged: self.asks_judge(),
+            ..finding
+        }
     }
 }
 
@@ -352,212 +357,12 @@ fn unknown_type(written: &str) -> Diagnostic {
     if find(written).is_some() {
         return problem.help(format!("`{written}` goes with every trial by itself; it is not written down"));
     }
-    let names = || {
-        let written = ASSERTIONS.iter().filter(|assertion| !assertion.is_implicit());
-        written.map(|assertion| assertion.name)
-    };
-    let known = names().collect::<Vec<_>>().join(", ");
-    problem.suggest(nearest(written, names())).help(format!("the types are {known}"))
+    let written_down = || ASSERTIONS.iter().filter(|assertion| !assertion.is_implicit());
+    let names =
+        || written_down().flat_map(|assertion| std::iter::once(&assertion.name).chain(assertion.aliases)).copied();
+    let known = written_down().map(|assertion| assertion.name).collect::<Vec<_>>().join(", ");
+    problem.suggest(nearest(&snake_case(written), names())).help(format!("the types are {known}"))
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use model::{Severity, UserMessage};
-    use serde_json::{Value, json};
-
-    use super::*;
-    use crate::example::Story;
-    use crate::self_test::spec_of;
-    use crate::yaml;
-
-    /// A case that asserts `assertions`.
-    pub(crate) fn case(assertions: &[Value]) -> Case {
-        let spec = |value: &Value| spec_of(yaml::list_item(value, "case.yaml")).unwrap();
-        Case {
-            messages: vec![UserMessage::text("Begin.")],
-            assertions: assertions.iter().map(spec).collect(),
-            ..Case::new("case", Excerpt::of_file("case.yaml"))
-        }
-    }
-
-    /// The finding of one assertion about `evidence`.
-    pub(crate) fn judged(assertion: &Value, evidence: &Evidence) -> Finding {
-        let (checks, problems) = compile(&case(std::slice::from_ref(assertion)), &Context::default());
-        assert_eq!(problems, [], "{assertion}");
-        grade(&checks, evidence).remove(0)
-    }
-
-    /// What `finding` underlines.
-    pub(crate) fn underlined(finding: &Finding) -> String {
-        let source = finding.source.as_ref().unwrap();
-        source.text.chars().skip(source.column - 1).take(source.length).collect()
-    }
-
-    fn problems(assertions: &[Value], context: &Context<'_>) -> Vec<String> {
-        let told = |problem: &Diagnostic| {
-            let source = problem.source.as_ref().unwrap();
-            let marked: String = source.text.chars().skip(source.column - 1).take(source.length).collect();
-            let severity = if problem.severity == Severity::Error { "error" } else { "warning" };
-            let help = problem.help.join("; ");
-            format!("{severity} at {}:{marked}: {} ({help})", source.line, problem.message)
-        };
-        compile(&case(assertions), context).1.iter().map(told).collect()
-    }
-
-    #[test]
-    fn everything_wrong_with_a_case_is_reported_at_once_and_in_place() {
-        let found = problems(
-            &[
-                json!({"id": "a", "type": "tool_caled", "tool": "Bash"}),
-                json!({"id": "b", "type": "tool_called", "tol": "Bash"}),
-                json!({"id": "c", "type": "output_contains", "pattern": "a(?i)b"}),
-                json!({"id": "d", "type": "no_tool_called", "tool": "Bash", "args_match": {"command": "[", "x": "ok", "y": "("}}),
-                json!({"id": "e", "type": "token_budget"}),
-                json!({"id": "f", "type": "tool_call_sequence", "sequence": []}),
-                json!({"id": "g", "type": "tool_call_sequence", "sequence": [{"tool": "Read", "index": 1}, {"args_match": {}}]}),
-                json!({"id": "h", "type": "turn_count_at_most", "max": 0}),
-                json!({"id": "i", "type": "tool_called", "tool": "Bash", "call_index": -1, "capture": [""], "capture_max_chars": 0}),
-                json!({"id": "j", "type": "no_path_escape", "tools": ["Read", 5], "allow_outside": "x"}),
-                json!({"id": "j", "type": "turn_count_at_most", "max": 3}),
-            ],
-            &Context::default(),
-        );
-        let expected = [
-            ("2:tool_caled", "did you mean `tool_called`"),
-            ("1:id", "has no `tool`"),
-            ("3:tol", "did you mean `tool`"),
-            ("3:\"a(?i)b\"", "(?i:…)"),
-            ("5:\"[\"", "invalid regular expression"),
-            ("7:\"(\"", "invalid regular expression"),
-            ("2:token_budget", "goes with every trial"),
-            ("3:[]", "at least one step"),
-            ("5:index", "unknown key"),
-            ("6:args_match", "has no `tool`"),
-            ("3:0", "at least 1"),
-            ("4:-1", "at least 0"),
-            ("5:\"\"", "must not be empty"),
-            ("6:0", "at least 1"),
-            ("3:5", "must be a string"),
-            ("4:x", "must be a list"),
-            ("1:j", "the first one is at case.yaml:1:7"),
-        ];
-        for (place, words) in expected {
-            let wanted = format!("error at {place}: ");
-            assert!(
-                found.iter().any(|problem| problem.starts_with(&wanted) && problem.contains(words)),
-                "{place} {words}\n{found:#?}"
-            );
-        }
-        assert_eq!(found.len(), expected.len(), "{found:#?}");
-    }
-
-    #[test]
-    fn an_error_in_one_assertion_leaves_the_others_as_they_are() {
-        let case = case(&[
-            json!({"id": "a", "type": "tool_called", "tool": 1}),
-            json!({"id": "b", "type": "tool_called", "tool": "Bash", "weight": 2}),
-        ]);
-        let (checks, problems) = compile(&case, &Context::default());
-        assert_eq!((checks.len(), problems.len()), (1, 1));
-        assert_eq!((checks[0].id(), checks[0].kind(), checks[0].weight()), ("b", "tool_called", 2.0));
-        assert_eq!(checks[0].source().to_string(), "case.yaml:2:9");
-    }
-
-    #[test]
-    fn an_unknown_tool_is_a_warning_with_a_suggestion() {
-        let assertions = [
-            json!({"id": "a", "type": "tool_called", "tool": "bash"}),
-            json!({"id": "b", "type": "no_tool_called", "tool": "Bash(git *)"}),
-            json!({"id": "c", "type": "tool_called", "tool": "mcp__db__query"}),
-            json!({"id": "d", "type": "tool_call_sequence", "sequence": [{"tool": "Bash"}, {"tool": "Raed"}]}),
-            json!({"id": "e", "type": "no_path_escape", "tools": ["Read", "Wirte", "WebFetch"]}),
-        ];
-        let known = ["Bash", "Read", "Write", "WebFetch"];
-        let found = problems(&assertions, &Context { known_tools: Some(&known), ..Context::default() });
-        let expected = [
-            ("bash", "did you mean `Bash`"),
-            ("\"Bash(git *)\"", "write `Bash` here"),
-            ("Raed", "did you mean `Read`"),
-            ("Wirte", "did you mean `Write`"),
-            ("WebFetch", "no path among its arguments"),
-        ];
-        assert_eq!(found.len(), expected.len(), "{found:#?}");
-        for ((place, words), problem) in expected.iter().zip(&found) {
-            assert!(
-                problem.starts_with("warning at ") && problem.contains(place) && problem.contains(words),
-                "{problem}"
-            );
-        }
-        assert_eq!(problems(&assertions[..4], &Context::default()), Vec::<String>::new());
-    }
-
-    #[test]
-    fn an_unknown_argument_is_a_warning_with_a_suggestion() {
-        let assertion = |tool: &str, argument: &str| {
-            [json!({"id": "a", "type": "no_tool_called", "tool": tool, "args_match": {argument: "x"}})]
-        };
-        let context = Context { known_tools: Some(&["Write", "Task"]), ..Context::default() };
-        let found = problems(&assertion("Write", "file_pth"), &context);
-        assert_eq!(found.len(), 1, "{found:#?}");
-        assert!(found[0].contains("`file_pth`") && found[0].contains("did you mean `file_path`"), "{found:#?}");
-        for quiet in [assertion("Write", "content"), assertion("Task", "anything")] {
-            assert_eq!(problems(&quiet, &context), Vec::<String>::new());
-        }
-        assert_eq!(problems(&assertion("Write", "file_pth"), &Context::default()), Vec::<String>::new());
-    }
-
-    #[test]
-    fn a_check_says_whether_it_runs_code_of_the_users() {
-        let runs_code = |output: Value| {
-            let (checks, problems) =
-                compile(&case(&[json!({"id": "a", "type": "expect", "output": output})]), &Context::default());
-            assert_eq!(problems, []);
-            checks[0].runs_code()
-        };
-        assert!(runs_code(json!({"$expr": "actual > 1"})) && runs_code(json!({"a": [{"$expr": "actual"}]})));
-        assert!(!runs_code(json!("/a+/")) && !runs_code(json!({"$contains": {"a": 1}})));
-    }
-
-    #[test]
-    fn a_case_that_must_assert_and_does_not_checks_nothing() {
-        let silent = Case { must_assert: true, ..case(&[]) };
-        let (checks, problems) = compile(&silent, &Context::default());
-        assert!(problems.len() == 1 && !problems[0].is_error());
-        let finding = grade(&checks, &Story::new().answer("x").evidence()).remove(0);
-        assert_eq!((finding.status, finding.kind.as_str()), (Status::Undecided, "nothing_asserted"));
-        assert_eq!(finding.source.unwrap().file, "case.yaml");
-    }
-
-    #[test]
-    fn keys_may_be_written_as_code_writes_them() {
-        let assertion =
-            json!({"id": "a", "type": "toolCalled", "tool": "Bash", "argsMatch": {"command": "^ls"}, "title": "Looks"});
-        let finding = judged(&assertion, &Story::new().call("Bash", json!({"command": "ls"})).evidence());
-        assert_eq!((finding.status, finding.title.as_deref()), (Status::Met, Some("Looks")));
-        let found =
-            problems(&[json!({"id": "a", "type": "tool_called", "tool": "x", "argMatch": {}})], &Context::default());
-        assert!(found[0].contains("did you mean `args_match`"), "{found:?}");
-    }
-
-    #[test]
-    fn a_case_that_asserts_nothing_is_a_warning() {
-        let (checks, problems) = compile(&case(&[]), &Context::default());
-        assert!(checks.is_empty() && problems.len() == 1 && !problems[0].is_error());
-    }
-
-    #[test]
-    fn implicit_findings_come_last_and_have_no_place() {
-        let (checks, _) = compile(
-            &case(&[json!({"id": "a", "type": "turn_count_at_most", "max": 3, "weight": 4})]),
-            &Context::default(),
-        );
-        let evidence = Story::new().answer("x").evidence();
-        let findings = grade(&checks, &evidence);
-        assert_eq!(
-            findings.iter().map(|finding| finding.id.as_str()).collect::<Vec<_>>(),
-            ["a", "no_unanswered_questions"]
-        );
-        assert_eq!((findings[0].weight, findings[0].score, findings[0].implicit), (4.0, Some(1.0), false));
-        assert!(findings[1].implicit && findings[1].source.is_none());
-    }
-}
+pub(crate) mod tests;

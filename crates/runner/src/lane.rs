@@ -42,7 +42,10 @@ impl Course {
 
 /// Whether a trial waits for nothing and nobody, so that a lane can run it.
 pub(crate) fn suits(planned: &PlannedTrial) -> bool {
-    planned.agent.answers_at_once() && !planned.checks.iter().any(Check::asks_judge) && planned.case.code.is_none() && !trial::needs_sandbox(planned)
+    planned.agent.answers_at_once()
+        && !planned.checks.iter().any(Check::asks_judge)
+        && planned.case.code.is_none()
+        && !trial::needs_sandbox(planned)
 }
 
 /// One lane.

@@ -46,8 +46,10 @@ pub struct Written {
     pub name: String,
     /// Its options, as they are.
     pub options: Value,
-    /// The call that made it, if that is in a file of the user's.
+    /// The call that made it, if that is in a file of the user's; known after [`Runtime::locate`].
     pub call: Option<Call>,
+    /// Where it was made, as the engine has it.
+    stack: String,
 }
 
 /// A call in a file of the user's.
@@ -180,9 +182,17 @@ impl Runtime {
         let written = |item: &Value| Written {
             name: text(item, "name"),
             options: item.get("options").cloned().unwrap_or_default(),
-            call: self.call_site(&text(item, "stack"), "scenario"),
+            call: None,
+            stack: text(item, "stack"),
         };
         Ok(items.iter().map(written).collect())
+    }
+
+    /// Finds where the scenarios of `tests` are written.
+    pub fn locate(&self, tests: &mut Tests) {
+        for written in tests.scenarios.iter_mut().chain(&mut tests.others) {
+            written.call = self.call_site(&written.stack, "scenario");
+        }
     }
 
     /// Begins scenario number `index` of `tests`, from 0. What it asks for goes to `ask`: a name and an object. `about` is
@@ -205,7 +215,8 @@ impl Runtime {
 
     /// What the scenario that was begun has thrown, although what it began before does not end.
     pub fn thrown(&mut self, tests: &Tests) -> Option<ScriptError> {
-        self.call(&tests.rethrow, &[], HOUSEKEEPING, &mut refuse).err().filter(|error| error.place().is_some())
+        let thrown = self.call(&tests.rethrow, &[], HOUSEKEEPING, &mut refuse).err();
+        thrown.filter(|error| matches!(error, ScriptError::Thrown { .. }))
     }
 
     /// The call of `name` that a script made where it took `stack`, the property of an error: the innermost one in a file

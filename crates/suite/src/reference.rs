@@ -262,9 +262,11 @@ Without arguments, `run` and `check` read
 - `skills/*/tests/*.yaml`: the tests of every skill, that is, of every directory below `skills_dir` with a `SKILL.md`. A \
   directory that has tests but no `SKILL.md` is an error.
 - `scenarios/*.yaml` in the project's root directory: scenarios that belong to no skill.
+- the folder `tests` in the project's root directory, or the one that the [configuration](configuration.md) names, with \
+  all that is below it. What is no suite is passed over there.
 
-[Fixtures files](fixtures.md), which hold many cases, are read from both places, too. Every other file directly in these \
-two must be a scenario. Files end with `.yaml` or `.yml`; one whose name starts with `_` is \
+[Fixtures files](fixtures.md), which hold many cases, are read from all three places. Every other file directly in the \
+first two must be a scenario. Files end with `.yaml` or `.yml`; one whose name starts with `_` is \
 passed over, such as `_fixtures.yaml`. Scripts of models belong into a folder beside the scenarios, such as \
 `tests/models/` or `scenarios/models/`. Folders in `scenarios` are searched for scenarios, too; those in `tests` are not.
 

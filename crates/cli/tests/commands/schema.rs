@@ -48,6 +48,28 @@ fn every_specimen_is_as_the_schema_says_and_a_wrong_one_is_not() {
 }
 
 #[test]
+fn a_conversation_is_as_its_schema_says_and_a_wrong_one_is_not() {
+    let schema = schema("conversation");
+    let project = empty();
+    project.run(&["init", ".", "--template", "code"]).exits(0);
+    let made = document(&project.dir().join("tests/edge-case.yaml"));
+    assert_eq!(mistakes(&made, &schema, &schema), Vec::<String>::new());
+    let played =
+        json!({"user": {"goal": "x", "persona": {"role": "y", "context": [1]}}, "assertions": ["no_path_escape"]});
+    assert_eq!(mistakes(&played, &schema, &schema), Vec::<String>::new());
+    for wrong in [
+        json!({"name": "x", "assertions": []}),
+        json!({"turns": [{"say": "x"}]}),
+        json!({"turns": [{"says": "x", "expect": {"contains": "x"}}]}),
+        json!({"turns": ["x"], "persona": {"tone": "calm"}}),
+        json!({"turns": ["x"], "skip": 1}),
+        json!({"turns": ["x"], "assertions": [{"contains": "x", "weight": 0}]}),
+    ] {
+        assert!(!mistakes(&wrong, &schema, &schema).is_empty(), "{wrong}");
+    }
+}
+
+#[test]
 fn a_report_is_as_its_schema_says() {
     let project = demo();
     project.write("skills/greet/tests/d.yaml", &scenario("fourth", "\"!abort gone\""));

@@ -217,7 +217,7 @@ pub fn find(name: &str) -> Option<&'static Assertion> {
 }
 
 /// `toolCalled` as `tool_called`; any other name as it is.
-fn snake_case(name: &str) -> Cow<'_, str> {
+pub(crate) fn snake_case(name: &str) -> Cow<'_, str> {
     if !name.contains(|c: char| c.is_ascii_uppercase()) || name.contains('_') {
         return Cow::Borrowed(name);
     }

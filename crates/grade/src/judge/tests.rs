@@ -372,3 +372,56 @@ async fn a_model_that_takes_no_temperature_is_asked_without() {
     let asked: Vec<Option<f64>> = model.asked.lock().unwrap().iter().map(|request| request.temperature).collect();
     assert_eq!(asked, [Some(0.0), None]);
 }
+
+#[test]
+fn every_way_to_write_a_judged_assertion_asks_the_same() {
+    use model::Arguments::{self, Brief, Listed};
+    use model::decode::Problems;
+    use model::{Span, Spanned};
+
+    let node = |value: &Value| yaml::list_item(value, "case.yaml");
+    let asked = |kind: &str, arguments: Arguments| {
+        let spec = AssertionSpec {
+            node: node(&Value::Null),
+            arguments,
+            about: About::Trial,
+            id: "a".into(),
+            kind: Spanned::new(kind.to_owned(), Span::default()),
+            weight: 1.0,
+        };
+        let mut problems = Problems::new();
+        let check = Check::compile(&spec, &Context::default(), &mut problems);
+        assert_eq!(problems, [], "{kind}");
+        let check = check.unwrap();
+        let question = check.judged().unwrap().question(&done()).unwrap();
+        request::content(&question)
+    };
+    for (brief, code, in_brief, in_code) in [
+        ("sentiment", "sentiment", json!("helpful"), vec![json!("helpful")]),
+        (
+            "llm_judge",
+            "llmJudge",
+            json!({"criteria": "Is it?", "threshold": 3, "scale": 5}),
+            vec![json!({"criteria": "Is it?", "threshold": 3, "scale": 5})],
+        ),
+        ("llm_judge", "llmJudge", json!("Is it?"), vec![json!({"criteria": "Is it?"})]),
+        (
+            "guardrail",
+            "guardrail",
+            json!({"must_not": ["shout"], "must": "greet"}),
+            vec![json!({"mustNot": ["shout"], "must": ["greet"]})],
+        ),
+        (
+            "factuality",
+            "factuality",
+            json!({"ground_truth": "It is so.", "context": "Is it?"}),
+            vec![json!({"groundTruth": "It is so.", "context": "Is it?"})],
+        ),
+        ("rubric", "rubric", json!(["a", "b"]), vec![json!(["a", "b"])]),
+        ("rubric", "rubric", json!({"criteria": ["a"], "at_least": 1}), vec![json!(["a"]), json!({"atLeast": 1})]),
+        ("output_is_question", "outputIsQuestion", json!(false), vec![json!(false)]),
+    ] {
+        let brief = asked(brief, Brief(node(&in_brief)));
+        assert_eq!(brief, asked(code, Listed(in_code.iter().map(node).collect())), "{code}");
+    }
+}

@@ -13,10 +13,11 @@ use trialrun_llm::{
 pub const CANARY: &str = "sk-canary-0123456789-abcdefghij";
 
 /// A provider's name and the path it asks.
-pub const ALL: [(&str, &str); 5] = [
+pub const ALL: [(&str, &str); 6] = [
     ("openai", "/v1/responses"),
     ("openai-chat", "/v1/chat/completions"),
     ("anthropic", "/v1/messages"),
+    ("openrouter", "/v1/chat/completions"),
     ("ollama", "/api/chat"),
     ("compatible", "/v1/chat/completions"),
 ];
@@ -36,7 +37,7 @@ fn patience() -> Timeouts {
 }
 
 pub fn credentials() -> Credentials {
-    let keys = ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OLLAMA_API_KEY", "COMPATIBLE_API_KEY"];
+    let keys = ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENROUTER_API_KEY", "OLLAMA_API_KEY", "COMPATIBLE_API_KEY"];
     keys.iter().fold(Credentials::default(), |all, name| all.with(*name, CANARY))
 }
 

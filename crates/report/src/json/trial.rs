@@ -1,5 +1,7 @@
 //! A trial as the report tells it.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use model::{
     AnsweredQuestion, AttemptRecord, CallRecord, Ending, Fault, FileChange, Limits, Outcome, SkillInfo, TrialRecord,
@@ -48,7 +50,7 @@ pub(super) struct Trial<'a> {
     failed_critical: Vec<&'a str>,
     dimensions: Map<String, Value>,
     findings: Vec<Found<'a>>,
-    scores: Map<String, Value>,
+    scores: &'a BTreeMap<String, f64>,
     input: Input<'a>,
     answer: Option<&'a str>,
     output: Option<&'a Value>,
@@ -108,7 +110,7 @@ impl<'a> Trial<'a> {
             failed_critical: score::failed_critical(&record.findings),
             dimensions: dimensions(record),
             findings: record.findings.iter().map(Found::of).collect(),
-            scores: Map::new(),
+            scores: &record.scores,
             input: Input::of(record),
             answer: record.answer.as_deref(),
             output: given::output(record),

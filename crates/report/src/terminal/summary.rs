@@ -297,3 +297,17 @@ fn bare(record: &TrialRecord) -> TrialRecord {
         ..record.clone()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_judging_took_is_told_and_what_is_not_known_is_not_made_up() {
+        let tokens = Tokens { input: 3000, output: 400, ..Tokens::default() };
+        let known = Aside { requests: 12, cached: 2, tokens: Some(tokens), cost_usd: Some(0.01) };
+        assert_eq!(judging(&known), "12 requests, 3,400 tokens, $0.0100, 2 cached");
+        let unknown = Aside { requests: 1, ..Aside::default() };
+        assert_eq!(judging(&unknown), "1 request, tokens n/a, cost n/a");
+    }
+}

@@ -45,7 +45,7 @@ impl Claims {
         let kind = kind_of(name);
         if arguments.iter().any(has_function) {
             let because = format!("`assert.{name}` takes no function; `assert.custom(name, fn, reply)` does");
-            return Err(Box::new(undecided(&kind, head, because)));
+            return Err(Box::new(undecided(&kind, head, &because)));
         }
         let spec = AssertionSpec {
             node: Node { kind: NodeKind::Map(Vec::new()), ..place.clone() },
@@ -110,8 +110,8 @@ impl Claims {
     }
 
     /// Something is wrong with the scenario itself, which is why its trial does not pass.
-    pub(crate) fn failed(&mut self, because: String, source: Excerpt, evidence: Vec<String>) {
-        let finding = Finding::undecided(SCENARIO, SCENARIO, 1.0, Some(source), &because);
+    pub(crate) fn failed(&mut self, because: &str, source: Excerpt, evidence: Vec<String>) {
+        let finding = Finding::undecided(SCENARIO, SCENARIO, 1.0, Some(source), because);
         let failed = Finding { status: Status::Unmet, score: Some(0.0), claim: Claim::Observed, evidence, ..finding };
         self.about_itself.get_or_insert(failed);
     }
@@ -157,8 +157,8 @@ fn has_function(node: &Node) -> bool {
         }
 }
 
-fn undecided(kind: &str, source: Excerpt, because: String) -> Finding {
-    Finding::undecided("", kind, 1.0, Some(source), &because)
+fn undecided(kind: &str, source: Excerpt, because: &str) -> Finding {
+    Finding::undecided("", kind, 1.0, Some(source), because)
 }
 
 fn unknown(name: &str, source: Excerpt) -> Finding {
@@ -169,7 +169,7 @@ fn unknown(name: &str, source: Excerpt) -> Finding {
         Some(near) => format!("did you mean `assert.{near}`?"),
         None => format!("there are {}", names.join(", ")),
     };
-    let finding = undecided(name, source, format!("there is no assertion `assert.{name}`"));
+    let finding = undecided(name, source, &format!("there is no assertion `assert.{name}`"));
     Finding { evidence: vec![help], ..finding }
 }
 
@@ -181,5 +181,5 @@ fn misused(kind: &str, head: Excerpt, problems: &[Diagnostic]) -> Finding {
     let help = first.map(|problem| problem.help.clone()).unwrap_or_default();
     let others = problems.iter().skip(1).map(|problem| problem.message.clone());
     let evidence = help.into_iter().chain(others).collect();
-    Finding { evidence, ..undecided(kind, source, because) }
+    Finding { evidence, ..undecided(kind, source, &because) }
 }

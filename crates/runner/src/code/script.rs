@@ -28,6 +28,12 @@ const STACK: usize = 4 << 20;
 /// How many words may wait to be heard before the scenario waits.
 const WAITING: usize = 256;
 
+/// How many lines on the console are recorded of a scenario.
+const MOST_LINES: usize = 1_000;
+
+/// How much of the console is recorded of a scenario, in bytes.
+const MOST_BYTES: usize = 1 << 20;
+
 /// What a scenario tells the trial.
 #[derive(Debug)]
 pub(crate) enum Word {
@@ -119,6 +125,17 @@ impl Drop for Script {
     }
 }
 
+/// Tells what is written to the console as long as there is room, then that there was more.
+fn console(words: mpsc::Sender<Word>) -> Console {
+    let mut room = Some((MOST_LINES, MOST_BYTES));
+    Box::new(move |_, line: &str| {
+        let Some((lines, bytes)) = room else { return };
+        room = lines.checked_sub(1).zip(bytes.checked_sub(line.len()));
+        let told = if room.is_some() { line } else { "(the console has more, which is left out)" };
+        let _ = words.blocking_send(Word::Line(told.to_owned()));
+    })
+}
+
 /// What the thread has.
 struct Play {
     code: Code,
@@ -144,13 +161,15 @@ impl Play {
         let tests = runtime.tests(&self.code.module, LOADING).map_err(Trouble::Unloaded)?;
         self.check(&tests).map_err(Trouble::Unloaded)?;
         let mut played = self.scenario(&mut runtime, &tests);
-        if let Err(Trouble::Ended(ScriptError::NeverSettled) | Trouble::Stopped(_)) = &played
-            && let Some(error) = runtime.thrown(&tests)
-        {
-            played = Err(Trouble::Ended(error));
+        if let Err(Trouble::Ended(ScriptError::NeverSettled) | Trouble::Stopped(_)) = &played {
+            // Nothing is stopped that only tells what it has.
+            self.stop.store(false, Ordering::Relaxed);
+            if let Some(error) = runtime.thrown(&tests) {
+                played = Err(Trouble::Ended(error));
+            }
         }
         // What it asserted right before it ended badly counts.
-        self.pass_on(runtime.requests(), &runtime);
+        self.pass_on(&runtime.requests(), &runtime);
         played
     }
 
@@ -160,11 +179,7 @@ impl Play {
         options.memory = MEMORY;
         options.library = agent::library();
         options.stop = Some(Arc::clone(&self.stop));
-        let lines = self.words.clone();
-        let console: Console = Box::new(move |_, line: &str| {
-            let _ = lines.blocking_send(Word::Line(line.to_owned()));
-        });
-        options.console = Some(console);
+        options.console = Some(console(self.words.clone()));
         // Modules have the names that files have without links.
         if let Ok(here) = std::path::absolute(".") {
             options.shown_from = here.canonicalize().unwrap_or(here);
@@ -191,14 +206,14 @@ impl Play {
         loop {
             match runtime.step(&task).map_err(Trouble::Ended)? {
                 Progress::Done(_) => return Ok(()),
-                Progress::Asks(requests) => self.pass_on(requests, runtime),
+                Progress::Asks(requests) => self.pass_on(&requests, runtime),
                 Progress::Waits(until) => self.hear(Some(until), runtime)?,
                 Progress::Owed => self.hear(None, runtime)?,
             }
         }
     }
 
-    fn pass_on(&self, requests: Vec<Request>, runtime: &Runtime) {
+    fn pass_on(&self, requests: &[Request], runtime: &Runtime) {
         let file = self.code.module.display().to_string();
         let asks = requests.iter().map(|request| (request.id, Ask::read(request, runtime, &file)));
         self.tell(Word::Asks(asks.collect()));

@@ -11,8 +11,8 @@ use script::{ScriptError, Value};
 
 use self::judged::Open;
 use self::reply::reply;
-use super::Attempt;
 use super::clock::{Clock, Watched};
+use super::{Attempt, Halt};
 use crate::Breakage;
 use crate::code::{Ask, Claims, Files, Script, Trouble, Word};
 use crate::sandbox::Sandbox;
@@ -49,6 +49,8 @@ pub(super) struct Stage<'s> {
     refused: Option<String>,
     /// What was found in the sandbox since something was last done there.
     collected: Option<Collected>,
+    /// Whether it was stopped, and has said its last words.
+    is_over: bool,
     /// The claims that wait for the judge.
     open: Vec<Open>,
     judge: Option<Aside>,
@@ -81,6 +83,7 @@ impl<'s> Stage<'s> {
             ending: None,
             refused: None,
             collected: None,
+            is_over: false,
             open: Vec::new(),
             judge: None,
             user: None,
@@ -105,6 +108,9 @@ impl<'s> Stage<'s> {
             if let Next::Over = self.hear(word).await? {
                 break;
             }
+            if self.is_over {
+                break;
+            }
             // Time that the agent has used up is the scenario's, too.
             if matches!(self.ending, Some(Ending::TimedOut { .. } | Ending::Cancelled)) {
                 self.last_words().await?;
@@ -121,6 +127,7 @@ impl<'s> Stage<'s> {
             Word::Asks(asks) => {
                 for (request, ask) in asks {
                     match ask {
+                        _ if self.is_over => {}
                         Ok(ask) => self.ask(request, ask).await?,
                         Err(because) => self.script.answer(request, Err(because)),
                     }
@@ -172,7 +179,16 @@ impl<'s> Stage<'s> {
             self.consult().await?;
         }
         let answer = match ask {
-            Ask::Assert(claim) => return self.assert(request, &claim).await,
+            Ask::Assert(claim) => {
+                let attempt = self.attempt;
+                return match attempt.unless(Halt::Stop, self.assert(request, &claim)).await {
+                    Ok(asserted) => asserted,
+                    Err(_) => {
+                        self.ending = Some(Ending::Cancelled);
+                        Ok(())
+                    }
+                };
+            }
             Ask::Claim(_) | Ask::Observed(_) | Ask::Score(..) => return Ok(()),
             Ask::Send(message) => self.say(&message).await,
             Ask::Converse(user) => self.talk(*user).await?,
@@ -276,13 +292,15 @@ impl<'s> Stage<'s> {
             return self.last_words().await;
         };
         let (place, doing) = match self.stopped().await? {
+            // It had thrown before, and only waited for what it had begun.
+            Some(trouble @ Trouble::Ended(ScriptError::Thrown { .. })) => return self.ended_badly(trouble),
             Some(Trouble::Ended(error)) => (error.place().cloned(), "it was still at work"),
             Some(Trouble::Stopped(waiting)) => (None, waiting),
             _ => (None, "it had not ended"),
         };
         let because = format!("the scenario was stopped after {after}: {doing}");
         let place = place.unwrap_or_else(|| self.head());
-        self.claims.failed(because, place, Vec::new());
+        self.claims.failed(&because, place, Vec::new());
         Ok(())
     }
 
@@ -294,6 +312,7 @@ impl<'s> Stage<'s> {
     /// Stops the scenario and hears what it has claimed until then; why it ended, if it says so.
     async fn stopped(&mut self) -> Result<Option<Trouble>, Breakage> {
         self.script.stop();
+        self.is_over = true;
         let until = tokio::time::Instant::now() + LAST_WORDS;
         while tokio::time::timeout_at(until, self.script.listen(std::future::pending())).await.is_ok() {
             match self.script.take() {
@@ -301,8 +320,11 @@ impl<'s> Stage<'s> {
                 Some(Word::Line(text)) => self.note(text),
                 Some(Word::Asks(asks)) => {
                     for (request, ask) in asks {
-                        // Nothing new is begun.
-                        if let Some(Ask::Assert(claim)) = ask.ok().and_then(|ask| self.noted(request, ask)) {
+                        // Nothing new is begun, and of a trial that is stopped nothing is judged.
+                        let noted = ask.ok().and_then(|ask| self.noted(request, ask));
+                        if let Some(Ask::Assert(claim)) = noted
+                            && self.ending != Some(Ending::Cancelled)
+                        {
                             self.assert(request, &claim).await?;
                         }
                     }
@@ -337,7 +359,7 @@ impl<'s> Stage<'s> {
         let place = error.place().cloned().unwrap_or_else(|| self.head());
         let way = error.stack().iter().skip(1).map(|frame| format!("at {frame}"));
         let evidence = error.help().map(str::to_owned).into_iter().chain(way).collect();
-        self.claims.failed(because, place, evidence);
+        self.claims.failed(&because, place, evidence);
         Ok(())
     }
 

@@ -281,7 +281,7 @@ impl Attempt<'_> {
 
     async fn in_sandbox(&self, sandbox: Option<Arc<dyn Sandbox>>) -> Result<End, Cut> {
         let mut acted = self.act(sandbox.clone()).await?;
-        let collected = match self.unless(Halt::Kill, self.collect(sandbox)).await {
+        let collected = match self.unless(Halt::Kill, self.collect(sandbox, &acted.ending)).await {
             Ok(Ok(collected)) => collected,
             // What the agent did is kept, although it says nothing without a look at what it left behind.
             Ok(Err(Breakage { because, .. })) => {
@@ -448,13 +448,15 @@ impl Attempt<'_> {
         ending
     }
 
-    async fn collect(&self, sandbox: Option<Arc<dyn Sandbox>>) -> Result<Collected, Breakage> {
+    async fn collect(&self, sandbox: Option<Arc<dyn Sandbox>>, ending: &Ending) -> Result<Collected, Breakage> {
         let Some(sandbox) = sandbox else { return Ok(Collected::default()) };
         self.line.tell(Event::Waiting { on: "collecting".into() });
         let mut collected = sandbox.collect().await?;
-        // Last, so that what commands do is not taken for the agent's doing.
-        let needs = self.planned.checks.iter().flat_map(Check::needs);
-        collected.probes = probe::look(&*sandbox, needs).await;
+        // Last, so that what commands do is not taken for the agent's doing. What was stopped is not judged.
+        if !matches!(ending, Ending::Cancelled) {
+            let needs = self.planned.checks.iter().flat_map(Check::needs);
+            collected.probes = probe::look(&*sandbox, needs).await;
+        }
         self.mask.collected(&mut collected);
         self.line.tell(Event::Collected(collected.clone()));
         Ok(collected)

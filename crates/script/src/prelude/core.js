@@ -241,6 +241,9 @@ async function objections(schema, value) {
   return result.issues ?? [];
 }
 
+// JSON may stand in one code fence, as models like it.
+const FENCED = /^\s*```[a-z]*\s*\n([^]*?)\n?```\s*$/i;
+
 const isSchema = (value) =>
   (isObject(value) || typeof value === 'function') &&
   (typeof value.safeParse === 'function' || typeof value['~standard']?.validate === 'function');
@@ -254,7 +257,7 @@ function jsonSchema(run, given, stack) {
     const expected = 'JSON that satisfies the schema';
     let value;
     try {
-      value = parse(reply.text);
+      value = parse(FENCED.exec(reply.text)?.[1] ?? reply.text);
     } catch (error) {
       return { status: 'unmet', because: `the reply is no JSON: ${error.message}`, expected, actual: reply.text };
     }

@@ -4,7 +4,9 @@ use crate::{Asks, Progress, Request, ScriptError, Task, Tests, Value};
 /// The file `a.test.ts` of a folder, loaded.
 fn load(place: &mut Folder) -> Result<Tests, ScriptError> {
     let path = place.path().join("a.test.ts");
-    place.runtime.tests(&path, BUDGET)
+    let mut tests = place.runtime.tests(&path, BUDGET)?;
+    place.runtime.locate(&mut tests);
+    Ok(tests)
 }
 
 fn tests(files: &[(&str, &str)]) -> (Folder, Tests) {
@@ -204,7 +206,7 @@ export default scenario('x', async ({ agent }) => {
         match name {
             "send" => {
                 sent += 1;
-                return Ok(reply(sent, if sent == 2 { "{\"a\": 1}" } else { "{\"a\": 2}" }));
+                return Ok(reply(sent, if sent == 2 { "```json\n{\"a\": 1}\n```" } else { "{\"a\": 2}" }));
             }
             "observed" => drop(decided.insert(given.get("seq").unwrap().to_json().as_u64(), given.clone())),
             _ => claims.push((name.to_owned(), given.clone())),
@@ -222,6 +224,33 @@ export default scenario('x', async ({ agent }) => {
     let declared: Vec<_> = claims.iter().filter(|(name, _)| name == "assert").collect();
     assert_eq!(declared.len(), 1);
     assert_eq!(declared[0].1.get("seq").unwrap().to_json(), 7);
+}
+
+#[test]
+fn a_persona_that_converses_has_the_program_play_it() {
+    let text = "import { scenario, persona, assert } from 'trialrun';
+export default scenario('x', async ({ agent }) => {
+  const karen = persona({ role: 'customer', context: { order: 5 } });
+  const talk = await karen.converse(agent, { goal: 'a refund', maxTurns: 3, stopWhen: 'it is promised' });
+  assert.contains(talk.last, talk.reason);
+  if (talk.replies.length !== 2) throw new Error('no');
+  await karen.converse(agent, { gaol: 'x', goal: 'y' });
+});
+";
+    let (mut place, tests) = tests(&[("a.test.ts", text)]);
+    let mut told = Vec::new();
+    let ended = play(&mut place, &tests, |name, given| {
+        told.push((name.to_owned(), given.clone()));
+        Ok(match name {
+            "converse" => serde_json::json!({ "replies": [reply(1, "one"), reply(2, "two")], "reason": "done" }),
+            _ => serde_json::json!({}),
+        })
+    });
+    assert!(ended.unwrap_err().to_string().contains("converse has no option `gaol`"));
+    let asked = |key: &str| told[0].1.get(key).unwrap().to_json();
+    assert_eq!((asked("goal"), asked("maxTurns")), ("a refund".into(), 3.into()));
+    assert_eq!(asked("persona"), serde_json::json!({ "role": "customer", "context": { "order": 5 } }));
+    assert_eq!(told[1].1.get("reply").unwrap().to_json(), 2);
 }
 
 #[test]
@@ -305,35 +334,4 @@ fn only_what_names_the_prelude_may_be_tests() {
     assert!(Tests::may_be("import { assert } from '@fabrik/core'") && Tests::may_be("import x from \"trialrun\""));
     assert!(Tests::may_be("import { scenario } from './mine'"));
     assert!(!Tests::may_be("import { test } from 'vitest'; test('trialrun', () => {})"));
-}
-
-#[test]
-fn zz_rates() {
-    let text = std::fs::read_to_string("/tmp/perf/tests/t5.test.ts").unwrap();
-    let place = Folder::new(&[("a.test.ts", &text)]);
-    let path = place.path().join("a.test.ts");
-    let library = crate::Library::new();
-    let options = || { let mut o = crate::Options::new(place.path()); o.library = library.clone(); o };
-    for round in 0..3 {
-        let (mut a, mut b, mut c, mut d) = (0, 0, 0, 0);
-        for _ in 0..100 {
-            let t = std::time::Instant::now();
-            let mut runtime = crate::Runtime::new(options()).unwrap();
-            a += t.elapsed().as_micros();
-            let t = std::time::Instant::now();
-            let tests = runtime.tests(&path, BUDGET).unwrap();
-            b += t.elapsed().as_micros();
-            let t = std::time::Instant::now();
-            let call = tests.scenarios[0].call.as_ref().unwrap();
-            let _ = crate::positions::call_around(&call.source.text, crate::Language::TypeScript, 400, "scenario");
-            c += t.elapsed().as_micros();
-            let t = std::time::Instant::now();
-            drop(runtime);
-            d += t.elapsed().as_micros();
-        }
-        println!("{round}: new {} tests {} call {} drop {} us", a / 100, b / 100, c / 100, d / 100);
-        let t = std::time::Instant::now();
-        for _ in 0..100 { let _ = crate::typescript::strip(&text, &path); }
-        println!("strip {}", t.elapsed().as_micros() / 100);
-    }
 }

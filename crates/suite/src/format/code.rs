@@ -58,7 +58,10 @@ fn load(path: &Path, library: &Library) -> Result<Tests, ScriptError> {
     // Modules have the names that files have without links.
     options.shown_from = library.cwd().canonicalize().unwrap_or_else(|_| library.cwd().to_owned());
     options.library = library.modules().clone();
-    Runtime::new(options)?.tests(path, LOADING)
+    let mut runtime = Runtime::new(options)?;
+    let mut tests = runtime.tests(path, LOADING)?;
+    runtime.locate(&mut tests);
+    Ok(tests)
 }
 
 /// The only case of a file of which no other is known.

@@ -111,8 +111,9 @@ pub(super) fn keep_one<T>(
     problems: &mut Problems,
 ) {
     match (&first, second) {
-        (Some(_), Some(second)) => problems
-            .push(model::Diagnostic::error(format!("{what} are the same; give one of them")).at(second.source.clone())),
+        (Some(_), Some(second)) => {
+            problems.push(model::Diagnostic::error(format!("{what} are the same; give one of them")).at(second.source));
+        }
         (None, second) => *first = second,
         (Some(_), None) => {}
     }

@@ -100,7 +100,7 @@ impl Project {
             let Some(found) = file::in_directory(directory, cwd, &mut problems) else { continue };
             let mut project = Self::bare(directory);
             if let Some(written) = file::read(&found.path, cwd, &mut problems) {
-                project.read(written, found.dialect, cwd, environment, &mut problems);
+                project.read(&written, found.dialect, cwd, environment, &mut problems);
             }
             project.file = Some(found.path);
             problems.sort_by_key(|problem| problem.source.as_ref().map(|place| (place.line, place.column)));
@@ -134,7 +134,7 @@ impl Project {
 
     fn read(
         &mut self,
-        written: Node,
+        written: &Node,
         dialect: Dialect,
         cwd: &Path,
         environment: &Environment,
@@ -148,7 +148,7 @@ impl Project {
             return;
         }
         let mut missing = Vec::new();
-        let root = fill(&written, environment, &mut missing);
+        let root = fill(written, environment, &mut missing);
         refuse_functions(&root, problems);
         self.tree = Some(root.clone());
         let Some(fields) = Fields::of(&root, "the configuration", problems) else { return };

@@ -221,7 +221,10 @@ mod tests {
         assert_eq!(made(&body, "x").0, json!({"n": 3, "t": "n=3", "s": null, "m": "3"}));
         assert_eq!(made(&json!("{\"q\": \"{{ message }}\"}"), "\"x\"").0, json!({"q": "\"x\""}));
         let loops = json!("{% for one in messages %}{{ one.role }} {% endfor %}{{ strftime_now('%Y') | length }}");
-        assert_eq!(made(&json!("{{ persona.name | default('somebody') }}"), "x"), (json!("somebody"), vec![]));
+        assert_eq!(
+            made(&json!("{{ persona.name if persona.name is defined else 'somebody' }}"), "x"),
+            (json!("somebody"), vec![])
+        );
         assert_eq!(made(&loops, "x"), (json!("user assistant user 4"), vec![]));
         assert_eq!(made(&json!("{\"q\": {{ message | tojson }} }"), "x").0, json!("{\"q\": \"x\" }"));
     }

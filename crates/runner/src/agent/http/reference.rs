@@ -51,7 +51,7 @@ export default defineConfig({
     bodyTemplate: (message, context) => ({
       question: message,
       session: context.conversation_id,
-      customer: context.persona.name ?? \"somebody\",
+      history: context.messages,
     }),
     responseParser: \"$.data.reply\",
     retryOn: [503],
@@ -70,7 +70,7 @@ agent:
   body_template:
     question: \"{{ message }}\"
     session: \"{{ conversation_id }}\"
-    customer: \"{{ persona.name | default('somebody') }}\"
+    history: \"{{ messages }}\"
   response_parser: $.data.reply
   retry_on: [503]
 ```
@@ -134,10 +134,6 @@ mod tests {
     use super::super::body;
     use super::*;
 
-    #[test]
-    fn zz_write() {
-        std::fs::write("/tmp/http-agent.md", reference()).unwrap();
-    }
     #[test]
     fn every_name_of_a_template_is_told() {
         assert_eq!(NAMES.map(|(name, _)| name), body::NAMES);

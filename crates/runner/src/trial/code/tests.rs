@@ -375,3 +375,10 @@ async fn a_module_that_loads_no_more_breaks_its_trial() {
     assert_eq!(record.outcome, Outcome::Broken, "{record:#?}");
     assert!(record.because.unwrap().contains("has changed"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_that_nobody_can_play_breaks_the_trial() {
+    let record = played("  await persona({ role: 'customer' }).converse(agent, { goal: 'a refund' });").await;
+    assert_eq!(record.outcome, Outcome::Broken, "{record:#?}");
+    assert!(record.because.unwrap().starts_with("nobody plays the user"));
+}

@@ -25,6 +25,10 @@ const TESTS: (&[&str], &str) = (&["trialrun", "@fabrik/core", "@fabriklabs/core"
 const CONFIGURATION: (&[&str], &str) =
     (&["trialrun/config", "@fabrik/cli", "@fabriklabs/cli"], include_str!("prelude/config.js"));
 
+/// What the tests of other tools import.
+const OTHERS: [&str; 8] =
+    ["vitest", "@jest/globals", "node:test", "bun:test", "mocha", "ava", "@playwright/test", "tape"];
+
 /// The file that puts a module of tests and the prelude together, as far as its errors are concerned. There is none.
 const PROGRAM: &str = ".trialrun-tests.mjs";
 
@@ -129,10 +133,13 @@ impl Call {
 }
 
 impl Tests {
-    /// Whether `text` may be a module of tests: it imports what they are written with, or speaks of scenarios.
+    /// Whether `text` may be a module of tests: it imports what they are written with, or exports something and is not
+    /// written for another tool.
     pub fn may_be(text: &str) -> bool {
-        let imports = |name: &str, quote: char| text.contains(&format!("from {quote}{name}{quote}"));
-        text.contains("scenario") || TESTS.0.iter().any(|name| ['"', '\''].iter().any(|quote| imports(name, *quote)))
+        let imports =
+            |name: &&str| ['"', '\''].iter().any(|quote| text.contains(&format!("from {quote}{name}{quote}")));
+        TESTS.0.iter().any(|name| imports(name))
+            || (text.contains("export") && !OTHERS.iter().any(|name| imports(name)))
     }
 }
 

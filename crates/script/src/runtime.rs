@@ -43,7 +43,7 @@ pub struct Options {
     /// Whether nothing that is there from the start can be changed, so that no script leaves anything behind for the
     /// next one. Packages that add to built-in objects, or give theirs properties that these have, do not work then.
     pub frozen: bool,
-    /// Set from any thread, it stops what a script does; the runtime is of no more use then.
+    /// While it is set, from any thread, whatever a script does is stopped.
     pub stop: Option<Arc<AtomicBool>>,
 }
 

@@ -133,7 +133,7 @@ fn read_one(candidate: &Candidate, library: &Library) -> ReadFile {
     if let Some((format, _)) = format::named(&candidate.path) {
         file.format = Some(format.name());
         match document::open(&candidate.path, &shown) {
-            Ok(source) if candidate.standing != Standing::Suite && !format.is_meant(&source.text) => file.format = None,
+            Ok(source) if is_come_across(candidate) && !format.is_meant(&source.text) => file.format = None,
             Ok(source) => file.cases = format.read(&candidate.path, &source, library, &mut file.problems),
             Err(problem) => file.problems.push(*problem),
         }
@@ -178,6 +178,11 @@ fn read_one(candidate: &Candidate, library: &Library) -> ReadFile {
         }
     }
     file
+}
+
+/// Whether a file was found by looking around. What is in a skill's folder of tests may be for other tools.
+fn is_come_across(candidate: &Candidate) -> bool {
+    candidate.standing != Standing::Suite || home_of(&candidate.path).is_some()
 }
 
 /// What is said of a file that cannot be read and need not be a suite.

@@ -47,7 +47,8 @@ pub fn fault(name: &str) -> Pieces {
     }
 }
 
-fn whole(body: &Value) -> Pieces {
+/// A whole body of JSON.
+pub fn whole(body: &Value) -> Pieces {
     let body = body.to_string();
     let head = format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n", body.len());
     vec![(head + &body).into_bytes()]

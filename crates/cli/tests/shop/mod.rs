@@ -6,6 +6,7 @@
 
 mod answer;
 mod dialect;
+mod judge;
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -45,8 +46,8 @@ struct Counter {
 }
 
 impl Shop {
-    /// Opens on a port that is free. `/api/chat` answers as bots do, `/DIALECT` in that dialect; `?delay=MS` waits before it
-    /// answers, `?fault=NAME` misbehaves.
+    /// Opens on a port that is free. `/api/chat` answers as bots do, `/DIALECT` in that dialect, `/judge/…` as a judge;
+    /// `?delay=MS` waits before it answers, `?fault=NAME` misbehaves.
     pub fn open() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -102,6 +103,7 @@ fn serve(stream: &TcpStream, counter: &Counter) -> std::io::Result<()> {
         }
         let pieces = match query.get("fault") {
             Some(fault) => dialect::fault(fault),
+            None if path.starts_with("/judge") => dialect::whole(&judge::judge(&request.body)),
             None => {
                 let answer = answer::answer(&request.body, &mut counter.said.lock().unwrap());
                 dialect::speak(path.trim_start_matches('/'), &answer)

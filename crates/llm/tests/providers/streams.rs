@@ -206,6 +206,6 @@ pub fn check(provider: &str, reply: &Reply) {
     if provider != "ollama" {
         assert_eq!((tokens.input, tokens.cache_read, tokens.cache_write), (12, 40, 3), "{provider}");
     }
-    let reasons = provider.starts_with("openai") || provider == "compatible";
+    let reasons = provider.starts_with("open") || provider == "compatible";
     assert_eq!(tokens.reasoning, reasons.then_some(9), "{provider}");
 }

@@ -330,8 +330,20 @@ export default scenario('x', async ({ agent }) => {
 }
 
 #[test]
-fn only_what_names_the_prelude_may_be_tests() {
-    assert!(Tests::may_be("import { assert } from '@fabrik/core'") && Tests::may_be("import x from \"trialrun\""));
-    assert!(Tests::may_be("import { scenario } from './mine'"));
-    assert!(!Tests::may_be("import { test } from 'vitest'; test('trialrun', () => {})"));
+fn what_is_written_for_another_tool_is_no_module_of_tests() {
+    for ours in [
+        "import { assert } from '@fabrik/core'",
+        "import { scenario } from \"trialrun\"; scenario('x', () => {})",
+        "export * from 'some-pack'",
+        "import { scenario } from './mine'; export default scenario('x', () => {})",
+    ] {
+        assert!(Tests::may_be(ours), "{ours}");
+    }
+    for other in [
+        "import { test } from 'vitest'; export const scenario = 5",
+        "test('trialrun', () => {})",
+        "import { test } from \"@playwright/test\"; test('scenario', () => {})",
+    ] {
+        assert!(!Tests::may_be(other), "{other}");
+    }
 }

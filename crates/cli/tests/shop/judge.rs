@@ -1,0 +1,34 @@
+//! A judge that finds everything as it should be, on the wire of chat completions. It quotes what it judges.
+
+use serde_json::{Value, json};
+
+/// Passages of what the bot says.
+const PASSAGES: &[&str] = &["refund", "$79", "30 days", "Friday", "Hello"];
+
+/// The judgement that `request` asks for.
+pub fn judge(request: &Value) -> Value {
+    let said = request["messages"].as_array().into_iter().flatten();
+    let said: String = said.filter_map(|message| message["content"].as_str()).collect();
+    let quote = PASSAGES.iter().find(|passage| said.contains(**passage)).copied().unwrap_or_default();
+    let schema = &request["response_format"]["json_schema"]["schema"];
+    let rows = &schema["properties"]["answers"]["items"]["properties"];
+    let answer = |id: &Value| {
+        let mut answer = json!({ "id": id, "quote": quote, "reasoning": "It does." });
+        if rows["verdict"].is_object() {
+            answer["verdict"] = json!("met");
+        }
+        if let Some(best) = rows["score"]["enum"].as_array().and_then(|scores| scores.last()) {
+            answer["score"] = best.clone();
+        }
+        answer
+    };
+    let answers: Vec<Value> = rows["id"]["enum"].as_array().into_iter().flatten().map(answer).collect();
+    // The last thing that is said names a word to be said back.
+    let seal = said.rsplit_once("`seal` is `").and_then(|(_, rest)| rest.split('`').next()).unwrap_or_default();
+    let content = json!({ "seal": seal, "answers": answers }).to_string();
+    json!({
+        "id": "judgement", "object": "chat.completion", "model": "judge",
+        "choices": [{ "index": 0, "finish_reason": "stop", "message": { "role": "assistant", "content": content } }],
+        "usage": { "prompt_tokens": 100, "completion_tokens": 20 },
+    })
+}

@@ -43,7 +43,8 @@ fn seeded() -> Project {
 
 fn findings(report: &Value) -> Vec<String> {
     let trials = report["trials"].as_array().unwrap().iter();
-    let all = trials.flat_map(|trial| trial["findings"].as_array().unwrap().iter().map(move |finding| (trial, finding)));
+    let all =
+        trials.flat_map(|trial| trial["findings"].as_array().unwrap().iter().map(move |finding| (trial, finding)));
     all.filter(|(_, finding)| finding["implicit"] != true)
         .map(|(trial, finding)| {
             let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -89,7 +90,8 @@ fn the_bot_is_understood_in_every_dialect() {
     let (project, shop) = (seeded(), Shop::open());
     for dialect in ["openai", "anthropic", "stream/openai", "stream/anthropic", "stream/ui", "stream/data"] {
         let report = run(&project, &shop, &format!("/{dialect}"), &[], 0);
-        let angry = report["trials"].as_array().unwrap().iter().find(|trial| trial["suite"] == "angry-customer").unwrap();
+        let angry =
+            report["trials"].as_array().unwrap().iter().find(|trial| trial["suite"] == "angry-customer").unwrap();
         let calls: Vec<&str> =
             angry["tool_calls"].as_array().unwrap().iter().map(|call| call["name"].as_str().unwrap()).collect();
         assert_eq!(calls, ["lookup_order", "initiate_refund"], "{dialect}");
@@ -110,7 +112,10 @@ fn a_bot_that_misbehaves_has_failed_and_one_that_is_not_there_has_not() {
     drop(shop);
     let agent = format!("http:{address}");
     let report = project.report(&["tests/inquiry.yaml", "--agent", &agent, "--retries", "0"], 3);
-    assert_eq!((&report["trials"][0]["outcome"], &report["trials"][0]["fault"]), (&"broken".into(), &"environment".into()));
+    assert_eq!(
+        (&report["trials"][0]["outcome"], &report["trials"][0]["fault"]),
+        (&"broken".into(), &"environment".into())
+    );
 }
 
 #[test]
@@ -126,7 +131,8 @@ fn without_a_judge_what_needs_one_is_undecided_and_it_is_said_before_anything_ru
 
 #[test]
 fn the_configuration_of_the_code_first_system_is_read_as_it_is() {
-    let project = project().env("AGENT_API_KEY", "agent-canary-5511aa22bb33").env("DAYTONA_API_KEY", "daytona-canary-9");
+    let project =
+        project().env("AGENT_API_KEY", "agent-canary-5511aa22bb33").env("DAYTONA_API_KEY", "daytona-canary-9");
     project.write("fabrik.config.ts", &specimen("fabrik.config.ts"));
     project.write("tests/inquiry.yaml", &specimen("tests/inquiry.yaml"));
     let ran = project.run(&["config"]).exits(0);
@@ -168,4 +174,38 @@ fn what_the_configuration_says_is_sent_and_kept_secret() {
 fn walk(directory: &std::path::Path) -> Vec<std::path::PathBuf> {
     let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
     entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
+}
+
+/// A user who asks for the return policy and is content when it is told.
+const PLAYED: &str = "name: asks in their own words
+persona: { role: customer, tone: in a hurry }
+user:
+  goal: find out how long something can be returned
+  stop_when: a number of days was named
+  model: scripted:user.yaml
+assertions:
+  - contains: 30 days
+";
+
+#[test]
+fn a_user_that_a_model_plays_speaks_until_there_is_nothing_more_to_say() {
+    let (project, shop) = (project(), Shop::open());
+    project.write("played.yaml", PLAYED);
+    let turn = |message: &str, done: bool| {
+        serde_json::json!({ "message": message, "done": done, "reason": "that is all" }).to_string()
+    };
+    let steps: Vec<Value> = [turn("Hello!", false), turn("What is your return policy?", false), turn("", true)]
+        .map(|text| serde_json::json!({ "text": text, "usage": { "input": 10, "output": 5 } }))
+        .into();
+    project.write("user.yaml", &serde_json::json!({ "steps": steps }).to_string());
+    let report = run(&project, &shop, "/api/chat", &["played.yaml"], 0);
+    let trial = &report["trials"][0];
+    assert_eq!(trial["input"], serde_json::json!(["Hello!", "What is your return policy?"]));
+    assert_eq!(trial["answer"].as_str().map(|answer| answer.contains("30 days")), Some(true));
+    // A user that cannot be played is nobody's failure.
+    project.write("user.yaml", "steps: []\n");
+    let report = run(&project, &shop, "/api/chat", &["played.yaml", "--retries", "0"], 3);
+    let trial = &report["trials"][0];
+    assert_eq!((&trial["outcome"], &trial["fault"]), (&"broken".into(), &"provider".into()));
+    assert!(trial["because"].as_str().unwrap().contains("the model that plays the user failed"), "{trial}");
 }

@@ -50,7 +50,10 @@ fn a_test_passes_and_its_record_says_what_was_said() {
 fn a_file_that_does_not_load_is_broken_and_the_rest_runs() {
     let project = project();
     project.write("tests/good.test.ts", GOOD);
-    project.write("tests/syntax.test.ts", "import { scenario } from 'trialrun';\nexport default scenario('x', async ( => {});\n");
+    project.write(
+        "tests/syntax.test.ts",
+        "import { scenario } from 'trialrun';\nexport default scenario('x', async ( => {});\n",
+    );
     project.write("tests/missing.test.ts", "import { scenario } from 'trialrun';\nimport './gone';\n");
     let (report, ran) = report(&project, &["tests"]);
     let ran = ran.exits(3);

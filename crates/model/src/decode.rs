@@ -23,7 +23,9 @@ impl<'a> Fields<'a> {
     /// Reads `node` as a map, or reports that it is none.
     pub fn of(node: &'a Node, what: &'a str, problems: &mut Problems) -> Option<Self> {
         match &node.kind {
-            NodeKind::Map(entries) => Some(Self { node, entries, what, known: Vec::new(), open: false, either_case: false }),
+            NodeKind::Map(entries) => {
+                Some(Self { node, entries, what, known: Vec::new(), open: false, either_case: false })
+            }
             _ => {
                 problems.push(node.error(format!("{what} must be a map, not {}", node.kind_name())));
                 None
@@ -364,7 +366,10 @@ mod tests {
         let source = Source::new("f", "argsMatch args_match Tool");
         let entry = |name: &str, start: usize| {
             let span = Span::new(start, start + name.len());
-            (Spanned::new(name.to_owned(), span), Node { kind: NodeKind::Null, span, tag: None, source: source.clone() })
+            (
+                Spanned::new(name.to_owned(), span),
+                Node { kind: NodeKind::Null, span, tag: None, source: source.clone() },
+            )
         };
         let kind = NodeKind::Map(vec![entry("argsMatch", 0), entry("args_match", 10), entry("Tool", 21)]);
         let node = Node { kind, span: Span::new(0, 25), tag: None, source: source.clone() };

@@ -491,12 +491,10 @@ impl Planner<'_> {
             (case.timeout_ms, "`timeout` of the scenario"),
             (settings.defaults.timeout_ms, "`timeout` of the project"),
         ];
-        set.into_iter()
-            .find_map(|(value, name)| Some((value?, name)))
-            .unwrap_or(match case.code {
-                Some(_) => (CODE_TIMEOUT_MS, "the default of code tests"),
-                None => (DEFAULT_TIMEOUT_MS, "the default of --timeout"),
-            })
+        set.into_iter().find_map(|(value, name)| Some((value?, name))).unwrap_or(match case.code {
+            Some(_) => (CODE_TIMEOUT_MS, "the default of code tests"),
+            None => (DEFAULT_TIMEOUT_MS, "the default of --timeout"),
+        })
     }
 
     fn limits(&self, case: &Case, setup: &Setup) -> Limits {

@@ -138,8 +138,7 @@ impl Tests {
     pub fn may_be(text: &str) -> bool {
         let imports =
             |name: &&str| ['"', '\''].iter().any(|quote| text.contains(&format!("from {quote}{name}{quote}")));
-        TESTS.0.iter().any(|name| imports(name))
-            || (text.contains("export") && !OTHERS.iter().any(|name| imports(name)))
+        TESTS.0.iter().any(imports) || (text.contains("export") && !OTHERS.iter().any(imports))
     }
 }
 

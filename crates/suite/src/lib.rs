@@ -28,4 +28,7 @@ pub use load::{Loaded, Request, load};
 pub use project::{
     Defaults, Environment, Judge, Project, ProjectAgent, ProviderLimits, Reports, SandboxChoice, Setting, config_names,
 };
-pub use reference::{config_reference, config_schema, conversation_reference, conversation_schema, fixture_schema, fixtures_reference, fixtures_schema, reference, scenario_schema};
+pub use reference::{
+    config_reference, config_schema, conversation_reference, conversation_schema, fixture_schema, fixtures_reference,
+    fixtures_schema, reference, scenario_schema,
+};

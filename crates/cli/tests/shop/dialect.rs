@@ -15,8 +15,10 @@ pub fn speak(dialect: &str, answer: &Answer) -> Pieces {
             "usage": { "prompt_tokens": 12, "completion_tokens": 7 },
         })),
         "anthropic" => {
-            let used = calls(answer, |name, input, _| json!({ "type": "tool_use", "id": name, "name": name, "input": input }));
-            let content: Vec<Value> = used.into_iter().chain([json!({ "type": "text", "text": answer.text })]).collect();
+            let used =
+                calls(answer, |name, input, _| json!({ "type": "tool_use", "id": name, "name": name, "input": input }));
+            let content: Vec<Value> =
+                used.into_iter().chain([json!({ "type": "text", "text": answer.text })]).collect();
             whole(&json!({ "role": "assistant", "content": content, "usage": usage }))
         }
         "stream/openai" => openai_stream(answer),
@@ -25,7 +27,8 @@ pub fn speak(dialect: &str, answer: &Answer) -> Pieces {
         "stream/data" => data_stream(answer),
         "stream/text" => chunked("text/plain; charset=utf-8", words(&answer.text).map(str::to_owned).collect()),
         _ => {
-            let called = calls(answer, |name, input, result| json!({ "name": name, "arguments": input, "result": result }));
+            let called =
+                calls(answer, |name, input, result| json!({ "name": name, "arguments": input, "result": result }));
             whole(&json!({ "message": answer.text, "tool_calls": called, "usage": usage }))
         }
     }
@@ -79,9 +82,10 @@ fn calls(answer: &Answer, form: impl Fn(&str, &Value, &Value) -> Value) -> Vec<V
 }
 
 fn openai_calls(answer: &Answer) -> Vec<Value> {
-    calls(answer, |name, input, _| {
-        json!({ "id": name, "type": "function", "function": { "name": name, "arguments": input.to_string() } })
-    })
+    calls(
+        answer,
+        |name, input, _| json!({ "id": name, "type": "function", "function": { "name": name, "arguments": input.to_string() } }),
+    )
 }
 
 fn openai_stream(answer: &Answer) -> Pieces {
@@ -100,7 +104,8 @@ fn anthropic_stream(answer: &Answer) -> Pieces {
         data["type"] = json!(name);
         (Some(name), data.to_string())
     };
-    let mut told = vec![event("message_start", json!({ "message": { "role": "assistant", "usage": { "input_tokens": 12 } } }))];
+    let mut told =
+        vec![event("message_start", json!({ "message": { "role": "assistant", "usage": { "input_tokens": 12 } } }))];
     for (at, (name, input, _)) in answer.calls.iter().enumerate() {
         let block = json!({ "type": "tool_use", "id": name, "name": name, "input": {} });
         told.push(event("content_block_start", json!({ "index": at, "content_block": block })));
@@ -111,10 +116,16 @@ fn anthropic_stream(answer: &Answer) -> Pieces {
     let last = answer.calls.len();
     told.push(event("content_block_start", json!({ "index": last, "content_block": { "type": "text", "text": "" } })));
     for word in words(&answer.text) {
-        told.push(event("content_block_delta", json!({ "index": last, "delta": { "type": "text_delta", "text": word } })));
+        told.push(event(
+            "content_block_delta",
+            json!({ "index": last, "delta": { "type": "text_delta", "text": word } }),
+        ));
     }
     told.push(event("content_block_stop", json!({ "index": last })));
-    told.push(event("message_delta", json!({ "delta": { "stop_reason": "end_turn" }, "usage": { "output_tokens": 7 } })));
+    told.push(event(
+        "message_delta",
+        json!({ "delta": { "stop_reason": "end_turn" }, "usage": { "output_tokens": 7 } }),
+    ));
     told.push(event("message_stop", json!({})));
     events(told)
 }
@@ -123,7 +134,9 @@ fn ui_stream(answer: &Answer) -> Pieces {
     let event = |data: Value| (None, data.to_string());
     let mut told = vec![event(json!({ "type": "start" }))];
     for (name, input, result) in &answer.calls {
-        told.push(event(json!({ "type": "tool-input-available", "toolCallId": name, "toolName": name, "input": input })));
+        told.push(event(
+            json!({ "type": "tool-input-available", "toolCallId": name, "toolName": name, "input": input }),
+        ));
         told.push(event(json!({ "type": "tool-output-available", "toolCallId": name, "output": result })));
     }
     told.push(event(json!({ "type": "text-start", "id": "0" })));

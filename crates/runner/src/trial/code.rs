@@ -17,7 +17,7 @@ use crate::Breakage;
 use crate::code::{Ask, Claims, Files, Script, Trouble, Word};
 use crate::sandbox::Sandbox;
 use crate::session::Session;
-use crate::user::{Move, Player};
+use crate::user::Move;
 use crate::witness::{Flow, Turn};
 
 /// How long a scenario may take to tell what is left when it is stopped. Nothing but the engine's own work keeps it
@@ -218,7 +218,7 @@ impl<'s> Stage<'s> {
     /// Has a model play the user until that has nothing more to say.
     async fn talk(&mut self, user: SimulatedUser) -> Result<Result<Value, String>, Breakage> {
         let persona = user.persona.clone();
-        let mut player = self.attempt.player(user)?;
+        let mut player = self.attempt.player(user).map_err(Breakage::environment)?;
         let mut replies = Vec::new();
         let reason = loop {
             let began = Instant::now();
@@ -366,23 +366,6 @@ impl<'s> Stage<'s> {
     /// Where the scenario begins.
     fn head(&self) -> Excerpt {
         self.attempt.planned.case.source.clone()
-    }
-}
-
-impl Attempt<'_> {
-    /// A model that plays `user`.
-    fn player(&self, user: SimulatedUser) -> Result<Player, Breakage> {
-        let settings = &self.shared.settings;
-        let written = user.model.clone().or_else(|| settings.judge.clone()).ok_or_else(|| {
-            Breakage::environment("nobody plays the user: no model is named, neither here nor for judging")
-        })?;
-        let opened = settings.providers.open(&written, settings.judge_base_url.as_deref(), &|_| Err(Vec::new()));
-        let model: Arc<dyn llm::Model> = match opened.map_err(|error| Breakage::environment(error.to_string()))? {
-            llm::Opened::Model(model) => model,
-            llm::Opened::Script(script) => Arc::new(script.play(llm::Stage::default())),
-        };
-        let name = written.split_once(':').map_or(written.as_str(), |(_, name)| name).to_owned();
-        Ok(Player::new(model, name, user))
     }
 }
 

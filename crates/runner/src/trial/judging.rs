@@ -1,5 +1,6 @@
 //! Judging: which model a run asks, and asking it about a trial.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use std::time::Duration;
 use grade::judge::{DEFAULT_JUDGES, default_judge};
 use grade::{Cache, Check, Judge};
 use llm::{Opened, Script};
-use model::{Aside, Diagnostic, Ending, Event, Evidence, Finding, Status};
+use model::{Aside, Diagnostic, Ending, Event, Evidence, Finding, SimulatedUser, Status};
 
 use super::{Attempt, Halt};
 use crate::plan::{PlanRequest, PlannedTrial, SCRIPTED, Settings};
@@ -18,6 +19,8 @@ pub struct Judging {
     seat: Result<Seat, String>,
     asked: usize,
     cache: Arc<Cache>,
+    /// The scripts that play users, by what the cases call them.
+    users: BTreeMap<String, Arc<Script>>,
 }
 
 /// A judge that can be had.
@@ -46,7 +49,39 @@ impl Judging {
             let problem = Diagnostic::warning(format!("{} {noun} {verb} undecided: {because}", asking.len()));
             problems.push(problem.at(first.source()));
         }
-        Self { seat, asked: asking.len(), cache: Arc::default() }
+        let mut users = BTreeMap::new();
+        for user in trials.iter().filter_map(|trial| trial.case.user.as_ref()) {
+            if !read_user(request, user, &seat, &mut users, problems) {
+                break;
+            }
+        }
+        Self { seat, asked: asking.len(), cache: Arc::default(), users }
+    }
+
+    /// The model that plays `user`, and its name as its provider knows it: the one the case names, else the judge's. A
+    /// script is played from its beginning.
+    pub(super) fn user(
+        &self,
+        settings: &Settings,
+        user: &SimulatedUser,
+    ) -> Result<(Arc<dyn llm::Model>, String), String> {
+        let (name, script) = match &user.model {
+            Some(name) => (name, self.users.get(name)),
+            None => {
+                let seat = self.seat.as_ref().map_err(|because| format!("nobody plays the user: {because}"))?;
+                (&seat.name, seat.script.as_ref())
+            }
+        };
+        let model: Arc<dyn llm::Model> = match script {
+            Some(script) => Arc::new(script.play(llm::Stage::default())),
+            None if user.model.is_some() => match settings.providers.open(name, None, &|_| Err(Vec::new())) {
+                Ok(Opened::Model(model)) => model,
+                Ok(Opened::Script(script)) => Arc::new(script.play(llm::Stage::default())),
+                Err(error) => return Err(error.to_string()),
+            },
+            None => open(settings, name).map_err(|error| error.to_string())?,
+        };
+        Ok((model, name.split_once(':').map_or(name.as_str(), |(_, name)| name).to_owned()))
     }
 
     /// How many assertions of the plan need a judge; what code asserts is not known before it runs.
@@ -111,6 +146,41 @@ fn seat(request: &PlanRequest<'_>, problems: &mut Vec<Diagnostic>) -> Result<Sea
             Err(error.to_string())
         }
     }
+}
+
+/// Reads the script that plays `user`, if it is one. Gives whether the users of other cases are to be looked at, too.
+fn read_user(
+    request: &PlanRequest<'_>,
+    user: &SimulatedUser,
+    seat: &Result<Seat, String>,
+    users: &mut BTreeMap<String, Arc<Script>>,
+    problems: &mut Vec<Diagnostic>,
+) -> bool {
+    let Some(name) = &user.model else {
+        if let Err(because) = seat {
+            let problem = Diagnostic::warning(format!("nobody plays the user: {because}"));
+            problems.push(problem.at(user.source.clone()).help("a `model` of its own would do, too"));
+        }
+        return seat.is_ok();
+    };
+    if users.contains_key(name) {
+        return true;
+    }
+    let found = match name.strip_prefix(SCRIPTED) {
+        Some(file) => (request.read_script)(Path::new(file)).map(|script| Some(Arc::new(script))),
+        None => match request.settings.providers.open(name, None, &|_| Err(Vec::new())) {
+            Err(error) if !error.is_environments() => Err(vec![Diagnostic::error(error.to_string())]),
+            _ => Ok(None),
+        },
+    };
+    match found {
+        Ok(script) => users.extend(script.map(|script| (name.clone(), script))),
+        Err(wrong) => problems.extend(wrong.into_iter().map(|problem| match problem.source {
+            Some(_) => problem,
+            None => problem.at(user.source.clone()),
+        })),
+    }
+    true
 }
 
 fn open(settings: &Settings, name: &str) -> Result<Arc<dyn llm::Model>, llm::OpenError> {

@@ -2,10 +2,11 @@
 
 mod clock;
 mod code;
-mod model_in_use;
 pub(crate) mod judging;
+mod model_in_use;
 pub(crate) mod probe;
 mod record;
+mod user;
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -16,7 +17,8 @@ use std::time::{Duration, Instant};
 use grade::{Check, Responder};
 use jiff::Timestamp;
 use model::{
-    Aside, AttemptRecord, Case, Code, Collected, Ending, Event, Evidence, Finding, Outcome, RunInfo, Step, TrialRecord, UserMessage,
+    Aside, AttemptRecord, Case, Code, Collected, Ending, Event, Evidence, Finding, Outcome, RunInfo, Step, TrialRecord,
+    UserMessage,
 };
 use tokio::sync::watch;
 
@@ -182,8 +184,8 @@ pub(crate) async fn run(
             duration_ms: millis(began.elapsed()),
         });
         if *halt.borrow() != Halt::No || !is_worth_another(&planned, &shared.settings, &attempts) {
-            record.flaky = record.outcome == Outcome::Passed
-                && attempts.iter().any(|attempt| attempt.outcome == Outcome::Failed);
+            record.flaky =
+                record.outcome == Outcome::Passed && attempts.iter().any(|attempt| attempt.outcome == Outcome::Failed);
             record.attempts = attempts;
             record.judge = judge;
             record.started_at = started_at;
@@ -379,7 +381,7 @@ impl Attempt<'_> {
         let script = planned.case.code.as_ref().map(|code| self.script(code)).transpose()?;
         let mut session = match clock.watch(planned.agent.open(scene)).await {
             Watched::Done(session) => session?,
-            Watched::Ended(ending) => return Ok(Acted { turn, ending, played: None }),
+            Watched::Ended(ending) => return Ok(Acted { turn, ending, played: None, user: None }),
         };
         let played = match script {
             Some(script) => {
@@ -388,17 +390,18 @@ impl Attempt<'_> {
             }
             None => None,
         };
+        let mut user = None;
         let mut ending = match &played {
             Some(Ok(played)) => played.ending.clone(),
             Some(Err(_)) => Ending::Cancelled,
-            None => self.converse(session.as_mut(), &mut turn, &clock).await,
+            None => self.converse(session.as_mut(), &mut turn, &clock, &mut user).await,
         };
         let closing = tokio::time::timeout(clock.grace, session.close());
         let _ = self.unless(Halt::Kill, closing).await;
         drop(session);
         let played = played.transpose()?;
         model.tell(&mut turn, &mut ending);
-        Ok(Acted { turn, ending, played })
+        Ok(Acted { turn, ending, played, user })
     }
 
     /// The scenario that is the case, begun.
@@ -409,8 +412,15 @@ impl Attempt<'_> {
             .map_err(|error| Breakage::environment(format!("cannot start a thread: {error}")))
     }
 
-    /// Says what the user has to say, one message after the other, as long as the agent answers.
-    async fn converse(&self, session: &mut dyn Session, turn: &mut Turn, clock: &Clock<'_>) -> Ending {
+    /// Says what the user has to say, one message after the other, as long as the agent answers. What playing the user takes
+    /// is added to `spent`.
+    async fn converse(
+        &self,
+        session: &mut dyn Session,
+        turn: &mut Turn,
+        clock: &Clock<'_>,
+        spent: &mut Option<Aside>,
+    ) -> Ending {
         let messages = &self.planned.case.messages;
         for (at, message) in messages.iter().enumerate() {
             let said = Step::UserMessage { index: at + 1, of: messages.len(), text: message.text.clone() };
@@ -422,7 +432,10 @@ impl Attempt<'_> {
                 return ending;
             }
         }
-        Ending::Finished
+        match &self.planned.case.user {
+            Some(user) => self.play_user(user, session, turn, clock, spent).await,
+            None => Ending::Finished,
+        }
     }
 
     /// Sends one message that is recorded already, and tells how long the reply took.
@@ -463,7 +476,7 @@ impl Attempt<'_> {
     }
 
     async fn grade(&self, acted: Acted, collected: Collected) -> Result<End, Cut> {
-        let Acted { turn, ending, played } = acted;
+        let Acted { turn, ending, played, user } = acted;
         let (trace, unused_responses, warnings) = turn.into_parts();
         let limits = self.planned.limits.clone();
         let evidence = Evidence { trace, collected, ending, limits, unused_responses };
@@ -486,6 +499,7 @@ impl Attempt<'_> {
         };
         let took = self.consult(&checks, &evidence, &mut findings).await;
         let mut end = End::of(evidence, findings, warnings);
+        end.user = user;
         if let Some(played) = played {
             end.add(played);
         }
@@ -531,6 +545,8 @@ struct Acted {
     ending: Ending,
     /// Where the case is code, what that came to.
     played: Option<Played>,
+    /// What playing the user took, where the case has a user that is played.
+    user: Option<Aside>,
 }
 
 #[derive(Default)]

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use model::{AnsweredQuestion, CallRecord, Diagnostic, Ending, Evidence, Fault, Finding, LogVars, Outcome, Status, TrialRecord};
+use model::{
+    AnsweredQuestion, CallRecord, Diagnostic, Ending, Evidence, Fault, Finding, LogVars, Outcome, Status, TrialRecord,
+};
 use serde_json::{Map, Value, json};
 
 use super::End;
@@ -55,10 +57,10 @@ pub(super) fn record_of(planned: &PlannedTrial, settings: &Settings, end: End) -
         score,
         max_score: Some(max_score),
         findings,
-        input: match planned.case.code {
-            // What it said was not known before.
-            Some(_) => trace.user_messages.clone(),
-            None => planned.case.messages.iter().map(|message| message.text.clone()).collect(),
+        input: match (&planned.case.code, &planned.case.user) {
+            // What is said is not known before.
+            (Some(_), _) | (_, Some(_)) => trace.user_messages.clone(),
+            (None, None) => planned.case.messages.iter().map(|message| message.text.clone()).collect(),
         },
         scores,
         judge,

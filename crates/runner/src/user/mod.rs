@@ -5,7 +5,7 @@ mod prompt;
 
 use std::sync::Arc;
 
-use llm::{InSchema, Model, NoAnswer, Request, ResponseSchema};
+use llm::{Conversation, InSchema, Model, NoAnswer, Request, ResponseSchema};
 use model::{Aside, SimulatedUser, Trace};
 use serde_json::{Value, json};
 
@@ -42,7 +42,7 @@ pub(crate) struct NoMove(String);
 impl Player {
     /// Has `model`, which its provider knows as `name`, play `user`.
     pub(crate) fn new(model: Arc<dyn Model>, name: String, user: SimulatedUser) -> Self {
-        Self { model, name, user, said: 0, spent: Aside { cost_usd: Some(0.0), ..Aside::default() } }
+        Self { model, name, user, said: 0, spent: Aside::default() }
     }
 
     /// What the user does after what `trace` has of the conversation. A model that fails is asked once more.
@@ -76,25 +76,15 @@ impl Player {
             messages: vec![prompt::conversation(trace)],
             max_tokens: Some(MOST_TOKENS),
             response_schema: Some(ResponseSchema { name: "user_turn".into(), schema: schema() }),
+            // A user has one conversation and no tools; a script is to play its steps to it.
+            conversation: Conversation::main(),
             ..Request::default()
         }
     }
 
     async fn ask(&mut self, request: &Request) -> Result<Value, NoAnswer> {
         let InSchema { value, tokens, cost_usd, replies } = llm::in_schema(self.model.as_ref(), request, &valid).await;
-        let is_first = self.spent.requests == 0;
-        self.spent.requests += u64::from(replies);
-        if replies > 0 {
-            self.spent.cost_usd = self.spent.cost_usd.zip(cost_usd).map(|(sum, cost)| sum + cost);
-            self.spent.tokens = match (self.spent.tokens, tokens) {
-                (None, tokens) if is_first => tokens,
-                (Some(mut sum), Some(tokens)) => {
-                    sum += tokens;
-                    Some(sum)
-                }
-                _ => None,
-            };
-        }
+        self.spent += Aside { requests: u64::from(replies), cached: 0, tokens, cost_usd };
         value
     }
 }

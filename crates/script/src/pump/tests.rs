@@ -85,7 +85,10 @@ fn the_budget_is_for_all_steps_together_and_not_for_the_host() {
             other => break other,
         }
     };
-    assert!(matches!(error, Err(ScriptError::TimedOut { budget: stopped_at, .. }) if stopped_at == budget), "{error:?}");
+    assert!(
+        matches!(error, Err(ScriptError::TimedOut { budget: stopped_at, .. }) if stopped_at == budget),
+        "{error:?}"
+    );
     assert!(steps < 50, "{steps}");
 }
 

@@ -112,7 +112,14 @@ fn id(case: &str) -> TrialId {
 
 fn record(case: &str, outcome: Outcome) -> TrialRecord {
     let tokens = Tokens { input: 10, cache_read: 5, cache_write: 1, output: 2, reasoning: None };
-    let attempt = AttemptRecord { outcome, because: None, usage: Some(tokens), cost_usd: Some(0.5), duration_ms: 500, answer: None };
+    let attempt = AttemptRecord {
+        outcome,
+        because: None,
+        usage: Some(tokens),
+        cost_usd: Some(0.5),
+        duration_ms: 500,
+        answer: None,
+    };
     TrialRecord {
         id: id(case).to_string(),
         suite: "commit".into(),

@@ -78,7 +78,7 @@ fn case(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Opt
     let description = fields.any_text("description", problems).or(name.filter(|name| *name != id));
     let tags = fields.texts("tags", problems).unwrap_or_default();
     let persona = fields.get("persona").and_then(|node| user::persona(node, problems)).unwrap_or_default();
-    let user = user::read(&mut fields, &persona, problems);
+    let user = user::read(&mut fields, &persona, file.directory(), problems);
     let mut assertions = Assertions::default();
     let messages = turn::read(&mut fields, &persona, &mut assertions, problems);
     if let Some(items) = fields.list("assertions", problems) {

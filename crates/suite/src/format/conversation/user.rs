@@ -1,8 +1,12 @@
 //! Who speaks: a persona, and a user that a model plays.
 
+use std::path::Path;
+
 use model::decode::{Fields, Problems};
 use model::{Node, NodeKind, SimulatedUser};
 use serde_json::{Map, Value};
+
+use crate::model_name;
 
 /// How many messages a played user sends unless the conversation says otherwise.
 const MOST_TURNS: u64 = 8;
@@ -37,6 +41,7 @@ pub(super) fn persona(node: &Node, problems: &mut Problems) -> Option<Map<String
 pub(super) fn read(
     fields: &mut Fields<'_>,
     conversations: &Map<String, Value>,
+    directory: &Path,
     problems: &mut Problems,
 ) -> Option<SimulatedUser> {
     let node = fields.get("user")?;
@@ -45,7 +50,8 @@ pub(super) fn read(
     let goal = block.required_text("goal", problems);
     let stop_when = block.text("stop_when", problems);
     let max_turns = block.whole("max_turns", 1, problems).unwrap_or(MOST_TURNS);
-    let model = block.text("model", problems);
+    let model = block.text("model", problems).zip(block.get("model"));
+    let model = model.and_then(|(name, place)| model_name::model(&name, place, directory, problems));
     block.finish(problems);
     Some(SimulatedUser {
         persona: own.unwrap_or_else(|| conversations.clone()),

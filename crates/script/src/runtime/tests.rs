@@ -16,8 +16,8 @@ fn evaluate(text: &str, names: &[(&str, Value)]) -> Result<Value, ScriptError> {
 }
 
 /// That it was stopped because it used up `budget`.
-fn is_stopped(outcome: Result<Value, ScriptError>, expected: Duration) {
-    assert!(matches!(outcome, Err(ScriptError::TimedOut { budget, .. }) if budget == expected), "{outcome:?}");
+fn is_stopped(outcome: &Result<Value, ScriptError>, expected: Duration) {
+    assert!(matches!(outcome, Err(ScriptError::TimedOut { budget, .. }) if *budget == expected), "{outcome:?}");
 }
 
 fn evaluate_in(runtime: &mut Runtime, text: &str, names: &[(&str, Value)]) -> Result<Value, ScriptError> {
@@ -105,7 +105,7 @@ fn endless_work_is_stopped_and_cannot_be_caught() {
         "for (;;) { try { for (;;) {} } finally { continue } } return 1",
     ] {
         let expression = Expression::parse(text).unwrap();
-        is_stopped(runtime.evaluate(&expression, &|_| None, budget), budget);
+        is_stopped(&runtime.evaluate(&expression, &|_| None, budget), budget);
         assert!(runtime.is_usable(), "{text}");
     }
     assert_eq!(evaluate_in(&mut runtime, "1 + 1", &[]), Ok(2.0.into()));
@@ -137,7 +137,7 @@ fn endless_jobs_are_stopped_and_end_the_runtime() {
     ] {
         let mut runtime = runtime();
         let expression = Expression::parse(text).unwrap();
-        is_stopped(runtime.evaluate(&expression, &|_| None, budget), budget);
+        is_stopped(&runtime.evaluate(&expression, &|_| None, budget), budget);
         assert!(!runtime.is_usable());
         assert!(matches!(evaluate_in(&mut runtime, "1", &[]), Err(ScriptError::Failed(_))));
     }
@@ -319,7 +319,7 @@ fn a_promise_that_nothing_settles_is_an_error() {
     assert_eq!(evaluate("new Promise(() => {})", &[]), Err(ScriptError::NeverSettled));
     let late = evaluate_within("new Promise((done) => setTimeout(done, 100000))", Duration::from_millis(50));
     // Nothing is waited for in vain.
-    is_stopped(late, Duration::from_millis(50));
+    is_stopped(&late, Duration::from_millis(50));
 }
 
 fn evaluate_within(text: &str, budget: Duration) -> Result<Value, ScriptError> {
@@ -331,7 +331,7 @@ fn an_endless_async_function_is_stopped_and_leaves_nothing_behind() {
     let mut runtime = runtime();
     let budget = Duration::from_millis(30);
     let endless = Expression::parse("await (async () => { try { for (;;) {} } catch {} })()").unwrap();
-    is_stopped(runtime.evaluate(&endless, &|_| None, budget), budget);
+    is_stopped(&runtime.evaluate(&endless, &|_| None, budget), budget);
     if runtime.is_usable() {
         assert_eq!(evaluate_in(&mut runtime, "1", &[]), Ok(1.0.into()));
     }

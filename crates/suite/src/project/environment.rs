@@ -123,29 +123,29 @@ mod tests {
 
     use super::*;
 
-    fn filled(value: serde_json::Value) -> (serde_json::Value, Vec<String>) {
+    fn filled(value: &serde_json::Value) -> (serde_json::Value, Vec<String>) {
         let environment: Environment =
             [("KEY", "k1"), ("EMPTY", ""), ("HOST", "h")].map(|(name, value)| (name.into(), value.into())).into();
         let mut missing = Vec::new();
-        let node = fill(&Node::from_json(&value, &Source::new("c", "")), &environment, &mut missing);
+        let node = fill(&Node::from_json(value, &Source::new("c", "")), &environment, &mut missing);
         (node.to_json(), missing.into_iter().map(|one| one.problem.message).collect())
     }
 
     #[test]
     fn references_are_filled_in_wherever_text_is() {
-        let (value, problems) = filled(json!({"a": ["Bearer ${env.KEY}", "${env.HOST}:${env.KEY}"], "b": 1}));
+        let (value, problems) = filled(&json!({"a": ["Bearer ${env.KEY}", "${env.HOST}:${env.KEY}"], "b": 1}));
         assert_eq!((value, problems), (json!({"a": ["Bearer k1", "h:k1"], "b": 1}), vec![]));
     }
 
     #[test]
     fn a_dollar_before_it_takes_its_meaning_away() {
-        let (value, problems) = filled(json!(["$${env.KEY} ${env.KEY}", "${other} $5 ${KEY}"]));
+        let (value, problems) = filled(&json!(["$${env.KEY} ${env.KEY}", "${other} $5 ${KEY}"]));
         assert_eq!((value, problems), (json!(["${env.KEY} k1", "${other} $5 ${KEY}"]), vec![]));
     }
 
     #[test]
     fn what_is_missing_is_told_by_its_key_and_stays_as_it_is_written() {
-        let (value, problems) = filled(json!({"agents": {"bot": {"url": "x${env.NO}y${env.EMPTY}${env.1}"}}}));
+        let (value, problems) = filled(&json!({"agents": {"bot": {"url": "x${env.NO}y${env.EMPTY}${env.1}"}}}));
         assert_eq!(value["agents"]["bot"]["url"], "x${env.NO}y${env.EMPTY}${env.1}");
         assert_eq!(
             problems,

@@ -62,7 +62,7 @@ fn a_user_may_be_played_instead_of_written() {
         "id: refund
 name: A refund, played
 persona: angry customer
-user: { goal: get a refund, stop_when: it is promised, max_turns: 3, model: 'scripted:x' }
+user: { goal: get a refund, stop_when: it is promised, max_turns: 3, model: 'openai:m' }
 assertions: [{ contains: refund }]
 ",
     );

@@ -225,7 +225,7 @@ mod tests {
         assert!(parse(&deep(120)).problems.is_empty());
         assert_eq!(
             parse(&deep(128)).problems[0].to_string(),
-            "answers.jsonl:1:138: this line is nested too deeply to be read"
+            "answers.jsonl:1:137: this line is nested too deeply to be read"
         );
     }
 

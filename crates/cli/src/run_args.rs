@@ -44,6 +44,15 @@ pub struct RunArgs {
     /// How often each case runs
     #[arg(long, alias = "runs", value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000), help_heading = "Arms")]
     pub trials: Option<u64>,
+    /// Run each case without its skill, too, and compare [default: for evals.json]
+    #[arg(long, overrides_with = "no_baseline", help_heading = "Arms")]
+    pub baseline: bool,
+    /// Run cases with their skill only
+    #[arg(long, overrides_with = "baseline", help_heading = "Arms")]
+    pub no_baseline: bool,
+    /// Which order trials of several arms take [default: 0]
+    #[arg(long, value_name = "N", help_heading = "Arms")]
+    pub seed: Option<u64>,
 
     /// How many trials run at a time [default: the number of cores]
     #[arg(long, short, aliases = ["parallel", "concurrency"], value_name = "N", value_parser = parse_jobs, help_heading = "Limits")]
@@ -93,6 +102,9 @@ pub struct RunArgs {
     /// Which kind of sandbox [default: local]
     #[arg(long, value_name = "NAME", help_heading = "Sandbox")]
     pub sandbox: Option<String>,
+    /// A repository that sandboxes are cloned from, before the fixtures
+    #[arg(long, value_name = "URL", help_heading = "Sandbox")]
+    pub source_repo: Option<String>,
     /// Leave sandboxes where they are, to look into them
     #[arg(long, help_heading = "Sandbox")]
     pub keep_sandbox: bool,
@@ -150,7 +162,8 @@ pub fn parse_positive(written: &str) -> Result<f64, String> {
     written.parse::<f64>().ok().filter(|n| *n > 0.0 && n.is_finite()).ok_or_else(|| "a number above 0".to_owned())
 }
 
-fn parse_share(written: &str) -> Result<f64, String> {
+/// A share of a whole.
+pub fn parse_share(written: &str) -> Result<f64, String> {
     written.parse::<f64>().ok().filter(|n| (0.0..=1.0).contains(n)).ok_or_else(|| "a number from 0 to 1".to_owned())
 }
 

@@ -261,6 +261,7 @@ fn tell_probe(probe: &Probe) -> String {
     let what = match &probe.need {
         Need::File { path } => format!("file      {path}: "),
         Need::Command { run, .. } => format!("command   {run}: "),
+        Need::Repository => "repository: ".to_owned(),
     };
     let found = match &probe.found {
         Probed::Nothing => "not there".to_owned(),

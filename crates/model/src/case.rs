@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{Diagnostic, Excerpt, Fixtures, Node, Skill, Spanned};
+use crate::{Diagnostic, Excerpt, Fixtures, Node, Skill, SkillEval, Spanned};
 
 /// One file of cases, or the cases of one skill.
 #[derive(Debug, Clone)]
@@ -72,6 +72,8 @@ pub struct Case {
     pub log_vars: LogVars,
     /// Where it stands in its file, from 0, for formats whose readers count.
     pub position: Option<usize>,
+    /// What it asks of the skill under test, where it asks whether the skill is of use.
+    pub skill_eval: Option<SkillEval>,
 }
 
 impl Case {
@@ -102,6 +104,7 @@ impl Case {
             expected: None,
             log_vars: LogVars::default(),
             position: None,
+            skill_eval: None,
         }
     }
 }
@@ -137,8 +140,10 @@ pub struct SimulatedUser {
 /// What a case puts to the test.
 #[derive(Debug, Clone)]
 pub enum Subject {
-    /// A skill, installed where the agent looks for skills.
+    /// A skill, installed where the agent looks for skills, and put to it as if it had been triggered.
     Skill(Arc<Skill>),
+    /// A skill that is installed only: whether the agent makes use of it is up to the agent.
+    Installed(Arc<Skill>),
     /// A prompt, appended to the agent's own.
     Prompt(Arc<Skill>),
     /// The agent as it is.
@@ -149,7 +154,7 @@ impl Subject {
     /// The skill or the prompt's stand-in.
     pub fn skill(&self) -> Option<&Arc<Skill>> {
         match self {
-            Self::Skill(skill) | Self::Prompt(skill) => Some(skill),
+            Self::Skill(skill) | Self::Installed(skill) | Self::Prompt(skill) => Some(skill),
             Self::Agent => None,
         }
     }
@@ -157,7 +162,7 @@ impl Subject {
     /// The skill that is to be installed.
     pub fn installed(&self) -> Option<&Arc<Skill>> {
         match self {
-            Self::Skill(skill) => Some(skill),
+            Self::Skill(skill) | Self::Installed(skill) => Some(skill),
             Self::Prompt(_) | Self::Agent => None,
         }
     }

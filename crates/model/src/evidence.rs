@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Ending, Trace};
+use crate::{Ending, RepositoryChange, Trace};
 
 /// Everything grading may look at.
 #[derive(Debug, Clone)]
@@ -56,6 +56,9 @@ pub struct Collected {
     /// What assertions had looked at beyond that, each need once.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub probes: Vec<Probe>,
+    /// What became of the repository and its remotes, where the case or an assertion needs to know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repository_change: Option<Box<RepositoryChange>>,
 }
 
 impl Collected {
@@ -82,14 +85,17 @@ pub enum Need {
         /// How long it may take, in milliseconds.
         timeout_ms: u64,
     },
+    /// The repository and its remotes, before and after: [`Collected::repository_change`].
+    Repository,
 }
 
 impl Need {
     /// What tells it from others, whatever is masked in it later: a digest of all of it.
     pub fn key(&self) -> String {
         let (kind, text, number) = match self {
-            Self::File { path } => ("file", path, 0),
-            Self::Command { run, timeout_ms } => ("command", run, *timeout_ms),
+            Self::File { path } => ("file", path.as_str(), 0),
+            Self::Command { run, timeout_ms } => ("command", run.as_str(), *timeout_ms),
+            Self::Repository => ("repository", "", 0),
         };
         // FNV-1a, with a prime and a start of 128 bits.
         let bytes = kind.bytes().chain([0]).chain(number.to_le_bytes()).chain(text.bytes());

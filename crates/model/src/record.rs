@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{Ending, Fault, FileChange, Finding, Limits, Outcome, Tokens, TrialId};
+use crate::{Ending, Fault, FileChange, Finding, Limits, Outcome, SideEffects, Tokens, TrialId};
 
 /// A run, as the report's `run` tells it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -151,6 +151,18 @@ pub struct TrialRecord {
     /// Who says what it cost: `agent`, or absent.
     #[serde(default)]
     pub cost_source: Option<String>,
+    /// What the agent itself says it cost, where another figure goes before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd_cli: Option<f64>,
+    /// Whether the agent made use of the skill under test; absent where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub triggered: Option<bool>,
+    /// Whether it was to, as far as the case says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub should_trigger: Option<bool>,
+    /// What the trial left on remotes: what `cleanup` takes away.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub side_effects: Vec<SideEffects>,
     /// From provisioning to the outcome.
     pub duration_ms: u64,
     /// When it started.

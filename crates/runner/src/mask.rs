@@ -2,9 +2,12 @@
 //! verdicts see the same.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 
-use model::{Collected, Detail, Ending, Failure, Finding, Need, Part, Probe, Probed, Step, TrialRecord};
+use model::{
+    Collected, Detail, Ending, Failure, Finding, Need, Part, Probe, Probed, RepositoryChange, Step, TrialRecord,
+};
 use serde_json::{Map, Value};
 
 use crate::secret::{self, Secrets};
@@ -204,12 +207,41 @@ impl Mask {
             lines.for_each(|line| self.string(line));
         }
         collected.probes.iter_mut().for_each(|probe| self.probe(probe));
+        if let Some(change) = &mut collected.repository_change {
+            self.repository_change(change);
+        }
+    }
+
+    /// What became of a repository: names of branches are typed by agents, and addresses by people.
+    fn repository_change(&self, change: &mut RepositoryChange) {
+        change.new_commits.iter_mut().for_each(|commit| self.string(&mut commit.subject));
+        for state in [&mut change.before, &mut change.after] {
+            state.branch.iter_mut().chain(&mut state.status).for_each(|text| self.string(text));
+            state.recent_commits.iter_mut().for_each(|commit| self.string(&mut commit.subject));
+            self.names(&mut state.branches);
+            for remote in state.remotes.values_mut() {
+                self.string(&mut remote.url);
+                remote.unknown.iter_mut().for_each(|text| self.string(text));
+                remote.branches.iter_mut().for_each(|branches| self.names(branches));
+                for request in remote.review_requests.iter_mut().flatten() {
+                    let texts = request.head.iter_mut().chain(&mut request.base).chain(&mut request.url);
+                    texts.for_each(|text| self.string(text));
+                }
+            }
+        }
+    }
+
+    /// Names, each with something that is no text.
+    fn names<T>(&self, named: &mut BTreeMap<String, T>) {
+        let whole = std::mem::take(named);
+        *named = whole.into_iter().map(|(name, value)| (self.text(&name).into_owned(), value)).collect();
     }
 
     /// What was looked at for an assertion; its key, a digest, stays what it was looked up by.
     fn probe(&self, probe: &mut Probe) {
         match &mut probe.need {
             Need::File { path: text } | Need::Command { run: text, .. } => self.string(text),
+            Need::Repository => {}
         }
         match &mut probe.found {
             Probed::File { text, .. } | Probed::Failed { because: text } => self.string(text),

@@ -534,7 +534,7 @@ fn arm_name(arm: &Arm, argument: Option<&str>) -> String {
 /// What is added to the agent's own system prompt: the skill's body and where its files are, or the prompt as it is.
 fn system_prompt(subject: &Subject, folder: Option<&str>) -> Option<String> {
     match subject {
-        Subject::Agent => None,
+        Subject::Agent | Subject::Installed(_) => None,
         Subject::Prompt(prompt) => Some(prompt.body.clone()),
         Subject::Skill(skill) => {
             let mut text = skill.body.clone();

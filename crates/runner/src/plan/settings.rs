@@ -21,6 +21,13 @@ pub struct Settings {
     pub base_url: Option<String>,
     /// `--trials`.
     pub trials: Option<u64>,
+    /// `--baseline` or `--no-baseline`: whether cases with a skill are run without it, too. Unset: those that ask whether
+    /// the skill is of use.
+    pub baseline: Option<bool>,
+    /// Which order trials of several arms take.
+    pub seed: u64,
+    /// `--source-repo`: what sandboxes are cloned from, before the fixtures.
+    pub source_repo: Option<String>,
     /// `--max-turns`.
     pub max_turns: Option<u64>,
     /// `--max-total-tokens`.
@@ -71,6 +78,9 @@ impl Default for Settings {
             reasoning_effort: None,
             base_url: None,
             trials: None,
+            baseline: None,
+            seed: 0,
+            source_repo: None,
             max_turns: None,
             max_total_tokens: None,
             timeout_ms: None,

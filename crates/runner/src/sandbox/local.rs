@@ -199,6 +199,7 @@ impl LocalSandbox {
             outside_changes,
             repository,
             probes: Vec::new(),
+            repository_change: None,
         })
     }
 

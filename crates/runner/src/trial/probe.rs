@@ -33,6 +33,8 @@ pub(crate) async fn look(sandbox: &dyn Sandbox, needs: impl IntoIterator<Item = 
                 probes.push(Probe { key, need, found });
             }
             Need::Command { .. } => commands.push((key, need)),
+            // Looked at before and after, whoever asks for it.
+            Need::Repository => {}
         }
     }
     for (key, need) in commands {

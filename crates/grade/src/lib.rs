@@ -45,4 +45,5 @@ pub use responder::Responder;
 pub use score::{score, weighted_score};
 pub use scripts::Scripts;
 pub use self_test::{SelfTestResult, operator_self_test, self_test};
+pub use skill_use::triggered;
 pub use warning::warnings;

@@ -12,6 +12,11 @@ pub(crate) fn first_use(trace: &Trace, skill: &str) -> Option<usize> {
     trace.calls.iter().position(|traced| succeeded(traced) && names(traced, |name| name == skill))
 }
 
+/// Whether the agent made use of `skill`.
+pub fn triggered(trace: &Trace, skill: &str) -> bool {
+    first_use(trace, skill).is_some()
+}
+
 /// The skills that the agent made use of, as its calls name them, each once.
 pub(crate) fn used(trace: &Trace) -> Vec<String> {
     let mut used: Vec<String> = Vec::new();

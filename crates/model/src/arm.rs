@@ -2,6 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+/// The variant of an arm whose agent has the skill.
+pub const WITH_SKILL: &str = "with_skill";
+/// The variant of an arm whose agent lacks it: what the other one is compared with. It decides nothing by itself.
+pub const WITHOUT_SKILL: &str = "without_skill";
+
 /// One configuration a case runs under.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Arm {

@@ -34,7 +34,7 @@ pub mod tool;
 mod trace;
 mod usage;
 
-pub use arm::{Arm, TrialId};
+pub use arm::{Arm, TrialId, WITH_SKILL, WITHOUT_SKILL};
 pub use case::{
     About, Arguments, AssertionSpec, Case, Code, LogVars, PermissionMode, Ruling, RunnerOptions, Scoring,
     SettingSource, SimulatedUser, Subject, Suite, UserMessage, UserResponse,
@@ -42,7 +42,7 @@ pub use case::{
 pub use diagnostic::{Diagnostic, Severity};
 pub use ending::{Budget, Ending, Fault};
 pub use event::{EVENT_VERSION, Envelope, Event};
-pub use evidence::{Change, Collected, Evidence, FileChange, Limits, Need, Probe, Probed, Repository};
+pub use evidence::{Change, Collected, Evidence, FileChange, FoundFile, Limits, Need, Probe, Probed, Repository};
 pub use finding::{Capture, Claim, Detail, Failure, Finding, Leeway, Part, Position, Segment, Status};
 pub use fixtures::{CopyTree, FixtureFile, Fixtures};
 pub use listing::{LiveTrial, RunRow, TrialRow};

@@ -198,6 +198,13 @@ pub struct TrialRecord {
     pub warnings: Vec<String>,
 }
 
+impl TrialRecord {
+    /// Whether it is only there to be compared with: its agent lacks the skill. It decides nothing by itself.
+    pub fn is_baseline(&self) -> bool {
+        self.variant.as_deref() == Some(crate::WITHOUT_SKILL)
+    }
+}
+
 /// What was asked of models other than the agent's own; it never counts as the agent's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

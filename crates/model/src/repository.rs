@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::SideEffects;
+
 /// A repository at one moment: its refs, its index and its remotes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -77,4 +79,29 @@ pub struct RepositoryChange {
     pub after: RepositoryState,
     /// Commits reached from a ref or from what is checked out that were not before, newest first.
     pub new_commits: Vec<Commit>,
+}
+
+impl RepositoryChange {
+    /// What is new on remotes, remote by remote: branches, and review requests that are open. What could not be asked for
+    /// is not new.
+    pub fn side_effects(&self) -> Vec<SideEffects> {
+        let of = |(name, after): (&String, &RemoteState)| {
+            let before = self.before.remotes.get(name);
+            let old = before.map(|before| before.branches.as_ref());
+            let branches = match (old, &after.branches) {
+                // A remote that was not there before is the agent's own.
+                (Some(Some(old)), Some(new)) => new.keys().filter(|name| !old.contains_key(*name)).cloned().collect(),
+                (None, Some(new)) => new.keys().cloned().collect(),
+                _ => Vec::new(),
+            };
+            let old = before.and_then(|before| before.review_requests.as_deref());
+            let known = |number: u64| old.unwrap_or_default().iter().any(|request| request.number == number);
+            let new = after.review_requests.iter().flatten().filter(|_| old.is_some());
+            let review_requests =
+                new.filter(|request| request.open && !known(request.number)).map(|request| request.number).collect();
+            SideEffects { remote: after.url.clone(), branches, review_requests }
+        };
+        let all = self.after.remotes.iter().map(of);
+        all.filter(|left| !left.branches.is_empty() || !left.review_requests.is_empty()).collect()
+    }
 }

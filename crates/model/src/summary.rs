@@ -10,8 +10,11 @@ use crate::{Aside, Finding, Outcome, Status, Tokens, TrialRecord, statistics};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Summary {
-    /// How many trials have an outcome.
+    /// How many trials have an outcome; those that are only there to be compared with are not among them.
     pub trials: usize,
+    /// How many are only there to be compared with: the agent without the skill.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub baseline: usize,
     /// How many passed.
     pub passed: usize,
     /// How many failed.
@@ -40,20 +43,13 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Counts one more trial.
+    /// Counts one more trial. Of one that is only there to be compared with, what it took counts, and not what it came to.
     pub fn add(&mut self, trial: &TrialRecord) {
-        self.trials += 1;
-        match trial.outcome {
-            Outcome::Passed => self.passed += 1,
-            Outcome::Failed => self.failed += 1,
-            Outcome::Undecided => self.undecided += 1,
-            Outcome::Broken => self.broken += 1,
-            Outcome::Skipped => self.skipped += 1,
-            Outcome::Cancelled => self.cancelled += 1,
+        if trial.is_baseline() {
+            self.baseline += 1;
+        } else {
+            self.count(trial);
         }
-        self.flaky += usize::from(trial.flaky);
-        let decided = self.passed + self.failed;
-        self.pass_rate = (decided > 0).then(|| self.passed as f64 / decided as f64);
         for attempt in &trial.attempts {
             if let Some(tokens) = attempt.usage {
                 *self.tokens.get_or_insert_default() += tokens;
@@ -68,6 +64,22 @@ impl Summary {
         }
     }
 
+    /// Counts what a trial came to.
+    fn count(&mut self, trial: &TrialRecord) {
+        self.trials += 1;
+        match trial.outcome {
+            Outcome::Passed => self.passed += 1,
+            Outcome::Failed => self.failed += 1,
+            Outcome::Undecided => self.undecided += 1,
+            Outcome::Broken => self.broken += 1,
+            Outcome::Skipped => self.skipped += 1,
+            Outcome::Cancelled => self.cancelled += 1,
+        }
+        self.flaky += usize::from(trial.flaky);
+        let decided = self.passed + self.failed;
+        self.pass_rate = (decided > 0).then(|| self.passed as f64 / decided as f64);
+    }
+
     /// The exit code of a run that came to this: 1 if something failed, 3 if something is not known, else 0.
     pub fn exit_code(&self) -> u8 {
         if self.failed > 0 {
@@ -78,6 +90,11 @@ impl Summary {
             0
         }
     }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// A mean and how far it can be trusted.

@@ -1,7 +1,9 @@
 //! PLAN: from suites and settings to the trials that will run, with everything compiled and checked. Nothing has been
 //! started, and every problem is reported in one go.
 
+mod order;
 mod settings;
+mod variant;
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -12,6 +14,7 @@ use model::{
     AgentInfo, Arm, Case, Diagnostic, Excerpt, Limits, PermissionMode, SkillInfo, Subject, Suite, TrialId, nearest,
 };
 
+use self::variant::Variant;
 use crate::agent::{self, AGENTS, Agent, Configured, Part, Setup};
 use crate::select::{Selection, Selector};
 use crate::trial::judging::Judging;
@@ -127,7 +130,8 @@ pub fn plan(request: &PlanRequest<'_>) -> (Plan, Vec<Diagnostic>) {
     };
     let cases_loaded = request.suites.iter().map(|suite| suite.cases.len()).sum();
     planner.run();
-    let Planner { mut problems, trials, .. } = planner;
+    let Planner { mut problems, mut trials, .. } = planner;
+    order::interleave(&mut trials, request.settings.seed);
     let mut told = HashSet::new();
     problems.retain(|problem| told.insert(problem.to_string()));
     let mut agents: Vec<AgentInfo> = Vec::new();
@@ -200,12 +204,15 @@ impl Planner<'_> {
         // Cases outside the selection are not compiled: a run of one case must not wait for a thousand others.
         for (ordinal, (position, suite, case)) in wanted.into_iter().enumerate() {
             if selector.in_shard(ordinal) {
-                self.case(suite, case, position);
+                for Variant { name, case } in variant::of(case, self.request.settings.baseline) {
+                    self.case(suite, &case, name, position);
+                }
             }
         }
     }
 
-    fn case(&mut self, suite: &Suite, case: &Arc<Case>, position: usize) {
+    /// Plans the trials of one variant of a case.
+    fn case(&mut self, suite: &Suite, case: &Arc<Case>, variant: Option<&str>, position: usize) {
         let settings = self.request.settings;
         let own = case.runner.agent.as_ref().map(|(name, _)| name.clone());
         let agents = if settings.agents.is_empty() {
@@ -220,6 +227,7 @@ impl Planner<'_> {
         for written in agents {
             let Some(Cast { agent, argument, config }) = self.cast(case, &written) else { continue };
             let Some((mut arm, model)) = self.arm(case, agent) else { continue };
+            arm.variant = variant.map(str::to_owned);
             if let Some(config) = &config {
                 arm.agent.clone_from(&config.name);
             }
@@ -487,7 +495,7 @@ impl Planner<'_> {
     fn timeout(&self, case: &Case) -> (u64, &'static str) {
         let settings = self.request.settings;
         let set = [
-            (settings.timeout_ms, "--timeout"),
+            (settings.timeout_ms, settings.timeout_from),
             (case.timeout_ms, "`timeout` of the scenario"),
             (settings.defaults.timeout_ms, "`timeout` of the project"),
         ];
@@ -501,7 +509,7 @@ impl Planner<'_> {
         let settings = self.request.settings;
         let skill = case.subject.skill().and_then(|skill| skill.token_budget);
         let (token_budget, token_budget_from) = if let Some(budget) = settings.max_total_tokens {
-            (Some(budget), Some("--max-total-tokens"))
+            (Some(budget), Some(settings.max_total_tokens_from))
         } else if let Some(budget) = case.token_budget {
             (Some(budget), Some("scenario"))
         } else if let Some(budget) = skill {

@@ -32,8 +32,12 @@ pub struct Settings {
     pub max_turns: Option<u64>,
     /// `--max-total-tokens`.
     pub max_total_tokens: Option<f64>,
+    /// Who says so: the option, or a variable of the environment.
+    pub max_total_tokens_from: &'static str,
     /// `--timeout`, in milliseconds.
     pub timeout_ms: Option<u64>,
+    /// Who says so.
+    pub timeout_from: &'static str,
     /// The agents that the project configures.
     pub configured: Vec<Arc<Configured>>,
     /// The model that judges and plays users, as `provider:model`.
@@ -83,7 +87,9 @@ impl Default for Settings {
             source_repo: None,
             max_turns: None,
             max_total_tokens: None,
+            max_total_tokens_from: "--max-total-tokens",
             timeout_ms: None,
+            timeout_from: "--timeout",
             configured: Vec::new(),
             judge: None,
             judge_base_url: None,

@@ -116,3 +116,96 @@ fn the_folder_of_a_suite_is_its_files_or_itself() {
         assert_eq!(&*plan.trials[0].directory, std::path::absolute(folder).unwrap());
     }
 }
+
+fn skill() -> Arc<model::Skill> {
+    Arc::new(model::Skill {
+        name: "greet".into(),
+        description: String::new(),
+        directory: None,
+        version: None,
+        body: "Greet.".into(),
+        body_hash: String::new(),
+        content_hash: String::new(),
+        allowed_tools_raw: Vec::new(),
+        allowed_tools: Vec::new(),
+        token_budget: Some(500.0),
+        frontmatter: serde_json::Map::new(),
+    })
+}
+
+/// A case that asks whether its skill is of use.
+fn asking(id: &str) -> Case {
+    let skill_used = json!({"id": "one", "type": "skill_not_used", "skill": "greet"});
+    let mut case = asserting(case(id, "fake"), &skill_used);
+    case.subject = Subject::Installed(skill());
+    case.skill_eval = Some(model::SkillEval {
+        should_trigger: true,
+        invocation: Some("Use the $greet skill. ".into()),
+        side_effect_level: model::SideEffectLevel::default(),
+        contract: None,
+    });
+    case
+}
+
+fn planned_with(settings: &Settings, cases: Vec<Case>) -> Plan {
+    let suites = [suite(Path::new("case.yaml"), cases)];
+    let (plan, problems) = plan(&PlanRequest {
+        suites: &suites,
+        settings,
+        selection: &Selection::default(),
+        read_script: &|_: &Path| Err(Vec::new()),
+        cwd: Path::new("/"),
+    });
+    assert!(problems.iter().all(|problem| !problem.is_error()), "{problems:?}");
+    plan
+}
+
+#[test]
+fn a_case_that_asks_about_its_skill_is_run_without_it_too_under_the_same_limits() {
+    let plan = planned_with(&Settings::default(), vec![asking("a"), case("b", "fake")]);
+    let of = |variant: Option<&str>| plan.trials.iter().find(|trial| trial.arm.variant.as_deref() == variant).unwrap();
+    let (with, without, plain) = (of(Some("with_skill")), of(Some("without_skill")), of(None));
+    assert_eq!(plan.trials.len(), 3);
+    assert_eq!((with.id.arm.as_str(), without.id.arm.as_str()), ("fake+with_skill", "fake+without_skill"));
+    assert_eq!(with.case.messages[0].text, "Use the $greet skill. go");
+    assert_eq!((without.case.messages[0].text.as_str(), plain.id.case.as_str()), ("go", "b"));
+    assert_eq!((with.setup.system_prompt.as_deref(), with.limits.token_budget), (None, Some(500.0)));
+    assert_eq!(without.limits.token_budget, with.limits.token_budget);
+    assert!(without.case.subject.installed().is_none() && without.case.assertions.is_empty());
+    assert_eq!(with.case.assertions.len(), 1);
+}
+
+#[test]
+fn the_baseline_is_had_or_left_out_as_the_user_says() {
+    let arms = |baseline, case: Case| {
+        let plan = planned_with(&Settings { baseline, ..Settings::default() }, vec![case]);
+        plan.trials.iter().map(|trial| trial.id.arm.clone()).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(arms(Some(false), asking("a")), "fake+with_skill");
+    let installed = || Case { subject: Subject::Skill(skill()), ..case("a", "fake") };
+    assert_eq!(arms(None, installed()), "fake");
+    assert!(
+        ["fake+with_skill fake+without_skill", "fake+without_skill fake+with_skill"]
+            .contains(&arms(Some(true), installed()).as_str())
+    );
+    assert_eq!(arms(Some(true), case("a", "fake")), "fake");
+}
+
+#[test]
+fn arms_take_turns_in_an_order_that_the_seed_decides() {
+    let order = |seed| {
+        let settings = Settings { seed, trials: Some(2), ..Settings::default() };
+        let plan = planned_with(&settings, (0..12).map(|number| asking(&format!("c{number}"))).collect());
+        plan.trials.iter().map(|trial| trial.id.to_string()).collect::<Vec<_>>()
+    };
+    let (one, again, other) = (order(1), order(1), order(2));
+    assert_eq!(one, again);
+    assert_ne!(one, other);
+    for (at, pair) in one.chunks(2).enumerate() {
+        let case = format!("suite::c{}@", at % 12);
+        let repetition = format!("#{}", at / 12 + 1);
+        assert!(pair.iter().all(|id| id.starts_with(&case) && id.ends_with(&repetition)), "{at}: {pair:?}");
+    }
+    let first = one.chunks(2).filter(|pair| pair[0].contains("+with_skill")).count();
+    assert!((4..=20).contains(&first), "{first} of 24 begin with the skill");
+}

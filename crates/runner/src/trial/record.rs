@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use model::{
-    AnsweredQuestion, CallRecord, Diagnostic, Ending, Evidence, Fault, Finding, LogVars, Outcome, Status, TrialRecord,
+    AnsweredQuestion, CallRecord, Diagnostic, Ending, Evidence, Fault, Finding, LogVars, Outcome, RepositoryChange,
+    Status, TrialRecord,
 };
 use serde_json::{Map, Value, json};
 
@@ -89,10 +90,8 @@ pub(super) fn record_of(planned: &PlannedTrial, settings: &Settings, end: End) -
         usage: trace.usage.tokens,
         cost_usd: trace.usage.cost_usd,
         cost_source: trace.usage.cost_usd.map(|_| "agent".to_owned()),
-        cost_usd_cli: None,
-        triggered: None,
-        should_trigger: None,
-        side_effects: Vec::new(),
+        triggered: planned.case.subject.installed().map(|skill| grade::triggered(&trace, &skill.name)),
+        side_effects: collected.repository_change.as_deref().map(RepositoryChange::side_effects).unwrap_or_default(),
         session_id: trace.session_id.clone(),
         agent_version: trace.agent_version.clone(),
         auth: trace.auth.clone(),
@@ -215,7 +214,12 @@ fn empty_record(planned: &PlannedTrial) -> TrialRecord {
         cost_source: None,
         cost_usd_cli: None,
         triggered: None,
-        should_trigger: None,
+        should_trigger: planned
+            .case
+            .subject
+            .installed()
+            .and(planned.case.skill_eval.as_ref())
+            .map(|eval| eval.should_trigger),
         side_effects: Vec::new(),
         duration_ms: 0,
         started_at: Timestamp::now(),

@@ -1,0 +1,52 @@
+//! With the skill and without it: the two arms that say what the skill is worth.
+
+use std::sync::Arc;
+
+use model::{Case, Subject, WITH_SKILL, WITHOUT_SKILL};
+
+/// A case as one arm runs it.
+pub(super) struct Variant {
+    /// What the arm adds to its name; nothing where there is nothing to compare.
+    pub(super) name: Option<&'static str>,
+    /// The case.
+    pub(super) case: Arc<Case>,
+}
+
+/// The variants of `case`: as it is, or with its skill and without it. `baseline` is what the user says; unset, cases that
+/// ask whether their skill is of use are run without it, too.
+pub(super) fn of(case: &Arc<Case>, baseline: Option<bool>) -> Vec<Variant> {
+    let asks = case.skill_eval.is_some();
+    if case.subject.installed().is_none() {
+        return vec![Variant { name: None, case: Arc::clone(case) }];
+    }
+    if !baseline.unwrap_or(asks) {
+        let name = asks.then_some(WITH_SKILL);
+        return vec![Variant { name, case: with_skill(case) }];
+    }
+    vec![
+        Variant { name: Some(WITH_SKILL), case: with_skill(case) },
+        Variant { name: Some(WITHOUT_SKILL), case: Arc::new(without_skill(case)) },
+    ]
+}
+
+/// The case with the skill in its place: where the case says so, the user asks for it.
+fn with_skill(case: &Arc<Case>) -> Arc<Case> {
+    let invocation = case.skill_eval.as_ref().and_then(|eval| eval.invocation.as_ref());
+    let Some(invocation) = invocation else { return Arc::clone(case) };
+    let mut case = Case::clone(case);
+    if let Some(first) = case.messages.first_mut() {
+        first.text.insert_str(0, invocation);
+    }
+    Arc::new(case)
+}
+
+/// The case without its skill. Whether the skill is used says nothing where there is none.
+fn without_skill(case: &Case) -> Case {
+    let about_the_skill = ["skill_used", "skill_not_used"];
+    let mut case = case.clone();
+    case.assertions.retain(|assertion| !about_the_skill.contains(&assertion.kind.value.as_str()));
+    // The limits of both arms are the same.
+    case.token_budget = case.token_budget.or_else(|| case.subject.skill()?.token_budget);
+    case.subject = Subject::Agent;
+    case
+}

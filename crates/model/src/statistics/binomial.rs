@@ -1,55 +1,92 @@
-//! Figures about trials that pass or fail.
+//! Figures about things that happen or do not.
+
+use super::Z;
 
 /// Wilson's score interval for `passed` of `trials` at 95 % (Wilson 1927). `[0, 1]` for no trials.
 pub fn wilson(passed: u64, trials: u64) -> [f64; 2] {
     if trials == 0 {
         return [0.0, 1.0];
     }
-    let z = 1.959_963_984_540_054_f64;
-    let n = trials as f64;
-    let share = passed as f64 / n;
-    let center = share + z * z / (2.0 * n);
-    let spread = z * (share * (1.0 - share) / n + z * z / (4.0 * n * n)).sqrt();
-    let scale = 1.0 + z * z / n;
+    wilson_of_share(passed.min(trials) as f64 / trials as f64, trials)
+}
+
+/// Wilson's score interval around the mean of `values` many numbers from 0 to 1. Of numbers between 0 and 1 it is wide
+/// rather than narrow: their variance is at most `share * (1 - share)`, that of zeros and ones. `[0, 1]` for no values.
+pub fn wilson_of_share(share: f64, values: u64) -> [f64; 2] {
+    if values == 0 || !share.is_finite() {
+        return [0.0, 1.0];
+    }
+    let (share, n) = (share.clamp(0.0, 1.0), values as f64);
+    let center = share + Z * Z / (2.0 * n);
+    let spread = Z * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).sqrt();
+    let scale = 1.0 + Z * Z / n;
     // At the ends the exact bound is the end itself; what the arithmetic leaves of it is not worth showing.
-    let low = if passed == 0 { 0.0 } else { ((center - spread) / scale).max(0.0) };
-    let high = if passed == trials { 1.0 } else { ((center + spread) / scale).min(1.0) };
+    let low = if share == 0.0 { 0.0 } else { ((center - spread) / scale).max(0.0) };
+    let high = if share == 1.0 { 1.0 } else { ((center + spread) / scale).min(1.0) };
     [low, high]
 }
 
-/// The unbiased estimate that at least one of `k` draws from `n` trials, `c` of them passed, has passed:
-/// 1 − C(n−c, k) / C(n, k) (Chen et al. 2021).
-pub fn pass_at_k(n: u64, c: u64, k: u64) -> f64 {
-    if n < k || k == 0 {
-        return 0.0;
+/// McNemar's exact test (1947), two-sided: how likely pairs that differ split at least as unevenly as `better` to
+/// `worse` where either way is as likely. 1 where no pair differs.
+pub fn mcnemar(better: u64, worse: u64) -> f64 {
+    let Some(n) = better.checked_add(worse) else { return 1.0 };
+    // Σ C(n, i) for i up to the fewer, which are whole numbers, so that few pairs come out exactly.
+    let (mut term, mut sum, mut halvings) = (1.0, 1.0, n);
+    for i in 1..=better.min(worse) {
+        term = term * (n - i + 1) as f64 / i as f64;
+        sum += term;
+        if sum > SCALE {
+            (term, sum, halvings) = (term / SCALE, sum / SCALE, halvings.saturating_sub(512));
+        }
     }
-    if n - c < k {
-        return 1.0;
-    }
-    1.0 - (0..k).map(|i| (n - c - i) as f64 / (n - i) as f64).product::<f64>()
+    let chance = 2.0 * sum * (-(halvings as f64)).exp2();
+    chance.clamp(0.0, 1.0)
 }
 
-/// The unbiased estimate that all of `k` draws from `n` trials, `c` of them passed, have passed: C(c, k) / C(n, k)
-/// (Yao et al. 2024).
-pub fn pass_hat_k(n: u64, c: u64, k: u64) -> f64 {
-    if n < k || k == 0 || c < k {
-        return 0.0;
-    }
-    (0..k).map(|i| (c - i) as f64 / (n - i) as f64).product()
-}
+/// 2 to the power of 512: far from what a number can hold, and a sum that is divided by it loses nothing.
+const SCALE: f64 = f64::from_bits((1023 + 512) << 52);
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn figures_agree_with_published_ones() {
+    fn wilson_agrees_with_published_figures() {
         let [low, high] = wilson(8, 10);
         assert!((low - 0.4902).abs() < 1e-4 && (high - 0.9433).abs() < 1e-4);
         assert_eq!(wilson(0, 0), [0.0, 1.0]);
         assert_eq!((wilson(0, 3)[0], wilson(7, 7)[1]), (0.0, 1.0));
-        assert!((pass_at_k(10, 3, 2) - (1.0 - 21.0 / 45.0)).abs() < 1e-12);
-        assert!((pass_hat_k(10, 3, 2) - 3.0 / 45.0).abs() < 1e-12);
-        assert_eq!((pass_at_k(3, 3, 3), pass_hat_k(3, 3, 3), pass_hat_k(3, 2, 3)), (1.0, 1.0, 0.0));
+    }
+
+    #[test]
+    fn the_interval_of_a_share_is_that_of_as_many_passes() {
+        assert_eq!(wilson_of_share(0.75, 8), wilson(6, 8));
+        assert_eq!(wilson_of_share(0.5, 0), [0.0, 1.0]);
+        assert_eq!(wilson_of_share(f64::NAN, 3), [0.0, 1.0]);
+        assert_eq!((wilson_of_share(7.0, 3), wilson(9, 3)), (wilson(3, 3), wilson(3, 3)));
+    }
+
+    #[test]
+    fn mcnemars_test_is_the_two_sided_binomial_one() {
+        let choose = |n: u64, k: u64| (0..k).fold(1.0, |c, i| c * (n - i) as f64 / (i + 1) as f64);
+        for n in 0..=30u64 {
+            for better in 0..=n {
+                let tail: f64 = (0..=better.min(n - better)).map(|i| choose(n, i)).sum();
+                let exact = (2.0 * tail / 2f64.powi(n as i32)).min(1.0);
+                let p = mcnemar(better, n - better);
+                assert!((p - exact).abs() < 1e-12, "{better}:{} {p} {exact}", n - better);
+                assert_eq!(p, mcnemar(n - better, better));
+            }
+        }
+    }
+
+    #[test]
+    fn many_pairs_neither_overflow_nor_underflow() {
+        assert!((mcnemar(5_050, 4_950) - 0.3222).abs() < 1e-3);
+        assert_eq!(mcnemar(50_000, 50_000), 1.0);
+        assert_eq!(mcnemar(100_000, 0), 0.0);
+        assert_eq!(mcnemar(1_000_000, 1), 0.0);
+        assert_eq!(mcnemar(u64::MAX, 1), 1.0);
+        assert_eq!(SCALE, 2f64.powi(512));
     }
 }

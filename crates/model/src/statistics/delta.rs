@@ -1,0 +1,225 @@
+//! How two arms differ.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Estimate;
+
+use super::Z;
+use super::mean::{estimate, moments};
+use super::observation::{Observation, by_case};
+use super::sign_flip::sign_flip;
+
+/// How far two arms are apart in one figure, over the cases that both have it of.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Difference {
+    /// The mean over cases of the one's mean minus the other's.
+    pub mean: f64,
+    /// The standard deviation of the cases' differences; absent for one case.
+    pub stddev: Option<f64>,
+    /// The 95 % interval of the mean over cases like these; absent for one case.
+    pub ci95: Option<[f64; 2]>,
+    /// How likely chance alone makes a difference so large, either way: the exact sign-flip test.
+    pub p_value: f64,
+    /// How many cases both arms have it of.
+    pub cases: usize,
+}
+
+/// How two arms differ, such as with − without a skill, case by case. Only decided trials count.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Delta {
+    /// How many cases both arms have a decided trial of.
+    pub cases_paired: usize,
+    /// How many cases are left out because an arm has no decided trial of them.
+    pub cases_unpaired: usize,
+    /// Of the share of met findings, as a share: 0.5 is 50 points.
+    pub pass_rate: Option<Difference>,
+    /// Of the share of trials that passed.
+    pub full_pass_rate: Option<Difference>,
+    /// Of the share of the most there is to score.
+    pub score: Option<Difference>,
+    /// Seconds.
+    pub duration_s: Option<Difference>,
+    /// Tokens of every kind.
+    pub tokens: Option<Difference>,
+    /// US dollars.
+    pub cost_usd: Option<Difference>,
+}
+
+impl Delta {
+    /// What `with` has more than `without`, paired by case. Both in any order.
+    pub fn between<K: Ord>(with: &[Observation<K>], without: &[Observation<K>]) -> Self {
+        let (ours, theirs) = (by_case(with), by_case(without));
+        let pairs: Vec<Pair<'_, K>> =
+            ours.iter().filter_map(|(case, trials)| Some((&trials[..], &theirs.get(case)?[..]))).collect();
+        let mut cases: Vec<&K> = with.iter().chain(without).map(|trial| &trial.case).collect();
+        cases.sort_unstable();
+        cases.dedup();
+        Self {
+            cases_paired: pairs.len(),
+            cases_unpaired: cases.len() - pairs.len(),
+            pass_rate: Difference::of_shares(&pairs, |trial| trial.pass_rate),
+            full_pass_rate: Difference::of_shares(&pairs, Observation::full_pass),
+            score: Difference::of_shares(&pairs, |trial| trial.score),
+            duration_s: Difference::of(&differences(&pairs, |trial| trial.duration_s)),
+            tokens: Difference::of(&differences(&pairs, |trial| trial.tokens)),
+            cost_usd: Difference::of(&differences(&pairs, |trial| trial.cost_usd)),
+        }
+    }
+}
+
+/// A case's decided trials in both arms.
+type Pair<'a, K> = (&'a [&'a Observation<K>], &'a [&'a Observation<K>]);
+
+/// Each case's difference of means, where both arms know it.
+fn differences<K>(pairs: &[Pair<'_, K>], of: fn(&Observation<K>) -> Option<f64>) -> Vec<f64> {
+    let mean = |trials: &[&Observation<K>]| {
+        let values: Vec<f64> = trials.iter().filter_map(|trial| of(trial)).collect();
+        moments(&values).map(|(mean, ..)| mean)
+    };
+    let apart = |(with, without): &Pair<'_, K>| Some(mean(with)? - mean(without)?);
+    pairs.iter().filter_map(apart).filter(|difference| difference.is_finite()).collect()
+}
+
+impl Difference {
+    /// Of paired differences, with Student's interval; `None` without one.
+    pub fn of(differences: &[f64]) -> Option<Self> {
+        Self::new(estimate(differences)?, differences)
+    }
+
+    fn new(estimate: Estimate, differences: &[f64]) -> Option<Self> {
+        let Estimate { mean, stddev, ci95 } = estimate;
+        let cases = differences.iter().filter(|difference| difference.is_finite()).count();
+        Some(Self { mean, stddev, ci95, p_value: sign_flip(differences)?, cases })
+    }
+
+    fn of_shares<K>(pairs: &[Pair<'_, K>], of: fn(&Observation<K>) -> Option<f64>) -> Option<Self> {
+        let differences = differences(pairs, of);
+        let trials = || pairs.iter().flat_map(|(with, without)| with.iter().chain(*without));
+        let is_of_shares = trials().all(|trial| of(trial).is_none_or(|value| (0.0..=1.0).contains(&value)));
+        let estimate = if is_of_shares { estimate_of_shares(&differences) } else { estimate(&differences) };
+        Self::new(estimate?, &differences)
+    }
+}
+
+/// Below this, the differences of shares are apart by rounding only.
+const SPREADLESS: f64 = 1e-12;
+
+/// The mean of paired differences of shares. Its interval is Student's, within −1 and 1. Cases that all differ alike do
+/// not show that every case would: theirs is that of Bonett and Price (2012), which is never empty.
+pub(super) fn estimate_of_shares(differences: &[f64]) -> Option<Estimate> {
+    let mut estimate = estimate(differences)?;
+    if estimate.stddev.is_some_and(|stddev| stddev <= SPREADLESS) {
+        estimate.ci95 = padded(differences);
+    }
+    estimate.ci95 = estimate.ci95.map(|[low, high]| [low.max(-1.0), high.min(1.0)]);
+    Some(estimate)
+}
+
+/// Wald's interval after a case of −1 and one of 1 joined.
+fn padded(differences: &[f64]) -> Option<[f64; 2]> {
+    let joined: Vec<f64> = differences.iter().copied().chain([-1.0, 1.0]).collect();
+    let (mean, stddev, n) = moments(&joined)?;
+    let n = n as f64;
+    let half = Z * stddev? * ((n - 1.0) / n).sqrt() / n.sqrt();
+    Some([mean - half, mean + half])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Outcome::{self, Broken, Failed, Passed, Undecided};
+    use crate::statistics::{Chance, mcnemar};
+
+    fn trial(case: &str, outcome: Outcome, tokens: Option<f64>) -> Observation<&str> {
+        Observation { tokens, ..Observation::new(case, outcome) }
+    }
+
+    #[test]
+    fn cases_weigh_alike_however_many_trials_they_have() {
+        let with = [trial("a", Passed, Some(10.0)), trial("b", Failed, Some(30.0)), trial("b", Passed, Some(50.0))];
+        let without = [trial("a", Failed, Some(4.0)), trial("a", Failed, Some(8.0)), trial("b", Failed, None)];
+        let delta = Delta::between(&with, &without);
+        assert_eq!((delta.cases_paired, delta.cases_unpaired), (2, 0));
+        assert_eq!(delta.full_pass_rate.map(|d| (d.mean, d.p_value, d.cases)), Some((0.75, 0.5, 2)));
+        let tokens = Difference { mean: 4.0, stddev: None, ci95: None, p_value: 1.0, cases: 1 };
+        assert_eq!((delta.tokens, delta.cost_usd), (Some(tokens), None));
+    }
+
+    #[test]
+    fn a_case_that_one_arm_lacks_is_left_out_and_counted() {
+        let with =
+            [trial("a", Passed, None), trial("b", Passed, None), trial("c", Passed, None), trial("e", Broken, None)];
+        let without =
+            [trial("a", Passed, None), trial("b", Broken, None), trial("d", Failed, None), trial("c", Undecided, None)];
+        let delta = Delta::between(&with, &without);
+        assert_eq!((delta.cases_paired, delta.cases_unpaired), (1, 4));
+        assert_eq!(delta.full_pass_rate.map(|d| (d.mean, d.cases)), Some((0.0, 1)));
+        assert_eq!(Delta::between::<u8>(&[], &[]), Delta::default());
+    }
+
+    #[test]
+    fn a_broken_trial_pulls_no_difference() {
+        let with = [trial("a", Passed, Some(1.0)), trial("a", Broken, Some(1e9))];
+        let delta = Delta::between(&with, &[trial("a", Passed, Some(3.0))]);
+        assert_eq!(delta.tokens.map(|d| d.mean), Some(-2.0));
+        assert_eq!(delta.full_pass_rate.map(|d| d.mean), Some(0.0));
+    }
+
+    #[test]
+    fn turning_the_arms_turns_the_difference_and_keeps_the_p_value() {
+        let mut chance = Chance::new(4);
+        let mut arm = || -> Vec<Observation<u64>> {
+            (0..40)
+                .map(|at| {
+                    let outcome = if chance.unit() < 0.6 { Passed } else { Failed };
+                    let (pass_rate, tokens) = (Some(chance.unit()), Some(1_000.0 * chance.unit()));
+                    Observation { pass_rate, tokens, ..Observation::new(at / 4, outcome) }
+                })
+                .collect()
+        };
+        let (one, other) = (arm(), arm());
+        let (there, back) = (Delta::between(&one, &other), Delta::between(&other, &one));
+        for (there, back) in [
+            (there.full_pass_rate, back.full_pass_rate),
+            (there.pass_rate, back.pass_rate),
+            (there.tokens, back.tokens),
+        ] {
+            let (there, back) = (there.unwrap(), back.unwrap());
+            assert_eq!(there.p_value, back.p_value);
+            assert!((there.mean + back.mean).abs() < 1e-9);
+            let (low, high) = (there.ci95.unwrap()[0], back.ci95.unwrap()[1]);
+            assert!((low + high).abs() < 1e-9 && there.cases == 10);
+        }
+        assert_eq!(Delta::between(&one, &one).tokens.map(|d| (d.mean, d.p_value)), Some((0.0, 1.0)));
+    }
+
+    #[test]
+    fn single_trials_have_mcnemars_p_value() {
+        let (mut with, mut without) = (Vec::new(), Vec::new());
+        for case in 0..12u8 {
+            with.push(Observation::new(case, if case < 9 { Passed } else { Failed }));
+            without.push(Observation::new(case, if case < 2 || case == 11 { Passed } else { Failed }));
+        }
+        assert_eq!(Delta::between(&with, &without).full_pass_rate.map(|d| d.p_value), Some(mcnemar(7, 1)));
+    }
+
+    #[test]
+    fn cases_that_all_differ_alike_have_an_interval_all_the_same() {
+        let arm = |outcome| (0..3).map(|case| Observation::new(case, outcome)).collect::<Vec<_>>();
+        let helped = Delta::between(&arm(Passed), &arm(Failed)).full_pass_rate.unwrap();
+        assert_eq!((helped.mean, helped.p_value), (1.0, 0.25));
+        let [low, high] = helped.ci95.unwrap();
+        assert!(low < 0.0 && high == 1.0, "three cases show nothing for sure: {low}");
+        let alike = Delta::between(&arm(Passed), &arm(Passed)).full_pass_rate.unwrap();
+        let [low, high] = alike.ci95.unwrap();
+        assert!(low < -0.3 && (low + high).abs() < 1e-12 && alike.p_value == 1.0);
+    }
+
+    #[test]
+    fn json_gives_it_back() {
+        let delta = Delta::between(&[trial("a", Passed, Some(1.5))], &[trial("a", Failed, Some(1.0))]);
+        let json = serde_json::to_value(&delta).unwrap();
+        assert_eq!(serde_json::from_value::<Delta>(json).unwrap(), delta);
+    }
+}

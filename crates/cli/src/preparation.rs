@@ -23,22 +23,28 @@ pub struct Prepared {
     pub plan: Plan,
     /// Every problem of loading and planning.
     pub diagnostics: Vec<Diagnostic>,
+    /// What suites of skills leave open as they are made. Nothing is wrong with it.
+    pub design: Vec<Diagnostic>,
     /// The case whose id is nearest to one that was asked for and is not there.
     pub nearest_case: Option<String>,
 }
 
 /// Loads and plans.
 pub fn prepare(global: &Global, args: &RunArgs) -> Result<Prepared, CliError> {
-    let targets: Vec<String> = args.targets.iter().chain(&args.files).cloned().collect();
-    let workplace = Workplace::find(global, &targets)?;
+    let targets = args.named();
+    // A skill that is named alone belongs to a project, as a suite does.
+    let places: Vec<String> = targets.iter().chain(&args.skill).cloned().collect();
+    let workplace = Workplace::find(global, &places)?;
     let mut resolved = Resolved::of(args, &workplace)?;
     let fallen_back = choose_sandbox(&mut resolved, &workplace)?;
+    resolved.run.judge_missing = missing_judge(&workplace, &resolved.run);
     let Loaded { suites, diagnostics } = suite::load(&suite::Request {
         root: workplace.project.root.clone(),
         skills_dir: workplace.project.skills_dir.clone(),
         tests: workplace.project.tests.clone(),
         cwd: workplace.cwd.clone(),
         targets,
+        skill: args.skill.clone(),
         fixtures: workplace.project.fixtures.clone(),
         now_ms: now_ms(),
     });
@@ -50,29 +56,32 @@ pub fn prepare(global: &Global, args: &RunArgs) -> Result<Prepared, CliError> {
         only: args.failed_in.as_deref().map(|run| failed_cases(&workplace, run)).transpose()?,
         shard: args.shard,
     };
-    let read_script = |file: &Path| read_script(file, &workplace.cwd);
+    let cwd = workplace.cwd.clone();
     let request = PlanRequest {
         suites: &suites,
         settings: &resolved.run,
         selection: &selection,
         cwd: &workplace.cwd,
-        read_script: &read_script,
+        read_script: std::sync::Arc::new(move |file| read_script(file, &cwd)),
     };
     let (plan, planning) = runner::plan(&request);
     let ids = || suites.iter().flat_map(|suite| suite.cases.iter().map(|case| case.id.as_str()));
     let nearest_case = args.cases.iter().find_map(|wanted| model::nearest(wanted, ids())).map(str::to_owned);
+    let design =
+        suites.iter().flat_map(|suite| suite::design_warnings(suite, &|case, spec| is_judged(&plan, case, spec)));
+    let design = design.collect();
     let mut all = workplace.diagnostics.clone();
     all.append(&mut resolved.problems);
     all.extend(fallen_back);
     all.extend(diagnostics);
-    let missing = missing_variables(&workplace, &resolved.run, &plan);
+    let missing = missing_variables(&workplace, &plan);
     // What is wrong with a value that is not filled in is nothing else.
     let is_known = |problem: &Diagnostic| missing.iter().any(|one| is_same_place(one, problem));
     all.extend(planning.into_iter().filter(|problem| !is_known(problem)));
     all.extend(missing);
     let mask = Mask::of(&workplace.environment).with_secrets(&resolved.run.secrets);
     all.iter_mut().for_each(|problem| without_secrets(problem, &mask));
-    Ok(Prepared { workplace, resolved, plan, diagnostics: all, nearest_case })
+    Ok(Prepared { workplace, resolved, plan, diagnostics: all, design, nearest_case })
 }
 
 /// Checks which kind of sandbox was chosen. One that cannot be made gives way, with a warning, where the project says so;
@@ -99,7 +108,7 @@ fn choose_sandbox(resolved: &mut Resolved, workplace: &Workplace) -> Result<Opti
 }
 
 /// The variables that are missing for what is going to be used.
-fn missing_variables(workplace: &Workplace, settings: &runner::Settings, plan: &Plan) -> Vec<Diagnostic> {
+fn missing_variables(workplace: &Workplace, plan: &Plan) -> Vec<Diagnostic> {
     let runs = || plan.trials.iter().filter(|trial| trial.case.skip.is_none());
     let is_used = |name: &str| runs().any(|trial| trial.config.as_ref().is_some_and(|config| config.name == name));
     let project = &workplace.project;
@@ -107,18 +116,21 @@ fn missing_variables(workplace: &Workplace, settings: &runner::Settings, plan: &
     for agent in project.agents.iter().filter(|agent| !agent.missing.is_empty() && is_used(&agent.name)) {
         missing.extend(agent.missing.iter().cloned());
     }
-    let judge = &project.judge.missing;
-    let is_own = project.judge.model.as_ref().map(|model| &model.value) == settings.judge.as_ref();
-    if is_own && !judge.is_empty() && runs().any(|trial| asks_a_judge(trial)) {
-        missing.extend(judge.iter().cloned());
-    }
     missing
 }
 
-/// Whether the judge has something to do in the trial: an assertion, or the user to play.
-fn asks_a_judge(trial: &PlannedTrial) -> bool {
-    let plays = trial.case.user.as_ref().is_some_and(|user| user.model.is_none());
-    plays || trial.checks.iter().any(grade::Check::asks_judge)
+/// Why the judge that the project names cannot be had: a variable that is not set. What needs no judge runs all the same.
+fn missing_judge(workplace: &Workplace, settings: &runner::Settings) -> Option<String> {
+    let judge = &workplace.project.judge;
+    let is_own = judge.model.as_ref().map(|model| &model.value) == settings.judge.as_ref();
+    judge.missing.first().filter(|_| is_own).map(|missing| missing.message.clone())
+}
+
+/// Whether a model has to be asked about an assertion. Of a case that is not planned nothing is known, nor claimed.
+fn is_judged(plan: &Plan, case: &model::Case, spec: &model::AssertionSpec) -> bool {
+    let of_case = plan.trials.iter().filter(|trial| trial.case.source == case.source && trial.case.id == case.id);
+    let mut checks = of_case.flat_map(|trial| &trial.checks).filter(|check| check.id() == spec.id);
+    checks.next().is_some_and(grade::Check::asks_judge)
 }
 
 fn is_same_place(one: &Diagnostic, other: &Diagnostic) -> bool {

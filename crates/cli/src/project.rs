@@ -9,9 +9,13 @@ use suite::Project;
 
 use crate::error::CliError;
 use crate::global::Global;
+use crate::settings::Layer;
 
 /// The record in that folder.
 const DATABASE: &str = "runs.db";
+
+/// The folder of a project whose configuration names no other.
+const STATE_FOLDER: &str = ".trialrun";
 
 /// A project, found from where the command was given and from what it names.
 pub struct Workplace {
@@ -23,6 +27,8 @@ pub struct Workplace {
     pub diagnostics: Vec<Diagnostic>,
     /// The folder of the record.
     pub state: PathBuf,
+    /// Who says where that is.
+    pub state_from: Layer,
     /// The variables of the environment.
     pub environment: BTreeMap<String, String>,
     /// The record.
@@ -39,6 +45,12 @@ impl Workplace {
         let environment = crate::machine::environment();
         let (here, here_problems) = Project::find_with(&cwd, &cwd, &environment);
         let set = environment.get(crate::settings::STATE).filter(|state| !state.is_empty()).map(PathBuf::from);
+        let state_from = match (&global.state, &set, &here.file) {
+            (Some(_), ..) => Layer::CommandLine,
+            (None, Some(_), _) => Layer::Environment(crate::settings::STATE),
+            (None, None, Some(file)) if here.state != here.root.join(STATE_FOLDER) => Layer::Project(shown(file, &cwd)),
+            _ => Layer::BuiltIn,
+        };
         let named = global.state.clone().or(set).map(|state| cwd.join(state));
         let database = match (&named, &here.store) {
             (None, Some(file)) => file.value.clone(),
@@ -55,7 +67,7 @@ impl Workplace {
             None => (here, here_problems),
         };
         diagnostics.extend(crate::settings::misspelt_variables(&environment));
-        Ok(Self { cwd, project, diagnostics, state, environment, database })
+        Ok(Self { cwd, project, diagnostics, state, state_from, environment, database })
     }
 
     /// The record, to be written to. It hides itself from git.

@@ -3,13 +3,19 @@
 /// Arguments of `run`.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct RunArgs {
-    /// Files, directories or skills; without one, every skill of the project and its folder `scenarios`
+    /// Files, directories or skills; without one, every skill of the project and its folders `scenarios` and `tests`
     #[arg(value_name = "PATH|SKILL")]
     pub targets: Vec<String>,
 
     /// A file or directory, as if it were given by itself
-    #[arg(long = "file", alias = "evals", value_name = "PATH", hide = true)]
+    #[arg(long = "file", value_name = "PATH", hide = true)]
     pub files: Vec<String>,
+    /// A suite of a skill, as if it were given by itself
+    #[arg(long, value_name = "FILE", help_heading = "Selection")]
+    pub evals: Vec<String>,
+    /// The skill that suites of skills are about; without a suite, its own `evals/evals.json` is run
+    #[arg(long, value_name = "DIR", help_heading = "Selection")]
+    pub skill: Option<String>,
     /// Only cases with this id
     #[arg(long = "case", aliases = ["scenario", "eval-id"], value_name = "ID", help_heading = "Selection")]
     pub cases: Vec<String>,
@@ -69,6 +75,30 @@ pub struct RunArgs {
     /// The most tokens of a trial, all kinds together; one more fails it
     #[arg(long, alias = "max-total-tokens-per-case", value_name = "N", value_parser = parse_positive, help_heading = "Limits")]
     pub max_total_tokens: Option<f64>,
+    /// The most input tokens of a trial, those from and for a cache included
+    #[arg(long, alias = "max-input-tokens-per-case", value_name = "N", value_parser = parse_positive, help_heading = "Limits")]
+    pub max_input_tokens: Option<f64>,
+    /// The most input tokens of a trial that no cache had
+    #[arg(long, alias = "max-non-cached-input-tokens-per-case", value_name = "N", value_parser = parse_positive, help_heading = "Limits")]
+    pub max_non_cached_input_tokens: Option<f64>,
+    /// The most output tokens of a trial, reasoning included
+    #[arg(long, alias = "max-output-tokens-per-case", value_name = "N", value_parser = parse_positive, help_heading = "Limits")]
+    pub max_output_tokens: Option<f64>,
+    /// The most reasoning tokens of a trial
+    #[arg(long, alias = "max-reasoning-tokens-per-case", value_name = "N", value_parser = parse_positive, help_heading = "Limits")]
+    pub max_reasoning_tokens: Option<f64>,
+    /// The most US dollars that a trial may cost
+    #[arg(long, alias = "max-cost-per-case", value_name = "USD", value_parser = parse_positive, help_heading = "Limits")]
+    pub max_cost: Option<f64>,
+    /// The most time that a trial may take; unlike `--timeout` it may only warn
+    #[arg(long, alias = "max-duration-per-case", value_name = "DURATION", value_parser = parse_duration, help_heading = "Limits")]
+    pub max_duration: Option<u64>,
+    /// The most US dollars that all trials may cost together; then no other is started
+    #[arg(long, value_name = "USD", value_parser = parse_positive, help_heading = "Limits")]
+    pub max_run_cost: Option<f64>,
+    /// What becomes of a trial that is over one of these: `warn`, `fail`, or `stop` the run [default: fail]
+    #[arg(long, alias = "budget-action", value_name = "ACTION", value_parser = parse_on_budget, help_heading = "Limits")]
+    pub on_budget: Option<model::OnBudget>,
     /// How long an agent may take to stop when it is told to [default: 3s]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, help_heading = "Limits")]
     pub stop_grace: Option<u64>,
@@ -83,7 +113,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "URL", help_heading = "Judge")]
     pub judge_base_url: Option<String>,
     /// How many judges decide together, where an assertion says nothing else [default: 1]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=15), help_heading = "Judge")]
+    #[arg(long, value_name = "N", value_parser = parse_judges, help_heading = "Judge")]
     pub judges: Option<u64>,
     /// Trials that are repeated share what a judge said to the same question
     #[arg(long, help_heading = "Judge")]
@@ -138,6 +168,13 @@ pub struct RunArgs {
     pub save: bool,
 }
 
+impl RunArgs {
+    /// The files, directories and skills that are named, however that is typed.
+    pub fn named(&self) -> Vec<String> {
+        [&self.targets, &self.files, &self.evals].into_iter().flatten().cloned().collect()
+    }
+}
+
 /// A length of time, in milliseconds.
 pub fn parse_duration(written: &str) -> Result<u64, String> {
     // A bare number is seconds on the command line.
@@ -157,9 +194,22 @@ pub fn parse_jobs(written: &str) -> Result<usize, String> {
         .ok_or_else(|| "a number from 1 to 1024".to_owned())
 }
 
+/// A number of judges.
+pub fn parse_judges(written: &str) -> Result<u64, String> {
+    let judges = written.parse::<u64>().ok().filter(|judges| (1..=15).contains(judges));
+    judges.ok_or_else(|| "a number from 1 to 15".to_owned())
+}
+
 /// A number above zero.
 pub fn parse_positive(written: &str) -> Result<f64, String> {
     written.parse::<f64>().ok().filter(|n| *n > 0.0 && n.is_finite()).ok_or_else(|| "a number above 0".to_owned())
+}
+
+/// What becomes of a trial that is over a budget.
+fn parse_on_budget(written: &str) -> Result<model::OnBudget, String> {
+    let name = if written == "stop-suite" { "stop" } else { written };
+    let found = model::OnBudget::ALL.iter().find(|(known, _)| *known == name);
+    found.map(|(_, action)| *action).ok_or_else(|| "`warn`, `fail` or `stop`".to_owned())
 }
 
 /// A share of a whole.

@@ -72,6 +72,11 @@ fn written<T>(setting: &Option<Setting<T>>, value: impl FnOnce(&T) -> Value) -> 
 struct Rows(Vec<Row>);
 
 impl Rows {
+    /// Adds a setting whose layer is known.
+    fn put(&mut self, name: &'static str, value: Value, layer: Layer) {
+        self.0.push(Row { name, value, layer });
+    }
+
     /// Adds the setting `name`; the first of the layers that says something does.
     fn add(&mut self, name: &'static str, typed: [Option<Value>; 2], project: Written, built_in: Value) {
         let [line, environment] = typed;
@@ -82,7 +87,7 @@ impl Rows {
             (None, None, Some((value, place))) => (value, Layer::Project(place)),
             (None, None, None) => (built_in, Layer::BuiltIn),
         };
-        self.0.push(Row { name, value, layer });
+        self.put(name, value, layer);
     }
 }
 
@@ -120,6 +125,10 @@ fn rows(args: &RunArgs, environment: &RunArgs, workplace: &Workplace) -> Vec<Row
     rows.add("reasoning_effort", both(|from| from.reasoning_effort.as_ref().map(|v| json!(v))), None, Value::Null);
     rows.add("base_url", both(|from| from.base_url.as_ref().map(|v| json!(v))), None, Value::Null);
     rows.add("trials", both(|from| from.trials.map(|v| json!(v))), written(&defaults.trials, number), json!(1));
+    let baseline = (args.baseline || args.no_baseline).then(|| json!(args.baseline));
+    rows.add("baseline", [baseline, None], None, Value::Null);
+    rows.add("seed", [args.seed.map(|seed| json!(seed)), None], None, json!(built_in.seed));
+    rows.add("source_repo", [args.source_repo.as_ref().map(|source| json!(source)), None], None, Value::Null);
     rows.add(
         "max_turns",
         both(|from| from.max_turns.map(|v| json!(v))),
@@ -128,6 +137,19 @@ fn rows(args: &RunArgs, environment: &RunArgs, workplace: &Workplace) -> Vec<Row
     );
     let budget = written(&defaults.token_budget, |v| json!(v));
     rows.add("token_budget", both(|from| from.max_total_tokens.map(|v| json!(v))), budget, Value::Null);
+    let caps: [(&'static str, fn(&RunArgs) -> Option<f64>); 6] = [
+        ("max_input_tokens", |from| from.max_input_tokens),
+        ("max_non_cached_input_tokens", |from| from.max_non_cached_input_tokens),
+        ("max_output_tokens", |from| from.max_output_tokens),
+        ("max_reasoning_tokens", |from| from.max_reasoning_tokens),
+        ("max_cost_usd", |from| from.max_cost),
+        ("max_run_cost_usd", |from| from.max_run_cost),
+    ];
+    for (name, of) in caps {
+        rows.add(name, [of(args).map(|cap| json!(cap)), None], None, Value::Null);
+    }
+    rows.add("max_duration_ms", [args.max_duration.map(|cap| json!(cap)), None], None, Value::Null);
+    rows.add("on_budget", [args.on_budget.map(|action| json!(action.name())), None], None, json!("fail"));
     let timeout = written(&defaults.timeout_ms, number);
     rows.add("timeout_ms", both(|from| from.timeout.map(|v| json!(v))), timeout, json!(600_000));
     rows.add("jobs", both(|from| from.jobs.map(|v| json!(v))), written(&defaults.jobs, number), json!(cores()));
@@ -135,7 +157,8 @@ fn rows(args: &RunArgs, environment: &RunArgs, workplace: &Workplace) -> Vec<Row
     rows.add("retries", both(|from| from.retries.map(|v| json!(v))), retries, json!(built_in.retries));
     let retry_failed = written(&defaults.retry_failed, number);
     let over = |from: &RunArgs| from.retries.filter(|_| retry_failed.is_some()).map(|v| json!(v));
-    rows.add("retry_failed", [over(args), None], retry_failed.clone(), json!(built_in.retry_failed));
+    let typed = [over(args), over(environment)];
+    rows.add("retry_failed", typed, retry_failed.clone(), json!(built_in.retry_failed));
     rows.add("idle_warn_ms", both(|from| from.idle_warn.map(|v| json!(v))), None, json!(built_in.idle_warn_ms));
     rows.add("stop_grace_ms", both(|from| from.stop_grace.map(|v| json!(v))), None, json!(built_in.stop_grace_ms));
     rows.add(
@@ -149,6 +172,11 @@ fn rows(args: &RunArgs, environment: &RunArgs, workplace: &Workplace) -> Vec<Row
     rows.add("keep_sandbox", [args.keep_sandbox.then_some(json!(true)), None], None, json!(false));
     let judge = both(|from| from.judge.as_ref().map(|v| json!(v)));
     rows.add("judge", judge, written(&project.judge.model, |v| json!(v)), json!(default_judge(workplace)));
+    // The project's address is its own judge's.
+    let own_judge = Some(&project.judge).filter(|_| args.judge.is_none() && environment.judge.is_none());
+    let address = own_judge.and_then(|judge| written(&judge.base_url, |v| json!(v)));
+    let typed = both(|from| from.judge_base_url.as_ref().map(|v| json!(v)));
+    rows.add("judge_base_url", typed, address, Value::Null);
     let judges = written(&project.judge.judges, number);
     rows.add("judges", both(|from| from.judges.map(|v| json!(v))), judges, json!(built_in.judges));
     rows.add("judge_cache", [args.judge_cache.then_some(json!(true)), None], None, json!(false));
@@ -160,7 +188,7 @@ fn rows(args: &RunArgs, environment: &RunArgs, workplace: &Workplace) -> Vec<Row
     let moved = project.tests.as_ref().filter(|tests| **tests != project.root.join("tests"));
     let tests = project.tests.as_deref().map_or(Value::Null, folder);
     rows.add("tests", [None, None], moved.map(|tests| (folder(tests), file)), tests);
-    rows.add("state", [None, None], None, folder(&workplace.state));
+    rows.put("state", folder(&workplace.state), workplace.state_from.clone());
     rows.0
 }
 
@@ -203,6 +231,12 @@ fn settings(
     let models = listed(&args.model, environment.model);
     let judge = args.judge.clone().or(environment.judge);
     let own_judge = Some(&project.judge).filter(|_| judge.is_none());
+    let typed_address = args.judge_base_url.clone().or(environment.judge_base_url);
+    // Who set a cap is told to whom it stops.
+    let setter =
+        |is_typed: bool, is_set: bool, row: &str| Some(row).filter(|_| !is_typed && is_set).and_then(variables::of_row);
+    let timeout_from = setter(args.timeout.is_some(), environment.timeout.is_some(), "timeout_ms");
+    let budget_from = setter(args.max_total_tokens.is_some(), environment.max_total_tokens.is_some(), "token_budget");
     let is_agent = |name: &str| runner::agent::find(name).is_some() || agents.iter().any(|agent| agent.name == name);
     runner::Settings {
         agents: listed(&args.agent, environment.agent),
@@ -215,11 +249,23 @@ fn settings(
         source_repo: args.source_repo.clone(),
         max_turns: args.max_turns.or(environment.max_turns),
         max_total_tokens: args.max_total_tokens.or(environment.max_total_tokens),
+        max_total_tokens_from: budget_from.unwrap_or(built_in.max_total_tokens_from),
         timeout_ms: args.timeout.or(environment.timeout),
+        timeout_from: timeout_from.unwrap_or(built_in.timeout_from),
+        budgets: model::Budgets {
+            input: args.max_input_tokens,
+            non_cached_input: args.max_non_cached_input_tokens,
+            output: args.max_output_tokens,
+            reasoning: args.max_reasoning_tokens,
+            cost_usd: args.max_cost,
+            duration_ms: args.max_duration.map(|duration| duration as f64),
+        },
+        on_budget: args.on_budget.unwrap_or_default(),
+        max_run_cost: args.max_run_cost,
         configured: agents,
         // The project's address and its chance are its own judge's.
         judge: judge.or_else(|| Some(own_judge?.model.as_ref()?.value.clone())),
-        judge_base_url: args.judge_base_url.clone().or_else(|| Some(own_judge?.base_url.as_ref()?.value.clone())),
+        judge_base_url: typed_address.or_else(|| Some(own_judge?.base_url.as_ref()?.value.clone())),
         judges: judges(args, environment.judges, project),
         judge_temperature: own_judge.and_then(|judge| judge.temperature.as_ref()).map(|set| set.value),
         judge_cache: args.judge_cache,

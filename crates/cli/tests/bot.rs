@@ -202,6 +202,9 @@ fn a_user_that_a_model_plays_speaks_until_there_is_nothing_more_to_say() {
     let trial = &report["trials"][0];
     assert_eq!(trial["input"], serde_json::json!(["Hello!", "What is your return policy?"]));
     assert_eq!(trial["answer"].as_str().map(|answer| answer.contains("30 days")), Some(true));
+    // What playing took is told apart from what the agent did.
+    assert_eq!((&trial["user_usage"]["total"], &trial["judge_usage"]), (&45.into(), &Value::Null));
+    assert_eq!((&trial["usage"]["total"], &report["summary"]["user_usage"]["total"]), (&38.into(), &45.into()));
     // A user that cannot be played is nobody's failure.
     project.write("user.yaml", "steps: []\n");
     let report = run(&project, &shop, "/api/chat", &["played.yaml", "--retries", "0"], 3);

@@ -102,3 +102,191 @@ export default scenario('works', async ({ agent }) => {
     let all = ["run", "--agent", "chat", "--model", "scripted:model.yaml", "tests"];
     project.run(&all).exits(0);
 }
+
+/// A file of tests with something odd in it.
+struct Odd {
+    name: &'static str,
+    text: &'static str,
+    /// Its cases and what they come to.
+    comes_to: &'static [(&'static str, &'static str)],
+    /// What is told of it.
+    told: &'static [&'static str],
+}
+
+/// What files of tests can have in them.
+const ODD: [Odd; 9] = [
+    Odd {
+        name: "loop",
+        text: "import { scenario, assert } from 'trialrun';
+export default scenario('loops', { timeout: 500 }, async ({ agent }) => {
+  assert.contains(await agent.send('hello'), 'hello');
+  for (;;) {}
+});
+",
+        comes_to: &[("loops", "failed")],
+        told: &["stopped after 0.5 s", "it was still at work"],
+    },
+    Odd {
+        name: "bomb",
+        text: "import { scenario, assert } from 'trialrun';
+export default scenario('eats', async ({ agent }) => {
+  assert.contains(await agent.send('hello'), 'hello');
+  const eaten = [];
+  for (;;) eaten.push(new Array(1000).fill(0));
+});
+export const after = scenario('eats nothing', async ({ agent }) => {
+  assert.contains(await agent.send('hello'), 'hello');
+});
+",
+        comes_to: &[("eats", "failed"), ("eats nothing", "passed")],
+        told: &["needed more than 128 MiB of memory"],
+    },
+    Odd {
+        name: "rejection",
+        text: "import { scenario, assert } from 'trialrun';
+export default scenario('rejects', async ({ agent }) => {
+  assert.contains(await agent.send('hello'), 'hello');
+  Promise.reject(new Error('nobody waits'));
+});
+",
+        comes_to: &[("rejects", "failed")],
+        told: &["nobody waits", "rejection.test.ts:4:"],
+    },
+    Odd {
+        name: "fs",
+        text: "import { scenario, assert } from 'trialrun';
+import { readFileSync } from 'node:fs';
+export default scenario('reads', () => assert.custom('a', () => readFileSync('/etc/passwd') !== ''));
+",
+        comes_to: &[("fs.test.ts", "broken")],
+        told: &["node:fs", "fs.test.ts:2:"],
+    },
+    Odd {
+        name: "circle",
+        text: "import { scenario, assert } from 'trialrun';
+import { other } from './circle-b.ts';
+export const own = () => 'hello';
+export default scenario('goes round', async ({ agent }) => {
+  assert.contains(await agent.send(other()), 'hello');
+});
+",
+        comes_to: &[("goes round", "passed")],
+        told: &[],
+    },
+    Odd {
+        name: "uninitialised",
+        text: "import { scenario, assert } from 'trialrun';
+import { early } from './uninitialised-b.ts';
+export const late = 'hello';
+export default scenario('too early', () => assert.custom('a', () => early === late));
+",
+        comes_to: &[("uninitialised.test.ts", "broken")],
+        told: &["late", "uninitialised-b.ts:2:"],
+    },
+    Odd {
+        name: "twice",
+        text: "import { scenario, assert } from 'trialrun';
+const greets = async ({ agent }) => assert.contains(await agent.send('hello'), 'hello');
+export const one = scenario('same', greets);
+export const two = scenario('same', greets);
+",
+        comes_to: &[("same", "passed"), ("same (2)", "passed")],
+        told: &["a second scenario is called `same`", "twice.test.ts:4:"],
+    },
+    Odd {
+        name: "nothing",
+        text: "import { scenario } from 'trialrun';
+export default scenario('checks nothing', async ({ agent }) => { await agent.send('hello'); });
+",
+        comes_to: &[("checks nothing", "undecided")],
+        told: &["checked nothing"],
+    },
+    Odd {
+        name: "empty",
+        text: "export const answer = 42; import 'trialrun';
+",
+        comes_to: &[("empty.test.ts", "broken")],
+        told: &["exports no scenario"],
+    },
+];
+
+/// Writes every one of `files`, what they import, and one that is as it should be.
+fn write(project: &Project, files: &[Odd]) {
+    project
+        .write("tests/good.test.ts", GOOD)
+        .write("tests/circle-b.ts", "import { own } from './circle.test.ts';\nexport const other = () => own();\n")
+        .write(
+            "tests/uninitialised-b.ts",
+            "import { late } from './uninitialised.test.ts';\nexport const early = late + '!';\n",
+        );
+    for odd in files {
+        project.write(&format!("tests/{}.test.ts", odd.name), odd.text);
+    }
+}
+
+#[test]
+fn whatever_is_wrong_with_a_file_is_told_and_its_neighbours_run() {
+    let project = project();
+    write(&project, &ODD);
+    let (all, ran) = report(&project, &["tests"]);
+    let ran = ran.exits(1);
+    let mut expected: Vec<(&str, &str)> = ODD.iter().flat_map(|odd| odd.comes_to).copied().collect();
+    expected.push(("greets", "passed"));
+    expected.sort_unstable();
+    let mut found = outcomes(&all);
+    found.sort_unstable();
+    assert_eq!(found, expected, "{}", ran.said());
+    let said = ran.said();
+    for part in ODD.iter().flat_map(|odd| odd.told) {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    // What was claimed before it was stopped counts.
+    let of = |case: &str| all["trials"].as_array().unwrap().iter().find(|trial| trial["case"] == case).unwrap();
+    for case in ["loops", "eats", "rejects"] {
+        assert_eq!(of(case)["findings"][0]["status"], "met", "{case}");
+    }
+}
+
+#[test]
+fn a_file_that_is_broken_or_checks_nothing_leaves_a_run_incomplete() {
+    for odd in ODD {
+        let outcomes = || odd.comes_to.iter().map(|(_, outcome)| *outcome);
+        let code = match () {
+            () if outcomes().any(|outcome| outcome == "failed") => 1,
+            () if outcomes().all(|outcome| outcome == "passed") => 0,
+            () => 3,
+        };
+        let project = project();
+        write(&project, &[odd]);
+        project.run(&["run", "--agent", "fake", "tests"]).exits(code);
+    }
+}
+
+const JUDGED: &str = "import { scenario, assert } from 'trialrun';
+export const a = scenario('a', async (context) => {
+  const r = await context.agent.send('hello');
+  assert.sentiment(r, 'friendly');
+  if (r.mentions('hello')) context.assert.llmJudge(r, { criteria: 'It greets.' });
+  assert.contains(r, 'hello');
+});
+export const b = scenario('b', { skip: true }, async ({ agent }) => {
+  assert.sentiment(await agent.send('hello'), 'friendly');
+});
+";
+
+#[test]
+fn without_a_judge_it_is_said_before_the_first_trial_how_much_code_will_not_come_to_know() {
+    let project = project();
+    project.write("tests/judged.test.ts", JUDGED).write("tests/good.test.ts", GOOD);
+    let checked = project.run(&["check", "--agent", "fake", "tests"]).exits(0);
+    assert!(checked.err.contains("2 assertions stay undecided: no judge"), "{}", checked.said());
+    assert!(
+        checked.err.contains("judged.test.ts:2:") && checked.err.contains("counted as written"),
+        "{}",
+        checked.said()
+    );
+    let ran = project.run(&["run", "--agent", "fake", "tests", "--trials", "3"]).exits(3);
+    assert!(ran.err.contains("6 assertions stay undecided: no judge"), "{}", ran.said());
+    let quiet = project.run(&["check", "--agent", "fake", "tests/good.test.ts"]).exits(0);
+    assert!(!quiet.err.contains("undecided"), "{}", quiet.said());
+}

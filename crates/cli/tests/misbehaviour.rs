@@ -55,7 +55,7 @@ fn timed_out(trial: &Value) {
     assert_eq!(trial["outcome"], "failed", "{trial}");
     let mut findings = trial["findings"].as_array().unwrap().iter();
     let clock = findings.find(|finding| finding["type"] == "time_budget").unwrap();
-    assert_eq!(clock["because"], "timed out after 1 s (`--timeout`)");
+    assert_eq!(clock["because"], "timed out after 1 s (--timeout)");
 }
 
 /// The most memory that any program of these tests, or anything below one, has ever held, in KiB.

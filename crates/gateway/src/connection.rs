@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::Incoming as Arriving;
-use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, UPGRADE};
 use hyper::{Method, Request, Response, StatusCode};
 use llm::{Answer, Break, Conversation, Incoming, ProviderError, Reply, Served, SseEvent, SseStream, WIRES, Wire};
 
@@ -26,6 +26,9 @@ pub(crate) async fn answer(
     let path = parts.uri.path();
     if parts.method == Method::HEAD && path == "/" {
         return Ok(Response::new(Pieces::whole("")));
+    }
+    if is_upgrade(&parts.method, path, &parts.headers) {
+        return Ok(without_upgrade());
     }
     let asked = WIRES.iter().find(|wire| (wire.method(), wire.path()) == (method, path)).copied();
     // Errors need some vendor's words; the first format's serve where nobody's path was asked for.
@@ -48,6 +51,19 @@ pub(crate) async fn answer(
         response.headers_mut().insert("request-id", id);
     }
     Ok(response)
+}
+
+/// Whether it asks to speak over a WebSocket where there are only requests.
+fn is_upgrade(method: &Method, path: &str, headers: &HeaderMap) -> bool {
+    let wants = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"websocket");
+    *method == Method::GET && headers.get(UPGRADE).is_some_and(wants) && WIRES.iter().any(|wire| wire.path() == path)
+}
+
+/// Clients that are told so fall back to requests at once; with any other answer they try again and again.
+fn without_upgrade() -> Response<Pieces> {
+    let mut response = empty(StatusCode::UPGRADE_REQUIRED);
+    response.headers_mut().insert(UPGRADE, HeaderValue::from_static("HTTP/1.1"));
+    response
 }
 
 /// A request of somebody who is let in.

@@ -6,10 +6,12 @@ use std::sync::Arc;
 
 use model::decode::{Problems, text};
 use model::{
-    About, Arguments, AssertionSpec, Case, Claim, Diagnostic, Evidence, Excerpt, Finding, Need, Status, nearest,
+    About, Arguments, AssertionSpec, Case, Claim, Diagnostic, Evidence, Excerpt, Finding, Need, SideEffectContract,
+    Status, nearest,
 };
 
 use crate::arguments::{self, COMMON};
+use crate::assertion::side_effect_contract::{CONTRACT_TITLE, Contract};
 use crate::assertion::{ASSERTIONS, Form, Matcher, find, snake_case};
 use crate::judge::Judged;
 use crate::place::Place;
@@ -26,6 +28,8 @@ pub struct Context<'a> {
     pub directory: Option<&'a Path>,
     /// What runs the code of expectations.
     pub scripts: Option<&'a Scripts>,
+    /// The case that asserts; [`compile`] fills it in.
+    pub case: Option<&'a Case>,
 }
 
 /// An assertion that is ready to judge evidence. Cheap to clone, usable from any thread.
@@ -90,13 +94,37 @@ impl Check {
     }
 
     /// What it is about.
-    pub(crate) fn about(&self) -> About {
+    pub fn about(&self) -> About {
         self.about
     }
 
     /// Where its type is written.
     pub fn source(&self) -> Excerpt {
         self.source.excerpt()
+    }
+
+    /// How it is decided: its type, `judge` where a model is asked, and for a claim the types that it stands for.
+    pub fn method(&self) -> String {
+        match self.compiled_as() {
+            Some(parts) => {
+                let mut methods: Vec<&str> =
+                    parts.iter().map(|part| part.split(' ').next().unwrap_or(part.as_str())).collect();
+                methods.dedup();
+                methods.join(" + ")
+            }
+            None if self.asks_judge() => "judge".to_owned(),
+            None => self.kind.to_owned(),
+        }
+    }
+
+    /// What a claim stands for, where no model is asked: assertions and what they look for, such as ``file_exists `a.txt` ``.
+    pub fn compiled_as(&self) -> Option<Vec<String>> {
+        self.matcher.stands_for()
+    }
+
+    /// What people call it: its `title`, or the text of a claim.
+    pub fn title(&self) -> Option<&str> {
+        self.title.as_deref()
     }
 
     /// What must be looked at in the sandbox, after the agent has ended, before it can judge.
@@ -119,13 +147,13 @@ impl Check {
         let mut reading = Reading::of(&entry, &what, problems, context)?;
         let own = Own::read(spec, &mut reading);
         let matcher = parse(&mut reading);
-        let Reading { fields, problems, .. } = reading;
+        let Reading { fields, problems, title, .. } = reading;
         fields.finish(problems);
         matcher.map(|matcher| Self {
             id: own.id,
             kind: assertion.name,
             weight: own.weight,
-            title: own.title,
+            title: own.title.or(title),
             about: spec.about,
             source: Written::At(place),
             matcher,
@@ -221,10 +249,13 @@ impl Matcher for NothingAsserted {
 /// Compiles what `case` asserts. All problems are reported at once; with an error among them the checks are not to be
 /// used.
 pub fn compile(case: &Case, context: &Context<'_>) -> (Vec<Check>, Vec<Diagnostic>) {
+    let context = &Context { case: Some(case), ..*context };
     let mut problems = Problems::new();
     let mut checks = Vec::with_capacity(case.assertions.len());
     // Formats that count their cases tell of those that expect nothing themselves, and code asserts while it runs.
-    if case.assertions.is_empty() && case.position.is_none() && case.code.is_none() && case.broken.is_empty() {
+    let contract = case.skill_eval.as_ref().and_then(|asked| asked.contract.as_ref());
+    let is_silent = case.assertions.is_empty() && contract.is_none();
+    if is_silent && case.position.is_none() && case.code.is_none() && case.broken.is_empty() {
         let help = if case.must_assert {
             checks.push(nothing_asserted(case.source.clone()));
             "a trial of which nothing is asserted has checked nothing: it does not pass, and is no failure of the agent"
@@ -245,7 +276,21 @@ pub fn compile(case: &Case, context: &Context<'_>) -> (Vec<Check>, Vec<Diagnosti
         }
         checks.extend(Check::compile(spec, context, &mut problems));
     }
+    checks.extend(contract.map(|(contract, place)| contract_check(*contract, place.clone())));
     (checks, problems)
+}
+
+/// The check that a trial left behind only what `contract`, which is written at `place`, allows.
+fn contract_check(contract: SideEffectContract, place: Excerpt) -> Check {
+    Check {
+        id: "side_effect_contract".to_owned(),
+        kind: "side_effect_contract",
+        weight: 1.0,
+        title: Some(CONTRACT_TITLE.to_owned()),
+        about: About::Trial,
+        source: Written::Head(place),
+        matcher: Arc::new(Contract(contract)),
+    }
 }
 
 /// Compiles one assertion that code makes while it runs.
@@ -293,7 +338,12 @@ impl<'e> Parts<'e> {
             About::Reply(number) => number,
             About::LastReply => self.whole.trace.replies.len(),
         };
-        let part = || self.whole.trace.reply(number).map(|trace| Evidence { trace, ..self.whole.clone() });
+        let part = || {
+            let trace = self.whole.trace.reply(number)?;
+            let mut part = Evidence { trace, ..self.whole.clone() };
+            part.collected.look_back(number);
+            Some(part)
+        };
         self.replies.entry(number).or_insert_with(part).as_ref()
     }
 }

@@ -1,12 +1,13 @@
 //! Documented examples: an assertion and evidence, in code, so that they are run.
 
 use model::{
-    Certainty, Change, Collected, Ending, Evidence, FileChange, Limits, Need, Probe, Probed, Question, Step, Tokens,
-    ToolCall, ToolResult, Touch, Trace, Usage,
+    Certainty, Change, Collected, Commit, Ending, Evidence, FileChange, Limits, Need, Probe, Probed, Question,
+    RemoteState, RepositoryChange, RepositoryState, ReviewRequest, Step, Tokens, ToolCall, ToolResult, Touch, Trace,
+    Usage,
 };
 use serde_json::Value;
 
-use crate::words;
+use crate::{repository, words};
 
 /// An example of an assertion that is met, or is not.
 #[derive(Debug, Clone, Copy)]
@@ -140,6 +141,41 @@ impl Story {
         self
     }
 
+    /// All files of the working directory, and what is in them.
+    #[cfg(test)]
+    pub fn files(self, files: &[(&str, &str)]) -> Self {
+        let file = |(path, text): &(&str, &str)| model::FoundFile {
+            path: (*path).into(),
+            size: text.len() as u64,
+            text: Some((*text).into()),
+        };
+        self.probed(Need::Files, Probed::Files { files: files.iter().map(file).collect(), clipped: false })
+    }
+
+    /// A repository with one commit on `main`, which is on the remote `origin`, and what became of it.
+    pub fn repository(mut self, tell: impl FnOnce(&mut RepositoryChange)) -> Self {
+        let main = || [("main".to_owned(), "a1".to_owned())].into();
+        let remote = RemoteState {
+            url: "https://git.example.com/acme/shop".into(),
+            branches: Some(main()),
+            review_requests: Some(Vec::new()),
+            unknown: Vec::new(),
+        };
+        let before = RepositoryState {
+            head: Some("a1".into()),
+            branch: Some("main".into()),
+            branches: main(),
+            remotes: [("origin".to_owned(), remote)].into(),
+            commit_count: 1,
+            recent_commits: vec![commit("a1", "Initial commit", true)],
+            ..RepositoryState::default()
+        };
+        let mut change = RepositoryChange { after: before.clone(), before, new_commits: Vec::new() };
+        tell(&mut change);
+        self.evidence.collected.repository_change = Some(Box::new(change));
+        self
+    }
+
     /// A file that the agent made.
     pub fn added(self, path: &str) -> Self {
         self.change(path, Change::Added)
@@ -201,6 +237,45 @@ impl Story {
     }
 }
 
+/// A commit.
+pub(crate) fn commit(sha: &str, subject: &str, on_head: bool) -> Commit {
+    Commit { sha: sha.into(), subject: subject.into(), on_head }
+}
+
+/// A branch that was made and is checked out.
+pub(crate) fn branch_out(change: &mut RepositoryChange, name: &str) {
+    let head = change.after.head.clone().unwrap_or_default();
+    change.after.branches.insert(name.into(), head);
+    change.after.branch = Some(name.into());
+}
+
+/// A commit that was made on what is checked out.
+pub(crate) fn commit_on(change: &mut RepositoryChange, sha: &str, subject: &str) {
+    change.new_commits.insert(0, commit(sha, subject, true));
+    change.after.head = Some(sha.into());
+    if let Some(branch) = &change.after.branch {
+        change.after.branches.insert(branch.clone(), sha.into());
+    }
+}
+
+/// A push to `origin`.
+pub(crate) fn push_to(change: &mut RepositoryChange, branch: &str, head: &str) {
+    let origin = change.after.remotes.entry("origin".into()).or_default();
+    origin.branches.get_or_insert_default().insert(branch.into(), head.into());
+}
+
+/// A review request that was opened at `origin`.
+pub(crate) fn open_request(change: &mut RepositoryChange, number: u64, head: &str) {
+    let origin = change.after.remotes.entry("origin".into()).or_default();
+    origin.review_requests.get_or_insert_default().push(ReviewRequest {
+        number,
+        head: Some(head.into()),
+        base: Some("main".into()),
+        url: None,
+        open: true,
+    });
+}
+
 /// Evidence in words, a line each.
 fn tell(evidence: &Evidence) -> Vec<String> {
     let Evidence { trace, collected, ending, limits, .. } = evidence;
@@ -239,6 +314,10 @@ fn tell(evidence: &Evidence) -> Vec<String> {
         format!("{how:<10}{}", file.path)
     }));
     lines.extend(collected.probes.iter().map(tell_probe));
+    if let Some(change) = &collected.repository_change {
+        lines.extend(repository::summary(change));
+        lines.extend(change.after.status.iter().map(|line| format!("status    {line}")));
+    }
     if let Some(tokens) = trace.usage.tokens {
         lines.push(format!("used      {} tokens", words::thousands(tokens.total() as f64)));
     }
@@ -262,6 +341,7 @@ fn tell_probe(probe: &Probe) -> String {
         Need::File { path } => format!("file      {path}: "),
         Need::Command { run, .. } => format!("command   {run}: "),
         Need::Repository => "repository: ".to_owned(),
+        Need::Files => "files     ".to_owned(),
     };
     let found = match &probe.found {
         Probed::Nothing => "not there".to_owned(),
@@ -269,6 +349,7 @@ fn tell_probe(probe: &Probe) -> String {
         Probed::Special => "no file".to_owned(),
         Probed::Outside => "outside".to_owned(),
         Probed::File { text, .. } => words::quoted(text),
+        Probed::Files { files, .. } => words::list(&files.iter().map(|file| file.path.clone()).collect::<Vec<_>>()),
         Probed::Ran { exit_code: Some(code), stdout, stderr, .. } => {
             format!("exit code {code}, {}", words::quoted(&format!("{stdout}{stderr}")))
         }

@@ -93,3 +93,24 @@ impl std::fmt::Display for Pattern {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use model::Source;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn of_a_hundred_endless_tests_four_have_their_time_and_the_others_none() {
+        let node = Node::from_json(&json!("^(a+)+$"), &Source::new("a.yaml", ""));
+        let pattern = Pattern::of(&node, &mut Problems::new()).unwrap();
+        let endless = format!("{}b", "a".repeat(40));
+        let patience = Patience::new();
+        let stopped: Vec<String> = (0..100).map(|_| pattern.test(&endless, &patience).unwrap_err()).collect();
+        let after = |budget: &str| stopped.iter().filter(|error| error.contains(budget)).count();
+        assert_eq!((after("after 250 ms"), after("after 0 ms")), (4, 96), "{stopped:?}");
+        // What finishes at once has no need of patience.
+        assert_eq!(pattern.test("aaa", &patience), Ok(true));
+    }
+}

@@ -20,18 +20,25 @@ pub(crate) struct Reading<'a> {
     pub fields: Fields<'a>,
     pub problems: &'a mut Problems,
     pub context: &'a Context<'a>,
+    /// What people call it, where that is written as `text`.
+    pub title: Option<String>,
 }
 
 impl<'a> Reading<'a> {
     /// The entry `node`. Its keys may be written in either case: files have `args_match`, and code `argsMatch`.
     pub fn of(node: &'a Node, what: &'a str, problems: &'a mut Problems, context: &'a Context<'a>) -> Option<Self> {
         let fields = Fields::of(node, what, problems)?.in_either_case();
-        Some(Self { fields, problems, context })
+        Some(Self { fields, problems, context, title: None })
     }
 
     /// A part of the entry.
     pub fn part<'b>(&'b mut self, node: &'b Node, what: &'b str) -> Option<Reading<'b>> {
         Reading::of(node, what, self.problems, self.context)
+    }
+
+    /// Reads `text` as what people call the assertion: for types whose `text` is not what they look for.
+    pub fn caption(&mut self) {
+        self.title = self.fields.text("text", self.problems);
     }
 
     /// A value that must be there, as text that is not empty, and where it is written.

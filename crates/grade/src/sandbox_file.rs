@@ -60,7 +60,9 @@ impl SandboxFile {
             Some(Probed::Special) => Ok(Look::Other("neither a file nor a directory")),
             Some(Probed::Outside) => Ok(Look::Other("a link out of the working directory")),
             Some(Probed::Failed { because }) => Err(unknown(format!("cannot look at `{path}`: {because}"))),
-            Some(Probed::Ran { .. }) => Err(unknown(format!("`{path}` was run instead of read"))),
+            Some(Probed::Ran { .. } | Probed::Files { .. }) => {
+                Err(unknown(format!("something else than `{path}` was looked at")))
+            }
         }
     }
 }

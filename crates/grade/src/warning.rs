@@ -19,7 +19,8 @@ pub fn warnings(case: &Case, evidence: &Evidence) -> Vec<Diagnostic> {
         }
         _ => None,
     };
-    unused.chain(capped).collect()
+    let over = crate::assertion::over_budget(evidence).into_iter().map(Diagnostic::warning);
+    unused.chain(capped).chain(over).collect()
 }
 
 #[cfg(test)]

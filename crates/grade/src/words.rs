@@ -10,6 +10,12 @@ pub(crate) fn quoted(text: &str) -> String {
     format!("{}{rest}", serde_json::Value::from(shown))
 }
 
+/// `text`, cut where it gets long.
+pub(crate) fn shortened(text: &str) -> String {
+    let shown: String = text.chars().take(SHOWN).collect();
+    if shown.len() < text.len() { format!("{shown}…") } else { shown }
+}
+
 /// `1 turn`, `2 turns`.
 pub(crate) fn count(number: usize, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })

@@ -2,6 +2,7 @@
 
 mod documents;
 mod exchange;
+mod persistence;
 mod vendor;
 
 use std::collections::HashSet;
@@ -13,6 +14,7 @@ use tokio::sync::Notify;
 
 pub use self::documents::Documents;
 use self::exchange::Exchange;
+use self::persistence::Persistence;
 pub(crate) use self::vendor::{Key, Sign, Vendor};
 use crate::account::Account;
 use crate::provider::{BoxFuture, Model, ProviderError};
@@ -64,43 +66,13 @@ impl Model for Remote {
 impl Remote {
     /// Tries until there is an answer, or trying again is of no use.
     async fn persist(&self, request: &Request) -> Result<Reply, Failure> {
-        let mut tried = 0;
-        loop {
-            let leave = self.account.enter().await;
-            tried += 1;
-            let mut failure = match self.exchange.run(request, &self.policy, &self.flights).await {
-                Ok(reply) => {
-                    leave.answered(reply.tokens.map(|tokens| tokens.total()));
-                    return Ok(reply);
-                }
-                Err(failure) => failure,
-            };
-            failure.tries = tried;
-            let wait = failure.retry_after.unwrap_or_else(|| self.policy.wait_after(tried));
-            let is_too_long = wait > self.policy.longest_pause;
-            if failure.trouble.is_everybodys() && !is_too_long {
-                leave.pause(wait);
-            }
-            drop(leave);
-            if !failure.trouble.is_transient() || tried >= self.policy.tries || is_too_long {
-                return Err(failure);
-            }
-            self.tell(&failure, wait);
-            if !failure.trouble.is_everybodys() {
-                tokio::time::sleep(wait).await;
-            }
-        }
-    }
-
-    fn tell(&self, failure: &Failure, wait: Duration) {
-        let step = Step::Retry {
-            attempt: failure.tries.into(),
-            status: failure.status,
-            error: failure.to_string(),
-            delay_ms: u64::try_from(wait.as_millis()).ok(),
+        let persistence = Persistence { account: &self.account, policy: &self.policy, again: Trouble::is_transient };
+        let attempt = || self.exchange.run(request, &self.policy, &self.flights);
+        let tell = |step| {
+            self.state().steps.push(step);
+            self.stirred.notify_one();
         };
-        self.state().steps.push(step);
-        self.stirred.notify_one();
+        persistence.ask(attempt, |reply| reply.tokens.map(|tokens| tokens.total()), tell).await
     }
 
     /// The reply with what the vendor left out: ids that are unique, and what it cost.

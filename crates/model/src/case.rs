@@ -118,6 +118,9 @@ pub struct Code {
     pub scenario: usize,
     /// What the scenario is called.
     pub name: String,
+    /// What it asserts, by the names that code has for assertions and once for each time it is written there. What it
+    /// comes to shows only when it runs.
+    pub claims: Vec<String>,
 }
 
 /// A user that a model plays.

@@ -259,6 +259,11 @@ impl<'a> Fields<'a> {
     }
 }
 
+/// `toolCalled` as `tool_called`; a name that has a `_` as it is.
+pub fn snake_case(name: &str) -> String {
+    if name.contains('_') { name.to_owned() } else { snake(name).collect() }
+}
+
 /// The letters of a name as it is written in snake case.
 fn snake(name: &str) -> impl Iterator<Item = char> + '_ {
     name.chars().flat_map(|letter| {

@@ -77,8 +77,18 @@ pub enum Budget {
     Turns,
     /// Tokens of every kind together.
     Tokens,
+    /// Input tokens, those from and for a cache included.
+    Input,
+    /// Input tokens but for those read from a cache.
+    NonCachedInput,
+    /// Output tokens.
+    Output,
+    /// Output tokens that are reasoning.
+    Reasoning,
     /// US dollars.
     Cost,
+    /// Wall clock, in milliseconds.
+    Duration,
 }
 
 impl Budget {
@@ -87,7 +97,12 @@ impl Budget {
         match self {
             Self::Turns => "turns",
             Self::Tokens => "tokens",
+            Self::Input => "input tokens",
+            Self::NonCachedInput => "non-cached input tokens",
+            Self::Output => "output tokens",
+            Self::Reasoning => "reasoning tokens",
             Self::Cost => "money",
+            Self::Duration => "time",
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Ending, RepositoryChange, Trace};
+use crate::{Budgets, Ending, OnBudget, RepositoryChange, Trace};
 
 /// Everything grading may look at.
 #[derive(Debug, Clone)]
@@ -35,6 +35,18 @@ pub struct Limits {
     pub timeout_ms: u64,
     /// Who set the wall clock: `--timeout`, `timeout` in the scenario or the project, or the built-in default.
     pub timeout_from: Option<String>,
+    /// The caps beside those above.
+    #[serde(skip_serializing_if = "Budgets::is_empty")]
+    pub budgets: Budgets,
+    /// What becomes of a trial that is out of one, or of the tokens of `--max-total-tokens`.
+    pub on_budget: OnBudget,
+}
+
+impl Limits {
+    /// Whether the cap on tokens of every kind only warns: it is the command line's, and the command line says so.
+    pub fn tokens_only_warn(&self) -> bool {
+        self.on_budget == OnBudget::Warn && self.token_budget_from.as_deref() == Some("--max-total-tokens")
+    }
 }
 
 /// What was found in the sandbox after acting.
@@ -56,6 +68,9 @@ pub struct Collected {
     /// What assertions had looked at beyond that, each need once.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub probes: Vec<Probe>,
+    /// What assertions about a reply had looked at once it had come, before the next message.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reply_probes: Vec<ReplyProbes>,
     /// What became of the repository and its remotes, where the case or an assertion needs to know.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repository_change: Option<Box<RepositoryChange>>,
@@ -67,6 +82,23 @@ impl Collected {
         let key = need.key();
         self.probes.iter().find(|probe| probe.key == key).map(|probe| &probe.found)
     }
+
+    /// The same as seen once the reply to message `number`, from 1, had come, as far as somebody looked then.
+    pub fn look_back(&mut self, number: usize) {
+        let then = self.reply_probes.iter().filter(|probes| probes.reply == number);
+        let then: Vec<Probe> = then.flat_map(|probes| probes.probes.iter().cloned()).collect();
+        self.probes.splice(0..0, then);
+    }
+}
+
+/// What was looked at once a reply had come.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ReplyProbes {
+    /// The message that it answers, from 1.
+    pub reply: usize,
+    /// What was found, each need once.
+    pub probes: Vec<Probe>,
 }
 
 /// Something an assertion must have looked at in the sandbox after the agent has ended.
@@ -87,6 +119,8 @@ pub enum Need {
     },
     /// The repository and its remotes, before and after: [`Collected::repository_change`].
     Repository,
+    /// What files there are in the working directory, and what is in the small ones.
+    Files,
 }
 
 impl Need {
@@ -96,6 +130,7 @@ impl Need {
             Self::File { path } => ("file", path.as_str(), 0),
             Self::Command { run, timeout_ms } => ("command", run.as_str(), *timeout_ms),
             Self::Repository => ("repository", "", 0),
+            Self::Files => ("files", "", 0),
         };
         // FNV-1a, with a prime and a start of 128 bits.
         let bytes = kind.bytes().chain([0]).chain(number.to_le_bytes()).chain(text.bytes());
@@ -138,6 +173,13 @@ pub enum Probed {
     },
     /// The name leads out of the working directory, so nobody looked.
     Outside,
+    /// All files of the working directory but those of repositories.
+    Files {
+        /// The files, sorted by path.
+        files: Vec<FoundFile>,
+        /// Whether there are more of them.
+        clipped: bool,
+    },
     /// The command was run.
     Ran {
         /// Its exit code; absent when its time was over.
@@ -154,6 +196,19 @@ pub enum Probed {
         /// Why, in one line.
         because: String,
     },
+}
+
+/// A file of the working directory.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FoundFile {
+    /// Relative to the working directory, with `/`; a directory with nothing in it ends with one.
+    pub path: String,
+    /// How long it is, in bytes.
+    pub size: u64,
+    /// What is in it, if it is small and UTF-8 and there is not too much of that already.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
 }
 
 /// A file that is not as it was.
@@ -207,5 +262,20 @@ mod tests {
         let collected = Collected { probes: vec![probe], ..Collected::default() };
         assert_eq!(collected.probed(&file("a")), Some(&Probed::Nothing));
         assert_eq!(collected.probed(&file("[masked]")), None);
+    }
+
+    #[test]
+    fn what_was_there_when_a_reply_had_come_goes_before_what_is_there_at_the_end() {
+        let need = Need::File { path: "a".into() };
+        let probe = |found| Probe { key: need.key(), need: need.clone(), found };
+        let mut collected = Collected {
+            probes: vec![probe(Probed::Nothing)],
+            reply_probes: vec![ReplyProbes { reply: 1, probes: vec![probe(Probed::Directory)] }],
+            ..Collected::default()
+        };
+        collected.look_back(2);
+        assert_eq!(collected.probed(&need), Some(&Probed::Nothing));
+        collected.look_back(1);
+        assert_eq!(collected.probed(&need), Some(&Probed::Directory));
     }
 }

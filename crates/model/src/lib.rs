@@ -9,6 +9,7 @@
 //! added, never renamed. An unknown number is `null`, never 0.
 
 mod arm;
+mod budget;
 mod case;
 pub mod decode;
 mod diagnostic;
@@ -17,6 +18,7 @@ mod event;
 mod evidence;
 mod finding;
 mod fixtures;
+mod forge;
 mod listing;
 mod nearest;
 mod node;
@@ -35,6 +37,7 @@ mod trace;
 mod usage;
 
 pub use arm::{Arm, TrialId, WITH_SKILL, WITHOUT_SKILL};
+pub use budget::{Budgets, OnBudget, Overrun};
 pub use case::{
     About, Arguments, AssertionSpec, Case, Code, LogVars, PermissionMode, Ruling, RunnerOptions, Scoring,
     SettingSource, SimulatedUser, Subject, Suite, UserMessage, UserResponse,
@@ -42,8 +45,9 @@ pub use case::{
 pub use diagnostic::{Diagnostic, Severity};
 pub use ending::{Budget, Ending, Fault};
 pub use event::{EVENT_VERSION, Envelope, Event};
-pub use evidence::{Change, Collected, Evidence, FileChange, FoundFile, Limits, Need, Probe, Probed, Repository};
+pub use evidence::{Change, Collected, Evidence, FileChange, FoundFile, Limits, Need, Probe, Probed, ReplyProbes, Repository};
 pub use finding::{Capture, Claim, Detail, Failure, Finding, Leeway, Part, Position, Segment, Status};
+pub use forge::{Forge, ForgeKind};
 pub use fixtures::{CopyTree, FixtureFile, Fixtures};
 pub use listing::{LiveTrial, RunRow, TrialRow};
 pub use nearest::nearest;

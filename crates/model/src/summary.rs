@@ -40,6 +40,9 @@ pub struct Summary {
     /// What judging by models took; absent when no model was asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub judge: Option<Aside>,
+    /// What playing users took; absent when nobody was played.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user: Option<Aside>,
 }
 
 impl Summary {
@@ -61,6 +64,9 @@ impl Summary {
         self.trials_with_cost += usize::from(trial.cost_usd.is_some());
         if let Some(judge) = trial.judge {
             *self.judge.get_or_insert_default() += judge;
+        }
+        if let Some(user) = trial.user {
+            *self.user.get_or_insert_default() += user;
         }
     }
 

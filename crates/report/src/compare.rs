@@ -1,5 +1,6 @@
 //! Two runs side by side.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use model::{Outcome, RunRow, TrialRow, statistics};
@@ -12,13 +13,15 @@ use crate::terminal::{Paint, Style};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
-    /// It passes less often.
+    /// It passes less often, or scores less by more than what is allowed.
     Regressed,
     /// It passes more often.
     Fixed,
+    /// It passes as often, and scores more by more than what is allowed to fall.
+    Improved,
     /// It has a verdict in one of the runs only, or none in another way.
     Changed,
-    /// It passes as often.
+    /// It passes as often and scores about as much.
     Same,
     /// Only the second run has it.
     Added,
@@ -45,7 +48,15 @@ struct Side {
     trials: u64,
     outcomes: Vec<Outcome>,
     because: Option<String>,
+    /// The shares of what could be scored, added up, and of how many trials.
+    scores: (f64, u64),
 }
+
+/// By how much a mean score, as a share of what it can be, may fall before that is a regression.
+pub const THRESHOLD: f64 = 0.05;
+
+/// What a sum of scores may be off by.
+const NOISE: f64 = 1e-9;
 
 /// Two runs, case by case.
 #[derive(Debug, Clone, PartialEq)]
@@ -68,8 +79,9 @@ struct Totals {
 }
 
 impl Comparison {
-    /// Compares the finished trials of two runs. A case that has a single arm in each run is compared across arms.
-    pub fn of(before: &[TrialRow], after: &[TrialRow]) -> Self {
+    /// Compares the finished trials of two runs. A case that has a single arm in each run is compared across arms. A mean
+    /// score may fall by `threshold`, a share from 0 to 1.
+    pub fn of(before: &[TrialRow], after: &[TrialRow], threshold: f64) -> Self {
         let arms = [Names::of_rows(before), Names::of_rows(after)];
         let name = |trial: &TrialRow| {
             let by_arm = arms.iter().any(|names| names.has_arms(&trial.suite, &trial.case));
@@ -87,7 +99,7 @@ impl Comparison {
             .map(|(name, mut sides)| {
                 sides.iter_mut().for_each(|side| side.outcomes.sort_by_key(|outcome| outcome.name()));
                 let [before, after] = sides;
-                CaseChange { name, change: change(&before, &after), before, after }
+                CaseChange { name, change: change(&before, &after, threshold), before, after }
             })
             .collect();
         cases.sort_by(|a, b| a.change.cmp(&b.change).then_with(|| a.name.cmp(&b.name)));
@@ -96,7 +108,7 @@ impl Comparison {
 
     /// Each case with what became of it, for programs.
     pub fn to_json(&self) -> serde_json::Value {
-        let side = |side: &Side| serde_json::json!({"trials": side.trials, "decided": side.decided, "passed": side.passed, "because": side.because});
+        let side = |side: &Side| serde_json::json!({"trials": side.trials, "decided": side.decided, "passed": side.passed, "score": side.score(), "because": side.because});
         self.cases
             .iter()
             .map(|case| {
@@ -107,7 +119,7 @@ impl Comparison {
             .collect()
     }
 
-    /// Whether some case passes less often than before.
+    /// Whether some case passes less often, or scores less, than before.
     pub fn has_regressions(&self) -> bool {
         self.cases.iter().any(|case| case.change == Change::Regressed)
     }
@@ -126,6 +138,7 @@ impl Comparison {
         for (change, heading) in [
             (Change::Regressed, "regressed"),
             (Change::Fixed, "fixed"),
+            (Change::Improved, "improved"),
             (Change::Changed, "changed"),
             (Change::Added, "only after"),
             (Change::Missing, "only before"),
@@ -171,12 +184,12 @@ impl Comparison {
 impl CaseChange {
     fn draw(&self, width: usize, paint: &Paint) -> String {
         let arrow = paint.signs().arrow;
-        let (mark, sure) = match self.change {
-            Change::Regressed => (paint.red(paint.mark(Outcome::Failed)), true),
-            Change::Fixed => (paint.green(paint.mark(Outcome::Passed)), true),
-            Change::Changed => (paint.yellow("~"), false),
-            Change::Added => ("+".into(), false),
-            Change::Missing | Change::Same => ("-".into(), false),
+        let mark = match self.change {
+            Change::Regressed => paint.red(paint.mark(Outcome::Failed)),
+            Change::Fixed | Change::Improved => paint.green(paint.mark(Outcome::Passed)),
+            Change::Changed => paint.yellow("~"),
+            Change::Added => "+".into(),
+            Change::Missing | Change::Same => "-".into(),
         };
         let figures = match self.change {
             Change::Added => self.after.describe(),
@@ -184,8 +197,8 @@ impl CaseChange {
             _ => format!("{} {arrow} {}", self.before.describe(), self.after.describe()),
         };
         let mut line = format!("  {mark} {:<width$}  {figures}", self.name);
-        if sure {
-            line.push_str(&format!("  {}", paint.dim(&self.how_sure())));
+        if matches!(self.change, Change::Regressed | Change::Fixed | Change::Improved) {
+            line.push_str(&format!("  {}", paint.dim(&self.grounds(arrow))));
         }
         line.push('\n');
         if let Some(because) = self.after.because.as_ref().filter(|_| self.change == Change::Regressed) {
@@ -193,6 +206,16 @@ impl CaseChange {
             line.push_str(&format!("      {}\n", paint.dim(&because)));
         }
         line
+    }
+
+    /// What makes it better or worse: how sure the difference in passes is, or the scores.
+    fn grounds(&self, arrow: &str) -> String {
+        match (rate(&self.before, &self.after), self.before.score(), self.after.score()) {
+            (Ordering::Equal, Some(before), Some(after)) => {
+                format!("score {} {arrow} {}", percent(before), percent(after))
+            }
+            _ => self.how_sure(),
+        }
     }
 
     /// What the numbers allow to say.
@@ -220,10 +243,21 @@ impl Side {
             Outcome::Failed => self.decided += 1,
             _ => {}
         }
+        if let (Outcome::Passed | Outcome::Failed, Some(score), Some(most)) =
+            (trial.outcome, trial.score, trial.max_score.filter(|most| *most > 0.0))
+        {
+            self.scores = (self.scores.0 + score / most, self.scores.1 + 1);
+        }
         if trial.outcome != Outcome::Passed && self.because.is_none() {
             self.because.clone_from(&trial.because);
         }
         self.outcomes.push(trial.outcome);
+    }
+
+    /// The mean of the decided trials' scores, as a share of what they can be.
+    fn score(&self) -> Option<f64> {
+        let (sum, trials) = self.scores;
+        (trials > 0).then(|| sum / trials as f64)
     }
 
     /// The outcome of a single trial, else passed of decided ones.
@@ -257,7 +291,7 @@ impl Totals {
     }
 }
 
-fn change(before: &Side, after: &Side) -> Change {
+fn change(before: &Side, after: &Side, threshold: f64) -> Change {
     match (before.trials, after.trials) {
         (0, _) => Change::Added,
         (_, 0) => Change::Missing,
@@ -268,10 +302,19 @@ fn change(before: &Side, after: &Side) -> Change {
                 Change::Changed
             }
         }
-        _ => match (before.passed * after.decided).cmp(&(after.passed * before.decided)) {
-            std::cmp::Ordering::Greater => Change::Regressed,
-            std::cmp::Ordering::Less => Change::Fixed,
-            std::cmp::Ordering::Equal => Change::Same,
+        _ => match rate(before, after) {
+            Ordering::Less => Change::Regressed,
+            Ordering::Greater => Change::Fixed,
+            Ordering::Equal => match before.score().zip(after.score()).map(|(before, after)| after - before) {
+                Some(gain) if gain < -threshold - NOISE => Change::Regressed,
+                Some(gain) if gain > threshold + NOISE => Change::Improved,
+                _ => Change::Same,
+            },
         },
     }
+}
+
+/// How the share of passed trials is after, seen from before.
+fn rate(before: &Side, after: &Side) -> Ordering {
+    (after.passed * before.decided).cmp(&(before.passed * after.decided))
 }

@@ -1,7 +1,7 @@
 //! Numbers as people read them.
 
 use jiff::Timestamp;
-use model::Tokens;
+use model::{Aside, Tokens};
 
 /// `12ms`, `1.2s`, `1m03s`, `1h03m`.
 pub(crate) fn elapsed(ms: u64) -> String {
@@ -101,6 +101,17 @@ pub(crate) fn in_and_out(tokens: &Tokens) -> String {
     text
 }
 
+/// `12 requests, 3,400 tokens, $0.0100, 2 cached`
+pub(crate) fn aside(aside: &Aside) -> String {
+    let tokens = aside.tokens.as_ref().map_or_else(|| "tokens n/a".into(), |tokens| whole(tokens.total()) + " tokens");
+    let cost = aside.cost_usd.map_or_else(|| "cost n/a".into(), money);
+    let mut parts = vec![counted(usize::try_from(aside.requests).unwrap_or(usize::MAX), "request"), tokens, cost];
+    if aside.cached > 0 {
+        parts.push(format!("{} cached", whole(aside.cached)));
+    }
+    parts.join(", ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,5 +145,14 @@ mod tests {
     fn numbers_are_grouped() {
         assert_eq!([1, 999, 1000, 1_234_567].map(whole), ["1", "999", "1,000", "1,234,567"]);
         assert_eq!((money(0.01234), money(123.456)), ("$0.0123".into(), "$123.46".into()));
+    }
+
+    #[test]
+    fn what_judging_took_is_told_and_what_is_not_known_is_not_made_up() {
+        let tokens = Tokens { input: 3000, output: 400, ..Tokens::default() };
+        let known = Aside { requests: 12, cached: 2, tokens: Some(tokens), cost_usd: Some(0.01) };
+        assert_eq!(aside(&known), "12 requests, 3,400 tokens, $0.0100, 2 cached");
+        let unknown = Aside { requests: 1, ..Aside::default() };
+        assert_eq!(aside(&unknown), "1 request, tokens n/a, cost n/a");
     }
 }

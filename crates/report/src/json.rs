@@ -3,6 +3,7 @@
 
 mod finding;
 mod layout;
+mod reference;
 mod schema;
 mod trial;
 
@@ -12,7 +13,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use model::{
-    AgentInfo, ArmSummary, Envelope, Estimate, Event, Outcome, RunInfo, SkillInfo, Summary, Tokens, TrialRecord,
+    AgentInfo, ArmSummary, Aside, Envelope, Estimate, Event, Outcome, RunInfo, SkillInfo, Summary, Tokens, TrialRecord,
 };
 use serde::Serialize;
 use serde_json::{Map, Serializer, Value};
@@ -20,6 +21,7 @@ use serde_json::{Map, Serializer, Value};
 use self::layout::Layout;
 use crate::{Opening, Reporter, figure};
 
+pub use reference::reference;
 pub use schema::report_schema;
 pub use trial::trial_json;
 use trial::{Trial, Used};
@@ -235,6 +237,8 @@ struct Counts {
     trials_with_cost: usize,
     judge_usage: Option<Used>,
     judge_cost_usd: Option<f64>,
+    user_usage: Option<Used>,
+    user_cost_usd: Option<f64>,
 }
 
 impl Counts {
@@ -252,10 +256,17 @@ impl Counts {
             tokens: summary.tokens.as_ref().map(Used::of),
             cost_usd: summary.cost_usd,
             trials_with_cost: summary.trials_with_cost,
-            judge_usage: summary.judge.and_then(|judge| judge.tokens).as_ref().map(Used::of),
+            judge_usage: used_aside(summary.judge),
             judge_cost_usd: summary.judge.and_then(|judge| judge.cost_usd),
+            user_usage: used_aside(summary.user),
+            user_cost_usd: summary.user.and_then(|user| user.cost_usd),
         }
     }
+}
+
+/// The tokens of what was asked of models beside the agent's.
+fn used_aside(aside: Option<Aside>) -> Option<Used> {
+    aside?.tokens.as_ref().map(Used::of)
 }
 
 #[derive(Serialize)]

@@ -25,10 +25,10 @@ mod status;
 mod terminal;
 mod trend;
 
-pub use compare::{CaseChange, Change, Comparison};
+pub use compare::{CaseChange, Change, Comparison, THRESHOLD};
 pub use given::reason_of;
 pub use history::{history, history_json};
-pub use json::{SCHEMA, report_schema, trial_json};
+pub use json::{SCHEMA, reference as json_reference, report_schema, trial_json};
 pub use reporter::{Opening, REPORTS, Report, Reporter, find};
 pub use show::{show, show_json};
 pub use status::{StatusView, status};

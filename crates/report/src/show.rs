@@ -3,7 +3,7 @@
 use model::{Change, Envelope, Event, FileChange, Question, Step, TrialRecord};
 use serde_json::{Value, json};
 
-use crate::figure::{between, elapsed, minute, span};
+use crate::figure::{aside, between, elapsed, minute, span};
 use crate::terminal::{Paint, Style, call, result, says_all};
 use crate::trial_json;
 use crate::{given, plain};
@@ -101,8 +101,14 @@ fn about(record: &TrialRecord, paint: &Paint) -> String {
     if limits.timeout_ms > 0 {
         caps.push(span(limits.timeout_ms));
     }
+    let judge = record.settings.get("judge").and_then(setting);
+    row(
+        "judge",
+        record.judge.as_ref().map(|took| paint.join(&judge.into_iter().chain([aside(took)]).collect::<Vec<_>>())),
+    );
+    row("user", record.user.as_ref().map(aside));
     row("limits", (!caps.is_empty()).then(|| paint.join(&caps)));
-    for (name, value) in &record.settings {
+    for (name, value) in record.settings.iter().filter(|(name, _)| *name != "judge") {
         row(name, setting(value));
     }
     row("script", record.script.clone());
@@ -190,7 +196,7 @@ fn from_steps(steps: &[(u64, &Step)], paint: &Paint) -> String {
                 say(paint.yellow(&format!("! {} refused", word(tool))), message);
             }
             Step::Retry { attempt, error, .. } => {
-                say(paint.yellow(&format!("{} provider retry {attempt}", signs.again)), error);
+                say(paint.yellow(&format!("{} request retry {attempt}", signs.again)), error);
             }
             // What is as expected is dull.
             Step::RequestCheck { met: true, .. } => {}

@@ -10,21 +10,28 @@ pub struct Breakage {
     pub fault: Fault,
     /// What happened, in one line.
     pub because: String,
+    /// Whether it would be the same if the trial were tried again.
+    pub is_final: bool,
 }
 
 impl Breakage {
     /// The machine's trouble: a missing program, a full disk, a failing setup command.
     pub fn environment(because: impl Into<String>) -> Self {
-        Self { fault: Fault::Environment, because: because.into() }
+        Self { fault: Fault::Environment, because: because.into(), is_final: false }
+    }
+
+    /// The same trouble, which comes again with every try.
+    pub fn for_good(self) -> Self {
+        Self { is_final: true, ..self }
     }
 
     /// The model provider's trouble.
     pub fn provider(because: impl Into<String>) -> Self {
-        Self { fault: Fault::Provider, because: because.into() }
+        Self { fault: Fault::Provider, because: because.into(), is_final: false }
     }
 
     /// Our own trouble.
     pub fn harness(because: impl Into<String>) -> Self {
-        Self { fault: Fault::Harness, because: because.into() }
+        Self { fault: Fault::Harness, because: because.into(), is_final: false }
     }
 }

@@ -14,6 +14,7 @@ use crate::line::Line;
 use crate::mask::Mask;
 use crate::plan::{ModelChoice, Plan, PlannedTrial};
 use crate::sandbox::{Registry, Workshop};
+use crate::spending::Spending;
 use crate::teller::{Listener, Teller};
 use crate::trial::{self, Grading, Halt, Shared, millis};
 use crate::{Breakage, Host};
@@ -105,6 +106,7 @@ async fn share(plan: &Plan, host: Arc<Host>) -> Result<Shared, Breakage> {
         gateway,
         grader: Grader::start(jobs.min(4)).map_err(|error| Breakage::environment(error.to_string()))?,
         judging: Arc::clone(&plan.judging),
+        spending: Spending::default(),
         mask: Arc::new(Mask::of(&host.env).with_secrets(&plan.settings.secrets)),
         settings: plan.settings.clone(),
         host,
@@ -221,7 +223,8 @@ impl Dispatcher {
     /// Trials that were never started are told of too: nothing of the plan is left out of a report.
     fn cancel_the_rest(&mut self) {
         while let Some(planned) = self.course.take(|_| true) {
-            self.teller.finish(self.shared.recordless(&planned, trial::cancelled));
+            let because = "the run was stopped before it started";
+            self.teller.finish(self.shared.recordless(&planned, |planned| trial::cancelled(planned, because)));
         }
     }
 }

@@ -206,7 +206,8 @@ impl Mask {
             let lines = repository.status.iter_mut().chain(&mut repository.new_commits).chain(&mut repository.branch);
             lines.for_each(|line| self.string(line));
         }
-        collected.probes.iter_mut().for_each(|probe| self.probe(probe));
+        let at_replies = collected.reply_probes.iter_mut().flat_map(|probes| &mut probes.probes);
+        collected.probes.iter_mut().chain(at_replies).for_each(|probe| self.probe(probe));
         if let Some(change) = &mut collected.repository_change {
             self.repository_change(change);
         }
@@ -241,10 +242,14 @@ impl Mask {
     fn probe(&self, probe: &mut Probe) {
         match &mut probe.need {
             Need::File { path: text } | Need::Command { run: text, .. } => self.string(text),
-            Need::Repository => {}
+            Need::Repository | Need::Files => {}
         }
         match &mut probe.found {
             Probed::File { text, .. } | Probed::Failed { because: text } => self.string(text),
+            Probed::Files { files, .. } => files.iter_mut().for_each(|file| {
+                self.string(&mut file.path);
+                file.text.iter_mut().for_each(|text| self.string(text));
+            }),
             Probed::Ran { stdout, stderr, .. } => [stdout, stderr].into_iter().for_each(|text| self.string(text)),
             Probed::Nothing | Probed::Directory | Probed::Special | Probed::Outside => {}
         }
@@ -288,6 +293,8 @@ impl Mask {
 
 #[cfg(test)]
 mod tests {
+    use model::ReplyProbes;
+
     use super::*;
 
     fn mask(pairs: &[(&str, &str)]) -> Mask {
@@ -475,7 +482,8 @@ mod tests {
             clipped: false,
         };
         let probe = Probe { key: need.key(), need: need.clone(), found: said("dummy-secret-1") };
-        let mut collected = Collected { probes: vec![probe], ..Collected::default() };
+        let reply_probes = vec![ReplyProbes { reply: 1, probes: vec![probe.clone()] }];
+        let mut collected = Collected { probes: vec![probe], reply_probes, ..Collected::default() };
         mask(&[("A_KEY", "dummy-secret-1")]).collected(&mut collected);
         assert!(!format!("{collected:?}").contains("dummy"));
         assert_eq!(collected.probed(&need), Some(&said("[masked]")));

@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use grade::{Check, Context, Scripts};
 use model::{
-    AgentInfo, Arm, Case, Diagnostic, Excerpt, Limits, PermissionMode, SkillInfo, Subject, Suite, TrialId, nearest,
+    AgentInfo, Arm, Case, Diagnostic, Excerpt, Limits, OnBudget, PermissionMode, SkillInfo, Subject, Suite, TrialId,
+    nearest,
 };
 
 use self::variant::Variant;
@@ -56,8 +57,11 @@ pub struct PlanRequest<'a> {
     /// Where the user stands; messages about code show paths from here.
     pub cwd: &'a Path,
     /// Reads a scripted model's file. Planning itself knows no file format.
-    pub read_script: &'a dyn Fn(&Path) -> Result<llm::Script, Vec<Diagnostic>>,
+    pub read_script: ReadScript,
 }
+
+/// Reads a scripted model's file.
+pub type ReadScript = Arc<dyn Fn(&Path) -> Result<llm::Script, Vec<Diagnostic>> + Send + Sync>;
 
 /// What is going to run.
 pub struct Plan {
@@ -222,7 +226,7 @@ impl Planner<'_> {
         };
         let directory = self.directory_of(suite);
         let engine = self.engine.clone();
-        let context = Context { directory: Some(&directory), scripts: Some(&engine), known_tools: None };
+        let context = Context { directory: Some(&directory), scripts: Some(&engine), ..Context::default() };
         let mut compiled: Option<Compiled> = None;
         for written in agents {
             let Some(Cast { agent, argument, config }) = self.cast(case, &written) else { continue };
@@ -499,10 +503,16 @@ impl Planner<'_> {
             (case.timeout_ms, "`timeout` of the scenario"),
             (settings.defaults.timeout_ms, "`timeout` of the project"),
         ];
-        set.into_iter().find_map(|(value, name)| Some((value?, name))).unwrap_or(match case.code {
+        let clock = set.into_iter().find_map(|(value, name)| Some((value?, name))).unwrap_or(match case.code {
             Some(_) => (CODE_TIMEOUT_MS, "the default of code tests"),
             None => (DEFAULT_TIMEOUT_MS, "the default of --timeout"),
-        })
+        });
+        // A budget of time that stops a trial is a clock like any other.
+        let budget = settings.budgets.duration_ms.filter(|_| settings.on_budget != OnBudget::Warn);
+        match budget.map(|budget| budget as u64) {
+            Some(budget) if budget < clock.0 => (budget, "--max-duration"),
+            _ => clock,
+        }
     }
 
     fn limits(&self, case: &Case, setup: &Setup) -> Limits {
@@ -524,6 +534,8 @@ impl Planner<'_> {
             token_budget_from: token_budget_from.map(str::to_owned),
             timeout_ms: setup.timeout_ms,
             timeout_from: Some(self.timeout(case).1.to_owned()),
+            budgets: settings.budgets,
+            on_budget: settings.on_budget,
         }
     }
 }

@@ -9,6 +9,9 @@ use model::{Access, Certainty, Effect, ToolCall, Touch, tool};
 /// More links than this in one path are a loop.
 const MOST_LINKS: usize = 40;
 
+/// The file of a skill; a command that names one most likely reads the skill.
+const SKILL_FILE: &str = "SKILL.md";
+
 /// Resolves paths as the agent's tools would.
 #[derive(Debug, Clone)]
 pub(crate) struct Resolver {
@@ -41,8 +44,19 @@ impl Resolver {
             && let Some(command) = argument("command")
         {
             let words = command.split(|c: char| c.is_whitespace() || "\"'`;|&()<>=".contains(c));
-            for word in words.filter(|word| looks_like_a_path(word)) {
-                touches.extend(self.touch(word, word, Access::Read, Certainty::Guessed));
+            // Where a skill's file is looked for that is named from there.
+            let mut folder = argument("workdir").unwrap_or(".").to_owned();
+            let mut before = "";
+            for word in words.filter(|word| !word.is_empty()) {
+                if before == "cd" {
+                    folder = below(&folder, word);
+                }
+                if looks_like_a_path(word) {
+                    touches.extend(self.touch(word, word, Access::Read, Certainty::Guessed));
+                } else if word == SKILL_FILE || word.ends_with("/SKILL.md") {
+                    touches.extend(self.touch(word, &below(&folder, word), Access::Read, Certainty::Guessed));
+                }
+                before = word;
             }
         }
         touches
@@ -72,6 +86,11 @@ pub(crate) fn fixed_part(pattern: &str) -> String {
         Some(at) => pattern[..at].rfind('/').map_or(String::new(), |slash| pattern[..=slash].to_owned()),
         None => pattern.to_owned(),
     }
+}
+
+/// `path` as seen from `folder`.
+fn below(folder: &str, path: &str) -> String {
+    if path.starts_with(['/', '~']) { path.to_owned() } else { format!("{folder}/{path}") }
 }
 
 /// Guesswork: words of a shell command that can only be paths and may lead out of the working directory.
@@ -175,6 +194,18 @@ mod tests {
         assert_eq!(globbed("link/../*"), ["/usr"], "above a link is above what it leads to");
         let elsewhere = json!({"path": "/usr", "pattern": "*/../../etc/*"});
         assert_eq!(resolved(&resolver, "Glob", elsewhere), ["/usr", "/etc"]);
+    }
+
+    #[test]
+    fn a_skills_file_is_seen_from_wherever_a_command_looks() {
+        let resolver = resolver(Path::new("/w"));
+        let seen = |input: serde_json::Value| resolved(&resolver, "Bash", input);
+        let skill = ["/w/.agents/skills/s/SKILL.md"];
+        assert_eq!(seen(json!({"command": "cat .agents/skills/s/SKILL.md"})), skill);
+        assert_eq!(seen(json!({"command": "cat SKILL.md", "workdir": ".agents/skills/s"})), skill);
+        assert_eq!(seen(json!({"command": "cd .agents/skills && cd s; head -5 ./SKILL.md"})), skill);
+        assert_eq!(seen(json!({"command": "cd /w/.agents && cat 'skills/s/SKILL.md'"})), skill);
+        assert_eq!(seen(json!({"command": "cat notes/SKILLS.md MY-SKILL.md"})), Vec::<String>::new());
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use grade::Responder;
-use model::{Budget, Ending, Event, Limits, Question, Step, ToolCall, Trace};
+use model::{Budget, Ending, Event, Limits, OnBudget, Question, Step, Tokens, ToolCall, Trace};
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -78,6 +78,8 @@ pub struct Turn {
     told: usize,
     /// When the first word of the reply to the last message came.
     first_token: Option<Instant>,
+    /// What was used for the message that is being dealt with, as far as it is known on the way.
+    on_the_way: Tokens,
 }
 
 impl Turn {
@@ -106,6 +108,7 @@ impl Turn {
             room: Some(MOST_OUTPUT),
             told: 0,
             first_token: None,
+            on_the_way: Tokens::default(),
         }
     }
 
@@ -133,6 +136,9 @@ impl Turn {
             Step::Finished { usage, .. } if self.scripted => usage.cost_usd = None,
             _ => {}
         }
+        if matches!(step, Step::Finished { .. }) {
+            self.on_the_way = Tokens::default();
+        }
         self.mask.step(&mut step);
         self.trace.push(&step);
         self.line.tell(Event::Step(step));
@@ -143,6 +149,16 @@ impl Turn {
             Some(ending) => Flow::Stop(ending.clone()),
             None => Flow::Go,
         }
+    }
+
+    /// Counts what an answer of the model has used, for agents that know before the message is dealt with.
+    /// [`Step::Finished`] tells all of it once more.
+    pub fn uses(&mut self, tokens: Tokens) -> Flow {
+        self.on_the_way += tokens;
+        if self.ending.is_none() {
+            self.ending = self.exhausted();
+        }
+        self.ending.clone().map_or(Flow::Go, Flow::Stop)
     }
 
     /// The first word of a reply that comes in pieces is here; later ones do not count.
@@ -268,11 +284,19 @@ impl Turn {
         if self.limits.max_turns > 0 && self.trace.turn_count() as u64 > self.limits.max_turns {
             return Some(Ending::OutOfBudget { budget: Budget::Turns, limit: self.limits.max_turns as f64 });
         }
-        let used = self.trace.usage.tokens.map_or(0, |tokens| tokens.total());
-        match self.limits.token_budget {
-            Some(limit) if used as f64 > limit => Some(Ending::OutOfBudget { budget: Budget::Tokens, limit }),
-            _ => None,
+        let known = self.trace.usage.tokens;
+        let mut used = known.unwrap_or_default();
+        used += self.on_the_way;
+        match self.limits.token_budget.filter(|_| !self.limits.tokens_only_warn()) {
+            Some(limit) if used.total() as f64 > limit => {
+                return Some(Ending::OutOfBudget { budget: Budget::Tokens, limit });
+            }
+            _ if self.limits.on_budget == OnBudget::Warn => return None,
+            _ => {}
         }
+        let used = (known.is_some() || used != Tokens::default()).then_some(used);
+        let over = self.limits.budgets.overruns(used, self.trace.usage.cost_usd, None);
+        over.first().map(|over| Ending::OutOfBudget { budget: over.budget, limit: over.limit })
     }
 }
 

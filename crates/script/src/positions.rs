@@ -92,6 +92,8 @@ pub(crate) struct CallPlace {
     pub callee: Span,
     /// Its arguments; only the first ones if something is spread among them.
     pub arguments: Vec<Place>,
+    /// What is called on something named `assert` within its arguments, once for each time.
+    pub claims: Vec<String>,
 }
 
 /// The call in `text` around byte `at` whose callee is called `name`, the innermost if there are several. If none is, the
@@ -139,10 +141,33 @@ impl CallPlace {
     fn of(call: &CallExpression<'_>) -> Self {
         let names = Names { values: HashMap::new(), left: Cell::new(PLACES) };
         let known = call.arguments.iter().take_while(|argument| argument.as_expression().is_some());
+        let mut claims = Claims(Vec::new());
+        call.arguments.iter().for_each(|argument| claims.visit_argument(argument));
         Self {
             callee: span(call.callee.span()),
             arguments: known.map(|argument| names.argument(argument, 0)).collect(),
+            claims: claims.0,
         }
+    }
+}
+
+/// What is called on `assert`, or on a property of that name.
+struct Claims(Vec<String>);
+
+impl<'a> Visit<'a> for Claims {
+    fn visit_call_expression(&mut self, call: &CallExpression<'a>) {
+        if let Some(member) = call.callee.get_inner_expression().as_member_expression()
+            && let Some(name) = member.static_property_name()
+        {
+            let holder = match member.object().get_inner_expression() {
+                Expression::Identifier(identifier) => Some(identifier.name.as_str()),
+                other => other.as_member_expression().and_then(|member| member.static_property_name()),
+            };
+            if holder == Some("assert") {
+                self.0.push(name.to_owned());
+            }
+        }
+        walk::walk_call_expression(self, call);
     }
 }
 
@@ -350,6 +375,18 @@ export default list as Fixture[];
             assert_eq!(written(text, "default", &[0.into()]), Some(("1".into(), 1)), "{text}");
         }
         assert_eq!(written("export default class {}", "default", &[]), Some(("class {}".into(), 0)));
+    }
+
+    #[test]
+    fn what_a_call_claims_is_known_as_far_as_it_is_written_there() {
+        let text = "scenario('a', async (c) => { const r = await c.agent.send('x'); if (r.text) { await assert.sentiment(r, 'y'); }\n\
+            c.assert.guardrail(r, {}); helper(r); other.sentiment(r) });\nscenario('b', () => assert.contains('x', 'y'));";
+        let claims = |at: &str| {
+            let at = text.find(at).unwrap();
+            call_around(text, Language::TypeScript, at, "scenario").unwrap().claims
+        };
+        assert_eq!(claims("scenario('a'"), ["sentiment", "guardrail"]);
+        assert_eq!(claims("scenario('b'"), ["contains"]);
     }
 
     #[test]

@@ -65,6 +65,8 @@ pub struct Call {
     pub callee: Span,
     /// Where its arguments are written; only the first ones if something is spread among them.
     pub arguments: Vec<Place>,
+    /// What is called on something named `assert` within its arguments, once for each time.
+    pub claims: Vec<String>,
 }
 
 impl Call {
@@ -126,8 +128,8 @@ impl Call {
         let Site { text, shown, language, at } = site;
         let source = Source::new(shown.clone(), &**text);
         match positions::call_around(text, *language, *at, name) {
-            Some(call) => Self { source, callee: call.callee, arguments: call.arguments },
-            None => Self { source, callee: source_map::word(text, *at), arguments: Vec::new() },
+            Some(call) => Self { source, callee: call.callee, arguments: call.arguments, claims: call.claims },
+            None => Self { source, callee: source_map::word(text, *at), arguments: Vec::new(), claims: Vec::new() },
         }
     }
 }

@@ -150,6 +150,12 @@ fn place(realm: &Realm, way: &[Step], work: &Work<'_>) -> Option<Box<Excerpt>> {
     way.iter().find_map(|step| excerpt(realm, step, work)).map(Box::new)
 }
 
+/// Whether a module is one that the program has made up, and which is in no file.
+fn is_made_up(file: &str) -> bool {
+    let name = Path::new(file).file_name().and_then(|name| name.to_str());
+    name.is_some_and(|name| name.starts_with(".trialrun-") && name.ends_with(".mjs"))
+}
+
 /// Reads `at name (file:1:2)` or `at file:1:2`.
 fn step(line: &str) -> Option<Step> {
     let rest = line.trim_start().strip_prefix("at ")?;
@@ -237,6 +243,9 @@ fn excerpt(realm: &Realm, step: &Step, work: &Work<'_>) -> Option<Excerpt> {
 }
 
 fn frame(realm: &Realm, step: &Step, work: &Work<'_>) -> Option<Frame> {
+    if is_made_up(&step.file) {
+        return None;
+    }
     let Origin { text, shown, at } = origin(realm, step, work)?;
     let line_start = text[..at].rfind('\n').map_or(0, |end| end + 1);
     Some(Frame {

@@ -8,13 +8,16 @@ use model::{Diagnostic, Excerpt, nearest};
 use walkdir::{DirEntry, WalkDir};
 
 use crate::document::Language;
-use crate::format;
+use crate::format::{self, EVALS_FILE, EVALS_FOLDER};
 use crate::load::Request;
 use crate::path;
 use crate::skill::{SKILL_FILE, TESTS_FOLDER};
 
 /// The folder in the project's root for suites that belong to no skill.
 const SCENARIOS_FOLDER: &str = "scenarios";
+
+/// The folder in the project's root for suites that lie apart from their skills.
+const EXAMPLES_FOLDER: &str = "examples";
 
 /// A file that may hold a suite.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,9 +67,13 @@ pub fn skill_names(skills_dir: &Path) -> Vec<String> {
 /// The files that `request` names, each once, in the order they are named; those of a directory by their path.
 pub fn candidates(request: &Request, problems: &mut Problems) -> Vec<Candidate> {
     let mut found = Vec::new();
-    if request.targets.is_empty() {
+    if let Some(written) = &request.skill {
+        found.extend(of_chosen_skill(written, request, problems));
+    } else if request.targets.is_empty() {
         let scenarios = request.root.join(SCENARIOS_FOLDER);
-        if !request.skills_dir.is_dir() && !scenarios.is_dir() && request.tests.is_none() {
+        let evals = evals_below(&request.root);
+        let folders = [&request.skills_dir, &scenarios];
+        if folders.iter().all(|folder| !folder.is_dir()) && request.tests.is_none() && evals.is_empty() {
             let shown = path::shown(&request.skills_dir, &request.cwd);
             problems.push(
                 Diagnostic::error(format!("there is no skills folder `{shown}`"))
@@ -75,6 +82,7 @@ pub fn candidates(request: &Request, problems: &mut Problems) -> Vec<Candidate> 
             );
         }
         found.extend(tests_of_skills(&request.skills_dir, request, problems));
+        found.extend(evals);
         found.extend(below(&scenarios, Standing::Deeper).into_iter().map(|mut candidate| {
             if candidate.path.parent() == Some(&scenarios) {
                 candidate.standing = Standing::Suite;
@@ -91,6 +99,63 @@ pub fn candidates(request: &Request, problems: &mut Problems) -> Vec<Candidate> 
     let mut seen = HashSet::new();
     found.retain(|candidate| seen.insert(candidate.path.clone()));
     found
+}
+
+/// The directory of the skill that the user named for suites of skills: a path, or the name of one of the project's.
+/// `None` where there is no such skill.
+pub fn chosen_skill(request: &Request) -> Option<PathBuf> {
+    let written = request.skill.as_deref()?;
+    let named = request.skills_dir.join(written);
+    let is_skill = |directory: &PathBuf| directory.join(SKILL_FILE).is_file();
+    [path::resolve(&request.cwd, written), named].into_iter().find(is_skill)
+}
+
+/// The suite of the skill that was named, unless files were named with it.
+fn of_chosen_skill(written: &str, request: &Request, problems: &mut Problems) -> Option<Candidate> {
+    let Some(skill) = chosen_skill(request) else {
+        let directory = path::resolve(&request.cwd, written);
+        let problem = Diagnostic::error(format!("`{written}` is no skill: it has no {SKILL_FILE}"));
+        let known = skill_names(&request.skills_dir);
+        let near = nearest(written, known.iter().map(String::as_str)).map(str::to_owned);
+        let misnamed = misnamed(&directory).map(|name| format!("is `{name}` meant to be `{SKILL_FILE}`?"));
+        problems.push(misnamed.into_iter().fold(problem.suggest(near.as_deref()), Diagnostic::help));
+        return None;
+    };
+    if !request.targets.is_empty() {
+        return None;
+    }
+    let evals = evals_of(&skill);
+    if evals.is_none() {
+        let shown = path::shown(&skill, &request.cwd);
+        let problem = Diagnostic::error(format!("the skill `{written}` has no `{EVALS_FOLDER}/{EVALS_FILE}`"));
+        let problem = problem.help("`--evals FILE` names a suite that lies elsewhere");
+        problems.push(match tests_of(&skill).is_empty() {
+            true => problem,
+            false => problem.help(format!("the skill has tests: name `{shown}` without `--skill` to run them")),
+        });
+    }
+    evals
+}
+
+/// The suite that asks whether a skill is of use: its own, else the one of its name among the examples beside the skills.
+fn evals_of(skill: &Path) -> Option<Candidate> {
+    let in_folder = |folder: &Path| folder.join(EVALS_FOLDER).join(EVALS_FILE);
+    let beside = || {
+        let folder = skill.parent()?.parent()?.join(EXAMPLES_FOLDER).join(skill.file_name()?);
+        Some(in_folder(&folder)).filter(|path| path.is_file())
+    };
+    let path = Some(in_folder(skill)).filter(|path| path.is_file()).or_else(beside)?;
+    Some(Candidate { path, standing: Standing::Suite })
+}
+
+/// The suites of skills in `root`, in the folders below it, and in those of its examples.
+fn evals_below(root: &Path) -> Vec<Candidate> {
+    let is_hidden = |path: &Path| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+    let own = folders(root);
+    let examples = folders(&root.join(EXAMPLES_FOLDER));
+    let all = std::iter::once(root.to_owned()).chain(own).chain(examples).filter(|folder| !is_hidden(folder));
+    let files = all.map(|folder| folder.join(EVALS_FOLDER).join(EVALS_FILE)).filter(|path| path.is_file());
+    files.map(|path| Candidate { path, standing: Standing::Searched }).collect()
 }
 
 /// The folders of tests that are there and cannot be looked into.
@@ -198,18 +263,24 @@ fn tests_or_warning(skill: &Path, target: &str, problems: &mut Problems) -> Vec<
     let tests = tests_of(skill);
     if tests.is_empty() {
         problems.push(
-            Diagnostic::warning(format!("the skill `{target}` has no tests"))
-                .at(Excerpt::of_file(target))
-                .help(format!("put them into its `{TESTS_FOLDER}` folder, as `.yaml` files")),
+            Diagnostic::warning(format!("the skill `{target}` has no tests")).at(Excerpt::of_file(target)).help(
+                format!(
+                    "put them into its `{TESTS_FOLDER}` folder, as `.yaml` files, or into `{EVALS_FOLDER}/{EVALS_FILE}`"
+                ),
+            ),
         );
     }
     tests
 }
 
 /// The test files of a skill: those directly in its tests folder that are YAML or fixtures files and do not start with
-/// `_`, by name.
+/// `_`, by name, and the suite that asks whether it is of use.
 fn tests_of(skill: &Path) -> Vec<Candidate> {
-    let Ok(entries) = std::fs::read_dir(skill.join(TESTS_FOLDER)) else { return Vec::new() };
+    let tests = std::fs::read_dir(skill.join(TESTS_FOLDER)).into_iter().flat_map(tests_among);
+    tests.chain(evals_of(skill)).collect()
+}
+
+fn tests_among(entries: std::fs::ReadDir) -> Vec<Candidate> {
     let mut files: Vec<PathBuf> = entries
         .filter_map(Result::ok)
         .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()))
@@ -237,8 +308,9 @@ fn is_entered(entry: &DirEntry) -> bool {
         && !entry.path().join("CACHEDIR.TAG").exists()
 }
 
-/// Every YAML file and every fixtures file below `directory` that may be a suite. What is never meant is passed over: dot folders, files that
-/// start with `_`, folders of fixtures and of packages, build caches, and all of a skill but its tests.
+/// Every YAML file, every fixtures file and every `evals.json` below `directory` that may be a suite. What is never meant
+/// is passed over: dot folders, files that start with `_`, folders of fixtures and of packages, build caches, and all of a
+/// skill but its tests.
 fn below(directory: &Path, standing: Standing) -> Vec<Candidate> {
     let entered = |entry: &DirEntry| {
         is_entered(entry)
@@ -252,7 +324,7 @@ fn below(directory: &Path, standing: Standing) -> Vec<Candidate> {
     for entry in WalkDir::new(directory).sort_by_file_name().into_iter().filter_entry(entered).filter_map(Result::ok) {
         if entry.file_type().is_dir() && entry.path().join(SKILL_FILE).is_file() {
             found.extend(tests_of(entry.path()));
-        } else if entry.file_type().is_file() && is_test(entry.path()) {
+        } else if entry.file_type().is_file() && (is_test(entry.path()) || format::is_evals_file(entry.path())) {
             found.push(Candidate { path: entry.into_path(), standing });
         }
     }

@@ -391,7 +391,14 @@ impl<'a> Builder<'a> {
     fn syntax_error(&mut self, error: &ScanError) {
         let at = self.start + error.marker().byte_offset().unwrap_or_default();
         let (message, help) = explain(error.kind());
-        let message = message.map_or_else(|| error.info(), str::to_owned);
+        let message = match (message, error.kind()) {
+            (Some(message), _) => message.to_owned(),
+            (None, ErrorKind::UnexpectedCharacter { character: '`' }) => "unexpected character: a backtick".to_owned(),
+            (None, ErrorKind::UnexpectedCharacter { character }) if !character.is_control() => {
+                format!("unexpected character: `{character}`")
+            }
+            (None, _) => error.info(),
+        };
         self.error(Span::new(at, at), message, |problem| match help {
             Some(help) => problem.help(help),
             None => problem,
@@ -714,7 +721,8 @@ mod tests {
             ("a: b: c\n", "1:5 a `:` that starts no value here"),
             ("a: 'x\nb: 1\n", "2:1 a quoted text goes on in a line that is not indented"),
             ("a: \"\\q\"\n", "1:4 an escape that YAML does not have, in double quotes"),
-            ("a: @x\n", "1:4 unexpected character: `@'"),
+            ("a: @x\n", "1:4 unexpected character: `@`"),
+            ("a: `x`\n", "1:4 unexpected character: a backtick"),
             ("a: 1\n---\nb: 2\n", "2:1 a second document in one file"),
         ] {
             assert_eq!(problem(text), expected, "{text:?}");

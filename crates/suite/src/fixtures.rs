@@ -188,7 +188,7 @@ fn file(node: &Node, base: &Path, problems: &mut Problems) -> Option<FixtureFile
 }
 
 /// A file's bytes, and whether it can be executed.
-fn bytes(path: &Path) -> std::io::Result<(Vec<u8>, bool)> {
+pub fn bytes(path: &Path) -> std::io::Result<(Vec<u8>, bool)> {
     let content = std::fs::read(path)?;
     Ok((content, is_executable(&std::fs::metadata(path)?)))
 }

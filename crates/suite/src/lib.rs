@@ -23,12 +23,12 @@ mod skill;
 
 pub use discover::{skill_names, skills};
 pub use document::read_document;
-pub use format::FixtureSettings;
+pub use format::{FixtureSettings, design_warnings};
 pub use load::{Loaded, Request, load};
 pub use project::{
     Defaults, Environment, Judge, Project, ProjectAgent, ProviderLimits, Reports, SandboxChoice, Setting, config_names,
 };
 pub use reference::{
-    config_reference, config_schema, conversation_reference, conversation_schema, fixture_schema, fixtures_reference,
+    config_reference, config_schema, conversation_reference, conversation_schema, evals_reference, evals_schema, fixture_schema, fixtures_reference,
     fixtures_schema, reference, scenario_schema,
 };

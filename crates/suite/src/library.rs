@@ -20,6 +20,7 @@ pub struct Library {
     root: PathBuf,
     skills_dir: PathBuf,
     cwd: PathBuf,
+    chosen_skill: Option<PathBuf>,
     skills: Shelf<Option<Arc<Skill>>>,
     fixtures: Shelf<Arc<SharedFixtures>>,
     fixture_settings: FixtureSettings,
@@ -34,6 +35,7 @@ impl Library {
             root: request.root.clone(),
             skills_dir: request.skills_dir.clone(),
             cwd: request.cwd.clone(),
+            chosen_skill: discover::chosen_skill(request),
             skills: Shelf::default(),
             fixtures: Shelf::default(),
             fixture_settings: request.fixtures.clone(),
@@ -70,20 +72,46 @@ impl Library {
     /// The skill called `name`, as a case in `file` means it: the sibling of the skill whose tests `file` belongs to,
     /// else the one in the project's skills folder. `None` when it is missing or broken; it is reported then.
     pub fn skill(&self, name: &str, file: &Path, node: &Node, problems: &mut Problems) -> Option<Arc<Skill>> {
-        if path::inside_sandbox(name).as_deref() != Ok(name) || name.contains('/') || name == "." {
-            problems.push(node.error(format!("`{name}` is no name for a skill")));
-            return None;
-        }
         let mut shelves: Vec<&Path> = home_of(file).and_then(Path::parent).into_iter().collect();
         if !shelves.contains(&self.skills_dir.as_path()) {
             shelves.push(&self.skills_dir);
         }
+        self.skill_on(name, &shelves, node, problems)
+    }
+
+    /// The skill called `name` on the first of `shelves` that has it. `None` when it is missing or broken; it is reported
+    /// then.
+    pub fn skill_on(&self, name: &str, shelves: &[&Path], node: &Node, problems: &mut Problems) -> Option<Arc<Skill>> {
+        if path::inside_sandbox(name).as_deref() != Ok(name) || name.contains('/') || name == "." {
+            problems.push(node.error(format!("`{name}` is no name for a skill")));
+            return None;
+        }
         let directories = shelves.iter().map(|shelf| shelf.join(name));
         let Some(directory) = directories.clone().find(|directory| directory.join(SKILL_FILE).is_file()) else {
-            problems.push(self.missing_skill(name, &shelves, node));
+            problems.push(self.missing_skill(name, shelves, node));
             return None;
         };
-        self.skills.get(&directory, |problems| skill::read(&directory, &self.shown(&directory), problems).map(Arc::new))
+        self.skill_at(&directory)
+    }
+
+    /// The skill in `directory`. `None` when it is broken; it is reported then.
+    pub fn skill_at(&self, directory: &Path) -> Option<Arc<Skill>> {
+        self.skills.get(directory, |problems| skill::read(directory, &self.shown(directory), problems).map(Arc::new))
+    }
+
+    /// The directory of the skill that the user named for suites of skills.
+    pub fn chosen_skill(&self) -> Option<&Path> {
+        self.chosen_skill.as_deref()
+    }
+
+    /// The project's folder of skills.
+    pub fn skills_dir(&self) -> &Path {
+        &self.skills_dir
+    }
+
+    /// The project's root directory.
+    pub fn root(&self) -> &Path {
+        &self.root
     }
 
     fn missing_skill(&self, name: &str, shelves: &[&Path], node: &Node) -> Diagnostic {

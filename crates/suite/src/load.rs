@@ -1,6 +1,6 @@
 //! LOAD: from what the user named to suites, with every problem on the way.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ use model::{Case, Diagnostic, Excerpt, NodeKind, Severity, Suite};
 
 use crate::discover::{self, Candidate, Standing};
 use crate::document::{self, Language};
-use crate::format::{self, CODE, FORMATS, FixtureSettings, NAMED, SuiteFile, near_miss};
+use crate::format::{self, CODE, EVALS, EVALS_FOLDER, FORMATS, FixtureSettings, NAMED, SuiteFile, near_miss};
 use crate::library::{Library, home_of};
 use crate::path::shown;
 
@@ -37,6 +37,9 @@ pub struct Request {
     /// Files, directories and names of skills; none means the tests of every skill in `skills_dir`, and
     /// what is in the folder `scenarios` of the root and in `tests`.
     pub targets: Vec<String>,
+    /// The skill that suites of skills are about, whatever lies near them: a directory, or the name of one of the project's.
+    /// Without targets, its own suite is read and nothing else.
+    pub skill: Option<String>,
     /// What the project's configuration says of fixtures files.
     pub fixtures: FixtureSettings,
     /// What time it is for templates, in milliseconds since 1970; without it they cannot ask.
@@ -79,6 +82,11 @@ pub fn load(request: &Request) -> Loaded {
     }
     if recognised == 0 && diagnostics.is_empty() && !request.targets.is_empty() {
         diagnostics.push(Diagnostic::warning(format!("no suite found in {}", request.targets.join(", "))));
+    }
+    let is_chosen = request.skill.is_some() && diagnostics.iter().all(|problem| !problem.is_error());
+    if is_chosen && suites.suites.iter().all(|suite| suite.format != EVALS) {
+        let message = "`--skill` says what suites of skills are about, and no such suite is named";
+        diagnostics.push(Diagnostic::error(message).help("`--evals FILE` names one, such as `evals/evals.json`"));
     }
     let suites = suites.finish(request, &mut diagnostics);
     diagnostics.extend(library.into_problems());
@@ -225,6 +233,7 @@ impl Suites {
         let at = *self.places.entry(key).or_insert_with(|| {
             let name = home.and_then(Path::file_name).or_else(|| path.file_stem()).unwrap_or_default();
             let name = named.map_or_else(|| name.to_string_lossy().into_owned(), |(_, suite)| suite.to_owned());
+            let name = if format == EVALS { name_of_evals(path, &cases).unwrap_or(name) } else { name };
             self.suites.push(Suite {
                 name,
                 path: home.and(path.parent()).unwrap_or(path).to_owned(),
@@ -240,8 +249,13 @@ impl Suites {
     fn finish(mut self, request: &Request, problems: &mut Problems) -> Vec<Suite> {
         let root = &request.root;
         self.name_by_folder(request);
+        self.yield_names();
         // Files of one stem are called by their path, and by their whole name where only its end tells them apart.
-        self.rename_twins(|path| shown(&path.with_extension(""), root));
+        self.rename_twins(|path| match folder_of_evals(path) {
+            Some(folder) if folder.starts_with(root) => shown(folder, root),
+            Some(folder) => shown(folder, &request.cwd),
+            None => shown(&path.with_extension(""), root),
+        });
         self.rename_twins(|path| shown(path, root));
         for suite in &self.suites {
             refuse_duplicates(suite, problems);
@@ -264,6 +278,15 @@ impl Suites {
         }
     }
 
+    /// Leaves the names of skills that have tests, too, to those: a suite's name is part of what is recorded.
+    fn yield_names(&mut self) {
+        let others = self.suites.iter().filter(|suite| suite.format != EVALS);
+        let taken: HashSet<String> = others.map(|suite| suite.name.clone()).collect();
+        for suite in self.suites.iter_mut().filter(|suite| suite.format == EVALS && taken.contains(&suite.name)) {
+            suite.name.push_str(&format!("/{EVALS_FOLDER}"));
+        }
+    }
+
     /// Gives the suites that share their name with another the one that `name` makes of their path.
     fn rename_twins(&mut self, name: impl Fn(&Path) -> String) {
         let mut count: HashMap<String, usize> = HashMap::new();
@@ -278,12 +301,26 @@ impl Suites {
     }
 }
 
+/// What a suite of a skill is called: like its skill, else like the folder that it lies in.
+fn name_of_evals(path: &Path, cases: &[Case]) -> Option<String> {
+    let skill = cases.iter().find_map(|case| case.subject.skill());
+    let folder = || Some(folder_of_evals(path)?.file_name()?.to_string_lossy().into_owned());
+    skill.map(|skill| skill.name.clone()).or_else(folder)
+}
+
+/// The folder whose `evals` the file at `path` lies in.
+fn folder_of_evals(path: &Path) -> Option<&Path> {
+    let folder = path.parent().filter(|_| format::is_evals_file(path))?;
+    folder.parent().filter(|_| folder.file_name().is_some_and(|name| name == EVALS_FOLDER))
+}
+
 fn refuse_duplicates(suite: &Suite, problems: &mut Problems) {
+    let what = if suite.format == EVALS { "case" } else { "scenario" };
     let mut first: HashMap<&str, &Case> = HashMap::with_capacity(suite.cases.len());
     for case in &suite.cases {
         match first.get(case.id.as_str()) {
             Some(other) => problems.push(
-                Diagnostic::error(format!("a second scenario with the id `{}` in `{}`", case.id, suite.name))
+                Diagnostic::error(format!("a second {what} with the id `{}` in `{}`", case.id, suite.name))
                     .at(case.source.clone())
                     .help(format!("the first is at {}", other.source)),
             ),

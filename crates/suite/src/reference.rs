@@ -10,12 +10,14 @@ use crate::format::{OPENING, SECTION_FIELDS, run};
 
 mod config;
 mod conversation;
+mod evals;
 mod fixtures;
 
 use config::CONFIG;
 
 pub use config::config_reference;
 pub use conversation::{conversation_reference, conversation_schema};
+pub use evals::{evals_reference, evals_schema};
 pub use fixtures::{fixture_schema, fixtures_reference};
 
 /// A map with known keys.
@@ -45,6 +47,7 @@ enum Kind {
     Text,
     /// Text, also empty.
     AnyText,
+    TextOrWhole,
     Texts,
     TextOrTexts,
     TextMap,
@@ -264,8 +267,10 @@ Without arguments, `run` and `check` read
 - `scenarios/*.yaml` in the project's root directory: scenarios that belong to no skill.
 - the folder `tests` in the project's root directory, or the one that the [configuration](configuration.md) names, with \
   all that is below it. What is no suite is passed over there.
+- `skills/*/evals/evals.json`, `examples/*/evals/evals.json` and `*/evals/evals.json`: [the suites of \
+  skills](evals.md), which ask whether a skill is of use.
 
-[Fixtures files](fixtures.md), which hold many cases, are read from all three places. Every other file directly in the \
+[Fixtures files](fixtures.md), which hold many cases, are read from the first three places. Every other file directly in the \
 first two must be a scenario. Files end with `.yaml` or `.yml`; one whose name starts with `_` is \
 passed over, such as `_fixtures.yaml`. Scripts of models belong into a folder beside the scenarios, such as \
 `tests/models/` or `scenarios/models/`. Folders in `scenarios` are searched for scenarios, too; those in `tests` are not.
@@ -445,6 +450,7 @@ impl Kind {
         let schema = match self {
             Self::Text => text(),
             Self::AnyText => json!({ "type": "string" }),
+            Self::TextOrWhole => json!({ "anyOf": [text(), { "type": "integer" }] }),
             Self::Texts => json!({ "type": "array", "items": text() }),
             Self::TextOrTexts => json!({ "anyOf": [text(), { "type": "array", "items": text() }] }),
             Self::TextMap => json!({ "type": "object", "additionalProperties": { "type": "string" } }),
@@ -479,6 +485,7 @@ impl Kind {
         let list = |names: &[&str]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
         match self {
             Self::Text | Self::AnyText => "text".to_owned(),
+            Self::TextOrWhole => "text or whole number".to_owned(),
             Self::Texts => "list of texts".to_owned(),
             Self::TextOrTexts => "text or list of texts".to_owned(),
             Self::TextMap => "map of texts".to_owned(),

@@ -10,6 +10,7 @@ use model::{Diagnostic, Excerpt, Node, NodeKind, Skill, Source, Span};
 use serde_json::Map;
 use sha2::{Digest, Sha256};
 
+use crate::format::EVALS_FOLDER;
 use crate::{allowed_tools, document};
 
 /// The file that makes a directory a skill.
@@ -170,12 +171,19 @@ fn tools(node: &Node, problems: &mut Problems) -> Vec<String> {
     found
 }
 
-/// SHA-256 over every regular file below `directory` but its tests, in the order of their path's bytes: of each,
+/// Whether what is at `path`, seen from a skill's directory, belongs to the skill: not its tests and suites, which hold the
+/// answers, nor what programs leave behind.
+fn is_part(path: &Path) -> bool {
+    let left_out = [TESTS_FOLDER, EVALS_FOLDER, ".git", "__pycache__"];
+    !left_out.iter().any(|name| path == Path::new(name))
+}
+
+/// SHA-256 over every regular file below `directory` that belongs to the skill, in the order of their path's bytes: of each,
 /// `path:`, its path with `/`, a line feed, its bytes, a line feed. Symbolic links are left out.
 fn hash_of(directory: &Path) -> std::io::Result<String> {
-    let tests = directory.join(TESTS_FOLDER);
     let mut files: Vec<(Vec<u8>, PathBuf)> = Vec::new();
-    let walk = walkdir::WalkDir::new(directory).into_iter().filter_entry(|entry| entry.path() != tests);
+    let is_entered = |entry: &walkdir::DirEntry| entry.path().strip_prefix(directory).is_ok_and(is_part);
+    let walk = walkdir::WalkDir::new(directory).into_iter().filter_entry(is_entered);
     for entry in walk {
         let entry = entry?;
         if entry.file_type().is_file()
@@ -270,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn the_content_hash_covers_every_file_but_the_tests() {
+    fn the_content_hash_covers_every_file_but_tests_and_suites() {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path();
         std::fs::create_dir_all(root.join("tests")).unwrap();
@@ -285,6 +293,10 @@ mod tests {
         expected.extend([0xff, b'\n']);
         assert_eq!(hash_of(root).unwrap(), hex(&Sha256::digest(&expected)));
         std::fs::write(root.join("tests/t.yaml"), "y").unwrap();
+        for left_out in ["evals", "__pycache__", ".git"] {
+            std::fs::create_dir_all(root.join(left_out).join("files")).unwrap();
+            std::fs::write(root.join(left_out).join("files/x"), "x").unwrap();
+        }
         assert_eq!(hash_of(root).unwrap(), hex(&Sha256::digest(&expected)));
     }
 

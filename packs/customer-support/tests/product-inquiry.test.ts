@@ -1,14 +1,11 @@
 import { assert, persona, scenario } from "@fabrik/core";
 
 // The plainest question of all. It should be answered at once, in so many words, and without an upsell.
-export default scenario("asks for the return policy", { tags: ["support", "smoke"] }, async ({ agent, profile }) => {
+export default scenario("asks for the return policy", { tags: ["support", "smoke"] }, async ({ agent }) => {
   const customer = persona({ role: "customer", tone: "neutral" });
 
   const reply = await agent.send(customer.says("What's the return policy?"));
   assert.matches(reply, /\b\d+ days\b/);
   assert.sentiment(reply, "helpful");
   assert.latency(reply, { max: 15_000 });
-  if (profile?.returnPolicy) {
-    assert.factuality(reply, { groundTruth: profile.returnPolicy });
-  }
 });

@@ -16,10 +16,19 @@ use crate::terminal::Terminal;
 /// Arguments of `check`.
 #[derive(Debug, clap::Args)]
 pub struct CheckArgs {
-    /// Files, directories or skills; without one, every skill of the project and its folder `scenarios`
+    /// Files, directories or skills; without one, every skill of the project and its folders `scenarios` and `tests`
     #[arg(value_name = "PATH|SKILL")]
     targets: Vec<String>,
-    /// Warnings count as errors
+    /// A suite of a skill, as if it were given by itself
+    #[arg(long, value_name = "FILE")]
+    evals: Vec<String>,
+    /// The skill that suites of skills are about
+    #[arg(long, value_name = "DIR")]
+    skill: Option<String>,
+    /// Only trials of cases with this id; everything that is read is checked all the same
+    #[arg(long = "case", aliases = ["scenario", "eval-id"], value_name = "ID")]
+    cases: Vec<String>,
+    /// Warnings count as errors, and what suites of skills leave open is told
     #[arg(long)]
     strict: bool,
     /// For people or for programs
@@ -45,6 +54,9 @@ enum Format {
 pub fn run(global: &Global, args: &CheckArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let run_args = RunArgs {
         targets: args.targets.clone(),
+        evals: args.evals.clone(),
+        skill: args.skill.clone(),
+        cases: args.cases.clone(),
         agent: args.agent.clone(),
         model: args.model.clone(),
         ..RunArgs::default()
@@ -60,7 +72,8 @@ pub fn check(
     as_json: bool,
     terminal: &Terminal,
 ) -> Result<ExitCode, CliError> {
-    let preparation::Prepared { plan, mut diagnostics, .. } = preparation::prepare(global, args)?;
+    let preparation::Prepared { plan, mut diagnostics, design, .. } = preparation::prepare(global, args)?;
+    diagnostics.extend(design.into_iter().filter(|_| strict));
     // A run goes on without them.
     for problem in plan.trials.iter().flat_map(|trial| &trial.case.broken) {
         if !diagnostics.contains(problem) {

@@ -10,6 +10,7 @@ use crate::error::CliError;
 use crate::exit;
 use crate::global::Global;
 use crate::project::Workplace;
+use crate::run_args::parse_share;
 use crate::terminal::Terminal;
 
 /// Arguments of `compare`.
@@ -27,6 +28,9 @@ pub struct CompareArgs {
     /// The run after, as an option
     #[arg(long, value_name = "B", conflicts_with = "b")]
     after: Option<String>,
+    /// By how much a mean score may fall, from 0 to 1 [default: the project's, else 0.05]
+    #[arg(long, value_name = "SHARE", value_parser = parse_share)]
+    threshold: Option<f64>,
     /// As JSON
     #[arg(long)]
     json: bool,
@@ -37,15 +41,22 @@ pub fn run(global: &Global, args: &CompareArgs, terminal: &Terminal) -> Result<E
     let wanted = |given: &Option<String>, option: &Option<String>, default: &str| {
         given.clone().or_else(|| option.clone()).unwrap_or_else(|| default.to_owned())
     };
-    let store = Workplace::find(global, &[])?.read_store()?;
+    let workplace = Workplace::find(global, &[])?;
+    let configured = workplace.project.regression_threshold.as_ref().map(|set| set.value);
+    let threshold = args.threshold.or(configured).unwrap_or(report::THRESHOLD);
+    let store = workplace.read_store()?;
     let before = store.select(&wanted(&args.a, &args.before, "previous"))?;
     let after = store.select(&wanted(&args.b, &args.after, "latest"))?;
     let trials = |run: &str| store.trials(&TrialFilter::of_run(run));
-    let comparison = Comparison::of(&trials(&before.id)?, &trials(&after.id)?);
+    let comparison = Comparison::of(&trials(&before.id)?, &trials(&after.id)?, threshold);
     if args.json {
-        terminal.json(
-            &json!({"schema": "trialrun.compare/1", "before": before, "after": after, "cases": comparison.to_json()}),
-        );
+        terminal.json(&json!({
+            "schema": "trialrun.compare/1",
+            "before": before,
+            "after": after,
+            "threshold": threshold,
+            "cases": comparison.to_json(),
+        }));
     } else {
         terminal.out(&comparison.draw(&before, &after, &terminal.out_style));
     }

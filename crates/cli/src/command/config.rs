@@ -53,9 +53,13 @@ pub fn run(global: &Global, args: &ConfigArgs, terminal: &Terminal) -> Result<Ex
     });
     let mut lines: Vec<Line> = rows.collect();
     if let Some(Node { kind: NodeKind::Map(entries), .. }) = &workplace.project.tree {
+        let mut more = Vec::new();
         for (name, node) in entries.iter().filter(|(name, _)| !TOLD.contains(&name.value.as_str())) {
-            written(("", &name.value), name.value.clone(), node, &mask, &mut lines);
+            written(("", &name.value), name.value.clone(), node, &mask, &mut more);
         }
+        // A setting is told once, with the value that holds.
+        more.retain(|line| lines.iter().all(|known| known.name != line.name));
+        lines.extend(more);
     }
     if args.json {
         let lines: Vec<_> =

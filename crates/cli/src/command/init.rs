@@ -14,12 +14,12 @@ pub struct InitArgs {
     /// Where; it is made if it is not there
     #[arg(default_value = ".")]
     dir: PathBuf,
-    /// What to begin with
-    #[arg(long, value_name = "NAME", default_value = "scenario")]
-    template: Template,
-    /// The skill's name, for `--template skill`
-    #[arg(long, value_name = "NAME", default_value = "my-skill")]
-    skill: String,
+    /// What to begin with [default: scenario]
+    #[arg(long, value_name = "NAME")]
+    template: Option<Template>,
+    /// A skill of this name with a suite; without `--template skill`, nothing else is made
+    #[arg(long, value_name = "NAME")]
+    skill: Option<String>,
     /// Where the project's skills are [default: ./skills]
     #[arg(long, value_name = "DIR")]
     skills_dir: Option<String>,
@@ -39,7 +39,7 @@ pub struct InitArgs {
 enum Template {
     /// A scenario that tests a prompt.
     Scenario,
-    /// A skill with a scenario of its own.
+    /// A skill with a scenario and a suite of its own.
     Skill,
     /// Tests as code, a conversation, and an agent to talk to.
     Code,
@@ -49,6 +49,20 @@ impl InitArgs {
     fn skills_dir(&self) -> &str {
         self.skills_dir.as_deref().unwrap_or("./skills")
     }
+
+    fn template(&self) -> Template {
+        self.template.unwrap_or(Template::Scenario)
+    }
+
+    /// What the skill is called.
+    fn skill(&self) -> &str {
+        self.skill.as_deref().unwrap_or("my-skill")
+    }
+
+    /// Whether a skill is all that is wanted.
+    fn is_skill_alone(&self) -> bool {
+        self.skill.is_some() && self.template.is_none()
+    }
 }
 
 const SCENARIO: &str = include_str!("../template/scenario.yaml");
@@ -56,12 +70,15 @@ const SCENARIO_MODEL: &str = include_str!("../template/scenario-model.yaml");
 const SKILL: &str = include_str!("../template/SKILL.md");
 const SKILL_SCENARIO: &str = include_str!("../template/skill-scenario.yaml");
 const SKILL_MODEL: &str = include_str!("../template/skill-model.yaml");
+const EVALS: &str = include_str!("../template/evals.json");
+const EVALS_INPUT: &str = include_str!("../template/guest.txt");
 const AGENT: &str = include_str!("../template/agent.ts");
 const TEST: &str = include_str!("../template/hello.test.ts");
 const CONVERSATION: &str = include_str!("../template/edge-case.yaml");
 const TSCONFIG: &str = include_str!("../template/tsconfig.json");
 const SCHEMA_FILE: &str = "scenario.schema.json";
 const CONVERSATION_SCHEMA_FILE: &str = "conversation.schema.json";
+const EVALS_SCHEMA_FILE: &str = "evals.schema.json";
 
 /// Scaffolds a project. Nothing is written unless everything can be.
 pub fn run(args: &InitArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
@@ -73,53 +90,79 @@ pub fn run(args: &InitArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
                 .hint(format!("modes: {}", modes.join(", "))));
         }
     }
-    if args.template == Template::Skill && !is_a_skill_name(&args.skill) {
-        return Err(CliError::usage(format!("`{}` is no name for a skill", args.skill))
-            .hint("use lower-case letters, digits and hyphens, such as `release-notes`"));
-    }
-    let files = files(args);
+    check_skill(args)?;
+    let (dir, files) = if args.is_skill_alone() { skill_alone(args)? } else { (args.dir.clone(), files(args)) };
     if !args.force {
         let there: Vec<String> = files
             .iter()
-            .filter(|(path, _)| args.dir.join(path).symlink_metadata().is_ok())
-            .map(|(path, _)| args.dir.join(path).display().to_string())
+            .filter(|(path, _)| dir.join(path).symlink_metadata().is_ok())
+            .map(|(path, _)| dir.join(path).display().to_string())
             .collect();
         if !there.is_empty() {
             return Err(CliError::usage(format!("would overwrite {}", there.join(", "))).hint("`--force` overwrites"));
         }
     }
     for (path, content) in &files {
-        let path = args.dir.join(path);
+        let path = dir.join(path);
         write(&path, content)?;
         terminal.out(&format!("wrote {}\n", path.display()));
     }
-    let go = if args.dir == Path::new(".") { String::new() } else { format!("cd {} && ", args.dir.display()) };
-    terminal.out(&format!("\nTry it, offline and free:  {go}trialrun run\n"));
-    if args.template == Template::Code {
-        terminal.out("Then put an agent of your own in the place of `agent` in trialrun.yaml.\n");
-    } else {
-        terminal.out("Then take the `model:` line out of the scenario and name a real agent in trialrun.yaml;\n");
-        terminal.out("`trialrun doctor` says which are ready here.\n");
-    }
+    terminal.out(&next_steps(args, &files));
     Ok(ExitCode::SUCCESS)
 }
 
+fn check_skill(args: &InitArgs) -> Result<(), CliError> {
+    if args.skill.is_some() && args.template.is_some_and(|template| template != Template::Skill) {
+        return Err(CliError::usage("`--skill` names a skill, and this template has none")
+            .hint("leave `--template` out, or take `--template skill`"));
+    }
+    if !is_a_skill_name(args.skill()) {
+        return Err(CliError::usage(format!("`{}` is no name for a skill", args.skill()))
+            .hint("use lower-case letters, digits and hyphens, such as `release-notes`"));
+    }
+    Ok(())
+}
+
+/// What to do with what was made.
+fn next_steps(args: &InitArgs, files: &[(PathBuf, String)]) -> String {
+    let go = if args.dir == Path::new(".") { String::new() } else { format!("cd {} && ", args.dir.display()) };
+    let home = files.iter().find(|(path, _)| path.ends_with("SKILL.md")).and_then(|(path, _)| path.parent());
+    let home = home.map(|path| path.display().to_string()).unwrap_or_default();
+    let measure = format!("Whether the skill is of use, with a real agent:  {go}trialrun run --skill {home}\n");
+    if args.is_skill_alone() {
+        return format!("\nWrite the skill, then its suite; `trialrun check --strict` says what is wrong.\n{measure}");
+    }
+    match args.template() {
+        Template::Code => format!(
+            "\nTry it, offline and free:  {go}trialrun run\nThen put an agent of your own in the place of `agent` in \
+             trialrun.yaml.\n"
+        ),
+        Template::Scenario => format!("\nTry it, offline and free:  {go}trialrun run\n{REAL_AGENT}"),
+        Template::Skill => {
+            format!("\nTry it, offline and free:  {go}trialrun run {home}/tests\n{measure}{REAL_AGENT}")
+        }
+    }
+}
+
+const REAL_AGENT: &str = "Then take the `model:` line out of the scenario and name a real agent in trialrun.yaml;\n\
+                          `trialrun doctor` says which are ready here.\n";
+
 fn files(args: &InitArgs) -> Vec<(PathBuf, String)> {
     let skills = PathBuf::from(args.skills_dir().trim_start_matches("./"));
-    let pretty = |schema: serde_json::Value| serde_json::to_string_pretty(&schema).unwrap_or_default() + "\n";
     let mut files = vec![(PathBuf::from("trialrun.yaml"), config(args))];
-    match args.template {
+    match args.template() {
         Template::Scenario => {
             files.push((PathBuf::from("scenarios/first.yaml"), schema_line("..", SCHEMA_FILE) + SCENARIO));
             files.push((PathBuf::from("scenarios/models/first.yaml"), SCENARIO_MODEL.to_owned()));
         }
         Template::Skill => {
-            let home = skills.join(&args.skill);
-            let up = vec![".."; home.components().count() + 1].join("/");
-            let named = |text: &str| text.replace("my-skill", &args.skill);
-            files.push((home.join("SKILL.md"), named(SKILL)));
-            files.push((home.join("tests/first.yaml"), schema_line(&up, SCHEMA_FILE) + &named(SKILL_SCENARIO)));
+            let home = skills.join(args.skill());
+            let named = |text: &str| text.replace("my-skill", args.skill());
+            let first = schema_line(&up_from(&home.join("tests")), SCHEMA_FILE) + &named(SKILL_SCENARIO);
+            files.extend(skill(args, &home));
+            files.push((home.join("tests/first.yaml"), first));
             files.push((home.join("tests/models/first.yaml"), named(SKILL_MODEL)));
+            files.push((PathBuf::from(EVALS_SCHEMA_FILE), pretty(suite::evals_schema())));
         }
         Template::Code => {
             let conversation = schema_line("..", CONVERSATION_SCHEMA_FILE) + CONVERSATION;
@@ -132,10 +175,49 @@ fn files(args: &InitArgs) -> Vec<(PathBuf, String)> {
             files.push((PathBuf::from(CONVERSATION_SCHEMA_FILE), pretty(suite::conversation_schema())));
         }
     }
-    if args.template != Template::Code {
+    if args.template() != Template::Code {
         files.push((PathBuf::from(SCHEMA_FILE), pretty(suite::scenario_schema())));
     }
     files
+}
+
+/// A skill with its suite, in `home`, which is below the folder that has the schema.
+fn skill(args: &InitArgs, home: &Path) -> Vec<(PathBuf, String)> {
+    let evals = EVALS.replace("my-skill", args.skill());
+    let schema = format!("{}/{EVALS_SCHEMA_FILE}", up_from(&home.join("evals")));
+    vec![
+        (home.join("SKILL.md"), SKILL.replace("my-skill", args.skill())),
+        (home.join("evals/evals.json"), evals.replace("evals.schema.json", &schema)),
+        (home.join("evals/files/guest.txt"), EVALS_INPUT.to_owned()),
+    ]
+}
+
+/// A skill for a project that there may be already, and the folder that its files start at.
+fn skill_alone(args: &InitArgs) -> Result<(PathBuf, Vec<(PathBuf, String)>), CliError> {
+    let cwd = std::env::current_dir()
+        .map_err(|error| CliError::environment(format!("the current directory cannot be read: {error}")))?;
+    let (project, _) = suite::Project::find(&args.dir, &cwd);
+    let configured =
+        project.skills_dir.strip_prefix(&project.root).ok().filter(|_| project.root == cwd.join(&args.dir));
+    let skills = match (&args.skills_dir, configured) {
+        (None, Some(configured)) => configured.to_owned(),
+        _ => PathBuf::from(args.skills_dir().trim_start_matches("./")),
+    };
+    let mut files = skill(args, &skills.join(args.skill()));
+    // Another skill may have brought it.
+    if !args.dir.join(EVALS_SCHEMA_FILE).exists() {
+        files.push((PathBuf::from(EVALS_SCHEMA_FILE), pretty(suite::evals_schema())));
+    }
+    Ok((args.dir.clone(), files))
+}
+
+fn pretty(schema: serde_json::Value) -> String {
+    serde_json::to_string_pretty(&schema).unwrap_or_default() + "\n"
+}
+
+/// The way from a folder to the one that its path starts at.
+fn up_from(folder: &Path) -> String {
+    vec![".."; folder.components().count()].join("/")
 }
 
 /// Editors with a YAML language server complete and check the file from this line.
@@ -147,17 +229,20 @@ fn config(args: &InitArgs) -> String {
     let quoted = |text: &str| serde_json::to_string(text).unwrap_or_default();
     let mut text = String::new();
     // A folder that is not there yet is not worth naming, unless somebody did.
-    if args.template == Template::Skill || args.skills_dir.is_some() {
+    if args.template() == Template::Skill || args.skills_dir.is_some() {
         text.push_str(&format!("skills_dir: {}\n", quoted(args.skills_dir())));
     }
-    if args.template == Template::Code {
+    if args.template() == Template::Code {
         text.push_str("agent: custom:agent.ts # a stand-in; see `trialrun list --agents` for others\n");
     }
-    if args.template != Template::Code || args.model.is_some() || args.permission_mode.is_some() {
+    if args.template() != Template::Code || args.model.is_some() || args.permission_mode.is_some() {
         text.push_str("defaults:\n");
     }
-    if args.template != Template::Code {
-        text.push_str("  agent: chat # or claude-code\n");
+    match args.template() {
+        Template::Scenario => text.push_str("  agent: chat # or claude-code\n"),
+        // A suite is for an agent that has everything; the scenario names one that needs nothing.
+        Template::Skill => text.push_str("  agent: claude-code # or codex, opencode, chat\n"),
+        Template::Code => {}
     }
     if let Some(model) = &args.model {
         text.push_str(&format!("  model: {}\n", quoted(model)));

@@ -45,6 +45,7 @@ fn pages() -> Vec<(&'static str, String)> {
     vec![
         ("scenario.md", suite::reference()),
         ("conversation.md", suite::conversation_reference()),
+        ("evals.md", suite::evals_reference()),
         ("configuration.md", suite::config_reference() + &crate::settings::variables_reference()),
         ("fixtures.md", suite::fixtures_reference()),
         ("assertions.md", grade::reference()),
@@ -52,12 +53,15 @@ fn pages() -> Vec<(&'static str, String)> {
         ("templates.md", grade::templates_reference()),
         ("scripted-model.md", llm::reference()),
         ("chat-agent.md", runner::agent::chat_reference()),
+        ("codex-agent.md", runner::agent::codex_reference()),
         ("custom-agent.md", runner::agent::custom_reference()),
         ("http-agent.md", runner::agent::http_reference()),
+        ("opencode-agent.md", runner::agent::opencode_reference()),
         ("subprocess-agent.md", runner::agent::subprocess_reference()),
         ("assistant-agent.md", runner::agent::assistant_reference()),
         ("recorded-answers.md", runner::agent::recorded_reference()),
         ("fake-agent.md", runner::agent::fake_reference()),
+        ("json-report.md", report::json_reference()),
         ("command-line.md", command_line()),
     ]
 }

@@ -35,7 +35,7 @@ pub fn run(global: &Global, args: &RunArgs, terminal: &Terminal) -> Result<ExitC
 
 /// Runs what is prepared, unless something is wrong with it.
 pub fn run_prepared(args: &RunArgs, prepared: Prepared, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    let Prepared { workplace, resolved, plan, diagnostics, nearest_case } = prepared;
+    let Prepared { workplace, resolved, plan, diagnostics, nearest_case, .. } = prepared;
     let args = &with_reports_of_project(args, &workplace)?;
     let reports = open_reports(args)?;
     terminal.diagnostics(&diagnostics);

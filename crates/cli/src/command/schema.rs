@@ -24,6 +24,8 @@ enum Of {
     Conversation,
     /// A fixtures file.
     Fixtures,
+    /// The suite of a skill, `evals.json`.
+    Evals,
     /// The project's configuration, `trialrun.yaml`.
     Config,
     /// The JSON report.
@@ -46,6 +48,7 @@ fn schema(of: Of) -> Option<Value> {
         Of::Scenario => Some(suite::scenario_schema()),
         Of::Conversation => Some(suite::conversation_schema()),
         Of::Fixtures => Some(suite::fixture_schema()),
+        Of::Evals => Some(suite::evals_schema()),
         Of::Config => Some(suite::config_schema()),
         Of::Report => Some(report::report_schema()),
         Of::Types => None,

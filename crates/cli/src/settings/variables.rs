@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use model::{Diagnostic, nearest};
 
 use crate::error::CliError;
-use crate::run_args::{RunArgs, parse_duration, parse_jobs, parse_positive};
+use crate::run_args::{RunArgs, parse_duration, parse_jobs, parse_judges, parse_positive};
 
 /// What the names of all of them begin with.
 const PREFIX: &str = "TRIALRUN_";
@@ -26,7 +26,7 @@ pub struct Variable {
 pub const STATE: &str = "TRIALRUN_STATE";
 
 /// Every one but [`STATE`], in the order of the settings.
-pub static VARIABLES: [Variable; 14] = [
+pub static VARIABLES: [Variable; 17] = [
     Variable {
         name: "TRIALRUN_AGENT",
         about: "The agent, or several between commas.",
@@ -130,6 +130,30 @@ pub static VARIABLES: [Variable; 14] = [
             Ok(())
         },
     },
+    Variable {
+        name: "TRIALRUN_JUDGE",
+        about: "The model that judges and plays users, as `provider:model`.",
+        row: "judge",
+        put: |args, text| {
+            args.judge = Some(text.to_owned());
+            Ok(())
+        },
+    },
+    Variable {
+        name: "TRIALRUN_JUDGE_BASE_URL",
+        about: "Where the judge is reached, if not at its vendor's own address.",
+        row: "judge_base_url",
+        put: |args, text| {
+            args.judge_base_url = Some(text.to_owned());
+            Ok(())
+        },
+    },
+    Variable {
+        name: "TRIALRUN_JUDGES",
+        about: "How many judges decide together, where an assertion says nothing else.",
+        row: "judges",
+        put: |args, text| parse_judges(text).map(|value| args.judges = Some(value)),
+    },
 ];
 
 /// Variables of this program that are no settings of runs.
@@ -163,6 +187,8 @@ pub fn typed(environment: &BTreeMap<String, String>) -> Result<RunArgs, CliError
 
 /// The variable that sets what is called `row`.
 pub fn of_row(row: &str) -> Option<&'static str> {
+    // Who sets a number of tries means every kind of trying again.
+    let row = if row == "retry_failed" { "retries" } else { row };
     VARIABLES.iter().find(|variable| variable.row == row).map(|variable| variable.name)
 }
 

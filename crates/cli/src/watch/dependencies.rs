@@ -38,12 +38,12 @@ impl Dependencies {
 /// The folders and files in which suites may turn up.
 pub fn places(workplace: &Workplace, args: &RunArgs) -> Vec<PathBuf> {
     let project = &workplace.project;
-    let targets: Vec<&String> = args.targets.iter().chain(&args.files).collect();
+    let targets: Vec<String> = args.named().into_iter().chain(args.skill.clone()).collect();
     if targets.is_empty() {
         let folders = [project.skills_dir.clone(), project.root.join("scenarios"), project.root.join("tests")];
         return folders.into_iter().chain(project.tests.clone()).collect();
     }
-    let place = |target: &&String| [workplace.cwd.join(target), project.skills_dir.join(target)];
+    let place = |target: &String| [workplace.cwd.join(target), project.skills_dir.join(target)];
     targets.iter().flat_map(place).filter(|path| path.exists()).map(|path| plain(&path)).collect()
 }
 

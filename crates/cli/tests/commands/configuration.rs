@@ -59,6 +59,39 @@ fn a_missing_variable_stops_a_run_only_if_it_is_used() {
 }
 
 #[test]
+fn a_judge_whose_key_is_missing_leaves_undecided_what_needs_it_and_nothing_else() {
+    let project = empty();
+    project.write(
+        "trialrun.config.ts",
+        "export default { defaults: { agent: 'fake' }, llm: { provider: 'openai', model: 'm', apiKey: '${env.OPENAI}' } };\n",
+    );
+    let turns = "turns: [hello]\n";
+    project
+        .write("tests/plain.yaml", &format!("{turns}assertions: [{{contains: hello}}]\n"))
+        .write("tests/judged.yaml", &format!("{turns}assertions: [{{contains: hello}}, {{sentiment: kind}}]\n"))
+        .write(
+            "tests/judged.test.ts",
+            "import { scenario, assert } from 'trialrun';\nexport default scenario('judged in code', async ({ agent }) => {\n  const r = await agent.send('hello');\n  assert.contains(r, 'hello');\n  assert.sentiment(r, 'kind');\n});\n",
+        );
+    let told = "2 assertions stay undecided: `llm.apiKey` needs the variable `OPENAI`, which is not set";
+    let ran = project.run(&["run", "--report", "json=report.json"]).exits(3);
+    assert_eq!(ran.err.matches(told).count(), 1, "{}", ran.said());
+    let report: Value =
+        serde_json::from_str(&std::fs::read_to_string(project.dir().join("report.json")).unwrap()).unwrap();
+    let mut outcomes: Vec<(&str, &str)> = Vec::new();
+    for trial in report["trials"].as_array().unwrap() {
+        outcomes.push((trial["case"].as_str().unwrap(), trial["outcome"].as_str().unwrap()));
+        let undecided = trial["findings"].as_array().unwrap().iter().find(|found| found["status"] == "undecided");
+        let because = undecided.map(|found| found["because"].as_str().unwrap());
+        assert!(because.is_none_or(|because| because.contains("needs the variable `OPENAI`")), "{because:?}");
+    }
+    outcomes.sort_unstable();
+    assert_eq!(outcomes, [("judged", "undecided"), ("judged in code", "undecided"), ("plain", "passed")]);
+    project.run(&["run", "tests/plain.yaml"]).exits(0);
+    project.run(&["check"]).exits(0);
+}
+
+#[test]
 fn config_shows_where_each_value_comes_from_and_no_secret() {
     let project =
         empty().env("BOT_TOKEN", "canary-in-a-variable").env("TRIALRUN_JOBS", "7").env("TRIALRUN_TIMEOUT", "3s");
@@ -135,4 +168,74 @@ fn the_record_and_the_reports_go_where_the_configuration_says() {
         "{}",
         ran.said()
     );
+}
+
+#[test]
+fn every_variable_has_an_effect_and_is_named_as_the_origin() {
+    let project = empty();
+    project.write("trialrun.yaml", "eval: { retries: 2 }\n");
+    let variables: [(&str, &str, &str, Value); 18] = [
+        ("TRIALRUN_AGENT", "fake", "agent", json!(["fake"])),
+        ("TRIALRUN_MODEL", "m", "model", json!(["m"])),
+        ("TRIALRUN_REASONING_EFFORT", "high", "reasoning_effort", json!("high")),
+        ("TRIALRUN_BASE_URL", "http://127.0.0.1:9", "base_url", json!("http://127.0.0.1:9")),
+        ("TRIALRUN_TRIALS", "3", "trials", json!(3)),
+        ("TRIALRUN_MAX_TURNS", "4", "max_turns", json!(4)),
+        ("TRIALRUN_MAX_TOTAL_TOKENS", "500", "token_budget", json!(500.0)),
+        ("TRIALRUN_TIMEOUT", "90", "timeout_ms", json!(90_000)),
+        ("TRIALRUN_JOBS", "7", "jobs", json!(7)),
+        ("TRIALRUN_RETRIES", "5", "retries", json!(5)),
+        ("TRIALRUN_IDLE_WARN", "9s", "idle_warn_ms", json!(9000)),
+        ("TRIALRUN_STOP_GRACE", "8s", "stop_grace_ms", json!(8000)),
+        ("TRIALRUN_SETUP_TIMEOUT", "6s", "setup_timeout_ms", json!(6000)),
+        ("TRIALRUN_SANDBOX", "local", "sandbox", json!("local")),
+        ("TRIALRUN_JUDGE", "ollama:j", "judge", json!("ollama:j")),
+        ("TRIALRUN_JUDGE_BASE_URL", "http://127.0.0.1:8", "judge_base_url", json!("http://127.0.0.1:8")),
+        ("TRIALRUN_JUDGES", "3", "judges", json!(3)),
+        ("TRIALRUN_STATE", "elsewhere", "state", json!("elsewhere")),
+    ];
+    let project = variables.iter().fold(project, |project, (name, text, ..)| project.env(name, text));
+    let rows = project.run(&["config", "--json"]).exits(0).json();
+    for (variable, _, name, value) in &variables {
+        assert_eq!(row(&rows, name), (value.clone(), (*variable).to_owned()), "{variable}");
+    }
+    assert_eq!(row(&rows, "retry_failed"), (json!(5), "TRIALRUN_RETRIES".to_owned()));
+    // No variable that the page names is left out here.
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/configuration.md"));
+    let page = page.unwrap();
+    let named = page.lines().filter_map(|line| line.strip_prefix("| `TRIALRUN_")?.split('`').next());
+    for name in named {
+        let name = format!("TRIALRUN_{name}");
+        assert!(variables.iter().any(|(variable, ..)| *variable == name), "{name}");
+    }
+    assert!(
+        project.env("TRIALRUN_JUDGES", "many").run(&["config"]).exits(2).err.contains("`TRIALRUN_JUDGES` is `many`")
+    );
+}
+
+#[test]
+fn who_set_a_limit_is_told_to_whom_it_stops() {
+    let project = empty().env("TRIALRUN_TIMEOUT", "1s").env("TRIALRUN_MAX_TOTAL_TOKENS", "5");
+    let scenario = "scenario: s\nsystem_prompt: x\nuser_prompt: '!sleep 60s'\nagent: fake\n";
+    let assertions = "assertions: [{id: hello, type: output_contains, pattern: hello}]\n";
+    project.write("tests/s.yaml", &format!("{scenario}{assertions}"));
+    let trial = project.report(&[], 1)["trials"][0].clone();
+    assert_eq!(trial["limits"]["timeout_from"], "TRIALRUN_TIMEOUT", "{trial:#}");
+    assert_eq!(trial["limits"]["token_budget_from"], "TRIALRUN_MAX_TOTAL_TOKENS");
+    assert!(trial["because"].as_str().unwrap().contains("(`TRIALRUN_TIMEOUT`)"), "{trial:#}");
+    let trial = project.report(&["--timeout", "1s"], 1)["trials"][0].clone();
+    assert_eq!(trial["limits"]["timeout_from"], "--timeout");
+}
+
+#[test]
+fn the_judge_of_the_environment_judges() {
+    let project = empty().env("TRIALRUN_JUDGE", "scripted:judge.yaml");
+    let answer =
+        json!({"answers": [{"id": "c1", "quote": "hello", "reasoning": "Yes.", "verdict": "met", "score": 4}]});
+    project.write("judge.yaml", &json!({"steps": [{"text": answer.to_string()}]}).to_string());
+    let scenario = "scenario: s\nsystem_prompt: x\nuser_prompt: hello\nagent: fake\nassertions: [{id: warm, type: sentiment, expected: friendly}]\n";
+    project.write("tests/s.yaml", scenario).write("trialrun.yaml", "judge: { model: 'ollama:other', judges: 3 }\n");
+    let report = project.report(&["--judges", "1"], 0);
+    assert_eq!(report["run"]["settings"]["judge"], "scripted:judge.yaml");
+    assert_eq!(report["trials"][0]["findings"][0]["status"], "met");
 }

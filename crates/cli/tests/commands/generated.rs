@@ -6,28 +6,31 @@ use testkit::Ran;
 
 use crate::{demo, empty, lines};
 
+/// The commands that people see.
+const COMMANDS: [&str; 15] = [
+    "run",
+    "check",
+    "list",
+    "doctor",
+    "config",
+    "init",
+    "show",
+    "history",
+    "status",
+    "report",
+    "trend",
+    "compare",
+    "prune",
+    "schema",
+    "completions",
+];
+
 #[test]
 fn completions_know_every_command() {
     let project = empty();
     for shell in ["bash", "zsh", "fish"] {
         let ran = project.run(&["completions", shell]).exits(0);
-        for command in [
-            "run",
-            "check",
-            "list",
-            "doctor",
-            "config",
-            "init",
-            "show",
-            "history",
-            "status",
-            "report",
-            "trend",
-            "compare",
-            "prune",
-            "schema",
-            "completions",
-        ] {
+        for command in COMMANDS {
             assert!(ran.out.contains(command), "{shell}: {command}");
         }
     }
@@ -37,23 +40,7 @@ fn completions_know_every_command() {
 fn help_names_every_command_and_its_groups() {
     let project = empty();
     let help = project.run(&["--help"]).exits(0);
-    for command in [
-        "run",
-        "check",
-        "list",
-        "doctor",
-        "config",
-        "init",
-        "show",
-        "history",
-        "status",
-        "report",
-        "trend",
-        "compare",
-        "prune",
-        "schema",
-        "completions",
-    ] {
+    for command in COMMANDS {
         assert!(
             lines(&help).iter().any(|line| line.trim_start().starts_with(&format!("{command} "))),
             "{command}: {}",

@@ -87,6 +87,10 @@ fn config_names_the_layer_of_each_setting() {
         "{}",
         text.out
     );
+    project.write("trialrun.yaml", "agent: { type: http, url: 'http://127.0.0.1:9/' }\njudge: openai:m\n");
+    let rows = project.run(&["config", "--json", "--judge", "openai:n"]).exits(0).json();
+    let of = |name: &str| rows.as_array().unwrap().iter().filter(|row| row["name"] == name).count();
+    assert_eq!((of("agent"), of("judge"), of("agent.url")), (1, 1, 1), "{rows:#}");
     project.write("trialrun.yaml", "defaults: { agnt: fake }\n");
     assert!(project.run(&["config"]).exits(2).err.contains("did you mean `agent`?"));
 }

@@ -144,6 +144,32 @@ fn two_runs_are_compared_and_a_regression_is_a_failure() {
 }
 
 #[test]
+fn a_score_may_fall_as_far_as_the_command_line_or_the_project_says() {
+    let project = demo();
+    let scored = |says: &str| {
+        format!(
+            "scenario: scored\nagent: fake\nsystem_prompt: x\nuser_prompt: {says}\nassertions:\n  - {{ id: a, type: \
+             output_contains, pattern: alpha }}\n  - {{ id: b, type: output_contains, pattern: beta }}\n  - {{ id: c, type: \
+             output_contains, pattern: gamma }}\n"
+        )
+    };
+    project.write("s.yaml", &scored("alpha beta"));
+    project.run(&["run", "s.yaml"]).exits(1);
+    project.write("s.yaml", &scored("alpha"));
+    project.run(&["run", "s.yaml"]).exits(1);
+    let told = project.run(&["compare", "--json"]).exits(1).json();
+    assert_eq!((&told["threshold"], &told["cases"][0]["change"]), (&json!(0.05), &json!("regressed")), "{told:#}");
+    let ran = project.run(&["compare"]).exits(1);
+    assert!(ran.out.contains("score 75% → 50%"), "{}", ran.out);
+    project.run(&["compare", "--threshold", "0.5"]).exits(0);
+    project.write("trialrun.yaml", "defaults: { agent: fake, jobs: 1 }\ndiff: { regressionThreshold: 0.4 }\n");
+    let told = project.run(&["compare", "--json"]).exits(0).json();
+    assert_eq!((&told["threshold"], &told["cases"][0]["change"]), (&json!(0.4), &json!("same")), "{told:#}");
+    project.run(&["compare", "--threshold", "0.2"]).exits(1);
+    assert!(project.run(&["compare", "--threshold", "5"]).exits(2).err.contains("from 0 to 1"));
+}
+
+#[test]
 fn prune_removes_what_nobody_owns_and_only_if_told_to() {
     let project = demo();
     project

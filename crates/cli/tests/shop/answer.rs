@@ -36,6 +36,9 @@ const RULES: &[(&[&str], Option<&str>, &str)] = &[
         None,
         "Happy to help! You can return anything within 30 days, unused and with the receipt, for a full refund.",
     ),
+    (&["where is a-1042"], Some("lookup_order"), "Order A-1042 is on its way, it arrives on Friday."),
+    (&["a-1043"], Some("lookup_order"), "Order A-1043 is delivered, as of last Tuesday."),
+    (&["which order"], None, "We were talking about order A-1042."),
     (&["hello"], None, "Hello! How can I help you today?"),
 ];
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 /// Passages of what the bot says.
-const PASSAGES: &[&str] = &["refund", "$79", "30 days", "Friday", "Hello"];
+const PASSAGES: &[&str] = &["talking about order", "last Tuesday", "refund", "$79", "30 days", "Friday", "Hello"];
 
 /// The judgement that `request` asks for.
 pub fn judge(request: &Value) -> Value {

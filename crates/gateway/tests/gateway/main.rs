@@ -6,3 +6,4 @@ mod admission;
 mod answers;
 mod client;
 mod faults;
+mod openai;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use model::{Evidence, Need, NodeKind, Probed};
 use serde_json::json;
 
-use super::{Assertion, Field, Form, Matcher, Parameter};
+use super::{Assertion, Field, Form, Matcher, Parameter, TITLE};
 use crate::example::{Example, Story};
 use crate::pattern::{Patience, Pattern};
 use crate::place::Place;
@@ -21,7 +21,7 @@ const LINES: usize = 8;
 
 pub(super) const ASSERTION: Assertion = Assertion {
     name: "command",
-    aliases: &[],
+    aliases: &["command_succeeds"],
     parameters: &[Parameter::Value("run")],
     summary: "A command that is run in the sandbox after the agent has finished succeeds.",
     details: "It is run by a shell in the agent's working directory, with the agent's environment and in the same \
@@ -29,7 +29,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
               written twice is run once. A command that does not end in time is not met; one that cannot be started is \
               undecided.",
     fields: &[
-        Field { name: "run", holds: "text", required: true, default: None, doc: "The command." },
+        Field { name: "run", holds: "text", required: true, default: None, doc: "The command; `command` is the same." },
         Field {
             name: "exit_code",
             holds: "whole number, from 0",
@@ -51,6 +51,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
             default: Some("30s"),
             doc: "How long it may take: milliseconds, or a text such as `2m`.",
         },
+        TITLE,
     ],
     pass: Example {
         assertion: || json!({"id": "tests-pass", "type": "command", "run": "npm test", "output": "/0 failed/"}),
@@ -64,7 +65,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
 };
 
 #[derive(Debug)]
-struct Command {
+pub(super) struct Command {
     run: String,
     place: Place,
     exit_code: i32,
@@ -74,21 +75,38 @@ struct Command {
 }
 
 fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
-    let run = reading.required_text("run");
+    reading.caption();
+    let run = command_line(reading);
     let exit_code = exit_code(reading);
     let output = reading.fields.get("output").map(|_| reading.literal("output"));
     let timeout_ms = reading.fields.duration_ms("timeout", reading.problems).unwrap_or(TIMEOUT_MS);
     let (run, place) = run?;
-    if run.contains('\0') {
-        reading.problems.push(model::Diagnostic::error("`run` has a NUL character in it").at(place.excerpt()));
-        return None;
-    }
     let (exit_code, exit_place) = exit_code.unzip();
     let output = match output {
         Some(pattern) => Some(pattern?),
         None => None,
     };
     Some(Arc::new(Command { run, place, exit_code: exit_code.unwrap_or(0), exit_place, output, timeout_ms }))
+}
+
+/// `run`, or `command`.
+fn command_line(reading: &mut Reading<'_>) -> Option<(String, Place)> {
+    let key = match (reading.fields.get("run"), reading.fields.get("command")) {
+        (None, Some(_)) => "command",
+        (Some(_), Some(node)) => {
+            reading.problems.push(node.error("`run` and `command` are two names of the same; give one of them"));
+            return None;
+        }
+        _ => "run",
+    };
+    let (run, place) = reading.required_text(key)?;
+    if run.contains('\0') {
+        reading
+            .problems
+            .push(model::Diagnostic::error(format!("`{key}` has a NUL character in it")).at(place.excerpt()));
+        return None;
+    }
+    Some((run, place))
 }
 
 fn exit_code(reading: &mut Reading<'_>) -> Option<(i32, Place)> {
@@ -102,6 +120,13 @@ fn exit_code(reading: &mut Reading<'_>) -> Option<(i32, Place)> {
 }
 
 impl Command {
+    /// The command under `command`, which has to succeed in `timeout`.
+    pub(super) fn succeeds(reading: &mut Reading<'_>) -> Option<Self> {
+        let timeout_ms = reading.fields.duration_ms("timeout", reading.problems).unwrap_or(TIMEOUT_MS);
+        let (run, place) = command_line(reading)?;
+        Some(Self { run, place, exit_code: 0, exit_place: None, output: None, timeout_ms })
+    }
+
     fn need(&self) -> Need {
         Need::Command { run: self.run.clone(), timeout_ms: self.timeout_ms }
     }

@@ -6,7 +6,8 @@ use model::{Evidence, Need};
 use serde_json::json;
 
 use super::file_exists::near;
-use super::{Assertion, Field, Form, Matcher, PATH, Parameter};
+use super::valid_json::OPTIONAL_PATH;
+use super::{Assertion, Field, Form, Matcher, Parameter};
 use crate::example::{Example, Story};
 use crate::folded;
 use crate::pattern::{Patience, Pattern};
@@ -21,11 +22,13 @@ pub(super) const ASSERTION: Assertion = Assertion {
     aliases: &[],
     parameters: &[Parameter::Value("path"), Parameter::Value("text")],
     summary: "A file in the sandbox contains a text, or matches a regular expression, after the agent has finished.",
-    details: "Exactly one of `text` and `pattern` says what must be in it. Other than in an answer, upper and lower case \
-              differ. Where a file is too long to be read whole, its beginning is looked at, and what is not found there \
+    details: "Exactly one of `contains`, `text` and `pattern` says what must be in it. Only with `contains` upper and lower \
+              case are the same, and the answer is looked at where there is no `path`. Beside it `text` is what people \
+              call the assertion. Where a file is too long to be read whole, its beginning is looked at, and what is not found there \
               is undecided.",
     fields: &[
-        PATH,
+        OPTIONAL_PATH,
+        CONTAINS,
         Field {
             name: "text",
             holds: "text, or a regular expression of code",
@@ -52,22 +55,52 @@ pub(super) const ASSERTION: Assertion = Assertion {
     form: Form::Written { parse },
 };
 
+/// `contains`, as two assertions have it.
+pub(super) const CONTAINS: Field = Field {
+    name: "contains",
+    holds: "text",
+    required: false,
+    default: None,
+    doc: "The text that is looked for, in whatever case.",
+};
+
 #[derive(Debug)]
 struct FileContains {
-    file: SandboxFile,
+    /// The answer, where it is absent.
+    file: Option<SandboxFile>,
     wanted: Wanted,
 }
 
 #[derive(Debug)]
 enum Wanted {
     Text(String, Place),
+    /// In whatever case.
+    Folded(String, Place),
     Pattern(Pattern),
 }
 
 fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
-    let file = SandboxFile::read(reading);
-    let wanted = wanted(reading);
-    Some(Arc::new(FileContains { file: file?, wanted: wanted? }))
+    let is_folded = reading.fields.get("contains").is_some();
+    let file = match reading.fields.get("path") {
+        None if is_folded => None,
+        _ => Some(SandboxFile::read(reading)),
+    };
+    let wanted = if is_folded { folded(reading) } else { wanted(reading) };
+    let file = match file {
+        Some(file) => Some(file?),
+        None => None,
+    };
+    Some(Arc::new(FileContains { file, wanted: wanted? }))
+}
+
+/// `contains`, beside which `text` is a title.
+fn folded(reading: &mut Reading<'_>) -> Option<Wanted> {
+    reading.caption();
+    if let Some(node) = reading.fields.get("pattern") {
+        reading.problems.push(node.error("`contains` and `pattern` are two ways to say it; give one of them"));
+        return None;
+    }
+    reading.required_text("contains").map(|(text, place)| Wanted::Folded(text, place))
 }
 
 fn wanted(reading: &mut Reading<'_>) -> Option<Wanted> {
@@ -81,7 +114,7 @@ fn wanted(reading: &mut Reading<'_>) -> Option<Wanted> {
         }
         (None, None) => {
             let head = reading.fields.node();
-            reading.problems.push(head.error("`file_contains` needs one of `text` and `pattern`"));
+            reading.problems.push(head.error("`file_contains` needs one of `contains`, `text` and `pattern`"));
             None
         }
     }
@@ -89,17 +122,20 @@ fn wanted(reading: &mut Reading<'_>) -> Option<Wanted> {
 
 impl Matcher for FileContains {
     fn needs(&self) -> Vec<Need> {
-        vec![self.file.need()]
+        self.file.iter().map(SandboxFile::need).collect()
     }
 
     fn judge(&self, evidence: &Evidence) -> Verdict {
-        let path = &self.file.path;
+        let Some(file) = &self.file else {
+            return self.in_answer(evidence.trace.answer.as_deref()).place(self.wanted.place());
+        };
+        let path = &file.path;
         let missing = |what: &str| {
             Verdict::unmet(format!("there is no file `{path}`"), format!("a file `{path}` with {}", self.wanted), what)
                 .evidence(near(evidence, path))
-                .place(&self.file.place)
+                .place(&file.place)
         };
-        let (size, text, clipped) = match self.file.look(evidence) {
+        let (size, text, clipped) = match file.look(evidence) {
             Err(undecided) => return *undecided,
             Ok(Look::Nothing) => return missing("nothing"),
             Ok(Look::Other(what)) => return missing(what),
@@ -124,10 +160,25 @@ impl Matcher for FileContains {
     }
 }
 
+impl FileContains {
+    fn in_answer(&self, answer: Option<&str>) -> Verdict {
+        let wanted = &self.wanted;
+        match wanted.is_in(answer.unwrap_or_default()) {
+            Ok(true) => Verdict::met(format!("the answer has {wanted}")),
+            Ok(false) => {
+                let actual = answer.map_or_else(|| "no answer".to_owned(), words::quoted);
+                Verdict::unmet(format!("the answer does not have {wanted}"), wanted.to_string(), actual)
+            }
+            Err(error) => Verdict::undecided(error),
+        }
+    }
+}
+
 impl Wanted {
     fn is_in(&self, text: &str) -> Result<bool, String> {
         match self {
             Self::Text(wanted, _) => Ok(text.contains(wanted.as_str())),
+            Self::Folded(wanted, _) => Ok(folded::find(text, wanted).is_some()),
             Self::Pattern(pattern) => pattern.test(text, &Patience::new()),
         }
     }
@@ -139,7 +190,7 @@ impl Wanted {
 
     fn place(&self) -> &Place {
         match self {
-            Self::Text(_, place) => place,
+            Self::Text(_, place) | Self::Folded(_, place) => place,
             Self::Pattern(pattern) => &pattern.place,
         }
     }
@@ -148,7 +199,7 @@ impl Wanted {
 impl std::fmt::Display for Wanted {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Text(text, _) => write!(f, "{}", words::quoted(text)),
+            Self::Text(text, _) | Self::Folded(text, _) => f.write_str(&words::quoted(text)),
             Self::Pattern(pattern) => write!(f, "a match of {pattern}"),
         }
     }
@@ -176,6 +227,17 @@ mod tests {
     }
 
     #[test]
+    fn what_is_contained_may_be_in_any_case_and_in_the_answer() {
+        let in_file =
+            json!({"id": "a", "type": "file_contains", "path": "x", "contains": "hello", "text": "It greets"});
+        let finding = judged(&in_file, &Story::new().file("x", Some("Hello")).evidence());
+        assert_eq!((finding.status, finding.title.as_deref()), (Status::Met, Some("It greets")));
+        let in_answer = json!({"id": "a", "type": "file_contains", "contains": "hello"});
+        assert_eq!(judged(&in_answer, &Story::new().answer("HELLO!").evidence()).because, "the answer has \"hello\"");
+        assert_eq!(judged(&in_answer, &Story::new().evidence()).actual.as_deref(), Some("no answer"));
+    }
+
+    #[test]
     fn what_may_be_in_the_part_that_was_not_read_is_undecided() {
         let assertion = json!({"id": "a", "type": "file_contains", "path": "x", "text": "end"});
         let clipped = Probed::File { size: 9_999_999, text: "start".into(), clipped: true };
@@ -188,6 +250,8 @@ mod tests {
         for entry in [
             json!({"id": "a", "type": "file_contains", "path": "x"}),
             json!({"id": "a", "type": "file_contains", "path": "x", "text": "a", "pattern": "b"}),
+            json!({"id": "a", "type": "file_contains", "contains": "a", "pattern": "b"}),
+            json!({"id": "a", "type": "file_contains", "text": "a"}),
         ] {
             assert_eq!(compile(&case(&[entry]), &Context::default()).1.len(), 1);
         }

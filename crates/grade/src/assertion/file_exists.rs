@@ -5,7 +5,7 @@ use std::sync::Arc;
 use model::{Evidence, Need, nearest};
 use serde_json::json;
 
-use super::{Assertion, Form, Matcher, PATH, Parameter};
+use super::{Assertion, Form, Matcher, PATH, Parameter, TITLE};
 use crate::example::{Example, Story};
 use crate::reading::Reading;
 use crate::sandbox_file::{Look, SandboxFile};
@@ -18,7 +18,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
     summary: "There is a file in the sandbox after the agent has finished.",
     details: "A directory is no file. A link is followed, but not out of the working directory. Agents that work in no \
               sandbox cannot be asked.",
-    fields: &[PATH],
+    fields: &[PATH, TITLE],
     pass: Example {
         assertion: || json!({"id": "writes-the-notes", "type": "file_exists", "path": "NOTES.md"}),
         evidence: || Story::new().file("NOTES.md", Some("# Notes\n")).evidence(),
@@ -36,6 +36,7 @@ struct FileExists {
 }
 
 fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
+    reading.caption();
     Some(Arc::new(FileExists { file: SandboxFile::read(reading)? }))
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use model::{Evidence, Need};
 use serde_json::json;
 
-use super::{Assertion, Form, Matcher, PATH, Parameter};
+use super::{Assertion, Form, Matcher, PATH, Parameter, TITLE};
 use crate::example::{Example, Story};
 use crate::reading::Reading;
 use crate::sandbox_file::{Look, SandboxFile};
@@ -17,7 +17,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
     parameters: &[Parameter::Value("path")],
     summary: "There is nothing of that name in the sandbox after the agent has finished.",
     details: "A directory or a link of that name is something. Agents that work in no sandbox cannot be asked.",
-    fields: &[PATH],
+    fields: &[PATH, TITLE],
     pass: Example {
         assertion: || json!({"id": "cleans-up", "type": "file_not_exists", "path": "build.log"}),
         evidence: || Story::new().file("build.log", None).evidence(),
@@ -35,6 +35,7 @@ struct FileNotExists {
 }
 
 fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
+    reading.caption();
     Some(Arc::new(FileNotExists { file: SandboxFile::read(reading)? }))
 }
 

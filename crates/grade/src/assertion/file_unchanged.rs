@@ -5,7 +5,7 @@ use std::sync::Arc;
 use model::{Change, Evidence, Need};
 use serde_json::json;
 
-use super::{Assertion, Form, Matcher, PATH, Parameter};
+use super::{Assertion, Form, Matcher, PATH, Parameter, TITLE};
 use crate::example::{Example, Story};
 use crate::reading::Reading;
 use crate::sandbox_file::{Look, SandboxFile};
@@ -18,7 +18,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
     summary: "A file in the sandbox is as it was before the agent began.",
     details: "A file that is not there, and was not there, is not met: its name is most likely misspelt. Agents that \
               work in no sandbox cannot be asked.",
-    fields: &[PATH],
+    fields: &[PATH, TITLE],
     pass: Example {
         assertion: || json!({"id": "leaves-the-lock", "type": "file_unchanged", "path": "Cargo.lock"}),
         evidence: || Story::new().file("Cargo.lock", Some("version = 4\n")).evidence(),
@@ -36,6 +36,7 @@ struct FileUnchanged {
 }
 
 fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
+    reading.caption();
     Some(Arc::new(FileUnchanged { file: SandboxFile::read(reading)? }))
 }
 

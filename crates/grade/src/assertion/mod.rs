@@ -1,15 +1,27 @@
 //! The assertions: a file each, and the table of them all in the order users see.
 
 mod agent_finished;
+pub(crate) mod branch_created;
+pub(crate) mod branch_not_created;
+mod budget;
+mod claim;
 mod command;
+pub(crate) mod command_not_ran;
+pub(crate) mod command_ran;
+pub(crate) mod commit_created;
+pub(crate) mod commit_not_created;
 mod contains;
 mod expect;
 mod factuality;
 mod file_contains;
 mod file_exists;
+mod file_not_contains;
 mod file_not_exists;
 mod file_unchanged;
+pub(crate) mod git_clean;
 mod guardrail;
+mod json_path;
+mod json_path_not_exists;
 mod json_schema;
 mod latency;
 mod llm_judge;
@@ -18,13 +30,19 @@ mod no_path_escape;
 mod no_tool_called;
 mod no_unanswered_questions;
 mod not_contains;
+pub(crate) mod not_pushed;
 mod output_contains;
 mod output_is_question;
+pub(crate) mod pushed;
 mod request_check;
+pub(crate) mod review_request_created;
+pub(crate) mod review_request_not_created;
 mod rubric;
 mod sentiment;
+pub(crate) mod side_effect_contract;
 mod skill_not_used;
 mod skill_used;
+mod tests_pass;
 mod time_budget;
 mod token_budget;
 mod token_usage;
@@ -32,6 +50,7 @@ mod tool_call_sequence;
 mod tool_called;
 mod turn_budget;
 mod turn_count_at_most;
+pub(crate) mod valid_json;
 
 use std::borrow::Cow;
 use std::fmt::Debug;
@@ -44,6 +63,8 @@ use crate::example::Example;
 use crate::judge::Judged;
 use crate::reading::Reading;
 use crate::verdict::Verdict;
+
+pub(crate) use budget::warned as over_budget;
 
 /// Every assertion there is: first those that are written down, then those that go with every trial.
 pub const ASSERTIONS: &[Assertion] = &[
@@ -65,8 +86,26 @@ pub const ASSERTIONS: &[Assertion] = &[
     file_exists::ASSERTION,
     file_not_exists::ASSERTION,
     file_contains::ASSERTION,
+    file_not_contains::ASSERTION,
     file_unchanged::ASSERTION,
+    valid_json::ASSERTION,
+    json_path::ASSERTION,
+    json_path_not_exists::ASSERTION,
     command::ASSERTION,
+    tests_pass::ASSERTION,
+    command_ran::ASSERTION,
+    command_not_ran::ASSERTION,
+    branch_created::ASSERTION,
+    branch_not_created::ASSERTION,
+    commit_created::ASSERTION,
+    commit_not_created::ASSERTION,
+    pushed::ASSERTION,
+    not_pushed::ASSERTION,
+    review_request_created::ASSERTION,
+    review_request_not_created::ASSERTION,
+    git_clean::ASSERTION,
+    side_effect_contract::ASSERTION,
+    claim::ASSERTION,
     sentiment::ASSERTION,
     llm_judge::ASSERTION,
     guardrail::ASSERTION,
@@ -76,6 +115,7 @@ pub const ASSERTIONS: &[Assertion] = &[
     no_unanswered_questions::ASSERTION,
     turn_budget::ASSERTION,
     token_budget::ASSERTION,
+    budget::ASSERTION,
     time_budget::ASSERTION,
     agent_finished::ASSERTION,
     request_check::ASSERTION,
@@ -170,6 +210,11 @@ pub(crate) trait Matcher: Debug + Send + Sync {
     fn needs(&self) -> Vec<Need> {
         Vec::new()
     }
+
+    /// What was made of it, where that is not what was written: the assertions that stand for a text.
+    fn stands_for(&self) -> Option<Vec<String>> {
+        None
+    }
 }
 
 impl Assertion {
@@ -249,6 +294,15 @@ const ARGS_MATCH: Field = Field {
     doc: "Argument name → regular expression; all of them must match the same call. A missing argument is empty text. A \
           number, `true`, `false`, a list or a map is an expectation as in `expect`: of a map the keys that are written \
           matter. One regular expression instead of the map is matched against the JSON of all arguments.",
+};
+
+/// `text` where it is what people call the assertion.
+const TITLE: Field = Field {
+    name: "text",
+    holds: "text",
+    required: false,
+    default: Some("none"),
+    doc: "What people call it, as `title` says it elsewhere.",
 };
 
 /// `skill`, as several assertions have it.
@@ -360,7 +414,7 @@ mod tests {
             Story::new().call("Bash", serde_json::json!({"command": "sleep 9"})).ending(ending).evidence();
         evidence.trace.calls[0].result = None;
         let finding = implicit("time_budget", &evidence).unwrap();
-        assert_eq!(finding.because, "timed out after 1.5 s (`timeout`)");
+        assert_eq!(finding.because, "timed out after 1.5 s (timeout)");
         assert_eq!(finding.actual.as_deref(), Some("still waiting for call 1, Bash(command=\"sleep 9\")"));
         assert_eq!(implicit("agent_finished", &evidence), None);
     }

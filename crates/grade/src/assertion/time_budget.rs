@@ -1,11 +1,12 @@
 //! `time_budget`: the agent finished before the clock ran out.
 
-use model::{Ending, Evidence};
+use model::{Ending, Evidence, Trace};
 use serde_json::json;
 
 use super::{Assertion, Form};
 use crate::example::{Example, Story, nothing_written};
 use crate::verdict::Verdict;
+use crate::words;
 
 pub(super) const ASSERTION: Assertion = Assertion {
     name: "time_budget",
@@ -27,6 +28,18 @@ pub(super) const ASSERTION: Assertion = Assertion {
     form: Form::Implicit { judge },
 };
 
+/// What an agent was doing that has called nothing: the message that it had not answered.
+fn waiting(trace: &Trace) -> String {
+    let said = trace.turns.last().map(|turn| turn.text.trim()).filter(|text| !text.is_empty());
+    match (trace.user_messages.last(), said) {
+        (None, _) => "nothing was said to it".into(),
+        (Some(_), Some(said)) => format!("it was still answering: {}", words::quoted(said)),
+        (Some(message), None) => {
+            format!("no answer to message {}, {}", trace.user_messages.len(), words::quoted(message))
+        }
+    }
+}
+
 fn judge(evidence: &Evidence) -> Option<Verdict> {
     let Ending::TimedOut { setting, after_ms } = &evidence.ending else { return None };
     let seconds = *after_ms as f64 / 1000.0;
@@ -37,12 +50,29 @@ fn judge(evidence: &Evidence) -> Option<Verdict> {
             format!("still waiting for call {}, {}", at + 1, traced.call.summary())
         }
         Some((at, traced)) => format!("its last call was call {}, {}", at + 1, traced.call.summary()),
-        None => "it called no tool".into(),
+        None => waiting(trace),
     };
-    let because = format!("timed out after {seconds} s (`{setting}`)");
+    let because = format!("timed out after {seconds} s ({setting})");
     let verdict = Verdict::unmet(because, format!("an answer within {seconds} s"), actual);
     Some(match last {
         Some((at, _)) => verdict.at_call(trace, at),
         None => verdict,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_without_tools_is_told_by_the_message_that_it_has_not_answered() {
+        let late = |story: Story| {
+            let ending = Ending::TimedOut { setting: "`timeout` of the project".into(), after_ms: 2000 };
+            let verdict = judge(&story.ending(ending).evidence()).unwrap();
+            (verdict.because, verdict.actual.unwrap())
+        };
+        let (because, actual) = late(Story::new().asks("Hello?"));
+        assert_eq!(because, "timed out after 2 s (`timeout` of the project)");
+        assert_eq!(actual, "no answer to message 1, \"Hello?\"");
+    }
 }

@@ -36,7 +36,7 @@ fn limited(tokens: f64) -> Story {
 }
 
 fn judge(evidence: &Evidence) -> Option<Verdict> {
-    let budget = evidence.limits.token_budget?;
+    let budget = evidence.limits.token_budget.filter(|_| !evidence.limits.tokens_only_warn())?;
     let whose = match evidence.limits.token_budget_from.as_deref() {
         Some("scenario") => "the scenario's `token_budget`".to_owned(),
         Some("skill") => "the skill's `token-budget`".to_owned(),

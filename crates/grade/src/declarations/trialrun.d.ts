@@ -164,6 +164,40 @@ declare module "trialrun" {
     skip?: boolean | string;
     /** Only scenarios that have this are run of their file. */
     only?: boolean;
+    /** What the sandbox holds before the agent starts. */
+    fixtures?: Fixtures;
+  }
+
+  /** What a sandbox holds, as in scenario files. Paths of this machine start at the test's own folder. */
+  export interface Fixtures {
+    /** Blocks of the nearest `_fixtures.yaml` to start from. */
+    extends?: string | readonly string[];
+    /** Make the sandbox a git repository with a commit. */
+    git_init?: boolean;
+    /** The branch to be on after that commit. Not written: `main`. */
+    git_branch?: string;
+    /** Directories whose contents are copied in first. */
+    copy_trees?: readonly { from: string; to?: string }[];
+    /** Files of the commit. */
+    files_committed?: readonly FixtureFile[];
+    /** Files added to the index after it. */
+    files_staged?: readonly FixtureFile[];
+    /** Files left untracked. */
+    files_unstaged?: readonly FixtureFile[];
+    /** Shell commands run in the finished sandbox, in order. */
+    setup_commands?: readonly string[];
+    /** Variables for the setup commands and the agent. */
+    env?: Record<string, string>;
+  }
+
+  /** A file of a sandbox. */
+  export interface FixtureFile {
+    /** Where it is, relative to the sandbox and inside of it. */
+    path: string;
+    /** What is in it. */
+    content?: string;
+    /** A file to copy, byte for byte. */
+    content_from?: string;
   }
 
   /** What a scenario is handed. */
@@ -174,7 +208,7 @@ declare module "trialrun" {
     score(name: string, value: number): void;
     /** The numbers that were recorded. */
     readonly scores: Map<string, number>;
-    /** What is known of the agent, if anything is. */
+    /** What is known of the agent beforehand: `null` as long as nothing finds it out. */
     readonly profile: any;
   }
 

@@ -1,10 +1,10 @@
 //! What a judge looks at, made from evidence: part by part, with what is the agent's own told from the rest.
 
-use model::{Change, Evidence, Trace, TracedCall};
+use model::{Change, Evidence, FoundFile, Need, Probed, Trace, TracedCall};
 use serde_json::Value;
 
-use crate::given;
-use crate::words;
+use crate::claim::is_of_skill;
+use crate::{given, repository, words};
 
 /// The most characters of a reply, and of all other parts but calls.
 const LONGEST_TEXT: usize = 100_000;
@@ -15,6 +15,8 @@ const MOST_EARLIER: usize = 30;
 const LONGEST_CALL: usize = 4_000;
 /// The most calls for one message of the user's.
 const MOST_CALLS: usize = 100;
+/// The most files that are shown with what is in them.
+const MOST_CONTENTS: usize = 20;
 /// The most changed files.
 const MOST_FILES: usize = 200;
 
@@ -60,6 +62,52 @@ impl Material {
             material.add("last reply of the agent".into(), &answer, LONGEST_TEXT, true);
         }
         material
+    }
+
+    /// With what the sandbox looks like afterwards, before the last reply: the repository, the names of all files, and what
+    /// is in the small ones. Files of the skill under test are left out.
+    pub fn with_sandbox(mut self, evidence: &Evidence, skill: Option<&str>) -> Self {
+        let last = self.parts.pop_if(|_| self.is_answered);
+        if let Some(change) = &evidence.collected.repository_change {
+            let lines = repository::summary(change).join("\n");
+            self.add("what became of the repository".into(), &lines, LONGEST_TEXT, true);
+        }
+        if let Some(Probed::Files { files, clipped }) = evidence.collected.probed(&Need::Files) {
+            let own: Vec<&FoundFile> = files.iter().filter(|file| !is_of_skill(&file.path, skill)).collect();
+            self.add_listing(&own, *clipped);
+            self.add_contents(&own, evidence);
+        }
+        self.parts.extend(last);
+        self
+    }
+
+    fn add_listing(&mut self, files: &[&FoundFile], clipped: bool) {
+        let line = |file: &&FoundFile| format!("{} ({} bytes)", file.path, file.size);
+        let mut lines = words::few(files.iter().map(line).collect(), MOST_FILES);
+        if files.is_empty() {
+            lines.push("none".into());
+        }
+        if clipped {
+            lines.push("and more".into());
+        }
+        self.add("context: all files in the working directory".into(), &lines.join("\n"), LONGEST_TEXT, false);
+    }
+
+    /// What is in small files: those first that the agent changed.
+    fn add_contents(&mut self, files: &[&FoundFile], evidence: &Evidence) {
+        let is_changed =
+            |file: &FoundFile| evidence.collected.files_changed.iter().any(|known| known.path == file.path);
+        let (own, others): (Vec<&FoundFile>, Vec<&FoundFile>) = files.iter().partition(|file| is_changed(file));
+        let of = |files: Vec<&FoundFile>, is_agents: bool| -> Vec<(String, bool)> {
+            let texts = files.into_iter().filter_map(|file| Some(format!("{}:\n{}", file.path, file.text.as_ref()?)));
+            texts.map(|text| (text, is_agents)).collect()
+        };
+        for (number, (text, is_agents)) in
+            [of(own, true), of(others, false)].concat().into_iter().take(MOST_CONTENTS).enumerate()
+        {
+            let kind = if is_agents { "file that the agent changed" } else { "context: file as it was" };
+            self.add(format!("{kind}, {}", number + 1), &text, LONGEST_CALL * 2, is_agents);
+        }
     }
 
     /// What the agent is, before everything else.

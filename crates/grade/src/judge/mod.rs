@@ -30,7 +30,7 @@ mod votes;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use model::{About, Aside, Evidence, Finding, Status};
+use model::{About, Aside, Evidence, Finding, Need, Status};
 
 pub use self::ask::Judge;
 pub use self::cache::Cache;
@@ -59,6 +59,11 @@ pub(crate) trait Judged: Debug + Send + Sync {
 
     /// What the answers come to.
     fn decide(&self, question: &Question, votes: &Votes<'_>) -> Verdict;
+
+    /// What must be looked at in the sandbox before it can be asked.
+    fn needs(&self) -> Vec<Need> {
+        Vec::new()
+    }
 }
 
 /// A judged assertion among the others: it says what can be said without a judge.
@@ -75,6 +80,10 @@ impl<J: Judged> Matcher for Asking<J> {
 
     fn judged(&self) -> Option<&dyn Judged> {
         Some(&self.0)
+    }
+
+    fn needs(&self) -> Vec<Need> {
+        self.0.needs()
     }
 }
 

@@ -83,6 +83,16 @@ pub(crate) const RUBRIC: &str = "\
 Judge what the agent said and did, as a whole, by each criterion. The criteria are independent: neither a good nor a \
 bad mark for one says anything about another.";
 
+/// Must judge a statement as it stands, from what was left behind as much as from what was said.
+pub(crate) const CLAIM: &str = "\
+The criterion is a statement about what the agent did, said and left behind. It is met if the material shows that all \
+of it is true. Where it says that something did not happen, it is met if the material shows nothing of the kind. What \
+became of files and of the repository is told as it was found, and weighs more than what the agent says about it.";
+
+/// Must keep a judge from expecting what the skill would have done.
+pub(crate) const NOT_TRIGGERED: &str = "\
+The agent has a skill that was not made for this request, and was expected to do without it.";
+
 /// Must tell a reply that waits for the user from one that is done and ends politely.
 pub(crate) const QUESTION: &str = "\
 The criterion is met if the agent's last reply asks the user for something it needs in order to go on: information, a \

@@ -6,6 +6,7 @@ use model::Step;
 use serde_json::Value;
 
 use super::exchange::Exchange;
+use super::persistence::Persistence;
 use crate::account::Account;
 use crate::{Failure, Policy, Trouble};
 
@@ -46,36 +47,9 @@ impl Documents {
     }
 
     async fn persist(&self, path: &str, body: Option<&Value>, again: fn(Trouble) -> bool) -> Result<Value, Failure> {
-        let mut tried = 0;
-        loop {
-            let leave = self.account.enter().await;
-            tried += 1;
-            let mut failure = match self.exchange.call(path, body, &self.policy).await {
-                Ok(document) => {
-                    leave.answered(None);
-                    return Ok(document);
-                }
-                Err(failure) => failure,
-            };
-            failure.tries = tried;
-            let wait = failure.retry_after.unwrap_or_else(|| self.policy.wait_after(tried));
-            let is_too_long = wait > self.policy.longest_pause;
-            if failure.trouble.is_everybodys() && !is_too_long {
-                leave.pause(wait);
-            }
-            drop(leave);
-            if !again(failure.trouble) || tried >= self.policy.tries || is_too_long {
-                return Err(failure);
-            }
-            self.steps.lock().unwrap_or_else(PoisonError::into_inner).push(Step::Retry {
-                attempt: tried.into(),
-                status: failure.status,
-                error: failure.to_string(),
-                delay_ms: u64::try_from(wait.as_millis()).ok(),
-            });
-            if !failure.trouble.is_everybodys() {
-                tokio::time::sleep(wait).await;
-            }
-        }
+        let persistence = Persistence { account: &self.account, policy: &self.policy, again };
+        let attempt = || self.exchange.call(path, body, &self.policy);
+        let tell = |step| self.steps.lock().unwrap_or_else(PoisonError::into_inner).push(step);
+        persistence.ask(attempt, |_| None, tell).await
     }
 }

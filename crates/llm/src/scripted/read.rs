@@ -129,8 +129,9 @@ fn call(node: &Node, problems: &mut Problems) -> Option<Call> {
     let input = match fields.get("input") {
         None => Value::Object(Map::new()),
         Some(input) => {
-            if !matches!(input.kind, NodeKind::Map(_)) {
-                problems.push(input.error(format!("`input` must be a map of arguments, not {}", input.kind_name())));
+            if !matches!(input.kind, NodeKind::Map(_) | NodeKind::String(_)) {
+                let problem = format!("`input` must be a map of arguments, or a text, not {}", input.kind_name());
+                problems.push(input.error(problem));
             }
             input.to_json()
         }
@@ -335,7 +336,7 @@ steps:
     usage: { input: -1 }
     repeat: 0
   - fault: { kind: htpt, status: 200 }
-  - tools: [{ input: ls }]
+  - tools: [{ input: 15 }]
     delay: soon
     stop: end_tern
 ";
@@ -350,7 +351,7 @@ steps:
                  `sse_error`, not `htpt` / did you mean `http`?",
                 "6:34: `status` must be an HTTP error status, from 400 to 599",
                 "7:15: a tool call has no `name`",
-                "7:22: `input` must be a map of arguments, not a string",
+                "7:22: `input` must be a map of arguments, or a text, not a number",
                 "8:12: `delay` must be a length of time of at most a day / write a number of seconds, or `500ms`, \
                  `30s`, `5m`",
                 "9:11: `stop` must be one of `end_turn`, `tool_use`, `max_tokens`, `stop_sequence`, `refusal`, \

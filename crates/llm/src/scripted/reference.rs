@@ -66,8 +66,12 @@ const CALL: Block = Block {
     title: "A tool call",
     about: "",
     keys: &[
-        key("name", "text, required", "The tool, as the agent names it to its model."),
-        key("input", "map", "The arguments; none if left out."),
+        key(
+            "name",
+            "text, required",
+            "The tool, as the agent names it to its model; one in a namespace is `NAMESPACE.NAME`.",
+        ),
+        key("input", "map, or text", "The arguments; none if left out. A text is for tools that take one as it is."),
         key("id", "text", "The call's id; made up if left out, unique and the same every time."),
     ],
 };

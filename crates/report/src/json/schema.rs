@@ -98,11 +98,13 @@ fn summary() -> Value {
         "cancelled": count(),
         "flaky": count(),
         "pass_rate": { "type": ["number", "null"], "description": "passed / (passed + failed)" },
-        "tokens": optional("tokens"),
-        "cost_usd": maybe("number"),
-        "trials_with_cost": count(),
-        "judge_usage": optional("tokens"),
-        "judge_cost_usd": maybe("number"),
+        "tokens": about(optional("tokens"), "what the agents used, in all attempts"),
+        "cost_usd": about(maybe("number"), "what that cost"),
+        "trials_with_cost": about(count(), "how many trials' cost is known"),
+        "judge_usage": about(optional("tokens"), "what judging by models used"),
+        "judge_cost_usd": about(maybe("number"), "what that cost"),
+        "user_usage": about(optional("tokens"), "what playing users used"),
+        "user_cost_usd": about(maybe("number"), "what that cost"),
     }))
 }
 
@@ -142,8 +144,8 @@ fn trial() -> Value {
         "fault": { "enum": ["environment", "provider", "harness", "judge", null] },
         "because": maybe("string"),
         "ending": { "type": ["object", "null"] },
-        "score": maybe("number"),
-        "max_score": maybe("number"),
+        "score": about(maybe("number"), "Σ weight · score of the decided findings"),
+        "max_score": about(maybe("number"), "Σ weight of the decided findings, or what the case sets"),
         "pass_score": { "type": ["number", "null"], "description": "what it takes to pass; null where nothing is scored" },
         "failed_critical": {
             "type": "array",
@@ -156,7 +158,11 @@ fn trial() -> Value {
             "description": "name: 0 to 1, the weighted mean of what is reported under it",
         },
         "findings": list(reference("finding")),
-        "scores": { "type": "object" },
+        "scores": {
+            "type": "object",
+            "additionalProperties": number(),
+            "description": "name: the number that code recorded under it with `score(name, value)`",
+        },
         "input": { "description": "the value the message was made of where there is one, else the list of messages" },
         "answer": maybe("string"),
         "output": { "description": "what the agent gave, where that is more than text" },
@@ -187,12 +193,14 @@ fn trial() -> Value {
             "required": ["name", "raw_name", "input", "result", "is_error", "turn"],
         })),
         "questions": list(object(json!({ "question": text(), "answer": maybe("string") }))),
-        "usage": optional("tokens"),
-        "cost_usd": maybe("number"),
-        "cost_usd_cli": maybe("number"),
-        "cost_source": maybe("string"),
-        "judge_usage": optional("tokens"),
-        "judge_cost_usd": maybe("number"),
+        "usage": about(optional("tokens"), "what the agent used"),
+        "cost_usd": about(maybe("number"), "what that cost"),
+        "cost_usd_cli": about(maybe("number"), "what it cost by the agent's own account"),
+        "cost_source": about(maybe("string"), "who says what it cost"),
+        "judge_usage": about(optional("tokens"), "what judging it by models used"),
+        "judge_cost_usd": about(maybe("number"), "what that cost"),
+        "user_usage": about(optional("tokens"), "what playing its user used"),
+        "user_cost_usd": about(maybe("number"), "what that cost"),
         "duration_ms": count(),
         "started_at": time(),
         "session_id": maybe("string"),
@@ -300,6 +308,14 @@ fn optional(name: &str) -> Value {
 
 fn list(item: Value) -> Value {
     Map::from_iter([("type".to_owned(), "array".into()), ("items".to_owned(), item)]).into()
+}
+
+/// `schema` with what it is about.
+fn about(mut schema: Value, text: &str) -> Value {
+    if let Some(map) = schema.as_object_mut() {
+        map.insert("description".to_owned(), text.into());
+    }
+    schema
 }
 
 fn maybe(kind: &str) -> Value {

@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::finding::Found;
+use super::used_aside;
 use crate::{given, score};
 
 /// A trial by the report's names.
@@ -71,6 +72,8 @@ pub(super) struct Trial<'a> {
     cost_source: Option<&'a str>,
     judge_usage: Option<Used>,
     judge_cost_usd: Option<f64>,
+    user_usage: Option<Used>,
+    user_cost_usd: Option<f64>,
     duration_ms: u64,
     started_at: Timestamp,
     session_id: Option<&'a str>,
@@ -129,8 +132,10 @@ impl<'a> Trial<'a> {
             cost_usd: record.cost_usd,
             cost_usd_cli: record.cost_usd.filter(|_| from_agent),
             cost_source: record.cost_source.as_deref(),
-            judge_usage: record.judge.and_then(|judge| judge.tokens).as_ref().map(Used::of),
+            judge_usage: used_aside(record.judge),
             judge_cost_usd: record.judge.and_then(|judge| judge.cost_usd),
+            user_usage: used_aside(record.user),
+            user_cost_usd: record.user.and_then(|user| user.cost_usd),
             duration_ms: record.duration_ms,
             started_at: record.started_at,
             session_id: record.session_id.as_deref(),

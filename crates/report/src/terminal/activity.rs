@@ -49,7 +49,7 @@ pub(crate) fn doing(step: &Step, paint: &Paint) -> Option<String> {
         }
         Step::Thinking { .. } => Some("thinks".into()),
         Step::Retry { attempt, status, .. } => Some(format!(
-            "provider retry {attempt}{}",
+            "request retry {attempt}{}",
             status.map_or_else(String::new, |status| format!(" ({status})"))
         )),
         Step::ToolResult(_) => Some("has a result".into()),

@@ -24,6 +24,8 @@ pub(super) struct Stream {
     since: Timestamp,
     /// Calls of the attempt, by id.
     calls: HashMap<String, Made>,
+    /// How many messages of the user were told when the trial began.
+    told: usize,
 }
 
 struct Made {
@@ -37,7 +39,7 @@ impl Stream {
     pub(super) fn new(paint: Paint, detail: Detail, names: Names, agents: &[AgentInfo]) -> Self {
         let known = |agent: &AgentInfo| Some((agent.name.clone(), agent.version.clone()?));
         let versions = agents.iter().filter_map(known).collect();
-        Self { paint, detail, names, versions, since: Timestamp::UNIX_EPOCH, calls: HashMap::new() }
+        Self { paint, detail, names, versions, since: Timestamp::UNIX_EPOCH, calls: HashMap::new(), told: 0 }
     }
 
     pub(super) fn event(&mut self, envelope: &Envelope) -> String {
@@ -47,6 +49,7 @@ impl Stream {
             Event::TrialStarted { id, agent, model, subject, file, messages, script, .. } => {
                 self.since = envelope.at;
                 self.calls.clear();
+                self.told = messages.len();
                 let again = envelope.attempt.filter(|attempt| *attempt > 1);
                 let again = again.map_or_else(String::new, |attempt| format!(" (attempt {attempt})"));
                 let version = self.versions.get(agent).map_or_else(String::new, |version| format!(" {version}"));
@@ -103,6 +106,11 @@ impl Stream {
             Step::Session { session_id: Some(id), .. } => {
                 self.line(at, 0, &paint.dim(&format!("{} session {}", signs.does, folded(id))))
             }
+            // Of what is made up on the way nobody knows how many there will be.
+            Step::UserMessage { index, text, .. } if *index > self.told => {
+                let line = format!("{} [step {index}] {}", signs.does, self.prompt(text));
+                self.line(at, 0, &paint.magenta(&line))
+            }
             Step::UserMessage { index, of, text } if *of > 1 => {
                 let line = format!("{} [step {index}/{of}] {}", signs.does, self.prompt(text));
                 self.line(at, 0, &paint.magenta(&line))
@@ -121,7 +129,7 @@ impl Stream {
             Step::Retry { attempt, status, error, delay_ms } => {
                 let status = status.map_or_else(String::new, |status| format!(" ({status})"));
                 let delay = delay_ms.map_or_else(String::new, |delay| format!(", waits {}", elapsed(delay)));
-                let line = format!("{} provider retry {attempt}{status}: {}{delay}", signs.again, folded(error));
+                let line = format!("{} request retry {attempt}{status}: {}{delay}", signs.again, folded(error));
                 self.line(at, 0, &paint.yellow(&line))
             }
             Step::RequestCheck { step, met: false, because } => {

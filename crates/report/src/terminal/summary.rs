@@ -1,9 +1,9 @@
 //! The last block: what the run came to.
 
-use model::{ArmSummary, Aside, Envelope, Event, Outcome, RunInfo, Summary, Tokens, TrialRecord};
+use model::{ArmSummary, Envelope, Event, Outcome, RunInfo, Summary, Tokens, TrialRecord};
 
 use super::{Paint, result};
-use crate::figure::{between, cached, counted, elapsed, money, percent, whole};
+use crate::figure::{aside, between, cached, counted, elapsed, money, percent, whole};
 use crate::names::Names;
 use crate::plain;
 
@@ -112,7 +112,10 @@ impl Closing {
         row("tokens", summary.tokens.as_ref().map_or_else(|| "n/a".into(), |tokens| self.tokens(tokens)));
         row("cost", self.cost());
         if let Some(judge) = &summary.judge {
-            row("judge", judging(judge));
+            row("judge", aside(judge));
+        }
+        if let Some(user) = &summary.user {
+            row("user", aside(user));
         }
         text.push_str(&self.arms());
         text.push_str(&self.verdict());
@@ -242,17 +245,6 @@ impl Closing {
     }
 }
 
-/// `12 requests, 3,400 tokens, $0.0100, 2 cached`
-fn judging(judge: &Aside) -> String {
-    let tokens = judge.tokens.as_ref().map_or_else(|| "tokens n/a".into(), |tokens| whole(tokens.total()) + " tokens");
-    let cost = judge.cost_usd.map_or_else(|| "cost n/a".into(), money);
-    let mut parts = vec![counted(usize::try_from(judge.requests).unwrap_or(usize::MAX), "request"), tokens, cost];
-    if judge.cached > 0 {
-        parts.push(format!("{} cached", whole(judge.cached)));
-    }
-    parts.join(", ")
-}
-
 /// `45-94%`
 fn range(low: f64, high: f64) -> String {
     format!("{}-{}", percent(low).trim_end_matches('%'), percent(high))
@@ -295,19 +287,5 @@ fn bare(record: &TrialRecord) -> TrialRecord {
         settings: serde_json::Map::new(),
         attempts: Vec::new(),
         ..record.clone()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_judging_took_is_told_and_what_is_not_known_is_not_made_up() {
-        let tokens = Tokens { input: 3000, output: 400, ..Tokens::default() };
-        let known = Aside { requests: 12, cached: 2, tokens: Some(tokens), cost_usd: Some(0.01) };
-        assert_eq!(judging(&known), "12 requests, 3,400 tokens, $0.0100, 2 cached");
-        let unknown = Aside { requests: 1, ..Aside::default() };
-        assert_eq!(judging(&unknown), "1 request, tokens n/a, cost n/a");
     }
 }

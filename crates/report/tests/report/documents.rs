@@ -26,7 +26,7 @@ fn the_json_report_is_the_contract() {
     has(
         &document["summary"],
         "trials passed failed undecided broken skipped cancelled flaky pass_rate tokens cost_usd trials_with_cost \
-         judge_usage judge_cost_usd",
+         judge_usage judge_cost_usd user_usage user_cost_usd",
     );
     has(&document["summary"]["tokens"], "input cache_read cache_write output reasoning total");
     has(
@@ -39,7 +39,7 @@ fn the_json_report_is_the_contract() {
         trial,
         "id suite case title arm agent model variant repetition outcome flaky fault because ending score max_score \
          pass_score failed_critical dimensions findings scores input answer expected reason script tools vars messages \
-         turn_count tool_calls questions usage cost_usd cost_usd_cli cost_source judge_usage judge_cost_usd duration_ms \
+         turn_count tool_calls questions usage cost_usd cost_usd_cli cost_source judge_usage judge_cost_usd user_usage user_cost_usd duration_ms \
          session_id attempts files_changed errors output not position",
     );
     has(&trial["tool_calls"][0], "name raw_name input result is_error turn");
@@ -62,7 +62,7 @@ fn unknown_numbers_are_null() {
     let document = document(&one_job().events);
     let broken = &document["trials"][2];
     assert_eq!((&broken["outcome"], &broken["fault"]), (&json!("broken"), &json!("provider")));
-    for field in ["usage", "cost_usd", "score", "max_score", "judge_cost_usd"] {
+    for field in ["usage", "cost_usd", "score", "max_score", "judge_cost_usd", "user_usage", "user_cost_usd"] {
         assert_eq!(broken[field], Value::Null, "{field}");
     }
     assert_eq!(document["summary"]["trials_with_cost"], 2);

@@ -1,6 +1,6 @@
 use jiff::SignedDuration;
 use model::{ArmSummary, LiveTrial, Outcome, Step, ToolCall, TrialRecord, TrialRow};
-use report::{Comparison, StatusView};
+use report::{Change, Comparison, StatusView, THRESHOLD};
 use serde_json::json;
 
 use crate::story::{RUN, begin, broken, failed, id, one_job, passed, row, run_row};
@@ -179,11 +179,11 @@ fn compare_puts_regressions_first_and_says_how_sure_it_is() {
             }
         }
     }
-    let comparison = Comparison::of(&before, &after);
+    let comparison = Comparison::of(&before, &after, THRESHOLD);
     assert!(comparison.has_regressions());
     expect("compare.txt", &comparison.draw(&run_row(OLD), &run_row(RUN), &plain()));
-    assert!(!Comparison::of(&before, &before).has_regressions());
-    assert!(Comparison::of(&[], &[]).cases.is_empty());
+    assert!(!Comparison::of(&before, &before, THRESHOLD).has_regressions());
+    assert!(Comparison::of(&[], &[], THRESHOLD).cases.is_empty());
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn many_cases_are_compared_and_summed_up() {
     let records: Vec<TrialRecord> =
         (0..20_000).map(|n| TrialRecord { case: format!("case-{n}"), ..one.clone() }).collect();
     let rows: Vec<TrialRow> = records.iter().map(|record| row(record, RUN)).collect();
-    assert_eq!(Comparison::of(&rows, &rows).cases.len(), records.len());
+    assert_eq!(Comparison::of(&rows, &rows, THRESHOLD).cases.len(), records.len());
     let arms = ArmSummary::of(&records);
     assert_eq!((arms.len(), arms[0].trials, arms[0].pass_at_k), (1, records.len(), Some(1.0)));
 }
@@ -200,16 +200,36 @@ fn many_cases_are_compared_and_summed_up() {
 #[test]
 fn runs_of_one_arm_each_are_compared_across_arms() {
     let rows = |arm: &str| [row(&passed(&id("a", arm, 1)), arm)];
-    assert_eq!(Comparison::of(&rows("x"), &rows("y")).cases[0].name, "commit::a");
+    assert_eq!(Comparison::of(&rows("x"), &rows("y"), THRESHOLD).cases[0].name, "commit::a");
     // Another case's arm is no reason not to.
     let with_another = |arm: &str, other: &str| [rows(arm), [row(&passed(&id("b", other, 1)), arm)]].concat();
-    let names: Vec<String> = Comparison::of(&with_another("x", "m"), &with_another("y", "m"))
+    let names: Vec<String> = Comparison::of(&with_another("x", "m"), &with_another("y", "m"), THRESHOLD)
         .cases
         .into_iter()
         .map(|case| case.name)
         .collect();
     assert_eq!(names, ["commit::a", "commit::b"]);
     let both = [rows("x"), rows("y")].concat();
-    let names: Vec<String> = Comparison::of(&both, &both).cases.into_iter().map(|case| case.name).collect();
+    let names: Vec<String> = Comparison::of(&both, &both, THRESHOLD).cases.into_iter().map(|case| case.name).collect();
     assert_eq!(names, ["commit::a@x", "commit::a@y"]);
+}
+
+#[test]
+fn a_score_may_fall_by_no_more_than_is_allowed() {
+    let scored = |outcome: Outcome, score: f64, max: f64, run: &str| {
+        [TrialRow { score: Some(score), max_score: Some(max), outcome, ..row(&failed(&id("scored", "fake", 1)), run) }]
+    };
+    let change = |outcome, before: (f64, f64), after: (f64, f64), threshold| {
+        let (a, b) = (scored(outcome, before.0, before.1, OLD), scored(outcome, after.0, after.1, RUN));
+        let comparison = Comparison::of(&a, &b, threshold);
+        (comparison.cases[0].change, comparison.draw(&run_row(OLD), &run_row(RUN), &plain()))
+    };
+    let (fell, told) = change(Outcome::Failed, (3.0, 4.0), (2.0, 4.0), THRESHOLD);
+    assert_eq!(fell, Change::Regressed);
+    assert!(told.contains("score 75% -> 50%") || told.contains("score 75% → 50%"), "{told}");
+    assert_eq!(change(Outcome::Failed, (3.0, 4.0), (2.0, 4.0), 0.25).0, Change::Same);
+    assert_eq!(change(Outcome::Failed, (2.0, 4.0), (3.0, 4.0), 0.05).0, Change::Improved);
+    // A share of what it can be: the case has grown, and does no worse.
+    assert_eq!(change(Outcome::Passed, (1.0, 1.0), (4.0, 4.0), 0.0).0, Change::Same);
+    assert_eq!(change(Outcome::Passed, (1.0, 1.0), (0.96, 1.0), THRESHOLD).0, Change::Same);
 }

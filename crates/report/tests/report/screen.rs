@@ -1,4 +1,4 @@
-use model::{Diagnostic, Envelope, Event, Source, Span};
+use model::{Diagnostic, Envelope, Event, Source, Span, Step};
 use report::Style;
 
 use crate::story::{Story, failed, id, many_jobs, one_job, passed};
@@ -109,6 +109,26 @@ fn a_replayed_run_looks_like_a_live_one() {
             assert!(!live.is_empty());
             assert_eq!(live, again, "{}", kind.name);
         }
+    }
+}
+
+#[test]
+fn what_is_said_on_the_way_is_told_from_the_first_message_on() {
+    let trial = id("a", "fake", 1);
+    for prompts in [&[][..], &["written"]] {
+        let mut story = Story::new(vec![trial.clone()], 1);
+        story.after(5).starts(&trial, prompts);
+        let said = prompts.iter().map(|text| (*text).to_owned()).chain(["made up".into(), "the rest".into()]);
+        for (at, text) in said.enumerate() {
+            story.step(Step::UserMessage { index: at + 1, of: (at + 1).max(prompts.len()), text });
+        }
+        story.ends(passed(&trial)).over();
+        let text = reported("terminal", &story.events, |_| {});
+        let first = prompts.len() + 1;
+        for line in [format!("[step {first}] \"made up\""), format!("[step {}] \"the rest\"", first + 1)] {
+            assert!(text.contains(&line), "{line}: {text}");
+        }
+        assert_eq!(text.contains("prompt: \"written\""), !prompts.is_empty());
     }
 }
 

@@ -72,6 +72,8 @@ impl Program {
     }
 
     fn load(&self, runtime: &mut Runtime) -> Result<Value, ScriptError> {
+        // A configuration that has functions imports what it is written with.
+        runtime.give_prelude();
         let mut text = String::new();
         for (at, specifier) in self.modules.iter().enumerate() {
             // Imported by itself, what is wrong with it is not told with a place in a program that nobody wrote.

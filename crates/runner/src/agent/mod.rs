@@ -4,6 +4,7 @@ mod answer;
 mod assistant;
 mod chat;
 mod claude_code;
+mod codex;
 #[cfg(test)]
 mod contract;
 mod custom;
@@ -14,6 +15,7 @@ mod http;
 mod lines;
 #[cfg(test)]
 mod loopback;
+mod opencode;
 mod own_tools;
 mod performer;
 mod process;
@@ -35,6 +37,8 @@ use crate::{Breakage, Host};
 /// Every agent, in the order users see them.
 pub static AGENTS: &[&dyn Agent] = &[
     &claude_code::ClaudeCode,
+    &codex::Codex,
+    &opencode::OpenCode,
     &chat::Chat,
     &custom::Custom,
     &http::Http,
@@ -256,9 +260,11 @@ pub fn find(written: &str) -> Option<(&'static dyn Agent, Option<&str>)> {
 
 pub use self::assistant::reference as assistant_reference;
 pub use self::chat::reference as chat_reference;
+pub use self::codex::reference as codex_reference;
 pub use self::custom::reference as custom_reference;
 pub(crate) use self::engine::{forget_modules, library};
 pub use self::http::reference as http_reference;
+pub use self::opencode::reference as opencode_reference;
 pub use self::subprocess::reference as subprocess_reference;
 
 /// The page about the directives of the `fake` agent.

@@ -12,9 +12,25 @@ pub(super) struct Performer {
     turns: usize,
     calls: usize,
     in_turn: bool,
+    has_begun: bool,
 }
 
 impl Performer {
+    /// Records that the conversation begins, which does so once.
+    pub(super) fn begin(&mut self, turn: &mut Turn, session_id: &str) -> Result<(), Ending> {
+        if std::mem::replace(&mut self.has_begun, true) {
+            return Ok(());
+        }
+        turn.record(Step::Session {
+            session_id: Some(session_id.to_owned()),
+            model: None,
+            agent_version: None,
+            tools: Vec::new(),
+            auth: None,
+        })
+        .go()
+    }
+
     /// What comes next belongs to a new turn.
     pub(super) fn next_turn(&mut self) {
         self.in_turn = false;

@@ -7,15 +7,6 @@ use serde_json::{Map, Value};
 use super::performer::Performer;
 use crate::witness::Turn;
 
-/// What tokens are called, here and by a vendor.
-pub(super) const TOKENS: [&[&str]; 5] = [
-    &["input", "input_tokens"],
-    &["output", "output_tokens"],
-    &["cache_read", "cache_read_input_tokens"],
-    &["cache_write", "cache_creation_input_tokens"],
-    &["reasoning", "reasoning_tokens"],
-];
-
 /// One turn of the model.
 #[derive(Debug, Default)]
 pub(super) struct TurnGiven {

@@ -55,7 +55,7 @@ impl Claims {
             kind: Spanned::new(name.clone(), place.span),
             weight: 1.0,
         };
-        let context = Context { directory: Some(directory), scripts: Some(&SCRIPTS), known_tools: None };
+        let context = Context { directory: Some(directory), scripts: Some(&SCRIPTS), ..Context::default() };
         grade::claim(&spec, &context).map_err(|problems| Box::new(misused(&kind, head, &problems)))
     }
 

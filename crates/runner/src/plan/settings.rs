@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{Excerpt, PermissionMode};
+use model::{Budgets, Excerpt, OnBudget, PermissionMode};
 
 use crate::agent::Configured;
 use crate::secret::Secrets;
@@ -38,8 +38,16 @@ pub struct Settings {
     pub timeout_ms: Option<u64>,
     /// Who says so.
     pub timeout_from: &'static str,
+    /// `--max-input-tokens` and its like.
+    pub budgets: Budgets,
+    /// `--on-budget`.
+    pub on_budget: OnBudget,
+    /// `--max-run-cost`, in US dollars: once all trials together cost more, no other is started.
+    pub max_run_cost: Option<f64>,
     /// The agents that the project configures.
     pub configured: Vec<Arc<Configured>>,
+    /// Why the judge that somebody names cannot be had all the same: what the project says of it is not all there.
+    pub judge_missing: Option<String>,
     /// The model that judges and plays users, as `provider:model`.
     pub judge: Option<String>,
     /// Another address for the judge than its vendor's own.
@@ -90,7 +98,11 @@ impl Default for Settings {
             max_total_tokens_from: "--max-total-tokens",
             timeout_ms: None,
             timeout_from: "--timeout",
+            budgets: Budgets::default(),
+            on_budget: OnBudget::default(),
+            max_run_cost: None,
             configured: Vec::new(),
+            judge_missing: None,
             judge: None,
             judge_base_url: None,
             judges: 1,

@@ -40,7 +40,7 @@ fn plan_of(suites: &[Suite]) -> (Plan, Vec<Diagnostic>) {
         suites,
         settings: &settings,
         selection: &selection,
-        read_script: &|_: &Path| Err(Vec::new()),
+        read_script: Arc::new(|_: &Path| Err(Vec::new())),
         cwd: Path::new("/"),
     })
 }
@@ -153,7 +153,7 @@ fn planned_with(settings: &Settings, cases: Vec<Case>) -> Plan {
         suites: &suites,
         settings,
         selection: &Selection::default(),
-        read_script: &|_: &Path| Err(Vec::new()),
+        read_script: Arc::new(|_: &Path| Err(Vec::new())),
         cwd: Path::new("/"),
     });
     assert!(problems.iter().all(|problem| !problem.is_error()), "{problems:?}");

@@ -2,7 +2,9 @@
 //! what an agent made of them.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,7 +13,7 @@ use model::Excerpt;
 use walkdir::WalkDir;
 
 use super::SandboxError;
-use crate::supervise::{Captured, Supervisor, run};
+use crate::supervise::{Captured, Output, Supervisor, run};
 
 /// The most of git's output that is kept, in bytes.
 const MAX_OUTPUT: usize = 1 << 20;
@@ -58,6 +60,13 @@ g commit -q --no-verify --allow-empty -m "$4"
 if [ -n "$5" ]; then g checkout -q -B "$5"; fi
 "#;
 
+/// Arguments: configuration, line for `info/exclude`, branch.
+const ADOPT: &str = r#"
+printf '%s' "$1" >> .git/config
+if [ -n "$2" ]; then mkdir -p .git/info; printf '%s\n' "$2" >> .git/info/exclude; fi
+if [ -n "$3" ]; then g checkout -q -B "$3"; fi
+"#;
+
 /// Arguments: the paths to add, as they are.
 const STAGE: &str = r#"
 export GIT_LITERAL_PATHSPECS=1
@@ -74,6 +83,20 @@ fi
 git -c core.fsmonitor=false update-index -q --refresh > /dev/null 2>&1 || :
 g status --porcelain
 "#;
+
+/// What git is not to do of itself when it looks into a repository that an agent had its hands on.
+const OURS: [&str; 10] = [
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "core.fsmonitor=false",
+    "-c",
+    "log.showSignature=false",
+    "-c",
+    "core.quotePath=false",
+    "-c",
+    "protocol.ext.allow=never",
+];
 
 /// Git for fixtures: fixed author, fixed dates, no settings but the repository's own.
 pub(super) struct Git<'a> {
@@ -98,6 +121,41 @@ impl Git<'_> {
         let args =
             [CONFIG, &exclude.map(pattern).unwrap_or_default(), keep.unwrap_or("."), message, branch.unwrap_or("")];
         self.script(work, COMMIT, &args).await.map(drop)
+    }
+
+    /// Clones `source` into the empty directory `work`, as the user whose environment `env` is.
+    pub(super) async fn clone(
+        &self,
+        source: &str,
+        work: &Path,
+        env: &BTreeMap<String, String>,
+    ) -> Result<(), SandboxError> {
+        let failed = |because: String| SandboxError::Git { because, source_line: None };
+        let mut command = self.supervisor.command("git", ["clone", "-q", "--no-hardlinks", "--", source, "."]);
+        command.current_dir(work).env_clear().envs(env).env("GIT_TERMINAL_PROMPT", "0");
+        let output = run(command, self.timeout, MAX_OUTPUT).await;
+        let output = output.map_err(|error| failed(format!("cannot start a supervisor for git: {error}")))?;
+        if output.timed_out {
+            return Err(failed(format!("cloning was ended after {:?} (setup_timeout)", self.timeout)));
+        }
+        if output.status.success() {
+            return Ok(());
+        }
+        Err(failed(match output.status.code() {
+            Some(127) => "`--source-repo` needs git, and there is none on the PATH".to_owned(),
+            _ => format!("cannot clone the source repository: {}", output.stderr.text().trim()),
+        }))
+    }
+
+    /// Makes a repository that was cloned one of a fixture: somebody to commit as, and a directory that is not seen.
+    pub(super) async fn adopt(
+        &self,
+        work: &Path,
+        exclude: Option<&str>,
+        branch: Option<&str>,
+    ) -> Result<(), SandboxError> {
+        let args = [CONFIG, &exclude.map(pattern).unwrap_or_default(), branch.unwrap_or("")];
+        self.script(work, ADOPT, &args).await.map(drop)
     }
 
     /// Adds files to the index.
@@ -233,7 +291,7 @@ pub(super) struct Inspection<'a> {
 impl Inspection<'_> {
     /// What `git status --porcelain` says; `None` if it says that this is no repository.
     pub(super) async fn status(&self, work: &Path) -> Option<Vec<String>> {
-        self.git(work, &["-c", "core.quotePath=false", "status", "--porcelain"]).await
+        self.git(work, &["status", "--porcelain"]).await
     }
 
     /// Commits that are checked out and were not in `since`: hash and subject, newest first.
@@ -243,16 +301,55 @@ impl Inspection<'_> {
         self.git(work, &["log", "--format=%H %s", &max, &range, "--"]).await.unwrap_or_default()
     }
 
+    /// What git says to `args`, whatever it is that takes long: a remote that is asked, for example.
+    ///
+    /// # Errors
+    /// In one line, what git says or that its time was over.
+    pub(super) async fn ask_within(
+        &self,
+        work: &Path,
+        args: &[&str],
+        patience: Duration,
+    ) -> Result<Vec<String>, String> {
+        let output = self.start("git", OURS.iter().chain(args), work, patience).await;
+        let output = output.map_err(|error| format!("cannot start a supervisor for git: {error}"))?;
+        if output.timed_out {
+            return Err(format!("no answer after {} s", patience.as_secs()));
+        }
+        if output.status.success() {
+            return Ok(lines(&output.stdout));
+        }
+        let said = output.stderr.text();
+        Err(said.lines().next_back().unwrap_or("git failed").trim().to_owned())
+    }
+
+    /// What `script` tells, in which `g` is git; `None` if it fails.
+    pub(super) async fn script(&self, work: &Path, script: &str, args: &[&str]) -> Option<Vec<String>> {
+        let script = format!("g() {{ git {} \"$@\"; }}\n{script}", OURS.join(" "));
+        let words = ["-c", script.as_str(), "git"].into_iter().chain(args.iter().copied());
+        let output = self.start("/bin/sh", words, work, self.timeout).await.ok()?;
+        output.status.success().then(|| lines(&output.stdout))
+    }
+
     async fn git(&self, work: &Path, args: &[&str]) -> Option<Vec<String>> {
-        let ours = ["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "log.showSignature=false"];
-        let mut command = self.supervisor.command("git", ours.iter().chain(args));
+        self.ask_within(work, args, self.timeout).await.ok()
+    }
+
+    async fn start<A: AsRef<OsStr>>(
+        &self,
+        program: &str,
+        args: impl IntoIterator<Item = A>,
+        work: &Path,
+        patience: Duration,
+    ) -> io::Result<Output> {
+        let mut command = self.supervisor.command(program, args);
         command.current_dir(work).envs(&self.env).envs([
             ("GIT_CONFIG_GLOBAL", "/dev/null"),
             ("GIT_OPTIONAL_LOCKS", "0"),
+            ("GIT_TERMINAL_PROMPT", "0"),
             ("LC_ALL", "C.UTF-8"),
         ]);
-        let output = run(command, self.timeout, MAX_OUTPUT).await.ok()?;
-        output.status.success().then(|| lines(&output.stdout))
+        run(command, patience, MAX_OUTPUT).await
     }
 }
 

@@ -10,10 +10,11 @@ use super::snapshot::hash;
 use super::template::not_installed;
 use super::tree::{self, Kind};
 
-/// SHA-256 over everything a template is built from: the block, the content of every tree it copies, and the skill. Not
-/// over setup commands and variables, which belong to each trial.
-pub(super) fn of(fixtures: &Fixtures, skill: Option<(&Path, &str)>) -> io::Result<[u8; 32]> {
+/// SHA-256 over everything a template is built from: the block, the content of every tree it copies, the skill, and the
+/// address of what it is cloned from. Not over setup commands and variables, which belong to each trial.
+pub(super) fn of(fixtures: &Fixtures, skill: Option<(&Path, &str)>, source: Option<&str>) -> io::Result<[u8; 32]> {
     let mut key = Key(Sha256::new());
+    key.add(source.unwrap_or_default().as_bytes());
     key.add(&[u8::from(fixtures.git_init)]);
     key.add(fixtures.git_branch.as_deref().unwrap_or_default().as_bytes());
     key.count(fixtures.copy_trees.len());
@@ -79,11 +80,11 @@ mod tests {
         std::fs::write(tree.path().join("a"), "one").unwrap();
         let copied = CopyTree { from: tree.path().into(), to: ".".into(), source: Excerpt::of_file("x") };
         let fixtures = Fixtures { copy_trees: vec![copied], ..Fixtures::default() };
-        let first = of(&fixtures, None).unwrap();
-        assert_eq!(of(&fixtures, None).unwrap(), first);
-        assert_ne!(of(&fixtures, Some((tree.path(), "skills/x"))).unwrap(), first);
+        let first = of(&fixtures, None, None).unwrap();
+        assert_eq!(of(&fixtures, None, None).unwrap(), first);
+        assert_ne!(of(&fixtures, Some((tree.path(), "skills/x")), None).unwrap(), first);
         std::fs::write(tree.path().join("a"), "two").unwrap();
-        assert_ne!(of(&fixtures, None).unwrap(), first);
+        assert_ne!(of(&fixtures, None, None).unwrap(), first);
     }
 
     #[test]
@@ -96,6 +97,6 @@ mod tests {
         };
         let committed = Fixtures { files_committed: vec![file("a")], ..Fixtures::default() };
         let staged = Fixtures { files_staged: vec![file("a")], ..Fixtures::default() };
-        assert_ne!(of(&committed, None).unwrap(), of(&staged, None).unwrap());
+        assert_ne!(of(&committed, None, None).unwrap(), of(&staged, None, None).unwrap());
     }
 }

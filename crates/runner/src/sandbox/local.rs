@@ -18,13 +18,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use model::{Collected, Excerpt, FileChange, Fixtures, Repository};
+use model::{Collected, Excerpt, FileChange, Fixtures, Repository, RepositoryChange};
 use tokio::process::Command;
 use tokio::sync::OnceCell;
 
 use super::git::{Glance, Inspection};
 use super::owner::{Base, OWNER, Purpose};
 use super::registry::Registry;
+use super::repository::{Looked, Watch};
+use super::review_requests::Reviews;
 use super::snapshot::{Before, Patience, Snapshot};
 use super::template::{Files, Template, Templates, blocking};
 use super::{Maker, Request, Sandbox, SandboxError, SandboxKind, environment};
@@ -59,7 +61,7 @@ impl SandboxKind for Local {
         Ok(Box::new(LocalMaker {
             templates: Templates {
                 root,
-                env: host.env.clone(),
+                env: Arc::new(host.env.clone()),
                 supervisor: host.supervisor.clone(),
                 registry: Arc::clone(registry),
                 base: OnceCell::new(),
@@ -80,6 +82,9 @@ impl Maker for LocalMaker {
             let mut sandbox = self.lay_out(&request, template).await?;
             let ready = sandbox.set_up(&request.fixtures, request.setup_timeout).await;
             ready.map_err(|error| if request.keep { error.kept_in(&sandbox.work) } else { error })?;
+            if request.watch_repository {
+                sandbox.watch().await;
+            }
             Ok(Arc::new(sandbox) as Arc<dyn Sandbox>)
         })
     }
@@ -104,18 +109,20 @@ impl LocalMaker {
         })
         .await?;
         let [work, home, tmp] = [WORK, HOME, TMP].map(|name| base.path().join(name));
-        let env = environment::of(env, base.path(), &home, &tmp);
+        let own_env = environment::of(env, base.path(), &home, &tmp);
         Ok(LocalSandbox {
             path: base.path().to_owned(),
             base: Mutex::new(Some(base)),
             work,
+            env: own_env,
             home,
             tmp,
-            env,
             fixture_env: request.fixtures.env.clone(),
             supervisor: supervisor.clone(),
+            host_env: Arc::clone(env),
             timeout: request.setup_timeout,
             baseline,
+            watched: None,
         })
     }
 }
@@ -128,9 +135,13 @@ struct LocalSandbox {
     tmp: PathBuf,
     env: BTreeMap<String, String>,
     fixture_env: Vec<(String, String)>,
+    /// The user's own environment.
+    host_env: Arc<BTreeMap<String, String>>,
     supervisor: Supervisor,
     timeout: Duration,
     baseline: Baseline,
+    /// The repository before the agent came, if anybody wants to know what becomes of it.
+    watched: Option<Looked>,
 }
 
 /// What was in a sandbox before the agent came.
@@ -159,10 +170,29 @@ impl LocalSandbox {
             let before = Before { snapshot: &before.files.snapshot, moment: before.moment };
             let snapshot = Snapshot::since(&work, &before, patience).map_err(SandboxError::io("read", &work))?;
             let repository = Glance::at(&work);
-            Ok(Baseline { files: Arc::new(Files { snapshot, repository, status: None }), moment })
+            Ok(Baseline { files: Arc::new(Files { snapshot, repository, ..Files::default() }), moment })
         })
         .await?;
         Ok(())
+    }
+
+    /// Takes down what the repository and its remotes are before the agent comes. Trials of the same fixture share what is
+    /// the same for all of them.
+    async fn watch(&mut self) {
+        let watch = self.watcher();
+        let looked = self.baseline.files.looked.get_or_init(|| watch.look(&self.work)).await.clone();
+        let Some(mut looked) = looked else { return };
+        watch.ask_remotes(&self.work, &mut looked).await;
+        self.watched = Some(looked);
+    }
+
+    fn watcher(&self) -> Watch<'_> {
+        let git = self.inspection();
+        Watch { git, reviews: Reviews { supervisor: &self.supervisor, env: &self.host_env } }
+    }
+
+    fn inspection(&self) -> Inspection<'_> {
+        Inspection { supervisor: &self.supervisor, env: self.env(&[]), timeout: self.timeout }
     }
 
     /// How long looking at what is there may take: as long as one of the commands that put it there.
@@ -186,9 +216,14 @@ impl LocalSandbox {
             Ok((changes, beside(&path)?, Glance::at(&work)))
         })
         .await?;
-        let repository = match now {
-            Some(now) => self.repository(&now, &files_changed).await,
+        let repository_change = match &self.watched {
+            Some(before) => self.watcher().change(&self.work, before).await.map(Box::new),
             None => None,
+        };
+        let repository = match (&repository_change, now) {
+            (Some(change), _) => Some(at_a_glance(change)),
+            (None, Some(now)) => self.repository(&now, &files_changed).await,
+            (None, None) => None,
         };
         let text = |path: &Path| Some(path.to_string_lossy().into_owned());
         Ok(Collected {
@@ -199,14 +234,15 @@ impl LocalSandbox {
             outside_changes,
             repository,
             probes: Vec::new(),
-            repository_change: None,
+            reply_probes: Vec::new(),
+            repository_change,
         })
     }
 
     /// Git is asked only for what is not known: a process costs more than all the rest.
     async fn repository(&self, now: &Glance, changed: &[FileChange]) -> Option<Repository> {
         let before = &*self.baseline.files;
-        let git = Inspection { supervisor: &self.supervisor, env: self.env(&[]), timeout: self.timeout };
+        let git = self.inspection();
         let untouched = changed.is_empty() && before.repository.as_ref() == Some(now);
         let status = match &before.status {
             Some(status) if untouched => status.clone(),
@@ -258,6 +294,17 @@ impl Sandbox for LocalSandbox {
             })
             .await
         })
+    }
+}
+
+/// What is told of a repository that was watched to those who want to know no more than usual.
+fn at_a_glance(change: &RepositoryChange) -> Repository {
+    let mine = change.new_commits.iter().filter(|commit| commit.on_head);
+    Repository {
+        head: change.after.head.clone(),
+        branch: change.after.branch.clone(),
+        status: change.after.status.clone(),
+        new_commits: mine.map(|commit| format!("{} {}", commit.sha, commit.subject)).collect(),
     }
 }
 

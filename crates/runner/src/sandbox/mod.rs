@@ -9,6 +9,8 @@ mod owner;
 pub mod prune;
 mod registry;
 mod removal;
+mod repository;
+mod review_requests;
 mod snapshot;
 mod template;
 mod tree;
@@ -90,6 +92,10 @@ pub struct Request {
     pub fixtures: Arc<Fixtures>,
     /// A skill to install, and the agent's folder for skills, relative to where it works.
     pub skill: Option<(Arc<Skill>, String)>,
+    /// Look at the repository and its remotes before the agent comes, to tell afterwards what became of them.
+    pub watch_repository: bool,
+    /// A repository that the sandbox is a clone of; the fixtures come on top of it.
+    pub source_repo: Option<String>,
     /// How long each setup command may take.
     pub setup_timeout: Duration,
     /// Leave it where it is when it is closed.

@@ -11,6 +11,7 @@ use tokio::sync::OnceCell;
 use super::git::{Git, Glance};
 use super::owner::{Base, Purpose};
 use super::registry::Registry;
+use super::repository::Looked;
 use super::snapshot::Snapshot;
 use super::tree::{self, Item, Writer};
 use super::{Request, SandboxError, environment, key};
@@ -34,6 +35,8 @@ pub(super) struct Files {
     pub(super) repository: Option<Glance>,
     /// What `git status` says, if it was asked.
     pub(super) status: Option<Vec<String>>,
+    /// The repository, remotes left out, as the first who watched it found it.
+    pub(super) looked: OnceCell<Option<Looked>>,
 }
 
 impl Template {
@@ -43,15 +46,15 @@ impl Template {
     }
 }
 
-/// What a skill leaves at home: its tests, which hold the answers, and its own repository.
+/// What a skill leaves at home: its tests and evals, which hold the answers, its own repository, and what Python keeps.
 pub(super) fn not_installed(path: &Path) -> bool {
-    path == Path::new("tests") || path == Path::new(".git")
+    path.ends_with("__pycache__") || [".git", "evals", "tests"].iter().any(|own| path == Path::new(own))
 }
 
 /// The templates of a run, in a directory of their own.
 pub(super) struct Templates {
     pub(super) root: PathBuf,
-    pub(super) env: BTreeMap<String, String>,
+    pub(super) env: Arc<BTreeMap<String, String>>,
     pub(super) supervisor: Supervisor,
     pub(super) registry: Arc<Registry>,
     pub(super) base: OnceCell<Base>,
@@ -81,7 +84,7 @@ impl Templates {
             || [&fixtures.files_committed, &fixtures.files_staged, &fixtures.files_unstaged]
                 .iter()
                 .any(|files| !files.is_empty());
-        if !needed && skill.is_none() {
+        if !needed && skill.is_none() && request.source_repo.is_none() {
             return Ok(None);
         }
         let template = self.asked(request).get_or_try_init(|| self.find_or_build(request)).await.cloned();
@@ -106,10 +109,10 @@ impl Templates {
     async fn find_or_build(&self, request: &Request) -> Result<Arc<Template>, SandboxError> {
         let installation = Installation::of(request);
         let fixtures = Arc::clone(&request.fixtures);
-        let skill = installation.clone();
+        let (skill, source) = (installation.clone(), request.source_repo.clone());
         let key = blocking(move || {
             let skill = skill.as_ref().map(|skill| (skill.from.as_path(), skill.to.as_str()));
-            key::of(&fixtures, skill)
+            key::of(&fixtures, skill, source.as_deref())
                 .map_err(|error| SandboxError::fixture(error.to_string(), fixtures.source.as_ref()))
         })
         .await?;
@@ -137,19 +140,30 @@ impl Templates {
             timeout: request.setup_timeout,
             source: fixtures.source.as_ref(),
         };
-        let keep = fixtures.copy_trees.is_empty() && fixtures.files_committed.is_empty();
-        let keep = (keep && fixtures.git_init).then_some(KEEP);
+        let nothing = fixtures.copy_trees.is_empty() && fixtures.files_committed.is_empty();
+        let keep = (nothing && fixtures.git_init && request.source_repo.is_none()).then_some(KEEP);
+        let has_repository = fixtures.git_init || request.source_repo.is_some();
 
+        let cleared = work.clone();
+        blocking(move || clear(&cleared)).await?;
+        if let Some(source) = &request.source_repo {
+            git.clone(source, &work, &self.env).await?;
+        }
         let writing = (work.clone(), Arc::clone(fixtures), skill.clone());
         blocking(move || write_baseline(&writing.0, &writing.1, writing.2.as_ref(), keep)).await?;
         // A repository that came with a tree keeps its objects as they are.
         let own = !work.join(".git/objects").exists();
-        if fixtures.git_init {
+        if has_repository {
             let exclude = skill.as_ref().map(|skill| skill.to.as_str());
-            git.commit(&work, keep, exclude, fixtures.git_branch.as_deref()).await?;
+            let branch = fixtures.git_branch.as_deref();
+            match request.source_repo {
+                // What was cloned is the baseline already.
+                Some(_) if nothing => git.adopt(&work, exclude, branch).await?,
+                _ => git.commit(&work, keep, exclude, branch).await?,
+            }
         }
         write_files(&work, fixtures, Layer::Staged).await?;
-        if fixtures.git_init && !fixtures.files_staged.is_empty() {
+        if has_repository && !fixtures.files_staged.is_empty() {
             let staged: Vec<&str> = fixtures.files_staged.iter().map(|file| file.path.as_str()).collect();
             git.stage(&work, &staged).await?;
         }
@@ -158,7 +172,7 @@ impl Templates {
         // The index is to know the times that every copy has.
         let at = work.clone();
         blocking(move || set_times(&at)).await?;
-        let status = if fixtures.git_init { Some(git.settle(&work, own).await?) } else { None };
+        let status = if has_repository { Some(git.settle(&work, own).await?) } else { None };
         blocking(move || finish(work, status)).await.map(Arc::new)
     }
 
@@ -184,15 +198,18 @@ impl Installation {
     }
 }
 
+/// An empty directory, whatever an attempt that failed half-way has left.
+fn clear(work: &Path) -> Result<(), SandboxError> {
+    super::removal::remove(work).map_err(SandboxError::io("clear", work))?;
+    fs::create_dir(work).map_err(SandboxError::io("make the directory", work))
+}
+
 fn write_baseline(
     work: &Path,
     fixtures: &Fixtures,
     skill: Option<&Installation>,
     keep: Option<&str>,
 ) -> Result<(), SandboxError> {
-    // What an attempt that failed half-way has left.
-    super::removal::remove(work).map_err(SandboxError::io("clear", work))?;
-    fs::create_dir(work).map_err(SandboxError::io("make the directory", work))?;
     let mut writer = Writer::new(work);
     if let Some(skill) = skill {
         let installed = writer.tree(&skill.from, Path::new(&skill.to), not_installed);
@@ -257,7 +274,7 @@ fn finish(work: PathBuf, status: Option<Vec<String>>) -> Result<Template, Sandbo
     set_times(&work)?;
     let items = tree::list(&work, |_| false).map_err(SandboxError::io("read", &work))?;
     let snapshot = Snapshot::of(&work).map_err(SandboxError::io("read", &work))?;
-    let files = Files { snapshot, repository: Glance::at(&work), status };
+    let files = Files { snapshot, repository: Glance::at(&work), status, looked: OnceCell::new() };
     Ok(Template { work, items, files: Arc::new(files) })
 }
 

@@ -4,7 +4,7 @@ mod judged;
 mod reply;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use model::{Aside, Collected, Ending, Excerpt, SimulatedUser, Step, UserMessage};
 use script::{ScriptError, Value};
@@ -30,8 +30,6 @@ pub(super) struct Played {
     pub(super) claims: Claims,
     /// What judging took.
     pub(super) judge: Option<Aside>,
-    /// What playing the user took.
-    pub(super) user: Option<Aside>,
 }
 
 /// What is needed to play a scenario.
@@ -54,7 +52,6 @@ pub(super) struct Stage<'s> {
     /// The claims that wait for the judge.
     open: Vec<Open>,
     judge: Option<Aside>,
-    user: Option<Aside>,
 }
 
 /// Whether the scenario goes on.
@@ -86,7 +83,6 @@ impl<'s> Stage<'s> {
             is_over: false,
             open: Vec::new(),
             judge: None,
-            user: None,
         }
     }
 
@@ -117,8 +113,8 @@ impl<'s> Stage<'s> {
                 break;
             }
         }
-        let Self { ending, claims, judge, user, .. } = self;
-        Ok(Played { ending: ending.unwrap_or(Ending::Finished), claims, judge, user })
+        let Self { ending, claims, judge, .. } = self;
+        Ok(Played { ending: ending.unwrap_or(Ending::Finished), claims, judge })
     }
 
     async fn hear(&mut self, word: Word) -> Result<Next, Breakage> {
@@ -217,39 +213,29 @@ impl<'s> Stage<'s> {
 
     /// Has a model play the user until that has nothing more to say.
     async fn talk(&mut self, user: SimulatedUser) -> Result<Result<Value, String>, Breakage> {
-        let persona = user.persona.clone();
-        let mut player = self.attempt.player(user).map_err(Breakage::environment)?;
+        let mut player = self.attempt.player(user)?;
         let mut replies = Vec::new();
         let reason = loop {
-            let began = Instant::now();
-            let next = match self.clock.watch(player.next(self.turn.trace())).await {
-                Watched::Done(next) => next,
+            match self.attempt.next_move(&mut player, self.turn, self.clock).await {
                 Watched::Ended(ending) => {
-                    self.spent(player.spent());
                     self.out_of_time(ending).await?;
                     return Ok(Err("there is no time left".to_owned()));
                 }
-            };
-            self.attempt.line.pause(began.elapsed());
-            match next {
-                Ok(Move::Say(text)) => {
-                    let message = UserMessage { persona: persona.clone(), ..UserMessage::text(text) };
+                Watched::Done(Ok(Move::Say(text))) => {
+                    let message = UserMessage { persona: player.persona().clone(), ..UserMessage::text(text) };
                     match self.send(&message).await {
                         Some(number) => replies.push(reply(self.turn.trace(), number)),
                         None => break self.refusal(),
                     }
                 }
-                Ok(Move::Leave(reason)) => break reason,
-                Err(error) => return Err(Breakage::provider(error.to_string())),
+                Watched::Done(Ok(Move::Leave(reason))) => break reason,
+                Watched::Done(Err(error)) => {
+                    self.ending.get_or_insert(Ending::ProviderFailed { because: error.to_string() });
+                    return Ok(Err(self.refusal()));
+                }
             }
         };
-        self.spent(player.spent());
         Ok(Ok(Value::Map(vec![("replies".into(), Value::List(replies)), ("reason".into(), reason.into())])))
-    }
-
-    /// Adds what playing the user took.
-    fn spent(&mut self, more: Aside) {
-        *self.user.get_or_insert_default() += more;
     }
 
     /// Sends one message; which one it is, from 1, if the agent has answered it.

@@ -12,7 +12,7 @@ use llm::{Opened, Script};
 use model::{Aside, Diagnostic, Ending, Event, Evidence, Finding, SimulatedUser, Status};
 
 use super::{Attempt, Halt};
-use crate::plan::{PlanRequest, PlannedTrial, SCRIPTED, Settings};
+use crate::plan::{PlanRequest, PlannedTrial, ReadScript, SCRIPTED, Settings};
 
 /// The judge of a run, or why it has none.
 pub struct Judging {
@@ -21,6 +21,8 @@ pub struct Judging {
     cache: Arc<Cache>,
     /// The scripts that play users, by what the cases call them.
     users: BTreeMap<String, Arc<Script>>,
+    /// What reads those that only show when code runs.
+    read_script: ReadScript,
 }
 
 /// A judge that can be had.
@@ -39,15 +41,12 @@ impl Judging {
         trials: &[Arc<PlannedTrial>],
         problems: &mut Vec<Diagnostic>,
     ) -> Self {
-        let asking: Vec<&Check> =
-            trials.iter().flat_map(|trial| trial.checks.iter()).filter(|check| check.asks_judge()).collect();
+        let asked = trials.iter().map(|trial| judged(trial)).sum();
         let known = problems.len();
         let seat = seat(request, problems);
         let is_refused = problems[known..].iter().any(Diagnostic::is_error);
-        if let (Err(because), Some(first), false) = (&seat, asking.first(), is_refused) {
-            let (noun, verb) = if asking.len() == 1 { ("assertion", "stays") } else { ("assertions", "stay") };
-            let problem = Diagnostic::warning(format!("{} {noun} {verb} undecided: {because}", asking.len()));
-            problems.push(problem.at(first.source()));
+        if let (Err(because), 1.., false) = (&seat, asked, is_refused) {
+            problems.push(undecided(asked, because, trials));
         }
         let mut users = BTreeMap::new();
         for user in trials.iter().filter_map(|trial| trial.case.user.as_ref()) {
@@ -55,36 +54,56 @@ impl Judging {
                 break;
             }
         }
-        Self { seat, asked: asking.len(), cache: Arc::default(), users }
+        Self { seat, asked, cache: Arc::default(), users, read_script: Arc::clone(&request.read_script) }
     }
 
     /// The model that plays `user`, and its name as its provider knows it: the one the case names, else the judge's. A
-    /// script is played from its beginning.
+    /// script is played from its beginning; the path of one that was not planned starts at `directory`.
     pub(super) fn user(
         &self,
         settings: &Settings,
         user: &SimulatedUser,
+        directory: &Path,
     ) -> Result<(Arc<dyn llm::Model>, String), String> {
-        let (name, script) = match &user.model {
-            Some(name) => (name, self.users.get(name)),
+        let nobody = |because: &dyn fmt::Display| format!("nobody plays the user: {because}");
+        let played = |script: &Arc<Script>| -> Arc<dyn llm::Model> { Arc::new(script.play(llm::Stage::default())) };
+        let (model, name) = match &user.model {
             None => {
-                let seat = self.seat.as_ref().map_err(|because| format!("nobody plays the user: {because}"))?;
-                (&seat.name, seat.script.as_ref())
+                let seat = self.seat.as_ref().map_err(|because| nobody(because))?;
+                let model = match &seat.script {
+                    Some(script) => played(script),
+                    None => open(settings, &seat.name).map_err(|error| nobody(&error))?,
+                };
+                (model, &seat.name)
             }
-        };
-        let model: Arc<dyn llm::Model> = match script {
-            Some(script) => Arc::new(script.play(llm::Stage::default())),
-            None if user.model.is_some() => match settings.providers.open(name, None, &|_| Err(Vec::new())) {
-                Ok(Opened::Model(model)) => model,
-                Ok(Opened::Script(script)) => Arc::new(script.play(llm::Stage::default())),
-                Err(error) => return Err(error.to_string()),
-            },
-            None => open(settings, name).map_err(|error| error.to_string())?,
+            Some(name) => {
+                let model = match (self.users.get(name), name.strip_prefix(SCRIPTED)) {
+                    (Some(script), _) => played(script),
+                    (None, Some(file)) => played(&self.script(&directory.join(file)).map_err(|error| nobody(&error))?),
+                    (None, None) => {
+                        let opened = settings.providers.open(name, None, &|_| Err(Vec::new()));
+                        match opened.map_err(|error| nobody(&error))? {
+                            Opened::Model(model) => model,
+                            Opened::Script(script) => played(&script),
+                        }
+                    }
+                };
+                (model, name)
+            }
         };
         Ok((model, name.split_once(':').map_or(name.as_str(), |(_, name)| name).to_owned()))
     }
 
-    /// How many assertions of the plan need a judge; what code asserts is not known before it runs.
+    /// The script in `file`, or what is wrong with it, in a line.
+    fn script(&self, file: &Path) -> Result<Arc<Script>, String> {
+        (self.read_script)(file).map(Arc::new).map_err(|problems| match &problems[..] {
+            [] => format!("the script {} cannot be read", file.display()),
+            [first, rest @ ..] if !rest.is_empty() => format!("{first} (and {} more)", rest.len()),
+            [first, ..] => first.to_string(),
+        })
+    }
+
+    /// How many assertions of the plan need a judge, as far as that is written down: what code asserts shows when it runs.
     pub fn asked(&self) -> usize {
         self.asked
     }
@@ -111,6 +130,30 @@ impl Judging {
     }
 }
 
+/// How many assertions of `trial` need a judge, as far as that is written down.
+pub fn judged(trial: &PlannedTrial) -> usize {
+    if trial.case.skip.is_some() {
+        return 0;
+    }
+    let checks = trial.checks.iter().filter(|check| check.asks_judge()).count();
+    let claims = trial.case.code.iter().flat_map(|code| &code.claims);
+    checks + claims.filter(|name| grade::find(name).is_some_and(grade::Assertion::is_judged)).count()
+}
+
+/// That `asked` assertions of `trials` stay undecided, at the first of them.
+fn undecided(asked: usize, because: &str, trials: &[Arc<PlannedTrial>]) -> Diagnostic {
+    let (noun, verb) = if asked == 1 { ("assertion", "stays") } else { ("assertions", "stay") };
+    let mut problem = Diagnostic::warning(format!("{asked} {noun} {verb} undecided: {because}"));
+    if let Some(first) = trials.iter().find(|trial| judged(trial) > 0) {
+        let check = first.checks.iter().find(|check| check.asks_judge());
+        problem = problem.at(check.map_or_else(|| first.case.source.clone(), Check::source));
+    }
+    if trials.iter().any(|trial| trial.case.code.is_some()) {
+        problem = problem.help("counted as written: what code repeats, or asserts elsewhere, shows when it runs");
+    }
+    problem
+}
+
 impl fmt::Debug for Judging {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Judging").field(&self.model()).finish()
@@ -119,6 +162,9 @@ impl fmt::Debug for Judging {
 
 fn seat(request: &PlanRequest<'_>, problems: &mut Vec<Diagnostic>) -> Result<Seat, String> {
     let settings = request.settings;
+    if let Some(because) = &settings.judge_missing {
+        return Err(because.clone());
+    }
     let name = match (&settings.judge, &settings.judge_base_url) {
         (Some(name), _) => name.clone(),
         // A key goes nowhere that nobody said it should go.

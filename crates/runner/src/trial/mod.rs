@@ -2,6 +2,7 @@
 
 mod clock;
 mod code;
+mod files;
 pub(crate) mod judging;
 mod model_in_use;
 pub(crate) mod probe;
@@ -10,15 +11,15 @@ mod user;
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use grade::{Check, Responder};
 use jiff::Timestamp;
 use model::{
-    Aside, AttemptRecord, Case, Code, Collected, Ending, Event, Evidence, Finding, Outcome, RunInfo, Step, TrialRecord,
-    UserMessage,
+    About, Aside, AttemptRecord, Case, Code, Collected, Ending, Event, Evidence, Finding, Need, Outcome, ReplyProbes,
+    RunInfo, Step, TrialRecord, UserMessage,
 };
 use tokio::sync::watch;
 
@@ -39,6 +40,7 @@ use crate::plan::{ModelChoice, PlannedTrial, Settings};
 use crate::resolve::Resolver;
 use crate::sandbox::{Registry, Request, Sandbox, Workshop};
 use crate::session::Session;
+use crate::spending::Spending;
 use crate::witness::{Flow, Turn};
 use crate::{Breakage, Host};
 
@@ -52,6 +54,7 @@ pub(crate) struct Shared {
     pub(crate) grader: Grader,
     pub(crate) judging: Arc<Judging>,
     pub(crate) mask: Arc<Mask>,
+    pub(crate) spending: Spending,
 }
 
 impl Shared {
@@ -91,13 +94,17 @@ pub(crate) enum Grading {
     Elsewhere,
 }
 
-/// The record of a trial that is not run: because it is not to be, or because its case is broken. `None` if it is run.
+/// The record of a trial that is not run: because it is not to be, because its case is broken, or because the run has no
+/// money left. `None` if it is run.
 pub(crate) fn not_run(planned: &PlannedTrial, shared: &Shared) -> Option<TrialRecord> {
     let because = planned.case.skip.as_deref();
     match because {
         Some(because) => Some(shared.recordless(planned, |planned| skipped(planned, because))),
-        None if planned.case.broken.is_empty() => None,
-        None => Some(shared.recordless(planned, unloaded)),
+        None if !planned.case.broken.is_empty() => Some(shared.recordless(planned, unloaded)),
+        None => {
+            let because = shared.spending.ceased()?;
+            Some(shared.recordless(planned, |planned| cancelled(planned, because)))
+        }
     }
 }
 
@@ -110,6 +117,10 @@ pub(crate) fn needs_sandbox(planned: &PlannedTrial) -> bool {
 pub(crate) fn has_sandbox(agent: &dyn Agent, case: &Case) -> bool {
     let fixtures = &case.fixtures;
     agent.needs_sandbox() || !fixtures.is_empty() || !fixtures.env.is_empty()
+}
+
+fn needs_repository(check: &Check) -> bool {
+    check.needs().contains(&Need::Repository)
 }
 
 /// Tells that an attempt begins.
@@ -156,6 +167,7 @@ pub(crate) async fn run(
     let mask = shared.mask_of(&planned);
     let mut attempts: Vec<AttemptRecord> = Vec::new();
     let mut judge: Option<Aside> = None;
+    let mut user: Option<Aside> = None;
     loop {
         let began = Instant::now();
         let attempt = Attempt {
@@ -166,14 +178,19 @@ pub(crate) async fn run(
             halt: halt.clone(),
             grading,
             judge: OnceLock::new(),
+            user: Mutex::default(),
         };
-        let mut record = match attempt.run().await {
+        let ended = attempt.run().await;
+        let is_final = matches!(&ended, Err(Cut::Broken(breakage)) if breakage.is_final);
+        let mut record = match ended {
             Ok(end) => record_of(&planned, &shared.settings, end),
             Err(Cut::Broken(breakage)) => broken(&planned, &breakage),
             Err(Cut::Stopped) => stopped(&planned),
         };
-        if let Some(took) = record.judge {
-            *judge.get_or_insert_default() += took;
+        for (sum, took) in [(&mut judge, record.judge), (&mut user, attempt.user_took())] {
+            if let Some(took) = took {
+                *sum.get_or_insert_default() += took;
+            }
         }
         attempts.push(AttemptRecord {
             outcome: record.outcome,
@@ -183,13 +200,17 @@ pub(crate) async fn run(
             cost_usd: record.cost_usd,
             duration_ms: millis(began.elapsed()),
         });
-        if *halt.borrow() != Halt::No || !is_worth_another(&planned, &shared.settings, &attempts) {
+        if is_final || *halt.borrow() != Halt::No || !is_worth_another(&planned, &shared.settings, &attempts) {
             record.flaky =
                 record.outcome == Outcome::Passed && attempts.iter().any(|attempt| attempt.outcome == Outcome::Failed);
             record.attempts = attempts;
-            record.judge = judge;
+            (record.judge, record.user) = (judge, user);
+            if let (Some(_), Some(name)) = (judge, shared.judging.model()) {
+                record.settings.insert("judge".to_owned(), name.into());
+            }
             record.started_at = started_at;
             record.duration_ms = millis(started.elapsed());
+            shared.spending.add(&record, &shared.settings);
             mask.record(&mut record);
             return record;
         }
@@ -225,24 +246,22 @@ struct End {
     scores: BTreeMap<String, f64>,
     /// What judging took.
     judge: Option<Aside>,
-    /// What playing the user took.
-    user: Option<Aside>,
 }
 
 impl End {
     fn of(evidence: Evidence, findings: Vec<Finding>, warnings: Vec<String>) -> Self {
         let (kept, errors, scores) = (None, Vec::new(), BTreeMap::new());
-        Self { evidence, findings, warnings, kept, errors, scores, judge: None, user: None }
+        Self { evidence, findings, warnings, kept, errors, scores, judge: None }
     }
 
     /// Adds what a scenario came to: what it claimed goes before what nobody wrote.
     fn add(&mut self, played: Played) {
-        let Played { mut claims, judge, user, .. } = played;
+        let Played { mut claims, judge, .. } = played;
         self.scores = std::mem::take(&mut claims.scores);
         if self.evidence.ending != Ending::Cancelled {
             self.findings.splice(0..0, claims.into_findings());
         }
-        (self.judge, self.user) = (judge, user);
+        self.judge = judge;
     }
 }
 
@@ -268,9 +287,16 @@ struct Attempt<'a> {
     grading: Grading,
     /// Made when it is first asked for.
     judge: OnceLock<Result<grade::Judge, String>>,
+    /// What playing the user took so far.
+    user: Mutex<Option<Aside>>,
 }
 
 impl Attempt<'_> {
+    /// What playing the user took so far, whatever became of the attempt.
+    fn user_took(&self) -> Option<Aside> {
+        *self.user.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     async fn run(&self) -> Result<End, Cut> {
         let sandbox = self.provision().await?;
         let ended = self.in_sandbox(sandbox.clone()).await;
@@ -283,7 +309,8 @@ impl Attempt<'_> {
 
     async fn in_sandbox(&self, sandbox: Option<Arc<dyn Sandbox>>) -> Result<End, Cut> {
         let mut acted = self.act(sandbox.clone()).await?;
-        let collected = match self.unless(Halt::Kill, self.collect(sandbox, &acted.ending)).await {
+        let looked = std::mem::take(&mut acted.looked);
+        let collected = match self.unless(Halt::Kill, self.collect(sandbox, &acted.ending, looked)).await {
             Ok(Ok(collected)) => collected,
             // What the agent did is kept, although it says nothing without a look at what it left behind.
             Ok(Err(Breakage { because, .. })) => {
@@ -314,6 +341,8 @@ impl Attempt<'_> {
             name: case.id.clone(),
             fixtures: Arc::clone(&case.fixtures),
             skill: skill.clone().zip(folder.map(str::to_owned)),
+            watch_repository: case.skill_eval.is_some() || self.planned.checks.iter().any(needs_repository),
+            source_repo: self.shared.settings.source_repo.clone(),
             setup_timeout: Duration::from_millis(self.shared.settings.setup_timeout_ms),
             keep: self.shared.settings.keep_sandbox,
         };
@@ -329,6 +358,7 @@ impl Attempt<'_> {
     /// The conversation, until the agent has answered the last message or something ended it.
     async fn act(&self, sandbox: Option<Arc<dyn Sandbox>>) -> Result<Acted, Breakage> {
         let planned = self.planned;
+        let player = planned.case.user.as_ref().map(|user| self.player(user.clone())).transpose()?;
         // The clock adds what the line has waited; what it waited before belongs to nobody.
         let deadline = Instant::now() + Duration::from_millis(planned.limits.timeout_ms) - self.line.waited();
         let model = ModelInUse::of(planned, self.shared, sandbox.as_deref());
@@ -381,27 +411,35 @@ impl Attempt<'_> {
         let script = planned.case.code.as_ref().map(|code| self.script(code)).transpose()?;
         let mut session = match clock.watch(planned.agent.open(scene)).await {
             Watched::Done(session) => session?,
-            Watched::Ended(ending) => return Ok(Acted { turn, ending, played: None, user: None }),
+            Watched::Ended(ending) => return Ok(Acted { turn, ending, played: None, looked: Vec::new() }),
         };
         let played = match script {
             Some(script) => {
-                let stage = Stage::new(self, session.as_mut(), &mut turn, &clock, shown, script);
+                let stage = Stage::new(self, session.as_mut(), &mut turn, &clock, shown.clone(), script);
                 Some(stage.play().await)
             }
             None => None,
         };
-        let mut user = None;
+        let mut looked = Vec::new();
         let mut ending = match &played {
             Some(Ok(played)) => played.ending.clone(),
             Some(Err(_)) => Ending::Cancelled,
-            None => self.converse(session.as_mut(), &mut turn, &clock, &mut user).await,
+            None => {
+                let ending = self.converse(session.as_mut(), &mut turn, &clock, shown.as_deref(), &mut looked).await;
+                match player {
+                    Some(player) if ending.goes_on() => {
+                        self.play_user(player, session.as_mut(), &mut turn, &clock).await
+                    }
+                    _ => ending,
+                }
+            }
         };
         let closing = tokio::time::timeout(clock.grace, session.close());
         let _ = self.unless(Halt::Kill, closing).await;
         drop(session);
         let played = played.transpose()?;
         model.tell(&mut turn, &mut ending);
-        Ok(Acted { turn, ending, played, user })
+        Ok(Acted { turn, ending, played, looked })
     }
 
     /// The scenario that is the case, begun.
@@ -412,14 +450,15 @@ impl Attempt<'_> {
             .map_err(|error| Breakage::environment(format!("cannot start a thread: {error}")))
     }
 
-    /// Says what the user has to say, one message after the other, as long as the agent answers. What playing the user takes
-    /// is added to `spent`.
+    /// Says what the user has to say, one message after the other, as long as the agent answers. What assertions about a
+    /// reply have to look at in the sandbox is added to `looked`.
     async fn converse(
         &self,
         session: &mut dyn Session,
         turn: &mut Turn,
         clock: &Clock<'_>,
-        spent: &mut Option<Aside>,
+        sandbox: Option<&dyn Sandbox>,
+        looked: &mut Vec<ReplyProbes>,
     ) -> Ending {
         let messages = &self.planned.case.messages;
         for (at, message) in messages.iter().enumerate() {
@@ -431,11 +470,20 @@ impl Attempt<'_> {
             if !ending.goes_on() {
                 return ending;
             }
+            looked.extend(self.look_after(at + 1, sandbox).await);
         }
-        match &self.planned.case.user {
-            Some(user) => self.play_user(user, session, turn, clock, spent).await,
-            None => Ending::Finished,
-        }
+        Ending::Finished
+    }
+
+    /// Looks at what assertions about the reply to message `number` have to know of the sandbox, before the next message
+    /// is sent. That is nobody's time but ours.
+    async fn look_after(&self, number: usize, sandbox: Option<&dyn Sandbox>) -> Option<ReplyProbes> {
+        let needs = self.needs(|check| check.about() == About::Reply(number));
+        let sandbox = sandbox.filter(|_| !needs.is_empty())?;
+        let began = Instant::now();
+        let probes = self.unless(Halt::Stop, probe::look(sandbox, needs)).await.ok()?;
+        self.line.pause(began.elapsed());
+        Some(ReplyProbes { reply: number, probes })
     }
 
     /// Sends one message that is recorded already, and tells how long the reply took.
@@ -461,22 +509,34 @@ impl Attempt<'_> {
         ending
     }
 
-    async fn collect(&self, sandbox: Option<Arc<dyn Sandbox>>, ending: &Ending) -> Result<Collected, Breakage> {
+    /// What those of the checks have to know of the sandbox that `wanted` names.
+    fn needs(&self, wanted: impl Fn(&Check) -> bool) -> Vec<Need> {
+        self.planned.checks.iter().filter(|check| wanted(check)).flat_map(Check::needs).collect()
+    }
+
+    /// What the agent leaves; `looked` is what was seen on the way.
+    async fn collect(
+        &self,
+        sandbox: Option<Arc<dyn Sandbox>>,
+        ending: &Ending,
+        looked: Vec<ReplyProbes>,
+    ) -> Result<Collected, Breakage> {
         let Some(sandbox) = sandbox else { return Ok(Collected::default()) };
         self.line.tell(Event::Waiting { on: "collecting".into() });
         let mut collected = sandbox.collect().await?;
         // Last, so that what commands do is not taken for the agent's doing. What was stopped is not judged.
         if !matches!(ending, Ending::Cancelled) {
-            let needs = self.planned.checks.iter().flat_map(Check::needs);
+            let needs = self.needs(|check| !looked.iter().any(|then| check.about() == About::Reply(then.reply)));
             collected.probes = probe::look(&*sandbox, needs).await;
         }
+        collected.reply_probes = looked;
         self.mask.collected(&mut collected);
         self.line.tell(Event::Collected(collected.clone()));
         Ok(collected)
     }
 
     async fn grade(&self, acted: Acted, collected: Collected) -> Result<End, Cut> {
-        let Acted { turn, ending, played, user } = acted;
+        let Acted { turn, ending, played, .. } = acted;
         let (trace, unused_responses, warnings) = turn.into_parts();
         let limits = self.planned.limits.clone();
         let evidence = Evidence { trace, collected, ending, limits, unused_responses };
@@ -499,7 +559,6 @@ impl Attempt<'_> {
         };
         let took = self.consult(&checks, &evidence, &mut findings).await;
         let mut end = End::of(evidence, findings, warnings);
-        end.user = user;
         if let Some(played) = played {
             end.add(played);
         }
@@ -545,8 +604,8 @@ struct Acted {
     ending: Ending,
     /// Where the case is code, what that came to.
     played: Option<Played>,
-    /// What playing the user took, where the case has a user that is played.
-    user: Option<Aside>,
+    /// What was looked at in the sandbox on the way.
+    looked: Vec<ReplyProbes>,
 }
 
 #[derive(Default)]

@@ -9,6 +9,7 @@ use std::time::Duration;
 use model::{Need, Probe, Probed};
 use nix::fcntl::OFlag;
 
+use super::files;
 use crate::sandbox::Sandbox;
 use crate::supervise::{self, MARK, TROUBLE};
 
@@ -30,6 +31,10 @@ pub(crate) async fn look(sandbox: &dyn Sandbox, needs: impl IntoIterator<Item = 
         match &need {
             Need::File { path } => {
                 let found = file(sandbox.work(), path).await;
+                probes.push(Probe { key, need, found });
+            }
+            Need::Files => {
+                let found = files::below(sandbox.work()).await;
                 probes.push(Probe { key, need, found });
             }
             Need::Command { .. } => commands.push((key, need)),

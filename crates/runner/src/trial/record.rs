@@ -15,7 +15,7 @@ use crate::plan::{PlannedTrial, Settings};
 
 /// The record of an attempt that ran to its end.
 pub(super) fn record_of(planned: &PlannedTrial, settings: &Settings, end: End) -> TrialRecord {
-    let End { evidence, findings, mut warnings, kept, errors, scores, judge, user } = end;
+    let End { evidence, findings, mut warnings, kept, errors, scores, judge } = end;
     warnings.extend(grade::warnings(&planned.case, &evidence).iter().map(ToString::to_string));
     let Evidence { trace, collected, ending, .. } = evidence;
     let outcome = Outcome::of(&findings, &ending, &planned.case.ruling);
@@ -65,7 +65,6 @@ pub(super) fn record_of(planned: &PlannedTrial, settings: &Settings, end: End) -
         },
         scores,
         judge,
-        user,
         answer: trace.answer.clone(),
         result: trace.result.clone(),
         turn_count: trace.turn_count(),
@@ -161,10 +160,9 @@ pub(crate) fn stopped(planned: &PlannedTrial) -> TrialRecord {
     TrialRecord { because: Some(ending.describe()), ending: Some(ending), ..empty_record(planned) }
 }
 
-/// The record of a trial that was not started because the run was stopped.
-pub(crate) fn cancelled(planned: &PlannedTrial) -> TrialRecord {
-    let attempts = Vec::new();
-    TrialRecord { because: Some("the run was stopped before it started".into()), attempts, ..empty_record(planned) }
+/// The record of a trial that was not started, and why.
+pub(crate) fn cancelled(planned: &PlannedTrial, because: &str) -> TrialRecord {
+    TrialRecord { because: Some(because.to_owned()), ..empty_record(planned) }
 }
 
 /// The record of a trial that is not to be run.

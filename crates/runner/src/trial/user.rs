@@ -1,68 +1,80 @@
 //! Playing the user of a case, message by message.
 
+use std::sync::PoisonError;
 use std::time::Instant;
 
-use model::{Aside, Ending, SimulatedUser, Step, UserMessage};
+use model::{Ending, SimulatedUser, Step, UserMessage};
 
 use super::Attempt;
 use super::clock::{Clock, Watched};
+use crate::Breakage;
 use crate::session::Session;
-use crate::user::{Move, Player};
+use crate::user::{Move, NoMove, Player};
 use crate::witness::{Flow, Turn};
 
 impl Attempt<'_> {
-    /// Somebody who plays `user`, or why there is nobody.
-    pub(super) fn player(&self, user: SimulatedUser) -> Result<Player, String> {
-        let (model, name) = self.shared.judging.user(&self.shared.settings, &user)?;
+    /// Somebody who plays `user`.
+    ///
+    /// # Errors
+    /// Why there is nobody, which is so with every try.
+    pub(super) fn player(&self, user: SimulatedUser) -> Result<Player, Breakage> {
+        let (model, name) = self
+            .shared
+            .judging
+            .user(&self.shared.settings, &user, &self.planned.directory)
+            .map_err(|because| Breakage::environment(because).for_good())?;
         Ok(Player::new(model, name, user))
     }
 
-    /// Has a model say what the user says, as long as it has something to say and the agent answers. What that took is
-    /// added to `spent`. The time in which the user thinks is not the agent's.
+    /// What the user does next. The time in which it thinks is not the agent's, and what that took is kept apart.
+    pub(super) async fn next_move(
+        &self,
+        player: &mut Player,
+        turn: &Turn,
+        clock: &Clock<'_>,
+    ) -> Watched<Result<Move, NoMove>> {
+        let began = Instant::now();
+        let next = clock.watch(player.next(turn.trace())).await;
+        if let Watched::Done(_) = next {
+            self.line.pause(began.elapsed());
+        }
+        if let Some(spent) = player.spent() {
+            *self.user.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default() += spent;
+        }
+        next
+    }
+
+    /// Has `player` say what the user says, as long as it has something to say and the agent answers.
     pub(super) async fn play_user(
         &self,
-        user: &SimulatedUser,
+        mut player: Player,
         session: &mut dyn Session,
         turn: &mut Turn,
         clock: &Clock<'_>,
-        spent: &mut Option<Aside>,
     ) -> Ending {
-        let mut player = match self.player(user.clone()) {
-            Ok(player) => player,
-            Err(because) => return Ending::ProviderFailed { because },
-        };
-        let ending = loop {
-            let began = Instant::now();
-            let next = match clock.watch(player.next(turn.trace())).await {
-                Watched::Done(next) => next,
-                Watched::Ended(ending) => break ending,
-            };
-            self.line.pause(began.elapsed());
-            let text = match next {
-                Ok(Move::Say(text)) => text,
-                Ok(Move::Leave(reason)) => {
+        loop {
+            let text = match self.next_move(&mut player, turn, clock).await {
+                Watched::Done(Ok(Move::Say(text))) => text,
+                Watched::Done(Ok(Move::Leave(reason))) => {
                     let leaves = Step::Notice { from: "user".to_owned(), text: format!("leaves: {reason}") };
-                    break match turn.record(leaves) {
+                    return match turn.record(leaves) {
                         Flow::Go => Ending::Finished,
                         Flow::Stop(ending) => ending,
                     };
                 }
-                Err(error) => break Ending::ProviderFailed { because: error.to_string() },
+                Watched::Done(Err(error)) => return Ending::ProviderFailed { because: error.to_string() },
+                Watched::Ended(ending) => return ending,
             };
             let index = turn.trace().user_messages.len() + 1;
-            let message = UserMessage { persona: user.persona.clone(), ..UserMessage::text(text) };
+            let message = UserMessage { persona: player.persona().clone(), ..UserMessage::text(text) };
             let said = Step::UserMessage { index, of: index, text: message.text.clone() };
             let ending = match turn.record(said) {
                 Flow::Go => self.send(session, &message, turn, clock).await,
                 Flow::Stop(ending) => ending,
             };
             if !ending.goes_on() {
-                break ending;
+                return ending;
             }
-        };
-        if player.spent().requests > 0 {
-            *spent.get_or_insert_default() += player.spent();
         }
-        ending
     }
 }

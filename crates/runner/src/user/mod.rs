@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use llm::{Conversation, InSchema, Model, NoAnswer, Request, ResponseSchema};
 use model::{Aside, SimulatedUser, Trace};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// The longest message that a played user may send, in bytes. Longer ones are a model that runs away.
 const LONGEST: usize = 16 * 1024;
@@ -45,6 +45,11 @@ impl Player {
         Self { model, name, user, said: 0, spent: Aside::default() }
     }
 
+    /// Who it is.
+    pub(crate) fn persona(&self) -> &Map<String, Value> {
+        &self.user.persona
+    }
+
     /// What the user does after what `trace` has of the conversation. A model that fails is asked once more.
     ///
     /// # Errors
@@ -64,9 +69,10 @@ impl Player {
         Ok(next)
     }
 
-    /// What playing the user took so far.
-    pub(crate) fn spent(&self) -> Aside {
-        self.spent
+    /// What playing the user took since this was last asked; nothing where nobody was asked.
+    pub(crate) fn spent(&mut self) -> Option<Aside> {
+        let spent = std::mem::take(&mut self.spent);
+        (spent.requests > 0).then_some(spent)
     }
 
     fn request(&self, trace: &Trace) -> Request {

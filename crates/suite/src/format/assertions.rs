@@ -35,15 +35,16 @@ impl Assertions {
     }
 
     /// All of them, in the order they were read. Those without an id are called by their type and a number, such as
-    /// `contains-2`: the second of the type that has none.
+    /// `tool_called-2`, however the type is written: the second of the type that has none.
     pub(super) fn finish(self) -> Vec<AssertionSpec> {
         let taken: Vec<String> = self.specs.iter().map(|(spec, _)| spec.id.clone()).collect();
         let mut counts: HashMap<String, usize> = HashMap::new();
         let named = |(mut spec, is_nameless): (AssertionSpec, bool)| {
+            let kind = decode::snake_case(&spec.kind.value);
             while is_nameless && (spec.id.is_empty() || taken.contains(&spec.id)) {
-                let count = counts.entry(spec.kind.value.clone()).or_default();
+                let count = counts.entry(kind.clone()).or_default();
                 *count += 1;
-                spec.id = format!("{}-{count}", spec.kind.value);
+                spec.id = format!("{kind}-{count}");
             }
             spec
         };

@@ -10,7 +10,8 @@ use model::decode::{Fields, Problems};
 use model::{Case, Code, Diagnostic, Excerpt, Node, NodeKind, Source};
 use script::{Runtime, ScriptError, Tests, Value, Written};
 
-use super::{NamedFormat, directory};
+use super::scenario::fixtures_of;
+use super::{NamedFormat, SuiteFile, directory};
 use crate::library::Library;
 
 /// The format.
@@ -47,7 +48,7 @@ impl NamedFormat for CodeFormat {
 
     fn read(&self, path: &Path, source: &Arc<Source>, library: &Library, problems: &mut Problems) -> Vec<Case> {
         match load(path, library) {
-            Ok(tests) => cases(path, source, &tests, problems),
+            Ok(tests) => cases(path, source, &tests, library, problems),
             Err(error) => vec![unloaded(path, source, error.diagnostic())],
         }
     }
@@ -72,7 +73,7 @@ fn unloaded(path: &Path, source: &Source, mut problem: Diagnostic) -> Case {
 }
 
 /// The cases of a module that was loaded.
-fn cases(path: &Path, source: &Source, tests: &Tests, problems: &mut Problems) -> Vec<Case> {
+fn cases(path: &Path, source: &Source, tests: &Tests, library: &Library, problems: &mut Problems) -> Vec<Case> {
     for other in &tests.others {
         // What a package makes for others to choose from is nobody's mistake.
         if let Some(call) = other.call.as_ref().filter(|call| call.source.path == source.path) {
@@ -90,8 +91,9 @@ fn cases(path: &Path, source: &Source, tests: &Tests, problems: &mut Problems) -
     for (number, written) in tests.scenarios.iter().enumerate() {
         let place = place_of(written, source);
         let mut case = Case::new(line(&written.name), place.clone());
-        case.code = Some(Code { module: path.to_owned(), scenario: number, name: written.name.clone() });
-        let is_only = options(written, source, &mut case);
+        let claims = written.call.as_ref().map(|call| call.claims.clone()).unwrap_or_default();
+        case.code = Some(Code { module: path.to_owned(), scenario: number, name: written.name.clone(), claims });
+        let is_only = options(written, path, source, library, &mut case);
         if taken.contains(&case.id) {
             let first = cases.iter().find(|(other, _)| other.id == case.id).map(|(other, _)| other.source.to_string());
             let problem = Diagnostic::warning(format!("a second scenario is called `{}`", case.id)).at(place);
@@ -134,7 +136,7 @@ fn line(name: &str) -> String {
 
 /// Reads the options of a scenario into `case`, which cannot be run if something is wrong with them. Whether it is one of
 /// the only ones to run.
-fn options(written: &Written, source: &Source, case: &mut Case) -> bool {
+fn options(written: &Written, path: &Path, source: &Source, library: &Library, case: &mut Case) -> bool {
     let node = match &written.call {
         Some(call) => call.argument(OPTIONS, &written.options),
         None => Node::from_json(&written.options.to_json(), &Source::new(source.path.clone(), "")),
@@ -152,6 +154,9 @@ fn options(written: &Written, source: &Source, case: &mut Case) -> bool {
         case.retries = retries.map(|retries| u32::try_from(retries).unwrap_or(u32::MAX));
         case.trials = fields.whole("trials", 1, &mut problems);
         case.skip = skip(&mut fields, &mut problems);
+        if let Some(fixtures) = fields.get("fixtures") {
+            case.fixtures = fixtures_of(fixtures, &SuiteFile { path, root: &node }, library, &mut problems);
+        }
         is_only = only(&mut fields, &mut problems);
         fields.finish(&mut problems);
     }

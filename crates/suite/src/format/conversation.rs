@@ -4,7 +4,7 @@ mod turn;
 mod user;
 
 use model::decode::{Fields, Problems};
-use model::{About, Case, Excerpt, Node, NodeKind};
+use model::{About, Case, Excerpt, Node, NodeKind, nearest};
 
 use super::assertions::{Assertions, Ids};
 use super::scenario::{fixtures_of, place, refuse_tags, runner, user_responses};
@@ -40,7 +40,7 @@ impl Format for Conversation {
         let turns = file.root.get("turns").map(|turns| &turns.kind);
         let is_said = |turn: &Node| turn.as_str().is_some() || turn.get("says").is_some();
         match turns {
-            Some(NodeKind::List(turns)) if turns.iter().any(|turn| turn.get("says").is_some()) => true,
+            Some(NodeKind::List(turns)) if turns.iter().any(says) => true,
             Some(NodeKind::List(turns)) => told(file.root) > 1 && turns.iter().any(is_said),
             _ => told(file.root) > 1 && (turns.is_some() || plays(file.root) || asserts(file.root)),
         }
@@ -54,6 +54,12 @@ impl Format for Conversation {
     fn read(&self, file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec<Case> {
         case(file, library, problems).into_iter().collect()
     }
+}
+
+/// Whether a turn has what the user says, under a key that is `says` or nearly.
+fn says(turn: &Node) -> bool {
+    let NodeKind::Map(entries) = &turn.kind else { return false };
+    entries.iter().any(|(key, value)| value.as_str().is_some() && nearest(&key.value, ["says"]).is_some())
 }
 
 /// How many of a conversation's keys `root` has.

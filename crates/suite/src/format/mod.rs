@@ -4,6 +4,7 @@
 mod assertions;
 mod code;
 mod conversation;
+mod evals;
 mod fixtures;
 mod scenario;
 
@@ -16,6 +17,10 @@ use model::{Case, Node, Source};
 use crate::library::Library;
 
 pub use code::CODE;
+pub use evals::{
+    ASSERTION_KEYS, ASSERTION_TYPES, AssertionType, EVALS, EVALS_FILE, EVALS_FOLDER, design_warnings,
+    is_called_so as is_evals_file,
+};
 pub use fixtures::{
     FIELDS, FRONT_FIELDS, Field as FixtureField, FixtureSettings, Kind as FixtureKind, SECTION_FIELDS, STRICT,
 };
@@ -65,7 +70,7 @@ fn directory(path: &Path) -> &Path {
 }
 
 /// Every format that is told by content; the first that recognises a file reads it.
-pub static FORMATS: &[&dyn Format] = &[&scenario::Scenario, &conversation::Conversation];
+pub static FORMATS: &[&dyn Format] = &[&scenario::Scenario, &conversation::Conversation, &evals::Evals];
 
 /// A way to write cases down that is told by the names of its files. Each file is a suite of its own.
 pub trait NamedFormat: Sync {

@@ -184,7 +184,11 @@ static DIFF: Block = Block {
     about: "When a run is worse than another.",
     open: false,
     either_case: true,
-    fields: &[field("regressionThreshold", Kind::Between(0.0, 1.0), "By how much a score may fall.")],
+    fields: &[field(
+        "regressionThreshold",
+        Kind::Between(0.0, 1.0),
+        "By how much a case's mean score may fall, as a share of what it can be, before `compare` calls it a regression. Not written: 0.05.",
+    )],
 };
 
 static STORE: Block = Block {

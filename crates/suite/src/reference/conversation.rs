@@ -85,7 +85,7 @@ static USER: Block = Block {
         required("goal", Kind::Text, "What the user wants."),
         field("persona", Kind::TextOrMap(&PERSONA), "Who it is, if not the conversation's persona."),
         field("stop_when", Kind::Text, "When the user has nothing more to say."),
-        field("max_turns", Kind::Whole(1), "The most messages the user sends. Not written: 8."),
+        field("max_turns", Kind::Whole(1), "The most messages the user sends. Not written: 10."),
         field("model", Kind::Text, "The model that plays, as `provider:model`. Not written: the project's judge."),
     ],
 };

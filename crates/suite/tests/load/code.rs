@@ -127,6 +127,22 @@ export default [scenario('second', { skip: 'not yet', description: 'd' }, () => 
 }
 
 #[test]
+fn a_scenario_may_bring_fixtures() {
+    let text = "import { scenario } from 'trialrun';
+const files = [{ path: 'a.txt', content: 'a' }, { path: 'b.bin', content_from: 'data/b.bin' }];
+export const a = scenario('a', { fixtures: { git_init: true, files_committed: files } }, () => {});
+export const b = scenario('b', { fixtures: { file_committed: files } }, () => {});
+";
+    let scratch = Scratch::new();
+    scratch.write("tests/data/b.bin", [0, 255]);
+    let loaded = scratch.write("tests/a.test.ts", text).load(&["tests/a.test.ts"]);
+    let [a, b] = &loaded.suites[0].cases[..] else { panic!() };
+    assert_eq!(told(&a.broken), [""; 0]);
+    assert!(a.fixtures.git_init && a.fixtures.files_committed.len() == 2, "{:?}", a.fixtures);
+    assert_eq!(told(&b.broken), ["tests/a.test.ts:4:46: unknown key `file_committed` in `fixtures`"]);
+}
+
+#[test]
 fn options_nobody_knows_break_their_scenario_and_no_other() {
     let text = "import { scenario } from 'trialrun';
 export const a = scenario('a', { timout: 5, tags: 'x' }, () => {});

@@ -142,6 +142,28 @@ fn conversations_are_told_from_other_files() {
 }
 
 #[test]
+fn a_misspelt_turn_is_told_where_a_file_is_only_come_across() {
+    let scratch = Scratch::new();
+    scratch.write("somewhere/typo.yaml", "turns:\n  - say: hi\n");
+    scratch.write("somewhere/other.yaml", "turns: [{left: 3}, {right: 2}]\n");
+    let loaded = scratch.load(&["somewhere"]);
+    let problems = told(&loaded.diagnostics);
+    let [missing, unknown] = &problems[..] else { panic!("{problems:#?}") };
+    assert!(missing.contains("typo.yaml:2:5: a turn has no `says`"), "{missing}");
+    assert!(unknown.contains("typo.yaml:2:5: unknown key `say` in a turn"), "{unknown}");
+    assert!(loaded.diagnostics.iter().any(|problem| problem.help == ["did you mean `says`?"]));
+}
+
+#[test]
+fn ids_are_the_same_however_a_type_is_written() {
+    let text = "turns: [hi]\nassertions: [{toolCalled: x}, {tool_called: y}, {type: toolCalled, tool: z}]\n";
+    let scratch = Scratch::new();
+    let case = scratch.case(text);
+    let ids: Vec<&str> = case.assertions.iter().map(|spec| spec.id.as_str()).collect();
+    assert_eq!(ids, ["tool_called-1", "tool_called-2", "tool_called-3"]);
+}
+
+#[test]
 fn a_scenario_takes_the_short_form_too() {
     let scratch = Scratch::new();
     let case = scratch.case(

@@ -5,6 +5,7 @@
 mod code;
 mod conversation;
 mod discovery;
+mod evals;
 mod fixtures;
 mod scenario;
 mod scratch;

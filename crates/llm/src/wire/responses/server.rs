@@ -6,7 +6,7 @@ use super::items::to_blocks;
 use super::usage;
 use crate::wire::parts::{halves, model, object, rejection, take_number, take_text, take_whole, text, used, written};
 use crate::wire::{Incoming, Rejection, SseEvent, SseStream, Wire};
-use crate::{Block, Message, Reply, Request, ResponseSchema, Role, StopReason, ToolSpec};
+use crate::{Block, Conversation, Message, Part, Reply, Request, ResponseSchema, Role, StopReason, ToolSpec};
 
 /// The vendor's words for errors, each with its status.
 const ERRORS: &[(u16, &str)] = &[
@@ -35,10 +35,10 @@ impl Wire for Responses {
         "/v1/responses"
     }
 
-    fn read<'h>(&self, _header: &dyn Fn(&str) -> Option<&'h str>, body: &[u8]) -> Result<Incoming, Rejection> {
+    fn read<'h>(&self, header: &dyn Fn(&str) -> Option<&'h str>, body: &[u8]) -> Result<Incoming, Rejection> {
         let mut fields = object(body)?;
         let model = model(&mut fields)?;
-        let mut request = Request { model, ..Request::default() };
+        let mut request = Request { model, conversation: conversation(header), ..Request::default() };
         request.system.extend(take_text(&mut fields, "instructions"));
         match fields.remove("input") {
             Some(Value::String(said)) => request.messages.push(Message::text(Role::User, said)),
@@ -52,7 +52,7 @@ impl Wire for Responses {
         if let Some(tools) = fields.remove("tools").filter(|tools| !tools.is_null()) {
             let Value::Array(tools) = tools else { return Err(rejection("tools: a list is required")) };
             for value in tools {
-                request.tools.push(tool(value)?);
+                take_tool(&mut request.tools, value, None)?;
             }
         }
         let stream = fields.remove("stream").is_some_and(|value| value == Value::Bool(true));
@@ -117,12 +117,12 @@ fn take_in(request: &mut Request, item: Value) -> Result<(), Rejection> {
     // Some models are offered their tools within the conversation.
     if text(&item, "type") == Some("additional_tools") {
         for value in item.get("tools").and_then(Value::as_array).into_iter().flatten() {
-            request.tools.push(tool(value.clone())?);
+            take_tool(&mut request.tools, value.clone(), None)?;
         }
         return Ok(());
     }
     let is_message = matches!(text(&item, "type"), Some("message") | None);
-    let (role, content) = to_blocks(item);
+    let (role, content) = to_blocks(plain(item));
     let is_answer = matches!(content.first(), Some(Block::ToolResult { .. }));
     match request.messages.last_mut() {
         Some(last) if last.role == role && role == Role::Assistant => last.content.extend(content),
@@ -138,6 +138,46 @@ fn take_in(request: &mut Request, item: Value) -> Result<(), Rejection> {
         }
         _ => request.messages.push(Message { role, content }),
     }
+    Ok(())
+}
+
+/// Whose conversation it is, as clients say that have sub-agents.
+fn conversation<'h>(header: &dyn Fn(&str) -> Option<&'h str>) -> Conversation {
+    let owned = |name: &str| header(name).map(str::to_owned);
+    let part = match (header("x-codex-parent-thread-id"), header("x-openai-subagent"), header("session-id")) {
+        (Some(_), _, _) => Part::Subagent,
+        (None, None, Some(_)) => Part::Main,
+        (None, _, _) => Part::Unmarked,
+    };
+    let agent = owned("thread-id").filter(|_| part == Part::Subagent);
+    Conversation { part, agent, session: owned("session-id") }
+}
+
+/// An item about a tool that takes text, as if it were one of a function.
+fn plain(mut item: Value) -> Value {
+    match text(&item, "type") {
+        Some("custom_tool_call") => {
+            item["type"] = json!("function_call");
+            item["arguments"] = item.get("input").cloned().unwrap_or_default();
+        }
+        Some("custom_tool_call_output") => item["type"] = json!("function_call_output"),
+        _ => {}
+    }
+    item
+}
+
+/// Adds a tool. Those of a namespace are `NAMESPACE.NAME`, but for the one that has the usual ones.
+fn take_tool(tools: &mut Vec<ToolSpec>, value: Value, namespace: Option<&str>) -> Result<(), Rejection> {
+    let inner = value.get("tools").and_then(Value::as_array).filter(|_| text(&value, "type") == Some("namespace"));
+    if let Some(inner) = inner {
+        let name = text(&value, "name").filter(|name| *name != "functions");
+        return inner.iter().try_for_each(|value| take_tool(tools, value.clone(), name));
+    }
+    let mut tool = tool(value)?;
+    if let Some(namespace) = namespace {
+        tool.name = format!("{namespace}.{}", tool.name);
+    }
+    tools.push(tool);
     Ok(())
 }
 
@@ -210,14 +250,29 @@ fn items(reply: &Reply) -> Vec<Value> {
             "content": [{"type": "output_text", "text": text, "annotations": []}],
         })),
         Block::Thinking { text, signature } => Some(reasoning(&id("rs", at), text, signature.as_deref())),
-        Block::ToolUse { id: call, name, input } => Some(json!({
-            "type": "function_call", "id": id("fc", at), "status": "completed", "call_id": call, "name": name,
-            "arguments": written(input),
-        })),
+        Block::ToolUse { id: call, name, input } => Some(tool_call(&id("fc", at), call, name, input)),
         Block::Other(item) => Some(item.clone()),
         Block::ToolResult { .. } => None,
     };
     reply.content.iter().enumerate().filter_map(item).collect()
+}
+
+/// A call of a function, or of a tool that takes text.
+fn tool_call(id: &str, call: &str, name: &str, input: &Value) -> Value {
+    let (namespace, name) = match name.split_once('.') {
+        Some((namespace, name)) => (Some(namespace), name),
+        None => (None, name),
+    };
+    let (kind, key) = match input {
+        Value::String(_) => ("custom_tool_call", "input"),
+        _ => ("function_call", "arguments"),
+    };
+    let mut item = json!({"type": kind, "id": id, "status": "completed", "call_id": call, "name": name});
+    item[key] = json!(written(input));
+    if let Some(namespace) = namespace {
+        item["namespace"] = json!(namespace);
+    }
+    item
 }
 
 fn reasoning(id: &str, thought: &str, signature: Option<&str>) -> Value {
@@ -287,6 +342,17 @@ fn item_events(events: &mut Events, index: usize, item: &Value) -> Vec<SseEvent>
             }
             let data = json!({"item_id": id, "output_index": index, "arguments": arguments});
             told.push(events.next("response.function_call_arguments.done", data));
+        }
+        Some("custom_tool_call") => {
+            begun["input"] = json!("");
+            told.push(events.next("response.output_item.added", json!({"output_index": index, "item": begun})));
+            let input = text(item, "input").unwrap_or_default();
+            for piece in halves(input) {
+                let data = json!({"item_id": id, "output_index": index, "delta": piece});
+                told.push(events.next("response.custom_tool_call_input.delta", data));
+            }
+            let data = json!({"item_id": id, "output_index": index, "input": input});
+            told.push(events.next("response.custom_tool_call_input.done", data));
         }
         _ => told.push(events.next("response.output_item.added", json!({"output_index": index, "item": begun}))),
     }
@@ -409,6 +475,47 @@ mod tests {
         let request = Responses.read(&|_| None, body.to_string().as_bytes()).unwrap().request;
         assert_eq!(request.tool_names().collect::<Vec<_>>(), ["x", "web_search"]);
         assert_eq!(request.last_user_text().as_deref(), Some("Go."));
+    }
+
+    #[test]
+    fn tools_of_a_namespace_and_tools_that_take_text_are_told_apart() {
+        let body = json!({"model": "m", "tools": [
+            {"type": "namespace", "name": "agents", "tools": [{"type": "function", "name": "spawn", "parameters": {}}]},
+            {"type": "namespace", "name": "functions", "tools": [{"type": "custom", "name": "exec"}]},
+        ], "input": [
+            {"role": "user", "content": "Go."},
+            {"type": "custom_tool_call", "call_id": "a", "name": "exec", "input": "1 + 1"},
+            {"type": "custom_tool_call_output", "call_id": "a", "output": "2"},
+        ]});
+        let request = Responses.read(&|_| None, body.to_string().as_bytes()).unwrap().request;
+        assert_eq!(request.tool_names().collect::<Vec<_>>(), ["agents.spawn", "exec"]);
+        assert_eq!(request.fresh_tool_results(), ["2"]);
+
+        let call = |name: &str, input: Value| Block::ToolUse { id: "a".into(), name: name.into(), input };
+        let content = vec![call("exec", json!("2 + 2")), call("agents.spawn", json!({"n": 1}))];
+        let reply = Reply { content, stop_reason: StopReason::ToolUse, ..Reply::default() };
+        let output = Responses.whole(&reply)["output"].clone();
+        assert_eq!((&output[0]["type"], &output[0]["input"]), (&json!("custom_tool_call"), &json!("2 + 2")));
+        assert_eq!((&output[1]["namespace"], &output[1]["name"]), (&json!("agents"), &json!("spawn")));
+        let told = Responses.stream(&reply).content;
+        let pieces = told.iter().filter(|event| event.event == Some("response.custom_tool_call_input.delta")).count();
+        assert_eq!(pieces, 2);
+    }
+
+    #[test]
+    fn a_client_with_sub_agents_says_whose_conversation_it_is() {
+        let part = |headers: &[(&str, &'static str)]| {
+            let find = |name: &str| headers.iter().find(|(header, _)| *header == name).map(|(_, value)| *value);
+            let conversation = conversation(&find);
+            (conversation.part, conversation.agent, conversation.session)
+        };
+        let own = [("session-id", "s"), ("thread-id", "s")];
+        assert_eq!(part(&own), (Part::Main, None, Some("s".into())));
+        let sub = [("session-id", "s"), ("thread-id", "t"), ("x-codex-parent-thread-id", "s")];
+        assert_eq!(part(&sub), (Part::Subagent, Some("t".into()), Some("s".into())));
+        let aside = [("session-id", "s"), ("x-openai-subagent", "compact")];
+        assert_eq!(part(&aside).0, Part::Unmarked);
+        assert_eq!(part(&[]), (Part::Unmarked, None, None));
     }
 
     #[test]

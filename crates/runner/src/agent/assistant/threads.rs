@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::setting::{Api, Setting};
 use super::shared::{Spent, answer, begin, finish, tell, tools};
 use crate::Breakage;
-use crate::agent::answer::usage;
+use crate::agent::answer::usage::usage;
 use crate::agent::own_tools::OwnTools;
 use crate::agent::{Endpoint, Scene};
 use crate::session::{BoxFuture, Reply, Session};

@@ -9,7 +9,7 @@ use super::given::Given;
 use super::module::Module;
 use crate::Breakage;
 use crate::agent::Scene;
-use crate::agent::answer::Answer;
+use crate::agent::answer::Reported;
 use crate::agent::engine::Engine;
 use crate::agent::performer::Performer;
 use crate::agent::transcript::{as_text, perform};
@@ -28,7 +28,6 @@ pub(super) struct Conversation {
     said: Option<Vec<Json>>,
     /// The messages that the module gave last.
     given: Vec<Json>,
-    opened: bool,
     /// Whether a call was left before it came back; the engine may still be at it.
     is_busy: bool,
 }
@@ -61,7 +60,6 @@ impl Conversation {
             options,
             performer: Performer::default(),
             given: Vec::new(),
-            opened: false,
             is_busy: false,
         };
         conversation.connect().await?;
@@ -81,22 +79,8 @@ impl Conversation {
         Ok(())
     }
 
-    fn begin(&mut self, turn: &mut Turn) -> Result<(), Ending> {
-        if std::mem::replace(&mut self.opened, true) {
-            return Ok(());
-        }
-        turn.record(Step::Session {
-            session_id: Some(self.session_id.clone()),
-            model: None,
-            agent_version: None,
-            tools: Vec::new(),
-            auth: None,
-        })
-        .go()
-    }
-
     async fn act(&mut self, message: &UserMessage, turn: &mut Turn) -> Result<(), Ending> {
-        self.begin(turn)?;
+        self.performer.begin(turn, &self.session_id)?;
         turn.waiting("agent");
         match &self.export {
             Export::Execute(execute) => {
@@ -176,7 +160,7 @@ impl Conversation {
         finish(turn, given.usage, text, given.result)
     }
 
-    fn take_in_answer(&mut self, message: &UserMessage, answer: Answer, turn: &mut Turn) -> Result<(), Ending> {
+    fn take_in_answer(&mut self, message: &UserMessage, answer: Reported, turn: &mut Turn) -> Result<(), Ending> {
         answer.doubts.iter().for_each(|doubt| turn.warn(format!("what `send` returned is odd: {doubt}")));
         perform(&answer.turns, &mut self.performer, turn)?;
         if let Some(because) = answer.error {
@@ -195,14 +179,14 @@ impl Conversation {
 }
 
 /// What `send` gave.
-fn answer(value: &Value) -> Result<Answer, Ending> {
+fn answer(value: &Value) -> Result<Reported, Ending> {
     match value.to_json() {
         Json::Null => Err(nothing("send")),
         Json::Object(map) => {
             let shown: String = Json::Object(map.clone()).to_string().chars().take(300).collect();
-            Answer::read(map).ok_or_else(|| Ending::GaveUp { because: format!("`send` returned no `text`: {shown}") })
+            Reported::read(map).ok_or_else(|| Ending::GaveUp { because: format!("`send` returned no `text`: {shown}") })
         }
-        plain => Ok(Answer::of_text(as_text(&plain))),
+        plain => Ok(Reported::of_text(as_text(&plain))),
     }
 }
 

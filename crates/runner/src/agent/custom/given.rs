@@ -4,8 +4,8 @@ use model::Usage;
 use script::Value;
 use serde_json::{Map, Value as Json};
 
-use super::super::answer::usage;
 use super::super::transcript::{self, CallGiven, TurnGiven, as_text, given, spread};
+use crate::agent::answer::usage::usage;
 
 /// What a module gave back, read.
 pub(super) struct Given {

@@ -66,12 +66,8 @@ impl Agent for Fake {
 
     fn open<'a>(&'a self, scene: Scene) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
         let reach = scene.sandbox.as_deref().map(Reach::of);
-        let session: Box<dyn Session> = Box::new(Echo {
-            session_id: format!("fake-{}", scene.trial),
-            reach,
-            performer: Performer::default(),
-            opened: false,
-        });
+        let session: Box<dyn Session> =
+            Box::new(Echo { session_id: format!("fake-{}", scene.trial), reach, performer: Performer::default() });
         Box::pin(std::future::ready(Ok(session)))
     }
 }
@@ -81,7 +77,6 @@ struct Echo {
     session_id: String,
     reach: Option<Reach>,
     performer: Performer,
-    opened: bool,
 }
 
 impl Session for Echo {
@@ -121,17 +116,7 @@ impl Session for Echo {
 impl Echo {
     fn begin(&mut self, turn: &mut Turn) -> Result<(), Ending> {
         self.performer.next_turn();
-        if std::mem::replace(&mut self.opened, true) {
-            return Ok(());
-        }
-        turn.record(Step::Session {
-            session_id: Some(self.session_id.clone()),
-            model: None,
-            agent_version: None,
-            tools: Vec::new(),
-            auth: None,
-        })
-        .go()
+        self.performer.begin(turn, &self.session_id)
     }
 
     async fn act(

@@ -6,12 +6,12 @@ use model::{Ending, Step, Usage, UserMessage};
 use reqwest::Client;
 use serde_json::{Map, Value, json};
 
+use super::super::answer::document::{self, TEXTS};
+use super::super::answer::{Answer, NAMELESS, Piece};
 use super::super::performer::Performer;
 use super::super::transcript::as_text;
-use super::answer::{Answer, Piece};
 use super::body::{Body, Talk};
-use super::document::{self, TEXTS};
-use super::exchange::{Content, Exchange, Fault, Kind, Letter};
+use super::exchange::{Content, Exchange, Fault, Heard, Kind, Letter};
 use super::functions::{Functions, Which};
 use super::network;
 use super::settings::{Parser, Settings};
@@ -24,6 +24,14 @@ use crate::witness::Turn;
 /// The most of what was sent, and of what was received, that a failure tells, in bytes.
 const TOLD: usize = 2000;
 
+/// What became of a request.
+enum Sent<'s> {
+    /// It was sent.
+    Whole(&'s str),
+    /// There was nobody to send it to.
+    Nothing(&'s str),
+}
+
 /// A conversation.
 pub(super) struct Conversation {
     id: String,
@@ -33,7 +41,6 @@ pub(super) struct Conversation {
     performer: Performer,
     /// What was said so far, on both sides.
     history: Vec<Value>,
-    opened: bool,
 }
 
 impl Conversation {
@@ -49,39 +56,33 @@ impl Conversation {
             functions,
             performer: Performer::default(),
             history: Vec::new(),
-            opened: false,
         })
-    }
-
-    fn begin(&mut self, turn: &mut Turn) -> Result<(), Ending> {
-        if std::mem::replace(&mut self.opened, true) {
-            return Ok(());
-        }
-        turn.record(Step::Session {
-            session_id: Some(self.id.clone()),
-            model: None,
-            agent_version: None,
-            tools: Vec::new(),
-            auth: None,
-        })
-        .go()
     }
 
     async fn act(&mut self, message: &UserMessage, turn: &mut Turn) -> Result<(), Ending> {
-        self.begin(turn)?;
+        self.performer.begin(turn, &self.id)?;
         let letter = Letter::of(self.body(message, turn).await?);
         turn.waiting("agent");
         let settings = Arc::clone(&self.settings);
-        let exchange = Exchange { client: &self.client, settings: &settings };
+        let heard = Heard::default();
+        let exchange = Exchange { client: &self.client, settings: &settings, heard: &heard };
         let sent = exchange.sent(&letter);
         let stopping = turn.stopping();
         let received = tokio::select! {
             biased;
-            () = stopping => return Err(Ending::Cancelled),
-            received = exchange.run(&letter, turn) => received,
+            () = stopping => None,
+            received = exchange.run(&letter, turn) => Some(received),
+        };
+        let Some(received) = received else {
+            // Whoever has waited in vain wants to know for what.
+            let _ = turn.record(self.exchanged(&Sent::Whole(&sent), &heard.told(&settings)));
+            return Err(Ending::Cancelled);
         };
         let read = match received {
-            Ok(content) => self.read(content, turn).await,
+            Ok(content) => {
+                let read = self.read(content, turn).await;
+                read.map_err(|fault| fault.of(heard.told(&settings)))
+            }
             Err(fault) => Err(fault),
         };
         match read {
@@ -187,7 +188,7 @@ impl Conversation {
                 Piece::Turn => self.performer.next_turn(),
                 Piece::Text(text) => self.performer.say(turn, text)?,
                 Piece::Call(call) if call.name.is_empty() => {
-                    turn.warn("the agent's answer is odd: a call has no name");
+                    turn.warn(format!("the agent's answer is odd: {NAMELESS}"));
                 }
                 Piece::Call(call) => {
                     let id = self.performer.call(turn, &call.name, call.input())?;
@@ -200,19 +201,31 @@ impl Conversation {
         Ok(())
     }
 
+    /// What was sent and received, where there is no answer.
+    fn exchanged(&self, sent: &Sent<'_>, received: &str) -> Step {
+        let sent = match sent {
+            Sent::Whole(sent) => format!("sent:\n{}", clipped(sent, TOLD)),
+            Sent::Nothing(sent) => {
+                format!("sent: nothing, for want of a connection; it was to be\n{}", clipped(sent, TOLD))
+            }
+        };
+        let received = match received {
+            "" => "received: nothing".to_owned(),
+            received => format!("received:\n{}", clipped(received, TOLD)),
+        };
+        let text = self.settings.mask.text(&format!("{sent}\n\n{received}")).into_owned();
+        Step::Notice { from: "harness".to_owned(), text }
+    }
+
     /// Records what was sent and received where there is no answer, and says whose trouble that is.
     fn failed(&mut self, fault: Fault, sent: &str, turn: &mut Turn) -> Ending {
         let Fault { kind, because, received, answer, .. } = fault;
         if let Kind::Stopped(ending) = kind {
             return ending;
         }
-        let mask = &self.settings.mask;
-        let because = mask.text(&because).into_owned();
-        let mut told = format!("sent:\n{}", clipped(sent, TOLD));
-        if !received.is_empty() {
-            told.push_str(&format!("\n\nreceived:\n{}", clipped(&received, TOLD)));
-        }
-        let text = mask.text(&told).into_owned();
+        let because = self.settings.mask.text(&because).into_owned();
+        let sent = if kind == Kind::Unreachable { Sent::Nothing(sent) } else { Sent::Whole(sent) };
+        let notice = self.exchanged(&sent, &received);
         let mut usage = Usage::default();
         if let Some(mut answer) = answer {
             usage = answer.count.usage();
@@ -220,7 +233,6 @@ impl Conversation {
                 return ending;
             }
         }
-        let notice = Step::Notice { from: "harness".to_owned(), text };
         let finished = Step::Finished { subtype: "error".to_owned(), is_error: true, usage, text: None, result: None };
         if let Err(ending) = turn.record(notice).go().and_then(|()| turn.record(finished).go()) {
             return ending;

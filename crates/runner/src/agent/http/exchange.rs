@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt::Write;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use model::{Ending, Step};
@@ -10,10 +11,10 @@ use reqwest::{Client, Response, StatusCode};
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::answer::Answer;
 use super::settings::{Parser, Settings};
 use super::stream::{Finder, Framing, Read, Reader, Trouble};
 use super::words::{clipped, one_line};
+use crate::agent::answer::Answer;
 use crate::trial::millis;
 use crate::witness::Turn;
 
@@ -86,6 +87,11 @@ impl Fault {
         Self { kind, because: because.into(), received: String::new(), answer: None, retry_after: None }
     }
 
+    /// With what came back.
+    pub(super) fn of(self, received: String) -> Self {
+        Self { received, ..self }
+    }
+
     /// With what was understood before.
     pub(super) fn after(self, answer: impl Into<Box<Answer>>) -> Self {
         Self { answer: Some(answer.into()), ..self }
@@ -98,11 +104,47 @@ impl From<Ending> for Fault {
     }
 }
 
+/// What has come of an answer so far, for whoever has to give up waiting for the rest, too.
+#[derive(Debug, Default)]
+pub(super) struct Heard(Mutex<Came>);
+
+/// An answer as it came.
+#[derive(Debug, Default)]
+struct Came {
+    /// The status and the kind of the answer.
+    head: String,
+    /// How many bytes have come.
+    seen: usize,
+    /// The first of them.
+    kept: Vec<u8>,
+}
+
+impl Heard {
+    fn came(&self) -> MutexGuard<'_, Came> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// As people read it, without secrets; empty where nothing has come.
+    pub(super) fn told(&self, settings: &Settings) -> String {
+        let came = self.came();
+        if came.head.is_empty() {
+            return String::new();
+        }
+        let body = String::from_utf8_lossy(&came.kept);
+        let more = came.seen.saturating_sub(came.kept.len());
+        let more = if more > 0 { format!("\n[… {more} bytes more]") } else { String::new() };
+        let body = if came.seen == 0 { "(no body)".into() } else { body };
+        settings.mask.text(&format!("{}\n\n{body}{more}", came.head)).into_owned()
+    }
+}
+
 /// Where requests go, and how.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Exchange<'a> {
     pub(super) client: &'a Client,
     pub(super) settings: &'a Settings,
+    /// What came back last.
+    pub(super) heard: &'a Heard,
 }
 
 impl Exchange<'_> {
@@ -151,6 +193,7 @@ impl Exchange<'_> {
 
     async fn once(&self, letter: &Letter, turn: &mut Turn) -> Result<Content, Fault> {
         let Settings { url, method, headers, stream, .. } = self.settings;
+        *self.heard.came() = Came::default();
         let kind = if letter.is_json { "application/json" } else { "text/plain; charset=utf-8" };
         let accept = if *stream {
             "text/event-stream, application/json;q=0.9, */*;q=0.8"
@@ -168,7 +211,7 @@ impl Exchange<'_> {
         if !response.status().is_success() {
             return Err(self.refused(response, turn).await);
         }
-        Arriving::of(response, self.settings).read(turn).await
+        Arriving::of(response, self).read(turn).await
     }
 
     /// Why there is no response.
@@ -181,7 +224,10 @@ impl Exchange<'_> {
         }
         // What was read and made no sense is told as something invalid.
         match told.contains("invalid") || told.contains("parse") {
-            true => Fault::new(Kind::Spoilt, format!("{to}: what came back is not HTTP: {told}")),
+            true => {
+                let fault = Fault::new(Kind::Spoilt, format!("{to}: what came back is not HTTP: {told}"));
+                Fault { received: "(not HTTP)".to_owned(), ..fault }
+            }
             false => {
                 Fault::new(Kind::Closed, format!("{to}: the connection closed before there was an answer: {told}"))
             }
@@ -194,7 +240,7 @@ impl Exchange<'_> {
         let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
         let seconds = header(RETRY_AFTER).and_then(|value| value.trim().parse().ok());
         let location = header(LOCATION).filter(|_| status.is_redirection()).map(|location| self.location(location));
-        let mut arriving = Arriving::of(response, self.settings);
+        let mut arriving = Arriving::of(response, self);
         // An error that does not come whole is still an error.
         while let Ok(Some(bytes)) = arriving.next().await {
             arriving.keep(&bytes);
@@ -202,7 +248,7 @@ impl Exchange<'_> {
         let received = arriving.received();
         turn.raw("http", &received);
         let to = format!("{} {} answered {}", self.settings.method, self.settings.shown_url(), shown_status(status));
-        let body = String::from_utf8_lossy(&arriving.kept);
+        let body = String::from_utf8_lossy(&self.heard.came().kept).into_owned();
         let body = one_line(&self.settings.mask.text(&body));
         let because = match location {
             Some(location) => {
@@ -229,21 +275,18 @@ impl Exchange<'_> {
 struct Arriving<'a> {
     response: Response,
     settings: &'a Settings,
-    /// The status and the kind of the answer.
-    head: String,
-    /// How many bytes have come.
-    seen: usize,
-    /// The first of them.
-    kept: Vec<u8>,
+    heard: &'a Heard,
 }
 
 impl<'a> Arriving<'a> {
-    fn of(response: Response, settings: &'a Settings) -> Self {
+    fn of(response: Response, exchange: &Exchange<'a>) -> Self {
+        let Exchange { settings, heard, .. } = *exchange;
         let mut head = shown_status(response.status());
         if let Some(kind) = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()) {
             let _ = write!(head, "\ncontent-type: {kind}");
         }
-        Self { response, settings, head, seen: 0, kept: Vec::new() }
+        heard.came().head = head;
+        Self { response, settings, heard }
     }
 
     async fn read(mut self, turn: &mut Turn) -> Result<Content, Fault> {
@@ -330,27 +373,28 @@ impl<'a> Arriving<'a> {
             let what = if is_cut { "the answer was cut" } else { "the answer cannot be read" };
             Fault::new(Kind::Spoilt, format!("{what}: {told}"))
         })?;
-        self.seen += bytes.as_ref().map_or(0, bytes::Bytes::len);
         let most = self.settings.largest;
-        if self.seen > most {
+        let seen = {
+            let mut came = self.heard.came();
+            came.seen += bytes.as_ref().map_or(0, bytes::Bytes::len);
+            came.seen
+        };
+        if seen > most {
             let because = format!("the answer has more than {most} bytes, which is the most (`max_response_bytes`)");
             return Err(Fault::new(Kind::Spoilt, because));
         }
         Ok(bytes)
     }
 
-    fn keep(&mut self, bytes: &[u8]) {
-        let room = KEPT.saturating_sub(self.kept.len()).min(bytes.len());
-        self.kept.extend_from_slice(&bytes[..room]);
+    fn keep(&self, bytes: &[u8]) {
+        let mut came = self.heard.came();
+        let room = KEPT.saturating_sub(came.kept.len()).min(bytes.len());
+        came.kept.extend_from_slice(&bytes[..room]);
     }
 
     /// What came, as people read it.
     fn received(&self) -> String {
-        let body = String::from_utf8_lossy(&self.kept);
-        let more = self.seen.saturating_sub(self.kept.len());
-        let more = if more > 0 { format!("\n[… {more} bytes more]") } else { String::new() };
-        let Self { head, settings, .. } = self;
-        settings.mask.text(&format!("{head}\n\n{body}{more}")).into_owned()
+        self.heard.told(self.settings)
     }
 }
 

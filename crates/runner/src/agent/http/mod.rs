@@ -1,9 +1,7 @@
 //! The agent `http`: anything that answers a request with a message. `http:URL` names it, or a project configures it.
 
-mod answer;
 mod body;
 mod conversation;
-mod document;
 mod exchange;
 mod functions;
 mod network;
@@ -11,7 +9,6 @@ mod path;
 mod reference;
 mod settings;
 mod stream;
-mod usage;
 mod words;
 
 use std::path::Path;

@@ -3,11 +3,12 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use model::{Diagnostic, Ending, Source, Span, Tokens, Usage, nearest};
+use model::{Diagnostic, Ending, Source, Span, Usage, nearest};
 use serde_json::{Map, Value};
 
 use super::super::transcript::{self, CallGiven, TurnGiven, as_text, given, kind, spread};
 use super::answer::{Answer, EndingGiven, QuestionGiven, is_record, result};
+use crate::agent::answer::usage;
 
 /// Keys that have a meaning, or that a trial of the report has and that look like one of them.
 const KEYS: &[&str] = &[
@@ -209,37 +210,24 @@ impl Line<'_> {
     }
 
     fn usage(&mut self, map: &Map<String, Value>) -> Usage {
-        let mut usage = Usage { tokens: None, cost_usd: map.get("cost_usd").and_then(Value::as_f64) };
+        let mut told = Usage::default();
         match given(map, "usage") {
             None => {}
             Some(Value::Object(given)) => {
-                let known =
-                    given.keys().any(|key| transcript::TOKENS.iter().any(|names| names.contains(&key.as_str())));
-                let [input, output, cache_read, cache_write, reasoning] = transcript::TOKENS;
-                usage.cost_usd = usage.cost_usd.or_else(|| given.get("cost_usd").and_then(Value::as_f64));
-                usage.tokens = known.then(|| Tokens {
-                    input: self.count(given, input).unwrap_or(0),
-                    output: self.count(given, output).unwrap_or(0),
-                    cache_read: self.count(given, cache_read).unwrap_or(0),
-                    cache_write: self.count(given, cache_write).unwrap_or(0),
-                    reasoning: self.count(given, reasoning),
-                });
+                usage::names().for_each(|name| self.check_count(given, name));
+                told = usage::usage(given);
             }
             Some(other) => self.problem("usage", format!("`usage` must be an object, not {}", kind(other))),
         }
-        usage
+        told.cost_usd = map.get("cost_usd").and_then(Value::as_f64).or(told.cost_usd);
+        told
     }
 
-    fn count(&mut self, map: &Map<String, Value>, keys: &[&str]) -> Option<u64> {
-        let (key, value) = keys.iter().find_map(|key| Some((*key, given(map, key)?)))?;
-        let count = match value {
-            Value::Number(number) => model::decode::as_whole(number),
-            _ => None,
-        };
-        if count.is_none() {
+    fn check_count(&mut self, map: &Map<String, Value>, key: &'static str) {
+        let Some(value) = given(map, key) else { return };
+        if value.as_number().and_then(model::decode::as_whole).is_none() {
             self.problem(key, format!("`usage.{key}` must be a whole number, not {value}"));
         }
-        count
     }
 
     fn whole(&mut self, map: &Map<String, Value>, key: &str) -> Option<usize> {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::launch::Launch;
 use super::manner::Mode;
-use crate::agent::answer::Answer;
+use crate::agent::answer::Reported;
 use crate::agent::lines::Line;
 use crate::agent::performer::Performer;
 use crate::agent::process::{Process, Said};
@@ -62,16 +62,7 @@ impl Heard {
 
 impl Conversation {
     async fn act(&mut self, message: &UserMessage, turn: &mut Turn) -> Result<(), Ending> {
-        if self.sent == 0 {
-            turn.record(Step::Session {
-                session_id: Some(self.id.clone()),
-                model: None,
-                agent_version: None,
-                tools: Vec::new(),
-                auth: None,
-            })
-            .go()?;
-        }
+        self.performer.begin(turn, &self.id)?;
         self.sent += 1;
         self.is_told = false;
         let answer = match self.mode {
@@ -82,7 +73,7 @@ impl Conversation {
     }
 
     /// Records an answer.
-    fn take_in(&mut self, answer: Answer, turn: &mut Turn) -> Result<(), Ending> {
+    fn take_in(&mut self, answer: Reported, turn: &mut Turn) -> Result<(), Ending> {
         answer.doubts.iter().for_each(|doubt| turn.warn(format!("the agent's answer is odd: {doubt}")));
         perform(&answer.turns, &mut self.performer, turn)?;
         let is_error = answer.error.is_some();
@@ -95,7 +86,7 @@ impl Conversation {
     }
 
     /// Sends a line and follows the process until its answer.
-    async fn exchange(&mut self, message: &UserMessage, turn: &mut Turn) -> Result<Answer, Ending> {
+    async fn exchange(&mut self, message: &UserMessage, turn: &mut Turn) -> Result<Reported, Ending> {
         let Some(mut process) = self.process.take() else {
             return Err(Ending::GaveUp { because: "its process is gone".to_owned() });
         };
@@ -111,7 +102,7 @@ impl Conversation {
         self.process = Some(process);
         let map = heard?;
         let shown = clipped(&Value::Object(map.clone()).to_string());
-        Answer::read(map).ok_or_else(|| Ending::GaveUp {
+        Reported::read(map).ok_or_else(|| Ending::GaveUp {
             because: format!("its answer has no `message`, `text`, `content` or `response`: {shown}"),
         })
     }
@@ -208,7 +199,7 @@ impl Conversation {
         stdin: bool,
         json: bool,
         turn: &mut Turn,
-    ) -> Result<Answer, Ending> {
+    ) -> Result<Reported, Ending> {
         let mut process = self.launch.start(Some(&message.text)).map_err(|because| Ending::Unreachable { because })?;
         if stdin {
             process.say(message.text.clone());
@@ -233,7 +224,7 @@ impl Conversation {
         };
         self.overhear(&mut process, turn).await?;
         if ended.is_ok_and(|status| status.success()) {
-            return if json { of_json(&output) } else { Ok(Answer::of_text(output)) };
+            return if json { of_json(&output) } else { Ok(Reported::of_text(output)) };
         }
         let how = process.obituary().await;
         if let Some(trouble) = process.trouble() {
@@ -312,10 +303,10 @@ impl Conversation {
 }
 
 /// An answer that is one JSON document.
-fn of_json(output: &str) -> Result<Answer, Ending> {
+fn of_json(output: &str) -> Result<Reported, Ending> {
     let answer = match serde_json::from_str(output) {
-        Ok(Value::Object(map)) => Answer::read(map),
-        Ok(Value::String(text)) => Some(Answer::of_text(text)),
+        Ok(Value::Object(map)) => Reported::read(map),
+        Ok(Value::String(text)) => Some(Reported::of_text(text)),
         _ => None,
     };
     answer.ok_or_else(|| Ending::GaveUp {

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::model_name;
 
 /// How many messages a played user sends unless the conversation says otherwise.
-const MOST_TURNS: u64 = 8;
+const MOST_TURNS: u64 = 10;
 
 /// A persona: its role, or a map of what is known of it.
 pub(super) fn persona(node: &Node, problems: &mut Problems) -> Option<Map<String, Value>> {

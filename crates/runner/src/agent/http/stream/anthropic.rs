@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::super::document;
 use super::{End, Told};
+use crate::agent::answer::document;
 
 pub(super) fn is_one(kind: &str) -> bool {
     kind == "ping" || kind.starts_with("message_") || kind.starts_with("content_block_")

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use super::super::answer::Call;
-use super::super::document;
 use super::{End, Told};
+use crate::agent::answer::Call;
+use crate::agent::answer::document;
 
 pub(super) fn read(map: &Map<String, Value>, told: &mut Told) {
     told.owes_an_end();

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::super::answer::Call;
-use super::super::usage::Count;
 use super::{End, Told, Trouble};
+use crate::agent::answer::Call;
+use crate::agent::answer::usage::Count;
 
 /// Whether `line` looks like one, read or not.
 pub(super) fn is_one(line: &str) -> bool {

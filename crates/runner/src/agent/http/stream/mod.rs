@@ -10,10 +10,10 @@ mod ui;
 use serde_json::{Map, Value};
 
 use self::frames::{Event, Events, Lines};
-use super::answer::Answer;
-use super::document;
 use super::path::Path;
-use super::usage::Count;
+use crate::agent::answer::Answer;
+use crate::agent::answer::document;
+use crate::agent::answer::usage::Count;
 
 /// What ends a stream of events, with some.
 const END: &str = "[DONE]";

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::super::document;
 use super::{End, Told};
+use crate::agent::answer::document;
 
 pub(super) fn read(kind: &str, map: &Map<String, Value>, told: &mut Told) {
     told.owes_an_end();

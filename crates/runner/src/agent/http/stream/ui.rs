@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::super::answer::Call;
 use super::{End, Told};
+use crate::agent::answer::Call;
 
 const KINDS: [&str; 9] = [
     "start",

@@ -57,7 +57,13 @@ async fn answers_that_cannot_be_read_are_the_agents_failure() {
         (Vec::new(), "POST http"),
         (ok(json, b"{\"error\": {\"message\": \"no luck\"}}"), "the answer is an error: no luck"),
     ] {
-        let played = played(&json!({"url": raw(vec![answer.clone()]).await}), &["go"]).await;
+        let mut played = played(&json!({"url": raw(vec![answer.clone()]).await}), &["go"]).await;
+        let notices = notices(&mut played).join("\n");
+        assert!(notices.contains("\"message\":\"go\"") && notices.contains("received:"), "{told}: {notices}");
+        let has_answer = !told.starts_with("POST");
+        assert_eq!(notices.contains("received:\n200 OK"), has_answer, "{told}: {notices}");
+        let is_nothing = notices.ends_with("received: nothing") || notices.ends_with("received:\n(not HTTP)");
+        assert!(has_answer || is_nothing, "{told}: {notices}");
         assert!(because(&played).starts_with(told), "{} instead of {told}", because(&played));
         match told {
             "POST http" if answer.is_empty() => assert!(because(&played).contains("closed before there was an answer")),
@@ -120,6 +126,10 @@ async fn nobody_at_an_address_is_nobodys_failure() {
         let steps = played.steps();
         let again = steps.iter().filter(|step| matches!(step, Step::Retry { status: None, .. })).count();
         assert_eq!(again, retries, "{url}");
+        let told = steps.iter().find_map(|step| if let Step::Notice { text, .. } = step { Some(text) } else { None });
+        let told = told.unwrap();
+        assert!(told.starts_with("sent: nothing, for want of a connection; it was to be\nPOST "), "{told}");
+        assert!(told.ends_with("received: nothing"), "{told}");
     }
 }
 
@@ -162,7 +172,10 @@ async fn a_slow_agent_is_left_when_the_trial_is_to_stop() {
         asked.notified().await;
         stop.send_replace(true);
     });
-    assert_eq!(played.unwrap().endings, [Ending::Cancelled]);
+    let mut played = played.unwrap();
+    assert_eq!(played.endings, [Ending::Cancelled]);
+    let told = notices(&mut played).join("\n");
+    assert!(told.starts_with("sent:\nPOST ") && told.ends_with("received: nothing"), "{told}");
 }
 
 #[tokio::test]

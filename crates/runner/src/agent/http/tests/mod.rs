@@ -192,14 +192,17 @@ async fn templates_make_the_body_and_see_everything_of_the_message() {
 async fn functions_make_the_body_and_read_the_answer() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("project.config.ts");
-    let text = "export default { agent: {
+    let text = "import { defineConfig } from 'trialrun/config';
+    import { defineConfig as another } from '@fabrik/cli';
+    export default defineConfig({ agent: {
         prefix: 'Q: ',
         bodyTemplate(message: string, context: any) { return { q: this.prefix + message, n: context.messages.length, id: context.conversationId }; },
         responseParser: (data: any) => ({ text: data.deep.reply, tool_calls: data.did.map((name: string) => ({ name })) }),
         plain: (data: any) => data.deep.reply.toUpperCase(),
         broken: (data: any) => data.nothing.reply,
         nothing: () => undefined,
-    } };";
+        same: another === defineConfig,
+    } });";
     std::fs::write(&file, text).unwrap();
     let bot = Bot::open(|_| json_reply(&json!({"deep": {"reply": "a"}, "did": ["get"], "usage": {"input": 1}}))).await;
     let function = |name: &str| format!("{}#agent.{name}", file.display());

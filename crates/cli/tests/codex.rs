@@ -1,0 +1,677 @@
+//! The real Codex on scripted models, from the scenario file to the exit code, without a network where the machine
+//! allows one to be taken away.
+//!
+//! `TRIALRUN_TEST_AGENTS` names the directory that `scripts/agents` has filled. Without it these tests are skipped, and
+//! say so; `TRIALRUN_REQUIRE_AGENTS=1` makes that a failure. `scripts/test` counts their lines.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![allow(clippy::explicit_write, reason = "what the macros print is kept back where a test passes")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::mpsc::{Receiver, channel};
+
+use serde_json::{Value, json};
+use testkit::Project;
+
+const TRIALRUN: &str = env!("CARGO_BIN_EXE_trialrun");
+
+/// The directory with `codex` in it. `None` where there is none: then the test is over.
+fn agents(test: &str) -> Option<PathBuf> {
+    let found = std::env::var_os("TRIALRUN_TEST_AGENTS").map(PathBuf::from).filter(|dir| dir.join("codex").exists());
+    // Written past the test harness, which keeps the output of tests that pass to itself.
+    let mut out = std::io::stderr();
+    if found.is_some() {
+        writeln!(out, "\nreal agent ran: codex, {test}").unwrap();
+    } else {
+        writeln!(out, "\nreal agent SKIPPED: codex, {test}: TRIALRUN_TEST_AGENTS names no directory with codex")
+            .unwrap();
+        assert_ne!(std::env::var("TRIALRUN_REQUIRE_AGENTS").as_deref(), Ok("1"), "a skip is forbidden");
+    }
+    found
+}
+
+/// The binary under test, started where there is no network but loopback, if the machine allows that.
+fn offline() -> PathBuf {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    let make = || {
+        let unshare = if nix::unistd::geteuid().is_root() { "unshare -n" } else { "unshare -rn" };
+        let inside = "ip link set lo up && exec \"$0\" \"$@\"";
+        let allowed = Command::new("sh")
+            .args(["-c", &format!("{unshare} sh -c '{inside}' true")])
+            .stderr(Stdio::null())
+            .status()
+            .is_ok_and(|status| status.success());
+        if !allowed {
+            writeln!(std::io::stderr(), "\nno network namespace here: real agents run with the machine's network")
+                .unwrap();
+            return PathBuf::from(TRIALRUN);
+        }
+        let program = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("offline-codex-{}", std::process::id()));
+        std::fs::write(&program, format!("#!/bin/sh\nexec {unshare} sh -c '{inside}' '{TRIALRUN}' \"$@\"\n")).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        program
+    };
+    PROGRAM.get_or_init(make).clone()
+}
+
+/// A project whose agent is the real one, on the model in `model.yaml`. `None`: skip.
+fn project(test: &str) -> Option<Project> {
+    let agents = agents(test)?;
+    Some(Project::new(offline()).path_first(&agents))
+}
+
+/// Writes a scenario and its model, runs it, and gives its trial. Exits with `code`.
+#[track_caller]
+fn run(project: &Project, scenario: &str, model: &str, code: i32) -> Value {
+    project.write("case.yaml", scenario).write("model.yaml", model);
+    trial(&project.report(&["case.yaml", "--agent", "codex", "--report", "jsonl=events.jsonl"], code))
+}
+
+#[track_caller]
+fn trial(report: &Value) -> Value {
+    let trial = &report["trials"][0];
+    for finding in trial["findings"].as_array().unwrap() {
+        if finding["type"] == "request_check" {
+            assert_eq!(finding["status"], "met", "{finding:#}");
+        }
+    }
+    trial.clone()
+}
+
+/// Each call as its name and what it is about, in order; `!` where it failed.
+fn calls(trial: &Value) -> Vec<String> {
+    let all = trial["tool_calls"].as_array().unwrap().iter();
+    all.map(|call| {
+        let input = call["input"].as_object().unwrap();
+        let argument = ["command", "file_path", "skill"].iter().find_map(|key| input.get(*key)?.as_str());
+        let failed = if call["is_error"] == json!(true) { " !" } else { "" };
+        format!("{} {}{failed}", call["name"].as_str().unwrap(), argument.unwrap_or("-"))
+    })
+    .collect()
+}
+
+fn result(trial: &Value, call: usize) -> &str {
+    trial["tool_calls"][call]["result"].as_str().unwrap_or_default()
+}
+
+fn events(project: &Project, kind: &str) -> usize {
+    let events = project.read("events.jsonl");
+    let events = events.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    events.filter(|line| line["event"]["type"] == "step" && line["event"]["kind"] == kind).count()
+}
+
+#[test]
+fn a_text_turn_is_told_to_the_token() {
+    let Some(project) = project("text turn") else { return };
+    let trial = run(
+        &project,
+        "
+scenario: text
+system_prompt: Be MANTRA.
+user_prompt: \"--help is no option, and '-' is a prompt\"
+runner: { model: scripted:model.yaml, reasoning_effort: low }
+assertions: [{ id: says, type: output_contains, pattern: ^Hello\\.$ }]
+",
+        "
+steps:
+  - thinking: Hm.
+    text: Hello.
+    usage: { input: 70, cache_read: 30, output: 9, reasoning: 4 }
+    expect_request:
+      system_contains: Be MANTRA.
+      last_user_contains: \"--help is no option, and '-' is a prompt\"
+      tools_include: [exec_command, apply_patch]
+      not_contains: [imagegen, skill-creator]
+",
+        0,
+    );
+    assert_eq!(trial["outcome"], "passed", "{trial:#}");
+    assert_eq!(
+        trial["usage"],
+        json!({"input": 70, "cache_read": 30, "cache_write": 0, "output": 9, "reasoning": 4, "total": 109})
+    );
+    assert_eq!((&trial["turn_count"], &trial["model"]), (&json!(1), &json!("scripted:model.yaml")), "{trial:#}");
+    assert_eq!((&trial["agent_version"], &trial["auth"]), (&json!("0.169.0"), &json!("scripted")));
+    assert!(trial["session_id"].as_str().is_some_and(|id| id.len() == 36));
+    assert_eq!(trial["warnings"], json!([]));
+    assert_eq!((events(&project, "session"), events(&project, "thinking"), events(&project, "notice")), (1, 1, 0));
+    project.no_process_is_left();
+    assert_eq!(project.left_over(), Vec::<String>::new());
+}
+
+#[test]
+fn commands_and_patches_are_calls_with_their_results() {
+    let Some(project) = project("tool calls") else { return };
+    let trial = run(
+        &project,
+        "
+scenario: tools
+system_prompt: Work.
+model: scripted:model.yaml
+fixtures:
+  git_init: true
+  files_committed: [{ path: README.md, content: \"The number is 42.\\n\" }, { path: old.txt, content: x }]
+assertions:
+  - { id: reads, type: tool_called, tool: Bash, args_match: { command: ^cat README.md$ } }
+  - { id: writes, type: tool_called, tool: Write, args_match: { content: ^42 } }
+  - { id: inside, type: no_path_escape }
+",
+        r#"
+steps:
+  - text: Reading.
+    tools:
+      - { name: exec_command, input: { cmd: cat README.md } }
+      - { name: exec_command, input: { cmd: pwd, workdir: $SANDBOX } }
+  - tools:
+      - name: apply_patch
+        input: "*** Begin Patch\n*** Add File: out.txt\n+42\n*** Update File: README.md\n@@\n-The number is 42.\n+The number is 43.\n*** Delete File: old.txt\n*** End Patch\n"
+    expect_request: { tool_result_contains: [The number is 42., $SANDBOX] }
+    usage: { input: 200, output: 20 }
+  - text: Done.
+    usage: { input: 500, cache_read: 300, output: 20 }
+    expect_request: { tool_result_contains: A out.txt }
+"#,
+        0,
+    );
+    assert_eq!(trial["outcome"], "passed", "{trial:#}");
+    let names: Vec<String> = calls(&trial).iter().map(|call| call.split(' ').next().unwrap().to_owned()).collect();
+    assert_eq!(names, ["Bash", "Bash", "Edit", "Bash", "Write"], "{trial:#}");
+    assert_eq!(result(&trial, 0), "The number is 42.\n");
+    assert_eq!(
+        trial["usage"],
+        json!({"input": 800, "cache_read": 300, "cache_write": 0, "output": 50, "reasoning": 0, "total": 1150})
+    );
+    assert_eq!(trial["turn_count"], 3);
+    let changed = trial["files_changed"].as_array().unwrap().len();
+    assert_eq!(changed, 3, "{}", trial["files_changed"]);
+}
+
+#[test]
+fn calls_that_never_ran_are_recorded_as_failed_ones() {
+    let Some(project) = project("failing tools") else { return };
+    let trial = run(
+        &project,
+        "
+scenario: failing
+system_prompt: Work.
+model: scripted:model.yaml
+assertions: [{ id: tells, type: output_contains, pattern: failed with 3 }]
+",
+        r#"
+steps:
+  - tools: [{ name: exec_command, input: { cmd: "echo out; echo err >&2; exit 3" } }]
+  - tools: [{ name: no_such_tool, input: { x: 1 } }]
+    expect_request: { tool_result_contains: ["exited with code 3", out, err] }
+  - tools: [{ name: apply_patch, input: "*** Begin Patch\n*** Update File: missing.txt\n@@\n-a\n+b\n*** End Patch\n" }]
+  - tools: [{ name: exec_command, input: { wrong: 1 } }]
+  - tools: [{ name: request_user_input, input: { questions: [{ id: a, header: h, question: Which?, options: [{ label: x, description: d }, { label: y, description: d }] }] } }]
+  - text: It failed with 3.
+"#,
+        0,
+    );
+    let expected =
+        ["Bash echo out; echo err >&2; exit 3 !", "no_such_tool - !", "Edit", "Bash - !", "AskUserQuestion - !"];
+    for (call, expected) in calls(&trial).iter().zip(expected) {
+        assert!(call.starts_with(expected) && call.ends_with(" !"), "{call}: {trial:#}");
+    }
+    assert_eq!(trial["tool_calls"].as_array().unwrap().len(), 5, "{trial:#}");
+    assert_eq!((&trial["turn_count"], &trial["usage"]["total"]), (&json!(6), &json!(660)));
+}
+
+#[test]
+fn a_chain_is_one_thread_and_each_message_is_billed_once() {
+    let Some(project) = project("chain") else { return };
+    let trial = run(
+        &project,
+        "
+scenario: chain
+system_prompt: Be kind.
+model: scripted:model.yaml
+user_prompts: [Look around., \"-\", Now write it down.]
+assertions:
+  - { id: writes, type: tool_called, tool: Write }
+  - { id: says, type: output_contains, pattern: ^Written\\.$ }
+",
+        r#"
+steps:
+  - tools: [{ name: exec_command, input: { cmd: ls } }]
+    expect_request: { system_contains: Be kind., last_user_contains: Look around. }
+  - text: Nothing here.
+    usage: { input: 100, cache_read: 50, output: 10 }
+  - text: A dash.
+    expect_request: { contains: Nothing here. }
+  - tools: [{ name: apply_patch, input: "*** Begin Patch\n*** Add File: note.txt\n+nothing\n*** End Patch\n" }]
+    expect_request: { last_user_contains: Now write it down., contains: A dash. }
+  - text: Written.
+    usage: { input: 300, output: 10 }
+"#,
+        0,
+    );
+    assert_eq!(trial["outcome"], "passed", "{trial:#}");
+    assert_eq!(
+        trial["usage"],
+        json!({"input": 700, "cache_read": 50, "cache_write": 0, "output": 50, "reasoning": 0, "total": 800})
+    );
+    assert_eq!(trial["turn_count"], 5);
+    let count = |kind: &str| events(&project, kind);
+    assert_eq!((count("session"), count("user_message"), count("finished")), (1, 3, 3));
+}
+
+#[test]
+fn it_is_stopped_at_its_turns_and_at_its_tokens() {
+    let Some(project) = project("limits") else { return };
+    let steps: String =
+        (0..6).map(|n| format!("  - tools: [{{ name: exec_command, input: {{ cmd: echo {n} }} }}]\n")).collect();
+    let model = format!("steps:\n{steps}");
+    let scenario = |limit: &str| format!("scenario: loop\nsystem_prompt: Loop.\nmodel: scripted:model.yaml\n{limit}\n");
+    let turns = run(&project, &scenario("max_turns: 2"), &model, 1);
+    assert_eq!(calls(&turns), ["Bash echo 0", "Bash echo 1"], "{turns:#}");
+    assert_eq!(turns["ending"], json!({"kind": "out_of_budget", "budget": "turns", "limit": 2.0}));
+    assert_eq!((&turns["turn_count"], &turns["outcome"]), (&json!(2), &json!("failed")));
+    let tokens = run(&project, &scenario("token_budget: 250"), &model, 1);
+    assert_eq!(tokens["ending"], json!({"kind": "out_of_budget", "budget": "tokens", "limit": 250.0}), "{tokens:#}");
+    assert_eq!((&turns["usage"]["total"], &tokens["usage"]["total"]), (&json!(220), &json!(330)), "{tokens:#}");
+    project.no_process_is_left();
+}
+
+#[test]
+fn a_skill_is_seen_and_read_or_named() {
+    let Some(project) = project("skill") else { return };
+    project
+        .write("trialrun.yaml", "skills_dir: ./skills\n")
+        .write("skills/greet/SKILL.md", "---\nname: greet\ndescription: Greets people warmly.\n---\n\nSay MANTRA.\n")
+        .write("skills/greet/tests/secret.yaml", "scenario: secret\nskill: greet\nuser_prompt: x\nassertions: []\n");
+    let scenario = |prompt: &str| {
+        format!(
+            "scenario: greet\nskill: greet\nuser_prompt: {prompt}\nmodel: scripted:model.yaml\nassertions:\n\
+             \x20 - {{ id: used, type: skill_used, skill: greet }}\n  - {{ id: inside, type: no_path_escape }}\n"
+        )
+    };
+    for (at, read) in ["cat .agents/skills/greet/SKILL.md", "sed -n '1,40p' $SANDBOX/.agents/skills/greet/SKILL.md"]
+        .iter()
+        .enumerate()
+    {
+        let model = json!({"steps": [
+            {"tools": [{"name": "exec_command", "input": {"cmd": read}}], "expect_request": {
+                "system_contains": ["- greet: Greets people warmly."], "not_contains": ["secret"],
+            }},
+            {"text": "Ahoy.", "expect_request": {"tool_result_contains": "MANTRA"}},
+        ]});
+        let trial = run(&project, &scenario("Greet Ada."), &model.to_string(), 0);
+        assert_eq!(trial["outcome"], "passed", "{at}: {trial:#}");
+    }
+    let model = "steps: [{ text: Ahoy., expect_request: { contains: [\"<name>greet</name>\"] } }]";
+    let named = run(&project, &scenario("Use $greet for Ada."), model, 0);
+    assert_eq!((&named["outcome"], calls(&named)), (&json!("passed"), vec!["Skill greet".to_owned()]), "{named:#}");
+    assert_eq!(named["turn_count"], 1);
+    let unused = run(&project, &scenario("Greet Ada."), "steps: [{ text: Hi. }]", 1);
+    assert_eq!(unused["outcome"], "failed", "{unused:#}");
+}
+
+#[test]
+fn permissions_are_what_the_mode_says() {
+    let Some(project) = project("permissions") else { return };
+    let scenario = |mode: &str| {
+        format!(
+            "scenario: mode\nsystem_prompt: Work.\nrunner: {{ model: scripted:model.yaml, permission_mode: {mode} }}\n\
+             fixtures: {{ git_init: true }}\n"
+        )
+    };
+    let model = "
+steps:
+  - tools: [{ name: exec_command, input: { cmd: echo 1 > made.txt && git add made.txt && git commit -qm made } }]
+  - tools: [{ name: exec_command, input: { cmd: echo 1 > /var/escaped-$$ && rm /var/escaped-$$ } }]
+  - text: done
+";
+    let made = |mode: &str| {
+        let trial = run(&project, &scenario(mode), model, 0);
+        let failed = |call: usize| trial["tool_calls"][call]["is_error"] == json!(true);
+        (failed(0), failed(1))
+    };
+    assert_eq!(made("acceptEdits"), (false, true));
+    assert_eq!(made("default"), (false, true));
+    assert_eq!(made("plan"), (true, true));
+    assert_eq!(made("bypassPermissions"), (false, false));
+}
+
+#[test]
+fn a_provider_that_fails_breaks_the_trial_and_blames_nobody_else() {
+    let Some(project) = project("provider faults") else { return };
+    let faults = [
+        ("500", "{ kind: http, status: 500, times: forever }"),
+        ("429", "{ kind: http, status: 429, times: forever, headers: { retry-after: '0' } }"),
+        ("400", "{ kind: http, status: 400, times: forever }"),
+        ("cut", "{ kind: cut, times: forever }"),
+        ("malformed", "{ kind: malformed, times: forever }"),
+        ("event", "{ kind: error_event, times: forever }"),
+        ("hang", "{ kind: hang, times: forever }"),
+        ("hang-stream", "{ kind: hang_stream, times: forever }"),
+    ];
+    for (name, fault) in faults {
+        project
+            .write(
+                &format!("{name}.model.yaml"),
+                &format!("steps:\n  - text: {}\n    fault: {fault}\n", "x".repeat(300)),
+            )
+            .write(
+                &format!("{name}.yaml"),
+                &format!(
+                    "scenario: fault-{name}\nsystem_prompt: Work.\nmodel: scripted:{name}.model.yaml\ntimeout: 10s\n\
+                     assertions: [{{ id: never, type: tool_called, tool: Bash }}]\n"
+                ),
+            );
+    }
+    let files: Vec<String> = faults.iter().map(|(name, _)| format!("{name}.yaml")).collect();
+    let mut arguments: Vec<&str> = files.iter().map(String::as_str).collect();
+    arguments.extend(["--jobs", "4", "--agent", "codex"]);
+    let report = project.report(&arguments, 3);
+    assert_eq!(report["summary"]["broken"], faults.len(), "{report:#}");
+    for trial in report["trials"].as_array().unwrap() {
+        assert_eq!((&trial["outcome"], &trial["fault"]), (&json!("broken"), &json!("provider")), "{trial:#}");
+        assert_eq!(trial["ending"]["kind"], "provider_failed", "{trial:#}");
+    }
+    project.no_process_is_left();
+}
+
+#[test]
+fn a_provider_that_recovers_breaks_nothing() {
+    let Some(project) = project("provider recovers") else { return };
+    let trial = run(
+        &project,
+        "
+scenario: recovers
+system_prompt: Work.
+model: scripted:model.yaml
+assertions: [{ id: says, type: output_contains, pattern: recovered }]
+",
+        "
+steps:
+  - fault: { kind: http, status: 500 }
+  - fault: { kind: cut }
+    text: never whole
+  - text: recovered
+",
+        0,
+    );
+    assert_eq!((&trial["turn_count"], &trial["usage"]["total"]), (&json!(1), &json!(110)), "{trial:#}");
+}
+
+#[test]
+fn nobody_at_the_address_is_the_environments_trouble() {
+    let Some(project) = project("nobody there") else { return };
+    project.write("case.yaml", "scenario: alone\nsystem_prompt: Work.\nuser_prompt: Go.\n");
+    let arguments = ["case.yaml", "--agent", "codex", "--base-url", "http://127.0.0.1:9/v1", "--retries", "0"];
+    let report = project.report(&arguments, 3);
+    let trial = &report["trials"][0];
+    assert_eq!((&trial["outcome"], &trial["fault"]), (&json!("broken"), &json!("provider")), "{trial:#}");
+    assert!(trial["because"].as_str().unwrap().contains("Connection failed"), "{trial:#}");
+}
+
+#[test]
+fn a_child_that_will_not_go_is_ended_at_the_timeout() {
+    let Some(project) = project("stubborn child") else { return };
+    let tether = project.tether("tether");
+    let command = format!(
+        "trap '' TERM INT HUP; exec 9> {0}; echo begun >&9; setsid tail -f /dev/null & tail -f /dev/null",
+        tether.path().display()
+    );
+    project.write(
+        "case.yaml",
+        "
+scenario: stubborn
+system_prompt: Wait.
+model: scripted:model.yaml
+timeout: 4s
+",
+    );
+    let tool = json!({"name": "exec_command", "input": {"cmd": command, "yield_time_ms": 30_000}});
+    project.write("model.yaml", &json!({"steps": [{"tools": [tool]}, {"text": "never"}]}).to_string());
+    let trial = trial(&project.report(&["case.yaml", "--agent", "codex"], 1));
+    assert_eq!(trial["outcome"], "failed", "{trial:#}");
+    assert_eq!((&trial["ending"]["kind"], &trial["ending"]["after_ms"]), (&json!("timed_out"), &json!(4000)));
+    assert!(trial["duration_ms"].as_u64().unwrap() < 15_000, "{}", trial["duration_ms"]);
+    assert_eq!(trial["usage"]["total"], 110, "{trial:#}");
+    tether.says("begun");
+    tether.is_let_go();
+    project.no_process_is_left();
+    assert_eq!(project.left_over(), Vec::<String>::new());
+}
+
+#[test]
+fn a_sub_agents_work_is_recorded_and_billed_but_is_no_turn() {
+    let Some(project) = project("sub-agent") else { return };
+    let trial = run(
+        &project,
+        "
+scenario: delegates
+system_prompt: Delegate.
+model: scripted:model.yaml
+assertions: [{ id: sub-called, type: tool_called, tool: Bash, args_match: { command: ^echo deep$ } }]
+",
+        "
+steps:
+  - tools: [{ name: multi_agent_v1.spawn_agent, input: { message: Dig. } }]
+  - tools: [{ name: exec_command, input: { cmd: \"until grep -rqs task_[c]omplete $HOME/.codex/sessions; do :; done\" } }]
+  - text: All done.
+conversations:
+  - match: { subagent: true }
+    steps:
+      - tools: [{ name: exec_command, input: { cmd: echo deep } }]
+        expect_request: { last_user_contains: Dig. }
+      - text: Dug.
+",
+        0,
+    );
+    assert_eq!(trial["outcome"], "passed", "{trial:#}");
+    assert_eq!((&trial["turn_count"], &trial["usage"]["total"]), (&json!(3), &json!(550)), "{trial:#}");
+}
+
+/// Puts a configuration with an MCP server and a notifier, a skill and an AGENTS.md where the user keeps theirs. What
+/// runs leaves a file.
+fn plant(project: &Project) -> (PathBuf, PathBuf) {
+    let (notified, served) = (project.dir().join("NOTIFIED"), project.dir().join("SERVED"));
+    let put = |path: &str, text: &str| {
+        let path = project.home().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    let touch = |path: &Path| format!("[\"-c\", \"touch {}\"]", path.display());
+    put(
+        ".codex/config.toml",
+        &format!(
+            "notify = [\"touch\", \"{}\"]\n[mcp_servers.planted]\ncommand = \"/bin/sh\"\nargs = {}\n",
+            notified.display(),
+            touch(&served)
+        ),
+    );
+    put(".codex/skills/mine/SKILL.md", "---\nname: mine\ndescription: USERSKILL\n---\nx\n");
+    put(".agents/skills/other/SKILL.md", "---\nname: other\ndescription: OTHERSKILL\n---\nx\n");
+    put(".codex/AGENTS.md", "USERMEMORY\n");
+    (notified, served)
+}
+
+#[test]
+fn nothing_of_the_machine_is_seen_unless_the_scenario_asks_for_it() {
+    let Some(project) = project("hermetic") else { return };
+    let (notified, served) = plant(&project);
+    let scenario = |sources: &str| {
+        format!(
+            "scenario: hermetic\nsystem_prompt: Work.\nrunner: {{ model: scripted:model.yaml, setting_sources: {sources} }}\n\
+             fixtures: {{ files_committed: [{{ path: AGENTS.md, content: PROJECTMEMORY }}] }}\n"
+        )
+    };
+    let seen = "USERSKILL, OTHERSKILL, USERMEMORY, PROJECTMEMORY";
+    let model = format!(
+        "steps:\n  - tools: [{{ name: exec_command, input: {{ cmd: \"env\" }} }}]\n    expect_request: {{ not_contains: [{seen}] }}\n\
+         \x20 - text: ok\n    expect_request: {{ not_contains: [TRIALRUN_CODEX_TOKEN] }}\n"
+    );
+    let trial = run(&project, &scenario("[]"), &model, 0);
+    assert_eq!(trial["outcome"], "passed", "{trial:#}");
+    assert!(!notified.exists() && !served.exists());
+
+    let model = "steps:\n  - text: ok\n    expect_request: { contains: [USERSKILL, USERMEMORY, PROJECTMEMORY] }\n";
+    run(&project, &scenario("[user, project]"), model, 0);
+    assert!(served.exists());
+}
+
+/// A model on loopback that answers one request, and the key that it was asked with.
+fn model() -> (String, Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}/v1", listener.local_addr().unwrap());
+    let (key, keys) = channel();
+    std::thread::spawn(move || {
+        let (stream, _) = listener.accept().unwrap();
+        let mut reader = BufReader::new(stream);
+        let (mut line, mut length) = (String::new(), 0);
+        while reader.read_line(&mut line).unwrap() > 2 {
+            let (name, value) = line.trim_end().split_once(": ").unwrap_or_default();
+            match name.to_ascii_lowercase().as_str() {
+                "authorization" => key.send(value.to_owned()).unwrap(),
+                "content-length" => length = value.parse().unwrap(),
+                _ => {}
+            }
+            line.clear();
+        }
+        reader.read_exact(&mut vec![0; length]).unwrap();
+        let part = json!({"type": "output_text", "text": "Hello.", "annotations": []});
+        let item = json!({"type": "message", "id": "m", "role": "assistant", "status": "completed", "content": [part]});
+        let usage = json!({"input_tokens": 7, "output_tokens": 2, "total_tokens": 9});
+        let events = [
+            json!({"type": "response.created", "response": {"id": "r"}}),
+            json!({"type": "response.output_item.done", "output_index": 0, "item": item}),
+            json!({"type": "response.completed", "response": {"id": "r", "usage": usage}}),
+        ];
+        let body: String = events
+            .iter()
+            .map(|event| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap()))
+            .collect();
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+        reader.get_mut().write_all(format!("{head}{body}").as_bytes()).unwrap();
+    });
+    (address, keys)
+}
+
+#[test]
+fn a_key_and_a_subscription_arrive_at_another_address() {
+    let Some(agents) = agents("sign-in") else { return };
+    for (variable, auth, bearer) in
+        [(Some("OPENAI_API_KEY"), "api key", "Bearer sk-planted"), (None, "subscription", "Bearer sk-stored")]
+    {
+        // In the namespace of this process, because that is where the model listens.
+        let mut project = Project::new(TRIALRUN).path_first(&agents);
+        std::fs::create_dir_all(project.home().join(".codex")).unwrap();
+        std::fs::write(project.home().join(".codex/auth.json"), r#"{"OPENAI_API_KEY": "sk-stored"}"#).unwrap();
+        if let Some(variable) = variable {
+            project = project.env(variable, "sk-planted");
+        }
+        let (address, keys) = model();
+        project.write("case.yaml", "scenario: signed\nsystem_prompt: Work.\nuser_prompt: Go.\n");
+        let report =
+            project.report(&["case.yaml", "--agent", "codex", "--model", "gpt-5.5", "--base-url", &address], 0);
+        let trial = &report["trials"][0];
+        assert_eq!((&trial["auth"], &trial["usage"]["total"]), (&json!(auth), &json!(9)), "{trial:#}");
+        assert_eq!(keys.recv().unwrap(), bearer);
+        let left = std::fs::read_dir(project.home().join(".codex")).unwrap();
+        let mut left: Vec<_> = left.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        left.retain(|name| !name.starts_with("auth.json"));
+        assert_eq!(left, Vec::<String>::new(), "the user's own home is not written to");
+    }
+}
+
+#[test]
+fn without_a_sign_in_a_trial_is_broken_before_it_begins() {
+    let Some(project) = project("no sign-in") else { return };
+    project.write("case.yaml", "scenario: alone\nsystem_prompt: Work.\nuser_prompt: Go.\n");
+    let report = project.report(&["case.yaml", "--agent", "codex"], 3);
+    let trial = &report["trials"][0];
+    assert_eq!((&trial["outcome"], &trial["fault"]), (&json!("broken"), &json!("environment")), "{trial:#}");
+    assert!(trial["because"].as_str().unwrap().contains("codex login"), "{trial:#}");
+}
+
+#[test]
+fn doctor_tells_its_version() {
+    let Some(project) = project("doctor") else { return };
+    let ran = project.run(&["doctor"]);
+    assert!(ran.out.contains("codex") && ran.out.contains("0.169.0"), "{}", ran.said());
+}
+
+/// A program that stands where `codex` would. It reads the user's message and does what `acts` say, in shell; besides the
+/// shell's own words there are `say TEXT` and `finish INPUT`. It keeps no files.
+fn stub(acts: &str) -> Project {
+    let opening = r#"#!/bin/sh
+if [ "$1" = --version ]; then echo "codex-cli 0.169.0"; exit 0; fi
+message=$(cat)
+echo '{"type":"thread.started","thread_id":"t-1"}'
+echo '{"type":"turn.started"}'
+say() { printf '{"type":"item.completed","item":{"id":"item_0","type":"agent_message","text":"%s"}}\n' "$1"; }
+finish() { printf '{"type":"turn.completed","usage":{"input_tokens":%s,"cached_input_tokens":4,"output_tokens":2}}\n' "$1"; }
+"#;
+    let project = Project::new(TRIALRUN);
+    project.write("bin/codex", &format!("{opening}{acts}\n"));
+    let bin = project.dir().join("bin");
+    std::fs::set_permissions(bin.join("codex"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    project.path_first(&bin).env("CODEX_API_KEY", "sk-test")
+}
+
+#[test]
+fn without_a_file_of_its_thread_stdout_has_to_do() {
+    let acts = r#"case "$*" in
+  *"resume t-1 -") say "again $message"; finish 30 ;;
+  *" -") say "first $message"; finish 10 ;;
+esac"#;
+    let project = stub(acts);
+    project.write("case.yaml", "scenario: poor\nsystem_prompt: Work.\nuser_prompts: [--one, Two.]\n");
+    let trial = trial(&project.report(&["case.yaml", "--agent", "codex"], 0));
+    assert_eq!((&trial["answer"], &trial["session_id"]), (&json!("again Two."), &json!("t-1")), "{trial:#}");
+    assert_eq!((&trial["turn_count"], &trial["usage"]["total"]), (&json!(2), &json!(32)));
+    let warnings = trial["warnings"].as_array().unwrap();
+    assert!(warnings.iter().any(|warning| warning.as_str().unwrap().contains("no file of its thread")), "{warnings:?}");
+}
+
+#[test]
+fn a_cli_that_goes_without_a_word_is_nobodys_failure() {
+    let project = stub("say halfway; echo 'config is bad' >&2; exit 3");
+    project.write("case.yaml", "scenario: gone\nsystem_prompt: Work.\nuser_prompt: Begin.\n");
+    let report = project.report(&["case.yaml", "--agent", "codex", "--retries", "0"], 3);
+    let trial = &report["trials"][0];
+    assert_eq!((&trial["outcome"], &trial["ending"]["kind"]), (&json!("broken"), &json!("aborted")), "{trial:#}");
+    let because = trial["because"].as_str().unwrap();
+    assert!(because.contains("exit code 3") && because.contains("config is bad"), "{because}");
+}
+
+#[test]
+fn a_child_that_an_agent_leaves_behind_is_ended_with_it() {
+    let project = Project::new(TRIALRUN);
+    let tether = project.tether("tether");
+    let acts = format!(
+        "mkfifo {0}.held\n\
+         setsid sh -c 'trap \"\" TERM HUP; exec 9> {0}; echo here >&9; echo > {0}.held; tail -f /dev/null' \
+         > /dev/null 2>&1 < /dev/null &\n\
+         read -r _ < {0}.held; say all; finish 10",
+        tether.path().display()
+    );
+    let project = stub(&acts);
+    project.write("case.yaml", "scenario: pretends\nsystem_prompt: Work.\nuser_prompt: Begin.\n");
+    let trial = trial(&project.report(&["case.yaml", "--agent", "codex"], 0));
+    assert_eq!(trial["answer"], "all");
+    tether.says("here");
+    tether.is_let_go();
+    project.no_process_is_left();
+}
+
+#[test]
+fn a_provider_that_is_still_tried_again_at_the_timeout_is_to_blame() {
+    // No real agent, and no script that knows better: the vendor's own model, which cannot be reached.
+    let project = stub(
+        r#"echo '{"type":"error","message":"Reconnecting... 1/5 (unexpected status 503)"}'; exec tail -f /dev/null"#,
+    );
+    project.write("case.yaml", "scenario: waits\nsystem_prompt: Work.\nuser_prompt: Begin.\ntimeout: 1s\n");
+    let report = project.report(&["case.yaml", "--agent", "codex", "--retries", "0"], 3);
+    let trial = &report["trials"][0];
+    assert_eq!((&trial["outcome"], &trial["fault"]), (&json!("broken"), &json!("provider")), "{trial:#}");
+}

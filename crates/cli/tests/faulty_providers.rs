@@ -1,0 +1,235 @@
+//! Providers that fail, from end to end: whoever judges or plays the agent, nobody is blamed for it, nothing hangs, and
+//! no key is in anything that is left.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use serde_json::Value;
+use testkit::{Project, Ran};
+
+/// The key of every provider; it must not be seen anywhere.
+const KEY: &str = "sk-test-canary-71c09be24d5f8a63";
+
+/// What a provider may do instead of answering.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    /// 429 without end.
+    Storm,
+    /// 500 without end.
+    Error,
+    /// The key is refused, and said back.
+    Refused,
+    /// A stream that breaks off.
+    Cut,
+    /// A stream of what is no JSON.
+    Garbage,
+    /// A document that is no JSON.
+    Text,
+    /// JSON in nobody's format.
+    Other,
+    /// Nothing, on an open connection.
+    Silence,
+}
+
+const FAULTS: [Fault; 8] =
+    [Fault::Storm, Fault::Error, Fault::Refused, Fault::Cut, Fault::Garbage, Fault::Text, Fault::Other, Fault::Silence];
+
+/// A provider on loopback that always does the same; it serves until it is dropped.
+struct Provider {
+    address: SocketAddr,
+    closed: Arc<AtomicBool>,
+    asked: Arc<AtomicUsize>,
+}
+
+impl Provider {
+    fn open(fault: Fault) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (closed, asked) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        let (is_closed, counter) = (Arc::clone(&closed), Arc::clone(&asked));
+        std::thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                if is_closed.load(Ordering::SeqCst) {
+                    return;
+                }
+                let counter = Arc::clone(&counter);
+                std::thread::spawn(move || drop(serve(&stream, fault, &counter)));
+            }
+        });
+        Self { address, closed, asked }
+    }
+
+    fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+}
+
+impl Drop for Provider {
+    fn drop(&mut self) {
+        self.closed.store(true, Ordering::SeqCst);
+        // Whoever waits for a connection has to be woken.
+        let _ = TcpStream::connect(self.address);
+    }
+}
+
+/// Answers one request, and closes the connection.
+fn serve(mut stream: &TcpStream, fault: Fault, asked: &AtomicUsize) -> std::io::Result<()> {
+    let mut reader = BufReader::new(stream);
+    let (mut head, mut length) = (String::new(), 0);
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line)? == 0 {
+            return Ok(());
+        }
+        if line == "\r\n" {
+            break;
+        }
+        if let Some((name, value)) =
+            line.split_once(':').filter(|(name, _)| name.eq_ignore_ascii_case("content-length"))
+        {
+            length = value.trim().parse().unwrap_or_else(|_| panic!("{name}"));
+        }
+        head.push_str(&line);
+    }
+    reader.read_exact(&mut vec![0; length])?;
+    asked.fetch_add(1, Ordering::SeqCst);
+    let whole = |status: &str, kind: &str, text: &str| {
+        let length = text.len();
+        format!(
+            "HTTP/1.1 {status}\r\nconnection: close\r\nretry-after: 0\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\n\r\n{text}"
+        )
+    };
+    // What was sent is said back, the key with it.
+    let echo = serde_json::json!({ "error": { "message": format!("not like this: {head}"), "type": "x" } }).to_string();
+    let answer = match fault {
+        Fault::Storm => whole("429 Too Many Requests", "application/json", &echo),
+        Fault::Error => whole("500 Internal Server Error", "application/json", &echo),
+        Fault::Refused => whole("401 Unauthorized", "application/json", &echo),
+        Fault::Cut => "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n\
+                       400\r\ndata: {\"id\":\"x\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"hello"
+            .to_owned(),
+        Fault::Garbage => whole("200 OK", "text/event-stream", &format!("data: {{{head}\n\n")),
+        Fault::Text => whole("200 OK", "application/json", &format!("hello, {head}")),
+        Fault::Other => whole("200 OK", "application/json", &echo.replace("error", "hello")),
+        Fault::Silence => {
+            // Until the other side has enough of it.
+            let _ = reader.read_exact(&mut [0]);
+            return Ok(());
+        }
+    };
+    stream.write_all(answer.as_bytes())
+}
+
+/// A project in which somebody says hello and is to be judged for it.
+fn project(agent: &str) -> Project {
+    let project = Project::new(env!("CARGO_BIN_EXE_trialrun"));
+    let project = ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "COMPATIBLE_API_KEY"]
+        .into_iter()
+        .fold(project, |project, name| project.env(name, KEY));
+    project.write(
+        "s.yaml",
+        &format!(
+            "scenario: s\nagent: {agent}\nsystem_prompt: Greet.\nuser_prompt: hello\nassertions:\n  \
+             - {{ id: warm, type: sentiment, expected: friendly }}\n"
+        ),
+    );
+    project
+}
+
+fn report(project: &Project, arguments: &[&str]) -> (Value, Ran) {
+    let all = ["run", "s.yaml", "--retries", "0", "--report", "terminal", "--report", "json=report.json"];
+    let all = [&all[..], &["--report", "jsonl=events.jsonl"], arguments].concat();
+    let ran = project.run(&all);
+    (serde_json::from_str(&project.read("report.json")).unwrap(), ran)
+}
+
+/// The key is nowhere: not in what was said, and in no file that is left.
+#[track_caller]
+fn nothing_is_told_of_the_key(project: &Project, ran: &Ran, what: &str) {
+    let part = &KEY[8..];
+    assert!(!ran.said().contains(part), "{what}: {}", ran.said());
+    let places = [project.dir(), project.home(), project.tmp()];
+    for file in places.iter().flat_map(|place| walk(place)) {
+        let bytes = std::fs::read(&file).unwrap();
+        let is_there = bytes.windows(part.len()).any(|window| window == part.as_bytes());
+        assert!(!is_there, "{what}: {}", file.display());
+    }
+}
+
+/// Every file below `directory`.
+fn walk(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
+}
+
+/// The options for one that is silent: nobody waits for it longer than this.
+fn patience(fault: Fault) -> &'static [&'static str] {
+    if fault == Fault::Silence { &["--timeout", "2"] } else { &[] }
+}
+
+fn judged_by(vendor: &str, fault: Fault) {
+    let (project, provider) = (project("fake"), Provider::open(fault));
+    let (url, judge) = (provider.url(), format!("{vendor}:m"));
+    let arguments = [&["--judge", &judge, "--judge-base-url", &url], patience(fault)].concat();
+    let (report, ran) = report(&project, &arguments);
+    let what = format!("{vendor} {fault:?}");
+    assert!(provider.asked.load(Ordering::SeqCst) > 0, "{what}: nobody asked");
+    let ran = ran.exits(3);
+    let trial = &report["trials"][0];
+    assert_eq!((&trial["outcome"], &trial["fault"]), (&"undecided".into(), &"judge".into()), "{what}: {trial:#}");
+    let warm = trial["findings"].as_array().unwrap().iter().find(|finding| finding["id"] == "warm").unwrap();
+    assert_eq!((&warm["status"], &warm["score"]), (&"undecided".into(), &Value::Null), "{what}: {warm:#}");
+    assert!(!warm["because"].as_str().unwrap().is_empty(), "{what}");
+    assert_eq!(trial["judge_cost_usd"], Value::Null, "{what}: what is not known is not made up");
+    nothing_is_told_of_the_key(&project, &ran, &what);
+}
+
+fn played_by(vendor: &str, fault: Fault) {
+    let (project, provider) = (project("chat"), Provider::open(fault));
+    let (url, model) = (provider.url(), format!("{vendor}:m"));
+    let arguments = [&["--model", &model, "--base-url", &url], patience(fault)].concat();
+    let (report, ran) = report(&project, &arguments);
+    let what = format!("{vendor} {fault:?}");
+    assert!(provider.asked.load(Ordering::SeqCst) > 0, "{what}: nobody asked");
+    let ran = ran.exits(3);
+    let trial = &report["trials"][0];
+    assert_eq!((&trial["outcome"], &trial["fault"]), (&"broken".into(), &"provider".into()), "{what}: {trial:#}");
+    assert!(!trial["because"].as_str().unwrap().is_empty(), "{what}");
+    nothing_is_told_of_the_key(&project, &ran, &what);
+}
+
+/// Does `work` for every fault at the same time: most of what it does is waiting until it is tried again.
+fn each(work: impl Fn(Fault) + Sync) {
+    std::thread::scope(|scope| {
+        let work = &work;
+        let running = FAULTS.map(|fault| (fault, scope.spawn(move || work(fault))));
+        let failed: Vec<Fault> =
+            running.into_iter().filter_map(|(fault, thread)| thread.join().is_err().then_some(fault)).collect();
+        assert!(failed.is_empty(), "{failed:?}");
+    });
+}
+
+#[test]
+fn a_judge_whose_provider_fails_decides_nothing() {
+    each(|fault| judged_by("openai-chat", fault));
+}
+
+#[test]
+fn neither_does_one_on_another_wire() {
+    each(|fault| judged_by("anthropic", fault));
+}
+
+#[test]
+fn an_agent_whose_provider_fails_is_not_to_blame() {
+    each(|fault| played_by("openai-chat", fault));
+}
+
+#[test]
+fn neither_is_one_on_another_wire() {
+    each(|fault| played_by("openai", fault));
+}

@@ -1,0 +1,239 @@
+//! The real OpenCode on scripted models, from the scenario file to the exit code, without a network where the machine
+//! allows one to be taken away. Each of its processes takes many seconds, so there are few tests, and each tests much.
+//!
+//! `TRIALRUN_TEST_AGENTS` names the directory that `scripts/agents` has filled. Without it these tests are skipped, and
+//! say so; `TRIALRUN_REQUIRE_AGENTS=1` makes that a failure. `scripts/test` counts their lines.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+#![allow(clippy::explicit_write, reason = "what the macros print is kept back where a test passes")]
+
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use serde_json::{Value, json};
+use testkit::Project;
+
+const TRIALRUN: &str = env!("CARGO_BIN_EXE_trialrun");
+
+/// The directory with `opencode` in it. `None` where there is none: then the test is over.
+fn agents(test: &str) -> Option<PathBuf> {
+    let found = std::env::var_os("TRIALRUN_TEST_AGENTS").map(PathBuf::from).filter(|dir| dir.join("opencode").exists());
+    // Written past the test harness, which keeps the output of tests that pass to itself.
+    let mut out = std::io::stderr();
+    if found.is_some() {
+        writeln!(out, "\nreal agent ran: opencode, {test}").unwrap();
+    } else {
+        writeln!(out, "\nreal agent SKIPPED: opencode, {test}: TRIALRUN_TEST_AGENTS names no directory with opencode")
+            .unwrap();
+        assert_ne!(std::env::var("TRIALRUN_REQUIRE_AGENTS").as_deref(), Ok("1"), "a skip is forbidden");
+    }
+    found
+}
+
+/// The binary under test, started where there is no network but loopback, if the machine allows that.
+fn offline() -> PathBuf {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    let make = || {
+        let unshare = if nix::unistd::geteuid().is_root() { "unshare -n" } else { "unshare -rn" };
+        let inside = "ip link set lo up && exec \"$0\" \"$@\"";
+        let allowed = Command::new("sh")
+            .args(["-c", &format!("{unshare} sh -c '{inside}' true")])
+            .stderr(Stdio::null())
+            .status()
+            .is_ok_and(|status| status.success());
+        if !allowed {
+            writeln!(std::io::stderr(), "\nno network namespace here: real agents run with the machine's network")
+                .unwrap();
+            return PathBuf::from(TRIALRUN);
+        }
+        let program =
+            PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("offline-opencode-{}", std::process::id()));
+        std::fs::write(&program, format!("#!/bin/sh\nexec {unshare} sh -c '{inside}' '{TRIALRUN}' \"$@\"\n")).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        program
+    };
+    PROGRAM.get_or_init(make).clone()
+}
+
+/// A project whose agent is the real one, on the model in `model.yaml`. `None`: skip.
+fn project(test: &str) -> Option<Project> {
+    let agents = agents(test)?;
+    Some(Project::new(offline()).path_first(&agents))
+}
+
+#[track_caller]
+fn trial(report: &Value) -> Value {
+    let trial = &report["trials"][0];
+    for finding in trial["findings"].as_array().unwrap() {
+        if finding["type"] == "request_check" {
+            assert_eq!(finding["status"], "met", "{finding:#}");
+        }
+    }
+    trial.clone()
+}
+
+/// Every call as its name, its own name, its main argument and whether it failed.
+fn calls(trial: &Value) -> Vec<(String, bool)> {
+    let call = |call: &Value| {
+        let input = call["input"].as_object().unwrap();
+        let argument =
+            ["command", "file_path", "skill", "description"].iter().find_map(|key| input.get(*key)?.as_str());
+        let argument = argument.unwrap_or("-").rsplit('/').next().unwrap();
+        (format!("{} {argument}", call["name"].as_str().unwrap()), call["is_error"].as_bool().unwrap())
+    };
+    trial["tool_calls"].as_array().unwrap().iter().map(call).collect()
+}
+
+fn told(list: &[(&str, bool)]) -> Vec<(String, bool)> {
+    list.iter().map(|(call, failed)| ((*call).to_owned(), *failed)).collect()
+}
+
+const GREETING: &str = r##"
+scenario: greet
+skill: greet
+runner:
+  model: scripted:../model.yaml
+  permission_mode: default
+user_prompts:
+  - |
+    --help Ada, "please"
+  - Write it down.
+fixtures:
+  git_init: true
+  files_committed:
+    - { path: AGENTS.md, content: FIXTURERULES }
+    - { path: .opencode/skills/other/SKILL.md, content: "---\nname: other\ndescription: OTHERSKILL\n---\nx\n" }
+    - { path: .claude/skills/third/SKILL.md, content: "---\nname: third\ndescription: THIRDSKILL\n---\nx\n" }
+assertions:
+  - { id: uses-it, type: skill_used, skill: greet }
+  - { id: with-its-name, type: tool_called, tool: Skill, args_match: { skill: ^greet$ } }
+  - { id: in-order, type: tool_call_sequence, sequence: [{ tool: Skill }, { tool: Bash }, { tool: Task }, { tool: Write }] }
+  - { id: says, type: output_contains, pattern: ^Written\.$ }
+"##;
+
+const GREETING_MODEL: &str = r##"
+steps:
+  - tools:
+      - { name: skill, input: { name: greet } }
+      - { name: bash, input: { command: "echo hello; exit 3", description: fails } }
+      - { name: grep, input: { pattern: MANTRA } }
+    usage: { input: 1000, cache_read: 200, output: 30 }
+    expect_request:
+      system_contains: [Say MANTRA, .opencode/skills/greet]
+      last_user_contains: '--help Ada, "please"'
+      contains: Greets people warmly.
+      not_contains: [FIXTURERULES, OTHERSKILL, THIRDSKILL, customize-opencode]
+      tools_include: [bash, edit, glob, grep, read, skill, task, write]
+      tools_exclude: [webfetch, websearch, question]
+  - text: Good day, Ada.
+    expect_request: { tool_result_contains: [Say MANTRA, hello] }
+  - tools: [{ name: task, input: { description: look, prompt: Look around., subagent_type: general } }]
+    expect_request: { last_user_contains: Write it down., contains: "Good day, Ada." }
+  - tools: [{ name: bash, input: { command: echo below, description: x } }]
+    expect_request: { last_user_contains: Look around. }
+  - text: seen
+    expect_request: { tool_result_contains: below }
+  - tools:
+      - { name: write, input: { filePath: $SANDBOX/note.txt, content: Good day } }
+      - { name: read, input: { filePath: /etc/hostname } }
+      - { name: no_such_tool, input: { x: 1 } }
+    expect_request: { tool_result_contains: seen }
+  - text: Written.
+    expect_request: { tool_result_contains: Wrote file }
+    usage: { input: 50, cache_read: 1200, output: 20 }
+"##;
+
+#[test]
+fn a_conversation_with_a_skill_a_sub_agent_and_failing_tools_is_told_to_the_token() {
+    let Some(project) = project("conversation") else { return };
+    project
+        .write("trialrun.yaml", "skills_dir: ./skills\n")
+        .write(
+            "skills/greet/SKILL.md",
+            "---\nname: greet\ndescription: Greets people warmly.\n---\n\nSay MANTRA and a name.\n",
+        )
+        .write("skills/greet/tests/greet.yaml", GREETING)
+        .write("skills/greet/model.yaml", GREETING_MODEL);
+    let trial = trial(&project.report(&["greet", "--agent", "opencode"], 0));
+    assert_eq!(trial["outcome"], "passed", "{trial:#}");
+    assert_eq!(
+        calls(&trial),
+        told(&[
+            ("Skill greet", false),
+            ("Bash echo hello; exit 3", true),
+            ("Grep -", false),
+            ("Task look", false),
+            ("Write note.txt", false),
+            ("Read hostname", true),
+            ("no_such_tool -", true),
+            ("Bash echo below", false),
+        ]),
+        "{trial:#}"
+    );
+    // Two of seven messages are the sub-agent's: they are paid for, but they are no turns of the agent's.
+    assert_eq!(
+        trial["usage"],
+        json!({"input": 1550, "cache_read": 1400, "cache_write": 0, "output": 100, "reasoning": 0, "total": 3050})
+    );
+    assert_eq!(trial["turn_count"], 5);
+    assert_eq!((&trial["agent_version"], &trial["auth"]), (&json!("1.18.33"), &json!("scripted")));
+    assert!(trial["session_id"].as_str().is_some_and(|id| id.starts_with("ses_")));
+    assert_eq!(trial["warnings"], json!([]));
+    assert_eq!(project.left_over(), Vec::<String>::new());
+}
+
+#[test]
+fn a_closed_list_is_closed_and_the_turns_are_the_most_there_are() {
+    let Some(project) = project("closed list and turns") else { return };
+    project.write(
+        "case.yaml",
+        "
+scenario: closed
+system_prompt: Work.
+max_turns: 2
+runner:
+  model: scripted:model.yaml
+  allowed_tools_override: [Read(docs/**), \"Bash(git *)\"]
+fixtures:
+  git_init: true
+  files_committed: [{ path: docs/a.md, content: INSIDE }, { path: secret.md, content: OUTSIDE }]
+",
+    );
+    project.write(
+        "model.yaml",
+        "
+steps:
+  - tools:
+      - { name: bash, input: { command: git log --oneline, description: x } }
+      - { name: bash, input: { command: ls, description: x } }
+      - { name: bash, input: { command: git status && touch made, description: x } }
+      - { name: read, input: { filePath: $SANDBOX/docs/a.md } }
+      - { name: read, input: { filePath: $SANDBOX/secret.md } }
+      - { name: write, input: { filePath: $SANDBOX/made, content: x } }
+    expect_request: { system_contains: Work., tools_include: [bash, read], tools_exclude: [write, edit, glob, task, skill] }
+  - tools: [{ name: bash, input: { command: git status, description: x } }]
+    expect_request: { tool_result_contains: INSIDE, not_contains: OUTSIDE }
+  - text: never asked for
+",
+    );
+    let trial = trial(&project.report(&["case.yaml", "--agent", "opencode"], 1));
+    assert_eq!(
+        calls(&trial),
+        told(&[
+            ("Bash git log --oneline", false),
+            ("Bash ls", true),
+            ("Bash git status && touch made", true),
+            ("Read a.md", false),
+            ("Read secret.md", true),
+            ("Write made", true),
+            ("Bash git status", false),
+        ]),
+        "{trial:#}"
+    );
+    assert_eq!(trial["ending"], json!({"kind": "out_of_budget", "budget": "turns", "limit": 2.0}));
+    assert_eq!((&trial["turn_count"], &trial["usage"]["total"]), (&json!(2), &json!(220)));
+    assert_eq!(project.left_over(), Vec::<String>::new());
+}

@@ -1,0 +1,84 @@
+//! `budget`: the trial stayed within what it was given, beside turns and tokens of all kinds.
+
+use model::{Budget, Ending, Evidence, OnBudget, Overrun};
+use serde_json::json;
+
+use super::{Assertion, Form};
+use crate::example::{Example, Story, nothing_written};
+use crate::verdict::Verdict;
+use crate::words;
+
+pub(super) const ASSERTION: Assertion = Assertion {
+    name: "budget",
+    aliases: &[],
+    parameters: &[],
+    summary: "The trial stayed within its budget.",
+    details: "It goes with every trial of a run with `--max-input-tokens`, `--max-non-cached-input-tokens`, \
+              `--max-output-tokens`, `--max-reasoning-tokens`, `--max-cost` or `--max-duration`, unless `--on-budget` is \
+              `warn`. Where the agent tells on the way what it uses, it is stopped as soon as it is over; what nobody \
+              reports is held against nobody. Time that is over is told by `time_budget`.",
+    fields: &[],
+    pass: Example { assertion: nothing_written, evidence: || limited().answer("Done.").used(900, 100, 0).evidence() },
+    fail: Example {
+        assertion: nothing_written,
+        evidence: || limited().call("Read", json!({"file_path": "README.md"})).used(900, 300, 4000).evidence(),
+    },
+    form: Form::Implicit { judge },
+};
+
+fn limited() -> Story {
+    Story::new().limits(|limits| limits.budgets.output = Some(200.0))
+}
+
+fn judge(evidence: &Evidence) -> Option<Verdict> {
+    let limits = &evidence.limits;
+    if limits.budgets.is_empty() || limits.on_budget == OnBudget::Warn {
+        return None;
+    }
+    let over = overruns(evidence);
+    if over.is_empty() {
+        return Some(match &evidence.ending {
+            Ending::OutOfBudget { budget, limit } if !matches!(budget, Budget::Turns | Budget::Tokens) => {
+                let limit = amount(*budget, *limit);
+                let because = format!("a budget of {limit} stopped the agent");
+                Verdict::unmet(because, format!("at most {limit}"), "more than that; the agent did not say how much")
+            }
+            _ => Verdict::met("the trial stayed within its budget"),
+        });
+    }
+    let told: Vec<String> = over.iter().map(tell).collect();
+    let caps: Vec<String> = over.iter().map(|over| amount(over.budget, over.limit)).collect();
+    let used: Vec<String> = over.iter().map(|over| amount(over.budget, over.used)).collect();
+    Some(Verdict::unmet(told.join("; "), format!("at most {}", words::list(&caps)), words::list(&used)))
+}
+
+/// The budgets that the trial did not keep. Time is the clock's.
+fn overruns(evidence: &Evidence) -> Vec<Overrun> {
+    let usage = &evidence.trace.usage;
+    evidence.limits.budgets.overruns(usage.tokens, usage.cost_usd, None)
+}
+
+/// What is said of budgets that were not kept where they only warn: those of [`model::Budgets`], and of all tokens.
+pub(crate) fn warned(evidence: &Evidence) -> Vec<String> {
+    let limits = &evidence.limits;
+    if limits.on_budget != OnBudget::Warn {
+        return Vec::new();
+    }
+    let used = evidence.trace.usage.tokens.map(|tokens| tokens.total() as f64);
+    let all = limits.token_budget.filter(|_| limits.tokens_only_warn()).zip(used).filter(|(limit, used)| used > limit);
+    let all = all.map(|(limit, used)| Overrun { budget: Budget::Tokens, limit, used });
+    all.iter().chain(&overruns(evidence)).map(tell).collect()
+}
+
+fn tell(over: &Overrun) -> String {
+    let (used, limit) = (amount(over.budget, over.used), amount(over.budget, over.limit));
+    format!("{used} used, of a budget of {limit}")
+}
+
+fn amount(budget: Budget, amount: f64) -> String {
+    match budget {
+        Budget::Cost => format!("{amount:.4} USD"),
+        Budget::Duration => format!("{:.1} s", amount / 1000.0),
+        _ => format!("{} {}", words::thousands(amount), budget.describe()),
+    }
+}

@@ -1,0 +1,232 @@
+//! `command_ran`: the agent ran a command.
+
+use std::sync::Arc;
+
+use model::{Effect, Evidence, Trace, TracedCall};
+use serde_json::{Value, json};
+
+use super::{Assertion, Field, Form, Matcher, Parameter, TITLE};
+use crate::example::{Example, Story};
+use crate::place::Place;
+use crate::reading::Reading;
+use crate::shell::{self, Simple};
+use crate::verdict::Verdict;
+use crate::words;
+
+/// How many command lines are told.
+const SHOWN: usize = 10;
+
+pub(super) const ASSERTION: Assertion = Assertion {
+    name: "command_ran",
+    aliases: &[],
+    parameters: &[Parameter::Value("command")],
+    summary: "The agent ran a command.",
+    details: "The command lines of the agent's calls are taken apart as a shell does it: `go` is run by `cd src && go \
+              test`, not by `echo algorithm`. Words behind the program must follow it, with options between: `git commit` \
+              is run by `git -C app commit -m x`. Folders and versions of programs do not matter (`python` is run by \
+              `/usr/bin/python3.12`), and what `sudo`, `env`, `npx`, `bash -c`, `python -m` and their like run is found. \
+              It does not matter whether the command succeeded. A line with several commands asks for all of them.",
+    fields: &[COMMAND, TITLE],
+    pass: Example {
+        assertion: || json!({"id": "runs-the-tests", "type": "command_ran", "command": "npm test"}),
+        evidence: || Story::new().call("Bash", json!({"command": "cd app && npm test --silent"})).evidence(),
+    },
+    fail: Example {
+        assertion: || json!({"id": "builds", "type": "command_ran", "command": "go"}),
+        evidence: || Story::new().call("Bash", json!({"command": "grep -rn algorithm docs"})).evidence(),
+    },
+    form: Form::Written { parse },
+};
+
+/// `command`, as two assertions have it.
+pub(super) const COMMAND: Field = Field {
+    name: "command",
+    holds: "text",
+    required: true,
+    default: None,
+    doc: "The program, with as many of its arguments as matter.",
+};
+
+/// A command that is looked for among the agent's calls.
+#[derive(Debug, Clone)]
+pub(crate) struct Sought {
+    written: String,
+    /// All of these; any at all where there is none.
+    parts: Vec<Vec<String>>,
+}
+
+impl Sought {
+    /// Any command.
+    pub fn any() -> Self {
+        Self { written: "a command".into(), parts: Vec::new() }
+    }
+
+    /// The commands of a line; `None` if there are none.
+    pub fn line(written: &str) -> Option<Self> {
+        let parts: Vec<Vec<String>> = shell::commands(written).into_iter().map(|simple| simple.words).collect();
+        (!parts.is_empty()).then(|| Self { written: format!("`{written}`"), parts })
+    }
+
+    /// What `command` says, and where.
+    pub fn read(reading: &mut Reading<'_>) -> Option<(Self, Place)> {
+        let (written, place) = reading.required_text("command")?;
+        let sought = Self::line(&written);
+        if sought.is_none() {
+            let problem = model::Diagnostic::error("`command` has no command in it").at(place.excerpt());
+            reading.problems.push(problem);
+        }
+        Some((sought?, place))
+    }
+
+    /// The call that ran it, the last of several; or the part that nobody ran.
+    pub fn find(&self, trace: &Trace) -> Result<usize, Option<&[String]>> {
+        let lines: Vec<(usize, Vec<Vec<String>>)> = shell_calls(trace).map(|(at, line)| (at, ran_by(&line))).collect();
+        let mut last = None;
+        for part in &self.parts {
+            let found = lines.iter().find(|(_, ran)| ran.iter().any(|words| shell::is_run_of(part, words)));
+            last = last.max(Some(found.ok_or(Some(part.as_slice()))?.0));
+        }
+        last.or(lines.first().map(|(at, _)| *at).filter(|_| self.parts.is_empty())).ok_or(None)
+    }
+}
+
+impl std::fmt::Display for Sought {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.written)
+    }
+}
+
+/// The calls that ran a command line.
+pub(super) fn shell_calls(trace: &Trace) -> impl Iterator<Item = (usize, Line)> + '_ {
+    trace.calls.iter().enumerate().filter_map(|(at, traced)| Some((at, Line::of(traced)?)))
+}
+
+/// What a call ran.
+#[derive(Debug)]
+pub(super) enum Line {
+    /// A line for a shell.
+    Text(String),
+    /// A program with its arguments.
+    Words(Vec<String>),
+}
+
+impl Line {
+    fn of(traced: &TracedCall) -> Option<Self> {
+        if traced.call.effect != Effect::Shell {
+            return None;
+        }
+        match traced.call.input.get("command")? {
+            Value::String(text) => Some(Self::Text(text.clone())),
+            Value::Array(words) => {
+                Some(Self::Words(words.iter().filter_map(Value::as_str).map(str::to_owned).collect()))
+            }
+            _ => None,
+        }
+    }
+
+    /// Its commands.
+    pub fn commands(&self) -> Vec<Simple> {
+        match self {
+            Self::Text(text) => shell::commands(text),
+            Self::Words(words) => vec![Simple { words: words.clone(), then: shell::Then::End }],
+        }
+    }
+
+    /// In one line.
+    pub fn told(&self) -> String {
+        match self {
+            Self::Text(text) => words::quoted(text),
+            Self::Words(words) => words::quoted(&words.join(" ")),
+        }
+    }
+}
+
+fn ran_by(line: &Line) -> Vec<Vec<String>> {
+    line.commands().iter().flat_map(|simple| shell::invocations(&simple.words)).collect()
+}
+
+#[derive(Debug)]
+pub(crate) struct CommandRan {
+    pub sought: Sought,
+    place: Option<Place>,
+}
+
+impl CommandRan {
+    /// Whether the agent ran it, for an assertion that is written elsewhere.
+    pub fn new(sought: Sought) -> Self {
+        Self { sought, place: None }
+    }
+}
+
+fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
+    reading.caption();
+    let (sought, place) = Sought::read(reading)?;
+    Some(Arc::new(CommandRan { sought, place: Some(place) }))
+}
+
+impl Matcher for CommandRan {
+    fn judge(&self, evidence: &Evidence) -> Verdict {
+        let trace = &evidence.trace;
+        let sought = &self.sought;
+        let verdict = match sought.find(trace) {
+            Ok(call) => {
+                let summary = trace.calls[call].call.summary();
+                Verdict::met(format!("call {}: {summary}", call + 1)).at_call(trace, call)
+            }
+            Err(part) => {
+                let missing = part.map_or_else(|| sought.to_string(), |part| format!("`{}`", part.join(" ")));
+                let lines: Vec<String> = shell_calls(trace).map(|(_, line)| line.told()).collect();
+                let actual = match lines.len() {
+                    0 => "it ran no command".to_owned(),
+                    number => format!("it ran {}", words::count(number, "command line")),
+                };
+                Verdict::unmet(format!("it did not run {missing}"), format!("a run of {sought}"), actual)
+                    .evidence(words::few(lines, SHOWN))
+            }
+        };
+        match &self.place {
+            Some(place) => verdict.place(place),
+            None => verdict,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Status;
+    use serde_json::{Value, json};
+
+    use crate::check::tests::{case, judged};
+    use crate::check::{Context, compile};
+    use crate::example::Story;
+
+    fn of(command: &str, lines: &[Value]) -> model::Finding {
+        let story = lines.iter().fold(Story::new(), |story, line| story.call("Bash", json!({"command": line})));
+        judged(&json!({"id": "a", "type": "command_ran", "command": command}), &story.evidence())
+    }
+
+    #[test]
+    fn what_is_written_into_a_file_or_said_was_not_run() {
+        let finding = of("git push", &[json!("echo git push"), json!("cat > a.sh <<EOF\ngit push\nEOF")]);
+        assert_eq!((finding.status, finding.because.as_str()), (Status::Unmet, "it did not run `git push`"));
+        assert_eq!(finding.actual.as_deref(), Some("it ran 2 command lines"));
+        assert_eq!(finding.evidence[0], "\"echo git push\"");
+        let mut evidence = Story::new().call("Read", json!({"command": "git push"})).evidence();
+        evidence.trace.answer = Some("I ran git push.".into());
+        let finding = judged(&json!({"id": "a", "type": "command_ran", "command": "git push"}), &evidence);
+        assert_eq!(finding.actual.as_deref(), Some("it ran no command"));
+    }
+
+    #[test]
+    fn several_commands_must_all_have_run_in_whatever_call() {
+        let lines = [json!("npm ci"), json!(["bash", "-lc", "npm test"])];
+        assert_eq!(of("npm ci && npm test", &lines).because, "call 2: Bash(command=[\"bash\",\"-lc\",\"npm test\"])");
+        assert_eq!(of("npm ci && npm run lint", &lines).because, "it did not run `npm run lint`");
+    }
+
+    #[test]
+    fn what_is_no_command_is_refused() {
+        let entry = json!({"id": "a", "type": "command_ran", "command": " && "});
+        assert_eq!(compile(&case(&[entry]), &Context::default()).1[0].message, "`command` has no command in it");
+    }
+}

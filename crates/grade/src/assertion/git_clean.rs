@@ -1,0 +1,103 @@
+//! `git_clean`: the agent left nothing uncommitted.
+
+use std::sync::Arc;
+
+use model::{Evidence, Need};
+use serde_json::json;
+
+use super::{Assertion, Form, Matcher, Parameter, TITLE};
+use crate::example::{Example, Story};
+use crate::reading::Reading;
+use crate::repository;
+use crate::verdict::Verdict;
+use crate::words;
+
+/// How many lines are told.
+const SHOWN: usize = 20;
+
+pub(super) const ASSERTION: Assertion = Assertion {
+    name: "git_clean",
+    aliases: &[],
+    parameters: &[Parameter::Fields],
+    summary: "The agent left no change uncommitted.",
+    details: "`git status` is compared with what it said once fixtures and skill were in their places: a fixture that was \
+              untracked and is as it was does not count. Where there is no repository it is undecided.",
+    fields: &[TITLE],
+    pass: Example {
+        assertion: || json!({"id": "leaves-nothing-behind", "type": "git_clean"}),
+        evidence: || {
+            let fixture = || vec!["?? commits.txt".to_owned()];
+            let worked = Story::new().repository(|change| {
+                (change.before.status, change.after.status) = (fixture(), fixture());
+            });
+            worked.evidence()
+        },
+    },
+    fail: Example {
+        assertion: || json!({"id": "leaves-nothing-behind", "type": "git_clean"}),
+        evidence: || {
+            let worked = Story::new().repository(|change| change.after.status = vec!["?? debug.log".into()]);
+            worked.added("debug.log").evidence()
+        },
+    },
+    form: Form::Written { parse },
+};
+
+/// Whether it is clean, or must not be.
+#[derive(Debug)]
+pub(crate) struct GitClean {
+    pub is_wanted: bool,
+}
+
+fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
+    reading.caption();
+    Some(Arc::new(GitClean { is_wanted: true }))
+}
+
+impl Matcher for GitClean {
+    fn needs(&self) -> Vec<Need> {
+        vec![Need::Repository]
+    }
+
+    fn judge(&self, evidence: &Evidence) -> Verdict {
+        let change = match repository::change(evidence) {
+            Ok(change) => change,
+            Err(undecided) => return *undecided,
+        };
+        let left = repository::left_uncommitted(change, evidence);
+        let lines = words::few(left.iter().map(|line| (*line).to_owned()).collect(), SHOWN);
+        let told = words::count(left.len(), "path");
+        match (left.is_empty(), self.is_wanted) {
+            (true, true) => Verdict::met("the agent left nothing uncommitted"),
+            (false, false) => Verdict::met(format!("{told} left uncommitted")).evidence(lines),
+            (false, true) => {
+                Verdict::unmet(format!("{told} left uncommitted"), "nothing uncommitted", told).evidence(lines)
+            }
+            (true, false) => Verdict::unmet("the agent left nothing uncommitted", "something uncommitted", "nothing"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Status;
+    use serde_json::json;
+
+    use crate::check::tests::judged;
+    use crate::example::Story;
+
+    #[test]
+    fn an_untracked_fixture_counts_once_it_is_not_as_it_was() {
+        let fixture = || {
+            Story::new().repository(|change| {
+                (change.before.status, change.after.status) = (vec!["?? data/".into()], vec!["?? data/".into()]);
+            })
+        };
+        let of = |story: Story| judged(&json!({"id": "a", "type": "git_clean"}), &story.evidence());
+        assert_eq!(of(fixture()).status, Status::Met);
+        assert_eq!(of(fixture().changed("data/a.txt")).evidence, ["?? data/"]);
+        assert_eq!(of(fixture().added("data/b.txt")).status, Status::Unmet);
+        assert_eq!(of(fixture().changed("database/a.txt")).status, Status::Met);
+        assert_eq!(of(Story::new()).status, Status::Undecided);
+    }
+}

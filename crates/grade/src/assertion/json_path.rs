@@ -1,0 +1,184 @@
+//! `json_path`: a part of a JSON document is there, and is what it should be.
+
+use std::sync::Arc;
+
+use model::{Evidence, Need, nearest};
+use serde_json::{Value, json};
+
+use super::valid_json::OPTIONAL_PATH;
+use super::{Assertion, Field, Form, Matcher, Parameter, TITLE};
+use crate::example::{Example, Story};
+use crate::json_path::{JsonPath, Missing, same};
+use crate::json_source::{Found, JsonSource};
+use crate::place::Place;
+use crate::reading::Reading;
+use crate::verdict::Verdict;
+use crate::words;
+
+pub(super) const ASSERTION: Assertion = Assertion {
+    name: "json_path",
+    aliases: &[],
+    parameters: &[Parameter::Value("json_path"), Parameter::Map("equals")],
+    summary: "A part of the JSON in the answer, or in a file, is there, and is what it should be.",
+    details: "Without `equals` it is enough that it is there, whatever it is. Values are compared as JSON: `1` is `1.0`, \
+              and neither is `true`; `equals: null` asks for `null`. Where there is no JSON it is not met. What JSON in an \
+              answer is, `valid_json` says.",
+    fields: &[
+        JSON_PATH,
+        Field {
+            name: "equals",
+            holds: "any value",
+            required: false,
+            default: Some("any value"),
+            doc: "What must be there.",
+        },
+        OPTIONAL_PATH,
+        TITLE,
+    ],
+    pass: Example {
+        assertion: || {
+            json!({"id": "counts-three", "type": "json_path", "path": "report.json", "json_path": "items.0.count",
+                   "equals": 3})
+        },
+        evidence: || Story::new().file("report.json", Some("{\"items\": [{\"count\": 3}]}")).evidence(),
+    },
+    fail: Example {
+        assertion: || json!({"id": "is-done", "type": "json_path", "json_path": "status", "equals": "done"}),
+        evidence: || Story::new().answer("{\"status\": \"open\"}").evidence(),
+    },
+    form: Form::Written { parse },
+};
+
+/// `json_path`, as two assertions have it.
+pub(super) const JSON_PATH: Field = Field {
+    name: "json_path",
+    holds: "text",
+    required: true,
+    default: None,
+    doc: "Keys and indices with dots between them: `items.0.name`. `$.items[0][\"a.b\"]` is understood, too.",
+};
+
+#[derive(Debug)]
+struct AtPath {
+    source: JsonSource,
+    path: JsonPath,
+    place: Place,
+    equals: Option<(Value, Place)>,
+}
+
+fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
+    reading.caption();
+    let source = JsonSource::read(reading);
+    let path = read_path(reading);
+    let equals = reading.fields.get("equals").map(|node| (node.to_json(), Place::of(node)));
+    let (path, place) = path?;
+    Some(Arc::new(AtPath { source: source?, path, place, equals }))
+}
+
+/// The path, and where it is written.
+pub(super) fn read_path(reading: &mut Reading<'_>) -> Option<(JsonPath, Place)> {
+    let (written, place) = reading.required_text("json_path")?;
+    match JsonPath::parse(&written) {
+        Ok(path) => Some((path, place)),
+        Err(wrong) => {
+            let problem = model::Diagnostic::error(format!("`json_path` {wrong}")).at(place.excerpt());
+            reading.problems.push(problem.help("such as `items.0.name`, or `$.items[0][\"a.b\"]`"));
+            None
+        }
+    }
+}
+
+impl Matcher for AtPath {
+    fn needs(&self) -> Vec<Need> {
+        self.source.needs()
+    }
+
+    fn judge(&self, evidence: &Evidence) -> Verdict {
+        let path = &self.path;
+        let wanted = match &self.equals {
+            Some((value, _)) => format!("{} at `{path}`", shown(value)),
+            None => format!("something at `{path}`"),
+        };
+        let value = match self.source.find(evidence) {
+            Err(undecided) => return *undecided,
+            Ok(Found::None { because, actual }) => {
+                return Verdict::unmet(because, wanted, actual).place(self.source.place().unwrap_or(&self.place));
+            }
+            Ok(Found::Value(value, _)) => value,
+        };
+        match (path.find(&value), &self.equals) {
+            (Err(missing), _) => {
+                let because = format!("there is no `{path}` in {}", self.source.told());
+                Verdict::unmet(because, wanted, there(&missing)).evidence(near(&missing)).place(&self.place)
+            }
+            (Ok(found), Some((equals, place))) if !same(found, equals) => {
+                Verdict::unmet(format!("`{path}` is {}", shown(found)), wanted, shown(found)).place(place)
+            }
+            (Ok(found), _) => Verdict::met(format!("`{path}` is {}", shown(found))).place(&self.place),
+        }
+    }
+}
+
+/// A value in a line, not too long.
+pub(super) fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => words::quoted(text),
+        other => words::shortened(&other.to_string()),
+    }
+}
+
+fn there(missing: &Missing<'_>) -> String {
+    let place = match missing.reached.as_str() {
+        "" => "the whole".to_owned(),
+        reached => format!("`{reached}`"),
+    };
+    format!("{place} is {}", shown(missing.there))
+}
+
+/// The key that is nearly the one that is not there.
+fn near(missing: &Missing<'_>) -> Option<String> {
+    let keys = missing.there.as_object()?;
+    let near = nearest(&missing.step, keys.keys().map(String::as_str))?;
+    Some(format!("there is `{near}`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Status;
+    use serde_json::{Value, json};
+
+    use crate::check::tests::{case, judged, underlined};
+    use crate::check::{Context, compile};
+    use crate::example::Story;
+
+    fn of(rest: &Value, answer: &str) -> model::Finding {
+        let mut assertion = json!({"id": "a", "type": "json_path"});
+        assertion.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+        judged(&assertion, &Story::new().answer(answer).evidence())
+    }
+
+    #[test]
+    fn null_can_be_asked_for_and_true_is_not_one() {
+        assert_eq!(of(&json!({"json_path": "a", "equals": null}), "{\"a\": null}").status, Status::Met);
+        let finding = of(&json!({"json_path": "a", "equals": null}), "{\"a\": 1}");
+        assert_eq!((finding.because.as_str(), underlined(&finding).as_str()), ("`a` is 1", "null"));
+        assert_eq!(of(&json!({"json_path": "a", "equals": 1}), "{\"a\": true}").status, Status::Unmet);
+        assert_eq!(of(&json!({"json_path": "a", "equals": 1}), "{\"a\": 1.0}").status, Status::Met);
+    }
+
+    #[test]
+    fn what_is_not_there_is_told_with_what_is() {
+        let finding = of(&json!({"json_path": "items.0.nmae"}), "{\"items\": [{\"name\": \"x\"}]}");
+        assert_eq!(finding.because, "there is no `items.0.nmae` in the answer");
+        assert_eq!(finding.actual.as_deref(), Some("`items.0` is {\"name\":\"x\"}"));
+        assert_eq!(finding.evidence, ["there is `name`"]);
+        assert_eq!(of(&json!({"json_path": "a"}), "no JSON").status, Status::Unmet);
+    }
+
+    #[test]
+    fn what_is_no_path_is_refused() {
+        let entry = json!({"id": "a", "type": "json_path", "json_path": "a..b"});
+        let (_, problems) = compile(&case(&[entry]), &Context::default());
+        assert_eq!(problems[0].message, "`json_path` has a step without a name");
+    }
+}

@@ -1,0 +1,212 @@
+//! `review_request_created`: the agent opened a pull request or a merge request.
+
+use std::sync::Arc;
+
+use model::{Evidence, Need, RepositoryChange, ReviewRequest};
+use serde_json::json;
+
+use super::{Assertion, Field, Form, Matcher, Parameter, TITLE};
+use crate::branch_name::BranchName;
+use crate::example::{Example, Story, branch_out, open_request, push_to};
+use crate::glob;
+use crate::reading::Reading;
+use crate::repository;
+use crate::verdict::Verdict;
+use crate::words;
+
+pub(super) const ASSERTION: Assertion = Assertion {
+    name: "review_request_created",
+    aliases: &["pull_request_created", "merge_request_created"],
+    parameters: &[Parameter::Fields],
+    summary: "The agent opened a pull request or a merge request for its branch.",
+    details: "It must be new, open, and ask to merge a branch that is new or checked out. GitHub and GitLab are asked \
+              before and after; what could not be asked leaves it undecided.",
+    fields: &[
+        Field {
+            name: "head",
+            holds: "text",
+            required: false,
+            default: Some("a branch that is new or checked out"),
+            doc: "The branch that is to be merged. `*` stands for any letters, `?` for one.",
+        },
+        Field {
+            name: "base",
+            holds: "text",
+            required: false,
+            default: Some("any branch"),
+            doc: "The branch that it is to be merged into, with the same wildcards.",
+        },
+        TITLE,
+    ],
+    pass: Example {
+        assertion: || json!({"id": "opens-a-review", "type": "review_request_created", "base": "main"}),
+        evidence: || {
+            let worked = Story::new().repository(|change| {
+                branch_out(change, "feat/basket");
+                push_to(change, "feat/basket", "a1");
+                open_request(change, 7, "feat/basket");
+            });
+            worked.evidence()
+        },
+    },
+    fail: Example {
+        assertion: || json!({"id": "opens-a-review", "type": "review_request_created"}),
+        evidence: || Story::new().repository(|change| open_request(change, 7, "somebody-elses")).evidence(),
+    },
+    form: Form::Written { parse },
+};
+
+#[derive(Debug)]
+pub(crate) struct ReviewRequestCreated {
+    pub head: Option<BranchName>,
+    pub base: Option<String>,
+}
+
+fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
+    reading.caption();
+    let head = match reading.fields.get("head") {
+        Some(_) => {
+            let (name, place) = reading.required_text("head")?;
+            Some(BranchName::Name(name, Some(place)))
+        }
+        None => None,
+    };
+    let base = reading.fields.text("base", reading.problems);
+    Some(Arc::new(ReviewRequestCreated { head, base }))
+}
+
+impl Matcher for ReviewRequestCreated {
+    fn needs(&self) -> Vec<Need> {
+        vec![Need::Repository]
+    }
+
+    fn judge(&self, evidence: &Evidence) -> Verdict {
+        let change = match repository::change(evidence) {
+            Ok(change) => change,
+            Err(undecided) => return *undecided,
+        };
+        let seen = repository::new_requests(change);
+        let branches = own_branches(change);
+        let mut open = Vec::new();
+        for request in &seen.new {
+            match self.holds(request, &branches) {
+                Ok(Some(true)) => return Verdict::met(format!("{} is new", repository::request_told(request))),
+                Ok(None) => {
+                    open.push(format!("nobody told which branches {} is about", repository::request_told(request)))
+                }
+                Ok(Some(false)) => {}
+                Err(error) => return Verdict::undecided(error),
+            }
+        }
+        let unknown = [open, seen.unknown].concat();
+        if !unknown.is_empty() {
+            return repository::unknown("whether a review request was opened", unknown);
+        }
+        let wanted = self.wanted(&branches);
+        let told: Vec<String> = seen.new.iter().map(|request| repository::request_told(request)).collect();
+        match told.as_slice() {
+            [] if change.after.remotes.is_empty() => {
+                Verdict::unmet("there is no new review request", wanted, "there is no remote")
+            }
+            [] => Verdict::unmet("there is no new review request", wanted, "none"),
+            told => Verdict::unmet("no new review request is the one", wanted, words::list(told)),
+        }
+    }
+}
+
+/// The branches that a review request of the agent's is about.
+fn own_branches(change: &RepositoryChange) -> Vec<&str> {
+    let mut branches = repository::new_branches(change);
+    let pushes = repository::pushes(change).new;
+    branches.extend(pushes.iter().filter(|push| push.is_new).map(|push| push.branch));
+    branches.extend(change.after.branch.as_deref());
+    branches.sort_unstable();
+    branches.dedup();
+    branches
+}
+
+impl ReviewRequestCreated {
+    /// Whether `request` is the wanted one; `None` where its branches are not known.
+    fn holds(&self, request: &ReviewRequest, branches: &[&str]) -> Result<Option<bool>, String> {
+        let head = match (request.head.as_deref(), &self.head) {
+            (None, _) => None,
+            (Some(head), Some(name)) => Some(name.is(head)?),
+            (Some(head), None) => Some(branches.contains(&head)),
+        };
+        let base = match (&self.base, request.base.as_deref()) {
+            (None, _) => Some(true),
+            (Some(_), None) => None,
+            (Some(wanted), Some(base)) => Some(glob::matches(wanted, base)),
+        };
+        Ok(match (request.open, head, base) {
+            (false, ..) | (_, Some(false), _) | (.., Some(false)) => Some(false),
+            (_, None, _) | (.., None) => None,
+            (true, Some(true), Some(true)) => Some(true),
+        })
+    }
+
+    fn wanted(&self, branches: &[&str]) -> String {
+        let head = match &self.head {
+            Some(head) => head.to_string(),
+            None if branches.is_empty() => "a branch of the agent's".to_owned(),
+            None => {
+                let names: Vec<String> = branches.iter().map(|branch| format!("`{branch}`")).collect();
+                names.join(" or ")
+            }
+        };
+        let base = self.base.as_ref().map_or_else(String::new, |base| format!(" to `{base}`"));
+        format!("a new one from {head}{base} that is open")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{RepositoryChange, Status};
+    use serde_json::{Value, json};
+
+    use crate::check::tests::judged;
+    use crate::example::{Story, branch_out, open_request};
+
+    fn of(rest: &Value, tell: impl FnOnce(&mut RepositoryChange)) -> model::Finding {
+        let mut assertion = json!({"id": "a", "type": "review_request_created"});
+        assertion.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+        judged(&assertion, &Story::new().repository(tell).evidence())
+    }
+
+    fn request(change: &mut RepositoryChange, number: u64) {
+        branch_out(change, "feat/x");
+        open_request(change, number, "feat/x");
+    }
+
+    #[test]
+    fn it_must_be_new_and_open_and_of_the_branches() {
+        assert_eq!(of(&json!({}), |change| request(change, 7)).because, "#7 from `feat/x` to `main`, open is new");
+        let closed = of(&json!({}), |change| {
+            request(change, 7);
+            change.after.remotes.get_mut("origin").unwrap().review_requests.as_mut().unwrap()[0].open = false;
+        });
+        assert_eq!(closed.actual.as_deref(), Some("#7 from `feat/x` to `main`, not open"));
+        assert_eq!(closed.expected.as_deref(), Some("a new one from `feat/x` that is open"));
+        let old = of(&json!({}), |change| {
+            request(change, 7);
+            change.before.remotes = change.after.remotes.clone();
+        });
+        assert_eq!(old.because, "there is no new review request");
+        assert_eq!(of(&json!({"base": "dev"}), |change| request(change, 7)).status, Status::Unmet);
+    }
+
+    #[test]
+    fn what_nobody_could_ask_or_tell_is_undecided() {
+        let unasked = of(&json!({}), |change| {
+            let origin = change.after.remotes.get_mut("origin").unwrap();
+            (origin.review_requests, origin.unknown) = (None, vec!["`gh` is not installed".into()]);
+        });
+        assert_eq!(unasked.status, Status::Undecided);
+        assert!(unasked.because.contains("`gh` is not installed"), "{}", unasked.because);
+        let headless = of(&json!({}), |change| {
+            request(change, 7);
+            change.after.remotes.get_mut("origin").unwrap().review_requests.as_mut().unwrap()[0].head = None;
+        });
+        assert_eq!(headless.status, Status::Undecided);
+    }
+}

@@ -1,0 +1,204 @@
+//! `tests_pass`: the tests of what the agent worked on pass.
+
+use std::sync::Arc;
+
+use model::{Effect, Evidence, Need, Trace};
+use serde_json::json;
+
+use super::command::Command;
+use super::command_ran::{Line, shell_calls};
+use super::{Assertion, Field, Form, Matcher, Parameter, TITLE};
+use crate::example::{Example, Story};
+use crate::reading::Reading;
+use crate::shell::{self, Simple, Then};
+use crate::verdict::Verdict;
+use crate::words;
+
+/// Programs that run tests whatever they are told.
+const RUNNERS: [&str; 14] = [
+    "pytest",
+    "py.test",
+    "unittest",
+    "tox",
+    "nox",
+    "jest",
+    "vitest",
+    "mocha",
+    "ava",
+    "rspec",
+    "phpunit",
+    "ctest",
+    "bats",
+    "playwright",
+];
+
+/// Programs that run tests if one of the words of theirs follows.
+const WITH_WORD: [&str; 22] = [
+    "npm", "pnpm", "yarn", "bun", "deno", "node", "cargo", "go", "make", "just", "mvn", "mvnw", "gradle", "gradlew",
+    "dotnet", "mix", "swift", "sbt", "rake", "rails", "zig", "composer",
+];
+
+/// The words.
+const WORDS: [&str; 7] = ["test", "tests", "t", "nextest", "check", "verify", "--test"];
+
+pub(super) const ASSERTION: Assertion = Assertion {
+    name: "tests_pass",
+    aliases: &[],
+    parameters: &[Parameter::Value("command")],
+    summary: "The tests of what the agent worked on pass.",
+    details: "With `command` it is run in the sandbox after the agent has finished, as `command` does it, and must succeed. \
+              Without, the agent's own last run of tests counts, as far as the record shows it: it must have succeeded. \
+              Undecided is what cannot be told from it: that it ran no tests which are known, that it changed files \
+              afterwards, or that the end of the command line says nothing about them (`npm test | tail`).",
+    fields: &[
+        Field {
+            name: "command",
+            holds: "text",
+            required: false,
+            default: Some("the agent's own last run of tests"),
+            doc: "The command that runs the tests.",
+        },
+        Field {
+            name: "timeout",
+            holds: "length of time",
+            required: false,
+            default: Some("30s"),
+            doc: "How long `command` may take: milliseconds, or a text such as `2m`.",
+        },
+        TITLE,
+    ],
+    pass: Example {
+        assertion: || json!({"id": "tests-pass", "type": "tests_pass"}),
+        evidence: || {
+            let edited = Story::new().call("Edit", json!({"file_path": "basket.ts"}));
+            edited.call("Bash", json!({"command": "npm test"})).answer("12 passed, 0 failed.").evidence()
+        },
+    },
+    fail: Example {
+        assertion: || json!({"id": "tests-pass", "type": "tests_pass", "command": "npm test"}),
+        evidence: || Story::new().ran("npm test", 1, "11 passed, 1 failed\n", "").evidence(),
+    },
+    form: Form::Written { parse },
+};
+
+#[derive(Debug)]
+struct OwnRun;
+
+fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
+    reading.caption();
+    if reading.fields.get("command").is_some() {
+        return Some(Arc::new(Command::succeeds(reading)?));
+    }
+    if let Some(node) = reading.fields.get("timeout") {
+        reading.problems.push(node.error("`timeout` needs a `command`; what the agent ran took what it took"));
+        return None;
+    }
+    Some(Arc::new(OwnRun))
+}
+
+impl Matcher for OwnRun {
+    fn needs(&self) -> Vec<Need> {
+        Vec::new()
+    }
+
+    fn judge(&self, evidence: &Evidence) -> Verdict {
+        let trace = &evidence.trace;
+        let runs = shell_calls(trace).filter_map(|(at, line)| Some((at, run_of(&line, 0)?)));
+        let Some((call, is_told)) = runs.last() else {
+            return Verdict::undecided("the agent ran no tests that are known; `command` says how they are run");
+        };
+        let summary = format!("call {}: {}", call + 1, trace.calls[call].call.summary());
+        let verdict = match &trace.calls[call].result {
+            None => Verdict::undecided("the last run of tests has no end"),
+            Some(_) if !is_told => {
+                Verdict::undecided("the command line of the last run of tests does not end with what they came to")
+            }
+            Some(result) if result.is_error => {
+                Verdict::unmet("the last run of tests failed", "a run of tests that succeeds", summary.clone())
+                    .evidence(last_lines(&result.content))
+            }
+            Some(_) if wrote_after(trace, call) => {
+                Verdict::undecided("the agent changed files after its last run of tests")
+            }
+            Some(_) => return Verdict::met(format!("the last run of tests succeeded, {summary}")).at_call(trace, call),
+        };
+        verdict.evidence([summary]).at_call(trace, call)
+    }
+}
+
+/// Whether `line` runs tests: `None` if not, else whether it ends with what they came to.
+fn run_of(line: &Line, depth: usize) -> Option<bool> {
+    let commands = line.commands();
+    let at = commands.iter().position(|simple| shell::invocations(&simple.words).iter().any(|words| is_run(words)))?;
+    let is_last = |simple: &Simple| simple.then != Then::Other;
+    let is_told = commands[at..].iter().all(is_last);
+    // A shell that is given a line ends as the line does.
+    let inner = commands[at].words.last().filter(|_| depth < 4 && !is_run(&commands[at].words));
+    let inner = inner.and_then(|inner| run_of(&Line::Text(inner.clone()), depth + 1));
+    Some(is_told && inner.unwrap_or(true))
+}
+
+fn is_run(words: &[String]) -> bool {
+    let Some((program, rest)) = words.split_first() else { return false };
+    let name = program.rsplit('/').next().unwrap_or(program);
+    let is_word = |word: &String| WORDS.contains(&word.as_str()) || word.starts_with("test:");
+    RUNNERS.contains(&name) || (WITH_WORD.contains(&name) && rest.iter().take(3).any(is_word))
+}
+
+/// Whether a file was written after that call.
+fn wrote_after(trace: &Trace, call: usize) -> bool {
+    let later = trace.calls.iter().skip(call + 1);
+    later.into_iter().any(|traced| {
+        traced.call.effect == Effect::Write && !traced.result.as_ref().is_some_and(|result| result.is_error)
+    })
+}
+
+fn last_lines(text: &str) -> Vec<String> {
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    lines[lines.len().saturating_sub(8)..].iter().map(|line| words::shortened(line)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Status;
+    use serde_json::json;
+
+    use super::*;
+    use crate::check::tests::judged;
+
+    fn of(story: Story) -> model::Finding {
+        judged(&json!({"id": "a", "type": "tests_pass"}), &story.evidence())
+    }
+
+    fn run(command: &str) -> Story {
+        Story::new().call("Bash", json!({"command": command}))
+    }
+
+    #[test]
+    fn the_last_run_counts_unless_it_says_nothing() {
+        for (command, expected) in [
+            ("npm test", Status::Met),
+            ("cd a && python -m pytest -q && echo done", Status::Met),
+            ("bash -lc 'go test ./...'", Status::Met),
+            ("npm run test:unit", Status::Met),
+            ("npm test | tail", Status::Undecided),
+            ("bash -lc 'npm test; true'", Status::Undecided),
+            ("npm test || true", Status::Undecided),
+            ("npm install", Status::Undecided),
+            ("cat test", Status::Undecided),
+        ] {
+            assert_eq!(of(run(command)).status, expected, "{command}");
+        }
+    }
+
+    #[test]
+    fn what_failed_failed_and_what_was_changed_afterwards_is_open() {
+        let mut evidence = run("npm test").evidence();
+        let result = evidence.trace.calls[0].result.as_mut().unwrap();
+        (result.is_error, result.content) = (true, "1 failed\n".into());
+        let finding = judged(&json!({"id": "a", "type": "tests_pass"}), &evidence);
+        assert_eq!((finding.status, finding.evidence[0].as_str()), (Status::Unmet, "1 failed"));
+        let edited = of(run("npm test").call("Write", json!({"file_path": "a"})));
+        assert_eq!(edited.because, "the agent changed files after its last run of tests");
+    }
+}

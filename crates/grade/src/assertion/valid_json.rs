@@ -1,0 +1,105 @@
+//! `valid_json`: the answer, or a file, is JSON.
+
+use std::sync::Arc;
+
+use model::{Evidence, Need};
+use serde_json::json;
+
+use super::{Assertion, Field, Form, Matcher, Parameter, TITLE};
+use crate::example::{Example, Story};
+use crate::json_source::{Found, JsonSource};
+use crate::reading::Reading;
+use crate::verdict::Verdict;
+
+pub(super) const ASSERTION: Assertion = Assertion {
+    name: "valid_json",
+    aliases: &[],
+    parameters: &[Parameter::Value("path")],
+    summary: "The answer is JSON, or a file in the sandbox is.",
+    details: "An answer may have its JSON in a fenced block, with words around it: a block that says `json`, or says \
+              nothing. Other than some programs think, `NaN` is no JSON. A file that is not there is not met.",
+    fields: &[OPTIONAL_PATH, TITLE],
+    pass: Example {
+        assertion: || json!({"id": "is-json", "type": "valid_json"}),
+        evidence: || Story::new().answer("Here you are:\n```json\n{\"total\": 3}\n```\n").evidence(),
+    },
+    fail: Example {
+        assertion: || json!({"id": "is-json", "type": "valid_json", "path": "config.json"}),
+        evidence: || Story::new().file("config.json", Some("{\"total\": 3,}\n")).evidence(),
+    },
+    form: Form::Written { parse },
+};
+
+/// `path`, where the answer is looked at without it.
+pub(super) const OPTIONAL_PATH: Field = Field {
+    name: "path",
+    holds: "text",
+    required: false,
+    default: Some("the answer"),
+    doc: "The file, relative to the agent's working directory and inside of it.",
+};
+
+/// Whether it is JSON, or must not be.
+#[derive(Debug)]
+pub(crate) struct ValidJson {
+    pub source: JsonSource,
+    pub is_wanted: bool,
+}
+
+fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
+    reading.caption();
+    Some(Arc::new(ValidJson { source: JsonSource::read(reading)?, is_wanted: true }))
+}
+
+impl Matcher for ValidJson {
+    fn needs(&self) -> Vec<Need> {
+        self.source.needs()
+    }
+
+    fn judge(&self, evidence: &Evidence) -> Verdict {
+        let told = self.source.told();
+        let verdict = match (self.source.find(evidence), self.is_wanted) {
+            (Err(undecided), _) => return *undecided,
+            (Ok(Found::Value(_, is_fenced)), true) => {
+                let place = if is_fenced { ", in a fenced block" } else { "" };
+                Verdict::met(format!("{told} is JSON{place}"))
+            }
+            (Ok(Found::None { because, actual }), true) => Verdict::unmet(because, "JSON", actual),
+            (Ok(Found::Value(..)), false) => Verdict::unmet(format!("{told} is JSON"), "no JSON", "JSON"),
+            (Ok(Found::None { because, .. }), false) => Verdict::met(because),
+        };
+        match self.source.place() {
+            Some(place) => verdict.place(place),
+            None => verdict,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Status;
+    use serde_json::json;
+
+    use crate::check::tests::judged;
+    use crate::example::Story;
+
+    #[test]
+    fn only_json_is_json() {
+        let of = |answer: &str| {
+            judged(&json!({"id": "a", "type": "valid_json"}), &Story::new().answer(answer).evidence()).status
+        };
+        for answer in ["{}", " 3 ", "null", "```\n[1]\n```"] {
+            assert_eq!(of(answer), Status::Met, "{answer}");
+        }
+        for answer in ["NaN", "{a: 1}", "It is {}.", "```rust\n{}\n```", "```json\n{\n```"] {
+            assert_eq!(of(answer), Status::Unmet, "{answer}");
+        }
+        let silent = judged(&json!({"id": "a", "type": "valid_json"}), &Story::new().evidence());
+        assert_eq!(silent.because, "the agent gave no answer");
+        let missing = json!({"id": "a", "type": "valid_json", "path": "a.json"});
+        assert_eq!(
+            judged(&missing, &Story::new().file("a.json", None).evidence()).because,
+            "there is no file `a.json`"
+        );
+    }
+}

@@ -1,0 +1,75 @@
+//! Which branch an assertion is about.
+
+use crate::glob;
+use crate::pattern::{Patience, Pattern};
+use crate::place::Place;
+use crate::reading::Reading;
+
+/// A name with wildcards, or a regular expression.
+#[derive(Debug, Clone)]
+pub(crate) enum BranchName {
+    /// As it is written, and where.
+    Name(String, Option<Place>),
+    /// Some part of the name matches.
+    Pattern(Pattern),
+}
+
+impl BranchName {
+    /// What `name` or `pattern` says; nothing where neither is there. The error is told already.
+    pub fn read(reading: &mut Reading<'_>) -> Result<Option<Self>, ()> {
+        match (reading.fields.get("name"), reading.fields.get("pattern")) {
+            (None, None) => Ok(None),
+            (Some(_), None) => {
+                let (name, place) = reading.required_text("name").ok_or(())?;
+                Ok(Some(Self::Name(name, Some(place))))
+            }
+            (None, Some(_)) => reading.literal("pattern").map(|pattern| Some(Self::Pattern(pattern))).ok_or(()),
+            (Some(_), Some(node)) => {
+                reading.problems.push(node.error("`name` and `pattern` are two ways to say it; give one of them"));
+                Err(())
+            }
+        }
+    }
+
+    /// Whether it is `branch`. The error says why nobody knows.
+    pub fn is(&self, branch: &str) -> Result<bool, String> {
+        match self {
+            Self::Name(name, _) => Ok(glob::matches(name, branch)),
+            Self::Pattern(pattern) => pattern.test(branch, &Patience::new()),
+        }
+    }
+
+    /// Where it is written.
+    pub fn place(&self) -> Option<&Place> {
+        match self {
+            Self::Name(_, place) => place.as_ref(),
+            Self::Pattern(pattern) => Some(&pattern.place),
+        }
+    }
+}
+
+impl std::fmt::Display for BranchName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Name(name, _) => write!(f, "`{name}`"),
+            Self::Pattern(pattern) => write!(f, "a match of {pattern}"),
+        }
+    }
+}
+
+/// Those of `branches` that are the wanted one. The error says why nobody knows.
+pub(crate) fn wanted<'b>(name: Option<&BranchName>, branches: Vec<&'b str>) -> Result<Vec<&'b str>, String> {
+    let Some(name) = name else { return Ok(branches) };
+    let mut found = Vec::new();
+    for branch in branches {
+        if name.is(branch)? {
+            found.push(branch);
+        }
+    }
+    Ok(found)
+}
+
+/// `branch`, or `branch NAME`.
+pub(crate) fn branch_told(name: Option<&BranchName>) -> String {
+    name.map_or_else(|| "branch".to_owned(), |name| format!("branch {name}"))
+}

@@ -1,0 +1,263 @@
+//! What a claim says about files: that they are there, or what became of them.
+
+use model::{Change, Evidence, FoundFile, Need, Probed};
+
+use super::{About, is_of_skill};
+use crate::assertion::Matcher;
+use crate::glob;
+use crate::verdict::Verdict;
+use crate::words;
+
+/// How many paths are told.
+const SHOWN: usize = 10;
+
+/// Files, and what is said of them.
+#[derive(Debug, Clone)]
+pub(super) struct FilesClaim {
+    pub what: About,
+    /// Paths with wildcards, which may begin anywhere; any file at all where there are none.
+    pub names: Vec<String>,
+    /// Whether one of them is enough.
+    pub is_either: bool,
+    /// Whether the paths begin at the root.
+    pub is_at_root: bool,
+    /// Whether it is said not to be so.
+    pub is_negated: bool,
+    /// The skill whose own files do not count.
+    pub skill: Option<String>,
+}
+
+impl FilesClaim {
+    /// What it is called.
+    pub fn method(&self) -> &'static str {
+        match (self.what, self.is_negated) {
+            (About::Exist, false) => "file_exists",
+            (About::Exist, true) => "file_not_exists",
+            (About::Created, false) => "file_created",
+            (About::Created, true) => "file_not_created",
+            (About::Written, false) => "file_written",
+            (About::Written, true) => "file_not_written",
+            (About::Modified | About::Changed, false) => "file_changed",
+            (About::Modified | About::Changed, true) => "file_unchanged",
+            (About::Deleted, false) => "file_deleted",
+            (About::Deleted, true) => "file_not_deleted",
+        }
+    }
+
+    /// The names.
+    pub fn about(&self) -> Option<String> {
+        let names: Vec<String> = self.names.iter().map(|name| format!("`{name}`")).collect();
+        let joined = if self.is_either { names.join(" or ") } else { words::list(&names) };
+        (!names.is_empty()).then_some(joined)
+    }
+
+    fn told(&self) -> String {
+        self.about().unwrap_or_else(|| "files".to_owned())
+    }
+
+    /// Whether the file or directory `path` is meant by `name`.
+    fn is_meant(&self, name: &str, path: &str) -> bool {
+        let is_at_root = self.is_at_root || name.starts_with("./");
+        let anywhere = format!("**/{name}");
+        let pattern = if is_at_root { name } else { &anywhere };
+        glob::matches_path(pattern, path)
+    }
+
+    /// A file that is meant, or is in a directory that is; the directory then.
+    fn find<'p>(&self, name: &str, paths: &[&'p str]) -> Option<&'p str> {
+        let own = || paths.iter().copied().filter(|path| !is_of_skill(path, self.skill.as_deref()));
+        let folders = |path: &'p str| path.match_indices('/').map(move |(at, _)| &path[..at]);
+        let file = own().find(|path| self.is_meant(name, path));
+        file.or_else(|| own().flat_map(folders).find(|folder| self.is_meant(name, folder)))
+    }
+}
+
+impl Matcher for FilesClaim {
+    fn needs(&self) -> Vec<Need> {
+        vec![Need::Files]
+    }
+
+    fn judge(&self, evidence: &Evidence) -> Verdict {
+        if evidence.collected.sandbox.is_none() {
+            return Verdict::undecided("the agent worked in no sandbox");
+        }
+        match (self.what, self.names.is_empty()) {
+            (About::Exist, _) => match listed(evidence) {
+                Ok((files, clipped)) => self.exist(files, clipped),
+                Err(because) => Verdict::undecided(because),
+            },
+            (_, true) => self.any_became(evidence),
+            (..) => self.became(evidence),
+        }
+    }
+}
+
+/// All files, and whether there are more; or why nobody knows.
+pub(super) fn listed(evidence: &Evidence) -> Result<(&[FoundFile], bool), String> {
+    match evidence.collected.probed(&Need::Files) {
+        Some(Probed::Files { files, clipped }) => Ok((files, *clipped)),
+        Some(Probed::Failed { because }) => Err(format!("the files cannot be listed: {because}")),
+        _ => Err("nobody listed the files".to_owned()),
+    }
+}
+
+impl FilesClaim {
+    fn exist(&self, files: &[FoundFile], clipped: bool) -> Verdict {
+        let paths: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
+        let found: Vec<Option<&str>> = self.names.iter().map(|name| self.find(name, &paths)).collect();
+        let there: Vec<String> = found.iter().flatten().map(|path| format!("`{path}`")).collect();
+        let missing: Vec<String> = self.missing(&found);
+        let holds = if self.is_either { !there.is_empty() } else { missing.is_empty() };
+        match self.is_negated {
+            true if !there.is_empty() => {
+                let shown = words::list(&there);
+                Verdict::unmet(format!("{shown} is there"), format!("no {}", self.told()), shown)
+            }
+            false if holds => Verdict::met(format!("there is {}", words::list(&there))),
+            _ if clipped => Verdict::undecided("there are more files than were listed"),
+            true => Verdict::met(format!("there is no {}", missing.join(" and no "))),
+            false => {
+                let shown = missing.join(" and no ");
+                Verdict::unmet(format!("there is no {shown}"), format!("a file {}", self.told()), "nothing")
+                    .evidence(self.near(&paths))
+            }
+        }
+    }
+
+    /// The names that nothing was found for.
+    fn missing(&self, found: &[Option<&str>]) -> Vec<String> {
+        let missing = self.names.iter().zip(found).filter(|(_, found)| found.is_none());
+        missing.map(|(name, _)| format!("`{name}`")).collect()
+    }
+
+    /// A file whose path is nearly a name that nothing was found for.
+    fn near(&self, paths: &[&str]) -> Option<String> {
+        let own = paths.iter().copied().filter(|path| !is_of_skill(path, self.skill.as_deref()));
+        let near = model::nearest(self.names.first()?, own)?;
+        Some(format!("there is `{near}`"))
+    }
+
+    /// Whether that is what the claim is about.
+    fn is_about(&self, change: Change) -> bool {
+        match self.what {
+            About::Exist => false,
+            About::Created => change == Change::Added,
+            About::Written => change != Change::Deleted,
+            About::Modified => change != Change::Added,
+            About::Changed => true,
+            About::Deleted => change == Change::Deleted,
+        }
+    }
+
+    /// What became of any file.
+    fn any_became(&self, evidence: &Evidence) -> Verdict {
+        let changes = &evidence.collected.files_changed;
+        let found: Vec<String> = changes
+            .iter()
+            .filter(|file| self.is_about(file.change))
+            .map(|file| told(&file.path, file.change))
+            .collect();
+        let wanted = match self.is_negated {
+            true => format!("no file that is {}", self.verb()),
+            false => format!("a file that is {}", self.verb()),
+        };
+        match (found.first(), self.is_negated) {
+            (None, true) => Verdict::met(format!("no file was {}", self.verb())),
+            (None, false) => Verdict::unmet(format!("no file was {}", self.verb()), wanted, "none"),
+            (Some(first), false) => Verdict::met(first.clone()).evidence(words::few(found, SHOWN)),
+            (Some(first), true) => {
+                let because = words::count(found.len(), "file");
+                let actual = first.clone();
+                Verdict::unmet(format!("{because} {}", self.verb()), wanted, actual)
+                    .evidence(words::few(found.into_iter().skip(1).collect(), SHOWN))
+            }
+        }
+    }
+
+    /// What became of the files that are named.
+    fn became(&self, evidence: &Evidence) -> Verdict {
+        let changes = &evidence.collected.files_changed;
+        let about: Vec<&str> =
+            changes.iter().filter(|file| self.is_about(file.change)).map(|file| file.path.as_str()).collect();
+        let found: Vec<Option<&str>> = self.names.iter().map(|name| self.find(name, &about)).collect();
+        let there: Vec<String> = found.iter().flatten().map(|path| format!("`{path}`")).collect();
+        let missing = self.missing(&found);
+        let verb = self.verb();
+        if self.is_negated {
+            if let Some(path) = there.first() {
+                return Verdict::unmet(
+                    format!("{path} was {verb}"),
+                    format!("{} not {verb}", self.told()),
+                    path.clone(),
+                );
+            }
+            return self.still_there(evidence);
+        }
+        let holds = if self.is_either { !there.is_empty() } else { missing.is_empty() };
+        if holds {
+            return Verdict::met(format!("{} was {verb}", words::list(&there)));
+        }
+        let every: Vec<&str> = changes.iter().map(|file| file.path.as_str()).collect();
+        let other = self.names.iter().zip(&found).filter(|(_, found)| found.is_none());
+        let other: Vec<String> =
+            other.filter_map(|(name, _)| self.find(name, &every)).map(|path| self.other(changes, path)).collect();
+        let actual = other.first().cloned().or_else(|| self.old(evidence)).unwrap_or_else(|| "nothing".to_owned());
+        Verdict::unmet(format!("{} was not {verb}", missing.join(" and ")), format!("{} {verb}", self.told()), actual)
+    }
+
+    /// That what must not be changed is there at all: else its name is most likely misspelt.
+    fn still_there(&self, evidence: &Evidence) -> Verdict {
+        let because = format!("{} was not {}", self.told(), self.verb());
+        if !matches!(self.what, About::Modified | About::Changed) {
+            return Verdict::met(because);
+        }
+        let (files, clipped) = match listed(evidence) {
+            Ok(listed) => listed,
+            Err(because) => return Verdict::undecided(because),
+        };
+        let paths: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
+        let found: Vec<Option<&str>> = self.names.iter().map(|name| self.find(name, &paths)).collect();
+        match self.missing(&found).as_slice() {
+            [] => Verdict::met(because),
+            _ if clipped => Verdict::undecided("there are more files than were listed"),
+            missing => {
+                let shown = missing.join(" and no ");
+                Verdict::unmet(format!("there is no {shown}, and there was none"), self.told(), "nothing")
+                    .evidence(self.near(&paths))
+            }
+        }
+    }
+
+    /// Something else that became of a file that is meant.
+    fn other(&self, changes: &[model::FileChange], path: &str) -> String {
+        let change = changes.iter().find(|file| file.path == path).map_or(Change::Modified, |file| file.change);
+        told(path, change)
+    }
+
+    /// A file that is meant, and is as it was.
+    fn old(&self, evidence: &Evidence) -> Option<String> {
+        let (files, _) = listed(evidence).ok()?;
+        let paths: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
+        let found = self.names.iter().find_map(|name| self.find(name, &paths))?;
+        Some(format!("`{found}` was there before, and is as it was"))
+    }
+
+    fn verb(&self) -> &'static str {
+        match self.what {
+            About::Exist | About::Created => "created",
+            About::Written => "written",
+            About::Modified => "modified",
+            About::Changed => "changed",
+            About::Deleted => "deleted",
+        }
+    }
+}
+
+fn told(path: &str, change: Change) -> String {
+    let how = match change {
+        Change::Added => "is new",
+        Change::Modified => "was changed",
+        Change::Deleted => "is gone",
+    };
+    format!("`{path}` {how}")
+}

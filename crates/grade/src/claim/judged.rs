@@ -1,0 +1,74 @@
+//! A claim that is not understood without a judge.
+
+use model::{Evidence, Need};
+
+use super::Setting;
+use super::token::{Token, tokens};
+use super::word::{Subject, Word};
+use crate::judge::reading::{quote, reasoning, split};
+use crate::judge::{self, Criterion, Form, Judged, Material, Question, Quoted, Votes, prompt};
+use crate::verdict::Verdict;
+
+/// What a judge is asked.
+#[derive(Debug)]
+pub(super) struct JudgedClaim {
+    text: String,
+    setting: Setting,
+    quoted: Quoted,
+    judges: Option<usize>,
+}
+
+impl JudgedClaim {
+    pub fn new(text: &str, setting: &Setting, judges: Option<usize>) -> Self {
+        // That something is not there cannot be shown by a quote.
+        let says_no = |token: &Token| match token {
+            Token::Word(Word::Not | Word::Subject(Subject::Nothing), _) => true,
+            Token::Unknown(word) => word.eq_ignore_ascii_case("only"),
+            _ => false,
+        };
+        let quoted = if tokens(text).iter().any(says_no) { Quoted::WhenViolated } else { Quoted::WhenMet };
+        Self { text: text.to_owned(), setting: setting.clone(), quoted, judges }
+    }
+}
+
+impl Judged for JudgedClaim {
+    fn question(&self, evidence: &Evidence) -> Result<Question, Box<Verdict>> {
+        let material = Material::of(evidence);
+        // Of an agent that left nothing it can still be said what it did not do.
+        if material.is_empty() && self.quoted == Quoted::WhenMet {
+            return Err(judge::nothing_to_judge(&self.text));
+        }
+        let mut task = prompt::CLAIM.to_owned();
+        if let Some(expected) = &self.setting.expected {
+            task.push_str(&format!("\n\nWhat a good outcome looks like:\n{expected}"));
+        }
+        if self.setting.is_turned {
+            task.push_str("\n\n");
+            task.push_str(prompt::NOT_TRIGGERED);
+        }
+        Ok(Question {
+            task,
+            criteria: vec![Criterion::new(0, self.text.as_str(), self.quoted)],
+            form: Form::Marks,
+            material: material.with_sandbox(evidence, self.setting.skill.as_deref()),
+            judges: self.judges,
+        })
+    }
+
+    fn decide(&self, _: &Question, votes: &Votes<'_>) -> Verdict {
+        let tally = votes.tally(0);
+        let because = |said: &str| format!("{said}{}{}", tally.agreement(), reasoning(votes, 0));
+        match tally.majority() {
+            Some(true) => Verdict::met(because("it holds")).evidence(quote(votes, 0)),
+            Some(false) => {
+                let shown = quote(votes, 0).unwrap_or_else(|| "it does not hold".to_owned());
+                Verdict::unmet(because("it does not hold"), self.text.clone(), shown)
+            }
+            None => Verdict::undecided(split(votes)),
+        }
+    }
+
+    fn needs(&self) -> Vec<Need> {
+        if self.setting.has_files { vec![Need::Files] } else { Vec::new() }
+    }
+}

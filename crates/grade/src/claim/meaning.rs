@@ -1,0 +1,381 @@
+//! What a claim says, segment by segment: the table of patterns.
+
+use super::segment::{Name, Segment, segments};
+use super::token::{Token, tokens};
+use super::word::{Subject, Verb, Word};
+
+/// Something that can be looked at, and whether it is said not to be so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Part {
+    pub says: Says,
+    pub is_negated: bool,
+}
+
+/// Something that can be looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Says {
+    Branch {
+        name: Option<String>,
+    },
+    Commit {
+        message: Option<String>,
+    },
+    Push {
+        name: Option<String>,
+    },
+    Review {
+        base: Option<String>,
+    },
+    Files {
+        what: About,
+        names: Vec<String>,
+        is_either: bool,
+        is_at_root: bool,
+    },
+    /// A command; any where there is none.
+    Ran {
+        command: Option<String>,
+    },
+    OutputContains {
+        texts: Vec<String>,
+        is_either: bool,
+    },
+    FileContains {
+        file: String,
+        texts: Vec<String>,
+        is_either: bool,
+    },
+    Json {
+        file: Option<String>,
+    },
+    Clean,
+}
+
+/// What is said of files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum About {
+    /// They are there.
+    Exist,
+    /// The agent made them.
+    Created,
+    /// The agent made them, or changed them.
+    Written,
+    /// They were there, and are not as they were.
+    Modified,
+    /// The agent made them, changed them or removed them.
+    Changed,
+    /// The agent removed them.
+    Deleted,
+}
+
+/// What `text` says, if all of it is understood.
+pub(super) fn understood(text: &str) -> Option<Vec<Part>> {
+    let segments = segments(&tokens(text))?;
+    let mut parts: Vec<Part> = Vec::new();
+    let mut before: Option<Segment> = None;
+    for segment in segments {
+        let whole = completed(segment, before.as_ref())?;
+        for part in said(&whole)? {
+            if !parts.contains(&part) {
+                parts.push(part);
+            }
+        }
+        before = Some(whole);
+    }
+    (!parts.is_empty()).then_some(parts)
+}
+
+/// A segment with what it leaves out because it was said before.
+fn completed(mut segment: Segment, before: Option<&Segment>) -> Option<Segment> {
+    let is_thing = |subject: &Subject| matches!(subject, Subject::Branch | Subject::Commit | Subject::Review);
+    if segment.verbs.is_empty() {
+        let is_created = segment.is_new
+            || segment.subjects.contains(&Subject::Review)
+            || (segment.is_negated && segment.subjects.iter().all(is_thing));
+        segment.verbs = match before {
+            _ if is_created => vec![Verb::Create],
+            Some(before) => before.verbs.clone(),
+            None => return None,
+        };
+        // `created a branch and a commit`: what follows the verb of before is its object.
+        if !is_created {
+            segment.after = std::mem::take(&mut segment.before).into_iter().chain(segment.after).collect();
+        }
+    }
+    let needs_none = segment.verbs.iter().all(|verb| matches!(verb, Verb::Push | Verb::Commit | Verb::Run));
+    if let (true, true, Some(before)) = (segment.subjects.is_empty(), segment.before.is_empty(), before) {
+        let is_of_files = !before.is_active && (before.subjects.contains(&Subject::File) || !before.before.is_empty());
+        if needs_none {
+            // Which files were committed or pushed is not looked at.
+            return (!is_of_files || segment.verbs.contains(&Verb::Run)).then_some(segment);
+        }
+        segment.subjects.clone_from(&before.subjects);
+        let names = if before.before.is_empty() { &before.after } else { &before.before };
+        let is_object = segment.verbs.iter().any(|verb| matches!(verb, Verb::Contain | Verb::Valid | Verb::Invalid));
+        if segment.after.is_empty() || is_object {
+            segment.before.clone_from(names);
+        }
+    }
+    Some(segment)
+}
+
+/// The parts of a segment: every verb with every subject.
+fn said(segment: &Segment) -> Option<Vec<Part>> {
+    let has = |verb: Verb| segment.verbs.contains(&verb);
+    let is_json = has(Verb::Valid) || has(Verb::Invalid);
+    let mut parts = Vec::new();
+    let mut rest = Rest::of(segment);
+    for verb in &segment.verbs {
+        let is_said_already = match verb {
+            // `there is a branch that was created`, `valid JSON is produced`
+            Verb::Exist => segment.verbs.len() > 1,
+            Verb::Create | Verb::Write => is_json,
+            _ => false,
+        };
+        if !is_said_already {
+            parts.extend(of_verb(*verb, segment, &mut rest)?);
+        }
+    }
+    for subject in &segment.implied {
+        let says =
+            if *subject == Subject::Branch { Says::Branch { name: None } } else { Says::Commit { message: None } };
+        parts.push(Part { says, is_negated: false });
+    }
+    // A word that no part looks at was not understood.
+    rest.is_used().then_some(parts)
+}
+
+/// What a segment says beside verbs and subjects, and whether it was of use.
+struct Rest {
+    to: Option<String>,
+    place: Option<String>,
+    message: Option<String>,
+    is_at_root: bool,
+    has_names: bool,
+    is_in_output: bool,
+}
+
+impl Rest {
+    fn of(segment: &Segment) -> Self {
+        Self {
+            to: segment.to.clone(),
+            place: segment.place.clone(),
+            message: segment.message.clone(),
+            is_at_root: segment.is_at_root,
+            has_names: !(segment.before.is_empty() && segment.after.is_empty()),
+            is_in_output: segment.is_in_output,
+        }
+    }
+
+    fn is_used(&self) -> bool {
+        let is_open = self.to.is_some() || self.place.is_some() || self.message.is_some();
+        !(is_open || self.is_at_root || self.has_names || self.is_in_output)
+    }
+}
+
+fn of_verb(verb: Verb, segment: &Segment, rest: &mut Rest) -> Option<Vec<Part>> {
+    let part = |says: Says| Some(vec![Part { says, is_negated: segment.is_negated }]);
+    match verb {
+        Verb::Create | Verb::Exist | Verb::Open | Verb::Write => created(verb, segment, rest),
+        Verb::Push => {
+            let is_pushable = |subject: &Subject| {
+                matches!(subject, Subject::Branch | Subject::Commit | Subject::Work | Subject::Nothing)
+            };
+            let named = single(segment, rest)?;
+            let name = named.or(rest.to.take());
+            segment.subjects.iter().all(is_pushable).then(|| part(Says::Push { name }))?
+        }
+        Verb::Commit => {
+            let is_work = |subject: &Subject| matches!(subject, Subject::Work | Subject::Nothing);
+            let message = rest.message.take();
+            segment.subjects.iter().all(is_work).then(|| part(Says::Commit { message }))?
+        }
+        Verb::Run => ran(segment, rest),
+        Verb::Contain => contains(segment, rest),
+        Verb::Appear => appears(segment, rest),
+        Verb::Modify => changed(About::Modified, segment.is_negated, segment, rest),
+        Verb::Change => changed(About::Changed, segment.is_negated, segment, rest),
+        Verb::Delete => changed(About::Deleted, segment.is_negated, segment, rest),
+        Verb::Unchanged => changed(About::Changed, !segment.is_negated, segment, rest),
+        Verb::Valid | Verb::Invalid => json(verb, segment, rest),
+        Verb::Clean => (segment.subjects == [Subject::Tree]).then(|| part(Says::Clean))?,
+    }
+}
+
+/// What is created, opened, or there.
+fn created(verb: Verb, segment: &Segment, rest: &mut Rest) -> Option<Vec<Part>> {
+    let part = |says: Says| Part { says, is_negated: segment.is_negated };
+    let is_opened = verb == Verb::Open;
+    let mut parts = Vec::new();
+    for subject in named_subjects(segment) {
+        parts.push(match subject {
+            Subject::Branch if !is_opened && verb != Verb::Write => part(Says::Branch { name: single(segment, rest)? }),
+            Subject::Commit if !is_opened && verb != Verb::Write => part(Says::Commit { message: rest.message.take() }),
+            Subject::Review if verb != Verb::Write => part(Says::Review { base: rest.to.take() }),
+            Subject::File | Subject::Directory if !is_opened => {
+                let what = match verb {
+                    Verb::Write => About::Written,
+                    Verb::Create => About::Created,
+                    _ if segment.is_new => About::Created,
+                    _ => About::Exist,
+                };
+                let says = files(what, segment, rest)?;
+                let is_vague = matches!(&says, Says::Files { names, .. } if names.is_empty());
+                if is_vague && (what == About::Exist || subject == Subject::Directory) {
+                    return None;
+                }
+                part(says)
+            }
+            _ => return None,
+        });
+    }
+    (!parts.is_empty()).then_some(parts)
+}
+
+/// The subjects, or files where only their names are there.
+fn named_subjects(segment: &Segment) -> Vec<Subject> {
+    let names = || segment.before.iter().chain(&segment.after);
+    let are_files = names().count() > 0 && names().all(|name| is_file_name(&name.text));
+    if segment.subjects.is_empty() && are_files { vec![Subject::File] } else { segment.subjects.clone() }
+}
+
+/// Whether it is a file's name whatever stands before it.
+fn is_file_name(name: &str) -> bool {
+    let last = name.trim_end_matches('/').rsplit('/').next().unwrap_or(name);
+    name.ends_with('/') || last.starts_with('.') || last.rsplit_once('.').is_some_and(|(_, ending)| !ending.is_empty())
+}
+
+/// The one name of a segment.
+fn single(segment: &Segment, rest: &mut Rest) -> Option<Option<String>> {
+    let mut names = segment.before.iter().chain(&segment.after);
+    let first = names.next();
+    if names.next().is_some() {
+        return None;
+    }
+    rest.has_names = false;
+    Some(first.map(|name| name.text.clone()))
+}
+
+fn files(what: About, segment: &Segment, rest: &mut Rest) -> Option<Says> {
+    let folder = rest.place.take();
+    let name = |name: &Name| match &folder {
+        Some(folder) => format!("{}/{}", folder.trim_end_matches('/'), name.text),
+        None => name.text.clone(),
+    };
+    let mut names: Vec<String> = segment.before.iter().chain(&segment.after).map(name).collect();
+    if let (true, Some(folder)) = (names.is_empty(), &folder) {
+        names.push(format!("{}/**/*", folder.trim_end_matches('/')));
+    }
+    rest.has_names = false;
+    let is_at_root = std::mem::take(&mut rest.is_at_root);
+    names.iter().all(|name| is_inside(name)).then_some(Says::Files {
+        what,
+        names,
+        is_either: segment.is_either,
+        is_at_root,
+    })
+}
+
+/// Whether a name can only lead into the working directory.
+pub(super) fn is_inside(name: &str) -> bool {
+    let has_drive = name.as_bytes().get(1) == Some(&b':');
+    !(name.starts_with(['/', '~', '\\']) || has_drive || name.contains(['\0', '\n']))
+        && name.split(['/', '\\']).all(|part| part != "..")
+        && !name.trim_matches(['.', '/']).is_empty()
+}
+
+/// What became of files. Without any subject it is all of them.
+fn changed(what: About, is_negated: bool, segment: &Segment, rest: &mut Rest) -> Option<Vec<Part>> {
+    let is_file =
+        |subject: &Subject| matches!(subject, Subject::File | Subject::Directory | Subject::Nothing | Subject::Tree);
+    let has_names = rest.has_names;
+    let is_vague = !has_names && segment.subjects.is_empty() && segment.verbs != [Verb::Unchanged];
+    if is_vague || !segment.subjects.iter().all(is_file) || (has_names && named_subjects(segment).is_empty()) {
+        return None;
+    }
+    let says = files(what, segment, rest)?;
+    // That some file was changed is hardly what anybody means.
+    (has_names || is_negated).then(|| vec![Part { says, is_negated }])
+}
+
+fn ran(segment: &Segment, rest: &mut Rest) -> Option<Vec<Part>> {
+    if !segment.subjects.iter().all(|subject| matches!(subject, Subject::Command | Subject::Nothing)) {
+        return None;
+    }
+    let names: Vec<String> = segment.before.iter().chain(&segment.after).map(|name| name.text.clone()).collect();
+    let is_bare = segment.before.iter().chain(&segment.after).any(|name| !name.is_quoted && !name.text.contains('/'));
+    rest.has_names = false;
+    let commands: Vec<Option<String>> = match (&segment.command, names.is_empty()) {
+        (Some(command), true) => vec![Some(command.clone())],
+        (None, false) if !is_bare && !segment.is_either => names.into_iter().map(Some).collect(),
+        (None, true) if segment.subjects.contains(&Subject::Command) => vec![None],
+        _ => return None,
+    };
+    let part = |command| Part { says: Says::Ran { command }, is_negated: segment.is_negated };
+    Some(commands.into_iter().map(part).collect())
+}
+
+/// What stands in quotes, where nothing else does.
+fn quoted(names: &[Name]) -> Option<Vec<String>> {
+    let all = names.iter().all(|name| name.is_quoted) && !names.is_empty();
+    all.then(|| names.iter().map(|name| name.text.clone()).collect())
+}
+
+fn contains(segment: &Segment, rest: &mut Rest) -> Option<Vec<Part>> {
+    let texts = quoted(&segment.after)?;
+    let is_either = segment.is_either;
+    let is_output = segment.subjects.iter().all(|subject| matches!(subject, Subject::Output | Subject::Json));
+    rest.has_names = false;
+    let is_file =
+        |name: &&Name| is_inside(&name.text) && (segment.subjects == [Subject::File] || is_file_name(&name.text));
+    let says: Vec<Says> = match segment.before.as_slice() {
+        [] if is_output => vec![Says::OutputContains { texts, is_either }],
+        files if !files.is_empty() && files.iter().all(|name| is_file(&name)) => {
+            let one = |file: &Name| Says::FileContains { file: file.text.clone(), texts: texts.clone(), is_either };
+            files.iter().map(one).collect()
+        }
+        _ => return None,
+    };
+    Some(says.into_iter().map(|says| Part { says, is_negated: segment.is_negated }).collect())
+}
+
+fn appears(segment: &Segment, rest: &mut Rest) -> Option<Vec<Part>> {
+    let texts = quoted(&segment.before).filter(|_| segment.after.is_empty() && segment.subjects.is_empty())?;
+    let is_either = segment.is_either;
+    rest.has_names = false;
+    let says = match (std::mem::take(&mut rest.is_in_output), rest.place.take()) {
+        (true, None) => Says::OutputContains { texts, is_either },
+        (false, Some(file)) if is_inside(&file) => Says::FileContains { file, texts, is_either },
+        _ => return None,
+    };
+    Some(vec![Part { says, is_negated: segment.is_negated }])
+}
+
+fn json(verb: Verb, segment: &Segment, rest: &mut Rest) -> Option<Vec<Part>> {
+    let known = |subject: &Subject| matches!(subject, Subject::Json | Subject::Output | Subject::File);
+    if !segment.subjects.contains(&Subject::Json) || !segment.subjects.iter().all(known) {
+        return None;
+    }
+    let names = &segment.before;
+    let files: Vec<Option<String>> = match names.as_slice() {
+        [] if segment.subjects.contains(&Subject::File) => return None,
+        [] => vec![None],
+        names => names.iter().map(|name| Some(name.text.clone()).filter(|name| is_inside(name))).collect(),
+    };
+    if segment.is_either || !segment.after.is_empty() || (!names.is_empty() && files.iter().any(Option::is_none)) {
+        return None;
+    }
+    rest.has_names = false;
+    let is_negated = segment.is_negated != (verb == Verb::Invalid);
+    Some(files.into_iter().map(|file| Part { says: Says::Json { file }, is_negated }).collect())
+}
+
+/// Whether a text that is not understood has the words of a claim about branches, commits, pushes or review requests.
+pub(super) fn seems_about_git(text: &str) -> bool {
+    let tokens = tokens(text);
+    let has =
+        |wanted: fn(Word) -> bool| tokens.iter().any(|token| matches!(token, Token::Word(word, _) if wanted(*word)));
+    let is_made = has(|word| matches!(word, Word::New | Word::Verb(Verb::Create | Verb::Exist | Verb::Push)));
+    let is_thing = has(|word| matches!(word, Word::Subject(Subject::Branch | Subject::Commit)));
+    (is_thing && is_made) || has(|word| word == Word::Subject(Subject::Review))
+}

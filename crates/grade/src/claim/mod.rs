@@ -1,0 +1,234 @@
+//! Claims: what must hold, in people's words.
+//!
+//! A claim is compiled to typed assertions if all of it is understood: every word is one that [`word`] knows, and what
+//! they say together is in the table of [`meaning`]. Else a judge is asked. Half of a claim is never looked at: what was
+//! not understood might be what matters.
+
+mod content;
+mod files;
+mod judged;
+mod meaning;
+mod segment;
+mod token;
+mod word;
+
+use std::sync::Arc;
+
+use model::{Case, Diagnostic, Evidence, Need, Status};
+
+use self::content::{FileContent, OutputContent, Texts};
+use self::files::FilesClaim;
+use self::judged::JudgedClaim;
+use self::meaning::{About, Part, Says, understood};
+use crate::assertion::Matcher;
+use crate::assertion::branch_created::BranchCreated;
+use crate::assertion::branch_not_created::BranchNotCreated;
+use crate::assertion::command_not_ran::CommandNotRan;
+use crate::assertion::command_ran::{CommandRan, Sought};
+use crate::assertion::commit_created::{CommitCreated, Message};
+use crate::assertion::commit_not_created::CommitNotCreated;
+use crate::assertion::git_clean::GitClean;
+use crate::assertion::not_pushed::NotPushed;
+use crate::assertion::pushed::Pushed;
+use crate::assertion::review_request_created::ReviewRequestCreated;
+use crate::assertion::review_request_not_created::ReviewRequestNotCreated;
+use crate::assertion::valid_json::ValidJson;
+use crate::branch_name::BranchName;
+use crate::json_source::JsonSource;
+use crate::judge;
+use crate::place::Place;
+use crate::sandbox_file::SandboxFile;
+use crate::verdict::Verdict;
+
+/// What the case says that a claim belongs to.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Setting {
+    /// Whether the skill was not to be used, so that claims about branches, commits, pushes and review requests are turned
+    /// round.
+    pub is_turned: bool,
+    /// The outcome that is expected, in words.
+    pub expected: Option<String>,
+    /// The skill under test.
+    pub skill: Option<String>,
+    /// Whether there is a sandbox for certain, so that its files can be shown to a judge.
+    pub has_files: bool,
+}
+
+impl Setting {
+    /// What `case` says.
+    pub fn of(case: Option<&Case>) -> Self {
+        let Some(case) = case else { return Self::default() };
+        let asked = case.skill_eval.as_ref();
+        let expected = case.expected.as_ref().and_then(|expected| expected.as_str());
+        Self {
+            is_turned: asked.is_some_and(|asked| !asked.should_trigger),
+            expected: expected.filter(|expected| !expected.trim().is_empty()).map(str::to_owned),
+            skill: case.subject.skill().map(|skill| skill.name.clone()),
+            has_files: asked.is_some(),
+        }
+    }
+}
+
+/// What `text` stands for, and what a person should know about that.
+pub(crate) fn compiled(
+    text: &str,
+    place: &Place,
+    setting: &Setting,
+    judges: Option<usize>,
+) -> (Arc<dyn Matcher>, Option<Diagnostic>) {
+    let parts = understood(text)
+        .and_then(|parts| parts.into_iter().map(|part| checked(part, place, setting)).collect::<Option<Vec<_>>>());
+    if let Some(parts) = parts {
+        return (Arc::new(Claim { parts }), None);
+    }
+    let is_lost = setting.is_turned && meaning::seems_about_git(text);
+    let warning = is_lost.then(|| {
+        let problem = Diagnostic::warning("a judge reads this claim as it stands: it is not turned round");
+        problem.at(place.excerpt()).help(
+            "where `should_trigger` is false, only what is understood without a judge is turned round: write it as `A git \
+             commit was created`, or say in words that it must not be so",
+        )
+    });
+    (judge::matcher(JudgedClaim::new(text, setting, judges)), warning)
+}
+
+/// A claim that stands for typed assertions, all of which must hold.
+#[derive(Debug)]
+struct Claim {
+    parts: Vec<Typed>,
+}
+
+/// One of them.
+#[derive(Debug)]
+struct Typed {
+    method: &'static str,
+    /// What it looks for, if there is more to it.
+    about: Option<String>,
+    matcher: Box<dyn Matcher>,
+}
+
+impl Typed {
+    fn new(method: &'static str, about: Option<String>, matcher: impl Matcher + 'static) -> Self {
+        Self { method, about, matcher: Box::new(matcher) }
+    }
+}
+
+impl Matcher for Claim {
+    fn needs(&self) -> Vec<Need> {
+        self.parts.iter().flat_map(|part| part.matcher.needs()).collect()
+    }
+
+    fn judge(&self, evidence: &Evidence) -> Verdict {
+        let mut verdicts: Vec<Verdict> = self.parts.iter().map(|part| part.matcher.judge(evidence)).collect();
+        if verdicts.len() == 1 {
+            return verdicts.remove(0);
+        }
+        let told: Vec<String> = self.parts.iter().zip(&verdicts).map(|(part, verdict)| line(part, verdict)).collect();
+        let of = |status: Status| verdicts.iter().position(|verdict| verdict.status == status);
+        let count = verdicts.iter().filter(|verdict| verdict.status == Status::Met).count();
+        match of(Status::Unmet).or_else(|| of(Status::Undecided)) {
+            Some(at) => {
+                let mut first = verdicts.remove(at);
+                let others = told.into_iter().enumerate().filter(|(other, _)| *other != at).map(|(_, line)| line);
+                first.evidence.extend(others);
+                first
+            }
+            None => Verdict::met(format!("all {count} parts hold")).evidence(told),
+        }
+    }
+
+    fn stands_for(&self) -> Option<Vec<String>> {
+        let told = |part: &Typed| match &part.about {
+            Some(about) => format!("{} {about}", part.method),
+            None => part.method.to_owned(),
+        };
+        Some(self.parts.iter().map(told).collect())
+    }
+}
+
+fn line(part: &Typed, verdict: &Verdict) -> String {
+    let status = match verdict.status {
+        Status::Met => "met",
+        Status::Unmet => "not met",
+        Status::Undecided => "undecided",
+    };
+    format!("{status}: {}: {}", part.method, verdict.because)
+}
+
+/// The typed assertion that a part stands for; `None` where it cannot be asked for.
+fn checked(part: Part, place: &Place, setting: &Setting) -> Option<Typed> {
+    let Part { says, is_negated } = part;
+    let named = |name: &Option<String>| name.as_ref().map(|name| format!("`{name}`"));
+    let branch = |name: Option<String>| name.map(|name| BranchName::Name(name, None));
+    // Turned round, nothing of the kind may have happened, whatever its name; what is said not to be so means that.
+    let is_turned = setting.is_turned && !is_negated;
+    Some(match says {
+        Says::Branch { .. } if is_turned => Typed::new("branch_not_created", None, BranchNotCreated { name: None }),
+        Says::Branch { name } if is_negated => {
+            Typed::new("branch_not_created", named(&name), BranchNotCreated { name: branch(name) })
+        }
+        Says::Branch { name } => {
+            Typed::new("branch_created", named(&name), BranchCreated { name: branch(name), checked_out: true })
+        }
+        Says::Commit { message } if is_turned || (is_negated && message.is_none()) => {
+            Typed::new("commit_not_created", None, CommitNotCreated)
+        }
+        Says::Commit { .. } if is_negated => return None,
+        Says::Commit { message } => {
+            Typed::new("commit_created", named(&message), CommitCreated { message: message.map(Message::Text) })
+        }
+        Says::Push { .. } if is_turned => Typed::new("not_pushed", None, NotPushed { name: None }),
+        Says::Push { name } if is_negated => Typed::new("not_pushed", named(&name), NotPushed { name: branch(name) }),
+        Says::Push { name } => Typed::new("pushed", named(&name), Pushed { name: branch(name) }),
+        Says::Review { base } if is_turned || (is_negated && base.is_none()) => {
+            Typed::new("review_request_not_created", None, ReviewRequestNotCreated)
+        }
+        Says::Review { .. } if is_negated => return None,
+        Says::Review { base } => {
+            let about = base.as_ref().map(|base| format!("to `{base}`"));
+            Typed::new("review_request_created", about, ReviewRequestCreated { head: None, base })
+        }
+        Says::Files { what, names, is_either, is_at_root } => {
+            let files = FilesClaim { what, names, is_either, is_at_root, is_negated, skill: setting.skill.clone() };
+            Typed::new(files.method(), files.about(), files)
+        }
+        Says::Ran { command } => {
+            let sought = command.as_deref().map_or_else(|| Some(Sought::any()), Sought::line)?;
+            match is_negated {
+                true => Typed::new("command_not_ran", named(&command), CommandNotRan::new(sought)),
+                false => Typed::new("command_ran", named(&command), CommandRan::new(sought)),
+            }
+        }
+        Says::OutputContains { texts, is_either } => {
+            let texts = Texts { texts, is_either, is_negated };
+            let method = if is_negated { "output_not_contains" } else { "output_contains" };
+            Typed::new(method, Some(texts.told()), OutputContent { texts })
+        }
+        Says::FileContains { file, texts, is_either } => {
+            let texts = Texts { texts, is_either, is_negated };
+            let method = if is_negated { "file_not_contains" } else { "file_contains" };
+            let about = format!("`{file}` {}", texts.told());
+            Typed::new(method, Some(about), FileContent { file, texts, skill: setting.skill.clone() })
+        }
+        Says::Json { file } => {
+            let method = if is_negated { "no_valid_json" } else { "valid_json" };
+            let about = named(&file);
+            let file = file.map(|path| SandboxFile { path, place: place.clone() });
+            Typed::new(method, about, ValidJson { source: JsonSource { file }, is_wanted: !is_negated })
+        }
+        Says::Clean => {
+            let method = if is_negated { "git_not_clean" } else { "git_clean" };
+            Typed::new(method, None, GitClean { is_wanted: !is_negated })
+        }
+    })
+}
+
+/// Whether `path` lies in the folder that the skill under test is installed in, whichever agent looks for it there.
+pub(crate) fn is_of_skill(path: &str, skill: Option<&str>) -> bool {
+    let mut names = path.split('/');
+    let (folder, skills, name) = (names.next(), names.next(), names.next());
+    folder.is_some_and(|folder| folder.starts_with('.')) && skills == Some("skills") && skill.is_some() && name == skill
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,302 @@
+//! A claim in segments: what is said with one verb of one or several things.
+
+use super::token::Token;
+use super::word::{self, NOUN_OR_VERB, Subject, Verb, Word};
+
+/// Words of claims that are what a program is told to do, where they follow one.
+const SUBCOMMANDS: [&str; 9] = ["run", "push", "commit", "branch", "add", "clean", "edit", "open", "create"];
+
+/// A name in a claim.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Name {
+    /// Without quotes.
+    pub text: String,
+    /// Whether it stood in quotes.
+    pub is_quoted: bool,
+}
+
+/// What is said with one verb.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Segment {
+    /// Whether it is said not to be so.
+    pub is_negated: bool,
+    /// What it is said of.
+    pub subjects: Vec<Subject>,
+    /// Whether that is said to be new.
+    pub is_new: bool,
+    /// What is said.
+    pub verbs: Vec<Verb>,
+    /// Whether the verb comes before everything else, as in `The agent created …`.
+    pub is_active: bool,
+    /// Names before the first verb.
+    pub before: Vec<Name>,
+    /// Names after it.
+    pub after: Vec<Name>,
+    /// Whether one of the names is enough.
+    pub is_either: bool,
+    /// What is named behind `to`.
+    pub to: Option<String>,
+    /// What is named behind `in`.
+    pub place: Option<String>,
+    /// Whether it is at the root of the working directory.
+    pub is_at_root: bool,
+    /// Whether it is in the answer.
+    pub is_in_output: bool,
+    /// What a commit is called.
+    pub message: Option<String>,
+    /// A command that is written without quotes.
+    pub command: Option<String>,
+    /// What is said to be new by the way: `on the new branch`.
+    pub implied: Vec<Subject>,
+}
+
+impl Segment {
+    fn is_empty(&self) -> bool {
+        self.subjects.is_empty() && self.verbs.is_empty() && !self.has_names() && !self.is_new
+    }
+
+    fn has_names(&self) -> bool {
+        !(self.before.is_empty() && self.after.is_empty())
+    }
+}
+
+/// The segments of a claim; `None` if something in it is not understood.
+pub(super) fn segments(tokens: &[Token]) -> Option<Vec<Segment>> {
+    let mut reader =
+        Reader { tokens, at: 0, done: Vec::new(), now: Segment::default(), within: None, is_new_within: false };
+    while let Some(token) = reader.tokens.get(reader.at) {
+        reader.at += 1;
+        reader.read(token)?;
+    }
+    reader.split(false);
+    Some(reader.done)
+}
+
+/// What stands behind `to`, or behind `in`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Within {
+    To,
+    In,
+}
+
+struct Reader<'t> {
+    tokens: &'t [Token],
+    /// What comes next.
+    at: usize,
+    done: Vec<Segment>,
+    now: Segment,
+    /// Whether it is read behind a preposition.
+    within: Option<Within>,
+    is_new_within: bool,
+}
+
+impl<'t> Reader<'t> {
+    fn read(&mut self, token: &'t Token) -> Option<()> {
+        match token {
+            Token::Unknown(_) => return None,
+            Token::Quoted(text) => self.name(text, true)?,
+            Token::Name(text) => self.name(text, false)?,
+            Token::Stop => self.separator(false)?,
+            Token::Word(word, written) => self.word(*word, written)?,
+        }
+        Some(())
+    }
+
+    fn word(&mut self, word: Word, written: &str) -> Option<()> {
+        match word {
+            Word::Filler => {}
+            Word::And => self.separator(false)?,
+            Word::Or => self.separator(true)?,
+            Word::Not => self.negate()?,
+            Word::New if self.within.is_some() => self.is_new_within = true,
+            Word::New => self.now.is_new = true,
+            Word::Subject(Subject::Commit) if written == NOUN_OR_VERB && self.follows_auxiliary() => {
+                self.verb(Verb::Commit)?;
+            }
+            Word::Subject(subject) if self.within.is_some() => self.subject_within(subject)?,
+            Word::Subject(Subject::Nothing) => {
+                self.negate()?;
+                self.now.subjects.push(Subject::Nothing);
+            }
+            Word::Subject(subject) => self.now.subjects.push(subject),
+            Word::Verb(verb) => self.verb(verb)?,
+            Word::To => (self.within, self.is_new_within) = (Some(Within::To), false),
+            Word::In => (self.within, self.is_new_within) = (Some(Within::In), false),
+            Word::With => self.message()?,
+            Word::Called => self.called()?,
+            Word::Root => self.now.is_at_root = true,
+            Word::Main if self.within.is_some() => self.name(written, false)?,
+            Word::Main => return None,
+        }
+        Some(())
+    }
+
+    /// `no`, once in a segment, and before what is said not to be so.
+    fn negate(&mut self) -> Option<()> {
+        let is_late = !self.now.verbs.is_empty() && (!self.now.subjects.is_empty() || self.now.has_names());
+        if self.now.is_negated && self.now.subjects.is_empty() && self.now.verbs.is_empty() {
+            // What was carried over from before is said again.
+            return Some(());
+        }
+        if is_late || self.now.is_negated {
+            return None;
+        }
+        self.now.is_negated = true;
+        Some(())
+    }
+
+    /// Whether the word before is that of `did not commit`, and not that of `no commit`.
+    fn follows_auxiliary(&self) -> bool {
+        let before = self.at.checked_sub(2).and_then(|at| self.tokens.get(at));
+        matches!(before, Some(Token::Word(Word::Not, word)) if !["no", "none", "neither"].contains(&word.as_str()))
+    }
+
+    fn verb(&mut self, verb: Verb) -> Option<()> {
+        self.within = None;
+        if self.now.verbs.is_empty() && self.now.subjects.is_empty() && !self.now.has_names() {
+            self.now.is_active = true;
+        }
+        self.now.verbs.push(verb);
+        if verb == Verb::Run && self.now.before.is_empty() && !self.now.subjects.contains(&Subject::Command) {
+            self.now.command = self.command();
+        }
+        Some(())
+    }
+
+    /// The words of a command that follow `ran` without quotes.
+    fn command(&mut self) -> Option<String> {
+        let mut at = self.at;
+        while matches!(self.tokens.get(at), Some(Token::Word(Word::Filler, word)) if word != "git") {
+            at += 1;
+        }
+        let first = self.tokens.get(at).and_then(written)?;
+        if !word::is_program(&first.to_lowercase()) {
+            return None;
+        }
+        let mut words = vec![first.to_lowercase()];
+        at += 1;
+        // `git push` and `npm run` are commands, although their second words are words of claims.
+        if let Some(next) = self.tokens.get(at).and_then(written).filter(|next| SUBCOMMANDS.contains(next)) {
+            words.push(next.to_owned());
+            at += 1;
+        }
+        while let Some(Token::Unknown(word) | Token::Name(word)) = self.tokens.get(at) {
+            words.push(word.clone());
+            at += 1;
+        }
+        self.at = at;
+        Some(words.join(" "))
+    }
+
+    fn subject_within(&mut self, subject: Subject) -> Option<()> {
+        match subject {
+            Subject::Branch | Subject::Commit if self.is_new_within => self.now.implied.push(subject),
+            Subject::Branch | Subject::Work | Subject::Tree | Subject::File | Subject::Directory => {}
+            Subject::Output => self.now.is_in_output = true,
+            _ => return None,
+        }
+        self.is_new_within = false;
+        Some(())
+    }
+
+    fn name(&mut self, text: &str, is_quoted: bool) -> Option<()> {
+        if text.trim().is_empty() {
+            return None;
+        }
+        let within = self.within.take();
+        let slot = match within {
+            Some(Within::To) => &mut self.now.to,
+            Some(Within::In) => &mut self.now.place,
+            None => {
+                let names = if self.now.verbs.is_empty() { &mut self.now.before } else { &mut self.now.after };
+                names.push(Name { text: text.to_owned(), is_quoted });
+                return Some(());
+            }
+        };
+        slot.replace(text.to_owned()).is_none().then_some(())
+    }
+
+    /// `with the message "…"`.
+    fn message(&mut self) -> Option<()> {
+        self.skip_fillers();
+        let Some(Token::Word(Word::Subject(Subject::Message), _)) = self.tokens.get(self.at) else { return None };
+        self.at += 1;
+        self.skip_fillers();
+        let Some(Token::Quoted(text)) = self.tokens.get(self.at) else { return None };
+        self.at += 1;
+        (!text.trim().is_empty() && self.now.message.replace(text.clone()).is_none()).then_some(())
+    }
+
+    /// `called notes`: a name that need not look like one.
+    fn called(&mut self) -> Option<()> {
+        let text = self.tokens.get(self.at).and_then(written)?;
+        let is_quoted = matches!(self.tokens[self.at], Token::Quoted(_));
+        self.at += 1;
+        self.name(text, is_quoted)
+    }
+
+    fn skip_fillers(&mut self) {
+        while matches!(self.tokens.get(self.at), Some(Token::Word(Word::Filler, _))) {
+            self.at += 1;
+        }
+    }
+
+    /// A comma, `and` or `or`: what follows goes on with a list, or is something else.
+    fn separator(&mut self, is_or: bool) -> Option<()> {
+        let mut is_or = is_or;
+        while let Some(Token::Stop | Token::Word(Word::And | Word::Or, _)) = self.tokens.get(self.at) {
+            is_or |= matches!(self.tokens[self.at], Token::Word(Word::Or, _));
+            self.at += 1;
+        }
+        self.within = None;
+        let rest = &self.tokens[self.at..];
+        if rest.is_empty() || self.now.is_empty() {
+            return Some(());
+        }
+        let is_end = |token: &Token| matches!(token, Token::Stop | Token::Word(Word::And | Word::Or, _));
+        let ahead = &rest[..rest.iter().position(is_end).unwrap_or(rest.len())];
+        let has = |is: fn(&Token) -> bool| ahead.iter().any(is);
+        let is_negated = has(|token| matches!(token, Token::Word(Word::Not | Word::Subject(Subject::Nothing), _)));
+        let says = has(|token| matches!(token, Token::Word(Word::Verb(_), _)));
+        let names = has(|token| matches!(token, Token::Quoted(_) | Token::Name(_)));
+        let is_about = has(|token| matches!(token, Token::Word(Word::Subject(_), _)));
+        // `create or modify any files`
+        let needs_more = |verb: &Verb| !matches!(verb, Verb::Push | Verb::Commit | Verb::Run);
+        let is_bare = self.now.subjects.is_empty() && !self.now.has_names();
+        if is_bare && says && !is_negated && !self.now.verbs.is_empty() && self.now.verbs.iter().all(needs_more) {
+            return (!is_or || self.now.is_negated).then_some(());
+        }
+        let goes_on = !is_negated && (self.now.verbs.is_empty() || !says) && (names || is_about);
+        if !goes_on {
+            self.split(is_or);
+            return Some(());
+        }
+        if is_or && !self.now.is_negated {
+            // One of two files can be looked for; one of two things that happen cannot.
+            let other = |token: &Token| matches!(token, Token::Word(Word::Subject(subject), _) if !matches!(subject, Subject::File | Subject::Directory));
+            if !names || ahead.iter().any(other) {
+                return None;
+            }
+            self.now.is_either = true;
+        }
+        Some(())
+    }
+
+    fn split(&mut self, is_or: bool) {
+        let done = std::mem::take(&mut self.now);
+        // `did not create a branch or push`
+        self.now.is_negated = is_or && done.is_negated;
+        self.within = None;
+        if !done.is_empty() {
+            self.done.push(done);
+        }
+    }
+}
+
+/// A token as it is written.
+fn written(token: &Token) -> Option<&str> {
+    match token {
+        Token::Word(_, text) | Token::Unknown(text) | Token::Quoted(text) | Token::Name(text) => Some(text),
+        Token::Stop => None,
+    }
+}

@@ -1,0 +1,289 @@
+use model::{SideEffectLevel, SkillEval, Status};
+use serde_json::json;
+
+use super::*;
+use crate::check::tests::{case, judged};
+use crate::check::{Check, Context, compile, grade};
+use crate::example::{Story, branch_out, commit_on, open_request, push_to};
+
+fn check_of(text: &str, should_trigger: bool) -> (Check, Vec<Diagnostic>) {
+    let mut case = case(&[json!({"id": "a", "type": "claim", "text": text})]);
+    case.skill_eval = Some(SkillEval {
+        should_trigger,
+        invocation: None,
+        side_effect_level: SideEffectLevel::LocalOnly,
+        contract: None,
+    });
+    let (mut checks, problems) = compile(&case, &Context::default());
+    (checks.remove(0), problems)
+}
+
+/// What `text` stands for, in a line; `judge` where a judge is asked.
+fn stands_for(text: &str) -> String {
+    check_of(text, true).0.compiled_as().map_or_else(|| "judge".to_owned(), |parts| parts.join("; "))
+}
+
+#[test]
+fn claims_stand_for_what_they_say() {
+    for (text, expected) in [
+        ("A new git branch was created", "branch_created"),
+        ("The branch `feat/x` exists", "branch_created `feat/x`"),
+        ("A branch called feat/basket was created", "branch_created `feat/basket`"),
+        (
+            "The agent created a new branch, committed the changes, pushed it and opened a PR",
+            "branch_created; commit_created; pushed; review_request_created",
+        ),
+        (
+            "A branch, a commit and a pull request were created",
+            "branch_created; commit_created; review_request_created",
+        ),
+        ("ci: branch created, commit created, PR opened", "branch_created; commit_created; review_request_created"),
+        ("The branch was created and pushed to the remote", "branch_created; pushed"),
+        ("The changes were committed with the message \"feat: x\"", "commit_created `feat: x`"),
+        ("A commit exists on the new branch", "commit_created; branch_created"),
+        ("The changes were pushed to `main`", "pushed `main`"),
+        ("A merge request was opened against main", "review_request_created to `main`"),
+        ("No new branch was created", "branch_not_created"),
+        ("A commit wasn't created", "commit_not_created"),
+        ("No branch, commit or PR was created", "branch_not_created; commit_not_created; review_request_not_created"),
+        ("Neither a branch nor a commit was created", "branch_not_created; commit_not_created"),
+        ("The agent did not commit or push anything", "commit_not_created; not_pushed"),
+        ("Nothing was pushed", "not_pushed"),
+        ("A branch was created but nothing was pushed", "branch_created; not_pushed"),
+        ("A new branch was created but no PR", "branch_created; review_request_not_created"),
+        ("The file `a.txt` exists", "file_exists `a.txt`"),
+        ("The files `a.txt` and `b.txt` exist", "file_exists `a.txt` and `b.txt`"),
+        ("The file `a` or `b` exists", "file_exists `a` or `b`"),
+        ("`src/*.py` was created", "file_created `src/*.py`"),
+        (
+            "README.md, LICENSE.md, and .gitignore were created",
+            "file_created `README.md`, `LICENSE.md` and `.gitignore`",
+        ),
+        ("The file `notes` was not created", "file_not_created `notes`"),
+        ("The file `a.txt` no longer exists", "file_not_exists `a.txt`"),
+        ("A file named notes exists in `docs`", "file_exists `docs/notes`"),
+        ("The agent did not create or modify any files", "file_not_created; file_unchanged"),
+        ("No files were created or modified", "file_not_created; file_unchanged"),
+        ("The agent created and pushed a new branch", "branch_created; pushed"),
+        ("The agent committed and pushed the changes", "commit_created; pushed"),
+        ("The agent committed the changes and opened a PR", "commit_created; review_request_created"),
+        ("No files were changed", "file_unchanged"),
+        ("The workspace is unchanged", "file_unchanged"),
+        ("The file `a.txt` was not modified", "file_unchanged `a.txt`"),
+        ("The file `a.txt` was updated and `b.txt` was deleted", "file_changed `a.txt`; file_deleted `b.txt`"),
+        ("The file `a.txt` contains \"x\" and \"y\"", "file_contains `a.txt` \"x\" and \"y\""),
+        ("README.md was created and contains `x`", "file_created `README.md`; file_contains `README.md` \"x\""),
+        ("The output does not contain \"secret\"", "output_not_contains \"secret\""),
+        ("The agent's answer includes `a` or `b`", "output_contains \"a\" or \"b\""),
+        ("\"hello\" appears in the output", "output_contains \"hello\""),
+        ("The output is valid JSON and contains \"a\"", "valid_json; output_contains \"a\""),
+        ("`data/out.json` is valid JSON", "valid_json `data/out.json`"),
+        ("Output is invalid json", "no_valid_json"),
+        ("The agent ran `npm test`", "command_ran `npm test`"),
+        ("The agent ran git push", "command_ran `git push`"),
+        ("It ran npm run build successfully", "command_ran `npm run build`"),
+        ("`make` was not run", "command_not_ran `make`"),
+        ("The agent ran the `scripts/check.py` script", "judge"),
+        ("The agent ran `npm ci` and `npm test`", "command_ran `npm ci`; command_ran `npm test`"),
+        ("A command was executed", "command_ran"),
+        ("The working tree is clean", "git_clean"),
+    ] {
+        assert_eq!(stands_for(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn what_is_not_understood_whole_goes_to_a_judge() {
+    for text in [
+        "The answer is polite",
+        "The agent explains how a new branch is created",
+        "The agent asks before a commit is created",
+        "A new branch was created only if the tests pass",
+        "Push notification branch logic is explained",
+        "A committed newsletter was created",
+        "The program warranty includes go",
+        "The commit message explains the new behaviour",
+        "The new branch contains \"x\"",
+        "A branch or a commit was created",
+        "Two commits were created",
+        "The agent created or modified the file `a.txt`",
+        "A commit was created in the style of the project",
+        "The file `../x` exists",
+        "The file `/etc/passwd` exists",
+        "The file `~/.ssh/id` exists",
+        "The file `C:\\x` exists",
+        "The file exists",
+        "The report was created.",
+        "`feature` was created",
+        "`a.txt` was committed",
+        "`a.txt` was created and committed",
+        "Output includes x",
+        "The output includes \"\" empty",
+        "The agent did not fail to create a branch",
+        "A commit was created on main",
+        "The PR was not opened against main",
+        "not not not",
+        "and, or; `",
+    ] {
+        assert_eq!(stands_for(text), "judge", "{text}");
+    }
+}
+
+#[test]
+fn in_a_negative_control_the_four_are_turned_round_once() {
+    let method = |text: &str| check_of(text, false).0.method();
+    for (text, expected) in [
+        ("A new git branch was created", "branch_not_created"),
+        ("A git commit with the message \"x\" was created", "commit_not_created"),
+        ("The branch `feat/x` was pushed to the remote", "not_pushed"),
+        ("A pull request was opened", "review_request_not_created"),
+        ("No new branch was created", "branch_not_created"),
+        ("The file `a.txt` exists", "file_exists"),
+        ("The agent ran git", "command_ran"),
+        ("The working tree is clean", "git_clean"),
+        ("The answer is polite", "judge"),
+    ] {
+        assert_eq!(method(text), expected, "{text}");
+    }
+    assert_eq!(check_of("A branch `feat/x` was created", false).0.compiled_as().unwrap(), ["branch_not_created"]);
+}
+
+#[test]
+fn a_claim_that_would_be_turned_round_but_is_not_understood_is_warned_about() {
+    let (check, problems) = check_of("A new branch was created for the refactoring", false);
+    assert_eq!((check.method().as_str(), problems.len()), ("judge", 1));
+    assert!(!problems[0].is_error() && problems[0].message.contains("not turned round"));
+    assert_eq!(check_of("A new branch was created for the refactoring", true).1, []);
+    assert_eq!(check_of("The answer says how many commits there are", true).1, []);
+}
+
+#[test]
+fn all_parts_must_hold_and_each_is_told() {
+    let claim = json!({"id": "a", "type": "claim", "text": "Branch created, commit created, PR opened"});
+    let half = Story::new().repository(|change| {
+        branch_out(change, "feat/x");
+        commit_on(change, "b2", "x");
+    });
+    let finding = judged(&claim, &half.evidence());
+    assert_eq!((finding.status, finding.because.as_str()), (Status::Unmet, "there is no new review request"));
+    assert_eq!(finding.title.as_deref(), Some("Branch created, commit created, PR opened"));
+    assert_eq!(
+        finding.evidence,
+        ["met: branch_created: `feat/x` is new, and checked out", "met: commit_created: 1 commit was made: b2 x"]
+    );
+    let whole = Story::new().repository(|change| {
+        branch_out(change, "feat/x");
+        commit_on(change, "b2", "x");
+        push_to(change, "feat/x", "b2");
+        open_request(change, 7, "feat/x");
+    });
+    assert_eq!(judged(&claim, &whole.evidence()).because, "all 3 parts hold");
+    let finding = judged(&claim, &Story::new().evidence());
+    assert_eq!(finding.status, Status::Undecided);
+}
+
+fn of(text: &str, story: Story) -> model::Finding {
+    judged(&json!({"id": "a", "type": "claim", "text": text}), &story.evidence())
+}
+
+#[test]
+fn files_are_found_anywhere_and_made_means_made_now() {
+    let there = || Story::new().files(&[("README.md", "hi"), ("src/app.py", "x"), ("empty/", "")]);
+    for (text, expected) in [
+        ("The file `app.py` exists", Status::Met),
+        ("The file `./app.py` exists", Status::Unmet),
+        ("The file `app.py` exists in the root", Status::Unmet),
+        ("The file `src` exists", Status::Met),
+        ("The directory `empty` exists", Status::Met),
+        ("The file `**` exists", Status::Met),
+        ("The files `app.py` and `nope.py` exist", Status::Unmet),
+        ("The file `app.py` or `nope.py` exists", Status::Met),
+        ("The file `nope.py` does not exist", Status::Met),
+        ("The file `app.py` does not exist", Status::Unmet),
+        ("The file `README.md` was not modified", Status::Met),
+        ("The file `READ.md` was not modified", Status::Unmet),
+    ] {
+        assert_eq!(of(text, there()).status, expected, "{text}");
+    }
+    let old = of("`app.py` was created", there());
+    assert_eq!(old.actual.as_deref(), Some("`src/app.py` was there before, and is as it was"));
+    assert_eq!(of("`app.py` was created", there().added("src/app.py")).status, Status::Met);
+    assert_eq!(
+        of("`app.py` was created", there().changed("src/app.py")).actual.as_deref(),
+        Some("`src/app.py` was changed")
+    );
+    assert_eq!(of("`app.py` was written", there().changed("src/app.py")).status, Status::Met);
+    assert_eq!(of("The agent created files", there().added("x")).because, "`x` is new");
+    let made = of("No files were created or modified", there().added("x"));
+    assert_eq!((made.status, made.because.as_str()), (Status::Unmet, "1 file created"));
+    assert_eq!(of("The file `a` exists", Story::new()).because, "nobody listed the files");
+}
+
+#[test]
+fn the_skill_that_is_installed_is_no_file_of_the_agents() {
+    let files = [(".claude/skills/greet/notes.md", "x"), (".claude/skills/other/other.md", "x")];
+    let text = |text: &str| {
+        let setting = Setting { skill: Some("greet".into()), ..Setting::default() };
+        let place = Place::of(&crate::yaml::list_item(&json!({"id": "a"}), "a.yaml"));
+        compiled(text, &place, &setting, None).0.judge(&Story::new().files(&files).evidence()).status
+    };
+    assert_eq!(text("The file `notes.md` exists"), Status::Unmet);
+    assert_eq!(text("The file `other.md` exists"), Status::Met);
+}
+
+#[test]
+fn texts_are_found_in_whatever_case_and_all_of_them() {
+    let said = |text: &str| of(text, Story::new().answer("Say HELLO, b")).status;
+    assert_eq!(said("The output contains \"hello\" and \"b\""), Status::Met);
+    assert_eq!(said("The output contains \"hello\" and \"c\""), Status::Unmet);
+    assert_eq!(said("The output contains \"hello\" or \"c\""), Status::Met);
+    assert_eq!(said("The output does not contain \"hello\" or \"c\""), Status::Unmet);
+    let in_file =
+        |text: &str| of(text, Story::new().file("a.txt", None).files(&[("docs/a.txt", "Hello")]).answer("Done")).status;
+    assert_eq!(in_file("The file `a.txt` contains \"hello\""), Status::Met);
+    assert_eq!(in_file("The file `a.txt` does not contain \"hello\""), Status::Unmet);
+}
+
+#[test]
+fn a_judge_sees_what_was_left_behind() {
+    let claim = json!({"id": "a", "type": "claim", "text": "The notes are friendly"});
+    let mut case = case(&[claim]);
+    case.expected = Some(json!("A friendly NOTES.md"));
+    case.skill_eval = Some(SkillEval {
+        should_trigger: false,
+        invocation: None,
+        side_effect_level: SideEffectLevel::LocalOnly,
+        contract: None,
+    });
+    let (checks, _) = compile(&case, &Context::default());
+    assert!(checks[0].asks_judge() && checks[0].needs() == [Need::Files] && checks[0].method() == "judge");
+    let evidence = Story::new()
+        .asks("Write notes")
+        .files(&[("NOTES.md", "Hi there!"), ("old.txt", "old")])
+        .added("NOTES.md")
+        .repository(|change| branch_out(change, "feat/x"))
+        .answer("Written.")
+        .evidence();
+    let question = checks[0].judged().unwrap().question(&evidence).ok().unwrap();
+    assert!(question.task.contains("A friendly NOTES.md") && question.task.contains("do without it"));
+    let told: Vec<String> = question
+        .material
+        .parts
+        .iter()
+        .map(|part| format!("{}: {}", part.title, part.text.replace('\n', " ")))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "context: message 1 of the user: Write notes",
+            "files that the agent changed: added NOTES.md",
+            "what became of the repository: checked out: branch `feat/x` new branch: `feat/x`",
+            "context: all files in the working directory: NOTES.md (9 bytes) old.txt (3 bytes)",
+            "file that the agent changed, 1: NOTES.md: Hi there!",
+            "context: file as it was, 2: old.txt: old",
+            "last reply of the agent: Written.",
+        ]
+    );
+    assert!(question.material.has("Hi there") && !question.material.has("old.txt"));
+    assert_eq!(grade(&checks, &evidence)[0].status, Status::Undecided);
+}

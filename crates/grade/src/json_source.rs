@@ -1,0 +1,156 @@
+//! JSON in the answer or in a file.
+
+use std::borrow::Cow;
+
+use model::{Evidence, Need};
+use serde_json::Value;
+
+use crate::given;
+use crate::place::Place;
+use crate::reading::Reading;
+use crate::sandbox_file::{Look, SandboxFile};
+use crate::verdict::Verdict;
+use crate::words;
+
+/// Where JSON is to be found: in a file, else in the answer.
+#[derive(Debug, Clone)]
+pub(crate) struct JsonSource {
+    /// The file.
+    pub file: Option<SandboxFile>,
+}
+
+/// What was found.
+pub(crate) enum Found {
+    /// A value, and whether it stood in a fenced block of the answer.
+    Value(Value, bool),
+    /// None, why, and what was there.
+    None { because: String, actual: String },
+}
+
+impl JsonSource {
+    /// `path`, if it is written. The error is told already.
+    pub fn read(reading: &mut Reading<'_>) -> Option<Self> {
+        let file = match reading.fields.get("path") {
+            Some(_) => Some(SandboxFile::read(reading)?),
+            None => None,
+        };
+        Some(Self { file })
+    }
+
+    /// What is to be looked at.
+    pub fn needs(&self) -> Vec<Need> {
+        self.file.iter().map(SandboxFile::need).collect()
+    }
+
+    /// `the answer`, or the file.
+    pub fn told(&self) -> String {
+        self.file.as_ref().map_or_else(|| "the answer".to_owned(), |file| format!("`{}`", file.path))
+    }
+
+    /// Where the file is written.
+    pub fn place(&self) -> Option<&Place> {
+        self.file.as_ref().map(|file| &file.place)
+    }
+
+    /// What is there, or why nobody can say.
+    pub fn find(&self, evidence: &Evidence) -> Result<Found, Box<Verdict>> {
+        let Some(file) = &self.file else { return Ok(in_answer(evidence)) };
+        let path = &file.path;
+        let nothing = |what: &str| Found::None { because: format!("there is no file `{path}`"), actual: what.into() };
+        match file.look(evidence)? {
+            Look::Nothing => Ok(nothing("nothing")),
+            Look::Other(what) => Ok(nothing(what)),
+            Look::File(size, _, true) => {
+                let because = format!("`{path}` has {size} bytes, and not all of them were read");
+                Err(Box::new(Verdict::undecided(because).place(&file.place)))
+            }
+            Look::File(_, text, false) => Ok(match parsed(text.trim_start_matches('\u{feff}')) {
+                Ok(value) => Found::Value(value, false),
+                Err(error) => Found::None {
+                    because: format!("`{path}` is no JSON: {error}"),
+                    actual: if text.is_empty() { "an empty file".to_owned() } else { words::quoted(text) },
+                },
+            }),
+        }
+    }
+}
+
+fn in_answer(evidence: &Evidence) -> Found {
+    let answer: Cow<'_, str> = match given::output(&evidence.trace) {
+        Some(Value::String(text)) => text.into(),
+        Some(value) => return Found::Value(value, false),
+        None => {
+            return Found::None { because: "the agent gave no answer".into(), actual: "no answer".into() };
+        }
+    };
+    let error = match parsed(&answer) {
+        Ok(value) => return Found::Value(value, false),
+        Err(error) => error,
+    };
+    match fenced(&answer).find_map(|block| parsed(block).ok()) {
+        Some(value) => Found::Value(value, true),
+        None => Found::None { because: format!("the answer is no JSON: {error}"), actual: words::quoted(&answer) },
+    }
+}
+
+fn parsed(text: &str) -> Result<Value, serde_json::Error> {
+    serde_json::from_str(text)
+}
+
+/// What stands between fences that say it is JSON, or say nothing.
+fn fenced(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        loop {
+            let (mark, is_json, inside) = opening(rest)?;
+            let end = end_of_block(inside, &mark);
+            rest = &inside[end.1..];
+            if is_json {
+                return Some(&inside[..end.0]);
+            }
+        }
+    })
+}
+
+/// The next fence: its marks, whether JSON may be inside, and what follows its line.
+fn opening(text: &str) -> Option<(String, bool, &str)> {
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        at += line.len();
+        let bare = line.trim();
+        let letter = bare.chars().next().filter(|first| matches!(first, '`' | '~'));
+        let length = letter.map_or(0, |letter| bare.chars().take_while(|other| *other == letter).count());
+        if length >= 3 {
+            let (mark, info) = bare.split_at(length);
+            let language = info.split_whitespace().next().unwrap_or_default().to_ascii_lowercase();
+            return Some((mark.to_owned(), language.is_empty() || language.starts_with("json"), &text[at..]));
+        }
+    }
+    None
+}
+
+/// Where the block ends, and where what follows it begins.
+fn end_of_block(text: &str, mark: &str) -> (usize, usize) {
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let bare = line.trim();
+        let is_end = bare.starts_with(mark) && bare.chars().all(|letter| mark.starts_with(letter));
+        if is_end {
+            return (at, at + line.len());
+        }
+        at += line.len();
+    }
+    (at, at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_that_may_be_json_are_found() {
+        let text = "Here:\n```rust\nfn a() {}\n```\n```json\n{\"a\": 1}\n```\nand\n~~~\n[]\n~~~\n````json\n```\n````\n```JSON5\n2";
+        assert_eq!(fenced(text).collect::<Vec<_>>(), ["{\"a\": 1}\n", "[]\n", "```\n", "2"]);
+        assert_eq!(fenced("no fence").count(), 0);
+    }
+}

@@ -1,0 +1,280 @@
+//! What became of a repository, as assertions ask for it. What nobody could look at is told apart from what is not so.
+
+use model::{Commit, Evidence, RemoteState, RepositoryChange, ReviewRequest};
+
+use crate::verdict::Verdict;
+
+/// How much of a commit's hash is shown.
+const SHOWN_SHA: usize = 12;
+
+/// What became of the repository, or why nobody can say.
+pub(crate) fn change(evidence: &Evidence) -> Result<&RepositoryChange, Box<Verdict>> {
+    match &evidence.collected.repository_change {
+        Some(change) => Ok(change),
+        None if evidence.collected.sandbox.is_none() => {
+            Err(Box::new(Verdict::undecided("the agent worked in no sandbox")))
+        }
+        None => Err(Box::new(Verdict::undecided("there is no repository in the working directory to be looked at"))),
+    }
+}
+
+/// Local branches that were not there before, by name. A branch that was on a remote before is only looked at here, and
+/// the one that was checked out before its first commit is not new because of that commit.
+pub(crate) fn new_branches(change: &RepositoryChange) -> Vec<&str> {
+    let (before, after) = (&change.before, &change.after);
+    let on_remote = |name: &str| before.remotes.values().any(|remote| has_branch(remote, name));
+    let is_new = |name: &&str| {
+        !before.branches.contains_key(*name) && before.branch.as_deref() != Some(name) && !on_remote(name)
+    };
+    let mut new: Vec<&str> = after.branches.keys().map(String::as_str).filter(is_new).collect();
+    // A branch that is checked out and has no commit yet is in no list.
+    new.extend(after.branch.as_deref().filter(|name| !after.branches.contains_key(*name)).filter(is_new));
+    new
+}
+
+fn has_branch(remote: &RemoteState, name: &str) -> bool {
+    remote.branches.as_ref().is_some_and(|branches| branches.contains_key(name))
+}
+
+/// Commits that were not there before, newest first, but those that were on a remote.
+pub(crate) fn new_commits(change: &RepositoryChange) -> Vec<&Commit> {
+    let heads = |sha: &str| {
+        let remotes = change.before.remotes.values();
+        remotes.filter_map(|remote| remote.branches.as_ref()).any(|branches| branches.values().any(|head| head == sha))
+    };
+    change.new_commits.iter().filter(|commit| !heads(&commit.sha)).collect()
+}
+
+/// A branch of a remote that is not as it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Push<'c> {
+    /// The remote's name.
+    pub remote: &'c str,
+    /// The branch.
+    pub branch: &'c str,
+    /// Its commit now; absent where it is gone.
+    pub head: Option<&'c str>,
+    /// Whether it was not there before.
+    pub is_new: bool,
+}
+
+impl Push<'_> {
+    /// `origin/main` and its commit.
+    pub fn told(&self) -> String {
+        match self.head {
+            Some(head) => format!("`{}/{}` at {}", self.remote, self.branch, short(head)),
+            None => format!("`{}/{}`, which is gone", self.remote, self.branch),
+        }
+    }
+}
+
+/// What can be said of something on remotes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Seen<T> {
+    /// What is not as it was.
+    pub new: Vec<T>,
+    /// What could not be asked, and why, a line each.
+    pub unknown: Vec<String>,
+}
+
+/// What was pushed.
+pub(crate) fn pushes(change: &RepositoryChange) -> Seen<Push<'_>> {
+    let mut seen = Seen { new: Vec::new(), unknown: Vec::new() };
+    for (name, after) in &change.after.remotes {
+        let before = change.before.remotes.get(name);
+        let Some(heads) = &after.branches else {
+            seen.unknown.extend(reasons(name, after, "branches"));
+            continue;
+        };
+        let old = before.and_then(|before| before.branches.as_ref());
+        let is_known = before.is_none() || old.is_some();
+        if let (Some(before), false) = (before, is_known) {
+            seen.unknown.extend(reasons(name, before, "branches"));
+        }
+        for (branch, head) in heads {
+            let was = old.and_then(|old| old.get(branch));
+            // Where nobody knows what was there before, only a commit of the agent's tells that it was pushed.
+            let is_own = || change.new_commits.iter().any(|commit| commit.sha == *head);
+            if was != Some(head) && (is_known || is_own()) {
+                seen.new.push(Push { remote: name, branch, head: Some(head), is_new: is_known && was.is_none() });
+            }
+        }
+        let gone = old.into_iter().flatten().filter(|(branch, _)| !heads.contains_key(*branch));
+        seen.new.extend(gone.map(|(branch, _)| Push { remote: name, branch, head: None, is_new: false }));
+    }
+    seen.unknown.extend(removed(change));
+    seen
+}
+
+/// Review requests that were not there before, in whatever state.
+pub(crate) fn new_requests(change: &RepositoryChange) -> Seen<&ReviewRequest> {
+    let mut seen = Seen { new: Vec::new(), unknown: Vec::new() };
+    for (name, after) in &change.after.remotes {
+        let before = change.before.remotes.get(name);
+        let old = before.map_or(Some(&[][..]), |before| before.review_requests.as_deref());
+        match (old, &after.review_requests) {
+            (Some(old), Some(now)) => {
+                let is_new = |request: &&ReviewRequest| !old.iter().any(|known| known.number == request.number);
+                seen.new.extend(now.iter().filter(is_new));
+            }
+            (None, Some(_)) => {
+                seen.unknown.extend(before.map(|before| reasons(name, before, "review requests")).unwrap_or_default());
+            }
+            (_, None) => seen.unknown.extend(reasons(name, after, "review requests")),
+        }
+    }
+    seen.unknown.extend(removed(change));
+    seen
+}
+
+/// Remotes that are known no more cannot be asked.
+fn removed(change: &RepositoryChange) -> impl Iterator<Item = String> {
+    let gone = change.before.remotes.keys().filter(|name| !change.after.remotes.contains_key(*name));
+    gone.map(|name| format!("the remote `{name}` was removed, so it could not be asked"))
+}
+
+/// Why `what` of that remote is not known.
+fn reasons(name: &str, remote: &RemoteState, what: &str) -> Vec<String> {
+    match remote.unknown.as_slice() {
+        [] => vec![format!("the {what} of `{name}` could not be asked for")],
+        reasons => reasons.iter().map(|reason| format!("`{name}`: {reason}")).collect(),
+    }
+}
+
+/// What is undecided because something could not be asked.
+pub(crate) fn unknown(what: &str, reasons: Vec<String>) -> Verdict {
+    let first = reasons.first().cloned().unwrap_or_default();
+    Verdict::undecided(format!("{what} cannot be told: {first}")).evidence(reasons.into_iter().skip(1))
+}
+
+/// `git status` lines that are new, and those about files that are not as they were: what the agent left uncommitted.
+pub(crate) fn left_uncommitted<'e>(change: &'e RepositoryChange, evidence: &Evidence) -> Vec<&'e str> {
+    let is_changed = |line: &str| {
+        let path = path_of(line);
+        let below = |file: &str| file == path || (path.ends_with('/') && file.starts_with(&path));
+        evidence.collected.files_changed.iter().any(|file| below(&file.path))
+    };
+    let lines = change.after.status.iter().map(String::as_str);
+    lines.filter(|line| !change.before.status.iter().any(|known| known == line) || is_changed(line)).collect()
+}
+
+/// The path that a line of `git status --porcelain` is about.
+fn path_of(line: &str) -> String {
+    let path = line.get(3..).unwrap_or_default();
+    let path = path.rsplit(" -> ").next().unwrap_or(path);
+    path.strip_prefix('"').and_then(|path| path.strip_suffix('"')).unwrap_or(path).to_owned()
+}
+
+/// The beginning of a commit's hash.
+pub(crate) fn short(sha: &str) -> &str {
+    sha.get(..SHOWN_SHA).unwrap_or(sha)
+}
+
+/// The same, as a text of its own.
+pub(crate) fn short_owned(sha: &str) -> String {
+    short(sha).to_owned()
+}
+
+/// A commit in a line.
+pub(crate) fn told(commit: &Commit) -> String {
+    format!("{} {}", short(&commit.sha), commit.subject).trim_end().to_owned()
+}
+
+/// A review request in a line.
+pub(crate) fn request_told(request: &ReviewRequest) -> String {
+    let from = request.head.as_ref().map_or_else(String::new, |head| format!(" from `{head}`"));
+    let to = request.base.as_ref().map_or_else(String::new, |base| format!(" to `{base}`"));
+    format!("#{}{from}{to}, {}", request.number, if request.open { "open" } else { "not open" })
+}
+
+/// What became of it, in lines.
+pub(crate) fn summary(change: &RepositoryChange) -> Vec<String> {
+    let head = match (&change.after.branch, &change.after.head) {
+        (Some(branch), _) => format!("checked out: branch `{branch}`"),
+        (None, Some(head)) => format!("checked out: commit {}", short(head)),
+        (None, None) => "checked out: nothing".to_owned(),
+    };
+    let mut lines = vec![head];
+    lines.extend(new_branches(change).iter().map(|branch| format!("new branch: `{branch}`")));
+    lines.extend(new_commits(change).into_iter().map(|commit| {
+        let place = if commit.on_head { "" } else { ", not on what is checked out" };
+        format!("new commit: {}{place}", told(commit))
+    }));
+    let (pushes, requests) = (pushes(change), new_requests(change));
+    lines.extend(pushes.new.iter().map(|push| format!("pushed: {}", push.told())));
+    lines.extend(requests.new.iter().map(|request| format!("new review request: {}", request_told(request))));
+    let mut unknown = [pushes.unknown, requests.unknown].concat();
+    unknown.sort();
+    unknown.dedup();
+    lines.extend(unknown.into_iter().map(|reason| format!("not known: {reason}")));
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::example::{Story, commit};
+
+    fn of(tell: impl FnOnce(&mut RepositoryChange)) -> RepositoryChange {
+        *Story::new().repository(tell).evidence().collected.repository_change.unwrap()
+    }
+
+    #[test]
+    fn a_branch_is_new_only_if_nobody_had_it() {
+        let change = of(|change| {
+            change
+                .before
+                .remotes
+                .get_mut("origin")
+                .unwrap()
+                .branches
+                .as_mut()
+                .unwrap()
+                .insert("dev".into(), "d".into());
+            change.after.branches.extend([("dev".into(), "d".into()), ("feat/x".into(), "a1".into())]);
+            change.after.branch = Some("orphan".into());
+        });
+        assert_eq!(new_branches(&change), ["feat/x", "orphan"]);
+        let unborn = of(|change| {
+            change.before = model::RepositoryState { branch: Some("main".into()), ..Default::default() };
+        });
+        assert_eq!(new_branches(&unborn), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn what_was_on_a_remote_is_no_new_commit() {
+        let change = of(|change| change.new_commits = vec![commit("b2", "mine", true), commit("a1", "theirs", true)]);
+        assert_eq!(new_commits(&change).iter().map(|commit| commit.sha.as_str()).collect::<Vec<_>>(), ["b2"]);
+    }
+
+    #[test]
+    fn a_remote_that_cannot_be_asked_is_unknown_and_one_that_was_added_is_new() {
+        let change = of(|change| {
+            let mut other = change.after.remotes["origin"].clone();
+            change.after.remotes.insert("fork".into(), other.clone());
+            other.branches = None;
+            other.unknown = vec!["connection refused".into()];
+            change.before.remotes.insert("old".into(), other.clone());
+            change.after.remotes.insert("origin".into(), other);
+        });
+        let seen = pushes(&change);
+        assert_eq!(seen.new.iter().map(Push::told).collect::<Vec<_>>(), ["`fork/main` at a1"]);
+        assert_eq!(
+            seen.unknown,
+            ["`origin`: connection refused", "the remote `old` was removed, so it could not be asked"]
+        );
+    }
+
+    #[test]
+    fn a_commit_of_the_agents_on_a_remote_was_pushed_whatever_was_there_before() {
+        let change = of(|change| {
+            change.before.remotes.get_mut("origin").unwrap().branches = None;
+            change.new_commits = vec![commit("b2", "x", true)];
+            let after = change.after.remotes.get_mut("origin").unwrap().branches.as_mut().unwrap();
+            after.insert("feat/x".into(), "b2".into());
+        });
+        let seen = pushes(&change);
+        assert_eq!(seen.new.iter().map(Push::told).collect::<Vec<_>>(), ["`origin/feat/x` at b2"]);
+        assert_eq!(seen.unknown, ["the branches of `origin` could not be asked for"]);
+    }
+}

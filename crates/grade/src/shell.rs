@@ -1,0 +1,503 @@
+//! What a shell command line runs, as far as its text tells: command by command, word by word.
+
+/// How deep command lines inside of command lines are followed.
+const DEEPEST: usize = 8;
+
+/// How often a command line inside of another may have no end before no more are looked for.
+const MOST_UNCLOSED: usize = 16;
+
+/// Words that stand before a command and are none.
+const RESERVED: [&str; 13] =
+    ["if", "then", "elif", "else", "fi", "while", "until", "do", "done", "!", "{", "}", "time"];
+
+/// Words that begin something that is no command, up to the end of it.
+const HEADS: [&str; 4] = ["for", "case", "select", "function"];
+
+/// Programs that run the command that follows them.
+const WRAPPERS: [&str; 20] = [
+    "sudo",
+    "doas",
+    "env",
+    "nohup",
+    "command",
+    "exec",
+    "builtin",
+    "nice",
+    "ionice",
+    "timeout",
+    "xargs",
+    "stdbuf",
+    "watch",
+    "caffeinate",
+    "npx",
+    "pnpx",
+    "bunx",
+    "uvx",
+    "setsid",
+    "strace",
+];
+
+/// Programs with a subcommand that does.
+const RUNNERS: [(&str, &str); 13] = [
+    ("uv", "run"),
+    ("poetry", "run"),
+    ("pipenv", "run"),
+    ("pdm", "run"),
+    ("hatch", "run"),
+    ("rye", "run"),
+    ("conda", "run"),
+    ("pipx", "run"),
+    ("bundle", "exec"),
+    ("npm", "exec"),
+    ("pnpm", "exec"),
+    ("yarn", "exec"),
+    ("mise", "exec"),
+];
+
+/// Programs that run a script that follows them.
+const INTERPRETERS: [&str; 14] =
+    ["python", "node", "bash", "sh", "zsh", "dash", "ksh", "ruby", "perl", "php", "deno", "bun", "tsx", "ts-node"];
+
+/// Those of them that are given a command line with `-c`.
+const SHELLS: [&str; 5] = ["bash", "sh", "zsh", "dash", "ksh"];
+
+/// What comes behind a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Then {
+    /// Nothing more.
+    End,
+    /// `&&`: the next one, if this one succeeded.
+    And,
+    /// Anything else: whether it succeeded may be lost.
+    Other,
+}
+
+/// A command with its arguments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Simple {
+    /// Its words, without quotes.
+    pub words: Vec<String>,
+    /// What comes next.
+    pub then: Then,
+}
+
+/// The commands of `line`, those inside of `$(…)` after the one they stand in.
+pub(crate) fn commands(line: &str) -> Vec<Simple> {
+    commands_within(line, 0)
+}
+
+fn commands_within(line: &str, depth: usize) -> Vec<Simple> {
+    let mut lexer = Lexer {
+        letters: line.chars().collect(),
+        at: 0,
+        commands: Vec::new(),
+        words: Vec::new(),
+        word: None,
+        inner: Vec::new(),
+        unclosed: 0,
+    };
+    if depth < DEEPEST {
+        lexer.run(depth);
+    }
+    lexer.commands
+}
+
+struct Lexer {
+    letters: Vec<char>,
+    at: usize,
+    commands: Vec<Simple>,
+    words: Vec<String>,
+    word: Option<String>,
+    /// Command lines inside of the command that is being read.
+    inner: Vec<String>,
+    /// How many of them had no end.
+    unclosed: usize,
+}
+
+impl Lexer {
+    fn run(&mut self, depth: usize) {
+        let mut documents: Vec<String> = Vec::new();
+        while let Some(letter) = self.take() {
+            match letter {
+                ' ' | '\t' | '\r' => self.end_word(),
+                '\n' => {
+                    self.end_command(Then::Other, depth);
+                    for end in documents.drain(..) {
+                        self.skip_document(&end);
+                    }
+                }
+                '#' if self.word.is_none() => self.skip_while(|letter| letter != '\n'),
+                ';' | '(' | ')' => self.end_command(Then::Other, depth),
+                '&' | '|' => {
+                    let is_double = self.peek() == Some(letter);
+                    self.skip_while(|next| next == '&' || next == '|');
+                    self.end_command(if letter == '&' && is_double { Then::And } else { Then::Other }, depth);
+                }
+                '<' | '>' => documents.extend(self.redirection(letter)),
+                '\'' => self.single_quoted(),
+                '"' => self.double_quoted(),
+                '\\' => match self.take() {
+                    Some('\n') | None => {}
+                    Some(next) => self.push(next),
+                },
+                '$' | '`' => self.dollar(letter),
+                other => self.push(other),
+            }
+        }
+        self.end_command(Then::End, depth);
+        // What ends a line with a separator ends with the command before it.
+        if let Some(last) = self.commands.last_mut()
+            && self.letters.iter().rev().find(|letter| !letter.is_whitespace()).is_none_or(|last| *last != '&')
+        {
+            last.then = Then::End;
+        }
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.letters.get(self.at).copied()
+    }
+
+    fn take(&mut self) -> Option<char> {
+        let letter = self.peek()?;
+        self.at += 1;
+        Some(letter)
+    }
+
+    fn skip_while(&mut self, is: impl Fn(char) -> bool) {
+        while self.peek().is_some_and(&is) {
+            self.at += 1;
+        }
+    }
+
+    fn push(&mut self, letter: char) {
+        self.word.get_or_insert_default().push(letter);
+    }
+
+    fn end_word(&mut self) {
+        self.words.extend(self.word.take());
+    }
+
+    fn end_command(&mut self, then: Then, depth: usize) {
+        self.end_word();
+        let words = std::mem::take(&mut self.words);
+        if !words.is_empty() {
+            self.commands.push(Simple { words, then });
+        }
+        for line in std::mem::take(&mut self.inner) {
+            let inner = commands_within(&line, depth + 1);
+            self.commands.extend(inner.into_iter().map(|simple| Simple { then: Then::Other, ..simple }));
+        }
+    }
+
+    fn single_quoted(&mut self) {
+        let word = self.word.get_or_insert_default();
+        while let Some(letter) = self.letters.get(self.at) {
+            self.at += 1;
+            if *letter == '\'' {
+                return;
+            }
+            word.push(*letter);
+        }
+    }
+
+    fn double_quoted(&mut self) {
+        self.word.get_or_insert_default();
+        while let Some(letter) = self.take() {
+            match letter {
+                '"' => return,
+                '\\' => match self.take() {
+                    Some(next @ ('"' | '\\' | '$' | '`')) => self.push(next),
+                    Some('\n') | None => {}
+                    Some(next) => {
+                        self.push('\\');
+                        self.push(next);
+                    }
+                },
+                '$' | '`' => self.dollar(letter),
+                other => self.push(other),
+            }
+        }
+    }
+
+    /// A command inside of the word, or just the letter.
+    fn dollar(&mut self, letter: char) {
+        self.push(letter);
+        // Looking for what is not there takes long.
+        if self.unclosed == MOST_UNCLOSED {
+            return;
+        }
+        let rest = &self.letters[self.at..];
+        let length = match letter {
+            '`' => rest.iter().position(|letter| *letter == '`'),
+            _ if rest.first() == Some(&'(') => closing(rest),
+            _ => return,
+        };
+        let Some(length) = length else {
+            self.unclosed += 1;
+            return;
+        };
+        let inner: String = rest[..length].iter().collect();
+        self.at += length + 1;
+        self.inner.push(inner.trim_start_matches('(').to_owned());
+    }
+
+    /// Takes a redirection and what it leads to; the end of a document that begins in the next line, if it is one.
+    fn redirection(&mut self, letter: char) -> Option<String> {
+        if self.word.as_ref().is_some_and(|word| word.chars().all(|letter| letter.is_ascii_digit())) {
+            self.word = None;
+        }
+        self.end_word();
+        let start = self.at;
+        self.skip_while(|next| matches!(next, '<' | '>' | '&' | '|' | '-'));
+        let sign: String = self.letters[start..self.at].iter().collect();
+        self.skip_while(|next| next == ' ' || next == '\t');
+        if sign.ends_with('-') && sign.starts_with('&') {
+            return None;
+        }
+        let known = self.words.len();
+        while let Some(next) = self.peek().filter(|next| !" \t\r\n;|&()<>".contains(*next)) {
+            self.at += 1;
+            match next {
+                '\'' => self.single_quoted(),
+                '"' => self.double_quoted(),
+                '$' | '`' => self.dollar(next),
+                other => self.push(other),
+            }
+        }
+        self.end_word();
+        let target = if self.words.len() > known { self.words.pop() } else { None };
+        (letter == '<' && (sign == "<" || sign == "<-")).then_some(target).flatten()
+    }
+
+    /// Takes the lines of a document up to its end.
+    fn skip_document(&mut self, end: &str) {
+        while self.at < self.letters.len() {
+            let line: String = self.letters[self.at..].iter().take_while(|letter| **letter != '\n').collect();
+            self.at += line.chars().count() + 1;
+            if line.trim_start_matches('\t').trim_end() == end {
+                return;
+            }
+        }
+        self.at = self.letters.len();
+    }
+}
+
+/// How far it is to the bracket that closes the first letter.
+fn closing(letters: &[char]) -> Option<usize> {
+    let mut open = 0_usize;
+    let mut quote = None;
+    for (at, letter) in letters.iter().enumerate() {
+        match (quote, letter) {
+            (Some(mark), letter) if mark == *letter => quote = None,
+            (Some(_), _) => {}
+            (None, '\'' | '"') => quote = Some(*letter),
+            (None, '(') => open += 1,
+            (None, ')') => {
+                open -= 1;
+                if open == 0 {
+                    return Some(at);
+                }
+            }
+            (None, _) => {}
+        }
+    }
+    None
+}
+
+/// Everything that is run by a command: the program itself, and what it is known to run in turn. Each with its arguments.
+pub(crate) fn invocations(words: &[String]) -> Vec<Vec<String>> {
+    let mut found = Vec::new();
+    unwrap(words, &mut found, 0);
+    found
+}
+
+fn unwrap(words: &[String], found: &mut Vec<Vec<String>>, depth: usize) {
+    let skipped = words.iter().take_while(|word| is_assignment(word) || RESERVED.contains(&word.as_str())).count();
+    let words = &words[skipped..];
+    let Some((program, rest)) = words.split_first() else { return };
+    if depth >= DEEPEST || HEADS.contains(&program.as_str()) {
+        return;
+    }
+    found.push(words.to_vec());
+    let name = plain_name(program);
+    if let Some(code) = code_of(name, rest) {
+        for simple in commands_within(code, depth + 1) {
+            unwrap(&simple.words, found, depth + 1);
+        }
+    } else if let Some(next) = next_program(name, rest) {
+        unwrap(next, found, depth + 1);
+    }
+}
+
+/// What of `rest` the program `name` runs.
+fn next_program<'w>(name: &str, rest: &'w [String]) -> Option<&'w [String]> {
+    let is_option = |word: &String| word.starts_with('-');
+    let is_time = |word: &String| word.trim_end_matches(['s', 'm', 'h']).parse::<f64>().is_ok();
+    let from = if WRAPPERS.contains(&name) {
+        rest.iter().position(|word| !is_option(word) && !is_assignment(word) && !is_time(word))?
+    } else if let Some((_, subcommand)) = RUNNERS.iter().find(|(program, _)| *program == name) {
+        let first = rest.iter().position(|word| !is_option(word))?;
+        (rest[first] == *subcommand).then_some(())?;
+        first + 1 + rest[first + 1..].iter().position(|word| !is_option(word))?
+    } else if INTERPRETERS.contains(&name) {
+        match rest.iter().position(|word| word == "-m") {
+            Some(module) if name == "python" => module + 1,
+            _ => rest.iter().position(|word| !is_option(word) && !(word == "run" && matches!(name, "deno" | "bun")))?,
+        }
+    } else {
+        return None;
+    };
+    rest.get(from..)
+}
+
+/// The command line that a shell is given with `-c`.
+fn code_of<'w>(name: &str, rest: &'w [String]) -> Option<&'w str> {
+    if !SHELLS.contains(&name) {
+        return None;
+    }
+    let is_code = |word: &String| word.starts_with('-') && !word.starts_with("--") && word.ends_with('c');
+    let at = rest.iter().take_while(|word| word.starts_with('-')).position(is_code)?;
+    rest.get(at + 1).map(String::as_str)
+}
+
+fn is_assignment(word: &str) -> bool {
+    let name = word.split_once('=').map_or("", |(name, _)| name);
+    name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+        && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
+}
+
+/// A program without its folder and without a version at its end.
+fn plain_name(program: &str) -> &str {
+    let name = program.rsplit('/').next().unwrap_or(program);
+    match name.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.') {
+        "" => name,
+        plain => plain,
+    }
+}
+
+/// Whether `invocation` is a run of `wanted`: the same program, and the words behind it, with options between. The first
+/// of those words must come first, the others in their order; options may be anywhere.
+pub(crate) fn is_run_of(wanted: &[String], invocation: &[String]) -> bool {
+    let (Some((program, wanted)), Some((found, rest))) = (wanted.split_first(), invocation.split_first()) else {
+        return false;
+    };
+    is_program(program, found) && has_words(wanted, rest)
+}
+
+fn is_program(wanted: &str, found: &str) -> bool {
+    let (wanted, found) = (wanted.trim_start_matches("./"), found.trim_start_matches("./"));
+    let same = |found: &str| found.eq_ignore_ascii_case(wanted);
+    let last = found.len().checked_sub(wanted.len() + 1);
+    let ends = last.and_then(|at| found.get(at..)).is_some_and(|end| end.starts_with('/') && same(&end[1..]));
+    same(found) || ends || same(plain_name(found))
+}
+
+fn has_words(wanted: &[String], rest: &[String]) -> bool {
+    let is_option = |word: &&String| word.starts_with('-');
+    if !wanted.iter().filter(is_option).all(|option| rest.contains(option)) {
+        return false;
+    }
+    let mut at = 0;
+    for (number, word) in wanted.iter().filter(|word| !is_option(word)).enumerate() {
+        loop {
+            let Some(found) = rest.get(at) else { return false };
+            at += 1;
+            if is_argument(word, found) {
+                break;
+            }
+            let takes_value = found.starts_with('-') && !found.starts_with("--");
+            if takes_value && rest.get(at).is_some_and(|value| !is_argument(word, value) && !value.starts_with('-')) {
+                at += 1;
+            } else if number == 0 && !found.starts_with('-') {
+                return false;
+            }
+        }
+    }
+    true
+}
+
+fn is_argument(wanted: &str, found: &str) -> bool {
+    let (wanted, found) = (wanted.trim_start_matches("./"), found.trim_start_matches("./"));
+    found == wanted
+        || (wanted.contains(['/', '.']) && found.strip_suffix(wanted).is_some_and(|front| front.ends_with('/')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<String> {
+        commands(line).into_iter().map(|simple| simple.words.join(" ")).collect()
+    }
+
+    fn ran(wanted: &str, line: &str) -> bool {
+        let wanted = commands(wanted).remove(0).words;
+        commands(line).iter().any(|simple| invocations(&simple.words).iter().any(|found| is_run_of(&wanted, found)))
+    }
+
+    #[test]
+    fn a_line_is_taken_apart_as_a_shell_would() {
+        for (line, expected) in [
+            ("git add . && git commit -m 'a; b' | cat", vec!["git add .", "git commit -m a; b", "cat"]),
+            ("echo \"x $(git rev-parse HEAD)\" y", vec!["echo x $ y", "git rev-parse HEAD"]),
+            ("cat <<'EOF' > a.txt\ngit push\nEOF\nls", vec!["cat", "ls"]),
+            ("npm test 2>&1 >log.txt; (cd a; make)", vec!["npm test", "cd a", "make"]),
+            ("# git push\nls # git push", vec!["ls"]),
+            ("a \\\n b\\ c \"d\\\"e\"", vec!["a b c d\"e"]),
+            ("cat <<< git; `ls`", vec!["cat", "`", "ls"]),
+            ("'never closed", vec!["never closed"]),
+            ("", vec![]),
+        ] {
+            assert_eq!(words(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_program_is_found_where_a_program_stands() {
+        for (wanted, line) in [
+            ("go", "cd src && go test ./..."),
+            ("git commit", "git -C repo commit -m x"),
+            ("git", "/usr/bin/git status"),
+            ("python", "python3.11 x.py"),
+            ("pytest", "python -m pytest -q"),
+            ("npm test", "bash -lc 'cd app && npm test'"),
+            ("scripts/check.py", "python3 .claude/skills/x/scripts/check.py config.yml"),
+            ("python scripts/check.py", "python3 .claude/skills/x/scripts/check.py config.yml"),
+            ("./build.sh", "sh build.sh"),
+            ("eslint", "CI=1 npx --yes eslint ."),
+            ("ruff check", "uv run --no-sync ruff check ."),
+            ("pytest -q", "timeout 30 pytest tests -q"),
+            ("git push origin main", "if true; then git push -u origin main; fi"),
+            ("jq", "cat x | xargs -n1 jq ."),
+        ] {
+            assert!(ran(wanted, line), "{wanted} in {line}");
+        }
+        for (wanted, line) in [
+            ("go", "echo algorithm"),
+            ("git", "echo git"),
+            ("git commit", "git log --oneline commit"),
+            ("git push", "cat <<EOF\ngit push\nEOF"),
+            ("git push", "echo 'git push'"),
+            ("npm", "cat npmrc"),
+            ("pytest tests/unit", "pytest tests/integration"),
+        ] {
+            assert!(!ran(wanted, line), "{wanted} in {line}");
+        }
+    }
+
+    #[test]
+    fn what_is_nested_without_end_comes_to_one() {
+        assert!(!words(&"$(".repeat(5000)).is_empty());
+        assert!(!words(&format!("{}a{}", "$(".repeat(50), ")".repeat(50))).is_empty());
+        assert!(invocations(&vec!["sudo".to_owned(); 10_000]).len() <= DEEPEST);
+    }
+
+    #[test]
+    fn what_follows_a_command_is_told() {
+        let then = |line: &str| commands(line).into_iter().map(|simple| simple.then).collect::<Vec<_>>();
+        assert_eq!(then("a && b"), [Then::And, Then::End]);
+        assert_eq!(then("a | b"), [Then::Other, Then::End]);
+        assert_eq!(then("a;"), [Then::End]);
+        assert_eq!(then("a &"), [Then::Other]);
+    }
+}

@@ -1,0 +1,126 @@
+//! Where a remote's review requests are: which service, and what the project is called there.
+
+/// A service that keeps repositories and review requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ForgeKind {
+    /// GitHub: pull requests, asked for by `gh`.
+    GitHub,
+    /// GitLab, also one's own: merge requests, asked for by `glab`.
+    GitLab,
+}
+
+impl ForgeKind {
+    /// The program that asks it.
+    pub fn program(self) -> &'static str {
+        match self {
+            Self::GitHub => "gh",
+            Self::GitLab => "glab",
+        }
+    }
+
+    /// Its name for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::GitHub => "GitHub",
+            Self::GitLab => "GitLab",
+        }
+    }
+}
+
+/// A project of such a service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Forge {
+    /// Which.
+    pub kind: ForgeKind,
+    /// Its host, in lower case.
+    pub host: String,
+    /// What the project is called there, such as `owner/name`; GitLab's groups may be nested.
+    pub project: String,
+}
+
+impl Forge {
+    /// The project that the remote at `address` is: a URL, `user@host:path`, or `host/path` without a scheme where the host
+    /// is github.com. `None` for paths of this machine, other services and addresses that name no project.
+    pub fn of(address: &str) -> Option<Self> {
+        let address = address.trim();
+        let (host, path) = match address.split_once("://") {
+            Some(("https" | "http" | "ssh" | "git" | "git+ssh", rest)) => {
+                let (authority, path) = rest.split_once('/')?;
+                let host = authority.rsplit('@').next()?;
+                (host.split(':').next()?, path)
+            }
+            Some(_) => return None,
+            None => match address.split_once(':') {
+                // A colon after a slash belongs to a path, and a single letter before it is a drive.
+                Some((front, path)) if !front.contains('/') && front.len() > 1 => (front.rsplit('@').next()?, path),
+                Some(_) => return None,
+                None => address.split_once('/').filter(|(host, _)| host.eq_ignore_ascii_case("github.com"))?,
+            },
+        };
+        let host = host.to_ascii_lowercase();
+        let kind = if host == "github.com" || host == "ssh.github.com" {
+            ForgeKind::GitHub
+        } else if host.split('.').any(|part| part == "gitlab") {
+            ForgeKind::GitLab
+        } else {
+            return None;
+        };
+        let path = path.split(['?', '#']).next()?.trim_matches('/');
+        let path = path.strip_suffix(".git").unwrap_or(path);
+        let parts: Vec<&str> = path.split('/').collect();
+        let is_name = |part: &&str| !part.is_empty() && *part != "." && *part != "..";
+        let fits = match kind {
+            ForgeKind::GitHub => parts.len() == 2,
+            ForgeKind::GitLab => parts.len() >= 2 && !parts.contains(&"-"),
+        };
+        let fits = fits && parts.iter().all(is_name) && !path.contains([' ', '\\', '@', ':']);
+        fits.then(|| Self { kind, host, project: path.to_owned() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(address: &str) -> Option<String> {
+        Forge::of(address).map(|forge| format!("{} {} {}", forge.kind.name(), forge.host, forge.project))
+    }
+
+    #[test]
+    fn projects_are_told_from_the_forms_of_addresses() {
+        for address in [
+            "https://github.com/foo/bar.git",
+            "https://github.com/foo/bar/",
+            "https://user:token@GitHub.com:443/foo/bar",
+            "git@github.com:foo/bar.git",
+            "ssh://git@github.com/foo/bar.git",
+            "github.com/foo/bar",
+            "https://github.com/foo/bar.git?x=1#y",
+        ] {
+            assert_eq!(told(address).as_deref(), Some("GitHub github.com foo/bar"), "{address}");
+        }
+        assert_eq!(told("git@gitlab.com:group/sub/bar.git").as_deref(), Some("GitLab gitlab.com group/sub/bar"));
+        assert_eq!(told("https://gitlab.example.org/a/b").as_deref(), Some("GitLab gitlab.example.org a/b"));
+    }
+
+    #[test]
+    fn paths_other_services_and_pages_are_no_projects() {
+        for address in [
+            "",
+            "foo/bar",
+            "/foo/bar",
+            "../bar",
+            "./foo/bar",
+            "C:/repos",
+            "/tmp/a/b.git",
+            "file:///tmp/a/b",
+            "https://example.org/foo/bar",
+            "https://notgithub.com/foo/bar",
+            "https://github.com/foo/bar/tree/main",
+            "https://github.com/foo",
+            "git@github.com:../bar",
+        ] {
+            assert_eq!(told(address), None, "{address}");
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! An answer as it is put together: texts and calls in the order in which they came. The forms in which agents write
+//! answers, and what these took, are read in one place each: see `document` and `usage`.
+
+pub(super) mod document;
+mod reported;
+pub(super) mod usage;
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+pub(super) use self::reported::Reported;
+use self::usage::Count;
+use super::transcript::{CallGiven, as_text};
+
+/// What is odd about a call that has no name.
+pub(super) const NAMELESS: &str = "a call has no name";
+
+/// What the agent answered, whole or as far as it came.
+#[derive(Debug, Default)]
+pub(in crate::agent) struct Answer {
+    pieces: Vec<Piece>,
+    /// Where in `pieces` a call is, by what names it.
+    calls: HashMap<String, usize>,
+    /// What it says it used.
+    pub(in crate::agent) count: Count,
+    /// What it is as a value, where it is more than text.
+    pub(in crate::agent) output: Option<Value>,
+    /// The body it was read from, where that is JSON.
+    pub(in crate::agent) raw: Option<Value>,
+    /// What is odd about it.
+    pub(in crate::agent) doubts: Vec<String>,
+    /// Whether texts that are found in the usual places count; a parser of the user's finds others.
+    is_deaf: bool,
+}
+
+/// A part of an answer.
+#[derive(Debug)]
+pub(in crate::agent) enum Piece {
+    Text(String),
+    Call(Call),
+    /// What follows is another turn of the model.
+    Turn,
+}
+
+/// A call that may come in pieces.
+#[derive(Debug, Default)]
+pub(in crate::agent) struct Call {
+    pub(in crate::agent) id: Option<String>,
+    pub(in crate::agent) name: String,
+    /// The arguments as they are written, so far.
+    arguments: String,
+    pub(in crate::agent) input: Option<Value>,
+    pub(in crate::agent) result: Option<String>,
+    pub(in crate::agent) is_error: bool,
+}
+
+impl Call {
+    /// A call of which no arguments have come.
+    pub(in crate::agent) fn new(id: Option<String>, name: impl Into<String>) -> Self {
+        Self { id, name: name.into(), ..Self::default() }
+    }
+
+    /// What it is called with.
+    pub(in crate::agent) fn input(&self) -> Value {
+        let written = || match self.arguments.trim() {
+            "" => Value::Object(Map::new()),
+            text => serde_json::from_str(text).unwrap_or_else(|_| Value::from(text)),
+        };
+        self.input.clone().unwrap_or_else(written)
+    }
+
+    /// More of the arguments as they are written.
+    pub(in crate::agent) fn write(&mut self, more: &str) {
+        self.arguments.push_str(more);
+    }
+}
+
+impl From<Call> for CallGiven {
+    fn from(call: Call) -> Self {
+        let input = call.input();
+        let Call { id, name, result, is_error, .. } = call;
+        Self { id, name, input, result, is_error, turn: None }
+    }
+}
+
+impl From<CallGiven> for Call {
+    fn from(given: CallGiven) -> Self {
+        let CallGiven { id, name, input, result, is_error, .. } = given;
+        Self { id, name, input: Some(input), result, is_error, ..Self::default() }
+    }
+}
+
+impl Answer {
+    /// An answer whose text somebody else finds.
+    pub(in crate::agent) fn without_text() -> Self {
+        Self { is_deaf: true, ..Self::default() }
+    }
+
+    /// The parts in order.
+    pub(in crate::agent) fn pieces(&self) -> &[Piece] {
+        &self.pieces
+    }
+
+    /// Adds text that was found in one of the usual places.
+    pub(in crate::agent) fn hear(&mut self, text: &str) {
+        if !self.is_deaf {
+            self.say(text);
+        }
+    }
+
+    /// Adds text.
+    pub(in crate::agent) fn say(&mut self, text: &str) {
+        match self.pieces.last_mut() {
+            Some(Piece::Text(said)) => said.push_str(text),
+            _ => self.pieces.push(Piece::Text(text.to_owned())),
+        }
+    }
+
+    /// What comes next belongs to a new turn.
+    pub(in crate::agent) fn next_turn(&mut self) {
+        if !matches!(self.pieces.last(), None | Some(Piece::Turn)) {
+            self.pieces.push(Piece::Turn);
+        }
+    }
+
+    /// Adds a call; pieces of it and its result name it by `key`.
+    pub(in crate::agent) fn call(&mut self, key: Option<&str>, call: Call) {
+        if let Some(key) = key {
+            self.calls.insert(key.to_owned(), self.pieces.len());
+        }
+        self.pieces.push(Piece::Call(call));
+    }
+
+    /// Has `key` name the part `at`, too.
+    pub(in crate::agent) fn name(&mut self, key: &str, at: usize) {
+        self.calls.insert(key.to_owned(), at);
+    }
+
+    /// The call that `key` names.
+    pub(in crate::agent) fn called(&mut self, key: &str) -> Option<&mut Call> {
+        match self.pieces.get_mut(*self.calls.get(key)?)? {
+            Piece::Call(call) => Some(call),
+            _ => None,
+        }
+    }
+
+    /// What the call came to that `key` names.
+    pub(in crate::agent) fn result(&mut self, key: &str, result: &Value, is_error: bool) {
+        match self.called(key) {
+            Some(call) => (call.result, call.is_error) = (Some(as_text(result)), is_error),
+            None => self.doubt(format!("a result names a call `{key}` that there is not")),
+        }
+    }
+
+    /// Adds the calls in a list, in any form; `place` names the list.
+    pub(in crate::agent) fn listed(&mut self, calls: &Value, place: &str) {
+        let Some(calls) = calls.as_array() else {
+            return self.doubt(format!("`{place}` is not a list"));
+        };
+        for (at, written) in calls.iter().enumerate() {
+            match written.as_object().and_then(|call| CallGiven::read(&usual(call))) {
+                Some(given) => {
+                    let id = given.id.clone();
+                    self.call(id.as_deref(), given.into());
+                }
+                None => self.doubt(format!("`{place}[{at}]` has no `name`")),
+            }
+        }
+    }
+
+    /// Something odd that stops nothing.
+    pub(in crate::agent) fn doubt(&mut self, doubt: String) {
+        if !self.doubts.contains(&doubt) {
+            self.doubts.push(doubt);
+        }
+    }
+
+    /// Whether there are texts, even empty ones.
+    pub(in crate::agent) fn has_text(&self) -> bool {
+        self.pieces.iter().any(|piece| matches!(piece, Piece::Text(_)))
+    }
+
+    /// Whether there are calls.
+    pub(in crate::agent) fn has_calls(&self) -> bool {
+        self.pieces.iter().any(|piece| matches!(piece, Piece::Call(_)))
+    }
+
+    /// All of its texts; those of different turns on lines of their own. `None` if there is none.
+    pub(in crate::agent) fn text(&self) -> Option<String> {
+        let mut text: Option<String> = None;
+        let mut is_new_turn = false;
+        for piece in &self.pieces {
+            match piece {
+                Piece::Turn => is_new_turn = true,
+                Piece::Text(said) => {
+                    let text = text.get_or_insert_default();
+                    if std::mem::take(&mut is_new_turn) && !text.is_empty() && !said.is_empty() {
+                        text.push('\n');
+                    }
+                    text.push_str(said);
+                }
+                Piece::Call(_) => {}
+            }
+        }
+        text
+    }
+
+    /// Every text, every call and every value of it changed by `text` and `value`.
+    pub(in crate::agent) fn change(&mut self, text: impl Fn(&mut String), value: impl Fn(&mut Value)) {
+        for piece in &mut self.pieces {
+            match piece {
+                Piece::Text(said) => text(said),
+                Piece::Call(call) => {
+                    let mut input = call.input();
+                    value(&mut input);
+                    call.input = Some(input);
+                    call.result.iter_mut().for_each(&text);
+                }
+                Piece::Turn => {}
+            }
+        }
+        self.output.iter_mut().chain(&mut self.raw).for_each(value);
+    }
+}
+
+/// `call` with the names that are usual, where it has those of a kit for web pages.
+fn usual(call: &Map<String, Value>) -> Map<String, Value> {
+    const NAMES: [(&str, &str); 3] = [("toolName", "name"), ("toolCallId", "id"), ("output", "result")];
+    let mut call = call.clone();
+    for (other, usual) in NAMES {
+        if !call.contains_key(usual)
+            && let Some(value) = call.remove(other)
+        {
+            call.insert(usual.to_owned(), value);
+        }
+    }
+    call
+}

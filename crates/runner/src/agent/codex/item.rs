@@ -1,0 +1,175 @@
+//! Codex's own tools, as the canonical ones.
+
+use model::ToolCall;
+use serde_json::{Map, Value, json};
+
+use super::command;
+
+/// The tools that run a command, in the versions that are known.
+const SHELLS: [&str; 5] = ["exec_command", "shell", "shell_command", "local_shell", "container.exec"];
+
+/// Other tools with a canonical name.
+const NAMES: [(&str, &str); 5] = [
+    ("view_image", "Read"),
+    ("update_plan", "TodoWrite"),
+    ("request_user_input", "AskUserQuestion"),
+    ("spawn_agent", "Agent"),
+    ("web_search", "WebSearch"),
+];
+
+/// Whether a tool of that name runs a command.
+pub(super) fn is_shell(name: &str) -> bool {
+    SHELLS.contains(&name)
+}
+
+/// A call as the model makes it.
+pub(super) fn call(id: &str, namespace: Option<&str>, name: &str, input: Value, message: &str) -> ToolCall {
+    let (canonical, input) = match namespace {
+        Some(server) if server.starts_with("mcp__") => (format!("{server}__{name}"), input),
+        _ if is_shell(name) => ("Bash".to_owned(), shell_input(input)),
+        _ => match NAMES.iter().find(|(own, _)| *own == name) {
+            Some((_, "Read")) => ("Read".to_owned(), file_input(input)),
+            Some((_, canonical)) => ((*canonical).to_owned(), input),
+            None => (name.to_owned(), input),
+        },
+    };
+    let mut call = ToolCall::new(id, canonical, input, message);
+    call.raw_name = match namespace {
+        Some(namespace) => format!("{namespace}.{name}"),
+        None => name.to_owned(),
+    };
+    call
+}
+
+/// A call of a shell, of which only the command is known.
+pub(super) fn command(id: &str, line: &str, message: &str) -> ToolCall {
+    let mut call = ToolCall::new(id, "Bash", json!({"command": command::unwrapped(line)}), message);
+    call.raw_name = "command_execution".to_owned();
+    call
+}
+
+/// A call of a server's tool.
+pub(super) fn of_server(id: &str, item: &Value, message: &str) -> ToolCall {
+    let text = |key: &str| item.get(key).and_then(Value::as_str).unwrap_or_default();
+    let input = item.get("arguments").filter(|input| !input.is_null()).cloned();
+    let name = format!("mcp__{}__{}", text("server"), text("tool"));
+    ToolCall::new(id, name, input.unwrap_or_else(|| Value::Object(Map::new())), message)
+}
+
+/// What a server's tool answered: the texts, or all of it.
+pub(super) fn server_answer(item: &Value) -> (String, bool) {
+    let failed = item.get("status").and_then(Value::as_str) == Some("failed");
+    let message = |error: &Value| error.get("message").unwrap_or(error).clone();
+    if let Some(error) = item.get("error").filter(|error| !error.is_null()) {
+        return (plain(&message(error)), true);
+    }
+    let result = item.get("result").unwrap_or(&Value::Null);
+    let result = result.get("Ok").unwrap_or(result);
+    if let Some(error) = result.get("Err") {
+        return (plain(error), true);
+    }
+    let is_error = ["isError", "is_error"].iter().any(|key| result.get(key) == Some(&Value::Bool(true)));
+    (result.get("content").map_or_else(|| plain(result), texts), failed || is_error)
+}
+
+/// The texts of a list of blocks, a line each; anything else as its JSON.
+pub(super) fn texts(content: &Value) -> String {
+    match content {
+        Value::Array(blocks) => {
+            let text = |block: &Value| match block.get("text").and_then(Value::as_str) {
+                Some(text) => text.to_owned(),
+                None => match block.get("type").and_then(Value::as_str) {
+                    Some("image" | "input_image") => "[image]".to_owned(),
+                    _ => block.to_string(),
+                },
+            };
+            blocks.iter().map(text).collect::<Vec<_>>().join("\n")
+        }
+        other => plain(other),
+    }
+}
+
+/// A text as it is, anything else as its JSON; nothing for null.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// The arguments of a shell, with the command where it is canonically.
+fn shell_input(input: Value) -> Value {
+    let Value::Object(mut input) = input else { return input };
+    let line = match input.remove("cmd").or_else(|| input.get("command").cloned()) {
+        Some(Value::String(line)) => line,
+        Some(Value::Array(words)) => {
+            let words: Vec<String> = words.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+            command::of_words(&words)
+        }
+        Some(_) | None => return Value::Object(input),
+    };
+    input.insert("command".to_owned(), Value::String(line));
+    Value::Object(input)
+}
+
+/// The arguments of a tool that reads a file, with the file where it is canonically.
+fn file_input(mut input: Value) -> Value {
+    if let Value::Object(fields) = &mut input
+        && let Some(path) = fields.remove("path")
+    {
+        fields.insert("file_path".to_owned(), path);
+    }
+    input
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_has_its_canonical_name_and_keeps_its_own() {
+        let told = |namespace: Option<&str>, name: &str, input: Value| {
+            let call = call("c", namespace, name, input, "m");
+            (call.name, call.raw_name, call.input)
+        };
+        let own = |name: &str, raw: &str, input: Value| (name.to_owned(), raw.to_owned(), input);
+        assert_eq!(
+            told(None, "exec_command", json!({"cmd": "ls", "workdir": "/w"})),
+            own("Bash", "exec_command", json!({"command": "ls", "workdir": "/w"}))
+        );
+        assert_eq!(
+            told(None, "shell", json!({"command": ["bash", "-lc", "ls"]})),
+            own("Bash", "shell", json!({"command": "ls"}))
+        );
+        assert_eq!(told(None, "exec_command", json!({"x": 1})), own("Bash", "exec_command", json!({"x": 1})));
+        assert_eq!(told(None, "exec_command", json!("x")), own("Bash", "exec_command", json!("x")));
+        assert_eq!(
+            told(Some("mcp__db"), "query", json!({"q": 1})),
+            own("mcp__db__query", "mcp__db.query", json!({"q": 1}))
+        );
+        assert_eq!(
+            told(Some("multi_agent_v1"), "spawn_agent", json!({"message": "go"})),
+            own("Agent", "multi_agent_v1.spawn_agent", json!({"message": "go"}))
+        );
+        assert_eq!(
+            told(None, "view_image", json!({"path": "a.png"})),
+            own("Read", "view_image", json!({"file_path": "a.png"}))
+        );
+        assert_eq!(told(None, "no_such_tool", json!({})), own("no_such_tool", "no_such_tool", json!({})));
+    }
+
+    #[test]
+    fn what_a_server_answers_is_text() {
+        let answer = |item: Value| server_answer(&item);
+        let content = json!([{"type": "text", "text": "a"}, {"type": "image", "data": "AAAA"}]);
+        assert_eq!(
+            answer(json!({"status": "completed", "result": {"content": content}})),
+            ("a\n[image]".into(), false)
+        );
+        assert_eq!(answer(json!({"status": "failed", "error": {"message": "no"}})), ("no".into(), true));
+        assert_eq!(answer(json!({"status": "completed", "result": {"Err": "no"}})), ("no".into(), true));
+        assert_eq!(answer(json!({"result": {"Ok": {"content": [], "isError": true}}})), (String::new(), true));
+        assert_eq!(answer(json!({})), (String::new(), false));
+    }
+}

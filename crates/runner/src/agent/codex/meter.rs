@@ -1,0 +1,61 @@
+//! What a thread has used, message by message.
+
+use model::Tokens;
+use serde_json::Value;
+
+/// Turns the running total of a thread into what each message used: a process that resumes a thread reports what all of
+/// it has used.
+#[derive(Debug, Default)]
+pub(super) struct Meter {
+    total: Tokens,
+}
+
+impl Meter {
+    /// What was used since the last total.
+    pub(super) fn read(&mut self, usage: &Value) -> Tokens {
+        let total = tokens(usage);
+        let before = std::mem::replace(&mut self.total, total);
+        Tokens {
+            input: total.input.saturating_sub(before.input),
+            cache_read: total.cache_read.saturating_sub(before.cache_read),
+            cache_write: total.cache_write.saturating_sub(before.cache_write),
+            output: total.output.saturating_sub(before.output),
+            reasoning: total.reasoning.map(|total| total.saturating_sub(before.reasoning.unwrap_or(0))),
+        }
+    }
+}
+
+/// Tokens as Codex counts them: what caches had is part of its input, and reasoning part of its output.
+pub(super) fn tokens(usage: &Value) -> Tokens {
+    let count = |key: &str| usage.get(key).and_then(Value::as_u64);
+    let part = |key: &str| count(key).unwrap_or(0);
+    let (cache_read, cache_write) = (part("cached_input_tokens"), part("cache_write_input_tokens"));
+    Tokens {
+        input: part("input_tokens").saturating_sub(cache_read).saturating_sub(cache_write),
+        cache_read,
+        cache_write,
+        output: part("output_tokens"),
+        reasoning: count("reasoning_output_tokens"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn usage(input: u64, cached: u64, output: u64, reasoning: u64) -> Value {
+        json!({"input_tokens": input, "cached_input_tokens": cached, "cache_write_input_tokens": 0,
+            "output_tokens": output, "reasoning_output_tokens": reasoning})
+    }
+
+    #[test]
+    fn a_running_total_becomes_what_each_message_used_and_caches_are_no_input() {
+        let mut meter = Meter::default();
+        let first = Tokens { input: 400, cache_read: 100, cache_write: 0, output: 30, reasoning: Some(5) };
+        assert_eq!(meter.read(&usage(500, 100, 30, 5)), first);
+        let second = Tokens { input: 200, cache_read: 300, cache_write: 0, output: 30, reasoning: Some(0) };
+        assert_eq!(meter.read(&usage(1000, 400, 60, 5)), second);
+        assert_eq!(meter.read(&json!({})), Tokens::default());
+    }
+}

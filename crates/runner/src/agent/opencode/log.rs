@@ -1,0 +1,84 @@
+//! What OpenCode writes to stderr: its log, which is the only place where it tells that the model's provider failed and
+//! is asked again, and lines for people.
+
+/// What a line on stderr is.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Said {
+    /// A request failed, and this is why; it may be made again.
+    Failed(String),
+    /// A line of the log that says nothing about the conversation.
+    Log,
+    /// For people.
+    Plain(String),
+}
+
+impl Said {
+    /// Reads a line.
+    pub(super) fn read(line: &str) -> Self {
+        let line = without_colours(line);
+        let line = line.trim_end();
+        if !line.starts_with("timestamp=") {
+            return Self::Plain(line.to_owned());
+        }
+        if field(line, "message").as_deref() != Some("stream error") {
+            return Self::Log;
+        }
+        Self::Failed(field(line, "error.error").unwrap_or_else(|| "unknown".to_owned()))
+    }
+}
+
+/// The value of `name=value` or `name="value"`.
+fn field(line: &str, name: &str) -> Option<String> {
+    let start = format!(" {name}=");
+    let rest = &line[line.find(&start)? + start.len()..];
+    let Some(quoted) = rest.strip_prefix('"') else {
+        return Some(rest.split(' ').next().unwrap_or_default().to_owned());
+    };
+    let mut value = String::new();
+    let mut letters = quoted.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '"' => break,
+            '\\' => value.extend(letters.next().map(|letter| if letter == 'n' { '\n' } else { letter })),
+            letter => value.push(letter),
+        }
+    }
+    Some(value)
+}
+
+/// A line without what a terminal reads as colours.
+fn without_colours(line: &str) -> String {
+    let mut plain = String::with_capacity(line.len());
+    let mut letters = line.chars();
+    while let Some(letter) = letters.next() {
+        if letter != '\u{1b}' {
+            plain.push(letter);
+        } else if letters.next() == Some('[') {
+            letters.find(char::is_ascii_alphabetic);
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_that_failed_is_told_of_and_the_rest_of_the_log_is_not() {
+        let line = "timestamp=2026-11-22T07:57:13.588Z level=ERROR run=a87042bd message=\"stream error\" providerID=scripted \
+                    modelID=m1 session.id=ses_x small=false agent=build mode=primary \
+                    error.error=\"AI_APICallError: \\\"scripted\\\" 500\"";
+        assert_eq!(Said::read(line), Said::Failed("AI_APICallError: \"scripted\" 500".into()));
+        assert_eq!(Said::read("timestamp=2026-11-22T07:57:13Z level=ERROR message=process"), Said::Log);
+        let cut = Said::read("timestamp=x message=\"stream error\" error.error=\"cut");
+        assert_eq!(cut, Said::Failed("cut".into()));
+    }
+
+    #[test]
+    fn a_line_for_people_has_no_colours() {
+        let line = "\u{1b}[93m\u{1b}[1m! \u{1b}[0mpermission requested: bash (git log); auto-rejecting";
+        assert_eq!(Said::read(line), Said::Plain("! permission requested: bash (git log); auto-rejecting".into()));
+        assert_eq!(Said::read("\u{1b}"), Said::Plain(String::new()));
+    }
+}

@@ -1,0 +1,176 @@
+//! What became of a sandbox's repository: its branches, its index, its remotes and their review requests, before the agent
+//! came and after it has gone. Nothing is cut off that a verdict depends on, and what could not be asked is told as such.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::Duration;
+
+use model::{Commit, RemoteState, RepositoryChange, RepositoryState};
+
+use super::git::Inspection;
+use super::review_requests::Reviews;
+
+/// The most new commits that are told of.
+const MOST_NEW: &str = "1000";
+/// How long a remote may take to tell its branches.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What separates the parts of what [`LOOK`] tells: no line of git's begins with it.
+const PART: char = '\u{1e}';
+
+/// Everything about a repository that needs nobody else, by one process: each costs more than what it does.
+const LOOK: &str = r#"
+part() { printf '\036%s\n' "$1"; }
+g rev-parse --git-dir > /dev/null || exit 1
+head=$(g rev-parse -q --verify 'HEAD^{commit}')
+part head; echo "$head"
+part branch; g symbolic-ref -q --short HEAD
+part refs; g for-each-ref --format='%(refname) %(objectname)'
+part status; g status --porcelain
+part index; g ls-files -s | g hash-object --stdin
+part count; g rev-list --count --all ${head:+HEAD}
+part log; g log --format='%H %s' --max-count=50 --all ${head:+HEAD} --
+part mine; [ -z "$head" ] || g rev-list --max-count=1000 HEAD --
+part remotes
+g remote | while read -r name; do printf '%s\t%s\n' "$name" "$(g remote get-url "$name")"; done
+:
+"#;
+
+/// Commits that are reached now and from none of the arguments. An agent may have thrown old commits away, and git
+/// refuses to leave out what is gone unless it is told to.
+const NEW: &str = r#"
+head=$(g rev-parse -q --verify 'HEAD^{commit}')
+g log --ignore-missing --format='%H %s' --max-count="$1" --all ${head:+HEAD} --not $2 --
+"#;
+
+/// A repository at one moment, and everything its refs reach.
+#[derive(Debug, Clone)]
+pub(super) struct Looked {
+    pub(super) state: RepositoryState,
+    /// What every ref and HEAD stand for.
+    tips: BTreeSet<String>,
+    /// The latest commits that are reached from HEAD.
+    mine: BTreeSet<String>,
+    /// Remotes and where they are, what signs in included.
+    remotes: Vec<(String, String)>,
+}
+
+/// Looks at a repository and its remotes.
+pub(super) struct Watch<'a> {
+    pub(super) git: Inspection<'a>,
+    pub(super) reviews: Reviews<'a>,
+}
+
+impl Watch<'_> {
+    /// The repository whose top is `work` as it is now, without its remotes; `None` if there is none.
+    pub(super) async fn look(&self, work: &Path) -> Option<Looked> {
+        let told = self.git.script(work, LOOK, &[]).await?;
+        let mut parts: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        let mut part = "";
+        for line in &told {
+            match line.strip_prefix(PART) {
+                Some(name) => part = name,
+                None if line.is_empty() => {}
+                None => parts.entry(part).or_default().push(line),
+            }
+        }
+        let lines = |part: &str| parts.get(part).map(Vec::as_slice).unwrap_or_default();
+        let one = |part: &str| lines(part).first().map(|line| (*line).to_owned());
+        let refs: Vec<(&str, &str)> = lines("refs").iter().filter_map(|line| line.split_once(' ')).collect();
+        let branch =
+            |(name, commit): &(&str, &str)| Some((name.strip_prefix("refs/heads/")?.to_owned(), (*commit).to_owned()));
+        let mine: BTreeSet<String> = lines("mine").iter().map(|commit| (*commit).to_owned()).collect();
+        let head = one("head");
+        let state = RepositoryState {
+            branch: one("branch"),
+            branches: refs.iter().filter_map(branch).collect(),
+            remotes: BTreeMap::new(),
+            commit_count: one("count").and_then(|count| count.parse().ok()).unwrap_or_default(),
+            recent_commits: lines("log").iter().map(|line| commit(line, &mine)).collect(),
+            index: one("index"),
+            status: lines("status").iter().map(|line| (*line).to_owned()).collect(),
+            head: head.clone(),
+        };
+        let tips = refs.iter().map(|(_, commit)| (*commit).to_owned()).chain(head).collect();
+        let remotes = lines("remotes").iter().filter_map(|line| line.split_once('\t'));
+        let remotes = remotes.map(|(name, url)| (name.to_owned(), url.to_owned())).collect();
+        Some(Looked { state, tips, mine, remotes })
+    }
+
+    /// Asks the remotes of what was looked at.
+    pub(super) async fn ask_remotes(&self, work: &Path, looked: &mut Looked) {
+        for (name, url) in &looked.remotes {
+            let remote = self.remote(work, name, url).await;
+            looked.state.remotes.insert(name.clone(), remote);
+        }
+    }
+
+    /// What became of `before`.
+    pub(super) async fn change(&self, work: &Path, before: &Looked) -> Option<RepositoryChange> {
+        let mut after = self.look(work).await?;
+        self.ask_remotes(work, &mut after).await;
+        let new_commits = if after.tips.is_subset(&before.tips) {
+            Vec::new()
+        } else {
+            let old: Vec<&str> = before.tips.iter().map(String::as_str).collect();
+            let told = self.git.script(work, NEW, &[MOST_NEW, &old.join(" ")]).await.unwrap_or_default();
+            told.iter().filter(|line| !line.is_empty()).map(|line| commit(line, &after.mine)).collect()
+        };
+        Some(RepositoryChange { before: before.state.clone(), after: after.state, new_commits })
+    }
+
+    async fn remote(&self, work: &Path, name: &str, url: &str) -> RemoteState {
+        let mut remote = RemoteState { url: without_sign_in(url), ..RemoteState::default() };
+        match self.git.ask_within(work, &["ls-remote", "--heads", "--", name], PATIENCE).await {
+            Ok(lines) => {
+                let branch = |line: &String| {
+                    let (commit, name) = line.split_once('\t')?;
+                    Some((name.strip_prefix("refs/heads/")?.to_owned(), commit.to_owned()))
+                };
+                remote.branches = Some(lines.iter().filter_map(branch).collect());
+            }
+            Err(because) => remote.unknown.push(format!("branches of `{name}`: {because}")),
+        }
+        match self.reviews.of(url).await {
+            Some(Ok(requests)) => remote.review_requests = Some(requests),
+            Some(Err(because)) => remote.unknown.push(format!("review requests of `{name}`: {because}")),
+            None => remote.unknown.push(format!("`{name}` is at no service that has review requests")),
+        }
+        remote
+    }
+}
+
+/// A line of `git log --format='%H %s'`.
+fn commit(line: &str, mine: &BTreeSet<String>) -> Commit {
+    let (sha, subject) = line.split_once(' ').unwrap_or((line, ""));
+    Commit { on_head: mine.contains(sha), sha: sha.to_owned(), subject: subject.to_owned() }
+}
+
+/// An address without what signs in.
+fn without_sign_in(url: &str) -> String {
+    match url.split_once("://") {
+        Some((scheme, rest)) => {
+            let end = rest.find('/').unwrap_or(rest.len());
+            let host = rest[..end].rsplit('@').next().unwrap_or_default();
+            format!("{scheme}://{host}{}", &rest[end..])
+        }
+        None => url.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_signs_in_is_no_part_of_an_address() {
+        for (url, told) in [
+            ("https://user:token@host/a/b@c", "https://host/a/b@c"),
+            ("https://host/a", "https://host/a"),
+            ("git@host:a/b.git", "git@host:a/b.git"),
+            ("/srv/a.git", "/srv/a.git"),
+        ] {
+            assert_eq!(without_sign_in(url), told);
+        }
+    }
+}

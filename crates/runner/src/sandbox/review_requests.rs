@@ -1,0 +1,101 @@
+//! Review requests of a remote, asked of its service by the program that people use for it: `gh` or `glab`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use model::{Forge, ForgeKind, ReviewRequest};
+use serde_json::Value;
+
+use crate::supervise::{Supervisor, run};
+
+/// The most that is read of an answer, in bytes.
+const MAX_OUTPUT: usize = 8 << 20;
+/// How long a service may take to answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How many review requests are asked for, open or closed; the newest first.
+const MOST: &str = "500";
+
+/// Asks services for review requests.
+pub(super) struct Reviews<'a> {
+    pub(super) supervisor: &'a Supervisor,
+    /// The user's own environment: it is the user's account that is asked.
+    pub(super) env: &'a BTreeMap<String, String>,
+}
+
+impl Reviews<'_> {
+    /// The review requests of the project at `url`; `None` if it is at no service that is known.
+    pub(super) async fn of(&self, url: &str) -> Option<Result<Vec<ReviewRequest>, String>> {
+        let forge = Forge::of(url)?;
+        Some(self.ask(&forge).await)
+    }
+
+    async fn ask(&self, forge: &Forge) -> Result<Vec<ReviewRequest>, String> {
+        let program = forge.kind.program();
+        let fields = "number,headRefName,baseRefName,url,state";
+        let args: Vec<&str> = match forge.kind {
+            ForgeKind::GitHub => {
+                vec!["pr", "list", "--repo", &forge.project, "--state", "all", "--limit", MOST, "--json", fields]
+            }
+            ForgeKind::GitLab => {
+                vec!["mr", "list", "--repo", &forge.project, "--all", "--per-page", "100", "--output", "json"]
+            }
+        };
+        let mut command = self.supervisor.command(program, args);
+        command.env_clear().envs(self.env).current_dir("/");
+        command.env("GH_PROMPT_DISABLED", "1").env("NO_PROMPT", "1").env("GITLAB_HOST", &forge.host);
+        let output = run(command, PATIENCE, MAX_OUTPUT).await.map_err(|error| format!("`{program}`: {error}"))?;
+        if output.timed_out {
+            return Err(format!("`{program}` had not answered after {} s", PATIENCE.as_secs()));
+        }
+        if !output.status.success() {
+            let said = output.stderr.text();
+            let said = said.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
+            return Err(match output.status.code() {
+                Some(127) => format!("`{program}` is not installed"),
+                _ => format!("`{program}` failed: {said}"),
+            });
+        }
+        read(forge.kind, &output.stdout.text())
+            .ok_or_else(|| format!("`{program}` answered with something else than a list"))
+    }
+}
+
+/// The list that a service's program wrote down.
+fn read(kind: ForgeKind, answer: &str) -> Option<Vec<ReviewRequest>> {
+    let Value::Array(list) = serde_json::from_str(answer.trim()).ok()? else { return None };
+    list.iter().map(|request| review_request(kind, request)).collect()
+}
+
+fn review_request(kind: ForgeKind, request: &Value) -> Option<ReviewRequest> {
+    let text = |key: &str| request.get(key).and_then(Value::as_str).map(str::to_owned);
+    let (number, head, base, url) = match kind {
+        ForgeKind::GitHub => ("number", "headRefName", "baseRefName", "url"),
+        ForgeKind::GitLab => ("iid", "source_branch", "target_branch", "web_url"),
+    };
+    let state = text("state");
+    Some(ReviewRequest {
+        number: request.get(number)?.as_u64()?,
+        head: text(head),
+        base: text(base),
+        url: text(url),
+        // What says nothing of its state was listed, so it is there.
+        open: state.is_none_or(|state| ["open", "opened"].contains(&state.to_ascii_lowercase().as_str())),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_services_are_read_into_one_form() {
+        let github = r#"[{"number":7,"headRefName":"a","baseRefName":"main","url":"u","state":"OPEN"},
+            {"number":6,"headRefName":null,"state":"MERGED"}]"#;
+        let gitlab = r#"[{"iid":7,"source_branch":"a","target_branch":"main","web_url":"u","state":"opened"}]"#;
+        let (github, gitlab) = (read(ForgeKind::GitHub, github).unwrap(), read(ForgeKind::GitLab, gitlab).unwrap());
+        assert_eq!(github[0], gitlab[0]);
+        assert_eq!((github[1].head.as_deref(), github[1].open), (None, false));
+        assert_eq!(read(ForgeKind::GitHub, "{}"), None);
+        assert_eq!(read(ForgeKind::GitHub, r#"[{"state":"OPEN"}]"#), None);
+    }
+}

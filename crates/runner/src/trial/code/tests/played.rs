@@ -1,0 +1,130 @@
+//! Users that a model plays: who plays, what it takes, and what becomes of the trial when nobody can.
+
+use model::{Aside, Fault, Node, SimulatedUser, Source, UserMessage};
+use serde_json::{Value, json};
+
+use super::*;
+
+/// Answers of a model that says these things and leaves.
+fn says(messages: &[&str]) -> Value {
+    let turn = |message: &str, done: bool| json!({ "message": message, "done": done, "reason": "enough" }).to_string();
+    let said = messages.iter().map(|message| turn(message, false)).chain([turn("", true)]);
+    let steps: Vec<Value> = said.map(|text| json!({ "text": text, "usage": { "input": 10, "output": 5 } })).collect();
+    json!({ "steps": steps })
+}
+
+/// A reader that finds this script in the file `user.yaml` of whatever folder, and nothing elsewhere.
+fn reader(script: Value) -> ReadScript {
+    Arc::new(move |file: &Path| match file.ends_with("user.yaml") {
+        true => llm::Script::from_node(&Node::from_json(&script, &Source::new("user.yaml", ""))),
+        false => Err(vec![model::Diagnostic::error(format!("cannot read {}", file.display()))]),
+    })
+}
+
+fn conversing(model: &str) -> String {
+    format!(
+        "  const talk = await persona({{ role: 'customer' }}).converse(agent, {{ goal: 'a refund', {model} }});\n  \
+         assert.custom('talked', () => talk.replies.length === 2 && talk.reason === 'enough');"
+    )
+}
+
+/// A conversation whose user is played by `model`.
+fn conversation(model: Option<&str>) -> Case {
+    let user = SimulatedUser {
+        persona: serde_json::Map::new(),
+        goal: "a refund".into(),
+        stop_when: None,
+        max_turns: 5,
+        model: model.map(str::to_owned),
+        source: Excerpt::of_file("played.yaml"),
+    };
+    Case { user: Some(user), ..Case::new("played", Excerpt::of_file("played.yaml")) }
+}
+
+impl Play {
+    fn case(mut self, case: Case) -> Self {
+        let path = self.folder.path().join("played.yaml");
+        let cases = vec![Arc::new(case)];
+        self.suites.push(Suite { name: "played".into(), path, format: "conversation", cases });
+        self
+    }
+}
+
+fn took(record: &TrialRecord) -> (u64, Option<u64>) {
+    let user: Aside = record.user.unwrap();
+    (user.requests, user.tokens.map(|tokens| tokens.total()))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_script_plays_the_user_of_code_as_that_of_a_conversation() {
+    let code = Play::new().scenario("x", &conversing("model: 'scripted:user.yaml'"));
+    let yaml = Play::new().case(conversation(Some("scripted:/anywhere/user.yaml")));
+    for mut play in [code, yaml] {
+        play.read_script = reader(says(&["one", "two"]));
+        let record = play.run().await.remove(0);
+        assert_eq!(record.outcome, Outcome::Passed, "{record:#?}");
+        assert_eq!((record.input.join(" "), took(&record)), ("one two".to_owned(), (3, Some(45))));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_that_nobody_can_play_breaks_the_trial_once_and_for_all() {
+    for (play, because) in [
+        (Play::new().scenario("x", &conversing("")), "nobody plays the user: no judge: set "),
+        (Play::new().scenario("x", &conversing("model: 'scripted:gone.yaml'")), "nobody plays the user: cannot read "),
+        (Play::new().scenario("x", &conversing("model: 'nowhere:m'")), "nobody plays the user: "),
+        (Play::new().case(conversation(None)), "nobody plays the user: no judge: set "),
+    ] {
+        let mut play = play;
+        play.settings.retries = 3;
+        play.may_warn = true;
+        let record = play.run().await.remove(0);
+        assert_eq!((record.outcome, record.fault), (Outcome::Broken, Some(Fault::Environment)), "{record:#?}");
+        assert_eq!(record.attempts.len(), 1, "{because}");
+        let told = record.because.unwrap();
+        assert!(told.starts_with(because) && told.len() > because.len(), "{told}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_user_took_is_told_of_every_attempt_and_also_if_it_breaks() {
+    // The script has one step too few, so the model fails after two messages.
+    let mut script = says(&["one", "two"]);
+    script["steps"].as_array_mut().unwrap().pop();
+    let code = Play::new().scenario("x", &conversing("model: 'scripted:user.yaml'"));
+    let yaml = Play::new().case(conversation(Some("scripted:user.yaml")));
+    for mut play in [code, yaml] {
+        play.read_script = reader(script.clone());
+        play.settings.retries = 1;
+        let record = play.run().await.remove(0);
+        assert_eq!((record.outcome, record.fault), (Outcome::Broken, Some(Fault::Provider)), "{record:#?}");
+        assert_eq!((record.attempts.len(), took(&record)), (2, (4, Some(60))), "{record:#?}");
+        assert!(record.because.unwrap().contains("the model that plays the user failed"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_turn_expects_of_the_sandbox_is_looked_at_before_the_next() {
+    use model::{About, Arguments, AssertionSpec, Fixtures, Spanned};
+    let file = |id: &str, kind: &str, about, path: &str| {
+        let node = Node::from_json(&json!({ "path": path }), &Source::new("played.yaml", ""));
+        let kind = Spanned::new(kind.to_owned(), node.span);
+        AssertionSpec { node, arguments: Arguments::Fields, about, id: id.to_owned(), kind, weight: 1.0 }
+    };
+    let assertions = vec![
+        file("b is not there yet", "file_not_exists", About::Reply(1), "b"),
+        file("a is there", "file_exists", About::Reply(1), "a"),
+        file("b is there", "file_exists", About::Reply(2), "b"),
+        file("b is there at the end", "file_exists", About::LastReply, "b"),
+    ];
+    let fixtures = Fixtures { env: vec![("A".into(), "b".into())], ..Fixtures::default() };
+    let messages = ["!write a 1", "!write b 2"].map(UserMessage::text).into();
+    let case = Case {
+        messages,
+        assertions,
+        fixtures: Arc::new(fixtures),
+        ..Case::new("turns", Excerpt::of_file("played.yaml"))
+    };
+    let record = Play::new().case(case).run().await.remove(0);
+    assert_eq!(record.outcome, Outcome::Passed, "{:#?}", record.findings);
+}

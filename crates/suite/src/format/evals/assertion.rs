@@ -1,0 +1,165 @@
+//! What must hold after a case: texts, whose meaning grading finds out, and maps with a `type`.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use model::decode::{self, Fields, Problems};
+use model::{About, Arguments, AssertionSpec, Diagnostic, Node, NodeKind, Span, Spanned};
+
+use crate::path;
+
+/// The type that a text has.
+const CLAIM: &str = "claim";
+
+/// The assertion that cases have in which the skill is not to be used.
+pub(super) const NOT_USED: &str = "skill_not_used";
+
+/// Its id.
+const NOT_USED_ID: &str = "skill-not-used";
+
+/// A type of assertion, and which keys it has beside `type` and `text`.
+pub struct Type {
+    /// What `type` says.
+    pub name: &'static str,
+    /// Keys that must be there.
+    pub needs: &'static [&'static str],
+    /// Keys that may be there.
+    pub may: &'static [&'static str],
+    /// What it asks for, in one sentence.
+    pub about: &'static str,
+}
+
+/// Every type, in the order of the reference.
+pub static TYPES: [Type; 11] = [
+    of("file_exists", &["path"], &[], "There is a file."),
+    of("file_not_exists", &["path"], &[], "There is no such file."),
+    of("file_unchanged", &["path"], &[], "A file is as it was before the agent started."),
+    of("file_contains", &["contains"], &["path"], "A text is in a file, or in the agent's answer."),
+    of("file_not_contains", &["contains"], &["path"], "A text is not in a file, or not in the agent's answer."),
+    of("command_ran", &["command"], &[], "The agent ran a command in which this text is."),
+    of("command_not_ran", &["command"], &[], "The agent ran no command in which this text is."),
+    of("tests_pass", &[], &[], "The agent ran tests, and they passed at the end."),
+    of("git_clean", &[], &[], "Nothing is left to be committed beside what was there before."),
+    of("json_path", &["json_path"], &["path", "equals"], "A value is in a JSON file, or in the agent's answer."),
+    of("json_path_not_exists", &["json_path"], &["path"], "A value is not in a JSON file, or not in the answer."),
+];
+
+const fn of(
+    name: &'static str,
+    needs: &'static [&'static str],
+    may: &'static [&'static str],
+    about: &'static str,
+) -> Type {
+    Type { name, needs, may, about }
+}
+
+/// Every key that an assertion may have, whatever its type.
+pub const KEYS: [&str; 7] = ["type", "text", "path", "contains", "command", "json_path", "equals"];
+
+/// The assertions of a list; ids are their numbers in it.
+pub(super) fn read(items: &[Node], problems: &mut Problems) -> Vec<AssertionSpec> {
+    refuse_repeated(items, problems);
+    let numbered = items.iter().enumerate();
+    numbered.filter_map(|(at, item)| entry(item, format!("assertion-{}", at + 1), problems)).collect()
+}
+
+/// That the skill called `name` is not used, as it follows from what is written at `place`.
+pub(super) fn not_used(name: &str, place: &Node) -> AssertionSpec {
+    let kind = NodeKind::String(name.to_owned());
+    let skill = Node { kind, span: place.span, tag: None, source: Arc::clone(&place.source) };
+    spec(place, NOT_USED_ID.to_owned(), Spanned::new(NOT_USED.to_owned(), place.span), Arguments::Brief(skill))
+}
+
+fn spec(node: &Node, id: String, kind: Spanned<String>, arguments: Arguments) -> AssertionSpec {
+    AssertionSpec { node: node.clone(), arguments, about: About::Trial, id, kind, weight: 1.0 }
+}
+
+fn entry(item: &Node, id: String, problems: &mut Problems) -> Option<AssertionSpec> {
+    if let NodeKind::String(text) = &item.kind {
+        if text.trim().is_empty() {
+            problems.push(item.error("an assertion must not be empty"));
+            return None;
+        }
+        let kind = Spanned::new(CLAIM.to_owned(), item.span);
+        return Some(spec(item, id, kind, Arguments::Brief(item.clone())));
+    }
+    if !matches!(item.kind, NodeKind::Map(_)) {
+        problems.push(item.error(format!("an assertion must be a text or a map, not {}", item.kind_name())));
+        return None;
+    }
+    let mut fields = Fields::of(item, "an assertion", problems)?;
+    let kind = fields.require("type", problems);
+    let written = kind.and_then(|node| find(node, problems));
+    if let Some(written) = written {
+        refuse_needless(written, &mut fields, problems);
+        values(written, &mut fields, problems);
+    }
+    for key in KEYS {
+        fields.get(key);
+    }
+    fields.finish(problems);
+    let kind = Spanned::new(written?.name.to_owned(), kind?.span);
+    Some(spec(item, id, kind, Arguments::Fields))
+}
+
+fn find(node: &Node, problems: &mut Problems) -> Option<&'static Type> {
+    let choices: Vec<(&'static str, &'static Type)> = TYPES.iter().map(|one| (one.name, one)).collect();
+    decode::choice(node, "`type`", &choices, problems)
+}
+
+/// A key that says nothing in this type would be passed over, and with it what its writer meant.
+fn refuse_needless(written: &Type, fields: &mut Fields<'_>, problems: &mut Problems) {
+    let known = || ["type", "text"].iter().chain(written.needs).chain(written.may);
+    for key in KEYS.iter().filter(|key| !known().any(|other| other == *key)) {
+        if let Some(span) = fields.get(key).and(fields.key_span(key)) {
+            let place = fields.node().source.excerpt(span);
+            let own = known().filter(|key| **key != "type").map(|key| format!("`{key}`")).collect::<Vec<_>>();
+            let problem = Diagnostic::error(format!("`{}` has no `{key}`", written.name)).at(place);
+            problems.push(problem.help(format!("beside its type it has {}", own.join(", "))));
+        }
+    }
+}
+
+fn values(written: &Type, fields: &mut Fields<'_>, problems: &mut Problems) {
+    fields.text("text", problems);
+    for key in written.needs.iter().chain(written.may).copied().filter(|key| *key != "equals") {
+        let text = match written.needs.contains(&key) {
+            true => fields.required_text(key, problems),
+            false => fields.text(key, problems),
+        };
+        if let (Some(text), Some(place)) = (text.filter(|_| key == "path"), fields.get(key)) {
+            check_path(&text, place, problems);
+        }
+    }
+}
+
+fn check_path(written: &str, place: &Node, problems: &mut Problems) {
+    let fault = match path::inside_sandbox(written).as_deref() {
+        Ok(".") => "names no file",
+        Ok(_) => return,
+        Err(fault) => fault,
+    };
+    let problem = place.error(format!("`path` {fault}: `{written}`"));
+    problems.push(problem.help("write a path relative to where the agent works, such as `src/main.py`"));
+}
+
+/// Warns of what is asserted twice: it would count twice.
+fn refuse_repeated(items: &[Node], problems: &mut Problems) {
+    let mut first: HashMap<String, Span> = HashMap::new();
+    for item in items {
+        let Some(text) = item.as_str().map(normal) else { continue };
+        match first.get(&text) {
+            Some(span) => {
+                let line = item.source.excerpt(*span).line;
+                problems.push(item.warning(format!("line {line} asserts the same")).help("it would count twice"));
+            }
+            None => drop(first.insert(text, item.span)),
+        }
+    }
+}
+
+/// What makes two assertions the same: their words, whatever their case, the white space between them and the full stop.
+fn normal(text: &str) -> String {
+    let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
+    words.join(" ").trim_end_matches(['.', ' ']).to_owned()
+}

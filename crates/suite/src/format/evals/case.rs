@@ -1,0 +1,149 @@
+//! One case: what the user says, what lies in the sandbox, what must hold.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use model::decode::{self, Fields, Problems};
+use model::{
+    Case, Diagnostic, Excerpt, Node, NodeKind, SideEffectContract, SideEffectLevel, Skill, SkillEval, Subject,
+    UserMessage,
+};
+use serde_json::Value;
+
+use super::assertion;
+use super::fixture::{self, Contents};
+
+/// What the cases of one suite have in common.
+pub(super) struct Suite<'a> {
+    /// The skill's name, as it is written.
+    pub(super) name: &'a str,
+    /// The skill, if it was found.
+    pub(super) skill: Option<&'a Arc<Skill>>,
+    /// Where the paths of files start.
+    pub(super) directory: &'a Path,
+    /// The files that were read so far.
+    pub(super) contents: &'a mut Contents,
+}
+
+impl Suite<'_> {
+    /// The case `item`, which is the one at `at` from 0.
+    pub(super) fn case(&mut self, at: usize, item: &Node, problems: &mut Problems) -> Option<Case> {
+        let mut fields = Fields::of(item, "a case", problems)?;
+        let (id, source) = id(&mut fields, at, problems);
+        let message = prompt(&mut fields, problems);
+        let expected = fields.require("expected_output", problems);
+        let expected = expected.and_then(|node| decode::any_text(node, "`expected_output`", problems));
+        let fixtures = fixture::read(&mut fields, self, &source, problems);
+        let written = fields.list("assertions", problems).unwrap_or_default();
+        let mut assertions = assertion::read(written, problems);
+        let should_trigger = fields.boolean("should_trigger", problems).unwrap_or(true);
+        if let Some(place) = fields.get("should_trigger").filter(|_| !should_trigger) {
+            assertions.push(assertion::not_used(self.name, place));
+        }
+        let is_forced = is_forced(&mut fields, should_trigger, problems);
+        let skill_eval = SkillEval {
+            should_trigger,
+            invocation: is_forced.then(|| format!("Use the ${} skill. ", self.name)),
+            side_effect_level: level(&mut fields, problems),
+            contract: contract(&mut fields, problems),
+        };
+        fields.finish(problems);
+        Some(Case {
+            subject: self.skill.map_or(Subject::Agent, |skill| Subject::Installed(Arc::clone(skill))),
+            messages: message.map(UserMessage::text).into_iter().collect(),
+            fixtures: Arc::new(fixtures),
+            assertions,
+            must_assert: true,
+            expected: expected.map(Value::String),
+            skill_eval: Some(skill_eval),
+            ..Case::new(id, source)
+        })
+    }
+}
+
+/// The case's id and where it is written.
+fn id(fields: &mut Fields<'_>, at: usize, problems: &mut Problems) -> (String, Excerpt) {
+    let node = fields.require("id", problems);
+    let source = node.map_or_else(|| fields.node().excerpt(), Node::excerpt);
+    let id = node.and_then(|node| match read_id(node) {
+        Ok(id) => Some(id),
+        Err(problem) => {
+            problems.push(*problem);
+            None
+        }
+    });
+    (id.unwrap_or_else(|| format!("case {}", at + 1)), source)
+}
+
+/// An id, which becomes a part of file names.
+fn read_id(node: &Node) -> Result<String, Box<Diagnostic>> {
+    let id = match &node.kind {
+        NodeKind::String(text) => text.clone(),
+        NodeKind::Number(number) if !number.is_f64() => number.to_string(),
+        NodeKind::Number(_) => return Err(Box::new(node.error("`id` must be a whole number or a text"))),
+        _ => {
+            let message = format!("`id` must be a whole number or a text, not {}", node.kind_name());
+            return Err(Box::new(node.error(message)));
+        }
+    };
+    let fault = if id.trim().is_empty() {
+        "must not be empty"
+    } else if id.contains(char::is_control) {
+        "is one line of text, without control characters"
+    } else if id.contains(['/', '\\']) {
+        "must not hold `/` or `\\`"
+    } else if id == "." || id.contains("..") {
+        "must not hold `..`"
+    } else if id.trim() != id {
+        "must not start or end with white space"
+    } else {
+        return Ok(id);
+    };
+    Err(Box::new(node.error(format!("`id` {fault}")).help("an id becomes the name of a folder")))
+}
+
+/// What the user says, word for word.
+fn prompt(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<String> {
+    let node = fields.require("prompt", problems)?;
+    let text = decode::any_text(node, "`prompt`", problems)?;
+    if text.trim().is_empty() {
+        problems.push(node.error("`prompt` must not be empty"));
+        return None;
+    }
+    Some(text)
+}
+
+/// Whether the user asks for the skill. Where it is not to be used, nobody can.
+fn is_forced(fields: &mut Fields<'_>, should_trigger: bool, problems: &mut Problems) -> bool {
+    let is_forced = fields.boolean("force_skill_invocation", problems).unwrap_or(false);
+    if is_forced
+        && !should_trigger
+        && let Some(span) = fields.key_span("force_skill_invocation")
+    {
+        let place = fields.node().source.excerpt(span);
+        let problem =
+            Diagnostic::error("`force_skill_invocation` asks for a skill that `should_trigger: false` forbids");
+        problems.push(problem.at(place).help("keep one of them: a negative control asks for something else"));
+    }
+    is_forced
+}
+
+fn level(fields: &mut Fields<'_>, problems: &mut Problems) -> SideEffectLevel {
+    fields.choice("side_effect_level", &SideEffectLevel::ALL, problems).unwrap_or_default()
+}
+
+/// What the case may leave behind: all that is not forbidden.
+fn contract(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<(SideEffectContract, Excerpt)> {
+    let node = fields.get("side_effect_contract")?;
+    let mut fields = Fields::of(node, "`side_effect_contract`", problems)?;
+    let mut allows = |key| fields.boolean(key, problems).unwrap_or(true);
+    let contract = SideEffectContract {
+        allow_new_local_branches: allows("allow_new_local_branches"),
+        allow_new_remote_branches: allows("allow_new_remote_branches"),
+        allow_new_commits: allows("allow_new_commits"),
+        allow_new_review_requests: allows("allow_new_review_requests"),
+        allow_worktree_changes: allows("allow_worktree_changes"),
+    };
+    fields.finish(problems);
+    Some((contract, node.excerpt()))
+}

@@ -1,0 +1,53 @@
+//! What a suite of a skill leaves open although nothing is wrong with it.
+
+use model::{AssertionSpec, Case, Diagnostic, SideEffectLevel, SkillEval, Suite};
+
+/// What the suite of a skill cannot show as it is made: `check --strict` tells it. Suites of other formats leave nothing
+/// open. `is_judged` says whether a model has to be asked about an assertion of a case.
+pub fn design_warnings(suite: &Suite, is_judged: &dyn Fn(&Case, &AssertionSpec) -> bool) -> Vec<Diagnostic> {
+    let cases = || suite.cases.iter().filter_map(|case| Some((case.as_ref(), case.skill_eval.as_ref()?)));
+    let Some((first, _)) = cases().next() else { return Vec::new() };
+    let warning = |message: String, help: &str| Diagnostic::warning(message).at(first.source.clone()).help(help);
+    let name = &suite.name;
+    let mut warnings = Vec::new();
+    let own = |case: &Case| case.assertions.iter().filter(|spec| !follows(spec)).count();
+    let asserts = cases().any(|(case, _)| own(case) > 0);
+    let is_checked = |case: &Case| case.assertions.iter().any(|spec| !follows(spec) && !is_judged(case, spec));
+    if asserts && !cases().any(|(case, _)| is_checked(case)) {
+        warnings.push(warning(
+            format!("in `{name}`, everything that is asserted is up to a judge"),
+            "assert what can be looked at, too, such as `The file \\`NAME\\` exists` or `{\"type\": \"file_exists\", …}`",
+        ));
+    }
+    if !cases().any(|(_, eval)| !eval.should_trigger) {
+        warnings.push(warning(
+            format!("`{name}` has no negative control"),
+            "add a case with `should_trigger: false`, which the skill is not for, to see whether it is used too often",
+        ));
+    }
+    if !cases().any(|(case, eval)| is_natural(case, eval)) {
+        warnings.push(warning(
+            format!("in no case of `{name}` the agent finds the skill by itself"),
+            "add a case without `force_skill_invocation` whose prompt does not name the skill",
+        ));
+    }
+    if !cases().any(|(_, eval)| eval.side_effect_level <= SideEffectLevel::LocalOnly) {
+        warnings.push(warning(
+            format!("`{name}` has no case that stays on this machine"),
+            "add one with `side_effect_level` `static` or `local-only`, which can be repeated while the skill is written",
+        ));
+    }
+    warnings
+}
+
+/// Whether an assertion follows from the case and is not written down.
+fn follows(spec: &AssertionSpec) -> bool {
+    spec.kind.value == super::assertion::NOT_USED
+}
+
+/// Whether the skill is to be used although the user does not ask for it.
+fn is_natural(case: &Case, eval: &SkillEval) -> bool {
+    let is_named = |name: &str| case.messages.iter().any(|message| message.text.contains(&format!("${name}")));
+    let is_asked_for = || case.subject.skill().is_some_and(|skill| is_named(&skill.name));
+    eval.should_trigger && eval.invocation.is_none() && !is_asked_for()
+}

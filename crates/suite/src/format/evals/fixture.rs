@@ -1,0 +1,292 @@
+//! The files of a case: which there are, and where they lie in the sandbox.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use model::decode::{Fields, Problems};
+use model::{Diagnostic, Excerpt, FixtureFile, Fixtures, Node, nearest};
+use walkdir::WalkDir;
+
+use super::case::Suite;
+use super::{EVALS_FOLDER, starts_here};
+use crate::{fixtures, path};
+
+/// The folder that suites keep their files in. Where the agent works there is no such folder.
+const FILES_FOLDER: &str = "files";
+
+/// What git keeps to itself.
+const GIT: &str = ".git";
+
+/// The files of one suite, each read once: many cases have the same.
+#[derive(Default)]
+pub(super) struct Contents(HashMap<PathBuf, (Arc<[u8]>, bool)>);
+
+impl Contents {
+    fn get(&mut self, path: &Path) -> std::io::Result<(Arc<[u8]>, bool)> {
+        if let Some((content, executable)) = self.0.get(path) {
+            return Ok((Arc::clone(content), *executable));
+        }
+        let (content, executable) = fixtures::bytes(path)?;
+        let content: Arc<[u8]> = content.into();
+        self.0.insert(path.to_owned(), (Arc::clone(&content), executable));
+        Ok((content, executable))
+    }
+}
+
+/// An item of `files`.
+struct Entry<'a> {
+    place: &'a Node,
+    written: String,
+    /// The file or directory.
+    from: PathBuf,
+    is_directory: bool,
+    /// Where it goes, part by part; a directory with none goes to the root with all that is in it.
+    target: Vec<String>,
+}
+
+/// The sandbox of a case, which is a git repository: files are untracked unless it says otherwise. `case` is where the
+/// case stands.
+pub(super) fn read(
+    fields: &mut Fields<'_>,
+    suite: &mut Suite<'_>,
+    case: &Excerpt,
+    problems: &mut Problems,
+) -> Fixtures {
+    let items = fields.list("files", problems).unwrap_or_default();
+    let mut entries: Vec<Entry<'_>> = items.iter().filter_map(|item| entry(item, suite, problems)).collect();
+    strip_folder(&mut entries, problems);
+    let mut files = Files { taken: HashMap::new(), files: Vec::new() };
+    for entry in &entries {
+        if refuse_reserved(entry, suite.name, problems) {
+            files.add(entry, suite, problems);
+        }
+    }
+    let is_staged = fields.boolean("stage_files", problems).unwrap_or(false);
+    let is_committed = fields.boolean("commit_files", problems).unwrap_or(false);
+    refuse_contradiction(fields, is_staged, is_committed, items.is_empty(), problems);
+    let mut fixtures = Fixtures { git_init: true, source: Some(case.clone()), ..Fixtures::default() };
+    let place = match (is_committed, is_staged) {
+        (true, _) => &mut fixtures.files_committed,
+        (false, true) => &mut fixtures.files_staged,
+        (false, false) => &mut fixtures.files_unstaged,
+    };
+    *place = files.files;
+    fixtures
+}
+
+fn refuse_contradiction(
+    fields: &mut Fields<'_>,
+    is_staged: bool,
+    is_committed: bool,
+    is_empty: bool,
+    problems: &mut Problems,
+) {
+    let place = |key: &str| fields.key_span(key).map(|span| fields.node().source.excerpt(span));
+    if is_staged
+        && is_committed
+        && let Some(place) = place("commit_files")
+    {
+        let problem = Diagnostic::error("`stage_files` and `commit_files` are both true").at(place);
+        problems.push(problem.help("files are staged or committed: keep one of them"));
+        return;
+    }
+    for (key, is_set) in [("stage_files", is_staged), ("commit_files", is_committed)] {
+        if let Some(place) = place(key).filter(|_| is_set && is_empty) {
+            problems.push(Diagnostic::warning(format!("`{key}` does nothing without `files`")).at(place));
+        }
+    }
+}
+
+fn entry<'a>(item: &'a Node, suite: &Suite<'_>, problems: &mut Problems) -> Option<Entry<'a>> {
+    let written = model::decode::text(item, "an item of `files`", problems)?;
+    let inside = match below_the_suite(&written) {
+        Ok(inside) => inside,
+        Err(fault) => {
+            problems.push(starts_here(item.error(format!("`{written}` {fault}"))));
+            return None;
+        }
+    };
+    let from = suite.directory.join(&inside);
+    let is_directory = match std::fs::metadata(&from) {
+        Ok(found) if found.is_dir() => true,
+        Ok(found) if found.is_file() => false,
+        Ok(_) => {
+            problems.push(item.error(format!("`{written}` is neither a file nor a directory")));
+            return None;
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            problems.push(missing(item, &written, &inside, suite.directory));
+            return None;
+        }
+        Err(error) => {
+            problems.push(item.error(format!("cannot read `{written}`: {error}")));
+            return None;
+        }
+    };
+    if !is_directory && written.ends_with('/') {
+        problems.push(item.error(format!("`{written}` is a file, not a directory")));
+        return None;
+    }
+    let mut target: Vec<String> = inside.split('/').map(str::to_owned).collect();
+    let is_more = target.len() > 1 || is_directory;
+    if is_more && target.first().is_some_and(|first| first == FILES_FOLDER) {
+        target.remove(0);
+    }
+    Some(Entry { place: item, written, from, is_directory, target })
+}
+
+/// `written` without its dots, or why it names nothing below the folder of the suite.
+fn below_the_suite(written: &str) -> Result<String, &'static str> {
+    match path::inside_sandbox(written) {
+        Ok(inside) if inside == "." => Err("is the folder of this file itself"),
+        Err("leaves the sandbox by `..`") => Err("leaves the folder of this file by `..`"),
+        other => other,
+    }
+}
+
+/// What is said of a file that is not there, with the one that is most likely meant.
+fn missing(item: &Node, written: &str, inside: &str, directory: &Path) -> Diagnostic {
+    let problem = item.error(format!("there is no file `{written}`"));
+    let own = inside.strip_prefix(EVALS_FOLDER).and_then(|rest| rest.strip_prefix('/'));
+    let kept = [own.map(str::to_owned), Some(format!("{FILES_FOLDER}/{inside}"))];
+    let elsewhere = kept.into_iter().flatten().find(|other| directory.join(other).exists());
+    let near = elsewhere.or_else(|| {
+        let (folder, name) = inside.rsplit_once('/').map_or((None, inside), |(folder, name)| (Some(folder), name));
+        let entries = std::fs::read_dir(directory.join(folder.unwrap_or_default())).ok()?;
+        let mut names: Vec<String> = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+        names.sort();
+        let near = nearest(name, names.iter().map(String::as_str))?;
+        Some(folder.map_or_else(|| near.to_owned(), |folder| format!("{folder}/{near}")))
+    });
+    starts_here(problem.suggest(near.as_deref()))
+}
+
+/// Takes the folder away that the files of the case are in, if it is the only one.
+fn strip_folder(entries: &mut [Entry<'_>], problems: &mut Problems) {
+    let is_inside = |entry: &&mut Entry<'_>| entry.target.len() > 1;
+    let folders: BTreeSet<String> = entries
+        .iter()
+        .filter(|entry| entry.target.len() > 1)
+        .filter_map(|entry| entry.target.first().cloned())
+        .collect();
+    if folders.len() != 1 {
+        return;
+    }
+    let is_mixed = entries.iter().any(|entry| entry.target.len() <= 1);
+    for entry in entries.iter_mut().filter(is_inside) {
+        let folder = entry.target.remove(0);
+        if is_mixed {
+            let message = format!("`{}` lies at `{}` in the sandbox", entry.written, entry.target.join("/"));
+            let help = format!("the only folder of a case is taken away; name the folder `{folder}` itself to keep it");
+            problems.push(entry.place.warning(message).help(help));
+        }
+    }
+}
+
+/// Whether `entry` may lie where it would: not where git or the skill is.
+fn refuse_reserved(entry: &Entry<'_>, skill: &str, problems: &mut Problems) -> bool {
+    match reserved(&entry.target, skill) {
+        Some(fault) => {
+            problems.push(entry.place.error(format!("`{}` would lie {fault}", entry.written)));
+            false
+        }
+        None => true,
+    }
+}
+
+fn reserved(target: &[String], skill: &str) -> Option<&'static str> {
+    if target.iter().any(|part| part.eq_ignore_ascii_case(GIT)) {
+        return Some("in a folder `.git`, which is git's own");
+    }
+    match target {
+        // Each agent has a folder of its own for skills, and all are called alike: `.claude/skills/NAME`.
+        [agent, skills, name, ..] if agent.starts_with('.') && skills == "skills" && name == skill => {
+            Some("where the skill is installed")
+        }
+        _ => None,
+    }
+}
+
+/// The files as they come together.
+struct Files<'a> {
+    /// Who put a file there, by its path in the sandbox.
+    taken: HashMap<String, &'a str>,
+    files: Vec<FixtureFile>,
+}
+
+impl<'a> Files<'a> {
+    fn add(&mut self, entry: &'a Entry<'_>, suite: &mut Suite<'_>, problems: &mut Problems) {
+        if !entry.is_directory {
+            self.put(entry, &entry.from, entry.target.join("/"), suite, problems);
+            return;
+        }
+        let known = (self.files.len(), problems.len());
+        for found in WalkDir::new(&entry.from).follow_links(true).sort_by_file_name() {
+            let found = match found {
+                Ok(found) if found.file_type().is_file() => found,
+                Ok(_) => continue,
+                Err(error) => {
+                    problems.push(entry.place.error(format!("cannot read all of `{}`: {error}", entry.written)));
+                    return;
+                }
+            };
+            let below = found.path().strip_prefix(&entry.from).unwrap_or(found.path());
+            let Some(below) = below.iter().map(|part| Some(part.to_str()?.to_owned())).collect::<Option<Vec<_>>>()
+            else {
+                problems.push(entry.place.error(format!("`{}` has a name that is not UTF-8", below.display())));
+                return;
+            };
+            let target: Vec<String> = entry.target.iter().cloned().chain(below).collect();
+            if let Some(fault) = reserved(&target, suite.name) {
+                problems.push(entry.place.error(format!("`{}` would lie {fault}", target.join("/"))));
+                return;
+            }
+            if !self.put(entry, found.path(), target.join("/"), suite, problems) {
+                return;
+            }
+        }
+        if known == (self.files.len(), problems.len()) {
+            problems.push(entry.place.error(format!("there are no files in `{}`", entry.written)));
+        }
+    }
+
+    /// Puts a file to `target`, or says why it cannot be there.
+    fn put(
+        &mut self,
+        entry: &'a Entry<'_>,
+        from: &Path,
+        target: String,
+        suite: &mut Suite<'_>,
+        problems: &mut Problems,
+    ) -> bool {
+        if let Some(other) = self.in_the_way(&target) {
+            let message = format!("`{}` and `{other}` would both lie at `{target}`", entry.written);
+            let problem = entry.place.error(message);
+            problems
+                .push(problem.help(format!("a leading `{FILES_FOLDER}/` is taken away, and so is the only folder")));
+            return false;
+        }
+        match suite.contents.get(from) {
+            Ok((content, executable)) => {
+                self.taken.insert(target.clone(), &entry.written);
+                self.files.push(FixtureFile { path: target, content, executable, source: entry.place.excerpt() });
+                true
+            }
+            Err(error) => {
+                problems.push(entry.place.error(format!("cannot read `{}`: {error}", entry.written)));
+                false
+            }
+        }
+    }
+
+    /// Who has put a file at `target`, a folder there, or a file where a folder of it must be.
+    fn in_the_way(&self, target: &str) -> Option<&'a str> {
+        let above = target.match_indices('/').map(|(at, _)| &target[..at]);
+        if let Some(other) = std::iter::once(target).chain(above).find_map(|path| self.taken.get(path)) {
+            return Some(other);
+        }
+        let below = |path: &str| path.strip_prefix(target).is_some_and(|rest| rest.starts_with('/'));
+        self.taken.iter().find(|(path, _)| below(path)).map(|(_, other)| *other)
+    }
+}

@@ -1,0 +1,288 @@
+//! What is refused, each at its line.
+
+use super::{SUITE, one, skill};
+use crate::scratch::told;
+
+/// What is said of a suite whose only case has these keys on the third line, without the file's name.
+fn said(rest: &str) -> Vec<String> {
+    of(&one(rest))
+}
+
+fn of(text: &str) -> Vec<String> {
+    let loaded = skill(text).load(&["s"]);
+    told(&loaded.diagnostics).iter().map(|line| line.trim_start_matches(&format!("{SUITE}:")).to_owned()).collect()
+}
+
+#[test]
+fn what_a_case_lacks_or_has_too_much_is_told_at_its_line() {
+    for (rest, expected) in [
+        (r#""asertions": []"#, "3:1: unknown key `asertions` in a case"),
+        (r#""fixtures": {}"#, "3:1: unknown key `fixtures` in a case"),
+        (r#""files": null"#, "3:10: `files` must be a list, not nothing (null)"),
+        (r#""files": "a""#, "3:10: `files` must be a list, not a string"),
+        (r#""files": [1]"#, "3:11: an item of `files` must be a string, not a number"),
+        (r#""assertions": {}"#, "3:15: `assertions` must be a list, not a map"),
+        (r#""assertions": [" "]"#, "3:16: an assertion must not be empty"),
+        (r#""assertions": [5]"#, "3:16: an assertion must be a text or a map, not a number"),
+        (r#""should_trigger": "yes""#, "3:19: `should_trigger` must be true or false, not a string"),
+        (r#""should_trigger": 1"#, "3:19: `should_trigger` must be true or false, not a number"),
+        (r#""should_trigger": null"#, "3:19: `should_trigger` must be true or false, not nothing (null)"),
+        (
+            r#""should_trigger": false, "force_skill_invocation": true"#,
+            "3:26: `force_skill_invocation` asks for a skill that `should_trigger: false` forbids",
+        ),
+        (r#""side_effect_level": "local""#, "3:22: `side_effect_level` must be one of"),
+        (r#""side_effect_contract": true"#, "3:25: `side_effect_contract` must be a map, not a boolean"),
+        (
+            r#""side_effect_contract": {"allow_commits": true}"#,
+            "3:26: unknown key `allow_commits` in `side_effect_contract`",
+        ),
+        (
+            r#""side_effect_contract": {"allow_new_commits": "no"}"#,
+            "3:47: `allow_new_commits` must be true or false, not a string",
+        ),
+        (
+            r#""files": ["top.txt"], "stage_files": true, "commit_files": true"#,
+            "3:44: `stage_files` and `commit_files` are both true",
+        ),
+        (r#""stage_files": true"#, "3:1: `stage_files` does nothing without `files`"),
+        (r#""id": 2"#, "3:1: duplicate key `id`"),
+    ] {
+        let told = said(rest);
+        assert!(told.len() == 1 && told[0].starts_with(expected), "{rest}: {told:#?}");
+    }
+}
+
+#[test]
+fn a_suggestion_comes_with_what_is_nearly_right() {
+    let helps =
+        |rest: &str| skill(&one(rest)).load(&["s"]).diagnostics.into_iter().flat_map(|it| it.help).collect::<Vec<_>>();
+    assert_eq!(helps(r#""asertions": []"#), ["did you mean `assertions`?"]);
+    assert_eq!(helps(r#""side_effect_level": "local_only""#), ["did you mean `local-only`?"]);
+    assert_eq!(helps(r#""should_trigger": "no""#), ["write `true` or `false`, without quotes"]);
+    assert_eq!(helps(r#""assertions": [{"type": "file_exist", "path": "x"}]"#), ["did you mean `file_exists`?"]);
+    assert_eq!(helps(r#""files": ["files/a.txr"]"#)[0], "did you mean `files/a.txt`?");
+    assert_eq!(helps(r#""files": ["evals/files/a.txt"]"#)[0], "did you mean `files/a.txt`?");
+    assert_eq!(helps(r#""files": ["b.txt"]"#)[0], "did you mean `files/b.txt`?");
+}
+
+#[test]
+fn ids_that_are_no_names_of_folders_are_refused() {
+    let with = |id: &str| {
+        format!(
+            "{{\"skill_name\": \"s\", \"evals\": [\n{{\"id\": {id}, \"prompt\": \"p\", \"expected_output\": \"\"}}]}}"
+        )
+    };
+    for (id, expected) in [
+        ("\"\"", "must not be empty"),
+        ("\"  \"", "must not be empty"),
+        ("\"a/b\"", "must not hold `/` or `\\`"),
+        ("\"a\\\\b\"", "must not hold `/` or `\\`"),
+        ("\"..\"", "must not hold `..`"),
+        ("\".\"", "must not hold `..`"),
+        ("\"../../etc\"", "must not hold `/` or `\\`"),
+        ("\"a\\nb\"", "is one line of text, without control characters"),
+        ("\"\\u0000\"", "is one line of text, without control characters"),
+        ("\" a\"", "must not start or end with white space"),
+        ("1.5", "must be a whole number or a text"),
+        ("1.0", "must be a whole number or a text"),
+        ("true", "must be a whole number or a text, not a boolean"),
+        ("null", "must be a whole number or a text, not nothing (null)"),
+    ] {
+        assert_eq!(of(&with(id)), [format!("2:8: `id` {expected}")], "{id}");
+    }
+}
+
+#[test]
+fn two_cases_have_two_ids_whatever_they_are_written_as() {
+    let case = |id: &str| format!("{{\"id\": {id}, \"prompt\": \"p\", \"expected_output\": \"\"}}");
+    let text = format!("{{\"skill_name\": \"s\", \"evals\": [\n{},\n{}]}}", case("1"), case("\"1\""));
+    assert_eq!(of(&text), ["3:8: a second case with the id `1` in `s`"]);
+}
+
+#[test]
+fn what_every_suite_and_case_must_have_is_asked_for() {
+    assert_eq!(of("{\"evals\": []}"), ["1:2: the suite has no `skill_name`", "1:11: the suite has no cases"]);
+    assert_eq!(of("{\"skill_name\": \"s\"}"), ["1:2: the suite has no `evals`"]);
+    assert_eq!(
+        of("{\"skill_name\": \"\", \"evals\": {}}"),
+        ["1:16: `skill_name` must not be empty", "1:29: `evals` must be a list, not a map",]
+    );
+    assert_eq!(
+        of("{\"skill_name\": \"s\", \"evals\": [], \"version\": 1}"),
+        ["1:30: the suite has no cases", "1:34: unknown key `version` in the suite",]
+    );
+    assert_eq!(of("[]"), ["1:1: the suite must be a map, not a list"]);
+    assert_eq!(
+        of("{\"skill_name\": \"s\", \"evals\": [\n3,\n{\"x\": 1}]}"),
+        [
+            "2:1: a case must be a map, not a number",
+            "3:2: a case has no `id`",
+            "3:2: a case has no `prompt`",
+            "3:2: a case has no `expected_output`",
+            "3:2: unknown key `x` in a case",
+        ]
+    );
+    let empty =
+        of("{\"skill_name\": \"s\", \"evals\": [\n{\"id\": 1, \"prompt\": \" \\n\", \"expected_output\": null}]}");
+    assert_eq!(
+        empty,
+        ["2:21: `prompt` must not be empty", "2:47: `expected_output` must be a string, not nothing (null)"]
+    );
+}
+
+#[test]
+fn broken_json_is_told_where_it_breaks() {
+    assert_eq!(of("{\"skill_name\": \"s\",\n \"evals\": [],}").len(), 1);
+    assert!(of("{\"skill_name\": \"s\",\n \"evals\": [],}")[0].starts_with("2:14: "));
+    assert!(of("// comment\n{}")[0].starts_with("1:1: "));
+}
+
+#[test]
+fn files_that_are_not_there_or_lead_out_are_refused() {
+    for (file, expected) in [
+        ("files/none.txt", "there is no file `files/none.txt`"),
+        ("/etc/passwd", "`/etc/passwd` is absolute"),
+        ("../SKILL.md", "`../SKILL.md` leaves the folder of this file by `..`"),
+        ("files/../files/a.txt", "`files/../files/a.txt` leaves the folder of this file by `..`"),
+        (".", "`.` is the folder of this file itself"),
+        ("files/a.txt/", "`files/a.txt/` is a file, not a directory"),
+    ] {
+        assert_eq!(said(&format!("\"files\": [\"{file}\"]")), [format!("3:11: {expected}")], "{file}");
+    }
+    assert_eq!(said("\"files\": [\"\"]"), ["3:11: an item of `files` must not be empty"]);
+}
+
+#[test]
+fn files_that_would_lie_in_one_place_are_refused() {
+    let said = |files: &str| said(&format!("\"files\": [{files}]"));
+    assert_eq!(
+        said("\"files/a.txt\", \"files/a.txt\""),
+        ["3:26: `files/a.txt` and `files/a.txt` would both lie at `a.txt`"]
+    );
+    let mixed = said("\"files/a.txt\", \"files/one/a.txt\"");
+    assert_eq!(
+        mixed,
+        [
+            "3:26: `files/one/a.txt` lies at `a.txt` in the sandbox",
+            "3:26: `files/one/a.txt` and `files/a.txt` would both lie at `a.txt`",
+        ]
+    );
+    assert_eq!(said("\"files/one\", \"files\""), ["3:24: `files` and `files/one` would both lie at `one/a.txt`"]);
+}
+
+#[test]
+fn a_file_and_a_folder_of_one_name_are_refused_in_either_order() {
+    for (files, expected) in [
+        ("\"files/x\", \"x/y\"", "3:22: `x/y` and `files/x` would both lie at `x/y`"),
+        ("\"x/y\", \"other\", \"files/x\"", "3:27: `files/x` and `x/y` would both lie at `x`"),
+    ] {
+        let scratch = skill(&one(&format!("\"files\": [{files}]")));
+        scratch.write("skills/s/evals/files/x", "").write("skills/s/evals/x/y", "").write("skills/s/evals/other/z", "");
+        // Two folders, so that none is taken away.
+        let text = one(&format!("\"files\": [{files}, \"files/one/deep/c.txt\"]"));
+        let told = told(&scratch.write(SUITE, text).load(&["s"]).diagnostics);
+        assert_eq!(told, [format!("{SUITE}:{expected}")]);
+    }
+}
+
+#[test]
+fn git_and_the_skill_keep_their_places() {
+    let told = |file: &str, entry: &str| {
+        let scratch = skill(&one(&format!("\"files\": [\"{entry}\"]")));
+        scratch.write(&format!("skills/s/evals/{file}"), "x");
+        told(&scratch.load(&["s"]).diagnostics)
+            .iter()
+            .map(|line| line.replace(&format!("{SUITE}:"), ""))
+            .collect::<Vec<_>>()
+    };
+    let git = |written: &str| vec![format!("3:11: `{written}` would lie in a folder `.git`, which is git's own")];
+    assert_eq!(told("files/.git", "files/.git"), git("files/.git"));
+    assert_eq!(told("files/repo/.git/config", "files/repo"), git("repo/.git/config"));
+    assert_eq!(told("files/x/y/.GIT/config", "files/x/y/.GIT/config"), git("files/x/y/.GIT/config"));
+    assert_eq!(told("files/.gitignore", "files/.gitignore"), [] as [&str; 0]);
+    let skill = |written: &str| vec![format!("3:11: `{written}` would lie where the skill is installed")];
+    assert_eq!(told("files/.claude/skills/s/x.md", "files/.claude"), skill(".claude/skills/s/x.md"));
+    assert_eq!(
+        told("files/a/.codex/skills/s/x.md", "files/a/.codex/skills/s/x.md"),
+        skill("files/a/.codex/skills/s/x.md")
+    );
+    assert_eq!(told("files/.claude/skills/other/x.md", "files/.claude"), [] as [&str; 0]);
+}
+
+#[test]
+fn an_empty_folder_is_no_fixture() {
+    let scratch = skill(&one("\"files\": [\"files/void\"]"));
+    std::fs::create_dir_all(scratch.path("skills/s/evals/files/void/deeper")).unwrap();
+    assert_eq!(told(&scratch.load(&["s"]).diagnostics), [format!("{SUITE}:3:11: there are no files in `files/void`")]);
+}
+
+#[cfg(unix)]
+#[test]
+fn links_are_followed_and_what_is_no_file_is_refused() {
+    use std::os::unix::fs::symlink;
+    let scratch = skill(&one("\"files\": [\"files/linked\", \"files/pipe\", \"files/round\"]"));
+    let folder = scratch.path("skills/s/evals/files");
+    symlink(folder.join("a.txt"), folder.join("linked")).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(folder.join("pipe")).status().unwrap().success());
+    std::fs::create_dir(folder.join("round")).unwrap();
+    symlink(folder.join("round"), folder.join("round/again")).unwrap();
+    let loaded = scratch.load(&["s"]);
+    let told = told(&loaded.diagnostics);
+    assert!(told[0].ends_with("3:27: `files/pipe` is neither a file nor a directory"), "{told:#?}");
+    assert!(told[1].contains("3:41: cannot read all of `files/round`"), "{told:#?}");
+    assert_eq!(&*loaded.suites[0].cases[0].fixtures.files_unstaged[0].content, b"files/a.txt\n");
+}
+
+#[test]
+fn typed_assertions_are_held_to_their_types() {
+    for (assertion, expected) in [
+        (r#"{}"#, "an assertion has no `type`"),
+        (r#"{"path": "x"}"#, "an assertion has no `type`"),
+        (r#"{"type": "nope"}"#, "`type` must be one of `file_exists`, `file_not_exists`"),
+        (r#"{"type": 5}"#, "`type` must be one of"),
+        (r#"{"type": "file_exists"}"#, "an assertion has no `path`"),
+        (r#"{"type": "file_unchanged", "path": ""}"#, "`path` must not be empty"),
+        (r#"{"type": "file_not_exists", "path": "/x"}"#, "`path` is absolute: `/x`"),
+        (r#"{"type": "file_exists", "path": "../x"}"#, "`path` leaves the sandbox by `..`: `../x`"),
+        (r#"{"type": "file_exists", "path": "./"}"#, "`path` names no file: `./`"),
+        (r#"{"type": "file_contains", "path": "x"}"#, "an assertion has no `contains`"),
+        (r#"{"type": "file_not_contains", "contains": 5}"#, "`contains` must be a string, not a number"),
+        (r#"{"type": "command_ran"}"#, "an assertion has no `command`"),
+        (r#"{"type": "json_path", "equals": 1}"#, "an assertion has no `json_path`"),
+        (
+            r#"{"type": "json_path_not_exists", "json_path": "a", "path": "a/../../b"}"#,
+            "`path` leaves the sandbox by `..`",
+        ),
+        (r#"{"type": "git_clean", "text": ""}"#, "`text` must not be empty"),
+        (r#"{"type": "git_clean", "path": "x"}"#, "`git_clean` has no `path`"),
+        (
+            r#"{"type": "json_path_not_exists", "json_path": "a", "equals": 1}"#,
+            "`json_path_not_exists` has no `equals`",
+        ),
+        (r#"{"type": "tests_pass", "weight": 2}"#, "unknown key `weight` in an assertion"),
+    ] {
+        let told = said(&format!("\"assertions\": [{assertion}]"));
+        let (place, message) = told[0].split_once(": ").unwrap();
+        assert_eq!(told.len(), 1, "{assertion}: {told:#?}");
+        assert!(place.starts_with("3:") && message.starts_with(expected), "{assertion}: {told:#?}");
+    }
+}
+
+#[test]
+fn what_is_asserted_twice_is_warned_about() {
+    let told = said("\"assertions\": [\"A file exists.\",\n\"a  File\\texists\", \"another\"]");
+    assert_eq!(told, ["4:1: line 3 asserts the same"]);
+}
+
+#[test]
+fn every_problem_of_a_suite_is_told_in_one_go() {
+    let text = r#"{"skill_nam": "s", "evals": [
+{"id": "a/b", "prompt": "", "expected_output": 1},
+{"id": 2, "prompt": "p", "expected_output": "", "files": ["no"], "assertions": [{"type": "x"}, ""],
+ "force_skill_invocation": 1}
+]}"#;
+    let told = of(text);
+    let lines: Vec<&str> = told.iter().map(|line| line.split(':').next().unwrap()).collect();
+    assert_eq!(lines, ["1", "1", "2", "2", "2", "3", "3", "3", "4"], "{told:#?}");
+}

@@ -1,0 +1,224 @@
+//! Which suites are found, and which skill each is about.
+
+use std::path::Path;
+
+use trialrun_suite::{Loaded, Request};
+
+use crate::scratch::{Scratch, outline, told};
+
+fn suite(skill: &str) -> String {
+    format!("{{\"skill_name\": \"{skill}\", \"evals\": [{{\"id\": 1, \"prompt\": \"p\", \"expected_output\": \"\"}}]}}")
+}
+
+/// Skills `a` and `b` with suites of their own, `c` with one among the examples, `d` with none.
+fn project() -> Scratch {
+    let scratch = Scratch::new();
+    for name in ["a", "b", "c", "d"] {
+        scratch.skill(name);
+    }
+    scratch
+        .write("skills/a/evals/evals.json", suite("a"))
+        .write("skills/b/evals/evals.json", suite("b"))
+        .write("examples/c/evals/evals.json", suite("c"));
+    scratch
+}
+
+fn directory(loaded: &Loaded, at: usize) -> &Path {
+    loaded.suites[at].cases[0].subject.installed().unwrap().directory.as_deref().unwrap()
+}
+
+fn with_skill(scratch: &Scratch, skill: &str, targets: &[&str]) -> Loaded {
+    trialrun_suite::load(&Request {
+        root: scratch.root().to_owned(),
+        skills_dir: scratch.path("skills"),
+        cwd: scratch.root().to_owned(),
+        targets: targets.iter().map(|target| (*target).to_owned()).collect(),
+        skill: Some(skill.to_owned()),
+        ..Request::default()
+    })
+}
+
+#[test]
+fn every_pair_below_a_folder_is_found_once() {
+    let scratch = project();
+    for targets in [&[][..], &["."], &["skills"], &["skills/", "examples"], &["a", "b", "c"]] {
+        let loaded = scratch.load(targets);
+        assert_eq!(told(&loaded.diagnostics), [] as [&str; 0], "{targets:?}");
+        let mut found = outline(&loaded);
+        found.sort();
+        assert_eq!(found, ["a: 1", "b: 1", "c: 1"], "{targets:?}");
+        assert!(loaded.suites.iter().all(|suite| suite.format == "evals"));
+    }
+    assert_eq!(outline(&scratch.load(&["examples"])), ["c: 1"]);
+    assert_eq!(outline(&scratch.load(&["skills/b"])), ["b: 1"]);
+    assert_eq!(outline(&scratch.load(&["examples/c/evals/evals.json"])), ["c: 1"]);
+}
+
+#[test]
+fn a_project_of_nothing_but_skills_and_suites_needs_no_folders() {
+    let scratch = Scratch::new();
+    scratch.write("my-skill/SKILL.md", "---\nname: my-skill\ndescription: d\n---\n");
+    scratch.write("my-skill/evals/evals.json", suite("my-skill"));
+    std::fs::remove_dir(scratch.path("skills")).unwrap();
+    let loaded = scratch.load(&[]);
+    assert_eq!((told(&loaded.diagnostics), outline(&loaded)), (vec![], vec!["my-skill: 1".to_owned()]));
+}
+
+#[test]
+fn a_suite_outside_of_the_project_finds_the_skills_beside_its_examples() {
+    let scratch = project();
+    let file = "examples/c/evals/evals.json";
+    // Where there is no configuration, the project starts at what is named.
+    let folder = scratch.path("examples/c/evals");
+    let loaded = trialrun_suite::load(&Request {
+        root: folder.clone(),
+        skills_dir: folder.join("skills"),
+        cwd: scratch.root().to_owned(),
+        targets: vec![file.to_owned()],
+        ..Request::default()
+    });
+    assert_eq!(told(&loaded.diagnostics), [] as [&str; 0]);
+    assert_eq!(directory(&loaded, 0), scratch.path("skills/c"));
+    let elsewhere = tempfile::tempdir().unwrap();
+    let loaded = scratch.load_from(elsewhere.path(), &[scratch.path(file).to_str().unwrap()]);
+    assert_eq!(directory(&loaded, 0), scratch.path("skills/c"));
+}
+
+#[test]
+fn equal_ids_in_two_skills_stay_apart() {
+    let scratch = project();
+    scratch.write("skills/a/tests/t.yaml", "scenario: '1'\nskill: a\n");
+    scratch.write("examples/b/evals/evals.json", suite("b"));
+    let loaded = scratch.load(&[]);
+    assert_eq!(told(&loaded.diagnostics), [] as [&str; 0]);
+    assert_eq!(outline(&loaded), ["a: 1", "a/evals: 1", "skills/b: 1", "c: 1", "examples/b: 1"]);
+}
+
+#[test]
+fn the_skill_may_be_named_beside_the_suite() {
+    let scratch = project();
+    scratch.write("next/a/SKILL.md", "---\nname: a\ndescription: the next one\n---\n");
+    let loaded = with_skill(&scratch, "next/a", &["skills/a/evals/evals.json"]);
+    assert_eq!(told(&loaded.diagnostics), [] as [&str; 0]);
+    assert_eq!(directory(&loaded, 0), scratch.path("next/a"));
+    for (skill, expected) in [("./skills/a/", "skills/a"), ("a", "skills/a"), ("c", "skills/c")] {
+        let loaded = with_skill(&scratch, skill, &[]);
+        assert_eq!(told(&loaded.diagnostics), [] as [&str; 0], "{skill}");
+        assert_eq!((loaded.suites.len(), directory(&loaded, 0)), (1, scratch.path(expected).as_path()), "{skill}");
+    }
+}
+
+#[test]
+fn a_skill_of_another_name_is_a_mistake() {
+    let scratch = project();
+    let loaded = with_skill(&scratch, "skills/b", &["skills/a/evals/evals.json"]);
+    assert_eq!(
+        told(&loaded.diagnostics),
+        ["skills/a/evals/evals.json:1:16: the suite is about `a`, but the skill is called `b`"]
+    );
+    assert_eq!(loaded.diagnostics[0].help[0], "did you mean `b`?");
+    scratch.write("skills/a/evals/evals.json", suite("b"));
+    let loaded = scratch.load(&["a"]);
+    assert_eq!(
+        told(&loaded.diagnostics),
+        ["skills/a/evals/evals.json:1:16: the suite is about `b`, but the skill is called `a`"]
+    );
+}
+
+#[test]
+fn a_skill_that_is_not_there_is_told_with_the_nearest() {
+    let scratch = Scratch::new();
+    scratch.skill("release-notes").write("examples/x/evals/evals.json", suite("release-note"));
+    let loaded = scratch.load(&["examples"]);
+    let told = told(&loaded.diagnostics);
+    assert_eq!(told, ["examples/x/evals/evals.json:1:16: there is no skill called `release-note`"]);
+    let help = &loaded.diagnostics[0].help;
+    assert_eq!(help, &["did you mean `release-notes`?", "looked in skills", "`--skill DIR` says where it is"]);
+    scratch.write("examples/x/evals/evals.json", suite("../skills/release-notes"));
+    let said = scratch.load(&["examples"]).diagnostics.remove(0).message;
+    assert_eq!(said, "`../skills/release-notes` is no name for a skill");
+}
+
+#[test]
+fn what_is_no_skill_or_has_no_suite_is_told() {
+    let scratch = project();
+    scratch.write("skills/d/tests/t.yaml", "scenario: t\nskill: d\n").write("bare/skill.md", "");
+    let said = |skill: &str, targets: &[&str]| {
+        let loaded = with_skill(&scratch, skill, targets);
+        assert!(loaded.has_errors(), "{skill}");
+        (told(&loaded.diagnostics), loaded.diagnostics[0].help.clone())
+    };
+    let (told, help) = said("d", &[]);
+    assert_eq!(told, ["the skill `d` has no `evals/evals.json`"]);
+    assert!(help[0].contains("--evals FILE") && help[1].contains("skills/d"), "{help:?}");
+    let (told, help) = said("bare", &[]);
+    assert_eq!(
+        (told[0].as_str(), help[0].as_str()),
+        ("`bare` is no skill: it has no SKILL.md", "is `skill.md` meant to be `SKILL.md`?")
+    );
+    let (told, _) = said("skills/dd", &["skills/a/evals/evals.json"]);
+    assert_eq!(told, ["`skills/dd` is no skill: it has no SKILL.md"]);
+    let (told, _) = said("d", &["skills/d/tests/t.yaml"]);
+    assert_eq!(told, ["`--skill` says what suites of skills are about, and no such suite is named"]);
+}
+
+#[test]
+fn a_file_of_that_name_that_is_something_else_is_passed_over_where_it_is_come_across() {
+    let scratch = Scratch::new();
+    scratch
+        .write("d/one/evals.json", "{\"models\": []}")
+        .write("d/two/evals.json", "{\"skill_name\": \"x\", \"evls\": []}")
+        .write("d/three/other.json", suite("x"));
+    let loaded = scratch.load(&["d"]);
+    let told = told(&loaded.diagnostics);
+    assert_eq!(told.len(), 3, "{told:#?}");
+    assert!(told.iter().all(|line| line.starts_with("d/two/evals.json:1:")), "{told:#?}");
+    assert!(told.iter().any(|line| line.ends_with("the suite has no `evals`")));
+    let named = scratch.skill("x").load(&["d/three/other.json"]);
+    assert_eq!(
+        (told_of(&named), outline(&named)),
+        (vec![], vec!["x: 1".to_owned()]),
+        "any name will do for what is named"
+    );
+}
+
+fn told_of(loaded: &Loaded) -> Vec<String> {
+    told(&loaded.diagnostics)
+}
+
+#[test]
+fn what_a_suite_leaves_open_is_told_on_demand() {
+    let warned = |rest: &[&str]| -> Vec<String> {
+        let scratch = Scratch::new();
+        let case = |(at, rest): (usize, &&str)| {
+            format!("{{\"id\": {at}, \"prompt\": \"p\", \"expected_output\": \"\", {rest}}}")
+        };
+        let cases: Vec<String> = rest.iter().enumerate().map(case).collect();
+        scratch.skill("s");
+        scratch
+            .write("skills/s/evals/evals.json", format!("{{\"skill_name\": \"s\", \"evals\": [{}]}}", cases.join(",")));
+        let loaded = scratch.load(&["s"]);
+        assert_eq!(told(&loaded.diagnostics), [] as [&str; 0]);
+        let judged = |_: &model::Case, spec: &model::AssertionSpec| {
+            spec.kind.value == "claim" && !spec.node.as_str().unwrap().contains("file")
+        };
+        let warnings = trialrun_suite::design_warnings(&loaded.suites[0], &judged);
+        assert!(warnings.iter().all(|warning| !warning.is_error() && warning.source.is_some()));
+        warnings.into_iter().map(|warning| warning.message).collect()
+    };
+    let complete = [r#""assertions": ["is nice", "a file is there"]"#, r#""should_trigger": false"#];
+    assert_eq!(warned(&complete), [] as [&str; 0]);
+    assert_eq!(
+        warned(&[r#""assertions": ["is nice"], "force_skill_invocation": true, "side_effect_level": "live-safe""#]),
+        [
+            "in `s`, everything that is asserted is up to a judge",
+            "`s` has no negative control",
+            "in no case of `s` the agent finds the skill by itself",
+            "`s` has no case that stays on this machine",
+        ]
+    );
+    assert_eq!(warned(&[complete[1], r#""assertions": [{"type": "git_clean"}]"#]), [] as [&str; 0]);
+    let scenario = Scratch::new().case("scenario: s\nsystem_prompt: p\n");
+    let suite = model::Suite { name: "s".into(), path: "s".into(), format: "scenario", cases: vec![scenario] };
+    assert_eq!(trialrun_suite::design_warnings(&suite, &|_, _| true), []);
+}

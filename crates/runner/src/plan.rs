@@ -1,8 +1,10 @@
 //! PLAN: from suites and settings to the trials that will run, with everything compiled and checked. Nothing has been
 //! started, and every problem is reported in one go.
 
+mod compilation;
 mod settings;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,6 +14,7 @@ use model::{
     AgentInfo, Arm, Case, Diagnostic, Excerpt, Limits, PermissionMode, SkillInfo, Subject, Suite, TrialId, nearest,
 };
 
+use self::compilation::{Compilation, Compiling, Wanted};
 use crate::agent::{self, AGENTS, Agent, Configured, Part, Setup};
 use crate::select::{Selection, Selector};
 use crate::trial::judging::Judging;
@@ -179,7 +182,7 @@ impl Planner<'_> {
     fn run(&mut self) {
         let selector = Selector::compile(self.request.selection, &mut self.problems);
         let mut seen: BTreeMap<(&str, &str), &Excerpt> = BTreeMap::new();
-        let mut wanted = Vec::new();
+        let mut wanted: Vec<Wanted<'_>> = Vec::new();
         // Counted before the selection: an answer by its position must not come to serve another case.
         let mut position = 0;
         for suite in self.request.suites {
@@ -192,45 +195,49 @@ impl Planner<'_> {
                     );
                 }
                 if selector.wants(suite, case, &mut self.problems) {
-                    wanted.push((position, suite, case));
+                    wanted.push(Wanted { position, suite, case });
                 }
                 position += 1;
             }
         }
         // Cases outside the selection are not compiled: a run of one case must not wait for a thousand others.
-        for (ordinal, (position, suite, case)) in wanted.into_iter().enumerate() {
-            if selector.in_shard(ordinal) {
-                self.case(suite, case, position);
+        let mut ordinals = 0..;
+        wanted.retain(|_| ordinals.next().is_some_and(|ordinal| selector.in_shard(ordinal)));
+        let (settings, engine) = (self.request.settings, self.engine.clone());
+        std::thread::scope(|scope| {
+            let mut compiling = Compiling::begin(scope, &wanted, settings, &engine);
+            for wanted in &wanted {
+                let compiled = compiling.next();
+                self.case(wanted, compiled);
             }
-        }
+        });
     }
 
-    fn case(&mut self, suite: &Suite, case: &Arc<Case>, position: usize) {
+    /// Plans the trials of a case. What it asserts may have been compiled already.
+    fn case(&mut self, wanted: &Wanted<'_>, mut ready: Option<Compilation>) {
+        let &Wanted { position, suite, case } = wanted;
         let settings = self.request.settings;
-        let own = case.runner.agent.as_ref().map(|(name, _)| name.clone());
-        let agents = if settings.agents.is_empty() {
-            vec![own.or_else(|| settings.defaults.agent.clone()).unwrap_or_else(|| DEFAULT_AGENT.to_owned())]
-        } else {
-            settings.agents.clone()
-        };
+        let agents = agents_of(settings, case);
         let directory = self.directory_of(suite);
         let engine = self.engine.clone();
         let context = Context { directory: Some(&directory), scripts: Some(&engine), known_tools: None };
         let mut compiled: Option<Compiled> = None;
-        for written in agents {
-            let Some(Cast { agent, argument, config }) = self.cast(case, &written) else { continue };
+        for written in agents.iter() {
+            let Some(Cast { agent, argument, config }) = self.cast(case, written) else { continue };
             let Some((mut arm, model)) = self.arm(case, agent) else { continue };
             if let Some(config) = &config {
                 arm.agent.clone_from(&config.name);
             }
             let setup = self.setup(case, agent, &arm);
             // The assertions of a case are the same under every arm; only the tools they may name differ.
-            // What a case brings is called whatever it says.
-            let known_tools = agent.tools().filter(|_| !brings_tools(case));
+            let known_tools = known_tools(agent, case);
             let checks = match &compiled {
                 Some((tools, checks)) if *tools == known_tools => Arc::clone(checks),
                 _ => {
-                    let (checks, problems) = grade::compile(case, &Context { known_tools, ..context });
+                    let (checks, problems) = match ready.take_if(|ready| ready.tools == known_tools) {
+                        Some(ready) => (ready.checks, ready.problems),
+                        None => grade::compile(case, &Context { known_tools, ..context }),
+                    };
                     self.problems.extend(problems);
                     let checks = Arc::new(checks);
                     compiled = Some((known_tools, Arc::clone(&checks)));
@@ -243,7 +250,7 @@ impl Planner<'_> {
                 let providers = &settings.providers;
                 self.ask(
                     agent,
-                    &written,
+                    written,
                     &Part {
                         case,
                         arm: &arm,
@@ -301,7 +308,10 @@ impl Planner<'_> {
         }
         if compiled.is_none() {
             // Something is wrong with every agent or model; the assertions are looked at all the same.
-            let (_, problems) = grade::compile(case, &context);
+            let problems = match ready.take_if(|ready| ready.tools.is_none()) {
+                Some(ready) => ready.problems,
+                None => grade::compile(case, &context).1,
+            };
             self.problems.extend(problems);
         }
         let (_, problems) = grade::Responder::compile(&case.user_responses);
@@ -383,19 +393,14 @@ impl Planner<'_> {
         }
     }
 
-    /// The folder of `suite`: that of its file, or the folder it is.
+    /// The folder of `suite`, looked up once for many cases.
     fn directory_of(&mut self, suite: &Suite) -> Arc<Path> {
         if let Some((path, directory)) = &self.directory
             && *path == suite.path
         {
             return Arc::clone(directory);
         }
-        let directory = match suite.path.parent() {
-            _ if suite.path.is_dir() => suite.path.as_path(),
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
-        let directory: Arc<Path> = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned()).into();
+        let directory: Arc<Path> = directory_of(suite).into();
         self.directory = Some((suite.path.clone(), Arc::clone(&directory)));
         directory
     }
@@ -518,6 +523,30 @@ impl Planner<'_> {
             timeout_from: Some(self.timeout(case).1.to_owned()),
         }
     }
+}
+
+/// The folder of `suite`: that of its file, or the folder it is; absolute.
+fn directory_of(suite: &Suite) -> PathBuf {
+    let directory = match suite.path.parent() {
+        _ if suite.path.is_dir() => suite.path.as_path(),
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned())
+}
+
+/// The agents that `case` runs with, as they are written.
+fn agents_of<'a>(settings: &'a Settings, case: &Case) -> Cow<'a, [String]> {
+    if !settings.agents.is_empty() {
+        return Cow::Borrowed(&settings.agents);
+    }
+    let own = case.runner.agent.as_ref().map(|(name, _)| name.clone());
+    Cow::Owned(vec![own.or_else(|| settings.defaults.agent.clone()).unwrap_or_else(|| DEFAULT_AGENT.to_owned())])
+}
+
+/// The tools that the assertions of `case` may name with `agent`. What a case brings is called whatever it says.
+fn known_tools(agent: &dyn Agent, case: &Case) -> Option<&'static [&'static str]> {
+    agent.tools().filter(|_| !brings_tools(case))
 }
 
 fn brings_tools(case: &Case) -> bool {

@@ -9,7 +9,7 @@ mod record;
 mod user;
 
 use std::collections::BTreeMap;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::{Duration, Instant};
@@ -144,6 +144,9 @@ pub(crate) enum Halt {
 
 /// Runs a trial that has begun to its outcome. A broken attempt is tried again as often as the settings say, and a failed
 /// one where they say so.
+///
+/// What it waits for in few trials only (a sandbox, code, a played user, a judge) is boxed where that happens: the future
+/// of every trial would have room for all of it, and is moved several times.
 pub(crate) async fn run(
     planned: Arc<PlannedTrial>,
     shared: Arc<Shared>,
@@ -283,7 +286,12 @@ impl Attempt<'_> {
 
     async fn in_sandbox(&self, sandbox: Option<Arc<dyn Sandbox>>) -> Result<End, Cut> {
         let mut acted = self.act(sandbox.clone()).await?;
-        let collected = match self.unless(Halt::Kill, self.collect(sandbox, &acted.ending)).await {
+        // Pinned here: a future that is handed on by value has its room twice in the one that waits for it.
+        let collected = {
+            let collecting = pin!(self.collect(sandbox, &acted.ending));
+            self.unless(Halt::Kill, collecting).await
+        };
+        let collected = match collected {
             Ok(Ok(collected)) => collected,
             // What the agent did is kept, although it says nothing without a look at what it left behind.
             Ok(Err(Breakage { because, .. })) => {
@@ -296,7 +304,8 @@ impl Attempt<'_> {
                 Collected::default()
             }
         };
-        self.unless(Halt::Kill, self.grade(acted, collected)).await?
+        let grading = pin!(self.grade(acted, collected));
+        self.unless(Halt::Kill, grading).await?
     }
 
     /// A fresh sandbox, or none for an agent and a case that need none.
@@ -317,7 +326,7 @@ impl Attempt<'_> {
             setup_timeout: Duration::from_millis(self.shared.settings.setup_timeout_ms),
             keep: self.shared.settings.keep_sandbox,
         };
-        let sandbox = self.unless(Halt::Stop, self.shared.workshop.make(request)).await??;
+        let sandbox = self.unless(Halt::Stop, Box::pin(self.shared.workshop.make(request))).await??;
         self.line.tell(Event::SandboxReady {
             path: sandbox.work().to_string_lossy().into_owned(),
             skill: skill.zip(folder).map(|(skill, folder)| format!("{folder}/{}", skill.name)),
@@ -386,7 +395,7 @@ impl Attempt<'_> {
         let played = match script {
             Some(script) => {
                 let stage = Stage::new(self, session.as_mut(), &mut turn, &clock, shown, script);
-                Some(stage.play().await)
+                Some(Box::pin(stage.play()).await)
             }
             None => None,
         };
@@ -433,7 +442,7 @@ impl Attempt<'_> {
             }
         }
         match &self.planned.case.user {
-            Some(user) => self.play_user(user, session, turn, clock, spent).await,
+            Some(user) => Box::pin(self.play_user(user, session, turn, clock, spent)).await,
             None => Ending::Finished,
         }
     }
@@ -521,7 +530,7 @@ impl Attempt<'_> {
         if *self.halt.borrow() >= limit {
             return Err(Cut::Stopped);
         }
-        let mut work = std::pin::pin!(work);
+        let mut work = pin!(work);
         // What waits for nothing needs nobody to watch over it.
         if let Poll::Ready(done) = poll_once(work.as_mut()).await {
             return Ok(done);
@@ -557,4 +566,17 @@ struct Closed {
 
 pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trial_is_small_enough_to_be_moved() {
+        fn size<F>(_: impl Fn(Arc<PlannedTrial>, Arc<Shared>, Line, watch::Receiver<Halt>, Grading) -> F) -> usize {
+            size_of::<F>()
+        }
+        assert!(size(run) < 16 * 1024, "{} bytes", size(run));
+    }
 }

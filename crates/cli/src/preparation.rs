@@ -74,6 +74,7 @@ pub fn prepare(global: &Global, args: &RunArgs) -> Result<Prepared, CliError> {
     all.append(&mut resolved.problems);
     all.extend(fallen_back);
     all.extend(diagnostics);
+    all.extend(unknown_cases(&args.cases, &suites));
     let missing = missing_variables(&workplace, &plan);
     // What is wrong with a value that is not filled in is nothing else.
     let is_known = |problem: &Diagnostic| missing.iter().any(|one| is_same_place(one, problem));
@@ -126,10 +127,32 @@ fn missing_judge(workplace: &Workplace, settings: &runner::Settings) -> Option<S
     judge.missing.first().filter(|_| is_own).map(|missing| missing.message.clone())
 }
 
+/// What is said of ids that were asked for and are not there, while others are: a part of what was meant would not run.
+/// Where none is there, nothing is selected.
+fn unknown_cases(wanted: &[String], suites: &[model::Suite]) -> Vec<Diagnostic> {
+    let ids = || suites.iter().flat_map(|suite| suite.cases.iter().map(|case| case.id.as_str()));
+    let is_there = |wanted: &str| match wanted.rsplit_once("::") {
+        _ if ids().any(|id| id == wanted) => true,
+        Some((name, id)) => {
+            suites.iter().any(|suite| suite.name == name && suite.cases.iter().any(|case| case.id == id))
+        }
+        None => false,
+    };
+    let (known, unknown): (Vec<&String>, Vec<&String>) = wanted.iter().partition(|wanted| is_there(wanted));
+    if known.is_empty() {
+        return Vec::new();
+    }
+    let problem = |wanted: &String| {
+        let problem = Diagnostic::error(format!("no case is called `{wanted}`"));
+        problem.suggest(model::nearest(wanted, ids())).help("`trialrun list` shows every case")
+    };
+    unknown.into_iter().map(problem).collect()
+}
+
 /// Whether a model has to be asked about an assertion. Of a case that is not planned nothing is known, nor claimed.
 fn is_judged(plan: &Plan, case: &model::Case, spec: &model::AssertionSpec) -> bool {
     let of_case = plan.trials.iter().filter(|trial| trial.case.source == case.source && trial.case.id == case.id);
-    let mut checks = of_case.flat_map(|trial| &trial.checks).filter(|check| check.id() == spec.id);
+    let mut checks = of_case.flat_map(|trial| trial.checks.iter()).filter(|check| check.id() == spec.id);
     checks.next().is_some_and(grade::Check::asks_judge)
 }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 /// The file that a skill is read from.
 const SKILL_FILE: &str = "SKILL.md";
 
-/// The first call by which the agent made use of `skill`: it invoked the skill or read its file. A call that failed is
+/// The first call by which the agent made use of `skill`: it invoked the skill or read one of its files. A call that failed is
 /// no use.
 pub(crate) fn first_use(trace: &Trace, skill: &str) -> Option<usize> {
     trace.calls.iter().position(|traced| succeeded(traced) && names(traced, |name| name == skill))
@@ -56,8 +56,34 @@ fn names(traced: &TracedCall, mut is: impl FnMut(&str) -> bool) -> bool {
     read.chain(named).filter_map(folder_of_skill).any(is)
 }
 
-/// The name of the skill whose file `path` is.
+/// The name of the skill that the file `path` is of: its `SKILL.md` wherever that is, and any file of a skill where agents
+/// look for them, as in `.claude/skills/NAME/scripts/run.py`.
 fn folder_of_skill(path: &str) -> Option<&str> {
-    let folder = path.strip_suffix(SKILL_FILE)?.strip_suffix('/')?;
-    folder.rsplit('/').next().filter(|name| !name.is_empty())
+    if let Some(folder) = path.strip_suffix(SKILL_FILE).and_then(|folder| folder.strip_suffix('/')) {
+        return folder.rsplit('/').next().filter(|name| !name.is_empty());
+    }
+    let (front, behind) = path.rsplit_once("/skills/")?;
+    let (name, file) = behind.split_once('/')?;
+    let is_installed = front.rsplit('/').next().is_some_and(|home| home.starts_with('.'));
+    (is_installed && !name.is_empty() && !file.is_empty()).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_an_installed_skill_is_the_skills() {
+        for (path, expected) in [
+            ("/box/repo/skills/greet/SKILL.md", Some("greet")),
+            ("/box/repo/.claude/skills/greet/references/a.md", Some("greet")),
+            ("/box/home/.codex/skills/greet/scripts/run.py", Some("greet")),
+            ("/box/repo/skills/greet/references/a.md", None),
+            ("/box/repo/.claude/skills/greet", None),
+            ("/box/repo/.claude/skills/", None),
+            ("/SKILL.md", None),
+        ] {
+            assert_eq!(folder_of_skill(path), expected, "{path}");
+        }
+    }
 }

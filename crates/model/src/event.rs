@@ -43,8 +43,10 @@ pub enum Event {
         /// The agent.
         agent: String,
         /// The model as the user named it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
         /// The skill's name, or that of the prompt's stand-in.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         subject: Option<String>,
         /// The file the case was written in.
         file: String,

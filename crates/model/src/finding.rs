@@ -37,7 +37,7 @@ pub struct Finding {
     #[serde(rename = "type")]
     pub kind: String,
     /// What a person would call it, if it has a name beside its id.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// Whether it holds.
     pub status: Status,
@@ -45,31 +45,32 @@ pub struct Finding {
     #[serde(default)]
     pub claim: Claim,
     /// 0 to 1; absent when undecided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
     /// Its share of the trial's score.
     pub weight: f64,
     /// Why, in one line.
     pub because: String,
     /// What was asked for, when it was not found.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected: Option<String>,
     /// What was there instead.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actual: Option<String>,
     /// What else helps to understand it, a line each.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<String>,
     /// What kept it from being decided.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// Values taken from the matching calls.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub captures: Vec<Capture>,
     /// The user's line; absent for implicit assertions.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Excerpt>,
     /// Where in the trace.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Position>,
     /// Whether nobody wrote it: it goes with every trial.
     #[serde(default)]

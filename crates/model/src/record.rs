@@ -60,7 +60,8 @@ pub struct SkillInfo {
     pub content_hash: String,
 }
 
-/// A finished trial, as the report's `trials` tells it.
+/// A finished trial, as the report's `trials` tells it. What it does not have is not written: most of the fields of most
+/// trials are empty, and there are thousands of them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrialRecord {
     /// Printed: `suite::case@arm#1`.
@@ -70,14 +71,17 @@ pub struct TrialRecord {
     /// The case's id.
     pub case: String,
     /// What a person would call it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// The arm, printed.
     pub arm: String,
     /// The agent.
     pub agent: String,
     /// The model as the user named it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Such as `with_skill`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variant: Option<String>,
     /// From 1.
     pub repetition: u64,
@@ -87,17 +91,22 @@ pub struct TrialRecord {
     #[serde(default)]
     pub flaky: bool,
     /// Whose trouble it was, if it is broken or undecided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<Fault>,
     /// The reason in one line; absent for a pass.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,
     /// How acting ended; absent if it never began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ending: Option<Ending>,
     /// Σ weight·score of the decided findings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
     /// Σ weight of the decided findings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_score: Option<f64>,
     /// The score it takes to pass, where the format has one.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pass_score: Option<f64>,
     /// One for each assertion, implicit ones last.
     pub findings: Vec<Finding>,
@@ -107,6 +116,7 @@ pub struct TrialRecord {
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::present::deserialize")]
     pub input_value: Option<Value>,
     /// The agent's last answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
     /// The whole of what the agent gave last, where that is more than text: `output`, `messages` and any other key.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::present::deserialize")]
@@ -115,19 +125,19 @@ pub struct TrialRecord {
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::present::deserialize")]
     pub expected: Option<Value>,
     /// The script that was to answer.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<String>,
     /// The tools it was handed.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<Value>,
     /// The variables it was handed, where the case wants them kept.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vars: Option<Map<String, Value>>,
     /// Whether it passes when what it asserts does not hold.
     #[serde(default)]
     pub not: bool,
     /// Where the case stands in its file, from 0, for formats whose readers count.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<usize>,
     /// Numbers that the case's code gave a name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -141,15 +151,19 @@ pub struct TrialRecord {
     /// The model's turns, sub-agents' not counted.
     pub turn_count: usize,
     /// Every call.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<CallRecord>,
     /// Every question.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub questions: Vec<AnsweredQuestion>,
     /// Tokens, if they are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Tokens>,
     /// US dollars, if they are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
     /// Who says what it cost: `agent`, or absent.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_source: Option<String>,
     /// What the agent itself says it cost, where another figure goes before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -168,33 +182,37 @@ pub struct TrialRecord {
     /// When it started.
     pub started_at: Timestamp,
     /// The agent's own session id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
     /// The agent's own version.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_version: Option<String>,
     /// How the agent was signed in, in words that hold no secret.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth: Option<String>,
     /// The skill under test.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skill: Option<SkillInfo>,
     /// The limits in force.
     #[serde(default)]
     pub limits: Limits,
     /// Settings of this trial that change what the agent does: permission mode, tools, setting sources.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub settings: Map<String, Value>,
     /// Attempts before this one; this one is last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<AttemptRecord>,
     /// Files of the working directory that are not as they were.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files_changed: Vec<FileChange>,
     /// The sandbox, where it was kept.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<String>,
     /// What went wrong beside the findings.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<String>,
     /// What looks wrong but decides nothing.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
@@ -278,13 +296,16 @@ pub struct AttemptRecord {
     /// What it came to.
     pub outcome: Outcome,
     /// Why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,
     /// The agent's last answer in it.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
     /// What it used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Tokens>,
     /// What it cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
     /// How long it took.
     pub duration_ms: u64,

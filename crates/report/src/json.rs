@@ -1,8 +1,8 @@
 //! The whole run as one JSON document, `trialrun.report/1`. Fields are added, never renamed; an unknown number is
-//! `null`, never 0.
+//! `null`, never 0. What is told of the run is laid out for reading, and each trial stands on a line of its own: there may
+//! be thousands of them, of half a hundred fields each, which are for programs that read lines or the whole.
 
 mod finding;
-mod layout;
 mod reference;
 mod schema;
 mod trial;
@@ -16,9 +16,8 @@ use model::{
     AgentInfo, ArmSummary, Aside, Envelope, Estimate, Event, Outcome, RunInfo, SkillInfo, Summary, Tokens, TrialRecord,
 };
 use serde::Serialize;
-use serde_json::{Map, Serializer, Value};
+use serde_json::{Map, Value};
 
-use self::layout::Layout;
 use crate::{Opening, Reporter, figure};
 
 pub use reference::reference;
@@ -161,9 +160,7 @@ impl Trials {
     fn add(&mut self, mut record: TrialRecord, is_shown: bool) -> io::Result<()> {
         self.text.clear();
         if is_shown {
-            // As deep as it will stand in the document.
-            let layout = Layout::at(2);
-            Trial::of(&record).serialize(&mut Serializer::with_formatter(&mut self.text, layout))?;
+            serde_json::to_writer(&mut self.text, &Trial::of(&record))?;
         }
         strip(&mut record);
         self.all.push((record, is_shown.then(|| self.text.as_slice().into())));

@@ -38,6 +38,9 @@ const SHAPES: [&str; 19] = [
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----",
 ];
 
+/// The shortest text that has one of these shapes, in bytes. Most of what is masked is shorter.
+const SHORTEST_SHAPE: usize = 20;
+
 /// The secrets of a run: exact values of variables whose names say so, and shapes that keys have.
 #[derive(Clone, Default)]
 pub struct Mask {
@@ -91,11 +94,14 @@ impl Mask {
             }
         }
         if let Some(shapes) = &self.shapes
+            && masked.len() >= SHORTEST_SHAPE
             && shapes.is_match(&masked)
         {
             masked = Cow::Owned(shapes.replace_all(&masked, MASKED).into_owned());
         }
+        // Without one of these there is neither a password in a URL nor a key in its query.
         if let Some(urls) = &self.urls
+            && masked.bytes().any(|byte| matches!(byte, b'@' | b'='))
             && urls.is_match(&masked)
         {
             let without = urls.replace_all(&masked, |found: &regex::Captures<'_>| match (found.get(1), found.get(2)) {

@@ -1,10 +1,12 @@
 //! PLAN: from suites and settings to the trials that will run, with everything compiled and checked. Nothing has been
 //! started, and every problem is reported in one go.
 
+mod compilation;
 mod order;
 mod settings;
 mod variant;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,6 +17,7 @@ use model::{
     nearest,
 };
 
+use self::compilation::{Compilation, Compiling, Wanted};
 use self::variant::Variant;
 use crate::agent::{self, AGENTS, Agent, Configured, Part, Setup};
 use crate::select::{Selection, Selector};
@@ -187,9 +190,9 @@ impl Planner<'_> {
     fn run(&mut self) {
         let selector = Selector::compile(self.request.selection, &mut self.problems);
         let mut seen: BTreeMap<(&str, &str), &Excerpt> = BTreeMap::new();
-        let mut wanted = Vec::new();
+        let mut wanted: Vec<Wanted<'_>> = Vec::new();
         // Counted before the selection: an answer by its position must not come to serve another case.
-        let mut position = 0;
+        let (mut position, mut ordinals) = (0, 0..);
         for suite in self.request.suites {
             for case in &suite.cases {
                 if let Some(first) = seen.insert((&suite.name, &case.id), &case.source) {
@@ -199,37 +202,36 @@ impl Planner<'_> {
                             .help(format!("the other one is at {first}; a case's id must be unique in its suite")),
                     );
                 }
-                if selector.wants(suite, case, &mut self.problems) {
-                    wanted.push((position, suite, case));
+                // Cases outside the selection are not compiled: a run of one case must not wait for a thousand others.
+                if selector.wants(suite, case, &mut self.problems) && selector.in_shard(ordinals.next().unwrap_or(0)) {
+                    let variants = variant::of(case, self.request.settings.baseline).into_iter();
+                    wanted.extend(variants.map(|variant| Wanted { position, suite, variant }));
                 }
                 position += 1;
             }
         }
-        // Cases outside the selection are not compiled: a run of one case must not wait for a thousand others.
-        for (ordinal, (position, suite, case)) in wanted.into_iter().enumerate() {
-            if selector.in_shard(ordinal) {
-                for Variant { name, case } in variant::of(case, self.request.settings.baseline) {
-                    self.case(suite, &case, name, position);
-                }
+        let (settings, engine) = (self.request.settings, self.engine.clone());
+        std::thread::scope(|scope| {
+            let mut compiling = Compiling::begin(scope, &wanted, settings, &engine);
+            for wanted in &wanted {
+                let compiled = compiling.next();
+                self.case(wanted, compiled);
             }
-        }
+        });
     }
 
-    /// Plans the trials of one variant of a case.
-    fn case(&mut self, suite: &Suite, case: &Arc<Case>, variant: Option<&str>, position: usize) {
+    /// Plans the trials of one variant of a case. What it asserts may have been compiled already.
+    fn case(&mut self, wanted: &Wanted<'_>, mut ready: Option<Compilation>) {
+        let Wanted { position, suite, variant: Variant { name: variant, case } } = wanted;
+        let position = *position;
         let settings = self.request.settings;
-        let own = case.runner.agent.as_ref().map(|(name, _)| name.clone());
-        let agents = if settings.agents.is_empty() {
-            vec![own.or_else(|| settings.defaults.agent.clone()).unwrap_or_else(|| DEFAULT_AGENT.to_owned())]
-        } else {
-            settings.agents.clone()
-        };
+        let agents = agents_of(settings, case);
         let directory = self.directory_of(suite);
         let engine = self.engine.clone();
         let context = Context { directory: Some(&directory), scripts: Some(&engine), ..Context::default() };
         let mut compiled: Option<Compiled> = None;
-        for written in agents {
-            let Some(Cast { agent, argument, config }) = self.cast(case, &written) else { continue };
+        for written in agents.iter() {
+            let Some(Cast { agent, argument, config }) = self.cast(case, written) else { continue };
             let Some((mut arm, model)) = self.arm(case, agent) else { continue };
             arm.variant = variant.map(str::to_owned);
             if let Some(config) = &config {
@@ -237,12 +239,14 @@ impl Planner<'_> {
             }
             let setup = self.setup(case, agent, &arm);
             // The assertions of a case are the same under every arm; only the tools they may name differ.
-            // What a case brings is called whatever it says.
-            let known_tools = agent.tools().filter(|_| !brings_tools(case));
+            let known_tools = known_tools(agent, case);
             let checks = match &compiled {
                 Some((tools, checks)) if *tools == known_tools => Arc::clone(checks),
                 _ => {
-                    let (checks, problems) = grade::compile(case, &Context { known_tools, ..context });
+                    let (checks, problems) = match ready.take_if(|ready| ready.tools == known_tools) {
+                        Some(ready) => (ready.checks, ready.problems),
+                        None => grade::compile(case, &Context { known_tools, ..context }),
+                    };
                     self.problems.extend(problems);
                     let checks = Arc::new(checks);
                     compiled = Some((known_tools, Arc::clone(&checks)));
@@ -255,7 +259,7 @@ impl Planner<'_> {
                 let providers = &settings.providers;
                 self.ask(
                     agent,
-                    &written,
+                    written,
                     &Part {
                         case,
                         arm: &arm,
@@ -313,7 +317,10 @@ impl Planner<'_> {
         }
         if compiled.is_none() {
             // Something is wrong with every agent or model; the assertions are looked at all the same.
-            let (_, problems) = grade::compile(case, &context);
+            let problems = match ready.take_if(|ready| ready.tools.is_none()) {
+                Some(ready) => ready.problems,
+                None => grade::compile(case, &context).1,
+            };
             self.problems.extend(problems);
         }
         let (_, problems) = grade::Responder::compile(&case.user_responses);
@@ -395,19 +402,14 @@ impl Planner<'_> {
         }
     }
 
-    /// The folder of `suite`: that of its file, or the folder it is.
+    /// The folder of `suite`, looked up once for many cases.
     fn directory_of(&mut self, suite: &Suite) -> Arc<Path> {
         if let Some((path, directory)) = &self.directory
             && *path == suite.path
         {
             return Arc::clone(directory);
         }
-        let directory = match suite.path.parent() {
-            _ if suite.path.is_dir() => suite.path.as_path(),
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
-        let directory: Arc<Path> = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned()).into();
+        let directory: Arc<Path> = directory_of(suite).into();
         self.directory = Some((suite.path.clone(), Arc::clone(&directory)));
         directory
     }
@@ -538,6 +540,30 @@ impl Planner<'_> {
             on_budget: settings.on_budget,
         }
     }
+}
+
+/// The folder of `suite`: that of its file, or the folder it is; absolute.
+fn directory_of(suite: &Suite) -> PathBuf {
+    let directory = match suite.path.parent() {
+        _ if suite.path.is_dir() => suite.path.as_path(),
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned())
+}
+
+/// The agents that `case` runs with, as they are written.
+fn agents_of<'a>(settings: &'a Settings, case: &Case) -> Cow<'a, [String]> {
+    if !settings.agents.is_empty() {
+        return Cow::Borrowed(&settings.agents);
+    }
+    let own = case.runner.agent.as_ref().map(|(name, _)| name.clone());
+    Cow::Owned(vec![own.or_else(|| settings.defaults.agent.clone()).unwrap_or_else(|| DEFAULT_AGENT.to_owned())])
+}
+
+/// The tools that the assertions of `case` may name with `agent`. What a case brings is called whatever it says.
+fn known_tools(agent: &dyn Agent, case: &Case) -> Option<&'static [&'static str]> {
+    agent.tools().filter(|_| !brings_tools(case))
 }
 
 fn brings_tools(case: &Case) -> bool {

@@ -68,8 +68,8 @@ impl SqliteStore {
         let connection = &mut self.connection;
         connection.busy_timeout(PATIENCE)?;
         connection.set_prepared_statement_cache_capacity(32);
-        write_ahead(connection)?;
         connection.execute_batch("PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON;")?;
+        write_ahead(connection)?;
         connection.pragma_update(None, "wal_autocheckpoint", LONGEST_LOG)?;
 
         // Most of the time there is nothing to do, and then a reader should not wait for a writer.
@@ -242,9 +242,10 @@ fn write_ahead(connection: &Connection) -> Result<(), StoreError> {
         if mode == "wal" {
             return Ok(());
         }
-        // Only a file without tables takes this setting.
+        // Only a file without tables takes the first setting. As there is nothing in it, its journal can be in memory: one in
+        // a file waits for the disk eight times before the first run may begin.
         let turned = connection
-            .execute_batch("PRAGMA auto_vacuum = INCREMENTAL")
+            .execute_batch("PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = MEMORY")
             .and_then(|()| connection.pragma_update(None, "journal_mode", "wal"));
         match turned {
             Ok(()) => return Ok(()),

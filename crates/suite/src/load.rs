@@ -3,7 +3,6 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use model::decode::Problems;
 use model::{Case, Diagnostic, Excerpt, NodeKind, Severity, Suite};
@@ -12,6 +11,7 @@ use crate::discover::{self, Candidate, Standing};
 use crate::document::{self, Language};
 use crate::format::{self, CODE, EVALS, EVALS_FOLDER, FORMATS, FixtureSettings, NAMED, SuiteFile, near_miss};
 use crate::library::{Library, home_of};
+use crate::parallel;
 use crate::path::shown;
 
 /// Fewer files than this are read on one thread: starting another costs as much as reading dozens of them.
@@ -19,9 +19,6 @@ const FILES_PER_THREAD: usize = 64;
 
 /// What the folder of tests is called, unless the project says otherwise.
 const TESTS_FOLDER: &str = "tests";
-
-/// More threads than this are not worth their start.
-const MOST_THREADS: usize = 8;
 
 /// What to load.
 #[derive(Debug, Clone, Default)]
@@ -102,37 +99,9 @@ struct ReadFile {
     problems: Problems,
 }
 
-/// Reads the files, on several threads when they are many; the results are in the order of the files.
+/// Reads the files; the results are in their order.
 fn read_all(candidates: &[Candidate], library: &Library) -> Vec<ReadFile> {
-    let available = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = candidates.len().div_ceil(FILES_PER_THREAD).min(available).min(MOST_THREADS);
-    if threads <= 1 {
-        return candidates.iter().map(|candidate| read_one(candidate, library)).collect();
-    }
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let mut done = Vec::new();
-        while let Some((at, candidate)) = {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            candidates.get(at).map(|candidate| (at, candidate))
-        } {
-            done.push((at, read_one(candidate, library)));
-        }
-        done
-    };
-    let mut files: Vec<(usize, ReadFile)> = std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
-        let mut files = work();
-        for other in others {
-            match other.join() {
-                Ok(done) => files.extend(done),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        files
-    });
-    files.sort_by_key(|(at, _)| *at);
-    files.into_iter().map(|(_, file)| file).collect()
+    parallel::map(candidates.iter().collect(), FILES_PER_THREAD, |candidate| read_one(candidate, library))
 }
 
 fn read_one(candidate: &Candidate, library: &Library) -> ReadFile {

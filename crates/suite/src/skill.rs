@@ -174,8 +174,8 @@ fn tools(node: &Node, problems: &mut Problems) -> Vec<String> {
 /// Whether what is at `path`, seen from a skill's directory, belongs to the skill: not its tests and suites, which hold the
 /// answers, nor what programs leave behind.
 fn is_part(path: &Path) -> bool {
-    let left_out = [TESTS_FOLDER, EVALS_FOLDER, ".git", "__pycache__"];
-    !left_out.iter().any(|name| path == Path::new(name))
+    let left_out = [TESTS_FOLDER, EVALS_FOLDER, ".git"];
+    !path.ends_with("__pycache__") && !left_out.iter().any(|name| path == Path::new(name))
 }
 
 /// SHA-256 over every regular file below `directory` that belongs to the skill, in the order of their path's bytes: of each,
@@ -293,7 +293,7 @@ mod tests {
         expected.extend([0xff, b'\n']);
         assert_eq!(hash_of(root).unwrap(), hex(&Sha256::digest(&expected)));
         std::fs::write(root.join("tests/t.yaml"), "y").unwrap();
-        for left_out in ["evals", "__pycache__", ".git"] {
+        for left_out in ["evals", "__pycache__", "references/__pycache__", ".git"] {
             std::fs::create_dir_all(root.join(left_out).join("files")).unwrap();
             std::fs::write(root.join(left_out).join("files/x"), "x").unwrap();
         }

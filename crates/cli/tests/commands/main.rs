@@ -5,6 +5,7 @@
 mod assertions;
 mod check;
 mod configuration;
+mod evals;
 mod generated;
 mod project;
 mod record;

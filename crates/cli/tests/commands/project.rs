@@ -140,19 +140,22 @@ fn a_project_of_ai_tester_runs_with_its_own_defaults() {
 
 #[test]
 fn a_new_project_runs_offline_and_passes() {
-    for arguments in [&["init", "made"][..], &["init", "made", "--template", "skill", "--skill", "release-notes"]] {
+    let of_skill = &["init", "made", "--template", "skill", "--skill", "release-notes"][..];
+    for (arguments, target, fine) in [
+        (&["init", "made"][..], None, "1 case and 1 trial are fine"),
+        (of_skill, Some("skills/release-notes/tests"), "3 cases and 5 trials are fine"),
+    ] {
         let project = empty();
         let ran = project.run(arguments).exits(0);
-        assert!(
-            ran.out.contains("wrote made/trialrun.yaml") && ran.out.contains("cd made && trialrun run"),
-            "{}",
-            ran.out
-        );
+        let run: Vec<&str> = std::iter::once("run").chain(target).collect();
+        let tried = format!("cd made && trialrun {}\n", run.join(" "));
+        assert!(ran.out.contains("wrote made/trialrun.yaml") && ran.out.contains(&tried), "{}", ran.out);
         let inside = |arguments: &[&str]| -> Ran {
             project.command(arguments).current_dir(project.dir().join("made")).output().unwrap().into()
         };
-        assert_eq!(inside(&["check", "--strict"]).exits(0).out, "1 case and 1 trial are fine; nothing was run\n");
-        let ran = inside(&["run"]).exits(0);
+        let checked = inside(&["check", "--strict"]).exits(0).out;
+        assert!(checked.contains(&format!("{fine}; nothing was run\n")), "{checked}");
+        let ran = inside(&run).exits(0);
         assert!(ran.out.contains("PASS  1 trial passed") && ran.err.is_empty(), "{}", ran.said());
         // Editors find the schema that the first line of the scenario names.
         let scenario = found(&project.dir().join("made"), "first.yaml")

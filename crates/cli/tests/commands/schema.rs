@@ -70,6 +70,40 @@ fn a_conversation_is_as_its_schema_says_and_a_wrong_one_is_not() {
 }
 
 #[test]
+fn a_suite_of_a_skill_is_as_its_schema_says_and_a_wrong_one_is_not() {
+    let schema = schema("evals");
+    let project = empty();
+    project.run(&["init", "--skill", "made"]).exits(0);
+    let made = document(&project.dir().join("skills/made/evals/evals.json"));
+    assert_eq!(mistakes(&made, &schema, &schema), Vec::<String>::new());
+    let with = |rest: Value| {
+        let mut case = json!({"id": 1, "prompt": "p", "expected_output": ""});
+        case.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+        json!({"skill_name": "s", "evals": [case]})
+    };
+    for right in [
+        json!({}),
+        json!({"id": "a b", "assertions": ["x", {"type": "json_path", "json_path": "a", "equals": null}]}),
+        json!({"side_effect_level": "static", "side_effect_contract": {"allow_new_commits": false}}),
+    ] {
+        assert_eq!(mistakes(&with(right), &schema, &schema), Vec::<String>::new());
+    }
+    for wrong in [
+        json!({"id": true}),
+        json!({"id": ""}),
+        json!({"asertions": []}),
+        json!({"should_trigger": "yes"}),
+        json!({"should_trigger": false, "force_skill_invocation": true}),
+        json!({"stage_files": true, "commit_files": true}),
+        json!({"assertions": [{"type": "file_exists"}]}),
+        json!({"assertions": [{"type": "git_clean", "path": "x"}]}),
+        json!({"side_effect_contract": {"allow_commits": true}}),
+    ] {
+        assert!(!mistakes(&with(wrong.clone()), &schema, &schema).is_empty(), "{wrong}");
+    }
+}
+
+#[test]
 fn a_report_is_as_its_schema_says() {
     let project = demo();
     project.write("skills/greet/tests/d.yaml", &scenario("fourth", "\"!abort gone\""));
@@ -136,6 +170,11 @@ fn mistakes(value: &Value, schema: &Value, root: &Value) -> Vec<String> {
             "anyOf" => must(all().any(fits), "anyOf"),
             "oneOf" => must(all().filter(|rule| fits(rule)).count() == 1, "oneOf"),
             "not" => must(!fits(rule), "not"),
+            "if" => {
+                let then = schema.get("then").filter(|_| fits(rule));
+                deeper.extend(then.into_iter().flat_map(|then| mistakes(value, then, root)));
+            }
+            "then" => {}
             "allOf" => deeper.extend(all().flat_map(|rule| mistakes(value, rule, root))),
             "$ref" => {
                 let place = rule.as_str().unwrap().strip_prefix('#').unwrap();

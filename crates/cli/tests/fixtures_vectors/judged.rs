@@ -69,6 +69,7 @@ impl Bench {
             tests: None,
             cwd: root.to_owned(),
             targets: vec![file.to_string_lossy().into_owned()],
+            skill: None,
             fixtures: project.fixtures,
             now_ms: None,
         });

@@ -46,10 +46,7 @@ struct FileNotContains {
 
 fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     reading.caption();
-    let file = match reading.fields.get("path") {
-        Some(_) => Some(SandboxFile::read(reading)),
-        None => None,
-    };
+    let file = reading.fields.get("path").map(|_| SandboxFile::read(reading));
     let (contains, place) = reading.required_text("contains")?;
     let file = match file {
         Some(file) => Some(file?),

@@ -92,7 +92,7 @@ impl Matcher for ReviewRequestCreated {
             match self.holds(request, &branches) {
                 Ok(Some(true)) => return Verdict::met(format!("{} is new", repository::request_told(request))),
                 Ok(None) => {
-                    open.push(format!("nobody told which branches {} is about", repository::request_told(request)))
+                    open.push(format!("nobody told which branches {} is about", repository::request_told(request)));
                 }
                 Ok(Some(false)) => {}
                 Err(error) => return Verdict::undecided(error),

@@ -48,10 +48,9 @@ pub(crate) fn doing(step: &Step, paint: &Paint) -> Option<String> {
             Some(format!("\"{}\"", plain::folded(text, 80, ellipsis)))
         }
         Step::Thinking { .. } => Some("thinks".into()),
-        Step::Retry { attempt, status, .. } => Some(format!(
-            "request retry {attempt}{}",
-            status.map_or_else(String::new, |status| format!(" ({status})"))
-        )),
+        Step::Retry { attempt, status, .. } => {
+            Some(format!("request retry {attempt}{}", status.map_or_else(String::new, |status| format!(" ({status})"))))
+        }
         Step::ToolResult(_) => Some("has a result".into()),
         Step::UserMessage { index, of, .. } if *of > 1 => Some(format!("message {index} of {of}")),
         Step::Session { .. } => Some("session opened".into()),

@@ -133,6 +133,20 @@ fn what_is_said_on_the_way_is_told_from_the_first_message_on() {
 }
 
 #[test]
+fn what_a_judge_found_is_shown_with_its_proof_where_evidence_is_asked_for() {
+    let trial = id("a", "fake", 1);
+    let mut record = passed(&trial);
+    record.findings.truncate(1);
+    record.findings[0].judged = true;
+    record.findings[0].evidence = vec!["met: the agent must: be kind; \"my dear\"".into()];
+    let mut story = Story::new(vec![trial.clone()], 1);
+    story.starts(&trial, &["hi"]).ends(record).over();
+    let text = |evidence: bool| reported("terminal", &story.events, |opening| opening.show_evidence = evidence);
+    assert!(text(true).contains("= evidence: met: the agent must: be kind; \"my dear\""), "{}", text(true));
+    assert!(!text(false).contains("my dear"));
+}
+
+#[test]
 fn a_run_that_was_cut_off_is_incomplete() {
     let mut events = many_jobs().events;
     let cut = events.iter().position(|event| matches!(event.event, Event::TrialFinished(_))).unwrap();

@@ -278,7 +278,7 @@ impl Attempt<'_> {
         }
         self.line.tell(Event::Waiting { on: "judge".into() });
         let limit = Duration::from_millis(self.planned.limits.timeout_ms);
-        let asked = grade::consult(checks, evidence, self.judge(), findings);
+        let asked = Box::pin(grade::consult(checks, evidence, self.judge(), findings));
         let because = match self.unless(Halt::Stop, tokio::time::timeout(limit, asked)).await {
             Ok(Ok(took)) => return took,
             Ok(Err(_)) => {

@@ -10,7 +10,7 @@ mod record;
 mod user;
 
 use std::collections::BTreeMap;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::Poll;
 use std::time::{Duration, Instant};
@@ -155,6 +155,9 @@ pub(crate) enum Halt {
 
 /// Runs a trial that has begun to its outcome. A broken attempt is tried again as often as the settings say, and a failed
 /// one where they say so.
+///
+/// What it waits for in few trials only (a sandbox, code, a played user, a judge) is boxed where that happens: the future
+/// of every trial would have room for all of it, and is moved several times.
 pub(crate) async fn run(
     planned: Arc<PlannedTrial>,
     shared: Arc<Shared>,
@@ -310,7 +313,12 @@ impl Attempt<'_> {
     async fn in_sandbox(&self, sandbox: Option<Arc<dyn Sandbox>>) -> Result<End, Cut> {
         let mut acted = self.act(sandbox.clone()).await?;
         let looked = std::mem::take(&mut acted.looked);
-        let collected = match self.unless(Halt::Kill, self.collect(sandbox, &acted.ending, looked)).await {
+        // Pinned here: a future that is handed on by value has its room twice in the one that waits for it.
+        let collected = {
+            let collecting = pin!(self.collect(sandbox, &acted.ending, looked));
+            self.unless(Halt::Kill, collecting).await
+        };
+        let collected = match collected {
             Ok(Ok(collected)) => collected,
             // What the agent did is kept, although it says nothing without a look at what it left behind.
             Ok(Err(Breakage { because, .. })) => {
@@ -323,7 +331,8 @@ impl Attempt<'_> {
                 Collected::default()
             }
         };
-        self.unless(Halt::Kill, self.grade(acted, collected)).await?
+        let grading = pin!(self.grade(acted, collected));
+        self.unless(Halt::Kill, grading).await?
     }
 
     /// A fresh sandbox, or none for an agent and a case that need none.
@@ -346,7 +355,7 @@ impl Attempt<'_> {
             setup_timeout: Duration::from_millis(self.shared.settings.setup_timeout_ms),
             keep: self.shared.settings.keep_sandbox,
         };
-        let sandbox = self.unless(Halt::Stop, self.shared.workshop.make(request)).await??;
+        let sandbox = self.unless(Halt::Stop, Box::pin(self.shared.workshop.make(request))).await??;
         self.line.tell(Event::SandboxReady {
             path: sandbox.work().to_string_lossy().into_owned(),
             skill: skill.zip(folder).map(|(skill, folder)| format!("{folder}/{}", skill.name)),
@@ -416,7 +425,7 @@ impl Attempt<'_> {
         let played = match script {
             Some(script) => {
                 let stage = Stage::new(self, session.as_mut(), &mut turn, &clock, shown.clone(), script);
-                Some(stage.play().await)
+                Some(Box::pin(stage.play()).await)
             }
             None => None,
         };
@@ -428,7 +437,7 @@ impl Attempt<'_> {
                 let ending = self.converse(session.as_mut(), &mut turn, &clock, shown.as_deref(), &mut looked).await;
                 match player {
                     Some(player) if ending.goes_on() => {
-                        self.play_user(player, session.as_mut(), &mut turn, &clock).await
+                        Box::pin(self.play_user(player, session.as_mut(), &mut turn, &clock)).await
                     }
                     _ => ending,
                 }
@@ -580,7 +589,7 @@ impl Attempt<'_> {
         if *self.halt.borrow() >= limit {
             return Err(Cut::Stopped);
         }
-        let mut work = std::pin::pin!(work);
+        let mut work = pin!(work);
         // What waits for nothing needs nobody to watch over it.
         if let Poll::Ready(done) = poll_once(work.as_mut()).await {
             return Ok(done);
@@ -616,4 +625,17 @@ struct Closed {
 
 pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trial_is_small_enough_to_be_moved() {
+        fn size<F>(_: impl Fn(Arc<PlannedTrial>, Arc<Shared>, Line, watch::Receiver<Halt>, Grading) -> F) -> usize {
+            size_of::<F>()
+        }
+        assert!(size(run) < 16 * 1024, "{} bytes", size(run));
+    }
 }

@@ -27,6 +27,7 @@ pub(super) fn append(
         runs: Vec::new(),
         open: HashMap::new(),
         groups: HashMap::new(),
+        spare: Lines::default(),
     };
     for envelope in events {
         batch.add(envelope)?;
@@ -47,6 +48,8 @@ struct Batch<'a, 'e> {
     open: HashMap<(i64, &'e str), Lines>,
     /// Trials that got their outcome in this batch and are not written yet, by the run's number.
     groups: HashMap<i64, Group<'e>>,
+    /// The lines of a trial that is in its group already, for the next one to fill: trials are short, and there are many.
+    spare: Lines,
 }
 
 impl<'e> Batch<'_, 'e> {
@@ -57,13 +60,15 @@ impl<'e> Batch<'_, 'e> {
             (None, Event::TrialFinished(record)) => record.id.as_str(),
             (None, _) => "",
         };
-        let lines = self.open.entry((run, trial)).or_default();
+        let lines = self.open.entry((run, trial)).or_insert_with(|| std::mem::take(&mut self.spare));
         lines.push(envelope)?;
         match &envelope.event {
             Event::TrialFinished(record) => {
-                let lines = self.open.remove(&(run, trial)).unwrap_or_default();
+                let mut lines = self.open.remove(&(run, trial)).unwrap_or_default();
                 let group = self.groups.entry(run).or_default();
                 group.add(self.transaction, run, trial, record, &lines)?;
+                lines.clear();
+                self.spare = lines;
                 if group.is_full() {
                     group.write(self.transaction, self.packer, run)?;
                 }

@@ -35,6 +35,13 @@ impl Lines {
         Ok(())
     }
 
+    /// Forgets everything but the room it took.
+    pub(super) fn clear(&mut self) {
+        self.text.clear();
+        self.ends.clear();
+        self.from_the_start = false;
+    }
+
     /// Each line with its number.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u64, Result<&str, StoreError>)> {
         let mut start = 0;

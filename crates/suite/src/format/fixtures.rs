@@ -29,12 +29,18 @@ use self::sheet::Sheet;
 use self::tag::FUNCTION;
 use super::NamedFormat;
 use crate::library::Library;
+use crate::parallel;
 
 pub use self::field::{FIELDS, FRONT_FIELDS, Field, Kind, SECTION_FIELDS, STRICT};
 pub use self::settings::FixtureSettings;
 
 /// The format.
 pub struct FixturesFormat;
+
+/// How many cases a thread reads at a time.
+const PORTION: usize = 64;
+/// Fewer portions than this are read on one thread: starting another costs as much as reading dozens of cases.
+const PORTIONS_PER_THREAD: usize = 4;
 
 /// What stands before the end of a file's name.
 const MARKS: [&str; 2] = [".fixture.", ".fixtures."];
@@ -101,23 +107,44 @@ fn cases(path: &Path, content: Content, library: &Library, problems: &mut Proble
     if nodes.is_empty() {
         problems.push(root.warning("the file has no cases"));
     }
-    let mut suspicion = Suspicion::default();
-    let mut drafts = Vec::with_capacity(nodes.len());
-    // Each tree goes as soon as its case is made: together they are as large as the cases.
-    for (position, node) in nodes.into_iter().enumerate() {
-        if Fields::of(&node, "a case", problems).is_none() {
-            continue;
-        }
-        field::check(&node, FIELDS, problems);
-        suspicion.case(&node, &sheet.front, problems);
-        for arm in arms(&sheet, &node) {
-            drafts.push(case::read(&sheet, &node, position, arm, problems));
-        }
-    }
+    let mut drafts = read_all(&sheet, nodes, problems);
     skip_others(&mut drafts);
     warn_of_idle(&drafts, problems);
     drop_repeated(known, problems);
     named(drafts)
+}
+
+/// Reads the cases in `nodes`, in their order.
+fn read_all(sheet: &Sheet<'_>, nodes: Vec<Node>, problems: &mut Problems) -> Vec<Draft> {
+    let mut drafts = Vec::with_capacity(nodes.len());
+    let mut nodes = nodes.into_iter().enumerate().peekable();
+    let mut portions: Vec<Vec<(usize, Node)>> = Vec::new();
+    while nodes.peek().is_some() {
+        portions.push(nodes.by_ref().take(PORTION).collect());
+    }
+    for (read, told) in parallel::map(portions, PORTIONS_PER_THREAD, |portion| read_portion(sheet, portion)) {
+        drafts.extend(read);
+        problems.extend(told);
+    }
+    drafts
+}
+
+/// Reads some of the cases, each with its position in the file.
+fn read_portion(sheet: &Sheet<'_>, nodes: Vec<(usize, Node)>) -> (Vec<Draft>, Problems) {
+    let (mut drafts, mut problems) = (Vec::with_capacity(nodes.len()), Problems::new());
+    let mut suspicion = Suspicion::default();
+    // Each tree goes as soon as its case is made: together they are as large as the cases.
+    for (position, node) in nodes {
+        if Fields::of(&node, "a case", &mut problems).is_none() {
+            continue;
+        }
+        field::check(&node, FIELDS, &mut problems);
+        suspicion.case(&node, &sheet.front, &mut problems);
+        for arm in arms(sheet, &node) {
+            drafts.push(case::read(sheet, &node, position, arm, &mut problems));
+        }
+    }
+    (drafts, problems)
 }
 
 /// What a case is run with, one after the other: its own script, or each of the file's.

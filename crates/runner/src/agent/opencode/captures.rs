@@ -29,7 +29,7 @@ type Exception = (&'static [&'static str], &'static str, fn(&mut Expected));
 
 const EXCEPTIONS: &[Exception] = &[
     (&["c_fail"], "what a tool that is not there was called with is not told", |expected| {
-        expected.calls[2].1 = json!({})
+        expected.calls[2].1 = json!({});
     }),
     (&["h_ask", "h_ask_auto"], "there is no question tool where nobody can answer, so the same holds", |expected| {
         expected.calls[0].1 = json!({});

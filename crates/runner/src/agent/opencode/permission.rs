@@ -12,8 +12,11 @@ use crate::agent::Setup;
 /// A skill that comes with the CLI, about the CLI.
 const BUNDLED_SKILL: &str = "customize-opencode";
 
-/// Tools that OpenCode lets be limited, and the permission's patterns that a scope is.
-const SCOPED: [(&str, fn(&str, &Path) -> Vec<String>); 6] = [
+/// The patterns of a permission that a scope is, given the working directory.
+type Patterns = fn(&str, &Path) -> Vec<String>;
+
+/// The permissions that OpenCode lets be limited.
+const SCOPED: [(&str, Patterns); 6] = [
     ("bash", |scope, _| commands(scope)),
     ("read", paths),
     ("edit", paths),
@@ -117,7 +120,7 @@ fn allowed(permission: &str, scopes: &[String], known: Option<&Value>, closed: b
     Some(Value::Object(rules))
 }
 
-fn scoped(permission: &str) -> Option<fn(&str, &Path) -> Vec<String>> {
+fn scoped(permission: &str) -> Option<Patterns> {
     SCOPED.iter().find(|(known, _)| *known == permission).map(|(_, patterns)| *patterns)
 }
 

@@ -64,7 +64,7 @@ impl Provider {
         let about = json!({"name": model, "tool_call": true, "reasoning": true, "limit": limit});
         Self {
             model: Some(format!("{SCRIPTED}/{model}")),
-            config: Some((SCRIPTED.to_owned(), compatible("Scripted", options, &model, about))),
+            config: Some((SCRIPTED.to_owned(), compatible("Scripted", &options, &model, &about))),
             env: Vec::new(),
             sign_in: None,
             auth: Some(SCRIPTED),
@@ -86,7 +86,7 @@ impl Provider {
         let env = lent(host, id);
         let config = match id {
             CUSTOM => {
-                let mut config = compatible("Custom", options, model, json!({}));
+                let mut config = compatible("Custom", &options, model, &json!({}));
                 config["env"] = json!(keys(CUSTOM));
                 config
             }
@@ -99,7 +99,7 @@ impl Provider {
     }
 }
 
-fn compatible(name: &str, options: Value, model: &str, about: Value) -> Value {
+fn compatible(name: &str, options: &Value, model: &str, about: &Value) -> Value {
     json!({"npm": COMPATIBLE, "name": name, "options": options, "models": {model: about}})
 }
 

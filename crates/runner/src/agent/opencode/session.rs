@@ -209,7 +209,7 @@ impl Conversation {
             () = turn.stopping() => return None,
             output = supervise::run(command, TO_EXPORT, LARGEST_EXPORT) => output.ok()?,
         };
-        output.status.success().then(|| output.stdout.text().to_owned())
+        output.status.success().then(|| output.stdout.text())
     }
 
     async fn ending(&self, done: Done, ended: Option<ExitStatus>, process: &mut Process) -> Ending {

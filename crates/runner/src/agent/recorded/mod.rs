@@ -195,7 +195,11 @@ impl Replay {
         if is_error { Err(ending) } else { finished }
     }
 
+    /// Tells of the session, where the answer does.
     fn begin(&mut self, answer: &Answer, turn: &mut Turn) -> Result<(), Ending> {
+        if answer.session_id.is_none() && answer.model.is_none() {
+            return Ok(());
+        }
         turn.record(Step::Session {
             session_id: answer.session_id.clone(),
             model: answer.model.clone(),

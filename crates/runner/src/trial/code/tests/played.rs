@@ -61,6 +61,7 @@ async fn a_script_plays_the_user_of_code_as_that_of_a_conversation() {
     let yaml = Play::new().case(conversation(Some("scripted:/anywhere/user.yaml")));
     for mut play in [code, yaml] {
         play.read_script = reader(says(&["one", "two"]));
+        play.may_warn = true;
         let record = play.run().await.remove(0);
         assert_eq!(record.outcome, Outcome::Passed, "{record:#?}");
         assert_eq!((record.input.join(" "), took(&record)), ("one two".to_owned(), (3, Some(45))));
@@ -71,7 +72,7 @@ async fn a_script_plays_the_user_of_code_as_that_of_a_conversation() {
 async fn a_user_that_nobody_can_play_breaks_the_trial_once_and_for_all() {
     for (play, because) in [
         (Play::new().scenario("x", &conversing("")), "nobody plays the user: no judge: set "),
-        (Play::new().scenario("x", &conversing("model: 'scripted:gone.yaml'")), "nobody plays the user: cannot read "),
+        (Play::new().scenario("x", &conversing("model: 'scripted:gone.yaml'")), "nobody plays the user: the script "),
         (Play::new().scenario("x", &conversing("model: 'nowhere:m'")), "nobody plays the user: "),
         (Play::new().case(conversation(None)), "nobody plays the user: no judge: set "),
     ] {
@@ -95,6 +96,7 @@ async fn what_a_user_took_is_told_of_every_attempt_and_also_if_it_breaks() {
     let yaml = Play::new().case(conversation(Some("scripted:user.yaml")));
     for mut play in [code, yaml] {
         play.read_script = reader(script.clone());
+        play.may_warn = true;
         play.settings.retries = 1;
         let record = play.run().await.remove(0);
         assert_eq!((record.outcome, record.fault), (Outcome::Broken, Some(Fault::Provider)), "{record:#?}");

@@ -1,65 +1,14 @@
 //! What a shell command line runs, as far as its text tells: command by command, word by word.
 
+mod invocation;
+
+pub(crate) use self::invocation::{invocations, is_run_of};
+
 /// How deep command lines inside of command lines are followed.
 const DEEPEST: usize = 8;
 
 /// How often a command line inside of another may have no end before no more are looked for.
 const MOST_UNCLOSED: usize = 16;
-
-/// Words that stand before a command and are none.
-const RESERVED: [&str; 13] =
-    ["if", "then", "elif", "else", "fi", "while", "until", "do", "done", "!", "{", "}", "time"];
-
-/// Words that begin something that is no command, up to the end of it.
-const HEADS: [&str; 4] = ["for", "case", "select", "function"];
-
-/// Programs that run the command that follows them.
-const WRAPPERS: [&str; 20] = [
-    "sudo",
-    "doas",
-    "env",
-    "nohup",
-    "command",
-    "exec",
-    "builtin",
-    "nice",
-    "ionice",
-    "timeout",
-    "xargs",
-    "stdbuf",
-    "watch",
-    "caffeinate",
-    "npx",
-    "pnpx",
-    "bunx",
-    "uvx",
-    "setsid",
-    "strace",
-];
-
-/// Programs with a subcommand that does.
-const RUNNERS: [(&str, &str); 13] = [
-    ("uv", "run"),
-    ("poetry", "run"),
-    ("pipenv", "run"),
-    ("pdm", "run"),
-    ("hatch", "run"),
-    ("rye", "run"),
-    ("conda", "run"),
-    ("pipx", "run"),
-    ("bundle", "exec"),
-    ("npm", "exec"),
-    ("pnpm", "exec"),
-    ("yarn", "exec"),
-    ("mise", "exec"),
-];
-
-/// Programs that run a script that follows them.
-const INTERPRETERS: [&str; 14] =
-    ["python", "node", "bash", "sh", "zsh", "dash", "ksh", "ruby", "perl", "php", "deno", "bun", "tsx", "ts-node"];
-
-/// Those of them that are given a command line with `-c`.
-const SHELLS: [&str; 5] = ["bash", "sh", "zsh", "dash", "ksh"];
 
 /// What comes behind a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -302,124 +251,6 @@ fn closing(letters: &[char]) -> Option<usize> {
         }
     }
     None
-}
-
-/// Everything that is run by a command: the program itself, and what it is known to run in turn. Each with its arguments.
-pub(crate) fn invocations(words: &[String]) -> Vec<Vec<String>> {
-    let mut found = Vec::new();
-    unwrap(words, &mut found, 0);
-    found
-}
-
-fn unwrap(words: &[String], found: &mut Vec<Vec<String>>, depth: usize) {
-    let skipped = words.iter().take_while(|word| is_assignment(word) || RESERVED.contains(&word.as_str())).count();
-    let words = &words[skipped..];
-    let Some((program, rest)) = words.split_first() else { return };
-    if depth >= DEEPEST || HEADS.contains(&program.as_str()) {
-        return;
-    }
-    found.push(words.to_vec());
-    let name = plain_name(program);
-    if let Some(code) = code_of(name, rest) {
-        for simple in commands_within(code, depth + 1) {
-            unwrap(&simple.words, found, depth + 1);
-        }
-    } else if let Some(next) = next_program(name, rest) {
-        unwrap(next, found, depth + 1);
-    }
-}
-
-/// What of `rest` the program `name` runs.
-fn next_program<'w>(name: &str, rest: &'w [String]) -> Option<&'w [String]> {
-    let is_option = |word: &String| word.starts_with('-');
-    let is_time = |word: &String| word.trim_end_matches(['s', 'm', 'h']).parse::<f64>().is_ok();
-    let from = if WRAPPERS.contains(&name) {
-        rest.iter().position(|word| !is_option(word) && !is_assignment(word) && !is_time(word))?
-    } else if let Some((_, subcommand)) = RUNNERS.iter().find(|(program, _)| *program == name) {
-        let first = rest.iter().position(|word| !is_option(word))?;
-        (rest[first] == *subcommand).then_some(())?;
-        first + 1 + rest[first + 1..].iter().position(|word| !is_option(word))?
-    } else if INTERPRETERS.contains(&name) {
-        match rest.iter().position(|word| word == "-m") {
-            Some(module) if name == "python" => module + 1,
-            _ => rest.iter().position(|word| !is_option(word) && !(word == "run" && matches!(name, "deno" | "bun")))?,
-        }
-    } else {
-        return None;
-    };
-    rest.get(from..)
-}
-
-/// The command line that a shell is given with `-c`.
-fn code_of<'w>(name: &str, rest: &'w [String]) -> Option<&'w str> {
-    if !SHELLS.contains(&name) {
-        return None;
-    }
-    let is_code = |word: &String| word.starts_with('-') && !word.starts_with("--") && word.ends_with('c');
-    let at = rest.iter().take_while(|word| word.starts_with('-')).position(is_code)?;
-    rest.get(at + 1).map(String::as_str)
-}
-
-fn is_assignment(word: &str) -> bool {
-    let name = word.split_once('=').map_or("", |(name, _)| name);
-    name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
-        && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
-}
-
-/// A program without its folder and without a version at its end.
-fn plain_name(program: &str) -> &str {
-    let name = program.rsplit('/').next().unwrap_or(program);
-    match name.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.') {
-        "" => name,
-        plain => plain,
-    }
-}
-
-/// Whether `invocation` is a run of `wanted`: the same program, and the words behind it, with options between. The first
-/// of those words must come first, the others in their order; options may be anywhere.
-pub(crate) fn is_run_of(wanted: &[String], invocation: &[String]) -> bool {
-    let (Some((program, wanted)), Some((found, rest))) = (wanted.split_first(), invocation.split_first()) else {
-        return false;
-    };
-    is_program(program, found) && has_words(wanted, rest)
-}
-
-fn is_program(wanted: &str, found: &str) -> bool {
-    let (wanted, found) = (wanted.trim_start_matches("./"), found.trim_start_matches("./"));
-    let same = |found: &str| found.eq_ignore_ascii_case(wanted);
-    let last = found.len().checked_sub(wanted.len() + 1);
-    let ends = last.and_then(|at| found.get(at..)).is_some_and(|end| end.starts_with('/') && same(&end[1..]));
-    same(found) || ends || same(plain_name(found))
-}
-
-fn has_words(wanted: &[String], rest: &[String]) -> bool {
-    let is_option = |word: &&String| word.starts_with('-');
-    if !wanted.iter().filter(is_option).all(|option| rest.contains(option)) {
-        return false;
-    }
-    let mut at = 0;
-    for (number, word) in wanted.iter().filter(|word| !is_option(word)).enumerate() {
-        loop {
-            let Some(found) = rest.get(at) else { return false };
-            at += 1;
-            if is_argument(word, found) {
-                break;
-            }
-            let takes_value = found.starts_with('-') && !found.starts_with("--");
-            if takes_value && rest.get(at).is_some_and(|value| !is_argument(word, value) && !value.starts_with('-')) {
-                at += 1;
-            } else if number == 0 && !found.starts_with('-') {
-                return false;
-            }
-        }
-    }
-    true
-}
-
-fn is_argument(wanted: &str, found: &str) -> bool {
-    let (wanted, found) = (wanted.trim_start_matches("./"), found.trim_start_matches("./"));
-    found == wanted
-        || (wanted.contains(['/', '.']) && found.strip_suffix(wanted).is_some_and(|front| front.ends_with('/')))
 }
 
 #[cfg(test)]

@@ -1,0 +1,121 @@
+//! Suites of skills as a user meets them: found, listed, checked, made.
+
+use serde_json::{Value, json};
+use testkit::{Project, Ran};
+
+use crate::empty;
+
+/// A suite of two cases about the skill of that name.
+fn suite(skill: &str) -> String {
+    let case = |id: &str, rest: Value| {
+        let mut case = json!({"id": id, "prompt": "hello", "expected_output": "", "files": ["files/a.txt"]});
+        case.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+        case
+    };
+    let natural = case("natural", json!({"assertions": [{"type": "file_exists", "path": "a.txt"}]}));
+    let negative = case("negative", json!({"should_trigger": false}));
+    json!({"skill_name": skill, "evals": [natural, negative]}).to_string()
+}
+
+/// Two skills, one with its own suite, one with a suite among the examples.
+fn skills() -> Project {
+    let project = empty();
+    for (skill, folder) in [("one", "skills/one"), ("two", "examples/two")] {
+        project
+            .write("trialrun.yaml", "defaults: { agent: fake }\n")
+            .write(&format!("skills/{skill}/SKILL.md"), &format!("---\nname: {skill}\ndescription: d\n---\n"))
+            .write(&format!("{folder}/evals/evals.json"), &suite(skill))
+            .write(&format!("{folder}/evals/files/a.txt"), "a\n");
+    }
+    project
+}
+
+/// `suite::case` of what is listed, each once.
+fn cases(project: &Project, arguments: &[&str]) -> Vec<String> {
+    let ran = project.run(&[&["list", "--json"], arguments].concat());
+    let rows = ran.json();
+    let name = |row: &Value| format!("{}::{}", row["suite"].as_str().unwrap(), row["case"].as_str().unwrap());
+    let mut cases: Vec<String> = rows.as_array().unwrap().iter().map(name).collect();
+    cases.dedup();
+    cases
+}
+
+#[test]
+fn suites_of_skills_are_listed_however_they_are_named() {
+    let project = skills();
+    let one = ["one::natural", "one::negative"];
+    let two = ["two::natural", "two::negative"];
+    assert_eq!(cases(&project, &[]), [one, two].concat());
+    assert_eq!(cases(&project, &["skills/"]), [one, two].concat());
+    for arguments in [
+        &["--skill", "skills/two"][..],
+        &["--evals", "examples/two/evals/evals.json"],
+        &["--skill", "./skills/two", "--evals", "./examples/two/evals/evals.json"],
+        &["examples/two"],
+    ] {
+        assert_eq!(cases(&project, arguments), two, "{arguments:?}");
+    }
+    assert_eq!(cases(&project, &["--skill", "one", "--eval-id", "negative"]), ["one::negative"]);
+    let rows = project.run(&["list", "--json", "--skill", "one"]).exits(0).json();
+    let arms: Vec<&str> = rows.as_array().unwrap().iter().map(|row| row["arm"].as_str().unwrap()).collect();
+    assert!(arms.iter().any(|arm| arm.contains("without_skill")), "{arms:?}");
+}
+
+#[test]
+fn a_suite_is_checked_and_its_design_only_when_asked() {
+    let project = skills();
+    project.run(&["check", "--strict"]).exits(0);
+    project.run(&["validate", "skills/one/evals/evals.json", "--eval-id", "natural"]).exits(0);
+    let forced = json!({"skill_name": "one", "evals": [
+        {"id": 1, "prompt": "p", "expected_output": "", "force_skill_invocation": true, "side_effect_level": "live-safe",
+         "assertions": [{"type": "file_exists", "path": "a.txt"}]}]});
+    project.write("skills/one/evals/evals.json", &forced.to_string());
+    project.run(&["check", "one"]).exits(0);
+    let said = project.run(&["check", "one", "--strict"]).exits(2).err;
+    for part in ["no negative control", "finds the skill by itself", "stays on this machine"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let ran = project.run(&["check", "--skill", "skills/two", "--evals", "skills/one/evals/evals.json"]).exits(2);
+    assert!(ran.err.contains("did you mean `two`?"), "{}", ran.err);
+}
+
+#[test]
+fn an_id_that_is_not_there_stops_those_that_are() {
+    let project = skills();
+    let ran = project.run(&["run", "--skill", "one", "--eval-id", "natural", "--eval-id", "negativ"]).exits(2);
+    assert!(
+        ran.err.contains("no case is called `negativ`") && ran.err.contains("did you mean `negative`?"),
+        "{}",
+        ran.err
+    );
+    project.run(&["list", "--skill", "one", "--case", "one::natural", "--case", "negative"]).exits(0);
+}
+
+#[test]
+fn a_new_skill_is_as_check_and_its_schema_want_it() {
+    let project = empty();
+    let ran = project.run(&["init", "--skill", "release-notes"]).exits(0);
+    for file in ["SKILL.md", "evals/evals.json", "evals/files/guest.txt"] {
+        assert!(ran.out.contains(&format!("wrote skills/release-notes/{file}")), "{}", ran.out);
+    }
+    assert!(
+        ran.out.contains("trialrun run --skill skills/release-notes") && !project.dir().join("trialrun.yaml").exists()
+    );
+    assert_eq!(cases(&project, &[]), ["release-notes::greets-by-name", "release-notes::negative-control"]);
+    project.run(&["check", "--strict"]).exits(0);
+    let suite: Value = serde_json::from_str(&project.read("skills/release-notes/evals/evals.json")).unwrap();
+    assert_eq!(suite["$schema"], "../../../evals.schema.json");
+    let schema: Value = serde_json::from_str(&project.read("evals.schema.json")).unwrap();
+    assert_eq!(schema, project.run(&["schema", "evals"]).exits(0).json());
+
+    project.write("skills/release-notes/SKILL.md", "mine\n");
+    let ran = project.run(&["init", "--skill", "release-notes"]).exits(2);
+    assert!(ran.err.contains("skills/release-notes/SKILL.md") && ran.err.contains("--force"), "{}", ran.err);
+    assert_eq!(project.read("skills/release-notes/SKILL.md"), "mine\n");
+    project.run(&["init", "--skill", "release-notes", "--force"]).exits(0);
+    project.run(&["init", "--skill", "another"]).exits(0);
+    project.write("trialrun.yaml", "skills_dir: kept/skills\n");
+    assert!(project.run(&["init", "--skill", "third"]).exits(0).out.contains("wrote kept/skills/third/SKILL.md"));
+    let ran: Ran = project.run(&["init", "--skill", "x", "--template", "code"]).exits(2);
+    assert!(ran.err.contains("this template has none"), "{}", ran.err);
+}

@@ -1,0 +1,54 @@
+//! The same work on many things, on several threads.
+
+use std::sync::{Mutex, PoisonError};
+
+/// More threads than this are not worth their start.
+const MOST_THREADS: usize = 8;
+
+/// The stack of a thread, as large as that of a program's first one: what is read nests.
+const STACK: usize = 8 << 20;
+
+/// What `work` makes of each of `items`, in their order. Fewer than `per_thread` for each thread are not worth another.
+pub fn map<T: Send, R: Send>(items: Vec<T>, per_thread: usize, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+    let available = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = items.len().div_ceil(per_thread).min(available).min(MOST_THREADS);
+    if threads <= 1 {
+        return items.into_iter().map(work).collect();
+    }
+    let rest = Mutex::new(items.into_iter().enumerate());
+    let take = || rest.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let run = || {
+        let mut done = Vec::new();
+        while let Some((at, item)) = take() {
+            done.push((at, work(item)));
+        }
+        done
+    };
+    let mut all: Vec<(usize, R)> = std::thread::scope(|scope| {
+        let hire = |_| std::thread::Builder::new().name("load".into()).stack_size(STACK).spawn_scoped(scope, run).ok();
+        let others: Vec<_> = (1..threads).filter_map(hire).collect();
+        let mut all = run();
+        for other in others {
+            match other.join() {
+                Ok(done) => all.extend(done),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        all
+    });
+    all.sort_by_key(|(at, _)| *at);
+    all.into_iter().map(|(_, result)| result).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_in_the_order_of_the_items_however_many_there_are() {
+        for count in [0, 1, 7, 1_000] {
+            let items: Vec<String> = (0..count).map(|number: usize| number.to_string()).collect();
+            assert_eq!(map(items.clone(), 3, |item| item), items);
+        }
+    }
+}

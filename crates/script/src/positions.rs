@@ -92,57 +92,57 @@ pub(crate) struct CallPlace {
     pub callee: Span,
     /// Its arguments; only the first ones if something is spread among them.
     pub arguments: Vec<Place>,
+    /// The whole of it.
+    span: Span,
+    /// The last part of what is called, such as `contains`.
+    name: Option<String>,
 }
 
-/// The call in `text` around byte `at` whose callee is called `name`, the innermost if there are several. If none is, the
-/// outermost call there: the engine points somewhere into a call, at times into one of its arguments.
-pub(crate) fn call_around(text: &str, language: Language, at: usize, name: &str) -> Option<CallPlace> {
-    let found = with_stack(text, || {
-        let allocator = Allocator::default();
-        let parsed = Parser::new(&allocator, text, language.source_type()).parse();
-        let mut search = Calls { at: u32::try_from(at).unwrap_or(u32::MAX), name, named: None, outermost: None };
-        search.visit_program(&parsed.program);
-        Ok(search.named.or(search.outermost))
-    });
-    found.ok().flatten()
-}
+/// The calls in a text, outer ones before those inside them.
+#[derive(Debug, Default)]
+pub(crate) struct Calls(Vec<CallPlace>);
 
-struct Calls<'n> {
-    at: u32,
-    name: &'n str,
-    named: Option<CallPlace>,
-    outermost: Option<CallPlace>,
-}
+impl Calls {
+    /// Those in `text`; none if it is not valid.
+    pub fn of(text: &str, language: Language) -> Self {
+        let found = with_stack(text, || {
+            let allocator = Allocator::default();
+            let parsed = Parser::new(&allocator, text, language.source_type()).parse();
+            let names = Names { values: HashMap::new(), left: Cell::new(PLACES) };
+            let mut search = Search { names, found: Vec::new() };
+            search.visit_program(&parsed.program);
+            Ok(search.found)
+        });
+        Self(found.unwrap_or_default())
+    }
 
-impl<'a> Visit<'a> for Calls<'_> {
-    fn visit_call_expression(&mut self, call: &CallExpression<'a>) {
-        if !(call.span.start..=call.span.end).contains(&self.at) {
-            return;
-        }
-        let callee = call.callee.get_inner_expression();
-        let is_named = match callee {
-            Expression::Identifier(identifier) => identifier.name == self.name,
-            callee => callee.as_member_expression().and_then(|member| member.static_property_name()) == Some(self.name),
-        };
-        if is_named || self.outermost.is_none() {
-            let place = CallPlace::of(call);
-            if is_named {
-                self.named = Some(place.clone());
-            }
-            self.outermost.get_or_insert(place);
-        }
-        walk::walk_call_expression(self, call);
+    /// The call around byte `at` whose callee is called `name`, the innermost if there are several. If none is, the
+    /// outermost call there: the engine points somewhere into a call, at times into one of its arguments.
+    pub fn around(&self, at: usize, name: &str) -> Option<&CallPlace> {
+        let around = || self.0.iter().filter(|call| (call.span.start..=call.span.end).contains(&at));
+        around().rfind(|call| call.name.as_deref() == Some(name)).or_else(|| around().next())
     }
 }
 
-impl CallPlace {
-    fn of(call: &CallExpression<'_>) -> Self {
-        let names = Names { values: HashMap::new(), left: Cell::new(PLACES) };
+struct Search<'a> {
+    names: Names<'a>,
+    found: Vec<CallPlace>,
+}
+
+impl<'a> Visit<'a> for Search<'a> {
+    fn visit_call_expression(&mut self, call: &CallExpression<'a>) {
+        let name = match call.callee.get_inner_expression() {
+            Expression::Identifier(identifier) => Some(identifier.name.to_string()),
+            callee => callee.as_member_expression().and_then(|member| member.static_property_name()).map(str::to_owned),
+        };
         let known = call.arguments.iter().take_while(|argument| argument.as_expression().is_some());
-        Self {
+        self.found.push(CallPlace {
             callee: span(call.callee.span()),
-            arguments: known.map(|argument| names.argument(argument, 0)).collect(),
-        }
+            arguments: known.map(|argument| self.names.argument(argument, 0)).collect(),
+            span: span(call.span),
+            name,
+        });
+        walk::walk_call_expression(self, call);
     }
 }
 

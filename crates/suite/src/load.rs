@@ -51,6 +51,8 @@ pub struct Loaded {
     pub suites: Vec<Suite>,
     /// Every problem, file by file in the order of the suites, then skills and shared fixtures.
     pub diagnostics: Vec<Diagnostic>,
+    /// The modules of tests as they were read, for running them.
+    pub modules: script::Library,
 }
 
 impl Loaded {
@@ -81,8 +83,9 @@ pub fn load(request: &Request) -> Loaded {
         diagnostics.push(Diagnostic::warning(format!("no suite found in {}", request.targets.join(", "))));
     }
     let suites = suites.finish(request, &mut diagnostics);
+    let modules = library.modules().clone();
     diagnostics.extend(library.into_problems());
-    Loaded { suites, diagnostics }
+    Loaded { suites, diagnostics, modules }
 }
 
 /// One file as it was read.

@@ -42,6 +42,7 @@ fn plan_of(suites: &[Suite]) -> (Plan, Vec<Diagnostic>) {
         selection: &selection,
         read_script: &|_: &Path| Err(Vec::new()),
         cwd: Path::new("/"),
+        modules: script::Library::new(),
     })
 }
 

@@ -62,6 +62,7 @@ impl Play {
             selection: &Selection::default(),
             cwd: self.folder.path(),
             read_script: &|_: &Path| Err(Vec::new()),
+            modules: script::Library::new(),
         };
         let (plan, problems) = plan(&request);
         assert_eq!(problems, []);

@@ -5,6 +5,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, missing_docs)]
 
+#[path = "promises/bot.rs"]
+mod bot;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
@@ -41,13 +44,15 @@ fn main() {
         code_load(scratch.path()),
         code_wall(scratch.path()),
         code_memory(scratch.path()),
+        conversations_wall(scratch.path()),
+        conversations_memory(scratch.path()),
         fixtures_wall(scratch.path()),
         fixtures_memory(scratch.path()),
         sandbox(scratch.path()),
         overhead(scratch.path()),
         size(),
     ];
-    println!("{:<58} {:>10} {:>10} {:>10} {:>10}", "", "median", "min", "max", "promise");
+    println!("{:<62} {:>10} {:>10} {:>10} {:>10}", "", "median", "min", "max", "promise");
     let mut broken = false;
     for promise in &promises {
         let median = promise.median();
@@ -60,7 +65,7 @@ fn main() {
             String::new()
         };
         println!(
-            "{:<58} {median:>7.1} {u:<2} {min:>7.1} {u:<2} {max:>7.1} {u:<2} {limit} {mark}",
+            "{:<62} {median:>7.1} {u:<2} {min:>7.1} {u:<2} {max:>7.1} {u:<2} {limit} {mark}",
             promise.what,
             u = promise.unit
         );
@@ -123,7 +128,7 @@ fn peak(dir: &Path, arguments: &str) -> f64 {
     String::from_utf8_lossy(&output.stdout).trim().parse::<f64>().expect("a size in KiB") / 1024.0
 }
 
-/// A project with that many files of tests as code, each a scenario that sends one message and waits 50 ms for its answer.
+/// A project with that many files of tests as code, each a scenario that sends one message.
 fn code_tests(scratch: &Path, name: &str, count: usize) -> PathBuf {
     let dir = scratch.join(name);
     for number in 0..count {
@@ -132,7 +137,7 @@ fn code_tests(scratch: &Path, name: &str, count: usize) -> PathBuf {
              interface Expected {{ text: string }}\nconst expected: Expected = {{ text: 'refund {number}' }};\n\n\
              export default scenario('case {number}', {{ tags: ['smoke'] }}, async ({{ agent }}) => {{\n  \
              const user = persona({{ role: 'customer', tone: 'cross' }});\n  \
-             const r = await agent.send(user.says('!sleep 50ms\\nI want a refund {number}'));\n  \
+             const r = await agent.send(user.says('I want a refund {number}'));\n  \
              assert.contains(r, expected.text);\n  assert.notContains(r, 'sorry');\n  \
              if (r.mentions('refund')) assert.custom('short', (it) => it.text.length < 500, r);\n}});\n"
         );
@@ -143,27 +148,59 @@ fn code_tests(scratch: &Path, name: &str, count: usize) -> PathBuf {
 
 fn code_load(scratch: &Path) -> Promise {
     let dir = code_tests(scratch, "code", 1000);
-    let measured = times(5, || ok(&trialrun(&dir, &["check", "--agent", "fake", "tests"])));
+    let measured = times(7, || ok(&trialrun(&dir, &["check", "--agent", "fake", "tests"])));
     Promise { what: "check of 1,000 files of tests as code", limit: 1000.0, unit: "ms", measured }
 }
 
 /// What running takes beyond loading.
 fn code_wall(scratch: &Path) -> Promise {
     let dir = code_tests(scratch, "code-wall", 200);
-    let mut loading = times(5, || ok(&trialrun(&dir, &["check", "--agent", "fake", "tests"])));
+    let agent = format!("http:{}", bot::open(Duration::from_millis(50)));
+    let mut loading = times(7, || ok(&trialrun(&dir, &["check", "--agent", &agent, "tests"])));
     loading.sort_by(f64::total_cmp);
-    let measured = times(5, || {
+    let measured = times(7, || {
         let _ = std::fs::remove_dir_all(dir.join(".trialrun"));
-        ok(&trialrun(&dir, &["run", "--agent", "fake", "--jobs", "50", "tests"]));
+        ok(&trialrun(&dir, &["run", "--agent", &agent, "--jobs", "50", "tests"]));
     });
-    let measured = measured.into_iter().map(|took| (took - loading[2]).max(0.0)).collect();
-    Promise { what: "200 tests as code, 50 at once, 50 ms each, after loading", limit: 300.0, unit: "ms", measured }
+    let measured = measured.into_iter().map(|took| (took - loading[3]).max(0.0)).collect();
+    Promise { what: "200 tests as code, 50 at once, a bot of 50 ms, after loading", limit: 300.0, unit: "ms", measured }
 }
 
 fn code_memory(scratch: &Path) -> Promise {
     let dir = code_tests(scratch, "code-memory", 200);
-    let measured = (0..3).map(|_| peak(&dir, "run --agent fake --jobs 50 tests")).collect();
+    let url = bot::open(Duration::from_millis(50));
+    let measured = (0..3).map(|_| peak(&dir, &format!("run --agent http:{url} --jobs 50 tests"))).collect();
     Promise { what: "  their peak memory", limit: 120.0, unit: "MB", measured }
+}
+
+/// A project with a thousand conversations of one message.
+fn conversations(scratch: &Path, name: &str) -> PathBuf {
+    let dir = scratch.join(name);
+    for number in 0..1000 {
+        let text = format!(
+            "name: conversation {number}\nturns:\n  - says: I want a refund {number}\n\
+             assertions:\n  - contains: refund {number}\n"
+        );
+        write(&dir.join(format!("tests/case-{number}.yaml")), &text);
+    }
+    dir
+}
+
+fn conversations_wall(scratch: &Path) -> Promise {
+    let dir = conversations(scratch, "conversations-wall");
+    let agent = format!("http:{}", bot::open(Duration::from_secs(1)));
+    let measured = times(5, || {
+        let _ = std::fs::remove_dir_all(dir.join(".trialrun"));
+        ok(&trialrun(&dir, &["run", "--agent", &agent, "--jobs", "1000", "tests"]));
+    });
+    Promise { what: "1,000 conversations at once, a bot of 1 s", limit: 2300.0, unit: "ms", measured }
+}
+
+fn conversations_memory(scratch: &Path) -> Promise {
+    let dir = conversations(scratch, "conversations-memory");
+    let url = bot::open(Duration::from_secs(1));
+    let measured = (0..3).map(|_| peak(&dir, &format!("run --agent http:{url} --jobs 1000 tests"))).collect();
+    Promise { what: "  their peak memory", limit: f64::INFINITY, unit: "MB", measured }
 }
 
 /// A file of ten thousand fixtures, a third each with a regular expression, an object and `$contains`, and its answers.

@@ -38,7 +38,7 @@ pub fn prepare(global: &Global, args: &RunArgs) -> Result<Prepared, CliError> {
     let mut resolved = Resolved::of(args, &workplace)?;
     let fallen_back = choose_sandbox(&mut resolved, &workplace)?;
     resolved.run.judge_missing = missing_judge(&workplace, &resolved.run);
-    let Loaded { suites, diagnostics } = suite::load(&suite::Request {
+    let Loaded { suites, diagnostics, modules } = suite::load(&suite::Request {
         root: workplace.project.root.clone(),
         skills_dir: workplace.project.skills_dir.clone(),
         tests: workplace.project.tests.clone(),
@@ -63,6 +63,7 @@ pub fn prepare(global: &Global, args: &RunArgs) -> Result<Prepared, CliError> {
         selection: &selection,
         cwd: &workplace.cwd,
         read_script: std::sync::Arc::new(move |file| read_script(file, &cwd)),
+        modules,
     };
     let (plan, planning) = runner::plan(&request);
     let ids = || suites.iter().flat_map(|suite| suite.cases.iter().map(|case| case.id.as_str()));

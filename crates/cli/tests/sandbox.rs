@@ -59,7 +59,15 @@ impl Bench {
 }
 
 fn request(fixtures: Fixtures) -> Request {
-    Request { name: "case".into(), fixtures: Arc::new(fixtures), skill: None, setup_timeout: PATIENCE, keep: false }
+    Request {
+        name: "case".into(),
+        fixtures: Arc::new(fixtures),
+        skill: None,
+        watch_repository: false,
+        source_repo: None,
+        setup_timeout: PATIENCE,
+        keep: false,
+    }
 }
 
 fn place() -> Excerpt {

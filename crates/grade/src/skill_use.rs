@@ -6,13 +6,13 @@ use serde_json::Value;
 /// The file that a skill is read from.
 const SKILL_FILE: &str = "SKILL.md";
 
-/// The first call by which the agent made use of `skill`: it invoked the skill or read one of its files. A call that failed is
-/// no use.
+/// The first call by which the agent made use of `skill`: it invoked the skill or read one of its files. A call that
+/// failed is no use.
 pub(crate) fn first_use(trace: &Trace, skill: &str) -> Option<usize> {
     trace.calls.iter().position(|traced| succeeded(traced) && names(traced, |name| name == skill))
 }
 
-/// Whether the agent made use of `skill`.
+/// Whether the agent made use of `skill`: it was triggered.
 pub fn triggered(trace: &Trace, skill: &str) -> bool {
     first_use(trace, skill).is_some()
 }

@@ -45,10 +45,12 @@ pub use case::{
 pub use diagnostic::{Diagnostic, Severity};
 pub use ending::{Budget, Ending, Fault};
 pub use event::{EVENT_VERSION, Envelope, Event};
-pub use evidence::{Change, Collected, Evidence, FileChange, FoundFile, Limits, Need, Probe, Probed, ReplyProbes, Repository};
+pub use evidence::{
+    Change, Collected, Evidence, FileChange, FoundFile, Limits, Need, Probe, Probed, ReplyProbes, Repository,
+};
 pub use finding::{Capture, Claim, Detail, Failure, Finding, Leeway, Part, Position, Segment, Status};
-pub use forge::{Forge, ForgeKind};
 pub use fixtures::{CopyTree, FixtureFile, Fixtures};
+pub use forge::{Forge, ForgeKind};
 pub use listing::{LiveTrial, RunRow, TrialRow};
 pub use nearest::nearest;
 pub use node::{Node, NodeKind};

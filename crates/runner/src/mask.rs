@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::LazyLock;
 
 use model::{
     Collected, Detail, Ending, Failure, Finding, Need, Part, Probe, Probed, RepositoryChange, Step, TrialRecord,
@@ -41,14 +42,25 @@ const SHAPES: [&str; 19] = [
 /// The shortest text that has one of these shapes, in bytes. Most of what is masked is shorter.
 const SHORTEST_SHAPE: usize = 20;
 
+/// All of them. Every mask has the same: what an expression has found out about itself is lost with a copy of it.
+static KEYS: LazyLock<Option<regex::Regex>> = LazyLock::new(|| regex::Regex::new(&SHAPES.join("|")).ok());
+
+/// A password in a URL, and what follows a key's name in its query.
+static URLS: LazyLock<Option<regex::Regex>> = LazyLock::new(|| {
+    regex::Regex::new(
+        r#"(?i)\b([a-z][a-z0-9+.\-]*://)[^/\s:@"'<>]+:[^/\s@"'<>]+@|([?&](?:api[_-]?key|key|token|access[_-]token|secret|password)=)[^&\s"'<>]+"#,
+    )
+    .ok()
+});
+
 /// The secrets of a run: exact values of variables whose names say so, and shapes that keys have.
 #[derive(Clone, Default)]
 pub struct Mask {
     /// The longest first.
     values: Vec<String>,
-    shapes: Option<regex::Regex>,
+    shapes: Option<&'static regex::Regex>,
     /// A password in a URL, and what follows a key's name in its query.
-    urls: Option<regex::Regex>,
+    urls: Option<&'static regex::Regex>,
 }
 
 impl fmt::Debug for Mask {
@@ -62,12 +74,7 @@ impl Mask {
     /// whatever has a key's shape.
     pub fn of<'a>(env: impl IntoIterator<Item = (&'a String, &'a String)>) -> Self {
         let values = secret::texts(env);
-        let shapes = regex::Regex::new(&SHAPES.join("|")).ok();
-        let urls = regex::Regex::new(
-            r#"(?i)\b([a-z][a-z0-9+.\-]*://)[^/\s:@"'<>]+:[^/\s@"'<>]+@|([?&](?:api[_-]?key|key|token|access[_-]token|secret|password)=)[^&\s"'<>]+"#,
-        )
-        .ok();
-        Self { values, shapes, urls }
+        Self { values, shapes: KEYS.as_ref(), urls: URLS.as_ref() }
     }
 
     /// The same for a trial whose fixture sets `env`. The user wrote these values down, but reports are passed on.
@@ -93,14 +100,14 @@ impl Mask {
                 masked = Cow::Owned(masked.replace(value.as_str(), MASKED));
             }
         }
-        if let Some(shapes) = &self.shapes
+        if let Some(shapes) = self.shapes
             && masked.len() >= SHORTEST_SHAPE
             && shapes.is_match(&masked)
         {
             masked = Cow::Owned(shapes.replace_all(&masked, MASKED).into_owned());
         }
         // Without one of these there is neither a password in a URL nor a key in its query.
-        if let Some(urls) = &self.urls
+        if let Some(urls) = self.urls
             && masked.bytes().any(|byte| matches!(byte, b'@' | b'='))
             && urls.is_match(&masked)
         {

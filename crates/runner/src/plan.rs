@@ -61,6 +61,8 @@ pub struct PlanRequest<'a> {
     pub cwd: &'a Path,
     /// Reads a scripted model's file. Planning itself knows no file format.
     pub read_script: ReadScript,
+    /// The modules of tests that were read with the suites, so that no trial reads them again.
+    pub modules: script::Library,
 }
 
 /// Reads a scripted model's file.
@@ -125,7 +127,7 @@ impl PlannedTrial {
 
 /// Plans a run. The plan is complete only if no diagnostic is an error.
 pub fn plan(request: &PlanRequest<'_>) -> (Plan, Vec<Diagnostic>) {
-    agent::forget_modules();
+    agent::use_modules(&request.modules);
     let mut planner = Planner {
         request,
         problems: Vec::new(),

@@ -24,8 +24,13 @@ impl Deadline {
 
     /// Work begins that may use `budget`.
     pub fn begin(&self, budget: Duration) {
+        self.begin_at(used(), budget);
+    }
+
+    /// The same, where this thread has [`used`] so much now: to ask takes a call of the system.
+    pub fn begin_at(&self, used: Duration, budget: Duration) {
         self.passed.set(false);
-        self.at.set(used().checked_add(budget));
+        self.at.set(used.checked_add(budget));
     }
 
     /// The work is over.

@@ -7,6 +7,7 @@
 //! A [`Regex`] needs no runtime: every thread has an engine for them, made when it is first needed, so that a test costs
 //! about a microsecond and threads never wait for each other. One that is nothing but words needs no engine either.
 
+mod compiled;
 mod convert;
 mod deadline;
 mod engine;

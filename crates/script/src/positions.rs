@@ -92,83 +92,78 @@ pub(crate) struct CallPlace {
     pub callee: Span,
     /// Its arguments; only the first ones if something is spread among them.
     pub arguments: Vec<Place>,
-    /// What is called on something named `assert` within its arguments, once for each time.
-    pub claims: Vec<String>,
+    /// The whole of it.
+    span: Span,
+    /// The last part of what is called, such as `contains`.
+    name: Option<String>,
+    /// Whether it is called on something named `assert`.
+    is_claim: bool,
 }
 
-/// The call in `text` around byte `at` whose callee is called `name`, the innermost if there are several. If none is, the
-/// outermost call there: the engine points somewhere into a call, at times into one of its arguments.
-pub(crate) fn call_around(text: &str, language: Language, at: usize, name: &str) -> Option<CallPlace> {
-    let found = with_stack(text, || {
-        let allocator = Allocator::default();
-        let parsed = Parser::new(&allocator, text, language.source_type()).parse();
-        let mut search = Calls { at: u32::try_from(at).unwrap_or(u32::MAX), name, named: None, outermost: None };
-        search.visit_program(&parsed.program);
-        Ok(search.named.or(search.outermost))
-    });
-    found.ok().flatten()
+/// The calls in a text, outer ones before those inside them.
+#[derive(Debug, Default)]
+pub(crate) struct Calls(Vec<CallPlace>);
+
+impl Calls {
+    /// Those in `text`; none if it is not valid.
+    pub fn of(text: &str, language: Language) -> Self {
+        let found = with_stack(text, || {
+            let allocator = Allocator::default();
+            let parsed = Parser::new(&allocator, text, language.source_type()).parse();
+            let names = Names { values: HashMap::new(), left: Cell::new(PLACES) };
+            let mut search = Search { names, found: Vec::new() };
+            search.visit_program(&parsed.program);
+            Ok(search.found)
+        });
+        Self(found.unwrap_or_default())
+    }
+
+    /// The call around byte `at` whose callee is called `name`, the innermost if there are several. If none is, the
+    /// outermost call there: the engine points somewhere into a call, at times into one of its arguments.
+    pub fn around(&self, at: usize, name: &str) -> Option<&CallPlace> {
+        let around = || self.0.iter().filter(|call| (call.span.start..=call.span.end).contains(&at));
+        around().rfind(|call| call.name.as_deref() == Some(name)).or_else(|| around().next())
+    }
+
+    /// What is called on something named `assert` within `call`, once for each time it is written.
+    pub fn claims(&self, call: &CallPlace) -> Vec<String> {
+        let inside =
+            self.0.iter().filter(|other| other.span.start > call.span.start && other.span.end <= call.span.end);
+        inside.filter(|other| other.is_claim).filter_map(|other| other.name.clone()).collect()
+    }
 }
 
-struct Calls<'n> {
-    at: u32,
-    name: &'n str,
-    named: Option<CallPlace>,
-    outermost: Option<CallPlace>,
+struct Search<'a> {
+    names: Names<'a>,
+    found: Vec<CallPlace>,
 }
 
-impl<'a> Visit<'a> for Calls<'_> {
+impl<'a> Visit<'a> for Search<'a> {
     fn visit_call_expression(&mut self, call: &CallExpression<'a>) {
-        if !(call.span.start..=call.span.end).contains(&self.at) {
-            return;
-        }
-        let callee = call.callee.get_inner_expression();
-        let is_named = match callee {
-            Expression::Identifier(identifier) => identifier.name == self.name,
-            callee => callee.as_member_expression().and_then(|member| member.static_property_name()) == Some(self.name),
+        let name = match call.callee.get_inner_expression() {
+            Expression::Identifier(identifier) => Some(identifier.name.to_string()),
+            callee => callee.as_member_expression().and_then(|member| member.static_property_name()).map(str::to_owned),
         };
-        if is_named || self.outermost.is_none() {
-            let place = CallPlace::of(call);
-            if is_named {
-                self.named = Some(place.clone());
-            }
-            self.outermost.get_or_insert(place);
-        }
-        walk::walk_call_expression(self, call);
-    }
-}
-
-impl CallPlace {
-    fn of(call: &CallExpression<'_>) -> Self {
-        let names = Names { values: HashMap::new(), left: Cell::new(PLACES) };
         let known = call.arguments.iter().take_while(|argument| argument.as_expression().is_some());
-        let mut claims = Claims(Vec::new());
-        call.arguments.iter().for_each(|argument| claims.visit_argument(argument));
-        Self {
+        self.found.push(CallPlace {
             callee: span(call.callee.span()),
-            arguments: known.map(|argument| names.argument(argument, 0)).collect(),
-            claims: claims.0,
-        }
+            arguments: known.map(|argument| self.names.argument(argument, 0)).collect(),
+            span: span(call.span),
+            name,
+            is_claim: is_on_assert(call),
+        });
+        walk::walk_call_expression(self, call);
     }
 }
 
-/// What is called on `assert`, or on a property of that name.
-struct Claims(Vec<String>);
-
-impl<'a> Visit<'a> for Claims {
-    fn visit_call_expression(&mut self, call: &CallExpression<'a>) {
-        if let Some(member) = call.callee.get_inner_expression().as_member_expression()
-            && let Some(name) = member.static_property_name()
-        {
-            let holder = match member.object().get_inner_expression() {
-                Expression::Identifier(identifier) => Some(identifier.name.as_str()),
-                other => other.as_member_expression().and_then(|member| member.static_property_name()),
-            };
-            if holder == Some("assert") {
-                self.0.push(name.to_owned());
-            }
-        }
-        walk::walk_call_expression(self, call);
-    }
+/// Whether a call is one of something that is named `assert`, or of a property of that name.
+fn is_on_assert(call: &CallExpression<'_>) -> bool {
+    let Some(member) = call.callee.get_inner_expression().as_member_expression() else { return false };
+    let holder = match member.object().get_inner_expression() {
+        Expression::Identifier(identifier) => Some(identifier.name.as_str()),
+        other => other.as_member_expression().and_then(|member| member.static_property_name()),
+    };
+    holder == Some("assert")
 }
 
 /// The variables at the top of a module.

@@ -6,11 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::{Excerpt, Node, NodeKind, Source, Span, Spanned};
+use rquickjs::Object;
 
+use crate::convert::from_script;
 use crate::error::ScriptError;
-use crate::positions::{self, Inside, Place};
+use crate::module::loader::BUILTIN;
+use crate::positions::{Inside, Place};
 use crate::pump::Task;
-use crate::runtime::{HOUSEKEEPING, Module, Runtime, refuse};
+use crate::realm::Builtin;
+use crate::runtime::{HOUSEKEEPING, Runtime, refuse};
 use crate::source_map;
 use crate::trace::{self, Site};
 use crate::value::{Function, Value};
@@ -28,9 +32,6 @@ const CONFIGURATION: (&[&str], &str) =
 /// What the tests of other tools import.
 const OTHERS: [&str; 8] =
     ["vitest", "@jest/globals", "node:test", "bun:test", "mocha", "ava", "@playwright/test", "tape"];
-
-/// The file that puts a module of tests and the prelude together, as far as its errors are concerned. There is none.
-const PROGRAM: &str = ".trialrun-tests.mjs";
 
 /// A module of tests that was loaded.
 #[derive(Debug, Clone)]
@@ -125,11 +126,19 @@ impl Call {
     }
 
     fn at(site: &Site, name: &str) -> Self {
-        let Site { text, shown, language, at } = site;
-        let source = Source::new(shown.clone(), &**text);
-        match positions::call_around(text, *language, *at, name) {
-            Some(call) => Self { source, callee: call.callee, arguments: call.arguments, claims: call.claims },
-            None => Self { source, callee: source_map::word(text, *at), arguments: Vec::new(), claims: Vec::new() },
+        let Site { text, source, at } = site;
+        let source = Arc::clone(source);
+        match text.calls().around(*at, name) {
+            Some(call) => Self {
+                source,
+                callee: call.callee,
+                arguments: call.arguments.clone(),
+                claims: text.calls().claims(call),
+            },
+            None => {
+                let callee = source_map::word(&text.original, *at);
+                Self { source, callee, arguments: Vec::new(), claims: Vec::new() }
+            }
         }
     }
 }
@@ -147,9 +156,10 @@ impl Tests {
 impl Runtime {
     /// Gives the modules that tests and configurations import: `trialrun`, `trialrun/config` and their other names.
     pub fn give_prelude(&mut self) {
-        self.builtin(CORE.0, CORE.1);
+        let mut builtins = self.realm.builtins.borrow_mut();
+        builtins.insert(CORE.0.to_owned(), Builtin::Own(CORE.1));
         for (names, source) in [TESTS, CONFIGURATION] {
-            names.iter().for_each(|name| self.builtin(name, source));
+            builtins.extend(names.iter().map(|name| ((*name).to_owned(), Builtin::Own(source))));
         }
     }
 
@@ -160,40 +170,21 @@ impl Runtime {
     pub fn tests(&mut self, path: &Path, budget: Duration) -> Result<Tests, ScriptError> {
         self.give_prelude();
         let directory = path.parent().unwrap_or(path);
-        let specifier = path.display().to_string();
-        // Imported by itself, what is wrong with it is not told with a place in a program that nobody wrote.
-        self.import(&specifier, directory, budget)?;
-        let text = format!(
-            "import * as tests from {};\nimport {{ find, list, others as rest, rethrow, run as start }} from '{}';\n\
-             const found = find(tests);\nexport const scenarios = list(found), others = rest(found);\n\
-             export const run = (...given) => start(found, ...given);\nexport {{ rethrow }};\n",
-            serde_json::Value::from(specifier),
-            CORE.0,
-        );
-        let module = self.import_source(&text, &directory.join(PROGRAM), budget)?;
-        let exported = |runtime: &mut Self, name: &str| match runtime.export(&module, name)? {
-            Some(Value::Function(function)) => Ok(function),
-            _ => Err(ScriptError::Failed(format!("the prelude has no `{name}`"))),
-        };
-        let (run, rethrow) = (exported(self, "run")?, exported(self, "rethrow")?);
-        Ok(Tests {
-            scenarios: self.written(&module, "scenarios")?,
-            others: self.written(&module, "others")?,
-            run,
-            rethrow,
-        })
-    }
-
-    fn written(&mut self, module: &Module, export: &str) -> Result<Vec<Written>, ScriptError> {
-        let Some(Value::List(items)) = self.export(module, export)? else { return Ok(Vec::new()) };
-        let text = |item: &Value, key: &str| item.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let written = |item: &Value| Written {
-            name: text(item, "name"),
-            options: item.get("options").cloned().unwrap_or_default(),
-            call: None,
-            stack: text(item, "stack"),
-        };
-        Ok(items.iter().map(written).collect())
+        let module = self.import(&path.display().to_string(), directory, budget)?;
+        let core = self.import_named(&format!("{BUILTIN}{}", CORE.0), budget)?;
+        let core = self.namespace(&core)?;
+        let opened = self.look(&module, |ctx, realm, exports| {
+            let open: rquickjs::Function<'_> = core.restore(ctx)?.get("open")?;
+            let opened: Object<'_> = open.call((exports,))?;
+            let part = |name: &str| from_script(ctx, realm, opened.get(name)?);
+            Ok([part("scenarios")?, part("others")?, part("run")?, part("rethrow")?])
+        })?;
+        match opened {
+            [scenarios, others, Value::Function(run), Value::Function(rethrow)] => {
+                Ok(Tests { scenarios: written(&scenarios), others: written(&others), run, rethrow })
+            }
+            _ => Err(ScriptError::Failed("the prelude does not open modules".into())),
+        }
     }
 
     /// Finds where the scenarios of `tests` are written.
@@ -232,6 +223,18 @@ impl Runtime {
     pub fn call_site(&self, stack: &str, name: &str) -> Option<Call> {
         trace::site(&self.realm, stack).map(|site| Call::at(&site, name))
     }
+}
+
+fn written(items: &Value) -> Vec<Written> {
+    let Value::List(items) = items else { return Vec::new() };
+    let text = |item: &Value, key: &str| item.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let written = |item: &Value| Written {
+        name: text(item, "name"),
+        options: item.get("options").cloned().unwrap_or_default(),
+        call: None,
+        stack: text(item, "stack"),
+    };
+    items.iter().map(written).collect()
 }
 
 #[cfg(test)]

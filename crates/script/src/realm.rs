@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
+use model::Source;
 use rquickjs::{Ctx, Exception, Object, Persistent};
 
 use crate::convert::to_script;
@@ -33,6 +34,15 @@ pub enum Level {
 /// Takes what scripts write to the console, line by line.
 pub type Console = Box<dyn FnMut(Level, &str)>;
 
+/// The text of a module that the program gives.
+#[derive(Clone)]
+pub(crate) enum Builtin {
+    /// One of its own, the same in every runtime.
+    Own(&'static str),
+    /// Any other.
+    Given(Arc<str>),
+}
+
 /// A promise the host will settle.
 pub(crate) struct Pending {
     resolve: Persistent<rquickjs::Function<'static>>,
@@ -55,9 +65,11 @@ pub(crate) struct Realm {
     pub base_dir: PathBuf,
     pub shown_from: PathBuf,
     pub deadline: Deadline,
-    pub builtins: RefCell<HashMap<String, Arc<str>>>,
+    pub builtins: RefCell<HashMap<String, Builtin>>,
     /// The text of every module that was loaded, by its name in the engine.
     pub texts: RefCell<HashMap<String, Arc<Text>>>,
+    /// Those of them in which calls were looked for, as messages show them.
+    pub sources: RefCell<HashMap<String, Arc<Source>>>,
     pub commonjs: RefCell<HashMap<PathBuf, Persistent<Object<'static>>>>,
     /// Imports that failed, by the message that was thrown for them.
     pub missing: RefCell<Vec<(String, ScriptError)>>,
@@ -90,6 +102,7 @@ impl Realm {
             deadline: Deadline::stopped_by(stop),
             builtins: RefCell::default(),
             texts: RefCell::default(),
+            sources: RefCell::default(),
             commonjs: RefCell::default(),
             missing: RefCell::default(),
             console: RefCell::new(console),

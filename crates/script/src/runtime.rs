@@ -16,7 +16,7 @@ use crate::module::library::Library;
 use crate::module::loader;
 use crate::module::resolve::Asked;
 use crate::pump::{self, Begun, Meter, Request, Turn, Underway, begun};
-use crate::realm::{Console, Realm};
+use crate::realm::{Builtin, Console, Realm};
 use crate::shim;
 use crate::trace::{Work, explain};
 use crate::value::{Function, Key, Value};
@@ -165,7 +165,8 @@ impl Runtime {
 
     /// Gives a module that `import "specifier"` means, whoever imports it. Its text is JavaScript.
     pub fn builtin(&mut self, specifier: &str, source: &str) {
-        self.realm.builtins.borrow_mut().insert(specifier.to_owned(), source.into());
+        let builtin = Builtin::Given(source.into());
+        self.realm.builtins.borrow_mut().insert(specifier.to_owned(), builtin);
     }
 
     /// Loads and evaluates a module: a path beginning with `./`, `../` or `/`, or a package. `from` is the directory, or
@@ -191,7 +192,7 @@ impl Runtime {
         self.import_named(&key, budget)
     }
 
-    fn import_named(&mut self, name: &str, budget: Duration) -> Result<Module, ScriptError> {
+    pub(crate) fn import_named(&mut self, name: &str, budget: Duration) -> Result<Module, ScriptError> {
         if let Some(known) = self.modules.get(name) {
             return Ok(known.clone());
         }
@@ -250,16 +251,19 @@ impl Runtime {
         })
     }
 
-    fn look<T>(
+    pub(crate) fn look<T>(
         &mut self,
         module: &Module,
         work: impl for<'js> FnOnce(&Ctx<'js>, &Rc<Realm>, Object<'js>) -> rquickjs::Result<T>,
     ) -> Result<T, ScriptError> {
-        let namespace = self.realm.namespaces.borrow().get(module.index).cloned();
-        let Some(namespace) = namespace.filter(|_| module.runtime == self.realm.id) else {
-            return Err(ScriptError::Failed(format!("`{}` is a module of another runtime", module.path)));
-        };
+        let namespace = self.namespace(module)?;
         self.enter(&mut Meter::new(HOUSEKEEPING), None, |ctx, realm| work(ctx, realm, namespace.restore(ctx)?))
+    }
+
+    pub(crate) fn namespace(&self, module: &Module) -> Result<Persistent<Object<'static>>, ScriptError> {
+        let namespace = self.realm.namespaces.borrow().get(module.index).cloned();
+        let other = || ScriptError::Failed(format!("`{}` is a module of another runtime", module.path));
+        namespace.filter(|_| module.runtime == self.realm.id).ok_or_else(other)
     }
 
     /// A property of a function, `undefined` if it has none of this name.
@@ -400,7 +404,7 @@ impl Runtime {
         let Self { realm, context, memory, .. } = self;
         let circumstances = Work { budget: meter.budget, memory: *memory, expression };
         let began = deadline::used();
-        realm.deadline.begin(meter.left());
+        realm.deadline.begin_at(began, meter.left());
         let (done, more) = context.with(|ctx| {
             let done = work(&ctx, realm, &circumstances);
             let more = done.is_err() && realm.deadline.was_told();

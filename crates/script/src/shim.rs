@@ -3,9 +3,9 @@
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use rquickjs::context::EvalOptions;
 use rquickjs::{Ctx, Function, Object, Persistent, Value};
 
+use crate::compiled;
 use crate::convert::{function, text};
 use crate::realm::{Level, Realm, Timer};
 use crate::trace::INTERNAL;
@@ -34,10 +34,12 @@ pub(crate) fn freeze(ctx: &Ctx<'_>) -> rquickjs::Result<()> {
     eval(ctx, "freeze", include_str!("shim/freeze.js"))?.call(())
 }
 
+/// What `source`, an expression, is.
 fn eval<'js>(ctx: &Ctx<'js>, name: &str, source: &str) -> rquickjs::Result<Function<'js>> {
-    let mut options = EvalOptions::default();
-    options.filename = Some(format!("{INTERNAL}{name}"));
-    ctx.eval_with_options(source, options)
+    let module = compiled::declare(ctx, &format!("{INTERNAL}shim/{name}"), || format!("export default {source}"))?;
+    let (module, evaluated) = module.eval()?;
+    evaluated.result::<Value<'js>>().unwrap_or(Err(rquickjs::Error::Unknown))?;
+    module.get("default")
 }
 
 /// What makes text of values: `inspect` and `format`.

@@ -208,17 +208,18 @@ fn original(realm: &Realm, step: &Step, work: &Work<'_>) -> Option<Origin> {
 pub(crate) fn site(realm: &Realm, stack: &str) -> Option<Site> {
     let work = Work { budget: Duration::ZERO, memory: 0, expression: None };
     stack.lines().filter_map(step).find_map(|step| {
-        let language = realm.texts.borrow().get(&step.file)?.language;
-        let Origin { text, shown, at } = original(realm, &step, &work)?;
-        Some(Site { text, shown, language, at })
+        let text = Arc::clone(realm.texts.borrow().get(&step.file)?);
+        let Origin { shown, at, .. } = original(realm, &step, &work)?;
+        let mut sources = realm.sources.borrow_mut();
+        let source = sources.entry(step.file).or_insert_with(|| Source::new(shown, &*text.original));
+        Some(Site { source: Arc::clone(source), text, at })
     })
 }
 
 /// A place in a text of the user's.
 pub(crate) struct Site {
-    pub text: Arc<str>,
-    pub shown: String,
-    pub language: Language,
+    pub text: Arc<Text>,
+    pub source: Arc<Source>,
     /// In bytes.
     pub at: usize,
 }

@@ -47,8 +47,6 @@ impl Language {
 pub(crate) struct Stripped {
     pub code: String,
     pub mapping: Mapping,
-    /// Whether it imports or exports anything.
-    pub is_module: bool,
 }
 
 /// Takes the types out of `text`: enumerations, namespaces and parameter properties become code, imports that only
@@ -72,9 +70,7 @@ pub(crate) fn strip(text: &str, path: &Path) -> Result<Stripped, Mistake> {
         }
         let printed = print(&program, path);
         let mapping = printed.map.as_ref().map(Mapping::new).unwrap_or_default();
-        // `export =` and `import x = require()` are CommonJS; that shows only here.
-        let is_module = is_module(&printed.code);
-        Ok(Stripped { code: printed.code, mapping, is_module })
+        Ok(Stripped { code: printed.code, mapping })
     })
 }
 

@@ -30,6 +30,6 @@ pub use project::{
     Defaults, Environment, Judge, Project, ProjectAgent, ProviderLimits, Reports, SandboxChoice, Setting, config_names,
 };
 pub use reference::{
-    config_reference, config_schema, conversation_reference, conversation_schema, evals_reference, evals_schema, fixture_schema, fixtures_reference,
-    fixtures_schema, reference, scenario_schema,
+    config_reference, config_schema, conversation_reference, conversation_schema, evals_reference, evals_schema,
+    fixture_schema, fixtures_reference, fixtures_schema, reference, scenario_schema,
 };

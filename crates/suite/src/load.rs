@@ -51,6 +51,8 @@ pub struct Loaded {
     pub suites: Vec<Suite>,
     /// Every problem, file by file in the order of the suites, then skills and shared fixtures.
     pub diagnostics: Vec<Diagnostic>,
+    /// The modules of tests as they were read, for running them.
+    pub modules: script::Library,
 }
 
 impl Loaded {
@@ -86,8 +88,9 @@ pub fn load(request: &Request) -> Loaded {
         diagnostics.push(Diagnostic::error(message).help("`--evals FILE` names one, such as `evals/evals.json`"));
     }
     let suites = suites.finish(request, &mut diagnostics);
+    let modules = library.modules().clone();
     diagnostics.extend(library.into_problems());
-    Loaded { suites, diagnostics }
+    Loaded { suites, diagnostics, modules }
 }
 
 /// One file as it was read.

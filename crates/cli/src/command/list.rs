@@ -59,6 +59,9 @@ pub fn run(global: &Global, args: &ListArgs, terminal: &Terminal) -> Result<Exit
                     "id": trial.id.to_string(), "suite": trial.id.suite, "case": trial.id.case, "arm": trial.id.arm,
                     "agent": trial.arm.agent, "model": trial.arm.model, "repetition": trial.id.repetition,
                     "title": trial.case.description, "tags": trial.case.tags, "source": trial.case.source,
+                    "skill": trial.case.subject.skill().filter(|skill| skill.directory.is_some()).map(|skill| &skill.name),
+                    "should_trigger": trial.case.skill_eval.as_ref().map(|eval| eval.should_trigger),
+                    "side_effect_level": trial.case.skill_eval.as_ref().map(|eval| eval.side_effect_level.name()),
                 })
             })
             .collect();
@@ -72,6 +75,7 @@ pub fn run(global: &Global, args: &ListArgs, terminal: &Terminal) -> Result<Exit
                     trials.iter().filter(|other| other.position == trial.position && other.arm == trial.arm).count();
                 let mut about = vec![trial.id.arm.clone()];
                 about.extend((times > 1).then(|| format!("{times} times")));
+                about.extend(is_negative(&trial.case).then(|| "negative control".to_owned()));
                 about.extend(trial.case.tags.iter().map(|tag| format!("#{tag}")));
                 (format!("{}::{}", trial.id.suite, trial.id.case), about.join("  "))
             })
@@ -86,6 +90,11 @@ pub fn run(global: &Global, args: &ListArgs, terminal: &Terminal) -> Result<Exit
     } else {
         exit::PASSED
     }))
+}
+
+/// Whether the case asks that its skill is left alone.
+fn is_negative(case: &model::Case) -> bool {
+    case.skill_eval.as_ref().is_some_and(|eval| !eval.should_trigger)
 }
 
 fn built_in(args: &ListArgs) -> Option<Vec<(String, String)>> {

@@ -4,13 +4,13 @@ use crate::client::Bench;
 
 const KEY: &str = "authorization: Bearer sk-test";
 
-fn responses(items: Value, stream: bool) -> String {
+fn responses(items: &Value, stream: bool) -> String {
     let tools =
         json!([{"type": "function", "name": "exec_command", "parameters": {}}, {"type": "custom", "name": "patch"}]);
     json!({"model": "m1", "instructions": "Be brief.", "input": items, "tools": tools, "stream": stream}).to_string()
 }
 
-fn chat(messages: Value, stream: bool) -> String {
+fn chat(messages: &Value, stream: bool) -> String {
     let tools = json!([{"type": "function", "function": {"name": "bash", "parameters": {}}}]);
     let mut body = json!({"model": "m1", "messages": messages, "tools": tools, "stream": stream});
     if stream {
@@ -44,7 +44,7 @@ async fn a_script_answers_in_the_words_of_responses() {
     ]}))
     .await;
     let asked = json!([{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "go"}]}]);
-    let first = bench.send("POST /v1/responses", KEY, &responses(asked.clone(), true)).await;
+    let first = bench.send("POST /v1/responses", KEY, &responses(&asked, true)).await;
     assert_eq!((first.status, first.complete), (200, true));
     let events = first.events();
     let done: Vec<_> = events.iter().filter(|event| event["type"] == "response.output_item.done").collect();
@@ -61,7 +61,7 @@ async fn a_script_answers_in_the_words_of_responses() {
     let id = |at: usize| done[at]["item"]["call_id"].clone();
     items.push(json!({"type": "function_call_output", "call_id": id(2), "output": "a.txt"}));
     items.push(json!({"type": "custom_tool_call_output", "call_id": id(3), "output": "patched"}));
-    let second = bench.send("POST /v1/responses", KEY, &responses(Value::Array(items), false)).await.json();
+    let second = bench.send("POST /v1/responses", KEY, &responses(&Value::Array(items), false)).await.json();
     assert_eq!(second["output"][0]["content"][0]["text"], "Done.");
     let met = |step: &model::Step| matches!(step, model::Step::RequestCheck { met: true, .. });
     assert!(bench.playback.take_steps().iter().all(met));
@@ -76,7 +76,7 @@ async fn a_script_answers_in_the_words_of_chat_completions() {
     ]}))
     .await;
     let mut messages = json!([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "go"}]);
-    let first = bench.send("POST /v1/chat/completions", KEY, &chat(messages.clone(), true)).await;
+    let first = bench.send("POST /v1/chat/completions", KEY, &chat(&messages, true)).await;
     assert_eq!((first.status, first.complete), (200, true));
     assert!(first.body.ends_with("data: [DONE]\n\n"), "{}", first.body);
     let events = first.events();
@@ -92,7 +92,7 @@ async fn a_script_answers_in_the_words_of_chat_completions() {
     let said = messages.as_array_mut().unwrap();
     said.push(json!({"role": "assistant", "content": null, "tool_calls": [call]}));
     said.push(json!({"role": "tool", "tool_call_id": "c", "content": "a.txt"}));
-    let second = bench.send("POST /v1/chat/completions", KEY, &chat(messages, false)).await.json();
+    let second = bench.send("POST /v1/chat/completions", KEY, &chat(&messages, false)).await.json();
     assert_eq!(second["choices"][0]["message"]["content"], "Done.");
     let met = |step: &model::Step| matches!(step, model::Step::RequestCheck { met: true, .. });
     assert!(bench.playback.take_steps().iter().all(met));
@@ -101,8 +101,8 @@ async fn a_script_answers_in_the_words_of_chat_completions() {
 #[tokio::test]
 async fn faults_and_refusals_are_in_each_vendors_words() {
     for (path, body) in [
-        ("/v1/responses", responses(json!("go"), true)),
-        ("/v1/chat/completions", chat(json!([{"role": "user", "content": "go"}]), true)),
+        ("/v1/responses", responses(&json!("go"), true)),
+        ("/v1/chat/completions", chat(&json!([{"role": "user", "content": "go"}]), true)),
     ] {
         let line = format!("POST {path}");
         let bench = Bench::new(json!({"steps": [

@@ -19,7 +19,8 @@ pub(super) const ASSERTION: Assertion = Assertion {
     parameters: &[Parameter::Value("skill")],
     summary: "The agent made use of a skill.",
     details: "It did if it invoked the skill, by a call of `Skill` or `SlashCommand`, or read the skill's `SKILL.md`, or \
-              another of its files where agents look for skills, as in `.claude/skills/NAME/`. A call that failed does not count. A skill of a plugin may be written with or without the plugin's name.",
+              another of its files where agents look for skills, as in `.claude/skills/NAME/`. A call that failed does \
+              not count. A skill of a plugin may be written with or without the plugin's name.",
     fields: &[SKILL],
     pass: Example {
         assertion: || json!({"id": "uses-the-skill", "type": "skill_used", "skill": "release-notes"}),

@@ -123,6 +123,11 @@ fn completed(mut segment: Segment, before: Option<&Segment>) -> Option<Segment> 
 fn said(segment: &Segment) -> Option<Vec<Part>> {
     let has = |verb: Verb| segment.verbs.contains(&verb);
     let is_json = has(Verb::Valid) || has(Verb::Invalid);
+    // Whose names they are nobody can tell: `created a.txt containing "x"`.
+    let is_mixed = |verb: &Verb| !matches!(verb, Verb::Contain | Verb::Appear | Verb::Exist);
+    if (has(Verb::Contain) || has(Verb::Appear)) && segment.verbs.iter().any(is_mixed) {
+        return None;
+    }
     let mut parts = Vec::new();
     let mut rest = Rest::of(segment);
     for verb in &segment.verbs {
@@ -242,14 +247,15 @@ fn named_subjects(segment: &Segment) -> Vec<Subject> {
 /// Whether it is a file's name whatever stands before it.
 fn is_file_name(name: &str) -> bool {
     let last = name.trim_end_matches('/').rsplit('/').next().unwrap_or(name);
-    name.ends_with('/') || last.starts_with('.') || last.rsplit_once('.').is_some_and(|(_, ending)| !ending.is_empty())
+    let ending = last.rsplit_once('.').map_or("", |(_, ending)| ending);
+    name.ends_with('/') || last.starts_with('.') || ending.chars().any(char::is_alphabetic)
 }
 
-/// The one name of a segment.
+/// The one name of a segment, which must not be a file's.
 fn single(segment: &Segment, rest: &mut Rest) -> Option<Option<String>> {
     let mut names = segment.before.iter().chain(&segment.after);
     let first = names.next();
-    if names.next().is_some() {
+    if names.next().is_some() || first.is_some_and(|name| is_file_name(&name.text)) {
         return None;
     }
     rest.has_names = false;

@@ -83,7 +83,10 @@ fn claims_stand_for_what_they_say() {
         ("The agent ran git push", "command_ran `git push`"),
         ("It ran npm run build successfully", "command_ran `npm run build`"),
         ("`make` was not run", "command_not_ran `make`"),
-        ("The agent ran the `scripts/check.py` script", "judge"),
+        ("The agent ran the `scripts/check.py` script", "command_ran `scripts/check.py`"),
+        ("A file `a.txt` exists containing \"x\"", "file_contains `a.txt` \"x\""),
+        ("The branch `release/1.2` was pushed", "pushed `release/1.2`"),
+        ("A PR exists and is open", "review_request_created"),
         ("The agent ran `npm ci` and `npm test`", "command_ran `npm ci`; command_ran `npm test`"),
         ("A command was executed", "command_ran"),
         ("The working tree is clean", "git_clean"),
@@ -115,6 +118,9 @@ fn what_is_not_understood_whole_goes_to_a_judge() {
         "The file exists",
         "The report was created.",
         "`feature` was created",
+        "The agent created `a.txt` containing \"x\"",
+        "The agent pushed `src/app.py`",
+        "The agent ran the script",
         "`a.txt` was committed",
         "`a.txt` was created and committed",
         "Output includes x",
@@ -286,4 +292,84 @@ fn a_judge_sees_what_was_left_behind() {
     );
     assert!(question.material.has("Hi there") && !question.material.has("old.txt"));
     assert_eq!(grade(&checks, &evidence)[0].status, Status::Undecided);
+}
+
+mod anything {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const PIECES: [&str; 40] = [
+        "the",
+        "a",
+        "no",
+        "not",
+        "new",
+        "branch",
+        "commit",
+        "pr",
+        "file",
+        "output",
+        "json",
+        "command",
+        "nothing",
+        "created",
+        "exists",
+        "pushed",
+        "committed",
+        "ran",
+        "contains",
+        "modified",
+        "deleted",
+        "valid",
+        "clean",
+        "worktree",
+        "and",
+        "or",
+        ",",
+        ".",
+        "to",
+        "in",
+        "with",
+        "message",
+        "called",
+        "main",
+        "`a.txt`",
+        "\"x\"",
+        "README.md",
+        "git",
+        "root",
+        "appears",
+    ];
+
+    proptest! {
+        #[test]
+        fn whatever_is_claimed_it_is_understood_or_not(
+            picks in proptest::collection::vec(0..PIECES.len(), 1..14),
+            noise in "(?s).{0,40}",
+        ) {
+            let text: Vec<&str> = picks.iter().map(|at| PIECES[*at]).collect();
+            let evidence = Story::new().files(&[("a.txt", "x")]).repository(|_| {}).answer("x").evidence();
+            for text in [text.join(" "), format!("{} {noise}", text.join(" "))] {
+                let node = crate::yaml::list_item(&json!({"id": "a"}), "a.yaml");
+                for is_turned in [false, true] {
+                    let setting = Setting { is_turned, ..Setting::default() };
+                    let (matcher, _) = compiled(&text, &Place::of(&node), &setting, None);
+                    matcher.judge(&evidence);
+                }
+            }
+        }
+
+        #[test]
+        fn whatever_a_command_line_is_it_is_taken_apart(
+            line in "[a-z $`(){}\"'\\\\;|&<>#\n-]{0,80}",
+            noise in "(?s).{0,40}",
+        ) {
+            for line in [&line, &noise] {
+                for simple in crate::shell::commands(line) {
+                    crate::shell::invocations(&simple.words);
+                }
+            }
+        }
+    }
 }

@@ -250,6 +250,8 @@ const WORDS: &[(Word, &[&str])] = &[
             "returned",
             "performed",
             "still",
+            "script",
+            "scripts",
             "text",
             "string",
             "itself",

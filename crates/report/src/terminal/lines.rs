@@ -66,7 +66,8 @@ impl Lines {
             Event::TrialFinished(record) => {
                 let line = self.finished(record);
                 *self.repetitions.entry(series(record)).or_default() += 1;
-                if result::wants_reason(record.outcome) {
+                let has_evidence = record.findings.iter().any(|finding| !finding.evidence.is_empty());
+                if result::wants_reason(record.outcome) || (self.detail.evidence && has_evidence) {
                     self.failures.push((**record).clone());
                 }
                 line
@@ -98,7 +99,8 @@ impl Lines {
         format!("{} {time}  {}\n", paint.as_outcome(record.outcome, &word), parts.join("  "))
     }
 
-    /// Every trial that did not pass, with its reasons, in the order of the outcomes. Of repetitions that came to the
+    /// Every trial that did not pass, with its reasons, in the order of the outcomes; and every one with evidence, where
+    /// that is to be seen. Of repetitions that came to the
     /// same, only the first is drawn, unless what each found is to be seen.
     pub(super) fn failures(&mut self) -> String {
         let mut groups: Vec<Vec<TrialRecord>> = Vec::new();

@@ -139,11 +139,13 @@ fn what_a_judge_found_is_shown_with_its_proof_where_evidence_is_asked_for() {
     record.findings.truncate(1);
     record.findings[0].judged = true;
     record.findings[0].evidence = vec!["met: the agent must: be kind; \"my dear\"".into()];
-    let mut story = Story::new(vec![trial.clone()], 1);
-    story.starts(&trial, &["hi"]).ends(record).over();
-    let text = |evidence: bool| reported("terminal", &story.events, |opening| opening.show_evidence = evidence);
-    assert!(text(true).contains("= evidence: met: the agent must: be kind; \"my dear\""), "{}", text(true));
-    assert!(!text(false).contains("my dear"));
+    for jobs in [1, 2] {
+        let mut story = Story::new(vec![trial.clone()], jobs);
+        story.starts(&trial, &["hi"]).ends(record.clone()).over();
+        let text = |evidence: bool| reported("terminal", &story.events, |opening| opening.show_evidence = evidence);
+        assert!(text(true).contains("= evidence: met: the agent must: be kind; \"my dear\""), "{}", text(true));
+        assert!(!text(false).contains("my dear"));
+    }
 }
 
 #[test]

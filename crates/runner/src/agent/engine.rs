@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use model::{Ending, Step};
@@ -31,16 +31,16 @@ const MOST_BYTES: usize = 1 << 20;
 const PROGRAM: &str = ".trialrun-program.mjs";
 
 /// What was read for one plan, for its run to use.
-static LIBRARY: LazyLock<Library> = LazyLock::new(Library::new);
+static LIBRARY: LazyLock<Mutex<Library>> = LazyLock::new(Mutex::default);
 
-/// Has every module read again that is loaded from now on.
-pub(crate) fn forget_modules() {
-    LIBRARY.forget();
+/// What is loaded from now on is what `modules` has already read, and what it reads then.
+pub(crate) fn use_modules(modules: &Library) {
+    *LIBRARY.lock().unwrap_or_else(PoisonError::into_inner) = modules.clone();
 }
 
 /// The modules that were read so far.
 pub(crate) fn library() -> Library {
-    LIBRARY.clone()
+    LIBRARY.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
 /// What is loaded into an engine.
@@ -64,7 +64,7 @@ impl Program {
         let mut options = Options::new(&self.directory);
         options.memory = MEMORY;
         options.console = console;
-        options.library = LIBRARY.clone();
+        options.library = library();
         if let Ok(here) = std::path::absolute(".") {
             options.shown_from = here;
         }

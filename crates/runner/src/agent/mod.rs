@@ -262,7 +262,7 @@ pub use self::assistant::reference as assistant_reference;
 pub use self::chat::reference as chat_reference;
 pub use self::codex::reference as codex_reference;
 pub use self::custom::reference as custom_reference;
-pub(crate) use self::engine::{forget_modules, library};
+pub(crate) use self::engine::{library, use_modules};
 pub use self::http::reference as http_reference;
 pub use self::opencode::reference as opencode_reference;
 pub use self::subprocess::reference as subprocess_reference;

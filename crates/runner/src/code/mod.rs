@@ -6,6 +6,7 @@ mod ask;
 mod claims;
 mod files;
 mod script;
+mod thread;
 
 pub(crate) use self::ask::{Ask, Declared, Observed};
 pub(crate) use self::claims::Claims;

@@ -10,7 +10,7 @@ use model::Code;
 use script::{Asks, Console, Options, Progress, Request, Runtime, ScriptError, Tests, Value};
 use tokio::sync::mpsc;
 
-use super::Ask;
+use super::{Ask, thread};
 use crate::agent;
 
 /// What a module and all that it imports may take to load.
@@ -21,9 +21,6 @@ const PROCESSOR: Duration = Duration::from_secs(30);
 
 /// The most memory of an engine, in bytes.
 const MEMORY: usize = 128 << 20;
-
-/// The stack of a thread, in bytes; most of it is for the scripts' own.
-const STACK: usize = 4 << 20;
 
 /// How many words may wait to be heard before the scenario waits.
 const WAITING: usize = 256;
@@ -75,7 +72,7 @@ impl Script {
         let (answers, hearing) = channel();
         let stop = Arc::new(AtomicBool::new(false));
         let play = Play { code: code.clone(), about, stop: Arc::clone(&stop), words: telling, answers: hearing };
-        std::thread::Builder::new().name("scenario".to_owned()).stack_size(STACK).spawn(move || play.run())?;
+        thread::run(Box::new(move || play.run()))?;
         Ok(Self { words, heard: None, answers: Some(answers), stop })
     }
 

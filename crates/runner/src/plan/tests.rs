@@ -42,6 +42,7 @@ fn plan_of(suites: &[Suite]) -> (Plan, Vec<Diagnostic>) {
         selection: &selection,
         read_script: Arc::new(|_: &Path| Err(Vec::new())),
         cwd: Path::new("/"),
+        modules: script::Library::new(),
     })
 }
 
@@ -154,6 +155,7 @@ fn planned_with(settings: &Settings, cases: Vec<Case>) -> Plan {
         settings,
         selection: &Selection::default(),
         read_script: Arc::new(|_: &Path| Err(Vec::new())),
+        modules: script::Library::new(),
         cwd: Path::new("/"),
     });
     assert!(problems.iter().all(|problem| !problem.is_error()), "{problems:?}");

@@ -4,9 +4,10 @@ use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::module::resolve::{Asked, Files, Unresolved};
+use crate::positions::Calls;
 use crate::source_map::Mapping;
 use crate::syntax::Mistake;
 use crate::typescript::{self, Language};
@@ -35,6 +36,7 @@ pub(crate) struct Text {
     pub code: Option<String>,
     pub mapping: Option<Mapping>,
     pub language: Language,
+    calls: OnceLock<Calls>,
 }
 
 /// What a file is to the engine.
@@ -54,8 +56,24 @@ pub(crate) enum Unreadable {
 }
 
 impl Text {
+    fn plain(kind: Kind, text: &Arc<str>) -> Self {
+        Self {
+            kind,
+            original: Arc::clone(text),
+            code: None,
+            mapping: None,
+            language: Language::JavaScript,
+            calls: OnceLock::new(),
+        }
+    }
+
     pub fn code(&self) -> &str {
         self.code.as_deref().unwrap_or(&self.original)
+    }
+
+    /// The calls in it, found when they are first asked for.
+    pub fn calls(&self) -> &Calls {
+        self.calls.get_or_init(|| Calls::of(&self.original, self.language))
     }
 }
 
@@ -148,8 +166,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 pub(crate) fn prepare(path: &Path, text: &str) -> Result<Text, Unreadable> {
     let text: Arc<str> = text.strip_prefix('\u{feff}').unwrap_or(text).into();
     let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
-    let plain =
-        |kind| Text { kind, original: Arc::clone(&text), code: None, mapping: None, language: Language::JavaScript };
+    let plain = |kind| Text::plain(kind, &text);
     match extension {
         "json" => Ok(plain(Kind::Json)),
         "mjs" => Ok(plain(Kind::Module)),
@@ -158,14 +175,14 @@ pub(crate) fn prepare(path: &Path, text: &str) -> Result<Text, Unreadable> {
         "ts" | "mts" | "cts" => {
             let stripped = typescript::strip(&text, path)
                 .map_err(|mistake| Unreadable::Syntax { original: Arc::clone(&text), mistake })?;
-            let commonjs =
-                extension == "cts" || (extension == "ts" && !stripped.is_module && is_commonjs(&stripped.code));
+            // `export =` and `import x = require()` are CommonJS; that shows only in the code.
+            let seems_commonjs = extension == "ts" && is_commonjs(&stripped.code);
+            let commonjs = extension == "cts" || (seems_commonjs && !typescript::is_module(&stripped.code));
             Ok(Text {
-                kind: if commonjs { Kind::CommonJs } else { Kind::Module },
-                original: text,
                 code: Some(stripped.code),
                 mapping: Some(stripped.mapping),
                 language: Language::TypeScript,
+                ..Text::plain(if commonjs { Kind::CommonJs } else { Kind::Module }, &text)
             })
         }
         "jsx" | "tsx" => Err(Unreadable::File(format!("`{}`: JSX is not understood here", path.display()))),

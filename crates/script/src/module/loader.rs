@@ -10,11 +10,12 @@ use rquickjs::loader::{ImportAttributes, Loader, Resolver};
 use rquickjs::module::Declared;
 use rquickjs::{Ctx, Exception, Module, Promise};
 
+use crate::compiled;
 use crate::error::ScriptError;
 use crate::module::library::{self, Kind, Text, Unreadable, prepare};
 use crate::module::resolve::{Asked, Unresolved};
 use crate::module::{commonjs, json, node};
-use crate::realm::Realm;
+use crate::realm::{Builtin, Realm};
 use crate::shim;
 use crate::trace::{INTERNAL, mistaken};
 use crate::typescript;
@@ -40,6 +41,7 @@ pub(crate) fn install(engine: &rquickjs::Runtime, realm: &Rc<Realm>) {
 pub(crate) fn provide(realm: &Realm, path: &Path, text: &str) -> Result<(), ScriptError> {
     let name = path.display().to_string();
     let text = prepare(path, text).map_err(|error| unreadable(realm, path, error))?;
+    realm.sources.borrow_mut().remove(&name);
     realm.texts.borrow_mut().insert(name, Arc::new(text));
     Ok(())
 }
@@ -225,11 +227,15 @@ impl Loader for Texts {
 
 fn load<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, name: &str) -> rquickjs::Result<Module<'js, Declared>> {
     if let Some(specifier) = name.strip_prefix(BUILTIN) {
-        let source = realm.builtins.borrow().get(specifier).cloned().unwrap_or_default();
-        return Module::declare(ctx.clone(), name, &*without_nul(&source));
+        let builtin = realm.builtins.borrow().get(specifier).cloned();
+        return match builtin {
+            Some(Builtin::Own(text)) => compiled::declare(ctx, name, || text.to_owned()),
+            Some(Builtin::Given(text)) => Module::declare(ctx.clone(), name, &*without_nul(&text)),
+            None => Err(rquickjs::Error::new_loading(name)),
+        };
     }
     if let Some(source) = node::source(name) {
-        let module = Module::declare(ctx.clone(), name, source)?;
+        let module = compiled::declare(ctx, name, || source.to_owned())?;
         if source.contains("import.meta") {
             module.meta()?.set("value", shim::inspector(ctx)?)?;
         }

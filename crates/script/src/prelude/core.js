@@ -311,7 +311,7 @@ export const sleep = (milliseconds) => new Promise((done) => setTimeout(done, mi
 export const defineConfig = (config) => config;
 
 // The scenarios that a module exports, in the order in which they are written.
-export function find(exports) {
+function find(exports) {
   const found = new Set();
   const add = (value) => {
     if (made.has(value)) found.add(value);
@@ -323,20 +323,25 @@ export function find(exports) {
 
 const told = ({ name, options, stack }) => ({ name, options, stack });
 
-// What is known of them, for the program.
-export const list = (found) => found.map((one) => told(made.get(one)));
-
-// Those that were made and are not exported.
-export const others = (found) => [...made].filter(([one]) => !found.includes(one)).map(([, one]) => told(one));
+// What a module of tests is to the program: the scenarios that it exports, those that were made and are not exported, and
+// what runs one of them.
+export function open(exports) {
+  const found = find(exports);
+  return {
+    scenarios: found.map((one) => told(made.get(one))),
+    others: [...made].filter(([one]) => !found.includes(one)).map(([, one]) => told(one)),
+    run: (index, ask, about) => run(made.get(found[index]).fn, ask, about),
+    rethrow,
+  };
+}
 
 // Throws what the scenario threw, if it did. What it began before may never end.
-export function rethrow() {
+function rethrow() {
   if (current?.thrown !== undefined) throw current.thrown.error;
 }
 
-// Runs one of them, and ends when everything it began has ended.
-export async function run(found, index, ask, about) {
-  const { fn } = made.get(found[index]);
+// Runs a scenario, and ends when everything it began has ended.
+async function run(fn, ask, about) {
   const run = { ask, pending: new Set(), told: [], scores: new Map(), next: 0, last: undefined };
   run.agent = handle(run, about);
   current = run;

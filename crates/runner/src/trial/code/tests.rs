@@ -73,6 +73,7 @@ impl Play {
             selection: &Selection::default(),
             cwd: self.folder.path(),
             read_script: Arc::clone(&self.read_script),
+            modules: script::Library::new(),
         };
         let (plan, problems) = plan(&request);
         assert!(problems.iter().all(|problem| self.may_warn && !problem.is_error()), "{problems:?}");

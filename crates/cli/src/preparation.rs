@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use model::Diagnostic;
-use runner::{Mask, Plan, PlanRequest, PlannedTrial, Selection};
+use runner::{Mask, Plan, PlanRequest, Selection};
 use store::{Store, TrialFilter};
 use suite::Loaded;
 

@@ -263,6 +263,8 @@ fn settings(
         on_budget: args.on_budget.unwrap_or_default(),
         max_run_cost: args.max_run_cost,
         configured: agents,
+        // What it hangs on is known once the settings are.
+        judge_missing: None,
         // The project's address and its chance are its own judge's.
         judge: judge.or_else(|| Some(own_judge?.model.as_ref()?.value.clone())),
         judge_base_url: typed_address.or_else(|| Some(own_judge?.base_url.as_ref()?.value.clone())),

@@ -378,7 +378,8 @@ export default list as Fixture[];
             c.assert.guardrail(r, {}); helper(r); other.sentiment(r) });\nscenario('b', () => assert.contains('x', 'y'));";
         let claims = |at: &str| {
             let at = text.find(at).unwrap();
-            call_around(text, Language::TypeScript, at, "scenario").unwrap().claims
+            let calls = Calls::of(text, Language::TypeScript);
+            calls.claims(calls.around(at, "scenario").unwrap())
         };
         assert_eq!(claims("scenario('a'"), ["sentiment", "guardrail"]);
         assert_eq!(claims("scenario('b'"), ["contains"]);

@@ -6,6 +6,7 @@ use clap::ValueEnum;
 use model::Diagnostic;
 use serde_json::json;
 
+use super::run::nothing_selected;
 use crate::error::CliError;
 use crate::exit;
 use crate::global::Global;
@@ -72,7 +73,8 @@ pub fn check(
     as_json: bool,
     terminal: &Terminal,
 ) -> Result<ExitCode, CliError> {
-    let preparation::Prepared { plan, mut diagnostics, design, .. } = preparation::prepare(global, args)?;
+    let prepared = preparation::prepare(global, args)?;
+    let preparation::Prepared { plan, mut diagnostics, design, nearest_case, .. } = prepared;
     diagnostics.extend(design.into_iter().filter(|_| strict));
     // A run goes on without them.
     for problem in plan.trials.iter().flat_map(|trial| &trial.case.broken) {
@@ -83,6 +85,11 @@ pub fn check(
     let errors = diagnostics.iter().filter(|problem| problem.is_error()).count();
     let warnings = diagnostics.len() - errors;
     let invalid = errors > 0 || (strict && warnings > 0);
+    let is_misnamed = plan.trials.is_empty() && !args.cases.is_empty() && errors == 0;
+    if is_misnamed && !as_json {
+        terminal.diagnostics(&diagnostics);
+        return Err(nothing_selected(args, &plan, nearest_case.as_deref()));
+    }
     if as_json {
         terminal.json(&json!({
             "schema": "trialrun.check/1",

@@ -172,7 +172,8 @@ fn gate(args: &RunArgs, summary: &model::Summary) -> u8 {
     if enough || args.no_fail_on_assertions { unsure } else { code }
 }
 
-fn nothing_selected(args: &RunArgs, plan: &Plan, nearest_case: Option<&str>) -> CliError {
+/// What is said where nothing is left to run.
+pub(super) fn nothing_selected(args: &RunArgs, plan: &Plan, nearest_case: Option<&str>) -> CliError {
     if plan.cases_loaded == 0 {
         return CliError::nothing("no case was found")
             .hint("`trialrun list` shows what is found; `trialrun init` makes a first test");

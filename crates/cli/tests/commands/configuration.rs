@@ -222,7 +222,7 @@ fn who_set_a_limit_is_told_to_whom_it_stops() {
     let trial = project.report(&[], 1)["trials"][0].clone();
     assert_eq!(trial["limits"]["timeout_from"], "TRIALRUN_TIMEOUT", "{trial:#}");
     assert_eq!(trial["limits"]["token_budget_from"], "TRIALRUN_MAX_TOTAL_TOKENS");
-    assert!(trial["because"].as_str().unwrap().contains("(`TRIALRUN_TIMEOUT`)"), "{trial:#}");
+    assert!(trial["because"].as_str().unwrap().contains("(TRIALRUN_TIMEOUT)"), "{trial:#}");
     let trial = project.report(&["--timeout", "1s"], 1)["trials"][0].clone();
     assert_eq!(trial["limits"]["timeout_from"], "--timeout");
 }

@@ -13,7 +13,7 @@ fn suite(skill: &str) -> String {
         case
     };
     let natural = case("natural", json!({"assertions": [{"type": "file_exists", "path": "a.txt"}]}));
-    let negative = case("negative", json!({"should_trigger": false}));
+    let negative = case("negative", json!({"should_trigger": false, "assertions": [{"type": "git_clean"}]}));
     json!({"skill_name": skill, "evals": [natural, negative]}).to_string()
 }
 
@@ -88,6 +88,8 @@ fn an_id_that_is_not_there_stops_those_that_are() {
         "{}",
         ran.err
     );
+    let ran = project.run(&["check", "--skill", "one", "--eval-id", "negativ"]).exits(4);
+    assert!(ran.err.contains("did you mean `negative`?"), "{}", ran.err);
     project.run(&["list", "--skill", "one", "--case", "one::natural", "--case", "negative"]).exits(0);
 }
 
@@ -96,7 +98,7 @@ fn a_new_skill_is_as_check_and_its_schema_want_it() {
     let project = empty();
     let ran = project.run(&["init", "--skill", "release-notes"]).exits(0);
     for file in ["SKILL.md", "evals/evals.json", "evals/files/guest.txt"] {
-        assert!(ran.out.contains(&format!("wrote skills/release-notes/{file}")), "{}", ran.out);
+        assert!(ran.out.contains(&format!("skills/release-notes/{file}\n")), "{}", ran.out);
     }
     assert!(
         ran.out.contains("trialrun run --skill skills/release-notes") && !project.dir().join("trialrun.yaml").exists()
@@ -115,7 +117,7 @@ fn a_new_skill_is_as_check_and_its_schema_want_it() {
     project.run(&["init", "--skill", "release-notes", "--force"]).exits(0);
     project.run(&["init", "--skill", "another"]).exits(0);
     project.write("trialrun.yaml", "skills_dir: kept/skills\n");
-    assert!(project.run(&["init", "--skill", "third"]).exits(0).out.contains("wrote kept/skills/third/SKILL.md"));
+    assert!(project.run(&["init", "--skill", "third"]).exits(0).out.contains("kept/skills/third/SKILL.md\n"));
     let ran: Ran = project.run(&["init", "--skill", "x", "--template", "code"]).exits(2);
     assert!(ran.err.contains("this template has none"), "{}", ran.err);
 }

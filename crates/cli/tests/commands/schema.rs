@@ -91,6 +91,10 @@ fn a_suite_of_a_skill_is_as_its_schema_says_and_a_wrong_one_is_not() {
     for wrong in [
         json!({"id": true}),
         json!({"id": ""}),
+        json!({"id": "a/b"}),
+        json!({"id": ".."}),
+        json!({"id": "a "}),
+        json!({"prompt": " "}),
         json!({"asertions": []}),
         json!({"should_trigger": "yes"}),
         json!({"should_trigger": false, "force_skill_invocation": true}),
@@ -141,8 +145,11 @@ fn mistakes(value: &Value, schema: &Value, root: &Value) -> Vec<String> {
         let all = || rule.as_array().unwrap().iter();
         let fits = |rule: &Value| mistakes(value, rule, root).is_empty();
         match key.as_str() {
-            "$schema" | "$id" | "title" | "description" | "definitions" | "$defs" | "pattern" | "format"
-            | "default" => {}
+            "$schema" | "$id" | "title" | "description" | "definitions" | "$defs" | "format" | "default" => {}
+            "pattern" => {
+                let pattern = regex::Regex::new(rule.as_str().unwrap()).unwrap();
+                must(value.as_str().is_none_or(|text| pattern.is_match(text)), "pattern");
+            }
             "type" => match rule {
                 Value::Array(kinds) => must(kinds.iter().any(|kind| is(kind.as_str().unwrap())), "type"),
                 kind => must(is(kind.as_str().unwrap()), "type"),

@@ -69,6 +69,6 @@ impl Judged for JudgedClaim {
     }
 
     fn needs(&self) -> Vec<Need> {
-        if self.setting.has_files { vec![Need::Files] } else { Vec::new() }
+        if self.setting.has_files { vec![Need::Files, Need::Repository] } else { Vec::new() }
     }
 }

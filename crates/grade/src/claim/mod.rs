@@ -50,7 +50,7 @@ pub(crate) struct Setting {
     pub expected: Option<String>,
     /// The skill under test.
     pub skill: Option<String>,
-    /// Whether there is a sandbox for certain, so that its files can be shown to a judge.
+    /// Whether there is a sandbox for certain, so that its files and its repository can be shown to a judge.
     pub has_files: bool,
 }
 

@@ -262,7 +262,9 @@ fn a_judge_sees_what_was_left_behind() {
         contract: None,
     });
     let (checks, _) = compile(&case, &Context::default());
-    assert!(checks[0].asks_judge() && checks[0].needs() == [Need::Files] && checks[0].method() == "judge");
+    assert!(
+        checks[0].asks_judge() && checks[0].needs() == [Need::Files, Need::Repository] && checks[0].method() == "judge"
+    );
     let evidence = Story::new()
         .asks("Write notes")
         .files(&[("NOTES.md", "Hi there!"), ("old.txt", "old")])

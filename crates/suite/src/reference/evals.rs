@@ -218,7 +218,9 @@ const DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
 pub fn evals_schema() -> Value {
     let mut schema = Value::Object(document_schema(&EVALS));
     at(&mut schema, "/definitions/case/properties/id", |id| {
-        id.insert("anyOf".to_owned(), json!([{ "type": "string", "pattern": ID }, { "type": "integer" }]));
+        let refused = json!({ "anyOf": [{ "const": "." }, { "pattern": r"\.\." }] });
+        let text = json!({ "type": "string", "minLength": 1, "pattern": ID, "not": refused });
+        id.insert("anyOf".to_owned(), json!([text, { "type": "integer" }]));
     });
     at(&mut schema, "/definitions/case/properties/prompt", |prompt| {
         prompt.insert("pattern".to_owned(), json!("\\S"));
@@ -246,8 +248,8 @@ pub fn evals_schema() -> Value {
     schema
 }
 
-/// What an id that is a text looks like.
-const ID: &str = r"^(?!\.$)(?!.*\.\.)[^\s/\\\u0000-\u001f]([^/\\\u0000-\u001f]*[^\s/\\\u0000-\u001f])?$";
+/// What an id that is a text looks like, but for its dots.
+const ID: &str = r"^[^\s/\\\u0000-\u001f]([^/\\\u0000-\u001f]*[^\s/\\\u0000-\u001f])?$";
 
 fn at(schema: &mut Value, pointer: &str, change: impl FnOnce(&mut Map<String, Value>)) {
     if let Some(part) = schema.pointer_mut(pointer).and_then(Value::as_object_mut) {

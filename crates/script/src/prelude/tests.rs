@@ -108,6 +108,19 @@ fn what_the_prelude_does_not_have_is_told_by_the_name_that_was_imported() {
 }
 
 #[test]
+fn the_way_to_an_error_leads_through_files_of_the_users_only() {
+    let text = "import { scenario } from 'trialrun';
+const ask = () => fetch('http://127.0.0.1');
+export default scenario('x', async () => { ask(); });
+";
+    let (mut place, tests) = tests(&[("a.test.ts", text)]);
+    let error = play(&mut place, &tests, |_, _| Ok(serde_json::Value::Null)).unwrap_err();
+    assert_eq!(error.to_string(), "ReferenceError: fetch is not available here: scripts have no access to the network");
+    let way: Vec<String> = error.stack().iter().map(ToString::to_string).collect();
+    assert!(way.len() >= 2 && way.iter().all(|frame| frame.contains("a.test.ts:")), "{way:?}");
+}
+
+#[test]
 fn a_configuration_is_what_was_defined() {
     for name in ["@fabrik/cli", "@fabriklabs/cli", "trialrun/config", "trialrun"] {
         let text =

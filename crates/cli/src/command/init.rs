@@ -162,7 +162,7 @@ fn files(args: &InitArgs) -> Vec<(PathBuf, String)> {
             files.extend(skill(args, &home));
             files.push((home.join("tests/first.yaml"), first));
             files.push((home.join("tests/models/first.yaml"), named(SKILL_MODEL)));
-            files.push((PathBuf::from(EVALS_SCHEMA_FILE), pretty(suite::evals_schema())));
+            files.push((PathBuf::from(EVALS_SCHEMA_FILE), pretty(&suite::evals_schema())));
         }
         Template::Code => {
             let conversation = schema_line("..", CONVERSATION_SCHEMA_FILE) + CONVERSATION;
@@ -172,11 +172,11 @@ fn files(args: &InitArgs) -> Vec<(PathBuf, String)> {
             // Beside the tests, so that a project that has one of its own keeps it.
             files.push((PathBuf::from("tests/tsconfig.json"), TSCONFIG.to_owned()));
             files.push((PathBuf::from("types/trialrun.d.ts"), grade::declarations()));
-            files.push((PathBuf::from(CONVERSATION_SCHEMA_FILE), pretty(suite::conversation_schema())));
+            files.push((PathBuf::from(CONVERSATION_SCHEMA_FILE), pretty(&suite::conversation_schema())));
         }
     }
     if args.template() != Template::Code {
-        files.push((PathBuf::from(SCHEMA_FILE), pretty(suite::scenario_schema())));
+        files.push((PathBuf::from(SCHEMA_FILE), pretty(&suite::scenario_schema())));
     }
     files
 }
@@ -206,13 +206,13 @@ fn skill_alone(args: &InitArgs) -> Result<(PathBuf, Vec<(PathBuf, String)>), Cli
     let mut files = skill(args, &skills.join(args.skill()));
     // Another skill may have brought it.
     if !args.dir.join(EVALS_SCHEMA_FILE).exists() {
-        files.push((PathBuf::from(EVALS_SCHEMA_FILE), pretty(suite::evals_schema())));
+        files.push((PathBuf::from(EVALS_SCHEMA_FILE), pretty(&suite::evals_schema())));
     }
     Ok((args.dir.clone(), files))
 }
 
-fn pretty(schema: serde_json::Value) -> String {
-    serde_json::to_string_pretty(&schema).unwrap_or_default() + "\n"
+fn pretty(schema: &serde_json::Value) -> String {
+    serde_json::to_string_pretty(schema).unwrap_or_default() + "\n"
 }
 
 /// The way from a folder to the one that its path starts at.

@@ -39,7 +39,7 @@ fn needed(assertion: &grade::Assertion) -> serde_json::Map<String, Value> {
         .collect();
     match assertion.name {
         "expect" => drop(fields.insert("output".into(), json!("a"))),
-        "file_contains" => drop(fields.insert("text".into(), json!("a"))),
+        "file_contains" => fields.extend([("path".into(), json!("a")), ("text".into(), json!("a"))]),
         "guardrail" => drop(fields.insert("must_not".into(), json!(["a"]))),
         _ => {}
     }

@@ -137,16 +137,15 @@ fn rows(args: &RunArgs, environment: &RunArgs, workplace: &Workplace) -> Vec<Row
     );
     let budget = written(&defaults.token_budget, |v| json!(v));
     rows.add("token_budget", both(|from| from.max_total_tokens.map(|v| json!(v))), budget, Value::Null);
-    let caps: [(&'static str, fn(&RunArgs) -> Option<f64>); 6] = [
-        ("max_input_tokens", |from| from.max_input_tokens),
-        ("max_non_cached_input_tokens", |from| from.max_non_cached_input_tokens),
-        ("max_output_tokens", |from| from.max_output_tokens),
-        ("max_reasoning_tokens", |from| from.max_reasoning_tokens),
-        ("max_cost_usd", |from| from.max_cost),
-        ("max_run_cost_usd", |from| from.max_run_cost),
-    ];
-    for (name, of) in caps {
-        rows.add(name, [of(args).map(|cap| json!(cap)), None], None, Value::Null);
+    for (name, cap) in [
+        ("max_input_tokens", args.max_input_tokens),
+        ("max_non_cached_input_tokens", args.max_non_cached_input_tokens),
+        ("max_output_tokens", args.max_output_tokens),
+        ("max_reasoning_tokens", args.max_reasoning_tokens),
+        ("max_cost_usd", args.max_cost),
+        ("max_run_cost_usd", args.max_run_cost),
+    ] {
+        rows.add(name, [cap.map(|cap| json!(cap)), None], None, Value::Null);
     }
     rows.add("max_duration_ms", [args.max_duration.map(|cap| json!(cap)), None], None, Value::Null);
     rows.add("on_budget", [args.on_budget.map(|action| json!(action.name())), None], None, json!("fail"));

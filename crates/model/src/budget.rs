@@ -40,6 +40,12 @@ impl OnBudget {
     /// Each by its written name.
     pub const ALL: [(&'static str, Self); 3] = [("warn", Self::Warn), ("fail", Self::Fail), ("stop", Self::Stop)];
 
+    /// Whether it is what becomes of a trial unless somebody says otherwise.
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+    pub(crate) fn is_fail(&self) -> bool {
+        *self == Self::Fail
+    }
+
     /// As written.
     pub fn name(self) -> &'static str {
         Self::ALL.iter().find(|(_, one)| *one == self).map_or("fail", |(name, _)| name)

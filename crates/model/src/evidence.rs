@@ -38,7 +38,8 @@ pub struct Limits {
     /// The caps beside those above.
     #[serde(skip_serializing_if = "Budgets::is_empty")]
     pub budgets: Budgets,
-    /// What becomes of a trial that is out of one, or of the tokens of `--max-total-tokens`.
+    /// What becomes of a trial that is out of one, or of the tokens of `--max-total-tokens`; not told where it fails.
+    #[serde(skip_serializing_if = "OnBudget::is_fail")]
     pub on_budget: OnBudget,
 }
 

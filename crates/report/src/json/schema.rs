@@ -207,13 +207,23 @@ fn trial() -> Value {
         "agent_version": maybe("string"),
         "auth": maybe("string"),
         "skill": optional("skill"),
-        "limits": object(json!({
+        "limits": object_and(json!({
             "max_turns": count(),
             "max_turns_set": { "type": "boolean" },
             "token_budget": maybe("number"),
             "token_budget_from": maybe("string"),
             "timeout_ms": count(),
             "timeout_from": maybe("string"),
+        }), json!({
+            "budgets": object(json!({
+                "input": maybe("number"),
+                "non_cached_input": maybe("number"),
+                "output": maybe("number"),
+                "reasoning": maybe("number"),
+                "cost_usd": maybe("number"),
+                "duration_ms": maybe("number"),
+            })),
+            "on_budget": { "enum": ["warn", "fail", "stop"] },
         })),
         "settings": { "type": "object" },
         "attempts": list(reference("attempt")),
@@ -296,6 +306,15 @@ fn object(properties: Value) -> Value {
         ("required".to_owned(), names.into()),
     ])
     .into()
+}
+
+/// An object that always has all of `properties`, and any of `others`.
+fn object_and(properties: Value, others: Value) -> Value {
+    let mut object = object(properties);
+    if let (Some(known), Value::Object(others)) = (object["properties"].as_object_mut(), others) {
+        known.extend(others);
+    }
+    object
 }
 
 fn reference(name: &str) -> Value {

@@ -41,7 +41,9 @@ impl<'a> Fields<'a> {
 
     /// Whether what is written as `name` is `key`.
     fn is(&self, name: &str, key: &str) -> bool {
-        name == key || (self.either_case && snake(name).eq(snake(key)))
+        // Most pairs differ in their last letter already, and every name is compared with every key.
+        let last = |text: &str| text.bytes().next_back().map(|letter| letter.to_ascii_lowercase());
+        name == key || (self.either_case && last(name) == last(key) && snake(name).eq(snake(key)))
     }
 
     /// The map itself.

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::file_contains::CONTAINS;
 use super::file_exists::near;
 use super::valid_json::OPTIONAL_PATH;
-use super::{Assertion, Form, Matcher, Parameter, TITLE};
+use super::{Assertion, Field, Form, Matcher, Parameter, TITLE};
 use crate::example::{Example, Story};
 use crate::folded;
 use crate::place::Place;
@@ -25,7 +25,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
     details: "Upper and lower case are the same. A file that is not there is not met: most likely its name is misspelt, \
               and then it would be met for ever; `file_not_exists` asks whether it is gone. Where a file is too long to be \
               read whole, what is not found in its beginning is undecided.",
-    fields: &[OPTIONAL_PATH, CONTAINS, TITLE],
+    fields: &[OPTIONAL_PATH, Field { required: true, ..CONTAINS }, TITLE],
     pass: Example {
         assertion: || json!({"id": "keeps-no-todo", "type": "file_not_contains", "path": "notes.md", "contains": "TODO"}),
         evidence: || Story::new().file("notes.md", Some("All done.\n")).evidence(),

@@ -1,12 +1,12 @@
 //! Judges: models that are asked what no pattern can tell.
 //!
-//! An assertion that needs one is two pure halves around one call. [`Judged::question`] makes of evidence what is to be
-//! asked, [`Judged::decide`] makes of the answers a verdict. The model only reports: for each criterion a mark or a
+//! An assertion that needs one is two pure halves around one call. `Judged::question` makes of evidence what is to be
+//! asked, `Judged::decide` makes of the answers a verdict. The model only reports: for each criterion a mark or a
 //! score, with a passage that shows it. A passage that is not there makes the answer no answer. What passes is computed
 //! here.
 //!
 //! What is judged is not trusted. It stands inside a fence whose marks are drawn for the call and are in no part of it,
-//! and the text around it is the same whatever it says ([`prompt`]). An answer must say back a word that was drawn for
+//! and the text around it is the same whatever it says (`prompt.rs`). An answer must say back a word that was drawn for
 //! the call, so that one that was prepared in the material is none.
 //!
 //! A judge that fails is asked once more, and then nobody can say: the finding is undecided, which never counts

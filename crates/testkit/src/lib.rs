@@ -4,7 +4,10 @@
 #![allow(clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 
 mod claude;
+mod disposition;
 mod live;
+mod loopback;
+pub mod real;
 mod tether;
 
 use std::collections::BTreeMap;
@@ -15,6 +18,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 
 pub use live::{Live, PATIENCE, pause, until};
+pub use loopback::{Asked, Loopback};
 pub use tether::Tether;
 
 /// A project that is gone when it is dropped.
@@ -66,6 +70,7 @@ impl From<Output> for Ran {
 impl Project {
     /// An empty project for `program`, the binary under test.
     pub fn new(program: impl Into<PathBuf>) -> Self {
+        disposition::heed_signals();
         let root = tempfile::Builder::new().prefix("testkit-").tempdir().expect("a directory");
         let project = Self { root, program: program.into(), env: BTreeMap::new() };
         for made in ["work", "home", "tmp"] {

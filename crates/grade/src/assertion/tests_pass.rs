@@ -142,7 +142,15 @@ fn is_run(words: &[String]) -> bool {
     let Some((program, rest)) = words.split_first() else { return false };
     let name = program.rsplit('/').next().unwrap_or(program);
     let is_word = |word: &String| WORDS.contains(&word.as_str()) || word.starts_with("test:");
-    RUNNERS.contains(&name) || (WITH_WORD.contains(&name) && rest.iter().take(3).any(is_word))
+    RUNNERS.contains(&name) || (WITH_WORD.contains(&name) && rest.iter().take(3).any(is_word)) || is_script(program)
+}
+
+/// Whether this is a script of the project's own that runs tests: `test.sh`, `./run-tests`, `scripts/test_all.py`. The
+/// shell's own `test` is none.
+fn is_script(program: &str) -> bool {
+    let (folder, file) = program.rsplit_once('/').unwrap_or(("", program));
+    let is_file = file.contains('.') || !(folder.is_empty() || folder.ends_with("/bin"));
+    is_file && file.split(['.', '-', '_']).any(|word| matches!(word, "test" | "tests"))
 }
 
 /// Whether a file was written after that call.
@@ -184,8 +192,15 @@ mod tests {
             ("npm test | tail", Status::Undecided),
             ("bash -lc 'npm test; true'", Status::Undecided),
             ("npm test || true", Status::Undecided),
+            ("sh test.sh", Status::Met),
+            ("cd a && ./run-tests --all", Status::Met),
+            ("scripts/test", Status::Met),
             ("npm install", Status::Undecided),
             ("cat test", Status::Undecided),
+            ("cat test.sh", Status::Undecided),
+            ("test -e latest.sh", Status::Undecided),
+            ("/usr/bin/test -e a.sh", Status::Undecided),
+            ("sh attest.sh", Status::Undecided),
         ] {
             assert_eq!(of(run(command)).status, expected, "{command}");
         }

@@ -17,6 +17,10 @@ pub(super) enum Directive {
     Call { name: String, input: Value, result: String, is_error: bool },
     /// Ask the user.
     Ask { question: String, options: Vec<String>, multi_select: bool },
+    /// Load a skill, if it is installed.
+    Skill(String),
+    /// Do this, if any skill is installed.
+    WithSkill(Box<Directive>),
     /// Write a file in the sandbox.
     Write { path: String, content: String },
     /// Do nothing for a while.
@@ -67,6 +71,8 @@ pub static DIRECTIVES: &[DirectiveKind] = &[
         "really writes TEXT and a line end to a file of the sandbox; `\\n` is a line end",
         write,
     ),
+    kind("skill", "NAME", "loads a skill, which is an error where it is not installed in `.fake/skills`", skill),
+    kind("with-skill", "!DIRECTIVE", "follows the directive where a skill is installed", with_skill),
     kind("sleep", "DURATION", "does nothing for a while, such as `200ms`", sleep),
     kind("tokens", "INPUT OUTPUT [CACHE_READ [CACHE_WRITE]]", "says that it used these tokens", tokens),
     kind("cost", "DOLLARS", "says that it cost this much", cost),
@@ -193,6 +199,18 @@ fn write(rest: &str) -> Result<Directive, String> {
     Ok(Directive::Write { path: path.to_owned(), content })
 }
 
+fn skill(rest: &str) -> Result<Directive, String> {
+    if rest.is_empty() { Err("the skill's name is missing".to_owned()) } else { Ok(Directive::Skill(rest.to_owned())) }
+}
+
+fn with_skill(rest: &str) -> Result<Directive, String> {
+    match directive(rest) {
+        Some(Directive::Invalid(problem)) => Err(problem.message),
+        Some(directive) => Ok(Directive::WithSkill(Box::new(directive))),
+        None => Err(format!("`{rest}` is no directive")),
+    }
+}
+
 fn sleep(rest: &str) -> Result<Directive, String> {
     let ms = parse_duration_ms(rest).ok_or_else(|| format!("`{rest}` is no length of time"))?;
     Ok(Directive::Sleep(Duration::from_millis(ms)))
@@ -284,6 +302,9 @@ mod tests {
             ("!tokens 5 x", "`x` is no number"),
             ("!cost -1", "no amount"),
             ("!write", "path is missing"),
+            ("!skill", "skill's name is missing"),
+            ("!with-skill hello", "`hello` is no directive"),
+            ("!with-skill !cost -1", "no amount"),
         ] {
             let [Directive::Invalid(problem)] = &parse(text)[..] else { panic!("{text} was accepted") };
             assert!(problem.message.contains(part), "{text}: {}", problem.message);

@@ -20,6 +20,9 @@ use crate::{Breakage, Host};
 
 pub use self::directive::DIRECTIVES;
 
+/// Where skills are installed for it, relative to the working directory.
+const SKILLS: &str = ".fake/skills";
+
 /// Echoes; see the module.
 pub struct Fake;
 
@@ -32,8 +35,16 @@ impl Agent for Fake {
         "echoes the message and follows a few directives in it; needs no model"
     }
 
+    fn takes_effort(&self) -> bool {
+        false
+    }
+
     fn tools(&self) -> Option<&'static [&'static str]> {
         None
+    }
+
+    fn skills_folder(&self) -> Option<&'static str> {
+        Some(SKILLS)
     }
 
     fn needs_sandbox(&self) -> bool {
@@ -127,49 +138,78 @@ impl Echo {
         usage: &mut Usage,
     ) -> Result<(), Ending> {
         for directive in parse(text) {
-            match directive {
-                Directive::Say(text) => {
-                    self.performer.say(turn, &text)?;
-                    said.push(text);
-                }
-                Directive::Think(text) => self.performer.think(turn, &text)?,
-                Directive::Call { name, input, result, is_error } => {
-                    let id = self.performer.call(turn, &name, input)?;
-                    self.result(turn, &id, &result, is_error)?;
-                }
-                Directive::Ask { question, options, multi_select } => {
-                    let labels: Vec<_> = options.iter().map(|label| json!({ "label": label })).collect();
-                    let asked = json!({ "question": question, "options": labels, "multiSelect": multi_select });
-                    let id = self.performer.call(turn, "AskUserQuestion", json!({ "questions": [asked] }))?;
-                    let answer = turn.ask(Some(&id), &question, &options, multi_select);
-                    self.result(turn, &id, answer.as_deref().unwrap_or("no answer"), false)?;
-                }
-                Directive::Write { path, content } => {
-                    let id = self.performer.call(turn, "Write", json!({ "file_path": path, "content": content }))?;
-                    let written = match &self.reach {
-                        Some(reach) => reach.write(&path, content.as_bytes()).map(|_| format!("wrote {path}")),
-                        None => Err("there is no sandbox to write in".to_owned()),
-                    };
-                    let is_error = written.is_err();
-                    let (Ok(content) | Err(content)) = written;
-                    self.result(turn, &id, &content, is_error)?;
-                }
-                Directive::Sleep(duration) => {
-                    turn.waiting("sleep");
-                    let stopping = turn.stopping();
-                    tokio::select! {
-                        () = tokio::time::sleep(duration) => {}
-                        () = stopping => return Err(Ending::Cancelled),
-                    }
-                }
-                Directive::Use(used) => *usage += used,
-                Directive::GiveUp(because) => return Err(Ending::GaveUp { because }),
-                Directive::FailProvider(because) => return Err(Ending::ProviderFailed { because }),
-                Directive::Abort(because) => return Err(Ending::Aborted { because }),
-                Directive::Invalid(problem) => return Err(Ending::GaveUp { because: problem.message }),
-            }
+            self.follow(directive, turn, said, usage).await?;
         }
         Ok(())
+    }
+
+    async fn follow(
+        &mut self,
+        directive: Directive,
+        turn: &mut Turn,
+        said: &mut Vec<String>,
+        usage: &mut Usage,
+    ) -> Result<(), Ending> {
+        match directive {
+            Directive::Say(text) => {
+                self.performer.say(turn, &text)?;
+                said.push(text);
+            }
+            Directive::Think(text) => self.performer.think(turn, &text)?,
+            Directive::Call { name, input, result, is_error } => {
+                let id = self.performer.call(turn, &name, input)?;
+                self.result(turn, &id, &result, is_error)?;
+            }
+            Directive::Ask { question, options, multi_select } => {
+                let labels: Vec<_> = options.iter().map(|label| json!({ "label": label })).collect();
+                let asked = json!({ "question": question, "options": labels, "multiSelect": multi_select });
+                let id = self.performer.call(turn, "AskUserQuestion", json!({ "questions": [asked] }))?;
+                let answer = turn.ask(Some(&id), &question, &options, multi_select);
+                self.result(turn, &id, answer.as_deref().unwrap_or("no answer"), false)?;
+            }
+            Directive::Skill(name) => {
+                let id = self.performer.call(turn, "Skill", json!({ "skill": name }))?;
+                let file = format!("{SKILLS}/{name}/SKILL.md");
+                let loaded = self.reach.as_ref().and_then(|reach| reach.read(&file).ok());
+                let text = loaded.as_deref().map(String::from_utf8_lossy);
+                self.result(turn, &id, text.as_deref().unwrap_or("no such skill"), text.is_none())?;
+            }
+            Directive::WithSkill(directive) => {
+                if self.has_skills() {
+                    Box::pin(self.follow(*directive, turn, said, usage)).await?;
+                }
+            }
+            Directive::Write { path, content } => {
+                let id = self.performer.call(turn, "Write", json!({ "file_path": path, "content": content }))?;
+                let written = match &self.reach {
+                    Some(reach) => reach.write(&path, content.as_bytes()).map(|_| format!("wrote {path}")),
+                    None => Err("there is no sandbox to write in".to_owned()),
+                };
+                let is_error = written.is_err();
+                let (Ok(content) | Err(content)) = written;
+                self.result(turn, &id, &content, is_error)?;
+            }
+            Directive::Sleep(duration) => {
+                turn.waiting("sleep");
+                let stopping = turn.stopping();
+                tokio::select! {
+                    () = tokio::time::sleep(duration) => {}
+                    () = stopping => return Err(Ending::Cancelled),
+                }
+            }
+            Directive::Use(used) => *usage += used,
+            Directive::GiveUp(because) => return Err(Ending::GaveUp { because }),
+            Directive::FailProvider(because) => return Err(Ending::ProviderFailed { because }),
+            Directive::Abort(because) => return Err(Ending::Aborted { because }),
+            Directive::Invalid(problem) => return Err(Ending::GaveUp { because: problem.message }),
+        }
+        Ok(())
+    }
+
+    /// Whether any skill is installed.
+    fn has_skills(&self) -> bool {
+        let folder = self.reach.as_ref().and_then(|reach| reach.locate(SKILLS).ok());
+        folder.and_then(|folder| folder.read_dir().ok()).is_some_and(|mut skills| skills.next().is_some())
     }
 
     fn result(&mut self, turn: &mut Turn, id: &str, content: &str, is_error: bool) -> Result<(), Ending> {
@@ -187,6 +227,7 @@ mod tests {
 
     use super::super::rehearsal::{Bare, Played, Rehearsal, case, response};
     use super::*;
+    use crate::sandbox::Sandbox;
 
     async fn played(messages: &[&str]) -> Played {
         Rehearsal::of(case("case", messages)).play(&Fake).await.unwrap()
@@ -239,6 +280,22 @@ mod tests {
         assert_eq!(played.calls()[0], ("Write", "wrote a/b.txt", false));
         assert!(played.calls()[1].2 && !bare.outside("c.txt").exists());
         assert!(played.turn.trace().calls[1].call.touches[0].resolved.ends_with("/c.txt"));
+    }
+
+    #[tokio::test]
+    async fn what_needs_a_skill_is_done_where_one_is_installed() {
+        let messages = ["!skill greet\n!with-skill !say hello"];
+        let without = played(&messages).await;
+        assert_eq!((without.calls(), without.answer()), (vec![("Skill", "no such skill", true)], None));
+        let bare = Bare::new();
+        let folder = bare.work().join(SKILLS).join("greet");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("SKILL.md"), "Be kind.").unwrap();
+        let mut rehearsal = Rehearsal::of(case("case", &messages));
+        rehearsal.sandbox = Some(bare);
+        let with = rehearsal.play(&Fake).await.unwrap();
+        assert_eq!(with.calls(), [("Skill", "Be kind.", false)]);
+        assert_eq!(with.answer(), Some("hello"));
     }
 
     #[tokio::test]

@@ -26,6 +26,9 @@ use super::{Agent, Part, Readiness, Scene};
 use crate::session::{BoxFuture, Session};
 use crate::{Breakage, Host};
 
+/// Where skills are installed for it, relative to the working directory: the folder that agents share.
+const SKILLS: &str = ".agents/skills";
+
 /// A program of the user's; see the module.
 pub struct Subprocess;
 
@@ -38,8 +41,16 @@ impl Agent for Subprocess {
         "a program of yours in the sandbox, `subprocess:COMMAND`, that speaks JSON lines or is run for each message"
     }
 
+    fn takes_effort(&self) -> bool {
+        false
+    }
+
     fn tools(&self) -> Option<&'static [&'static str]> {
         None
+    }
+
+    fn skills_folder(&self) -> Option<&'static str> {
+        Some(SKILLS)
     }
 
     fn takes_script(&self) -> bool {

@@ -17,7 +17,8 @@ pub fn reference() -> String {
      | `output` | for `oneshot`: `text` (default) takes stdout as the answer, `json` reads it as in `jsonl` |\n\n\
      An argument, or a program with a `/` in its name, that names a file which the project has and the sandbox has not, is \
      the project's file. `{project}` in `command`, `args` and `env` is the project's folder. \
-     `TRIALRUN_CONVERSATION_ID` is a variable that names the conversation.\n\n\
+     `TRIALRUN_CONVERSATION_ID` is a variable that names the conversation. A skill under test is installed in \
+     `.agents/skills/NAME`.\n\n\
      ## `jsonl`\n\nOne process for each trial. Each message is a line of JSON on its stdin, and the answer is one on its \
      stdout:\n\n```json\n{\"message\": \"Where is my order?\", \"conversation_id\": \"trialrun-…\"}\n{\"message\": \"On \
      its way.\", \"tool_calls\": [{\"name\": \"lookup_order\", \"arguments\": {\"id\": 7}, \"result\": \"sent\"}], \

@@ -1,0 +1,95 @@
+//! A server on loopback that answers everything alike and keeps what it was asked.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A request as it arrived.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// Such as `GET /models`.
+    pub line: String,
+    /// All headers, a line each.
+    pub headers: String,
+    /// The body.
+    pub body: String,
+}
+
+/// A server on loopback. It stops when it is dropped.
+pub struct Loopback {
+    address: SocketAddr,
+    asked: Arc<Mutex<Vec<Asked>>>,
+    over: Arc<AtomicBool>,
+}
+
+impl Loopback {
+    /// Answers every request with `status` and the JSON text `body`.
+    pub fn answering(status: u16, body: impl Into<String>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let (asked, over) = (Arc::<Mutex<Vec<Asked>>>::default(), Arc::<AtomicBool>::default());
+        let (told, ended, body) = (Arc::clone(&asked), Arc::clone(&over), body.into());
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                if ended.load(Ordering::SeqCst) {
+                    return;
+                }
+                if let Some(request) = answer(stream, status, &body) {
+                    told.lock().unwrap_or_else(PoisonError::into_inner).push(request);
+                }
+            }
+        });
+        Self { address, asked, over }
+    }
+
+    /// `http://127.0.0.1:PORT`.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Everything that it was asked so far.
+    pub fn asked(&self) -> Vec<Asked> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Drop for Loopback {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::SeqCst);
+        // It is waiting for somebody.
+        drop(TcpStream::connect(self.address));
+    }
+}
+
+fn answer(stream: TcpStream, status: u16, body: &str) -> Option<Asked> {
+    let mut reader = BufReader::new(stream);
+    let mut line = String::new();
+    reader.read_line(&mut line).ok()?;
+    let (mut headers, mut length) = (String::new(), 0);
+    loop {
+        let mut header = String::new();
+        if reader.read_line(&mut header).ok()? <= 2 {
+            break;
+        }
+        let (name, value) = header.trim_end().split_once(':').unwrap_or_default();
+        if name.eq_ignore_ascii_case("content-length") {
+            length = value.trim().parse().ok()?;
+        }
+        headers.push_str(&header);
+    }
+    let mut sent = vec![0; length];
+    reader.read_exact(&mut sent).ok()?;
+    let head = format!(
+        "HTTP/1.1 {status} Fine\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+        body.len()
+    );
+    let asked = Asked {
+        line: line.rsplit_once(' ').map_or_else(String::new, |(asked, _)| asked.to_owned()),
+        headers,
+        body: String::from_utf8_lossy(&sent).into_owned(),
+    };
+    // Whoever has gone meanwhile has asked all the same.
+    let _ = reader.get_mut().write_all(format!("{head}{body}").as_bytes());
+    Some(asked)
+}

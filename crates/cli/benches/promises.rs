@@ -7,6 +7,8 @@
 
 #[path = "promises/bot.rs"]
 mod bot;
+#[path = "promises/evaluation.rs"]
+mod evaluation;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -36,7 +38,7 @@ fn main() {
         return;
     }
     let scratch = tempfile::tempdir().expect("a directory for the benchmark");
-    let promises = [
+    let mut promises = vec![
         version(scratch.path()),
         check_thousand(scratch.path()),
         fake_thousand_wall(scratch.path()),
@@ -52,6 +54,8 @@ fn main() {
         overhead(scratch.path()),
         size(),
     ];
+    promises.extend(evaluation::overhead(scratch.path()));
+    promises.push(evaluation::large_repository(scratch.path()));
     println!("{:<62} {:>10} {:>10} {:>10} {:>10}", "", "median", "min", "max", "promise");
     let mut broken = false;
     for promise in &promises {

@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::command::{
-    check, compare, completions, config, doctor, history, init, list, prune, reference, report, schema, show, status,
-    trend,
+    check, cleanup, compare, completions, config, doctor, history, init, list, prune, reference, regrade, report,
+    schema, show, status, trend,
 };
 use crate::global::Global;
 use crate::run_args::RunArgs;
@@ -55,6 +55,10 @@ pub enum Command {
     /// Two runs side by side, regressions first
     #[command(alias = "diff")]
     Compare(compare::CompareArgs),
+    /// Remove what the trials of a run left on remotes
+    Cleanup(cleanup::CleanupArgs),
+    /// Grade recorded evidence again with today's suite, as a new run
+    Regrade(regrade::RegradeArgs),
     /// Find and remove sandboxes that a killed run left behind
     #[command(alias = "sandbox-prune")]
     Prune(prune::PruneArgs),

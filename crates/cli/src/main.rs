@@ -6,6 +6,7 @@ mod command;
 mod error;
 mod exit;
 mod global;
+mod hooks;
 mod limits;
 mod machine;
 mod outlet;
@@ -68,6 +69,8 @@ fn dispatch(args: Args, terminal: &terminal::Terminal) -> Result<ExitCode, error
         Command::Report(args) => command::report::run(&global, &args, terminal),
         Command::Trend(args) => command::trend::run(&global, &args, terminal),
         Command::Compare(args) => command::compare::run(&global, &args, terminal),
+        Command::Cleanup(args) => command::cleanup::run(&global, &args, terminal),
+        Command::Regrade(args) => command::regrade::run(&global, &args, terminal),
         Command::Prune(args) => command::prune::run(&global, &args, terminal),
         Command::Schema(args) => command::schema::run(&args, terminal),
         Command::Completions(args) => command::completions::run(&args, terminal),

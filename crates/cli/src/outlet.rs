@@ -37,6 +37,7 @@ pub fn open_reports(args: &RunArgs) -> Result<Vec<Chosen>, CliError> {
 
 fn choose(written: &str) -> Result<Chosen, CliError> {
     let (name, file) = match written.split_once('=') {
+        Some((name, "-")) => (name, None),
         Some((name, file)) => (name, Some(PathBuf::from(file))),
         None => (written, None),
     };

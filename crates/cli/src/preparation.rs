@@ -122,7 +122,7 @@ fn missing_variables(workplace: &Workplace, plan: &Plan) -> Vec<Diagnostic> {
 }
 
 /// Why the judge that the project names cannot be had: a variable that is not set. What needs no judge runs all the same.
-fn missing_judge(workplace: &Workplace, settings: &runner::Settings) -> Option<String> {
+pub(crate) fn missing_judge(workplace: &Workplace, settings: &runner::Settings) -> Option<String> {
     let judge = &workplace.project.judge;
     let is_own = judge.model.as_ref().map(|model| &model.value) == settings.judge.as_ref();
     judge.missing.first().filter(|_| is_own).map(|missing| missing.message.clone())
@@ -163,7 +163,7 @@ fn is_same_place(one: &Diagnostic, other: &Diagnostic) -> bool {
 }
 
 /// A problem as it may be told. A line that holds a secret is not drawn.
-fn without_secrets(problem: &mut Diagnostic, mask: &Mask) {
+pub(crate) fn without_secrets(problem: &mut Diagnostic, mask: &Mask) {
     mask.string(&mut problem.message);
     problem.help.iter_mut().chain(&mut problem.label).for_each(|line| mask.string(line));
     if let Some(place) = problem.source.as_mut().filter(|place| mask.text(&place.text) != place.text.as_str()) {
@@ -172,7 +172,7 @@ fn without_secrets(problem: &mut Diagnostic, mask: &Mask) {
 }
 
 /// Milliseconds since 1970.
-fn now_ms() -> Option<i64> {
+pub(crate) fn now_ms() -> Option<i64> {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).ok()?;
     i64::try_from(since.as_millis()).ok()
 }
@@ -190,7 +190,7 @@ fn failed_cases(workplace: &Workplace, run: &str) -> Result<Vec<String>, CliErro
 }
 
 /// A scripted model's file, read by the one who knows the format of documents.
-fn read_script(file: &Path, cwd: &Path) -> Result<llm::Script, Vec<Diagnostic>> {
+pub(crate) fn read_script(file: &Path, cwd: &Path) -> Result<llm::Script, Vec<Diagnostic>> {
     let path = cwd.join(file);
     let shown = crate::project::shown(&path, cwd);
     let node = suite::read_document(&path, &shown)?;

@@ -69,6 +69,10 @@ pub struct RunArgs {
     /// How often a trial that infrastructure broke is tried again; never on a scripted model [default: 1]
     #[arg(long, value_name = "N", help_heading = "Limits")]
     pub retries: Option<u32>,
+    /// Try again, as often, what left everything as it was when its agent ended so: with an error (`exit`), not in time
+    /// (`timeout`), either with a comma between them, or `none` [default: both for evals.json]
+    #[arg(long, value_name = "HOW", value_parser = parse_retry_on, help_heading = "Limits")]
+    pub retry_on: Option<runner::RetryOn>,
     /// The most model turns of a trial; one more fails it
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Limits")]
     pub max_turns: Option<u64>,
@@ -106,11 +110,11 @@ pub struct RunArgs {
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, help_heading = "Limits")]
     pub setup_timeout: Option<u64>,
 
-    /// The model that judges, and plays users [default: the first whose key is there]
-    #[arg(long, value_name = "PROVIDER:MODEL", help_heading = "Judge")]
+    /// The model that judges, and plays users; `""` for none [default: the first whose key is there]
+    #[arg(long, alias = "grader-model", value_name = "PROVIDER:MODEL", help_heading = "Judge")]
     pub judge: Option<String>,
     /// Where the judge is reached, if not at its vendor's own address
-    #[arg(long, value_name = "URL", help_heading = "Judge")]
+    #[arg(long, alias = "grader-base-url", value_name = "URL", help_heading = "Judge")]
     pub judge_base_url: Option<String>,
     /// How many judges decide together, where an assertion says nothing else [default: 1]
     #[arg(long, value_name = "N", value_parser = parse_judges, help_heading = "Judge")]
@@ -118,7 +122,7 @@ pub struct RunArgs {
     /// Trials that are repeated share what a judge said to the same question
     #[arg(long, help_heading = "Judge")]
     pub judge_cache: bool,
-    /// What models cost: a file that goes before the built-in list
+    /// What models cost: a file that goes before the built-in list, and before what an agent says
     #[arg(long, value_name = "FILE", help_heading = "Limits")]
     pub pricing: Option<std::path::PathBuf>,
 
@@ -139,6 +143,22 @@ pub struct RunArgs {
     #[arg(long, help_heading = "Sandbox")]
     pub keep_sandbox: bool,
 
+    /// Run this shell command before any trial; if it fails, nothing runs
+    #[arg(long = "pre-run-command", value_name = "CMD", help_heading = "Hooks")]
+    pub pre_run_commands: Vec<String>,
+    /// Run this shell command after each trial is graded, while its sandbox is there; what it finds counts
+    #[arg(long = "post-grade-command", value_name = "CMD", help_heading = "Hooks")]
+    pub post_grade_commands: Vec<String>,
+    /// Run this shell command after the last trial, whatever happened
+    #[arg(long = "post-run-command", value_name = "CMD", help_heading = "Hooks")]
+    pub post_run_commands: Vec<String>,
+    /// Remove afterwards what the trials left on remotes, as `cleanup --yes` does
+    #[arg(long, help_heading = "Hooks")]
+    pub cleanup: bool,
+
+    /// Write files about the run and each of its trials into this directory, while it goes on
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    pub artifacts: Option<std::path::PathBuf>,
     /// A report, to standard output or into a file; may be given several times [default: terminal]
     #[arg(long = "report", alias = "format", value_name = "FORMAT[=PATH]", help_heading = "Output")]
     pub reports: Vec<String>,
@@ -210,6 +230,11 @@ fn parse_on_budget(written: &str) -> Result<model::OnBudget, String> {
     let name = if written == "stop-suite" { "stop" } else { written };
     let found = model::OnBudget::ALL.iter().find(|(known, _)| *known == name);
     found.map(|(_, action)| *action).ok_or_else(|| "`warn`, `fail` or `stop`".to_owned())
+}
+
+/// How an agent must have ended for its attempt to be tried again.
+fn parse_retry_on(written: &str) -> Result<runner::RetryOn, String> {
+    runner::RetryOn::parse(written).ok_or_else(|| "`exit`, `timeout`, `exit,timeout` or `none`".to_owned())
 }
 
 /// A share of a whole.

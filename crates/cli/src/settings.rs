@@ -4,6 +4,8 @@
 mod configured;
 mod variables;
 
+use std::collections::BTreeMap;
+
 use model::Diagnostic;
 use serde_json::{Map, Value, json};
 use suite::Setting;
@@ -68,19 +70,22 @@ fn written<T>(setting: &Option<Setting<T>>, value: impl FnOnce(&T) -> Value) -> 
 }
 
 /// Rows as they come together.
-#[derive(Default)]
-struct Rows(Vec<Row>);
+struct Rows<'a> {
+    rows: Vec<Row>,
+    /// The variables of the environment.
+    environment: &'a BTreeMap<String, String>,
+}
 
-impl Rows {
+impl Rows<'_> {
     /// Adds a setting whose layer is known.
     fn put(&mut self, name: &'static str, value: Value, layer: Layer) {
-        self.0.push(Row { name, value, layer });
+        self.rows.push(Row { name, value, layer });
     }
 
     /// Adds the setting `name`; the first of the layers that says something does.
     fn add(&mut self, name: &'static str, typed: [Option<Value>; 2], project: Written, built_in: Value) {
         let [line, environment] = typed;
-        let variable = || variables::of_row(name).unwrap_or_default();
+        let variable = || variables::of_row(name, self.environment).unwrap_or_default();
         let (value, layer) = match (line, environment, project) {
             (Some(value), ..) => (value, Layer::CommandLine),
             (None, Some(value), _) => (value, Layer::Environment(variable())),
@@ -115,7 +120,7 @@ fn rows(args: &RunArgs, environment: &RunArgs, workplace: &Workplace) -> Vec<Row
     let project = &workplace.project;
     let defaults = &project.defaults;
     let built_in = runner::Settings::default();
-    let mut rows = Rows::default();
+    let mut rows = Rows { rows: Vec::new(), environment: &workplace.environment };
     let both = |of: fn(&RunArgs) -> Option<Value>| [of(args), of(environment)];
     let number = |value: &u64| json!(value);
     rows.add("agent", both(|from| some(&from.agent)), written(&defaults.agent, |v| json!(v)), json!("claude-code"));
@@ -158,6 +163,8 @@ fn rows(args: &RunArgs, environment: &RunArgs, workplace: &Workplace) -> Vec<Row
     let over = |from: &RunArgs| from.retries.filter(|_| retry_failed.is_some()).map(|v| json!(v));
     let typed = [over(args), over(environment)];
     rows.add("retry_failed", typed, retry_failed.clone(), json!(built_in.retry_failed));
+    let retry_on = args.retry_on.map(|on| json!(on.name()));
+    rows.add("retry_on", [retry_on, None], None, Value::Null);
     rows.add("idle_warn_ms", both(|from| from.idle_warn.map(|v| json!(v))), None, json!(built_in.idle_warn_ms));
     rows.add("stop_grace_ms", both(|from| from.stop_grace.map(|v| json!(v))), None, json!(built_in.stop_grace_ms));
     rows.add(
@@ -168,14 +175,28 @@ fn rows(args: &RunArgs, environment: &RunArgs, workplace: &Workplace) -> Vec<Row
     );
     let sandbox = written(&defaults.sandbox, |v| json!(v));
     rows.add("sandbox", both(|from| from.sandbox.as_ref().map(|v| json!(v))), sandbox, json!(built_in.sandbox));
-    rows.add("keep_sandbox", [args.keep_sandbox.then_some(json!(true)), None], None, json!(false));
+    rows.add("keep_sandbox", both(|from| from.keep_sandbox.then_some(json!(true))), None, json!(false));
+    for (name, commands) in [
+        ("pre_run_commands", &args.pre_run_commands),
+        ("post_grade_commands", &args.post_grade_commands),
+        ("post_run_commands", &args.post_run_commands),
+    ] {
+        rows.add(name, [some(commands), None], None, json!([]));
+    }
+    let (timeout, layer) = crate::hooks::timeout_row(workplace);
+    rows.put("hook_timeout_ms", timeout, layer);
+    rows.add("artifacts", [args.artifacts.as_ref().map(|artifacts| json!(artifacts)), None], None, Value::Null);
     let judge = both(|from| from.judge.as_ref().map(|v| json!(v)));
     rows.add("judge", judge, written(&project.judge.model, |v| json!(v)), json!(default_judge(workplace)));
     // The project's address is its own judge's.
     let own_judge = Some(&project.judge).filter(|_| args.judge.is_none() && environment.judge.is_none());
     let address = own_judge.and_then(|judge| written(&judge.base_url, |v| json!(v)));
     let typed = both(|from| from.judge_base_url.as_ref().map(|v| json!(v)));
-    rows.add("judge_base_url", typed, address, Value::Null);
+    let is_open = typed.iter().all(Option::is_none) && address.is_none();
+    match openai_address(args, environment, workplace).filter(|_| is_open) {
+        Some(address) => rows.put("judge_base_url", json!(address), Layer::Environment(OPENAI_BASE_URL)),
+        None => rows.add("judge_base_url", typed, address, Value::Null),
+    }
     let judges = written(&project.judge.judges, number);
     rows.add("judges", both(|from| from.judges.map(|v| json!(v))), judges, json!(built_in.judges));
     rows.add("judge_cache", [args.judge_cache.then_some(json!(true)), None], None, json!(false));
@@ -188,7 +209,7 @@ fn rows(args: &RunArgs, environment: &RunArgs, workplace: &Workplace) -> Vec<Row
     let tests = project.tests.as_deref().map_or(Value::Null, folder);
     rows.add("tests", [None, None], moved.map(|tests| (folder(tests), file)), tests);
     rows.put("state", folder(&workplace.state), workplace.state_from.clone());
-    rows.0
+    rows.rows
 }
 
 fn some(list: &[String]) -> Option<Value> {
@@ -199,6 +220,17 @@ fn some(list: &[String]) -> Option<Value> {
 fn default_judge(workplace: &Workplace) -> Option<&'static str> {
     let is_set = |name: &str| workplace.environment.get(name).is_some_and(|value| !value.trim().is_empty());
     grade::judge::DEFAULT_JUDGES.iter().find(|judge| is_set(judge.key)).map(|judge| judge.model)
+}
+
+/// The variable that moves OpenAI to another address.
+const OPENAI_BASE_URL: &str = "OPENAI_BASE_URL";
+
+/// Where a judge of OpenAI's is reached that has no address of its own: the provider itself goes by this variable.
+fn openai_address<'a>(args: &RunArgs, environment: &RunArgs, workplace: &'a Workplace) -> Option<&'a str> {
+    let own = workplace.project.judge.model.as_ref().map(|model| model.value.as_str());
+    let named = args.judge.as_deref().or(environment.judge.as_deref()).or(own).or(default_judge(workplace))?;
+    let address = workplace.environment.get(OPENAI_BASE_URL)?.trim();
+    (named.starts_with("openai:") && !address.is_empty()).then_some(address)
 }
 
 /// How many judges are asked about what says nothing else.
@@ -232,8 +264,9 @@ fn settings(
     let own_judge = Some(&project.judge).filter(|_| judge.is_none());
     let typed_address = args.judge_base_url.clone().or(environment.judge_base_url);
     // Who set a cap is told to whom it stops.
-    let setter =
-        |is_typed: bool, is_set: bool, row: &str| Some(row).filter(|_| !is_typed && is_set).and_then(variables::of_row);
+    let setter = |is_typed: bool, is_set: bool, row: &str| {
+        Some(row).filter(|_| !is_typed && is_set).and_then(|row| variables::of_row(row, &workplace.environment))
+    };
     let timeout_from = setter(args.timeout.is_some(), environment.timeout.is_some(), "timeout_ms");
     let budget_from = setter(args.max_total_tokens.is_some(), environment.max_total_tokens.is_some(), "token_budget");
     let is_agent = |name: &str| runner::agent::find(name).is_some() || agents.iter().any(|agent| agent.name == name);
@@ -245,7 +278,7 @@ fn settings(
         trials: args.trials.or(environment.trials),
         baseline: (args.baseline || args.no_baseline).then_some(args.baseline),
         seed: args.seed.unwrap_or(built_in.seed),
-        source_repo: args.source_repo.clone(),
+        source_repo: args.source_repo.as_deref().map(|written| source_repo(written, &workplace.cwd)),
         max_turns: args.max_turns.or(environment.max_turns),
         max_total_tokens: args.max_total_tokens.or(environment.max_total_tokens),
         max_total_tokens_from: budget_from.unwrap_or(built_in.max_total_tokens_from),
@@ -284,11 +317,12 @@ fn settings(
         retries: typed_retries.or(count(&defaults.retries)).or(retry_failed).unwrap_or(built_in.retries),
         // Who types a number of tries means every kind of trying again.
         retry_failed: retry_failed.map_or(0, |failed| typed_retries.unwrap_or(failed)),
+        retry_on: args.retry_on,
         secrets: project.tree.as_ref().map(runner::Secrets::of).unwrap_or_default(),
         idle_warn_ms: args.idle_warn.or(environment.idle_warn).unwrap_or(built_in.idle_warn_ms),
         stop_grace_ms: args.stop_grace.or(environment.stop_grace).unwrap_or(built_in.stop_grace_ms),
         setup_timeout_ms: args.setup_timeout.or(environment.setup_timeout).unwrap_or(built_in.setup_timeout_ms),
-        keep_sandbox: args.keep_sandbox,
+        keep_sandbox: args.keep_sandbox || environment.keep_sandbox,
         sandbox: args
             .sandbox
             .clone()
@@ -297,6 +331,12 @@ fn settings(
             .unwrap_or(built_in.sandbox),
         providers: configured::providers(workplace, args.pricing.as_deref(), problems),
     }
+}
+
+/// The repository that is meant: a directory is found from where the command was given, anything else is an address.
+fn source_repo(written: &str, cwd: &std::path::Path) -> String {
+    let folder = Some(cwd.join(written)).filter(|folder| !written.contains("://") && folder.is_dir());
+    folder.map_or_else(|| written.to_owned(), |folder| folder.to_string_lossy().into_owned())
 }
 
 /// `agent=model` or `model`. A model's own name may hold `=` only after an agent's.

@@ -1,69 +1,26 @@
 //! The real Claude Code on scripted models, from the scenario file to the exit code, without a network where the machine
 //! allows one to be taken away.
 //!
-//! `TRIALRUN_TEST_AGENTS` names the directory that `scripts/agents` has filled. Without it these tests are skipped, and
-//! say so; `TRIALRUN_REQUIRE_AGENTS=1` makes that a failure. `scripts/test` counts their lines.
+//! Without the CLI these tests are skipped, and say so (`testkit::real`).
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-#![allow(clippy::explicit_write, reason = "what the macros print is kept back where a test passes")]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
-use std::sync::OnceLock;
+use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
 
 use serde_json::{Value, json};
 use testkit::Project;
+use testkit::real::{CLAUDE_CODE, only_trial as trial};
 
 const TRIALRUN: &str = env!("CARGO_BIN_EXE_trialrun");
 
-/// The directory with `claude` in it. `None` where there is none: then the test is over.
-fn agents(test: &str) -> Option<PathBuf> {
-    let found = std::env::var_os("TRIALRUN_TEST_AGENTS").map(PathBuf::from).filter(|dir| dir.join("claude").exists());
-    // Written past the test harness, which keeps the output of tests that pass to itself.
-    let mut out = std::io::stderr();
-    if found.is_some() {
-        writeln!(out, "\nreal agent ran: claude-code, {test}").unwrap();
-    } else {
-        writeln!(out, "\nreal agent SKIPPED: claude-code, {test}: TRIALRUN_TEST_AGENTS names no directory with claude")
-            .unwrap();
-        assert_ne!(std::env::var("TRIALRUN_REQUIRE_AGENTS").as_deref(), Ok("1"), "a skip is forbidden");
-    }
-    found
-}
-
-/// The binary under test, started where there is no network but loopback, if the machine allows that.
-fn offline() -> PathBuf {
-    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    let make = || {
-        let unshare = if nix::unistd::geteuid().is_root() { "unshare -n" } else { "unshare -rn" };
-        let inside = "ip link set lo up && exec \"$0\" \"$@\"";
-        let allowed = Command::new("sh")
-            .args(["-c", &format!("{unshare} sh -c '{inside}' true")])
-            .stderr(Stdio::null())
-            .status()
-            .is_ok_and(|status| status.success());
-        if !allowed {
-            writeln!(std::io::stderr(), "\nno network namespace here: real agents run with the machine's network")
-                .unwrap();
-            return PathBuf::from(TRIALRUN);
-        }
-        let program =
-            PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("offline-trialrun-{}", std::process::id()));
-        std::fs::write(&program, format!("#!/bin/sh\nexec {unshare} sh -c '{inside}' '{TRIALRUN}' \"$@\"\n")).unwrap();
-        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
-        program
-    };
-    PROGRAM.get_or_init(make).clone()
-}
-
 /// A project whose agent is the real one, on the model in `model.yaml`. `None`: skip.
 fn project(test: &str) -> Option<Project> {
-    let agents = agents(test)?;
-    Some(Project::new(offline()).path_first(&agents))
+    CLAUDE_CODE.project(TRIALRUN, env!("CARGO_TARGET_TMPDIR"), test)
 }
 
 /// Writes a scenario and its model, runs it, and gives its trial. Exits with `code`.
@@ -71,17 +28,6 @@ fn project(test: &str) -> Option<Project> {
 fn run(project: &Project, scenario: &str, model: &str, code: i32) -> Value {
     project.write("case.yaml", scenario).write("model.yaml", model);
     trial(&project.report(&["case.yaml", "--report", "jsonl=events.jsonl"], code))
-}
-
-#[track_caller]
-fn trial(report: &Value) -> Value {
-    let trial = &report["trials"][0];
-    for finding in trial["findings"].as_array().unwrap() {
-        if finding["type"] == "request_check" {
-            assert_eq!(finding["status"], "met", "{finding:#}");
-        }
-    }
-    trial.clone()
 }
 
 /// The names and main arguments of the calls, in order.
@@ -324,6 +270,52 @@ steps:
     };
     assert_eq!((count("session"), count("user_message"), count("finished")), (1, 2, 2));
     assert!(trial["session_id"].as_str().is_some_and(|id| id.len() == 36));
+}
+
+#[test]
+fn a_session_is_resumed_by_another_process_and_billed_once() {
+    let Some(project) = project("resumed session") else { return };
+    // The first process hears one message and then no more, so that it ends by itself behind its answer.
+    let program = format!(
+        "#!/bin/sh\nreal='{0}'\nhere=$(dirname \"$0\")\ncase \"$*\" in\n\
+         *--resume*) echo resumed >> \"$here/seen\" ;;\n\
+         *--input-format*) echo begun >> \"$here/seen\"; head -n 2 | \"$real\" \"$@\"; exit $? ;;\n\
+         esac\nexec \"$real\" \"$@\"\n",
+        CLAUDE_CODE.path().unwrap().display()
+    );
+    project.write("bin/claude", &program);
+    let bin = project.dir().join("bin");
+    std::fs::set_permissions(bin.join("claude"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let project = project.path_first(&bin);
+    let trial = run(
+        &project,
+        "
+scenario: resumed
+system_prompt: Be kind.
+model: scripted:model.yaml
+user_prompts: [Look around., Now write it down.]
+assertions: [{ id: says, type: output_contains, pattern: ^Written\\.$ }]
+",
+        "
+steps:
+  - text: Nothing here.
+    usage: { input: 100, cache_read: 50, output: 10 }
+  - tools: [{ name: Write, input: { file_path: $SANDBOX/note.txt, content: nothing } }]
+    usage: { input: 200, output: 20 }
+    expect_request: { last_user_contains: Now write it down., contains: Nothing here., system_contains: Be kind. }
+  - text: Written.
+    usage: { input: 300, output: 30 }
+",
+        0,
+    );
+    assert_eq!(trial["outcome"], "passed", "{trial:#}");
+    assert_eq!(
+        trial["usage"],
+        json!({"input": 600, "cache_read": 50, "cache_write": 0, "output": 60, "reasoning": 0, "total": 710})
+    );
+    assert_eq!((&trial["turn_count"], &trial["warnings"]), (&json!(3), &json!([])));
+    assert_eq!(project.read("bin/seen"), "begun\nresumed\n");
+    project.no_process_is_left();
 }
 
 #[test]
@@ -726,7 +718,7 @@ const SIGNED_IN: &str = "scenario: signed-in\nsystem_prompt: Work.\nmodel: some-
 
 #[test]
 fn a_planted_token_arrives_as_a_bearer() {
-    let Some(agents) = agents("oauth token") else { return };
+    let Some(agents) = CLAUDE_CODE.installed("oauth token") else { return };
     let (address, told) = model();
     let project = Project::new(TRIALRUN).path_first(&agents).env("CLAUDE_CODE_OAUTH_TOKEN", "sk-test-planted");
     project.write("case.yaml", SIGNED_IN);
@@ -738,7 +730,7 @@ fn a_planted_token_arrives_as_a_bearer() {
 
 #[test]
 fn a_subscription_is_used_where_it_lies() {
-    let Some(agents) = agents("subscription") else { return };
+    let Some(agents) = CLAUDE_CODE.installed("subscription") else { return };
     let (address, told) = model();
     let project = Project::new(TRIALRUN).path_first(&agents);
     let (hooked, served) = plant(&project);

@@ -1,68 +1,25 @@
 //! The real Codex on scripted models, from the scenario file to the exit code, without a network where the machine
 //! allows one to be taken away.
 //!
-//! `TRIALRUN_TEST_AGENTS` names the directory that `scripts/agents` has filled. Without it these tests are skipped, and
-//! say so; `TRIALRUN_REQUIRE_AGENTS=1` makes that a failure. `scripts/test` counts their lines.
+//! Without the CLI these tests are skipped, and say so (`testkit::real`).
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-#![allow(clippy::explicit_write, reason = "what the macros print is kept back where a test passes")]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, channel};
 
 use serde_json::{Value, json};
 use testkit::Project;
+use testkit::real::{CODEX, only_trial as trial};
 
 const TRIALRUN: &str = env!("CARGO_BIN_EXE_trialrun");
 
-/// The directory with `codex` in it. `None` where there is none: then the test is over.
-fn agents(test: &str) -> Option<PathBuf> {
-    let found = std::env::var_os("TRIALRUN_TEST_AGENTS").map(PathBuf::from).filter(|dir| dir.join("codex").exists());
-    // Written past the test harness, which keeps the output of tests that pass to itself.
-    let mut out = std::io::stderr();
-    if found.is_some() {
-        writeln!(out, "\nreal agent ran: codex, {test}").unwrap();
-    } else {
-        writeln!(out, "\nreal agent SKIPPED: codex, {test}: TRIALRUN_TEST_AGENTS names no directory with codex")
-            .unwrap();
-        assert_ne!(std::env::var("TRIALRUN_REQUIRE_AGENTS").as_deref(), Ok("1"), "a skip is forbidden");
-    }
-    found
-}
-
-/// The binary under test, started where there is no network but loopback, if the machine allows that.
-fn offline() -> PathBuf {
-    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    let make = || {
-        let unshare = if nix::unistd::geteuid().is_root() { "unshare -n" } else { "unshare -rn" };
-        let inside = "ip link set lo up && exec \"$0\" \"$@\"";
-        let allowed = Command::new("sh")
-            .args(["-c", &format!("{unshare} sh -c '{inside}' true")])
-            .stderr(Stdio::null())
-            .status()
-            .is_ok_and(|status| status.success());
-        if !allowed {
-            writeln!(std::io::stderr(), "\nno network namespace here: real agents run with the machine's network")
-                .unwrap();
-            return PathBuf::from(TRIALRUN);
-        }
-        let program = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("offline-codex-{}", std::process::id()));
-        std::fs::write(&program, format!("#!/bin/sh\nexec {unshare} sh -c '{inside}' '{TRIALRUN}' \"$@\"\n")).unwrap();
-        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
-        program
-    };
-    PROGRAM.get_or_init(make).clone()
-}
-
 /// A project whose agent is the real one, on the model in `model.yaml`. `None`: skip.
 fn project(test: &str) -> Option<Project> {
-    let agents = agents(test)?;
-    Some(Project::new(offline()).path_first(&agents))
+    CODEX.project(TRIALRUN, env!("CARGO_TARGET_TMPDIR"), test)
 }
 
 /// Writes a scenario and its model, runs it, and gives its trial. Exits with `code`.
@@ -70,17 +27,6 @@ fn project(test: &str) -> Option<Project> {
 fn run(project: &Project, scenario: &str, model: &str, code: i32) -> Value {
     project.write("case.yaml", scenario).write("model.yaml", model);
     trial(&project.report(&["case.yaml", "--agent", "codex", "--report", "jsonl=events.jsonl"], code))
-}
-
-#[track_caller]
-fn trial(report: &Value) -> Value {
-    let trial = &report["trials"][0];
-    for finding in trial["findings"].as_array().unwrap() {
-        if finding["type"] == "request_check" {
-            assert_eq!(finding["status"], "met", "{finding:#}");
-        }
-    }
-    trial.clone()
 }
 
 /// Each call as its name and what it is about, in order; `!` where it failed.
@@ -558,7 +504,7 @@ fn model() -> (String, Receiver<String>) {
 
 #[test]
 fn a_key_and_a_subscription_arrive_at_another_address() {
-    let Some(agents) = agents("sign-in") else { return };
+    let Some(agents) = CODEX.installed("sign-in") else { return };
     for (variable, auth, bearer) in
         [(Some("OPENAI_API_KEY"), "api key", "Bearer sk-planted"), (None, "subscription", "Bearer sk-stored")]
     {

@@ -1,78 +1,19 @@
 //! The real OpenCode on scripted models, from the scenario file to the exit code, without a network where the machine
 //! allows one to be taken away. Each of its processes takes many seconds, so there are few tests, and each tests much.
 //!
-//! `TRIALRUN_TEST_AGENTS` names the directory that `scripts/agents` has filled. Without it these tests are skipped, and
-//! say so; `TRIALRUN_REQUIRE_AGENTS=1` makes that a failure. `scripts/test` counts their lines.
+//! Without the CLI these tests are skipped, and say so (`testkit::real`).
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-#![allow(clippy::explicit_write, reason = "what the macros print is kept back where a test passes")]
-
-use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
-use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 use testkit::Project;
+use testkit::real::{OPENCODE, only_trial as trial};
 
 const TRIALRUN: &str = env!("CARGO_BIN_EXE_trialrun");
 
-/// The directory with `opencode` in it. `None` where there is none: then the test is over.
-fn agents(test: &str) -> Option<PathBuf> {
-    let found = std::env::var_os("TRIALRUN_TEST_AGENTS").map(PathBuf::from).filter(|dir| dir.join("opencode").exists());
-    // Written past the test harness, which keeps the output of tests that pass to itself.
-    let mut out = std::io::stderr();
-    if found.is_some() {
-        writeln!(out, "\nreal agent ran: opencode, {test}").unwrap();
-    } else {
-        writeln!(out, "\nreal agent SKIPPED: opencode, {test}: TRIALRUN_TEST_AGENTS names no directory with opencode")
-            .unwrap();
-        assert_ne!(std::env::var("TRIALRUN_REQUIRE_AGENTS").as_deref(), Ok("1"), "a skip is forbidden");
-    }
-    found
-}
-
-/// The binary under test, started where there is no network but loopback, if the machine allows that.
-fn offline() -> PathBuf {
-    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    let make = || {
-        let unshare = if nix::unistd::geteuid().is_root() { "unshare -n" } else { "unshare -rn" };
-        let inside = "ip link set lo up && exec \"$0\" \"$@\"";
-        let allowed = Command::new("sh")
-            .args(["-c", &format!("{unshare} sh -c '{inside}' true")])
-            .stderr(Stdio::null())
-            .status()
-            .is_ok_and(|status| status.success());
-        if !allowed {
-            writeln!(std::io::stderr(), "\nno network namespace here: real agents run with the machine's network")
-                .unwrap();
-            return PathBuf::from(TRIALRUN);
-        }
-        let program =
-            PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("offline-opencode-{}", std::process::id()));
-        std::fs::write(&program, format!("#!/bin/sh\nexec {unshare} sh -c '{inside}' '{TRIALRUN}' \"$@\"\n")).unwrap();
-        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
-        program
-    };
-    PROGRAM.get_or_init(make).clone()
-}
-
 /// A project whose agent is the real one, on the model in `model.yaml`. `None`: skip.
 fn project(test: &str) -> Option<Project> {
-    let agents = agents(test)?;
-    Some(Project::new(offline()).path_first(&agents))
-}
-
-#[track_caller]
-fn trial(report: &Value) -> Value {
-    let trial = &report["trials"][0];
-    for finding in trial["findings"].as_array().unwrap() {
-        if finding["type"] == "request_check" {
-            assert_eq!(finding["status"], "met", "{finding:#}");
-        }
-    }
-    trial.clone()
+    OPENCODE.project(TRIALRUN, env!("CARGO_TARGET_TMPDIR"), test)
 }
 
 /// Every call as its name, its own name, its main argument and whether it failed.

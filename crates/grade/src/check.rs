@@ -254,7 +254,9 @@ pub fn compile(case: &Case, context: &Context<'_>) -> (Vec<Check>, Vec<Diagnosti
     let mut checks = Vec::with_capacity(case.assertions.len());
     // Formats that count their cases tell of those that expect nothing themselves, and code asserts while it runs.
     let contract = case.skill_eval.as_ref().and_then(|asked| asked.contract.as_ref());
-    let is_silent = case.assertions.is_empty() && contract.is_none();
+    // A case that asks about its skill and nothing else has nothing to say in the arm without it.
+    let is_baseline = case.skill_eval.is_some() && !case.must_assert;
+    let is_silent = case.assertions.is_empty() && contract.is_none() && !is_baseline;
     if is_silent && case.position.is_none() && case.code.is_none() && case.broken.is_empty() {
         let help = if case.must_assert {
             checks.push(nothing_asserted(case.source.clone()));

@@ -1,15 +1,22 @@
-//! Whether an agent made use of a skill, as far as its calls show.
+//! Whether an agent made use of a skill, as far as its calls show: it invoked the skill, or looked into its files.
+
+mod command;
 
 use model::{Access, Effect, Trace, TracedCall};
 use serde_json::Value;
 
+use crate::{glob, paths};
+
 /// The file that a skill is read from.
 const SKILL_FILE: &str = "SKILL.md";
 
-/// The first call by which the agent made use of `skill`: it invoked the skill or read one of its files. A call that
-/// failed is no use.
+/// The first call by which the agent made use of `skill`: it invoked the skill, or read or ran one of its files. A call that
+/// failed is no use, unless it shows that the skill was read all the same.
 pub(crate) fn first_use(trace: &Trace, skill: &str) -> Option<usize> {
-    trace.calls.iter().position(|traced| succeeded(traced) && names(traced, |name| name == skill))
+    trace
+        .calls
+        .iter()
+        .position(|traced| names(traced, |name| is_called(name, skill)) && (succeeded(traced) || shows(traced, skill)))
 }
 
 /// Whether the agent made use of `skill`: it was triggered.
@@ -22,7 +29,7 @@ pub(crate) fn used(trace: &Trace) -> Vec<String> {
     let mut used: Vec<String> = Vec::new();
     for traced in trace.calls.iter().filter(|traced| succeeded(traced)) {
         names(traced, |name| {
-            if !used.iter().any(|known| known == name) {
+            if !is_pattern(name) && !used.iter().any(|known| known == name) {
                 used.push(name.to_owned());
             }
             false
@@ -31,29 +38,75 @@ pub(crate) fn used(trace: &Trace) -> Vec<String> {
     used
 }
 
-/// The call that tried to invoke `skill` and failed.
+/// The call that tried to make use of `skill` and failed.
 pub(crate) fn failed_use(trace: &Trace, skill: &str) -> Option<usize> {
-    trace.calls.iter().position(|traced| !succeeded(traced) && names(traced, |name| name == skill))
+    trace.calls.iter().position(|traced| !succeeded(traced) && names(traced, |name| is_called(name, skill)))
+}
+
+/// Whether `name`, as a call has it, is `skill`, or a pattern that takes it in.
+fn is_called(name: &str, skill: &str) -> bool {
+    name == skill || (is_pattern(name) && glob::matches(name, skill))
+}
+
+fn is_pattern(name: &str) -> bool {
+    name.contains(['*', '?', '['])
 }
 
 fn succeeded(traced: &TracedCall) -> bool {
     !traced.result.as_ref().is_some_and(|result| result.is_error)
 }
 
+/// Whether a command that failed has shown the head of the skill's file before it did.
+fn shows(traced: &TracedCall, skill: &str) -> bool {
+    let is_head =
+        |line: &str| line.strip_prefix("name:").is_some_and(|name| name.trim().trim_matches(['"', '\'']) == skill);
+    traced.call.effect == Effect::Shell
+        && traced.result.as_ref().is_some_and(|result| result.content.lines().any(is_head))
+}
+
 /// Whether `is` holds of a skill that the call is about.
 fn names(traced: &TracedCall, mut is: impl FnMut(&str) -> bool) -> bool {
     let call = &traced.call;
     let text = |key: &str| call.input.get(key).and_then(Value::as_str);
-    if call.effect == Effect::Skill {
-        let invoked = text("skill").or_else(|| text("command")).or_else(|| text("name")).unwrap_or_default();
-        let name = invoked.trim_start_matches('/').split_whitespace().next().unwrap_or_default();
-        // A skill of a plugin is called `plugin:skill`.
-        let bare = name.rsplit(':').next().unwrap_or_default();
-        return !name.is_empty() && (is(bare) || (bare != name && is(name)));
+    match call.effect {
+        Effect::Skill => {
+            let invoked = text("skill").or_else(|| text("command")).or_else(|| text("name")).unwrap_or_default();
+            let name = invoked.trim_start_matches('/').split_whitespace().next().unwrap_or_default();
+            // A skill of a plugin is called `plugin:skill`.
+            let bare = name.rsplit(':').next().unwrap_or_default();
+            !name.is_empty() && (is(bare) || (bare != name && is(name)))
+        }
+        Effect::Shell => {
+            let folder = text("workdir").unwrap_or_default();
+            let reads = text("command").map(|line| command::reads(line, folder)).unwrap_or_default();
+            reads.iter().any(|read| is_of_skill(&read.path, read.is_search, &mut is))
+        }
+        Effect::Read => touched(traced).any(|path| is_of_skill(path, false, &mut is)),
+        // To list files, and to look for their names, is not to read them.
+        Effect::Search if call.name == "Grep" => touched(traced).any(|path| is_of_skill(path, true, &mut is)),
+        _ => false,
     }
-    let read = call.touches.iter().filter(|touch| touch.access == Access::Read).map(|touch| touch.resolved.as_str());
-    let named = text("file_path").filter(|_| call.effect == Effect::Read);
-    read.chain(named).filter_map(folder_of_skill).any(is)
+}
+
+/// The paths that a call reads, resolved where somebody did that, and as they are written.
+fn touched(traced: &TracedCall) -> impl Iterator<Item = &str> {
+    let call = &traced.call;
+    let resolved =
+        call.touches.iter().filter(|touch| touch.access == Access::Read).map(|touch| touch.resolved.as_str());
+    let written = ["file_path", "path"].into_iter().filter_map(|key| call.input.get(key)?.as_str());
+    resolved.chain(written)
+}
+
+/// Whether `is` holds of the skill that the file `path` is of, or the directory where `is_search` says that all of it is
+/// looked through.
+fn is_of_skill(path: &str, is_search: bool, is: &mut impl FnMut(&str) -> bool) -> bool {
+    if !path.contains("skills/") && !path.contains(SKILL_FILE) {
+        return false;
+    }
+    let path = paths::normalised(path);
+    let whole = if is_search { format!("{path}/.") } else { String::new() };
+    let found = folder_of_skill(&path).or_else(|| folder_of_skill(&whole));
+    found.is_some_and(is)
 }
 
 /// The name of the skill that the file `path` is of: its `SKILL.md` wherever that is, and any file of a skill where agents
@@ -70,7 +123,10 @@ fn folder_of_skill(path: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::example::Story;
 
     #[test]
     fn a_file_of_an_installed_skill_is_the_skills() {
@@ -85,5 +141,85 @@ mod tests {
         ] {
             assert_eq!(folder_of_skill(path), expected, "{path}");
         }
+    }
+
+    fn bash(command: &str) -> Trace {
+        Story::new().call("Bash", json!({"command": command})).evidence().trace
+    }
+
+    #[test]
+    fn a_command_that_looks_into_a_skill_uses_it() {
+        for command in [
+            "cat .agents/skills/greet/SKILL.md",
+            "sed -n '1,40p' /box/work/.agents/skills/greet/SKILL.md",
+            "git status && head -5 ./.claude/skills/greet/SKILL.md | tail -2",
+            "cd .agents/skills/greet && cat references/words.md",
+            "cd .agents && cd skills; less greet/SKILL.md",
+            "rg -n hello .agents/skills/greet",
+            "grep -r hello ~/.claude/skills/greet/references",
+            "cat .agents/skills/*/SKILL.md",
+            "bash -lc 'cat .opencode/skills/greet/SKILL.md'",
+            "python3 .claude/skills/greet/scripts/run.py Ada",
+            "python3 -c \"print(open('.agents/skills/greet/SKILL.md').read())\"",
+            "./.claude/skills/greet/scripts/run.sh",
+            "dir=.agents/skills/greet; cat $dir/SKILL.md \"${dir}/references/a.md\"",
+            "echo \"$(cat $HOME/.claude/skills/greet/SKILL.md)\"",
+            "sudo cat /root/.codex/skills/greet/SKILL.md",
+        ] {
+            assert!(triggered(&bash(command), "greet"), "{command}");
+            assert!(!triggered(&bash(command), "other") || command.contains('*'), "{command}");
+        }
+    }
+
+    #[test]
+    fn a_command_that_only_names_a_skill_does_not_use_it() {
+        for command in [
+            "ls -la .agents/skills/greet",
+            "find . -name SKILL.md",
+            "git add .agents/skills/greet/SKILL.md && git commit -m 'cat .agents/skills/greet/SKILL.md'",
+            "echo read .agents/skills/greet/SKILL.md",
+            "rm -rf .agents/skills/greet/SKILL.md",
+            "rg greet .",
+            "cat SKILL.md",
+            "cat .agents/skills/greeting/SKILL.md",
+            "cat docs/skills/greet.md",
+            "echo x > .agents/skills/greet/notes.md",
+        ] {
+            assert!(!triggered(&bash(command), "greet"), "{command}");
+        }
+        assert!(!triggered(&bash(&format!("cat {}", "$(".repeat(5000))), "greet"));
+    }
+
+    #[test]
+    fn where_a_command_runs_is_where_its_files_are() {
+        let run = |command: &str, folder: &str| {
+            let input = json!({"command": command, "workdir": folder});
+            triggered(&Story::new().call("Bash", input).evidence().trace, "greet")
+        };
+        assert!(run("cat SKILL.md", "/box/work/.agents/skills/greet"));
+        assert!(!run("cat SKILL.md", "/box/work"));
+    }
+
+    #[test]
+    fn tools_that_read_use_a_skill_and_tools_that_list_do_not() {
+        let with =
+            |tool: &str, input: serde_json::Value| triggered(&Story::new().call(tool, input).evidence().trace, "greet");
+        assert!(with("Read", json!({"file_path": ".opencode/skills/greet/references/a.md"})));
+        assert!(with("Grep", json!({"pattern": "x", "path": ".opencode/skills/greet"})));
+        assert!(!with("LS", json!({"path": ".opencode/skills/greet/references"})));
+        assert!(!with("Glob", json!({"pattern": "*", "path": ".opencode/skills/greet"})));
+        assert!(!with("Edit", json!({"file_path": ".opencode/skills/greet/SKILL.md"})));
+    }
+
+    #[test]
+    fn a_command_that_failed_after_it_had_shown_the_skill_is_a_use() {
+        let failed = |content: &str| {
+            let mut trace = bash("cat .agents/skills/greet/SKILL.md; ./check");
+            let result = trace.calls[0].result.as_mut().unwrap();
+            (result.content, result.is_error) = (content.to_owned(), true);
+            triggered(&trace, "greet")
+        };
+        assert!(failed("---\nname: greet\ndescription: Greets.\n---\n./check: not found\n"));
+        assert!(!failed("cat: .agents/skills/greet/SKILL.md: No such file or directory\n"));
     }
 }

@@ -36,6 +36,7 @@ pub use credentials::Credentials;
 pub use failure::{Failure, Trouble};
 pub use flight::{Flight, Flights, Waiting};
 pub use message::{Block, Message, Role};
+pub use openrouter::{ListPrices, slug_candidates};
 pub use policy::{Policy, Timeouts};
 pub use price::{Price, Prices};
 pub use provider::{

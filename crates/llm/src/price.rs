@@ -21,6 +21,17 @@ pub struct Price {
 }
 
 impl Price {
+    /// Of US dollars for one token each. What is not written of reading a cache costs what a prompt does, and what is not
+    /// written of writing one costs nothing: most vendors ask nothing for it.
+    pub(crate) fn per_token(prompt: f64, completion: f64, cache_read: Option<f64>, cache_write: Option<f64>) -> Self {
+        Self {
+            input: prompt * MILLION,
+            output: completion * MILLION,
+            cache_read: cache_read.unwrap_or(prompt) * MILLION,
+            cache_write: cache_write.unwrap_or(0.0) * MILLION,
+        }
+    }
+
     /// What `tokens` cost, in US dollars.
     pub fn cost(&self, tokens: &Tokens) -> f64 {
         let parts = [
@@ -45,7 +56,8 @@ impl Prices {
     ///
     /// A model has `input`, `output`, `cache_read` and `cache_write` in US dollars for a million tokens; without the third
     /// reading a cache costs what input costs, and without the last writing one does. Or it has `prompt`, `completion`,
-    /// `input_cache_read` and `input_cache_write` in US dollars for one token, as numbers or as text.
+    /// `input_cache_read` and `input_cache_write` in US dollars for one token, as numbers or as text; without the third
+    /// reading a cache costs what a prompt does, and without the last writing one costs nothing.
     ///
     /// # Errors
     /// Everything that is wrong with it, with its places.
@@ -63,6 +75,11 @@ impl Prices {
         if problems.is_empty() { Ok(Self { own }) } else { Err(problems) }
     }
 
+    /// The user's own price of the model that is called exactly so.
+    pub fn own(&self, model: &str) -> Option<Price> {
+        self.own.get(model).copied()
+    }
+
     /// What a model of `provider` costs, if that is known. `is_own_address` is whether it is asked at the vendor's own
     /// address.
     pub fn of(&self, provider: &str, model: &str, is_own_address: bool) -> Option<Price> {
@@ -75,24 +92,23 @@ impl Prices {
 fn price(node: &Node, problems: &mut Problems) -> Option<Price> {
     let mut fields = Fields::of(node, "a price", problems)?;
     let is_per_token = ["prompt", "completion"].iter().any(|key| node.get(key).is_some());
-    let (names, per) = match is_per_token {
-        true => (["prompt", "completion", "input_cache_read", "input_cache_write"], MILLION),
-        false => (["input", "output", "cache_read", "cache_write"], 1.0),
+    let names = match is_per_token {
+        true => ["prompt", "completion", "input_cache_read", "input_cache_write"],
+        false => ["input", "output", "cache_read", "cache_write"],
     };
     let input = fields.require(names[0], problems);
     let output = fields.require(names[1], problems);
     let others = [fields.get(names[2]), fields.get(names[3])];
     fields.finish(problems);
-    let mut read = |node: &Node| amount(node, problems).map(|amount| amount * per);
+    let mut read = |node: &Node| amount(node, problems);
     let (input, output) = (input.and_then(&mut read), output.and_then(&mut read));
-    let [cache_read, cache_write] = others.map(|node| node.map(&mut read));
-    let (input, output) = (input?, output?);
-    Some(Price {
-        input,
-        output,
-        cache_read: cache_read.unwrap_or(Some(input))?,
-        cache_write: cache_write.unwrap_or(Some(input))?,
-    })
+    // What is written and cannot be read makes it no price at all.
+    let [cache_read, cache_write] = others.map(|node| node.map_or(Some(None), |node| read(node).map(Some)));
+    let (input, output, cache_read, cache_write) = (input?, output?, cache_read?, cache_write?);
+    if is_per_token {
+        return Some(Price::per_token(input, output, cache_read, cache_write));
+    }
+    Some(Price { input, output, cache_read: cache_read.unwrap_or(input), cache_write: cache_write.unwrap_or(input) })
 }
 
 fn amount(node: &Node, problems: &mut Problems) -> Option<f64> {

@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tokio::sync::OnceCell;
+
 use crate::account::Account;
 use crate::credentials::Key;
 use crate::network::Network;
 use crate::provider::{Opening, named};
-use crate::{Credentials, Documents, OpenError, Opened, Policy, Prices, ReadDocument, openai};
+use crate::{Credentials, Documents, ListPrices, OpenError, Opened, Policy, Prices, ReadDocument, openai};
 
 /// Where models are opened from: keys, prices, patience, and the accounts that all who ask the same provider share.
 /// Clones share everything; a run has one.
@@ -29,14 +31,14 @@ struct Shared {
     policies: Arc<BTreeMap<String, Policy>>,
     network: Arc<Network>,
     accounts: Arc<Mutex<HashMap<Sign, Arc<Account>>>>,
+    list: Arc<OnceCell<Result<Arc<ListPrices>, String>>>,
 }
 
 impl Providers {
     /// Opens with these keys, at these prices, as patiently as the policy says.
     pub fn new(credentials: Credentials, prices: Prices, policy: Policy) -> Self {
         let network = Arc::new(Network::new(&credentials, &policy));
-        let shared =
-            Shared { credentials, prices, policy, policies: Arc::default(), network, accounts: Arc::default() };
+        let shared = Shared { credentials, prices, policy, network, ..Shared::default() };
         Self { shared: Arc::new(shared) }
     }
 
@@ -50,6 +52,7 @@ impl Providers {
             policies: Arc::clone(&self.shared.policies),
             network: Arc::clone(&self.shared.network),
             accounts: Arc::clone(&self.shared.accounts),
+            list: Arc::clone(&self.shared.list),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -63,6 +66,7 @@ impl Providers {
             policies: Arc::new(policies),
             network: Arc::clone(&self.shared.network),
             accounts: Arc::default(),
+            list: Arc::clone(&self.shared.list),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -95,8 +99,14 @@ impl Providers {
         &self.shared.credentials
     }
 
-    pub(crate) fn prices(&self) -> &Prices {
+    /// What models cost, as far as it is known.
+    pub fn prices(&self) -> &Prices {
         &self.shared.prices
+    }
+
+    /// OpenRouter's own list, once somebody has asked for it.
+    pub(crate) fn list(&self) -> &OnceCell<Result<Arc<ListPrices>, String>> {
+        &self.shared.list
     }
 
     /// How the provider called `name` is asked.

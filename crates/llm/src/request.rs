@@ -41,6 +41,12 @@ impl Request {
         self.messages.iter().find(|message| message.role == Role::User).map(Message::spoken)
     }
 
+    /// The text of every message of the user's, a line each.
+    pub fn user_text(&self) -> String {
+        let users = self.messages.iter().filter(|message| message.role == Role::User);
+        users.map(Message::spoken).filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
+    }
+
     /// The text of the last message of the user's that has any; messages of tool results alone are passed over.
     pub fn last_user_text(&self) -> Option<String> {
         let users = self.messages.iter().rev().filter(|message| message.role == Role::User);

@@ -46,8 +46,32 @@ pub struct TrialId {
     pub repetition: u64,
 }
 
+impl TrialId {
+    /// Whether it is only there to be compared with, as its arm's name tells.
+    pub fn is_baseline(&self) -> bool {
+        self.arm.strip_suffix(WITHOUT_SKILL).is_some_and(|front| front.ends_with('+'))
+    }
+}
+
 impl std::fmt::Display for TrialId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}::{}@{}#{}", self.suite, self.case, self.arm, self.repetition)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_an_arm_tells_a_baseline() {
+        let id = |variant: Option<&str>| TrialId {
+            suite: "s".into(),
+            case: "c".into(),
+            arm: Arm { agent: "fake".into(), model: None, variant: variant.map(str::to_owned) }.to_string(),
+            repetition: 1,
+        };
+        let told = [None, Some(WITH_SKILL), Some(WITHOUT_SKILL)].map(|variant| id(variant).is_baseline());
+        assert_eq!(told, [false, false, true]);
     }
 }

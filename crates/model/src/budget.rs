@@ -40,6 +40,11 @@ impl OnBudget {
     /// Each by its written name.
     pub const ALL: [(&'static str, Self); 3] = [("warn", Self::Warn), ("fail", Self::Fail), ("stop", Self::Stop)];
 
+    /// Whether a budget that is not kept only warns.
+    pub fn only_warns(self) -> bool {
+        self == Self::Warn
+    }
+
     /// Whether it is what becomes of a trial unless somebody says otherwise.
     #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
     pub(crate) fn is_fail(&self) -> bool {

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Collected, RunInfo, Step, Summary, TrialId, TrialRecord};
+use crate::{Collected, HookKind, HookRecord, RunInfo, Step, Summary, TrialId, TrialRecord};
 
 /// The version that [`Envelope::v`] carries now.
 pub const EVENT_VERSION: u32 = 1;
@@ -94,6 +94,17 @@ pub enum Event {
     },
     /// Acting has ended and the sandbox was looked at.
     Collected(Collected),
+    /// A command that the user puts around trials is about to run.
+    HookStarted {
+        /// When it runs.
+        hook: HookKind,
+        /// Which of those that run then, from 1.
+        number: usize,
+        /// The command.
+        command: String,
+    },
+    /// It came to its end.
+    HookFinished(HookRecord),
     /// An attempt was broken by infrastructure and is tried again.
     TrialRetried {
         /// What broke it.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Budgets, Ending, OnBudget, RepositoryChange, Trace};
+use crate::{Budgets, Ending, OnBudget, RepositoryChange, Trace, Usage};
 
 /// Everything grading may look at.
 #[derive(Debug, Clone)]
@@ -17,6 +17,22 @@ pub struct Evidence {
     pub limits: Limits,
     /// Indices of the case's `user_responses` that nothing asked for.
     pub unused_responses: Vec<usize>,
+}
+
+impl Evidence {
+    /// What counts against the trial's budgets: this attempt, and earlier ones that were tried again because of how their
+    /// agents ended.
+    pub fn counted(&self) -> Usage {
+        self.limits.counted(self.trace.usage)
+    }
+
+    /// How long the agent took for its replies, with earlier attempts, in milliseconds; absent where nobody measured it.
+    pub fn duration_ms(&self) -> Option<f64> {
+        let replies = self.trace.replies.iter().filter_map(|reply| reply.latency_ms);
+        let own: Option<u64> = replies.fold(None, |sum, took| Some(sum.unwrap_or(0) + took));
+        let earlier = self.limits.earlier.map_or(0, |earlier| earlier.duration_ms);
+        own.map(|own| (own + earlier) as f64)
+    }
 }
 
 /// The limits of a trial, as they were in force.
@@ -41,12 +57,40 @@ pub struct Limits {
     /// What becomes of a trial that is out of one, or of the tokens of `--max-total-tokens`; not told where it fails.
     #[serde(skip_serializing_if = "OnBudget::is_fail")]
     pub on_budget: OnBudget,
+    /// What earlier attempts used that count against the budgets, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub earlier: Option<Earlier>,
+}
+
+/// What earlier attempts at a trial used that were tried again because of how their agents ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Earlier {
+    /// Tokens and money, as far as they are known.
+    pub usage: Usage,
+    /// How long they took, in milliseconds.
+    pub duration_ms: u64,
 }
 
 impl Limits {
     /// Whether the cap on tokens of every kind only warns: it is the command line's, and the command line says so.
     pub fn tokens_only_warn(&self) -> bool {
         self.on_budget == OnBudget::Warn && self.token_budget_from.as_deref() == Some("--max-total-tokens")
+    }
+
+    /// Whether an agent is stopped once it has used more tokens or money than it may.
+    pub fn are_kept_on_the_way(&self) -> bool {
+        let capped = Budgets { duration_ms: None, ..self.budgets };
+        (self.token_budget.is_some() && !self.tokens_only_warn())
+            || (!capped.is_empty() && !self.on_budget.only_warns())
+    }
+
+    /// What counts against the budgets, of an attempt that used `usage`: as far as it is known, with what earlier attempts
+    /// used.
+    pub fn counted(&self, usage: Usage) -> Usage {
+        let mut sum = self.earlier.map(|earlier| earlier.usage).unwrap_or_default();
+        sum += usage;
+        sum
     }
 }
 
@@ -75,6 +119,9 @@ pub struct Collected {
     /// What became of the repository and its remotes, where the case or an assertion needs to know.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repository_change: Option<Box<RepositoryChange>>,
+    /// What the agent changed in the working directory, as a patch, where somebody wants it and git can tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub patch: Option<String>,
 }
 
 impl Collected {

@@ -9,6 +9,7 @@
 //! added, never renamed. An unknown number is `null`, never 0.
 
 mod arm;
+mod arm_summary;
 mod budget;
 mod case;
 pub mod decode;
@@ -37,6 +38,7 @@ mod trace;
 mod usage;
 
 pub use arm::{Arm, TrialId, WITH_SKILL, WITHOUT_SKILL};
+pub use arm_summary::{ArmDelta, ArmSummary, CaseDelta, CaseFigures, SuiteDelta, TrialFigures};
 pub use budget::{Budgets, OnBudget, Overrun};
 pub use case::{
     About, Arguments, AssertionSpec, Case, Code, LogVars, PermissionMode, Ruling, RunnerOptions, Scoring,
@@ -46,7 +48,7 @@ pub use diagnostic::{Diagnostic, Severity};
 pub use ending::{Budget, Ending, Fault};
 pub use event::{EVENT_VERSION, Envelope, Event};
 pub use evidence::{
-    Change, Collected, Evidence, FileChange, FoundFile, Limits, Need, Probe, Probed, ReplyProbes, Repository,
+    Change, Collected, Earlier, Evidence, FileChange, FoundFile, Limits, Need, Probe, Probed, ReplyProbes, Repository,
 };
 pub use finding::{Capture, Claim, Detail, Failure, Finding, Leeway, Part, Position, Segment, Status};
 pub use fixtures::{CopyTree, FixtureFile, Fixtures};
@@ -55,13 +57,16 @@ pub use listing::{LiveTrial, RunRow, TrialRow};
 pub use nearest::nearest;
 pub use node::{Node, NodeKind};
 pub use outcome::{Outcome, Tally};
-pub use record::{AgentInfo, AnsweredQuestion, Aside, AttemptRecord, CallRecord, RunInfo, SkillInfo, TrialRecord};
+pub use record::{
+    AgentInfo, AnsweredQuestion, Aside, AttemptRecord, CallRecord, HookKind, HookRecord, RunInfo, SkillInfo,
+    TrialRecord,
+};
 pub use repository::{Commit, RemoteState, RepositoryChange, RepositoryState, ReviewRequest};
 pub use skill::{AllowedTool, Skill};
 pub use skill_eval::{SideEffectContract, SideEffectLevel, SideEffects, SkillEval};
 pub use span::{Excerpt, Source, Span, Spanned};
 pub use step::{Question, Step, ToolCall, ToolResult};
-pub use summary::{ArmSummary, Estimate, Summary};
+pub use summary::{Estimate, Summary};
 pub use tool::{Access, Certainty, Effect, Touch};
 pub use trace::{Trace, TracedCall, TracedReply, TracedTurn};
 pub use usage::{Tokens, Usage};

@@ -162,7 +162,8 @@ pub struct TrialRecord {
     /// US dollars, if they are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
-    /// Who says what it cost: `agent`, or absent.
+    /// Who says what it cost: the user's prices (`pricing-config`), OpenRouter's list (`openrouter-pricing`), an agent that is
+    /// a program (`cli`, or `cli-unreconciled` where OpenRouter bills and its list was not to be had), any other (`agent`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_source: Option<String>,
     /// What the agent itself says it cost, where another figure goes before it.
@@ -309,6 +310,78 @@ pub struct AttemptRecord {
     pub cost_usd: Option<f64>,
     /// How long it took.
     pub duration_ms: u64,
+}
+
+/// When a command runs that the user puts around trials.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HookKind {
+    /// Before any trial.
+    PreRun,
+    /// After a trial was graded, while its sandbox is there.
+    PostGrade,
+    /// After the last trial.
+    PostRun,
+}
+
+impl HookKind {
+    /// In words: `pre-run`, `post-grade`, `post-run`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::PreRun => "pre-run",
+            Self::PostGrade => "post-grade",
+            Self::PostRun => "post-run",
+        }
+    }
+}
+
+/// What became of a command that the user puts around trials.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HookRecord {
+    /// When it ran.
+    pub hook: HookKind,
+    /// The command.
+    pub command: String,
+    /// Its exit code; absent where it did not come to its end by itself.
+    pub exit_code: Option<i32>,
+    /// Whether its time was over.
+    #[serde(default)]
+    pub timed_out: bool,
+    /// What kept it from being run to its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// What it wrote to its standard output; of too much the middle is left out.
+    #[serde(default)]
+    pub stdout: String,
+    /// The same of its error output.
+    #[serde(default)]
+    pub stderr: String,
+    /// How long it took.
+    pub duration_ms: u64,
+}
+
+impl HookRecord {
+    /// Whether it came to its end and is content.
+    pub fn succeeded(&self) -> bool {
+        self.error.is_none() && !self.timed_out && self.exit_code == Some(0)
+    }
+
+    /// How it went, in words.
+    pub fn describe(&self) -> String {
+        match (&self.error, self.timed_out, self.exit_code) {
+            (Some(error), ..) => error.clone(),
+            (None, true, _) => format!("had not ended after {} s", self.duration_ms / 1000),
+            (None, false, Some(code)) => format!("exit code {code}"),
+            (None, false, None) => "ended by a signal".to_owned(),
+        }
+    }
+
+    /// The last lines it wrote, those of its error output if there are any; at most `most`.
+    pub fn last_lines(&self, most: usize) -> Vec<&str> {
+        let text = if self.stderr.trim().is_empty() { &self.stdout } else { &self.stderr };
+        let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+        lines[lines.len().saturating_sub(most)..].to_vec()
+    }
 }
 
 #[cfg(test)]

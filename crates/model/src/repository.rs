@@ -22,6 +22,9 @@ pub struct RepositoryState {
     pub commit_count: u64,
     /// The latest of them, newest first; at most 50.
     pub recent_commits: Vec<Commit>,
+    /// All refs, tags included: a digest of their names and what they stand for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refs: Option<String>,
     /// What is in the index: a digest of its entries. Absent where there is no index that can be read.
     pub index: Option<String>,
     /// `git status --porcelain`, a line each.
@@ -85,23 +88,67 @@ impl RepositoryChange {
     /// What is new on remotes, remote by remote: branches, and review requests that are open. What could not be asked for
     /// is not new.
     pub fn side_effects(&self) -> Vec<SideEffects> {
-        let of = |(name, after): (&String, &RemoteState)| {
-            let before = self.before.remotes.get(name);
+        let of = |after: &RemoteState| {
+            // A name may have come to stand for another place; what was there before is known of a place only.
+            let before = self.before.remotes.values().find(|before| before.url == after.url);
             let old = before.map(|before| before.branches.as_ref());
-            let branches = match (old, &after.branches) {
+            let is_new = |name: &str| match old {
+                Some(old) => old.is_some_and(|old| !old.contains_key(name)),
                 // A remote that was not there before is the agent's own.
-                (Some(Some(old)), Some(new)) => new.keys().filter(|name| !old.contains_key(*name)).cloned().collect(),
-                (None, Some(new)) => new.keys().cloned().collect(),
-                _ => Vec::new(),
+                None => true,
             };
+            let commits: BTreeMap<String, String> =
+                after.branches.iter().flatten().filter(|(name, _)| is_new(name)).map(pair).collect();
             let old = before.and_then(|before| before.review_requests.as_deref());
             let known = |number: u64| old.unwrap_or_default().iter().any(|request| request.number == number);
             let new = after.review_requests.iter().flatten().filter(|_| old.is_some());
             let review_requests =
                 new.filter(|request| request.open && !known(request.number)).map(|request| request.number).collect();
-            SideEffects { remote: after.url.clone(), branches, review_requests }
+            SideEffects {
+                remote: after.url.clone(),
+                branches: commits.keys().cloned().collect(),
+                review_requests,
+                commits,
+                added: before.is_none(),
+            }
         };
-        let all = self.after.remotes.iter().map(of);
+        let all = self.after.remotes.values().map(of);
         all.filter(|left| !left.branches.is_empty() || !left.review_requests.is_empty()).collect()
+    }
+}
+
+fn pair((name, commit): (&String, &String)) -> (String, String) {
+    (name.clone(), commit.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(url: &str, branches: &[(&str, &str)]) -> RemoteState {
+        let branches = branches.iter().map(|(name, commit)| ((*name).to_owned(), (*commit).to_owned())).collect();
+        RemoteState { url: url.to_owned(), branches: Some(branches), ..RemoteState::default() }
+    }
+
+    fn state(remotes: &[(&str, RemoteState)]) -> RepositoryState {
+        let remotes = remotes.iter().map(|(name, remote)| ((*name).to_owned(), remote.clone())).collect();
+        RepositoryState { remotes, ..RepositoryState::default() }
+    }
+
+    #[test]
+    fn what_is_new_is_told_of_places_and_not_of_names() {
+        let before = state(&[("origin", at("/a", &[("main", "1")]))]);
+        let after = state(&[
+            ("origin", at("/b", &[("main", "9"), ("theirs", "8")])),
+            ("other", at("/a", &[("main", "1"), ("new", "2")])),
+        ]);
+        let change = RepositoryChange { before, after, new_commits: Vec::new() };
+        let left: Vec<(String, Vec<String>, bool)> =
+            change.side_effects().into_iter().map(|left| (left.remote, left.branches, left.added)).collect();
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        assert_eq!(
+            left,
+            [("/b".to_owned(), names(&["main", "theirs"]), true), ("/a".to_owned(), names(&["new"]), false)]
+        );
     }
 }

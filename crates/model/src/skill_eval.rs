@@ -1,5 +1,7 @@
 //! What a case asks of the skill under test, and what trials leave on remotes.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::Excerpt;
@@ -86,4 +88,10 @@ pub struct SideEffects {
     pub branches: Vec<String>,
     /// Numbers of review requests that are new and open.
     pub review_requests: Vec<u64>,
+    /// The commits of these branches, as they were left.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub commits: BTreeMap<String, String>,
+    /// Whether the trial added the remote itself: what was there before is not known then.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub added: bool,
 }

@@ -1,10 +1,8 @@
 //! Counting: a fold over finished trials, and the only one.
 
-use std::collections::HashMap;
-
 use serde::{Deserialize, Serialize};
 
-use crate::{Aside, Finding, Outcome, Status, Tokens, TrialRecord, statistics};
+use crate::{Aside, Outcome, Tokens, TrialRecord, Usage};
 
 /// What a run came to.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -31,11 +29,17 @@ pub struct Summary {
     pub flaky: usize,
     /// passed / (passed + failed); absent when neither happened.
     pub pass_rate: Option<f64>,
-    /// Tokens of all trials whose tokens are known; absent when none are.
+    /// Tokens of all trials whose tokens are known, the baseline's included; absent when none are.
     pub tokens: Option<Tokens>,
-    /// US dollars of all trials whose cost is known; absent when none is.
+    /// The part of `tokens` that trials took which are only there to be compared with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub baseline_tokens: Option<Tokens>,
+    /// US dollars of all trials whose cost is known, the baseline's included; absent when none is.
     pub cost_usd: Option<f64>,
-    /// How many trials' cost is known.
+    /// The part of `cost_usd` that trials cost which are only there to be compared with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub baseline_cost_usd: Option<f64>,
+    /// How many trials' cost is known, the baseline's included.
     pub trials_with_cost: usize,
     /// What judging by models took; absent when no model was asked.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,18 +52,16 @@ pub struct Summary {
 impl Summary {
     /// Counts one more trial. Of one that is only there to be compared with, what it took counts, and not what it came to.
     pub fn add(&mut self, trial: &TrialRecord) {
+        let mut took = Usage::default();
+        for attempt in &trial.attempts {
+            took += Usage { tokens: attempt.usage, cost_usd: attempt.cost_usd };
+        }
+        add(&mut self.tokens, &mut self.cost_usd, took);
         if trial.is_baseline() {
             self.baseline += 1;
+            add(&mut self.baseline_tokens, &mut self.baseline_cost_usd, took);
         } else {
             self.count(trial);
-        }
-        for attempt in &trial.attempts {
-            if let Some(tokens) = attempt.usage {
-                *self.tokens.get_or_insert_default() += tokens;
-            }
-            if let Some(cost) = attempt.cost_usd {
-                *self.cost_usd.get_or_insert_default() += cost;
-            }
         }
         self.trials_with_cost += usize::from(trial.cost_usd.is_some());
         if let Some(judge) = trial.judge {
@@ -68,6 +70,13 @@ impl Summary {
         if let Some(user) = trial.user {
             *self.user.get_or_insert_default() += user;
         }
+    }
+
+    /// What `trials` came to.
+    pub fn of<'a>(trials: impl IntoIterator<Item = &'a TrialRecord>) -> Self {
+        let mut summary = Self::default();
+        trials.into_iter().for_each(|trial| summary.add(trial));
+        summary
     }
 
     /// Counts what a trial came to.
@@ -98,6 +107,13 @@ impl Summary {
     }
 }
 
+/// Adds what is known of `more`.
+fn add(tokens: &mut Option<Tokens>, cost_usd: &mut Option<f64>, more: Usage) {
+    let mut sum = Usage { tokens: *tokens, cost_usd: *cost_usd };
+    sum += more;
+    (*tokens, *cost_usd) = (sum.tokens, sum.cost_usd);
+}
+
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
 fn is_zero(count: &usize) -> bool {
     *count == 0
@@ -114,98 +130,66 @@ pub struct Estimate {
     pub ci95: Option<[f64; 2]>,
 }
 
-/// One arm's trials taken together.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ArmSummary {
-    /// The arm, printed.
-    pub arm: String,
-    /// The agent.
-    pub agent: String,
-    /// The model.
-    pub model: Option<String>,
-    /// The variant.
-    pub variant: Option<String>,
-    /// How many trials were decided.
-    pub trials: usize,
-    /// Over trials, of met / (met + unmet).
-    pub pass_rate: Option<Estimate>,
-    /// Share of the decided trials that passed, with Wilson's interval.
-    pub full_pass_rate: Option<Estimate>,
-    /// Repetitions per case, for the two below.
-    pub k: u64,
-    /// Chance that at least one of k passes, averaged over cases.
-    pub pass_at_k: Option<f64>,
-    /// Chance that all of k pass, averaged over cases.
-    pub pass_hat_k: Option<f64>,
-    /// Seconds.
-    pub duration_s: Option<Estimate>,
-    /// Tokens of every kind.
-    pub tokens: Option<Estimate>,
-    /// US dollars.
-    pub cost_usd: Option<Estimate>,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::TrialFigures;
+    use crate::statistics::Trigger;
+    use serde_json::{Value, json};
 
-impl ArmSummary {
-    /// Each arm of `trials`, in the order it first appears.
-    pub fn of(trials: &[TrialRecord]) -> Vec<Self> {
-        let mut known: HashMap<&str, usize> = HashMap::new();
-        let mut arms: Vec<Vec<&TrialRecord>> = Vec::new();
-        for trial in trials {
-            let at = *known.entry(&trial.arm).or_insert(arms.len());
-            if at == arms.len() {
-                arms.push(Vec::new());
-            }
-            arms[at].push(trial);
-        }
-        arms.iter().map(|arm| Self::of_arm(arm)).collect()
+    fn trial(changes: &Value) -> TrialRecord {
+        let mut record = json!({
+            "id": "", "suite": "s", "case": "c", "arm": "a", "agent": "a", "repetition": 1, "outcome": "passed",
+            "findings": [], "input": [], "turn_count": 0, "duration_ms": 0, "started_at": "2026-11-21T21:48:00Z",
+            "attempts": [{ "outcome": "passed", "usage": { "input": 10 }, "cost_usd": 0.5, "duration_ms": 0 }],
+            "cost_usd": 0.5,
+        });
+        record.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+        serde_json::from_value(record).unwrap()
     }
 
-    fn of_arm(all: &[&TrialRecord]) -> Self {
-        let decided: Vec<&TrialRecord> =
-            all.iter().copied().filter(|trial| matches!(trial.outcome, Outcome::Passed | Outcome::Failed)).collect();
-        let mean = |values: Vec<f64>| statistics::estimate(&values);
-        let passed = decided.iter().filter(|trial| trial.outcome == Outcome::Passed).count();
+    #[test]
+    fn what_a_baseline_comes_to_counts_nowhere_and_what_it_takes_is_told_apart() {
+        let trials = [
+            trial(&json!({ "variant": "with_skill" })),
+            trial(&json!({ "variant": "without_skill", "outcome": "failed" })),
+        ];
+        let summary = Summary::of(&trials);
+        assert_eq!((summary.trials, summary.baseline, summary.failed, summary.exit_code()), (1, 1, 0, 0));
+        assert_eq!((summary.cost_usd, summary.baseline_cost_usd, summary.trials_with_cost), (Some(1.0), Some(0.5), 2));
+        let total = |tokens: Option<Tokens>| tokens.map(|tokens| tokens.total());
+        assert_eq!((total(summary.tokens), total(summary.baseline_tokens)), (Some(20), Some(10)));
+        let alone = Summary::of(&trials[..1]);
+        assert_eq!((alone.baseline_cost_usd, alone.baseline_tokens), (None, None));
+        assert!(serde_json::to_value(alone).unwrap().get("baseline_cost_usd").is_none(), "as it was before");
+    }
 
-        let mut known: HashMap<(&str, &str), usize> = HashMap::new();
-        // Trials and passed ones, in the order in which cases first appear: a sum of fractions depends on it.
-        let mut cases: Vec<(u64, u64)> = Vec::new();
-        for trial in &decided {
-            let at = *known.entry((&trial.suite, &trial.case)).or_insert(cases.len());
-            if at == cases.len() {
-                cases.push((0, 0));
-            }
-            cases[at].0 += 1;
-            cases[at].1 += u64::from(trial.outcome == Outcome::Passed);
-        }
-        let k = cases.iter().map(|case| case.0).min().unwrap_or(0);
-        let over_cases = |f: fn(u64, u64, u64) -> f64| {
-            (!cases.is_empty()).then(|| cases.iter().map(|case| f(case.0, case.1, k)).sum::<f64>() / cases.len() as f64)
+    #[test]
+    fn what_nobody_wrote_counts_only_where_it_does_not_hold() {
+        let rate = |findings: &[(&str, bool)]| {
+            let finding = |(status, implicit): &(&str, bool)| json!({ "id": "f", "type": "t", "status": status, "weight": 1, "because": "", "implicit": implicit });
+            let findings: Vec<Value> = findings.iter().map(finding).collect();
+            TrialFigures::of(&trial(&json!({ "findings": findings }))).observation.pass_rate
         };
-        Self {
-            arm: all.first().map_or_else(String::new, |trial| trial.arm.clone()),
-            agent: all.first().map_or_else(String::new, |trial| trial.agent.clone()),
-            model: all.first().and_then(|trial| trial.model.clone()),
-            variant: all.first().and_then(|trial| trial.variant.clone()),
-            trials: decided.len(),
-            pass_rate: mean(decided.iter().filter_map(|trial| met_share(&trial.findings)).collect()),
-            full_pass_rate: (!decided.is_empty()).then(|| Estimate {
-                mean: passed as f64 / decided.len() as f64,
-                stddev: None,
-                ci95: Some(statistics::wilson(passed as u64, decided.len() as u64)),
-            }),
-            k,
-            pass_at_k: over_cases(statistics::pass_at_k),
-            pass_hat_k: over_cases(statistics::pass_hat_k),
-            duration_s: mean(decided.iter().map(|trial| trial.duration_ms as f64 / 1000.0).collect()),
-            tokens: mean(decided.iter().filter_map(|trial| trial.usage).map(|usage| usage.total() as f64).collect()),
-            cost_usd: mean(decided.iter().filter_map(|trial| trial.cost_usd).collect()),
-        }
+        assert_eq!(rate(&[("met", false), ("unmet", false), ("met", true), ("undecided", false)]), Some(0.5));
+        assert_eq!(rate(&[("met", false), ("unmet", true)]), Some(0.5));
+        assert_eq!(rate(&[("met", true)]), None);
     }
-}
 
-/// met / (met + unmet); `None` when nothing was decided.
-fn met_share(findings: &[Finding]) -> Option<f64> {
-    let count = |status| findings.iter().filter(|finding| finding.status == status).count() as f64;
-    let (met, unmet) = (count(Status::Met), count(Status::Unmet));
-    (met + unmet > 0.0).then(|| met / (met + unmet))
+    #[test]
+    fn only_a_whole_trial_that_could_trigger_the_skill_says_whether_it_did() {
+        let trigger = |changes: &Value| Trigger::of(&trial(changes));
+        let told = |happened| Some(Trigger { expected: true, happened });
+        let asked = json!({ "should_trigger": true, "triggered": true, "variant": "with_skill" });
+        let with = |key: &str, value: &str| {
+            let mut changes = asked.clone();
+            changes[key] = value.into();
+            changes
+        };
+        assert_eq!(trigger(&asked), told(Some(true)));
+        assert_eq!(trigger(&with("outcome", "undecided")), told(Some(true)));
+        assert_eq!(trigger(&with("outcome", "broken")), told(None));
+        assert_eq!(trigger(&with("variant", "without_skill")), None);
+        assert_eq!(trigger(&json!({ "triggered": true })), None);
+    }
 }

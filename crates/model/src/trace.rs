@@ -137,16 +137,18 @@ impl Trace {
             Step::RequestCheck { step, met, because } => self.request_checks.push((*step, *met, because.clone())),
             Step::Finished { usage, text, result, .. } => {
                 self.usage += *usage;
-                if result.is_some() {
+                let said = text.as_ref().is_some_and(|text| !text.is_empty());
+                // What was given with an answer before is no part of one that is text alone.
+                let gave = said || result.is_some();
+                if gave {
                     self.result.clone_from(result);
                 }
-                let said = text.as_ref().is_some_and(|text| !text.is_empty());
                 if said {
                     self.answer.clone_from(text);
                 }
                 if let Some(reply) = self.replies.last_mut() {
                     reply.usage += *usage;
-                    if result.is_some() {
+                    if gave {
                         reply.result.clone_from(result);
                     }
                     if said {
@@ -251,6 +253,22 @@ mod tests {
         assert_eq!((second.replies[0].latency_ms, second.replies[0].first_token_ms), (Some(7), Some(2)));
         assert_eq!(trace.reply(1).unwrap().calls[0].call.id, "c1");
         assert_eq!((trace.reply(0), trace.reply(3)), (None, None));
+    }
+
+    #[test]
+    fn an_answer_that_is_text_alone_has_nothing_of_the_one_before() {
+        let finished = |text: Option<&str>, result: Option<Value>| Step::Finished {
+            subtype: "success".into(),
+            is_error: false,
+            usage: Usage::default(),
+            text: text.map(str::to_owned),
+            result,
+        };
+        let whole = json!({"output": "one", "mood": "fine"});
+        let mut trace = Trace::of(&[finished(Some("one"), Some(whole.clone())), finished(None, None)]);
+        assert_eq!((trace.answer.as_deref(), &trace.result), (Some("one"), &Some(whole)), "nothing was given");
+        trace.push(&finished(Some("two"), None));
+        assert_eq!((trace.answer.as_deref(), &trace.result), (Some("two"), &None));
     }
 
     #[test]

@@ -1,13 +1,18 @@
 //! Two runs side by side.
 
+mod arms;
+mod skills;
+
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use model::{Outcome, RunRow, TrialRow, statistics};
+use model::{AgentInfo, Outcome, RunRow, SkillInfo, TrialFigures, TrialRow, statistics};
 
-use crate::figure::{counted, elapsed, minute, money, percent, whole};
-use crate::names::Names;
+use crate::figure::{counted, elapsed, minute, money, percent, range, whole};
+use crate::names::{Names, is_baseline};
 use crate::terminal::{Paint, Style};
+use arms::ArmChange;
+use skills::SkillChange;
 
 /// What became of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
@@ -65,6 +70,8 @@ pub struct Comparison {
     pub cases: Vec<CaseChange>,
     before: Totals,
     after: Totals,
+    arms: Vec<ArmChange>,
+    skills: Vec<SkillChange>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -80,8 +87,13 @@ struct Totals {
 
 impl Comparison {
     /// Compares the finished trials of two runs. A case that has a single arm in each run is compared across arms. A mean
-    /// score may fall by `threshold`, a share from 0 to 1.
+    /// score may fall by `threshold`, a share from 0 to 1. What agents do without the skill is no regression: trials that are
+    /// only there to be compared with are left out.
     pub fn of(before: &[TrialRow], after: &[TrialRow], threshold: f64) -> Self {
+        let under_test = |trials: &[TrialRow]| -> Vec<TrialRow> {
+            trials.iter().filter(|trial| !is_baseline(trial)).cloned().collect()
+        };
+        let (before, after) = (&*under_test(before), &*under_test(after));
         let arms = [Names::of_rows(before), Names::of_rows(after)];
         let name = |trial: &TrialRow| {
             let by_arm = arms.iter().any(|names| names.has_arms(&trial.suite, &trial.case));
@@ -103,7 +115,30 @@ impl Comparison {
             })
             .collect();
         cases.sort_by(|a, b| a.change.cmp(&b.change).then_with(|| a.name.cmp(&b.name)));
-        Self { cases, before: Totals::of(before), after: Totals::of(after) }
+        let (before, after) = (Totals::of(before), Totals::of(after));
+        Self { cases, before, after, arms: Vec::new(), skills: Vec::new() }
+    }
+
+    /// Adds how the arms differ, the baseline's too. `agents` are those of the second run, in whose order they are told.
+    pub fn with_arms(mut self, before: &[TrialFigures], after: &[TrialFigures], agents: &[AgentInfo]) -> Self {
+        self.arms = arms::changes(before, after, agents);
+        self
+    }
+
+    /// Adds whether the skills are the same.
+    pub fn with_skills(mut self, before: &[SkillInfo], after: &[SkillInfo]) -> Self {
+        self.skills = skills::changes(before, after);
+        self
+    }
+
+    /// Each arm with what it came to in both runs and how far that is apart, for programs.
+    pub fn arms_to_json(&self) -> serde_json::Value {
+        arms::to_json(&self.arms)
+    }
+
+    /// Each skill as it was and as it is, for programs.
+    pub fn skills_to_json(&self) -> serde_json::Value {
+        skills::to_json(&self.skills)
     }
 
     /// Each case with what became of it, for programs.
@@ -152,6 +187,8 @@ impl Comparison {
                 text.push_str(&case.draw(width, &paint));
             }
         }
+        text.push_str(&arms::draw(&self.arms, &paint));
+        text.push_str(&skills::draw(&self.skills, &paint));
         let same = self.cases.iter().filter(|case| case.change == Change::Same).count();
         text.push_str(&format!("\n{} as before\n", counted(same, "case")));
 
@@ -225,7 +262,6 @@ impl CaseChange {
         }
         let a = statistics::wilson(self.before.passed, self.before.decided);
         let b = statistics::wilson(self.after.passed, self.after.decided);
-        let range = |[low, high]: [f64; 2]| format!("{}-{}", percent(low).trim_end_matches('%'), percent(high));
         let apart = a[1] < b[0] || b[1] < a[0];
         let verdict = if apart { "the intervals are apart" } else { "may be chance" };
         format!("95%: {} and {}, {verdict}", range(a), range(b))

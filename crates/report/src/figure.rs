@@ -65,6 +65,52 @@ pub(crate) fn percent(share: f64) -> String {
     format!("{honest}%")
 }
 
+/// `45-94%`
+pub(crate) fn range([low, high]: [f64; 2]) -> String {
+    format!("{}-{}", percent(low).trim_end_matches('%'), percent(high))
+}
+
+/// `+33`, `-4`, `+0.4`, `0`: how far two shares are apart, in points of a hundred.
+pub(crate) fn gain(difference: f64) -> String {
+    let points = difference * 100.0;
+    let rounded = if points.abs() < 1.0 { (points * 10.0).round() / 10.0 } else { points.round() };
+    if rounded == 0.0 { "0".into() } else { format!("{rounded:+}") }
+}
+
+/// `+5 to +61`
+pub(crate) fn gains([low, high]: [f64; 2]) -> String {
+    format!("{} to {}", gain(low), gain(high))
+}
+
+/// `0.031`, `0.25`, `<0.001`: how likely chance alone is.
+pub(crate) fn chance(p_value: f64) -> String {
+    match p_value {
+        p if p < 0.001 => "<0.001".into(),
+        p if p < 0.9995 => format!("{p:.3}").trim_end_matches('0').to_owned(),
+        _ => "1".into(),
+    }
+}
+
+/// A difference as `told` tells amounts, with its sign.
+pub(crate) fn signed(difference: f64, told: impl Fn(f64) -> String) -> String {
+    let amount = told(difference.abs());
+    // What is told as nothing has no sign.
+    if amount == told(0.0) {
+        return amount;
+    }
+    format!("{}{amount}", if difference < 0.0 { '-' } else { '+' })
+}
+
+/// Seconds as [`elapsed`].
+pub(crate) fn seconds(seconds: f64) -> String {
+    elapsed((seconds * 1000.0).round().max(0.0) as u64)
+}
+
+/// `1,234,567`, of a mean.
+pub(crate) fn about(number: f64) -> String {
+    whole(number.round().max(0.0) as u64)
+}
+
 /// `76`, `33.33`: points of a score, with at most two decimals.
 pub(crate) fn points(points: f64) -> String {
     let rounded = (points * 100.0).round() / 100.0;
@@ -133,6 +179,18 @@ mod tests {
         assert_eq!(percent(0.999), "99%");
         assert_eq!(percent(0.001), "1%");
         assert_eq!((percent(1.0), percent(0.0), percent(0.5)), ("100%".into(), "0%".into(), "50%".into()));
+    }
+
+    #[test]
+    fn differences_have_a_sign_unless_there_is_none() {
+        let gains: Vec<String> = [0.333, -0.04, 0.004, -0.0001, 0.0, 1.0].map(gain).into();
+        assert_eq!(gains, ["+33", "-4", "+0.4", "0", "0", "+100"]);
+        assert_eq!(signed(-11.5, seconds), "-11.5s");
+        assert_eq!([570.4, -0.2].map(|tokens| signed(tokens, about)), ["+570", "0"]);
+        assert_eq!([-0.0016, 0.00001].map(|cost| signed(cost, money)), ["-$0.0016", "$0.0000"]);
+        let chances: Vec<String> = [0.0001, 0.03125, 0.125, 0.5, 0.9999, 1.0].map(chance).into();
+        assert_eq!(chances, ["<0.001", "0.031", "0.125", "0.5", "1", "1"]);
+        assert_eq!((range([0.0, 0.434]), super::gains([-0.05, 0.61])), ("0-43%".into(), "-5 to +61".into()));
     }
 
     #[test]

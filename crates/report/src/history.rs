@@ -4,7 +4,7 @@ use model::{Outcome, TrialRow};
 use serde_json::{Value, json};
 
 use crate::figure::{elapsed, minute, money, whole};
-use crate::names::Names;
+use crate::names::{Names, is_baseline};
 use crate::terminal::{Paint, Style};
 use crate::{plain, score};
 
@@ -36,7 +36,8 @@ pub fn history(trials: &[TrialRow], style: &Style) -> String {
             text.push_str(&format!("{gap}{}\n", paint.dim(&format!("run {}{label}", trial.run))));
             run = &trial.run;
         }
-        let mark = paint.as_outcome(trial.outcome, paint.mark(trial.outcome));
+        let mark = paint.mark(trial.outcome);
+        let mark = if is_baseline(trial) { paint.dim(mark) } else { paint.as_outcome(trial.outcome, mark) };
         let cost = trial.cost_usd.map_or_else(|| unknown.to_owned(), money);
         text.push_str(&format!(
             "  {mark} {}  {name:<width$}  {:>6}  {:>turns$}t  {tokens:>token_width$}  {cost:>8}",
@@ -66,11 +67,13 @@ fn sums(trials: &[TrialRow], paint: &Paint) -> String {
         [Outcome::Passed, Outcome::Failed, Outcome::Undecided, Outcome::Broken, Outcome::Skipped, Outcome::Cancelled];
     let mut parts = Vec::new();
     for outcome in outcomes {
-        let count = trials.iter().filter(|trial| trial.outcome == outcome).count();
+        let count = trials.iter().filter(|trial| trial.outcome == outcome && !is_baseline(trial)).count();
         if count > 0 || matches!(outcome, Outcome::Passed | Outcome::Failed) {
             parts.push(format!("{count} {}", outcome.name()));
         }
     }
+    let baseline = trials.iter().filter(|trial| is_baseline(trial)).count();
+    parts.extend((baseline > 0).then(|| format!("{baseline} without the skill")));
     let counted: Vec<u64> = trials.iter().filter_map(|trial| trial.tokens).map(|tokens| tokens.total()).collect();
     parts.push(match counted.len() {
         0 => "tokens n/a".into(),

@@ -2,7 +2,9 @@
 //! `null`, never 0. What is told of the run is laid out for reading, and each trial stands on a line of its own: there may
 //! be thousands of them, of half a hundred fields each, which are for programs that read lines or the whole.
 
+mod arm;
 mod finding;
+mod hook;
 mod reference;
 mod schema;
 mod trial;
@@ -13,12 +15,16 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use model::{
-    AgentInfo, ArmSummary, Aside, Envelope, Estimate, Event, Outcome, RunInfo, SkillInfo, Summary, Tokens, TrialRecord,
+    AgentInfo, Aside, Envelope, Event, HookRecord, Outcome, RunInfo, SkillInfo, Summary, Tokens, TrialFigures,
+    TrialRecord,
 };
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::arms::Arms;
 use crate::{Opening, Reporter, figure};
+use arm::{Arm, Delta};
+use hook::{Hooks, Ran};
 
 pub use reference::reference;
 pub use schema::report_schema;
@@ -36,6 +42,7 @@ struct Json {
     failures_only: bool,
     info: Option<RunInfo>,
     trials: Trials,
+    hooks: Vec<Ran>,
     last: Option<Timestamp>,
     over: Option<(Timestamp, u64, Option<String>)>,
 }
@@ -46,6 +53,7 @@ pub(crate) fn open(opening: Opening) -> Box<dyn Reporter> {
         failures_only: opening.failures_only,
         info: None,
         trials: Trials::default(),
+        hooks: Vec::new(),
         last: None,
         over: None,
     })
@@ -57,6 +65,7 @@ impl Reporter for Json {
         match &envelope.event {
             Event::RunStarted(info) => self.info = Some((**info).clone()),
             Event::TrialFinished(record) => self.trial((**record).clone())?,
+            Event::HookFinished(hook) => self.hook(envelope.trial.clone(), hook.clone()),
             Event::RunFinished { duration_ms, signal, .. } => {
                 self.over = Some((envelope.at, *duration_ms, signal.clone()));
             }
@@ -80,8 +89,10 @@ impl Reporter for Json {
         let Some(mut info) = self.info.take() else { return self.out.flush() };
         let places: HashMap<String, usize> =
             info.trials.iter().enumerate().map(|(place, id)| (id.to_string(), place)).collect();
-        let (trials, texts) =
-            std::mem::take(&mut self.trials).in_order(|trial| places.get(&trial.id).copied().unwrap_or(usize::MAX));
+        let place = |id: &str| places.get(id).copied().unwrap_or(usize::MAX);
+        let (trials, texts) = std::mem::take(&mut self.trials).in_order(|trial| place(&trial.id));
+        // Those of one trial stay in the order in which they ran.
+        self.hooks.sort_by_key(|ran| ran.trial.as_deref().map(place));
 
         // An agent's version is known only after it was spoken to.
         for agent in info.agents.iter_mut().filter(|agent| agent.version.is_none()) {
@@ -89,10 +100,9 @@ impl Reporter for Json {
             agent.version = told.filter_map(|trial| trial.agent_version.clone()).next();
         }
 
-        let mut summary = Summary::default();
-        for trial in &trials {
-            summary.add(trial);
-        }
+        let summary = Summary::of(&trials);
+        let figures: Vec<TrialFigures> = trials.iter().map(TrialFigures::of).collect();
+        let Arms { arms, deltas } = Arms::of(&figures, &info.agents);
         let document = Document {
             schema: SCHEMA,
             run: Run {
@@ -114,9 +124,9 @@ impl Reporter for Json {
                 skills: &info.skills,
             },
             summary: Counts::of(&summary),
-            arms: ArmSummary::of(&trials).iter().map(Arm::of).collect(),
-            deltas: [],
-            hooks: Map::new(),
+            arms: arms.iter().map(Arm::of).collect(),
+            deltas: deltas.iter().map(Delta::of).collect(),
+            hooks: Hooks::of(&self.hooks),
             trials: [],
         };
         let document = serde_json::to_string_pretty(&document)?;
@@ -141,6 +151,10 @@ impl Reporter for Json {
 }
 
 impl Json {
+    fn hook(&mut self, trial: Option<String>, hook: HookRecord) {
+        self.hooks.push(Ran { trial, hook });
+    }
+
     fn trial(&mut self, record: TrialRecord) -> io::Result<()> {
         let is_shown = !self.failures_only || record.outcome != Outcome::Passed;
         self.trials.add(record, is_shown)
@@ -195,9 +209,9 @@ struct Document<'a> {
     schema: &'static str,
     run: Run<'a>,
     summary: Counts,
-    arms: Vec<Arm>,
-    deltas: [Value; 0],
-    hooks: Map<String, Value>,
+    arms: Vec<Arm<'a>>,
+    deltas: Vec<Delta<'a>>,
+    hooks: Hooks<'a>,
     /// Last, and written by itself.
     trials: [Value; 0],
 }
@@ -221,6 +235,7 @@ struct Run<'a> {
 #[derive(Serialize)]
 struct Counts {
     trials: usize,
+    baseline: usize,
     passed: usize,
     failed: usize,
     undecided: usize,
@@ -232,6 +247,8 @@ struct Counts {
     tokens: Option<Used>,
     cost_usd: Option<f64>,
     trials_with_cost: usize,
+    baseline_tokens: Option<Used>,
+    baseline_cost_usd: Option<f64>,
     judge_usage: Option<Used>,
     judge_cost_usd: Option<f64>,
     user_usage: Option<Used>,
@@ -242,6 +259,7 @@ impl Counts {
     fn of(summary: &Summary) -> Self {
         Self {
             trials: summary.trials,
+            baseline: summary.baseline,
             passed: summary.passed,
             failed: summary.failed,
             undecided: summary.undecided,
@@ -253,6 +271,8 @@ impl Counts {
             tokens: summary.tokens.as_ref().map(Used::of),
             cost_usd: summary.cost_usd,
             trials_with_cost: summary.trials_with_cost,
+            baseline_tokens: summary.baseline_tokens.as_ref().map(Used::of),
+            baseline_cost_usd: summary.baseline_cost_usd,
             judge_usage: used_aside(summary.judge),
             judge_cost_usd: summary.judge.and_then(|judge| judge.cost_usd),
             user_usage: used_aside(summary.user),
@@ -264,47 +284,6 @@ impl Counts {
 /// The tokens of what was asked of models beside the agent's.
 fn used_aside(aside: Option<Aside>) -> Option<Used> {
     aside?.tokens.as_ref().map(Used::of)
-}
-
-#[derive(Serialize)]
-struct Arm {
-    arm: String,
-    agent: String,
-    model: Option<String>,
-    variant: Option<String>,
-    trials: usize,
-    pass_rate: Option<Estimate>,
-    full_pass_rate: Option<f64>,
-    full_pass_rate_ci95: Option<[f64; 2]>,
-    k: u64,
-    pass_at_k: Option<f64>,
-    pass_hat_k: Option<f64>,
-    duration_s: Option<Estimate>,
-    tokens: Option<Estimate>,
-    cost_usd: Option<Estimate>,
-    trigger: Option<Value>,
-}
-
-impl Arm {
-    fn of(arm: &ArmSummary) -> Self {
-        Self {
-            arm: arm.arm.clone(),
-            agent: arm.agent.clone(),
-            model: arm.model.clone(),
-            variant: arm.variant.clone(),
-            trials: arm.trials,
-            pass_rate: arm.pass_rate,
-            full_pass_rate: arm.full_pass_rate.map(|rate| rate.mean),
-            full_pass_rate_ci95: arm.full_pass_rate.and_then(|rate| rate.ci95),
-            k: arm.k,
-            pass_at_k: arm.pass_at_k,
-            pass_hat_k: arm.pass_hat_k,
-            duration_s: arm.duration_s,
-            tokens: arm.tokens,
-            cost_usd: arm.cost_usd,
-            trigger: None,
-        }
-    }
 }
 
 impl Used {

@@ -10,12 +10,16 @@
 // The schema of a trial is one literal of many fields.
 #![recursion_limit = "256"]
 
+mod arms;
+mod artifacts;
 mod compare;
 mod figure;
 mod given;
 mod history;
 mod json;
 mod jsonl;
+mod ledger;
+mod markdown;
 mod names;
 mod plain;
 mod reporter;
@@ -25,12 +29,14 @@ mod status;
 mod terminal;
 mod trend;
 
+pub use arms::Arms;
+pub use artifacts::{Tree, TrialFiles, merged_side_effects};
 pub use compare::{CaseChange, Change, Comparison, THRESHOLD};
 pub use given::reason_of;
 pub use history::{history, history_json};
 pub use json::{SCHEMA, reference as json_reference, report_schema, trial_json};
 pub use reporter::{Opening, REPORTS, Report, Reporter, find};
 pub use show::{show, show_json};
-pub use status::{StatusView, status};
+pub use status::{Details, StatusView, status};
 pub use terminal::{Style, diagnostics, result, tally, terminal_size};
 pub use trend::trend;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use model::{TrialId, TrialRecord, TrialRow};
+use model::{TrialId, TrialRecord, TrialRow, WITHOUT_SKILL};
 
 /// Knows which cases need their arm and their repetition named: those that ran under several, those that ran repeatedly.
 #[derive(Debug, Clone, Default)]
@@ -88,6 +88,11 @@ impl Names {
         }
         name
     }
+}
+
+/// Whether a trial is only there to be compared with: its agent lacks the skill.
+pub(crate) fn is_baseline(row: &TrialRow) -> bool {
+    row.variant.as_deref() == Some(WITHOUT_SKILL)
 }
 
 #[cfg(test)]

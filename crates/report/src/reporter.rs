@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use model::Envelope;
 
-use crate::{Style, json, jsonl, terminal};
+use crate::{Style, json, jsonl, markdown, terminal};
 
 /// Shows a run, event by event.
 pub trait Reporter: Send {
@@ -61,6 +61,7 @@ pub struct Report {
 /// Every kind of report, in the order users see.
 pub const REPORTS: &[Report] = &[
     Report { name: "terminal", summary: "for people: what happens, what failed and why", open: terminal::open },
+    Report { name: "markdown", summary: "a page to paste into a pull request", open: markdown::open },
     Report { name: "json", summary: "the whole run as one JSON document", open: json::open },
     Report { name: "jsonl", summary: "the event stream, one JSON object a line", open: jsonl::open },
 ];

@@ -1,6 +1,6 @@
 //! One trial, whole: what was said, what was done, what was found.
 
-use model::{Change, Envelope, Event, FileChange, Question, Step, TrialRecord};
+use model::{Change, Envelope, Event, FileChange, Question, SideEffects, Step, TrialRecord};
 use serde_json::{Value, json};
 
 use crate::figure::{aside, between, elapsed, minute, span};
@@ -53,6 +53,12 @@ pub fn show(record: &TrialRecord, events: &[Envelope], run: &str, style: &Style)
             text.push_str(&changed(file, &paint));
         }
     }
+    if !record.side_effects.is_empty() {
+        text.push_str(&heading("left on remotes", &paint));
+        for effects in &record.side_effects {
+            text.push_str(&format!("  {}\n", plain::folded(&remote(effects), 400, paint.signs().ellipsis)));
+        }
+    }
     text
 }
 
@@ -88,6 +94,7 @@ fn about(record: &TrialRecord, paint: &Paint) -> String {
             format!("{}{version}", skill.name)
         }),
     );
+    row("skill used", record.triggered.map(|triggered| used(triggered, record.should_trigger)));
     row("content", record.skill.as_ref().map(|skill| format!("sha256 {}", skill.content_hash)));
     let limits = &record.limits;
     let mut caps = Vec::new();
@@ -126,6 +133,32 @@ fn about(record: &TrialRecord, paint: &Paint) -> String {
             format!("  {} {value}\n", paint.dim(&format!("{name:<width$}")))
         })
         .collect()
+}
+
+/// Whether the agent made use of the skill, and whether that is as the case wants it.
+fn used(triggered: bool, wanted: Option<bool>) -> String {
+    let used = if triggered { "yes" } else { "no" };
+    match wanted {
+        None => used.to_owned(),
+        Some(wanted) if wanted == triggered => format!("{used}, as it should be"),
+        Some(true) => format!("{used}, and it should have been"),
+        Some(false) => format!("{used}, and it should not have been"),
+    }
+}
+
+/// `https://host/a.git: branches one, two; review request 7`
+pub(crate) fn remote(effects: &SideEffects) -> String {
+    let mut parts = Vec::new();
+    if !effects.branches.is_empty() {
+        let noun = if effects.branches.len() == 1 { "branch" } else { "branches" };
+        parts.push(format!("{noun} {}", effects.branches.join(", ")));
+    }
+    if !effects.review_requests.is_empty() {
+        let noun = if effects.review_requests.len() == 1 { "review request" } else { "review requests" };
+        let numbers: Vec<String> = effects.review_requests.iter().map(u64::to_string).collect();
+        parts.push(format!("{noun} {}", numbers.join(", ")));
+    }
+    format!("{}: {}", effects.remote, parts.join("; "))
 }
 
 /// The tools by their names, where they have some.

@@ -1,11 +1,15 @@
 //! One run on one screen: what happened, or what is happening.
 
 use jiff::Timestamp;
-use model::{LiveTrial, Outcome, RunRow, TrialRow};
+use model::{
+    AgentInfo, HookRecord, LiveTrial, Outcome, RunRow, SideEffects, Status, Tokens, TrialFigures, TrialRecord, TrialRow,
+};
 
-use crate::figure::{between, counted, elapsed, minute, money, span, whole};
-use crate::terminal::{Paint, Style, doing};
-use crate::{plain, score};
+use crate::arms::Arms;
+use crate::figure::{between, cached, counted, elapsed, minute, money, percent, span, whole};
+use crate::names::is_baseline;
+use crate::terminal::{Paint, Style, arms, doing};
+use crate::{merged_side_effects, plain, score, show};
 
 /// How many lines of one kind are shown.
 const MOST: usize = 20;
@@ -22,6 +26,40 @@ pub struct StatusView<'a> {
     pub alive: bool,
     /// The present moment.
     pub now: Timestamp,
+    /// What is known beyond the lists; empty for a run that is too large to be read whole.
+    pub details: &'a Details,
+}
+
+/// What of a run stands in no list.
+#[derive(Debug, Clone, Default)]
+pub struct Details {
+    /// Its agents, in the order in which their arms are told.
+    pub agents: Vec<AgentInfo>,
+    /// What figures are made of, of each finished trial.
+    pub figures: Vec<TrialFigures>,
+    /// Trials that did not keep a budget, by their printed ids, and what is known of that.
+    pub over_budget: Vec<(String, String)>,
+    /// What trials left on remotes, a trial after the other.
+    pub side_effects: Vec<SideEffects>,
+    /// Commands around the run and its trials.
+    pub hooks: Vec<HookRecord>,
+}
+
+impl Details {
+    /// Adds a finished trial.
+    pub fn add(&mut self, record: &TrialRecord) {
+        self.figures.push(TrialFigures::of(record));
+        self.over_budget.extend(over_budget(record).into_iter().map(|because| (record.id.clone(), because)));
+        self.side_effects.extend(record.side_effects.iter().cloned());
+    }
+}
+
+/// Budgets that a trial did not keep, whether that failed it or was only warned about.
+fn over_budget(record: &TrialRecord) -> Vec<String> {
+    let is_budget = |kind: &str| matches!(kind, "budget" | "token_budget" | "time_budget" | "turn_budget");
+    let unmet = record.findings.iter().filter(|found| found.status == Status::Unmet && is_budget(&found.kind));
+    let warned = record.warnings.iter().filter(|warning| warning.contains("of a budget of"));
+    unmet.map(|found| found.because.clone()).chain(warned.cloned()).collect()
 }
 
 /// The run as it stands.
@@ -36,6 +74,9 @@ pub fn status(view: &StatusView<'_>, style: &Style) -> String {
     let mut text = format!("run {}{label}\n", paint.bold(&run.id));
     text.push_str(&format!("  {}\n", state(view, &paint)));
     text.push_str(&format!("  {}\n", paint.join(&counts(view, &paint))));
+    for line in took(view.trials) {
+        text.push_str(&format!("  {line}\n"));
+    }
 
     if !view.live.is_empty() {
         let (heading, now) = if view.alive { ("running", view.now) } else { ("cut off before an outcome", last(view)) };
@@ -47,9 +88,13 @@ pub fn status(view: &StatusView<'_>, style: &Style) -> String {
         text.push_str(&more(view.live.len(), &paint));
     }
 
+    text.push_str(&told_arms(view.details, &paint));
+
+    // That an agent fails without the skill is what it is there for.
     let noted: Vec<&&TrialRow> = trials
         .iter()
         .filter(|trial| matches!(trial.outcome, Outcome::Failed | Outcome::Broken | Outcome::Undecided))
+        .filter(|trial| !is_baseline(trial))
         .collect();
     if !noted.is_empty() {
         text.push_str(&format!("\n{}\n", paint.bold("did not pass")));
@@ -65,7 +110,73 @@ pub fn status(view: &StatusView<'_>, style: &Style) -> String {
         }
         text.push_str(&more(noted.len(), &paint));
     }
+    text.push_str(&over(view, &paint));
+    text.push_str(&hooks(&view.details.hooks, &paint));
+    text.push_str(&left_over(view, &paint));
     text
+}
+
+/// Arms, where there is something to compare.
+fn told_arms(details: &Details, paint: &Paint) -> String {
+    let all = Arms::of(&details.figures, &details.agents);
+    if all.arms.len() < 2 && all.arms.iter().all(|arm| arm.variant.is_none()) {
+        return String::new();
+    }
+    arms::tables(&all, paint) + &arms::notes(&all, paint)
+}
+
+fn over(view: &StatusView<'_>, paint: &Paint) -> String {
+    let mut lines: Vec<(&str, String)> = Vec::new();
+    for (trial, because) in &view.details.over_budget {
+        lines.push((trial, because.clone()));
+    }
+    for trial in view.trials.iter().filter(|trial| trial.over_budget()) {
+        if let (Some(tokens), Some(budget)) = (trial.tokens, trial.token_budget)
+            && !lines.iter().any(|(known, _)| *known == trial.id)
+        {
+            let (used, budget) = (whole(tokens.total()), whole(budget as u64));
+            lines.push((&trial.id, format!("{used} tokens used, of a budget of {budget}")));
+        }
+    }
+    if lines.is_empty() {
+        return String::new();
+    }
+    lines.sort();
+    let mut text = format!("\n{}\n", paint.bold("over budget"));
+    for (trial, because) in lines.iter().take(MOST) {
+        let because = plain::folded(because, 160, paint.signs().ellipsis);
+        text.push_str(&format!("  {} {trial}\n      {}\n", paint.yellow("!"), paint.dim(&because)));
+    }
+    text + &more(lines.len(), paint)
+}
+
+/// Commands that did not end well, by how often they ran.
+fn hooks(hooks: &[HookRecord], paint: &Paint) -> String {
+    if hooks.is_empty() {
+        return String::new();
+    }
+    let mut text = format!("\n{}\n", paint.bold("hooks"));
+    let failed: Vec<&HookRecord> = hooks.iter().filter(|hook| !hook.succeeded()).collect();
+    text.push_str(&format!("  {} ran, {} failed\n", whole(hooks.len() as u64), whole(failed.len() as u64)));
+    for hook in failed.iter().take(MOST) {
+        let how = format!("{} `{}`: {}", hook.hook.name(), hook.command, hook.describe());
+        let how = plain::folded(&how, 160, paint.signs().ellipsis);
+        text.push_str(&format!("  {} {how}\n", paint.red(paint.mark(Outcome::Failed))));
+    }
+    text + &more(failed.len(), paint)
+}
+
+/// What trials left on remotes, and what takes it away.
+fn left_over(view: &StatusView<'_>, paint: &Paint) -> String {
+    let left = &view.details.side_effects;
+    if left.is_empty() {
+        return String::new();
+    }
+    let mut text = format!("\n{}\n", paint.bold("left on remotes"));
+    for effects in merged_side_effects(left) {
+        text.push_str(&format!("  {}\n", plain::folded(&show::remote(&effects), 400, paint.signs().ellipsis)));
+    }
+    text + &format!("  {}\n", paint.dim(&format!("trialrun cleanup {}", view.run.short)))
 }
 
 fn state(view: &StatusView<'_>, paint: &Paint) -> String {
@@ -92,23 +203,43 @@ fn state(view: &StatusView<'_>, paint: &Paint) -> String {
 fn counts(view: &StatusView<'_>, paint: &Paint) -> Vec<String> {
     let run = view.run;
     let mut parts = vec![format!("{} of {} finished", whole(run.finished as u64), counted(run.planned, "trial"))];
+    let under_test = || view.trials.iter().filter(|trial| !is_baseline(trial));
     for outcome in
         [Outcome::Passed, Outcome::Failed, Outcome::Undecided, Outcome::Broken, Outcome::Skipped, Outcome::Cancelled]
     {
-        let count = view.trials.iter().filter(|trial| trial.outcome == outcome).count();
+        let count = under_test().filter(|trial| trial.outcome == outcome).count();
         if count > 0 {
             parts.push(paint.as_outcome(outcome, &format!("{count} {}", outcome.name())));
         }
     }
-    let tokens: Vec<u64> = view.trials.iter().filter_map(|trial| trial.tokens).map(|tokens| tokens.total()).collect();
-    if !tokens.is_empty() {
-        parts.push(format!("{} tokens", whole(tokens.iter().sum())));
-    }
-    let costs: Vec<f64> = view.trials.iter().filter_map(|trial| trial.cost_usd).collect();
-    if !costs.is_empty() {
-        parts.push(money(costs.iter().sum()));
+    let baseline = view.trials.len() - under_test().count();
+    if baseline > 0 {
+        parts.push(paint.dim(&format!("{} without the skill", whole(baseline as u64))));
     }
     parts
+}
+
+/// Tokens with the share of the input that came from a cache, and cost, of all trials.
+fn took(trials: &[TrialRow]) -> [String; 2] {
+    let of_some = |known: usize| {
+        if known < trials.len() { format!(" ({known} of {} trials known)", trials.len()) } else { String::new() }
+    };
+    let known: Vec<Tokens> = trials.iter().filter_map(|trial| trial.tokens).collect();
+    let mut tokens = Tokens::default();
+    known.iter().for_each(|more| tokens += *more);
+    let mut costs: Vec<f64> = trials.iter().filter_map(|trial| trial.cost_usd).collect();
+    costs.sort_unstable_by(f64::total_cmp);
+    let share = cached(&tokens).map_or_else(String::new, |share| format!(", {} of the input cached", percent(share)));
+    [
+        match known.len() {
+            0 => "tokens unknown".into(),
+            known => format!("{} tokens{share}{}", whole(tokens.total()), of_some(known)),
+        },
+        match costs.len() {
+            0 => "cost unknown".into(),
+            known => format!("cost {}{}", money(costs.iter().sum()), of_some(known)),
+        },
+    ]
 }
 
 fn waits(trial: &LiveTrial, now: Timestamp, alive: bool, paint: &Paint) -> String {

@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use model::{Event, RunInfo, Summary, TrialRecord};
+use model::{Event, HookKind, HookRecord, RunInfo, Summary, TrialRecord};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 
 use crate::grader::Grader;
+use crate::hook::{self, Hook};
 use crate::lane::{self, Course, Current, Lane};
 use crate::line::Line;
 use crate::mask::Mask;
@@ -38,6 +39,8 @@ pub struct RunEnd {
     pub stopped_by: Option<String>,
     /// Sandboxes that could not be removed, and why.
     pub left_over: Vec<String>,
+    /// The command before the run that failed, so that no trial was begun.
+    pub refused: Option<HookRecord>,
 }
 
 /// Runs a plan. `listener` hears every event in order, from whatever thread it comes; while it is behind, trials wait.
@@ -60,14 +63,18 @@ pub async fn run(
         halt: watch::channel(Halt::No).0,
         tasks: JoinSet::new(),
         running: HashMap::new(),
-        lanes: true,
+        // A lane waits for nothing, and a command takes its time.
+        lanes: plan.hook.as_ref().is_none_or(|hook| hook.commands(HookKind::PostGrade).is_empty()),
         stopped_by: None,
     };
     dispatcher.shared.mask_run(&mut info);
     let began = Instant::now();
     dispatcher.teller.tell(Event::RunStarted(Box::new(info)));
+    let refused = dispatcher.around(HookKind::PreRun, &mut controls).await;
     loop {
-        dispatcher.start_trials();
+        if refused.is_none() {
+            dispatcher.start_trials();
+        }
         if dispatcher.running.is_empty() {
             break;
         }
@@ -78,18 +85,22 @@ pub async fn run(
             Some(ended) = dispatcher.tasks.join_next_with_id() => dispatcher.ended(ended),
         }
     }
-    dispatcher.cancel_the_rest();
+    dispatcher.cancel_the_rest(match refused {
+        Some(_) => "a pre-run command failed, so nothing was started",
+        None => "the run was stopped before it started",
+    });
     // Every trial has closed its own sandbox; what one that was killed could not close goes now.
     let left_over = dispatcher.shared.registry.remove_all();
+    dispatcher.around(HookKind::PostRun, &mut controls).await;
     let teller = Arc::clone(&dispatcher.teller);
     let (summary, stopped_by) = (teller.summary(), dispatcher.stopped_by.take());
     let duration_ms = millis(began.elapsed());
     teller.tell(Event::RunFinished { summary: summary.clone(), duration_ms, signal: stopped_by.clone() });
     let left_over = left_over.into_iter().map(|(path, error)| format!("{}: {error}", path.display())).collect();
-    Ok(RunEnd { summary, stopped_by, left_over })
+    Ok(RunEnd { summary, stopped_by, left_over, refused })
 }
 
-async fn share(plan: &Plan, host: Arc<Host>) -> Result<Shared, Breakage> {
+pub(crate) async fn share(plan: &Plan, host: Arc<Host>) -> Result<Shared, Breakage> {
     let jobs = plan.settings.jobs.max(1);
     let needs_gateway =
         plan.trials.iter().any(|trial| matches!(trial.model, ModelChoice::Scripted(_)) && trial.agent.wire().is_some());
@@ -109,6 +120,7 @@ async fn share(plan: &Plan, host: Arc<Host>) -> Result<Shared, Breakage> {
         spending: Spending::default(),
         mask: Arc::new(Mask::of(&host.env).with_secrets(&plan.settings.secrets)),
         settings: plan.settings.clone(),
+        hook: plan.hook.clone(),
         host,
     })
 }
@@ -199,6 +211,24 @@ impl Dispatcher {
         self.teller.end(&line, record);
     }
 
+    /// Runs the user's commands that belong to no trial. One that failed before the run forbids it.
+    async fn around(
+        &mut self,
+        moment: HookKind,
+        controls: &mut mpsc::UnboundedReceiver<Control>,
+    ) -> Option<HookRecord> {
+        let hook: Arc<dyn Hook> = self.shared.hook.clone()?;
+        if *self.halt.borrow() == Halt::Kill {
+            return None;
+        }
+        let (shared, teller) = (Arc::clone(&self.shared), Arc::clone(&self.teller));
+        let obey = |control| {
+            self.control(control);
+            *self.halt.borrow()
+        };
+        hook::around(&*hook, moment, &teller, &shared.mask, controls, obey).await.refused
+    }
+
     fn control(&mut self, control: Control) {
         let Control::Stop(reason) = control;
         let next = if self.stopped_by.is_none() { Halt::Stop } else { Halt::Kill };
@@ -221,9 +251,8 @@ impl Dispatcher {
     }
 
     /// Trials that were never started are told of too: nothing of the plan is left out of a report.
-    fn cancel_the_rest(&mut self) {
+    fn cancel_the_rest(&mut self, because: &str) {
         while let Some(planned) = self.course.take(|_| true) {
-            let because = "the run was stopped before it started";
             self.teller.finish(self.shared.recordless(&planned, |planned| trial::cancelled(planned, because)));
         }
     }

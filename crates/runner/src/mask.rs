@@ -7,7 +7,8 @@ use std::fmt;
 use std::sync::LazyLock;
 
 use model::{
-    Collected, Detail, Ending, Failure, Finding, Need, Part, Probe, Probed, RepositoryChange, Step, TrialRecord,
+    Collected, Detail, Ending, Failure, Finding, HookRecord, Need, Part, Probe, Probed, RepositoryChange, Step,
+    TrialRecord,
 };
 use serde_json::{Map, Value};
 
@@ -182,6 +183,12 @@ impl Mask {
         record.findings.iter_mut().for_each(|finding| self.finding(finding));
     }
 
+    /// What became of a command of the user's, without secrets.
+    pub(crate) fn hook(&self, record: &mut HookRecord) {
+        let HookRecord { command, stdout, stderr, error, .. } = record;
+        error.iter_mut().chain([command, stdout, stderr]).for_each(|text| self.string(text));
+    }
+
     fn finding(&self, finding: &mut Finding) {
         let Finding { because, expected, actual, error, evidence, source, title, key, dimension, .. } = finding;
         let lines = expected.iter_mut().chain(actual).chain(error).chain(evidence).chain(title).chain(key);
@@ -221,6 +228,7 @@ impl Mask {
         }
         let at_replies = collected.reply_probes.iter_mut().flat_map(|probes| &mut probes.probes);
         collected.probes.iter_mut().chain(at_replies).for_each(|probe| self.probe(probe));
+        collected.patch.iter_mut().for_each(|patch| self.string(patch));
         if let Some(change) = &mut collected.repository_change {
             self.repository_change(change);
         }

@@ -14,16 +14,19 @@ use std::sync::Arc;
 use grade::{Check, Context, Scripts};
 use model::{
     AgentInfo, Arm, Case, Diagnostic, Excerpt, Limits, OnBudget, PermissionMode, SkillInfo, Subject, Suite, TrialId,
-    nearest,
+    WITHOUT_SKILL, nearest,
 };
 
 use self::compilation::{Compilation, Compiling, Wanted};
 use self::variant::Variant;
 use crate::agent::{self, AGENTS, Agent, Configured, Part, Setup};
+use crate::hook::Hook;
 use crate::select::{Selection, Selector};
 use crate::trial::judging::Judging;
 
-pub use self::settings::{Defaults, Settings};
+pub(crate) use self::compilation::kind_of_agent;
+pub use self::settings::{Defaults, RetryOn, Settings};
+pub(crate) use self::variant::as_arm;
 
 /// The cap on model turns where nobody set one. Agents that reach no model have none: their turns cost nothing.
 const AUTO_TURN_CAP: u64 = 40;
@@ -82,6 +85,8 @@ pub struct Plan {
     pub skills: Vec<SkillInfo>,
     /// How many cases were loaded before selection.
     pub cases_loaded: usize,
+    /// The commands around trials; planning adds none.
+    pub hook: Option<Arc<dyn Hook>>,
 }
 
 /// One trial, with everything it needs compiled.
@@ -161,7 +166,7 @@ pub fn plan(request: &PlanRequest<'_>) -> (Plan, Vec<Diagnostic>) {
     let judging = Arc::new(Judging::plan(request, &trials, &mut problems));
     let mut settings = request.settings.clone();
     settings.judge = judging.model().map(str::to_owned).or(settings.judge);
-    (Plan { trials, settings, judging, agents, skills, cases_loaded }, problems)
+    (Plan { trials, settings, judging, agents, skills, cases_loaded, hook: None }, problems)
 }
 
 /// An agent that was found by its name.
@@ -220,6 +225,7 @@ impl Planner<'_> {
                 self.case(wanted, compiled);
             }
         });
+        self.look_at_unused_agents();
     }
 
     /// Plans the trials of one variant of a case. What it asserts may have been compiled already.
@@ -228,6 +234,7 @@ impl Planner<'_> {
         let position = *position;
         let settings = self.request.settings;
         let agents = agents_of(settings, case);
+        self.tell_of_the_default(case);
         let directory = self.directory_of(suite);
         let engine = self.engine.clone();
         let context = Context { directory: Some(&directory), scripts: Some(&engine), ..Context::default() };
@@ -239,7 +246,8 @@ impl Planner<'_> {
             if let Some(config) = &config {
                 arm.agent.clone_from(&config.name);
             }
-            let setup = self.setup(case, agent, &arm);
+            let mut setup = self.setup(case, agent, &arm);
+            self.drop_effort(agent, &mut setup);
             // The assertions of a case are the same under every arm; only the tools they may name differ.
             let known_tools = known_tools(agent, case);
             let checks = match &compiled {
@@ -274,6 +282,9 @@ impl Planner<'_> {
                 );
             }
             self.refuse_needs(agent, case, &checks);
+            if *variant == Some(WITHOUT_SKILL) {
+                self.refuse_comparison(agent);
+            }
             let limits = self.limits(case, &setup);
             let arm_name = arm_name(&arm, argument);
             if self
@@ -339,21 +350,42 @@ impl Planner<'_> {
             }
             return found.map(|(agent, argument)| Cast { agent, argument, config: None });
         };
-        let kind = config.node.get("type").unwrap_or(&config.node);
-        let agent =
-            kind.as_str().and_then(agent::find).filter(|(agent, argument)| agent.takes_config() && argument.is_none());
-        let Some((agent, _)) = agent else {
-            let takes: Vec<&str> =
-                AGENTS.iter().filter(|agent| agent.takes_config()).map(|agent| agent.name()).collect();
-            let problem = kind.error(format!("`{}` has no `type` that can be configured", config.name));
-            self.problems.push(
-                problem
-                    .suggest(kind.as_str().and_then(|kind| nearest(kind, takes.iter().copied())))
-                    .help(format!("agents that are configured: {}", takes.join(", "))),
-            );
-            return None;
-        };
-        Some(Cast { agent, argument: None, config: Some(Arc::clone(config)) })
+        match config.agent() {
+            Ok(agent) => Some(Cast { agent, argument: None, config: Some(Arc::clone(config)) }),
+            Err(problem) => {
+                self.problems.push(*problem);
+                None
+            }
+        }
+    }
+
+    /// Looks at the agents that the project configures and no case is run with: a mistake there is one all the same. What
+    /// misses a variable of the environment is left alone until it is used.
+    fn look_at_unused_agents(&mut self) {
+        let unused = self.request.settings.configured.iter().filter(|config| config.is_filled);
+        for config in unused.filter(|config| !self.arguments.contains(&config.name)) {
+            match config.agent() {
+                Ok(agent) => self.problems.extend(agent.check_config(&config.node, &config.directory)),
+                Err(problem) => self.problems.push(*problem),
+            }
+        }
+    }
+
+    /// Warns of a default that nobody chose, where the project configures agents and calls none of them its own.
+    fn tell_of_the_default(&mut self, case: &Case) {
+        let settings = self.request.settings;
+        let is_named = !settings.agents.is_empty() || case.runner.agent.is_some() || settings.defaults.agent.is_some();
+        if is_named || settings.configured.is_empty() || case.skip.is_some() {
+            return;
+        }
+        let own: Vec<String> = settings.configured.iter().map(|config| format!("`{}`", config.name)).collect();
+        let problem = Diagnostic::warning(format!("no agent is named, so `{DEFAULT_AGENT}` is run"));
+        self.problems.push(
+            problem.help(format!(
+                "the project configures {}: name one with `--agent` or `defaults.agent`",
+                own.join(", ")
+            )),
+        );
     }
 
     /// Asks `agent`, as `written`, whether it can play `part`.
@@ -402,6 +434,23 @@ impl Planner<'_> {
             let problem = Diagnostic::error(message).at(check.source());
             self.problems.push(problem.help("a case with `fixtures` has a sandbox, whatever its agent is"));
         }
+    }
+
+    /// Reports an agent for which both arms would be the same.
+    fn refuse_comparison(&mut self, agent: &dyn Agent) {
+        if agent.skills_folder().is_some() {
+            return;
+        }
+        let others = AGENTS.iter().filter(|other| other.skills_folder().is_some()).map(|other| other.name());
+        let problem = Diagnostic::error(format!(
+            "`{}` reads no skills from files, so it would be the same with and without one",
+            agent.name()
+        ));
+        self.problems.push(
+            problem
+                .help(format!("agents that do: {}", others.collect::<Vec<_>>().join(", ")))
+                .help("`--no-baseline` runs the cases without the comparison"),
+        );
     }
 
     /// The folder of `suite`, looked up once for many cases.
@@ -489,6 +538,7 @@ impl Planner<'_> {
                 .runner
                 .permission_mode
                 .or(settings.defaults.permission_mode)
+                .or_else(|| case.skill_eval.is_some().then(|| agent.evaluation_mode()))
                 .unwrap_or(PermissionMode::BypassPermissions),
             closed_tools: case.runner.allowed_tools_override.clone(),
             approved_tools: case.subject.skill().map(|skill| skill.allowed_tools_raw.clone()).unwrap_or_default(),
@@ -497,6 +547,14 @@ impl Planner<'_> {
             max_turns: settings.max_turns.or(case.max_turns).or(settings.defaults.max_turns).unwrap_or(own_cap),
             timeout_ms: self.timeout(case).0,
         }
+    }
+
+    /// Takes back how hard the model is to think from an agent that has no such setting, and says so.
+    fn drop_effort(&mut self, agent: &dyn Agent, setup: &mut Setup) {
+        let Some(effort) = setup.reasoning_effort.take_if(|_| !agent.takes_effort()) else { return };
+        let name = agent.name();
+        let message = format!("`{name}` has no setting for the reasoning effort, so `{effort}` is passed over");
+        self.problems.push(Diagnostic::warning(message));
     }
 
     /// The wall clock in milliseconds, and who set it.
@@ -540,12 +598,13 @@ impl Planner<'_> {
             timeout_from: Some(self.timeout(case).1.to_owned()),
             budgets: settings.budgets,
             on_budget: settings.on_budget,
+            earlier: None,
         }
     }
 }
 
 /// The folder of `suite`: that of its file, or the folder it is; absolute.
-fn directory_of(suite: &Suite) -> PathBuf {
+pub(crate) fn directory_of(suite: &Suite) -> PathBuf {
     let directory = match suite.path.parent() {
         _ if suite.path.is_dir() => suite.path.as_path(),
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -564,7 +623,7 @@ fn agents_of<'a>(settings: &'a Settings, case: &Case) -> Cow<'a, [String]> {
 }
 
 /// The tools that the assertions of `case` may name with `agent`. What a case brings is called whatever it says.
-fn known_tools(agent: &dyn Agent, case: &Case) -> Option<&'static [&'static str]> {
+pub(crate) fn known_tools(agent: &dyn Agent, case: &Case) -> Option<&'static [&'static str]> {
     agent.tools().filter(|_| !brings_tools(case))
 }
 

@@ -13,6 +13,7 @@ use crate::activity::Activity;
 use crate::line::Line;
 use crate::mask::Mask;
 use crate::resolve::Resolver;
+use crate::tariff::{Bill, Tariff};
 
 /// How much of an agent's own output is kept for an attempt, in bytes; the rest of it is only followed.
 const MOST_OUTPUT: usize = 16 * 1024 * 1024;
@@ -68,7 +69,7 @@ pub struct Turn {
     resolver: Resolver,
     mask: Arc<Mask>,
     warnings: Vec<String>,
-    scripted: bool,
+    tariff: Tariff,
     activity: Arc<Activity>,
     stop: watch::Receiver<bool>,
     ending: Option<Ending>,
@@ -80,6 +81,8 @@ pub struct Turn {
     first_token: Option<Instant>,
     /// What was used for the message that is being dealt with, as far as it is known on the way.
     on_the_way: Tokens,
+    /// What the agent's process exited with, where it went away without an end of its own.
+    exit_code: Option<i32>,
 }
 
 impl Turn {
@@ -101,7 +104,7 @@ impl Turn {
             resolver,
             mask,
             warnings: Vec::new(),
-            scripted: false,
+            tariff: Tariff::default(),
             activity,
             stop,
             ending: None,
@@ -109,12 +112,13 @@ impl Turn {
             told: 0,
             first_token: None,
             on_the_way: Tokens::default(),
+            exit_code: None,
         }
     }
 
-    /// The model is a script, which costs nothing.
-    pub(crate) fn of_a_script(mut self) -> Self {
-        self.scripted = true;
+    /// What is used is paid by `tariff`.
+    pub(crate) fn paid_by(mut self, tariff: Tariff) -> Self {
+        self.tariff = tariff;
         self
     }
 
@@ -132,8 +136,7 @@ impl Turn {
         }
         match &mut step {
             Step::ToolCall(call) => call.touches = self.resolver.touches(call),
-            // An agent that does not know better puts a price on what a script has answered for nothing.
-            Step::Finished { usage, .. } if self.scripted => usage.cost_usd = None,
+            Step::Finished { usage, .. } => self.tariff.settle(usage, self.trace.model.as_deref()),
             _ => {}
         }
         if matches!(step, Step::Finished { .. }) {
@@ -159,6 +162,16 @@ impl Turn {
             self.ending = self.exhausted();
         }
         self.ending.clone().map_or(Flow::Go, Flow::Stop)
+    }
+
+    /// The agent's process went away and has not said how it ended; what it exited with.
+    pub fn exited(&mut self, code: Option<i32>) {
+        self.exit_code = code;
+    }
+
+    /// What the agent's process exited with, where it went away without an end of its own.
+    pub(crate) fn exit_code(&self) -> Option<i32> {
+        self.exit_code
     }
 
     /// The first word of a reply that comes in pieces is here; later ones do not count.
@@ -252,6 +265,11 @@ impl Turn {
         }
     }
 
+    /// Whether a limit was hit, so that the agent must stop.
+    pub fn is_over(&self) -> bool {
+        self.ending.is_some()
+    }
+
     /// How many more model turns the agent may begin.
     pub fn turns_left(&self) -> u64 {
         match self.limits.max_turns {
@@ -274,6 +292,11 @@ impl Turn {
         &self.trace
     }
 
+    /// What is known of the cost beside the amount.
+    pub(crate) fn bill(&self) -> Bill {
+        self.tariff.bill()
+    }
+
     /// Ends watching.
     pub(crate) fn into_parts(self) -> (Trace, Vec<usize>, Vec<String>) {
         let unused = self.responder.unused();
@@ -284,7 +307,8 @@ impl Turn {
         if self.limits.max_turns > 0 && self.trace.turn_count() as u64 > self.limits.max_turns {
             return Some(Ending::OutOfBudget { budget: Budget::Turns, limit: self.limits.max_turns as f64 });
         }
-        let known = self.trace.usage.tokens;
+        let counted = self.limits.counted(self.trace.usage);
+        let known = counted.tokens;
         let mut used = known.unwrap_or_default();
         used += self.on_the_way;
         match self.limits.token_budget.filter(|_| !self.limits.tokens_only_warn()) {
@@ -295,7 +319,12 @@ impl Turn {
             _ => {}
         }
         let used = (known.is_some() || used != Tokens::default()).then_some(used);
-        let over = self.limits.budgets.overruns(used, self.trace.usage.cost_usd, None);
+        let on_the_way = self.tariff.estimate(self.on_the_way, self.trace.model.as_deref());
+        let cost = match (counted.cost_usd, on_the_way) {
+            (Some(settled), Some(more)) => Some(settled + more),
+            (settled, more) => settled.or(more),
+        };
+        let over = self.limits.budgets.overruns(used, cost, None);
         over.first().map(|over| Ending::OutOfBudget { budget: over.budget, limit: over.limit })
     }
 }

@@ -223,6 +223,11 @@ impl Runtime {
     pub fn call_site(&self, stack: &str, name: &str) -> Option<Call> {
         trace::site(&self.realm, stack).map(|site| Call::at(&site, name))
     }
+
+    /// Where an error with this `stack` was thrown, if that is in a file of the user's.
+    pub fn thrown_at(&self, stack: &str) -> Option<Excerpt> {
+        trace::thrown(&self.realm, stack)
+    }
 }
 
 fn written(items: &Value) -> Vec<Written> {

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rquickjs::promise::PromiseState;
-use rquickjs::{Ctx, Persistent, Promise};
+use rquickjs::{Context, Ctx, Persistent, Promise};
 
 use crate::convert::from_script;
 use crate::error::ScriptError;
 use crate::realm::Realm;
 use crate::runtime::Runtime;
-use crate::trace::{Work, explain_thrown};
+use crate::trace::{Work, explain, explain_thrown};
 use crate::value::{Function, Value};
 
 /// What a script asks the host for.
@@ -98,18 +98,19 @@ pub(crate) fn begun<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, result: rquickjs::Va
 }
 
 /// Runs what is ready: jobs, and timers that are due, until `promise` is settled or nothing is ready.
-pub(crate) fn turn<'js>(
-    ctx: &Ctx<'js>,
+pub(crate) fn turn(
+    context: &Context,
     realm: &Rc<Realm>,
-    promise: &Promise<'js>,
+    promise: &Persistent<Promise<'static>>,
     work: &Work<'_>,
 ) -> Result<Turn, ScriptError> {
     loop {
-        run_jobs(ctx, realm, work)?;
-        if promise.state() != PromiseState::Pending {
+        run_jobs(context, realm, work)?;
+        let state = context.with(|ctx| promise.clone().restore(&ctx).map(|promise| promise.state()));
+        if state.map_err(|error| ScriptError::engine(&error))? != PromiseState::Pending {
             return Ok(Turn::Settled);
         }
-        if !fire(ctx, realm, work)? {
+        if !context.with(|ctx| fire(&ctx, realm, work))? {
             return Ok(Turn::Idle);
         }
     }
@@ -120,9 +121,19 @@ pub(crate) fn turn<'js>(
 const JOBS: usize = 16;
 
 /// Runs the queue empty.
-pub(crate) fn run_jobs(ctx: &Ctx<'_>, realm: &Rc<Realm>, work: &Work<'_>) -> Result<(), ScriptError> {
+pub(crate) fn run_jobs(context: &Context, realm: &Rc<Realm>, work: &Work<'_>) -> Result<(), ScriptError> {
     for done in 1_usize.. {
-        let more = ctx.execute_pending_job();
+        let more = match context.runtime().execute_pending_job() {
+            Ok(more) => more,
+            // A job keeps what a script throws for those who wait for it. Only being stopped comes as far as this.
+            Err(job) => {
+                let error = job.0.with(|ctx| explain(&ctx, realm, &rquickjs::Error::Exception, work));
+                if realm.deadline.was_told() {
+                    return Err(error);
+                }
+                true
+            }
+        };
         let is_time_to_look = !more || done.is_multiple_of(JOBS);
         if realm.deadline.was_told() || (is_time_to_look && realm.deadline.has_passed()) {
             return Err(ScriptError::TimedOut { budget: work.budget, place: None });
@@ -133,10 +144,10 @@ pub(crate) fn run_jobs(ctx: &Ctx<'_>, realm: &Rc<Realm>, work: &Work<'_>) -> Res
     }
     let rejected = std::mem::take(&mut *realm.rejected.borrow_mut());
     let Some((_, reason)) = rejected.into_iter().next() else { return Ok(()) };
-    match reason.restore(ctx) {
-        Ok(reason) => Err(explain_thrown(ctx, realm, reason, work)),
+    context.with(|ctx| match reason.restore(&ctx) {
+        Ok(reason) => Err(explain_thrown(&ctx, realm, reason, work)),
         Err(error) => Err(ScriptError::engine(&error)),
-    }
+    })
 }
 
 /// Calls back the first timer that is due, if one is.
@@ -159,7 +170,7 @@ fn fire(ctx: &Ctx<'_>, realm: &Rc<Realm>, work: &Work<'_>) -> Result<bool, Scrip
     let called = callback.restore(ctx).and_then(|callback| callback.call::<_, rquickjs::Value<'_>>(()));
     match called {
         Ok(_) => Ok(true),
-        Err(error) => Err(crate::trace::explain(ctx, realm, &error, work)),
+        Err(error) => Err(explain(ctx, realm, &error, work)),
     }
 }
 

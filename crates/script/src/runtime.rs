@@ -374,10 +374,7 @@ impl Runtime {
         meter: &mut Meter,
         expression: Option<&str>,
     ) -> Result<Turn, ScriptError> {
-        self.timed(meter, expression, |ctx, realm, work| {
-            let promise = promise.clone().restore(ctx).map_err(|error| ScriptError::engine(&error))?;
-            pump::turn(ctx, realm, &promise, work)
-        })
+        self.timed(meter, expression, |context, realm, work| pump::turn(context, realm, promise, work))
     }
 
     /// Does `work` with the engine, and stops it when what `meter` has left is over.
@@ -387,8 +384,8 @@ impl Runtime {
         expression: Option<&str>,
         work: impl for<'js> FnOnce(&Ctx<'js>, &Rc<Realm>) -> rquickjs::Result<T>,
     ) -> Result<T, ScriptError> {
-        self.timed(meter, expression, |ctx, realm, circumstances| {
-            work(ctx, realm).map_err(|error| explain(ctx, realm, &error, circumstances))
+        self.timed(meter, expression, |context, realm, circumstances| {
+            context.with(|ctx| work(&ctx, realm).map_err(|error| explain(&ctx, realm, &error, circumstances)))
         })
     }
 
@@ -396,7 +393,7 @@ impl Runtime {
         &mut self,
         meter: &mut Meter,
         expression: Option<&str>,
-        work: impl for<'js> FnOnce(&Ctx<'js>, &Rc<Realm>, &Work<'_>) -> Result<T, ScriptError>,
+        work: impl FnOnce(&Context, &Rc<Realm>, &Work<'_>) -> Result<T, ScriptError>,
     ) -> Result<T, ScriptError> {
         if !self.usable {
             return Err(ScriptError::Failed("this runtime was stopped and cannot go on".into()));
@@ -405,11 +402,8 @@ impl Runtime {
         let circumstances = Work { budget: meter.budget, memory: *memory, expression };
         let began = deadline::used();
         realm.deadline.begin_at(began, meter.left());
-        let (done, more) = context.with(|ctx| {
-            let done = work(&ctx, realm, &circumstances);
-            let more = done.is_err() && realm.deadline.was_told();
-            (done, more)
-        });
+        let done = work(context, realm, &circumstances);
+        let more = done.is_err() && realm.deadline.was_told();
         realm.deadline.end();
         if done.is_err() {
             // What else went wrong belongs to the same work.

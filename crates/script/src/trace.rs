@@ -39,7 +39,7 @@ pub(crate) fn explain(ctx: &Ctx<'_>, realm: &Rc<Realm>, error: &rquickjs::Error,
         other => return ScriptError::engine(other),
     };
     if realm.deadline.was_told() {
-        let place = thrown.as_object().and_then(|stopped| place(realm, &way(realm, stopped), work));
+        let place = thrown.as_object().and_then(|error| stopped(realm, error, work));
         return ScriptError::TimedOut { budget: work.budget, place };
     }
     explain_thrown(ctx, realm, thrown, work)
@@ -148,6 +148,38 @@ fn way(realm: &Realm, error: &Object<'_>) -> Vec<Step> {
 /// The innermost step that is in a text of the user's.
 fn place(realm: &Realm, way: &[Step], work: &Work<'_>) -> Option<Box<Excerpt>> {
     way.iter().find_map(|step| excerpt(realm, step, work)).map(Box::new)
+}
+
+/// Where a script was stopped. The engine knows calls, and no other places: of a loop it knows the call before it.
+fn stopped(realm: &Realm, error: &Object<'_>, work: &Work<'_>) -> Option<Box<Excerpt>> {
+    let stack = text(realm, error, "stack").unwrap_or_default();
+    // A function of the engine's own was at work where this is none of the user's.
+    let innermost = stack.lines().next().and_then(step);
+    let in_loop = innermost.and_then(|step| in_loop(realm, &step)).map(Box::new);
+    in_loop.or_else(|| place(realm, &steps(&stack), work))
+}
+
+/// The loop that a function may be in which was last seen at `step`. It is looked for in the text that the engine ran,
+/// since what comes from TypeScript has no place for the beginnings of functions.
+fn in_loop(realm: &Realm, step: &Step) -> Option<Excerpt> {
+    let text: Arc<Text> = realm.texts.borrow().get(&step.file).cloned()?;
+    let above = if text.kind == Kind::CommonJs { LINES_ABOVE } else { 0 };
+    let line = step.line.checked_sub(1)?.checked_sub(above)?;
+    let code = text.code();
+    let passed = source_map::byte(code, line, step.column.saturating_sub(1));
+    let mut at = typescript::loop_after(code, Language::JavaScript, passed)?;
+    if let Some(mapping) = &text.mapping {
+        let line = u32::try_from(code[..at].matches('\n').count()).ok()?;
+        at = source_map::offset(&text.original, mapping.original(source_map::position(code, line, at))?);
+    }
+    let shown = realm.shown(Path::new(&step.file));
+    Some(Source::new(shown, &*text.original).excerpt(source_map::word(&text.original, at)))
+}
+
+/// Where in a text of the user's the error was thrown that has this `stack`.
+pub(crate) fn thrown(realm: &Realm, stack: &str) -> Option<Excerpt> {
+    let work = Work { budget: Duration::ZERO, memory: 0, expression: None };
+    place(realm, &steps(stack), &work).map(|place| *place)
 }
 
 /// Whether a module is one that the program has made up, and which is in no file.

@@ -3,12 +3,15 @@
 use std::path::Path;
 
 use oxc_allocator::Allocator;
-use oxc_ast::ast::{ArrowFunctionExpression, Decorator, Function, Program, ThrowStatement};
+use oxc_ast::ast::{
+    ArrowFunctionExpression, CallExpression, Decorator, DoWhileStatement, ForInStatement, ForOfStatement, ForStatement,
+    Function, NewExpression, Program, ThrowStatement, WhileStatement,
+};
 use oxc_ast_visit::{Visit, walk};
 use oxc_codegen::{Codegen, CodegenOptions};
 use oxc_parser::{Parser, ParserReturn};
 use oxc_semantic::{ScopeFlags, SemanticBuilder};
-use oxc_span::{GetSpan, SourceType};
+use oxc_span::{GetSpan, SourceType, Span};
 use oxc_syntax::module_record::ImportImportName;
 use oxc_transformer::{TransformOptions, Transformer};
 
@@ -216,6 +219,97 @@ pub(crate) fn throw_around(text: &str, language: Language, at: usize) -> Option<
     found.ok().flatten().map(|start| start as usize)
 }
 
+/// Where the loop begins in which a function can be that has last passed byte `at`: the first one after it, with no call
+/// in between, in the same function and the same loop.
+pub(crate) fn loop_after(text: &str, language: Language, at: usize) -> Option<usize> {
+    let found = with_stack(text, || {
+        let allocator = Allocator::default();
+        let parsed = Parser::new(&allocator, text, language.source_type()).parse();
+        let at = u32::try_from(at).unwrap_or(u32::MAX);
+        let mut search = Loops { at, found: None, is_over: false, is_within_call: false };
+        search.visit_program(&parsed.program);
+        Ok(search.found)
+    });
+    found.ok().flatten().map(|start| start as usize)
+}
+
+struct Loops {
+    at: u32,
+    found: Option<u32>,
+    /// Whether what comes next cannot be reached without passing another place.
+    is_over: bool,
+    /// Whether this is part of the call at `at`, so that it was passed before.
+    is_within_call: bool,
+}
+
+impl Loops {
+    fn holds(&self, span: Span) -> bool {
+        (span.start..=span.end).contains(&self.at)
+    }
+
+    fn function(&mut self, span: Span, walk: impl FnOnce(&mut Self)) {
+        if self.holds(span) {
+            (self.found, self.is_over, self.is_within_call) = (None, false, false);
+            walk(self);
+            self.is_over = true;
+        }
+    }
+
+    fn looping(&mut self, span: Span, walk: impl FnOnce(&mut Self)) {
+        if span.start > self.at && !self.is_over {
+            self.found.get_or_insert(span.start);
+        }
+        walk(self);
+        self.is_over |= self.holds(span);
+    }
+
+    fn call(&mut self, span: Span, walk: impl FnOnce(&mut Self)) {
+        let around = self.is_within_call;
+        self.is_within_call |= self.holds(span);
+        walk(self);
+        self.is_within_call = around;
+        self.is_over |= span.start > self.at && !around;
+    }
+}
+
+impl<'a> Visit<'a> for Loops {
+    fn visit_function(&mut self, function: &Function<'a>, flags: ScopeFlags) {
+        self.function(function.span, |inside| walk::walk_function(inside, function, flags));
+    }
+
+    fn visit_arrow_function_expression(&mut self, function: &ArrowFunctionExpression<'a>) {
+        self.function(function.span, |inside| walk::walk_arrow_function_expression(inside, function));
+    }
+
+    fn visit_while_statement(&mut self, statement: &WhileStatement<'a>) {
+        self.looping(statement.span, |inside| walk::walk_while_statement(inside, statement));
+    }
+
+    fn visit_do_while_statement(&mut self, statement: &DoWhileStatement<'a>) {
+        self.looping(statement.span, |inside| walk::walk_do_while_statement(inside, statement));
+    }
+
+    fn visit_for_statement(&mut self, statement: &ForStatement<'a>) {
+        self.looping(statement.span, |inside| walk::walk_for_statement(inside, statement));
+    }
+
+    fn visit_for_in_statement(&mut self, statement: &ForInStatement<'a>) {
+        self.looping(statement.span, |inside| walk::walk_for_in_statement(inside, statement));
+    }
+
+    fn visit_for_of_statement(&mut self, statement: &ForOfStatement<'a>) {
+        self.looping(statement.span, |inside| walk::walk_for_of_statement(inside, statement));
+    }
+
+    fn visit_call_expression(&mut self, call: &CallExpression<'a>) {
+        self.call(call.span, |inside| walk::walk_call_expression(inside, call));
+    }
+
+    fn visit_new_expression(&mut self, call: &NewExpression<'a>) {
+        self.call(call.span, |inside| walk::walk_new_expression(inside, call));
+    }
+}
+
 struct Throws {
     at: u32,
     found: Option<u32>,
@@ -241,6 +335,34 @@ impl<'a> Visit<'a> for Throws {
         if (function.span.start..=function.span.end).contains(&self.at) {
             self.found = None;
             walk::walk_arrow_function_expression(self, function);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loop_is_found_only_where_nothing_else_is_passed_on_the_way() {
+        // The engine has passed `<`; `>` is where the loop begins.
+        for (text, has_loop) in [
+            ("f(<); >while (1) {}", true),
+            ("f(<1, g(2)); >for (;;) { g(); }", true),
+            ("const a = <() => { >do {} while (1); }", true),
+            ("for (;;) { f(<); >for (const a of b) {} }", true),
+            ("f(<); if (a) { >for (const b in c) {} }", true),
+            ("f(<); g(); while (1) {}", false),
+            ("for (;;) { f(<); } while (1) {}", false),
+            ("f(<); const a = () => { while (1) {} };", false),
+            ("const a = () => { f(<); }; while (1) {}", false),
+            ("f(<);", false),
+        ] {
+            let at = text.find('<').unwrap();
+            let text = text.replacen('<', "", 1);
+            let expected = if has_loop { text.find(" >").map(|at| at + 1) } else { None };
+            let text = if has_loop { text.replacen(" >", " ", 1) } else { text };
+            assert_eq!(loop_after(&text, Language::JavaScript, at), expected, "{text}");
         }
     }
 }

@@ -74,12 +74,7 @@ pub fn candidates(request: &Request, problems: &mut Problems) -> Vec<Candidate> 
         let evals = evals_below(&request.root);
         let folders = [&request.skills_dir, &scenarios];
         if folders.iter().all(|folder| !folder.is_dir()) && request.tests.is_none() && evals.is_empty() {
-            let shown = path::shown(&request.skills_dir, &request.cwd);
-            problems.push(
-                Diagnostic::error(format!("there is no skills folder `{shown}`"))
-                    .help("name a file, a directory or a skill to run, or set `skills_dir` in `trialrun.yaml`")
-                    .help("`trialrun init` makes a first test"),
-            );
+            problems.push(nothing_there(request));
         }
         found.extend(tests_of_skills(&request.skills_dir, request, problems));
         found.extend(evals);
@@ -99,6 +94,25 @@ pub fn candidates(request: &Request, problems: &mut Problems) -> Vec<Candidate> 
     let mut seen = HashSet::new();
     found.retain(|candidate| seen.insert(candidate.path.clone()));
     found
+}
+
+/// What is said where a project has none of the folders that tests are in.
+fn nothing_there(request: &Request) -> Diagnostic {
+    let shown = path::shown(&request.skills_dir, &request.cwd);
+    let problem =
+        Diagnostic::error(format!("there are no tests here: neither `tests` nor `{SCENARIOS_FOLDER}` nor `{shown}`"));
+    let beside = std::fs::read_dir(&request.cwd).into_iter().flatten().flatten().map(|entry| entry.path());
+    // Names that say what is in the file: others are only read where they are named.
+    let mut tests: Vec<String> =
+        beside.filter(|path| format::named(path).is_some()).map(|path| path::shown(&path, &request.cwd)).collect();
+    tests.sort();
+    let problem = match tests.as_slice() {
+        [] => problem,
+        [first, ..] => problem.help(format!("`trialrun run {first}` runs that file")),
+    };
+    problem
+        .help("name a file, a directory or a skill to run, or set `tests` or `skills_dir` in `trialrun.yaml`")
+        .help("`trialrun init` makes a first test")
 }
 
 /// The directory of the skill that the user named for suites of skills: a path, or the name of one of the project's.

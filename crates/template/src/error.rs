@@ -17,6 +17,8 @@ pub struct TemplateError {
     /// Where, if it is not this text that is wrong but a variable's that it uses.
     pub place: Option<Box<Excerpt>>,
     pub(crate) nature: Nature,
+    /// Placeholders further on in the same text that name something which is not there, too.
+    pub(crate) others: Vec<TemplateError>,
 }
 
 /// What an error means for whoever catches it.
@@ -32,7 +34,7 @@ pub(crate) enum Nature {
 
 impl TemplateError {
     pub(crate) fn new(range: Range<usize>, message: impl Into<String>) -> Self {
-        Self { message: message.into(), range, help: None, place: None, nature: Nature::Plain }
+        Self { message: message.into(), range, help: None, place: None, nature: Nature::Plain, others: Vec::new() }
     }
 
     /// A limit that depends on where the template stands.
@@ -88,7 +90,8 @@ impl Failure {
     }
 
     pub(crate) fn at(self, range: Range<usize>) -> TemplateError {
-        TemplateError { message: self.message, range, help: self.help, place: None, nature: self.nature }
+        let (message, help, nature) = (self.message, self.help, self.nature);
+        TemplateError { help, nature, ..TemplateError::new(range, message) }
     }
 }
 

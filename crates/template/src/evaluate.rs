@@ -33,7 +33,14 @@ pub(crate) fn evaluate(template: &Template, resolution: &Resolution<'_>) -> Resu
         escapes: template.regex,
     };
     let mut text = String::new();
-    evaluator.parts(&template.parts, &mut text)?;
+    for (at, part) in template.parts.iter().enumerate() {
+        if let Err(mut error) = evaluator.part(part, &mut text) {
+            if let Part::Output(_) = part {
+                error.others = evaluator.missing(&template.parts[at + 1..]);
+            }
+            return Err(error);
+        }
+    }
     Ok(Outcome::Text(text))
 }
 
@@ -111,6 +118,21 @@ impl<'a> Evaluator<'a> {
                 Ok(())
             }
         }
+    }
+
+    /// What the placeholders among `parts` name that is not there; those up to the first part that is more than that.
+    fn missing(&mut self, parts: &'a [Part]) -> Vec<TemplateError> {
+        let mut errors = Vec::new();
+        for part in parts {
+            match part {
+                Part::Text(_) => {}
+                Part::Output(expression) => {
+                    errors.extend(self.value(expression).err().filter(|error| error.nature == Nature::Missing));
+                }
+                _ => break,
+            }
+        }
+        errors
     }
 
     pub(crate) fn block(

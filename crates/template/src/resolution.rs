@@ -193,8 +193,10 @@ impl<'v> Resolution<'v> {
         let kind = match &node.kind {
             NodeKind::String(text) => match self.text(node, text, format, label) {
                 Ok(resolved) => return Ok(resolved),
-                Err(error) => {
+                Err(mut error) => {
+                    let others = std::mem::take(&mut error.others);
                     on_error(node, error)?;
+                    others.into_iter().try_for_each(|error| on_error(node, error))?;
                     return Ok(node.clone());
                 }
             },

@@ -29,12 +29,17 @@ pub const CODEX: RealAgent = RealAgent { name: "codex", program: "codex" };
 pub const OPENCODE: RealAgent = RealAgent { name: "opencode", program: "opencode" };
 
 impl RealAgent {
+    /// Its program, where it is installed.
+    pub fn path(self) -> Option<PathBuf> {
+        let dir = std::env::var_os("TRIALRUN_TEST_AGENTS").map(PathBuf::from)?;
+        Some(dir.join(self.program)).filter(|program| program.exists())
+    }
+
     /// The directory that it is in. `None` where there is none: then the test is over. `scripts/test` counts the lines.
     #[track_caller]
     pub fn installed(self, test: &str) -> Option<PathBuf> {
         let Self { name, program } = self;
-        let found = std::env::var_os("TRIALRUN_TEST_AGENTS").map(PathBuf::from);
-        let found = found.filter(|dir| dir.join(program).exists());
+        let found = self.path().and_then(|program| program.parent().map(Path::to_owned));
         if found.is_some() {
             tell(&format!("real agent ran: {name}, {test}"));
         } else {

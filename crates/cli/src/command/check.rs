@@ -1,9 +1,12 @@
 //! `trialrun check`.
 
+use std::collections::HashSet;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
-use model::Diagnostic;
+use model::{Diagnostic, Excerpt, WITHOUT_SKILL};
+use runner::Plan;
+use serde::Serialize;
 use serde_json::json;
 
 use super::run::nothing_selected;
@@ -32,6 +35,9 @@ pub struct CheckArgs {
     /// Warnings count as errors, and what suites of skills leave open is told
     #[arg(long)]
     strict: bool,
+    /// Show what became of each claim: the assertions that it stands for, or that a model judges it
+    #[arg(long, short)]
+    verbose: bool,
     /// For people or for programs
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: Format,
@@ -62,7 +68,23 @@ pub fn run(global: &Global, args: &CheckArgs, terminal: &Terminal) -> Result<Exi
         model: args.model.clone(),
         ..RunArgs::default()
     };
-    check(global, &run_args, args.strict, args.format == Format::Json, terminal)
+    let manner = match (args.format, args.verbose) {
+        (Format::Json, _) => Manner::Json,
+        (Format::Text, true) => Manner::Verbose,
+        (Format::Text, false) => Manner::Brief,
+    };
+    check_so(global, &run_args, args.strict, manner, terminal)
+}
+
+/// How what was found is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Manner {
+    /// Problems, and what was read in a few words.
+    Brief,
+    /// And what became of each claim.
+    Verbose,
+    /// All of it for programs.
+    Json,
 }
 
 /// Checks what `run` would run with the same arguments.
@@ -73,6 +95,17 @@ pub fn check(
     as_json: bool,
     terminal: &Terminal,
 ) -> Result<ExitCode, CliError> {
+    check_so(global, args, strict, if as_json { Manner::Json } else { Manner::Brief }, terminal)
+}
+
+fn check_so(
+    global: &Global,
+    args: &RunArgs,
+    strict: bool,
+    manner: Manner,
+    terminal: &Terminal,
+) -> Result<ExitCode, CliError> {
+    let as_json = manner == Manner::Json;
     let prepared = preparation::prepare(global, args)?;
     let preparation::Prepared { plan, mut diagnostics, design, nearest_case, .. } = prepared;
     diagnostics.extend(design.into_iter().filter(|_| strict));
@@ -98,10 +131,15 @@ pub fn check(
             "trials": plan.trials.len(),
             "errors": errors,
             "warnings": warnings,
+            "claims": claims(&plan),
             "problems": diagnostics,
         }));
     } else {
         terminal.diagnostics(&diagnostics);
+        let claims = claims(&plan);
+        if manner == Manner::Verbose {
+            terminal.out(&table(&claims));
+        }
         if !invalid {
             let mut cases: Vec<(&str, &str)> =
                 plan.trials.iter().map(|trial| (trial.id.suite.as_str(), trial.id.case.as_str())).collect();
@@ -112,6 +150,7 @@ pub fn check(
                 count(plan.trials.len(), "trial"),
                 if warnings > 0 { format!(", with {}", count(warnings, "warning")) } else { String::new() }
             ));
+            terminal.out(&told_of(&claims, manner));
         }
     }
     let nothing = plan.trials.is_empty() && diagnostics.iter().all(|problem: &Diagnostic| !problem.is_error());
@@ -124,6 +163,96 @@ pub fn check(
     } else {
         exit::PASSED
     }))
+}
+
+/// What became of a claim, which is an assertion in people's words.
+#[derive(Debug, Serialize)]
+struct Claim<'a> {
+    suite: &'a str,
+    case: &'a str,
+    /// The assertion's id.
+    id: &'a str,
+    /// What is claimed.
+    text: &'a str,
+    /// `judge`, or the types that it stands for.
+    method: String,
+    /// The assertions that it stands for, where no model is asked.
+    compiled_as: Option<Vec<String>>,
+    /// Whether a model is asked.
+    judged: bool,
+    source: Excerpt,
+}
+
+/// The claims of the cases that are planned, each once.
+fn claims(plan: &Plan) -> Vec<Claim<'_>> {
+    let mut known = HashSet::new();
+    let trials = plan.trials.iter().filter(|trial| trial.arm.variant.as_deref() != Some(WITHOUT_SKILL));
+    let mut cases: Vec<_> = trials.filter(|trial| known.insert((&trial.id.suite, &trial.id.case))).collect();
+    // In the order in which they are written, whatever the order of their trials is.
+    cases.sort_by_key(|trial| trial.position);
+    let of = cases.into_iter().flat_map(|trial| trial.checks.iter().map(move |check| (trial, check)));
+    of.filter(|(_, check)| check.kind() == CLAIM)
+        .map(|(trial, check)| Claim {
+            suite: &trial.id.suite,
+            case: &trial.id.case,
+            id: check.id(),
+            text: check.title().unwrap_or(check.id()),
+            method: check.method(),
+            compiled_as: check.compiled_as(),
+            judged: check.asks_judge(),
+            source: check.source(),
+        })
+        .collect()
+}
+
+/// The type of assertions in people's words.
+const CLAIM: &str = "claim";
+
+/// How many columns what a claim stands for may take before its text goes on a line of its own.
+const WIDEST: usize = 44;
+
+/// Case by case, each claim behind what it became.
+fn table(claims: &[Claim<'_>]) -> String {
+    let became = |claim: &Claim<'_>| match &claim.compiled_as {
+        Some(parts) => parts.join(" and "),
+        None => "a model judges".to_owned(),
+    };
+    let widths = claims.iter().map(|claim| became(claim).chars().count()).filter(|width| *width <= WIDEST);
+    let width = widths.max().unwrap_or(0);
+    let mut text = String::new();
+    let mut last = None;
+    for claim in claims {
+        let case = (claim.suite, claim.case);
+        if last.replace(case) != Some(case) {
+            text.push_str(&format!("{}::{}\n", claim.suite, claim.case));
+        }
+        let became = became(claim);
+        let said = claim.text.replace('\n', " ");
+        text.push_str(&match became.chars().count() > width {
+            true => format!("  {became}\n  {:width$}  {said}\n", ""),
+            false => format!("  {became}{}  {said}\n", " ".repeat(width - became.chars().count())),
+        });
+    }
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text
+}
+
+/// How many claims are looked at, and how many are up to a judge.
+fn told_of(claims: &[Claim<'_>], manner: Manner) -> String {
+    let judged = claims.iter().filter(|claim| claim.judged).count();
+    let looked = claims.len() - judged;
+    if claims.is_empty() {
+        return String::new();
+    }
+    let what = match (looked, judged) {
+        (_, 0) => format!("{}: code decides {}", count(looked, "claim"), if looked == 1 { "it" } else { "them all" }),
+        (0, _) => format!("{}: a model judges {}", count(judged, "claim"), if judged == 1 { "it" } else { "them all" }),
+        _ => format!("{}: code decides {looked}, a model judges {judged}", count(claims.len(), "claim")),
+    };
+    let more = if manner == Manner::Verbose { "" } else { "; `check --verbose` shows which" };
+    format!("{what}{more}\n")
 }
 
 /// `1 case`, `2 cases`.

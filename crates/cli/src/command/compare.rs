@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use model::TrialRow;
 use report::Comparison;
 use serde_json::json;
 use store::{Store, TrialFilter};
@@ -36,6 +37,9 @@ pub struct CompareArgs {
     json: bool,
 }
 
+/// Arms of runs of more trials than that are not told: each of their trials would have to be read whole.
+const READ_WHOLE: usize = 2_000;
+
 /// Shows two runs side by side; exits with 1 on a regression.
 pub fn run(global: &Global, args: &CompareArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let wanted = |given: &Option<String>, option: &Option<String>, default: &str| {
@@ -48,7 +52,13 @@ pub fn run(global: &Global, args: &CompareArgs, terminal: &Terminal) -> Result<E
     let before = store.select(&wanted(&args.a, &args.before, "previous"))?;
     let after = store.select(&wanted(&args.b, &args.after, "latest"))?;
     let trials = |run: &str| store.trials(&TrialFilter::of_run(run));
-    let comparison = Comparison::of(&trials(&before.id)?, &trials(&after.id)?, threshold);
+    let (was, is) = (trials(&before.id)?, trials(&after.id)?);
+    let skills = |run: &str| store.info(run).map(|info| info.skills);
+    let mut comparison = Comparison::of(&was, &is, threshold).with_skills(&skills(&before.id)?, &skills(&after.id)?);
+    if [&was, &is].into_iter().any(|trials| has_arms(trials)) && was.len().max(is.len()) <= READ_WHOLE {
+        let (was, is) = (super::status::details(&store, &before)?, super::status::details(&store, &after)?);
+        comparison = comparison.with_arms(&was.figures, &is.figures, &is.agents);
+    }
     if args.json {
         terminal.json(&json!({
             "schema": "trialrun.compare/1",
@@ -56,9 +66,16 @@ pub fn run(global: &Global, args: &CompareArgs, terminal: &Terminal) -> Result<E
             "after": after,
             "threshold": threshold,
             "cases": comparison.to_json(),
+            "arms": comparison.arms_to_json(),
+            "skills": comparison.skills_to_json(),
         }));
     } else {
         terminal.out(&comparison.draw(&before, &after, &terminal.out_style));
     }
     Ok(ExitCode::from(if comparison.has_regressions() { exit::FAILED } else { exit::PASSED }))
+}
+
+/// Whether a run has several arms, or one that says whether it has the skill.
+fn has_arms(trials: &[TrialRow]) -> bool {
+    trials.iter().any(|trial| trial.variant.is_some() || trial.arm != trials[0].arm)
 }

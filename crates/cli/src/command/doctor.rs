@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use model::Diagnostic;
 use runner::Host;
 use runner::agent::{AGENTS, Readiness};
 use runner::supervise::{self, Containment};
@@ -11,6 +12,8 @@ use serde_json::json;
 use crate::error::CliError;
 use crate::global::Global;
 use crate::project::Workplace;
+use crate::run_args::RunArgs;
+use crate::settings::Resolved;
 use crate::terminal::Terminal;
 use crate::{exit, machine};
 
@@ -57,8 +60,11 @@ pub fn run(global: &Global, args: &DoctorArgs, terminal: &Terminal) -> Result<Ex
     let mut findings = runtime.block_on(agents(&host));
     findings.push(runtime.block_on(git(&host)));
     findings.push(runtime.block_on(containment(&host)));
-    findings.push(record(global)?);
-    findings.extend(models(&host));
+    let workplace = Workplace::find(global, &[])?;
+    let resolved = Resolved::of(&RunArgs::default(), &workplace)?;
+    findings.push(record(&workplace));
+    findings.extend(own_agents(&resolved));
+    findings.extend(models(&resolved));
     if args.self_test {
         findings.extend(self_test());
         findings.extend(operator_self_test());
@@ -116,21 +122,52 @@ async fn containment(host: &Host) -> Finding {
     Finding { kind: "sandbox", name: "local".into(), ready, about: vec![about], hints: Vec::new() }
 }
 
+/// The agents that the project configures. They are not started.
+fn own_agents(resolved: &Resolved) -> Vec<Finding> {
+    let looked_at = |config: &runner::agent::Configured| {
+        let problems = match config.agent() {
+            Ok(agent) if config.is_filled => agent.check_config(&config.node, &config.directory),
+            Ok(_) => vec![Diagnostic::error("a variable of the environment that it refers to is not set")],
+            Err(problem) => vec![*problem],
+        };
+        let about = config.agent().map_or("unknown", |agent| agent.name());
+        Finding {
+            kind: "agent",
+            name: config.name.clone(),
+            ready: !problems.iter().any(Diagnostic::is_error),
+            about: vec![format!("{about}, of this project")],
+            hints: problems
+                .into_iter()
+                .flat_map(|problem| std::iter::once(problem.to_string()).chain(problem.help))
+                .collect(),
+        }
+    };
+    resolved.run.configured.iter().map(|config| looked_at(config)).collect()
+}
+
 /// The providers of models and their keys, and who judges. Nothing is asked of them, and no key is shown.
-fn models(host: &Host) -> Vec<Finding> {
-    let credentials = llm::Credentials::of(&host.env);
-    let providers = llm::Providers::new(credentials, llm::Prices::default(), llm::Policy::default());
+fn models(resolved: &Resolved) -> Vec<Finding> {
+    let providers = &resolved.run.providers;
     let asked = llm::PROVIDERS.iter().filter(|provider| !provider.variables.is_empty());
-    let mut findings: Vec<Finding> = asked.map(|provider| model(provider, &providers)).collect();
-    let judge = grade::judge::default_judge(&providers);
+    let mut findings: Vec<Finding> = asked.map(|provider| model(provider, providers)).collect();
     let keys: Vec<&str> = grade::judge::DEFAULT_JUDGES.iter().map(|judge| judge.key).collect();
     let hint = format!("set {}, or give `--judge PROVIDER:MODEL` or `judge` in the configuration", keys.join(" or "));
+    let chosen = resolved.run.judge.as_deref().filter(|judge| !judge.is_empty());
+    let (about, wrong) = match chosen.or_else(|| grade::judge::default_judge(providers)) {
+        None => ("none: what a judge is asked about stays undecided".to_owned(), Some(hint)),
+        Some(judge) => {
+            let opened = providers.open(judge, None, &|_| Err(Vec::new()));
+            (judge.to_owned(), opened.err().map(|error| error.to_string()))
+        }
+    };
+    let name = if chosen.is_some() { "chosen" } else { "default" };
+    let ready = wrong.is_none();
     findings.push(Finding {
         kind: "judge",
-        name: "default".into(),
-        ready: judge.is_some(),
-        about: vec![judge.unwrap_or("none: what a judge is asked about stays undecided").to_owned()],
-        hints: judge.is_none().then_some(hint).into_iter().collect(),
+        name: name.into(),
+        ready,
+        about: vec![about],
+        hints: wrong.into_iter().collect(),
     });
     findings
 }
@@ -140,18 +177,17 @@ fn model(provider: &llm::Provider, providers: &llm::Providers) -> Finding {
     let opened = providers.open(&format!("{}:any", provider.name), None, &|_| Err(Vec::new()));
     let about = match (&opened, keys.as_slice()) {
         (Err(error), _) => error.to_string(),
-        (Ok(_), []) => "needs no key".to_owned(),
+        (Ok(_), []) => "needs no key; whether it is running is not asked".to_owned(),
         (Ok(_), keys) => format!("{} is set", keys.join(" and ")),
     };
     let (name, ready) = (provider.name.to_owned(), opened.is_ok());
     Finding { kind: "provider", name, ready, about: vec![about], hints: Vec::new() }
 }
 
-fn record(global: &Global) -> Result<Finding, CliError> {
-    let workplace = Workplace::find(global, &[])?;
+fn record(workplace: &Workplace) -> Finding {
     let about = crate::project::shown(&workplace.state, &workplace.cwd);
     let hints = workplace.diagnostics.iter().map(ToString::to_string).collect::<Vec<_>>();
-    Ok(Finding { kind: "record", name: "runs".into(), ready: hints.is_empty(), about: vec![about], hints })
+    Finding { kind: "record", name: "runs".into(), ready: hints.is_empty(), about: vec![about], hints }
 }
 
 fn self_test() -> Vec<Finding> {

@@ -1,6 +1,7 @@
 //! One file per command: its arguments, whose comments are the help, and what it does.
 
 pub mod check;
+pub mod cleanup;
 pub mod compare;
 pub mod completions;
 pub mod config;
@@ -10,6 +11,7 @@ pub mod init;
 pub mod list;
 pub mod prune;
 pub mod reference;
+pub mod regrade;
 pub mod report;
 pub mod run;
 pub mod schema;

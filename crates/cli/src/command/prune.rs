@@ -91,7 +91,8 @@ pub fn run(global: &Global, args: &PruneArgs, terminal: &Terminal) -> Result<Exi
 
 /// Lists the recorded runs beyond the newest `keep`, and forgets them if told to. A run that is going on is kept.
 fn forget_runs(global: &Global, keep: usize, yes: bool, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    let mut store = Workplace::find(global, &[])?.read_store()?;
+    let workplace = Workplace::find(global, &[])?;
+    let mut store = workplace.read_store()?;
     let runs = store.runs(&RunFilter::default())?;
     let going_on = |run: &RunRow| run.finished_at.is_none() && run.owner_pid.is_some_and(machine::is_alive);
     let old: Vec<RunRow> = runs.into_iter().skip(keep).filter(|run| !going_on(run)).collect();
@@ -101,6 +102,8 @@ fn forget_runs(global: &Global, keep: usize, yes: bool, terminal: &Terminal) -> 
         text.push_str(&format!("{}  {}  {}{label}\n", run.short, run.started_at, count(run.finished, "trial", "s")));
         if yes {
             store.remove(&run.id)?;
+            // What a run wrote for its commands goes with it.
+            let _ = std::fs::remove_dir_all(crate::hooks::artifacts_of(&workplace.state, &run.id));
         }
     }
     let what = count(old.len(), "run", "s");

@@ -30,7 +30,7 @@ pub struct ReportArgs {
     /// Only trials that did not pass
     #[arg(long)]
     failures_only: bool,
-    /// Evidence also where a finding is met
+    /// Evidence: in the terminal also where a finding is met, in Markdown at all
     #[arg(long)]
     show_evidence: bool,
     /// Show failures and the summary only
@@ -40,7 +40,8 @@ pub struct ReportArgs {
 
 /// Renders a recorded run again, with the reporters that live runs use.
 pub fn run(global: &Global, args: &ReportArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    let kind = find_report(&args.format)?;
+    // Whoever comes from agent-skill-eval asks for a table.
+    let kind = find_report(if args.format == "table" { "terminal" } else { &args.format })?;
     let store = Workplace::find(global, &[])?.read_store()?;
     let run = store.select(args.run_id.as_deref().unwrap_or(&args.run))?;
     let mut opening = match &args.output {

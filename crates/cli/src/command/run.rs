@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use model::RunInfo;
 use report::Reporter;
-use runner::{Control, Plan};
+use runner::{Breakage, Control, Listener, Plan, RunEnd};
 use tokio::sync::mpsc;
 
 use crate::error::CliError;
@@ -17,7 +17,7 @@ use crate::recording::Recording;
 use crate::run_args::RunArgs;
 use crate::settings::Resolved;
 use crate::terminal::Terminal;
-use crate::{exit, limits, machine, signals};
+use crate::{exit, hooks, limits, machine, signals};
 
 /// Runs tests.
 pub fn run(global: &Global, args: &RunArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
@@ -35,7 +35,7 @@ pub fn run(global: &Global, args: &RunArgs, terminal: &Terminal) -> Result<ExitC
 
 /// Runs what is prepared, unless something is wrong with it.
 pub fn run_prepared(args: &RunArgs, prepared: Prepared, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    let Prepared { workplace, resolved, plan, diagnostics, nearest_case, .. } = prepared;
+    let Prepared { workplace, resolved, mut plan, diagnostics, nearest_case, .. } = prepared;
     let args = &with_reports_of_project(args, &workplace)?;
     let reports = open_reports(args)?;
     terminal.diagnostics(&diagnostics);
@@ -53,11 +53,25 @@ pub fn run_prepared(args: &RunArgs, prepared: Prepared, terminal: &Terminal) -> 
     let store = workplace.open_store()?;
     let host = Arc::new(machine::host()?);
     let info = info(args, &resolved, &plan);
-    let reporters = reports
+    let id = info.id.clone();
+    let mut reporters = reports
         .into_iter()
         .map(|chosen| chosen.open(terminal, args))
         .collect::<Result<Vec<Box<dyn Reporter>>, CliError>>()?;
-    let ended = carry_out(plan, host, info, store, reporters)?;
+    reporters.extend(hooks::set_up(args, &workplace, &mut plan, &info, &host)?);
+    let jobs = info.jobs;
+    let ended = carry_out(jobs, store, reporters, |wishes, listener| runner::run(plan, host, info, wishes, listener))?;
+    let concluded = conclude(args, ended, terminal);
+    if !args.cleanup {
+        return concluded;
+    }
+    let cleaned = super::cleanup::after_run(&workplace, &id, terminal)?;
+    // What stays on a remote must not go unseen, and says nothing about the agent.
+    concluded.map(|code| if code == ExitCode::SUCCESS { cleaned } else { code })
+}
+
+/// Says what is to be said once a run is over, and what the program exits with.
+pub(super) fn conclude(args: &RunArgs, ended: Ended, terminal: &Terminal) -> Result<ExitCode, CliError> {
     if let Some(trouble) = &ended.trouble {
         return Err(CliError::environment(format!("recording failed, so the run was stopped: {trouble}")));
     }
@@ -69,6 +83,9 @@ pub fn run_prepared(args: &RunArgs, prepared: Prepared, terminal: &Terminal) -> 
     }
     if let Some(reason) = ended.stopped_by {
         return Ok(exit::of_stop(&reason));
+    }
+    if let Some(hook) = &ended.refused {
+        return Err(hooks::refused(hook));
     }
     let code = gate(args, &ended.summary);
     if code != ended.summary.exit_code() {
@@ -103,22 +120,23 @@ fn with_reports_of_project(args: &RunArgs, workplace: &Workplace) -> Result<RunA
 const TERMINAL: &str = "terminal";
 
 /// What the run came to and how it was kept.
-struct Ended {
+pub(super) struct Ended {
     summary: model::Summary,
     stopped_by: Option<String>,
     left_over: Vec<String>,
     trouble: Option<String>,
     report_trouble: Vec<String>,
+    refused: Option<model::HookRecord>,
 }
 
-fn carry_out(
-    plan: Plan,
-    host: Arc<runner::Host>,
-    info: RunInfo,
+/// Carries out what `drive` begins with the user's wishes and with whoever listens, and records it.
+pub(super) fn carry_out<F: Future<Output = Result<RunEnd, Breakage>>>(
+    jobs: usize,
     store: store::SqliteStore,
     reporters: Vec<Box<dyn Reporter>>,
+    drive: impl FnOnce(mpsc::UnboundedReceiver<Control>, Arc<dyn Listener>) -> F,
 ) -> Result<Ended, CliError> {
-    let threads = info.jobs.clamp(1, 4);
+    let threads = jobs.clamp(1, 4);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(threads)
         .enable_all()
@@ -130,9 +148,7 @@ fn carry_out(
     let ended = runtime.block_on(async {
         signals::forward(&controls)
             .map_err(|error| CliError::environment(format!("cannot listen to signals: {error}")))?;
-        runner::run(plan, host, info, wishes, recording.listener())
-            .await
-            .map_err(|breakage| CliError::environment(breakage.to_string()))
+        drive(wishes, recording.listener()).await.map_err(|breakage| CliError::environment(breakage.to_string()))
     });
     let recorded = recording.finish();
     runtime.shutdown_timeout(std::time::Duration::from_millis(200));
@@ -143,6 +159,7 @@ fn carry_out(
         left_over: ended.left_over,
         trouble: recorded.trouble,
         report_trouble: recorded.report_trouble,
+        refused: ended.refused,
     })
 }
 
@@ -153,7 +170,7 @@ fn info(args: &RunArgs, resolved: &Resolved, plan: &Plan) -> RunInfo {
         regrade_of: None,
         started_at: jiff::Timestamp::now(),
         trialrun_version: env!("CARGO_PKG_VERSION").to_owned(),
-        settings: resolved.to_map(),
+        settings: super::regrade::with_targets(args, resolved.to_map()),
         agents: plan.agents.clone(),
         skills: plan.skills.clone(),
         trials: plan.trials.iter().map(|trial| trial.id.clone()).collect(),

@@ -2,15 +2,19 @@
 
 use std::process::ExitCode;
 
-use report::StatusView;
+use model::{Event, RunRow};
+use report::{Arms, Details, StatusView};
 use serde_json::json;
-use store::{Store, TrialFilter};
+use store::{SqliteStore, Store, StoreError, TrialFilter};
 
 use crate::error::CliError;
 use crate::global::Global;
 use crate::machine;
 use crate::project::Workplace;
 use crate::terminal::Terminal;
+
+/// Runs of more trials than that are told by what lists know of them.
+const READ_WHOLE: usize = 2_000;
 
 /// Arguments of `status`.
 #[derive(Debug, clap::Args)]
@@ -30,13 +34,31 @@ pub fn run(global: &Global, args: &StatusArgs, terminal: &Terminal) -> Result<Ex
     let trials = store.trials(&TrialFilter::of_run(&run.id))?;
     let live = store.live(&run.id)?;
     let alive = run.finished_at.is_none() && run.owner_pid.is_some_and(machine::is_alive);
+    let details = if run.finished <= READ_WHOLE { details(&store, &run)? } else { Details::default() };
     if args.json {
-        terminal
-            .json(&json!({"schema": "trialrun.status/1", "run": run, "alive": alive, "live": live, "trials": trials}));
+        let Arms { arms, deltas } = Arms::of(&details.figures, &details.agents);
+        let over_budget: Vec<_> =
+            details.over_budget.iter().map(|(trial, because)| json!({"trial": trial, "because": because})).collect();
+        terminal.json(&json!({
+            "schema": "trialrun.status/1", "run": run, "alive": alive, "live": live, "trials": trials, "arms": arms,
+            "deltas": deltas, "over_budget": over_budget, "hooks": details.hooks,
+            "side_effects": report::merged_side_effects(&details.side_effects),
+        }));
     } else {
         let now = jiff::Timestamp::now();
-        let view = StatusView { run: &run, trials: &trials, live: &live, alive, now };
+        let view = StatusView { run: &run, trials: &trials, live: &live, alive, now, details: &details };
         terminal.out(&report::status(&view, &terminal.out_style));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What of a run stands in no list: its events have it.
+pub fn details(store: &SqliteStore, run: &RunRow) -> Result<Details, StoreError> {
+    let mut details = Details { agents: store.info(&run.id)?.agents, ..Details::default() };
+    store.replay(&run.id, &mut |envelope| match &envelope.event {
+        Event::TrialFinished(record) => details.add(record),
+        Event::HookFinished(hook) => details.hooks.push(hook.clone()),
+        _ => {}
+    })?;
+    Ok(details)
 }

@@ -14,7 +14,7 @@ use crate::project::{Workplace, shown};
 pub fn agents(project: &Project) -> Vec<Arc<Configured>> {
     let configured = |agent: &suite::ProjectAgent| {
         let (name, node, directory) = (agent.name.clone(), agent.node.clone(), project.root.clone());
-        Arc::new(Configured { name, node, directory })
+        Arc::new(Configured { name, node, directory, is_filled: agent.missing.is_empty() })
     };
     project.agents.iter().map(configured).collect()
 }

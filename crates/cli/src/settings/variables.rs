@@ -156,6 +156,35 @@ pub static VARIABLES: [Variable; 17] = [
     },
 ];
 
+/// Names that suites of skills have had elsewhere. They go behind those above.
+pub static OTHER_NAMES: [Variable; 3] = [
+    Variable {
+        name: "ASE_AGENT_TIMEOUT",
+        about: "The same as `TRIALRUN_TIMEOUT`.",
+        row: "timeout_ms",
+        put: |args, text| parse_duration(text).map(|value| args.timeout = Some(value)),
+    },
+    Variable {
+        name: "ASE_AGENT_RETRIES",
+        about: "The same as `TRIALRUN_RETRIES`.",
+        row: "retries",
+        put: |args, text| {
+            let value = text.parse().map_err(|_| "a whole number".to_owned())?;
+            args.retries = Some(value);
+            Ok(())
+        },
+    },
+    Variable {
+        name: "ASE_KEEP_WORKSPACE",
+        about: "Leave sandboxes where they are, whatever it is set to.",
+        row: "keep_sandbox",
+        put: |args, _| {
+            args.keep_sandbox = true;
+            Ok(())
+        },
+    },
+];
+
 /// Variables of this program that are no settings of runs.
 const OTHERS: [&str; 3] = [STATE, "TRIALRUN_CLAUDE", "TRIALRUN_NO_NAMESPACE"];
 
@@ -174,10 +203,8 @@ fn whole(text: &str, least: u64) -> Result<u64, String> {
 /// A value that is none for its setting.
 pub fn typed(environment: &BTreeMap<String, String>) -> Result<RunArgs, CliError> {
     let mut args = RunArgs::default();
-    for variable in &VARIABLES {
-        let Some(text) = environment.get(variable.name).map(|text| text.trim()).filter(|text| !text.is_empty()) else {
-            continue;
-        };
+    for variable in OTHER_NAMES.iter().chain(&VARIABLES) {
+        let Some(text) = written(environment, variable) else { continue };
         (variable.put)(&mut args, text).map_err(|wanted| {
             CliError::usage(format!("the variable `{}` is `{text}`", variable.name)).hint(format!("it takes {wanted}"))
         })?;
@@ -185,17 +212,27 @@ pub fn typed(environment: &BTreeMap<String, String>) -> Result<RunArgs, CliError
     Ok(args)
 }
 
-/// The variable that sets what is called `row`.
-pub fn of_row(row: &str) -> Option<&'static str> {
+/// What the environment says of a variable.
+fn written<'e>(environment: &'e BTreeMap<String, String>, variable: &Variable) -> Option<&'e str> {
+    environment.get(variable.name).map(|text| text.trim()).filter(|text| !text.is_empty())
+}
+
+/// The variable that sets what is called `row`: of several, the one that is set and goes before the others.
+pub fn of_row(row: &str, environment: &BTreeMap<String, String>) -> Option<&'static str> {
     // Who sets a number of tries means every kind of trying again.
     let row = if row == "retry_failed" { "retries" } else { row };
-    VARIABLES.iter().find(|variable| variable.row == row).map(|variable| variable.name)
+    let mut all = VARIABLES.iter().chain(&OTHER_NAMES).filter(|variable| variable.row == row);
+    let is_set = |variable: &&Variable| written(environment, variable).is_some();
+    all.clone().find(is_set).or_else(|| all.next()).map(|variable| variable.name)
 }
 
 /// Variables that look like settings and are none.
 pub fn misspelt(environment: &BTreeMap<String, String>) -> Vec<Diagnostic> {
     let known = || VARIABLES.iter().map(|variable| variable.name).chain(OTHERS);
-    let unknown = environment.keys().filter(|name| name.starts_with(PREFIX) && known().all(|one| one != *name));
+    let unknown = environment
+        .keys()
+        .filter(|name| name.starts_with(PREFIX) && known().all(|one| one != *name))
+        .filter(|name| !crate::hooks::is_told(name));
     let problem = |name: &String| {
         // What is not near to any may belong to somebody else.
         let near = nearest(name.strip_prefix(PREFIX)?, known().filter_map(|one| one.strip_prefix(PREFIX)))?;
@@ -209,9 +246,13 @@ pub fn misspelt(environment: &BTreeMap<String, String>) -> Vec<Diagnostic> {
 pub fn reference() -> String {
     let mut text = String::from("\n## Variables\n\n| variable | |\n| --- | --- |\n");
     text.push_str(&format!("| `{STATE}` | Where runs are recorded, as `--state` says. |\n"));
-    for variable in &VARIABLES {
+    for variable in VARIABLES.iter().chain(&OTHER_NAMES) {
         text.push_str(&format!("| `{}` | {} |\n", variable.name, variable.about));
     }
+    text.push_str(
+        "| `TRIALRUN_HOOK_TIMEOUT` | How long a command around trials may take; a bare number is seconds. |\n\
+         | `ASE_HOOK_TIMEOUT` | The same as `TRIALRUN_HOOK_TIMEOUT`. |\n",
+    );
     text
 }
 
@@ -233,6 +274,20 @@ mod tests {
         let error = typed(&environment(&[("TRIALRUN_JOBS", "many")])).unwrap_err();
         assert_eq!(error.to_string(), "the variable `TRIALRUN_JOBS` is `many`");
         assert_eq!(error.hints(), ["it takes a number from 1 to 1024"]);
+    }
+
+    #[test]
+    fn another_name_goes_behind_and_is_named_where_it_decides() {
+        let both = environment(&[("ASE_AGENT_TIMEOUT", "90"), ("TRIALRUN_TIMEOUT", "30"), ("ASE_KEEP_WORKSPACE", "1")]);
+        let args = typed(&both).unwrap();
+        assert_eq!((args.timeout, args.keep_sandbox), (Some(30_000), true));
+        assert_eq!(of_row("timeout_ms", &both), Some("TRIALRUN_TIMEOUT"));
+        let other = environment(&[("ASE_AGENT_TIMEOUT", "90"), ("ASE_AGENT_RETRIES", "3")]);
+        assert_eq!(typed(&other).unwrap().retries, Some(3));
+        assert_eq!(of_row("timeout_ms", &other), Some("ASE_AGENT_TIMEOUT"));
+        assert_eq!(of_row("retry_failed", &other), Some("ASE_AGENT_RETRIES"));
+        let error = typed(&environment(&[("ASE_AGENT_RETRIES", "often")])).unwrap_err();
+        assert_eq!(error.to_string(), "the variable `ASE_AGENT_RETRIES` is `often`");
     }
 
     #[test]

@@ -64,7 +64,7 @@ fn check_counts_what_is_fine_and_strictness_makes_warnings_errors() {
     assert_eq!(project.run(&["check"]).exits(0).out, "3 cases and 3 trials are fine; nothing was run\n");
     assert_eq!(
         project.run(&["check", "greet", "--format", "json"]).exits(0).json(),
-        json!({"schema": "trialrun.check/1", "valid": true, "cases": 3, "trials": 3, "errors": 0, "warnings": 0, "problems": []})
+        json!({"schema": "trialrun.check/1", "valid": true, "cases": 3, "trials": 3, "errors": 0, "warnings": 0, "claims": [], "problems": []})
     );
     project.write("bare.yaml", "scenario: bare\nsystem_prompt: x\n");
     let ran = project.run(&["check", "bare.yaml"]).exits(0);
@@ -82,4 +82,36 @@ fn a_broken_suite_stops_the_run_before_anything_is_recorded() {
     let ran = project.run(&["run"]).exits(2);
     assert!(ran.err.contains("descripton") && ran.out.is_empty(), "{}", ran.said());
     assert!(!project.dir().join(".trialrun").exists());
+}
+
+#[test]
+fn what_became_of_each_claim_is_told_as_briefly_or_fully_as_anybody_wants() {
+    let project = testkit::Project::new(env!("CARGO_BIN_EXE_trialrun"));
+    project.write("skills/notes/SKILL.md", "---\nname: notes\ndescription: Notes.\n---\n\nWrite.\n");
+    let suite = json!({"skill_name": "notes", "evals": [{"id": "a", "prompt": "p", "expected_output": "o", "assertions": [
+        "The file `N.md` exists", "A branch and a commit were created", "It reads well", {"type": "git_clean"}]}]});
+    project.write("skills/notes/evals/evals.json", &suite.to_string());
+    let check = |more: &[&str]| project.run(&[&["check", "skills/notes", "--agent", "fake"], more].concat()).exits(0);
+    let counts = "3 claims: code decides 2, a model judges 1";
+    let brief = check(&[]).out;
+    assert!(brief.ends_with(&format!("nothing was run\n{counts}; `check --verbose` shows which\n")), "{brief}");
+    let verbose = check(&["--verbose"]).out;
+    let table = [
+        "notes::a",
+        "  file_exists `N.md`                 The file `N.md` exists",
+        "  branch_created and commit_created  A branch and a commit were created",
+        "  a model judges                     It reads well",
+        "",
+    ];
+    assert!(verbose.lines().zip(table).all(|(line, expected)| line == expected), "{verbose}");
+    assert!(verbose.ends_with(&format!("{counts}\n")), "{verbose}");
+    let all = check(&["--format", "json"]).json();
+    let claims = all["claims"].as_array().unwrap();
+    assert_eq!(claims.len(), 3);
+    assert_eq!(
+        (&claims[1]["method"], &claims[1]["compiled_as"], &claims[1]["judged"]),
+        (&json!("branch_created + commit_created"), &json!(["branch_created", "commit_created"]), &json!(false))
+    );
+    assert_eq!((&claims[2]["method"], &claims[2]["compiled_as"]), (&json!("judge"), &Value::Null));
+    assert_eq!(claims[2]["source"]["file"], "skills/notes/evals/evals.json");
 }

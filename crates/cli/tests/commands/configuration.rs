@@ -239,3 +239,47 @@ fn the_judge_of_the_environment_judges() {
     assert_eq!(report["run"]["settings"]["judge"], "scripted:judge.yaml");
     assert_eq!(report["trials"][0]["findings"][0]["status"], "met");
 }
+
+#[test]
+fn the_names_that_suites_of_skills_have_had_elsewhere_are_read_and_named() {
+    let project = Project::new(env!("CARGO_BIN_EXE_trialrun"))
+        .env("ASE_AGENT_TIMEOUT", "90")
+        .env("ASE_AGENT_RETRIES", "4")
+        .env("ASE_KEEP_WORKSPACE", "yes")
+        .env("OPENAI_API_KEY", "sk-test-of-nobody")
+        .env("OPENAI_BASE_URL", "http://127.0.0.1:7/v1");
+    let rows = project.run(&["config", "--json"]).exits(0).json();
+    for (name, value, layer) in [
+        ("timeout_ms", json!(90_000), "ASE_AGENT_TIMEOUT"),
+        ("retries", json!(4), "ASE_AGENT_RETRIES"),
+        ("keep_sandbox", json!(true), "ASE_KEEP_WORKSPACE"),
+        ("judge_base_url", json!("http://127.0.0.1:7/v1"), "OPENAI_BASE_URL"),
+    ] {
+        assert_eq!(row(&rows, name), (value, layer.to_owned()), "{name}");
+    }
+    let typed = [
+        "config",
+        "--json",
+        "--timeout",
+        "5s",
+        "--retries",
+        "1",
+        "--judge-base-url",
+        "http://127.0.0.1:6",
+        "--retry-on",
+        "exit",
+    ];
+    let rows = project.run(&typed).exits(0).json();
+    for (name, value) in [
+        ("timeout_ms", json!(5000)),
+        ("retries", json!(1)),
+        ("judge_base_url", json!("http://127.0.0.1:6")),
+        ("retry_on", json!("exit")),
+    ] {
+        assert_eq!(row(&rows, name), (value, "command line".to_owned()), "{name}");
+    }
+    let refused = project.run(&["config", "--retry-on", "often"]).exits(2);
+    assert!(refused.err.contains("`exit`, `timeout`, `exit,timeout` or `none`"), "{}", refused.said());
+    let other = project.env("TRIALRUN_TIMEOUT", "30").run(&["config", "--json"]).exits(0).json();
+    assert_eq!(row(&other, "timeout_ms"), (json!(30_000), "TRIALRUN_TIMEOUT".to_owned()));
+}

@@ -244,3 +244,53 @@ fn a_folder_that_cannot_be_looked_into_is_no_empty_folder() {
     let ran = ran.exits(2);
     assert!(ran.err.contains("cannot look into the folder") && ran.err.contains("scenarios/closed"), "{}", ran.said());
 }
+
+#[test]
+fn doctor_looks_at_the_agents_and_the_judge_of_the_project() {
+    let project = empty();
+    project.write(
+        "trialrun.yaml",
+        "agents:\n  shop: { type: http, url: \"http://127.0.0.1:9/\" }\n  two: { type: htp }\n  \
+         three: { type: http, url: \"http://127.0.0.1:9/${env.NOWHERE}\" }\njudge: \"anthropic:claude-haiku-4-5\"\n",
+    );
+    let rows = project.run(&["doctor", "--json"]).exits(0).json();
+    let found = |kind: &str, name: &str| {
+        let row = rows.as_array().unwrap().iter().find(|row| row["kind"] == kind && row["name"] == name);
+        row.unwrap_or_else(|| panic!("no {kind} {name}: {rows:#}")).clone()
+    };
+    assert_eq!(found("agent", "shop")["ready"], true);
+    assert!(found("agent", "two")["hints"].to_string().contains("did you mean `http`?"));
+    assert!(found("agent", "three")["hints"].to_string().contains("is not set"));
+    let judge = found("judge", "chosen");
+    assert_eq!(
+        (judge["ready"].as_bool(), judge["about"][0].as_str()),
+        (Some(false), Some("anthropic:claude-haiku-4-5"))
+    );
+}
+
+#[test]
+fn agents_that_nothing_runs_with_are_checked_and_a_default_that_nobody_chose_is_told() {
+    let project = empty();
+    project
+        .write("tests/a.yaml", "name: a\nturns: [{ says: hello }]\nassertions: [{ contains: hello }]\n")
+        .write(
+            "trialrun.yaml",
+            "tests: tests\nagents:\n  shop: { type: http, url: \"http://127.0.0.1:9/\", hedaers: {} }\n  two: { type: fake }\n",
+        );
+    let told = project.run(&["check", "--agent", "fake"]).exits(2).err;
+    for part in ["unknown key `hedaers`", "did you mean `headers`?", "`two` has no `type` that can be configured"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    assert!(!told.contains("no agent is named"), "{told}");
+    project.write("trialrun.yaml", "tests: tests\nagents:\n  shop: { type: http, url: \"http://127.0.0.1:9/\" }\n  two: { type: http, url: \"http://127.0.0.1:9/\" }\n");
+    let told = project.run(&["check"]).exits(0).err;
+    assert!(told.contains("no agent is named, so `claude-code` is run") && told.contains("`shop`, `two`"), "{told}");
+}
+
+#[test]
+fn a_report_may_go_to_standard_output_by_name() {
+    let project = demo();
+    let told = project.run(&["run", "--case", "first", "--report", "json=-"]).exits(0);
+    assert_eq!(told.json()["summary"]["passed"], 1);
+    assert!(!project.dir().join("-").exists());
+}

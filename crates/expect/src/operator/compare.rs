@@ -26,7 +26,7 @@ pub const GT: Operator = Operator {
     details: DETAILS,
     scoring: SCORING,
     examples: &[Example { expectation: r#"{"$gt": 5}"#, matches: &["6"], differs: &["5", r#""6""#, "null"] }],
-    read: |compiler, operand| Compare::read(compiler, operand, "$gt", "greater than", |order| order.is_gt()),
+    read: |compiler, operand| Compare::read(compiler, operand, "$gt", "more than", |order| order.is_gt()),
 };
 
 /// The operator.
@@ -97,6 +97,7 @@ impl Rule for Compare {
             Some(_) => format!("{} is not {} {bound}", value::shown(actual), self.words),
             None => format!("{} cannot be compared with {bound}", value::kind(actual)),
         };
-        Found::flawed(Flaw::new(&self.place, message).expected(self.bound.clone()).actual(actual))
+        let expected = format!("{} {bound}", self.words);
+        Found::flawed(Flaw::new(&self.place, message).expected(expected.into()).actual(actual))
     }
 }

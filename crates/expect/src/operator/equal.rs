@@ -59,11 +59,11 @@ impl Rule for Equal {
             return Found::full();
         }
         let shown = value::shown(Some(&self.value));
-        let message = if self.wanted {
-            format!("expected exactly {shown}, not {}", value::shown(actual))
+        let (message, expected) = if self.wanted {
+            (format!("expected exactly {shown}, not {}", value::shown(actual)), self.value.clone())
         } else {
-            format!("expected anything but {shown}")
+            (format!("expected anything but {shown}"), format!("not {shown}").into())
         };
-        Found::flawed(Flaw::new(&self.place, message).expected(self.value.clone()).actual(actual))
+        Found::flawed(Flaw::new(&self.place, message).expected(expected).actual(actual))
     }
 }

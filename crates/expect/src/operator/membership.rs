@@ -57,8 +57,10 @@ impl Rule for Membership {
             return Found::full();
         }
         let list = Value::Array(self.values.clone());
+        let shown = value::shown(Some(&list));
         let which = if self.wanted { "none" } else { "one" };
-        let message = format!("{} is {which} of {}", value::shown(actual), value::shown(Some(&list)));
-        Found::flawed(Flaw::new(&self.place, message).expected(list).actual(actual))
+        let message = format!("{} is {which} of {shown}", value::shown(actual));
+        let expected = if self.wanted { list } else { format!("none of {shown}").into() };
+        Found::flawed(Flaw::new(&self.place, message).expected(expected).actual(actual))
     }
 }

@@ -26,13 +26,16 @@ pub const NOT: Operator = Operator {
         let inner = compiler.matcher(operand);
         // What is critical further inside need not hold.
         compiler.critical = beside || inner.meta.critical;
-        Some(Box::new(Not { inner, place: Place::of(operand) }))
+        let denied = format!("not {}", value::shown(Some(&operand.to_json())));
+        Some(Box::new(Not { inner, denied, place: Place::of(operand) }))
     },
 };
 
 #[derive(Debug)]
 struct Not {
     inner: Matcher,
+    /// What is asked for, in words.
+    denied: String,
     place: Place,
 }
 
@@ -45,7 +48,8 @@ impl Rule for Not {
             Pass::No => Found::full(),
             Pass::Yes => {
                 let message = format!("{} is what must not be", value::shown(actual));
-                Found::flawed(Flaw { critical, ..Flaw::new(&self.place, message).actual(actual) })
+                let flaw = Flaw::new(&self.place, message).expected(self.denied.as_str().into()).actual(actual);
+                Found::flawed(Flaw { critical, ..flaw })
             }
             Pass::Unknown => {
                 let flaws = found.flaws.into_iter().map(|flaw| Flaw { critical, firm: false, ..flaw }).collect();

@@ -54,7 +54,7 @@ fn judge(evidence: &Evidence) -> Option<Verdict> {
 
 /// The budgets that the trial did not keep. Time is the clock's.
 fn overruns(evidence: &Evidence) -> Vec<Overrun> {
-    let usage = &evidence.trace.usage;
+    let usage = evidence.counted();
     evidence.limits.budgets.overruns(usage.tokens, usage.cost_usd, None)
 }
 
@@ -64,10 +64,13 @@ pub(crate) fn warned(evidence: &Evidence) -> Vec<String> {
     if limits.on_budget != OnBudget::Warn {
         return Vec::new();
     }
-    let used = evidence.trace.usage.tokens.map(|tokens| tokens.total() as f64);
+    let usage = evidence.counted();
+    let used = usage.tokens.map(|tokens| tokens.total() as f64);
     let all = limits.token_budget.filter(|_| limits.tokens_only_warn()).zip(used).filter(|(limit, used)| used > limit);
     let all = all.map(|(limit, used)| Overrun { budget: Budget::Tokens, limit, used });
-    all.iter().chain(&overruns(evidence)).map(tell).collect()
+    // No clock stops a trial whose time only warns.
+    let others = limits.budgets.overruns(usage.tokens, usage.cost_usd, evidence.duration_ms());
+    all.iter().chain(&others).map(tell).collect()
 }
 
 fn tell(over: &Overrun) -> String {

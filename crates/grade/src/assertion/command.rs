@@ -24,10 +24,10 @@ pub(super) const ASSERTION: Assertion = Assertion {
     aliases: &["command_succeeds"],
     parameters: &[Parameter::Value("run")],
     summary: "A command that is run in the sandbox after the agent has finished succeeds.",
-    details: "It is run by a shell in the agent's working directory, with the agent's environment and in the same \
-              containment, after the files were looked at; commands run in the order they are written, and what is \
-              written twice is run once. A command that does not end in time is not met; one that cannot be started is \
-              undecided.",
+    details: "It is run by a shell in a copy of the sandbox, in the same place, with the agent's environment and in the same \
+              containment: nothing it does is seen by the agent, by other assertions or by commands around trials. Commands \
+              run in the order they are written, in one copy, and what is written twice is run once. A command that does not \
+              end in time is not met; one that cannot be started, or for which no copy can be made, is undecided.",
     fields: &[
         Field { name: "run", holds: "text", required: true, default: None, doc: "The command; `command` is the same." },
         Field {

@@ -45,7 +45,7 @@ fn judge(evidence: &Evidence) -> Option<Verdict> {
     };
     let limit = words::thousands(budget);
     let stopped = matches!(evidence.ending, Ending::OutOfBudget { budget: Budget::Tokens, .. });
-    let Some(tokens) = evidence.trace.usage.tokens else {
+    let Some(tokens) = evidence.counted().tokens else {
         return Some(if stopped {
             let because = format!("{whose} of {limit} tokens stopped the agent");
             Verdict::unmet(because, format!("at most {limit} tokens"), "more than that; the agent did not say how many")

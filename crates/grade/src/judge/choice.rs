@@ -22,6 +22,15 @@ pub fn default_judge(providers: &llm::Providers) -> Option<&'static str> {
     DEFAULT_JUDGES.iter().find(|judge| providers.holds(judge.key)).map(|judge| judge.model)
 }
 
+/// The judge that is written as `written`: as it is, or, where it is a vendor's model without a provider
+/// (`deepseek/deepseek-v4-flash`), at the first provider that knows such names and whose key is there.
+pub fn named_judge(written: &str, providers: &llm::Providers) -> String {
+    const KNOW: [(&str, &str); 2] = [("OPENROUTER_API_KEY", "openrouter"), ("OPENAI_API_KEY", "openai-chat")];
+    let names_provider = written.split_once(':').is_some_and(|(provider, _)| !provider.contains('/'));
+    let known = KNOW.iter().find(|(key, _)| written.contains('/') && !names_provider && providers.holds(key));
+    known.map_or_else(|| written.to_owned(), |(_, provider)| format!("{provider}:{written}"))
+}
+
 #[cfg(test)]
 mod tests {
     use llm::{Credentials, OpenError, Policy, Prices, Providers};
@@ -45,5 +54,20 @@ mod tests {
             Providers::new(Credentials::default().with("OPENAI_API_KEY", "k"), Prices::default(), Policy::default());
         let other = alone.open(DEFAULT_JUDGES[0].model, None, &|_| Err(Vec::new())).unwrap_err();
         assert!(matches!(other, OpenError::NoKey { provider: "openrouter", .. }), "one vendor's key is not another's");
+    }
+
+    #[test]
+    fn a_model_without_a_provider_is_at_the_one_whose_key_is_there() {
+        let named = |written: &str, keys: &[&str]| {
+            let credentials = keys.iter().fold(Credentials::default(), |all, key| all.with(*key, "canary"));
+            named_judge(written, &Providers::new(credentials, Prices::default(), Policy::default()))
+        };
+        let model = "deepseek/deepseek-r1:free";
+        assert_eq!(named(model, &["OPENAI_API_KEY", "OPENROUTER_API_KEY"]), format!("openrouter:{model}"));
+        assert_eq!(named(model, &["OPENAI_API_KEY"]), format!("openai-chat:{model}"));
+        assert_eq!(named(model, &["ANTHROPIC_API_KEY"]), model);
+        for written in ["openai:gpt-5", "openrouter:a/b", "scripted:dir/judge.yaml", "gpt-5", "opnai:a/b"] {
+            assert_eq!(named(written, &["OPENROUTER_API_KEY"]), written);
+        }
     }
 }

@@ -34,7 +34,7 @@ use model::{About, Aside, Evidence, Finding, Need, Status};
 
 pub use self::ask::Judge;
 pub use self::cache::Cache;
-pub use self::choice::{DEFAULT_JUDGES, DefaultJudge, default_judge};
+pub use self::choice::{DEFAULT_JUDGES, DefaultJudge, default_judge, named_judge};
 
 pub(crate) use self::answer::{Answer, Mark, Standing};
 pub(crate) use self::material::Material;

@@ -11,6 +11,7 @@ pub(super) struct Conversation {
     pub(super) subagent: Option<bool>,
     pub(super) has_tools: Option<bool>,
     pub(super) first_user_contains: Vec<String>,
+    pub(super) user_contains: Vec<String>,
     pub(super) system_contains: Vec<String>,
     pub(super) steps: Vec<Step>,
 }
@@ -31,6 +32,7 @@ impl Conversation {
             }
         };
         holds(&self.first_user_contains, &|| request.first_user_text().unwrap_or_default())
+            && holds(&self.user_contains, &|| request.user_text())
             && holds(&self.system_contains, &|| request.system_text())
     }
 }

@@ -521,6 +521,19 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn what_the_user_said_is_found_behind_what_the_agent_says_in_the_users_name() {
+        let playback = play(
+            "conversations:\n- {match: {user_contains: Greet, system_contains: '- greet:'}, steps: [{text: with}]}\n\
+             - {match: {user_contains: Greet}, steps: [{text: without}]}",
+        );
+        let mut request = asks("<environment_context>");
+        request.messages.push(Message::text(Role::User, "Greet Ada."));
+        assert_eq!(said(&playback, &request).await, "without");
+        request.messages.insert(0, Message::text(Role::System, "- greet: greets"));
+        assert_eq!(said(&playback, &request).await, "with");
+    }
+
+    #[tokio::test]
     async fn checks_are_recorded_and_the_answer_goes_out() {
         let playback = play("steps: [{text: a}, {text: b, expect_request: {contains: $SANDBOX, model: other}}]");
         said(&playback, &asks("x")).await;

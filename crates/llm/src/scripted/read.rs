@@ -51,6 +51,7 @@ fn conversation(node: &Node, problems: &mut Problems) -> Option<Conversation> {
         subagent: None,
         has_tools: None,
         first_user_contains: Vec::new(),
+        user_contains: Vec::new(),
         system_contains: Vec::new(),
         steps: fields.require("steps", problems).and_then(|node| steps(node, problems)).unwrap_or_default(),
     };
@@ -60,6 +61,7 @@ fn conversation(node: &Node, problems: &mut Problems) -> Option<Conversation> {
         conversation.subagent = wanted.boolean("subagent", problems);
         conversation.has_tools = wanted.boolean("has_tools", problems);
         conversation.first_user_contains = one_or_more(&mut wanted, "first_user_contains", problems);
+        conversation.user_contains = one_or_more(&mut wanted, "user_contains", problems);
         conversation.system_contains = one_or_more(&mut wanted, "system_contains", problems);
         if matches!(&node.kind, NodeKind::Map(entries) if entries.is_empty()) {
             problems.push(node.error("`match` says nothing, so it would take every request").help(

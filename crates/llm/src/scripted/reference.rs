@@ -141,7 +141,18 @@ const MATCH: Block = Block {
         key("subagent", "`true` or `false`", "Whether a sub-agent asks, as far as the agent marks them."),
         key("has_tools", "`true` or `false`", "Whether the request offers tools."),
         key("first_user_contains", "text or texts", "In the conversation's first user message."),
-        key("system_contains", "text or texts", "In the system prompt."),
+        key(
+            "user_contains",
+            "text or texts",
+            "In what the user has said so far. Codex begins with messages of its own in the user's name, so what the user \
+             said first is not in the first one.",
+        ),
+        key(
+            "system_contains",
+            "text or texts",
+            "In the system prompt, the system's messages within the conversation included. Every agent lists its skills \
+             there, so this tells the arm with a skill from the one without.",
+        ),
     ],
 };
 

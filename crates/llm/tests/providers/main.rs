@@ -7,6 +7,7 @@ mod client;
 mod documents;
 mod faults;
 mod limits;
+mod list;
 mod secrets;
 mod server;
 mod streams;

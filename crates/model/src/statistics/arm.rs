@@ -50,6 +50,22 @@ pub struct ArmStatistics {
 }
 
 impl ArmStatistics {
+    /// pass@k and pass^k where k is as many trials as every case has; `None` without a decided trial.
+    pub fn at_k(&self) -> Option<(f64, f64)> {
+        let at = |curve: &[AtK]| curve.iter().find(|point| point.k == self.k).map(|point| point.value);
+        at(&self.pass_at_k).zip(at(&self.pass_hat_k))
+    }
+
+    /// How many trials passed.
+    pub fn passed(&self) -> u64 {
+        self.full_pass_rate.map_or(0, |rate| (rate.mean * self.trials as f64).round() as u64)
+    }
+
+    /// How many trials there are that are in no denominator.
+    pub fn left_out(&self) -> usize {
+        self.broken + self.undecided + self.skipped + self.cancelled
+    }
+
     /// Of an arm's trials, in any order.
     pub fn of<K: Ord>(trials: &[Observation<K>]) -> Self {
         let count = |outcome: Outcome| trials.iter().filter(|trial| trial.outcome == outcome).count();

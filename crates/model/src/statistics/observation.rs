@@ -40,6 +40,26 @@ impl<'a> Observation<(&'a str, &'a str)> {
 }
 
 impl<K> Observation<K> {
+    /// The same of a case that is told in another way.
+    pub fn of_case<C>(self, case: C) -> Observation<C> {
+        let Self { outcome, pass_rate, score, duration_s, tokens, cost_usd, .. } = self;
+        Observation { case, outcome, pass_rate, score, duration_s, tokens, cost_usd }
+    }
+
+    /// The same with its case borrowed.
+    pub fn as_ref(&self) -> Observation<&K> {
+        let Self { case, outcome, pass_rate, score, duration_s, tokens, cost_usd } = self;
+        Observation {
+            case,
+            outcome: *outcome,
+            pass_rate: *pass_rate,
+            score: *score,
+            duration_s: *duration_s,
+            tokens: *tokens,
+            cost_usd: *cost_usd,
+        }
+    }
+
     /// Nothing but what it came to.
     pub fn new(case: K, outcome: Outcome) -> Self {
         Self { case, outcome, pass_rate: None, score: None, duration_s: None, tokens: None, cost_usd: None }
@@ -65,9 +85,11 @@ pub(super) fn by_case<K: Ord>(trials: &[Observation<K>]) -> BTreeMap<&K, Vec<&Ob
     cases
 }
 
-/// met / (met + unmet); `None` when nothing was decided.
+/// met / (met + unmet); `None` when nothing was decided. What nobody wrote counts only where it is not met, as an exceeded
+/// budget: else every limit that is kept would raise the share.
 fn met_share(findings: &[Finding]) -> Option<f64> {
-    let count = |status| findings.iter().filter(|finding| finding.status == status).count() as f64;
-    let (met, unmet) = (count(Status::Met), count(Status::Unmet));
+    let count = |wanted: fn(&Finding) -> bool| findings.iter().filter(|finding| wanted(finding)).count() as f64;
+    let met = count(|finding| finding.status == Status::Met && !finding.implicit);
+    let unmet = count(|finding| finding.status == Status::Unmet);
     (met + unmet > 0.0).then(|| met / (met + unmet))
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Estimate;
+use crate::{Estimate, Outcome, TrialRecord};
 
 use super::mean::rate;
 
@@ -13,6 +13,16 @@ pub struct Trigger {
     pub expected: bool,
     /// Whether it did; `None` where nobody can say, as of a broken trial.
     pub happened: Option<bool>,
+}
+
+impl Trigger {
+    /// Of a record; `None` where its case does not say whether the skill is to trigger, or its arm lacks the skill. What an
+    /// agent did until infrastructure broke its trial, or somebody stopped it, says nothing.
+    pub fn of(trial: &TrialRecord) -> Option<Self> {
+        let is_whole = matches!(trial.outcome, Outcome::Passed | Outcome::Failed | Outcome::Undecided);
+        let expected = trial.should_trigger.filter(|_| !trial.is_baseline())?;
+        Some(Self { expected, happened: trial.triggered.filter(|_| is_whole) })
+    }
 }
 
 /// How well a skill's triggering fits what the cases want, over the trials of an arm that has the skill.
@@ -38,6 +48,26 @@ pub struct Triggering {
 }
 
 impl Triggering {
+    /// How many trials of which it can be said wanted it to trigger.
+    pub fn wanted(&self) -> u64 {
+        self.hits + self.misses
+    }
+
+    /// In how many trials it triggered.
+    pub fn triggered(&self) -> u64 {
+        self.hits + self.false_alarms
+    }
+
+    /// How many trials there are of which it can be said whether it triggered.
+    pub fn known(&self) -> u64 {
+        self.triggered() + self.misses + self.rejections
+    }
+
+    /// Whether it was wanted and never triggered at all: then what trials with the skill came to says nothing about it.
+    pub fn never_happened(&self) -> bool {
+        self.wanted() > 0 && self.triggered() == 0
+    }
+
     /// Of trials.
     pub fn of(triggers: impl IntoIterator<Item = Trigger>) -> Self {
         let mut sum = Self::default();
@@ -51,10 +81,9 @@ impl Triggering {
             };
             *count += 1;
         }
-        let (triggered, silent) = (sum.hits + sum.false_alarms, sum.misses + sum.rejections);
-        sum.precision = rate(sum.hits, triggered);
-        sum.recall = rate(sum.hits, sum.hits + sum.misses);
-        sum.never = rate(silent, triggered + silent);
+        sum.precision = rate(sum.hits, sum.triggered());
+        sum.recall = rate(sum.hits, sum.wanted());
+        sum.never = rate(sum.misses + sum.rejections, sum.known());
         sum
     }
 }

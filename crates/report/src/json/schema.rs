@@ -1,8 +1,11 @@
 //! The report's form, for editors and for programs that check before they read.
 
+mod arm;
+
 use serde_json::{Map, Value, json};
 
 use super::SCHEMA;
+use arm::{arm, case_delta, delta, suite_delta, trigger};
 
 /// The JSON Schema of the JSON report. Fields may be added, so that a reader must not refuse ones it does not know.
 pub fn report_schema() -> Value {
@@ -16,8 +19,8 @@ pub fn report_schema() -> Value {
             "run": reference("run"),
             "summary": reference("summary"),
             "arms": list(reference("arm")),
-            "deltas": list(json!({ "type": "object" })),
-            "hooks": { "type": "object" },
+            "deltas": about(list(reference("delta")), "what the skill is worth to each agent and model"),
+            "hooks": reference("hooks"),
             "trials": list(reference("trial")),
         },
         "required": ["schema", "run", "summary", "arms", "deltas", "hooks", "trials"],
@@ -43,10 +46,47 @@ pub fn report_schema() -> Value {
             "estimate": object(json!({
                 "mean": number(),
                 "stddev": maybe("number"),
-                "ci95": { "type": ["array", "null"], "items": number() },
+                "ci95": interval(),
             })),
             "summary": summary(),
             "arm": arm(),
+            "at_k": object(json!({
+                "k": count(),
+                "value": number(),
+                "cases": about(count(), "how many cases have so many decided trials"),
+            })),
+            "trigger": trigger(),
+            "delta": delta(),
+            "suite_delta": suite_delta(),
+            "case_delta": case_delta(),
+            "case_figures": object(json!({ "trials": count(), "passed": count(), "pass_rate": maybe("number") })),
+            "hooks": object(json!({
+                "pre_run": list(reference("hook")),
+                "post_grade": list(reference("hook")),
+                "post_run": list(reference("hook")),
+            })),
+            "hook": object(json!({
+                "trial": about(maybe("string"), "the id of the trial it ran for"),
+                "command": text(),
+                "exit_code": maybe("integer"),
+                "timed_out": { "type": "boolean" },
+                "error": about(maybe("string"), "what kept it from being run to its end"),
+                "stdout": text(),
+                "stderr": text(),
+                "duration_ms": count(),
+            })),
+            "side_effect": object_and(json!({
+                "remote": text(),
+                "branches": list(text()),
+                "review_requests": list(count()),
+            }), json!({
+                "commits": {
+                    "type": "object",
+                    "additionalProperties": text(),
+                    "description": "branch: its commit as it was left",
+                },
+                "added": { "type": "boolean", "description": "whether the trial added the remote itself" },
+            })),
             "trial": trial(),
             "finding": finding(),
             "detail": detail(),
@@ -79,7 +119,7 @@ fn run() -> Value {
         "finished_at": { "type": ["string", "null"], "format": "date-time" },
         "duration_ms": maybe("integer"),
         "signal": maybe("string"),
-        "planned": count(),
+        "planned": about(count(), "how many trials were planned, the baseline's included"),
         "trialrun_version": text(),
         "settings": { "type": "object" },
         "agents": list(reference("agent")),
@@ -89,7 +129,8 @@ fn run() -> Value {
 
 fn summary() -> Value {
     object(json!({
-        "trials": count(),
+        "trials": about(count(), "how many have an outcome; the baseline's are not among them"),
+        "baseline": about(count(), "how many are only there to be compared with: the agent without the skill"),
         "passed": count(),
         "failed": count(),
         "undecided": count(),
@@ -98,33 +139,15 @@ fn summary() -> Value {
         "cancelled": count(),
         "flaky": count(),
         "pass_rate": { "type": ["number", "null"], "description": "passed / (passed + failed)" },
-        "tokens": about(optional("tokens"), "what the agents used, in all attempts"),
+        "tokens": about(optional("tokens"), "what the agents used, in all attempts, the baseline's included"),
         "cost_usd": about(maybe("number"), "what that cost"),
-        "trials_with_cost": about(count(), "how many trials' cost is known"),
+        "trials_with_cost": about(count(), "how many trials' cost is known, the baseline's included"),
+        "baseline_tokens": about(optional("tokens"), "the part of `tokens` that the baseline used"),
+        "baseline_cost_usd": about(maybe("number"), "the part of `cost_usd` that the baseline cost"),
         "judge_usage": about(optional("tokens"), "what judging by models used"),
         "judge_cost_usd": about(maybe("number"), "what that cost"),
         "user_usage": about(optional("tokens"), "what playing users used"),
         "user_cost_usd": about(maybe("number"), "what that cost"),
-    }))
-}
-
-fn arm() -> Value {
-    object(json!({
-        "arm": text(),
-        "agent": text(),
-        "model": maybe("string"),
-        "variant": maybe("string"),
-        "trials": count(),
-        "pass_rate": optional("estimate"),
-        "full_pass_rate": { "type": ["number", "null"], "description": "the share of decided trials that passed" },
-        "full_pass_rate_ci95": { "type": ["array", "null"], "items": number() },
-        "k": count(),
-        "pass_at_k": maybe("number"),
-        "pass_hat_k": maybe("number"),
-        "duration_s": optional("estimate"),
-        "tokens": optional("estimate"),
-        "cost_usd": optional("estimate"),
-        "trigger": { "type": ["object", "null"] },
     }))
 }
 
@@ -197,6 +220,12 @@ fn trial() -> Value {
         "cost_usd": about(maybe("number"), "what that cost"),
         "cost_usd_cli": about(maybe("number"), "what it cost by the agent's own account"),
         "cost_source": about(maybe("string"), "who says what it cost"),
+        "triggered": {
+            "type": ["boolean", "null"],
+            "description": "whether the agent made use of the skill under test; null where there is none",
+        },
+        "should_trigger": { "type": ["boolean", "null"], "description": "whether it was to" },
+        "side_effects": about(list(reference("side_effect")), "what the trial left on remotes"),
         "judge_usage": about(optional("tokens"), "what judging it by models used"),
         "judge_cost_usd": about(maybe("number"), "what that cost"),
         "user_usage": about(optional("tokens"), "what playing its user used"),
@@ -290,6 +319,10 @@ fn failure() -> Value {
         "critical": { "type": "boolean" },
         "source": optional("excerpt"),
     }))
+}
+
+fn interval() -> Value {
+    json!({ "type": ["array", "null"], "items": number() })
 }
 
 fn status() -> Value {

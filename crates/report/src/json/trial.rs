@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use model::{
-    AnsweredQuestion, AttemptRecord, CallRecord, Ending, Fault, FileChange, Limits, Outcome, SkillInfo, TrialRecord,
+    AnsweredQuestion, AttemptRecord, CallRecord, Ending, Fault, FileChange, Limits, Outcome, SideEffects, SkillInfo,
+    TrialRecord,
 };
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -70,6 +71,9 @@ pub(super) struct Trial<'a> {
     cost_usd: Option<f64>,
     cost_usd_cli: Option<f64>,
     cost_source: Option<&'a str>,
+    triggered: Option<bool>,
+    should_trigger: Option<bool>,
+    side_effects: &'a [SideEffects],
     judge_usage: Option<Used>,
     judge_cost_usd: Option<f64>,
     user_usage: Option<Used>,
@@ -130,8 +134,12 @@ impl<'a> Trial<'a> {
             questions: &record.questions,
             usage: record.usage.as_ref().map(Used::of),
             cost_usd: record.cost_usd,
-            cost_usd_cli: record.cost_usd.filter(|_| from_agent),
+            // Where the agent's own figure is the one that counts, it is written once.
+            cost_usd_cli: record.cost_usd_cli.or(record.cost_usd.filter(|_| from_agent)),
             cost_source: record.cost_source.as_deref(),
+            triggered: record.triggered,
+            should_trigger: record.should_trigger,
+            side_effects: &record.side_effects,
             judge_usage: used_aside(record.judge),
             judge_cost_usd: record.judge.and_then(|judge| judge.cost_usd),
             user_usage: used_aside(record.user),

@@ -67,7 +67,9 @@ impl Lines {
                 let line = self.finished(record);
                 *self.repetitions.entry(series(record)).or_default() += 1;
                 let has_evidence = record.findings.iter().any(|finding| !finding.evidence.is_empty());
-                if result::wants_reason(record.outcome) || (self.detail.evidence && has_evidence) {
+                // That an agent fails without the skill is what it is there for.
+                let is_noted = result::wants_reason(record.outcome) && !record.is_baseline();
+                if is_noted || (self.detail.evidence && has_evidence) {
                     self.failures.push((**record).clone());
                 }
                 line
@@ -96,7 +98,8 @@ impl Lines {
             parts.push(paint.dim(&paint.join(&notes)));
         }
         let time = format!("{:>6}", elapsed(record.duration_ms));
-        format!("{} {time}  {}\n", paint.as_outcome(record.outcome, &word), parts.join("  "))
+        let word = if record.is_baseline() { paint.dim(&word) } else { paint.as_outcome(record.outcome, &word) };
+        format!("{word} {time}  {}\n", parts.join("  "))
     }
 
     /// Every trial that did not pass, with its reasons, in the order of the outcomes; and every one with evidence, where

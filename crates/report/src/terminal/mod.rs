@@ -4,9 +4,11 @@
 //! The only place that knows terminal libraries.
 
 mod activity;
+pub(crate) mod arms;
 mod diagnostic;
 mod diff;
 mod failure;
+pub(crate) mod grid;
 mod lines;
 mod paint;
 mod result;
@@ -24,7 +26,8 @@ use activity::awaited;
 pub(crate) use activity::{call, doing, says_all};
 pub(crate) use diagnostic::finding;
 pub(crate) use paint::Paint;
-pub(crate) use summary::Closing;
+pub(crate) use result::{fault_name, wants_reason};
+pub(crate) use summary::{Closing, cost};
 
 pub use diagnostic::{diagnostics, tally};
 pub use paint::Style;

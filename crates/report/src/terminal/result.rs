@@ -47,6 +47,9 @@ pub(super) fn draw(record: &TrialRecord, names: &Names, paint: &Paint, detail: D
         text.push_str(&one(found, width, record, paint, detail));
     }
     text.push_str(&ending(record, paint));
+    if wants_reason(record.outcome) && record.should_trigger == Some(true) && record.triggered == Some(false) {
+        text.push_str(&format!("    {}\n", paint.yellow("the agent did not use the skill")));
+    }
     for error in record.errors.iter().filter(|error| Some(*error) != record.because.as_ref()) {
         text.push_str(&format!("    {} {}\n", paint.red("error:"), folded(error)));
     }
@@ -83,7 +86,7 @@ fn verdict(record: &TrialRecord, paint: &Paint) -> String {
     paint.as_outcome(record.outcome, &text)
 }
 
-pub(super) fn fault_name(fault: model::Fault) -> &'static str {
+pub(crate) fn fault_name(fault: model::Fault) -> &'static str {
     match fault {
         model::Fault::Environment => "environment",
         model::Fault::Provider => "provider",
@@ -228,6 +231,6 @@ fn is_decided_by_findings(outcome: Outcome) -> bool {
 }
 
 /// Whether a person wants to see why.
-pub(super) fn wants_reason(outcome: Outcome) -> bool {
+pub(crate) fn wants_reason(outcome: Outcome) -> bool {
     matches!(outcome, Outcome::Failed | Outcome::Undecided | Outcome::Broken)
 }

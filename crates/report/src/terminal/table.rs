@@ -26,7 +26,9 @@ pub(super) struct Table {
     rows: HashMap<String, Row>,
     total: ProgressBar,
     planned: usize,
+    /// Of trials that are not only there to be compared with.
     counts: [(Outcome, usize); 6],
+    done: usize,
 }
 
 struct Row {
@@ -49,6 +51,7 @@ impl Table {
             rows: HashMap::new(),
             total,
             planned,
+            done: 0,
             counts: [
                 Outcome::Passed,
                 Outcome::Failed,
@@ -88,8 +91,9 @@ impl Table {
                     row.bar.finish_and_clear();
                     self.screen.remove(&row.bar);
                 }
+                self.done += 1;
                 for (outcome, count) in &mut self.counts {
-                    *count += usize::from(*outcome == record.outcome);
+                    *count += usize::from(*outcome == record.outcome && !record.is_baseline());
                 }
                 self.count();
             }
@@ -126,8 +130,7 @@ impl Table {
     }
 
     fn count(&self) {
-        let done: usize = self.counts.iter().map(|(_, count)| count).sum();
-        let mut parts = vec![format!("{done}/{} trials", self.planned)];
+        let mut parts = vec![format!("{}/{} trials", self.done, self.planned)];
         for (outcome, count) in self.counts.iter().filter(|(_, count)| *count > 0) {
             parts.push(self.paint.as_outcome(*outcome, &format!("{count} {}", outcome.name())));
         }

@@ -25,8 +25,8 @@ fn the_json_report_is_the_contract() {
     has(&document["run"]["skills"][0], "name version content_hash");
     has(
         &document["summary"],
-        "trials passed failed undecided broken skipped cancelled flaky pass_rate tokens cost_usd trials_with_cost \
-         judge_usage judge_cost_usd user_usage user_cost_usd",
+        "trials baseline passed failed undecided broken skipped cancelled flaky pass_rate tokens cost_usd \
+         trials_with_cost baseline_tokens baseline_cost_usd judge_usage judge_cost_usd user_usage user_cost_usd",
     );
     has(&document["summary"]["tokens"], "input cache_read cache_write output reasoning total");
     has(
@@ -39,8 +39,8 @@ fn the_json_report_is_the_contract() {
         trial,
         "id suite case title arm agent model variant repetition outcome flaky fault because ending score max_score \
          pass_score failed_critical dimensions findings scores input answer expected reason script tools vars messages \
-         turn_count tool_calls questions usage cost_usd cost_usd_cli cost_source judge_usage judge_cost_usd user_usage user_cost_usd duration_ms \
-         session_id attempts files_changed errors output not position",
+         turn_count tool_calls questions usage cost_usd cost_usd_cli cost_source triggered should_trigger \
+         side_effects judge_usage judge_cost_usd user_usage user_cost_usd duration_ms session_id attempts files_changed errors output not position",
     );
     has(&trial["tool_calls"][0], "name raw_name input result is_error turn");
     has(&trial["attempts"][0], "outcome because usage cost_usd duration_ms");
@@ -77,8 +77,8 @@ fn trials_stand_in_the_order_they_were_planned() {
         document["trials"].as_array().unwrap().iter().map(|trial| trial["id"].as_str().unwrap().to_owned()).collect()
     };
     let ordered = ids(&document(&events));
-    assert_eq!(ordered[2], "commit::splits-in-two@claude-code+without_skill#1");
-    assert_eq!(ordered[3], "commit::splits-in-two@claude-code+without_skill#2");
+    assert_eq!(ordered[2], "commit::splits-in-two@claude-code:sonnet#1");
+    assert_eq!(ordered[3], "commit::splits-in-two@claude-code:sonnet#2");
     let failures = reported("json", &events, |opening| opening.failures_only = true);
     let failures: Value = serde_json::from_str(&failures).unwrap();
     assert_eq!(ids(&failures), [ordered[2].clone()]);

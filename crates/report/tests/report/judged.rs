@@ -52,7 +52,14 @@ fn lists_tell_a_score_that_the_outcome_does_not_say() {
     assert!(!line(&history, "::people").contains("score"), "nothing of it holds: {history}");
     assert!(!line(&history, "::found").contains("score"), "{history}");
     let run = run_row(RUN);
-    let view = report::StatusView { run: &run, trials: &rows, live: &[], alive: false, now: crate::story::begin() };
+    let view = report::StatusView {
+        run: &run,
+        trials: &rows,
+        live: &[],
+        alive: false,
+        now: crate::story::begin(),
+        details: &report::Details::default(),
+    };
     let status = report::status(&view, &plain());
     assert!(status.contains("people::answers@recorded#1  score 76/100\n"), "{status}");
 }

@@ -1,6 +1,6 @@
 use jiff::SignedDuration;
-use model::{ArmSummary, LiveTrial, Outcome, Step, ToolCall, TrialRecord, TrialRow};
-use report::{Change, Comparison, StatusView, THRESHOLD};
+use model::{ArmSummary, LiveTrial, Outcome, Step, ToolCall, TrialFigures, TrialRecord, TrialRow};
+use report::{Change, Comparison, Details, StatusView, THRESHOLD};
 use serde_json::json;
 
 use crate::story::{RUN, begin, broken, failed, id, one_job, passed, row, run_row};
@@ -109,12 +109,13 @@ fn status_says_what_each_trial_waits_for() {
     let trials = [row(&passed(&trials[0]), RUN), row(&failed(&trials[1]), RUN), row(&broken(&trials[2]), RUN)];
     let mut run = run_row(RUN);
     let now = begin() + SignedDuration::from_secs(63);
-    let finished = StatusView { run: &run, trials: &trials, live: &[], alive: false, now };
+    let finished =
+        StatusView { run: &run, trials: &trials, live: &[], alive: false, now, details: &Details::default() };
     let mut text = report::status(&finished, &plain());
     run.finished_at = None;
     run.duration_ms = None;
     for alive in [true, false] {
-        let view = StatusView { run: &run, trials: &trials, live: &live, alive, now };
+        let view = StatusView { run: &run, trials: &trials, live: &live, alive, now, details: &Details::default() };
         text.push_str("================\n");
         text.push_str(&report::status(&view, &plain()));
     }
@@ -193,8 +194,10 @@ fn many_cases_are_compared_and_summed_up() {
         (0..20_000).map(|n| TrialRecord { case: format!("case-{n}"), ..one.clone() }).collect();
     let rows: Vec<TrialRow> = records.iter().map(|record| row(record, RUN)).collect();
     assert_eq!(Comparison::of(&rows, &rows, THRESHOLD).cases.len(), records.len());
-    let arms = ArmSummary::of(&records);
-    assert_eq!((arms.len(), arms[0].trials, arms[0].pass_at_k), (1, records.len(), Some(1.0)));
+    let figures: Vec<TrialFigures> = records.iter().map(TrialFigures::of).collect();
+    let arms = ArmSummary::of(&figures);
+    assert_eq!((arms.len(), arms[0].statistics.trials), (1, records.len()));
+    assert_eq!(arms[0].statistics.at_k(), Some((1.0, 1.0)));
 }
 
 #[test]

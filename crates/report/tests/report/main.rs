@@ -6,6 +6,7 @@
 
 extern crate trialrun_report as report;
 
+mod arms;
 mod documents;
 mod fixture;
 mod judged;

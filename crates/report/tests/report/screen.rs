@@ -89,7 +89,7 @@ fn colour_changes_nothing_but_colour() {
     }
 }
 
-fn without_color(text: &str) -> String {
+pub fn without_color(text: &str) -> String {
     let mut plain = String::new();
     let mut parts = text.split("\u{1b}[");
     plain.push_str(parts.next().unwrap());

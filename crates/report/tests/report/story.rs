@@ -465,7 +465,7 @@ pub fn one_job() -> Story {
 
 /// Two jobs, two arms, two repetitions.
 pub fn many_jobs() -> Story {
-    let trials: Vec<TrialId> = ["claude-code+with_skill", "claude-code+without_skill"]
+    let trials: Vec<TrialId> = ["claude-code:haiku", "claude-code:sonnet"]
         .iter()
         .flat_map(|arm| [1, 2].map(|repetition| id("splits-in-two", arm, repetition)))
         .collect();

@@ -35,6 +35,8 @@ pub(super) struct Process {
     dregs: Vec<Line>,
     /// What the supervisor had to say.
     trouble: Option<String>,
+    /// What it exited with, once somebody has waited for that.
+    exit_code: Option<i32>,
 }
 
 /// A line of the program's output.
@@ -60,7 +62,16 @@ impl Process {
         let stdout = Lines::of(child.take_stdout().ok_or_else(missing)?);
         let stderr = Lines::of(child.take_stderr().ok_or_else(missing)?);
         let mouth = Some(speak(stdin));
-        Ok(Self { child, mouth, stdout, stderr, last_words: VecDeque::new(), dregs: Vec::new(), trouble: None })
+        Ok(Self {
+            child,
+            mouth,
+            stdout,
+            stderr,
+            last_words: VecDeque::new(),
+            dregs: Vec::new(),
+            trouble: None,
+            exit_code: None,
+        })
     }
 
     /// Gives a line that is too long as soon as it is: see [`Lines::hasty`].
@@ -155,11 +166,19 @@ impl Process {
     /// Ends it, and says how it ended in one line, with the last of what it wrote to stderr.
     pub(super) async fn obituary(&mut self) -> String {
         let how = match self.end().await {
-            Ok(status) => described(status),
+            Ok(status) => {
+                self.exit_code = status.code();
+                described(status)
+            }
             Err(error) => error.to_string(),
         };
         let words = self.last_words.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" / ");
         if words.is_empty() { how } else { format!("{how}: {words}") }
+    }
+
+    /// What it exited with by itself, once its obituary is written.
+    pub(super) fn exit_code(&self) -> Option<i32> {
+        self.exit_code
     }
 
     /// What it wrote to stderr while its end was waited for.

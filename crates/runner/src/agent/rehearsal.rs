@@ -16,7 +16,7 @@ use super::{Agent, Configured, Endpoint, Part, Scene, Setup};
 use crate::activity::Activity;
 use crate::line::Line;
 use crate::resolve::Resolver;
-use crate::sandbox::{Sandbox, SandboxError};
+use crate::sandbox::{Sandbox, SandboxError, Twin};
 use crate::session::BoxFuture;
 use crate::supervise::Supervisor;
 use crate::teller::{Heard, Teller};
@@ -34,7 +34,7 @@ pub(super) fn case(id: &str, messages: &[&str]) -> Case {
 /// An agent as a project in `directory` configures it.
 pub(super) fn configured(config: &serde_json::Value, directory: &Path) -> Arc<Configured> {
     let node = model::Node::from_json(config, &Source::new("agent.yaml", ""));
-    Arc::new(Configured { name: "own".into(), node, directory: directory.to_owned() })
+    Arc::new(Configured { name: "own".into(), node, directory: directory.to_owned(), is_filled: true })
 }
 
 /// A prepared answer.
@@ -111,6 +111,10 @@ impl Sandbox for Bare {
 
     fn collect(&self) -> BoxFuture<'_, Result<Collected, SandboxError>> {
         Box::pin(std::future::ready(Ok(Collected::default())))
+    }
+
+    fn copy(&self) -> BoxFuture<'_, Result<Twin, SandboxError>> {
+        Box::pin(std::future::ready(Err(SandboxError::Ending)))
     }
 
     fn close(&self) -> BoxFuture<'_, Result<(), SandboxError>> {
@@ -223,6 +227,8 @@ impl Rehearsal {
                 supervisor: Supervisor::new("/none").unwrap(),
             }),
             setup: self.setup.clone(),
+            limits: self.limits.clone(),
+            source_repo: None,
             endpoint: self.endpoint.clone(),
             providers: self.providers.clone(),
         }

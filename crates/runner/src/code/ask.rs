@@ -198,8 +198,8 @@ impl Given<'_> {
             Some(Value::List(items)) => items.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
             _ => Vec::new(),
         };
-        let thrown = self.text("thrown").and_then(|stack| self.runtime.call_site(&stack, ""));
-        evidence.extend(thrown.map(|call| format!("thrown at {}", call.excerpt())));
+        let thrown = self.text("thrown").and_then(|stack| self.runtime.thrown_at(&stack));
+        evidence.extend(thrown.map(|place| format!("thrown at {place}")));
         Observed {
             number: self.count("seq").unwrap_or_default(),
             source: self.call(&name).map(|call| call.excerpt()),

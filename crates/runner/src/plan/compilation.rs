@@ -112,7 +112,7 @@ fn compile(
                 _ => directory_of(suite),
             };
             // Those of the first agent, which are nearly always those of every one.
-            let agent = agents_of(settings, case).iter().find_map(|written| agent_of(settings, written));
+            let agent = agents_of(settings, case).iter().find_map(|written| kind_of_agent(settings, written));
             let tools = agent.and_then(|agent| known_tools(agent, case));
             let context =
                 Context { directory: Some(&directory), scripts: Some(engine), known_tools: tools, case: None };
@@ -127,7 +127,7 @@ fn compile(
 }
 
 /// The agent that `written` names, for what can be known of it without asking it anything.
-fn agent_of(settings: &Settings, written: &str) -> Option<&'static dyn Agent> {
+pub(crate) fn kind_of_agent(settings: &Settings, written: &str) -> Option<&'static dyn Agent> {
     let configured = settings.configured.iter().find(|configured| configured.name == written);
     let kind = configured.map_or(Some(written), |configured| configured.node.get("type")?.as_str())?;
     agent::find(kind).map(|(agent, _)| agent)

@@ -66,6 +66,9 @@ pub struct Settings {
     pub retries: u32,
     /// How often a failed attempt is tried again; a trial that passes then is flaky.
     pub retry_failed: u32,
+    /// `--retry-on`: how an agent must have ended for its attempt to be tried again, as often as broken ones. Unset: suites
+    /// of skills have both.
+    pub retry_on: Option<RetryOn>,
     /// What must never be told, beside what the environment has: keys and headers of the configuration.
     pub secrets: Secrets,
     /// After how long without a word a warning is told, in milliseconds.
@@ -80,6 +83,44 @@ pub struct Settings {
     pub sandbox: String,
     /// Where models are opened from; everything in a run that asks a model asks here.
     pub providers: llm::Providers,
+}
+
+/// How an agent must have ended for its attempt to be tried again although it counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RetryOn {
+    /// With an error: an exit code of its program, or an answer that says so.
+    pub exit: bool,
+    /// Not before its time was over.
+    pub timeout: bool,
+}
+
+impl RetryOn {
+    /// In either way.
+    pub const BOTH: Self = Self { exit: true, timeout: true };
+    /// It does not matter how.
+    pub const NONE: Self = Self { exit: false, timeout: false };
+
+    /// As it is written: `exit`, `timeout`, both with a comma, or `none`.
+    pub fn parse(written: &str) -> Option<Self> {
+        if written.trim() == "none" {
+            return Some(Self::NONE);
+        }
+        written.split(',').try_fold(Self::NONE, |on, word| match word.trim() {
+            "exit" => Some(Self { exit: true, ..on }),
+            "timeout" => Some(Self { timeout: true, ..on }),
+            _ => None,
+        })
+    }
+
+    /// As written.
+    pub fn name(self) -> &'static str {
+        match (self.exit, self.timeout) {
+            (true, true) => "exit,timeout",
+            (true, false) => "exit",
+            (false, true) => "timeout",
+            (false, false) => "none",
+        }
+    }
 }
 
 impl Default for Settings {
@@ -112,6 +153,7 @@ impl Default for Settings {
             jobs: 1,
             retries: 1,
             retry_failed: 0,
+            retry_on: None,
             secrets: Secrets::default(),
             idle_warn_ms: 30_000,
             stop_grace_ms: 3_000,

@@ -178,6 +178,26 @@ fn a_case_that_asks_about_its_skill_is_run_without_it_too_under_the_same_limits(
 }
 
 #[test]
+fn a_control_that_asserts_nothing_else_is_there_to_be_compared_without_the_skill() {
+    let asked = |assertions: bool| {
+        let mut case = Case { must_assert: true, ..asking("a") };
+        if !assertions {
+            case.assertions.clear();
+        }
+        let suites = [suite(Path::new("case.yaml"), vec![case])];
+        let (plan, problems) = plan_of(&suites);
+        let of = |variant: &str| {
+            let trial = plan.trials.iter().find(|trial| trial.arm.variant.as_deref() == Some(variant)).unwrap();
+            trial.checks.iter().map(Check::kind).collect::<Vec<_>>()
+        };
+        (of(model::WITH_SKILL), of(WITHOUT_SKILL), problems.len())
+    };
+    assert_eq!(asked(true), (vec!["skill_not_used"], vec![], 0));
+    // What asserts nothing at all has checked nothing in either arm.
+    assert_eq!(asked(false), (vec!["nothing_asserted"], vec!["nothing_asserted"], 1));
+}
+
+#[test]
 fn the_baseline_is_had_or_left_out_as_the_user_says() {
     let arms = |baseline, case: Case| {
         let plan = planned_with(&Settings { baseline, ..Settings::default() }, vec![case]);
@@ -191,6 +211,27 @@ fn the_baseline_is_had_or_left_out_as_the_user_says() {
             .contains(&arms(Some(true), installed()).as_str())
     );
     assert_eq!(arms(Some(true), case("a", "fake")), "fake");
+}
+
+#[test]
+fn an_agent_that_finds_no_skills_is_not_compared_with_itself() {
+    let problems = |baseline| {
+        let answered = |id| Case { runner: case(id, "recorded:x.jsonl").runner, ..asking(id) };
+        let suites = [suite(Path::new("case.yaml"), vec![answered("a"), answered("b")])];
+        let settings = Settings { baseline, ..Settings::default() };
+        let request = PlanRequest {
+            suites: &suites,
+            settings: &settings,
+            selection: &Selection::default(),
+            read_script: Arc::new(|_: &Path| Err(Vec::new())),
+            modules: script::Library::new(),
+            cwd: Path::new("/"),
+        };
+        let told = plan(&request).1.into_iter().map(|problem| problem.message);
+        told.filter(|message| message.contains("reads no skills")).collect::<Vec<_>>()
+    };
+    assert_eq!(problems(None), ["`recorded` reads no skills from files, so it would be the same with and without one"]);
+    assert!(problems(Some(false)).is_empty());
 }
 
 #[test]

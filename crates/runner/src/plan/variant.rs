@@ -40,11 +40,24 @@ fn with_skill(case: &Arc<Case>) -> Arc<Case> {
     Arc::new(case)
 }
 
-/// The case without its skill. Whether the skill is used says nothing where there is none.
+/// The case as the arm called `variant` runs it.
+pub(crate) fn as_arm(case: &Arc<Case>, variant: Option<&str>) -> Arc<Case> {
+    match variant {
+        Some(WITH_SKILL) => with_skill(case),
+        Some(WITHOUT_SKILL) => Arc::new(without_skill(case)),
+        _ => Arc::clone(case),
+    }
+}
+
+/// The case without its skill. Whether the skill is used says nothing where there is none; a case that asks nothing else
+/// is there to be compared, in what it takes, and passes when the agent finishes.
 fn without_skill(case: &Case) -> Case {
     let about_the_skill = ["skill_used", "skill_not_used"];
     let mut case = case.clone();
+    let written = case.assertions.len();
     case.assertions.retain(|assertion| !about_the_skill.contains(&assertion.kind.value.as_str()));
+    let asks_nothing_else = case.assertions.is_empty() && written > 0;
+    case.must_assert &= !asks_nothing_else;
     // The limits of both arms are the same.
     case.token_budget = case.token_budget.or_else(|| case.subject.skill()?.token_budget);
     case.subject = Subject::Agent;

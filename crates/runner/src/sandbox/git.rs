@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use model::Excerpt;
-use walkdir::WalkDir;
+use sha2::{Digest, Sha256};
+use walkdir::{DirEntry, WalkDir};
 
 use super::SandboxError;
 use crate::supervise::{Captured, Output, Supervisor, run};
@@ -20,6 +20,9 @@ const MAX_OUTPUT: usize = 1 << 20;
 
 /// The most commits that are told of.
 const MAX_COMMITS: usize = 1000;
+
+/// The largest file of a repository's own that is looked into at a glance, in bytes: the index of a million files.
+const LARGEST: u64 = 128 << 20;
 
 /// What every fixture's repository is configured with: somebody to commit as, nothing that starts by itself, and trust
 /// in what a copy keeps: size and time, not inode numbers.
@@ -222,8 +225,8 @@ fn lines(output: &Captured) -> Vec<String> {
 /// A repository at a glance, read without git.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Glance {
-    /// HEAD, index and references, with size and time.
-    files: BTreeMap<PathBuf, (u64, i64, i64)>,
+    /// HEAD, index, references and settings, with a digest of what is in them. Times would tell less: they can be set.
+    files: BTreeMap<PathBuf, Option<[u8; 32]>>,
     /// The commit that is checked out.
     pub(super) head: Option<String>,
     /// The branch that is checked out.
@@ -238,15 +241,16 @@ impl Glance {
             return None;
         }
         let mut files = BTreeMap::new();
-        for name in ["HEAD", "index", "packed-refs", "refs"] {
+        for name in ["HEAD", "index", "packed-refs", "refs", "config", "info/exclude", "shallow"] {
             for entry in WalkDir::new(git.join(name)).into_iter().flatten() {
-                if let (false, Ok(meta)) = (entry.file_type().is_dir(), entry.metadata()) {
-                    files.insert(entry.into_path(), (meta.size(), meta.mtime(), meta.mtime_nsec()));
+                if !entry.file_type().is_dir() {
+                    let digest = digest(&entry);
+                    let path = entry.into_path();
+                    files.insert(path.strip_prefix(work).unwrap_or(&path).into(), digest);
                 }
             }
         }
-        let files = files.into_iter().map(|(path, stamp)| (path.strip_prefix(work).unwrap_or(&path).into(), stamp));
-        let mut glance = Self { files: files.collect(), ..Self::default() };
+        let mut glance = Self { files, ..Self::default() };
         let head = fs::read_to_string(git.join("HEAD")).unwrap_or_default();
         match head.trim().strip_prefix("ref: ") {
             Some(reference) => {
@@ -257,6 +261,18 @@ impl Glance {
         }
         Some(glance)
     }
+
+    /// Whether the repository is surely what it was at another glance.
+    pub(super) fn is_as(&self, other: &Self) -> bool {
+        self == other && self.files.values().all(Option::is_some)
+    }
+}
+
+/// A digest of a file's content; `None` for what is no file, and for what is too large to be one of git's.
+fn digest(entry: &DirEntry) -> Option<[u8; 32]> {
+    let is_read = entry.file_type().is_file() && entry.metadata().is_ok_and(|meta| meta.len() <= LARGEST);
+    let content = is_read.then(|| fs::read(entry.path()).ok()).flatten()?;
+    Some(Sha256::digest(content).into())
 }
 
 /// What a reference stands for; a loose one goes before a packed one.

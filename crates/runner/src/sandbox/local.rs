@@ -29,6 +29,7 @@ use super::repository::{Looked, Watch};
 use super::review_requests::Reviews;
 use super::snapshot::{Before, Patience, Snapshot};
 use super::template::{Files, Template, Templates, blocking};
+use super::twin::{Original, Twin};
 use super::{Maker, Request, Sandbox, SandboxError, SandboxKind, environment};
 use crate::Host;
 use crate::session::BoxFuture;
@@ -95,6 +96,7 @@ impl LocalMaker {
     async fn lay_out(&self, request: &Request, template: Option<Arc<Template>>) -> Result<LocalSandbox, SandboxError> {
         let Templates { root, env, supervisor, registry, .. } = &self.templates;
         let (root, registry, name, keep) = (root.clone(), Arc::clone(registry), request.name.clone(), request.keep);
+        let made_in = Arc::clone(&registry);
         let (base, baseline) = blocking(move || {
             let base = Base::make(&root, &name, Purpose::Sandbox, keep, &registry)?;
             for directory in [WORK, HOME, TMP].map(|name| base.path().join(name)) {
@@ -119,6 +121,7 @@ impl LocalMaker {
             tmp,
             fixture_env: request.fixtures.env.clone(),
             supervisor: supervisor.clone(),
+            registry: made_in,
             host_env: Arc::clone(env),
             timeout: request.setup_timeout,
             baseline,
@@ -138,6 +141,7 @@ struct LocalSandbox {
     /// The user's own environment.
     host_env: Arc<BTreeMap<String, String>>,
     supervisor: Supervisor,
+    registry: Arc<Registry>,
     timeout: Duration,
     baseline: Baseline,
     /// The repository before the agent came, if anybody wants to know what becomes of it.
@@ -216,8 +220,12 @@ impl LocalSandbox {
             Ok((changes, beside(&path)?, Glance::at(&work)))
         })
         .await?;
+        let is_untouched = self.baseline.files.is_repository(now.as_ref());
         let repository_change = match &self.watched {
-            Some(before) => self.watcher().change(&self.work, before).await.map(Box::new),
+            Some(before) => {
+                let is_left = is_untouched.then_some(files_changed.is_empty());
+                self.watcher().change(&self.work, before, is_left).await.map(Box::new)
+            }
             None => None,
         };
         let repository = match (&repository_change, now) {
@@ -236,6 +244,7 @@ impl LocalSandbox {
             probes: Vec::new(),
             reply_probes: Vec::new(),
             repository_change,
+            patch: None,
         })
     }
 
@@ -243,7 +252,7 @@ impl LocalSandbox {
     async fn repository(&self, now: &Glance, changed: &[FileChange]) -> Option<Repository> {
         let before = &*self.baseline.files;
         let git = self.inspection();
-        let untouched = changed.is_empty() && before.repository.as_ref() == Some(now);
+        let untouched = changed.is_empty() && before.is_repository(Some(now));
         let status = match &before.status {
             Some(status) if untouched => status.clone(),
             _ => git.status(&self.work).await?,
@@ -282,6 +291,19 @@ impl Sandbox for LocalSandbox {
 
     fn collect(&self) -> BoxFuture<'_, Result<Collected, SandboxError>> {
         Box::pin(self.inspect())
+    }
+
+    fn copy(&self) -> BoxFuture<'_, Result<Twin, SandboxError>> {
+        let original = Original {
+            root: self.path.parent().unwrap_or(&self.path).to_owned(),
+            registry: Arc::clone(&self.registry),
+            supervisor: self.supervisor.clone(),
+            env: self.env(&[]),
+            work: self.work.clone(),
+            directories: [&self.work, &self.home, &self.tmp].map(PathBuf::clone).into(),
+            patience: self.patience(),
+        };
+        Box::pin(original.copy())
     }
 
     fn close(&self) -> BoxFuture<'_, Result<(), SandboxError>> {

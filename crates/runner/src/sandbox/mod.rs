@@ -14,6 +14,7 @@ mod review_requests;
 mod snapshot;
 mod template;
 mod tree;
+mod twin;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -28,6 +29,7 @@ use crate::session::BoxFuture;
 use crate::{Breakage, Host};
 
 pub use registry::Registry;
+pub use twin::Twin;
 
 /// Every kind of sandbox, in the order users see them.
 pub static SANDBOXES: &[&dyn SandboxKind] = &[&local::Local];
@@ -78,6 +80,9 @@ pub trait Sandbox: Send + Sync {
 
     /// What is in it now, compared with what was in it when it was made.
     fn collect(&self) -> BoxFuture<'_, Result<Collected, SandboxError>>;
+
+    /// A copy of it as it is now, for commands whose doing is to leave no trace in it.
+    fn copy(&self) -> BoxFuture<'_, Result<Twin, SandboxError>>;
 
     /// Removes it, unless it is to be kept. Closing twice is no mistake.
     fn close(&self) -> BoxFuture<'_, Result<(), SandboxError>>;

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use model::{Commit, RemoteState, RepositoryChange, RepositoryState};
+use sha2::{Digest, Sha256};
 
 use super::git::Inspection;
 use super::review_requests::Reviews;
@@ -55,6 +56,15 @@ pub(super) struct Looked {
     remotes: Vec<(String, String)>,
 }
 
+impl Looked {
+    /// The same before its remotes were asked.
+    fn without_remotes(&self) -> Self {
+        let mut looked = self.clone();
+        looked.state.remotes.clear();
+        looked
+    }
+}
+
 /// Looks at a repository and its remotes.
 pub(super) struct Watch<'a> {
     pub(super) git: Inspection<'a>,
@@ -87,6 +97,7 @@ impl Watch<'_> {
             remotes: BTreeMap::new(),
             commit_count: one("count").and_then(|count| count.parse().ok()).unwrap_or_default(),
             recent_commits: lines("log").iter().map(|line| commit(line, &mine)).collect(),
+            refs: Some(digest(lines("refs"))),
             index: one("index"),
             status: lines("status").iter().map(|line| (*line).to_owned()).collect(),
             head: head.clone(),
@@ -105,9 +116,18 @@ impl Watch<'_> {
         }
     }
 
-    /// What became of `before`.
-    pub(super) async fn change(&self, work: &Path, before: &Looked) -> Option<RepositoryChange> {
-        let mut after = self.look(work).await?;
+    /// What became of `before`. Where the repository itself is as it was, `is_left` says whether its files are, too:
+    /// then git is asked for little or nothing, since a process costs more than all the rest.
+    pub(super) async fn change(&self, work: &Path, before: &Looked, is_left: Option<bool>) -> Option<RepositoryChange> {
+        let mut after = match is_left {
+            Some(true) => before.without_remotes(),
+            Some(false) => {
+                let mut after = before.without_remotes();
+                after.state.status = self.git.status(work).await?;
+                after
+            }
+            None => self.look(work).await?,
+        };
         self.ask_remotes(work, &mut after).await;
         let new_commits = if after.tips.is_subset(&before.tips) {
             Vec::new()
@@ -140,6 +160,12 @@ impl Watch<'_> {
     }
 }
 
+/// SHA-256 of some lines.
+fn digest(lines: &[&str]) -> String {
+    let digest = Sha256::digest(lines.join("\n"));
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// A line of `git log --format='%H %s'`.
 fn commit(line: &str, mine: &BTreeSet<String>) -> Commit {
     let (sha, subject) = line.split_once(' ').unwrap_or((line, ""));
@@ -151,8 +177,11 @@ fn without_sign_in(url: &str) -> String {
     match url.split_once("://") {
         Some((scheme, rest)) => {
             let end = rest.find('/').unwrap_or(rest.len());
-            let host = rest[..end].rsplit('@').next().unwrap_or_default();
-            format!("{scheme}://{host}{}", &rest[end..])
+            let (user, host) = rest[..end].rsplit_once('@').unwrap_or(("", &rest[..end]));
+            // Over ssh, whoever is asked for is a part of where it is; a password is not.
+            let user = user.split(':').next().filter(|user| scheme.ends_with("ssh") && !user.is_empty());
+            let user = user.map_or_else(String::new, |user| format!("{user}@"));
+            format!("{scheme}://{user}{host}{}", &rest[end..])
         }
         None => url.to_owned(),
     }
@@ -167,6 +196,7 @@ mod tests {
         for (url, told) in [
             ("https://user:token@host/a/b@c", "https://host/a/b@c"),
             ("https://host/a", "https://host/a"),
+            ("ssh://git:secret@host:22/a", "ssh://git@host:22/a"),
             ("git@host:a/b.git", "git@host:a/b.git"),
             ("/srv/a.git", "/srv/a.git"),
         ] {

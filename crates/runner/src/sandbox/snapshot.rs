@@ -80,7 +80,7 @@ impl Patience {
         Self { since: Instant::now(), limit, setting }
     }
 
-    fn check(&self, path: &Path) -> io::Result<()> {
+    pub(super) fn check(&self, path: &Path) -> io::Result<()> {
         if self.since.elapsed() < self.limit {
             return Ok(());
         }

@@ -39,6 +39,13 @@ pub(super) struct Files {
     pub(super) looked: OnceCell<Option<Looked>>,
 }
 
+impl Files {
+    /// Whether the repository, its files left aside, is surely what it was.
+    pub(super) fn is_repository(&self, now: Option<&Glance>) -> bool {
+        self.repository.as_ref().zip(now).is_some_and(|(before, now)| now.is_as(before))
+    }
+}
+
 impl Template {
     /// Copies it into the empty directory `to`.
     pub(super) fn copy(&self, to: &Path) -> Result<(), SandboxError> {

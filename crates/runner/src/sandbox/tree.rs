@@ -212,13 +212,20 @@ fn must_stay_below(root: &Path, git_file: &Path) -> io::Result<()> {
 /// again for every file.
 static NO_REFLINK: AtomicBool = AtomicBool::new(false);
 
+/// Gives the empty file `to` the blocks of `from`, without copying them. Whether that can be done here.
+pub(super) fn share_blocks(from: &File, to: &File) -> bool {
+    let shared = !NO_REFLINK.load(Ordering::Relaxed) && reflink_copy::reflink_file(from, to).is_ok();
+    if !shared {
+        NO_REFLINK.store(true, Ordering::Relaxed);
+    }
+    shared
+}
+
 /// Copies a file to a place where there is none.
 fn copy_file(from: &Path, to: &Path, mode: u32, changed: Option<SystemTime>) -> io::Result<()> {
     let mut source = File::open(from)?;
     let mut copy = File::options().read(true).write(true).create_new(true).mode(mode).open(to)?;
-    let shared = !NO_REFLINK.load(Ordering::Relaxed) && reflink_copy::reflink_file(&source, &copy).is_ok();
-    if !shared {
-        NO_REFLINK.store(true, Ordering::Relaxed);
+    if !share_blocks(&source, &copy) {
         io::copy(&mut source, &mut copy)?;
     }
     if copy.metadata()?.permissions().mode() & 0o777 != mode {

@@ -1,7 +1,9 @@
 //! The supervisor itself.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -30,10 +32,10 @@ pub(super) fn main(words: &Words) -> Result<u8, String> {
         watch(lifeline)?;
     }
     let floor = words.floor || !cfg!(target_os = "linux");
-    let space = if floor { None } else { start_space(&words.program)?.ok() };
+    let space = if floor { None } else { start_space(&words.program, &words.binds)?.ok() };
     let child = match space {
         Some(child) => child,
-        None => start_plain(&words.program)?,
+        None => start_plain(&words.program, &words.binds)?,
     };
     let_go_of_streams();
     let mut keeper = Keeper { main: Pid::from_raw(child.id().cast_signed()), code: None, grace: words.grace };
@@ -45,7 +47,7 @@ pub(super) fn main(words: &Words) -> Result<u8, String> {
 /// Says whether this machine allows a namespace: `namespace`, or why not.
 pub(super) fn probe(_: &Words) -> Result<u8, String> {
     use std::io::Write;
-    let word = match start_space(&[])? {
+    let word = match start_space(&[], &[])? {
         Ok(mut child) => {
             child.wait().map_err(|error| format!("cannot wait: {error}"))?;
             "namespace".to_owned()
@@ -90,24 +92,42 @@ fn watch(mut lifeline: File) -> Result<(), String> {
     thread::Builder::new().spawn(wait).map(drop).map_err(|error| format!("cannot watch the lifeline: {error}"))
 }
 
-fn start_plain(program: &[std::ffi::OsString]) -> Result<Child, String> {
-    let started = Command::new(myself()?).arg("__supervise-exec").arg("--").args(program).spawn();
-    started.map_err(|error| format!("cannot start a process: {error}"))
+fn start_plain(program: &[OsString], binds: &[(PathBuf, PathBuf)]) -> Result<Child, String> {
+    let mut exec = Command::new(myself()?);
+    exec.arg("__supervise-exec").arg("--").args(program);
+    if !binds.is_empty() {
+        if let Some(place) = std::env::current_dir().ok().and_then(|here| place_of(&here, binds)) {
+            exec.current_dir(place);
+        }
+        for (name, value) in std::env::vars_os() {
+            if let Some(place) = place_of(Path::new(&value), binds) {
+                exec.env(name, place);
+            }
+        }
+    }
+    exec.spawn().map_err(|error| format!("cannot start a process: {error}"))
+}
+
+/// Where that is really which a program was to find at `path`.
+fn place_of(path: &Path, binds: &[(PathBuf, PathBuf)]) -> Option<PathBuf> {
+    binds.iter().find_map(|(from, to)| path.strip_prefix(to).ok().map(|rest| from.join(rest)))
 }
 
 /// Starts the program in a namespace, or tells why the machine refuses it.
-fn start_space(program: &[std::ffi::OsString]) -> Result<Result<Child, String>, String> {
+fn start_space(program: &[OsString], binds: &[(PathBuf, PathBuf)]) -> Result<Result<Child, String>, String> {
     use std::os::fd::AsRawFd;
     let broken = |error: &dyn std::fmt::Display| format!("cannot hear from the namespace: {error}");
     let (mut answers, answer) = io::pipe().map_err(|error| broken(&error))?;
     fcntl(&answer, FcntlArg::F_SETFD(FdFlag::empty())).map_err(|error| broken(&error))?;
-    let started = Command::new(myself()?)
+    let mut space = Command::new(myself()?);
+    space
         .arg("__supervise-space")
         .args(["--answer", &answer.as_raw_fd().to_string()])
-        .args(["--parent", &Pid::this().to_string()])
-        .arg("--")
-        .args(program)
-        .spawn();
+        .args(["--parent", &Pid::this().to_string()]);
+    for (from, to) in binds {
+        space.arg("--bind").args([from, to]);
+    }
+    let started = space.arg("--").args(program).spawn();
     drop(answer);
     let mut child = started.map_err(|error| format!("cannot start a process: {error}"))?;
     let mut said = String::new();

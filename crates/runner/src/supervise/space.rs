@@ -57,6 +57,7 @@ pub(super) fn die_with_parent() -> Result<(), String> {
 mod linux {
     use std::fs;
     use std::io::Write;
+    use std::path::PathBuf;
     use std::process::{Child, Command};
 
     use nix::mount::{MsFlags, mount};
@@ -109,6 +110,7 @@ mod linux {
         // What is mounted inside must not be seen outside.
         mount(None::<&str>, "/", None::<&str>, MsFlags::MS_REC | MsFlags::MS_SLAVE, None::<&str>)
             .map_err(|error| format!("private mounts are refused: {error}"))?;
+        bind(&words.binds)?;
         let mut init = Command::new(myself()?);
         init.arg("__supervise-init").arg("--answer").arg(answer.to_string());
         if !uid.is_root() {
@@ -116,6 +118,21 @@ mod linux {
         }
         init.arg("--").args(&words.program);
         init.spawn().map_err(|error| format!("the namespace's first process cannot be started: {error}"))
+    }
+
+    /// Puts what is at the first of each two places to the second.
+    fn bind(places: &[(PathBuf, PathBuf)]) -> Result<(), String> {
+        if places.is_empty() {
+            return Ok(());
+        }
+        let here = std::env::current_dir().map_err(|error| format!("the working directory is gone: {error}"))?;
+        for (from, to) in places {
+            let flags = MsFlags::MS_BIND | MsFlags::MS_REC;
+            mount(Some(from), to, None::<&str>, flags, None::<&str>)
+                .map_err(|error| format!("a mount at {} is refused: {error}", to.display()))?;
+        }
+        // It is still in what was there before.
+        std::env::set_current_dir(&here).map_err(|error| format!("{} cannot be entered: {error}", here.display()))
     }
 
     pub(super) fn init(words: &Words) -> Result<u8, String> {

@@ -46,10 +46,25 @@ impl Supervisor {
     /// [`run`](super::run()). Its environment is empty until the caller fills it; a `program` without a slash is looked
     /// for on the `PATH` of that environment.
     pub fn command<A: AsRef<OsStr>>(&self, program: impl AsRef<OsStr>, args: impl IntoIterator<Item = A>) -> Command {
+        self.command_elsewhere(&[], program, args)
+    }
+
+    /// The same, for a program that finds at the second of each two places what is at the first. Where the machine
+    /// allows a namespace nobody else sees it so; on the floor the program works at the first place, and variables that
+    /// name the second one name the first.
+    pub fn command_elsewhere<A: AsRef<OsStr>>(
+        &self,
+        places: &[(PathBuf, PathBuf)],
+        program: impl AsRef<OsStr>,
+        args: impl IntoIterator<Item = A>,
+    ) -> Command {
         let mut command = Command::new(&self.program);
         command.arg("__supervise").args(["--lifeline", &self.lifeline.fd().to_string()]);
         if self.floor {
             command.arg("--floor");
+        }
+        for (from, to) in places {
+            command.arg("--bind").args([from, to]);
         }
         command.arg("--").arg(program).args(args).env_clear();
         command

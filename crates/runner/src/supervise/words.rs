@@ -21,6 +21,8 @@ pub(super) struct Words {
     pub(super) parent: Option<i32>,
     /// `--owner UID:GID`: who to be again inside a user namespace where this process is root.
     pub(super) owner: Option<(u32, u32)>,
+    /// `--bind FROM TO`, any number of times: the program is to find at `TO` what is at `FROM`.
+    pub(super) binds: Vec<(PathBuf, PathBuf)>,
     /// The program and its arguments.
     pub(super) program: Vec<OsString>,
 }
@@ -37,6 +39,13 @@ impl Words {
             }
             if name == "--floor" {
                 words.floor = true;
+                continue;
+            }
+            if name == "--bind" {
+                let (Some(from), Some(to)) = (args.next(), args.next()) else {
+                    return Err("--bind needs two values".into());
+                };
+                words.binds.push((from.into(), to.into()));
                 continue;
             }
             let value = args.next().and_then(|value| value.into_string().ok());
@@ -103,5 +112,12 @@ mod tests {
         assert_eq!(parse("--lifeline x").unwrap_err(), "--lifeline cannot be \"x\"");
         assert_eq!(parse("--owner 12").unwrap_err(), "--owner cannot be \"12\"");
         assert_eq!(parse("--grace-ms").unwrap_err(), "--grace-ms needs a value");
+        assert_eq!(parse("--bind /a").unwrap_err(), "--bind needs two values");
+    }
+
+    #[test]
+    fn places_come_in_pairs() {
+        let words = parse("--bind /a /b --bind /c /d -- sh").unwrap();
+        assert_eq!(words.binds, [("/a".into(), "/b".into()), ("/c".into(), "/d".into())]);
     }
 }

@@ -1,29 +1,43 @@
-//! What files there are in a working directory, and what is in the small ones.
+//! What files there are in a working directory, and what is in the small ones and in those that the agent changed.
 
 use std::cmp::Reverse;
+use std::collections::HashSet;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use model::{FoundFile, Probed};
+use model::{FileChange, FoundFile, Probed};
 use nix::fcntl::OFlag;
 use walkdir::WalkDir;
 
 /// The most files that are named.
 const MOST_FILES: usize = 20_000;
 
-/// The longest file that is read, in bytes.
+/// The longest file that is read as it is small, in bytes.
 const SMALL: u64 = 4 * 1024;
 
-/// How much is read of all files together, in bytes.
+/// How much is read of all small files together, in bytes.
 const MOST_TEXT: usize = 64 * 1024;
 
-/// Everything below `work` but repositories.
-pub(super) async fn below(work: &Path) -> Probed {
+/// How many small files are read.
+const MOST_SMALL: usize = 512;
+
+/// The longest file that is read although it is not small, because the agent changed it, in bytes.
+const CHANGED: u64 = 256 * 1024;
+
+/// How much is read of all files that the agent changed together, in bytes.
+const MOST_CHANGED: usize = 4 * 1024 * 1024;
+
+/// How many of them are read, and how many are named beyond [`MOST_FILES`].
+const MOST_AGENTS: usize = 4096;
+
+/// Everything below `work` but repositories, and what is in small files and in those that are known to be `changed`.
+pub(super) async fn below(work: &Path, changed: &[FileChange]) -> Probed {
     let work = work.to_owned();
-    match tokio::task::spawn_blocking(move || list(&work)).await {
+    let changed: HashSet<String> = changed.iter().map(|file| file.path.clone()).collect();
+    match tokio::task::spawn_blocking(move || list(&work, &changed)).await {
         Ok(Ok((files, clipped))) => Probed::Files { files, clipped },
         Ok(Err(error)) => Probed::Failed { because: error.to_string() },
         Err(_) => Probed::Failed { because: "looking for files did not come to an end".into() },
@@ -31,15 +45,17 @@ pub(super) async fn below(work: &Path) -> Probed {
 }
 
 /// A file that may be read.
-struct Small {
+struct Readable {
     at: usize,
     path: PathBuf,
     changed: SystemTime,
+    /// Whether the agent changed it.
+    is_agents: bool,
 }
 
-fn list(work: &Path) -> io::Result<(Vec<FoundFile>, bool)> {
+fn list(work: &Path, changed: &HashSet<String>) -> io::Result<(Vec<FoundFile>, bool)> {
     let mut files = Vec::new();
-    let mut small = Vec::new();
+    let mut readable = Vec::new();
     let mut clipped = false;
     let walk = WalkDir::new(work).min_depth(1).sort_by_file_name().into_iter();
     for entry in walk.filter_entry(|entry| entry.file_name() != ".git") {
@@ -49,44 +65,57 @@ fn list(work: &Path) -> io::Result<(Vec<FoundFile>, bool)> {
         if is_directory && entry.path().read_dir().is_ok_and(|mut inside| inside.next().is_some()) {
             continue;
         }
-        if files.len() == MOST_FILES {
+        let name = entry.path().strip_prefix(work).unwrap_or(entry.path()).to_string_lossy();
+        let path = if is_directory { format!("{name}/") } else { name.into_owned() };
+        let is_agents = changed.contains(&path);
+        // What the agent changed is told, however many others there are.
+        if files.len() >= MOST_FILES && !is_agents {
+            clipped = true;
+            if changed.is_empty() {
+                break;
+            }
+            continue;
+        }
+        if files.len() >= MOST_FILES + MOST_AGENTS {
             clipped = true;
             break;
         }
-        let name = entry.path().strip_prefix(work).unwrap_or(entry.path()).to_string_lossy();
-        let path = if is_directory { format!("{name}/") } else { name.into_owned() };
         let known = entry.metadata().ok().filter(Metadata::is_file);
-        if let Some(known) = known.as_ref().filter(|known| known.len() <= SMALL) {
+        let most = if is_agents { CHANGED } else { SMALL };
+        if let Some(known) = known.as_ref().filter(|known| known.len() <= most) {
             let changed = known.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-            small.push(Small { at: files.len(), path: entry.path().to_owned(), changed });
+            readable.push(Readable { at: files.len(), path: entry.path().to_owned(), changed, is_agents });
         }
         files.push(FoundFile { path, size: known.map_or(0, |known| known.len()), text: None });
     }
-    Ok((read_newest(files, small), clipped))
+    Ok((read(files, readable), clipped))
 }
 
-/// Reads small files, those first that were changed last, until it is enough.
-fn read_newest(mut files: Vec<FoundFile>, mut small: Vec<Small>) -> Vec<FoundFile> {
-    small.sort_by_key(|file| Reverse(file.changed));
-    let mut left = MOST_TEXT;
-    for Small { at, path, .. } in small {
-        let Some(text) = text(&path) else { continue };
-        let Some(rest) = left.checked_sub(text.len()) else { break };
-        left = rest;
-        files[at].text = Some(text);
+/// Reads files, those first that were changed last, until it is enough.
+fn read(mut files: Vec<FoundFile>, mut readable: Vec<Readable>) -> Vec<FoundFile> {
+    readable.sort_by_key(|file| Reverse(file.changed));
+    let (mut small, mut agents) = (Some((MOST_TEXT, MOST_SMALL)), Some((MOST_CHANGED, MOST_AGENTS)));
+    for Readable { at, path, is_agents, .. } in readable {
+        let (left, most) = if is_agents { (&mut agents, CHANGED) } else { (&mut small, SMALL) };
+        let Some((room, count)) = *left else { continue };
+        let Some(text) = text(&path, most) else { continue };
+        *left = room.checked_sub(text.len()).zip(count.checked_sub(1));
+        if left.is_some() {
+            files[at].text = Some(text);
+        }
     }
     files.sort_by(|one, other| one.path.cmp(&other.path));
     files
 }
 
-/// What is in a small file, if it is text. Whatever took its place meanwhile is neither followed nor waited for.
-fn text(path: &Path) -> Option<String> {
+/// What is in a file of at most so many bytes, if it is text. Whatever took its place meanwhile is neither followed nor waited for.
+fn text(path: &Path, most: u64) -> Option<String> {
     let flags = (OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits();
     let file: File = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
     file.metadata().ok().filter(Metadata::is_file)?;
     let mut bytes = Vec::new();
-    file.take(SMALL + 1).read_to_end(&mut bytes).ok()?;
-    (bytes.len() as u64 <= SMALL).then(|| String::from_utf8(bytes).ok()).flatten()
+    file.take(most + 1).read_to_end(&mut bytes).ok()?;
+    (bytes.len() as u64 <= most).then(|| String::from_utf8(bytes).ok()).flatten()
 }
 
 #[cfg(test)]
@@ -108,7 +137,7 @@ mod tests {
         fs::write(work.join("long"), "x".repeat(5000)).unwrap();
         fs::write(work.join("binary"), [0xff, 0xfe]).unwrap();
         symlink("/etc/passwd", work.join("link")).unwrap();
-        let (files, clipped) = list(work).unwrap();
+        let (files, clipped) = list(work, &HashSet::new()).unwrap();
         let told: Vec<(&str, Option<&str>)> =
             files.iter().map(|file| (file.path.as_str(), file.text.as_deref())).collect();
         let expected =
@@ -126,9 +155,22 @@ mod tests {
             let file = File::options().write(true).open(&path).unwrap();
             file.set_modified(SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(number)).unwrap();
         }
-        let (files, _) = list(base.path()).unwrap();
+        let (files, _) = list(base.path(), &HashSet::new()).unwrap();
         let read: Vec<&str> = files.iter().filter(|file| file.text.is_some()).map(|file| file.path.as_str()).collect();
         assert_eq!(read.len(), MOST_TEXT / 4000);
         assert_eq!((read.first().copied(), read.last().copied()), (Some("24"), Some("39")));
+    }
+
+    #[test]
+    fn what_the_agent_changed_is_read_although_it_is_longer_and_named_although_there_are_many() {
+        let base = tempfile::tempdir().unwrap();
+        let work = base.path();
+        fs::write(work.join("report.md"), "x".repeat(50_000)).unwrap();
+        fs::write(work.join("log"), "x".repeat(300_000)).unwrap();
+        fs::write(work.join("other"), "x".repeat(50_000)).unwrap();
+        let changed = HashSet::from(["report.md".to_owned(), "log".to_owned()]);
+        let (files, _) = list(work, &changed).unwrap();
+        let read: Vec<(&str, bool)> = files.iter().map(|file| (file.path.as_str(), file.text.is_some())).collect();
+        assert_eq!(read, [("log", false), ("other", false), ("report.md", true)]);
     }
 }

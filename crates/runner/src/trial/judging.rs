@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use grade::judge::{DEFAULT_JUDGES, default_judge};
+use grade::judge::{DEFAULT_JUDGES, default_judge, named_judge};
 use grade::{Cache, Check, Judge};
 use llm::{Opened, Script};
 use model::{Aside, Diagnostic, Ending, Event, Evidence, Finding, SimulatedUser, Status};
@@ -166,7 +166,8 @@ fn seat(request: &PlanRequest<'_>, problems: &mut Vec<Diagnostic>) -> Result<Sea
         return Err(because.clone());
     }
     let name = match (&settings.judge, &settings.judge_base_url) {
-        (Some(name), _) => name.clone(),
+        (Some(name), _) if name.trim().is_empty() => return Err("judging is switched off (`--judge \"\"`)".into()),
+        (Some(name), _) => named_judge(name, &settings.providers),
         // A key goes nowhere that nobody said it should go.
         (None, Some(_)) => {
             let problem = Diagnostic::error("an address for the judge, and no judge");

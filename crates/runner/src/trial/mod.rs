@@ -1,12 +1,16 @@
 //! The life of a trial: provision, act, collect, grade, close. Closing runs whatever happened before.
 
+mod again;
 mod clock;
 mod code;
 mod files;
+mod hooks;
 pub(crate) mod judging;
 mod model_in_use;
+mod patch;
 pub(crate) mod probe;
 mod record;
+mod relive;
 mod user;
 
 use std::collections::BTreeMap;
@@ -18,11 +22,12 @@ use std::time::{Duration, Instant};
 use grade::{Check, Responder};
 use jiff::Timestamp;
 use model::{
-    About, Aside, AttemptRecord, Case, Code, Collected, Ending, Event, Evidence, Finding, Need, Outcome, ReplyProbes,
-    RunInfo, Step, TrialRecord, UserMessage,
+    About, Aside, AttemptRecord, Case, Code, Collected, Ending, Event, Evidence, Finding, Limits, Need, Outcome,
+    ReplyProbes, RunInfo, Step, TrialRecord, Usage, UserMessage,
 };
 use tokio::sync::watch;
 
+use self::again::{Again, Trace};
 use self::clock::{Clock, Watched};
 use self::code::{Played, Stage};
 use self::judging::Judging;
@@ -30,17 +35,20 @@ use self::model_in_use::ModelInUse;
 use self::record::record_of;
 pub(crate) use self::record::{broken, cancelled, panicked, stopped};
 use self::record::{skipped, unloaded};
+pub(crate) use self::relive::{Relived, relive};
 use crate::activity::Activity;
 use crate::agent::{Agent, Scene};
 use crate::code::Script;
 use crate::grader::{self, Grader};
+use crate::hook::Hook;
 use crate::line::Line;
 use crate::mask::Mask;
-use crate::plan::{ModelChoice, PlannedTrial, Settings};
+use crate::plan::{PlannedTrial, RetryOn, Settings};
 use crate::resolve::Resolver;
 use crate::sandbox::{Registry, Request, Sandbox, Workshop};
 use crate::session::Session;
 use crate::spending::Spending;
+use crate::tariff::{Bill, Tariff};
 use crate::witness::{Flow, Turn};
 use crate::{Breakage, Host};
 
@@ -55,6 +63,7 @@ pub(crate) struct Shared {
     pub(crate) judging: Arc<Judging>,
     pub(crate) mask: Arc<Mask>,
     pub(crate) spending: Spending,
+    pub(crate) hook: Option<Arc<dyn Hook>>,
 }
 
 impl Shared {
@@ -116,7 +125,9 @@ pub(crate) fn needs_sandbox(planned: &PlannedTrial) -> bool {
 /// Whether trials of `case` with `agent` have a sandbox.
 pub(crate) fn has_sandbox(agent: &dyn Agent, case: &Case) -> bool {
     let fixtures = &case.fixtures;
-    agent.needs_sandbox() || !fixtures.is_empty() || !fixtures.env.is_empty()
+    // Whether a skill is of use shows only beside a place without it.
+    let installs = case.skill_eval.is_some() && agent.skills_folder().is_some();
+    installs || agent.needs_sandbox() || !fixtures.is_empty() || !fixtures.env.is_empty()
 }
 
 fn needs_repository(check: &Check) -> bool {
@@ -171,6 +182,7 @@ pub(crate) async fn run(
     let mut attempts: Vec<AttemptRecord> = Vec::new();
     let mut judge: Option<Aside> = None;
     let mut user: Option<Aside> = None;
+    let mut limits = planned.limits.clone();
     loop {
         let began = Instant::now();
         let attempt = Attempt {
@@ -180,16 +192,23 @@ pub(crate) async fn run(
             line: &line,
             halt: halt.clone(),
             grading,
+            began,
+            before: &attempts,
+            limits: limits.clone(),
             judge: OnceLock::new(),
             user: Mutex::default(),
         };
         let ended = attempt.run().await;
         let is_final = matches!(&ended, Err(Cut::Broken(breakage)) if breakage.is_final);
-        let mut record = match ended {
-            Ok(end) => record_of(&planned, &shared.settings, end),
-            Err(Cut::Broken(breakage)) => broken(&planned, &breakage),
-            Err(Cut::Stopped) => stopped(&planned),
+        let (mut record, trace) = match ended {
+            Ok(end) => {
+                let trace = again::trace_of(&end.evidence.collected);
+                (record_of(&planned, &shared.settings, end), trace)
+            }
+            Err(Cut::Broken(breakage)) => (broken(&planned, &breakage), Trace::None),
+            Err(Cut::Stopped) => (stopped(&planned), Trace::None),
         };
+        record.limits = limits.clone();
         for (sum, took) in [(&mut judge, record.judge), (&mut user, attempt.user_took())] {
             if let Some(took) = took {
                 *sum.get_or_insert_default() += took;
@@ -203,7 +222,14 @@ pub(crate) async fn run(
             cost_usd: record.cost_usd,
             duration_ms: millis(began.elapsed()),
         });
-        if is_final || *halt.borrow() != Halt::No || !is_worth_another(&planned, &shared.settings, &attempts) {
+        let again = match is_final || *halt.borrow() != Halt::No {
+            true => Again::No,
+            false => again::decide(&planned, &shared.settings, &attempts, record.ending.as_ref(), &trace),
+        };
+        if let Again::Not(because) = &again {
+            record.warnings.push(format!("not tried again: {because}"));
+        }
+        if matches!(again, Again::No | Again::Not(_)) {
             record.flaky =
                 record.outcome == Outcome::Passed && attempts.iter().any(|attempt| attempt.outcome == Outcome::Failed);
             record.attempts = attempts;
@@ -219,23 +245,13 @@ pub(crate) async fn run(
         }
         let because = mask.text(record.because.as_deref().unwrap_or_default()).into_owned();
         line.tell(Event::TrialRetried { because });
+        if again == Again::Counted {
+            let used = Usage { tokens: record.usage, cost_usd: record.cost_usd };
+            limits = again::limits_after(&limits, used, millis(began.elapsed()));
+        }
         line = line.next_attempt();
         begin(&planned, &shared, &line);
     }
-}
-
-/// Whether a trial that came to this is tried again: what broke as often as the settings say, what failed only if they, or
-/// its case, say so.
-fn is_worth_another(planned: &PlannedTrial, settings: &Settings, attempts: &[AttemptRecord]) -> bool {
-    let Some(last) = attempts.last().map(|attempt| attempt.outcome) else { return true };
-    let most = match last {
-        Outcome::Broken => planned.case.retries.unwrap_or(settings.retries),
-        Outcome::Failed => planned.case.retries.unwrap_or(settings.retry_failed),
-        Outcome::Passed | Outcome::Undecided | Outcome::Skipped | Outcome::Cancelled => 0,
-    };
-    let tried = attempts.iter().filter(|attempt| attempt.outcome == last).count();
-    // A scripted model comes to the same again, so trying again only costs time.
-    !matches!(planned.model, ModelChoice::Scripted(_)) && tried <= most as usize
 }
 
 /// What an attempt that ran to its end leaves.
@@ -249,12 +265,25 @@ struct End {
     scores: BTreeMap<String, f64>,
     /// What judging took.
     judge: Option<Aside>,
+    /// What is known of the cost beside the amount.
+    bill: Bill,
 }
 
 impl End {
     fn of(evidence: Evidence, findings: Vec<Finding>, warnings: Vec<String>) -> Self {
         let (kept, errors, scores) = (None, Vec::new(), BTreeMap::new());
-        Self { evidence, findings, warnings, kept, errors, scores, judge: None }
+        Self { evidence, findings, warnings, kept, errors, scores, judge: None, bill: Bill::default() }
+    }
+
+    /// The same once more, to be looked at.
+    fn copy(&self) -> Self {
+        let (findings, warnings) = (self.findings.clone(), self.warnings.clone());
+        Self {
+            scores: self.scores.clone(),
+            judge: self.judge,
+            bill: self.bill,
+            ..Self::of(self.evidence.clone(), findings, warnings)
+        }
     }
 
     /// Adds what a scenario came to: what it claimed goes before what nobody wrote.
@@ -288,6 +317,11 @@ struct Attempt<'a> {
     line: &'a Line,
     halt: watch::Receiver<Halt>,
     grading: Grading,
+    began: Instant,
+    /// The attempts before this one.
+    before: &'a [AttemptRecord],
+    /// Those of the trial, and what earlier attempts used of them.
+    limits: Limits,
     /// Made when it is first asked for.
     judge: OnceLock<Result<grade::Judge, String>>,
     /// What playing the user took so far.
@@ -311,11 +345,16 @@ impl Attempt<'_> {
     }
 
     async fn in_sandbox(&self, sandbox: Option<Arc<dyn Sandbox>>) -> Result<End, Cut> {
-        let mut acted = self.act(sandbox.clone()).await?;
+        let paying = Box::pin(Tariff::of(self.planned, &self.shared.settings, &self.shared.host));
+        let (tariff, warning) = self.unless(Halt::Stop, paying).await?;
+        let mut acted = self.act(sandbox.clone(), tariff).await?;
+        if let Some(warning) = warning {
+            acted.turn.warn(warning);
+        }
         let looked = std::mem::take(&mut acted.looked);
         // Pinned here: a future that is handed on by value has its room twice in the one that waits for it.
         let collected = {
-            let collecting = pin!(self.collect(sandbox, &acted.ending, looked));
+            let collecting = pin!(self.collect(sandbox.clone(), &acted.ending, looked));
             self.unless(Halt::Kill, collecting).await
         };
         let collected = match collected {
@@ -331,8 +370,12 @@ impl Attempt<'_> {
                 Collected::default()
             }
         };
-        let grading = pin!(self.grade(acted, collected));
-        self.unless(Halt::Kill, grading).await?
+        let mut end = {
+            let grading = pin!(self.grade(acted, collected));
+            self.unless(Halt::Kill, grading).await??
+        };
+        Box::pin(self.after_grading(&mut end, sandbox.as_ref())).await;
+        Ok(end)
     }
 
     /// A fresh sandbox, or none for an agent and a case that need none.
@@ -350,7 +393,9 @@ impl Attempt<'_> {
             name: case.id.clone(),
             fixtures: Arc::clone(&case.fixtures),
             skill: skill.clone().zip(folder.map(str::to_owned)),
-            watch_repository: case.skill_eval.is_some() || self.planned.checks.iter().any(needs_repository),
+            watch_repository: case.skill_eval.is_some()
+                || again::retry_on(self.planned, &self.shared.settings) != RetryOn::NONE
+                || self.planned.checks.iter().any(needs_repository),
             source_repo: self.shared.settings.source_repo.clone(),
             setup_timeout: Duration::from_millis(self.shared.settings.setup_timeout_ms),
             keep: self.shared.settings.keep_sandbox,
@@ -365,11 +410,11 @@ impl Attempt<'_> {
     }
 
     /// The conversation, until the agent has answered the last message or something ended it.
-    async fn act(&self, sandbox: Option<Arc<dyn Sandbox>>) -> Result<Acted, Breakage> {
+    async fn act(&self, sandbox: Option<Arc<dyn Sandbox>>, tariff: Tariff) -> Result<Acted, Breakage> {
         let planned = self.planned;
         let player = planned.case.user.as_ref().map(|user| self.player(user.clone())).transpose()?;
         // The clock adds what the line has waited; what it waited before belongs to nobody.
-        let deadline = Instant::now() + Duration::from_millis(planned.limits.timeout_ms) - self.line.waited();
+        let deadline = Instant::now() + Duration::from_millis(self.limits.timeout_ms) - self.line.waited();
         let model = ModelInUse::of(planned, self.shared, sandbox.as_deref());
         let activity = Arc::new(Activity::new());
         let (stop, stopping) = watch::channel(false);
@@ -380,19 +425,17 @@ impl Attempt<'_> {
         };
         let mut turn = Turn::new(
             self.line.clone(),
-            planned.limits.clone(),
+            self.limits.clone(),
             responder,
             resolver,
             Arc::clone(self.mask),
             Arc::clone(&activity),
             stopping,
-        );
-        if model.playback.is_some() {
-            turn = turn.of_a_script();
-        }
+        )
+        .paid_by(tariff);
         let clock = Clock {
             deadline,
-            limits: &planned.limits,
+            limits: &self.limits,
             idle_warn: Duration::from_millis(self.shared.settings.idle_warn_ms),
             grace: Duration::from_millis(self.shared.settings.stop_grace_ms),
             model: &model,
@@ -413,6 +456,8 @@ impl Attempt<'_> {
             sandbox,
             host: Arc::clone(&self.shared.host),
             setup: planned.setup.clone(),
+            limits: planned.limits.clone(),
+            source_repo: self.shared.settings.source_repo.clone(),
             endpoint: model.endpoint.clone(),
             providers: self.shared.settings.providers.clone(),
         };
@@ -448,6 +493,9 @@ impl Attempt<'_> {
         drop(session);
         let played = played.transpose()?;
         model.tell(&mut turn, &mut ending);
+        if planned.case.skill_eval.is_some() {
+            ending = again::counted(ending, turn.exit_code());
+        }
         Ok(Acted { turn, ending, played, looked })
     }
 
@@ -490,7 +538,7 @@ impl Attempt<'_> {
         let needs = self.needs(|check| check.about() == About::Reply(number));
         let sandbox = sandbox.filter(|_| !needs.is_empty())?;
         let began = Instant::now();
-        let probes = self.unless(Halt::Stop, probe::look(sandbox, needs)).await.ok()?;
+        let probes = self.unless(Halt::Stop, Box::pin(probe::look(sandbox, needs, &[]))).await.ok()?;
         self.line.pause(began.elapsed());
         Some(ReplyProbes { reply: number, probes })
     }
@@ -533,12 +581,17 @@ impl Attempt<'_> {
         let Some(sandbox) = sandbox else { return Ok(Collected::default()) };
         self.line.tell(Event::Waiting { on: "collecting".into() });
         let mut collected = sandbox.collect().await?;
-        // Last, so that what commands do is not taken for the agent's doing. What was stopped is not judged.
+        // What was stopped is not judged.
         if !matches!(ending, Ending::Cancelled) {
-            let needs = self.needs(|check| !looked.iter().any(|then| check.about() == About::Reply(then.reply)));
-            collected.probes = probe::look(&*sandbox, needs).await;
+            let mut needs = self.needs(|check| !looked.iter().any(|then| check.about() == About::Reply(then.reply)));
+            // What another suite may ask of it once it is gone.
+            needs.extend(self.planned.case.skill_eval.is_some().then_some(Need::Files));
+            collected.probes = Box::pin(probe::look(&*sandbox, needs, &collected.files_changed)).await;
         }
         collected.reply_probes = looked;
+        if self.shared.hook.as_ref().is_some_and(|hook| hook.wants_patch()) {
+            collected.patch = Box::pin(patch::of(&*sandbox, &collected)).await;
+        }
         self.mask.collected(&mut collected);
         self.line.tell(Event::Collected(collected.clone()));
         Ok(collected)
@@ -546,8 +599,9 @@ impl Attempt<'_> {
 
     async fn grade(&self, acted: Acted, collected: Collected) -> Result<End, Cut> {
         let Acted { turn, ending, played, .. } = acted;
+        let bill = turn.bill();
         let (trace, unused_responses, warnings) = turn.into_parts();
-        let limits = self.planned.limits.clone();
+        let limits = self.limits.clone();
         let evidence = Evidence { trace, collected, ending, limits, unused_responses };
         let has_claimed = |played: &Played| !played.claims.is_empty() || !evidence.ending.goes_on();
         let checks = match &played {
@@ -556,18 +610,8 @@ impl Attempt<'_> {
             }
             _ => Arc::clone(&self.planned.checks),
         };
-        let (mut findings, evidence) = match (&evidence.ending, self.grading) {
-            (Ending::Cancelled, _) => (Vec::new(), evidence),
-            (_, Grading::Here) if !checks.iter().any(Check::runs_code) => {
-                (grader::grade_here(&checks, &evidence)?, evidence)
-            }
-            _ => {
-                self.line.tell(Event::Waiting { on: "grading".into() });
-                self.shared.grader.grade(Arc::clone(&checks), evidence).await?
-            }
-        };
-        let took = self.consult(&checks, &evidence, &mut findings).await;
-        let mut end = End::of(evidence, findings, warnings);
+        let (findings, evidence, took) = Box::pin(self.assess(&checks, evidence)).await?;
+        let mut end = End { bill, ..End::of(evidence, findings, warnings) };
         if let Some(played) = played {
             end.add(played);
         }
@@ -575,6 +619,26 @@ impl Attempt<'_> {
             *end.judge.get_or_insert_default() += took;
         }
         Ok(end)
+    }
+
+    /// What `checks` say about `evidence`, those included that need a judge, and what judging took.
+    async fn assess(
+        &self,
+        checks: &Arc<Vec<Check>>,
+        evidence: Evidence,
+    ) -> Result<(Vec<Finding>, Evidence, Option<Aside>), Cut> {
+        let (mut findings, evidence) = match (&evidence.ending, self.grading) {
+            (Ending::Cancelled, _) => (Vec::new(), evidence),
+            (_, Grading::Here) if !checks.iter().any(Check::runs_code) => {
+                (grader::grade_here(checks, &evidence)?, evidence)
+            }
+            _ => {
+                self.line.tell(Event::Waiting { on: "grading".into() });
+                self.shared.grader.grade(Arc::clone(checks), evidence).await?
+            }
+        };
+        let took = self.consult(checks, &evidence, &mut findings).await;
+        Ok((findings, evidence, took))
     }
 
     async fn close(&self, sandbox: Option<Arc<dyn Sandbox>>) -> Closed {

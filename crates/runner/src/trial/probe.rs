@@ -6,11 +6,11 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-use model::{Need, Probe, Probed};
+use model::{FileChange, Need, Probe, Probed};
 use nix::fcntl::OFlag;
 
 use super::files;
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Sandbox, Twin};
 use crate::supervise::{self, MARK, TROUBLE};
 
 /// How much of a file is read, in bytes.
@@ -19,8 +19,14 @@ const MOST_OF_A_FILE: u64 = 256 * 1024;
 /// How much of each output of a command is kept, in bytes.
 const MOST_OUTPUT: usize = 64 * 1024;
 
-/// Looks at everything in `needs`, each once: first at the files, then at what the commands do, in their order.
-pub(crate) async fn look(sandbox: &dyn Sandbox, needs: impl IntoIterator<Item = Need>) -> Vec<Probe> {
+/// Looks at everything in `needs`, each once: first at the files, then at what the commands do. They run one after the other
+/// in one copy of the sandbox, so that nobody who looks later finds a trace of them. `changed` are the files that are known
+/// not to be as they were.
+pub(crate) async fn look(
+    sandbox: &dyn Sandbox,
+    needs: impl IntoIterator<Item = Need>,
+    changed: &[FileChange],
+) -> Vec<Probe> {
     let mut probes: Vec<Probe> = Vec::new();
     let mut commands: Vec<(String, Need)> = Vec::new();
     for need in needs {
@@ -34,7 +40,7 @@ pub(crate) async fn look(sandbox: &dyn Sandbox, needs: impl IntoIterator<Item = 
                 probes.push(Probe { key, need, found });
             }
             Need::Files => {
-                let found = files::below(sandbox.work()).await;
+                let found = files::below(sandbox.work(), changed).await;
                 probes.push(Probe { key, need, found });
             }
             Need::Command { .. } => commands.push((key, need)),
@@ -42,10 +48,27 @@ pub(crate) async fn look(sandbox: &dyn Sandbox, needs: impl IntoIterator<Item = 
             Need::Repository => {}
         }
     }
+    if !commands.is_empty() {
+        probes.extend(run_in_a_copy(sandbox, commands).await);
+    }
+    probes
+}
+
+/// What commands do in a copy of the sandbox that is made for them and goes away again.
+async fn run_in_a_copy(sandbox: &dyn Sandbox, commands: Vec<(String, Need)>) -> Vec<Probe> {
+    let copy = sandbox.copy().await;
+    let mut probes = Vec::with_capacity(commands.len());
     for (key, need) in commands {
         let Need::Command { run, timeout_ms } = &need else { continue };
-        let found = command(sandbox, run, Duration::from_millis(*timeout_ms)).await;
+        let found = match &copy {
+            Ok(copy) => command(copy, run, Duration::from_millis(*timeout_ms)).await,
+            Err(error) => Probed::Failed { because: format!("there is no copy of the sandbox to run it in: {error}") },
+        };
         probes.push(Probe { key, need, found });
+    }
+    if let Ok(copy) = copy {
+        // Whatever of it cannot be removed now is removed with the sandboxes of the run.
+        let _ = copy.close().await;
     }
     probes
 }
@@ -110,9 +133,9 @@ fn is_missing(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::InvalidFilename)
 }
 
-async fn command(sandbox: &dyn Sandbox, run: &str, timeout: Duration) -> Probed {
+async fn command(copy: &Twin, run: &str, timeout: Duration) -> Probed {
     let shell = if Path::new("/bin/bash").exists() { "/bin/bash" } else { "/bin/sh" };
-    let process = sandbox.command(shell.as_ref(), &["-c".as_ref(), run.as_ref()], &[]);
+    let process = copy.command(shell.as_ref(), &["-c".as_ref(), run.as_ref()]);
     let output = match supervise::run(process, timeout, MOST_OUTPUT).await {
         Ok(output) => output,
         Err(error) => return Probed::Failed { because: error.to_string() },

@@ -15,7 +15,7 @@ use crate::plan::{PlannedTrial, Settings};
 
 /// The record of an attempt that ran to its end.
 pub(super) fn record_of(planned: &PlannedTrial, settings: &Settings, end: End) -> TrialRecord {
-    let End { evidence, findings, mut warnings, kept, errors, scores, judge } = end;
+    let End { evidence, findings, mut warnings, kept, errors, scores, judge, bill } = end;
     warnings.extend(grade::warnings(&planned.case, &evidence).iter().map(ToString::to_string));
     let Evidence { trace, collected, ending, .. } = evidence;
     let outcome = Outcome::of(&findings, &ending, &planned.case.ruling);
@@ -88,7 +88,8 @@ pub(super) fn record_of(planned: &PlannedTrial, settings: &Settings, end: End) -
             .collect(),
         usage: trace.usage.tokens,
         cost_usd: trace.usage.cost_usd,
-        cost_source: trace.usage.cost_usd.map(|_| "agent".to_owned()),
+        cost_source: trace.usage.cost_usd.and(bill.source).map(str::to_owned),
+        cost_usd_cli: bill.said,
         triggered: planned.case.subject.installed().map(|skill| grade::triggered(&trace, &skill.name)),
         side_effects: collected.repository_change.as_deref().map(RepositoryChange::side_effects).unwrap_or_default(),
         session_id: trace.session_id.clone(),
@@ -246,5 +247,8 @@ fn settings_of(planned: &PlannedTrial, settings: &Settings) -> Map<String, Value
     map.insert("setting_sources".into(), json!(sources));
     map.insert("reasoning_effort".into(), json!(setup.reasoning_effort));
     map.insert("sandbox".into(), json!(settings.sandbox));
+    if let Some(eval) = &planned.case.skill_eval {
+        map.insert("side_effect_level".into(), json!(eval.side_effect_level.name()));
+    }
     map
 }

@@ -343,6 +343,40 @@ export default scenario('x', async ({ agent }) => {
 }
 
 #[test]
+fn a_loop_is_stopped_at_its_line_before_and_after_something_was_awaited() {
+    let text = "import { scenario, assert } from 'trialrun';
+interface Unused { a: string }
+const twice = (n: number) => n * 2;
+export default scenario('busy', async ({ agent }) => {
+  BEFORE
+  let n: number = 0;
+  while (true) {
+    BODY
+  }
+});
+";
+    for before in ["", "const r = await agent.send('hello');", "for (const a of [1]) twice(a); await null;"] {
+        for body in ["", "n++;", "if (n > 1) { n = 0; } else { n += 1; }"] {
+            let (mut place, tests) = tests(&[("a.test.ts", &text.replace("BEFORE", before).replace("BODY", body))]);
+            let about = Value::from(serde_json::json!({ "name": "bot" }));
+            let budget = std::time::Duration::from_millis(50);
+            let begun = place.runtime.begin_scenario(&tests, 0, Asks::new("ask").into(), about, budget);
+            let error = begun.and_then(|task| {
+                loop {
+                    if let Progress::Asks(requests) = place.runtime.step(&task)? {
+                        let answer = Ok(Value::from(reply(1, "hello")));
+                        requests.iter().try_for_each(|request| place.runtime.answer(request.id, &answer))?;
+                    }
+                }
+            });
+            let error: ScriptError = Result::<(), _>::unwrap_err(error);
+            assert!(matches!(error, ScriptError::TimedOut { .. }), "{before} {body}: {error:?}");
+            assert_eq!(error.place().map(|place| place.line), Some(7), "{before} {body}");
+        }
+    }
+}
+
+#[test]
 fn what_is_written_for_another_tool_is_no_module_of_tests() {
     for ours in [
         "import { assert } from '@fabrik/core'",

@@ -35,7 +35,13 @@ pub static CONFIG: Block = Block {
         ),
         field("llm", Kind::Map(&LLM), "The same in other words; what `judge` says goes before it."),
         field("providers", Kind::Maps(&PROVIDER), "How the providers of models may be asked, by their names."),
-        field("pricing", Kind::Text, "A file with prices of models, which go before those that are built in."),
+        field(
+            "pricing",
+            Kind::Text,
+            "A file with prices of models, which go before those that are built in and before what an agent says: a map \
+             from a model's name to `prompt`, `completion`, `input_cache_read` and `input_cache_write` in US dollars for \
+             a token, or `input`, `output`, `cache_read` and `cache_write` for a million.",
+        ),
         field("sandbox", Kind::TextOrMap(&SANDBOX), "Where agents work: `local`, or with more about it."),
         field("report", Kind::Map(&REPORT), "Which reports are written when the command line names none."),
         field("diff", Kind::Map(&DIFF), "When a run is worse than another."),

@@ -220,8 +220,13 @@ fn a_project_without_skills_says_what_to_do() {
     let scratch = Scratch::new();
     std::fs::remove_dir(scratch.path("skills")).unwrap();
     let loaded = scratch.load(&[]);
-    assert_eq!(told(&loaded.diagnostics), ["there is no skills folder `skills`"]);
+    assert_eq!(told(&loaded.diagnostics), ["there are no tests here: neither `tests` nor `scenarios` nor `skills`"]);
     assert!(loaded.has_errors());
+    scratch.write("b.fixture.yaml", "- input: a\n");
+    scratch.write("a.test.ts", "");
+    scratch.write("c.yaml", "");
+    let help = &scratch.load(&[]).diagnostics[0].help;
+    assert_eq!(help[0], "`trialrun run a.test.ts` runs that file");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::document::{CALLS, TEXTS};
 use super::usage::PLACES;
 use super::{Answer, NAMELESS, Piece, document};
-use crate::agent::transcript::{CallGiven, TurnGiven, spread};
+use crate::agent::transcript::{CallGiven, TurnGiven, given, spread};
 
 /// Another place for its text.
 const OUTPUT: &str = "output";
@@ -54,16 +54,32 @@ impl Reported {
             return None;
         }
         let (text, usage) = (answer.text(), answer.count.usage());
-        let is_part = |key: &str| {
-            key == OUTPUT
-                || key == TOOLS
-                || [&TEXTS[..], &CALLS, &PLACES, &BESIDE].iter().any(|keys| keys.contains(&key))
-        };
-        let has_more = map.keys().any(|key| !is_part(key));
         let turns = spread(calls(&mut answer), text.as_deref(), None);
-        let result = has_more.then_some(Value::Object(map));
+        let result = whole(map, text.as_deref());
         Some(Self { text, turns, usage, error, result, doubts: answer.doubts })
     }
+}
+
+/// All of `map`, where it is more than its parts; its `output` is its text, unless it has one that is a value.
+fn whole(mut map: Map<String, Value>, text: Option<&str>) -> Option<Value> {
+    let is_part =
+        |key: &str| key == TOOLS || [&TEXTS[..], &CALLS, &PLACES, &BESIDE].iter().any(|keys| keys.contains(&key));
+    // Items of the Responses API are where the text and the calls were found.
+    let is_item = |item: &Value| item.get("type").is_some_and(Value::is_string);
+    let is_more = |(key, value): (&String, &Value)| match value {
+        Value::Null | Value::String(_) if key == OUTPUT => false,
+        Value::Array(items) if key == OUTPUT => !items.iter().all(is_item),
+        _ => !is_part(key),
+    };
+    if !map.iter().any(is_more) {
+        return None;
+    }
+    if given(&map, OUTPUT).is_none()
+        && let Some(text) = text
+    {
+        map.insert(OUTPUT.to_owned(), text.into());
+    }
+    Some(Value::Object(map))
 }
 
 /// The calls of an answer; those without a name are told as odd.
@@ -106,7 +122,25 @@ mod tests {
         for nothing in [json!({}), json!({"reply": "hi"}), json!({"message": null, "usage": {"input": 1}})] {
             assert!(read(nothing.clone()).is_none(), "{nothing}");
         }
-        assert_eq!(read(json!({"text": "", "x": 1})).unwrap().result, Some(json!({"text": "", "x": 1})));
+    }
+
+    #[test]
+    fn the_text_is_the_output_whatever_is_beside_it_and_whatever_it_is_called() {
+        for name in ["text", "message", "content", "response", "output"] {
+            for text in ["hi", ""] {
+                let result = read(json!({name: text, "mood": 1})).unwrap().result.unwrap();
+                assert_eq!((&result["output"], &result["mood"]), (&json!(text), &json!(1)), "{name}");
+            }
+        }
+        let result = |value: Value| read(value).unwrap().result;
+        let null = result(json!({"text": "hi", "output": null, "x": 1}));
+        assert_eq!(null, Some(json!({"text": "hi", "output": "hi", "x": 1})));
+        let value = json!({"text": "hi", "output": {"n": 1}});
+        assert_eq!(result(value.clone()), Some(value), "a value of its own is what it says it is");
+        let silent = json!({"toolCalls": [{"name": "a"}], "x": 1});
+        assert_eq!(result(silent.clone()), Some(silent));
+        let items = json!({"output": [{"type": "message", "content": [{"type": "output_text", "text": "hi"}]}]});
+        assert_eq!(result(items), None);
     }
 
     #[test]

@@ -153,6 +153,13 @@ impl Expected {
     }
 }
 
+/// What `stdout` tells, as steps.
+pub(in crate::agent) fn steps(stdout: &str) -> Vec<Step> {
+    let mut interpreter = Interpreter::new("test");
+    let heard = stdout.lines().flat_map(|line| interpreter.read(line));
+    heard.filter_map(|heard| if let Heard::Step(step) = heard { Some(step) } else { None }).collect()
+}
+
 /// Reads a capture as a session does, and tells the trace and how the last message ended.
 fn read(stdout: &str) -> (Trace, Option<Done>) {
     let mut interpreter = Interpreter::new("test");
@@ -162,7 +169,7 @@ fn read(stdout: &str) -> (Trace, Option<Done>) {
         match heard {
             Heard::Step(step) => trace.push(&step),
             Heard::Done(how) => done = Some(how),
-            Heard::Asked(_) | Heard::Refused { .. } | Heard::Warning(_) => {}
+            Heard::Asked(_) | Heard::Refused { .. } | Heard::Used(_) | Heard::Warning(_) => {}
         }
     }
     (trace, done)
@@ -249,15 +256,7 @@ fn every_capture_reads_as_its_script_says() {
 #[test]
 fn what_tools_answered_and_what_was_refused_is_read_too() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/captures");
-    let steps = |capture: &str| -> Vec<Step> {
-        let text = std::fs::read_to_string(root.join(capture).join("stdout.jsonl")).unwrap();
-        let mut interpreter = Interpreter::new("test");
-        let steps = text.lines().flat_map(|line| interpreter.read(line)).filter_map(|heard| match heard {
-            Heard::Step(step) => Some(step),
-            _ => None,
-        });
-        steps.collect()
-    };
+    let steps = |capture: &str| steps(&std::fs::read_to_string(root.join(capture).join("stdout.jsonl")).unwrap());
     for version in ["claude-2.1.197", "claude-2.1.330"] {
         let failed = steps(&format!("{version}/c_fail"));
         let trace = Trace::of(&failed);
@@ -301,5 +300,45 @@ fn a_chain_is_billed_message_by_message() {
             .collect();
         let expected = [each, 2.0 * each, each];
         assert!(costs.iter().zip(expected).all(|(cost, expected)| (cost - expected).abs() < 1e-9), "{costs:?}");
+    }
+}
+
+#[test]
+fn what_is_counted_on_the_way_is_what_the_result_tells() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/captures");
+    for capture in ["claude-2.1.197/a_text_thinking_partial", "claude-2.1.330/a_text_thinking_partial"] {
+        let text = std::fs::read_to_string(root.join(capture).join("stdout.jsonl")).unwrap();
+        let mut interpreter = Interpreter::new("test");
+        let heard: Vec<Heard> = text.lines().flat_map(|line| interpreter.read(line)).collect();
+        let counted: Vec<_> = heard
+            .iter()
+            .filter_map(|heard| if let Heard::Used(tokens) = heard { Some(*tokens) } else { None })
+            .collect();
+        let told = Trace::of(&steps(&text)).usage.tokens.map(|tokens| Tokens { reasoning: None, ..tokens });
+        assert_eq!(counted.into_iter().map(Some).collect::<Vec<_>>(), [told], "{capture}");
+    }
+}
+
+#[test]
+fn a_skill_that_the_user_asks_for_is_a_call_though_no_event_tells_of_it() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/captures");
+    for version in ["claude-2.1.197", "claude-2.1.330"] {
+        let text = std::fs::read_to_string(root.join(version).join("g_skill_slash/stdout.jsonl")).unwrap();
+        let read = |message: &str| {
+            let mut interpreter = Interpreter::new("test");
+            interpreter.asked(message);
+            let mut trace = Trace::default();
+            for heard in text.lines().flat_map(|line| interpreter.read(line)) {
+                if let Heard::Step(step) = heard {
+                    trace.push(&step);
+                }
+            }
+            (grade::triggered(&trace, "greet"), trace.turns.len())
+        };
+        assert_eq!((read("/greet Bob"), read("Use the $greet skill. Bob")), ((true, 1), (false, 1)), "{version}");
+        let loaded = std::fs::read_to_string(root.join(version).join("g_skill/stdout.jsonl")).unwrap();
+        assert!(grade::triggered(&Trace::of(&steps(&loaded)), "greet"), "{version}");
+        let unknown = std::fs::read_to_string(root.join(version).join("g_skill_unknown/stdout.jsonl")).unwrap();
+        assert!(!grade::triggered(&Trace::of(&steps(&unknown)), "greet"), "{version}");
     }
 }

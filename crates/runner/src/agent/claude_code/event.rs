@@ -3,11 +3,12 @@
 
 use std::collections::HashSet;
 
-use model::{Effect, Step, ToolCall, ToolResult};
+use model::{Effect, Step, Tokens, ToolCall, ToolResult};
 use serde_json::Value;
 
 use super::control::Request;
-use super::meter::Meter;
+use super::meter::{self, Meter};
+use super::slash::Slash;
 
 /// The name of the model in messages that no model wrote.
 const SYNTHETIC: &str = "<synthetic>";
@@ -26,6 +27,8 @@ pub(super) enum Heard {
         /// Why.
         because: String,
     },
+    /// A request of the agent's own is answered, and used this. Only told where it was asked for.
+    Used(Tokens),
     /// Something that looks wrong.
     Warning(String),
     /// The user's message is dealt with.
@@ -59,6 +62,10 @@ pub(super) struct Interpreter {
     refused: HashSet<String>,
     /// What kind of error the last message was that no model wrote.
     fault: Option<String>,
+    /// What the answer has used that is on its way.
+    on_the_way: Tokens,
+    /// The skill that the user's message asks for.
+    slash: Slash,
 }
 
 impl Interpreter {
@@ -77,6 +84,11 @@ impl Interpreter {
         self.refused.insert(call_id.to_owned());
     }
 
+    /// The user's message is about to be sent.
+    pub(super) fn asked(&mut self, message: &str) {
+        self.slash = Slash::of(message);
+    }
+
     /// What `line` says; nothing for a line that is unknown or no JSON.
     pub(super) fn read(&mut self, line: &str) -> Vec<Heard> {
         let Ok(line) = serde_json::from_str::<Value>(line) else { return Vec::new() };
@@ -85,6 +97,7 @@ impl Interpreter {
             "assistant" => self.assistant(&line),
             "user" => tool_results(&line).map(|result| Heard::Step(Step::ToolResult(result))).collect(),
             "result" => self.result(&line),
+            "stream_event" => self.meter(&line),
             "control_request" => Request::read(&line).map(Heard::Asked).into_iter().collect(),
             "control_response" => refusal(&line).into_iter().collect(),
             _ => Vec::new(),
@@ -112,6 +125,7 @@ impl Interpreter {
 
     /// `init` comes with every user message; the session is told when it is a new one.
     fn init(&mut self, line: &Value) -> Vec<Heard> {
+        self.slash.offered(line);
         let session_id = owned(line, "session_id");
         if self.session_id.is_some() && self.session_id == session_id {
             return Vec::new();
@@ -147,7 +161,31 @@ impl Interpreter {
         self.fault = None;
         let id = text(message, "id").unwrap_or_default();
         let parent = owned(line, "parent_tool_use_id");
-        blocks.iter().filter_map(|block| step(block, id, parent.as_ref())).map(Heard::Step).collect()
+        let invoked = self.slash.take(id).into_iter().flatten();
+        let said = blocks.iter().filter_map(|block| step(block, id, parent.as_ref()));
+        invoked.chain(said).map(Heard::Step).collect()
+    }
+
+    /// Counts an answer while it comes. A sub-agent's own are in the result alone.
+    fn meter(&mut self, line: &Value) -> Vec<Heard> {
+        let event = line.get("event").unwrap_or(&Value::Null);
+        if owned(line, "parent_tool_use_id").is_some() {
+            return Vec::new();
+        }
+        match text(event, "type").unwrap_or_default() {
+            "message_start" => {
+                self.on_the_way = event.pointer("/message/usage").and_then(meter::plain).unwrap_or_default();
+                Vec::new()
+            }
+            "message_delta" => {
+                // What it tells is the sum so far; what it leaves out is as it was.
+                let output = event.pointer("/usage/output_tokens").and_then(Value::as_u64);
+                self.on_the_way.output = output.unwrap_or(self.on_the_way.output);
+                Vec::new()
+            }
+            "message_stop" => vec![Heard::Used(std::mem::take(&mut self.on_the_way))],
+            _ => Vec::new(),
+        }
     }
 
     fn result(&mut self, line: &Value) -> Vec<Heard> {

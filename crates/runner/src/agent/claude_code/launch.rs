@@ -79,6 +79,8 @@ pub(super) struct Occasion<'a> {
     pub(super) answers: bool,
     /// How many messages the user has to say.
     pub(super) messages: usize,
+    /// Whether what is used has to be known on the way.
+    pub(super) counts: bool,
 }
 
 impl Launch {
@@ -121,6 +123,9 @@ fn arguments(on: &Occasion<'_>, closed: Option<&ClosedTools>, exposure: &exposur
     ]
     .map(str::to_owned)
     .into();
+    if on.counts {
+        args.push("--include-partial-messages".to_owned());
+    }
     let mut option = |name: &str, value: String| args.extend([name.to_owned(), value]);
 
     option("--permission-mode", permission_mode(setup.permission_mode, closed).name().to_owned());
@@ -229,7 +234,7 @@ fn initialize(on: &Occasion<'_>, closed: Option<&ClosedTools>) -> Value {
         hooks["PreToolUse"] = json!([{"hookCallbackIds": [SCOPE_HOOK]}]);
     }
     // One message is held to its turns by the CLI, which counts anew for each.
-    if on.messages > 1 {
+    if on.messages > 1 || on.counts {
         hooks["PostToolBatch"] = json!([{"hookCallbackIds": [TURNS_HOOK]}]);
     }
     control::initialize(&hooks, on.setup.system_prompt.as_deref())
@@ -293,6 +298,7 @@ mod tests {
         host: Host,
         setup: Setup,
         endpoint: Endpoint,
+        counts: bool,
     }
 
     impl Stage {
@@ -316,6 +322,7 @@ mod tests {
                     timeout_ms: 600_000,
                 },
                 endpoint: Endpoint::Vendor { base_url: None },
+                counts: false,
             }
         }
 
@@ -337,6 +344,7 @@ mod tests {
                 skill: None,
                 answers,
                 messages,
+                counts: self.counts,
             };
             Launch::prepare("/bin/claude".into(), &occasion).unwrap()
         }

@@ -28,7 +28,7 @@ impl Meter {
                 self.tokens = total.tokens;
                 Some(since)
             }
-            _ => result.get("usage").map(plain),
+            _ => result.get("usage").and_then(plain),
         };
         let cost_usd = result.get("total_cost_usd").and_then(Value::as_f64).map(|total| {
             let since = total - self.cost_usd;
@@ -64,14 +64,14 @@ fn models(result: &Value, key: &str) -> Option<Models> {
     Some(sum)
 }
 
-fn plain(usage: &Value) -> Tokens {
-    Tokens {
-        input: count(usage, "input_tokens"),
-        cache_read: count(usage, "cache_read_input_tokens"),
-        cache_write: count(usage, "cache_creation_input_tokens"),
-        output: count(usage, "output_tokens"),
-        reasoning: usage.pointer("/output_tokens_details/thinking_tokens").and_then(Value::as_u64),
-    }
+/// What a message's `usage` tells; `None` if it tells no number.
+pub(super) fn plain(usage: &Value) -> Option<Tokens> {
+    const KINDS: [&str; 4] =
+        ["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens"];
+    let is_told = KINDS.iter().any(|kind| usage.get(kind).is_some_and(Value::is_u64));
+    let [input, cache_read, cache_write, output] = KINDS.map(|kind| count(usage, kind));
+    let reasoning = usage.pointer("/output_tokens_details/thinking_tokens").and_then(Value::as_u64);
+    is_told.then_some(Tokens { input, cache_read, cache_write, output, reasoning })
 }
 
 fn difference(total: Tokens, before: Tokens) -> Tokens {

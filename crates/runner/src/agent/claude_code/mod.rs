@@ -2,7 +2,7 @@
 //! them. What was tried and why it is as it is: `docs/design/claude-code.md`.
 
 #[cfg(test)]
-mod captures;
+pub(super) mod captures;
 mod closed_tools;
 mod control;
 mod event;
@@ -12,6 +12,7 @@ mod meter;
 mod process;
 mod session;
 mod sign_in;
+mod slash;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -87,6 +88,13 @@ const TOOLS: &[&str] = &[
 /// Claude Code.
 pub struct ClaudeCode;
 
+/// Whether `address` is OpenRouter's: its host, not a word somewhere in it.
+fn is_openrouter(address: &str) -> bool {
+    const HOST: &str = "openrouter.ai";
+    let host = reqwest::Url::parse(address.trim()).ok().and_then(|url| url.host_str().map(str::to_ascii_lowercase));
+    host.is_some_and(|host| host == HOST || host.strip_suffix(HOST).is_some_and(|front| front.ends_with('.')))
+}
+
 impl Agent for ClaudeCode {
     fn name(&self) -> &'static str {
         "claude-code"
@@ -114,6 +122,10 @@ impl Agent for ClaudeCode {
 
     fn wire(&self) -> Option<&'static str> {
         Some("anthropic")
+    }
+
+    fn is_billed_by_openrouter(&self, host: &Host, base_url: Option<&str>) -> bool {
+        base_url.or_else(|| host.var("ANTHROPIC_BASE_URL")).is_some_and(is_openrouter)
     }
 
     fn check(&self, part: &Part<'_>) -> Vec<Diagnostic> {
@@ -167,6 +179,7 @@ impl Agent for ClaudeCode {
                 skill: scene.case.subject.installed().map(|skill| skill.name.as_str()),
                 answers: !scene.case.user_responses.is_empty(),
                 messages: scene.case.messages.len(),
+                counts: scene.limits.are_kept_on_the_way(),
             };
             let launch = Launch::prepare(program, &occasion)?;
             let conversation = Conversation::open(launch, sandbox, &scene.setup)?;
@@ -218,4 +231,26 @@ fn numbers(version: &str) -> Option<[u64; 3]> {
     let mut parts = version.split('.').map(|part| part.split(['-', '+']).next().unwrap_or(part).parse());
     let numbers = [parts.next()?.ok()?, parts.next()?.ok()?, parts.next()?.ok()?];
     Some(numbers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_openrouter;
+
+    #[test]
+    fn openrouter_is_a_host_and_not_a_word() {
+        for address in ["https://openrouter.ai/api", "HTTPS://OpenRouter.AI", "https://eu.openrouter.ai:443/v1"] {
+            assert!(is_openrouter(address), "{address}");
+        }
+        for address in [
+            "https://openrouter.ai.example.com",
+            "https://notopenrouter.ai",
+            "https://example.com/openrouter.ai",
+            "https://openrouter.ai@example.com/",
+            "openrouter.ai",
+            "",
+        ] {
+            assert!(!is_openrouter(address), "{address}");
+        }
+    }
 }

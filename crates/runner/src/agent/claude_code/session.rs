@@ -103,6 +103,7 @@ impl Conversation {
     }
 
     async fn speak(&mut self, process: &mut Process, text: &str, turn: &mut Turn) -> Spoken {
+        process.interpreter.asked(text);
         process.say(&control::user(text));
         turn.waiting("model");
         let spoken = self.follow(process, turn).await;
@@ -165,6 +166,7 @@ impl Conversation {
                             return Spoken::Heard(Ending::Cancelled);
                         }
                     };
+                    turn.exited(process.exit_code());
                     let ending =
                         Ending::Aborted { because: format!("Claude Code ended without finishing its answer ({how})") };
                     return if heard { Spoken::Heard(ending) } else { Spoken::NotHeard(ending) };
@@ -199,6 +201,10 @@ impl Conversation {
                     });
                 }
                 Heard::Refused { .. } => {}
+                // The calls of the answer are still dealt with; the hook behind them ends the agent's turn.
+                Heard::Used(tokens) => {
+                    let _ = turn.uses(tokens);
+                }
                 Heard::Warning(warning) => turn.warn(warning),
                 Heard::Done(done) => return Course::Done(ending(done, stop, turn)),
             }
@@ -245,7 +251,13 @@ impl Conversation {
             }
             Ask::Hook { callback, input } if callback == TURNS_HOOK => {
                 // A sub-agent has turns of its own.
-                if turn.turns_left() > 0 || input.get("agent_id").is_some_and(|id| !id.is_null()) {
+                if input.get("agent_id").is_some_and(|id| !id.is_null()) {
+                    return request.pass();
+                }
+                if turn.is_over() {
+                    return request.end_turn("what this conversation may use is used up");
+                }
+                if turn.turns_left() > 0 {
                     return request.pass();
                 }
                 let _ = turn.out_of_turns();
@@ -311,14 +323,15 @@ impl Session for Conversation {
     }
 }
 
-/// Keeps a line as it came, but for answers of the control protocol: they tell of the user's account.
+/// Keeps a line as it came, but for answers of the control protocol, which tell of the user's account, and for answers of
+/// the model in pieces, which are told whole.
 fn keep(stream: &str, line: &Line, turn: &mut Turn) {
     if line.dropped > 0 {
         turn.warn(format!(
             "a line of the agent's {stream} was too long to be understood and was not kept ({} bytes)",
             line.text.len() + line.dropped
         ));
-    } else if !line.text.contains("\"control_response\"") {
+    } else if !line.text.contains("\"control_response\"") && !line.text.contains("\"stream_event\"") {
         turn.raw(stream, &line.text);
     }
 }

@@ -138,6 +138,32 @@ fn calls(tool: &Value) -> Vec<(String, Value)> {
 }
 
 /// Reads a capture as a session does that has nothing but stdout.
+/// What `stdout` tells, as steps, with an end for each message that is answered.
+pub(in crate::agent) fn steps(stdout: &str) -> Vec<Step> {
+    let mut stream = Stream::default();
+    let mut answer = None;
+    let mut steps = Vec::new();
+    for told in stdout.lines().flat_map(|line| stream.read(line)) {
+        match told {
+            Told::Act(step) | Told::Aside(step) => {
+                if let Step::Text { text, .. } = &step {
+                    answer = Some(text.clone());
+                }
+                steps.push(step);
+            }
+            Told::Done(Done::Answered { tokens }) => steps.push(Step::Finished {
+                subtype: "completed".into(),
+                is_error: false,
+                usage: model::Usage { tokens, cost_usd: None },
+                text: answer.clone(),
+                result: None,
+            }),
+            _ => {}
+        }
+    }
+    steps
+}
+
 fn actual(stdout: &str) -> Expected {
     let mut stream = Stream::default();
     let mut trace = Trace::default();
@@ -154,7 +180,9 @@ fn actual(stdout: &str) -> Expected {
     };
     let said = texts(|turn| &turn.text);
     let (ending, tokens) = match done {
-        Some(Done::Answered { tokens }) => (Some("answered"), Some(Tokens { reasoning: None, ..tokens })),
+        Some(Done::Answered { tokens }) => {
+            (Some("answered"), tokens.map(|tokens| Tokens { reasoning: None, ..tokens }))
+        }
         Some(Done::GaveUp(_)) => (Some("gave up"), None),
         Some(Done::ProviderFailed(_)) => (Some("provider failed"), None),
         None => (None, None),
@@ -413,11 +441,25 @@ fn a_resumed_thread_goes_on_in_its_file_and_a_named_skill_is_a_call() {
     for part in ["stdout-1.jsonl", "stdout-2.jsonl"] {
         let text = std::fs::read_to_string(root().join("codex-0.169.0-threads/resumed").join(part)).unwrap();
         each.extend(text.lines().flat_map(|line| stream.read(line)).filter_map(|told| match told {
-            Told::Done(Done::Answered { tokens }) => Some((tokens.input, tokens.cache_read, tokens.output)),
+            Told::Done(Done::Answered { tokens: Some(tokens) }) => {
+                Some((tokens.input, tokens.cache_read, tokens.output))
+            }
             _ => None,
         }));
     }
     assert_eq!(each, [(400, 100, 30), (200, 300, 30)], "stdout counts the whole thread, each message is billed once");
+}
+
+#[test]
+fn a_skill_is_triggered_where_its_file_is_read_or_the_user_named_it() {
+    let triggered = |capture: &str, skill: &str| {
+        let text = std::fs::read_to_string(root().join(capture).join("stdout.jsonl")).unwrap();
+        grade::triggered(&Trace::of(&steps(&text)), skill)
+    };
+    assert!(triggered("codex-0.169.0/g_skill", "ag"), "by stdout alone");
+    assert!(!triggered("codex-0.169.0/g_skill", "other") && !triggered("codex-0.169.0/b_tools", "ag"));
+    let named = Thread::read("resumed").trace;
+    assert!(grade::triggered(&named, "greet") && !grade::triggered(&named, "ag"));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use model::{PermissionMode, SettingSource};
+use model::{PermissionMode, SettingSource, SideEffectLevel};
 use serde_json::{Value, json};
 
 use super::sign_in::{self, AUTH_FILE, SignIn};
@@ -54,6 +54,10 @@ pub(super) struct Occasion<'a> {
     pub(super) endpoint: &'a Endpoint,
     pub(super) home: &'a Path,
     pub(super) work: &'a Path,
+    /// What the repository in `work` is a clone of.
+    pub(super) remote: Option<&'a str>,
+    /// How far the case says that it reaches out.
+    pub(super) level: Option<SideEffectLevel>,
 }
 
 impl Launch {
@@ -141,7 +145,11 @@ fn settings(on: &Occasion<'_>, sign_in: &SignIn) -> Vec<(&'static str, Value)> {
     }
     if matches!(setup.permission_mode, PermissionMode::AcceptEdits | PermissionMode::Default) {
         // Otherwise it could write everything but a commit.
-        settings.push(("sandbox_workspace_write.writable_roots", json!([format!("{work}/.git")])));
+        let roots = std::iter::once(format!("{work}/.git")).chain(on.remote.and_then(local_remote));
+        settings.push(("sandbox_workspace_write.writable_roots", json!(roots.collect::<Vec<_>>())));
+        if reaches_out(on) {
+            settings.push(("sandbox_workspace_write.network_access", json!(true)));
+        }
     }
     let secret = match (on.endpoint, sign_in) {
         (Endpoint::Gateway { .. }, _) => Some(TOKEN),
@@ -155,6 +163,20 @@ fn settings(on: &Occasion<'_>, sign_in: &SignIn) -> Vec<(&'static str, Value)> {
         settings.push(("model_providers.trialrun", provider));
     }
     settings
+}
+
+/// The directory of a remote on this machine, which a push writes to.
+fn local_remote(remote: &str) -> Option<String> {
+    let path = remote.strip_prefix("file://").unwrap_or(remote);
+    let folder = fs::canonicalize(path).ok().filter(|folder| folder.is_dir())?;
+    Some(folder.to_string_lossy().into_owned())
+}
+
+/// Whether commands may use the network: the case says that it reaches services, or its repository has a remote elsewhere
+/// that it may be about to push to.
+fn reaches_out(on: &Occasion<'_>) -> bool {
+    on.level.is_some_and(|level| level >= SideEffectLevel::LiveSafe)
+        || on.remote.is_some_and(|remote| local_remote(remote).is_none())
 }
 
 /// Where the model is, unless it is where Codex itself would look.
@@ -251,6 +273,8 @@ mod tests {
         host: Host,
         setup: Setup,
         endpoint: Endpoint,
+        remote: Option<String>,
+        level: Option<SideEffectLevel>,
     }
 
     impl Stage {
@@ -274,6 +298,8 @@ mod tests {
                     timeout_ms: 600_000,
                 },
                 endpoint: Endpoint::Vendor { base_url: None },
+                remote: None,
+                level: None,
             }
         }
 
@@ -286,7 +312,9 @@ mod tests {
         fn prepare(&self) -> Result<Launch, Breakage> {
             let (home, work) = (self.dir.path().join("home"), Path::new("/w x"));
             let (host, setup, endpoint) = (&self.host, &self.setup, &self.endpoint);
-            Launch::prepare("/bin/codex".into(), &Occasion { host, setup, endpoint, home: &home, work })
+            let remote = self.remote.as_deref();
+            let occasion = Occasion { host, setup, endpoint, home: &home, work, remote, level: self.level };
+            Launch::prepare("/bin/codex".into(), &occasion)
         }
 
         fn launch(&self) -> Launch {
@@ -406,6 +434,30 @@ mod tests {
         assert_eq!(with(PermissionMode::AcceptEdits), (Some("workspace-write".into()), true));
         assert_eq!(with(PermissionMode::Default), (Some("workspace-write".into()), true));
         assert_eq!(with(PermissionMode::Plan), (Some("read-only".into()), false));
+    }
+
+    #[test]
+    fn a_push_gets_to_its_remote_and_the_network_is_for_cases_that_reach_out() {
+        let remote = tempfile::tempdir().unwrap();
+        let here = remote.path().canonicalize().unwrap().to_string_lossy().into_owned();
+        let with = |remote: Option<&str>, level: Option<SideEffectLevel>| {
+            let mut stage = Stage::scripted();
+            stage.setup.permission_mode = PermissionMode::AcceptEdits;
+            (stage.remote, stage.level) = (remote.map(str::to_owned), level);
+            let launch = stage.launch();
+            let roots = setting(&launch, "sandbox_workspace_write.writable_roots").unwrap().to_owned();
+            (roots, setting(&launch, "sandbox_workspace_write.network_access").map(str::to_owned))
+        };
+        let (own, both) = (r#"["/w x/.git"]"#.to_owned(), format!(r#"["/w x/.git","{here}"]"#));
+        let open = Some("true".to_owned());
+        assert_eq!(with(None, None), (own.clone(), None));
+        assert_eq!(with(Some(&here), Some(SideEffectLevel::LocalOnly)), (both.clone(), None));
+        assert_eq!(with(Some(&format!("file://{here}")), None), (both, None));
+        assert_eq!(
+            with(Some("git@example.com:a/b.git"), Some(SideEffectLevel::LocalOnly)),
+            (own.clone(), open.clone())
+        );
+        assert_eq!(with(None, Some(SideEffectLevel::LiveSafe)), (own, open));
     }
 
     #[test]

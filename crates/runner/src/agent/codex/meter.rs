@@ -11,32 +11,34 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    /// What was used since the last total.
-    pub(super) fn read(&mut self, usage: &Value) -> Tokens {
-        let total = tokens(usage);
+    /// What was used since the last total; `None` if this one tells no number.
+    pub(super) fn read(&mut self, usage: &Value) -> Option<Tokens> {
+        let total = tokens(usage)?;
         let before = std::mem::replace(&mut self.total, total);
-        Tokens {
+        Some(Tokens {
             input: total.input.saturating_sub(before.input),
             cache_read: total.cache_read.saturating_sub(before.cache_read),
             cache_write: total.cache_write.saturating_sub(before.cache_write),
             output: total.output.saturating_sub(before.output),
             reasoning: total.reasoning.map(|total| total.saturating_sub(before.reasoning.unwrap_or(0))),
-        }
+        })
     }
 }
 
-/// Tokens as Codex counts them: what caches had is part of its input, and reasoning part of its output.
-pub(super) fn tokens(usage: &Value) -> Tokens {
+/// Tokens as Codex counts them: what caches had is part of its input, and reasoning part of its output. `None` if it tells
+/// no number.
+pub(super) fn tokens(usage: &Value) -> Option<Tokens> {
     let count = |key: &str| usage.get(key).and_then(Value::as_u64);
+    count("input_tokens").or(count("output_tokens"))?;
     let part = |key: &str| count(key).unwrap_or(0);
     let (cache_read, cache_write) = (part("cached_input_tokens"), part("cache_write_input_tokens"));
-    Tokens {
+    Some(Tokens {
         input: part("input_tokens").saturating_sub(cache_read).saturating_sub(cache_write),
         cache_read,
         cache_write,
         output: part("output_tokens"),
         reasoning: count("reasoning_output_tokens"),
-    }
+    })
 }
 
 #[cfg(test)]
@@ -53,9 +55,11 @@ mod tests {
     fn a_running_total_becomes_what_each_message_used_and_caches_are_no_input() {
         let mut meter = Meter::default();
         let first = Tokens { input: 400, cache_read: 100, cache_write: 0, output: 30, reasoning: Some(5) };
-        assert_eq!(meter.read(&usage(500, 100, 30, 5)), first);
+        assert_eq!(meter.read(&usage(500, 100, 30, 5)), Some(first));
         let second = Tokens { input: 200, cache_read: 300, cache_write: 0, output: 30, reasoning: Some(0) };
-        assert_eq!(meter.read(&usage(1000, 400, 60, 5)), second);
-        assert_eq!(meter.read(&json!({})), Tokens::default());
+        for nothing in [Value::Null, json!({}), json!({"input_tokens": null, "output_tokens": null})] {
+            assert_eq!(meter.read(&nothing), None);
+        }
+        assert_eq!(meter.read(&usage(1000, 400, 60, 5)), Some(second), "what tells nothing is no total");
     }
 }

@@ -2,7 +2,7 @@
 //! it is: `docs/design/codex.md`.
 
 #[cfg(test)]
-mod captures;
+pub(super) mod captures;
 mod change;
 mod command;
 mod follower;
@@ -18,7 +18,7 @@ mod stream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use model::Diagnostic;
+use model::{Diagnostic, PermissionMode};
 
 use self::launch::{Launch, Occasion};
 pub use self::reference::reference;
@@ -61,6 +61,10 @@ impl Agent for Codex {
 
     fn wire(&self) -> Option<&'static str> {
         Some("openai")
+    }
+
+    fn evaluation_mode(&self) -> PermissionMode {
+        PermissionMode::AcceptEdits
     }
 
     fn check(&self, part: &Part<'_>) -> Vec<Diagnostic> {
@@ -114,6 +118,8 @@ impl Agent for Codex {
                 endpoint: &scene.endpoint,
                 home: sandbox.home(),
                 work: sandbox.work(),
+                remote: scene.source_repo.as_deref(),
+                level: scene.case.skill_eval.as_ref().map(|eval| eval.side_effect_level),
             };
             let launch = Launch::prepare(program, &occasion)?;
             Ok(Box::new(Conversation::new(launch, sandbox)) as Box<dyn Session>)

@@ -98,7 +98,7 @@ impl Rollout {
             },
             "token_usage_record" => {
                 self.goes_on = false;
-                payload.get("usage").map(|usage| Noted::Used(meter::tokens(usage))).into_iter().collect()
+                payload.get("usage").and_then(meter::tokens).map(Noted::Used).into_iter().collect()
             }
             _ => Vec::new(),
         }

@@ -148,6 +148,7 @@ impl Conversation {
                         }
                     };
                     self.look(turn, progress);
+                    turn.exited(process.exit_code());
                     self.finish("aborted", None, turn, progress);
                     let because = format!("Codex ended without finishing its answer ({how})");
                     return progress.stop.take().unwrap_or(Ending::Aborted { because });
@@ -305,7 +306,7 @@ impl Conversation {
     fn done(&mut self, done: Done, turn: &mut Turn, progress: &mut Progress) -> Ending {
         match done {
             Done::Answered { tokens } => {
-                self.finish("completed", Some(tokens), turn, progress);
+                self.finish("completed", tokens, turn, progress);
                 progress.stop.take().unwrap_or(Ending::Finished)
             }
             Done::GaveUp(because) => {

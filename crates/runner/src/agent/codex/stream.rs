@@ -31,8 +31,8 @@ pub(super) enum Told {
 pub(super) enum Done {
     /// With an answer.
     Answered {
-        /// What the message used.
-        tokens: Tokens,
+        /// What the message used, if it says so.
+        tokens: Option<Tokens>,
     },
     /// With an error that is the agent's.
     GaveUp(String),

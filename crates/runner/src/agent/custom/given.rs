@@ -1,11 +1,15 @@
 //! What a module gave back.
 
-use model::Usage;
+use model::{Usage, nearest};
 use script::Value;
 use serde_json::{Map, Value as Json};
 
 use super::super::transcript::{self, CallGiven, TurnGiven, as_text, given, spread};
+use crate::agent::answer::document::TEXTS;
 use crate::agent::answer::usage::usage;
+
+/// What has a meaning in a map that `execute` returns.
+const KEYS: [&str; 5] = ["output", "messages", "tools", "tool_calls", "usage"];
 
 /// What a module gave back, read.
 pub(super) struct Given {
@@ -31,7 +35,7 @@ impl Given {
             output => Map::from_iter([("output".to_owned(), output)]),
         };
         let text = given(&map, "output").map(as_text);
-        let (mut turns, doubts) = match map.get("messages") {
+        let (mut turns, mut doubts) = match map.get("messages") {
             Some(Json::Array(messages)) => {
                 let new = messages.strip_prefix(known.as_slice()).unwrap_or(messages).to_vec();
                 known.clone_from(messages);
@@ -43,9 +47,21 @@ impl Given {
         if turns.is_empty() {
             turns = spread(calls(&map), text.as_deref(), None);
         }
+        doubts.extend(odd_keys(&map));
         let usage = map.get("usage").and_then(Json::as_object).map(usage).unwrap_or_default();
         Some(Self { turns, text, usage, doubts, result: whole(map) })
     }
+}
+
+/// Keys without a meaning that look as if one was meant: nobody would be told that the answer is not one.
+fn odd_keys(map: &Map<String, Json>) -> impl Iterator<Item = String> {
+    let unused = || KEYS.into_iter().filter(|known| !map.contains_key(*known));
+    let is_silent = !map.contains_key("output") && !map.contains_key("messages");
+    let others = map.keys().filter(|key| !KEYS.contains(&key.as_str()));
+    others.filter_map(move |key| {
+        let meant = nearest(key, unused()).or((is_silent && TEXTS.contains(&key.as_str())).then_some("output"))?;
+        Some(format!("`{key}` has no meaning of its own there; did you mean `{meant}`?"))
+    })
 }
 
 /// The calls that stand beside the answer instead of in messages.

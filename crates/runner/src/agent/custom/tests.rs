@@ -73,6 +73,34 @@ async fn text_alone_is_the_answer_and_so_is_any_other_plain_value() {
 }
 
 #[tokio::test]
+async fn a_key_that_looks_like_one_that_counts_is_told() {
+    let warnings = async |text: &str| {
+        let played = played(&format!("export default () => ({text})")).await;
+        played.turn.into_parts().2
+    };
+    let odd = |key: &str, meant: &str| {
+        vec![format!(
+            "what `execute` returned is odd: `{key}` has no meaning of its own there; did you mean `{meant}`?"
+        )]
+    };
+    assert_eq!(warnings("{ ouput: 'x' }").await, odd("ouput", "output"));
+    assert_eq!(warnings("{ output: 'x', mesages: [] }").await, odd("mesages", "messages"));
+    assert_eq!(warnings("{ text: 'x' }").await, odd("text", "output"));
+    for fine in ["{ output: 'x', text: 'y', outputs: 1 }", "{ output: 'x', state: 1 }", "{ messages: [], content: 1 }"]
+    {
+        assert_eq!(warnings(fine).await, [""; 0], "{fine}");
+    }
+}
+
+#[tokio::test]
+async fn the_last_answer_is_what_is_judged_whatever_was_beside_the_first() {
+    let text = "let n = 0; export default () => n++ ? 'second' : { output: 'first', tools: [{ name: 'find' }] };";
+    let (_dir, file) = module("agent.js", text);
+    let played = rehearsal(&file, case("a", &["one", "two"])).play(&Custom).await.unwrap();
+    assert_eq!((played.answer(), &played.turn.trace().result), (Some("second"), &None));
+}
+
+#[tokio::test]
 async fn execute_is_found_in_every_form_and_keeps_its_this() {
     for text in [
         "export const word = 'hi'; export function execute() { return word; }",
@@ -270,6 +298,7 @@ async fn an_adapter_connects_resets_and_carries_messages() {
     let expected =
         json!({"conversationId": "custom-suite::a@agent#1", "history": history, "options": {"greeting": "Hello"}});
     assert_eq!(*raw, expected);
+    assert_eq!(played.turn.trace().result.as_ref().unwrap()["output"], "Hello,reset,one,two");
     assert_eq!(notices(&mut played), [("agent".to_owned(), "connected".to_owned())]);
 }
 

@@ -38,6 +38,10 @@ impl Agent for Http {
         "a bot behind HTTP, `http:URL`, or as the project configures it"
     }
 
+    fn takes_effort(&self) -> bool {
+        false
+    }
+
     fn tools(&self) -> Option<&'static [&'static str]> {
         None
     }

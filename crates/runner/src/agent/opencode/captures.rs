@@ -140,6 +140,11 @@ fn read(stdout: &str) -> (Vec<Step>, Done) {
     (steps, done)
 }
 
+/// What `stdout` tells, as steps.
+pub(in crate::agent) fn steps(stdout: &str) -> Vec<Step> {
+    read(stdout).0
+}
+
 fn actual(stdout: &str) -> Expected {
     let (steps, done) = read(stdout);
     let trace = Trace::of(&steps);
@@ -272,4 +277,10 @@ fn the_cost_is_the_sum_of_what_each_message_cost() {
         trace.usage
     );
     assert!(trace.session_id.is_some_and(|id| id.starts_with("ses_")));
+}
+
+#[test]
+fn a_skill_is_triggered_by_its_tool_and_not_by_one_that_is_not_there() {
+    let trace = Trace::of(&steps(&stdout("g_skill")));
+    assert!(grade::triggered(&trace, "clgreet") && !grade::triggered(&trace, "nope"));
 }

@@ -198,7 +198,12 @@ impl Interpreter {
             output: count("/tokens/output") + reasoning,
             reasoning: Some(reasoning),
         };
-        *self.tokens.get_or_insert_default() += tokens;
+        // What tells no number is not known, which is not nothing.
+        let is_told =
+            ["/tokens/input", "/tokens/output"].iter().any(|path| part.pointer(path).is_some_and(Value::is_u64));
+        if is_told {
+            *self.tokens.get_or_insert_default() += tokens;
+        }
         self.cost_usd += part.get("cost").and_then(Value::as_f64).unwrap_or(0.0);
         tokens
     }

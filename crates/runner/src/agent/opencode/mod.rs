@@ -2,7 +2,7 @@
 //! tried and why it is as it is: `docs/design/opencode.md`.
 
 #[cfg(test)]
-mod captures;
+pub(super) mod captures;
 mod event;
 mod launch;
 mod log;

@@ -87,6 +87,7 @@ impl Conversation {
                 stop.get_or_insert(ending);
             }
         }
+        turn.exited(ended.as_ref().ok().and_then(|status| status.as_ref()?.code()));
         match ended {
             Err(ending) => ending,
             Ok(ended) => match self.ending(done, ended, &mut process).await {

@@ -14,6 +14,8 @@ pub(super) struct Answer {
     /// The position in its file of the case it answers.
     pub(super) index: Option<usize>,
     pub(super) turns: Vec<TurnGiven>,
+    /// Whether it is a trial of the report, which does not say what belongs to which message.
+    pub(super) is_record: bool,
     /// The user message, from 0, that the last turn belongs to.
     pub(super) last_message: usize,
     pub(super) output: Option<String>,

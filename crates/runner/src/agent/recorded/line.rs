@@ -72,10 +72,12 @@ impl Line<'_> {
             self.problem("", format!("a line must be a JSON object, not {}", kind(&value)));
             return Answer::default();
         };
-        if !is_record(&map) {
+        let is_record = is_record(&map);
+        if !is_record {
             self.warn_of_odd_keys(&map);
         }
         let mut answer = self.read(&map);
+        answer.is_record = is_record;
         answer.result = result(&mut map);
         answer
     }

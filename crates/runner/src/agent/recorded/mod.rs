@@ -73,6 +73,10 @@ impl Agent for Recorded {
         "answers from a file of JSON lines, `recorded:FILE`; needs no model"
     }
 
+    fn takes_effort(&self) -> bool {
+        false
+    }
+
     fn tools(&self) -> Option<&'static [&'static str]> {
         None
     }
@@ -141,8 +145,12 @@ impl Recorded {
         if let Some(error) = &answer.error {
             return Err(Breakage::environment(format!("recorded error: {error}")));
         }
-        let last_message = case.messages.len().saturating_sub(1).min(answer.last_message);
-        Ok(Box::new(Replay { answers, line, last_message, sent: 0, performer: Performer::default() }))
+        // Nobody knows yet how many messages code and played users will have.
+        let is_open = case.code.is_some() || case.user.is_some();
+        let known = if is_open { usize::MAX } else { case.messages.len().saturating_sub(1) };
+        let last_message = answer.last_message.min(known);
+        let name = format!("`{file}` for the case `{}`", case.id);
+        Ok(Box::new(Replay { answers, line, name, last_message, sent: 0, performer: Performer::default() }))
     }
 }
 
@@ -151,6 +159,8 @@ struct Replay {
     answers: Arc<Answers>,
     /// Which line of the answers.
     line: usize,
+    /// What it is called.
+    name: String,
     /// The user message, from 0, that the record ends with.
     last_message: usize,
     /// How many user messages were sent.
@@ -178,6 +188,14 @@ impl Replay {
         self.sent += 1;
         if at == 0 {
             self.begin(answer, turn)?;
+        }
+        if at > self.last_message && !answer.is_record {
+            // That it was not written down is nothing the agent did.
+            let (there, asked) = (self.last_message + 1, at + 1);
+            let s = if there == 1 { "" } else { "s" };
+            let because =
+                format!("the answer in {} is to {there} message{s}, and has none to message {asked}", self.name);
+            return Err(Ending::Unreachable { because });
         }
         let is_last = at == self.last_message;
         let given = answer.turns.iter().filter(|given| given.message == at || (is_last && given.message > at));
@@ -302,6 +320,38 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_message_that_nothing_was_recorded_for_is_not_the_agents_failure() {
+        let (_dir, path) = file("{\"case\":\"a\",\"output\":\"one\"}");
+        let played = rehearsal(&path, case("a", &["go", "on"])).play(&RECORDED).await.unwrap();
+        let because = format!("the answer in `{path}` for the case `a` is to 1 message, and has none to message 2");
+        assert_eq!(played.endings, [Ending::Finished, Ending::Unreachable { because }]);
+        let record = json!({
+            "id": "a", "suite": "s", "case": "a", "arm": "x", "repetition": 1, "outcome": "passed", "answer": "both",
+        });
+        let (_dir, path) = file(&record.to_string());
+        let played = rehearsal(&path, case("a", &["go", "on"])).play(&RECORDED).await.unwrap();
+        assert_eq!((played.endings.len(), played.answer()), (2, Some("both")), "a report tells the last answer alone");
+        assert_eq!(played.endings[1], Ending::Finished);
+    }
+
+    #[tokio::test]
+    async fn a_conversation_of_unknown_length_is_answered_message_by_message() {
+        let (_dir, path) = file(
+            r#"{"case":"a","messages":[{"role":"user","content":"1"},{"role":"assistant","content":"one"},{"role":"user","content":"2"},{"role":"assistant","content":"two"}]}"#,
+        );
+        let user = model::SimulatedUser {
+            persona: serde_json::Map::new(),
+            goal: "g".into(),
+            stop_when: None,
+            max_turns: 2,
+            model: None,
+            source: model::Excerpt::of_file("case.yaml"),
+        };
+        let open = Case { user: Some(user), ..case("a", &["1"]) };
+        assert_eq!(rehearsal(&path, open).play(&RECORDED).await.unwrap().answer(), Some("one"));
+    }
+
+    #[tokio::test]
     async fn it_ends_as_it_ended_then_and_keeps_to_todays_limits() {
         let (_dir, path) = file(
             "{\"case\":\"a\",\"output\":\"x\",\"ending\":\"gave_up\",\"because\":\"no\",\"usage\":{\"input\":3}}\n{\"case\":\"b\",\"tool_calls\":[{\"name\":\"A\"},{\"name\":\"B\"}]}",
@@ -317,11 +367,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_text_cannot_carry_is_the_result_of_the_last_message() {
+    async fn what_text_cannot_carry_is_the_result() {
         let (_dir, path) = file(
             "{\"case\":\"a\",\"output\":{\"n\":1},\"state\":[2],\"messages\":[{\"role\":\"assistant\",\"tools\":[{\"name\":\"add\",\"args\":{\"a\":1},\"result\":3}]}]}\n{\"case\":\"b\",\"output\":\"x\"}\n{\"i\":4,\"output\":\"four\"}",
         );
-        let mut played = rehearsal(&path, case("a", &["go", "on"])).play(&RECORDED).await.unwrap();
+        let mut played = rehearsal(&path, case("a", &["go"])).play(&RECORDED).await.unwrap();
         assert_eq!(played.answer(), Some("{\"n\":1}"));
         assert_eq!(played.calls(), [("add", "3", false)]);
         let result = json!({
@@ -333,7 +383,7 @@ mod tests {
             Step::Finished { result, .. } => Some(result.is_some()),
             _ => None,
         });
-        assert_eq!(finished.collect::<Vec<_>>(), [true, false]);
+        assert_eq!(finished.collect::<Vec<_>>(), [true]);
         let plain = rehearsal(&path, case("b", &["go"])).play(&RECORDED).await.unwrap();
         assert_eq!((plain.answer(), &plain.turn.trace().result), (Some("x"), &None));
         let fourth = Case { position: Some(4), ..case("z", &["go"]) };

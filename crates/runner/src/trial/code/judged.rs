@@ -87,7 +87,7 @@ impl Stage<'_> {
             return Ok(Err(Box::new(Finding::undecided(id, kind, weight, Some(check.source()), because))));
         };
         let mut evidence = self.evidence().await?;
-        evidence.collected.probes = probe::look(&*sandbox, needs).await;
+        evidence.collected.probes = probe::look(&*sandbox, needs, &evidence.collected.files_changed).await;
         self.attempt.mask.collected(&mut evidence.collected);
         Ok(Ok(evidence))
     }
@@ -103,7 +103,7 @@ impl Stage<'_> {
                 self.collected.insert(collected).clone()
             }
         };
-        let (trace, limits) = (self.turn.trace().clone(), self.attempt.planned.limits.clone());
+        let (trace, limits) = (self.turn.trace().clone(), self.attempt.limits.clone());
         Ok(Evidence { trace, collected, ending: Ending::Finished, limits, unused_responses: Vec::new() })
     }
 }

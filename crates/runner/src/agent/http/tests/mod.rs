@@ -18,7 +18,7 @@ fn configured_at(directory: &Path, keys: &Value) -> Configured {
     map.extend(keys.as_object().unwrap().clone());
     let mut node = Node::from_json(&Value::Object(map), &Source::new("trialrun.yaml", ""));
     tag_functions(&mut node);
-    Configured { name: "bot".into(), node, directory: directory.to_owned() }
+    Configured { name: "bot".into(), node, directory: directory.to_owned(), is_filled: true }
 }
 
 /// Text that refers to a module is a function.

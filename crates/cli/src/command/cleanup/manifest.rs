@@ -1,0 +1,94 @@
+//! What is recorded to be left on remotes: by a run, or in a file `cleanup.json`.
+
+use std::path::{Path, PathBuf};
+
+use model::{Event, RepositoryChange, SideEffects};
+use serde_json::Value;
+use store::{SqliteStore, Store, StoredEvent, TrialFilter};
+
+use crate::error::CliError;
+
+/// The file's name.
+const NAME: &str = "cleanup.json";
+
+/// The file that `run` names, if it names one: itself, or in a directory.
+pub(super) fn file(run: &str) -> Option<PathBuf> {
+    let path = Path::new(run);
+    let inside = path.join(NAME);
+    [path, &inside].into_iter().find(|path| path.is_file()).map(Path::to_owned)
+}
+
+/// What the trials of a run left; of those that were cut off, what is known.
+pub(super) fn of_run(store: &SqliteStore, run: &str) -> Result<Vec<SideEffects>, CliError> {
+    let mut left = Vec::new();
+    for row in store.trials(&TrialFilter::of_run(run))? {
+        left.extend(store.trial(run, &row.id)?.side_effects);
+    }
+    for trial in store.live(run)? {
+        let events = store.trial_events(run, &trial.id)?.into_iter().filter_map(StoredEvent::known);
+        let changes = events.filter_map(|envelope| match envelope.event {
+            Event::Collected(collected) => collected.repository_change,
+            _ => None,
+        });
+        left.extend(changes.flat_map(|change| RepositoryChange::side_effects(&change)));
+    }
+    Ok(report::merged_side_effects(&left))
+}
+
+/// What a file says: ours, or agent-skill-eval's, whose branches and numbers belong to its `source_repo`.
+pub(super) fn read(file: &Path) -> Result<Vec<SideEffects>, CliError> {
+    let wrong = |why: &str| CliError::usage(format!("{}: {why}", file.display()));
+    let text = std::fs::read_to_string(file).map_err(|error| wrong(&error.to_string()))?;
+    let value: Value = serde_json::from_str(&text).map_err(|error| wrong(&error.to_string()))?;
+    let left = parse(&value).map_err(|why| wrong(&why))?;
+    Ok(report::merged_side_effects(&left))
+}
+
+fn parse(value: &Value) -> Result<Vec<SideEffects>, String> {
+    let Value::Object(fields) = value else { return Err("it holds no object".to_owned()) };
+    if let Some(left) = fields.get("side_effects") {
+        return serde_json::from_value(left.clone()).map_err(|error| format!("`side_effects`: {error}"));
+    }
+    let known = ["remote_branches", "pr_numbers", "merge_request_numbers"];
+    if known.iter().all(|key| !fields.contains_key(*key)) {
+        return Err("it is no record of what is left on remotes".to_owned());
+    }
+    fn list<T: serde::de::DeserializeOwned>(value: Option<&Value>, key: &str) -> Result<Vec<T>, String> {
+        match value {
+            None | Some(Value::Null) => Ok(Vec::new()),
+            Some(list) => serde_json::from_value(list.clone()).map_err(|error| format!("`{key}`: {error}")),
+        }
+    }
+    let branches: Vec<String> = list(fields.get(known[0]), known[0])?;
+    let mut review_requests: Vec<u64> = list(fields.get(known[1]), known[1])?;
+    review_requests.extend(list::<u64>(fields.get(known[2]), known[2])?);
+    if branches.is_empty() && review_requests.is_empty() {
+        return Ok(Vec::new());
+    }
+    let remote = fields.get("source_repo").and_then(Value::as_str).filter(|remote| !remote.is_empty());
+    let remote = remote.ok_or("it does not say in which `source_repo` these branches are")?.to_owned();
+    Ok(vec![SideEffects { remote, branches, review_requests, ..SideEffects::default() }])
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn both_forms_are_read_and_nothing_is_guessed() {
+        let theirs = json!({
+            "source_repo": "git@github.com:o/r.git", "source_repo_slug": "o/r", "remote_branches": ["a"],
+            "pr_numbers": [7], "workspaces": ["/tmp/x"],
+        });
+        let left = parse(&theirs).unwrap();
+        assert_eq!((left[0].remote.as_str(), &left[0].review_requests), ("git@github.com:o/r.git", &vec![7]));
+        let ours = json!({ "side_effects": [{ "remote": "/r", "branches": ["b"] }], "remote_branches": ["c"] });
+        assert_eq!(parse(&ours).unwrap()[0].branches, ["b"]);
+        assert_eq!(parse(&json!({ "remote_branches": [], "pr_numbers": [] })).unwrap(), []);
+        for wrong in [json!([]), json!({}), json!({ "remote_branches": ["a"] }), json!({ "pr_numbers": ["7"] })] {
+            assert!(parse(&wrong).is_err(), "{wrong}");
+        }
+    }
+}

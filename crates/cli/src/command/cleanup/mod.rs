@@ -1,0 +1,125 @@
+//! `trialrun cleanup`: removes from remotes what the trials of a run left there, and nothing else.
+
+mod manifest;
+mod remover;
+
+use std::io::{BufRead, IsTerminal};
+use std::process::ExitCode;
+
+use model::{Forge, ForgeKind, SideEffects};
+use store::Store;
+
+#[cfg(test)]
+pub(crate) use self::remover::is_open;
+use self::remover::{Done, Remover};
+use super::check::count;
+use crate::error::CliError;
+use crate::global::Global;
+use crate::project::Workplace;
+use crate::terminal::Terminal;
+use crate::{exit, machine};
+
+/// Arguments of `cleanup`.
+#[derive(Debug, clap::Args)]
+pub struct CleanupArgs {
+    /// The front of a run's id, a label, `latest` or `previous`; or a `cleanup.json`, or the directory it is in
+    #[arg(value_name = "RUN")]
+    run: String,
+    /// Do not ask
+    #[arg(long, short)]
+    yes: bool,
+}
+
+/// Removes what the trials of a run left on remotes.
+pub fn run(global: &Global, args: &CleanupArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let left = match manifest::file(&args.run) {
+        Some(file) => manifest::read(&file)?,
+        None => {
+            let store = Workplace::find(global, &[])?.read_store()?;
+            let run = store.select(&args.run)?;
+            if run.finished_at.is_none() && run.owner_pid.is_some_and(machine::is_alive) {
+                return Err(CliError::usage(format!("the run {} still goes on", run.short))
+                    .hint("what it leaves is known when it has ended"));
+            }
+            manifest::of_run(&store, &run.id)?
+        }
+    };
+    if left.is_empty() {
+        terminal.out("Nothing is left: no trial is recorded to have left a branch or a review request on a remote.\n");
+        return Ok(ExitCode::SUCCESS);
+    }
+    terminal.out(&listed(&left));
+    if !args.yes && !agreed(terminal, &left) {
+        return Ok(ExitCode::SUCCESS);
+    }
+    remove(&left, terminal)
+}
+
+/// Removes what the trials of a run that has just ended left on remotes.
+pub fn after_run(workplace: &Workplace, run: &str, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let left = manifest::of_run(&workplace.read_store()?, run)?;
+    if left.is_empty() { Ok(ExitCode::SUCCESS) } else { remove(&left, terminal) }
+}
+
+fn remove(left: &[SideEffects], terminal: &Terminal) -> Result<ExitCode, CliError> {
+    let remover = Remover::new()?;
+    let (mut removed, mut kept) = (0, 0);
+    for remote in left {
+        terminal.out(&format!("\n{}\n", remote.remote));
+        remover.remove(remote, &mut |item, done| {
+            let (word, why) = match done {
+                Done::Removed => ("removed", ""),
+                Done::Gone(how) => ("gone already", how.as_str()),
+                Done::Left(why) => ("left alone", why.as_str()),
+                Done::Failed(why) => ("failed", why.as_str()),
+            };
+            removed += usize::from(matches!(done, Done::Removed));
+            kept += usize::from(matches!(done, Done::Left(_) | Done::Failed(_)));
+            let why = if why.is_empty() { String::new() } else { format!(": {why}") };
+            terminal.out(&format!("  {word:<12}  {item}{why}\n"));
+        });
+    }
+    let still = if kept > 0 { format!(", {} still there", count(kept, "item")) } else { String::new() };
+    terminal.out(&format!("\nRemoved {}{still}.\n", count(removed, "item")));
+    Ok(ExitCode::from(if kept > 0 { exit::INCOMPLETE } else { exit::PASSED }))
+}
+
+/// What a review request is called where it is.
+fn review_request(remote: &str, number: u64) -> String {
+    match Forge::of(remote).map(|forge| forge.kind) {
+        Some(ForgeKind::GitLab) => format!("merge request !{number}"),
+        Some(ForgeKind::GitHub) => format!("pull request #{number}"),
+        None => format!("review request {number}"),
+    }
+}
+
+fn listed(left: &[SideEffects]) -> String {
+    let mut text = String::from("Left on remotes:\n");
+    for remote in left {
+        text.push_str(&format!("\n{}\n", remote.remote));
+        for number in &remote.review_requests {
+            text.push_str(&format!("  {}\n", review_request(&remote.remote, *number)));
+        }
+        for branch in &remote.branches {
+            text.push_str(&format!("  branch {branch}\n"));
+        }
+    }
+    text
+}
+
+/// Asks whether to go on. Where nobody can answer, nobody has said yes.
+fn agreed(terminal: &Terminal, left: &[SideEffects]) -> bool {
+    let items = left.iter().map(|remote| remote.branches.len() + remote.review_requests.len()).sum();
+    if !std::io::stdin().is_terminal() {
+        terminal.out(&format!("\nNothing was removed; `--yes` removes {}.\n", count(items, "item")));
+        return false;
+    }
+    terminal.err(&format!("\nRemove {}? [y/N] ", count(items, "item")));
+    let mut answer = String::new();
+    let read = std::io::stdin().lock().read_line(&mut answer);
+    let agreed = read.is_ok() && ["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str());
+    if !agreed {
+        terminal.out("Nothing was removed.\n");
+    }
+    agreed
+}

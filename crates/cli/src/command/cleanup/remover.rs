@@ -1,0 +1,380 @@
+//! Removes single things from remotes: through `gh` and `glab` where the remote is at their services, else through `git`.
+//!
+//! Addresses and names of branches come from what agents did, so none is ever handed to a shell or taken for an option, and
+//! git is allowed no transport that runs programs. Before a branch goes, its remote is asked: the default branch stays, and
+//! so does one that somebody has worked on since.
+
+use std::path::Path;
+use std::time::Duration;
+
+use model::{Forge, ForgeKind, SideEffects};
+use runner::Host;
+use runner::supervise::{self, Output};
+use serde_json::Value;
+
+use super::review_request;
+use crate::error::CliError;
+use crate::machine;
+
+/// How long one program may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The most that is read of an answer, in bytes.
+const MAX_OUTPUT: usize = 8 << 20;
+
+/// What git may use to reach a remote.
+const TRANSPORTS: &str = "file:git:http:https:ssh";
+
+/// What became of one thing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Done {
+    /// It is gone now.
+    Removed,
+    /// It was gone before, as it says.
+    Gone(String),
+    /// It is not touched, and why.
+    Left(String),
+    /// It could not be removed, and why.
+    Failed(String),
+}
+
+/// Hears what became of one thing.
+type Tell<'a> = &'a mut dyn FnMut(&str, &Done);
+
+/// What a program answered, or why it did not.
+type Answer = Result<String, String>;
+
+/// Whether a service's word says that a review request can still be merged. What says nothing of its state was listed, so
+/// it is there.
+pub(crate) fn is_open(state: Option<&str>) -> bool {
+    state.is_none_or(|state| ["open", "opened"].contains(&state.to_ascii_lowercase().as_str()))
+}
+
+/// Removes things from remotes.
+pub(super) struct Remover {
+    host: Host,
+    runtime: tokio::runtime::Runtime,
+    /// A repository to push from.
+    scratch: tempfile::TempDir,
+}
+
+/// What is known of a remote's branches.
+struct Branches {
+    /// The default branch, if the remote tells.
+    default: Option<String>,
+}
+
+impl Remover {
+    /// Ready to work.
+    ///
+    /// # Errors
+    /// When this machine has no room for it.
+    pub(super) fn new() -> Result<Self, CliError> {
+        let failed = |error: std::io::Error| CliError::environment(format!("cannot begin to clean up: {error}"));
+        let mut host = machine::host()?;
+        // Programs of the user's, with the user's ids.
+        host.supervisor.floor = true;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+        Ok(Self { host, runtime, scratch: tempfile::tempdir().map_err(failed)? })
+    }
+
+    /// Removes what is left on one remote: review requests first, then branches.
+    pub(super) fn remove(&self, left: &SideEffects, tell: Tell<'_>) {
+        match Forge::of(&left.remote) {
+            _ if left.added => {
+                let why = "the trial added this remote itself, so what was there before is not known";
+                leave_all(left, &Done::Left(why.to_owned()), tell);
+            }
+            Some(forge) => self.at_service(&forge, left, tell),
+            None => self.by_git(left, tell),
+        }
+    }
+
+    fn at_service(&self, forge: &Forge, left: &SideEffects, tell: Tell<'_>) {
+        for number in &left.review_requests {
+            tell(&review_request(&left.remote, *number), &self.close(forge, *number));
+        }
+        if left.branches.is_empty() {
+            return;
+        }
+        let branches = self.branches(forge);
+        for branch in &left.branches {
+            let done = match &branches {
+                Ok(known) => self.delete(forge, known, branch, left.commits.get(branch)),
+                Err(because) => Done::Failed(format!("which branch is the default one cannot be told: {because}")),
+            };
+            tell(&format!("branch {branch}"), &done);
+        }
+    }
+
+    /// Closes a review request.
+    fn close(&self, forge: &Forge, number: u64) -> Done {
+        let (number, project) = (number.to_string(), forge.project.as_str());
+        let (what, looked) = match forge.kind {
+            ForgeKind::GitHub => {
+                ("pr", self.ask(forge, &["pr", "view", &number, "--repo", project, "--json", "state"]))
+            }
+            ForgeKind::GitLab => {
+                ("mr", self.ask(forge, &["mr", "view", &number, "--repo", project, "--output", "json"]))
+            }
+        };
+        match looked {
+            Ok(text) => {
+                let value: Value = serde_json::from_str(&text).unwrap_or_default();
+                let state = value.get("state").and_then(Value::as_str);
+                if !is_open(state) {
+                    return Done::Gone(state.unwrap_or_default().to_lowercase());
+                }
+            }
+            Err(because) if is_missing(&because) => return Done::Gone("there is none of that number".to_owned()),
+            Err(because) => return Done::Failed(because),
+        }
+        match self.ask(forge, &[what, "close", &number, "--repo", project]) {
+            Ok(_) => Done::Removed,
+            Err(because) if because.contains("already closed") => Done::Gone("closed".to_owned()),
+            Err(because) => Done::Failed(because),
+        }
+    }
+
+    fn branches(&self, forge: &Forge) -> Result<Branches, String> {
+        let text = self.ask(forge, &["api", &api_project(forge)])?;
+        let value: Value = serde_json::from_str(&text).unwrap_or_default();
+        Ok(Branches { default: value.get("default_branch").and_then(Value::as_str).map(str::to_owned) })
+    }
+
+    /// Deletes a branch, unless it is the default one or has moved on.
+    fn delete(&self, forge: &Forge, known: &Branches, branch: &str, commit: Option<&String>) -> Done {
+        if let Some(why) = known.protects(branch) {
+            return Done::Left(why);
+        }
+        let project = api_project(forge);
+        let name = match forge.kind {
+            ForgeKind::GitHub => escaped(branch, "/"),
+            ForgeKind::GitLab => escaped(branch, ""),
+        };
+        let (look, head, delete) = match forge.kind {
+            ForgeKind::GitHub => {
+                (format!("{project}/git/ref/heads/{name}"), "/object/sha", format!("{project}/git/refs/heads/{name}"))
+            }
+            ForgeKind::GitLab => {
+                let path = format!("{project}/repository/branches/{name}");
+                (path.clone(), "/commit/id", path)
+            }
+        };
+        match self.ask(forge, &["api", &look]) {
+            Ok(text) => {
+                let value: Value = serde_json::from_str(&text).unwrap_or_default();
+                if let Some(done) = moved(commit, value.pointer(head).and_then(Value::as_str)) {
+                    return done;
+                }
+            }
+            Err(because) if is_missing(&because) => return Done::Gone(String::new()),
+            Err(because) => return Done::Failed(because),
+        }
+        match self.ask(forge, &["api", "-X", "DELETE", &delete]) {
+            Ok(_) => Done::Removed,
+            Err(because) if is_missing(&because) => Done::Gone(String::new()),
+            Err(because) => Done::Failed(because),
+        }
+    }
+
+    fn ask(&self, forge: &Forge, args: &[&str]) -> Answer {
+        let program = forge.kind.program();
+        let env = [("GH_PROMPT_DISABLED", "1"), ("NO_PROMPT", "1"), ("GITLAB_HOST", forge.host.as_str())];
+        self.run(program, args, &env, Path::new("/"))
+    }
+
+    fn by_git(&self, left: &SideEffects, tell: Tell<'_>) {
+        if let Some(done) = unreachable(&left.remote) {
+            return leave_all(left, &done, tell);
+        }
+        for number in &left.review_requests {
+            let why = "no service that has review requests is known at this address";
+            tell(&review_request(&left.remote, *number), &Done::Left(why.to_owned()));
+        }
+        let (known, heads) = match self.look(&left.remote) {
+            Ok(looked) => looked,
+            Err(because) => {
+                let only_branches = SideEffects { review_requests: Vec::new(), ..left.clone() };
+                return leave_all(&only_branches, &Done::Failed(because), tell);
+            }
+        };
+        for branch in &left.branches {
+            let head = heads.iter().find(|(name, _)| name == branch).map(|(_, commit)| commit.as_str());
+            let done = match (known.protects(branch), head) {
+                (_, None) => Done::Gone(String::new()),
+                (Some(why), _) => Done::Left(why),
+                (None, Some(head)) => match moved(left.commits.get(branch), Some(head)) {
+                    Some(done) => done,
+                    None => self.push(&left.remote, branch, head),
+                },
+            };
+            tell(&format!("branch {branch}"), &done);
+        }
+    }
+
+    /// The default branch of a remote, and its branches with their commits.
+    fn look(&self, remote: &str) -> Result<(Branches, Vec<(String, String)>), String> {
+        let told = self.git(&["ls-remote", "--symref", "--", remote, "HEAD", "refs/heads/*"])?;
+        let mut known = Branches { default: None };
+        let mut heads = Vec::new();
+        for (first, name) in told.lines().filter_map(|line| line.split_once('\t')) {
+            match (first.strip_prefix("ref: refs/heads/"), name.strip_prefix("refs/heads/")) {
+                (Some(branch), _) if name == "HEAD" => known.default = Some(branch.to_owned()),
+                (None, Some(branch)) => heads.push((branch.to_owned(), first.to_owned())),
+                _ => {}
+            }
+        }
+        Ok((known, heads))
+    }
+
+    /// Deletes a branch, if it is still at that commit when the remote hears of it.
+    fn push(&self, remote: &str, branch: &str, head: &str) -> Done {
+        let name = format!("refs/heads/{branch}");
+        let lease = format!("--force-with-lease={name}:{head}");
+        match self.git(&["push", "--quiet", "--no-verify", &lease, "--delete", "--", remote, &name]) {
+            Ok(_) => Done::Removed,
+            Err(because) if because.contains("remote ref does not exist") => Done::Gone(String::new()),
+            Err(because) => Done::Failed(because),
+        }
+    }
+
+    fn git(&self, args: &[&str]) -> Answer {
+        let env = [("GIT_ALLOW_PROTOCOL", TRANSPORTS), ("GIT_TERMINAL_PROMPT", "0"), ("LC_ALL", "C")];
+        let scratch = self.scratch.path();
+        let repository = scratch.join("r.git");
+        if !repository.exists() {
+            self.run("git", &["init", "--quiet", "--bare", "r.git"], &env, scratch)?;
+        }
+        self.run("git", args, &env, &repository)
+    }
+
+    fn run(&self, program: &str, args: &[&str], env: &[(&str, &str)], directory: &Path) -> Answer {
+        let mut command = self.host.supervisor.command(program, args);
+        // What points git at another repository is not meant for this one.
+        let inherited = self.host.env.iter().filter(|(name, _)| !["GIT_DIR", "GIT_WORK_TREE"].contains(&name.as_str()));
+        command.envs(inherited).envs(env.iter().copied()).current_dir(directory);
+        // What the process is told by is made inside of the runtime.
+        let output = self.runtime.block_on(async { supervise::run(command, PATIENCE, MAX_OUTPUT).await });
+        answer(program, output)
+    }
+}
+
+fn answer(program: &str, output: std::io::Result<Output>) -> Answer {
+    let output = output.map_err(|error| format!("`{program}`: {error}"))?;
+    if output.timed_out {
+        return Err(format!("`{program}` had not answered after {} s", PATIENCE.as_secs()));
+    }
+    if output.status.success() {
+        return Ok(output.stdout.text());
+    }
+    if output.status.code() == Some(127) {
+        return Err(format!("`{program}` is not installed"));
+    }
+    let said = output.stderr.text();
+    // Its last line tells more than what comes before: `error: failed to push some refs` is preceded by the reason.
+    let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).take(3).collect();
+    Err(format!("`{program}` failed: {}", lines.join("; ")))
+}
+
+impl Branches {
+    /// Why a branch is not to be deleted, if it is not.
+    fn protects(&self, branch: &str) -> Option<String> {
+        let is_default = match &self.default {
+            Some(default) => default == branch,
+            // Where nobody tells, these are most likely.
+            None => ["main", "master", "trunk"].contains(&branch),
+        };
+        is_default.then(|| "it is the default branch".to_owned())
+    }
+}
+
+/// What becomes of a branch that somebody has worked on since.
+fn moved(recorded: Option<&String>, head: Option<&str>) -> Option<Done> {
+    let (recorded, head) = (recorded?, head?);
+    let short = |commit: &str| commit.get(..9).unwrap_or(commit).to_owned();
+    let why = || format!("it has moved on since, from {} to {}", short(recorded), short(head));
+    (recorded != head).then(|| Done::Left(why()))
+}
+
+/// What becomes of things at an address that is not to be reached.
+fn unreachable(remote: &str) -> Option<Done> {
+    let is_address = remote.contains("://") || is_scp(remote);
+    if remote.starts_with('-') || remote.contains("::") {
+        return Some(Done::Left("its address is none that git is allowed to use".to_owned()));
+    }
+    let path = remote.strip_prefix("file://").or((!is_address).then_some(remote))?;
+    if !Path::new(path).is_absolute() {
+        return Some(Done::Left("its address counts from a sandbox that is gone".to_owned()));
+    }
+    (!Path::new(path).exists()).then(|| Done::Gone("the whole repository is".to_owned()))
+}
+
+/// `user@host:path`
+fn is_scp(remote: &str) -> bool {
+    remote.split_once(':').is_some_and(|(host, _)| !host.is_empty() && !host.contains('/'))
+}
+
+fn leave_all(left: &SideEffects, done: &Done, tell: Tell<'_>) {
+    left.review_requests.iter().for_each(|number| tell(&review_request(&left.remote, *number), done));
+    left.branches.iter().for_each(|branch| tell(&format!("branch {branch}"), done));
+}
+
+/// Whether a service says that there is no such thing.
+fn is_missing(because: &str) -> bool {
+    let because = because.to_ascii_lowercase();
+    ["404", "not found", "does not exist", "could not resolve to a"].iter().any(|sign| because.contains(sign))
+}
+
+fn api_project(forge: &Forge) -> String {
+    match forge.kind {
+        ForgeKind::GitHub => format!("repos/{}", forge.project),
+        ForgeKind::GitLab => format!("projects/{}", escaped(&forge.project, "")),
+    }
+}
+
+/// As a part of a path in an address; also what is `plain` stays.
+fn escaped(text: &str, plain: &str) -> String {
+    let mut written = String::new();
+    for byte in text.bytes() {
+        let c = char::from(byte);
+        if c.is_ascii_alphanumeric() || "-._~".contains(c) || plain.contains(c) {
+            written.push(c);
+        } else {
+            written.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_that_run_programs_or_lead_nowhere_are_left_alone() {
+        for remote in ["ext::sh -c x", "-oProxyCommand=x", "../r.git", "r.git", "file://r.git"] {
+            assert!(matches!(unreachable(remote), Some(Done::Left(_))), "{remote}");
+        }
+        assert!(matches!(unreachable("/nowhere/r.git"), Some(Done::Gone(_))));
+        for remote in ["git@host:a/b.git", "ssh://git@host/a", "https://host/a", "/"] {
+            assert_eq!(unreachable(remote), None, "{remote}");
+        }
+    }
+
+    #[test]
+    fn the_default_branch_and_one_that_moved_are_never_deleted() {
+        let known = Branches { default: Some("trunk".into()) };
+        assert!(known.protects("trunk").is_some() && known.protects("main").is_none());
+        assert!(Branches { default: None }.protects("main").is_some());
+        let recorded = "a".repeat(40);
+        assert_eq!(moved(Some(&recorded), Some(&recorded)), None);
+        assert!(matches!(moved(Some(&recorded), Some("b")), Some(Done::Left(_))));
+        assert_eq!(moved(None, Some("b")), None);
+    }
+
+    #[test]
+    fn names_stay_one_part_of_a_path() {
+        assert_eq!((escaped("a/b#?", "/"), escaped("a/b", "")), ("a/b%23%3F".to_owned(), "a%2Fb".to_owned()));
+    }
+}

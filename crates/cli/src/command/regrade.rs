@@ -1,0 +1,312 @@
+//! `trialrun regrade`.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use model::{Event, RunInfo, RunRow, TrialRecord};
+use report::Reporter;
+use runner::{Archive, Mask, PlanRequest, Regrade, RegradeRequest, Selection, Testimony};
+use serde_json::{Map, Value, json};
+use store::{SqliteStore, Store, StoredEvent, TrialFilter};
+
+use super::run::{carry_out, conclude};
+use crate::error::CliError;
+use crate::global::Global;
+use crate::outlet::open_reports;
+use crate::preparation::{missing_judge, now_ms, read_script, without_secrets};
+use crate::project::Workplace;
+use crate::run_args::{RunArgs, parse_jobs, parse_judges, parse_share};
+use crate::settings::Resolved;
+use crate::terminal::Terminal;
+use crate::{exit, limits, machine};
+
+/// The setting of a run that says what was named on its command line.
+const TARGETS: &str = "targets";
+/// The setting of a run that says which skill was named.
+const SKILL: &str = "skill";
+
+/// Arguments of `regrade`.
+#[derive(Debug, clap::Args)]
+pub struct RegradeArgs {
+    /// The front of a run's id, a label, `latest` or `previous`
+    #[arg(value_name = "RUN", default_value = "latest")]
+    run: String,
+    /// Where the suites are today, if not where that run had them
+    #[arg(value_name = "PATH|SKILL")]
+    targets: Vec<String>,
+    /// A suite of a skill, as if it were given by itself
+    #[arg(long, value_name = "FILE")]
+    evals: Vec<String>,
+    /// The skill that suites of skills are about
+    #[arg(long, value_name = "DIR")]
+    skill: Option<String>,
+    /// How many trials are graded at a time [default: the number of cores]
+    #[arg(long, short, value_name = "N", value_parser = parse_jobs)]
+    jobs: Option<usize>,
+    /// The model that judges [default: the one that judged that run]
+    #[arg(long, alias = "grader-model", value_name = "PROVIDER:MODEL", help_heading = "Judge")]
+    judge: Option<String>,
+    /// Where the judge is reached, if not at its vendor's own address
+    #[arg(long, alias = "grader-base-url", value_name = "URL", help_heading = "Judge")]
+    judge_base_url: Option<String>,
+    /// How many judges decide together, where an assertion says nothing else
+    #[arg(long, value_name = "N", value_parser = parse_judges, help_heading = "Judge")]
+    judges: Option<u64>,
+    /// Trials that are repeated share what a judge said to the same question
+    #[arg(long, help_heading = "Judge")]
+    judge_cache: bool,
+    /// Exit with 0 if at least this share of the decided trials passed, such as 0.8
+    #[arg(long, value_name = "P", value_parser = parse_share, help_heading = "Gates")]
+    min_pass_rate: Option<f64>,
+    /// Failed assertions do not change the exit code
+    #[arg(long, help_heading = "Gates")]
+    no_fail_on_assertions: bool,
+    /// Warnings stop it too
+    #[arg(long, help_heading = "Gates")]
+    strict: bool,
+    /// A report, to standard output or into a file; may be given several times [default: terminal]
+    #[arg(long = "report", alias = "format", value_name = "FORMAT[=PATH]", help_heading = "Output")]
+    reports: Vec<String>,
+    /// The file of the report that names none
+    #[arg(long, value_name = "PATH", hide = true)]
+    output: Option<PathBuf>,
+    /// A name for the new run
+    #[arg(long, value_name = "TEXT", help_heading = "Output")]
+    label: Option<String>,
+    /// Show failures and the summary only
+    #[arg(long, short, help_heading = "Output")]
+    quiet: bool,
+}
+
+/// Adds to a run's settings what was named on its command line, so that it can be found again.
+pub fn with_targets(args: &RunArgs, mut settings: Map<String, Value>) -> Map<String, Value> {
+    settings.insert(TARGETS.to_owned(), json!(args.named()));
+    settings.insert(SKILL.to_owned(), json!(args.skill));
+    settings
+}
+
+/// Grades what a run left once more, and records that as a run.
+pub fn run(global: &Global, args: &RegradeArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
+    limits::raise_open_files();
+    let store = Workplace::find(global, &[])?.read_store()?;
+    let run = store.select(&args.run)?;
+    if let (None, Some(pid)) = (run.finished_at, run.owner_pid.filter(|pid| machine::is_alive(*pid))) {
+        return Err(CliError::usage(format!("the run {} is still going on (process {pid})", run.short)));
+    }
+    let then = store.info(&run.id)?;
+    let records = records(&store, &run, &then)?;
+    if records.is_empty() {
+        return Err(CliError::nothing(format!("the run {} has no finished trial", run.short)));
+    }
+    let run_args = run_args(args, &store, &then, &records)?;
+    open_reports(&run_args)?;
+    let Prepared { workplace, resolved, regrade, mut diagnostics } = prepare(global, run_args.clone(), &then, records)?;
+    let mask = Mask::of(&workplace.environment).with_secrets(&resolved.run.secrets);
+    diagnostics.iter_mut().for_each(|problem| without_secrets(problem, &mask));
+    terminal.diagnostics(&diagnostics);
+    if diagnostics.iter().any(|problem| args.strict || problem.is_error()) {
+        return Ok(ExitCode::from(exit::INVALID));
+    }
+    let unfinished = then.trials.len().saturating_sub(regrade.trials());
+    if unfinished > 0 {
+        terminal.err(&format!(
+            "note: {} of the run never finished and left out\n",
+            super::check::count(unfinished, "trial")
+        ));
+    }
+    for note in &regrade.notes {
+        terminal.err(&format!("note: {note}\n"));
+    }
+    let info = info(args, &resolved, &regrade, &then);
+    let (recorder, host) = (workplace.open_store()?, Arc::new(machine::host()?));
+    let reporters = open_reports(&run_args)?
+        .into_iter()
+        .map(|chosen| chosen.open(terminal, &run_args))
+        .collect::<Result<Vec<Box<dyn Reporter>>, CliError>>()?;
+    let archive: Arc<dyn Archive> = Arc::new(Recorded { store: Mutex::new(store), run: run.id });
+    let ended = carry_out(info.jobs, recorder, reporters, |wishes, listener| {
+        runner::regrade(regrade, host, info, wishes, listener, archive)
+    })?;
+    conclude(&run_args, ended, terminal)
+}
+
+/// What the run recorded of its trials, in the order it had them.
+fn records(store: &SqliteStore, run: &RunRow, info: &RunInfo) -> Result<Vec<TrialRecord>, CliError> {
+    let rows = store.trials(&TrialFilter::of_run(&run.id))?;
+    let finished: BTreeSet<&str> = rows.iter().map(|row| row.id.as_str()).collect();
+    let planned = info.trials.iter().map(ToString::to_string).filter(|id| finished.contains(id.as_str()));
+    planned.map(|id| Ok(store.trial(&run.id, &id)?)).collect()
+}
+
+/// What `run` would be told now to load the suites of that run.
+fn run_args(
+    args: &RegradeArgs,
+    store: &SqliteStore,
+    then: &RunInfo,
+    records: &[TrialRecord],
+) -> Result<RunArgs, CliError> {
+    let is_named = !(args.targets.is_empty() && args.evals.is_empty() && args.skill.is_none());
+    let (targets, skill) = match then.settings.get(TARGETS).and_then(Value::as_array) {
+        _ if is_named => (args.targets.clone(), args.skill.clone()),
+        Some(targets) => {
+            let targets = targets.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+            (targets, then.settings.get(SKILL).and_then(Value::as_str).map(str::to_owned))
+        }
+        None => (files(store, &then.id, records)?, None),
+    };
+    Ok(RunArgs {
+        targets,
+        skill,
+        evals: args.evals.clone(),
+        jobs: args.jobs,
+        judge: args.judge.clone(),
+        judge_base_url: args.judge_base_url.clone(),
+        judges: args.judges,
+        judge_cache: args.judge_cache,
+        min_pass_rate: args.min_pass_rate,
+        no_fail_on_assertions: args.no_fail_on_assertions,
+        strict: args.strict,
+        reports: args.reports.clone(),
+        output: args.output.clone(),
+        label: args.label.clone(),
+        quiet: args.quiet,
+        ..RunArgs::default()
+    })
+}
+
+/// The files of the cases, as the trials of an older record tell them.
+fn files(store: &SqliteStore, run: &str, records: &[TrialRecord]) -> Result<Vec<String>, CliError> {
+    let mut files: BTreeSet<String> = BTreeSet::new();
+    for record in records {
+        files.extend(store.trial_events(run, &record.id)?.into_iter().find_map(|event| match event.known()?.event {
+            Event::TrialStarted { file, .. } => Some(file).filter(|file| !file.is_empty()),
+            _ => None,
+        }));
+    }
+    Ok(files.into_iter().collect())
+}
+
+/// Everything that is known before anything is graded.
+struct Prepared {
+    workplace: Workplace,
+    resolved: Resolved,
+    regrade: Regrade,
+    diagnostics: Vec<model::Diagnostic>,
+}
+
+fn prepare(
+    global: &Global,
+    mut args: RunArgs,
+    then: &RunInfo,
+    records: Vec<TrialRecord>,
+) -> Result<Prepared, CliError> {
+    let targets = args.named();
+    let places: Vec<String> = targets.iter().chain(&args.skill).cloned().collect();
+    let workplace = Workplace::find(global, &places)?;
+    let mut resolved = Resolved::of(&args, &workplace)?;
+    if judges_then(&mut args, &resolved, then) {
+        resolved = Resolved::of(&args, &workplace)?;
+    }
+    resolved.run.judge_missing = missing_judge(&workplace, &resolved.run);
+    let suite::Loaded { suites, diagnostics: loading, modules } = suite::load(&suite::Request {
+        root: workplace.project.root.clone(),
+        skills_dir: workplace.project.skills_dir.clone(),
+        tests: workplace.project.tests.clone(),
+        cwd: workplace.cwd.clone(),
+        targets,
+        skill: args.skill.clone(),
+        fixtures: workplace.project.fixtures.clone(),
+        now_ms: now_ms(),
+    });
+    let (cwd, selection) = (workplace.cwd.clone(), Selection::default());
+    let today = PlanRequest {
+        suites: &suites,
+        settings: &resolved.run,
+        selection: &selection,
+        cwd: &workplace.cwd,
+        read_script: Arc::new(move |file: &Path| read_script(file, &cwd)),
+        modules,
+    };
+    let (regrade, planning) = runner::plan_regrade(RegradeRequest { today, records });
+    let mut diagnostics = workplace.diagnostics.clone();
+    diagnostics.append(&mut resolved.problems);
+    diagnostics.extend(loading);
+    diagnostics.extend(planning);
+    Ok(Prepared { workplace, resolved, regrade, diagnostics })
+}
+
+/// Takes the judge of that run, unless another one is named now. Whether that is another than would be asked without it.
+fn judges_then(args: &mut RunArgs, resolved: &Resolved, then: &RunInfo) -> bool {
+    let text = |name: &str| then.settings.get(name).and_then(Value::as_str).map(str::to_owned);
+    let now = |name: &str| resolved.rows.iter().find(|row| row.name == name).and_then(|row| row.value.as_str());
+    if args.judge.is_some() {
+        return false;
+    }
+    let (judge, address) = (text("judge"), text("judge_base_url"));
+    let is_other = judge.is_some() && judge.as_deref() != now("judge");
+    let is_elsewhere = judge.is_some() && address.as_deref() != now("judge_base_url") && args.judge_base_url.is_none();
+    if is_other || is_elsewhere {
+        args.judge = judge;
+        args.judge_base_url = args.judge_base_url.take().or(address);
+    }
+    let judges = then.settings.get("judges").and_then(Value::as_u64);
+    let is_more = args.judges.is_none() && judges.is_some_and(|judges| judges != resolved.run.judges as u64);
+    if is_more {
+        args.judges = judges;
+    }
+    is_other || is_elsewhere || is_more
+}
+
+fn info(args: &RegradeArgs, resolved: &Resolved, regrade: &Regrade, then: &RunInfo) -> RunInfo {
+    let mut settings = then.settings.clone();
+    let judging = ["judge", "judge_base_url", "judges", "judge_cache"];
+    for row in resolved.rows.iter().filter(|row| judging.contains(&row.name)) {
+        settings.insert(row.name.to_owned(), row.value.clone());
+    }
+    RunInfo {
+        id: uuid::Uuid::now_v7().to_string(),
+        label: args.label.clone(),
+        regrade_of: Some(then.id.clone()),
+        started_at: jiff::Timestamp::now(),
+        trialrun_version: env!("CARGO_PKG_VERSION").to_owned(),
+        settings,
+        trials: regrade.ids(),
+        jobs: resolved.run.jobs.min(regrade.trials()).max(1),
+        ..then.clone()
+    }
+}
+
+/// The trials of one run.
+struct Recorded {
+    store: Mutex<SqliteStore>,
+    run: String,
+}
+
+impl Archive for Recorded {
+    fn read(&self, trial: &str) -> Result<Testimony, String> {
+        let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        let events = store.trial_events(&self.run, trial).map_err(|error| error.to_string())?;
+        Ok(testimony(events))
+    }
+}
+
+/// What was told of the last attempt.
+fn testimony(events: Vec<StoredEvent>) -> Testimony {
+    let mut testimony = Testimony::default();
+    for event in events {
+        match event {
+            StoredEvent::Unknown(_) => testimony.unknown += 1,
+            StoredEvent::Known(envelope) => match envelope.event {
+                Event::TrialStarted { .. } => {
+                    testimony = Testimony { started: Some(envelope.event), ..Testimony::default() };
+                }
+                Event::Step(step) => testimony.steps.push(step),
+                Event::Collected(collected) => testimony.collected = Some(collected),
+                _ => {}
+            },
+        }
+    }
+    testimony
+}

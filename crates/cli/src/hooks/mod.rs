@@ -1,0 +1,289 @@
+//! The user's own commands around trials: `--pre-run-command`, `--post-grade-command` and `--post-run-command`.
+//!
+//! They are the user's, not an agent's: they run where the command was given, with all of its environment, outside of any
+//! sandbox. What they start is held together and ended with them.
+
+mod said;
+mod variables;
+#[cfg(test)]
+mod vectors;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use model::{Finding, HookKind, HookRecord, RunInfo, Status};
+use report::{Reporter, Tree};
+use runner::hook::{Graded, Hook, Hooked, succeeded};
+use runner::supervise::{self, MARK, Output, TROUBLE};
+use runner::{BoxFuture, Host, Plan};
+use serde_json::{Value, json};
+
+use self::variables::Variables;
+pub use self::variables::is_told;
+use crate::error::CliError;
+use crate::project::Workplace;
+use crate::run_args::RunArgs;
+use crate::settings::Layer;
+
+/// How long a command may take, in seconds; a twin of ours goes before it.
+const TIMEOUT: [&str; 2] = ["TRIALRUN_HOOK_TIMEOUT", "ASE_HOOK_TIMEOUT"];
+
+/// How long that is unless somebody says so.
+const USUAL: Duration = Duration::from_secs(600);
+
+/// The most that is kept of each of a command's streams, in bytes.
+const MAX_OUTPUT: usize = 256 * 1024;
+
+/// How long the files may take that a command is told of.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How much of what a command wrote a finding tells, in characters.
+const TOLD: usize = 500;
+
+/// How long a command may take.
+///
+/// # Errors
+/// A variable that does not say so.
+fn timeout(workplace: &Workplace) -> Result<Duration, CliError> {
+    let Some((name, text)) = written_timeout(workplace) else { return Ok(USUAL) };
+    let parsed = crate::run_args::parse_duration(text);
+    parsed.map(Duration::from_millis).map_err(|wanted| {
+        CliError::usage(format!("the variable `{name}` is `{text}`")).hint(format!("it takes seconds: {wanted}"))
+    })
+}
+
+/// The variable that says how long a command may take, and what it says.
+fn written_timeout(workplace: &Workplace) -> Option<(&'static str, &str)> {
+    let written = |name: &'static str| Some((name, workplace.environment.get(name)?.trim()));
+    TIMEOUT.into_iter().filter_map(written).find(|(_, text)| !text.is_empty())
+}
+
+/// How long a command may take in milliseconds, and who says so; `null` where that is none.
+pub fn timeout_row(workplace: &Workplace) -> (Value, Layer) {
+    let layer = written_timeout(workplace).map_or(Layer::BuiltIn, |(name, _)| Layer::Environment(name));
+    let timeout = timeout(workplace).ok().and_then(|timeout| u64::try_from(timeout.as_millis()).ok());
+    (json!(timeout), layer)
+}
+
+/// The commands and the directory of artefacts of a run: what `--artifacts` and the hooks' options ask for. The plan is
+/// given its commands; what is returned writes the directory.
+///
+/// # Errors
+/// A directory that cannot be used, or a variable that says nothing.
+pub fn set_up(
+    args: &RunArgs,
+    workplace: &Workplace,
+    plan: &mut Plan,
+    info: &RunInfo,
+    host: &Arc<Host>,
+) -> Result<Option<Box<dyn Reporter>>, CliError> {
+    let commands = [&args.pre_run_commands, &args.post_grade_commands, &args.post_run_commands];
+    let has_commands = commands.iter().any(|commands| !commands.is_empty());
+    let root = match &args.artifacts {
+        Some(root) => workplace.cwd.join(root),
+        None if has_commands => artifacts_of(&workplace.state, &info.id),
+        None => return Ok(None),
+    };
+    let timeout = timeout(workplace)?;
+    let tree = Tree::open(&root, info).map_err(|because| {
+        CliError::usage(because)
+            .hint("nothing was run; `--artifacts` takes a directory that is missing, empty, or an earlier run's")
+    })?;
+    plan.hook = Some(Arc::new(Hooks {
+        commands: commands.map(Clone::clone),
+        variables: Variables::of(plan, info, host, &workplace.cwd, tree.root()),
+        host: Arc::clone(host),
+        cwd: workplace.cwd.clone(),
+        timeout,
+        tree: Arc::clone(&tree),
+    }));
+    Ok(Some(tree.reporter()))
+}
+
+/// Where the artefacts of a run are that names no place for them.
+pub fn artifacts_of(state: &Path, run: &str) -> PathBuf {
+    state.join("artifacts").join(run)
+}
+
+/// The commands of a run.
+struct Hooks {
+    commands: [Vec<String>; 3],
+    host: Arc<Host>,
+    cwd: PathBuf,
+    timeout: Duration,
+    variables: Variables,
+    tree: Arc<Tree>,
+}
+
+impl Hook for Hooks {
+    fn commands(&self, hook: HookKind) -> &[String] {
+        &self.commands[match hook {
+            HookKind::PreRun => 0,
+            HookKind::PostGrade => 1,
+            HookKind::PostRun => 2,
+        }]
+    }
+
+    fn wants_patch(&self) -> bool {
+        true
+    }
+
+    fn run<'a>(&'a self, hook: HookKind, number: usize, graded: Option<&'a Arc<Graded>>) -> BoxFuture<'a, Hooked> {
+        Box::pin(async move {
+            let began = Instant::now();
+            let command = self.commands(hook).get(number - 1).map(String::as_str).unwrap_or_default();
+            let ran = match self.write_files(hook, number, graded).await {
+                Ok(()) => self.execute(command, graded.map(|graded| &**graded)).await,
+                Err(because) => Err(because),
+            };
+            let record = record(hook, command, ran, began.elapsed());
+            let findings = if graded.is_some() { findings(&record) } else { Vec::new() };
+            Hooked { record, findings }
+        })
+    }
+}
+
+impl Hooks {
+    /// Has everything written that happened before a command, so that it finds the files it is told of.
+    async fn write_files(&self, hook: HookKind, number: usize, graded: Option<&Arc<Graded>>) -> Result<(), String> {
+        let (tree, graded) = (Arc::clone(&self.tree), graded.cloned());
+        let written = tokio::task::spawn_blocking(move || {
+            let about = graded.as_ref().map(|graded| (graded.record.id.as_str(), graded.attempt));
+            if !tree.catch_up(hook, number, about, PATIENCE) {
+                return Err("the files it is told of were not written in time".to_owned());
+            }
+            match &graded {
+                Some(graded) if number == 1 => tree
+                    .write_graded(&graded.record, &graded.collected, graded.attempt)
+                    .map_err(|error| format!("the files it is told of cannot be written: {error}")),
+                _ => Ok(()),
+            }
+        });
+        written.await.unwrap_or_else(|_| Err("the files it is told of were not written".to_owned()))
+    }
+
+    async fn execute(&self, command: &str, graded: Option<&Graded>) -> Result<Output, String> {
+        let mut supervisor = self.host.supervisor.clone();
+        // In a namespace of its own neither `sudo` nor whatever else hangs on the user's ids would work.
+        supervisor.floor = true;
+        let mut process = supervisor.command("sh", ["-c", command]);
+        process.envs(&self.host.env).envs(self.variables.of_trial(graded, &self.tree)).current_dir(&self.cwd);
+        supervise::run(process, self.timeout, MAX_OUTPUT)
+            .await
+            .map_err(|error| format!("it cannot be started: {error}"))
+    }
+}
+
+fn record(hook: HookKind, command: &str, ran: Result<Output, String>, took: Duration) -> HookRecord {
+    let mut record = HookRecord {
+        hook,
+        command: command.to_owned(),
+        exit_code: None,
+        timed_out: false,
+        error: None,
+        stdout: String::new(),
+        stderr: String::new(),
+        duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+    };
+    match ran {
+        Ok(output) => {
+            record.stdout = output.stdout.text();
+            record.stderr = output.stderr.text();
+            record.timed_out = output.timed_out;
+            let code = output.status.code().filter(|_| !output.timed_out);
+            let marked = || record.stderr.lines().find_map(|line| line.strip_prefix(MARK)).map(str::to_owned);
+            match code.filter(|code| *code == i32::from(TROUBLE)).and_then(|_| marked()) {
+                Some(trouble) => record.error = Some(format!("it cannot be run: {trouble}")),
+                None => record.exit_code = code,
+            }
+        }
+        Err(because) => record.error = Some(because),
+    }
+    record
+}
+
+/// What a command after grading has found: what it says, and how it ended.
+///
+/// A script says no with its exit code, so one that is not 0 fails the trial, as the command was written to. What is no
+/// answer of the command's proves nothing against the agent: a shell that finds no such command, a signal, time that is
+/// over.
+fn findings(record: &HookRecord) -> Vec<Finding> {
+    let command = &record.command;
+    let mut findings = said::findings(&record.stdout, command);
+    let first = || {
+        let text = if record.stderr.trim().is_empty() { &record.stdout } else { &record.stderr };
+        let text: String = text.trim().chars().take(TOLD).collect();
+        if text.is_empty() { text } else { format!(": {text}") }
+    };
+    match record.exit_code {
+        Some(0) if record.succeeded() => {}
+        Some(code @ (126 | 127 | 129..=192)) => {
+            let because = format!("the command gave no answer, exit code {code}{}", first());
+            findings.push(succeeded(command, Status::Undecided, &because));
+        }
+        Some(code) if record.error.is_none() => {
+            let because = format!("exit code {code}{}", first());
+            findings.push(succeeded(command, Status::Unmet, &because));
+        }
+        _ => {
+            let because = format!("the command gave no answer: {}{}", record.describe(), first());
+            findings.push(succeeded(command, Status::Undecided, &because));
+        }
+    }
+    findings
+}
+
+/// What a run says that a command before it forbade.
+pub fn refused(record: &HookRecord) -> CliError {
+    let error = CliError::environment(format!(
+        "nothing was run: the pre-run command `{}` failed ({})",
+        record.command,
+        record.describe()
+    ));
+    let lines = record.last_lines(10);
+    if lines.is_empty() {
+        return error;
+    }
+    error.hint(format!("it said last:\n    {}", lines.join("\n    ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ended(exit_code: Option<i32>, stdout: &str, stderr: &str) -> HookRecord {
+        HookRecord {
+            hook: HookKind::PostGrade,
+            command: "look".into(),
+            exit_code,
+            timed_out: exit_code.is_none(),
+            error: None,
+            stdout: stdout.into(),
+            stderr: stderr.into(),
+            duration_ms: 2000,
+        }
+    }
+
+    fn told(record: &HookRecord) -> Vec<(Status, String)> {
+        findings(record).into_iter().map(|finding| (finding.status, finding.because)).collect()
+    }
+
+    #[test]
+    fn an_exit_code_is_an_answer_and_a_signal_is_none() {
+        assert_eq!(told(&ended(Some(0), "", "")), []);
+        assert_eq!(told(&ended(Some(3), "out", "")), [(Status::Unmet, "exit code 3: out".to_owned())]);
+        assert_eq!(told(&ended(Some(1), "out", "err")), [(Status::Unmet, "exit code 1: err".to_owned())]);
+        for code in [Some(127), Some(137), None] {
+            assert_eq!(told(&ended(code, "", "x"))[0].0, Status::Undecided, "{code:?}");
+        }
+        let timed_out = &told(&ended(None, "", ""))[0].1;
+        assert_eq!(timed_out, "the command gave no answer: had not ended after 2 s");
+    }
+
+    #[test]
+    fn what_was_found_counts_beside_a_bad_end() {
+        let both = told(&ended(Some(1), r#"[{"text": "a", "passed": true}]"#, ""));
+        assert_eq!(both.iter().map(|(status, _)| *status).collect::<Vec<_>>(), [Status::Met, Status::Unmet]);
+    }
+}

@@ -1,0 +1,154 @@
+//! What commands around trials are told, in variables: `ASE_…` as agent-skill-eval has them, and the same under
+//! `TRIALRUN_…`. Paths are absolute; what there is nothing to say of is empty.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use model::{RunInfo, Skill};
+use report::Tree;
+use runner::hook::Graded;
+use runner::{Host, Plan, PlannedTrial};
+
+/// What the names of the twins begin with.
+const OURS: &str = "TRIALRUN_";
+
+/// Every name, without what it begins with.
+const NAMES: [&str; 23] = [
+    "AGENT",
+    "EVALS_PATH",
+    "EVAL_ID",
+    "EVAL_IDS",
+    "GRADING_PATH",
+    "HOOK_TIMEOUT",
+    "ITERATION",
+    "ITERATION_DIR",
+    "OUTPUT_DIR",
+    "POST_STATE_PATH",
+    "PRE_STATE_PATH",
+    "RUN_ID",
+    "RUN_INDEX",
+    "RUN_META_PATH",
+    "SIDE_EFFECT_LEVELS",
+    "SKILL_DIR",
+    "SKILL_HASH",
+    "SKILL_NAME",
+    "SOURCE_REPO",
+    "TIMING_PATH",
+    "WITH_SKILL",
+    "WORKSPACE_BASE",
+    "WORKSPACE_PATH",
+];
+
+/// Whether a variable of ours is one that commands around trials are told, or are told by. A command that calls this
+/// program again has them.
+pub fn is_told(name: &str) -> bool {
+    name.strip_prefix(OURS).is_some_and(|name| NAMES.contains(&name))
+}
+
+/// What a suite is about.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct About {
+    skill: String,
+    directory: String,
+    hash: String,
+    file: String,
+}
+
+/// The variables of a run.
+pub(super) struct Variables {
+    /// Of every command, without the prefix.
+    run: Vec<(&'static str, String)>,
+    /// What each suite is about, by its name: also of trials that lack the skill.
+    suites: BTreeMap<String, About>,
+}
+
+impl Variables {
+    pub(super) fn of(plan: &Plan, info: &RunInfo, host: &Arc<Host>, cwd: &Path, root: &Path) -> Self {
+        let mut suites: BTreeMap<String, About> = BTreeMap::new();
+        for planned in &plan.trials {
+            let about = suites.entry(planned.id.suite.clone()).or_default();
+            about.file = text(&cwd.join(&planned.file));
+            if let Some(skill) = planned.case.subject.skill().filter(|skill| skill.directory.is_some()) {
+                about.tell(skill, cwd);
+            }
+        }
+        let trials = || plan.trials.iter();
+        // One that several share is that of all of them; of several there is none.
+        let only = |of: fn(&About) -> &String| {
+            let all: BTreeSet<&String> = suites.values().map(of).collect();
+            if all.len() == 1 { all.into_iter().next().cloned().unwrap_or_default() } else { String::new() }
+        };
+        let mut seen = BTreeSet::new();
+        let ids: Vec<&str> = trials().map(|trial| trial.id.case.as_str()).filter(|id| seen.insert(*id)).collect();
+        let levels: BTreeSet<_> =
+            trials().filter_map(|trial| trial.case.skill_eval.as_ref()).map(|eval| eval.side_effect_level).collect();
+        let levels: Vec<&str> = levels.into_iter().map(|level| level.name()).collect();
+        let run = vec![
+            ("SKILL_NAME", only(|about| &about.skill)),
+            ("SKILL_DIR", only(|about| &about.directory)),
+            ("SKILL_HASH", only(|about| &about.hash)),
+            ("EVALS_PATH", only(|about| &about.file)),
+            ("ITERATION", info.label.clone().unwrap_or_else(|| "1".to_owned())),
+            ("ITERATION_DIR", text(root)),
+            ("WORKSPACE_BASE", text(&host.temp)),
+            ("SOURCE_REPO", plan.settings.source_repo.clone().unwrap_or_default()),
+            ("RUN_ID", info.id.clone()),
+            ("EVAL_IDS", ids.join(",")),
+            ("SIDE_EFFECT_LEVELS", levels.join(",")),
+        ];
+        Self { run, suites }
+    }
+
+    /// Those of a command; of one after grading, also those of its trial.
+    pub(super) fn of_trial(&self, graded: Option<&Graded>, tree: &Tree) -> Vec<(String, String)> {
+        let mut all: BTreeMap<&str, String> = self.run.iter().map(|(name, value)| (*name, value.clone())).collect();
+        if let Some(graded) = graded {
+            self.add_trial(&mut all, graded, tree);
+        }
+        let both =
+            |(name, value): (&str, String)| [(format!("ASE_{name}"), value.clone()), (format!("{OURS}{name}"), value)];
+        all.into_iter().flat_map(both).collect()
+    }
+
+    fn add_trial(&self, all: &mut BTreeMap<&str, String>, graded: &Graded, tree: &Tree) {
+        let planned = &graded.planned;
+        let about = self.suites.get(&planned.id.suite).cloned().unwrap_or_default();
+        let files = tree.files(&graded.record.id);
+        let file =
+            |of: fn(&report::TrialFiles) -> &PathBuf| files.as_ref().map(|files| text(of(files))).unwrap_or_default();
+        all.extend([
+            ("SKILL_NAME", about.skill),
+            ("SKILL_DIR", about.directory),
+            ("SKILL_HASH", about.hash),
+            ("EVALS_PATH", about.file),
+            ("EVAL_ID", planned.id.case.clone()),
+            ("AGENT", planned.arm.agent.clone()),
+            ("WITH_SKILL", if has_skill(planned) { "1" } else { "0" }.to_owned()),
+            ("RUN_INDEX", planned.id.repetition.to_string()),
+            ("WORKSPACE_PATH", graded.work.as_deref().map(text).unwrap_or_default()),
+            ("OUTPUT_DIR", file(|files| &files.outputs)),
+            ("PRE_STATE_PATH", file(|files| &files.pre_state)),
+            ("POST_STATE_PATH", file(|files| &files.post_state)),
+            ("TIMING_PATH", file(|files| &files.timing)),
+            ("RUN_META_PATH", file(|files| &files.run_meta)),
+            ("GRADING_PATH", file(|files| &files.grading)),
+        ]);
+    }
+}
+
+impl About {
+    fn tell(&mut self, skill: &Skill, cwd: &Path) {
+        self.skill.clone_from(&skill.name);
+        self.hash.clone_from(&skill.content_hash);
+        self.directory = skill.directory.as_ref().map(|directory| text(&cwd.join(directory))).unwrap_or_default();
+    }
+}
+
+fn has_skill(planned: &PlannedTrial) -> bool {
+    planned.case.subject.installed().is_some()
+}
+
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}

@@ -1,0 +1,60 @@
+//! Holds what commands say, and the states of review requests, against recorded results; what is meant to differ is listed
+//! with its reason.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::said;
+use crate::command::cleanup;
+
+const HOOK_PARSE: &str = include_str!("../../tests/vectors/agent-skill-eval/hook_parse.jsonl");
+const OPEN_STATE: &str = include_str!("../../tests/vectors/agent-skill-eval/open_state.jsonl");
+const FORMAT_TOKENS: &str = include_str!("../../tests/vectors/agent-skill-eval/format_tokens.jsonl");
+const DIFFERENCES: &str = include_str!("../../tests/vectors/agent-skill-eval/differences.json");
+
+fn rows(text: &str, name: &str, now: impl Fn(&Value) -> Value) -> Vec<(String, Value, Value)> {
+    let rows = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    rows.map(|row| (format!("{name}: {}", row["in"]), row["out"].clone(), now(&row["in"]))).collect()
+}
+
+/// In the recorded form; an element that cannot be read as what is wrong with it.
+fn hook_parse(stdout: &Value) -> Value {
+    let Some(elements) = said::read(stdout.as_str().unwrap()) else { return Value::Null };
+    let told = elements.into_iter().map(|element| match element {
+        Ok(said) => json!({
+            "text": said.text, "passed": said.passed, "evidence": said.evidence, "method": "hook", "skipped": false,
+        }),
+        Err(wrong) => json!({ "undecided": wrong }),
+    });
+    told.collect()
+}
+
+#[test]
+fn every_vector_agrees_or_is_listed_with_its_reason() {
+    let listed: BTreeMap<String, String> = serde_json::from_str(DIFFERENCES).unwrap();
+    let vectors = [
+        rows(HOOK_PARSE, "hook_parse", hook_parse),
+        rows(OPEN_STATE, "open_state", |state| json!(cleanup::is_open(state.as_str()))),
+        // Numbers of tokens are written in full here.
+        rows(FORMAT_TOKENS, "format_tokens", |tokens| tokens.as_u64().map_or(Value::Null, |n| json!(n.to_string()))),
+    ]
+    .concat();
+    let (mut agree, mut differ, mut wrong) = (0, 0, Vec::new());
+    for (name, recorded, now) in &vectors {
+        match (recorded == now, listed.get(name)) {
+            (true, None) => agree += 1,
+            (false, Some(_)) => differ += 1,
+            (true, Some(_)) => wrong.push(format!("{name}: listed, but both say {now}")),
+            (false, None) => wrong.push(format!("{name}: recorded {recorded}, now {now}")),
+        }
+    }
+    let is_vector = |name: &String| vectors.iter().any(|(other, ..)| other == name);
+    wrong.extend(listed.keys().filter(|name| !is_vector(name)).map(|name| format!("{name}: there is no such vector")));
+    let cited = |reason: &str| ["BUG", "WEAK", "issue 5"].iter().any(|mark| reason.contains(mark));
+    wrong.extend(listed.iter().filter(|(_, reason)| !cited(reason)).map(|(name, _)| format!("{name}: cites nothing")));
+    let counted = format!("hook vectors: {agree} agree + {differ} listed = {} of {}", agree + differ, vectors.len());
+    std::io::Write::write_all(&mut std::io::stdout(), format!("\n{counted}\n").as_bytes()).unwrap();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert_eq!(agree + differ, vectors.len());
+}

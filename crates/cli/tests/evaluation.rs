@@ -1,0 +1,272 @@
+//! Evaluations of skills with the whole program: the example skills as their page runs them, a hundred trials at once, and
+//! sandboxes that are clones.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+use testkit::Project;
+
+const TRIALRUN: &str = env!("CARGO_BIN_EXE_trialrun");
+
+fn git(dir: &Path, arguments: &[&str]) -> String {
+    let command = Command::new("git")
+        .args(["-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "init.defaultBranch=main"])
+        .args(arguments)
+        .current_dir(dir)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .output()
+        .unwrap();
+    assert!(command.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&command.stderr));
+    String::from_utf8(command.stdout).unwrap().trim().to_owned()
+}
+
+/// A bare repository with one commit on `main`, and its address.
+fn origin(project: &Project) -> String {
+    let (seed, bare) = (project.home().join("seed"), project.home().join("origin.git"));
+    fs::create_dir_all(seed.join("src")).unwrap();
+    fs::write(seed.join("README.md"), "# Shop\n").unwrap();
+    fs::write(seed.join("src/price.txt"), "7\n").unwrap();
+    git(&seed, &["init", "-q"]);
+    git(&seed, &["add", "."]);
+    git(&seed, &["commit", "-q", "-m", "Begin"]);
+    git(&project.home(), &["clone", "-q", "--bare", "seed", "origin.git"]);
+    bare.to_string_lossy().into_owned()
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => copy(&entry.path(), &to),
+            false => assert!(fs::copy(entry.path(), to).is_ok()),
+        }
+    }
+}
+
+fn trials(report: &Value) -> &[Value] {
+    report["trials"].as_array().unwrap()
+}
+
+/// What each case came to with the skill and without it.
+fn arms(report: &Value) -> BTreeMap<String, [String; 2]> {
+    let mut arms: BTreeMap<String, [String; 2]> = BTreeMap::new();
+    for trial in trials(report) {
+        let case = format!("{}/{}", trial["suite"].as_str().unwrap(), trial["case"].as_str().unwrap());
+        let at = usize::from(trial["variant"] == "without_skill");
+        arms.entry(case).or_default()[at] = trial["outcome"].as_str().unwrap().to_owned();
+    }
+    arms
+}
+
+#[test]
+fn the_example_skills_rehearse_as_their_page_says() {
+    let project = Project::new(TRIALRUN);
+    copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/skills"), &project.dir());
+    git(&project.home(), &["init", "-q", "--bare", "origin.git"]);
+    let origin = project.home().join("origin.git").to_string_lossy().into_owned();
+    let chat = [".", "--agent", "chat", "--model", "scripted:rehearsal.yaml", "--source-repo", origin.as_str()];
+    let report = project.report(&chat, 3);
+    let (passed, failed, undecided) = ("passed", "failed", "undecided");
+    let expected = [
+        ("check-config/another-kind-of-file", [passed, passed]),
+        ("check-config/nothing-wrong", [passed, failed]),
+        ("check-config/two-faults", [passed, failed]),
+        ("find-bugs/make-the-change", [passed, passed]),
+        ("find-bugs/nothing-to-find", [undecided, undecided]),
+        ("find-bugs/two-planted-bugs", [undecided, failed]),
+        ("mend-tests/nothing-is-red", [passed, passed]),
+        ("mend-tests/one-wrong-line", [passed, failed]),
+        ("mend-tests/two-faults-one-after-the-other", [passed, passed]),
+        ("open-change/leaves-scratch-files-out", [passed, failed]),
+        ("open-change/only-a-question", [passed, passed]),
+        ("open-change/publishes-a-new-file", [undecided, failed]),
+        ("release-notes/from-a-log", [undecided, failed]),
+        ("release-notes/nothing-to-tell", [undecided, undecided]),
+        ("release-notes/only-a-count", [undecided, undecided]),
+    ];
+    let expected: BTreeMap<String, [String; 2]> =
+        expected.into_iter().map(|(case, arms)| (case.to_owned(), arms.map(str::to_owned))).collect();
+    assert_eq!(arms(&report), expected);
+    // Undecided is what only a judge can tell, and nothing else.
+    let findings = trials(&report).iter().flat_map(|trial| trial["findings"].as_array().unwrap());
+    for finding in findings.filter(|finding| finding["status"] == undecided) {
+        assert!(finding["because"].as_str().unwrap().starts_with("no judge"), "{finding}");
+    }
+    let branches = git(Path::new(&origin), &["branch", "--format=%(refname:short)"]);
+    assert_eq!(branches, "change/add-rates\nchange/rates-for-review");
+    assert!(project.left_over().is_empty());
+}
+
+/// Two suites whose cases have the same ids, with a stub of an agent that does what its skill says, if it has one.
+fn twins() -> Project {
+    let project = Project::new(TRIALRUN);
+    for (skill, word) in [("sun", "bright"), ("moon", "pale")] {
+        let home = format!("skills/{skill}");
+        project.write(
+            &format!("{home}/SKILL.md"),
+            &format!("---\nname: {skill}\ndescription: Says what the {skill} is like.\n---\n{word}\n"),
+        );
+        let cases: Vec<Value> = (0..5)
+            .map(|number| {
+                json!({
+                    "id": number,
+                    "prompt": format!("!skill {skill}\n!with-skill !write out.txt {word} {number}\n!tokens {number}0 5"),
+                    "expected_output": "A word.",
+                    "files": ["files/in.txt"],
+                    "assertions": [
+                        {"type": "file_contains", "path": "out.txt", "contains": format!("{word} {number}")},
+                        {"type": "file_unchanged", "path": "in.txt"},
+                        "No git commit was created",
+                    ],
+                })
+            })
+            .collect();
+        project.write(&format!("{home}/evals/evals.json"), &json!({"skill_name": skill, "evals": cases}).to_string());
+        project.write(&format!("{home}/evals/files/in.txt"), &format!("{skill}\n"));
+    }
+    project.write("trialrun.yaml", "skills_dir: ./skills\ndefaults: { agent: fake }\n");
+    project.write(
+        "stub.sh",
+        "number=$(printf %s \"$1\" | sed -n 's/^!tokens \\([0-9]*\\)0 5$/\\1/p')\n\
+         for skill in .agents/skills/*/SKILL.md; do\n\
+         [ -f \"$skill\" ] && echo \"$(tail -n 1 \"$skill\") $number\" > out.txt\n\
+         done\n\
+         cat in.txt\n",
+    );
+    project
+}
+
+/// A report without what no two runs share.
+fn without_times(mut report: Value) -> Value {
+    fn strip(value: &mut Value) {
+        match value {
+            Value::Object(map) => {
+                map.retain(|key, _| {
+                    !matches!(key.as_str(), "duration_ms" | "duration_s" | "started_at" | "finished_at" | "latency_ms")
+                });
+                map.values_mut().for_each(strip);
+            }
+            Value::Array(items) => items.iter_mut().for_each(strip),
+            _ => {}
+        }
+    }
+    for key in ["id", "settings"] {
+        report["run"].as_object_mut().unwrap().remove(key);
+    }
+    strip(&mut report);
+    report
+}
+
+#[test]
+fn a_hundred_trials_at_once_come_to_what_they_come_to_one_after_the_other() {
+    let project = twins();
+    for agent in ["fake", "subprocess:sh stub.sh {message}"] {
+        let run = |jobs: &str| {
+            let report = project.report(&["--agent", agent, "--trials", "5", "--seed", "1", "--jobs", jobs], 0);
+            without_times(report)
+        };
+        let (serial, at_once) = (run("1"), run("8"));
+        assert_eq!(trials(&serial).len(), 100, "{agent}");
+        for key in ["summary", "arms", "deltas"] {
+            assert_eq!(serial[key].to_string(), at_once[key].to_string(), "{agent}: {key}");
+        }
+        let by_id = |report: &Value| -> BTreeMap<String, String> {
+            let told = |trial: &Value| {
+                [&trial["outcome"], &trial["findings"], &trial["usage"], &trial["files_changed"]]
+                    .map(Value::to_string)
+                    .join(" ")
+            };
+            trials(report).iter().map(|trial| (trial["id"].as_str().unwrap().to_owned(), told(trial))).collect()
+        };
+        let (serial, at_once) = (by_id(&serial), by_id(&at_once));
+        for (id, told) in &serial {
+            assert_eq!(masked(told), masked(&at_once[id]), "{id}");
+        }
+        let outcomes = |arm: &str| {
+            serial
+                .iter()
+                .filter(|(id, _)| id.contains(arm))
+                .map(|(_, told)| told.starts_with("\"passed\""))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(outcomes("+with_skill"), [true; 50], "{agent}");
+        assert_eq!(outcomes("+without_skill"), [false; 50], "{agent}");
+    }
+    assert!(project.left_over().is_empty());
+}
+
+/// The same text for every sandbox.
+fn masked(told: &str) -> String {
+    let mut parts = told.split("/sandbox-");
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        out.push_str("/sandbox-");
+        out.push_str(part.split_once('/').map_or("", |(_, rest)| rest));
+    }
+    out
+}
+
+#[test]
+fn a_clone_has_the_repository_and_its_remote_beside_the_files_of_the_case() {
+    let project = twins();
+    let origin = origin(&project);
+    let agent = "subprocess:sh act.sh";
+    project.write(
+        "act.sh",
+        "git log --format=%s; cat src/price.txt; git status --short; git remote get-url origin; \
+         git switch -q -c change && echo 8 > src/price.txt && git commit -q -am Dearer && git push -q -u origin change && cat in.txt\n",
+    );
+    project.write(
+        "skills/sun/evals/evals.json",
+        &json!({"skill_name": "sun", "evals": [{
+            "id": "publishes",
+            "prompt": "Publish it.",
+            "expected_output": "A branch.",
+            "files": ["files/in.txt"],
+            "assertions": [
+                "A new git branch was created", "A git commit was created", "The branch was pushed to the remote",
+                {"type": "file_contains", "contains": "Begin"}, {"type": "file_contains", "contains": "?? in.txt"},
+                {"type": "file_not_contains", "contains": ".agents"}, {"type": "git_clean"},
+            ],
+        }]})
+        .to_string(),
+    );
+    let arguments = ["skills/sun", "--no-baseline", "--agent", agent, "--source-repo", origin.as_str()];
+    let report = project.report(&arguments, 0);
+    let trial = &trials(&report)[0];
+    assert_eq!(trial["outcome"], "passed", "{trial:#}");
+    assert_eq!(git(Path::new(&origin), &["log", "-1", "--format=%s", "change"]), "Dearer");
+    assert_eq!(trial["side_effects"][0]["branches"], json!(["change"]));
+    // The clone of the next trial begins at the default branch, and what is there already is nothing new.
+    let again = project.report(&arguments, 1);
+    let unmet: Vec<&Value> = again["trials"][0]["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|finding| finding["status"] == "unmet")
+        .collect();
+    assert!(
+        !unmet.is_empty()
+            && again["trials"][0].get("side_effects").is_none_or(|left| left.as_array().is_none_or(Vec::is_empty)),
+        "{again:#}"
+    );
+}
+
+#[test]
+fn a_repository_that_cannot_be_cloned_is_trouble_of_the_environment() {
+    let project = twins();
+    let nowhere: PathBuf = project.home().join("nowhere.git");
+    let arguments = ["skills/sun", "--case", "1", "--source-repo", nowhere.to_str().unwrap()];
+    let report = project.report(&arguments, 3);
+    for trial in trials(&report) {
+        assert_eq!((&trial["outcome"], &trial["fault"]), (&json!("broken"), &json!("environment")));
+        assert!(trial["because"].as_str().unwrap().contains("nowhere.git"), "{}", trial["because"]);
+    }
+}

@@ -1,0 +1,130 @@
+//! Commands that assertions run leave no trace where the agent worked.
+
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+
+use serde_json::Value;
+use testkit::Project;
+
+const SCENARIO: &str = "\
+scenario: s
+system_prompt: x
+agent: fake
+fixtures:
+  git_init: true
+  files_committed: [{ path: kept.txt, content: as it was }]
+user_prompt: '!write a.txt hello'
+assertions:
+  - { id: first, type: command, run: 'echo trace > trace.txt; echo x >> kept.txt; echo $PWD $HOME; cat a.txt; touch $HOME/h $TMPDIR/t', output: hello }
+  - { id: second, type: command, run: 'test -e trace.txt && test -e $HOME/h && git status --porcelain', output: trace.txt }
+  - { id: clean, type: file_unchanged, path: kept.txt }
+  - { id: gone, type: file_not_exists, path: trace.txt }
+";
+
+fn run(project: &Project) -> Value {
+    project.write("s.yaml", SCENARIO);
+    project.report(&["s.yaml", "--keep-sandbox"], 0)["trials"][0].clone()
+}
+
+#[track_caller]
+fn leaves_no_trace(project: &Project) {
+    let trial = run(project);
+    let work = std::path::PathBuf::from(trial["sandbox"].as_str().unwrap());
+    let base = work.parent().unwrap();
+    let names = |folder: &str| -> Vec<String> {
+        let mut names: Vec<String> = fs::read_dir(base.join(folder))
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names("work"), [".git", "a.txt", "kept.txt"]);
+    assert_eq!(fs::read_to_string(work.join("kept.txt")).unwrap(), "as it was");
+    assert!(names("home").is_empty() && names("tmp").is_empty());
+    assert_eq!(project.left_over().len(), 1, "the copy is gone: {:?}", project.left_over());
+    project.no_process_is_left();
+}
+
+#[test]
+fn a_command_sees_what_the_agent_left_and_what_those_before_it_did_and_nobody_sees_what_it_did() {
+    leaves_no_trace(&Project::new(env!("CARGO_BIN_EXE_trialrun")));
+}
+
+#[test]
+fn nor_is_there_a_trace_without_a_namespace() {
+    leaves_no_trace(&Project::new(env!("CARGO_BIN_EXE_trialrun")).env("TRIALRUN_NO_NAMESPACE", "1"));
+}
+
+#[test]
+fn what_knows_where_it_is_finds_itself_in_the_same_place() {
+    let project = Project::new(env!("CARGO_BIN_EXE_trialrun"));
+    // The agent writes down where it works, as a build directory does.
+    project.write("agent.sh", "read -r line\npwd > where.txt\nls > \"$PWD/list.txt\"\necho '{\"text\":\"ok\"}'\n");
+    project.write(
+        "s.yaml",
+        "scenario: s\nsystem_prompt: x\nuser_prompt: go\nagent: 'subprocess:sh agent.sh'\nassertions:\n  \
+         - { id: same, type: command, run: 'test \"$(cat where.txt)\" = \"$PWD\" && echo more >> $(cat where.txt)/list.txt && grep more list.txt' }\n  \
+         - { id: untouched, type: file_not_contains, path: list.txt, contains: more }\n",
+    );
+    let report = project.report(&["s.yaml"], 0);
+    assert_eq!(report["trials"][0]["outcome"], "passed");
+    assert_eq!(project.left_over(), [""; 0]);
+}
+
+#[test]
+fn between_two_messages_nothing_is_changed_either() {
+    let project = Project::new(env!("CARGO_BIN_EXE_trialrun"));
+    project.write(
+        "agent.sh",
+        "while read -r line; do ls > .seen; echo \"{\\\"text\\\":\\\"$(tr '\\n' ' ' < .seen)\\\"}\"; done\n",
+    );
+    project.write(
+        "conversations/c.yaml",
+        "name: c\nagent: 'subprocess:sh agent.sh'\nturns:\n  - says: one\n    expect: [{ command: 'touch trace' }]\n  \
+         - says: two\n    expect: [{ not_contains: trace }]\n",
+    );
+    let ran = project.run(&["run", "conversations/c.yaml", "--report", "json"]);
+    assert_eq!(ran.code, 0, "{}", ran.said());
+}
+
+#[test]
+fn a_copy_that_cannot_be_made_leaves_the_command_undecided() {
+    let project = Project::new(env!("CARGO_BIN_EXE_trialrun"));
+    // Deeper than any path may be long.
+    let agent = "read -r line\nname=$(printf 'x%.0s' $(seq 200))\n(i=0; while [ $i -lt 30 ]; do mkdir $name && cd -P $name \
+                 2>/dev/null; i=$((i+1)); done) 2>/dev/null\necho '{\"text\":\"ok\"}'\n";
+    project.write("agent.sh", agent);
+    project.write(
+        "s.yaml",
+        "scenario: s\nsystem_prompt: x\nuser_prompt: go\nagent: 'subprocess:bash agent.sh'\nassertions:\n  \
+         - { id: one, type: command, run: 'true' }\n  - { id: two, type: file_not_exists, path: other }\n",
+    );
+    let report = project.report(&["s.yaml", "--retries", "0"], 3);
+    let findings = &report["trials"][0]["findings"];
+    assert_eq!((&findings[0]["status"], &findings[1]["status"]), (&"undecided".into(), &"met".into()), "{report:#}");
+    let because = findings[0]["because"].as_str().unwrap();
+    assert!(because.contains("there is no copy of the sandbox to run it in"), "{because}");
+    assert_eq!(project.left_over(), [""; 0]);
+}
+
+#[test]
+fn the_copy_is_gone_when_the_run_is_stopped_while_a_command_runs() {
+    let project = Project::new(env!("CARGO_BIN_EXE_trialrun"));
+    project.write(
+        "s.yaml",
+        "scenario: s\nsystem_prompt: x\nuser_prompt: go\nagent: fake\nfixtures: {git_init: true}\nassertions:\n  \
+         - { id: one, type: command, run: 'echo here > /proc/self/fd/2; sleep 1000', timeout: 1h }\n",
+    );
+    let mut live = project.start(&["run", "s.yaml", "--report", "jsonl"]);
+    live.line_with("\"collecting\"");
+    assert!(testkit::until(|| project.left_over().iter().any(|name| name.contains("-copy-"))));
+    // Two that are not the same: of one that comes twice at once only one is heard.
+    live.signal(nix::sys::signal::Signal::SIGINT);
+    live.signal(nix::sys::signal::Signal::SIGTERM);
+    let ran = live.end();
+    assert!([130, 143].contains(&ran.code), "{}", ran.said());
+    project.no_process_is_left();
+    assert_eq!(project.left_over(), [""; 0]);
+}

@@ -1,0 +1,275 @@
+//! Recorded evidence is graded again: the same verdicts by the same suite, others by another, whatever became of the
+//! workspace meanwhile.
+
+#![allow(clippy::unwrap_used)]
+
+use serde_json::{Value, json};
+use testkit::Project;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_trialrun");
+
+const SKILL: &str = "---\nname: notes\ndescription: Writes release notes.\n---\n\nWrite RELEASE_NOTES.md.\n";
+
+/// A program that uses its skill where it has one, commits, and answers.
+const AGENT: &str = r#"read -r line
+if [ -e .agents/skills/notes/SKILL.md ]; then
+  printf '## Added\n- a thing\n' > RELEASE_NOTES.md
+  git checkout -q -b notes && git add RELEASE_NOTES.md && git commit -q -m 'Add notes'
+  mkdir -p drafts && head -c 20000 /dev/zero | tr '\0' 'x' > drafts/long.md
+fi
+echo '{"text":"done","usage":{"input":100,"output":20},"tool_calls":[{"name":"Bash","arguments":{"command":"git log"},"result":"ok"}]}'
+"#;
+
+fn suite(assertions: &Value, control: &Value) -> String {
+    json!({"skill_name": "notes", "evals": [
+        {"id": "writes", "prompt": "Write the notes.", "expected_output": "Notes.", "files": ["files/log.txt"],
+         "assertions": assertions},
+        {"id": "only-asks", "prompt": "How many?", "expected_output": "One.", "should_trigger": false,
+         "assertions": control},
+    ]})
+    .to_string()
+}
+
+fn project() -> Project {
+    let project = Project::new(PROGRAM);
+    project.write("skills/notes/SKILL.md", SKILL);
+    project.write("skills/notes/evals/files/log.txt", "a\n");
+    project.write("agent.sh", AGENT);
+    project.write(
+        "skills/notes/evals/evals.json",
+        &suite(
+            &json!([
+                "The file `RELEASE_NOTES.md` exists",
+                "A new git branch and a commit were created",
+                {"type": "file_contains", "path": "RELEASE_NOTES.md", "contains": "added"},
+                {"type": "command_ran", "command": "git log"},
+                {"type": "file_unchanged", "path": "log.txt"},
+            ]),
+            &json!(["A new git branch was created"]),
+        ),
+    );
+    project
+}
+
+const RUN: [&str; 5] = ["skills/notes", "--agent", "subprocess:sh agent.sh", "--retries", "0"];
+
+/// The arm with the skill.
+const ARM: &str = "subprocess:sh agent.sh+with_skill";
+
+/// Ids, and what became of them.
+type Findings = Vec<(String, String)>;
+
+/// Each trial with its outcome and what its assertions came to.
+fn verdicts(report: &Value) -> Vec<(String, String, Findings)> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let trials = report["trials"].as_array().unwrap().iter();
+    let findings = |trial: &Value| {
+        let all = trial["findings"].as_array().unwrap().iter();
+        all.map(|finding| {
+            (text(&finding["id"]), format!("{}: {}", text(&finding["status"]), text(&finding["because"])))
+        })
+        .collect()
+    };
+    let mut all: Vec<_> = trials.map(|trial| (text(&trial["id"]), text(&trial["outcome"]), findings(trial))).collect();
+    all.sort();
+    all
+}
+
+#[track_caller]
+fn regraded(project: &Project, arguments: &[&str], code: i32) -> Value {
+    let mut all = vec!["regrade"];
+    all.extend(arguments);
+    all.extend(["--report", "json"]);
+    project.run(&all).exits(code).json()
+}
+
+#[test]
+fn the_same_suite_comes_to_the_same_although_the_workspace_is_gone() {
+    let project = project();
+    let live = project.report(&RUN, 1);
+    assert_eq!(project.left_over(), [""; 0]);
+    let again = regraded(&project, &[], 1);
+    assert_eq!(verdicts(&again), verdicts(&live));
+    assert_eq!(again["run"]["regrade_of"], live["run"]["id"]);
+    assert_ne!(again["run"]["id"], live["run"]["id"]);
+    for same in ["summary", "arms", "deltas"] {
+        let mut pair = [&live, &again].map(|report| report[same].clone());
+        pair.iter_mut().for_each(without_times);
+        assert_eq!(pair[0], pair[1], "{same}");
+    }
+    let third = regraded(&project, &["latest"], 1);
+    assert_eq!((&third["run"]["regrade_of"], verdicts(&third)), (&again["run"]["id"], verdicts(&live)));
+    // It shows like any other run.
+    assert!(project.run(&["history", "--last", "30"]).exits(0).out.contains("writes"));
+    assert!(project.run(&["show", &format!("notes::writes@{ARM}#1")]).exits(0).out.contains("git log"));
+    project.run(&["compare", "previous", "latest"]).exits(0);
+}
+
+fn without_times(value: &mut Value) {
+    match value {
+        Value::Object(entries) => {
+            entries.retain(|key, _| !key.contains("duration"));
+            entries.values_mut().for_each(without_times);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_times),
+        _ => {}
+    }
+}
+
+#[test]
+fn another_suite_is_judged_from_what_was_recorded_of_the_files() {
+    let project = project();
+    let live = project.report(&RUN, 1);
+    let with = |report: &Value, case: &str| {
+        let all = report["trials"].as_array().unwrap();
+        let id = format!("notes::{case}@{ARM}#1");
+        all.iter().find(|trial| trial["id"] == id.as_str()).unwrap().clone()
+    };
+    assert_eq!(with(&live, "only-asks")["outcome"], "failed");
+    project.write(
+        "skills/notes/evals/evals.json",
+        &suite(
+            &json!([
+                {"type": "file_exists", "path": "drafts/long.md"},
+                {"type": "file_not_exists", "path": "drafts/other.md"},
+                {"type": "file_contains", "path": "drafts/long.md", "contains": "XXXX"},
+                {"type": "file_contains", "path": "log.txt", "contains": "b"},
+                "The file `RELEASE_NOTES.md` contains \"a thing\"",
+            ]),
+            &json!([]),
+        )
+        .replace("\"should_trigger\":false", "\"should_trigger\":true"),
+    );
+    let again = regraded(&project, &[], 1);
+    let statuses = |trial: &Value| -> Vec<String> {
+        let all = trial["findings"].as_array().unwrap().iter().filter(|finding| !finding["source"].is_null());
+        all.map(|finding| finding["status"].as_str().unwrap().to_owned()).collect()
+    };
+    let writes = with(&again, "writes");
+    assert_eq!(statuses(&writes), ["met", "met", "met", "unmet", "met"], "{writes:#}");
+    let asks = with(&again, "only-asks");
+    assert_eq!((&asks["outcome"], &asks["should_trigger"]), (&"undecided".into(), &true.into()), "{asks:#}");
+}
+
+#[test]
+fn what_nobody_looked_at_is_undecided_and_says_why() {
+    let project = Project::new(PROGRAM);
+    let scenario = |assertions: &str| {
+        format!(
+            "scenario: s\nsystem_prompt: x\nuser_prompt: '!write a.txt hello'\nagent: fake\nfixtures:\n  git_init: true\n\
+             assertions:\n{assertions}"
+        )
+    };
+    project.write("s.yaml", &scenario("  - {id: one, type: file_contains, path: a.txt, text: hello}\n"));
+    project.report(&["s.yaml"], 0);
+    project.write(
+        "s.yaml",
+        &scenario(
+            "  - {id: one, type: file_contains, path: a.txt, text: hello}\n  - {id: two, type: file_exists, path: b.txt}\n  \
+             - {id: three, type: command, run: 'true'}\n",
+        ),
+    );
+    let again = regraded(&project, &[], 3);
+    let trial = &again["trials"][0];
+    let said: Vec<(&str, &str)> = trial["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|finding| !finding["source"].is_null())
+        .map(|finding| (finding["status"].as_str().unwrap(), finding["because"].as_str().unwrap()))
+        .collect();
+    assert_eq!(said[0].0, "met");
+    assert_eq!(
+        said[1..],
+        [
+            (
+                "undecided",
+                "cannot look at `b.txt`: nobody looked at it when the trial ran, and what files there were is not recorded"
+            ),
+            (
+                "undecided",
+                "\"true\" could not be run: it was not run when the trial ran, and what it would have run in is gone"
+            ),
+        ]
+    );
+}
+
+#[test]
+fn nothing_of_a_run_is_left_out_without_a_word() {
+    let project = Project::new(PROGRAM);
+    let answers = "{\"case\":\"kept\",\"output\":\"yes\"}\n{\"case\":\"gone\",\"output\":\"yes\"}\n{\"case\":\"bad\",\"error\":\"no answer\"}\n";
+    project.write("answers.jsonl", answers);
+    let scenario = |id: &str| {
+        format!(
+            "scenario: {id}\nsystem_prompt: x\nuser_prompt: go\nassertions: [{{id: a, type: output_contains, pattern: yes}}]\n"
+        )
+    };
+    for id in ["kept", "gone", "bad"] {
+        project.write(&format!("scenarios/{id}.yaml"), &scenario(id));
+    }
+    project.report(&["scenarios", "--agent", "recorded:answers.jsonl", "--retries", "0"], 3);
+    std::fs::remove_file(project.dir().join("scenarios/gone.yaml")).unwrap();
+    project.write("scenarios/new.yaml", &scenario("new"));
+    let ran = project.run(&["regrade", "--report", "json"]).exits(3);
+    let outcome = |case: &str| {
+        let report = ran.json();
+        let trials = report["trials"].as_array().unwrap().clone();
+        let trial = trials.iter().find(|trial| trial["case"] == case).unwrap();
+        (trial["outcome"].as_str().unwrap().to_owned(), trial["because"].as_str().unwrap_or_default().to_owned())
+    };
+    assert_eq!(outcome("kept").0, "passed");
+    assert_eq!(outcome("gone"), ("skipped".into(), "its case is not in the suite any more; it was passed then".into()));
+    assert_eq!(outcome("bad").0, "broken");
+    for note in ["1 trial is skipped: its case is not in the suite", "1 trial is kept as it was: it was broken"] {
+        assert!(ran.err.contains(note), "{}", ran.said());
+    }
+}
+
+#[test]
+fn what_a_judge_says_is_asked_again_of_the_judge_of_that_run_and_of_another_if_it_is_named() {
+    let project = project();
+    let judged = json!({"skill_name": "notes", "evals": [{"id": "writes", "prompt": "Write the notes.",
+        "expected_output": "Notes.", "assertions": ["What breaks is easy to find"]}]});
+    project.write("skills/notes/evals/evals.json", &judged.to_string());
+    for (judge, verdict) in [("kind", "met"), ("strict", "violated")] {
+        let row = json!({"id": "c1", "quote": "done", "reasoning": "As it says.", "verdict": verdict});
+        let answer = json!({"answers": [row]}).to_string();
+        project.write(&format!("{judge}.yaml"), &json!({"steps": [{"text": answer}]}).to_string());
+    }
+    let run = [&RUN[..], &["--no-baseline", "--judge", "scripted:kind.yaml"]].concat();
+    let live = project.report(&run, 0);
+    let again = regraded(&project, &[], 0);
+    assert_eq!(verdicts(&again), verdicts(&live));
+    assert_eq!(again["run"]["settings"]["judge"], "scripted:kind.yaml");
+    let other = regraded(&project, &["--judge", "scripted:strict.yaml"], 1);
+    assert_eq!(other["trials"][0]["findings"][0]["status"], "unmet");
+    project.run(&["compare", "previous", "latest"]).exits(1);
+}
+
+#[test]
+fn a_run_that_is_not_there_and_a_suite_that_is_wrong_stop_it_before_anything_is_recorded() {
+    let project = project();
+    project.run(&["regrade"]).exits(2);
+    project.report(&RUN, 1);
+    let error = project.run(&["regrade", "zzz"]).exits(2);
+    assert!(error.err.contains("no run is called `zzz`"), "{}", error.said());
+    project.write("skills/notes/evals/evals.json", "{}");
+    let wrong = project.run(&["regrade"]).exits(2);
+    assert!(wrong.err.contains("skill_name"), "{}", wrong.said());
+    assert_eq!(project.run(&["history", "--json"]).exits(0).json().as_array().map(Vec::len), Some(4));
+}
+
+#[test]
+fn what_a_command_found_after_grading_stands() {
+    let project = project();
+    project.write(
+        "hook.sh",
+        "test -e RELEASE_NOTES.md; echo \"[{\\\"text\\\": \\\"looked\\\", \\\"passed\\\": false}]\"\n",
+    );
+    let run = [&RUN[..], &["--post-grade-command", "sh hook.sh"]].concat();
+    let live = project.report(&run, 1);
+    let again = regraded(&project, &[], 1);
+    assert_eq!(verdicts(&again), verdicts(&live));
+    let text = again.to_string();
+    assert!(text.contains("hook: looked"), "{again:#}");
+}

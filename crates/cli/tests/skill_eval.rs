@@ -1,0 +1,495 @@
+//! An evaluation of a skill on real agent CLIs, whose models are scripted: what the skill does is really done, by the real
+//! programs, with the skill installed and without it. Without a CLI its tests are skipped, and say so (`testkit::real`).
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+use testkit::real::{CLAUDE_CODE, CODEX, OPENCODE, RealAgent, requests_were_expected};
+use testkit::{Loopback, Project};
+
+const TRIALRUN: &str = env!("CARGO_BIN_EXE_trialrun");
+
+/// What models cost, in US dollars for a token.
+const PROMPT: f64 = 3e-6;
+const CACHE_READ: f64 = 3e-7;
+const COMPLETION: f64 = 1.5e-5;
+
+/// A project with the suite, prices, a remote to push to, and an agent on its `PATH`.
+struct Bench {
+    project: Project,
+    /// Where the remote really is: not in `/tmp`, where Codex lets anybody write.
+    _elsewhere: tempfile::TempDir,
+}
+
+impl std::ops::Deref for Bench {
+    type Target = Project;
+
+    fn deref(&self) -> &Project {
+        &self.project
+    }
+}
+
+/// What an evaluation with `agent` needs. `None`: skip.
+fn project(agent: RealAgent, test: &str) -> Option<Bench> {
+    let project = agent.project(TRIALRUN, env!("CARGO_TARGET_TMPDIR"), test)?;
+    let suite = "skills/release-notes/evals";
+    let price = json!({"prompt": PROMPT, "completion": COMPLETION.to_string(), "input_cache_read": CACHE_READ});
+    project
+        .write("trialrun.yaml", "skills_dir: ./skills\n")
+        .write("skills/release-notes/SKILL.md", include_str!("skill_eval/SKILL.md"))
+        .write("skills/release-notes/references/form.md", include_str!("skill_eval/form.md"))
+        .write(&format!("{suite}/evals.json"), include_str!("skill_eval/evals.json"))
+        .write(&format!("{suite}/files/changes.txt"), include_str!("skill_eval/changes.txt"))
+        .write(&format!("{suite}/files/check.sh"), include_str!("skill_eval/check.sh"))
+        .write("prices.json", &json!({"scripted:model.json": price}).to_string());
+    let elsewhere = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    std::os::unix::fs::symlink(elsewhere.path(), project.dir().join("remote.git")).unwrap();
+    git(&project, &["init", "-q", "--bare", "-b", "main", "remote.git"]);
+    git(&project, &["init", "-q", "-b", "main", "seed"]);
+    project.write("seed/README.md", "# Demo\n");
+    git(&project, &["-C", "seed", "add", "."]);
+    git(&project, &["-C", "seed", "commit", "-qm", "first"]);
+    git(&project, &["-C", "seed", "push", "-q", "../remote.git", "main"]);
+    Some(Bench { project, _elsewhere: elsewhere })
+}
+
+/// What git says, run in the project's directory.
+#[track_caller]
+fn git(project: &Project, arguments: &[&str]) -> String {
+    let names = ["-c", "user.name=A", "-c", "user.email=a@example.com"];
+    let ran = Command::new("git")
+        .args(names)
+        .args(arguments)
+        .current_dir(project.dir())
+        .env_clear()
+        .envs([("PATH", "/usr/local/bin:/usr/bin:/bin"), ("GIT_CONFIG_NOSYSTEM", "1")])
+        .env("HOME", project.home())
+        .output()
+        .unwrap();
+    assert!(ran.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&ran.stderr));
+    String::from_utf8(ran.stdout).unwrap()
+}
+
+/// How `agent` calls a command.
+fn shell(agent: RealAgent, command: &str) -> Value {
+    match agent.program {
+        // By itself it waits for a command no longer than a busy machine may take to begin one.
+        "codex" => json!({"name": "exec_command", "input": {"cmd": command, "yield_time_ms": 30_000}}),
+        "claude" => json!({"name": "Bash", "input": {"command": command}}),
+        _ => json!({"name": "bash", "input": {"command": command, "description": "works"}}),
+    }
+}
+
+/// How `agent` loads the skill.
+fn load(agent: RealAgent) -> Value {
+    match agent.program {
+        "codex" => shell(agent, "cat .agents/skills/release-notes/SKILL.md"),
+        "claude" => json!({"name": "Skill", "input": {"skill": "release-notes"}}),
+        _ => json!({"name": "skill", "input": {"name": "release-notes"}}),
+    }
+}
+
+/// How `agent` lists the skill to its model.
+fn listed(agent: RealAgent) -> &'static str {
+    match agent.program {
+        "opencode" => "<name>release-notes</name>",
+        _ => "- release-notes: Writes release notes",
+    }
+}
+
+/// Where `agent` finds skills.
+fn skills(agent: RealAgent) -> &'static str {
+    match agent.program {
+        "codex" => ".agents",
+        "claude" => ".claude",
+        _ => ".opencode",
+    }
+}
+
+/// Branch, file, commit and push. Trials share the remote, so each has a branch that is called like its sandbox.
+const RELEASE: &str = "b=notes/$(basename \"$(dirname \"$PWD\")\") && git checkout -q -b \"$b\" && echo '# 1.2.0' > NOTES.md \
+                       && git add -A && git commit -qm 'docs: notes of 1.2.0' && git push -q origin \"$b\" && echo pushed";
+
+/// What the model says in each case, with the skill and without it.
+fn model(agent: RealAgent) -> Value {
+    let look = format!("git status --short; cat {}/skills/release-notes/references/form.md", skills(agent));
+    let absent = [listed(agent), "MANTRA"];
+    let usage =
+        |input: u64, cache_read: u64, output: u64| json!({"input": input, "cache_read": cache_read, "output": output});
+    let count = [
+        json!({"tools": [shell(agent, "pwd; wc -l < changes.txt")], "usage": usage(50, 0, 5)}),
+        json!({"text": "Two.", "usage": usage(60, 0, 3), "expect_request": {"tool_result_contains": "2"}}),
+    ];
+    let summary = [
+        json!({"tools": [shell(agent, "sh check.sh")], "usage": usage(70, 10, 7)}),
+        json!({"text": "Two changes; the check fails with 3.", "usage": usage(80, 20, 8),
+            "expect_request": {"tool_result_contains": "no heading", "contains": "Check the changes"}}),
+    ];
+    json!({"conversations": [
+        {"name": "with", "match": {"user_contains": "Write the release notes", "system_contains": listed(agent)}, "steps": [
+            {"tools": [load(agent)], "usage": usage(1000, 200, 30), "expect_request": {"not_contains": "MANTRA"}},
+            {"tools": [shell(agent, &look)], "usage": usage(300, 1200, 20), "expect_request": {"contains": "MANTRA"}},
+            {"tools": [shell(agent, RELEASE)], "usage": usage(400, 1500, 40), "expect_request": {"tool_result_contains": "FORM"}},
+            {"text": "The notes are pushed.", "usage": usage(500, 1900, 10), "expect_request": {"tool_result_contains": "pushed"}},
+        ]},
+        {"name": "without", "match": {"user_contains": "Write the release notes"}, "steps": [
+            {"tools": [shell(agent, "git status --short; find . -name SKILL.md; echo '# 1.2.0' > NOTES.md")], "usage": usage(900, 0, 12),
+                "expect_request": {"not_contains": absent}},
+            {"text": "Here they are.", "usage": usage(910, 0, 4), "expect_request": {"not_contains": absent}},
+        ]},
+        {"match": {"user_contains": "Check the changes"}, "steps": summary},
+        {"match": {"user_contains": "--- How many changes"}, "steps": count},
+    ]})
+}
+
+/// What a trial of `case` uses: input, cache read, output.
+fn used(case: &str, variant: &str) -> [u64; 3] {
+    match (case, variant) {
+        ("release", "with_skill") => [2200, 4800, 100],
+        ("release", _) => [1810, 0, 16],
+        ("summary", _) => [150, 30, 15],
+        _ => [110, 0, 8],
+    }
+}
+
+#[track_caller]
+fn run(project: &Project, agent: RealAgent, arguments: &[&str], code: i32) -> Value {
+    let all = ["--skill", "skills/release-notes", "--agent", agent.name, "--model", "scripted:model.json"];
+    let more = ["--source-repo", "remote.git", "--pricing", "prices.json", "--report", "jsonl=events.jsonl"];
+    project.write("model.json", &model(agent).to_string());
+    project.report(&[&all[..], &more, arguments].concat(), code)
+}
+
+/// Fails the test unless `trial` used, and cost, exactly that.
+#[track_caller]
+fn used_and_cost(trial: &Value, agent: RealAgent, [input, cache_read, output]: [u64; 3]) {
+    let usage = &trial["usage"];
+    let told = [&usage["input"], &usage["cache_read"], &usage["cache_write"], &usage["output"], &usage["total"]];
+    assert_eq!(
+        told,
+        [&json!(input), &json!(cache_read), &json!(0), &json!(output), &json!(input + cache_read + output)]
+    );
+    let cost = input as f64 * PROMPT + cache_read as f64 * CACHE_READ + output as f64 * COMPLETION;
+    assert!((trial["cost_usd"].as_f64().unwrap() - cost).abs() < 1e-12, "{} is not {cost}", trial["cost_usd"]);
+    assert_eq!(trial["cost_source"], "pricing-config");
+    // Claude Code alone puts a price on a model that nobody knows.
+    assert_eq!(trial["cost_usd_cli"].as_f64().is_some_and(|cost| cost > 0.0), agent.program == "claude", "{trial:#}");
+}
+
+/// Fails the test unless `trial` came to what its script dictates.
+#[track_caller]
+fn as_dictated(trial: &Value, agent: RealAgent) {
+    requests_were_expected(trial);
+    let text = |key: &str| trial[key].as_str().unwrap();
+    let (case, variant) = (text("case"), text("variant"));
+    let installed = variant == "with_skill";
+    let fails = case == "release" && !installed;
+    assert_eq!(text("outcome"), if fails { "failed" } else { "passed" }, "{trial:#}");
+    used_and_cost(trial, agent, used(case, variant));
+    let triggered = if installed { json!(case == "release") } else { Value::Null };
+    assert_eq!(trial["triggered"], triggered, "{trial:#}");
+    let unmet: Vec<&str> = trial["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|finding| finding["status"] != "met")
+        .map(|finding| finding["id"].as_str().unwrap())
+        .collect();
+    let expected: &[&str] = if fails { &["assertion-1", "assertion-2", "assertion-3"] } else { &[] };
+    assert_eq!(unmet, expected, "{trial:#}");
+    let calls = trial["tool_calls"].as_array().unwrap();
+    let result = |call: usize| calls[call]["result"].as_str().unwrap();
+    match (case, installed) {
+        // Invisible to git where it is installed, and its commit has nothing of it.
+        ("release", true) => assert_eq!(result(1).trim_end(), "?? changes.txt\nFORM: a line for each change."),
+        ("release", false) => assert_eq!(result(0).trim_end(), "?? changes.txt"),
+        ("summary", _) => assert_eq!(calls[0]["is_error"], json!(true), "{trial:#}"),
+        _ => {
+            let place = result(0).lines().next().unwrap();
+            assert!(!["with", "skill", "baseline"].iter().any(|word| place.contains(word)), "{place}");
+        }
+    }
+}
+
+/// Fails the test unless the remote has just the branches that trials of the suite push, with nothing in them of the skill.
+#[track_caller]
+fn pushed(project: &Project, branches: usize) {
+    let all = git(project, &["-C", "remote.git", "branch", "--format=%(refname:short)"]);
+    let notes: Vec<&str> = all.lines().filter(|branch| branch.starts_with("notes/")).collect();
+    assert_eq!((notes.len(), all.lines().count()), (branches, branches + 1), "{all}");
+    for branch in notes {
+        let files = git(project, &["-C", "remote.git", "ls-tree", "-r", "--name-only", branch]);
+        assert_eq!(files, "NOTES.md\nREADME.md\nchanges.txt\n");
+    }
+}
+
+fn arm<'a>(report: &'a Value, variant: &str) -> &'a Value {
+    report["arms"].as_array().unwrap().iter().find(|arm| arm["variant"] == variant).unwrap()
+}
+
+/// Three cases, two arms, two trials each.
+#[track_caller]
+fn evaluation(agent: RealAgent) {
+    let Some(project) = project(agent, "evaluation") else { return };
+    // One at a time: they share a remote, where a push of the one beside would be seen by a case that must not push.
+    let report = run(&project, agent, &["--trials", "2", "--jobs", "1"], 0);
+    let trials = report["trials"].as_array().unwrap();
+    assert_eq!(trials.len(), 12);
+    trials.iter().for_each(|trial| as_dictated(trial, agent));
+    pushed(&project, 2);
+    let (with, without) = (arm(&report, "with_skill"), arm(&report, "without_skill"));
+    assert_eq!((&with["trials"], &with["full_pass_rate"]), (&json!(6), &json!(1.0)));
+    assert!((without["full_pass_rate"].as_f64().unwrap() - 2.0 / 3.0).abs() < 1e-9, "{without:#}");
+    let trigger = &with["trigger"];
+    let rates = [&trigger["precision"], &trigger["recall"], &trigger["never"]];
+    let rate = |rate: &Value| rate.as_f64().or_else(|| rate["mean"].as_f64()).unwrap();
+    let rates = rates.map(rate);
+    assert!(
+        rates.iter().zip([1.0, 0.5, 2.0 / 3.0]).all(|(rate, expected)| (rate - expected).abs() < 1e-9),
+        "{rates:?}"
+    );
+    assert_eq!(project.left_over(), Vec::<String>::new());
+    project.no_process_is_left();
+}
+
+#[test]
+fn claude_code_does_with_and_without_the_skill_what_is_dictated() {
+    evaluation(CLAUDE_CODE);
+}
+
+#[test]
+fn codex_does_with_and_without_the_skill_what_is_dictated() {
+    evaluation(CODEX);
+}
+
+#[test]
+fn opencode_does_with_and_without_the_skill_what_is_dictated() {
+    let Some(project) = project(OPENCODE, "evaluation") else { return };
+    let report = run(&project, OPENCODE, &["--case", "release", "--jobs", "2"], 0);
+    let trials = report["trials"].as_array().unwrap();
+    assert_eq!(trials.len(), 2);
+    trials.iter().for_each(|trial| as_dictated(trial, OPENCODE));
+    pushed(&project, 1);
+    assert_eq!(project.left_over(), Vec::<String>::new());
+}
+
+#[test]
+fn claude_code_is_stopped_in_mid_run_when_its_money_is_used_up() {
+    let Some(project) = project(CLAUDE_CODE, "budget") else { return };
+    // The second message leads to 0.00507 USD, by the prices that the user gave; the CLI's own are others.
+    let arguments = ["--case", "release", "--no-baseline", "--max-cost", "0.004"];
+    let trial = run(&project, CLAUDE_CODE, &arguments, 1)["trials"][0].clone();
+    assert_eq!(trial["ending"], json!({"kind": "out_of_budget", "budget": "cost", "limit": 0.004}), "{trial:#}");
+    used_and_cost(&trial, CLAUDE_CODE, [1300, 1400, 50]);
+    assert_eq!((&trial["turn_count"], &trial["tool_calls"][1]["is_error"]), (&json!(2), &json!(false)));
+    pushed(&project, 0);
+}
+
+#[test]
+fn codex_is_stopped_in_mid_run_when_its_output_is_used_up() {
+    let Some(project) = project(CODEX, "budget") else { return };
+    let arguments = ["--case", "release", "--no-baseline", "--max-output-tokens", "45"];
+    let trial = run(&project, CODEX, &arguments, 1)["trials"][0].clone();
+    assert_eq!(trial["ending"], json!({"kind": "out_of_budget", "budget": "output", "limit": 45.0}), "{trial:#}");
+    used_and_cost(&trial, CODEX, [1300, 1400, 50]);
+    pushed(&project, 0);
+}
+
+/// A grandchild that heeds no signal, under a command that does not end.
+#[track_caller]
+fn timeout(agent: RealAgent) {
+    let Some(project) = project(agent, "timeout") else { return };
+    let tether = project.tether("tether");
+    let held = format!(
+        "setsid sh -c 'trap \"\" TERM INT HUP; exec 9> {0}; echo begun >&9; tail -f /dev/null' & tail -f /dev/null",
+        tether.path().display()
+    );
+    let call = shell(agent, &held);
+    project.write("held.json", &json!({"steps": [{"tools": [call]}, {"text": "never"}]}).to_string());
+    let report = project.report(
+        &[
+            "--skill",
+            "skills/release-notes",
+            "--agent",
+            agent.name,
+            "--model",
+            "scripted:held.json",
+            "--case",
+            "count",
+            "--no-baseline",
+            "--timeout",
+            "6s",
+            "--retries",
+            "0",
+        ],
+        1,
+    );
+    let trial = &report["trials"][0];
+    assert_eq!((&trial["ending"]["kind"], &trial["outcome"]), (&json!("timed_out"), &json!("failed")), "{trial:#}");
+    tether.says("begun");
+    tether.is_let_go();
+    project.no_process_is_left();
+    assert_eq!(project.left_over(), Vec::<String>::new());
+}
+
+#[test]
+fn a_grandchild_that_heeds_no_signal_ends_with_claude_code() {
+    timeout(CLAUDE_CODE);
+}
+
+#[test]
+fn a_grandchild_that_heeds_no_signal_ends_with_codex() {
+    timeout(CODEX);
+}
+
+/// Whether the skill is triggered by `prompt` in each of two cases: as it is written, and asked for with
+/// `force_skill_invocation`.
+#[track_caller]
+fn triggered(agent: RealAgent, prompt: &str) -> [Value; 2] {
+    let Some(project) = project(agent, "invocation") else { return [Value::Null, Value::Null] };
+    let case = |id: &str, prompt: &str, forced: bool| {
+        json!({"id": id, "prompt": prompt, "expected_output": "", "force_skill_invocation": forced,
+            "assertions": [{"type": "git_clean"}]})
+    };
+    let evals = [case("asked", prompt, false), case("forced", "Begin.", true)];
+    project
+        .write("evals.json", &json!({"skill_name": "release-notes", "evals": evals}).to_string())
+        .write("model.json", &json!({"steps": [{"text": "Done."}]}).to_string());
+    let arguments =
+        ["--skill", "skills/release-notes", "--evals", "evals.json", "--no-baseline", "--agent", agent.name];
+    let report = project.report(&[&arguments[..], &["--model", "scripted:model.json"]].concat(), 0);
+    let of = |case: &str| {
+        let trials = report["trials"].as_array().unwrap();
+        let trial = trials.iter().find(|trial| trial["case"] == case).unwrap();
+        assert_eq!(trial["turn_count"], 1, "what the CLI does by itself is no turn of the model's: {trial:#}");
+        trial["triggered"].clone()
+    };
+    [of("asked"), of("forced")]
+}
+
+#[test]
+fn a_skill_that_the_user_asks_for_is_triggered_where_the_cli_brings_it_and_only_there() {
+    let expected = |agent: RealAgent, prompt: &str, expected: [bool; 2]| {
+        let told = triggered(agent, prompt);
+        assert!(told[0].is_null() || told == expected.map(Value::Bool), "{}, {prompt}: {told:?}", agent.name);
+    };
+    expected(CLAUDE_CODE, "/release-notes of 1.2.0", [true, false]);
+    expected(CODEX, "Go on with $release-notes.", [true, true]);
+}
+
+/// A suite of which a model has to judge a part, and an agent that needs no model.
+fn judged() -> Project {
+    let project = Project::new(TRIALRUN);
+    let case = json!({"id": "a", "prompt": "hello", "expected_output": "kind", "assertions": ["The answer is kind"]});
+    project.write("skills/release-notes/SKILL.md", include_str!("skill_eval/SKILL.md")).write(
+        "skills/release-notes/evals/evals.json",
+        &json!({"skill_name": "release-notes", "evals": [case]}).to_string(),
+    );
+    project
+}
+
+const JUDGED: [&str; 6] = ["run", "--skill", "skills/release-notes", "--agent", "fake", "--no-baseline"];
+
+#[test]
+fn each_key_goes_to_its_own_host_and_to_no_other() {
+    let refusal = json!({"error": {"message": "no"}}).to_string();
+    for (keys, asked, sent) in [
+        (&["OPENROUTER_API_KEY", "OPENAI_API_KEY"][..], 0, "canary-OPENROUTER_API_KEY"),
+        (&["OPENAI_API_KEY"], 1, "canary-OPENAI_API_KEY"),
+    ] {
+        let servers = [Loopback::answering(401, refusal.clone()), Loopback::answering(401, refusal.clone())];
+        let mut project = judged()
+            .env("OPENROUTER_BASE_URL", &servers[0].url())
+            .env("OPENAI_BASE_URL", &format!("{}/v1", servers[1].url()));
+        for key in keys {
+            project = project.env(key, &format!("canary-{key}"));
+        }
+        let ran = project.run(&JUDGED).exits(3);
+        assert!(!ran.said().contains("canary"), "{}", ran.said());
+        let said = servers.each_ref().map(Loopback::asked);
+        assert!(said[1 - asked].is_empty() && !said[asked].is_empty(), "{keys:?}: {said:?}");
+        let all: String = said[asked].iter().map(|asked| format!("{}{}", asked.headers, asked.body)).collect();
+        assert_eq!(all.matches("canary").count(), all.matches(sent).count(), "{all}");
+        assert!(all.contains(&format!("Bearer {sent}")), "{all}");
+        if asked == 0 {
+            assert!(said[0][0].body.contains("deepseek/deepseek-v4-flash"), "{}", said[0][0].body);
+        }
+    }
+}
+
+#[test]
+fn an_empty_judge_is_none() {
+    let server = Loopback::answering(200, "{}");
+    let project = judged().env("OPENAI_API_KEY", "k").env("OPENAI_BASE_URL", &server.url());
+    let ran = project.run(&[&JUDGED[..], &["--grader-model", ""]].concat()).exits(3);
+    assert!(ran.said().contains("switched off"), "{}", ran.said());
+    assert!(server.asked().is_empty());
+}
+
+/// What Claude Code's own stand-in says at the end: its tokens, and half a dollar.
+const BILL: &str = r#"text hi
+printf '{"type":"result","subtype":"success","is_error":false,"session_id":"s-1","result":"hi","usage":{"input_tokens":10,"output_tokens":20,"cache_read_input_tokens":300,"cache_creation_input_tokens":40},"total_cost_usd":0.5}\n'"#;
+
+#[test]
+fn what_openrouter_bills_is_by_its_own_list() {
+    let haiku = json!({"prompt": "0.000001", "completion": "0.000005", "input_cache_read": "0.0000001",
+        "input_cache_write": "0.00000125"});
+    let list = json!({"data": [{"id": "anthropic/claude-haiku-4.5", "pricing": haiku}]}).to_string();
+    let openrouter = "https://openrouter.ai/api";
+    for (base_url, status, pricing, expected) in [
+        (openrouter, 200, false, (0.00019, "openrouter-pricing", Some(0.5))),
+        ("https://eu.openrouter.ai/api", 200, false, (0.00019, "openrouter-pricing", Some(0.5))),
+        (openrouter, 500, false, (0.5, "cli-unreconciled", None)),
+        ("https://openrouter.ai.example.com/api", 200, false, (0.5, "cli", None)),
+        ("https://example.com/openrouter.ai", 200, false, (0.5, "cli", None)),
+        (openrouter, 200, true, (0.00005, "pricing-config", Some(0.5))),
+    ] {
+        let server = Loopback::answering(status, list.clone());
+        let project = Project::new(TRIALRUN).claude(BILL).env("OPENROUTER_BASE_URL", &server.url());
+        project.write("case.yaml", "scenario: a\nsystem_prompt: Work.\nuser_prompt: Go.\ntrials: 2\n").write(
+            "prices.json",
+            r#"{"claude-haiku-4-5-20251001": {"prompt": 1e-6, "completion": "2e-6", "input_cache_read": 0}}"#,
+        );
+        let mut arguments = vec!["case.yaml", "--model", "claude-haiku-4-5-20251001", "--base-url", base_url];
+        arguments.extend(pricing.then_some(["--pricing", "prices.json"]).into_iter().flatten());
+        let report = project.report(&arguments, 0);
+        for trial in report["trials"].as_array().unwrap() {
+            let (cost, source, said) = expected;
+            let told = trial["cost_usd"].as_f64().unwrap();
+            assert!((told - cost).abs() < 1e-12, "{base_url}, {status}: {told}");
+            assert_eq!((&trial["cost_source"], &trial["cost_usd_cli"]), (&json!(source), &json!(said)), "{base_url}");
+            let warned = trial["warnings"].to_string().contains("OpenRouter's list of prices");
+            assert_eq!(warned, status == 500, "{}", trial["warnings"]);
+        }
+        assert!(server.asked().len() <= 1, "the list is asked for once");
+    }
+}
+
+#[test]
+fn a_price_that_is_none_is_an_error_at_its_line() {
+    let project = judged();
+    project.write("prices.json", "{\n  \"m\": { \"prompt\": \"abc\", \"completion\": 1e-6 }\n}\n");
+    let ran = project.run(&[&JUDGED[..], &["--pricing", "prices.json"]].concat()).exits(2);
+    assert!(ran.said().contains("prices.json:2:") && ran.said().contains("US dollars"), "{}", ran.said());
+}
+
+#[test]
+fn an_agent_without_a_reasoning_effort_says_so_once_and_records_none() {
+    let project = Project::new(TRIALRUN);
+    let case =
+        |id: &str| json!({"id": id, "prompt": "hello", "expected_output": "", "assertions": [{"type": "git_clean"}]});
+    project.write("skills/release-notes/SKILL.md", include_str!("skill_eval/SKILL.md")).write(
+        "skills/release-notes/evals/evals.json",
+        &json!({"skill_name": "release-notes", "evals": [case("a"), case("b")]}).to_string(),
+    );
+    let arguments = ["--skill", "skills/release-notes", "--agent", "fake", "--reasoning-effort", "high"];
+    let ran = project
+        .run(&[&["run"][..], &arguments, &["--report", "json=report.json", "--report", "terminal"]].concat())
+        .exits(0);
+    assert_eq!(ran.said().matches("no setting for the reasoning effort").count(), 1, "{}", ran.said());
+    let report: Value = serde_json::from_str(&project.read("report.json")).unwrap();
+    assert_eq!(report["run"]["agents"][0]["reasoning_effort"], Value::Null);
+    assert_eq!(report["trials"][0]["settings"]["reasoning_effort"], Value::Null);
+}

@@ -1,0 +1,2 @@
+echo no heading >&2
+exit 3

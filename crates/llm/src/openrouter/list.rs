@@ -1,0 +1,163 @@
+//! What OpenRouter asks for its models, as its own list says, and what a model of a vendor's is called there.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::{Client, Url};
+use serde_json::Value;
+use tokio::time::timeout;
+
+use crate::{Price, Providers};
+
+/// How long the list may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The longest list that is read, in bytes. It has about a kilobyte for each model.
+const MOST: usize = 16 * 1024 * 1024;
+/// The vendor of model names without one: whoever is reconciled has models of theirs.
+const VENDOR: &str = "anthropic";
+
+/// What OpenRouter asks for its models.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ListPrices {
+    prices: BTreeMap<String, Price>,
+}
+
+impl ListPrices {
+    /// Reads the answer of `/models`; `None` if it is no such list. A model whose prices cannot be read has none.
+    pub fn of(document: &Value) -> Option<Self> {
+        let models = document.get("data")?.as_array()?;
+        let prices = models.iter().filter_map(|model| {
+            let name = model.get("id")?.as_str()?;
+            Some((name.to_owned(), price(model.get("pricing")?)?))
+        });
+        Some(Self { prices: prices.collect() })
+    }
+
+    /// What `model` costs there, under whichever of its names is on the list.
+    pub fn price(&self, model: &str) -> Option<Price> {
+        slug_candidates(model).iter().find_map(|name| self.prices.get(name)).copied()
+    }
+}
+
+/// What a model may be called on the list, the likeliest first: a vendor's own name is there behind the vendor, perhaps
+/// without its date, and with a point between the parts of its version.
+pub fn slug_candidates(model: &str) -> Vec<String> {
+    if model.is_empty() || model.contains('/') {
+        return Some(model.to_owned()).filter(|model| !model.is_empty()).into_iter().collect();
+    }
+    let undated = undated(model);
+    let mut names: Vec<String> = Vec::new();
+    for name in [model.to_owned(), undated.to_owned(), pointed(undated)] {
+        let name = format!("{VENDOR}/{name}");
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// `model` without a date at its end, such as `-20251001`.
+fn undated(model: &str) -> &str {
+    let date = model.rsplit_once('-').filter(|(_, date)| date.len() == 8 && date.bytes().all(|c| c.is_ascii_digit()));
+    date.map_or(model, |(name, _)| name)
+}
+
+/// `model` with a point wherever a hyphen stands between two digits.
+fn pointed(model: &str) -> String {
+    let bytes = model.as_bytes();
+    let is_digit = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_digit);
+    let letter = |(at, letter): (usize, char)| match letter {
+        '-' if is_digit(at.checked_sub(1)) && is_digit(Some(at + 1)) => '.',
+        other => other,
+    };
+    model.char_indices().map(letter).collect()
+}
+
+/// US dollars for a token each, as numbers or texts. What a model does not ask anything for has no price here: whoever
+/// says that it is free may mean somebody else's money.
+fn price(pricing: &Value) -> Option<Price> {
+    let amount = |key: &str| match pricing.get(key) {
+        None | Some(Value::Null) => Some(None),
+        Some(written) => {
+            let amount = written.as_f64().or_else(|| written.as_str()?.trim().parse().ok());
+            amount.filter(|amount| amount.is_finite() && *amount >= 0.0).map(Some)
+        }
+    };
+    let (prompt, completion) = (amount("prompt")??, amount("completion")??);
+    if prompt == 0.0 && completion == 0.0 {
+        return None;
+    }
+    Some(Price::per_token(prompt, completion, amount("input_cache_read")?, amount("input_cache_write")?))
+}
+
+impl Providers {
+    /// What OpenRouter asks for its models. It is asked once, without a key, and whatever came of it is remembered.
+    /// `OPENROUTER_BASE_URL` is another address.
+    ///
+    /// # Errors
+    /// Why there is no list, in words.
+    pub async fn openrouter_list(&self) -> Result<&Arc<ListPrices>, &str> {
+        let list = self.list().get_or_init(|| async {
+            match timeout(PATIENCE, self.fetch_list()).await {
+                Ok(fetched) => fetched.map(Arc::new),
+                Err(_) => Err(format!("it did not come within {} s", PATIENCE.as_secs())),
+            }
+        });
+        list.await.as_ref().map_err(String::as_str)
+    }
+
+    async fn fetch_list(&self) -> Result<ListPrices, String> {
+        let base = self.credentials().get(super::ADDRESS).unwrap_or(super::HOME).trim_end_matches('/');
+        let url = Url::parse(&format!("{base}/models")).map_err(|error| error.to_string())?;
+        let client = self.network().client(url.scheme() == "https")?;
+        let document = serde_json::from_slice(&body(&client, url).await?).ok();
+        document.as_ref().and_then(ListPrices::of).ok_or_else(|| "it cannot be read".to_owned())
+    }
+}
+
+async fn body(client: &Client, url: Url) -> Result<Vec<u8>, String> {
+    let in_words = |error: reqwest::Error| error.without_url().to_string();
+    let mut response = client.get(url).send().await.map_err(in_words)?;
+    if !response.status().is_success() {
+        return Err(format!("HTTP {}", response.status().as_u16()));
+    }
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(in_words)? {
+        if body.len() + chunk.len() > MOST {
+            return Err(format!("it is longer than {} MiB", MOST >> 20));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_list_has_prices_by_whichever_name_a_model_has_there() {
+        let list = ListPrices::of(&json!({"data": [
+            {"id": "anthropic/claude-haiku-4.5", "pricing": {"prompt": "0.000001", "completion": "0.000005",
+                "input_cache_read": "0.0000001", "input_cache_write": 0.00000125, "image": "0"}},
+            {"id": "anthropic/free", "pricing": {"prompt": "0", "completion": "0"}},
+            {"id": "openrouter/auto", "pricing": {"prompt": "-1", "completion": "-1"}},
+            {"id": "anthropic/odd", "pricing": {"prompt": "cheap", "completion": "1"}},
+            {"pricing": {}}, 5,
+        ]}))
+        .unwrap();
+        for name in ["claude-haiku-4-5-20251001", "claude-haiku-4-5", "anthropic/claude-haiku-4.5"] {
+            let price = list.price(name).unwrap();
+            let all = [price.input, price.cache_read, price.cache_write, price.output];
+            let about = all.iter().zip([1.0, 0.1, 1.25, 5.0]).all(|(one, other)| (one - other).abs() < 1e-9);
+            assert!(about, "{name}: {all:?}");
+        }
+        for name in ["free", "odd", "openrouter/auto", "claude-opus-4", ""] {
+            assert_eq!(list.price(name), None, "{name}");
+        }
+        assert_eq!(ListPrices::of(&json!({"error": "no"})), None);
+    }
+}

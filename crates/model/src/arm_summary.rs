@@ -1,0 +1,391 @@
+//! Arms told by name: what each came to, and how the one with the skill differs from the one without it.
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use serde::{Deserialize, Serialize};
+
+use crate::statistics::{ArmStatistics, Delta, Observation, Trigger, Triggering};
+use crate::{Outcome, TrialRecord, WITH_SKILL, WITHOUT_SKILL};
+
+/// What figures are made of, of one finished trial: so little of it that thousands can be kept while a run goes on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TrialFigures {
+    /// The arm, printed.
+    pub arm: String,
+    /// The agent.
+    pub agent: String,
+    /// The model.
+    pub model: Option<String>,
+    /// The variant.
+    pub variant: Option<String>,
+    /// What it came to and took; its suite and its case's id tell its case.
+    pub observation: Observation<(String, String)>,
+    /// Whether the skill triggered and was to; absent where the case does not say.
+    pub trigger: Option<Trigger>,
+}
+
+/// A trial whose case is told by a suite's name and an id that are somebody else's.
+type Seen<'a> = Observation<(&'a str, &'a str)>;
+
+impl TrialFigures {
+    /// Of a record.
+    pub fn of(trial: &TrialRecord) -> Self {
+        Self {
+            arm: trial.arm.clone(),
+            agent: trial.agent.clone(),
+            model: trial.model.clone(),
+            variant: trial.variant.clone(),
+            observation: Observation::of(trial).of_case((trial.suite.clone(), trial.case.clone())),
+            trigger: Trigger::of(trial),
+        }
+    }
+
+    /// What it came to, without a copy of what tells its case.
+    fn observed(&self) -> Seen<'_> {
+        let (suite, case) = &self.observation.case;
+        self.observation.as_ref().of_case((suite, case))
+    }
+}
+
+/// One arm's trials taken together.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ArmSummary {
+    /// The arm, printed.
+    pub arm: String,
+    /// The agent.
+    pub agent: String,
+    /// The model.
+    pub model: Option<String>,
+    /// The variant.
+    pub variant: Option<String>,
+    /// What they came to.
+    #[serde(flatten)]
+    pub statistics: ArmStatistics,
+    /// How the skill triggered; absent where no case says whether it should.
+    pub trigger: Option<Triggering>,
+}
+
+impl ArmSummary {
+    /// Each arm of `trials`, in the order it first appears.
+    pub fn of(trials: &[TrialFigures]) -> Vec<Self> {
+        let arms = groups(trials, |trial| trial.arm.as_str());
+        arms.into_iter().map(|(arm, trials)| Self::of_arm(arm, &trials)).collect()
+    }
+
+    fn of_arm(arm: &str, trials: &[&TrialFigures]) -> Self {
+        let first = trials.first();
+        let triggers: Vec<Trigger> = trials.iter().filter_map(|trial| trial.trigger).collect();
+        Self {
+            arm: arm.to_owned(),
+            agent: first.map_or_else(String::new, |trial| trial.agent.clone()),
+            model: first.and_then(|trial| trial.model.clone()),
+            variant: first.and_then(|trial| trial.variant.clone()),
+            statistics: ArmStatistics::of(&observed(trials)),
+            trigger: (!triggers.is_empty()).then(|| Triggering::of(triggers)),
+        }
+    }
+
+    /// Whether it is only there to be compared with.
+    pub fn is_baseline(&self) -> bool {
+        self.variant.as_deref() == Some(WITHOUT_SKILL)
+    }
+}
+
+/// What the skill is worth to an agent with a model: with − without, paired by case.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ArmDelta {
+    /// The agent.
+    pub agent: String,
+    /// The model.
+    pub model: Option<String>,
+    /// The arm that has the skill, printed.
+    pub with: String,
+    /// The arm that lacks it, printed.
+    pub without: String,
+    /// By how much they differ.
+    #[serde(flatten)]
+    pub delta: Delta,
+    /// The same for each suite by its name: a run may test several skills.
+    pub suites: Vec<SuiteDelta>,
+    /// Each case of which both have a decided trial, by suite and id.
+    pub cases: Vec<CaseDelta>,
+}
+
+/// What the skill of a suite is worth.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SuiteDelta {
+    /// The suite's name.
+    pub suite: String,
+    /// Over trials with the skill, the mean of met / (met + unmet).
+    pub with: Option<f64>,
+    /// The same without it.
+    pub without: Option<f64>,
+    /// By how much they differ.
+    #[serde(flatten)]
+    pub delta: Delta,
+    /// How the skill triggered; absent where no case says whether it should.
+    pub trigger: Option<Triggering>,
+}
+
+/// A case with the skill and without it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CaseDelta {
+    /// The suite's name.
+    pub suite: String,
+    /// The case's id.
+    pub case: String,
+    /// With the skill.
+    pub with: CaseFigures,
+    /// Without it.
+    pub without: CaseFigures,
+}
+
+/// A case's decided trials in one arm.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct CaseFigures {
+    /// How many.
+    pub trials: u64,
+    /// How many of them passed.
+    pub passed: u64,
+    /// Over them, the mean of met / (met + unmet).
+    pub pass_rate: Option<f64>,
+}
+
+impl ArmDelta {
+    /// Of each agent and model that ran with the skill and without it, in the order in which they first appear.
+    pub fn of(trials: &[TrialFigures]) -> Vec<Self> {
+        let pairs = groups(trials, |trial| (trial.agent.as_str(), trial.model.as_deref()));
+        pairs.into_iter().filter_map(|((agent, model), trials)| Self::of_pair(agent, model, &trials)).collect()
+    }
+
+    fn of_pair(agent: &str, model: Option<&str>, trials: &[&TrialFigures]) -> Option<Self> {
+        let variant = |name: &str| -> Vec<&TrialFigures> {
+            trials.iter().copied().filter(|trial| trial.variant.as_deref() == Some(name)).collect()
+        };
+        let (with, without) = (variant(WITH_SKILL), variant(WITHOUT_SKILL));
+        Some(Self {
+            agent: agent.to_owned(),
+            model: model.map(str::to_owned),
+            with: with.first()?.arm.clone(),
+            without: without.first()?.arm.clone(),
+            delta: Delta::between(&observed(&with), &observed(&without)),
+            suites: suites(&with, &without),
+            cases: cases(&with, &without),
+        })
+    }
+}
+
+impl SuiteDelta {
+    fn of<'a>(suite: &str, with: &[&'a TrialFigures], without: &[&'a TrialFigures]) -> Self {
+        let of_suite = |trials: &[&'a TrialFigures]| -> Vec<Seen<'a>> {
+            trials.iter().map(|trial| trial.observed()).filter(|trial| trial.case.0 == suite).collect()
+        };
+        let (with_it, without_it) = (of_suite(with), of_suite(without));
+        let rate = |trials: &[Seen<'_>]| ArmStatistics::of(trials).pass_rate.map(|rate| rate.mean);
+        let ours = with.iter().filter(|trial| trial.observation.case.0 == suite);
+        let triggers: Vec<Trigger> = ours.filter_map(|trial| trial.trigger).collect();
+        Self {
+            suite: suite.to_owned(),
+            with: rate(&with_it),
+            without: rate(&without_it),
+            delta: Delta::between(&with_it, &without_it),
+            trigger: (!triggers.is_empty()).then(|| Triggering::of(triggers)),
+        }
+    }
+}
+
+fn suites(with: &[&TrialFigures], without: &[&TrialFigures]) -> Vec<SuiteDelta> {
+    let names: BTreeSet<&str> = with.iter().chain(without).map(|trial| trial.observation.case.0.as_str()).collect();
+    names.into_iter().map(|suite| SuiteDelta::of(suite, with, without)).collect()
+}
+
+impl CaseDelta {
+    /// Whether the skill helps with the case (`Greater`) or harms (`Less`): more of its trials pass, or as many do and
+    /// more of what they assert holds.
+    pub fn direction(&self) -> Ordering {
+        let passes = (self.with.passed * self.without.trials).cmp(&(self.without.passed * self.with.trials));
+        passes.then_with(|| {
+            let rates = self.with.pass_rate.zip(self.without.pass_rate);
+            rates.and_then(|(with, without)| with.partial_cmp(&without)).unwrap_or(Ordering::Equal)
+        })
+    }
+
+    /// How far both are apart: the shares of trials that passed and of what they assert, added up.
+    pub fn distance(&self) -> f64 {
+        let passed = |figures: &CaseFigures| figures.passed as f64 / figures.trials.max(1) as f64;
+        let rates = self.with.pass_rate.zip(self.without.pass_rate);
+        (passed(&self.with) - passed(&self.without)).abs() + rates.map_or(0.0, |(with, without)| (with - without).abs())
+    }
+}
+
+impl CaseFigures {
+    fn of(trials: &[Seen<'_>]) -> Self {
+        let decided: Vec<_> = trials.iter().filter(|trial| trial.is_decided()).copied().collect();
+        let statistics = ArmStatistics::of(&decided);
+        Self {
+            trials: decided.len() as u64,
+            passed: decided.iter().filter(|trial| trial.outcome == Outcome::Passed).count() as u64,
+            pass_rate: statistics.pass_rate.map(|rate| rate.mean),
+        }
+    }
+}
+
+fn observed<'a>(trials: &[&'a TrialFigures]) -> Vec<Seen<'a>> {
+    trials.iter().map(|trial| trial.observed()).collect()
+}
+
+fn cases(with: &[&TrialFigures], without: &[&TrialFigures]) -> Vec<CaseDelta> {
+    let mut cases: BTreeMap<(&str, &str), [Vec<Seen<'_>>; 2]> = BTreeMap::new();
+    for (at, trials) in [with, without].into_iter().enumerate() {
+        for trial in observed(trials) {
+            cases.entry(trial.case).or_default()[at].push(trial);
+        }
+    }
+    let told = cases.into_iter().map(|((suite, case), [with, without])| CaseDelta {
+        suite: suite.to_owned(),
+        case: case.to_owned(),
+        with: CaseFigures::of(&with),
+        without: CaseFigures::of(&without),
+    });
+    told.filter(|case| case.with.trials > 0 && case.without.trials > 0).collect()
+}
+
+/// `trials` by what they share, in the order in which it first appears.
+fn groups<'a, K: Copy + Eq + std::hash::Hash>(
+    trials: &'a [TrialFigures],
+    key: impl Fn(&'a TrialFigures) -> K,
+) -> Vec<(K, Vec<&'a TrialFigures>)> {
+    let mut places: HashMap<K, usize> = HashMap::new();
+    let mut groups: Vec<(K, Vec<&TrialFigures>)> = Vec::new();
+    for trial in trials {
+        let key = key(trial);
+        let at = *places.entry(key).or_insert(groups.len());
+        if at == groups.len() {
+            groups.push((key, Vec::new()));
+        }
+        groups[at].1.push(trial);
+    }
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Outcome::{Broken, Failed, Passed};
+    use crate::statistics::Chance;
+
+    fn trial(agent: &str, variant: &str, case: &str, outcome: Outcome, triggered: Option<bool>) -> TrialFigures {
+        let with_skill = variant == WITH_SKILL;
+        TrialFigures {
+            arm: format!("{agent}+{variant}"),
+            agent: agent.into(),
+            model: None,
+            variant: Some(variant.into()),
+            observation: Observation {
+                pass_rate: Some(if outcome == Passed { 1.0 } else { 0.5 }),
+                tokens: Some(if with_skill { 100.0 } else { 150.0 }),
+                ..Observation::new(("s".to_owned(), case.to_owned()), outcome)
+            },
+            trigger: with_skill.then_some(Trigger { expected: case != "control", happened: triggered }),
+        }
+    }
+
+    fn both(agent: &str, case: &str, with: Outcome, without: Outcome) -> [TrialFigures; 2] {
+        [trial(agent, WITH_SKILL, case, with, Some(true)), trial(agent, WITHOUT_SKILL, case, without, None)]
+    }
+
+    #[test]
+    fn each_agent_has_its_delta_and_each_case_its_direction() {
+        let trials = [
+            both("codex", "helped", Passed, Failed),
+            both("codex", "harmed", Failed, Passed),
+            both("codex", "same", Passed, Passed),
+            both("codex", "lost", Passed, Broken),
+            both("fake", "helped", Passed, Passed),
+        ]
+        .concat();
+        let deltas = ArmDelta::of(&trials);
+        assert_eq!(deltas.iter().map(|delta| delta.agent.as_str()).collect::<Vec<_>>(), ["codex", "fake"]);
+        let codex = &deltas[0];
+        assert_eq!((codex.with.as_str(), codex.without.as_str()), ("codex+with_skill", "codex+without_skill"));
+        assert_eq!((codex.delta.cases_paired, codex.delta.cases_unpaired), (3, 1));
+        assert_eq!(codex.delta.tokens.map(|tokens| tokens.mean), Some(-50.0));
+        let told: Vec<_> = codex.cases.iter().map(|case| (case.case.as_str(), case.direction())).collect();
+        assert_eq!(told, [("harmed", Ordering::Less), ("helped", Ordering::Greater), ("same", Ordering::Equal)]);
+        assert_eq!(codex.cases.iter().map(CaseDelta::distance).collect::<Vec<_>>(), [1.5, 1.5, 0.0]);
+    }
+
+    #[test]
+    fn each_suite_has_a_delta_of_its_own() {
+        let mut trials = both("codex", "a", Passed, Failed).to_vec();
+        trials.extend(both("codex", "a", Failed, Passed).map(|mut trial| {
+            trial.observation.case.0 = "t".into();
+            trial.trigger = trial.trigger.map(|trigger| Trigger { happened: Some(false), ..trigger });
+            trial
+        }));
+        let delta = &ArmDelta::of(&trials)[0];
+        let told = |suite: &SuiteDelta| {
+            let gain = suite.delta.pass_rate.map(|apart| apart.mean);
+            (suite.suite.clone(), suite.with, suite.without, gain, suite.trigger.as_ref().map(|trigger| trigger.hits))
+        };
+        assert_eq!(
+            delta.suites.iter().map(told).collect::<Vec<_>>(),
+            [
+                ("s".into(), Some(1.0), Some(0.5), Some(0.5), Some(1)),
+                ("t".into(), Some(0.5), Some(1.0), Some(-0.5), Some(0)),
+            ]
+        );
+        assert_eq!(delta.delta.pass_rate.map(|apart| apart.mean), Some(0.0), "together they hide it");
+    }
+
+    #[test]
+    fn an_arm_alone_has_no_delta() {
+        let alone = [trial("codex", WITH_SKILL, "a", Passed, Some(true))];
+        assert_eq!(ArmDelta::of(&alone), []);
+        assert_eq!(ArmSummary::of(&alone).len(), 1);
+        assert_eq!((ArmDelta::of(&[]), ArmSummary::of(&[])), (Vec::new(), Vec::new()));
+    }
+
+    #[test]
+    fn only_the_arm_with_the_skill_says_how_it_triggers() {
+        let trials = [
+            trial("codex", WITH_SKILL, "a", Passed, Some(true)),
+            trial("codex", WITH_SKILL, "b", Failed, Some(false)),
+            trial("codex", WITH_SKILL, "control", Passed, Some(false)),
+            trial("codex", WITH_SKILL, "a", Broken, None),
+            trial("codex", WITHOUT_SKILL, "a", Passed, None),
+        ];
+        let arms = ArmSummary::of(&trials);
+        let trigger = arms[0].trigger.as_ref().unwrap();
+        assert_eq!((trigger.hits, trigger.misses, trigger.rejections, trigger.unknown), (1, 1, 1, 1));
+        assert_eq!((arms[0].statistics.broken, arms[0].is_baseline()), (1, false));
+        assert!(arms[1].trigger.is_none() && arms[1].is_baseline());
+    }
+
+    #[test]
+    fn the_order_of_trials_shows_in_the_order_of_arms_only() {
+        let outcomes = [Passed, Failed, Broken];
+        let mut trials: Vec<TrialFigures> = (0..60)
+            .flat_map(|at: usize| both(["x", "y"][at % 2], &format!("{}", at % 7), outcomes[at % 3], outcomes[at % 2]))
+            .collect();
+        let sorted = |trials: &[TrialFigures]| {
+            let (mut arms, mut deltas) = (ArmSummary::of(trials), ArmDelta::of(trials));
+            arms.sort_by(|a, b| a.arm.cmp(&b.arm));
+            deltas.sort_by(|a, b| a.with.cmp(&b.with));
+            (arms, deltas)
+        };
+        let before = sorted(&trials);
+        Chance::new(3).shuffle(&mut trials);
+        assert_eq!(sorted(&trials), before);
+    }
+
+    #[test]
+    fn json_gives_both_back_in_one_flat_map() {
+        let trials = both("codex", "a", Passed, Failed);
+        let (arms, deltas) = (ArmSummary::of(&trials), ArmDelta::of(&trials));
+        let json = serde_json::to_value((&arms, &deltas)).unwrap();
+        assert_eq!((&json[0][0]["trials"], &json[1][0]["cases_paired"]), (&1.into(), &1.into()));
+        assert_eq!(serde_json::from_value::<(Vec<ArmSummary>, Vec<ArmDelta>)>(json).unwrap(), (arms, deltas));
+    }
+}

@@ -1,0 +1,275 @@
+//! The directory that the files are in. It holds an index of what was written, so that a later run can take its place and
+//! nobody else's files are ever touched.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// The index: this line, and then a JSON string for each file, relative to the top. A file is entered before it is made.
+const MARK: &str = "trialrun.artifacts/1";
+
+/// The index's own name.
+pub(super) const INDEX: &str = ".trialrun-artifacts";
+
+/// How many names of foreign files are told.
+const TOLD: usize = 3;
+
+/// A directory that one run writes to.
+#[derive(Debug)]
+pub(super) struct Folder {
+    root: PathBuf,
+    /// Locked as long as the run goes on.
+    index: Mutex<File>,
+}
+
+impl Folder {
+    /// Takes over the directory at `root`: one that is missing or empty, or that holds what an earlier run wrote and
+    /// nothing else. What that run wrote is removed.
+    ///
+    /// # Errors
+    /// Why it cannot be used, in words. Nothing was removed then, unless the file system fails half-way.
+    pub(super) fn open(root: &Path) -> Result<Self, String> {
+        let failed = |error: io::Error| format!("cannot write artefacts to {}: {error}", root.display());
+        fs::create_dir_all(root).map_err(failed)?;
+        let root = root.canonicalize().map_err(failed)?;
+        let path = root.join(INDEX);
+        let is_ours = match fs::symlink_metadata(&path) {
+            Ok(meta) => meta.is_file(),
+            Err(_) => false,
+        };
+        if !is_ours && fs::read_dir(&root).map_err(failed)?.next().is_some() {
+            return Err(format!("{} is not empty, and no earlier run wrote what is in it", root.display()));
+        }
+        let options = || File::options().read(true).write(true).create(true).truncate(false).open(&path);
+        let mut index = options().map_err(failed)?;
+        match index.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(format!("another run writes artefacts to {}", root.display())),
+            Err(TryLockError::Error(error)) => return Err(failed(error)),
+        }
+        let mut text = String::new();
+        index.read_to_string(&mut text).map_err(failed)?;
+        let mut lines = text.lines();
+        if !text.is_empty() && lines.next() != Some(MARK) {
+            return Err(format!("{} was written by another version of trialrun", root.display()));
+        }
+        let known: BTreeSet<PathBuf> = lines.filter_map(entry).collect();
+        empty(&root, &known)?;
+        index.set_len(0).and_then(|()| index.rewind()).map_err(failed)?;
+        writeln!(index, "{MARK}").map_err(failed)?;
+        Ok(Self { root, index: Mutex::new(index) })
+    }
+
+    /// The directory: absolute, links resolved.
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Enters files that are going to be made.
+    ///
+    /// # Errors
+    /// When the index cannot be written.
+    pub(super) fn enter(&self, files: impl IntoIterator<Item = PathBuf>) -> io::Result<()> {
+        let mut text = String::new();
+        for file in files {
+            // What is no text cannot be entered; it is foreign then, and stays.
+            if let Some(file) = file.to_str() {
+                text.push_str(&serde_json::to_string(file)?);
+                text.push('\n');
+            }
+        }
+        let mut index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
+        index.write_all(text.as_bytes())
+    }
+
+    /// Writes a file that is entered, whole or not at all.
+    ///
+    /// # Errors
+    /// When it cannot be written; what was there before stays.
+    pub(super) fn write(&self, file: &Path, bytes: &[u8]) -> io::Result<()> {
+        let path = self.root.join(file);
+        let part = self.root.join(part_of(file));
+        let told = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+        fs::write(&part, bytes)
+            .and_then(|()| fs::rename(&part, &path))
+            .inspect_err(|_| {
+                let _ = fs::remove_file(&part);
+            })
+            .map_err(told)
+    }
+
+    /// Makes a file that is entered, to be written line by line.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub(super) fn create(&self, file: &Path) -> io::Result<File> {
+        let path = self.root.join(file);
+        File::create(&path).map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+    }
+
+    /// Makes a directory.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub(super) fn make(&self, directory: &Path) -> io::Result<()> {
+        let path = self.root.join(directory);
+        fs::create_dir_all(&path).map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+    }
+
+    /// Enters whatever lies below `directory`: what a command of this run has put there belongs to this run.
+    ///
+    /// # Errors
+    /// When the index cannot be written.
+    pub(super) fn adopt(&self, directory: &Path) -> io::Result<()> {
+        let mut found = Survey::default();
+        found.walk(&self.root, directory).map_err(io::Error::other)?;
+        self.enter(found.files)
+    }
+}
+
+/// What a file is called while it is written.
+fn part_of(file: &Path) -> PathBuf {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    file.with_file_name(format!(".{name}.part"))
+}
+
+/// A line of the index, if it leads to a place below the top. The last one may be torn.
+fn entry(line: &str) -> Option<PathBuf> {
+    let path = PathBuf::from(serde_json::from_str::<String>(line).ok()?);
+    let is_below = path.components().all(|part| matches!(part, Component::Normal(_)));
+    (is_below && !path.as_os_str().is_empty()).then_some(path)
+}
+
+/// What there is, links not followed.
+#[derive(Default)]
+struct Survey {
+    /// Everything that is no directory.
+    files: Vec<PathBuf>,
+    /// Directories, each after what is in it.
+    directories: Vec<PathBuf>,
+}
+
+impl Survey {
+    fn walk(&mut self, root: &Path, directory: &Path) -> Result<(), String> {
+        let failed = |error: io::Error| format!("cannot read {}: {error}", root.join(directory).display());
+        for entry in fs::read_dir(root.join(directory)).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let path = directory.join(entry.file_name());
+            if entry.file_type().map_err(failed)?.is_dir() {
+                self.walk(root, &path)?;
+                self.directories.push(path);
+            } else {
+                self.files.push(path);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Removes what is known; nothing if there is more.
+fn empty(root: &Path, known: &BTreeSet<PathBuf>) -> Result<(), String> {
+    let mut found = Survey::default();
+    found.walk(root, Path::new(""))?;
+    let parts: BTreeSet<PathBuf> = known.iter().map(|file| part_of(file)).collect();
+    let folders: BTreeSet<&Path> = known.iter().flat_map(|file| file.ancestors().skip(1)).collect();
+    found.files.retain(|file| file != Path::new(INDEX));
+    let foreign_files = found.files.iter().filter(|file| !known.contains(*file) && !parts.contains(*file));
+    let foreign_folders = found.directories.iter().filter(|folder| !folders.contains(folder.as_path()));
+    let foreign: Vec<String> = foreign_files.chain(foreign_folders).map(|path| path.display().to_string()).collect();
+    if !foreign.is_empty() {
+        let more = foreign.len().saturating_sub(TOLD);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let names = foreign[..foreign.len().min(TOLD)].join(", ");
+        return Err(format!("{} holds files that no run wrote: {names}{more}", root.display()));
+    }
+    let failed = |path: &Path| {
+        let path = root.join(path);
+        move |error: io::Error| format!("cannot remove {}: {error}", path.display())
+    };
+    for file in &found.files {
+        fs::remove_file(root.join(file)).map_err(failed(file))?;
+    }
+    for directory in &found.directories {
+        fs::remove_dir(root.join(directory)).map_err(failed(directory))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A directory of its own, gone when it is dropped.
+    struct Scratch(PathBuf);
+
+    impl Scratch {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("trialrun-artifacts-{}-{name}", std::process::id()));
+            let _ = fs::remove_dir_all(&path);
+            fs::create_dir_all(&path).unwrap();
+            Self(path)
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn names(root: &Path) -> Vec<String> {
+        let mut found = Survey::default();
+        found.walk(root, Path::new("")).unwrap();
+        let mut names: Vec<String> = found.files.iter().map(|file| file.display().to_string()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn an_earlier_run_is_replaced_whole() {
+        let scratch = Scratch::new("replaced");
+        let folder = Folder::open(&scratch.0.join("a/b")).unwrap();
+        let root = folder.root().to_owned();
+        folder.enter(["c/d".into(), "e".into()]).unwrap();
+        folder.make(Path::new("c")).unwrap();
+        folder.write(Path::new("c/d"), b"1").unwrap();
+        // As one that was killed leaves it.
+        fs::write(root.join("c/.d.part"), "torn").unwrap();
+        assert!(Folder::open(&root).unwrap_err().contains("another run"));
+        drop(folder);
+        let again = Folder::open(&root).unwrap();
+        assert_eq!(names(&root), [INDEX]);
+        assert_eq!(fs::read_dir(&root).unwrap().count(), 1, "no empty directories");
+        drop(again);
+    }
+
+    #[test]
+    fn files_of_others_are_never_touched() {
+        let scratch = Scratch::new("foreign");
+        fs::write(scratch.0.join("notes"), "mine").unwrap();
+        assert!(Folder::open(&scratch.0).unwrap_err().contains("not empty"));
+        fs::remove_file(scratch.0.join("notes")).unwrap();
+        let folder = Folder::open(&scratch.0).unwrap();
+        folder.enter(["a".into(), "../out".into()]).unwrap();
+        folder.write(Path::new("a"), b"1").unwrap();
+        drop(folder);
+        fs::create_dir(scratch.0.join("mine")).unwrap();
+        let told = Folder::open(&scratch.0).unwrap_err();
+        assert!(told.ends_with("holds files that no run wrote: mine"), "{told}");
+        assert_eq!(names(&scratch.0), [INDEX, "a"]);
+    }
+
+    #[test]
+    fn what_commands_of_the_run_wrote_belongs_to_it() {
+        let scratch = Scratch::new("adopted");
+        let folder = Folder::open(&scratch.0).unwrap();
+        folder.make(Path::new("a/b")).unwrap();
+        fs::write(scratch.0.join("a/b/c"), "by a hook").unwrap();
+        folder.adopt(Path::new("a")).unwrap();
+        drop(folder);
+        Folder::open(&scratch.0).unwrap();
+        assert_eq!(names(&scratch.0), [INDEX]);
+    }
+}

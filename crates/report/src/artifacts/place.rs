@@ -1,0 +1,146 @@
+//! Where each trial's files lie: `case/arm/run-1`, below the suite's folder where there are several suites.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use model::TrialId;
+
+/// Longer names are cut and end with a digest: file systems take 255 bytes, and other files' names are built of these.
+const LONGEST: usize = 120;
+
+/// Where each trial's files lie, relative to the top.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    trials: HashMap<String, PathBuf>,
+    names: Names,
+    by_suite: bool,
+}
+
+/// The names of folders, level by level. Two that only some file systems tell apart are told apart by a number.
+#[derive(Debug, Default)]
+struct Names {
+    given: HashMap<(PathBuf, String), String>,
+    taken: HashSet<(PathBuf, String)>,
+}
+
+impl Names {
+    /// The folder for `name` in `parent`, always the same.
+    fn below(&mut self, parent: &Path, name: &str) -> PathBuf {
+        let key = (parent.to_owned(), name.to_owned());
+        if let Some(given) = self.given.get(&key) {
+            return parent.join(given);
+        }
+        let plain = folder_name(name);
+        let mut given = plain.clone();
+        let mut number = 2;
+        while !self.taken.insert((parent.to_owned(), given.to_lowercase())) {
+            given = format!("{plain}~{number}");
+            number += 1;
+        }
+        let path = parent.join(&given);
+        self.given.insert(key, given);
+        path
+    }
+}
+
+impl Places {
+    /// The places of a plan's trials; `reserved` are names at the top that are files'.
+    pub(super) fn of(trials: &[TrialId], reserved: &[&str]) -> Self {
+        let mut places = Self::default();
+        let suites: HashSet<&str> = trials.iter().map(|trial| trial.suite.as_str()).collect();
+        places.by_suite = suites.len() > 1;
+        for name in reserved {
+            places.names.taken.insert((PathBuf::new(), name.to_lowercase()));
+        }
+        // Which of two gets the number must not hang on the order in which trials run.
+        let mut sorted: Vec<&TrialId> = trials.iter().collect();
+        sorted.sort_by_key(|id| (&id.suite, &id.case, &id.arm, id.repetition));
+        for id in sorted {
+            places.add(id);
+        }
+        places
+    }
+
+    fn add(&mut self, id: &TrialId) -> PathBuf {
+        let mut path = PathBuf::new();
+        if self.by_suite {
+            path = self.names.below(&path, &id.suite);
+        }
+        path = self.names.below(&path, &id.case);
+        path = self.names.below(&path, &id.arm);
+        path = path.join(format!("run-{}", id.repetition));
+        self.trials.insert(id.to_string(), path.clone());
+        path
+    }
+
+    /// Where the trial with that printed id has its files.
+    pub(super) fn get(&self, trial: &str) -> Option<&Path> {
+        self.trials.get(trial).map(PathBuf::as_path)
+    }
+}
+
+/// A name that is one folder everywhere: letters, digits and `._+-=@,`; everything else as `%` and two digits.
+fn folder_name(name: &str) -> String {
+    let mut written = String::with_capacity(name.len());
+    for (at, c) in name.char_indices() {
+        let is_plain = c.is_alphanumeric() || "_+-=@,".contains(c) || (c == '.' && at > 0);
+        if is_plain {
+            written.push(c);
+        } else {
+            let mut bytes = [0; 4];
+            c.encode_utf8(&mut bytes).bytes().for_each(|byte| written.push_str(&format!("%{byte:02X}")));
+        }
+    }
+    if written.ends_with('.') {
+        written.truncate(written.len() - 1);
+        written.push_str("%2E");
+    }
+    if written.len() > LONGEST {
+        let digest = name
+            .bytes()
+            .fold(0xcbf2_9ce4_8422_2325_u64, |digest, byte| (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+        let end = (0..=LONGEST - 20).rev().find(|end| written.is_char_boundary(*end)).unwrap_or(0);
+        written = format!("{}~{digest:016x}", &written[..end]);
+    }
+    if written.is_empty() { "%".to_owned() } else { written }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(suite: &str, case: &str, arm: &str) -> TrialId {
+        TrialId { suite: suite.into(), case: case.into(), arm: arm.into(), repetition: 1 }
+    }
+
+    fn place(places: &Places, id: &TrialId) -> String {
+        places.get(&id.to_string()).unwrap().display().to_string()
+    }
+
+    #[test]
+    fn a_suite_has_a_folder_where_there_are_several() {
+        let (a, b) = (id("s", "1", "fake+with_skill"), id("t", "1", "codex:o/x y"));
+        assert_eq!(place(&Places::of(std::slice::from_ref(&a), &[]), &a), "1/fake+with_skill/run-1");
+        let both = Places::of(&[a.clone(), b.clone()], &[]);
+        assert_eq!(place(&both, &a), "s/1/fake+with_skill/run-1");
+        assert_eq!(place(&both, &b), "t/1/codex%3Ao%2Fx%20y/run-1");
+    }
+
+    #[test]
+    fn no_two_names_share_a_folder_and_none_leaves_it() {
+        let long = "x".repeat(400);
+        let names =
+            ["a", "A", "a/b", "a%2Fb", "..", ".", "", "summary.json", "SUMMARY.json", &long, "a.", "ä", "a\u{308}"];
+        let ids: Vec<TrialId> = names.iter().map(|name| id("s", name, "x")).collect();
+        let places = Places::of(&ids, &["summary.json"]);
+        let found: HashSet<String> = ids.iter().map(|id| place(&places, id).to_lowercase()).collect();
+        assert_eq!(found.len(), names.len(), "{found:?}");
+        for path in &found {
+            assert_eq!(path.split('/').count(), 3, "{path}");
+            assert!(!path.starts_with('.') && !path.starts_with("summary.json/") && path.len() < 200, "{path}");
+        }
+        let turned: Vec<TrialId> = ids.iter().rev().cloned().collect();
+        let again = Places::of(&turned, &["summary.json"]);
+        assert!(ids.iter().all(|id| place(&again, id) == place(&places, id)));
+    }
+}

@@ -1,0 +1,154 @@
+//! The arms of two runs side by side: after − before, paired by case.
+
+use model::statistics::{Delta, Difference, Observation};
+use model::{AgentInfo, ArmSummary, TrialFigures, WITH_SKILL, WITHOUT_SKILL};
+use serde_json::{Value, json};
+
+use crate::arms::{Arms, without_variant};
+use crate::figure::{about, chance, gain, gains, money, percent, seconds, signed};
+use crate::plain;
+use crate::terminal::Paint;
+use crate::terminal::arms::{too_few, verdict};
+use crate::terminal::grid::{Cell, Grid, Ink};
+
+/// How much of an arm's name is shown.
+const NAME: usize = 44;
+
+/// An arm in both runs, or in one of them.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct ArmChange {
+    before: Option<ArmSummary>,
+    after: Option<ArmSummary>,
+    /// What the second run's arm has more than the first one's.
+    delta: Delta,
+}
+
+/// Each arm of two runs, those of the second first. An arm that is called otherwise than before is the same if it is the
+/// only one of its variant that is left in either run.
+pub(super) fn changes(before: &[TrialFigures], after: &[TrialFigures], agents: &[AgentInfo]) -> Vec<ArmChange> {
+    let mut were = Arms::of(before, agents).arms;
+    let are = Arms::of(after, agents).arms;
+    let mut pairs: Vec<(Option<ArmSummary>, Option<ArmSummary>)> = Vec::new();
+    for arm in are {
+        let at = were.iter().position(|was| was.arm == arm.arm);
+        pairs.push((at.map(|at| were.remove(at)), Some(arm)));
+    }
+    for variant in [None, Some(WITH_SKILL), Some(WITHOUT_SKILL)] {
+        let of = |arm: &ArmSummary| arm.variant.as_deref() == variant;
+        let left: Vec<usize> = (0..were.len()).filter(|at| of(&were[*at])).collect();
+        let mut new = pairs.iter_mut().filter(|(was, now)| was.is_none() && now.as_ref().is_some_and(of));
+        if let ([at], Some(pair), None) = (&left[..], new.next(), new.next()) {
+            pair.0 = Some(were.remove(*at));
+        }
+    }
+    pairs.extend(were.into_iter().map(|was| (Some(was), None)));
+    let of = |arm: &Option<ArmSummary>, trials: &[TrialFigures]| -> Vec<Observation<(String, String)>> {
+        let ours = trials.iter().filter(|trial| arm.as_ref().is_some_and(|arm| arm.arm == trial.arm));
+        ours.map(|trial| trial.observation.clone()).collect()
+    };
+    let change = |(was, now): (Option<ArmSummary>, Option<ArmSummary>)| ArmChange {
+        delta: Delta::between(&of(&now, after), &of(&was, before)),
+        before: was,
+        after: now,
+    };
+    pairs.into_iter().map(change).collect()
+}
+
+/// The arms below each other. Begins with an empty line, unless there are none.
+pub(super) fn draw(arms: &[ArmChange], paint: &Paint) -> String {
+    if arms.is_empty() {
+        return String::new();
+    }
+    let mut grid = Grid::new(&[
+        ("checks", 0),
+        ("was", 0),
+        ("now", 0),
+        ("change", 0),
+        ("95%", 3),
+        ("p", 2),
+        ("time", 4),
+        ("tokens", 6),
+        ("cost", 5),
+    ]);
+    let mut agent = String::new();
+    for arm in arms {
+        let name = arm.name();
+        let short = without_variant(&name);
+        let row = match arm.variant() {
+            Some(variant) => {
+                if short != agent {
+                    short.clone_into(&mut agent);
+                    grid.heading(plain::folded(short, NAME, paint.signs().ellipsis));
+                }
+                format!("  {variant}")
+            }
+            None => plain::folded(&name, NAME, paint.signs().ellipsis),
+        };
+        grid.row(arm.cells(row));
+    }
+    let mut text = format!("\n{}", grid.draw(paint));
+    if let Some(note) = too_few(arms.iter().filter_map(|arm| arm.delta.pass_rate)) {
+        text.push_str(&format!("  {}\n", paint.yellow(&note)));
+    }
+    text
+}
+
+/// The same for programs.
+pub(super) fn to_json(arms: &[ArmChange]) -> Value {
+    arms.iter()
+        .map(|arm| {
+            json!({
+                "arm": arm.name(), "baseline": arm.is_baseline(),
+                "before": arm.before, "after": arm.after, "delta": arm.delta,
+            })
+        })
+        .collect()
+}
+
+impl ArmChange {
+    fn one(&self) -> Option<&ArmSummary> {
+        self.after.as_ref().or(self.before.as_ref())
+    }
+
+    fn name(&self) -> String {
+        self.one().map_or_else(String::new, |arm| arm.arm.clone())
+    }
+
+    fn is_baseline(&self) -> bool {
+        self.one().is_some_and(ArmSummary::is_baseline)
+    }
+
+    /// With the skill or without it, where that is what tells arms apart.
+    fn variant(&self) -> Option<&'static str> {
+        match self.one()?.variant.as_deref() {
+            Some(WITH_SKILL) => Some("with skill"),
+            Some(WITHOUT_SKILL) => Some("without"),
+            _ => None,
+        }
+    }
+
+    fn cells(&self, name: String) -> [Cell; 9] {
+        let unknown = || Cell::new("n/a", Ink::Dim);
+        let rate = |arm: &Option<ArmSummary>| {
+            let rate = arm.as_ref().and_then(|arm| arm.statistics.pass_rate);
+            rate.map_or_else(unknown, |rate| percent(rate.mean).into())
+        };
+        let of = |difference: Option<Difference>, told: &dyn Fn(f64) -> String| {
+            difference.map_or_else(unknown, |difference| told(difference.mean).into())
+        };
+        let apart = self.delta.pass_rate;
+        // What changes without the skill is not the skill's doing.
+        let ink = |apart: &Difference| if self.is_baseline() { Ink::Plain } else { verdict(apart) };
+        [
+            name.into(),
+            rate(&self.before),
+            rate(&self.after),
+            apart.map_or_else(unknown, |apart| Cell::new(format!("{} pts", gain(apart.mean)), ink(&apart))),
+            apart.and_then(|apart| apart.ci95).map_or_else(Cell::default, |ends| gains(ends).into()),
+            apart.map_or_else(Cell::default, |apart| chance(apart.p_value).into()),
+            of(self.delta.duration_s, &|time| signed(time, seconds)),
+            of(self.delta.tokens, &|tokens| signed(tokens, about)),
+            of(self.delta.cost_usd, &|cost| signed(cost, money)),
+        ]
+    }
+}

@@ -1,0 +1,62 @@
+//! The skills of two runs side by side.
+
+use model::SkillInfo;
+use serde_json::{Value, json};
+
+use crate::plain;
+use crate::terminal::Paint;
+
+/// How many characters of a hash are shown.
+const HASH: usize = 12;
+
+/// A skill in both runs, or in one of them.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct SkillChange {
+    before: Option<SkillInfo>,
+    after: Option<SkillInfo>,
+}
+
+/// Each skill of two runs by its name, those of the second first.
+pub(super) fn changes(before: &[SkillInfo], after: &[SkillInfo]) -> Vec<SkillChange> {
+    let named = |name: &str, skills: &[SkillInfo]| skills.iter().find(|skill| skill.name == name).cloned();
+    let ours = after.iter().map(|skill| SkillChange { before: named(&skill.name, before), after: Some(skill.clone()) });
+    let gone = before.iter().filter(|skill| named(&skill.name, after).is_none());
+    ours.chain(gone.map(|skill| SkillChange { before: Some(skill.clone()), after: None })).collect()
+}
+
+/// A line for each. Begins with an empty line, unless there are none.
+pub(super) fn draw(skills: &[SkillChange], paint: &Paint) -> String {
+    let lines: Vec<String> = skills.iter().map(|skill| format!("  {}\n", skill.draw(paint))).collect();
+    if lines.is_empty() { String::new() } else { format!("\n{}", lines.concat()) }
+}
+
+/// The same for programs.
+pub(super) fn to_json(skills: &[SkillChange]) -> Value {
+    skills
+        .iter()
+        .map(|skill| json!({ "before": skill.before, "after": skill.after, "changed": skill.has_changed() }))
+        .collect()
+}
+
+impl SkillChange {
+    fn has_changed(&self) -> bool {
+        self.before.as_ref().map(|skill| &skill.content_hash) != self.after.as_ref().map(|skill| &skill.content_hash)
+    }
+
+    fn draw(&self, paint: &Paint) -> String {
+        let hash = |skill: &SkillInfo| -> String { skill.content_hash.chars().take(HASH).collect() };
+        let told = |skill: &SkillInfo| match &skill.version {
+            Some(version) => format!("{version} ({})", hash(skill)),
+            None => hash(skill),
+        };
+        let line = match (&self.before, &self.after) {
+            (Some(was), Some(is)) if !self.has_changed() => format!("skill {} is the same: {}", is.name, told(was)),
+            (Some(was), Some(is)) => format!("skill {}: {} {} {}", is.name, told(was), paint.signs().arrow, told(is)),
+            (Some(was), None) => format!("skill {} only before: {}", was.name, told(was)),
+            (None, Some(is)) => format!("skill {} only after: {}", is.name, told(is)),
+            (None, None) => String::new(),
+        };
+        let line = plain::folded(&line, 200, paint.signs().ellipsis);
+        if self.has_changed() { line } else { paint.dim(&line) }
+    }
+}

@@ -1,0 +1,117 @@
+//! A trial that did not pass: why, and where that was asked for.
+
+use model::{Finding, Outcome, Status, TrialRecord};
+
+use super::escape::{block, plain_code, text};
+use crate::figure::{about, elapsed, money};
+use crate::names::Names;
+
+/// How much of a reason is shown.
+const REASON: usize = 400;
+/// How many lines of evidence are shown.
+const LINES: usize = 30;
+/// How many failures of one finding are shown.
+const FAILURES: usize = 5;
+
+/// A trial's section, as it was when the trial finished.
+pub(super) struct Section {
+    /// Where the trial stands in the plan.
+    pub(super) place: usize,
+    pub(super) repetition: u64,
+    /// What repetitions that came to the same share; `None` where each has something of its own to show.
+    pub(super) alike: Option<String>,
+    pub(super) name: String,
+    pub(super) text: String,
+}
+
+impl Section {
+    pub(super) fn of(record: &TrialRecord, place: usize, names: &Names, evidence: bool) -> Self {
+        Self {
+            place,
+            repetition: record.repetition,
+            alike: (!evidence).then(|| alike(record)),
+            name: names.of_record(record),
+            text: body(record, evidence),
+        }
+    }
+}
+
+fn alike(record: &TrialRecord) -> String {
+    let found: Vec<(&str, Status)> =
+        record.findings.iter().map(|finding| (finding.id.as_str(), finding.status)).collect();
+    let broken_by = record.because.as_ref().filter(|_| record.outcome == Outcome::Broken);
+    let (suite, case, arm) = (&record.suite, &record.case, &record.arm);
+    format!("{:?}", (suite, case, arm, record.outcome, record.fault, broken_by, found))
+}
+
+fn body(record: &TrialRecord, evidence: bool) -> String {
+    let mut took = vec![format!("{} in {}", outcome(record), elapsed(record.duration_ms))];
+    took.extend(record.usage.map(|tokens| format!("{} tokens", about(tokens.total() as f64))));
+    took.extend(record.cost_usd.map(money));
+    let mut body = format!("{}\n\n", took.join(", "));
+    let is_noted = |finding: &&Finding| finding.status != Status::Met;
+    let is_shown = |finding: &&Finding| is_noted(finding) || (evidence && !finding.evidence.is_empty());
+    // Where findings say it, the trial's own reason repeats them.
+    if let Some(because) = record.because.as_ref().filter(|_| !record.findings.iter().any(|found| is_noted(&found))) {
+        body.push_str(&format!("- {}\n", text(because, REASON)));
+    }
+    for finding in record.findings.iter().filter(is_shown) {
+        body.push_str(&found(finding, evidence));
+    }
+    if record.should_trigger == Some(true) && record.triggered == Some(false) {
+        body.push_str("- The agent did not use the skill.\n");
+    }
+    for error in record.errors.iter().filter(|error| Some(*error) != record.because.as_ref()) {
+        body.push_str(&format!("- error: {}\n", text(error, REASON)));
+    }
+    body
+}
+
+fn outcome(record: &TrialRecord) -> String {
+    match record.fault.filter(|_| record.outcome == Outcome::Broken) {
+        Some(fault) => format!("broken ({})", crate::terminal::fault_name(fault)),
+        None => record.outcome.name().to_owned(),
+    }
+}
+
+fn found(finding: &Finding, evidence: bool) -> String {
+    let mark = match finding.status {
+        Status::Met => "✓ ",
+        Status::Unmet => "",
+        Status::Undecided => "undecided: ",
+    };
+    let mut lines = format!("- {mark}**{}**: {}", text(&finding.id, 120), text(&finding.because, REASON));
+    if let Some(source) = &finding.source {
+        let place = if source.text.is_empty() {
+            source.file.clone()
+        } else {
+            format!("{}:{}:{}", source.file, source.line, source.column)
+        };
+        lines.push_str(&format!("  \n  {}", plain_code(&place, 300)));
+    }
+    lines.push('\n');
+    for failure in finding.failures.iter().take(FAILURES) {
+        let path = if failure.key.is_empty() { String::new() } else { format!("{}: ", plain_code(&failure.key, 120)) };
+        lines.push_str(&format!("  - {path}{}\n", text(&failure.message, REASON)));
+    }
+    if finding.failures.len() > FAILURES {
+        lines.push_str(&format!("  - and {} more\n", finding.failures.len() - FAILURES));
+    }
+    if evidence {
+        let proof = proof(finding);
+        if !proof.is_empty() {
+            lines.push_str(&format!("\n{}\n", block(&proof, 2, LINES)));
+        }
+    }
+    lines
+}
+
+/// What was asked for, what was there, and what else helps to understand it.
+fn proof(finding: &Finding) -> String {
+    let mut proof = Vec::new();
+    for (name, told) in [("expected", &finding.expected), ("actual", &finding.actual), ("error", &finding.error)] {
+        proof.extend(told.as_ref().filter(|told| !told.trim().is_empty()).map(|told| format!("{name}: {told}")));
+    }
+    proof.extend(finding.evidence.iter().cloned());
+    proof.join("\n")
+}

@@ -1,0 +1,269 @@
+//! A page of Markdown to be pasted into a pull request: what the run came to, its arms, what the skill is worth to each
+//! agent, how it triggered, and what failed, why and where. Everything that is not ours is shown and does nothing.
+
+mod escape;
+mod failure;
+mod tables;
+
+use std::io::{self, Write};
+
+use jiff::Timestamp;
+use model::{Envelope, Event, HookRecord, Outcome, RunInfo, Status, Summary, TrialRecord};
+
+use crate::arms::Arms;
+use crate::figure::{aside, between, cached, elapsed, minute, money, percent, whole};
+use crate::ledger::Ledger;
+use crate::names::Names;
+use crate::terminal::arms::{left_out, warnings};
+use crate::terminal::{cost, wants_reason};
+use crate::{Opening, Reporter};
+use escape::{code, text};
+use failure::Section;
+
+/// How many trials that did not pass are told at length. Pages of pull requests have an end.
+const SECTIONS: usize = 50;
+/// How many trials are listed.
+const TRIALS: usize = 200;
+
+struct Markdown {
+    out: Box<dyn Write + Send>,
+    failures_only: bool,
+    evidence: bool,
+    run: Option<Run>,
+}
+
+/// What is kept of a run that goes on.
+struct Run {
+    info: RunInfo,
+    names: Names,
+    ledger: Ledger,
+    last: Timestamp,
+    over: Option<(u64, Option<String>)>,
+    sections: Vec<Section>,
+    /// A row for each trial, and where it stands in the plan.
+    trials: Vec<(usize, String)>,
+    hooks: Vec<HookRecord>,
+}
+
+pub(crate) fn open(opening: Opening) -> Box<dyn Reporter> {
+    Box::new(Markdown {
+        out: opening.out,
+        failures_only: opening.failures_only || opening.quiet,
+        evidence: opening.show_evidence,
+        run: None,
+    })
+}
+
+impl Reporter for Markdown {
+    fn event(&mut self, envelope: &Envelope) -> io::Result<()> {
+        if let Event::RunStarted(info) = &envelope.event {
+            self.run = Some(Run::new(info));
+            return Ok(());
+        }
+        let Some(run) = &mut self.run else { return Ok(()) };
+        run.last = envelope.at;
+        match &envelope.event {
+            Event::TrialFinished(record) => run.trial(record, self.evidence, !self.failures_only),
+            Event::HookFinished(hook) if envelope.trial.is_none() && !hook.succeeded() => run.hooks.push(hook.clone()),
+            Event::RunFinished { duration_ms, signal, .. } => run.over = Some((*duration_ms, signal.clone())),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        if let Some(run) = self.run.take() {
+            self.out.write_all(run.page().as_bytes())?;
+        }
+        self.out.flush()
+    }
+}
+
+impl Run {
+    fn new(info: &RunInfo) -> Self {
+        Self {
+            names: Names::of(&info.trials),
+            ledger: Ledger::new(info, true),
+            last: info.started_at,
+            info: info.clone(),
+            over: None,
+            sections: Vec::new(),
+            trials: Vec::new(),
+            hooks: Vec::new(),
+        }
+    }
+
+    fn trial(&mut self, record: &TrialRecord, evidence: bool, is_listed: bool) {
+        let place = self.ledger.add(record);
+        // That an agent fails without the skill is what it is there for.
+        if wants_reason(record.outcome) && !record.is_baseline() {
+            self.sections.push(Section::of(record, place, &self.names, evidence));
+        }
+        if is_listed {
+            self.trials.push((place, row(record, &self.names)));
+        }
+    }
+
+    fn page(mut self) -> String {
+        let summary = self.ledger.summary();
+        let arms = self.ledger.arms();
+        let mut page = self.head(&summary);
+        page.push_str(&figures(&arms));
+        page.push_str(&self.failures());
+        page.push_str(&self.list());
+        page
+    }
+
+    fn head(&self, summary: &Summary) -> String {
+        let signal = self.over.as_ref().and_then(|(_, signal)| signal.as_deref());
+        let verdict = self.ledger.verdict(signal);
+        let mut page = format!("## {}: {}\n\n", verdict.word, text(&verdict.because, 200));
+        for skill in &self.info.skills {
+            let version = skill.version.as_ref().map_or_else(String::new, |version| format!(" {}", text(version, 40)));
+            let hash: String = skill.content_hash.chars().take(12).collect();
+            page.push_str(&format!("- Skill: {}{version} ({})\n", code(&skill.name, 80), code(&hash, 12)));
+        }
+        let (trials, baseline) = self.ledger.counted();
+        page.push_str(&format!("- Trials: {trials}{baseline}\n"));
+        page.push_str(&format!("- Outcomes: {}\n", outcomes(summary)));
+        let duration = self.over.as_ref().map(|(duration_ms, _)| *duration_ms);
+        let duration = duration.unwrap_or_else(|| between(self.info.started_at, self.last));
+        page.push_str(&format!("- Duration: {}\n- Tokens: {}\n", elapsed(duration), tokens(summary)));
+        page.push_str(&format!("- Cost: {}\n", cost(summary)));
+        for (name, took) in [("Judge", &summary.judge), ("Played users", &summary.user)] {
+            page.push_str(&took.as_ref().map_or_else(String::new, |took| format!("- {name}: {}\n", aside(took))));
+        }
+        for hook in &self.hooks {
+            let command = escape::plain_code(&hook.command, 120);
+            page.push_str(&format!("- Hook: {} {command}: {}\n", hook.hook.name(), text(&hook.describe(), 200)));
+        }
+        let label = self.info.label.as_ref().map_or_else(String::new, |label| format!(" ({})", text(label, 80)));
+        let began = minute(self.info.started_at);
+        let version = text(&self.info.trialrun_version, 40);
+        page.push_str(&format!("- Run: {}{label}, {began}, trialrun {version}\n", code(&self.info.id, 80)));
+        page
+    }
+
+    /// Trials that did not pass; of repetitions that came to the same, only the first.
+    fn failures(&mut self) -> String {
+        if self.sections.is_empty() {
+            return String::new();
+        }
+        self.sections.sort_by_key(|section| section.place);
+        let mut groups: Vec<(&Section, Vec<u64>)> = Vec::new();
+        for section in &self.sections {
+            let same = |(first, _): &&mut (&Section, Vec<u64>)| first.alike.is_some() && first.alike == section.alike;
+            match groups.iter_mut().find(same) {
+                Some((_, others)) => others.push(section.repetition),
+                None => groups.push((section, Vec::new())),
+            }
+        }
+        let mut page = String::from("\n### Did not pass\n");
+        for (section, others) in groups.iter().take(SECTIONS) {
+            page.push_str(&format!("\n#### {}\n\n{}", escape::plain_code(&section.name, 200), section.text));
+            if !others.is_empty() {
+                let numbers: Vec<String> = others.iter().map(u64::to_string).collect();
+                page.push_str(&format!("- The same in repetition {}.\n", numbers.join(", ")));
+            }
+        }
+        if groups.len() > SECTIONS {
+            page.push_str(&format!("\nand {} more\n", groups.len() - SECTIONS));
+        }
+        page
+    }
+
+    /// Every trial, folded away.
+    fn list(&mut self) -> String {
+        if self.trials.is_empty() {
+            return String::new();
+        }
+        self.trials.sort_by_key(|(place, _)| *place);
+        let mut page = format!(
+            "\n<details>\n<summary>All {} trials</summary>\n\n| Trial | Outcome | Checks | Skill used | Time (s) | \
+             Tokens | Cost (USD) |\n| --- | --- | --- | --- | --- | --- | --- |\n",
+            whole(self.trials.len() as u64)
+        );
+        for (_, row) in self.trials.iter().take(TRIALS) {
+            page.push_str(row);
+        }
+        if self.trials.len() > TRIALS {
+            page.push_str(&format!("\nand {} more\n", whole((self.trials.len() - TRIALS) as u64)));
+        }
+        page.push_str("\n</details>\n");
+        page
+    }
+}
+
+/// Everything about arms.
+fn figures(arms: &Arms) -> String {
+    if arms.arms.is_empty() {
+        return String::new();
+    }
+    let mut page = format!("\n{}", tables::arms(&arms.arms));
+    if !arms.deltas.is_empty() {
+        page.push_str(&format!("\n{}", tables::deltas(&arms.deltas)));
+    }
+    let notes: Vec<String> = warnings(arms).into_iter().chain(left_out(arms)).collect();
+    for note in notes {
+        page.push_str(&format!("\n> {}\n", text(&note, 1000)));
+    }
+    if arms.has_suites() {
+        page.push_str(&format!("\n### Suites\n\n{}", tables::suites(&arms.deltas)));
+    }
+    if arms.triggering().next().is_some() {
+        page.push_str(&format!("\n### Triggering\n\n{}", tables::triggering(arms)));
+    }
+    let cases = tables::cases(&arms.deltas);
+    if !cases.is_empty() {
+        page.push_str(&format!("\n### Cases where the skill makes a difference\n\n{cases}"));
+    }
+    page
+}
+
+fn outcomes(summary: &Summary) -> String {
+    let mut parts = vec![format!("{} passed", whole(summary.passed as u64))];
+    for (count, what) in [
+        (summary.failed, "failed"),
+        (summary.undecided, "undecided"),
+        (summary.broken, "broken"),
+        (summary.skipped, "skipped"),
+        (summary.cancelled, "cancelled"),
+        (summary.flaky, "flaky"),
+    ] {
+        if count > 0 {
+            parts.push(format!("{} {what}", whole(count as u64)));
+        }
+    }
+    let rate = summary.pass_rate.map_or_else(String::new, |rate| {
+        format!("; {} of {} decided passed", percent(rate), whole((summary.passed + summary.failed) as u64))
+    });
+    parts.join(", ") + &rate
+}
+
+fn tokens(summary: &Summary) -> String {
+    let Some(tokens) = &summary.tokens else { return "n/a".to_owned() };
+    let share = cached(tokens).map_or_else(String::new, |share| format!(" ({} of the input cached)", percent(share)));
+    whole(tokens.total()) + &share
+}
+
+fn row(record: &TrialRecord, names: &Names) -> String {
+    let written =
+        |status: Status| record.findings.iter().filter(move |found| found.status == status && !found.implicit);
+    let (met, unmet) = (written(Status::Met).count(), written(Status::Unmet).count());
+    let open = written(Status::Undecided).count();
+    let open = if open > 0 { format!(", {open} undecided") } else { String::new() };
+    let outcome = match record.outcome {
+        Outcome::Passed if record.flaky => "passed (flaky)",
+        outcome => outcome.name(),
+    };
+    let cells = [
+        code(&names.of_record(record), 200),
+        outcome.to_owned(),
+        format!("{met}/{}{open}", met + unmet),
+        record.triggered.map_or("", |triggered| if triggered { "yes" } else { "no" }).to_owned(),
+        format!("{:.1}", record.duration_ms as f64 / 1000.0),
+        record.usage.map_or_else(|| "n/a".to_owned(), |tokens| whole(tokens.total())),
+        record.cost_usd.map_or_else(|| "n/a".to_owned(), |cost| money(cost).trim_start_matches('$').to_owned()),
+    ];
+    format!("| {} |\n", cells.join(" | "))
+}

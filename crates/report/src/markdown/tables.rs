@@ -1,0 +1,169 @@
+//! The tables of the page.
+
+use std::cmp::Ordering;
+
+use model::statistics::{Delta, Difference};
+use model::{ArmDelta, ArmSummary, Estimate};
+
+use super::escape::code;
+use crate::arms::{Arms, without_variant};
+use crate::figure::{about, chance, counted, percent, signed, whole};
+use crate::terminal::arms::told;
+
+/// How much of a name is shown.
+const NAME: usize = 120;
+/// How many cases are listed.
+const CASES: usize = 50;
+
+/// Each arm: what its trials came to and took.
+pub(super) fn arms(arms: &[ArmSummary]) -> String {
+    let mut table = String::from(
+        "| Configuration | Pass Rate | Full Pass / pass@k | Time (s) | Tokens | Cost (USD) |\n\
+         | --- | --- | --- | --- | --- | --- |\n",
+    );
+    for arm in arms {
+        let statistics = &arm.statistics;
+        let mut full = statistics.full_pass_rate.map_or_else(unknown, |rate| percent(rate.mean));
+        if let Some((at, _)) = statistics.at_k().filter(|_| statistics.k > 1) {
+            full.push_str(&format!(" / {} (k={})", percent(at), statistics.k));
+        }
+        let cells = [
+            code(&arm.arm, NAME),
+            figure(statistics.pass_rate, |rate| format!("{:.1}%", rate * 100.0)),
+            full,
+            figure(statistics.duration_s, |time| format!("{time:.1}")),
+            figure(statistics.tokens, |tokens| whole(tokens.round() as u64)),
+            figure(statistics.cost_usd, |cost| format!("{cost:.4}")),
+        ];
+        table.push_str(&format!("| {} |\n", cells.join(" | ")));
+    }
+    table
+}
+
+/// `91.7% ± 14.4%`; of one value, no deviation is known.
+fn figure(estimate: Option<Estimate>, told: impl Fn(f64) -> String) -> String {
+    estimate.map_or_else(unknown, |estimate| match estimate.stddev {
+        Some(stddev) => format!("{} ± {}", told(estimate.mean), told(stddev)),
+        None => told(estimate.mean),
+    })
+}
+
+fn unknown() -> String {
+    "n/a".to_owned()
+}
+
+/// What the skill is worth to each agent, a line each.
+pub(super) fn deltas(deltas: &[ArmDelta]) -> String {
+    let mut list = String::from("**Delta (with\\_skill − without\\_skill):**\n\n");
+    for delta in deltas {
+        let name = code(without_variant(&delta.with), NAME);
+        list.push_str(&format!("- {name}: {}\n", difference(&delta.delta)));
+    }
+    list
+}
+
+fn difference(delta: &Delta) -> String {
+    let of =
+        |apart: Option<Difference>, told: &dyn Fn(f64) -> String| apart.map_or_else(unknown, |apart| told(apart.mean));
+    let points = |share: f64| format!("{:+.1}", tidy(share * 100.0));
+    let rate = delta.pass_rate.map_or_else(unknown, |apart| {
+        let mut sure = Vec::new();
+        sure.extend(apart.ci95.map(|[low, high]| format!("95%: {} to {}", points(low), points(high))));
+        sure.push(format!("p = {}", chance(apart.p_value)).replace("= <", "< "));
+        sure.push(counted(apart.cases, "case"));
+        format!("{} points ({})", points(apart.mean), sure.join(", "))
+    });
+    format!(
+        "pass rate {rate}, time {}, tokens {}, cost {}",
+        of(delta.duration_s, &|time| format!("{:+.1}s", tidy(time))),
+        of(delta.tokens, &|tokens| signed(tokens, about)),
+        of(delta.cost_usd, &|cost| format!("{cost:+.4} USD")),
+    )
+}
+
+/// Without the sign of a nothing that rounding leaves below 0.
+fn tidy(number: f64) -> f64 {
+    if number.abs() < 0.05 { 0.0 } else { number }
+}
+
+/// What each skill is worth, where the run tests several.
+pub(super) fn suites(deltas: &[ArmDelta]) -> String {
+    let mut table = String::from(
+        "| Suite | Configuration | With | Without | Difference | p | Recall |\n| --- | --- | --- | --- | --- | --- | --- |\n",
+    );
+    for delta in deltas {
+        for suite in &delta.suites {
+            let rate = |rate: Option<f64>| figure(rate.map(of_one), |rate| format!("{:.1}%", rate * 100.0));
+            let apart = suite.delta.pass_rate;
+            let recall = suite.trigger.as_ref().and_then(|trigger| trigger.recall);
+            let cells = [
+                code(&suite.suite, NAME),
+                code(without_variant(&delta.with), NAME),
+                rate(suite.with),
+                rate(suite.without),
+                apart.map_or_else(unknown, |apart| format!("{:+.1} points", tidy(apart.mean * 100.0))),
+                apart.map_or_else(unknown, |apart| chance(apart.p_value)),
+                rate(recall.map(|recall| recall.mean)),
+            ];
+            table.push_str(&format!("| {} |\n", cells.join(" | ")));
+        }
+    }
+    table
+}
+
+fn of_one(mean: f64) -> Estimate {
+    Estimate { mean, stddev: None, ci95: None }
+}
+
+/// How the skill triggers with each agent that has it.
+pub(super) fn triggering(arms: &Arms) -> String {
+    let mut table =
+        String::from("| Configuration | Recall | Precision | Never triggered |\n| --- | --- | --- | --- |\n");
+    for (arm, trigger) in arms.triggering() {
+        let of = |count: u64, all: u64| match all {
+            0 => unknown(),
+            _ => format!("{} ({count} of {all})", percent(count as f64 / all as f64)),
+        };
+        let unknown = if trigger.unknown > 0 { format!(", {} unknown", trigger.unknown) } else { String::new() };
+        let cells = [
+            code(&arm.arm, NAME),
+            of(trigger.hits, trigger.wanted()),
+            of(trigger.hits, trigger.triggered()),
+            of(trigger.misses + trigger.rejections, trigger.known()) + &unknown,
+        ];
+        table.push_str(&format!("| {} |\n", cells.join(" | ")));
+    }
+    table
+}
+
+/// The cases that the skill harms and those it helps; empty if there are none.
+pub(super) fn cases(deltas: &[ArmDelta]) -> String {
+    let mut table = String::new();
+    let mut left = 0;
+    let mut rows = 0;
+    for wanted in [Ordering::Less, Ordering::Greater] {
+        let word = if wanted == Ordering::Less { "harms" } else { "helps" };
+        for delta in deltas {
+            for case in delta.cases.iter().filter(|case| case.direction() == wanted) {
+                if rows == CASES {
+                    left += 1;
+                    continue;
+                }
+                rows += 1;
+                let cells = [
+                    code(&format!("{}::{}", case.suite, case.case), NAME),
+                    code(without_variant(&delta.with), NAME),
+                    word.to_owned(),
+                    told(&case.with),
+                    told(&case.without),
+                ];
+                table.push_str(&format!("| {} |\n", cells.join(" | ")));
+            }
+        }
+    }
+    if table.is_empty() {
+        return table;
+    }
+    let more = if left > 0 { format!("\nand {left} more\n") } else { String::new() };
+    format!("| Case | Configuration | The skill | With | Without |\n| --- | --- | --- | --- | --- |\n{table}{more}")
+}

@@ -1,0 +1,372 @@
+//! Arms below each other, what the skill is worth to each agent, how it triggers, and which cases it helps or harms.
+
+use std::cmp::Ordering;
+
+use model::statistics::{Delta, Difference, least_p_value};
+use model::{ArmDelta, ArmSummary, CaseDelta, CaseFigures, SuiteDelta};
+
+use super::Paint;
+use super::grid::{Cell, Grid, Ink};
+use crate::arms::{Arms, without_variant};
+use crate::figure::{about, chance, counted, gain, gains, money, percent, range, seconds, signed};
+use crate::plain;
+
+/// How much of an arm's name is shown.
+const NAME: usize = 44;
+/// How many cases are shown that the skill helps or harms.
+const CASES: usize = 10;
+/// Below this, chance alone is held to be an unlikely cause.
+const UNLIKELY: f64 = 0.05;
+
+/// All there is to say about arms. Begins with an empty line, unless there is nothing to say.
+pub(crate) fn draw(arms: &Arms, paint: &Paint) -> String {
+    let mut text = tables(arms, paint);
+    let cases = cases(&arms.deltas, paint);
+    if !cases.is_empty() {
+        text.push_str(&format!("\n{cases}"));
+    }
+    text + &notes(arms, paint)
+}
+
+/// What each arm came to, what the skill is worth, and how it triggers. Begins with an empty line, unless there are no arms.
+pub(crate) fn tables(arms: &Arms, paint: &Paint) -> String {
+    let mut text = String::new();
+    let alone: Vec<&ArmSummary> = arms.arms.iter().filter(|arm| !is_paired(arm, &arms.deltas)).collect();
+    if !arms.deltas.is_empty() {
+        text.push_str(&format!("\n{}", compared(arms, paint)));
+    }
+    if !alone.is_empty() {
+        text.push_str(&format!("\n{}", flat(&alone, paint)));
+    }
+    if arms.triggering().next().is_some() {
+        text.push_str(&format!("\n{}", triggering(arms, paint)));
+    }
+    if arms.has_suites() {
+        text.push_str(&format!("\n{}", suites(&arms.deltas, paint)));
+    }
+    text
+}
+
+/// What is to be known about the figures. Begins with an empty line, unless there is nothing.
+pub(crate) fn notes(arms: &Arms, paint: &Paint) -> String {
+    let mut text = String::new();
+    for warning in warnings(arms) {
+        text.push_str(&folded(&warning, paint, Paint::yellow));
+    }
+    text.push_str(&left_out(arms).map_or_else(String::new, |note| folded(&note, paint, Paint::dim)));
+    if text.is_empty() { text } else { format!("\n{text}") }
+}
+
+fn is_paired(arm: &ArmSummary, deltas: &[ArmDelta]) -> bool {
+    deltas.iter().any(|delta| delta.with == arm.arm || delta.without == arm.arm)
+}
+
+/// Each agent with the skill, without it, and what that makes.
+fn compared(arms: &Arms, paint: &Paint) -> String {
+    let most = most(arms.arms.iter());
+    let [at_k, hat_k] = curves(most);
+    let mut grid = Grid::new(&[
+        ("skill", 0),
+        ("checks", 0),
+        ("95%", 3),
+        ("p", 2),
+        ("passed", 1),
+        (&at_k, 7),
+        (&hat_k, 8),
+        ("time", 4),
+        ("tokens", 6),
+        ("cost", 5),
+    ]);
+    for delta in &arms.deltas {
+        grid.heading(without_variant(&delta.with));
+        for (name, arm) in [("with skill", &delta.with), ("without", &delta.without)] {
+            if let Some(arm) = arms.named(arm) {
+                grid.row(figures(name, arm, most));
+            }
+        }
+        grid.row(difference(&delta.delta));
+    }
+    grid.draw(paint)
+}
+
+/// The most trials that every case of an arm has.
+fn most<'a>(arms: impl Iterator<Item = &'a ArmSummary>) -> u64 {
+    arms.map(|arm| arm.statistics.k).max().unwrap_or(0)
+}
+
+/// `pass@3` and `pass^3`, where every case has several trials; else nothing, for columns that are not drawn.
+fn curves(most: u64) -> [String; 2] {
+    if most > 1 { [format!("pass@{most}"), format!("pass^{most}")] } else { Default::default() }
+}
+
+/// Both, of an arm; nothing where no case has several trials.
+fn at_k(arm: &ArmSummary, most: u64) -> [Cell; 2] {
+    let statistics = &arm.statistics;
+    let same = if statistics.k == most { String::new() } else { format!(" k={}", statistics.k) };
+    match statistics.at_k() {
+        Some((at, hat)) if most > 1 => [at, hat].map(|chance| Cell::from(percent(chance) + &same)),
+        None if most > 1 => ["n/a".into(), "n/a".into()],
+        _ => [Cell::default(), Cell::default()],
+    }
+}
+
+fn figures(name: &str, arm: &ArmSummary, most: u64) -> [Cell; 10] {
+    let statistics = &arm.statistics;
+    let [at, hat] = at_k(arm, most);
+    let checks = statistics.pass_rate;
+    [
+        format!("  {name}").into(),
+        checks.map_or_else(unknown, |rate| percent(rate.mean).into()),
+        checks.and_then(|rate| rate.ci95).map_or_else(Cell::default, |ends| Cell::new(range(ends), Ink::Dim)),
+        Cell::default(),
+        format!("{}/{}", statistics.passed(), statistics.trials).into(),
+        at,
+        hat,
+        statistics.duration_s.map_or_else(unknown, |time| seconds(time.mean).into()),
+        statistics.tokens.map_or_else(unknown, |tokens| about(tokens.mean).into()),
+        statistics.cost_usd.map_or_else(unknown, |cost| money(cost.mean).into()),
+    ]
+}
+
+fn difference(delta: &Delta) -> [Cell; 10] {
+    let of = |difference: Option<Difference>, told: &dyn Fn(f64) -> String| match difference {
+        Some(difference) => Cell::from(told(difference.mean)),
+        None => unknown(),
+    };
+    let checks = delta.pass_rate;
+    [
+        "  difference".into(),
+        points(checks),
+        checks.and_then(|apart| apart.ci95).map_or_else(Cell::default, |ends| gains(ends).into()),
+        checks.map_or_else(Cell::default, |apart| chance(apart.p_value).into()),
+        points(delta.full_pass_rate),
+        Cell::default(),
+        Cell::default(),
+        of(delta.duration_s, &|time| signed(time, seconds)),
+        of(delta.tokens, &|tokens| signed(tokens, about)),
+        of(delta.cost_usd, &|cost| signed(cost, money)),
+    ]
+}
+
+/// How far shares are apart.
+fn points(difference: Option<Difference>) -> Cell {
+    match difference {
+        Some(difference) => Cell::new(format!("{} pts", gain(difference.mean)), verdict(&difference)),
+        None => unknown(),
+    }
+}
+
+/// Good or bad where it is unlikely to be chance.
+pub(crate) fn verdict(difference: &Difference) -> Ink {
+    match difference.p_value < UNLIKELY {
+        true if difference.mean > 0.0 => Ink::Green,
+        true if difference.mean < 0.0 => Ink::Red,
+        _ => Ink::Bold,
+    }
+}
+
+fn unknown() -> Cell {
+    Cell::new("n/a", Ink::Dim)
+}
+
+/// Arms that have no counterpart.
+fn flat(arms: &[&ArmSummary], paint: &Paint) -> String {
+    let most = most(arms.iter().copied());
+    let [at_head, hat_head] = curves(most);
+    // What the only arm took stands above.
+    let several = |cell: Cell| if arms.len() > 1 { cell } else { Cell::default() };
+    let mut grid = Grid::new(&[
+        ("arm", 0),
+        ("passed", 0),
+        ("rate", 0),
+        ("95%", 1),
+        (&at_head, 2),
+        (&hat_head, 3),
+        ("time", 4),
+        ("tokens", 6),
+        ("cost", 5),
+    ]);
+    for arm in arms {
+        let statistics = &arm.statistics;
+        let rate = statistics.full_pass_rate;
+        let [at, hat] = at_k(arm, most);
+        grid.row([
+            plain::folded(&arm.arm, NAME, paint.signs().ellipsis).into(),
+            format!("{}/{}", statistics.passed(), statistics.trials).into(),
+            rate.map_or_else(unknown, |rate| percent(rate.mean).into()),
+            rate.and_then(|rate| rate.ci95).map_or_else(unknown, |ends| range(ends).into()),
+            at,
+            hat,
+            several(statistics.duration_s.map_or_else(unknown, |time| seconds(time.mean).into())),
+            several(statistics.tokens.map_or_else(unknown, |tokens| about(tokens.mean).into())),
+            several(statistics.cost_usd.map_or_else(unknown, |cost| money(cost.mean).into())),
+        ]);
+    }
+    grid.draw(paint)
+}
+
+/// How the skill triggers with each agent that has it.
+fn triggering(arms: &Arms, paint: &Paint) -> String {
+    let mut grid = Grid::new(&[("skill used", 0), ("recall", 0), ("precision", 0), ("never", 1), ("unknown", 2)]);
+    for (arm, trigger) in arms.triggering() {
+        let of = |count: u64, all: u64| match all {
+            0 => unknown(),
+            _ => format!("{count}/{all} {:>4}", percent(count as f64 / all as f64)).into(),
+        };
+        grid.row([
+            plain::folded(without_variant(&arm.arm), NAME, paint.signs().ellipsis).into(),
+            of(trigger.hits, trigger.wanted()),
+            of(trigger.hits, trigger.triggered()),
+            of(trigger.misses + trigger.rejections, trigger.known()),
+            if trigger.unknown > 0 { trigger.unknown.to_string().into() } else { Cell::default() },
+        ]);
+    }
+    grid.draw(paint)
+}
+
+/// What each skill is worth, where the run tests several.
+fn suites(deltas: &[ArmDelta], paint: &Paint) -> String {
+    let has_agents = deltas.len() > 1;
+    let cut = |text: &str| plain::folded(text, 22, paint.signs().ellipsis);
+    let mut grid = Grid::new(&[
+        ("suite", 0),
+        (if has_agents { "agent" } else { "" }, 0),
+        ("with", 1),
+        ("without", 1),
+        ("difference", 0),
+        ("p", 2),
+        ("recall", 3),
+    ])
+    .left(2);
+    let mut suites: Vec<(&ArmDelta, &SuiteDelta)> =
+        deltas.iter().flat_map(|delta| delta.suites.iter().map(move |suite| (delta, suite))).collect();
+    // Stable, so that agents stay in their order.
+    suites.sort_by(|(_, a), (_, b)| a.suite.cmp(&b.suite));
+    for (delta, suite) in suites {
+        let rate = |rate: Option<f64>| rate.map_or_else(unknown, |rate| percent(rate).into());
+        let apart = suite.delta.pass_rate;
+        let recall = suite.trigger.as_ref().and_then(|trigger| trigger.recall);
+        grid.row([
+            cut(&suite.suite).into(),
+            if has_agents { cut(without_variant(&delta.with)).into() } else { Cell::default() },
+            rate(suite.with),
+            rate(suite.without),
+            points(apart),
+            apart.map_or_else(Cell::default, |apart| chance(apart.p_value).into()),
+            rate(recall.map(|recall| recall.mean)),
+        ]);
+    }
+    grid.draw(paint)
+}
+
+/// The cases that the skill harms, and those it helps, the most first. Empty if there are none.
+fn cases(deltas: &[ArmDelta], paint: &Paint) -> String {
+    let mut differing: Vec<(&ArmDelta, &CaseDelta)> = deltas
+        .iter()
+        .flat_map(|delta| delta.cases.iter().map(move |case| (delta, case)))
+        .filter(|(_, case)| case.direction() != Ordering::Equal)
+        .collect();
+    if differing.is_empty() {
+        return String::new();
+    }
+    // Stable, so that agents and cases stay in their order.
+    differing.sort_by(|(_, a), (_, b)| a.direction().cmp(&b.direction()).then(b.distance().total_cmp(&a.distance())));
+    let has_suites = differing.iter().any(|(_, case)| case.suite != differing[0].1.suite);
+    let has_agents = deltas.len() > 1;
+    let cut = |text: &str, most: usize| plain::folded(text, most, paint.signs().ellipsis);
+    let mut grid = Grid::new(&[
+        ("skill", 0),
+        ("case", 0),
+        (if has_agents { "agent" } else { "" }, 1),
+        ("with", 0),
+        ("without", 0),
+    ]);
+    let room = paint.width().saturating_sub(if has_agents { 54 } else { 32 }).clamp(16, NAME);
+    for (delta, case) in differing.iter().take(CASES) {
+        let (word, ink) = match case.direction() {
+            Ordering::Less => ("harms", Ink::Red),
+            _ => ("helps", Ink::Green),
+        };
+        let suite = if has_suites { format!("{}::", case.suite) } else { String::new() };
+        grid.row([
+            Cell::new(word, ink),
+            cut(&format!("{suite}{}", case.case), room).into(),
+            if has_agents { cut(without_variant(&delta.with), 22).into() } else { Cell::default() },
+            told(&case.with).into(),
+            told(&case.without).into(),
+        ]);
+    }
+    let grid = grid.left(3);
+    let mut text = grid.draw(paint);
+    if differing.len() > CASES {
+        let more = format!("and {} more; the JSON report has all", differing.len() - CASES);
+        text.push_str(&format!("  {}\n", paint.dim(&more)));
+    }
+    text
+}
+
+/// `2/3  83%`: trials that passed, and the share of checks that are met.
+pub(crate) fn told(figures: &CaseFigures) -> String {
+    let checks = figures.pass_rate.map_or_else(|| "n/a".into(), percent);
+    format!("{}/{} {checks:>4}", figures.passed, figures.trials)
+}
+
+/// What keeps the figures from saying what they seem to say, a sentence each.
+pub(crate) fn warnings(arms: &Arms) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for (arm, trigger) in arms.triggering().filter(|(_, trigger)| trigger.never_happened()) {
+        let name = without_variant(&arm.arm);
+        let trials = counted(usize::try_from(trigger.wanted()).unwrap_or(usize::MAX), "trial");
+        let worth = if is_paired(arm, &arms.deltas) { "; its difference says nothing about the skill" } else { "" };
+        warnings.push(format!("{name} never used the skill, in {trials} that wanted it{worth}."));
+    }
+    warnings.extend(too_few(arms.deltas.iter().filter_map(|delta| delta.delta.pass_rate)));
+    warnings
+}
+
+/// Trials and cases that are in no figure: `In no figure: 1 broken of codex+with_skill.`
+pub(crate) fn left_out(arms: &Arms) -> Option<String> {
+    let mut parts = Vec::new();
+    for arm in &arms.arms {
+        let statistics = &arm.statistics;
+        let counts = [
+            (statistics.broken, "broken"),
+            (statistics.undecided, "undecided"),
+            (statistics.skipped, "skipped"),
+            (statistics.cancelled, "cancelled"),
+        ];
+        let counts: Vec<String> =
+            counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+        if !counts.is_empty() {
+            parts.push(format!("{} of {}", counts.join(" and "), arm.arm));
+        }
+    }
+    for delta in arms.deltas.iter().filter(|delta| delta.delta.cases_unpaired > 0) {
+        let cases = counted(delta.delta.cases_unpaired, "case");
+        parts.push(format!("{cases} of {}'s difference, without a verdict in both arms", without_variant(&delta.with)));
+    }
+    (!parts.is_empty()).then(|| format!("In no figure: {}.", parts.join("; ")))
+}
+
+/// Said where the figures look like more than they can be: a difference that no test of so few cases can confirm.
+pub(crate) fn too_few(differences: impl Iterator<Item = Difference>) -> Option<String> {
+    let few = |apart: &Difference| apart.mean != 0.0 && least_p_value(apart.cases) >= UNLIKELY;
+    let cases = differences.filter(few).map(|apart| apart.cases).max()?;
+    let least = chance(least_p_value(cases));
+    Some(format!("With {}, p cannot be below {least}; below {UNLIKELY} takes six.", counted(cases, "case")))
+}
+
+/// A sentence on as many lines as it takes.
+fn folded(sentence: &str, paint: &Paint, painted: fn(&Paint, &str) -> String) -> String {
+    let room = paint.width().saturating_sub(4);
+    let mut lines = vec![String::new()];
+    for word in sentence.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.is_empty() => line.push_str(word),
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= room => line.push_str(&format!(" {word}")),
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    let margin = |at: usize| if at == 0 { "  " } else { "    " };
+    lines.iter().enumerate().map(|(at, line)| format!("{}{}\n", margin(at), painted(paint, line))).collect()
+}

@@ -1,0 +1,217 @@
+//! Columns below each other, as many as there is room for.
+
+use super::Paint;
+
+/// How a cell is painted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Ink {
+    /// As it is.
+    #[default]
+    Plain,
+    /// Not worth attention.
+    Dim,
+    /// Worth attention.
+    Bold,
+    /// Good.
+    Green,
+    /// Bad.
+    Red,
+}
+
+/// A cell.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Cell {
+    text: String,
+    ink: Ink,
+}
+
+impl Cell {
+    pub(crate) fn new(text: impl Into<String>, ink: Ink) -> Self {
+        Self { text: text.into(), ink }
+    }
+
+    fn width(&self) -> usize {
+        self.text.chars().count()
+    }
+}
+
+impl<T: Into<String>> From<T> for Cell {
+    fn from(text: T) -> Self {
+        Self::new(text, Ink::Plain)
+    }
+}
+
+struct Column {
+    head: String,
+    /// What there is no room for goes by this: the highest first, and 0 never.
+    rank: u8,
+    is_left: bool,
+}
+
+enum Row {
+    /// A line of its own.
+    Heading(String),
+    Cells(Vec<Cell>),
+}
+
+/// Columns below each other. The first is aligned to the left, the others to the right, unless something else is said. A
+/// column of nothing is not drawn.
+pub(crate) struct Grid {
+    columns: Vec<Column>,
+    rows: Vec<Row>,
+}
+
+/// What stands left of a grid.
+const MARGIN: usize = 2;
+/// What stands between two columns.
+const GAP: usize = 2;
+
+impl Grid {
+    /// Of columns with their heads and ranks. What there is no room for is left out: the column with the highest rank
+    /// first, and those of rank 0 never.
+    pub(crate) fn new(columns: &[(&str, u8)]) -> Self {
+        let column = |(at, (head, rank)): (usize, &(&str, u8))| Column {
+            head: (*head).to_owned(),
+            rank: *rank,
+            is_left: at == 0,
+        };
+        Self { columns: columns.iter().enumerate().map(column).collect(), rows: Vec::new() }
+    }
+
+    /// Aligns the first `columns` to the left.
+    pub(crate) fn left(mut self, columns: usize) -> Self {
+        self.columns.iter_mut().take(columns).for_each(|column| column.is_left = true);
+        self
+    }
+
+    /// Adds a line of its own.
+    pub(crate) fn heading(&mut self, text: impl Into<String>) {
+        self.rows.push(Row::Heading(text.into()));
+    }
+
+    /// Adds a cell to each column.
+    pub(crate) fn row<const N: usize>(&mut self, cells: [Cell; N]) {
+        self.rows.push(Row::Cells(cells.into()));
+    }
+
+    /// Ends with a line end.
+    pub(crate) fn draw(&self, paint: &Paint) -> String {
+        let shown = self.shown(paint.width());
+        let ellipsis = paint.signs().ellipsis;
+        let heads: Vec<Cell> = self.columns.iter().map(|column| Cell::new(&column.head, Ink::Dim)).collect();
+        let mut text = self.line(&heads, &shown, paint);
+        for row in &self.rows {
+            match row {
+                Row::Heading(heading) => {
+                    let heading = crate::plain::one_line(heading, paint.width() - MARGIN, ellipsis);
+                    text.push_str(&format!("{:MARGIN$}{}\n", "", paint.bold(&heading)));
+                }
+                Row::Cells(cells) => text.push_str(&self.line(cells, &shown, paint)),
+            }
+        }
+        text
+    }
+
+    fn line(&self, cells: &[Cell], shown: &[usize], paint: &Paint) -> String {
+        let mut text = String::new();
+        let mut owed = MARGIN;
+        for at in shown {
+            let Some(cell) = cells.get(*at) else { continue };
+            let padding = self.width(*at).saturating_sub(cell.width());
+            let (left, right) = if self.columns[*at].is_left { (0, padding) } else { (padding, 0) };
+            owed += left;
+            // Nothing stands behind a line's last word.
+            if !cell.text.is_empty() {
+                text.push_str(&" ".repeat(owed));
+                text.push_str(&painted(cell, paint));
+                owed = 0;
+            } else {
+                owed += cell.width();
+            }
+            owed += right + GAP;
+        }
+        text.push('\n');
+        text
+    }
+
+    /// The columns there is room for.
+    fn shown(&self, room: usize) -> Vec<usize> {
+        let has_any = |at: &usize| {
+            *at == 0 || self.rows.iter().any(|row| matches!(row, Row::Cells(cells) if !cells[*at].text.is_empty()))
+        };
+        let mut shown: Vec<usize> = (0..self.columns.len()).filter(has_any).collect();
+        while MARGIN + shown.iter().map(|at| self.width(*at) + GAP).sum::<usize>() - GAP > room {
+            let rank = |at: &usize| self.columns[*at].rank;
+            let Some(last) = shown.iter().copied().filter(|at| rank(at) > 0).max_by_key(rank) else { break };
+            shown.retain(|at| *at != last);
+        }
+        shown
+    }
+
+    fn width(&self, column: usize) -> usize {
+        let cells = self.rows.iter().filter_map(|row| match row {
+            Row::Cells(cells) => cells.get(column),
+            Row::Heading(_) => None,
+        });
+        cells.map(Cell::width).chain([self.columns[column].head.chars().count()]).max().unwrap_or(0)
+    }
+}
+
+fn painted(cell: &Cell, paint: &Paint) -> String {
+    match cell.ink {
+        Ink::Plain => cell.text.clone(),
+        Ink::Dim => paint.dim(&cell.text),
+        Ink::Bold => paint.bold(&cell.text),
+        Ink::Green => paint.green(&cell.text),
+        Ink::Red => paint.red(&cell.text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Style;
+    use super::*;
+
+    fn grid() -> Grid {
+        let mut grid = Grid::new(&[("name", 0), ("long head", 1), ("empty", 0), ("last", 2)]);
+        grid.heading("a heading that is longer than all columns are together");
+        grid.row(["a".into(), "1".into(), "".into(), "22,222".into()]);
+        grid.row(["longer".into(), "".into(), "".into(), Cell::default()]);
+        grid
+    }
+
+    fn drawn(width: usize) -> String {
+        grid().draw(&Paint::new(Style { width, ..Style::plain() }))
+    }
+
+    #[test]
+    fn a_grid_is_aligned_and_has_no_column_of_nothing() {
+        let drawn = drawn(80);
+        let lines: Vec<&str> = drawn.lines().collect();
+        assert_eq!(lines[0], "  name    long head    last");
+        assert_eq!(lines[2], "  a               1  22,222");
+        assert_eq!(lines[3], "  longer", "nothing stands behind the last word");
+    }
+
+    #[test]
+    fn what_there_is_no_room_for_is_left_out_by_rank() {
+        let mut wide = Grid::new(&[("first", 0), ("second", 1), ("third", 2)]);
+        wide.row(["x".repeat(20).into(), "y".repeat(10).into(), "z".repeat(10).into()]);
+        let heads = |wide: &Grid, width| {
+            let drawn = wide.draw(&Paint::new(Style { width, ..Style::plain() }));
+            drawn.lines().next().unwrap().split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(heads(&wide, 46), ["first", "second", "third"]);
+        assert_eq!(heads(&wide, 45), ["first", "second"]);
+        wide.row(["x".repeat(60).into(), Cell::default(), Cell::default()]);
+        assert_eq!(heads(&wide, 40), ["first"], "what must be there is there");
+    }
+
+    #[test]
+    fn colour_moves_nothing() {
+        let mut grid = Grid::new(&[("a", 0), ("b", 0)]);
+        grid.row([Cell::new("x", Ink::Green), Cell::new("1", Ink::Red)]);
+        let colored = grid.draw(&Paint::new(Style { color: true, ..Style::plain() }));
+        assert!(colored.contains("\u{1b}[32mx\u{1b}[0m  \u{1b}[31m1\u{1b}[0m\n"), "{colored:?}");
+    }
+}

@@ -1,0 +1,502 @@
+//! Three agents with a skill and without it, two repetitions each: what every report makes of them.
+
+use model::statistics::Chance;
+use model::{
+    AgentInfo, Envelope, Event, Finding, HookKind, HookRecord, Outcome, RunRow, SideEffects, SkillInfo, Status, Tokens,
+    TrialFigures, TrialId, TrialRecord, TrialRow,
+};
+use report::{Comparison, Details, StatusView, THRESHOLD};
+use serde_json::{Value, json};
+
+use crate::story::{RUN, Story, broken, failed, id, met, passed, row, run_row, skill};
+use crate::{expect, reported};
+
+/// An agent, its model, and the letters of its trials with the skill and without it.
+type Agent = (&'static str, Option<&'static str>, [&'static str; 4], [&'static str; 4]);
+
+/// The agents, each with its model, and how its trials with the skill came out, case by case, and those without it: `p` for
+/// a pass, `f` for a failure, `b` for a broken trial. Capitals: the skill was used.
+const AGENTS: [Agent; 3] = [
+    ("claude-code", Some("haiku"), ["PP", "PP", "PF", "pp"], ["pf", "ff", "fp", "pp"]),
+    ("codex", Some("gpt-5-mini"), ["PP", "Fp", "FF", "pP"], ["fp", "pp", "fb", "pp"]),
+    ("opencode", None, ["pf", "ff", "pp", "bp"], ["pp", "ff", "fp", "pp"]),
+];
+const CASES: [&str; 4] = ["splits-in-two", "asks-before-push", "writes-notes", "negative-control"];
+
+fn arm(agent: &str, model: Option<&str>, variant: &str) -> String {
+    format!("{agent}{}+{variant}", model.map_or_else(String::new, |model| format!(":{model}")))
+}
+
+fn record(trial: &TrialId, agent: usize, with_skill: bool, letter: char) -> TrialRecord {
+    let (name, model, ..) = AGENTS[agent];
+    let mut record = match letter.to_ascii_lowercase() {
+        'p' => passed(trial),
+        'f' => failed(trial),
+        _ => broken(trial),
+    };
+    record.agent = name.into();
+    record.model = model.map(str::to_owned);
+    record.variant = Some(if with_skill { "with_skill" } else { "without_skill" }.into());
+    record.triggered = (with_skill && letter != 'b').then_some(letter.is_ascii_uppercase());
+    record.should_trigger = with_skill.then_some(trial.case != "negative-control");
+    if !with_skill {
+        record.skill = None;
+    }
+    if record.outcome != Outcome::Broken {
+        let spread = trial.repetition + trial.case.len() as u64;
+        let output = if with_skill { 400 + 10 * spread } else { 700 + 20 * spread } * (agent as u64 + 1);
+        let usage = Tokens { input: 214, cache_read: 1020, cache_write: 0, output, reasoning: None };
+        let cost = (agent != 2).then_some(output as f64 * 1e-5);
+        record.duration_ms = 9_000 + 700 * spread + if with_skill { 0 } else { 4_000 };
+        (record.usage, record.cost_usd) = (Some(usage), cost);
+        for attempt in &mut record.attempts {
+            (attempt.usage, attempt.cost_usd) = (Some(usage), cost);
+        }
+    }
+    record
+}
+
+/// Every trial with its record.
+fn trials() -> Vec<(TrialId, TrialRecord)> {
+    let mut trials = Vec::new();
+    for (at, case) in CASES.iter().enumerate() {
+        for repetition in 0..2 {
+            for (agent, (name, model, with, without)) in AGENTS.iter().enumerate() {
+                // Planned in turns, as the seed has it.
+                for with_skill in [agent == 1, agent != 1] {
+                    let (variant, letters) =
+                        if with_skill { ("with_skill", with[at]) } else { ("without_skill", without[at]) };
+                    let trial = id(case, &arm(name, *model, variant), repetition + 1);
+                    let letter = letters.chars().nth(repetition as usize).unwrap();
+                    let record = record(&trial, agent, with_skill, letter);
+                    trials.push((trial, record));
+                }
+            }
+        }
+    }
+    trials
+}
+
+fn agents() -> Vec<AgentInfo> {
+    let agent = |(name, model, ..): &Agent| AgentInfo {
+        name: (*name).into(),
+        version: Some("1.0".into()),
+        model: model.map(str::to_owned),
+        reasoning_effort: None,
+        base_url: None,
+    };
+    AGENTS.iter().map(agent).collect()
+}
+
+/// A run of `trials` that finish in the order in which `finish` names them.
+fn told(trials: &[(TrialId, TrialRecord)], finish: &[usize]) -> Vec<Envelope> {
+    let ids = trials.iter().map(|(id, _)| id.clone()).collect();
+    let mut story = Story::new(ids, 4);
+    if let Event::RunStarted(info) = &mut story.events[0].event {
+        info.agents = agents();
+    }
+    for (id, _) in trials {
+        story.starts(id, &["/commit"]);
+    }
+    for at in finish {
+        let (id, record) = &trials[*at];
+        story.about(id).ends(record.clone());
+    }
+    story.after(61_000).over();
+    story.events
+}
+
+pub fn run() -> Vec<Envelope> {
+    let trials = trials();
+    told(&trials, &(0..trials.len()).collect::<Vec<_>>())
+}
+
+/// What the run comes to, without the lines above.
+fn closing(text: &str) -> String {
+    let rule = text.lines().position(|line| line.starts_with(['─', '-'])).unwrap();
+    text.lines().skip(rule).collect::<Vec<_>>().join("\n") + "\n"
+}
+
+#[test]
+fn the_terminal_says_what_the_skill_is_worth_to_each_agent() {
+    for (width, name) in [(80, "arms.80.txt"), (100, "arms.txt")] {
+        let text = reported("terminal", &run(), |opening| opening.style.width = width);
+        let closing = closing(&text);
+        let widest = closing.lines().map(|line| line.chars().count()).max();
+        assert!(widest <= Some(width), "{closing}");
+        expect(name, &closing);
+    }
+}
+
+#[test]
+fn reports_are_the_same_whatever_order_trials_finish_in() {
+    let trials = trials();
+    let mut order: Vec<usize> = (0..trials.len()).collect();
+    let planned = told(&trials, &order);
+    // Whatever each says of trials as they come is cut off.
+    let drawn = |events: &[Envelope]| {
+        ["terminal", "json", "markdown"].map(|kind| {
+            let text = reported(kind, events, |_| {});
+            if kind == "terminal" { closing(&text) } else { text }
+        })
+    };
+    let mut chance = Chance::new(7);
+    for _ in 0..5 {
+        chance.shuffle(&mut order);
+        assert_eq!(drawn(&told(&trials, &order)), drawn(&planned));
+    }
+}
+
+#[test]
+fn the_page_of_markdown_has_the_arms_the_deltas_and_the_failures() {
+    expect("arms.md", &reported("markdown", &run(), |_| {}));
+    let evidence = reported("markdown", &run(), |opening| {
+        opening.show_evidence = true;
+        opening.failures_only = true;
+    });
+    assert!(evidence.contains("  nearest: Bash(command=\"git push\")\n"), "{evidence}");
+    assert!(!evidence.contains("All 48 trials"), "{evidence}");
+    assert!(evidence.matches("\n#### ").count() == 8, "each has evidence of its own: {evidence}");
+}
+
+#[test]
+fn colour_changes_nothing_but_colour_in_arms_either() {
+    let colored = reported("terminal", &run(), |opening| opening.style.color = true);
+    assert!(colored.contains("\u{1b}[1mclaude-code:haiku\u{1b}[0m"), "{colored}");
+    assert_eq!(crate::screen::without_color(&colored), reported("terminal", &run(), |_| {}));
+    let ascii = reported("terminal", &run(), |opening| opening.style.unicode = false);
+    assert!(ascii.is_ascii(), "{ascii}");
+}
+
+#[test]
+fn arms_fit_every_width() {
+    for width in [40, 50, 60, 79, 100] {
+        let text = closing(&reported("terminal", &run(), |opening| opening.style.width = width));
+        let arms = text.lines().skip_while(|line| !line.contains("checks")).take_while(|line| !line.is_empty());
+        let widest = arms.map(|line| line.chars().count()).max();
+        assert!(widest <= Some(width), "{width}: {text}");
+        assert!(text.contains("difference") && text.contains("recall"), "{text}");
+    }
+}
+
+/// The run with other outcomes: `change` may make each trial another.
+fn changed(change: impl Fn(&mut TrialRecord)) -> Vec<(TrialId, TrialRecord)> {
+    let mut trials = trials();
+    trials.iter_mut().for_each(|(_, record)| change(record));
+    trials
+}
+
+fn in_plan(trials: &[(TrialId, TrialRecord)]) -> Vec<Envelope> {
+    told(trials, &(0..trials.len()).collect::<Vec<_>>())
+}
+
+#[test]
+fn few_cases_are_told_only_where_there_is_a_difference() {
+    let says = |trials: &[(TrialId, TrialRecord)]| {
+        reported("terminal", &in_plan(trials), |_| {}).contains("p cannot be below")
+    };
+    assert!(says(&trials()));
+    let alike = changed(|record| {
+        record.outcome = Outcome::Passed;
+        record.findings = vec![met("a", "file_exists", "")];
+    });
+    assert!(!says(&alike));
+}
+
+#[test]
+fn each_skill_of_a_run_of_several_has_its_worth() {
+    let mut trials = trials();
+    for (id, record) in &mut trials {
+        if id.case == "writes-notes" {
+            id.suite = "notes".into();
+            (record.suite, record.id) = (id.suite.clone(), id.to_string());
+        }
+    }
+    let text = reported("terminal", &in_plan(&trials), |opening| opening.style.width = 80);
+    let told: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("  suite ")).take(7).collect();
+    expect("arms.suites.txt", &(told.join("\n") + "\n"));
+    let page = reported("markdown", &in_plan(&trials), |_| {});
+    assert!(page.contains("| `notes` | `opencode` | 100.0% | 75.0% | +25.0 points | 1 | 0.0% |\n"), "{page}");
+    let document: Value = serde_json::from_str(&reported("json", &in_plan(&trials), |_| {})).unwrap();
+    assert_eq!(document["deltas"][0]["by_suite"][1]["suite"], "notes");
+}
+
+#[test]
+fn the_skill_that_is_used_has_no_warning_and_an_arm_alone_no_difference() {
+    let used = changed(|record| record.triggered = record.triggered.map(|_| true));
+    assert!(!reported("terminal", &in_plan(&used), |_| {}).contains("never used"));
+    let alone: Vec<_> = trials().into_iter().filter(|(_, record)| !record.is_baseline()).collect();
+    let text = reported("terminal", &in_plan(&alone), |_| {});
+    assert!(text.contains("opencode never used the skill, in 6 trials that wanted it.\n"), "{text}");
+    assert!(!text.contains("difference") && !text.contains("without"), "{text}");
+}
+
+#[test]
+fn a_baseline_that_fails_fails_nothing_and_is_not_explained() {
+    let trials = changed(|record| {
+        record.outcome = if record.is_baseline() { Outcome::Failed } else { Outcome::Passed };
+        let status = if record.is_baseline() { Status::Unmet } else { Status::Met };
+        record.findings = vec![Finding { status, ..met("a", "file_exists", "") }];
+    });
+    let text = reported("terminal", &in_plan(&trials), |_| {});
+    assert!(text.ends_with("\nPASS  24 trials passed\n"), "{text}");
+    assert_eq!(text.matches("... ✗ failed").count(), 0, "{text}");
+    let page = reported("markdown", &in_plan(&trials), |_| {});
+    assert!(page.starts_with("## PASS: 24 trials passed\n") && !page.contains("Did not pass"), "{page}");
+    let document: Value = serde_json::from_str(&reported("json", &in_plan(&trials), |_| {})).unwrap();
+    let summary = &document["summary"];
+    assert_eq!((&summary["trials"], &summary["baseline"], &summary["failed"]), (&json!(24), &json!(24), &json!(0)));
+    assert_eq!(document["trials"].as_array().unwrap().len(), 48);
+}
+
+#[test]
+fn the_json_report_tells_arms_deltas_and_triggering() {
+    let document: Value = serde_json::from_str(&reported("json", &run(), |_| {})).unwrap();
+    let arms: Vec<&str> = document["arms"].as_array().unwrap().iter().map(|arm| arm["arm"].as_str().unwrap()).collect();
+    assert_eq!(
+        arms,
+        [
+            "claude-code:haiku+with_skill",
+            "claude-code:haiku+without_skill",
+            "codex:gpt-5-mini+with_skill",
+            "codex:gpt-5-mini+without_skill",
+            "opencode+with_skill",
+            "opencode+without_skill",
+        ],
+        "in the order of the run's agents, whatever the plan's"
+    );
+    let codex = &document["arms"][2];
+    assert_eq!((&codex["trials"], &codex["k"], &codex["pass_at_k"]), (&json!(8), &json!(2), &json!(0.75)));
+    assert_eq!(codex["pass_at_k_curve"][0], json!({ "k": 1, "value": 0.625, "cases": 4 }));
+    assert_eq!(codex["trigger"]["hits"], 5);
+    assert_eq!(document["arms"][3]["trigger"], Value::Null);
+    assert_eq!((&document["arms"][3]["broken"], &document["arms"][4]["cost_usd"]), (&json!(1), &Value::Null));
+
+    let delta = &document["deltas"][0];
+    assert_eq!(
+        (&delta["agent"], &delta["model"], &delta["pairs"]),
+        (&json!("claude-code"), &json!("haiku"), &json!(4))
+    );
+    assert_eq!((&delta["pass_rate"], &delta["least_p_value"]), (&json!(0.1875), &json!(0.125)));
+    assert_eq!(delta["by_case"][0]["with"], json!({ "trials": 2, "passed": 2, "pass_rate": 1.0 }));
+    assert_eq!(delta["by_case"][0]["skill"], "helps");
+    assert_eq!(document["deltas"][2]["cost_usd"], Value::Null);
+    let trial = &document["trials"][1];
+    assert_eq!((&trial["triggered"], &trial["should_trigger"]), (&json!(true), &json!(true)));
+    let schema = report::report_schema();
+    crate::documents::agree(&document, &schema, &schema, "report");
+}
+
+#[test]
+fn what_the_agent_itself_says_of_cost_comes_from_the_record() {
+    let trial = id("a", "fake", 1);
+    let told = |change: &dyn Fn(&mut TrialRecord)| {
+        let mut record = passed(&trial);
+        change(&mut record);
+        report::trial_json(&record)["cost_usd_cli"].clone()
+    };
+    assert_eq!(told(&|_| {}), 0.0123, "of a record that has the agent's figure only");
+    assert_eq!(told(&|record| record.cost_usd_cli = Some(0.5)), 0.5);
+    assert_eq!(told(&|record| record.cost_source = Some("pricing-file".into())), Value::Null);
+}
+
+#[test]
+fn commands_around_the_run_are_in_every_report() {
+    let trials = trials();
+    let mut events = in_plan(&trials);
+    let hook = |hook, code| HookRecord {
+        hook,
+        command: "./seed | tee `log`".into(),
+        exit_code: Some(code),
+        timed_out: false,
+        error: None,
+        stdout: String::new(),
+        stderr: "no\n".into(),
+        duration_ms: 5,
+    };
+    let after = |events: &mut Vec<Envelope>, trial: Option<String>, hook| {
+        let last = events.len() - 1;
+        let event = Envelope { trial, event: Event::HookFinished(hook), ..events[last].clone() };
+        events.insert(last, event);
+    };
+    after(&mut events, Some(trials[1].0.to_string()), hook(HookKind::PostGrade, 0));
+    after(&mut events, Some(trials[0].0.to_string()), hook(HookKind::PostGrade, 0));
+    after(&mut events, None, hook(HookKind::PostRun, 3));
+    let document: Value = serde_json::from_str(&reported("json", &events, |_| {})).unwrap();
+    assert_eq!(document["hooks"]["post_run"][0]["exit_code"], 3);
+    assert_eq!(document["hooks"]["post_grade"][0]["trial"], trials[0].0.to_string(), "in the order of the plan");
+    let schema = report::report_schema();
+    crate::documents::agree(&document, &schema, &schema, "report");
+    let text = reported("terminal", &events, |_| {});
+    assert!(text.contains("  hook       post-run `./seed | tee `log``: exit code 3\n"), "{text}");
+    let page = reported("markdown", &events, |_| {});
+    assert!(page.contains("- Hook: post-run `` ./seed | tee `log` ``: exit code 3\n"), "{page}");
+}
+
+/// A line without what stands between as many backticks.
+fn without_code(line: &str) -> String {
+    let line = line.replace("\\`", "");
+    let Some(start) = line.find('`') else { return line };
+    let ticks = line[start..].len() - line[start..].trim_start_matches('`').len();
+    let fence = "`".repeat(ticks);
+    let inside = &line[start + ticks..];
+    // The end is a run of just as many.
+    let mut from = 0;
+    while let Some(at) = inside[from..].find(&fence).map(|at| at + from) {
+        let run = inside[at..].len() - inside[at..].trim_start_matches('`').len();
+        if run == ticks {
+            return format!("{}{}", &line[..start], without_code(&inside[at + run..]));
+        }
+        from = at + run;
+    }
+    panic!("a code span has no end: {line}");
+}
+
+#[test]
+fn nothing_an_agent_wrote_breaks_the_page() {
+    let evil = "x | y `z` <script>alert(1)</script>\n\n# heading\n```\n</details> @all \u{1b}[2J";
+    let trial = TrialId { case: evil.into(), ..id("a", "fake", 1) };
+    let mut record = failed(&trial);
+    record.errors = vec![evil.into()];
+    for finding in &mut record.findings {
+        (finding.id, finding.because) = (evil.into(), evil.into());
+        (finding.actual, finding.evidence) = (Some(evil.into()), vec![evil.into()]);
+    }
+    let mut story = Story::new(vec![trial.clone(), id("b", "fake", 1)], 1);
+    story.starts(&trial, &[evil]).ends(record).over();
+    let page = reported("markdown", &story.events, |opening| opening.show_evidence = true);
+    assert!(!page.contains('\u{1b}'), "{page:?}");
+    let mut fence: Option<&str> = None;
+    for line in page.lines() {
+        let line = line.trim_start();
+        let ticks = line.len() - line.trim_start_matches('`').len();
+        match fence {
+            Some(open) if line == open => fence = None,
+            Some(_) => {}
+            None if ticks >= 4 => fence = Some(&line[..ticks]),
+            None => {
+                let outside = without_code(line);
+                assert!(!outside.contains("<script") && !outside.contains("</details> "), "{line}\n{page}");
+                assert!(!line.starts_with("# "), "{line}");
+                // As many cells as the table has.
+                if line.starts_with("| ") && line.contains("failed") {
+                    assert_eq!(line.replace("\\|", "").matches('|').count(), 8, "{line}");
+                }
+            }
+        }
+    }
+    assert_eq!(fence, None);
+}
+
+#[test]
+fn compare_tells_arms_and_never_takes_a_baseline_for_a_regression() {
+    let rows = |trials: &[(TrialId, TrialRecord)]| -> Vec<TrialRow> {
+        trials.iter().map(|(_, record)| row(record, RUN)).collect()
+    };
+    let figures = |trials: &[(TrialId, TrialRecord)]| -> Vec<TrialFigures> {
+        trials.iter().map(|(_, record)| TrialFigures::of(record)).collect()
+    };
+    let before = changed(|record| {
+        if record.is_baseline() {
+            record.outcome = Outcome::Passed;
+        }
+    });
+    let after = changed(|record| {
+        if record.is_baseline() {
+            (record.outcome, record.because) = (Outcome::Failed, Some("no".into()));
+        } else if record.agent == "codex" {
+            (record.outcome, record.findings) = (Outcome::Passed, vec![met("a", "file_exists", "")]);
+        }
+        record.duration_ms += 1_000;
+    });
+    let newer = SkillInfo { content_hash: "ab".repeat(32), version: Some("1.3".into()), ..skill() };
+    let comparison = Comparison::of(&rows(&before), &rows(&after), THRESHOLD)
+        .with_arms(&figures(&before), &figures(&after), &agents())
+        .with_skills(&[skill()], &[newer]);
+    assert!(!comparison.has_regressions());
+    assert!(comparison.cases.iter().all(|case| !case.name.contains("without_skill")));
+    let style = report::Style { width: 80, ..crate::plain() };
+    let text = comparison.draw(&run_row("0192ffff-0000-7d3e-9b5a-3f0c6a1e2b44"), &run_row(RUN), &style);
+    expect("compare.arms.txt", &text);
+    let json = comparison.arms_to_json();
+    assert_eq!((&json[0]["arm"], &json[1]["baseline"]), (&json!("claude-code:haiku+with_skill"), &json!(true)));
+    assert_eq!(comparison.skills_to_json()[0]["changed"], true);
+}
+
+#[test]
+fn an_arm_under_another_name_is_compared_where_it_is_the_only_one() {
+    let of = |arm: &str, outcome: Outcome| {
+        let mut record = passed(&id("a", arm, 1));
+        record.variant = Some("with_skill".into());
+        record.outcome = outcome;
+        TrialFigures::of(&record)
+    };
+    let compared = |before: &[TrialFigures], after: &[TrialFigures]| {
+        let json = Comparison::of(&[], &[], THRESHOLD).with_arms(before, after, &[]).arms_to_json();
+        let told = |arm: &Value| (arm["arm"].clone(), !arm["before"].is_null(), !arm["after"].is_null());
+        json.as_array().unwrap().iter().map(told).collect::<Vec<_>>()
+    };
+    let one = [of("x:haiku+with_skill", Outcome::Passed)];
+    let two = [of("x:opus+with_skill", Outcome::Failed), of("x:sonnet+with_skill", Outcome::Passed)];
+    assert_eq!(compared(&one, &two[..1]), [(json!("x:opus+with_skill"), true, true)]);
+    assert_eq!(
+        compared(&one, &two),
+        [
+            (json!("x:opus+with_skill"), false, true),
+            (json!("x:sonnet+with_skill"), false, true),
+            (json!("x:haiku+with_skill"), true, false),
+        ],
+        "which of them it was nobody can say"
+    );
+}
+
+#[test]
+fn status_tells_arms_budgets_hooks_and_what_is_left_on_remotes() {
+    let mut details = Details { agents: agents(), ..Details::default() };
+    let mut rows = Vec::new();
+    for (at, (_, mut record)) in trials().into_iter().enumerate() {
+        if at == 1 || at == 3 {
+            record.side_effects = vec![SideEffects {
+                remote: "https://github.com/acme/notes.git".into(),
+                branches: vec![format!("feature-{at}")],
+                review_requests: vec![at as u64],
+                ..SideEffects::default()
+            }];
+        }
+        if at == 1 {
+            let because = "300 output tokens used, of a budget of 200";
+            record.findings.push(Finding { implicit: true, status: Status::Unmet, ..met("budget", "budget", because) });
+        }
+        details.add(&record);
+        rows.push(row(&record, RUN));
+    }
+    details.hooks = vec![HookRecord {
+        hook: HookKind::PreRun,
+        command: "./seed".into(),
+        exit_code: None,
+        timed_out: true,
+        error: None,
+        stdout: String::new(),
+        stderr: String::new(),
+        duration_ms: 2_000,
+    }];
+    let run = RunRow { planned: 48, finished: 48, ..run_row(RUN) };
+    let now = crate::story::begin();
+    let view = StatusView { run: &run, trials: &rows, live: &[], alive: false, now, details: &details };
+    let style = report::Style { width: 80, ..crate::plain() };
+    expect("status.arms.txt", &report::status(&view, &style));
+}
+
+#[test]
+fn show_tells_whether_the_skill_was_used_and_what_is_left_on_remotes() {
+    let (_, mut record) = trials().into_iter().find(|(_, record)| record.triggered == Some(false)).unwrap();
+    record.side_effects = vec![SideEffects {
+        remote: "https://github.com/acme/notes.git".into(),
+        branches: vec!["a".into(), "b".into()],
+        review_requests: vec![7],
+        ..SideEffects::default()
+    }];
+    let text = report::show(&record, &[], RUN, &crate::plain());
+    assert!(text.contains("skill used      no, and it should have been\n"), "{text}");
+    assert!(text.contains("\n  https://github.com/acme/notes.git: branches a, b; review request 7\n"), "{text}");
+}

@@ -1,0 +1,93 @@
+//! What of a record stays as it was.
+
+use model::{Claim, Event, Finding, Outcome, TrialId, TrialRecord};
+
+/// What the findings are called that commands around trials give.
+const HOOK: &str = "hook";
+
+/// The record of a trial that is not graded again, and why it is not.
+pub(super) fn as_it_was(mut old: TrialRecord, because: Option<&str>) -> TrialRecord {
+    let warning = because.map(|because| format!("not graded again: {because}"));
+    old.warnings.extend(warning.filter(|warning| !old.warnings.contains(warning)));
+    old
+}
+
+/// The record of a trial about which nothing can be said any more.
+pub(super) fn without_verdict(old: TrialRecord, outcome: Outcome, because: &str) -> TrialRecord {
+    TrialRecord {
+        outcome,
+        because: Some(because.to_owned()),
+        flaky: false,
+        fault: None,
+        findings: Vec::new(),
+        score: None,
+        max_score: None,
+        judge: None,
+        ..old
+    }
+}
+
+/// Findings that were decided while the sandbox was there: nobody can look again, so they stand.
+pub(crate) fn observed(old: &TrialRecord) -> Vec<Finding> {
+    old.findings.iter().filter(|finding| finding.claim == Claim::Observed || finding.kind == HOOK).cloned().collect()
+}
+
+/// The record `new` of a trial that was graded again: what the suite decides is new, what the agent did is as it was.
+pub(crate) fn merged(old: TrialRecord, new: TrialRecord) -> TrialRecord {
+    let mut attempts = old.attempts;
+    if let Some(last) = attempts.last_mut() {
+        (last.outcome, last.because) = (new.outcome, new.because.clone());
+    }
+    let earlier = attempts.len().saturating_sub(1);
+    let has_failed = attempts[..earlier].iter().any(|attempt| attempt.outcome == Outcome::Failed);
+    let mut warnings = new.warnings;
+    warnings.extend(
+        old.warnings.into_iter().filter(|warning| !new.findings.iter().any(|finding| finding.because == *warning)),
+    );
+    warnings.dedup();
+    let mut settings = old.settings;
+    if let Some(judge) = new.settings.get("judge") {
+        settings.insert("judge".to_owned(), judge.clone());
+    }
+    TrialRecord {
+        flaky: new.outcome == Outcome::Passed && has_failed,
+        outcome: new.outcome,
+        fault: new.fault,
+        because: new.because,
+        score: new.score,
+        max_score: new.max_score,
+        pass_score: new.pass_score,
+        findings: new.findings,
+        title: new.title,
+        expected: new.expected,
+        not: new.not,
+        triggered: new.triggered,
+        should_trigger: new.should_trigger,
+        judge: new.judge,
+        limits: new.limits,
+        warnings,
+        settings,
+        attempts,
+        ..TrialRecord { attempts: Vec::new(), warnings: Vec::new(), settings: serde_json::Map::new(), ..old }
+    }
+}
+
+/// How the beginning of a trial is told of which nothing but its record is there.
+pub(super) fn begun(old: &TrialRecord) -> Event {
+    Event::TrialStarted {
+        id: TrialId {
+            suite: old.suite.clone(),
+            case: old.case.clone(),
+            arm: old.arm.clone(),
+            repetition: old.repetition,
+        },
+        agent: old.agent.clone(),
+        model: old.model.clone(),
+        subject: old.skill.as_ref().map(|skill| skill.name.clone()),
+        file: String::new(),
+        messages: old.input.clone(),
+        position: old.position,
+        script: old.script.clone(),
+        input: old.input_value.clone(),
+    }
+}

@@ -1,0 +1,279 @@
+//! Which recorded trials are graded again, and by what.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use grade::{Check, Context, Scripts};
+use model::{Arm, Case, Diagnostic, Limits, Outcome, PermissionMode, SettingSource, Suite, TrialId, TrialRecord};
+
+use crate::agent::{self, Agent, Setup};
+use crate::plan::{ModelChoice, Plan, PlanRequest, PlannedTrial, as_arm, directory_of, kind_of_agent, known_tools};
+use crate::trial::judging::Judging;
+
+/// What to grade again.
+pub struct RegradeRequest<'a> {
+    /// The suites as they are today, and the settings. What is selected plays no part.
+    pub today: PlanRequest<'a>,
+    /// The recorded trials, in order.
+    pub records: Vec<TrialRecord>,
+}
+
+/// What is going to be graded again.
+pub struct Regrade {
+    pub(super) plan: Plan,
+    pub(super) works: Vec<Work>,
+    /// What is not graded again, and why, a line each.
+    pub notes: Vec<String>,
+}
+
+impl Regrade {
+    /// How many trials there are.
+    pub fn trials(&self) -> usize {
+        self.works.len()
+    }
+
+    /// The model that judges, as the user names it.
+    pub fn judge(&self) -> Option<&str> {
+        self.plan.judging.model()
+    }
+
+    /// Their ids, in order.
+    pub fn ids(&self) -> Vec<TrialId> {
+        self.works.iter().map(|work| id_of(&work.old)).collect()
+    }
+}
+
+/// A recorded trial, and what becomes of it.
+pub(super) struct Work {
+    pub(super) old: TrialRecord,
+    pub(super) task: Task,
+}
+
+/// What becomes of a recorded trial.
+pub(super) enum Task {
+    /// It is graded again.
+    Grade(Arc<PlannedTrial>),
+    /// Its record stays as it is; why, where that is not plain from what it came to.
+    Keep(Option<String>),
+    /// Nothing can be said about it.
+    Skip(String),
+}
+
+fn id_of(old: &TrialRecord) -> TrialId {
+    TrialId { suite: old.suite.clone(), case: old.case.clone(), arm: old.arm.clone(), repetition: old.repetition }
+}
+
+/// Plans to grade again. The plan is complete only if no diagnostic is an error.
+pub fn plan_regrade(request: RegradeRequest<'_>) -> (Regrade, Vec<Diagnostic>) {
+    let RegradeRequest { today, records } = request;
+    agent::use_modules(&today.modules);
+    let mut planner = Planner {
+        today: &today,
+        engine: Scripts::new(today.cwd),
+        compiled: HashMap::new(),
+        problems: Vec::new(),
+        notes: Notes::default(),
+    };
+    let works: Vec<Work> = records.into_iter().map(|old| planner.work(old)).collect();
+    let Planner { mut problems, mut notes, .. } = planner;
+    notes.count_unheard_of(today.suites, &works);
+    let trials: Vec<Arc<PlannedTrial>> = works
+        .iter()
+        .filter_map(|work| match &work.task {
+            Task::Grade(planned) => Some(Arc::clone(planned)),
+            Task::Keep(_) | Task::Skip(_) => None,
+        })
+        .collect();
+    let judging = Arc::new(Judging::plan(&today, &trials, &mut problems));
+    let mut settings = today.settings.clone();
+    // Nothing is put into one.
+    "local".clone_into(&mut settings.sandbox);
+    let cases_loaded = today.suites.iter().map(|suite| suite.cases.len()).sum();
+    let plan = Plan {
+        trials: Vec::new(),
+        settings,
+        judging,
+        agents: Vec::new(),
+        skills: Vec::new(),
+        cases_loaded,
+        hook: None,
+    };
+    (Regrade { plan, works, notes: notes.lines() }, problems)
+}
+
+/// A case as an arm runs it, and its checks.
+type Compiled = (Arc<Case>, Arc<Vec<Check>>);
+
+struct Planner<'a> {
+    today: &'a PlanRequest<'a>,
+    engine: Scripts,
+    /// By suite, case, variant and agent.
+    compiled: HashMap<[String; 4], Compiled>,
+    problems: Vec<Diagnostic>,
+    notes: Notes,
+}
+
+impl Planner<'_> {
+    fn work(&mut self, old: TrialRecord) -> Work {
+        let task = self.task(&old);
+        Work { old, task }
+    }
+
+    fn task(&mut self, old: &TrialRecord) -> Task {
+        let mut suites = self.today.suites.iter().filter(|suite| suite.name == old.suite);
+        let found = suites.find_map(|suite| Some((suite, suite.cases.iter().position(|case| case.id == old.case)?)));
+        let Some((suite, at)) = found else {
+            self.notes.gone += 1;
+            return Task::Skip(format!("its case is not in the suite any more; it was {} then", old.outcome.name()));
+        };
+        let case = &suite.cases[at];
+        match old.outcome {
+            // They left nothing that could be graded.
+            Outcome::Broken | Outcome::Cancelled | Outcome::Skipped => {
+                self.notes.without_evidence += 1;
+                return Task::Keep(None);
+            }
+            Outcome::Passed | Outcome::Failed | Outcome::Undecided => {}
+        }
+        if let Some(because) = &case.skip {
+            return Task::Skip(because.clone());
+        }
+        if case.code.is_some() || !case.broken.is_empty() {
+            self.notes.code += 1;
+            return Task::Keep(Some("its assertions are code that ran together with the agent".to_owned()));
+        }
+        Task::Grade(Arc::new(self.planned(old, suite, at)))
+    }
+
+    fn planned(&mut self, old: &TrialRecord, suite: &Suite, at: usize) -> PlannedTrial {
+        let agent = kind_of_agent(self.today.settings, &old.agent);
+        let (case, checks) = self.compiled(old, suite, &suite.cases[at], agent);
+        PlannedTrial {
+            id: id_of(old),
+            file: suite.path.clone(),
+            directory: directory_of(suite).into(),
+            position: at,
+            arm: Arm { agent: old.agent.clone(), model: old.model.clone(), variant: old.variant.clone() },
+            // Nobody asks it for anything.
+            agent: agent.unwrap_or(&agent::fake::Fake),
+            argument: None,
+            config: None,
+            model: ModelChoice::Vendor(old.model.clone()),
+            setup: Setup {
+                model: old.model.clone(),
+                system_prompt: None,
+                permission_mode: PermissionMode::BypassPermissions,
+                closed_tools: None,
+                approved_tools: Vec::new(),
+                setting_sources: Vec::<SettingSource>::new(),
+                reasoning_effort: None,
+                max_turns: old.limits.max_turns,
+                timeout_ms: old.limits.timeout_ms,
+            },
+            limits: limits(&old.limits, &case),
+            case,
+            checks,
+        }
+    }
+
+    fn compiled(
+        &mut self,
+        old: &TrialRecord,
+        suite: &Suite,
+        case: &Arc<Case>,
+        agent: Option<&'static dyn Agent>,
+    ) -> Compiled {
+        let variant = old.variant.clone().unwrap_or_default();
+        let key = [old.suite.clone(), old.case.clone(), variant, old.agent.clone()];
+        if let Some(known) = self.compiled.get(&key) {
+            return known.clone();
+        }
+        let case = as_arm(case, old.variant.as_deref());
+        let tools = agent.and_then(|agent| known_tools(agent, &case));
+        let directory = directory_of(suite);
+        let context = Context {
+            directory: Some(Path::new(&directory)),
+            scripts: Some(&self.engine),
+            known_tools: tools,
+            case: None,
+        };
+        let (checks, problems) = grade::compile(&case, &context);
+        let told = |problem: &Diagnostic| self.problems.iter().any(|known| known == problem);
+        let new: Vec<Diagnostic> = problems.into_iter().filter(|problem| !told(problem)).collect();
+        self.problems.extend(new);
+        let compiled = (case, Arc::new(checks));
+        self.compiled.insert(key, compiled.clone());
+        compiled
+    }
+}
+
+/// The limits that the trial ran under, but for what the suite says today.
+fn limits(then: &Limits, case: &Case) -> Limits {
+    let mut limits = then.clone();
+    let is_suites = |from: &Option<String>| from.as_deref().is_none_or(|from| matches!(from, "scenario" | "skill"));
+    if is_suites(&then.token_budget_from) {
+        let own = case.token_budget.map(|budget| (budget, "scenario"));
+        let skill = || case.subject.skill()?.token_budget.map(|budget| (budget, "skill"));
+        let (budget, from) = own.or_else(skill).unzip();
+        (limits.token_budget, limits.token_budget_from) = (budget, from.map(str::to_owned));
+    }
+    limits
+}
+
+/// What is told of trials that are not graded again.
+#[derive(Default)]
+struct Notes {
+    /// Whose cases are gone.
+    gone: usize,
+    /// Whose assertions are code.
+    code: usize,
+    /// That were broken, cancelled or skipped.
+    without_evidence: usize,
+    /// Cases that the run did not have.
+    unheard_of: usize,
+}
+
+impl Notes {
+    /// Counts the cases that are in a suite of the run and not in the run.
+    fn count_unheard_of(&mut self, suites: &[Suite], works: &[Work]) {
+        let has_run = |suite: &Suite| works.iter().any(|work| work.old.suite == suite.name);
+        let is_known = |suite: &Suite, case: &Case| {
+            works.iter().any(|work| work.old.suite == suite.name && work.old.case == case.id)
+        };
+        let cases = suites
+            .iter()
+            .filter(|suite| has_run(suite))
+            .flat_map(|suite| suite.cases.iter().map(move |case| (suite, case)));
+        self.unheard_of = cases.filter(|(suite, case)| !is_known(suite, case)).count();
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let counted = |count: usize, one: &str, more: &str| match count {
+            0 => None,
+            1 => Some(format!("1 {one}")),
+            count => Some(format!("{count} {more}")),
+        };
+        [
+            counted(
+                self.gone,
+                "trial is skipped: its case is not in the suite any more",
+                "trials are skipped: their cases are not in the suite any more",
+            ),
+            counted(
+                self.code,
+                "trial is kept as it was: its assertions are code, which ran together with the agent",
+                "trials are kept as they were: their assertions are code, which ran together with the agent",
+            ),
+            counted(
+                self.without_evidence,
+                "trial is kept as it was: it was broken, cancelled or skipped, and left nothing to grade",
+                "trials are kept as they were: broken, cancelled or skipped, they left nothing to grade",
+            ),
+            counted(self.unheard_of, "case of the suite was not in the run", "cases of the suite were not in the run"),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+}

@@ -1,0 +1,97 @@
+//! What assertions need that nobody looked at when the trial ran: a file out of what was recorded of all files, and else the
+//! reason why nobody can say.
+
+use grade::Check;
+use model::{About, Collected, FoundFile, Need, Probe, Probed};
+
+/// Why nobody can say what a command does.
+const NOT_RUN: &str = "it was not run when the trial ran, and what it would have run in is gone";
+/// Why nobody can say what was there once a reply had come.
+const NOT_THEN: &str = "nobody looked at it when that reply had come";
+/// Why nobody can say what is in a file.
+const NOT_RECORDED: &str = "nobody looked at it when the trial ran, and what files there were is not recorded";
+
+/// Adds what `checks` need and `collected` lacks.
+pub(crate) fn complete(collected: &mut Collected, checks: &[Check]) {
+    // Whoever worked in no sandbox left nothing behind, and assertions say so themselves.
+    if collected.sandbox.is_none() {
+        return;
+    }
+    for check in checks {
+        for need in check.needs() {
+            let key = need.key();
+            let looked = match check.about() {
+                About::Reply(number) => collected.reply_probes.iter().position(|probes| probes.reply == number),
+                About::Trial | About::LastReply => None,
+            };
+            let found = match looked {
+                Some(at) if collected.reply_probes[at].probes.iter().any(|probe| probe.key == key) => None,
+                Some(_) => Some(Probed::Failed { because: NOT_THEN.to_owned() }),
+                None if collected.probed(&need).is_some() => None,
+                None => recalled(&need, collected),
+            };
+            let Some(found) = found else { continue };
+            match looked {
+                Some(at) => collected.reply_probes[at].probes.push(Probe { key, need, found }),
+                None => collected.probes.push(Probe { key, need, found }),
+            }
+        }
+    }
+}
+
+/// What `need` came to, as far as it is recorded; `None` where assertions say themselves that it is not.
+fn recalled(need: &Need, collected: &Collected) -> Option<Probed> {
+    let failed = |because: &str| Some(Probed::Failed { because: because.to_owned() });
+    match need {
+        Need::Repository => None,
+        Need::Command { .. } => failed(NOT_RUN),
+        Need::Files => failed("they were not listed when the trial ran"),
+        Need::File { path } => match collected.probed(&Need::Files) {
+            Some(Probed::Files { files, clipped }) => Some(file(path, files, *clipped)),
+            _ => failed(NOT_RECORDED),
+        },
+    }
+}
+
+fn file(path: &str, files: &[FoundFile], clipped: bool) -> Probed {
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+    let path = parts.join("/");
+    if parts.contains(&".git") {
+        return Probed::Failed { because: "what is in repositories is not recorded".to_owned() };
+    }
+    if let Some(found) = files.iter().find(|file| file.path == path) {
+        let text = found.text.clone();
+        return Probed::File { size: found.size, clipped: text.is_none(), text: text.unwrap_or_default() };
+    }
+    let below = format!("{path}/");
+    if files.iter().any(|file| file.path.starts_with(&below)) {
+        return Probed::Directory;
+    }
+    match clipped {
+        true => Probed::Failed { because: "there were more files than were recorded".to_owned() },
+        false => Probed::Nothing,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(path: &str, text: Option<&str>) -> FoundFile {
+        FoundFile { path: path.into(), size: 9, text: text.map(str::to_owned) }
+    }
+
+    #[test]
+    fn a_file_is_what_was_recorded_of_it_and_what_was_not_listed_was_not_there() {
+        let files = [found("a/b.txt", Some("hi")), found("big", None), found("empty/", None)];
+        let of = |path: &str| file(path, &files, false);
+        assert_eq!(of("./a/b.txt"), Probed::File { size: 9, text: "hi".into(), clipped: false });
+        assert_eq!(of("big"), Probed::File { size: 9, text: String::new(), clipped: true });
+        assert_eq!(
+            [of("a"), of("empty"), of("a/"), of("b.txt")],
+            [Probed::Directory, Probed::Directory, Probed::Directory, Probed::Nothing]
+        );
+        assert!(matches!(of(".git/config"), Probed::Failed { .. }));
+        assert!(matches!(file("b.txt", &files, true), Probed::Failed { .. }));
+    }
+}

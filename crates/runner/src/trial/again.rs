@@ -1,0 +1,222 @@
+//! Whether an attempt is tried again, and what it leaves for the next one.
+//!
+//! What broke says nothing about the agent and is tried again. What failed is a finding, and is tried again only where somebody
+//! asks for it: a project, a case, or whoever says how an agent must have ended (`--retry-on`). In the last case only if the
+//! attempt left no trace: what it did to a remote would be there for the next one, and what it did at all is its outcome.
+
+use model::{AttemptRecord, Collected, Ending, Limits, Outcome, RemoteState, RepositoryChange, Usage};
+
+use crate::plan::{ModelChoice, PlannedTrial, RetryOn, Settings};
+
+/// Exit codes from here on are the supervisor's, a shell's about a program that cannot be run, or tell of a signal.
+const NOT_ITS_OWN: i32 = 125;
+
+/// Whether an attempt is tried again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Again {
+    /// No.
+    No,
+    /// It would be, but for what it left behind, or may have left.
+    Not(String),
+    /// Yes.
+    Yes,
+    /// Yes, because of how its agent ended. What it used counts against the trial's budgets.
+    Counted,
+}
+
+/// What an attempt left behind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Trace {
+    /// The workspace, its repository and the remotes are as they were.
+    None,
+    /// Something is not.
+    Some,
+    /// Nobody can say, and why.
+    Unknown(String),
+}
+
+/// Whether the last of `attempts`, whose agent ended like that and left `trace`, is tried again.
+pub(super) fn decide(
+    planned: &PlannedTrial,
+    settings: &Settings,
+    attempts: &[AttemptRecord],
+    ending: Option<&Ending>,
+    trace: &Trace,
+) -> Again {
+    let Some(last) = attempts.last().map(|attempt| attempt.outcome) else { return Again::Yes };
+    // A scripted model comes to the same again, so trying again only costs time.
+    if matches!(planned.model, ModelChoice::Scripted(_)) {
+        return Again::No;
+    }
+    let tried = attempts.iter().filter(|attempt| attempt.outcome == last).count();
+    let own = planned.case.retries;
+    let most = match last {
+        Outcome::Broken => own.unwrap_or(settings.retries),
+        Outcome::Failed => own.unwrap_or(settings.retry_failed),
+        Outcome::Passed | Outcome::Undecided | Outcome::Skipped | Outcome::Cancelled => 0,
+    };
+    if tried <= most as usize {
+        return Again::Yes;
+    }
+    let is_asked_for = ending.is_some_and(|ending| is_trouble(retry_on(planned, settings), ending));
+    if last != Outcome::Failed || !is_asked_for || tried > own.unwrap_or(settings.retries) as usize {
+        return Again::No;
+    }
+    match trace {
+        Trace::None => Again::Counted,
+        Trace::Some => Again::Not("the attempt had changed the workspace".to_owned()),
+        Trace::Unknown(because) => Again::Not(format!("nobody can say what the attempt had changed: {because}")),
+    }
+}
+
+/// How an agent must have ended for its attempt to be tried again.
+pub(super) fn retry_on(planned: &PlannedTrial, settings: &Settings) -> RetryOn {
+    let usual = if planned.case.skill_eval.is_some() { RetryOn::BOTH } else { RetryOn::NONE };
+    settings.retry_on.unwrap_or(usual)
+}
+
+/// A budget of time that is used up is used up, however often it is tried.
+fn is_trouble(on: RetryOn, ending: &Ending) -> bool {
+    match ending {
+        Ending::GaveUp { .. } => on.exit,
+        Ending::TimedOut { setting, .. } => on.timeout && setting != "--max-duration",
+        _ => false,
+    }
+}
+
+/// How acting ended where an agent's exit is part of what it did: its process has said with a code of its own that it failed.
+pub(super) fn counted(ending: Ending, exit_code: Option<i32>) -> Ending {
+    match (ending, exit_code) {
+        (Ending::Aborted { because }, Some(1..NOT_ITS_OWN)) => Ending::GaveUp { because },
+        (ending, _) => ending,
+    }
+}
+
+/// What an attempt left behind.
+pub(super) fn trace_of(collected: &Collected) -> Trace {
+    let is_same = match &collected.repository_change {
+        Some(change) => is_same(change),
+        None => collected.repository.as_ref().is_none_or(|now| now.new_commits.is_empty()),
+    };
+    if !collected.files_changed.is_empty() || !is_same {
+        return Trace::Some;
+    }
+    let remotes = collected
+        .repository_change
+        .iter()
+        .flat_map(|change| change.before.remotes.iter().map(move |(name, before)| (change, name, before)));
+    remotes
+        .map(|(change, name, before)| of_remote(name, before, change.after.remotes.get(name)))
+        .find(|trace| *trace != Trace::None)
+        .unwrap_or(Trace::None)
+}
+
+/// Whether everything is the same that git knows here, remotes left out.
+fn is_same(change: &RepositoryChange) -> bool {
+    let (before, after) = (&change.before, &change.after);
+    (&before.head, &before.branch, &before.branches) == (&after.head, &after.branch, &after.branches)
+        && (&before.refs, &before.index, &before.status) == (&after.refs, &after.index, &after.status)
+        && before.remotes.keys().eq(after.remotes.keys())
+}
+
+fn of_remote(name: &str, before: &RemoteState, after: Option<&RemoteState>) -> Trace {
+    let Some(after) = after.filter(|after| after.url == before.url) else { return Trace::Some };
+    match (&before.branches, &after.branches) {
+        (Some(before), Some(after)) if before != after => return Trace::Some,
+        (Some(_), Some(_)) => {}
+        _ => return Trace::Unknown(format!("the remote `{name}` could not be asked")),
+    }
+    match (&before.review_requests, &after.review_requests) {
+        (Some(before), Some(after)) if before != after => Trace::Some,
+        (Some(_), None) | (None, Some(_)) => {
+            Trace::Unknown(format!("the review requests of `{name}` could not be asked for"))
+        }
+        _ => Trace::None,
+    }
+}
+
+/// The limits of the attempt after one that used that much and took so long, in milliseconds.
+pub(super) fn limits_after(limits: &Limits, used: Usage, duration_ms: u64) -> Limits {
+    let mut left = limits.clone();
+    let earlier = left.earlier.get_or_insert_default();
+    earlier.usage += used;
+    earlier.duration_ms += duration_ms;
+    if let Some(budget) = left.budgets.duration_ms.filter(|_| !left.on_budget.only_warns()) {
+        let rest = (budget as u64).saturating_sub(earlier.duration_ms);
+        if rest < left.timeout_ms {
+            (left.timeout_ms, left.timeout_from) = (rest, Some("--max-duration".to_owned()));
+        }
+    }
+    left
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{FileChange, Repository, RepositoryState};
+
+    use super::*;
+
+    fn change(of: impl FnOnce(&mut RepositoryState)) -> Collected {
+        let remote = RemoteState { url: "/a".into(), branches: Some([].into()), ..RemoteState::default() };
+        let before = RepositoryState {
+            head: Some("1".into()),
+            branch: Some("main".into()),
+            refs: Some("r".into()),
+            remotes: [("origin".to_owned(), remote)].into(),
+            ..RepositoryState::default()
+        };
+        let mut after = before.clone();
+        of(&mut after);
+        let change = RepositoryChange { before, after, new_commits: Vec::new() };
+        Collected { repository_change: Some(Box::new(change)), ..Collected::default() }
+    }
+
+    fn origin(state: &mut RepositoryState) -> &mut RemoteState {
+        state.remotes.get_mut("origin").unwrap()
+    }
+
+    #[test]
+    fn a_trace_is_whatever_is_not_as_it_was() {
+        assert_eq!(trace_of(&Collected::default()), Trace::None);
+        assert_eq!(trace_of(&change(|_| {})), Trace::None);
+        let file = FileChange { path: "a".into(), change: model::Change::Added };
+        assert_eq!(trace_of(&Collected { files_changed: vec![file], ..Collected::default() }), Trace::Some);
+        let commit = Repository { new_commits: vec!["1 x".into()], ..Repository::default() };
+        assert_eq!(trace_of(&Collected { repository: Some(commit), ..Collected::default() }), Trace::Some);
+        let changes: [fn(&mut RepositoryState); 6] = [
+            |state| state.head = None,
+            |state| state.refs = Some("tag".into()),
+            |state| state.index = Some("staged".into()),
+            |state| state.remotes.clear(),
+            |state| drop(origin(state).branches.as_mut().unwrap().insert("new".into(), "1".into())),
+            |state| origin(state).url = "/b".into(),
+        ];
+        for (at, of) in changes.into_iter().enumerate() {
+            assert_eq!(trace_of(&change(of)), Trace::Some, "{at}");
+        }
+        let silent = change(|state| origin(state).branches = None);
+        assert_eq!(trace_of(&silent), Trace::Unknown("the remote `origin` could not be asked".into()));
+    }
+
+    #[test]
+    fn a_code_of_its_own_is_the_agents_and_a_signal_is_not() {
+        let aborted = || Ending::Aborted { because: "gone".into() };
+        assert_eq!(counted(aborted(), Some(3)), Ending::GaveUp { because: "gone".into() });
+        for code in [None, Some(0), Some(125), Some(126), Some(127), Some(137)] {
+            assert_eq!(counted(aborted(), code), aborted(), "{code:?}");
+        }
+        assert_eq!(counted(Ending::Finished, Some(3)), Ending::Finished);
+    }
+
+    #[test]
+    fn what_is_left_of_a_budget_of_time_is_the_clock() {
+        let mut limits = Limits { timeout_ms: 600, ..Limits::default() };
+        assert_eq!(limits_after(&limits, Usage::default(), 500).timeout_ms, 600);
+        limits.budgets.duration_ms = Some(1000.0);
+        let left = limits_after(&limits, Usage::default(), 500);
+        assert_eq!((left.timeout_ms, left.timeout_from.as_deref()), (500, Some("--max-duration")));
+        assert_eq!(limits_after(&left, Usage::default(), 600).timeout_ms, 0);
+        limits.on_budget = model::OnBudget::Warn;
+        assert_eq!(limits_after(&limits, Usage::default(), 500).timeout_ms, 600);
+    }
+}

@@ -1,0 +1,93 @@
+//! The user's own commands after grading: they look at what is there, and what they find counts.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use model::{AttemptRecord, Event, Finding, HookKind, Outcome};
+
+use super::again::{self, Again};
+use super::record::record_of;
+use super::{Attempt, End, Halt, millis};
+use crate::hook::{Graded, Hooked};
+use crate::plan::PlannedTrial;
+use crate::sandbox::Sandbox;
+
+impl Attempt<'_> {
+    /// Lets the user's commands look at a trial that was graded, while its sandbox is there: once a trial, so an attempt
+    /// that is tried again is not shown to them, and neither is what says nothing about the agent.
+    pub(super) async fn after_grading(&self, end: &mut End, sandbox: Option<&Arc<dyn Sandbox>>) {
+        let Some(hook) = &self.shared.hook else { return };
+        let commands = hook.commands(HookKind::PostGrade);
+        if commands.is_empty() {
+            return;
+        }
+        let graded = Arc::new(self.graded(end, sandbox));
+        let outcome = graded.record.outcome;
+        if matches!(outcome, Outcome::Broken | Outcome::Cancelled | Outcome::Skipped) || self.is_tried_again(&graded) {
+            return;
+        }
+        self.line.tell(Event::Waiting { on: "hooks".into() });
+        for (at, command) in commands.iter().enumerate() {
+            let (began, number) = (Instant::now(), at + 1);
+            let told = self.mask.text(command).into_owned();
+            self.line.tell(Event::HookStarted { hook: HookKind::PostGrade, number, command: told });
+            let run = self.unless(Halt::Stop, hook.run(HookKind::PostGrade, number, Some(&graded))).await;
+            let mut hooked = run.unwrap_or_else(|_| Hooked::stopped(HookKind::PostGrade, command, began));
+            self.mask.hook(&mut hooked.record);
+            self.line.tell(Event::HookFinished(hooked.record));
+            for mut finding in hooked.findings {
+                self.mask.string(&mut finding.id);
+                finding.implicit = has_rule_of_its_own(self.planned);
+                end.findings.push(numbered(finding, &end.findings));
+            }
+        }
+    }
+
+    /// Whether what the attempt would come to now leads to another one.
+    fn is_tried_again(&self, graded: &Graded) -> bool {
+        let Graded { record, collected, .. } = graded;
+        let this = AttemptRecord {
+            outcome: record.outcome,
+            because: None,
+            answer: None,
+            usage: record.usage,
+            cost_usd: record.cost_usd,
+            duration_ms: record.duration_ms,
+        };
+        let attempts: Vec<AttemptRecord> = self.before.iter().cloned().chain([this]).collect();
+        let (settings, trace) = (&self.shared.settings, again::trace_of(collected));
+        let again = again::decide(self.planned, settings, &attempts, record.ending.as_ref(), &trace);
+        *self.halt.borrow() == Halt::No && matches!(again, Again::Yes | Again::Counted)
+    }
+
+    /// What the trial would come to now.
+    fn graded(&self, end: &End, sandbox: Option<&Arc<dyn Sandbox>>) -> Graded {
+        let mut record = record_of(self.planned, &self.shared.settings, end.copy());
+        record.duration_ms = millis(self.began.elapsed());
+        self.mask.record(&mut record);
+        Graded {
+            planned: Arc::clone(self.planned),
+            record,
+            collected: end.evidence.collected.clone(),
+            attempt: self.line.attempt(),
+            work: sandbox.map(|sandbox| sandbox.work().to_owned()),
+        }
+    }
+}
+
+/// Whether what is written in a case adds up in a way of its own. What commands find must hold beside that then, as what
+/// nobody wrote; else it is one more assertion.
+fn has_rule_of_its_own(planned: &PlannedTrial) -> bool {
+    let ruling = &planned.case.ruling;
+    ruling.scoring.is_some() || ruling.not || planned.case.code.is_some()
+}
+
+/// Two commands may find the same; ids are unique all the same.
+fn numbered(mut finding: Finding, others: &[Finding]) -> Finding {
+    let is_taken = |id: &str| others.iter().any(|other| other.id == id);
+    if is_taken(&finding.id) {
+        let free = (2..).map(|number| format!("{} ({number})", finding.id)).find(|id| !is_taken(id));
+        finding.id = free.unwrap_or_default();
+    }
+    finding
+}

@@ -1,0 +1,95 @@
+//! Grading a trial that is over: its evidence comes from the record.
+
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Instant;
+
+use grade::Responder;
+use model::{Collected, Evidence, Step, Trace, TrialRecord};
+use tokio::sync::watch;
+
+use super::record::record_of;
+use super::{Attempt, Cut, End, Grading, Halt, Shared, broken, stopped};
+use crate::line::Line;
+use crate::plan::PlannedTrial;
+use crate::regrade::{complete, merged, observed};
+use crate::tariff::Bill;
+
+/// What is there of a trial that is over.
+pub(crate) struct Relived {
+    /// What was recorded of it.
+    pub(crate) old: TrialRecord,
+    /// What the agent did in its last attempt.
+    pub(crate) steps: Vec<Step>,
+    /// What was found in the sandbox.
+    pub(crate) collected: Collected,
+    /// How many events nobody here understands.
+    pub(crate) unknown: usize,
+}
+
+/// Grades a trial once more: by what is planned, from what is recorded.
+pub(crate) async fn relive(
+    planned: Arc<PlannedTrial>,
+    shared: Arc<Shared>,
+    line: Line,
+    halt: watch::Receiver<Halt>,
+    relived: Relived,
+) -> TrialRecord {
+    let Relived { old, steps, mut collected, unknown } = relived;
+    let mask = shared.mask_of(&planned);
+    complete(&mut collected, &planned.checks);
+    let trace = Trace::of(&steps);
+    let evidence = Evidence {
+        unused_responses: unused(&planned, &trace),
+        trace,
+        collected,
+        // What has no ending has no evidence, and is not graded again.
+        ending: old.ending.clone().unwrap_or(model::Ending::Cancelled),
+        limits: planned.limits.clone(),
+    };
+    let attempt = Attempt {
+        planned: &planned,
+        shared: &shared,
+        mask: &mask,
+        line: &line,
+        halt,
+        grading: Grading::Elsewhere,
+        began: Instant::now(),
+        before: &[],
+        limits: planned.limits.clone(),
+        judge: OnceLock::new(),
+        user: Mutex::default(),
+    };
+    let assessed = attempt.unless(Halt::Kill, attempt.assess(&planned.checks, evidence)).await;
+    let mut new = match assessed.and_then(|assessed| assessed) {
+        Ok((mut findings, evidence, judge)) => {
+            for finding in observed(&old) {
+                if findings.iter().all(|known| known.id != finding.id) {
+                    findings.push(finding);
+                }
+            }
+            let mut end = End { judge, bill: Bill::default(), ..End::of(evidence, findings, Vec::new()) };
+            if unknown > 0 {
+                end.warnings.push(format!("{unknown} recorded events come from another version and were left out"));
+            }
+            record_of(&planned, &shared.settings, end)
+        }
+        Err(Cut::Broken(breakage)) => broken(&planned, &breakage),
+        Err(Cut::Stopped) => stopped(&planned),
+    };
+    new.settings.clear();
+    if let (Some(_), Some(name)) = (new.judge, shared.judging.model()) {
+        new.settings.insert("judge".to_owned(), name.into());
+    }
+    new.limits = planned.limits.clone();
+    mask.record(&mut new);
+    merged(old, new)
+}
+
+/// Which prepared answers nothing asked for, as the case has them today.
+fn unused(planned: &PlannedTrial, trace: &Trace) -> Vec<usize> {
+    let (mut responder, _) = Responder::compile(&planned.case.user_responses);
+    for question in &trace.questions {
+        let _ = responder.answer(&mut question.clone());
+    }
+    responder.unused()
+}

@@ -88,6 +88,7 @@ impl Recording {
             .recorder
             .join()
             .unwrap_or_else(|_| Some("the recording thread panicked; this is a bug in trialrun".into()));
+        // The recorder has done so, unless it panicked.
         self.reports.iter().for_each(|report| report.backlog().close());
         let mut until = None;
         let mut patience = || {
@@ -153,6 +154,8 @@ impl<C: FnMut(&[Envelope]) -> Result<(), StoreError>> Recorder<C> {
                 last.push(events);
             }
         }
+        // Everything is passed on. Reports are finished while the store is closed, which waits for the disk.
+        self.backlogs.iter().for_each(|backlog| backlog.close());
         self.trouble
     }
 }

@@ -63,7 +63,10 @@ impl Reporter for Json {
     fn event(&mut self, envelope: &Envelope) -> io::Result<()> {
         self.last = Some(envelope.at);
         match &envelope.event {
-            Event::RunStarted(info) => self.info = Some((**info).clone()),
+            Event::RunStarted(info) => {
+                self.trials.expect(info.trials.len());
+                self.info = Some((**info).clone());
+            }
             Event::TrialFinished(record) => self.trial((**record).clone())?,
             Event::HookFinished(hook) => self.hook(envelope.trial.clone(), hook.clone()),
             Event::RunFinished { duration_ms, signal, .. } => {
@@ -171,6 +174,11 @@ struct Trials {
 }
 
 impl Trials {
+    /// Makes room: a list of thousands that grows is copied again and again.
+    fn expect(&mut self, more: usize) {
+        self.all.reserve(more);
+    }
+
     fn add(&mut self, mut record: TrialRecord, is_shown: bool) -> io::Result<()> {
         self.text.clear();
         if is_shown {

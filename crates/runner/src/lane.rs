@@ -3,6 +3,7 @@
 //! one after the other, from beginning to end, and talks to no agent that anybody else could be waiting for.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use grade::Check;
@@ -101,13 +102,14 @@ impl Lane {
             let line = Line::new(Arc::clone(&self.teller), planned.id.to_string());
             *self.current.slot() = Some((Arc::clone(&planned), line.clone()));
             trial::begin(&planned, &self.shared, &line);
-            let run = trial::run(
+            // Pinned here: whoever waits for a future that it is handed by value moves it, some kilobytes, more than once.
+            let run = pin!(trial::run(
                 Arc::clone(&planned),
                 Arc::clone(&self.shared),
                 line.clone(),
                 self.halt.clone(),
                 Grading::Here,
-            );
+            ));
             let record = catch_unwind(AssertUnwindSafe(|| runtime.block_on(run)));
             let record = record.unwrap_or_else(|_| self.shared.recordless(&planned, trial::panicked));
             self.teller.end(&line, record);

@@ -9,15 +9,20 @@ use crate::{StoreError, StoredEvent};
 const LEVEL: i32 = 1;
 
 /// Compresses; keeps its tables, which cost more to make than a small trial costs to pack.
-pub(crate) struct Packer(zstd::bulk::Compressor<'static>);
+pub(crate) struct Packer {
+    compressor: zstd::bulk::Compressor<'static>,
+    /// Room for what comes together for the next pack; empty.
+    pub(crate) room: Vec<u8>,
+}
 
 impl Packer {
     pub(crate) fn new() -> Result<Self, StoreError> {
-        zstd::bulk::Compressor::new(LEVEL).map(Self).map_err(|error| damaged(&error))
+        let compressor = zstd::bulk::Compressor::new(LEVEL).map_err(|error| damaged(&error))?;
+        Ok(Self { compressor, room: Vec::new() })
     }
 
     pub(crate) fn bytes(&mut self, bytes: &[u8]) -> Result<Vec<u8>, StoreError> {
-        self.0.compress(bytes).map_err(|error| damaged(&error))
+        self.compressor.compress(bytes).map_err(|error| damaged(&error))
     }
 }
 

@@ -9,6 +9,8 @@
 //! Keys are text and unique. A custom tag (`!re`) is kept, and what it stands before is text or a collection. What
 //! anchors and aliases may add to a document is bounded.
 
+mod parts;
+
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::path::Path;
@@ -18,6 +20,8 @@ use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, StructureS
 use model::decode::Problems;
 use model::{Diagnostic, Excerpt, Node, NodeKind, Source, Span, Spanned};
 use serde_json::Number;
+
+use crate::parallel;
 
 /// The most values that anchors and aliases may add to one document. A page of shared fixtures needs some hundreds.
 const ALIAS_BUDGET: usize = 100_000;
@@ -98,9 +102,36 @@ pub fn read_part(source: &Arc<Source>, part: Range<usize>, problems: &mut Proble
 
 /// Reads every YAML document of `source`, in order. Anchors reach to the end of their document.
 pub fn read_stream(source: &Arc<Source>, problems: &mut Problems) -> Option<Vec<Node>> {
+    if let Some(list) = read_in_parts(source) {
+        return Some(vec![list]);
+    }
     let mut builder = Builder::new(source, 0, problems);
     builder.earlier = Some(Vec::new());
     build(builder, &source.text).map(Builder::finish_stream)
+}
+
+/// Reads a long list on several threads; nothing if anything is wrong with it, or if its parts have to do with each other.
+fn read_in_parts(source: &Arc<Source>) -> Option<Node> {
+    let read = |part: Range<usize>| {
+        let mut problems = Problems::new();
+        let builder = build(Builder::new(source, part.start, &mut problems), source.text.get(part)?)?;
+        // Anchors reach to the end of the document, and what they may add to it is counted.
+        let is_alone = builder.anchors.is_empty();
+        let list = builder.finish();
+        match list.kind {
+            NodeKind::List(items) if is_alone && list.tag.is_none() && problems.is_empty() => Some((items, list.span)),
+            _ => None,
+        }
+    };
+    let parts = parallel::map(parts::split(&source.text)?, 1, read);
+    let mut parts = parts.into_iter();
+    let (mut all, mut span) = parts.next()??;
+    for part in parts {
+        let (items, more) = part?;
+        all.extend(items);
+        span.end = more.end;
+    }
+    Some(Node { kind: NodeKind::List(all), span, tag: None, source: Arc::clone(source) })
 }
 
 /// Reads JSON texts, one in each line of `source`. Empty lines are passed over, broken ones are reported.
@@ -606,6 +637,53 @@ mod tests {
         let mut problems = Vec::new();
         let node = read(&Source::new("t.yaml", text), Language::Yaml, &mut problems);
         (node, problems)
+    }
+
+    /// A list of some hundred kilobytes, each of whose items is `item` with its number.
+    fn long(item: impl Fn(usize) -> String) -> Arc<Source> {
+        Source::new("t.yaml", (0..6_000).map(item).collect::<String>())
+    }
+
+    /// Where a value and all that is in it are written.
+    fn places(node: &Node) -> Vec<Span> {
+        let inside: Vec<Span> = match &node.kind {
+            NodeKind::List(items) => items.iter().flat_map(places).collect(),
+            NodeKind::Map(entries) => {
+                entries.iter().flat_map(|(key, value)| [vec![key.span], places(value)].concat()).collect()
+            }
+            _ => Vec::new(),
+        };
+        [vec![node.span], inside].concat()
+    }
+
+    #[test]
+    fn a_long_list_comes_to_the_same_in_parts_as_whole() {
+        let source = long(|number| format!("- a: {number}\n  # told\n  b: |\n    - x\n  c: \"é\"\n"));
+        let (parts, mut problems) = (read_in_parts(&source).unwrap(), Problems::new());
+        let whole = build(Builder::new(&source, 0, &mut problems), &source.text).unwrap().finish();
+        assert!(places(&parts) == places(&whole));
+        assert!(parts.to_json() == whole.to_json());
+    }
+
+    #[test]
+    fn a_long_list_whose_parts_need_each_other_is_read_whole() {
+        let anchored =
+            long(
+                |number| {
+                    if number == 0 { "- &a 1\n".into() } else { "- *a # and so on, and so on, and so on\n".into() }
+                },
+            );
+        let quoted = long(|number| {
+            if number % 2 == 0 { "- \"one of two lines of text\n".into() } else { "- and the other one\"\n".into() }
+        });
+        let broken =
+            long(|number| if number == 4_000 { "- [\n".into() } else { "- an item that is as it should be\n".into() });
+        for (source, is_valid) in [(anchored, true), (quoted, false), (broken, false)] {
+            let mut problems = Problems::new();
+            assert!(read_in_parts(&source).is_none());
+            assert_eq!(read_stream(&source, &mut problems).is_some(), is_valid, "{problems:?}");
+            assert_eq!(problems.is_empty(), is_valid);
+        }
     }
 
     fn value(text: &str) -> serde_json::Value {

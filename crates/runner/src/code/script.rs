@@ -144,7 +144,11 @@ struct Play {
 
 impl Play {
     fn run(self) {
-        let ended = self.play();
+        // To take an engine down takes a fifth of what a small scenario does, so nobody waits for that.
+        let (ended, _engine) = match Runtime::new(self.options()) {
+            Ok(mut runtime) => (self.play(&mut runtime), Some(runtime)),
+            Err(error) => (Err(Trouble::Unloaded(error)), None),
+        };
         self.tell(Word::Ended(ended));
     }
 
@@ -153,11 +157,10 @@ impl Play {
         let _ = self.words.blocking_send(word);
     }
 
-    fn play(&self) -> Result<(), Trouble> {
-        let mut runtime = Runtime::new(self.options()).map_err(Trouble::Unloaded)?;
+    fn play(&self, runtime: &mut Runtime) -> Result<(), Trouble> {
         let tests = runtime.tests(&self.code.module, LOADING).map_err(Trouble::Unloaded)?;
         self.check(&tests).map_err(Trouble::Unloaded)?;
-        let mut played = self.scenario(&mut runtime, &tests);
+        let mut played = self.scenario(runtime, &tests);
         if let Err(Trouble::Ended(ScriptError::NeverSettled) | Trouble::Stopped(_)) = &played {
             // Nothing is stopped that only tells what it has.
             self.stop.store(false, Ordering::Relaxed);
@@ -166,7 +169,7 @@ impl Play {
             }
         }
         // What it asserted right before it ended badly counts.
-        self.pass_on(&runtime.requests(), &runtime);
+        self.pass_on(&runtime.requests(), runtime);
         played
     }
 

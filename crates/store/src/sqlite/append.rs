@@ -65,7 +65,7 @@ impl<'e> Batch<'_, 'e> {
         match &envelope.event {
             Event::TrialFinished(record) => {
                 let mut lines = self.open.remove(&(run, trial)).unwrap_or_default();
-                let group = self.groups.entry(run).or_default();
+                let group = self.groups.entry(run).or_insert_with(|| Group::in_room(&mut self.packer.room));
                 group.add(self.transaction, run, trial, record, &lines)?;
                 lines.clear();
                 self.spare = lines;
@@ -98,6 +98,7 @@ impl<'e> Batch<'_, 'e> {
     fn close(mut self) -> Result<(), StoreError> {
         for (run, group) in &mut self.groups {
             group.write(self.transaction, self.packer, *run)?;
+            group.leave(&mut self.packer.room);
         }
         // What a trial did that did not finish in this batch waits in the journal.
         let mut insert =

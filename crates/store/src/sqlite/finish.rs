@@ -58,7 +58,6 @@ impl Lines {
 }
 
 /// Trials of one run that go into one pack.
-#[derive(Default)]
 pub(super) struct Group<'e> {
     text: Vec<u8>,
     trials: Vec<Finished<'e>>,
@@ -74,6 +73,16 @@ struct Finished<'e> {
 }
 
 impl<'e> Group<'e> {
+    /// A group without trials, whose text comes together in `room`.
+    pub(super) fn in_room(room: &mut Vec<u8>) -> Self {
+        Self { text: std::mem::take(room), trials: Vec::new() }
+    }
+
+    /// Leaves `room` to another, once it is written.
+    pub(super) fn leave(&mut self, room: &mut Vec<u8>) {
+        *room = std::mem::take(&mut self.text);
+    }
+
     /// Adds a trial: what the journal has of it, which ends there, and its last `lines`.
     pub(super) fn add(
         &mut self,

@@ -1,0 +1,54 @@
+//! A long list in YAML, cut into parts that can be read at the same time.
+
+use std::ops::Range;
+
+/// How long a part is at the least, in bytes: reading less takes no longer than starting a thread for it.
+const SHORTEST: usize = 64 * 1024;
+
+/// What an item of a list that is the whole document begins with: nothing else can be at the beginning of a line, but for
+/// what stands in quotes or brackets.
+const ITEM: &str = "- ";
+
+/// The parts of `text`, each of which begins with an item; nothing if it is no list, too short, or several documents.
+pub(super) fn split(text: &str) -> Option<Vec<Range<usize>>> {
+    let is_content = |line: &&str| !line.trim().is_empty() && !line.starts_with('#');
+    if text.len() < 2 * SHORTEST || !text.lines().find(is_content)?.starts_with(ITEM) {
+        return None;
+    }
+    if ["\n---", "\n...", "\r---", "\r..."].iter().any(|mark| text.contains(mark)) {
+        return None;
+    }
+    let mut parts = Vec::new();
+    let mut start = 0;
+    for (line_end, _) in text.match_indices("\n- ") {
+        let next = line_end + 1;
+        if next - start >= SHORTEST && text.len() - next >= SHORTEST {
+            parts.push(start..next);
+            start = next;
+        }
+    }
+    parts.push(start..text.len());
+    (parts.len() > 1).then_some(parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_list_is_cut_before_its_items_and_nothing_is_lost() {
+        let text = format!("# many\n\n{}", "- a: 1\n  b: [- 2]\n".repeat(20_000));
+        let parts = split(&text).unwrap();
+        assert_eq!(parts.len(), text.len() / SHORTEST);
+        assert_eq!(parts.iter().map(|part| &text[part.clone()]).collect::<String>(), text);
+        assert!(parts[1..].iter().all(|part| text[part.start..].starts_with("- a: 1\n")));
+    }
+
+    #[test]
+    fn what_is_short_or_no_list_or_several_documents_stays_whole() {
+        assert_eq!(split("- a\n- b\n"), None);
+        assert_eq!(split(&"a: 1\n".repeat(50_000)), None);
+        assert_eq!(split(&"- a\n---\n".repeat(50_000)), None);
+        assert_eq!(split(""), None);
+    }
+}

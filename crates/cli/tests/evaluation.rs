@@ -131,7 +131,16 @@ fn twins() -> Project {
         project.write(&format!("{home}/evals/evals.json"), &json!({"skill_name": skill, "evals": cases}).to_string());
         project.write(&format!("{home}/evals/files/in.txt"), &format!("{skill}\n"));
     }
-    project.write("trialrun.yaml", "skills_dir: ./skills\ndefaults: { agent: fake }\n");
+    let agent = |script: &str| format!("{{ type: subprocess, mode: oneshot, command: [sh, {script}, '{{message}}'] }}");
+    project.write(
+        "trialrun.yaml",
+        &format!(
+            "skills_dir: ./skills\ndefaults: {{ agent: fake }}\nagents:\n  stub: {}\n  publisher: {}\n",
+            agent("stub.sh"),
+            agent("publish.sh")
+        ),
+    );
+    project.write("publish.sh", "");
     project.write(
         "stub.sh",
         "number=$(printf %s \"$1\" | sed -n 's/^!tokens \\([0-9]*\\)0 5$/\\1/p')\n\
@@ -149,7 +158,7 @@ fn without_times(mut report: Value) -> Value {
         match value {
             Value::Object(map) => {
                 map.retain(|key, _| {
-                    !matches!(key.as_str(), "duration_ms" | "duration_s" | "started_at" | "finished_at" | "latency_ms")
+                    !["duration", "latency", "started_at", "finished_at"].iter().any(|time| key.starts_with(time))
                 });
                 map.values_mut().for_each(strip);
             }
@@ -167,7 +176,7 @@ fn without_times(mut report: Value) -> Value {
 #[test]
 fn a_hundred_trials_at_once_come_to_what_they_come_to_one_after_the_other() {
     let project = twins();
-    for agent in ["fake", "subprocess:sh stub.sh {message}"] {
+    for agent in ["fake", "stub"] {
         let run = |jobs: &str| {
             let report = project.report(&["--agent", agent, "--trials", "5", "--seed", "1", "--jobs", jobs], 0);
             without_times(report)
@@ -217,9 +226,9 @@ fn masked(told: &str) -> String {
 fn a_clone_has_the_repository_and_its_remote_beside_the_files_of_the_case() {
     let project = twins();
     let origin = origin(&project);
-    let agent = "subprocess:sh act.sh";
+    let agent = "publisher";
     project.write(
-        "act.sh",
+        "publish.sh",
         "git log --format=%s; cat src/price.txt; git status --short; git remote get-url origin; \
          git switch -q -c change && echo 8 > src/price.txt && git commit -q -am Dearer && git push -q -u origin change && cat in.txt\n",
     );

@@ -167,7 +167,13 @@ fn in_loop(realm: &Realm, step: &Step) -> Option<Excerpt> {
     let line = step.line.checked_sub(1)?.checked_sub(above)?;
     let code = text.code();
     let passed = source_map::byte(code, line, step.column.saturating_sub(1));
-    let mut at = typescript::loop_after(code, Language::JavaScript, passed)?;
+    // Of a function without any call the engine knows nothing but its line.
+    let by_line = || {
+        let line = passed..source_map::byte(code, line, u32::MAX);
+        typescript::loop_of_function_on(code, Language::JavaScript, line)
+    };
+    let known = typescript::loop_after(code, Language::JavaScript, passed);
+    let mut at = known.or_else(|| if step.column == 1 { by_line() } else { None })?;
     if let Some(mapping) = &text.mapping {
         let line = u32::try_from(code[..at].matches('\n').count()).ok()?;
         at = source_map::offset(&text.original, mapping.original(source_map::position(code, line, at))?);

@@ -222,11 +222,20 @@ pub(crate) fn throw_around(text: &str, language: Language, at: usize) -> Option<
 /// Where the loop begins in which a function can be that has last passed byte `at`: the first one after it, with no call
 /// in between, in the same function and the same loop.
 pub(crate) fn loop_after(text: &str, language: Language, at: usize) -> Option<usize> {
+    find_loop(text, language, at..at)
+}
+
+/// Where the first loop begins in a function that begins between the bytes of `line`.
+pub(crate) fn loop_of_function_on(text: &str, language: Language, line: std::ops::Range<usize>) -> Option<usize> {
+    find_loop(text, language, line)
+}
+
+fn find_loop(text: &str, language: Language, passed: std::ops::Range<usize>) -> Option<usize> {
     let found = with_stack(text, || {
         let allocator = Allocator::default();
         let parsed = Parser::new(&allocator, text, language.source_type()).parse();
-        let at = u32::try_from(at).unwrap_or(u32::MAX);
-        let mut search = Loops { at, found: None, is_over: false, is_within_call: false };
+        let [at, begins_before] = [passed.start, passed.end].map(|at| u32::try_from(at).unwrap_or(u32::MAX));
+        let mut search = Loops { at, begins_before, found: None, is_over: false, is_within_call: false };
         search.visit_program(&parsed.program);
         Ok(search.found)
     });
@@ -235,6 +244,8 @@ pub(crate) fn loop_after(text: &str, language: Language, at: usize) -> Option<us
 
 struct Loops {
     at: u32,
+    /// Where functions begin that may be the one, if it is not known that they hold `at`.
+    begins_before: u32,
     found: Option<u32>,
     /// Whether what comes next cannot be reached without passing another place.
     is_over: bool,
@@ -252,6 +263,10 @@ impl Loops {
             (self.found, self.is_over, self.is_within_call) = (None, false, false);
             walk(self);
             self.is_over = true;
+        } else if self.found.is_none() && (self.at..self.begins_before).contains(&span.start) {
+            let around = std::mem::replace(&mut self.is_over, false);
+            walk(self);
+            self.is_over = around || self.found.is_some();
         }
     }
 
@@ -363,6 +378,19 @@ mod tests {
             let expected = if has_loop { text.find(" >").map(|at| at + 1) } else { None };
             let text = if has_loop { text.replacen(" >", " ", 1) } else { text };
             assert_eq!(loop_after(&text, Language::JavaScript, at), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_loop_is_found_by_the_line_of_its_function() {
+        for (text, found) in [
+            ("scenario('x', async ({ agent }) => {\nlet n = 0;\nwhile (1) {}\n});", Some(48)),
+            ("const a = () => 1, b = () => {\nfor (;;) {} };", Some(31)),
+            ("while (1) {}\nconst a = () => 1;", None),
+            ("const a = 1;\nconst b = () => { while (1) {} };", None),
+        ] {
+            let line = 0..text.find('\n').unwrap();
+            assert_eq!(loop_of_function_on(text, Language::JavaScript, line), found, "{text}");
         }
     }
 }

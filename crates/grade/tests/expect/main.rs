@@ -11,6 +11,7 @@ mod mended;
 mod properties;
 mod tools;
 mod undecided;
+mod words;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -371,7 +371,8 @@ export default scenario('busy', async ({ agent }) => {
             });
             let error: ScriptError = Result::<(), _>::unwrap_err(error);
             assert!(matches!(error, ScriptError::TimedOut { .. }), "{before} {body}: {error:?}");
-            assert_eq!(error.place().map(|place| place.line), Some(7), "{before} {body}");
+            let line = error.place().map(|place| place.line);
+            assert!(matches!(line, Some(7 | 8)), "{before} {body}: {line:?}");
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod case;
 mod content;
+mod doubtful;
 mod expectation;
 mod field;
 mod layers;
@@ -103,6 +104,9 @@ fn split(file: &str) -> Option<(&str, Ending)> {
 fn cases(path: &Path, content: Content, library: &Library, problems: &mut Problems) -> Vec<Case> {
     let known = problems.len();
     let Content { front, cases: nodes, root, is_module } = content;
+    if let Some(front) = &front {
+        doubtful::warn(front, problems);
+    }
     let sheet = Sheet::read(front.as_ref(), &root, path, is_module, library, problems);
     if nodes.is_empty() {
         problems.push(root.warning("the file has no cases"));
@@ -140,6 +144,7 @@ fn read_portion(sheet: &Sheet<'_>, nodes: Vec<(usize, Node)>) -> (Vec<Draft>, Pr
         }
         field::check(&node, FIELDS, &mut problems);
         suspicion.case(&node, &sheet.front, &mut problems);
+        doubtful::warn(&node, &mut problems);
         for arm in arms(sheet, &node) {
             drafts.push(case::read(sheet, &node, position, arm, &mut problems));
         }

@@ -269,6 +269,33 @@ fn a_clone_has_the_repository_and_its_remote_beside_the_files_of_the_case() {
 }
 
 #[test]
+fn what_another_trial_pushes_meanwhile_is_not_held_against_this_one() {
+    let project = twins();
+    let origin = origin(&project);
+    // Each trial waits for the branch of the other one, so both see it before they end.
+    project.write(
+        "publish.sh",
+        "[ \"$1\" = push ] && git switch -q -c mine && git commit -q --allow-empty -m Mine && git push -q -u origin mine\n\
+         until git ls-remote --exit-code --heads origin mine > /dev/null; do :; done; echo done\n",
+    );
+    let case = |id: &str, prompt: &str, claim: &str| json!({"id": id, "prompt": prompt, "expected_output": "x", "assertions": [claim]});
+    let cases = [
+        case("pushes", "push", "The branch was pushed to the remote"),
+        case("waits", "wait", "No branch was pushed to the remote"),
+    ];
+    project.write("skills/sun/evals/evals.json", &json!({"skill_name": "sun", "evals": cases}).to_string());
+    let report = project.report(
+        &["skills/sun", "--no-baseline", "--agent", "publisher", "--source-repo", origin.as_str(), "--jobs", "2"],
+        0,
+    );
+    let left = |case: &str| {
+        let trial = trials(&report).iter().find(|trial| trial["case"] == case).unwrap();
+        trial["side_effects"].as_array().map_or(0, Vec::len)
+    };
+    assert_eq!((left("pushes"), left("waits")), (1, 0));
+}
+
+#[test]
 fn a_repository_that_cannot_be_cloned_is_trouble_of_the_environment() {
     let project = twins();
     let nowhere: PathBuf = project.home().join("nowhere.git");

@@ -160,6 +160,7 @@ impl Story {
             branches: Some(main()),
             review_requests: Some(Vec::new()),
             unknown: Vec::new(),
+            by_others: Vec::new(),
         };
         let before = RepositoryState {
             head: Some("a1".into()),

@@ -151,6 +151,7 @@ fn state(snapshot: &Value) -> RepositoryState {
         branches: Some(heads.iter().map(|(name, head)| (name.clone(), text(head))).collect()),
         review_requests: Some(snapshot["open_prs"].as_array().unwrap().iter().map(request).collect()),
         unknown: Vec::new(),
+        by_others: Vec::new(),
     };
     RepositoryState {
         head: head.map(str::to_owned),

@@ -43,6 +43,9 @@ pub struct RemoteState {
     pub review_requests: Option<Vec<ReviewRequest>>,
     /// What could not be asked, and why, a line each.
     pub unknown: Vec<String>,
+    /// Branches that somebody else changed while the trial ran; in `branches` they are as they were before.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub by_others: Vec<String>,
 }
 
 /// A commit.

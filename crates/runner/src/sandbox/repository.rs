@@ -44,6 +44,12 @@ head=$(g rev-parse -q --verify 'HEAD^{commit}')
 g log --ignore-missing --format='%H %s' --max-count="$1" --all ${head:+HEAD} --not $2 --
 "#;
 
+/// Those of the arguments that are commits of this repository.
+const HELD: &str = r#"
+for commit; do g cat-file -e "$commit^{commit}" 2> /dev/null && echo "$commit"; done
+:
+"#;
+
 /// A repository at one moment, and everything its refs reach.
 #[derive(Debug, Clone)]
 pub(super) struct Looked {
@@ -129,6 +135,7 @@ impl Watch<'_> {
             None => self.look(work).await?,
         };
         self.ask_remotes(work, &mut after).await;
+        self.leave_out_others(work, &before.state, &mut after.state).await;
         let new_commits = if after.tips.is_subset(&before.tips) {
             Vec::new()
         } else {
@@ -137,6 +144,43 @@ impl Watch<'_> {
             told.iter().filter(|line| !line.is_empty()).map(|line| commit(line, &after.mine)).collect()
         };
         Some(RepositoryChange { before: before.state.clone(), after: after.state, new_commits })
+    }
+
+    /// Leaves a remote's branches as they were where somebody else changed them meanwhile: another trial of the same
+    /// repository, say. Whoever pushes a commit has it.
+    async fn leave_out_others(&self, work: &Path, before: &RepositoryState, after: &mut RepositoryState) {
+        let was = |remote: &RemoteState| {
+            let known = before.remotes.values().find(|known| known.url == remote.url);
+            known.and_then(|known| known.branches.clone())
+        };
+        let mut moved = BTreeSet::new();
+        for remote in after.remotes.values() {
+            let Some(was) = was(remote) else { continue };
+            let branches = remote.branches.iter().flatten();
+            moved.extend(
+                branches.filter(|(name, commit)| was.get(*name) != Some(*commit)).map(|(_, commit)| commit.clone()),
+            );
+        }
+        if moved.is_empty() {
+            return;
+        }
+        let asked: Vec<&str> = moved.iter().map(String::as_str).collect();
+        let Some(held) = self.git.script(work, HELD, &asked).await else { return };
+        for remote in after.remotes.values_mut() {
+            let Some(was) = was(remote) else { continue };
+            let is_other = |(name, commit): (&String, &String)| {
+                let is_held = held.iter().any(|held| held == commit);
+                (was.get(name) != Some(commit) && !is_held).then(|| name.clone())
+            };
+            remote.by_others = remote.branches.iter().flatten().filter_map(is_other).collect();
+            let Some(branches) = &mut remote.branches else { continue };
+            for name in &remote.by_others {
+                match was.get(name) {
+                    Some(commit) => drop(branches.insert(name.clone(), commit.clone())),
+                    None => drop(branches.remove(name)),
+                }
+            }
+        }
     }
 
     async fn remote(&self, work: &Path, name: &str, url: &str) -> RemoteState {

@@ -58,7 +58,7 @@ fn every_unknown_name_of_a_text_is_told() {
     let unknown = |text: &str| resolved(&json!(text), json!({"name": "A", "v": "{{ one }} {{ two }}"})).1;
     assert_eq!(unknown("{{ nmae }} in {{ lagn }}"), ["unknown variable `nmae`", "unknown variable `lagn`"]);
     assert_eq!(unknown("{{ nmae }} {{ name }} {{ name.first }}{{ lagn|upper }}").len(), 3);
-    assert_eq!(unknown("{{ nmae }} {{ maybe|default('x') }}"), ["unknown variable `nmae`"]);
+    assert_eq!(unknown("{{ nmae }} {{ maybe is defined }}"), ["unknown variable `nmae`"]);
     assert_eq!(unknown("{{ nmae }}{% set b = 1 %}{{ b }}"), ["unknown variable `nmae`"]);
     assert_eq!(unknown("x {{ v }}"), ["unknown variable `one`"], "of a variable the first is told");
 }

@@ -29,7 +29,7 @@ pub fn reference() -> String {
      what there is of `script`, `tools`, `vars`, `persona` and `options` |\n\
      | `disconnect()` | at the end, whatever happened |\n\n`send` returns the answer as text, or an object: `text` (or \
      `message`, `content`, `response`), `toolCalls` (`{name, arguments, result?}`), `tokenUsage` (`{input, output}`), \
-     `error`; other keys are kept, and visible to `expect`.\n\n## Both\n\n\
+     `error`; other keys are kept, and visible to `expect`, where the text is `output`, whatever it was called.\n\n## Both\n\n\
      `null`, `undefined` and an error mean that the agent gave up. Lines on the console are part of the record. A \
      session has an engine of its own with 256 MiB of memory; one call may have the processor for 30 s. There is no \
      access to the machine: no files, no network, no processes.\n"

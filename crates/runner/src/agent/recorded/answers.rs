@@ -21,6 +21,10 @@
 //! (`{id, function: {name, arguments}}`), or an entry `{name, args, result?}` of `tools`; messages with the role `tool`
 //! answer the calls before them.
 //!
+//! A line without `messages` answers one message of the user. Where a conversation has more messages than were recorded,
+//! the trial is broken: that nothing was written down is nothing that the agent did. (A trial of the report is played with
+//! the first message, and nothing is missing after it.)
+//!
 //! Several lines for one case answer its repetitions in order, the last one every further one. A trial of the JSON
 //! report, on a line of its own, is such a line.
 

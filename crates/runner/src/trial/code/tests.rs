@@ -230,10 +230,26 @@ async fn a_loop_and_a_bomb_stop_only_their_own_trials() {
         "scenario unmet: the scenario was stopped after 0.3 s (`timeout` of the scenario): it was still at work"
     );
     assert!(told(&records[0])[0].starts_with("contains-1 met"));
+    let stopped = records[0].findings.iter().find(|finding| finding.kind == "scenario").unwrap();
+    assert_eq!(line(stopped), (5, "for".to_owned()));
     assert!(last(1).ends_with("(`timeout` of the scenario): it waited for a timer"), "{}", last(1));
     assert_eq!(last(2), "scenario unmet: it waits for a promise that is never settled");
     assert!(last(3).ends_with("the scenario needed more than 128 MiB of memory"), "{}", last(3));
     assert!(started.elapsed() < std::time::Duration::from_secs(60));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_custom_assertion_throws_is_told_with_its_own_line() {
+    let record = played(
+        "  await agent.send('hello');
+  assert.custom('throws', () => {
+    throw new RangeError('half-way');
+  });",
+    )
+    .await;
+    let finding = &record.findings[0];
+    assert_eq!((finding.status, line(finding).0), (Status::Unmet, 4));
+    assert_eq!(finding.evidence, ["thrown at x.test.ts:5:11"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -58,6 +58,7 @@ pub enum Command {
     /// Remove what the trials of a run left on remotes
     Cleanup(cleanup::CleanupArgs),
     /// Grade recorded evidence again with today's suite, as a new run
+    #[command(alias = "grade")]
     Regrade(regrade::RegradeArgs),
     /// Find and remove sandboxes that a killed run left behind
     #[command(alias = "sandbox-prune")]

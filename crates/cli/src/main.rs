@@ -18,6 +18,7 @@ mod settings;
 mod signals;
 mod terminal;
 mod watch;
+mod workspace;
 
 use std::process::ExitCode;
 

@@ -159,6 +159,9 @@ pub struct RunArgs {
     /// Write files about the run and each of its trials into this directory, while it goes on
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub artifacts: Option<std::path::PathBuf>,
+    /// The same, in `<skill>-workspace/iteration-<label>` below this directory
+    #[arg(long, value_name = "DIR", hide = true, conflicts_with = "artifacts")]
+    pub workspace: Option<std::path::PathBuf>,
     /// A report, to standard output or into a file; may be given several times [default: terminal]
     #[arg(long = "report", alias = "format", value_name = "FORMAT[=PATH]", help_heading = "Output")]
     pub reports: Vec<String>,

@@ -123,6 +123,14 @@ pub fn shown(value: Option<&Value>) -> String {
     }
 }
 
+/// The same, a text without quotes: what stands after other words.
+pub fn told(value: &Value) -> String {
+    match value {
+        Value::String(text) if text.chars().nth(80).is_none() => text.clone(),
+        other => shown(Some(other)),
+    }
+}
+
 /// As JavaScript's conditions have it.
 pub fn truthy(value: &Value) -> bool {
     match value {

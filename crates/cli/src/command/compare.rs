@@ -13,6 +13,7 @@ use crate::global::Global;
 use crate::project::Workplace;
 use crate::run_args::parse_share;
 use crate::terminal::Terminal;
+use crate::workspace::WorkspaceArgs;
 
 /// Arguments of `compare`.
 #[derive(Debug, clap::Args)]
@@ -29,6 +30,8 @@ pub struct CompareArgs {
     /// The run after, as an option
     #[arg(long, value_name = "B", conflicts_with = "b")]
     after: Option<String>,
+    #[command(flatten)]
+    place: WorkspaceArgs,
     /// By how much a mean score may fall, from 0 to 1 [default: the project's, else 0.05]
     #[arg(long, value_name = "SHARE", value_parser = parse_share)]
     threshold: Option<f64>,
@@ -43,14 +46,14 @@ const READ_WHOLE: usize = 2_000;
 /// Shows two runs side by side; exits with 1 on a regression.
 pub fn run(global: &Global, args: &CompareArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let wanted = |given: &Option<String>, option: &Option<String>, default: &str| {
-        given.clone().or_else(|| option.clone()).unwrap_or_else(|| default.to_owned())
+        args.place.run(given.as_deref().or(option.as_deref()), default)
     };
     let workplace = Workplace::find(global, &[])?;
     let configured = workplace.project.regression_threshold.as_ref().map(|set| set.value);
     let threshold = args.threshold.or(configured).unwrap_or(report::THRESHOLD);
     let store = workplace.read_store()?;
-    let before = store.select(&wanted(&args.a, &args.before, "previous"))?;
-    let after = store.select(&wanted(&args.b, &args.after, "latest"))?;
+    let before = store.select(&wanted(&args.a, &args.before, "previous")?)?;
+    let after = store.select(&wanted(&args.b, &args.after, "latest")?)?;
     let trials = |run: &str| store.trials(&TrialFilter::of_run(run));
     let (was, is) = (trials(&before.id)?, trials(&after.id)?);
     let skills = |run: &str| store.info(run).map(|info| info.skills);

@@ -20,6 +20,7 @@ use crate::project::Workplace;
 use crate::run_args::{RunArgs, parse_jobs, parse_judges, parse_share};
 use crate::settings::Resolved;
 use crate::terminal::Terminal;
+use crate::workspace::WorkspaceArgs;
 use crate::{exit, limits, machine};
 
 /// The setting of a run that says what was named on its command line.
@@ -30,9 +31,14 @@ const SKILL: &str = "skill";
 /// Arguments of `regrade`.
 #[derive(Debug, clap::Args)]
 pub struct RegradeArgs {
-    /// The front of a run's id, a label, `latest` or `previous`
-    #[arg(value_name = "RUN", default_value = "latest")]
-    run: String,
+    /// The front of a run's id, a label, `latest` or `previous` [default: latest]
+    #[arg(value_name = "RUN")]
+    run: Option<String>,
+    #[command(flatten)]
+    place: WorkspaceArgs,
+    /// Figures are always computed anew
+    #[arg(long, hide = true)]
+    recompute_benchmark: bool,
     /// Where the suites are today, if not where that run had them
     #[arg(value_name = "PATH|SKILL")]
     targets: Vec<String>,
@@ -91,7 +97,7 @@ pub fn with_targets(args: &RunArgs, mut settings: Map<String, Value>) -> Map<Str
 pub fn run(global: &Global, args: &RegradeArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     limits::raise_open_files();
     let store = Workplace::find(global, &[])?.read_store()?;
-    let run = store.select(&args.run)?;
+    let run = store.select(&args.place.run(args.run.as_deref(), "latest")?)?;
     if let (None, Some(pid)) = (run.finished_at, run.owner_pid.filter(|pid| machine::is_alive(*pid))) {
         return Err(CliError::usage(format!("the run {} is still going on (process {pid})", run.short)));
     }

@@ -11,16 +11,19 @@ use crate::global::Global;
 use crate::outlet::{find_report, report_file};
 use crate::project::Workplace;
 use crate::terminal::Terminal;
+use crate::workspace::WorkspaceArgs;
 
 /// Arguments of `report`.
 #[derive(Debug, clap::Args)]
 pub struct ReportArgs {
-    /// The front of a run's id, a label, `latest` or `previous`
-    #[arg(value_name = "RUN", default_value = "latest")]
-    run: String,
+    /// The front of a run's id, a label, `latest` or `previous` [default: latest]
+    #[arg(value_name = "RUN")]
+    run: Option<String>,
     /// The run, as an option
     #[arg(long, value_name = "RUN", hide = true)]
     run_id: Option<String>,
+    #[command(flatten)]
+    place: WorkspaceArgs,
     /// Which report
     #[arg(long, value_name = "FORMAT", default_value = "terminal")]
     format: String,
@@ -43,7 +46,7 @@ pub fn run(global: &Global, args: &ReportArgs, terminal: &Terminal) -> Result<Ex
     // Whoever comes from agent-skill-eval asks for a table.
     let kind = find_report(if args.format == "table" { "terminal" } else { &args.format })?;
     let store = Workplace::find(global, &[])?.read_store()?;
-    let run = store.select(args.run_id.as_deref().unwrap_or(&args.run))?;
+    let run = store.select(&args.place.run(args.run_id.as_deref().or(args.run.as_deref()), "latest")?)?;
     let mut opening = match &args.output {
         Some(file) => Opening::new(Box::new(report_file(file)?), Style::plain()),
         None => Opening::new(Box::new(std::io::stdout()), terminal.out_style),

@@ -12,6 +12,7 @@ use crate::global::Global;
 use crate::machine;
 use crate::project::Workplace;
 use crate::terminal::Terminal;
+use crate::workspace::WorkspaceArgs;
 
 /// Runs of more trials than that are told by what lists know of them.
 const READ_WHOLE: usize = 2_000;
@@ -19,9 +20,11 @@ const READ_WHOLE: usize = 2_000;
 /// Arguments of `status`.
 #[derive(Debug, clap::Args)]
 pub struct StatusArgs {
-    /// The front of a run's id, a label, `latest` or `previous`
-    #[arg(value_name = "RUN", default_value = "latest")]
-    run: String,
+    /// The front of a run's id, a label, `latest` or `previous` [default: latest]
+    #[arg(value_name = "RUN")]
+    run: Option<String>,
+    #[command(flatten)]
+    place: WorkspaceArgs,
     /// As JSON
     #[arg(long)]
     json: bool,
@@ -30,7 +33,7 @@ pub struct StatusArgs {
 /// Shows what happened in a run, or what each of its trials waits for.
 pub fn run(global: &Global, args: &StatusArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let store = Workplace::find(global, &[])?.read_store()?;
-    let run = store.select(&args.run)?;
+    let run = store.select(&args.place.run(args.run.as_deref(), "latest")?)?;
     let trials = store.trials(&TrialFilter::of_run(&run.id))?;
     let live = store.live(&run.id)?;
     let alive = run.finished_at.is_none() && run.owner_pid.is_some_and(machine::is_alive);

@@ -80,7 +80,9 @@ pub fn set_up(
 ) -> Result<Option<Box<dyn Reporter>>, CliError> {
     let commands = [&args.pre_run_commands, &args.post_grade_commands, &args.post_run_commands];
     let has_commands = commands.iter().any(|commands| !commands.is_empty());
-    let root = match &args.artifacts {
+    let in_workspace =
+        |workspace: &PathBuf| crate::workspace::artifacts(workspace, &plan.skills, args.label.as_deref());
+    let root = match args.artifacts.clone().or_else(|| args.workspace.as_ref().map(in_workspace)) {
         Some(root) => workplace.cwd.join(root),
         None if has_commands => artifacts_of(&workplace.state, &info.id),
         None => return Ok(None),

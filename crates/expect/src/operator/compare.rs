@@ -26,7 +26,7 @@ pub const GT: Operator = Operator {
     details: DETAILS,
     scoring: SCORING,
     examples: &[Example { expectation: r#"{"$gt": 5}"#, matches: &["6"], differs: &["5", r#""6""#, "null"] }],
-    read: |compiler, operand| Compare::read(compiler, operand, "$gt", "more than", |order| order.is_gt()),
+    read: |compiler, operand| Compare::read(compiler, operand, "$gt", "greater than", |order| order.is_gt()),
 };
 
 /// The operator.
@@ -97,7 +97,8 @@ impl Rule for Compare {
             Some(_) => format!("{} is not {} {bound}", value::shown(actual), self.words),
             None => format!("{} cannot be compared with {bound}", value::kind(actual)),
         };
-        let expected = format!("{} {bound}", self.words);
+        let words = if self.words == "greater than" { "more than" } else { self.words };
+        let expected = format!("{words} {}", value::told(&self.bound));
         Found::flawed(Flaw::new(&self.place, message).expected(expected.into()).actual(actual))
     }
 }

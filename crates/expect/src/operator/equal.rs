@@ -62,7 +62,7 @@ impl Rule for Equal {
         let (message, expected) = if self.wanted {
             (format!("expected exactly {shown}, not {}", value::shown(actual)), self.value.clone())
         } else {
-            (format!("expected anything but {shown}"), format!("not {shown}").into())
+            (format!("expected anything but {shown}"), format!("not {}", value::told(&self.value)).into())
         };
         Found::flawed(Flaw::new(&self.place, message).expected(expected).actual(actual))
     }

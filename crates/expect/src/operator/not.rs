@@ -26,7 +26,7 @@ pub const NOT: Operator = Operator {
         let inner = compiler.matcher(operand);
         // What is critical further inside need not hold.
         compiler.critical = beside || inner.meta.critical;
-        let denied = format!("not {}", value::shown(Some(&operand.to_json())));
+        let denied = format!("not {}", value::told(&operand.to_json()));
         Some(Box::new(Not { inner, denied, place: Place::of(operand) }))
     },
 };

@@ -11,11 +11,11 @@ fn what_is_expected_is_told_apart_from_what_is_there() {
         (json!({"$lt": 10}), json!(10), "less than 10"),
         (json!({"$lte": 2.5}), json!(3), "at most 2.5"),
         (json!({"$gt": 0}), json!(0), "more than 0"),
-        (json!({"$gte": "b"}), json!("a"), "at least \"b\""),
+        (json!({"$gte": "b"}), json!("a"), "at least b"),
         (json!({"$lt": 10}), json!("x"), "less than 10"),
         (json!({"$ne": 5}), json!(5), "not 5"),
         (json!({"$nin": [1, 2]}), json!(2), "none of [1,2]"),
-        (json!({"$not": "/a/"}), json!("a"), "not \"/a/\""),
+        (json!({"$not": "/a/"}), json!("a"), "not /a/"),
     ] {
         assert_eq!(expected(expectation.clone(), actual), words, "{expectation}");
     }

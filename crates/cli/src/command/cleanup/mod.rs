@@ -17,14 +17,17 @@ use crate::error::CliError;
 use crate::global::Global;
 use crate::project::Workplace;
 use crate::terminal::Terminal;
+use crate::workspace::WorkspaceArgs;
 use crate::{exit, machine};
 
 /// Arguments of `cleanup`.
 #[derive(Debug, clap::Args)]
 pub struct CleanupArgs {
     /// The front of a run's id, a label, `latest` or `previous`; or a `cleanup.json`, or the directory it is in
-    #[arg(value_name = "RUN")]
-    run: String,
+    #[arg(value_name = "RUN", required_unless_present = "workspace")]
+    run: Option<String>,
+    #[command(flatten)]
+    place: WorkspaceArgs,
     /// Do not ask
     #[arg(long, short)]
     yes: bool,
@@ -32,11 +35,15 @@ pub struct CleanupArgs {
 
 /// Removes what the trials of a run left on remotes.
 pub fn run(global: &Global, args: &CleanupArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    let left = match manifest::file(&args.run) {
+    let named = match args.place.directory()? {
+        Some(directory) => directory.to_string_lossy().into_owned(),
+        None => args.run.clone().unwrap_or_default(),
+    };
+    let left = match manifest::file(&named) {
         Some(file) => manifest::read(&file)?,
         None => {
             let store = Workplace::find(global, &[])?.read_store()?;
-            let run = store.select(&args.run)?;
+            let run = store.select(&named)?;
             if run.finished_at.is_none() && run.owner_pid.is_some_and(machine::is_alive) {
                 return Err(CliError::usage(format!("the run {} still goes on", run.short))
                     .hint("what it leaves is known when it has ended"));

@@ -1,0 +1,103 @@
+//! Runs by the directory that agent-skill-eval keeps them in: `--workspace DIR --iteration N`, with
+//! `<skill>-workspace/iteration-N` below it. What is there are the artefacts of a run, which name it.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::error::CliError;
+
+/// The file among the artefacts of a run that names it.
+const SUITE: &str = "suite.json";
+
+/// How agent-skill-eval's commands name a run.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct WorkspaceArgs {
+    /// The directory of an iteration, of a skill, or of all skills
+    #[arg(long, value_name = "DIR", hide = true)]
+    workspace: Option<PathBuf>,
+    /// Which iteration; the last one where it is not said
+    #[arg(long, value_name = "N", hide = true, requires = "workspace")]
+    iteration: Option<String>,
+}
+
+impl WorkspaceArgs {
+    /// The run in the workspace, or else the one that is called `named`. In a workspace a name is that of an iteration.
+    ///
+    /// # Errors
+    /// A workspace without such a run, or with one for each of several skills.
+    pub fn run(&self, named: Option<&str>, default: &str) -> Result<String, CliError> {
+        match &self.workspace {
+            Some(workspace) => run_in(workspace, self.iteration.as_deref().or(named)),
+            None => Ok(named.unwrap_or(default).to_owned()),
+        }
+    }
+
+    /// The directory of the run.
+    ///
+    /// # Errors
+    /// As of [`Self::run`].
+    pub fn directory(&self) -> Result<Option<PathBuf>, CliError> {
+        self.workspace.as_deref().map(|workspace| directory(workspace, self.iteration.as_deref())).transpose()
+    }
+}
+
+/// Where the artefacts of a run go that is given a workspace.
+pub fn artifacts(workspace: &Path, skills: &[model::SkillInfo], iteration: Option<&str>) -> PathBuf {
+    let iteration = format!("iteration-{}", iteration.unwrap_or("1"));
+    match skills {
+        [skill] => workspace.join(format!("{}-workspace", skill.name)).join(iteration),
+        _ => workspace.join(iteration),
+    }
+}
+
+fn run_in(workspace: &Path, iteration: Option<&str>) -> Result<String, CliError> {
+    let directory = directory(workspace, iteration)?;
+    let file = directory.join(SUITE);
+    let wrong = |why: String| CliError::usage(format!("{}: {why}", file.display()));
+    let text = std::fs::read_to_string(&file).map_err(|error| wrong(error.to_string()))?;
+    let suite: Value = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+    let run = suite.get("run_id").and_then(Value::as_str);
+    run.map(str::to_owned).ok_or_else(|| wrong("it names no run".to_owned()))
+}
+
+fn directory(workspace: &Path, iteration: Option<&str>) -> Result<PathBuf, CliError> {
+    if iteration.is_none() && workspace.join(SUITE).is_file() {
+        return Ok(workspace.to_owned());
+    }
+    let of_skill = |name: &str| name.ends_with("-workspace");
+    let skills: Vec<PathBuf> =
+        folders(workspace).into_iter().filter(|(name, _)| of_skill(name)).map(|(_, path)| path).collect();
+    let home = match skills.as_slice() {
+        [] => workspace,
+        [only] => only,
+        _ => {
+            let names: Vec<String> = skills.iter().map(|path| format!("--workspace {}", path.display())).collect();
+            return Err(CliError::usage(format!("{} holds several skills", workspace.display())).hint(names.join(", ")));
+        }
+    };
+    let iterations = folders(home).into_iter().filter_map(|(name, path)| {
+        let number = name.strip_prefix("iteration-")?.to_owned();
+        path.join(SUITE).is_file().then_some((number, path))
+    });
+    // By their numbers, of which 10 comes after 9; then by their names.
+    let mut iterations: Vec<(String, PathBuf)> = iterations.collect();
+    iterations.sort_by_key(|(number, _)| (number.parse::<u64>().unwrap_or(0), number.clone()));
+    let found = match iteration {
+        Some(wanted) => iterations.iter().find(|(number, _)| number == wanted),
+        None => iterations.last(),
+    };
+    found.map(|(_, path)| path.clone()).ok_or_else(|| {
+        let there: Vec<&str> = iterations.iter().map(|(number, _)| number.as_str()).collect();
+        let hint = match there.as_slice() {
+            [] => "`trialrun run --workspace DIR` makes one".to_owned(),
+            there => format!("iterations: {}", there.join(", ")),
+        };
+        CliError::usage(format!("there is no such iteration in {}", home.display())).hint(hint)
+    })
+}
+
+fn folders(directory: &Path) -> Vec<(String, PathBuf)> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path()))).collect()
+}

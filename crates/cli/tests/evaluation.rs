@@ -327,7 +327,7 @@ fn the_commands_of_agent_skill_eval_work_as_its_readme_has_them() {
     assert!(
         ok(&format!("report --workspace {home} --iteration 1 --format markdown --failures-only"))
             .out
-            .contains("| fake")
+            .contains("| `fake+with_skill` |")
     );
     assert!(ok(&format!("status --workspace {home}")).out.contains("sun"));
     ok(&format!("{run} --iteration 2"));

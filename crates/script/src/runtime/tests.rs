@@ -112,7 +112,7 @@ fn endless_work_is_stopped_and_cannot_be_caught() {
 }
 
 #[test]
-fn what_is_stopped_is_told_with_the_function_or_the_last_call_in_it() {
+fn what_is_stopped_is_told_with_its_loop_or_a_line_in_it() {
     let text = "let n = 0;\nconst step = () => n++;\nexport const idle = () => {\n  for (;;) {}\n};\n\
                 export const busy = () => {\n  for (;;) {\n    step();\n  }\n};\n";
     let mut place = Folder::new(&[("a.mjs", text)]);
@@ -123,9 +123,9 @@ fn what_is_stopped_is_told_with_the_function_or_the_last_call_in_it() {
         let stopped = place.runtime.call(&f, &[], budget, &mut |_| Ok(Value::Null)).unwrap_err();
         stopped.place().map(ToString::to_string)
     };
-    assert_eq!(stopped_at("idle").as_deref(), Some("a.mjs:3:1"));
+    assert_eq!(stopped_at("idle").as_deref(), Some("a.mjs:4:3"));
     let busy = stopped_at("busy").unwrap();
-    assert!(["a.mjs:8:5", "a.mjs:2:14"].contains(&busy.as_str()), "{busy}");
+    assert!(["a.mjs:7:", "a.mjs:8:", "a.mjs:2:"].iter().any(|line| busy.starts_with(line)), "{busy}");
 }
 
 #[test]

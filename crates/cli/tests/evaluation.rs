@@ -329,7 +329,7 @@ fn the_commands_of_agent_skill_eval_work_as_its_readme_has_them() {
             .out
             .contains("| `fake+with_skill` |")
     );
-    assert!(ok(&format!("status --workspace {home}")).out.contains("sun"));
+    assert!(ok(&format!("status --workspace {home}")).out.contains("passed"));
     ok(&format!("{run} --iteration 2"));
     ok(&format!("compare --workspace {home} 1 2"));
     let graded = ok(&format!("grade --workspace {home}/iteration-1 --recompute-benchmark"));

@@ -295,6 +295,35 @@ fn what_another_trial_pushes_meanwhile_is_not_held_against_this_one() {
     assert_eq!((left("pushes"), left("waits")), (1, 0));
 }
 
+/// Where there is no `gh`, nobody knows of pull requests, and the agent is not blamed. The addresses of both services are
+/// read in all their forms; git may not reach them.
+#[test]
+fn what_a_missing_gh_would_know_is_undecided() {
+    let project = twins();
+    let programs = project.home().join("bin");
+    fs::create_dir(&programs).unwrap();
+    for program in ["sh", "git", "mkdir", "rmdir", "cat"] {
+        let found = ["/usr/local/bin", "/usr/bin", "/bin"].map(|dir| Path::new(dir).join(program));
+        let found = found.into_iter().find(|path| path.exists()).unwrap();
+        std::os::unix::fs::symlink(found, programs.join(program)).unwrap();
+    }
+    let project = project.env("PATH", programs.to_str().unwrap());
+    project.write(
+        "publish.sh",
+        "git config protocol.allow never && git remote add hub git@github.com:acme/shop.git && \
+         git remote add lab https://user:canary-77@gitlab.com/acme/shop.git && echo done\n",
+    );
+    let case = json!({"id": "asks", "prompt": "go", "expected_output": "x", "assertions": [
+        "No pull request was opened", {"type": "file_contains", "contains": "done"}]});
+    project.write("skills/sun/evals/evals.json", &json!({"skill_name": "sun", "evals": [case]}).to_string());
+    let report = project.report(&["skills/sun", "--no-baseline", "--agent", "publisher"], 3);
+    let trial = &trials(&report)[0];
+    assert_eq!(trial["outcome"], "undecided", "{trial:#}");
+    let because = trial["findings"][0].to_string();
+    assert!(because.contains("`gh` is not installed") && because.contains("`glab` is not installed"), "{because}");
+    assert!(!report.to_string().contains("canary-77"));
+}
+
 #[test]
 fn a_repository_that_cannot_be_cloned_is_trouble_of_the_environment() {
     let project = twins();

@@ -169,7 +169,7 @@ impl Agent for ClaudeCode {
             let Some(sandbox) = scene.sandbox else {
                 return Err(Breakage::harness("Claude Code was given no sandbox to work in"));
             };
-            let program = program(&scene.host).map_err(Breakage::environment)?;
+            let program = program(&scene.host).map_err(|because| Breakage::environment(because).for_good())?;
             let occasion = Occasion {
                 host: &scene.host,
                 setup: &scene.setup,

@@ -99,12 +99,14 @@ impl Launch {
                 files.find(|file| is_executable(file)).or(first)
             }
         };
+        // Trying again finds the same.
+        let never = |because: String| Err(Breakage::environment(because).for_good());
         match found {
-            None if program.contains('/') => Err(Breakage::environment(format!("there is no program `{program}`"))),
-            None => Err(Breakage::environment(format!("there is no program `{program}` on the PATH"))),
-            Some(file) if file.is_dir() => Err(Breakage::environment(format!("`{program}` is a folder"))),
+            None if program.contains('/') => never(format!("there is no program `{program}`")),
+            None => never(format!("there is no program `{program}` on the PATH")),
+            Some(file) if file.is_dir() => never(format!("`{program}` is a folder")),
             Some(file) if !is_executable(&file) => {
-                Err(Breakage::environment(format!("`{program}` cannot be executed: it lacks the permission")))
+                never(format!("`{program}` cannot be executed: it lacks the permission"))
             }
             Some(_) => Ok(()),
         }

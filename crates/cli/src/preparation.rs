@@ -38,16 +38,7 @@ pub fn prepare(global: &Global, args: &RunArgs) -> Result<Prepared, CliError> {
     let mut resolved = Resolved::of(args, &workplace)?;
     let fallen_back = choose_sandbox(&mut resolved, &workplace)?;
     resolved.run.judge_missing = missing_judge(&workplace, &resolved.run);
-    let Loaded { suites, diagnostics, modules } = suite::load(&suite::Request {
-        root: workplace.project.root.clone(),
-        skills_dir: workplace.project.skills_dir.clone(),
-        tests: workplace.project.tests.clone(),
-        cwd: workplace.cwd.clone(),
-        targets,
-        skill: args.skill.clone(),
-        fixtures: workplace.project.fixtures.clone(),
-        now_ms: now_ms(),
-    });
+    let Loaded { suites, diagnostics, modules } = load(&workplace, targets, args.skill.clone());
     let selection = Selection {
         cases: args.cases.clone(),
         filter: args.filter.clone(),
@@ -84,6 +75,20 @@ pub fn prepare(global: &Global, args: &RunArgs) -> Result<Prepared, CliError> {
     let mask = Mask::of(&workplace.environment).with_secrets(&resolved.run.secrets);
     all.iter_mut().for_each(|problem| without_secrets(problem, &mask));
     Ok(Prepared { workplace, resolved, plan, diagnostics: all, design, nearest_case })
+}
+
+/// Loads what `targets` name, or all of the project; suites of skills are about `skill` if that is given.
+pub fn load(workplace: &Workplace, targets: Vec<String>, skill: Option<String>) -> Loaded {
+    suite::load(&suite::Request {
+        root: workplace.project.root.clone(),
+        skills_dir: workplace.project.skills_dir.clone(),
+        tests: workplace.project.tests.clone(),
+        cwd: workplace.cwd.clone(),
+        targets,
+        skill,
+        fixtures: workplace.project.fixtures.clone(),
+        now_ms: now_ms(),
+    })
 }
 
 /// Checks which kind of sandbox was chosen. One that cannot be made gives way, with a warning, where the project says so;
@@ -172,7 +177,7 @@ pub(crate) fn without_secrets(problem: &mut Diagnostic, mask: &Mask) {
 }
 
 /// Milliseconds since 1970.
-pub(crate) fn now_ms() -> Option<i64> {
+fn now_ms() -> Option<i64> {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).ok()?;
     i64::try_from(since.as_millis()).ok()
 }

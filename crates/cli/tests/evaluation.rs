@@ -6,24 +6,11 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use serde_json::{Value, json};
-use testkit::Project;
+use testkit::{Project, git};
 
 const TRIALRUN: &str = env!("CARGO_BIN_EXE_trialrun");
-
-fn git(dir: &Path, arguments: &[&str]) -> String {
-    let command = Command::new("git")
-        .args(["-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "init.defaultBranch=main"])
-        .args(arguments)
-        .current_dir(dir)
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .output()
-        .unwrap();
-    assert!(command.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&command.stderr));
-    String::from_utf8(command.stdout).unwrap().trim().to_owned()
-}
 
 /// A bare repository with one commit on `main`, and its address.
 fn origin(project: &Project) -> String {

@@ -6,11 +6,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
-use testkit::{Project, Ran, until};
+use testkit::{Project, Ran, git, until};
 
 const RUN: [&str; 6] = ["run", "--skill", "skills/greet", "--agent", "fake", "--artifacts"];
 
@@ -493,18 +492,6 @@ fn a_patch_tells_what_git_can_tell() {
     let files = tree(&project.dir().join("out"));
     assert!(files.iter().any(|file| file.ends_with("output.txt")), "{files:#?}");
     assert!(files.iter().all(|file| !file.ends_with("diff.patch")), "{files:#?}");
-}
-
-fn git(dir: &Path, arguments: &[&str]) -> String {
-    let command = Command::new("git")
-        .args(["-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "init.defaultBranch=main"])
-        .args(arguments)
-        .current_dir(dir)
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .output()
-        .unwrap();
-    assert!(command.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&command.stderr));
-    String::from_utf8(command.stdout).unwrap().trim().to_owned()
 }
 
 /// A bare repository with branches.

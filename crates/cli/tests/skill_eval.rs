@@ -3,11 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::process::Command;
-
 use serde_json::{Value, json};
 use testkit::real::{CLAUDE_CODE, CODEX, OPENCODE, RealAgent, requests_were_expected};
-use testkit::{Loopback, Project};
+use testkit::{Loopback, Project, git};
 
 const TRIALRUN: &str = env!("CARGO_BIN_EXE_trialrun");
 
@@ -46,30 +44,13 @@ fn project(agent: RealAgent, test: &str) -> Option<Bench> {
         .write("prices.json", &json!({"scripted:model.json": price}).to_string());
     let elsewhere = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     std::os::unix::fs::symlink(elsewhere.path(), project.dir().join("remote.git")).unwrap();
-    git(&project, &["init", "-q", "--bare", "-b", "main", "remote.git"]);
-    git(&project, &["init", "-q", "-b", "main", "seed"]);
+    git(&project.dir(), &["init", "-q", "--bare", "-b", "main", "remote.git"]);
+    git(&project.dir(), &["init", "-q", "-b", "main", "seed"]);
     project.write("seed/README.md", "# Demo\n");
-    git(&project, &["-C", "seed", "add", "."]);
-    git(&project, &["-C", "seed", "commit", "-qm", "first"]);
-    git(&project, &["-C", "seed", "push", "-q", "../remote.git", "main"]);
+    git(&project.dir(), &["-C", "seed", "add", "."]);
+    git(&project.dir(), &["-C", "seed", "commit", "-qm", "first"]);
+    git(&project.dir(), &["-C", "seed", "push", "-q", "../remote.git", "main"]);
     Some(Bench { project, _elsewhere: elsewhere })
-}
-
-/// What git says, run in the project's directory.
-#[track_caller]
-fn git(project: &Project, arguments: &[&str]) -> String {
-    let names = ["-c", "user.name=A", "-c", "user.email=a@example.com"];
-    let ran = Command::new("git")
-        .args(names)
-        .args(arguments)
-        .current_dir(project.dir())
-        .env_clear()
-        .envs([("PATH", "/usr/local/bin:/usr/bin:/bin"), ("GIT_CONFIG_NOSYSTEM", "1")])
-        .env("HOME", project.home())
-        .output()
-        .unwrap();
-    assert!(ran.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&ran.stderr));
-    String::from_utf8(ran.stdout).unwrap()
 }
 
 /// How `agent` calls a command.
@@ -216,12 +197,12 @@ fn as_dictated(trial: &Value, agent: RealAgent) {
 /// Fails the test unless the remote has just the branches that trials of the suite push, with nothing in them of the skill.
 #[track_caller]
 fn pushed(project: &Project, branches: usize) {
-    let all = git(project, &["-C", "remote.git", "branch", "--format=%(refname:short)"]);
+    let all = git(&project.dir(), &["-C", "remote.git", "branch", "--format=%(refname:short)"]);
     let notes: Vec<&str> = all.lines().filter(|branch| branch.starts_with("notes/")).collect();
     assert_eq!((notes.len(), all.lines().count()), (branches, branches + 1), "{all}");
     for branch in notes {
-        let files = git(project, &["-C", "remote.git", "ls-tree", "-r", "--name-only", branch]);
-        assert_eq!(files, "NOTES.md\nREADME.md\nchanges.txt\n");
+        let files = git(&project.dir(), &["-C", "remote.git", "ls-tree", "-r", "--name-only", branch]);
+        assert_eq!(files, "NOTES.md\nREADME.md\nchanges.txt");
     }
 }
 
@@ -320,7 +301,7 @@ fn timeout(agent: RealAgent) {
             "count",
             "--no-baseline",
             "--timeout",
-            "6s",
+            "15s", // as long as a real agent may take to its first call on a busy machine
             "--retries",
             "0",
         ],

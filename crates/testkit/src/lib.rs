@@ -57,6 +57,21 @@ impl Ran {
     }
 }
 
+/// What git says in `dir`, as somebody with a name and without settings of their own. It must succeed.
+#[track_caller]
+pub fn git(dir: &Path, arguments: &[&str]) -> String {
+    let output = Command::new("git")
+        .args(["-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "init.defaultBranch=main"])
+        .args(arguments)
+        .current_dir(dir)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .output()
+        .expect("git runs");
+    assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
 impl From<Output> for Ran {
     fn from(output: Output) -> Self {
         Self {

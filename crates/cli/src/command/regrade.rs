@@ -15,7 +15,7 @@ use super::run::{carry_out, conclude};
 use crate::error::CliError;
 use crate::global::Global;
 use crate::outlet::open_reports;
-use crate::preparation::{missing_judge, now_ms, read_script, without_secrets};
+use crate::preparation::{load, missing_judge, read_script, without_secrets};
 use crate::project::Workplace;
 use crate::run_args::{RunArgs, parse_jobs, parse_judges, parse_share};
 use crate::settings::Resolved;
@@ -216,16 +216,7 @@ fn prepare(
         resolved = Resolved::of(&args, &workplace)?;
     }
     resolved.run.judge_missing = missing_judge(&workplace, &resolved.run);
-    let suite::Loaded { suites, diagnostics: loading, modules } = suite::load(&suite::Request {
-        root: workplace.project.root.clone(),
-        skills_dir: workplace.project.skills_dir.clone(),
-        tests: workplace.project.tests.clone(),
-        cwd: workplace.cwd.clone(),
-        targets,
-        skill: args.skill.clone(),
-        fixtures: workplace.project.fixtures.clone(),
-        now_ms: now_ms(),
-    });
+    let suite::Loaded { suites, diagnostics: loading, modules } = load(&workplace, targets, args.skill.clone());
     let (cwd, selection) = (workplace.cwd.clone(), Selection::default());
     let today = PlanRequest {
         suites: &suites,

@@ -1,5 +1,7 @@
 //! Under which configuration a case runs, and the name of one execution.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 /// The variant of an arm whose agent has the skill.
@@ -37,11 +39,11 @@ impl std::fmt::Display for Arm {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TrialId {
     /// The suite's name.
-    pub suite: String,
+    pub suite: Arc<str>,
     /// The case's id.
-    pub case: String,
+    pub case: Arc<str>,
     /// The arm, printed.
-    pub arm: String,
+    pub arm: Arc<str>,
     /// From 1.
     pub repetition: u64,
 }
@@ -50,6 +52,14 @@ impl TrialId {
     /// Whether it is only there to be compared with, as its arm's name tells.
     pub fn is_baseline(&self) -> bool {
         self.arm.strip_suffix(WITHOUT_SKILL).is_some_and(|front| front.ends_with('+'))
+    }
+}
+
+impl From<&TrialId> for Arc<str> {
+    /// As it prints. There are as many as there are trials, so it is put together without a formatter.
+    fn from(id: &TrialId) -> Self {
+        let repetition = id.repetition.to_string();
+        [&id.suite, "::", &id.case, "@", &id.arm, "#", &repetition].concat().into()
     }
 }
 
@@ -68,7 +78,7 @@ mod tests {
         let id = |variant: Option<&str>| TrialId {
             suite: "s".into(),
             case: "c".into(),
-            arm: Arm { agent: "fake".into(), model: None, variant: variant.map(str::to_owned) }.to_string(),
+            arm: Arm { agent: "fake".into(), model: None, variant: variant.map(str::to_owned) }.to_string().into(),
             repetition: 1,
         };
         let told = [None, Some(WITH_SKILL), Some(WITHOUT_SKILL)].map(|variant| id(variant).is_baseline());

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +13,7 @@ use crate::{Outcome, TrialRecord, WITH_SKILL, WITHOUT_SKILL};
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrialFigures {
     /// The arm, printed.
-    pub arm: String,
+    pub arm: Arc<str>,
     /// The agent.
     pub agent: String,
     /// The model.
@@ -20,7 +21,7 @@ pub struct TrialFigures {
     /// The variant.
     pub variant: Option<String>,
     /// What it came to and took; its suite and its case's id tell its case.
-    pub observation: Observation<(String, String)>,
+    pub observation: Observation<(Arc<str>, Arc<str>)>,
     /// Whether the skill triggered and was to; absent where the case does not say.
     pub trigger: Option<Trigger>,
 }
@@ -69,7 +70,7 @@ pub struct ArmSummary {
 impl ArmSummary {
     /// Each arm of `trials`, in the order it first appears.
     pub fn of(trials: &[TrialFigures]) -> Vec<Self> {
-        let arms = groups(trials, |trial| trial.arm.as_str());
+        let arms = groups(trials, |trial| &*trial.arm);
         arms.into_iter().map(|(arm, trials)| Self::of_arm(arm, &trials)).collect()
     }
 
@@ -167,8 +168,8 @@ impl ArmDelta {
         Some(Self {
             agent: agent.to_owned(),
             model: model.map(str::to_owned),
-            with: with.first()?.arm.clone(),
-            without: without.first()?.arm.clone(),
+            with: with.first()?.arm.to_string(),
+            without: without.first()?.arm.to_string(),
             delta: Delta::between(&observed(&with), &observed(&without)),
             suites: suites(&with, &without),
             cases: cases(&with, &without),
@@ -183,7 +184,7 @@ impl SuiteDelta {
         };
         let (with_it, without_it) = (of_suite(with), of_suite(without));
         let rate = |trials: &[Seen<'_>]| ArmStatistics::of(trials).pass_rate.map(|rate| rate.mean);
-        let ours = with.iter().filter(|trial| trial.observation.case.0 == suite);
+        let ours = with.iter().filter(|trial| *trial.observation.case.0 == *suite);
         let triggers: Vec<Trigger> = ours.filter_map(|trial| trial.trigger).collect();
         Self {
             suite: suite.to_owned(),
@@ -196,7 +197,7 @@ impl SuiteDelta {
 }
 
 fn suites(with: &[&TrialFigures], without: &[&TrialFigures]) -> Vec<SuiteDelta> {
-    let names: BTreeSet<&str> = with.iter().chain(without).map(|trial| trial.observation.case.0.as_str()).collect();
+    let names: BTreeSet<&str> = with.iter().chain(without).map(|trial| &*trial.observation.case.0).collect();
     names.into_iter().map(|suite| SuiteDelta::of(suite, with, without)).collect()
 }
 
@@ -278,14 +279,14 @@ mod tests {
     fn trial(agent: &str, variant: &str, case: &str, outcome: Outcome, triggered: Option<bool>) -> TrialFigures {
         let with_skill = variant == WITH_SKILL;
         TrialFigures {
-            arm: format!("{agent}+{variant}"),
+            arm: format!("{agent}+{variant}").into(),
             agent: agent.into(),
             model: None,
             variant: Some(variant.into()),
             observation: Observation {
                 pass_rate: Some(if outcome == Passed { 1.0 } else { 0.5 }),
                 tokens: Some(if with_skill { 100.0 } else { 150.0 }),
-                ..Observation::new(("s".to_owned(), case.to_owned()), outcome)
+                ..Observation::new(("s".into(), case.into()), outcome)
             },
             trigger: with_skill.then_some(Trigger { expected: case != "control", happened: triggered }),
         }

@@ -1,5 +1,7 @@
 //! What a run tells the world: one ordered, owned, serialisable stream, the same live and on disk.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -19,10 +21,10 @@ pub struct Envelope {
     /// When the dispatcher saw it.
     pub at: Timestamp,
     /// The run.
-    pub run: String,
+    pub run: Arc<str>,
     /// The trial's printed id, for everything that belongs to one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trial: Option<String>,
+    pub trial: Option<Arc<str>>,
     /// From 1, for everything that belongs to a trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt: Option<u32>,

@@ -1,6 +1,7 @@
 //! What is kept of a run and of a trial: the objects of the JSON report.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -65,16 +66,16 @@ pub struct SkillInfo {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrialRecord {
     /// Printed: `suite::case@arm#1`.
-    pub id: String,
+    pub id: Arc<str>,
     /// The suite's name.
-    pub suite: String,
+    pub suite: Arc<str>,
     /// The case's id.
-    pub case: String,
+    pub case: Arc<str>,
     /// What a person would call it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// The arm, printed.
-    pub arm: String,
+    pub arm: Arc<str>,
     /// The agent.
     pub agent: String,
     /// The model as the user named it.
@@ -197,9 +198,10 @@ pub struct TrialRecord {
     /// The limits in force.
     #[serde(default)]
     pub limits: Limits,
-    /// Settings of this trial that change what the agent does: permission mode, tools, setting sources.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub settings: Map<String, Value>,
+    /// Settings of this trial that change what the agent does: permission mode, tools, setting sources. Trials of one arm
+    /// share them.
+    #[serde(default, skip_serializing_if = "is_empty")]
+    pub settings: Arc<Map<String, Value>>,
     /// Attempts before this one; this one is last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<AttemptRecord>,
@@ -222,6 +224,10 @@ impl TrialRecord {
     pub fn is_baseline(&self) -> bool {
         self.variant.as_deref() == Some(crate::WITHOUT_SKILL)
     }
+}
+
+fn is_empty(settings: &Arc<Map<String, Value>>) -> bool {
+    settings.is_empty()
 }
 
 /// What was asked of models other than the agent's own; it never counts as the agent's.

@@ -9,19 +9,16 @@ mod reference;
 mod schema;
 mod trial;
 
-use std::collections::HashMap;
 use std::io::{self, BufWriter, Write};
-use std::sync::Arc;
+use std::ops::Range;
 
 use jiff::Timestamp;
-use model::{
-    AgentInfo, Aside, Envelope, Event, HookRecord, Outcome, RunInfo, SkillInfo, Summary, Tokens, TrialFigures,
-    TrialRecord,
-};
+use model::{AgentInfo, Aside, Envelope, Event, Outcome, RunInfo, SkillInfo, Summary, Tokens, TrialRecord};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::arms::Arms;
+use crate::ledger::Ledger;
 use crate::{Opening, Reporter, figure};
 use arm::{Arm, Delta};
 use hook::{Hooks, Ran};
@@ -37,11 +34,18 @@ pub const SCHEMA: &str = "trialrun.report/1";
 /// How much is written at a time, in bytes.
 const CHUNK: usize = 256 * 1024;
 
+/// How long a page of what is said of trials is, in bytes, and how much of it is left free for the last one on it; a page
+/// that this is not enough for grows.
+const PAGE: usize = 256 * 1024;
+const MARGIN: usize = 16 * 1024;
+
 struct Json {
     out: Box<dyn Write + Send>,
     failures_only: bool,
-    info: Option<RunInfo>,
-    trials: Trials,
+    /// The run and what its trials add up to, once it has begun.
+    run: Option<(Box<RunInfo>, Ledger)>,
+    trials: Texts,
+    versions: Versions,
     hooks: Vec<Ran>,
     last: Option<Timestamp>,
     over: Option<(Timestamp, u64, Option<String>)>,
@@ -51,8 +55,9 @@ pub(crate) fn open(opening: Opening) -> Box<dyn Reporter> {
     Box::new(Json {
         out: opening.out,
         failures_only: opening.failures_only,
-        info: None,
-        trials: Trials::default(),
+        run: None,
+        trials: Texts::default(),
+        versions: Versions::default(),
         hooks: Vec::new(),
         last: None,
         over: None,
@@ -63,12 +68,9 @@ impl Reporter for Json {
     fn event(&mut self, envelope: &Envelope) -> io::Result<()> {
         self.last = Some(envelope.at);
         match &envelope.event {
-            Event::RunStarted(info) => {
-                self.trials.expect(info.trials.len());
-                self.info = Some((**info).clone());
-            }
-            Event::TrialFinished(record) => self.trial((**record).clone())?,
-            Event::HookFinished(hook) => self.hook(envelope.trial.clone(), hook.clone()),
+            Event::RunStarted(info) => self.run = Some((info.clone(), Ledger::new(info, true))),
+            Event::TrialFinished(record) => self.trial(record)?,
+            Event::HookFinished(hook) => self.hooks.push(Ran { trial: envelope.trial.clone(), hook: hook.clone() }),
             Event::RunFinished { duration_ms, signal, .. } => {
                 self.over = Some((envelope.at, *duration_ms, signal.clone()));
             }
@@ -77,35 +79,15 @@ impl Reporter for Json {
         Ok(())
     }
 
-    fn take(&mut self, envelope: Arc<Envelope>) -> io::Result<()> {
-        match Arc::try_unwrap(envelope) {
-            Ok(Envelope { at, event: Event::TrialFinished(record), .. }) => {
-                self.last = Some(at);
-                self.trial(*record)
-            }
-            Ok(other) => self.event(&other),
-            Err(shared) => self.event(&shared),
-        }
-    }
-
     fn finish(&mut self) -> io::Result<()> {
-        let Some(mut info) = self.info.take() else { return self.out.flush() };
-        let places: HashMap<String, usize> =
-            info.trials.iter().enumerate().map(|(place, id)| (id.to_string(), place)).collect();
-        let place = |id: &str| places.get(id).copied().unwrap_or(usize::MAX);
-        let (trials, texts) = std::mem::take(&mut self.trials).in_order(|trial| place(&trial.id));
+        let Some((mut info, ledger)) = self.run.take() else { return self.out.flush() };
+        let mut texts = std::mem::take(&mut self.trials);
         // Those of one trial stay in the order in which they ran.
-        self.hooks.sort_by_key(|ran| ran.trial.as_deref().map(place));
+        self.hooks.sort_by_key(|ran| ran.trial.as_deref().map(|trial| ledger.place(trial)));
+        self.versions.fill(&mut info.agents);
 
-        // An agent's version is known only after it was spoken to.
-        for agent in info.agents.iter_mut().filter(|agent| agent.version.is_none()) {
-            let told = trials.iter().filter(|trial| trial.agent == agent.name);
-            agent.version = told.filter_map(|trial| trial.agent_version.clone()).next();
-        }
-
-        let summary = Summary::of(&trials);
-        let figures: Vec<TrialFigures> = trials.iter().map(TrialFigures::of).collect();
-        let Arms { arms, deltas } = Arms::of(&figures, &info.agents);
+        let summary = ledger.summary();
+        let Arms { arms, deltas } = ledger.arms();
         let document = Document {
             schema: SCHEMA,
             run: Run {
@@ -139,9 +121,9 @@ impl Reporter for Json {
                 let mut out = BufWriter::with_capacity(CHUNK, &mut self.out);
                 out.write_all(front.as_bytes())?;
                 let mut before = "[\n    ";
-                for text in texts {
+                for text in texts.in_order() {
                     out.write_all(before.as_bytes())?;
-                    out.write_all(&text)?;
+                    out.write_all(text)?;
                     before = ",\n    ";
                 }
                 out.write_all(b"\n  ]\n}\n")?;
@@ -154,62 +136,70 @@ impl Reporter for Json {
 }
 
 impl Json {
-    fn hook(&mut self, trial: Option<String>, hook: HookRecord) {
-        self.hooks.push(Ran { trial, hook });
-    }
-
-    fn trial(&mut self, record: TrialRecord) -> io::Result<()> {
-        let is_shown = !self.failures_only || record.outcome != Outcome::Passed;
-        self.trials.add(record, is_shown)
-    }
-}
-
-/// Finished trials: what the document says of each, written while the run goes on, and what the figures are made of.
-#[derive(Default)]
-struct Trials {
-    /// Each with its text; none where it is not shown.
-    all: Vec<(TrialRecord, Option<Box<[u8]>>)>,
-    /// The text that is being written; one is about as long as the other.
-    text: Vec<u8>,
-}
-
-impl Trials {
-    /// Makes room: a list of thousands that grows is copied again and again.
-    fn expect(&mut self, more: usize) {
-        self.all.reserve(more);
-    }
-
-    fn add(&mut self, mut record: TrialRecord, is_shown: bool) -> io::Result<()> {
-        self.text.clear();
-        if is_shown {
-            serde_json::to_writer(&mut self.text, &Trial::of(&record))?;
+    fn trial(&mut self, record: &TrialRecord) -> io::Result<()> {
+        let Some((_, ledger)) = &mut self.run else { return Ok(()) };
+        let place = ledger.add(record);
+        self.versions.note(place, record);
+        if self.failures_only && record.outcome == Outcome::Passed {
+            return Ok(());
         }
-        strip(&mut record);
-        self.all.push((record, is_shown.then(|| self.text.as_slice().into())));
+        self.trials.add(place, &Trial::of(record))
+    }
+}
+
+/// What the document says of each finished trial, written while the run goes on. There may be many megabytes of it, so it
+/// stands in pages that are never moved.
+#[derive(Default)]
+struct Texts {
+    pages: Vec<Vec<u8>>,
+    /// The place of each trial, the page that its text is on, and where it begins and ends there.
+    texts: Vec<(usize, usize, Range<usize>)>,
+}
+
+impl Texts {
+    fn add(&mut self, place: usize, trial: &Trial<'_>) -> io::Result<()> {
+        if self.pages.last().is_none_or(|page| page.len() >= PAGE - MARGIN) {
+            self.pages.push(Vec::with_capacity(PAGE));
+        }
+        let number = self.pages.len() - 1;
+        let page = &mut self.pages[number];
+        let start = page.len();
+        serde_json::to_writer(&mut *page, trial)?;
+        self.texts.push((place, number, start..page.len()));
         Ok(())
     }
 
-    /// The trials in the order of their places, and the texts of those that are shown.
-    fn in_order(mut self, place: impl Fn(&TrialRecord) -> usize) -> (Vec<TrialRecord>, Vec<Box<[u8]>>) {
-        self.all.sort_by_cached_key(|(trial, _)| place(trial));
-        let (trials, texts): (Vec<_>, Vec<_>) = self.all.into_iter().unzip();
-        (trials, texts.into_iter().flatten().collect())
+    fn is_empty(&self) -> bool {
+        self.texts.is_empty()
+    }
+
+    /// Each text, in the order of the plan.
+    fn in_order(&mut self) -> impl Iterator<Item = &[u8]> {
+        self.texts.sort_by_key(|(place, ..)| *place);
+        self.texts.iter().map(|(_, page, range)| &self.pages[*page][range.clone()])
     }
 }
 
-/// Takes away what is large and in no figure: it is written down already.
-fn strip(record: &mut TrialRecord) {
-    for finding in &mut record.findings {
-        finding.because = String::new();
-        finding.evidence = Vec::new();
-        (finding.expected, finding.actual, finding.source) = (None, None, None);
-        (finding.details, finding.failures, finding.captures) = (Vec::new(), Vec::new(), Vec::new());
+/// The agents' own versions, which are known only after they were spoken to: of each agent, what its first trial told.
+#[derive(Default)]
+struct Versions(Vec<(String, usize, String)>);
+
+impl Versions {
+    fn note(&mut self, place: usize, record: &TrialRecord) {
+        let Some(version) = &record.agent_version else { return };
+        match self.0.iter_mut().find(|(agent, ..)| *agent == record.agent) {
+            Some((_, first, told)) if place < *first => (*first, *told) = (place, version.clone()),
+            Some(_) => {}
+            None => self.0.push((record.agent.clone(), place, version.clone())),
+        }
     }
-    (record.answer, record.result, record.expected, record.vars) = (None, None, None, None);
-    (record.input_value, record.script, record.skill) = (None, None, None);
-    (record.input, record.tools, record.tool_calls, record.questions) = Default::default();
-    (record.files_changed, record.errors, record.warnings) = Default::default();
-    record.settings = Map::new();
+
+    fn fill(&self, agents: &mut [AgentInfo]) {
+        for agent in agents.iter_mut().filter(|agent| agent.version.is_none()) {
+            let told = self.0.iter().find(|(known, ..)| *known == agent.name);
+            agent.version = told.map(|(.., version)| version.clone());
+        }
+    }
 }
 
 #[derive(Serialize)]

@@ -1,6 +1,7 @@
 //! Finished trials in the order of the plan, whenever they finished, and what they add up to.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use model::{AgentInfo, Aside, Outcome, RunInfo, Summary, TrialFigures, TrialRecord};
 
@@ -11,7 +12,7 @@ use crate::figure::{counted, whole};
 pub(crate) struct Ledger {
     agents: Vec<AgentInfo>,
     /// Where each trial stands in the plan.
-    places: HashMap<String, usize>,
+    places: HashMap<Arc<str>, usize>,
     planned: usize,
     /// How many of the planned trials are only there to be compared with.
     planned_baseline: usize,
@@ -39,7 +40,7 @@ impl Ledger {
     pub(crate) fn new(info: &RunInfo, compares: bool) -> Self {
         Self {
             agents: info.agents.clone(),
-            places: info.trials.iter().enumerate().map(|(place, id)| (id.to_string(), place)).collect(),
+            places: info.trials.iter().enumerate().map(|(place, id)| (id.into(), place)).collect(),
             planned: info.trials.len(),
             planned_baseline: info.trials.iter().filter(|id| id.is_baseline()).count(),
             summary: Summary::default(),

@@ -49,7 +49,7 @@ impl Details {
     /// Adds a finished trial.
     pub fn add(&mut self, record: &TrialRecord) {
         self.figures.push(TrialFigures::of(record));
-        self.over_budget.extend(over_budget(record).into_iter().map(|because| (record.id.clone(), because)));
+        self.over_budget.extend(over_budget(record).into_iter().map(|because| (record.id.to_string(), because)));
         self.side_effects.extend(record.side_effects.iter().cloned());
     }
 }

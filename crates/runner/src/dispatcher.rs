@@ -56,7 +56,7 @@ pub async fn run(
 ) -> Result<RunEnd, Breakage> {
     let shared = Arc::new(share(&plan, host).await?);
     let mut dispatcher = Dispatcher {
-        teller: Arc::new(Teller::new(info.id.clone(), listener)),
+        teller: Arc::new(Teller::new(&info.id, listener)),
         jobs: plan.settings.jobs.max(1),
         course: Arc::new(Course::new(plan.trials)),
         shared,
@@ -164,7 +164,7 @@ impl Dispatcher {
                 self.teller.finish(record);
                 continue;
             }
-            let line = Line::new(Arc::clone(&self.teller), planned.id.to_string());
+            let line = Line::new(Arc::clone(&self.teller), &planned.id);
             trial::begin(&planned, &self.shared, &line);
             let (shared, halt) = (Arc::clone(&self.shared), self.halt.subscribe());
             let run = trial::run(Arc::clone(&planned), shared, line.clone(), halt, Grading::Elsewhere);

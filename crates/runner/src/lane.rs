@@ -99,7 +99,7 @@ impl Lane {
                 self.teller.finish(record);
                 continue;
             }
-            let line = Line::new(Arc::clone(&self.teller), planned.id.to_string());
+            let line = Line::new(Arc::clone(&self.teller), &planned.id);
             *self.current.slot() = Some((Arc::clone(&planned), line.clone()));
             trial::begin(&planned, &self.shared, &line);
             // Pinned here: whoever waits for a future that it is handed by value moves it, some kilobytes, more than once.

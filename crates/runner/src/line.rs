@@ -39,7 +39,7 @@ impl Line {
     }
 
     /// The trial's printed id.
-    pub(crate) fn trial(&self) -> &str {
+    pub(crate) fn trial(&self) -> &Arc<str> {
         &self.trial
     }
 

@@ -4,6 +4,7 @@
 mod compilation;
 mod order;
 mod settings;
+mod told;
 mod variant;
 
 use std::borrow::Cow;
@@ -16,6 +17,7 @@ use model::{
     AgentInfo, Arm, Case, Diagnostic, Excerpt, Limits, OnBudget, PermissionMode, SkillInfo, Subject, Suite, TrialId,
     WITHOUT_SKILL, nearest,
 };
+use serde_json::{Map, Value};
 
 use self::compilation::{Compilation, Compiling, Wanted};
 use self::variant::Variant;
@@ -113,6 +115,8 @@ pub struct PlannedTrial {
     pub model: ModelChoice,
     /// How the agent is set up.
     pub setup: Setup,
+    /// What records tell of that.
+    pub told: Arc<Map<String, Value>>,
     /// The limits in force.
     pub limits: Limits,
     /// The compiled assertions; none for a case that is not to be run.
@@ -128,6 +132,11 @@ impl PlannedTrial {
             content_hash: skill.content_hash.clone(),
         })
     }
+}
+
+/// `name`, the one that the `last` trial has where it is the same: there may be thousands of trials of one suite and arm.
+fn shared(last: Option<&Arc<str>>, name: &str) -> Arc<str> {
+    last.filter(|last| ***last == *name).map_or_else(|| name.into(), Arc::clone)
 }
 
 /// Plans a run. The plan is complete only if no diagnostic is an error.
@@ -292,7 +301,7 @@ impl Planner<'_> {
                 .iter()
                 .rev()
                 .take_while(|trial| trial.position == position)
-                .any(|trial| trial.id.arm == arm_name)
+                .any(|trial| *trial.id.arm == *arm_name)
             {
                 self.problems.push(
                     Diagnostic::error(format!("two arms are called `{arm_name}`"))
@@ -308,9 +317,16 @@ impl Planner<'_> {
                 );
                 continue;
             }
+            let last = self.trials.last();
+            let told = told::of(case, &setup, settings, last.map(|last| &**last));
+            let id = TrialId {
+                suite: shared(last.map(|last| &last.id.suite), &suite.name),
+                case: case.id.as_str().into(),
+                arm: shared(last.map(|last| &last.id.arm), &arm_name),
+                repetition: 1,
+            };
             for repetition in 1..=trials {
-                let id =
-                    TrialId { suite: suite.name.clone(), case: case.id.clone(), arm: arm_name.clone(), repetition };
+                let id = TrialId { repetition, ..id.clone() };
                 self.trials.push(Arc::new(PlannedTrial {
                     id,
                     file: suite.path.clone(),
@@ -323,6 +339,7 @@ impl Planner<'_> {
                     config: config.clone(),
                     model: model.clone(),
                     setup: setup.clone(),
+                    told: Arc::clone(&told),
                     limits: limits.clone(),
                     checks: if case.skip.is_some() { Arc::default() } else { Arc::clone(&checks) },
                 }));

@@ -55,7 +55,7 @@ pub async fn regrade(
     let Regrade { plan, works, .. } = regrade;
     let jobs = plan.settings.jobs.max(1);
     let shared = Arc::new(share(&plan, host).await?);
-    let teller = Arc::new(Teller::new(info.id.clone(), listener));
+    let teller = Arc::new(Teller::new(&info.id, listener));
     let (halting, halt) = watch::channel(Halt::No);
     shared.mask_run(&mut info);
     let began = Instant::now();

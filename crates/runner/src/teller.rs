@@ -24,7 +24,7 @@ pub trait Listener: Send + Sync {
 /// Numbers events and passes them on. Whoever tells something waits while the listener is behind: an agent that floods
 /// its output is slowed down to the speed of recording instead of filling memory.
 pub(crate) struct Teller {
-    run: String,
+    run: Arc<str>,
     state: Mutex<State>,
     /// Whether somebody waits for the listener, and everybody else for him.
     is_behind: AtomicBool,
@@ -39,9 +39,9 @@ struct State {
 
 impl Teller {
     /// Tells `listener` of the run with the id `run`.
-    pub(crate) fn new(run: String, listener: Arc<dyn Listener>) -> Self {
+    pub(crate) fn new(run: &str, listener: Arc<dyn Listener>) -> Self {
         let state = State { listener: Some(listener), seq: 0, summary: Summary::default() };
-        Self { run, state: Mutex::new(state), is_behind: AtomicBool::new(false) }
+        Self { run: run.into(), state: Mutex::new(state), is_behind: AtomicBool::new(false) }
     }
 
     /// Tells something about the run itself.
@@ -78,7 +78,7 @@ impl Teller {
 
     fn finish_in(&self, state: &mut State, record: TrialRecord, attempt: u32) {
         state.summary.add(&record);
-        let id = record.id.clone();
+        let id = Arc::clone(&record.id);
         self.pass_on(state, Some((&id, attempt)), Event::TrialFinished(Box::new(record)));
     }
 
@@ -92,15 +92,15 @@ impl Teller {
         self.state().listener = None;
     }
 
-    fn pass_on(&self, state: &mut State, about: Option<(&str, u32)>, event: Event) -> Duration {
+    fn pass_on(&self, state: &mut State, about: Option<(&Arc<str>, u32)>, event: Event) -> Duration {
         let Some(listener) = &state.listener else { return Duration::ZERO };
         state.seq += 1;
         let refused = listener.offer(Envelope {
             v: EVENT_VERSION,
             seq: state.seq,
             at: Timestamp::now(),
-            run: self.run.clone(),
-            trial: about.map(|(trial, _)| trial.to_owned()),
+            run: Arc::clone(&self.run),
+            trial: about.map(|(trial, _)| Arc::clone(trial)),
             attempt: about.map(|(_, attempt)| attempt),
             event,
         });
@@ -174,7 +174,7 @@ mod tests {
     }
 
     fn teller(heard: &Arc<Heard>) -> Arc<Teller> {
-        Arc::new(Teller::new("r".into(), heard.clone()))
+        Arc::new(Teller::new("r", heard.clone()))
     }
 
     #[test]

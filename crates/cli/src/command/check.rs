@@ -142,7 +142,7 @@ fn check_so(
         }
         if !invalid {
             let mut cases: Vec<(&str, &str)> =
-                plan.trials.iter().map(|trial| (trial.id.suite.as_str(), trial.id.case.as_str())).collect();
+                plan.trials.iter().map(|trial| (&*trial.id.suite, &*trial.id.case)).collect();
             cases.dedup();
             terminal.out(&format!(
                 "{} and {} are fine{}; nothing was run\n",

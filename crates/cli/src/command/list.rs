@@ -1,5 +1,6 @@
 //! `trialrun list`.
 
+use std::collections::HashMap;
 use std::process::ExitCode;
 
 use serde_json::json;
@@ -67,13 +68,16 @@ pub fn run(global: &Global, args: &ListArgs, terminal: &Terminal) -> Result<Exit
             .collect();
         terminal.json(&rows);
     } else {
+        let mut times: HashMap<(usize, &str), usize> = HashMap::new();
+        for trial in trials {
+            *times.entry((trial.position, &trial.id.arm)).or_default() += 1;
+        }
         let rows: Vec<(String, String)> = trials
             .iter()
             .filter(|trial| trial.id.repetition == 1)
             .map(|trial| {
-                let times =
-                    trials.iter().filter(|other| other.position == trial.position && other.arm == trial.arm).count();
-                let mut about = vec![trial.id.arm.clone()];
+                let times = times.get(&(trial.position, &*trial.id.arm)).copied().unwrap_or_default();
+                let mut about = vec![trial.id.arm.to_string()];
                 about.extend((times > 1).then(|| format!("{times} times")));
                 about.extend(is_negative(&trial.case).then(|| "negative control".to_owned()));
                 about.extend(trial.case.tags.iter().map(|tag| format!("#{tag}")));

@@ -151,7 +151,7 @@ impl Hooks {
     async fn write_files(&self, hook: HookKind, number: usize, graded: Option<&Arc<Graded>>) -> Result<(), String> {
         let (tree, graded) = (Arc::clone(&self.tree), graded.cloned());
         let written = tokio::task::spawn_blocking(move || {
-            let about = graded.as_ref().map(|graded| (graded.record.id.as_str(), graded.attempt));
+            let about = graded.as_ref().map(|graded| (&*graded.record.id, graded.attempt));
             if !tree.catch_up(hook, number, about, PATIENCE) {
                 return Err("the files it is told of were not written in time".to_owned());
             }

@@ -60,14 +60,14 @@ pub(super) struct Variables {
     /// Of every command, without the prefix.
     run: Vec<(&'static str, String)>,
     /// What each suite is about, by its name: also of trials that lack the skill.
-    suites: BTreeMap<String, About>,
+    suites: BTreeMap<Arc<str>, About>,
 }
 
 impl Variables {
     pub(super) fn of(plan: &Plan, info: &RunInfo, host: &Arc<Host>, cwd: &Path, root: &Path) -> Self {
-        let mut suites: BTreeMap<String, About> = BTreeMap::new();
+        let mut suites: BTreeMap<Arc<str>, About> = BTreeMap::new();
         for planned in &plan.trials {
-            let about = suites.entry(planned.id.suite.clone()).or_default();
+            let about = suites.entry(Arc::clone(&planned.id.suite)).or_default();
             about.file = text(&cwd.join(&planned.file));
             if let Some(skill) = planned.case.subject.skill().filter(|skill| skill.directory.is_some()) {
                 about.tell(skill, cwd);
@@ -80,7 +80,7 @@ impl Variables {
             if all.len() == 1 { all.into_iter().next().cloned().unwrap_or_default() } else { String::new() }
         };
         let mut seen = BTreeSet::new();
-        let ids: Vec<&str> = trials().map(|trial| trial.id.case.as_str()).filter(|id| seen.insert(*id)).collect();
+        let ids: Vec<&str> = trials().map(|trial| &*trial.id.case).filter(|id| seen.insert(*id)).collect();
         let levels: BTreeSet<_> =
             trials().filter_map(|trial| trial.case.skill_eval.as_ref()).map(|eval| eval.side_effect_level).collect();
         let levels: Vec<&str> = levels.into_iter().map(|level| level.name()).collect();
@@ -122,7 +122,7 @@ impl Variables {
             ("SKILL_DIR", about.directory),
             ("SKILL_HASH", about.hash),
             ("EVALS_PATH", about.file),
-            ("EVAL_ID", planned.id.case.clone()),
+            ("EVAL_ID", planned.id.case.to_string()),
             ("AGENT", planned.arm.agent.clone()),
             ("WITH_SKILL", if has_skill(planned) { "1" } else { "0" }.to_owned()),
             ("RUN_INDEX", planned.id.repetition.to_string()),

@@ -47,7 +47,7 @@ impl Places {
     /// The places of a plan's trials; `reserved` are names at the top that are files'.
     pub(super) fn of(trials: &[TrialId], reserved: &[&str]) -> Self {
         let mut places = Self::default();
-        let suites: HashSet<&str> = trials.iter().map(|trial| trial.suite.as_str()).collect();
+        let suites: HashSet<&str> = trials.iter().map(|trial| &*trial.suite).collect();
         places.by_suite = suites.len() > 1;
         for name in reserved {
             places.names.taken.insert((PathBuf::new(), name.to_lowercase()));

@@ -33,7 +33,7 @@ pub(super) fn seconds(from: Timestamp, to: Timestamp) -> f64 {
 /// The fields of `suite_started`.
 pub(super) fn suite_started(info: &RunInfo) -> Value {
     let mut known = HashSet::new();
-    let ids = info.trials.iter().map(|trial| trial.case.as_str()).filter(|case| known.insert(*case));
+    let ids = info.trials.iter().map(|trial| &*trial.case).filter(|case| known.insert(*case));
     let ids: Vec<&str> = ids.collect();
     let agents: Vec<&str> = info.agents.iter().map(|agent| agent.name.as_str()).collect();
     json!({

@@ -183,7 +183,7 @@ impl Artifacts {
 
     fn trial_finished(&mut self, record: &TrialRecord, attempt: u32, at: Timestamp) -> io::Result<()> {
         self.agent_finished(&record.id, at)?;
-        let running = self.running.remove(&record.id);
+        let running = self.running.remove(&*record.id);
         self.results.trials.push(Brief::of(record));
         let identity = running.as_ref().map_or_else(|| progress::identity_of(record), |it| it.identity.clone());
         if let Some(over) = progress::budget_exceeded(record) {

@@ -2,6 +2,7 @@
 //! agent-skill-eval's; what is not known is `null`, never 0.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use model::statistics::{ArmStatistics, AtK, Delta, Observation};
 use model::{
@@ -16,8 +17,8 @@ use super::trial::{assertions, budget_reason, iteration, pass_rate, text, with_s
 /// What is kept of a finished trial.
 #[derive(Debug, Clone)]
 pub(super) struct Brief {
-    trial: String,
-    case: String,
+    trial: Arc<str>,
+    case: Arc<str>,
     agent: String,
     model: Option<String>,
     variant: Option<String>,
@@ -25,7 +26,7 @@ pub(super) struct Brief {
     repetition: u64,
     outcome: Outcome,
     because: Option<String>,
-    observation: Observation<(String, String)>,
+    observation: Observation<(Arc<str>, Arc<str>)>,
     tokens: Option<Tokens>,
     cost_usd: Option<f64>,
     failed: Vec<String>,
@@ -81,8 +82,8 @@ pub(super) struct Results {
 /// `suite.json`: what was to run and where its files are.
 pub(super) fn suite(info: &RunInfo, places: &[Place]) -> Value {
     let setting = |name: &str| info.settings.get(name).cloned().unwrap_or(Value::Null);
-    let ids: BTreeSet<&str> = info.trials.iter().map(|trial| trial.case.as_str()).collect();
-    let suites: BTreeSet<&str> = info.trials.iter().map(|trial| trial.suite.as_str()).collect();
+    let ids: BTreeSet<&str> = info.trials.iter().map(|trial| &*trial.case).collect();
+    let suites: BTreeSet<&str> = info.trials.iter().map(|trial| &*trial.suite).collect();
     json!({
         "schema": "trialrun.artifacts/1",
         "skill_name": one_skill(info),
@@ -157,7 +158,7 @@ impl Results {
             .map(|(name, trials)| (name.clone(), json!(statistics(trials).pass_rate.map(|rate| rate.mean))))
             .collect();
         let agents: BTreeSet<&str> = info.agents.iter().map(|agent| agent.name.as_str()).collect();
-        let ids: BTreeSet<&str> = info.trials.iter().map(|trial| trial.case.as_str()).collect();
+        let ids: BTreeSet<&str> = info.trials.iter().map(|trial| &*trial.case).collect();
         let of =
             |outcomes: &'static [Outcome]| self.trials.iter().filter(move |trial| outcomes.contains(&trial.outcome));
         let failed: Vec<Value> = of(&[Outcome::Failed])
@@ -349,7 +350,7 @@ pub fn merged<'a>(left: impl IntoIterator<Item = &'a SideEffects>) -> Vec<SideEf
     sorted.collect()
 }
 
-fn observations<'a>(trials: &[&'a Brief]) -> Vec<Observation<&'a (String, String)>> {
+fn observations<'a>(trials: &[&'a Brief]) -> Vec<Observation<&'a (Arc<str>, Arc<str>)>> {
     trials.iter().map(|trial| trial.observation.as_ref()).collect()
 }
 

@@ -1,5 +1,7 @@
 //! The arms of two runs side by side: after − before, paired by case.
 
+use std::sync::Arc;
+
 use model::statistics::{Delta, Difference, Observation};
 use model::{AgentInfo, ArmSummary, TrialFigures, WITH_SKILL, WITHOUT_SKILL};
 use serde_json::{Value, json};
@@ -42,8 +44,8 @@ pub(super) fn changes(before: &[TrialFigures], after: &[TrialFigures], agents: &
         }
     }
     pairs.extend(were.into_iter().map(|was| (Some(was), None)));
-    let of = |arm: &Option<ArmSummary>, trials: &[TrialFigures]| -> Vec<Observation<(String, String)>> {
-        let ours = trials.iter().filter(|trial| arm.as_ref().is_some_and(|arm| arm.arm == trial.arm));
+    let of = |arm: &Option<ArmSummary>, trials: &[TrialFigures]| -> Vec<Observation<(Arc<str>, Arc<str>)>> {
+        let ours = trials.iter().filter(|trial| arm.as_ref().is_some_and(|arm| *arm.arm == *trial.arm));
         ours.map(|trial| trial.observation.clone()).collect()
     };
     let change = |(was, now): (Option<ArmSummary>, Option<ArmSummary>)| ArmChange {

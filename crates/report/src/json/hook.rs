@@ -1,11 +1,13 @@
 //! Commands that were put around trials, as the report tells them.
 
+use std::sync::Arc;
+
 use model::{HookKind, HookRecord};
 use serde::Serialize;
 
 /// A command and the trial it ran for, if it ran for one.
 pub(super) struct Ran {
-    pub(super) trial: Option<String>,
+    pub(super) trial: Option<Arc<str>>,
     pub(super) hook: HookRecord,
 }
 

@@ -1,6 +1,7 @@
 //! Many jobs, nothing drawn over: a line when a trial starts, one when it has its outcome, and the failures at the end.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use model::{Envelope, Event, Outcome, Status, TrialRecord};
 
@@ -16,11 +17,11 @@ pub(super) struct Lines {
     names: Names,
     began: bool,
     /// What a trial is called here, by its id.
-    called: HashMap<String, String>,
+    called: HashMap<Arc<str>, String>,
     /// Trials whose reason is to be drawn at the end.
     failures: Vec<TrialRecord>,
     /// How many repetitions of a case under an arm have finished.
-    repetitions: HashMap<(String, String, String), usize>,
+    repetitions: HashMap<(Arc<str>, Arc<str>, Arc<str>), usize>,
 }
 
 impl Lines {
@@ -40,7 +41,7 @@ impl Lines {
         let paint = self.paint;
         let signs = paint.signs();
         if let (Event::TrialStarted { id, .. }, Some(trial)) = (&envelope.event, &envelope.trial) {
-            self.called.insert(trial.clone(), self.names.of_id(id));
+            self.called.insert(Arc::clone(trial), self.names.of_id(id));
         }
         let trial = envelope.trial.as_deref().unwrap_or_default();
         let trial = self.called.get(trial).map_or(trial, String::as_str);
@@ -142,7 +143,7 @@ impl Lines {
 }
 
 /// What repetitions share.
-fn series(record: &TrialRecord) -> (String, String, String) {
+fn series(record: &TrialRecord) -> (Arc<str>, Arc<str>, Arc<str>) {
     (record.suite.clone(), record.case.clone(), record.arm.clone())
 }
 

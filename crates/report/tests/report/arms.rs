@@ -38,7 +38,7 @@ fn record(trial: &TrialId, agent: usize, with_skill: bool, letter: char) -> Tria
     record.model = model.map(str::to_owned);
     record.variant = Some(if with_skill { "with_skill" } else { "without_skill" }.into());
     record.triggered = (with_skill && letter != 'b').then_some(letter.is_ascii_uppercase());
-    record.should_trigger = with_skill.then_some(trial.case != "negative-control");
+    record.should_trigger = with_skill.then_some(*trial.case != *"negative-control");
     if !with_skill {
         record.skill = None;
     }
@@ -207,9 +207,9 @@ fn few_cases_are_told_only_where_there_is_a_difference() {
 fn each_skill_of_a_run_of_several_has_its_worth() {
     let mut trials = trials();
     for (id, record) in &mut trials {
-        if id.case == "writes-notes" {
+        if *id.case == *"writes-notes" {
             id.suite = "notes".into();
-            (record.suite, record.id) = (id.suite.clone(), id.to_string());
+            (record.suite, record.id) = (id.suite.clone(), (&*id).into());
         }
     }
     let text = reported("terminal", &in_plan(&trials), |opening| opening.style.width = 80);
@@ -314,13 +314,13 @@ fn commands_around_the_run_are_in_every_report() {
         stderr: "no\n".into(),
         duration_ms: 5,
     };
-    let after = |events: &mut Vec<Envelope>, trial: Option<String>, hook| {
+    let after = |events: &mut Vec<Envelope>, trial: Option<std::sync::Arc<str>>, hook| {
         let last = events.len() - 1;
         let event = Envelope { trial, event: Event::HookFinished(hook), ..events[last].clone() };
         events.insert(last, event);
     };
-    after(&mut events, Some(trials[1].0.to_string()), hook(HookKind::PostGrade, 0));
-    after(&mut events, Some(trials[0].0.to_string()), hook(HookKind::PostGrade, 0));
+    after(&mut events, Some((&trials[1].0).into()), hook(HookKind::PostGrade, 0));
+    after(&mut events, Some((&trials[0].0).into()), hook(HookKind::PostGrade, 0));
     after(&mut events, None, hook(HookKind::PostRun, 3));
     let document: Value = serde_json::from_str(&reported("json", &events, |_| {})).unwrap();
     assert_eq!(document["hooks"]["post_run"][0]["exit_code"], 3);

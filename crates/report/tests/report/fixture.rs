@@ -185,7 +185,7 @@ pub fn scored() -> TrialRecord {
 pub fn enough() -> TrialRecord {
     let mut record = TrialRecord { pass_score: Some(70.0), outcome: Outcome::Passed, because: None, ..scored() };
     let trial = trial("enough");
-    (record.id, record.case, record.position) = (trial.to_string(), trial.case, Some(2));
+    (record.id, record.case, record.position) = ((&trial).into(), trial.case, Some(2));
     record.findings.iter_mut().for_each(|finding| finding.failed_critical.clear());
     record
 }
@@ -203,7 +203,7 @@ pub fn holds() -> TrialRecord {
 pub fn holds_not() -> TrialRecord {
     let mut record = TrialRecord { not: true, outcome: Outcome::Passed, because: None, ..differs() };
     let trial = trial("holds-not");
-    (record.id, record.case, record.position) = (trial.to_string(), trial.case, Some(4));
+    (record.id, record.case, record.position) = ((&trial).into(), trial.case, Some(4));
     record
 }
 
@@ -221,7 +221,7 @@ pub fn nothing() -> TrialRecord {
 pub fn skipped() -> TrialRecord {
     let mut record = nothing();
     let trial = trial("skipped");
-    (record.id, record.case, record.position) = (trial.to_string(), trial.case, Some(6));
+    (record.id, record.case, record.position) = ((&trial).into(), trial.case, Some(6));
     record.outcome = Outcome::Skipped;
     record.fault = None;
     record.because = Some("another case has `only: true`".into());

@@ -31,7 +31,8 @@ fn history_shows_trials_below_their_runs_and_sums_them_up() {
 #[test]
 fn show_tells_a_trial_from_beginning_to_end() {
     let trial = id("splits-in-two", "claude-code:sonnet", 1);
-    let events: Vec<_> = one_job().events.into_iter().filter(|event| event.trial == Some(trial.to_string())).collect();
+    let events: Vec<_> =
+        one_job().events.into_iter().filter(|event| event.trial.as_deref() == Some(&*trial.to_string())).collect();
     let record = passed(&trial);
     expect("show.txt", &report::show(&record, &events, RUN, &plain()));
     expect("show.record.txt", &report::show(&failed(&trial), &[], RUN, &plain()));
@@ -191,7 +192,7 @@ fn compare_puts_regressions_first_and_says_how_sure_it_is() {
 fn many_cases_are_compared_and_summed_up() {
     let one = passed(&id("one", "fake", 1));
     let records: Vec<TrialRecord> =
-        (0..20_000).map(|n| TrialRecord { case: format!("case-{n}"), ..one.clone() }).collect();
+        (0..20_000).map(|n| TrialRecord { case: format!("case-{n}").into(), ..one.clone() }).collect();
     let rows: Vec<TrialRow> = records.iter().map(|record| row(record, RUN)).collect();
     assert_eq!(Comparison::of(&rows, &rows, THRESHOLD).cases.len(), records.len());
     let figures: Vec<TrialFigures> = records.iter().map(TrialFigures::of).collect();

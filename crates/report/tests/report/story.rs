@@ -1,5 +1,7 @@
 //! Runs to be shown, told in code.
 
+use std::sync::Arc;
+
 use jiff::{SignedDuration, Timestamp};
 use model::*;
 use serde_json::{Map, json};
@@ -12,7 +14,7 @@ pub struct Story {
     pub summary: Summary,
     info: RunInfo,
     now: Timestamp,
-    trial: Option<String>,
+    trial: Option<Arc<str>>,
     attempt: u32,
 }
 
@@ -56,7 +58,7 @@ impl Story {
         story
     }
 
-    fn push(&mut self, trial: Option<String>, event: Event) {
+    fn push(&mut self, trial: Option<Arc<str>>, event: Event) {
         self.events.push(Envelope {
             v: EVENT_VERSION,
             seq: self.events.len() as u64 + 1,
@@ -76,7 +78,7 @@ impl Story {
 
     /// From now on it is about this trial.
     pub fn about(&mut self, trial: &TrialId) -> &mut Self {
-        self.trial = Some(trial.to_string());
+        self.trial = Some(trial.into());
         self
     }
 
@@ -170,7 +172,7 @@ pub fn skill() -> SkillInfo {
 pub fn passed(trial: &TrialId) -> TrialRecord {
     let usage = Tokens { input: 214, cache_read: 1020, cache_write: 0, output: 56, reasoning: None };
     TrialRecord {
-        id: trial.to_string(),
+        id: trial.into(),
         suite: trial.suite.clone(),
         case: trial.case.clone(),
         title: None,
@@ -230,7 +232,7 @@ pub fn passed(trial: &TrialId) -> TrialRecord {
         auth: Some("API key".into()),
         skill: Some(skill()),
         limits: Limits { max_turns: 12, max_turns_set: true, timeout_ms: 600_000, ..Limits::default() },
-        settings: Map::from_iter([("permission_mode".to_owned(), json!("bypassPermissions"))]),
+        settings: Arc::new(Map::from_iter([("permission_mode".to_owned(), json!("bypassPermissions"))])),
         attempts: vec![AttemptRecord {
             outcome: Outcome::Passed,
             because: None,
@@ -339,10 +341,10 @@ pub fn row(record: &TrialRecord, run: &str) -> TrialRow {
     TrialRow {
         run: run.into(),
         label: None,
-        id: record.id.clone(),
-        suite: record.suite.clone(),
-        case: record.case.clone(),
-        arm: record.arm.clone(),
+        id: record.id.to_string(),
+        suite: record.suite.to_string(),
+        case: record.case.to_string(),
+        arm: record.arm.to_string(),
         agent: record.agent.clone(),
         model: record.model.clone(),
         variant: record.variant.clone(),

@@ -209,8 +209,8 @@ impl Rehearsal {
         Scene {
             trial: TrialId {
                 suite: "suite".into(),
-                case: self.case.id.clone(),
-                arm: arm.to_string(),
+                case: self.case.id.as_str().into(),
+                arm: arm.to_string().into(),
                 repetition: self.repetition,
             },
             case: Arc::new(self.case.clone()),
@@ -237,7 +237,7 @@ impl Rehearsal {
     /// Plays the whole conversation.
     pub(super) async fn play(&self, agent: &dyn Agent) -> Result<Played, Breakage> {
         let heard = Heard::up_to(usize::MAX);
-        let teller = Teller::new("run".into(), heard.clone());
+        let teller = Teller::new("run", heard.clone());
         let (responder, problems) = Responder::compile(&self.case.user_responses);
         assert!(problems.is_empty());
         let place = |path: fn(&Bare) -> &PathBuf| self.sandbox.as_deref().map(|sandbox| path(sandbox).clone());

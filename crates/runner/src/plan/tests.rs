@@ -168,9 +168,9 @@ fn a_case_that_asks_about_its_skill_is_run_without_it_too_under_the_same_limits(
     let of = |variant: Option<&str>| plan.trials.iter().find(|trial| trial.arm.variant.as_deref() == variant).unwrap();
     let (with, without, plain) = (of(Some("with_skill")), of(Some("without_skill")), of(None));
     assert_eq!(plan.trials.len(), 3);
-    assert_eq!((with.id.arm.as_str(), without.id.arm.as_str()), ("fake+with_skill", "fake+without_skill"));
+    assert_eq!((&*with.id.arm, &*without.id.arm), ("fake+with_skill", "fake+without_skill"));
     assert_eq!(with.case.messages[0].text, "Use the $greet skill. go");
-    assert_eq!((without.case.messages[0].text.as_str(), plain.id.case.as_str()), ("go", "b"));
+    assert_eq!((without.case.messages[0].text.as_str(), &*plain.id.case), ("go", "b"));
     assert_eq!((with.setup.system_prompt.as_deref(), with.limits.token_budget), (None, Some(500.0)));
     assert_eq!(without.limits.token_budget, with.limits.token_budget);
     assert!(without.case.subject.installed().is_none() && without.case.assertions.is_empty());

@@ -1,5 +1,7 @@
 //! What of a record stays as it was.
 
+use std::sync::Arc;
+
 use model::{Claim, Event, Finding, Outcome, TrialId, TrialRecord};
 
 /// What the findings are called that commands around trials give.
@@ -47,7 +49,7 @@ pub(crate) fn merged(old: TrialRecord, new: TrialRecord) -> TrialRecord {
     warnings.dedup();
     let mut settings = old.settings;
     if let Some(judge) = new.settings.get("judge") {
-        settings.insert("judge".to_owned(), judge.clone());
+        Arc::make_mut(&mut settings).insert("judge".to_owned(), judge.clone());
     }
     TrialRecord {
         flaky: new.outcome == Outcome::Passed && has_failed,
@@ -68,7 +70,7 @@ pub(crate) fn merged(old: TrialRecord, new: TrialRecord) -> TrialRecord {
         warnings,
         settings,
         attempts,
-        ..TrialRecord { attempts: Vec::new(), warnings: Vec::new(), settings: serde_json::Map::new(), ..old }
+        ..TrialRecord { attempts: Vec::new(), warnings: Vec::new(), settings: Arc::default(), ..old }
     }
 }
 

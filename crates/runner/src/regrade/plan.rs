@@ -121,8 +121,8 @@ impl Planner<'_> {
     }
 
     fn task(&mut self, old: &TrialRecord) -> Task {
-        let mut suites = self.today.suites.iter().filter(|suite| suite.name == old.suite);
-        let found = suites.find_map(|suite| Some((suite, suite.cases.iter().position(|case| case.id == old.case)?)));
+        let mut suites = self.today.suites.iter().filter(|suite| *suite.name == *old.suite);
+        let found = suites.find_map(|suite| Some((suite, suite.cases.iter().position(|case| *case.id == *old.case)?)));
         let Some((suite, at)) = found else {
             self.notes.gone += 1;
             return Task::Skip(format!("its case is not in the suite any more; it was {} then", old.outcome.name()));
@@ -171,6 +171,8 @@ impl Planner<'_> {
                 max_turns: old.limits.max_turns,
                 timeout_ms: old.limits.timeout_ms,
             },
+            // What it was set up like stays told as it was.
+            told: Arc::default(),
             limits: limits(&old.limits, &case),
             case,
             checks,
@@ -185,7 +187,7 @@ impl Planner<'_> {
         agent: Option<&'static dyn Agent>,
     ) -> Compiled {
         let variant = old.variant.clone().unwrap_or_default();
-        let key = [old.suite.clone(), old.case.clone(), variant, old.agent.clone()];
+        let key = [old.suite.to_string(), old.case.to_string(), variant, old.agent.clone()];
         if let Some(known) = self.compiled.get(&key) {
             return known.clone();
         }
@@ -237,9 +239,9 @@ struct Notes {
 impl Notes {
     /// Counts the cases that are in a suite of the run and not in the run.
     fn count_unheard_of(&mut self, suites: &[Suite], works: &[Work]) {
-        let has_run = |suite: &Suite| works.iter().any(|work| work.old.suite == suite.name);
+        let has_run = |suite: &Suite| works.iter().any(|work| *work.old.suite == *suite.name);
         let is_known = |suite: &Suite, case: &Case| {
-            works.iter().any(|work| work.old.suite == suite.name && work.old.case == case.id)
+            works.iter().any(|work| *work.old.suite == *suite.name && *work.old.case == *case.id)
         };
         let cases = suites
             .iter()

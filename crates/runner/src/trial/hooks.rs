@@ -62,7 +62,7 @@ impl Attempt<'_> {
 
     /// What the trial would come to now.
     fn graded(&self, end: &End, sandbox: Option<&Arc<dyn Sandbox>>) -> Graded {
-        let mut record = record_of(self.planned, &self.shared.settings, end.copy());
+        let mut record = record_of(self.planned, end.copy());
         record.duration_ms = millis(self.began.elapsed());
         self.mask.record(&mut record);
         Graded {

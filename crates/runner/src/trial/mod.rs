@@ -203,7 +203,7 @@ pub(crate) async fn run(
         let (mut record, trace) = match ended {
             Ok(end) => {
                 let trace = again::trace_of(&end.evidence.collected);
-                (record_of(&planned, &shared.settings, end), trace)
+                (record_of(&planned, end), trace)
             }
             Err(Cut::Broken(breakage)) => (broken(&planned, &breakage), Trace::None),
             Err(Cut::Stopped) => (stopped(&planned), Trace::None),
@@ -235,7 +235,7 @@ pub(crate) async fn run(
             record.attempts = attempts;
             (record.judge, record.user) = (judge, user);
             if let (Some(_), Some(name)) = (judge, shared.judging.model()) {
-                record.settings.insert("judge".to_owned(), name.into());
+                Arc::make_mut(&mut record.settings).insert("judge".to_owned(), name.into());
             }
             record.started_at = started_at;
             record.duration_ms = millis(started.elapsed());

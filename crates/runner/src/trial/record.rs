@@ -1,20 +1,19 @@
 //! What is kept of a trial: its evidence and findings as the report tells them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use super::End;
+use crate::Breakage;
+use crate::plan::PlannedTrial;
 use jiff::Timestamp;
 use model::{
     AnsweredQuestion, CallRecord, Diagnostic, Ending, Evidence, Fault, Finding, LogVars, Outcome, RepositoryChange,
     Status, TrialRecord,
 };
-use serde_json::{Map, Value, json};
-
-use super::End;
-use crate::Breakage;
-use crate::plan::{PlannedTrial, Settings};
 
 /// The record of an attempt that ran to its end.
-pub(super) fn record_of(planned: &PlannedTrial, settings: &Settings, end: End) -> TrialRecord {
+pub(super) fn record_of(planned: &PlannedTrial, end: End) -> TrialRecord {
     let End { evidence, findings, mut warnings, kept, errors, scores, judge, bill } = end;
     warnings.extend(grade::warnings(&planned.case, &evidence).iter().map(ToString::to_string));
     let Evidence { trace, collected, ending, .. } = evidence;
@@ -99,7 +98,7 @@ pub(super) fn record_of(planned: &PlannedTrial, settings: &Settings, end: End) -
         sandbox: kept,
         errors,
         warnings,
-        settings: settings_of(planned, settings),
+        settings: Arc::clone(&planned.told),
         ..empty_record(planned)
     }
 }
@@ -174,7 +173,7 @@ pub(crate) fn skipped(planned: &PlannedTrial, because: &str) -> TrialRecord {
 fn empty_record(planned: &PlannedTrial) -> TrialRecord {
     let message = planned.case.messages.first();
     TrialRecord {
-        id: planned.id.to_string(),
+        id: (&planned.id).into(),
         suite: planned.id.suite.clone(),
         case: planned.id.case.clone(),
         title: planned.case.description.clone(),
@@ -227,28 +226,11 @@ fn empty_record(planned: &PlannedTrial) -> TrialRecord {
         auth: None,
         skill: planned.skill_info(),
         limits: planned.limits.clone(),
-        settings: Map::new(),
+        settings: Arc::default(),
         attempts: Vec::new(),
         files_changed: Vec::new(),
         sandbox: None,
         errors: Vec::new(),
         warnings: Vec::new(),
     }
-}
-
-/// The settings that change what the agent does.
-fn settings_of(planned: &PlannedTrial, settings: &Settings) -> Map<String, Value> {
-    let setup = &planned.setup;
-    let mut map = Map::new();
-    map.insert("permission_mode".into(), json!(setup.permission_mode.name()));
-    map.insert("allowed_tools".into(), json!(setup.closed_tools));
-    map.insert("approved_tools".into(), json!(setup.approved_tools));
-    let sources: Vec<&str> = setup.setting_sources.iter().map(|source| source.name()).collect();
-    map.insert("setting_sources".into(), json!(sources));
-    map.insert("reasoning_effort".into(), json!(setup.reasoning_effort));
-    map.insert("sandbox".into(), json!(settings.sandbox));
-    if let Some(eval) = &planned.case.skill_eval {
-        map.insert("side_effect_level".into(), json!(eval.side_effect_level.name()));
-    }
-    map
 }

@@ -71,14 +71,13 @@ pub(crate) async fn relive(
             if unknown > 0 {
                 end.warnings.push(format!("{unknown} recorded events come from another version and were left out"));
             }
-            record_of(&planned, &shared.settings, end)
+            record_of(&planned, end)
         }
         Err(Cut::Broken(breakage)) => broken(&planned, &breakage),
         Err(Cut::Stopped) => stopped(&planned),
     };
-    new.settings.clear();
     if let (Some(_), Some(name)) = (new.judge, shared.judging.model()) {
-        new.settings.insert("judge".to_owned(), name.into());
+        Arc::make_mut(&mut new.settings).insert("judge".to_owned(), name.into());
     }
     new.limits = planned.limits.clone();
     mask.record(&mut new);

@@ -56,8 +56,8 @@ impl<'e> Batch<'_, 'e> {
     fn add(&mut self, envelope: &'e Envelope) -> Result<(), StoreError> {
         let run = self.run(envelope)?;
         let trial = match (&envelope.trial, &envelope.event) {
-            (Some(trial), _) => trial.as_str(),
-            (None, Event::TrialFinished(record)) => record.id.as_str(),
+            (Some(trial), _) => &**trial,
+            (None, Event::TrialFinished(record)) => &*record.id,
             (None, _) => "",
         };
         let lines = self.open.entry((run, trial)).or_insert_with(|| std::mem::take(&mut self.spare));
@@ -83,13 +83,13 @@ impl<'e> Batch<'_, 'e> {
 
     /// The number of the event's run, which begins with its first event.
     fn run(&mut self, envelope: &'e Envelope) -> Result<i64, StoreError> {
-        if let Some((_, run)) = self.runs.iter().find(|(id, _)| *id == envelope.run) {
+        if let Some((_, run)) = self.runs.iter().find(|(id, _)| **id == *envelope.run) {
             return Ok(*run);
         }
         let run = match (run_number(self.transaction, &envelope.run)?, &envelope.event) {
             (Some(run), _) => run,
             (None, Event::RunStarted(info)) => insert_run(self.transaction, self.packer, self.owner_pid, info)?,
-            (None, _) => return Err(StoreError::UnknownRun(envelope.run.clone())),
+            (None, _) => return Err(StoreError::UnknownRun(envelope.run.to_string())),
         };
         self.runs.push((&envelope.run, run));
         Ok(run)

@@ -1,11 +1,12 @@
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use model::{
     AttemptRecord, Ending, Envelope, Event, Limits, Outcome, RunInfo, SkillInfo, Step, Summary, Tokens, ToolCall,
     TrialId, TrialRecord,
 };
-use serde_json::{Map, json};
+use serde_json::json;
 
 use super::*;
 use crate::SelectError;
@@ -50,8 +51,8 @@ impl Story {
             v: model::EVENT_VERSION,
             seq: self.seq,
             at: at(self.seq as i64),
-            run: self.run.clone(),
-            trial: trial.map(|case| id(case).to_string()),
+            run: self.run.as_str().into(),
+            trial: trial.map(|case| (&id(case)).into()),
             attempt: trial.map(|_| 1),
             event,
         }
@@ -64,7 +65,7 @@ impl Story {
             regrade_of: None,
             started_at: at(self.seq as i64),
             trialrun_version: "0.1.0".into(),
-            settings: Map::new(),
+            settings: serde_json::Map::new(),
             agents: vec![],
             skills: vec![],
             trials: cases.iter().map(|case| id(case)).collect(),
@@ -121,7 +122,7 @@ fn record(case: &str, outcome: Outcome) -> TrialRecord {
         answer: None,
     };
     TrialRecord {
-        id: id(case).to_string(),
+        id: (&id(case)).into(),
         suite: "commit".into(),
         case: case.into(),
         title: None,
@@ -169,7 +170,7 @@ fn record(case: &str, outcome: Outcome) -> TrialRecord {
         auth: None,
         skill: Some(SkillInfo { name: "commit".into(), version: Some("1".into()), content_hash: "abc".into() }),
         limits: Limits { token_budget: Some(20.0), ..Limits::default() },
-        settings: Map::new(),
+        settings: Arc::default(),
         attempts: vec![attempt.clone(), attempt],
         files_changed: vec![],
         sandbox: None,
@@ -605,7 +606,7 @@ fn trials_that_finish_together_share_packs_and_come_back_one_by_one() {
     assert_eq!(replayed(&store, RUN), events);
     for name in &names {
         let trial = id(name).to_string();
-        assert_eq!(store.trial(RUN, &trial).unwrap().case, *name);
+        assert_eq!(store.trial(RUN, &trial).unwrap().case.to_string(), *name);
         assert_eq!(store.trial_events(RUN, &trial).unwrap().len(), 3);
     }
     assert_eq!(store.runs(&RunFilter::default()).unwrap()[0].finished, 300);

@@ -107,7 +107,7 @@ impl Play {
                 _ => None,
             })
             .collect();
-        records.sort_by_key(|record| order.iter().position(|id| *id == record.id));
+        records.sort_by_key(|record| order.iter().position(|id| **id == *record.id));
         records
     }
 }

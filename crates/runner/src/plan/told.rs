@@ -1,0 +1,39 @@
+//! What records tell of how a trial was set up: the settings that change what its agent does.
+
+use std::sync::Arc;
+
+use model::Case;
+use serde_json::{Map, Value, json};
+
+use super::{PlannedTrial, Settings};
+use crate::agent::Setup;
+
+/// What records tell of a trial of `case` that is set up like that. Trials that are alike share it with the one that was
+/// planned before them, `last`: there may be thousands.
+pub(super) fn of(
+    case: &Case,
+    setup: &Setup,
+    settings: &Settings,
+    last: Option<&PlannedTrial>,
+) -> Arc<Map<String, Value>> {
+    let level = |case: &Case| case.skill_eval.as_ref().map(|eval| eval.side_effect_level);
+    match last.filter(|last| last.setup == *setup && level(&last.case) == level(case)) {
+        Some(last) => Arc::clone(&last.told),
+        None => Arc::new(map(case, setup, settings)),
+    }
+}
+
+fn map(case: &Case, setup: &Setup, settings: &Settings) -> Map<String, Value> {
+    let mut map = Map::new();
+    map.insert("permission_mode".into(), json!(setup.permission_mode.name()));
+    map.insert("allowed_tools".into(), json!(setup.closed_tools));
+    map.insert("approved_tools".into(), json!(setup.approved_tools));
+    let sources: Vec<&str> = setup.setting_sources.iter().map(|source| source.name()).collect();
+    map.insert("setting_sources".into(), json!(sources));
+    map.insert("reasoning_effort".into(), json!(setup.reasoning_effort));
+    map.insert("sandbox".into(), json!(settings.sandbox));
+    if let Some(eval) = &case.skill_eval {
+        map.insert("side_effect_level".into(), json!(eval.side_effect_level.name()));
+    }
+    map
+}

@@ -290,3 +290,25 @@ fn without_a_judge_it_is_said_before_the_first_trial_how_much_code_will_not_come
     let quiet = project.run(&["check", "--agent", "fake", "tests/good.test.ts"]).exits(0);
     assert!(!quiet.err.contains("undecided"), "{}", quiet.said());
 }
+
+#[test]
+fn an_assertion_of_code_that_is_misspelt_is_told_at_its_line_before_anything_runs() {
+    let project = project();
+    let test = |claim: &str| {
+        format!(
+            "import {{ scenario }} from 'trialrun';\nexport default scenario('s', async ({{ agent, assert }}) => {{\n  \
+             const r = await agent.send('hello');\n  {claim};\n}});\n"
+        )
+    };
+    project.write("tests/slip.test.ts", &test("assert.contians(r, 'hello')"));
+    let refused = project.run(&["run", "--agent", "fake", "tests"]).exits(2);
+    for told in ["there is no assertion `assert.contians`", "slip.test.ts:4:3", "did you mean `contains`?"] {
+        assert!(refused.err.contains(told), "{told}: {}", refused.said());
+    }
+    project.write("tests/slip.test.ts", &test("assert.outputContains(r, 'hello'); assert.custom('c', () => true)"));
+    project.run(&["check", "--strict", "--agent", "fake", "tests"]).exits(0);
+    // Nobody knows what this one is, but the user.
+    project.write("tests/slip.test.ts", &test("assert.zzz(r)"));
+    let doubted = project.run(&["check", "--agent", "fake", "tests"]).exits(0);
+    assert!(doubted.err.contains("there is no assertion `assert.zzz`"), "{}", doubted.said());
+}

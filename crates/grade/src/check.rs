@@ -6,18 +6,21 @@ use std::sync::Arc;
 
 use model::decode::{Problems, text};
 use model::{
-    About, Arguments, AssertionSpec, Case, Claim, Diagnostic, Evidence, Excerpt, Finding, Need, SideEffectContract,
-    Status, nearest,
+    About, Arguments, AssertionSpec, Case, Claim, CodeClaim, Diagnostic, Evidence, Excerpt, Finding, Need,
+    SideEffectContract, Status, nearest,
 };
 
 use crate::arguments::{self, COMMON};
 use crate::assertion::side_effect_contract::{CONTRACT_TITLE, Contract};
-use crate::assertion::{ASSERTIONS, Form, Matcher, find, snake_case};
+use crate::assertion::{ASSERTIONS, Form, Matcher, camel_case, find, snake_case};
 use crate::judge::Judged;
 use crate::place::Place;
 use crate::reading::Reading;
 use crate::scripts::Scripts;
 use crate::verdict::Verdict;
+
+/// The assertion of code that is a function of the user's own.
+const CUSTOM: &str = "custom";
 
 /// What is known when assertions are compiled.
 #[derive(Debug, Clone, Copy, Default)]
@@ -267,6 +270,8 @@ pub fn compile(case: &Case, context: &Context<'_>) -> (Vec<Check>, Vec<Diagnosti
         let problem = Diagnostic::warning(format!("`{}` asserts nothing", case.id));
         problems.push(problem.at(case.source.clone()).help(help));
     }
+    let claims = case.code.iter().flat_map(|code| &code.claims);
+    problems.extend(claims.filter_map(misspelt));
     for (at, spec) in case.assertions.iter().enumerate() {
         if let Some(first) = case.assertions[..at].iter().find(|other| other.id == spec.id) {
             let place = id_place(first).excerpt();
@@ -402,6 +407,26 @@ fn plain_finding(id: &str, kind: &str, weight: f64, verdict: Verdict) -> Finding
 
 fn id_place(spec: &AssertionSpec) -> Place {
     spec.node.get("id").map_or_else(|| Place::at(&spec.node, spec.kind.span), Place::of)
+}
+
+/// What code asserts by a name that no assertion has. A name that is near to one is a slip of the pen; any other may be
+/// somebody's own, and shows when it runs.
+fn misspelt(claim: &CodeClaim) -> Option<Diagnostic> {
+    let name = claim.name.as_str();
+    let written_down = || ASSERTIONS.iter().filter(|assertion| !assertion.is_implicit());
+    if name == CUSTOM || find(name).is_some_and(|assertion| !assertion.is_implicit()) {
+        return None;
+    }
+    let names: Vec<String> = written_down()
+        .flat_map(|assertion| std::iter::once(assertion.name).chain(assertion.aliases.iter().copied()))
+        .map(camel_case)
+        .collect();
+    let near = nearest(name, names.iter().map(String::as_str).chain([CUSTOM]));
+    let problem = match near {
+        Some(_) => Diagnostic::error(format!("there is no assertion `assert.{name}`")),
+        None => Diagnostic::warning(format!("there is no assertion `assert.{name}`, so it will be undecided")),
+    };
+    Some(problem.suggest(near).at(claim.source.clone()))
 }
 
 fn unknown_type(written: &str) -> Diagnostic {

@@ -118,9 +118,17 @@ pub struct Code {
     pub scenario: usize,
     /// What the scenario is called.
     pub name: String,
-    /// What it asserts, by the names that code has for assertions and once for each time it is written there. What it
-    /// comes to shows only when it runs.
-    pub claims: Vec<String>,
+    /// What it asserts, once for each time it is written there. What it comes to shows only when it runs.
+    pub claims: Vec<CodeClaim>,
+}
+
+/// An assertion in the code of a scenario.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CodeClaim {
+    /// The name that code has for it, such as `llmJudge`.
+    pub name: String,
+    /// Where it is written.
+    pub source: Excerpt,
 }
 
 /// A user that a model plays.

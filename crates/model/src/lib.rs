@@ -41,7 +41,7 @@ pub use arm::{Arm, TrialId, WITH_SKILL, WITHOUT_SKILL};
 pub use arm_summary::{ArmDelta, ArmSummary, CaseDelta, CaseFigures, SuiteDelta, TrialFigures};
 pub use budget::{Budgets, OnBudget, Overrun};
 pub use case::{
-    About, Arguments, AssertionSpec, Case, Code, LogVars, PermissionMode, Ruling, RunnerOptions, Scoring,
+    About, Arguments, AssertionSpec, Case, Code, CodeClaim, LogVars, PermissionMode, Ruling, RunnerOptions, Scoring,
     SettingSource, SimulatedUser, Subject, Suite, UserMessage, UserResponse,
 };
 pub use diagnostic::{Diagnostic, Severity};

@@ -7,14 +7,15 @@ use model::{Span, Spanned};
 use oxc_allocator::Allocator;
 use oxc_ast::ast::{
     Argument, ArrayExpression, ArrayExpressionElement, BindingPattern, CallExpression, Declaration,
-    ExportDefaultDeclarationKind, Expression, ModuleExportName, ObjectExpression, ObjectPropertyKind, Program,
-    Statement, VariableDeclaration,
+    ExportDefaultDeclarationKind, Expression, ImportDeclaration, ModuleExportName, ObjectExpression,
+    ObjectPropertyKind, Program, Statement, VariableDeclaration, VariableDeclarator,
 };
 use oxc_ast_visit::{Visit, walk};
 use oxc_parser::Parser;
 use oxc_span::GetSpan;
 
 use crate::expression::SyntaxError;
+use crate::prelude::is_for_tests;
 use crate::syntax::{Mistake, span, with_stack};
 use crate::typescript::{Language, first_error};
 use crate::value::Key;
@@ -102,7 +103,11 @@ pub(crate) struct CallPlace {
 
 /// The calls in a text, outer ones before those inside them.
 #[derive(Debug, Default)]
-pub(crate) struct Calls(Vec<CallPlace>);
+pub(crate) struct Calls {
+    found: Vec<CallPlace>,
+    /// Whether something else than what tests are written with goes by the name `assert` in the text.
+    has_other_assert: bool,
+}
 
 impl Calls {
     /// Those in `text`; none if it is not valid.
@@ -111,31 +116,35 @@ impl Calls {
             let allocator = Allocator::default();
             let parsed = Parser::new(&allocator, text, language.source_type()).parse();
             let names = Names { values: HashMap::new(), left: Cell::new(PLACES) };
-            let mut search = Search { names, found: Vec::new() };
+            let mut search = Search { names, calls: Self::default() };
             search.visit_program(&parsed.program);
-            Ok(search.found)
+            Ok(search.calls)
         });
-        Self(found.unwrap_or_default())
+        found.unwrap_or_default()
     }
 
     /// The call around byte `at` whose callee is called `name`, the innermost if there are several. If none is, the
     /// outermost call there: the engine points somewhere into a call, at times into one of its arguments.
     pub fn around(&self, at: usize, name: &str) -> Option<&CallPlace> {
-        let around = || self.0.iter().filter(|call| (call.span.start..=call.span.end).contains(&at));
+        let around = || self.found.iter().filter(|call| (call.span.start..=call.span.end).contains(&at));
         around().rfind(|call| call.name.as_deref() == Some(name)).or_else(|| around().next())
     }
 
-    /// What is called on something named `assert` within `call`, once for each time it is written.
-    pub fn claims(&self, call: &CallPlace) -> Vec<String> {
+    /// What is called on the `assert` of tests within `call`, once for each time it is written, and where.
+    pub fn claims(&self, call: &CallPlace) -> Vec<Spanned<String>> {
+        if self.has_other_assert {
+            return Vec::new();
+        }
         let inside =
-            self.0.iter().filter(|other| other.span.start > call.span.start && other.span.end <= call.span.end);
-        inside.filter(|other| other.is_claim).filter_map(|other| other.name.clone()).collect()
+            self.found.iter().filter(|other| other.span.start > call.span.start && other.span.end <= call.span.end);
+        let claims = inside.filter(|other| other.is_claim);
+        claims.filter_map(|other| Some(Spanned::new(other.name.clone()?, other.callee))).collect()
     }
 }
 
 struct Search<'a> {
     names: Names<'a>,
-    found: Vec<CallPlace>,
+    calls: Calls,
 }
 
 impl<'a> Visit<'a> for Search<'a> {
@@ -145,7 +154,7 @@ impl<'a> Visit<'a> for Search<'a> {
             callee => callee.as_member_expression().and_then(|member| member.static_property_name()).map(str::to_owned),
         };
         let known = call.arguments.iter().take_while(|argument| argument.as_expression().is_some());
-        self.found.push(CallPlace {
+        self.calls.found.push(CallPlace {
             callee: span(call.callee.span()),
             arguments: known.map(|argument| self.names.argument(argument, 0)).collect(),
             span: span(call.span),
@@ -153,6 +162,19 @@ impl<'a> Visit<'a> for Search<'a> {
             is_claim: is_on_assert(call),
         });
         walk::walk_call_expression(self, call);
+    }
+
+    fn visit_import_declaration(&mut self, import: &ImportDeclaration<'a>) {
+        let names = import.specifiers.iter().flatten().any(|specifier| specifier.local().name == "assert");
+        self.calls.has_other_assert |= names && !is_for_tests(&import.source.value);
+    }
+
+    fn visit_variable_declarator(&mut self, declarator: &VariableDeclarator<'a>) {
+        let BindingPattern::BindingIdentifier(name) = &declarator.id else {
+            return walk::walk_variable_declarator(self, declarator);
+        };
+        self.calls.has_other_assert |= name.name == "assert";
+        walk::walk_variable_declarator(self, declarator);
     }
 }
 
@@ -379,10 +401,29 @@ export default list as Fixture[];
         let claims = |at: &str| {
             let at = text.find(at).unwrap();
             let calls = Calls::of(text, Language::TypeScript);
-            calls.claims(calls.around(at, "scenario").unwrap())
+            let claims = calls.claims(calls.around(at, "scenario").unwrap());
+            let told = |claim: Spanned<String>| (claim.value, &text[claim.span.start..claim.span.end]);
+            claims.into_iter().map(told).collect::<Vec<_>>()
         };
-        assert_eq!(claims("scenario('a'"), ["sentiment", "guardrail"]);
-        assert_eq!(claims("scenario('b'"), ["contains"]);
+        assert_eq!(
+            claims("scenario('a'"),
+            [("sentiment".into(), "assert.sentiment"), ("guardrail".into(), "c.assert.guardrail")]
+        );
+        assert_eq!(claims("scenario('b'"), [("contains".into(), "assert.contains")]);
+    }
+
+    #[test]
+    fn what_is_called_on_another_assert_is_no_claim() {
+        let claims = |before: &str| {
+            let text = format!("{before};\nscenario('a', () => assert.equal(1, 1));");
+            let calls = Calls::of(&text, Language::TypeScript);
+            calls.claims(calls.around(text.find("scenario(").unwrap(), "scenario").unwrap()).len()
+        };
+        assert_eq!(claims("import { assert } from 'trialrun'"), 1);
+        assert_eq!(claims("import { scenario, assert as same } from '@fabrik/core'; import same2 from 'chai'"), 1);
+        assert_eq!(claims("import { assert } from 'chai'"), 0);
+        assert_eq!(claims("import assert from './mine.ts'"), 0);
+        assert_eq!(claims("const assert = { equal() {} }"), 0);
     }
 
     #[test]

@@ -66,8 +66,8 @@ pub struct Call {
     pub callee: Span,
     /// Where its arguments are written; only the first ones if something is spread among them.
     pub arguments: Vec<Place>,
-    /// What is called on something named `assert` within its arguments, once for each time.
-    pub claims: Vec<String>,
+    /// What is called on the `assert` of tests within its arguments, once for each time, and where.
+    pub claims: Vec<Spanned<String>>,
 }
 
 impl Call {
@@ -141,6 +141,11 @@ impl Call {
             }
         }
     }
+}
+
+/// Whether `module` is what tests are written with, by any of its names.
+pub(crate) fn is_for_tests(module: &str) -> bool {
+    TESTS.0.contains(&module)
 }
 
 impl Tests {

@@ -137,7 +137,7 @@ pub fn judged(trial: &PlannedTrial) -> usize {
     }
     let checks = trial.checks.iter().filter(|check| check.asks_judge()).count();
     let claims = trial.case.code.iter().flat_map(|code| &code.claims);
-    checks + claims.filter(|name| grade::find(name).is_some_and(grade::Assertion::is_judged)).count()
+    checks + claims.filter(|claim| grade::find(&claim.name).is_some_and(grade::Assertion::is_judged)).count()
 }
 
 /// That `asked` assertions of `trials` stay undecided, at the first of them.

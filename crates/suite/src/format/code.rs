@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::decode::{Fields, Problems};
-use model::{Case, Code, Diagnostic, Excerpt, Node, NodeKind, Source};
+use model::{Case, Code, CodeClaim, Diagnostic, Excerpt, Node, NodeKind, Source};
 use script::{Runtime, ScriptError, Tests, Value, Written};
 
 use super::scenario::fixtures_of;
@@ -91,7 +91,7 @@ fn cases(path: &Path, source: &Source, tests: &Tests, library: &Library, problem
     for (number, written) in tests.scenarios.iter().enumerate() {
         let place = place_of(written, source);
         let mut case = Case::new(line(&written.name), place.clone());
-        let claims = written.call.as_ref().map(|call| call.claims.clone()).unwrap_or_default();
+        let claims = written.call.iter().flat_map(claims).collect();
         case.code = Some(Code { module: path.to_owned(), scenario: number, name: written.name.clone(), claims });
         let is_only = options(written, path, source, library, &mut case);
         if taken.contains(&case.id) {
@@ -116,6 +116,12 @@ fn skip_others(cases: &mut [(Case, bool)]) {
     for (case, _) in cases.iter_mut().filter(|(case, is_only)| !is_only && case.skip.is_none()) {
         case.skip = Some("another scenario of the file has `only: true`".to_owned());
     }
+}
+
+/// What the code of a scenario asserts.
+fn claims(call: &script::Call) -> impl Iterator<Item = CodeClaim> {
+    let source = &call.source;
+    call.claims.iter().map(|claim| CodeClaim { name: claim.value.clone(), source: source.excerpt(claim.span) })
 }
 
 /// Where a scenario's name is written, as far as that is known.

@@ -22,11 +22,11 @@ const MAX_OUTPUT: usize = 1 << 20;
 const MAX_COMMITS: usize = 1000;
 
 /// The largest file of a repository's own that is looked into at a glance, in bytes: the index of a million files.
-const LARGEST: u64 = 128 << 20;
+pub(super) const LARGEST: u64 = 128 << 20;
 
 /// What every fixture's repository is configured with: somebody to commit as, nothing that starts by itself, and trust
 /// in what a copy keeps: size and time, not inode numbers.
-const CONFIG: &str = "\
+pub(super) const CONFIG: &str = "\
 [user]
 \tname = trialrun
 \temail = trialrun@example.com
@@ -179,6 +179,7 @@ impl Git<'_> {
         let mut command = self.supervisor.command("/bin/sh", words);
         command.current_dir(work).envs(&self.env).envs([
             ("GIT_CONFIG_GLOBAL", "/dev/null"),
+            ("GIT_ATTR_NOSYSTEM", "1"),
             ("GIT_DEFAULT_REF_FORMAT", "files"),
             ("GIT_AUTHOR_NAME", "trialrun"),
             ("GIT_AUTHOR_EMAIL", "trialrun@example.com"),
@@ -361,6 +362,7 @@ impl Inspection<'_> {
         let mut command = self.supervisor.command(program, args);
         command.current_dir(work).envs(&self.env).envs([
             ("GIT_CONFIG_GLOBAL", "/dev/null"),
+            ("GIT_ATTR_NOSYSTEM", "1"),
             ("GIT_OPTIONAL_LOCKS", "0"),
             ("GIT_TERMINAL_PROMPT", "0"),
             ("LC_ALL", "C.UTF-8"),

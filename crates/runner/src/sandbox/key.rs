@@ -59,7 +59,7 @@ impl Key {
             match &item.kind {
                 Kind::Directory { .. } => self.add(b"d"),
                 Kind::Link { target } => self.add(target.as_os_str().as_bytes()),
-                Kind::File { mode } => {
+                Kind::File { mode, .. } => {
                     self.add(&mode.to_le_bytes());
                     self.add(&hash(&root.join(&item.path))?);
                 }

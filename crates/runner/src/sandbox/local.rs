@@ -18,19 +18,20 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use model::{Collected, Excerpt, FileChange, Fixtures, Repository, RepositoryChange};
+use model::{Collected, Excerpt, Fixtures, Repository, RepositoryChange};
 use tokio::process::Command;
 use tokio::sync::OnceCell;
 
 use super::git::{Glance, Inspection};
 use super::owner::{Base, OWNER, Purpose};
+use super::patience::Patience;
 use super::registry::Registry;
-use super::repository::{Looked, Watch};
+use super::repository::{Left, Looked, Watch};
 use super::review_requests::Reviews;
-use super::snapshot::{Before, Patience, Snapshot};
+use super::snapshot::{Before, Snapshot};
 use super::template::{Files, Template, Templates, blocking};
 use super::twin::{Original, Twin};
-use super::{Maker, Request, Sandbox, SandboxError, SandboxKind, environment};
+use super::{Maker, Request, Sandbox, SandboxError, SandboxKind, environment, status};
 use crate::Host;
 use crate::session::BoxFuture;
 use crate::supervise::{Output, Supervisor, run};
@@ -213,24 +214,28 @@ impl LocalSandbox {
 
     async fn inspect(&self) -> Result<Collected, SandboxError> {
         let (work, path, baseline) = (self.work.clone(), self.path.clone(), self.baseline.clone());
-        let patience = self.patience();
-        let (files_changed, outside_changes, now) = blocking(move || {
+        let status = self.watched.as_ref().map(|watched| watched.state.status.clone());
+        let (patience, env) = (self.patience(), self.env(&[]));
+        let (files_changed, outside_changes, now, left) = blocking(move || {
             let before = Before { snapshot: &baseline.files.snapshot, moment: baseline.moment };
             let changes = Snapshot::changes(&work, &before, patience).map_err(SandboxError::io("read", &work))?;
-            Ok((changes, beside(&path)?, Glance::at(&work)))
+            let now = Glance::at(&work);
+            let left = if baseline.files.is_repository(now.as_ref()) {
+                let status = status.as_ref().or(baseline.files.status.as_ref());
+                Left::Repository(status.and_then(|status| status::after(status, &work, &changes, &env)))
+            } else {
+                Left::Nothing
+            };
+            Ok((changes.files, beside(&path)?, now, left))
         })
         .await?;
-        let is_untouched = self.baseline.files.is_repository(now.as_ref());
         let repository_change = match &self.watched {
-            Some(before) => {
-                let is_left = is_untouched.then_some(files_changed.is_empty());
-                self.watcher().change(&self.work, before, is_left).await.map(Box::new)
-            }
+            Some(before) => self.watcher().change(&self.work, before, &left).await.map(Box::new),
             None => None,
         };
         let repository = match (&repository_change, now) {
             (Some(change), _) => Some(at_a_glance(change)),
-            (None, Some(now)) => self.repository(&now, &files_changed).await,
+            (None, Some(now)) => self.repository(&now, left).await,
             (None, None) => None,
         };
         let text = |path: &Path| Some(path.to_string_lossy().into_owned());
@@ -249,15 +254,13 @@ impl LocalSandbox {
     }
 
     /// Git is asked only for what is not known: a process costs more than all the rest.
-    async fn repository(&self, now: &Glance, changed: &[FileChange]) -> Option<Repository> {
-        let before = &*self.baseline.files;
+    async fn repository(&self, now: &Glance, left: Left) -> Option<Repository> {
         let git = self.inspection();
-        let untouched = changed.is_empty() && before.is_repository(Some(now));
-        let status = match &before.status {
-            Some(status) if untouched => status.clone(),
-            _ => git.status(&self.work).await?,
+        let status = match left {
+            Left::Repository(Some(status)) => status,
+            Left::Repository(None) | Left::Nothing => git.status(&self.work).await?,
         };
-        let old = before.repository.as_ref().and_then(|before| before.head.as_deref());
+        let old = self.baseline.files.repository.as_ref().and_then(|before| before.head.as_deref());
         let moved = now.head.is_some() && now.head.as_deref() != old;
         let new_commits = if moved { git.commits(&self.work, old).await } else { Vec::new() };
         Some(Repository { head: now.head.clone(), branch: now.branch.clone(), status, new_commits })

@@ -71,6 +71,14 @@ impl Looked {
     }
 }
 
+/// What is surely known of a repository by what it was.
+pub(super) enum Left {
+    /// Perhaps nothing.
+    Nothing,
+    /// Everything but its files; what `git status` says of them now, if that is known.
+    Repository(Option<Vec<String>>),
+}
+
 /// Looks at a repository and its remotes.
 pub(super) struct Watch<'a> {
     pub(super) git: Inspection<'a>,
@@ -122,17 +130,19 @@ impl Watch<'_> {
         }
     }
 
-    /// What became of `before`. Where the repository itself is as it was, `is_left` says whether its files are, too:
-    /// then git is asked for little or nothing, since a process costs more than all the rest.
-    pub(super) async fn change(&self, work: &Path, before: &Looked, is_left: Option<bool>) -> Option<RepositoryChange> {
-        let mut after = match is_left {
-            Some(true) => before.without_remotes(),
-            Some(false) => {
+    /// What became of `before`, of which so much is left as it was: then git is asked for little or nothing, since a
+    /// process costs more than all the rest.
+    pub(super) async fn change(&self, work: &Path, before: &Looked, left: &Left) -> Option<RepositoryChange> {
+        let mut after = match left {
+            Left::Repository(status) => {
                 let mut after = before.without_remotes();
-                after.state.status = self.git.status(work).await?;
+                after.state.status = match status {
+                    Some(status) => status.clone(),
+                    None => self.git.status(work).await?,
+                };
                 after
             }
-            None => self.look(work).await?,
+            Left::Nothing => self.look(work).await?,
         };
         self.ask_remotes(work, &mut after).await;
         self.leave_out_others(work, &before.state, &mut after.state).await;

@@ -1,24 +1,39 @@
 //! What files there are, to be compared with what there were.
 
-use std::collections::BTreeMap;
-use std::fs::{self, File, Metadata};
+use std::collections::{HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, DirEntry, File, FileType, Metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use model::{Change, FileChange};
 use sha2::{Digest, Sha256};
-use walkdir::WalkDir;
+
+use super::patience::Patience;
+use super::shares;
 
 /// The largest file that is read, in bytes: with the larger ones, size and time of the last change must do. A file that
 /// is all hole has no end.
-const MOST_READ: u64 = 64 * 1024 * 1024;
+pub(super) const MOST_READ: u64 = 64 * 1024 * 1024;
+
+/// How many directories are read at a time.
+const AT_A_TIME: usize = 16;
 
 /// Every file and link of a tree but those of repositories.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Snapshot {
-    entries: BTreeMap<PathBuf, Entry>,
+    /// What is in each directory, by its path below the root. One that has nothing but directories is not here.
+    directories: HashMap<PathBuf, HashMap<OsString, Entry>>,
+}
+
+/// What is not as it was.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Changes {
+    /// Sorted by path.
+    pub(super) files: Vec<FileChange>,
+    /// Everything was seen: there is no directory that cannot be read, and no repository inside.
+    pub(super) is_whole: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,101 +81,175 @@ pub(super) struct Before<'a> {
     pub(super) moment: (i64, i64),
 }
 
-/// How long looking may take.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Patience {
-    since: Instant,
-    limit: Duration,
-    setting: &'static str,
-}
-
-impl Patience {
-    /// From now on, so long; the setting that says so.
-    pub(super) fn new(limit: Duration, setting: &'static str) -> Self {
-        Self { since: Instant::now(), limit, setting }
-    }
-
-    pub(super) fn check(&self, path: &Path) -> io::Result<()> {
-        if self.since.elapsed() < self.limit {
-            return Ok(());
-        }
-        let (limit, setting) = (self.limit.as_secs_f64(), self.setting);
-        let because = format!("it was not done after {limit} s ({setting}), and had come to {}", path.display());
-        Err(io::Error::new(io::ErrorKind::TimedOut, because))
-    }
-}
-
 impl Snapshot {
     /// Reads everything below `root`.
     pub(super) fn of(root: &Path) -> io::Result<Self> {
-        Self::scan(root, None, true, None)
+        Self::taken(&Look { root, before: None, read_all: true, patience: None })
     }
 
     /// Reads what may have changed since `before`, and what is new.
     pub(super) fn since(root: &Path, before: &Before<'_>, patience: Patience) -> io::Result<Self> {
-        Self::scan(root, Some(before), true, Some(patience))
+        Self::taken(&Look { root, before: Some(before), read_all: true, patience: Some(patience) })
     }
 
-    /// What is not as it was `before`, sorted by path. What is new, or has another size, is not read.
-    pub(super) fn changes(root: &Path, before: &Before<'_>, patience: Patience) -> io::Result<Vec<FileChange>> {
-        let after = Self::scan(root, Some(before), false, Some(patience))?;
-        let old = &before.snapshot.entries;
-        let mut changes = Vec::new();
-        let mut note = |path: &Path, change| {
-            changes.push(FileChange { path: path.to_string_lossy().into_owned(), change });
-        };
-        for (path, entry) in &after.entries {
-            match old.get(path) {
-                None => note(path, Change::Added),
-                Some(known) if !known.same_as(entry) => note(path, Change::Modified),
-                Some(_) => {}
-            }
-        }
-        for path in old.keys().filter(|path| !after.entries.contains_key(*path)) {
-            note(path, Change::Deleted);
-        }
-        changes.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok(changes)
+    fn taken(look: &Look<'_>) -> io::Result<Self> {
+        let mut directories = HashMap::new();
+        look.everywhere(
+            |_, found| found,
+            |path, found| {
+                if !found.is_empty() {
+                    directories.insert(path, found.into_iter().collect());
+                }
+            },
+        )?;
+        Ok(Self { directories })
     }
 
-    fn scan(root: &Path, before: Option<&Before<'_>>, read_all: bool, patience: Option<Patience>) -> io::Result<Self> {
-        let mut entries = BTreeMap::new();
-        let walk = WalkDir::new(root).min_depth(1).into_iter();
-        for entry in walk.filter_entry(|entry| entry.file_name() != ".git" || !entry.file_type().is_dir()) {
-            // What cannot be read any more counts as gone.
-            let Ok(entry) = entry else { continue };
-            if let Some(patience) = patience {
-                patience.check(entry.path())?;
+    /// What is not as it was `before`. What is new, or has another size, is not read.
+    pub(super) fn changes(root: &Path, before: &Before<'_>, patience: Patience) -> io::Result<Changes> {
+        let look = Look { root, before: Some(before), read_all: false, patience: Some(patience) };
+        let old = &before.snapshot.directories;
+        let mut files = Vec::new();
+        let mut seen = HashSet::new();
+        let is_whole = look.everywhere(
+            |path, found| differences(path, old.get(path), &found),
+            |path, changes| {
+                files.extend(changes);
+                seen.insert(path);
+            },
+        )?;
+        for (path, known) in old.iter().filter(|(path, _)| !seen.contains(*path)) {
+            files.extend(differences(path, Some(known), &[]));
+        }
+        files.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(Changes { files, is_whole })
+    }
+}
+
+/// How one directory differs from what is known of it.
+fn differences(
+    directory: &Path,
+    known: Option<&HashMap<OsString, Entry>>,
+    found: &[(OsString, Entry)],
+) -> Vec<FileChange> {
+    let change =
+        |name: &OsStr, change| FileChange { path: directory.join(name).to_string_lossy().into_owned(), change };
+    let mut changes = Vec::new();
+    let mut left = known.map_or(0, HashMap::len);
+    for (name, entry) in found {
+        match known.and_then(|known| known.get(name)) {
+            None => changes.push(change(name, Change::Added)),
+            Some(old) => {
+                left = left.saturating_sub(1);
+                if !old.same_as(entry) {
+                    changes.push(change(name, Change::Modified));
+                }
             }
-            if entry.file_type().is_dir() {
-                continue;
-            }
-            let path = entry.path().strip_prefix(root).unwrap_or(entry.path()).to_owned();
-            let known = before.and_then(|before| before.snapshot.entries.get(&path));
-            let found = if entry.file_type().is_symlink() {
-                Entry::Link { target: fs::read_link(entry.path()).unwrap_or_default() }
-            } else if entry.file_type().is_file() {
-                let Ok(meta) = entry.metadata() else { continue };
-                let stamp = Stamp::of(&meta);
-                let content = match (known, before) {
-                    (Some(Entry::File { stamp: old, content }), Some(before))
-                        if *old == stamp && (meta.ctime(), meta.ctime_nsec()) < before.moment =>
-                    {
-                        *content
-                    }
-                    (Some(Entry::File { stamp: old, .. }), _) if old.size == stamp.size => {
-                        read(entry.path(), stamp.size, patience)?
-                    }
-                    _ if read_all => read(entry.path(), stamp.size, patience)?,
-                    _ => Content::Unread,
-                };
-                Entry::File { stamp, content }
-            } else {
-                Entry::Other
+        }
+    }
+    if left > 0 {
+        let found: HashSet<&OsStr> = found.iter().map(|(name, _)| name.as_os_str()).collect();
+        let gone = known.into_iter().flatten().filter(|(name, _)| !found.contains(name.as_os_str()));
+        changes.extend(gone.map(|(name, _)| change(name, Change::Deleted)));
+    }
+    changes
+}
+
+/// A look at a tree.
+struct Look<'a> {
+    root: &'a Path,
+    before: Option<&'a Before<'a>>,
+    /// What is new, or has another size, is read, too.
+    read_all: bool,
+    patience: Option<Patience>,
+}
+
+/// What is in one directory.
+#[derive(Default)]
+struct Found {
+    entries: Vec<(OsString, Entry)>,
+    /// Directories, by their paths below the root.
+    below: Vec<PathBuf>,
+    is_whole: bool,
+}
+
+impl Look<'_> {
+    /// Tells `keep` of every directory what `make` makes of what is in it. Whether everything was seen.
+    fn everywhere<R: Send>(
+        &self,
+        make: impl Fn(&Path, Vec<(OsString, Entry)>) -> R + Sync,
+        mut keep: impl FnMut(PathBuf, R),
+    ) -> io::Result<bool> {
+        let mut is_whole = true;
+        let mut level = vec![PathBuf::new()];
+        while !level.is_empty() {
+            let look = |path: &PathBuf| {
+                let found = self.directory(path)?;
+                Ok((make(path, found.entries), found.below, found.is_whole))
             };
-            entries.insert(path, found);
+            let found =
+                shares::each(&level, AT_A_TIME, |paths| paths.iter().map(look).collect::<io::Result<Vec<_>>>())?;
+            let mut next = Vec::new();
+            for (path, (made, below, whole)) in level.into_iter().zip(found.into_iter().flatten()) {
+                keep(path, made);
+                next.extend(below);
+                is_whole &= whole;
+            }
+            level = next;
         }
-        Ok(Self { entries })
+        Ok(is_whole)
+    }
+
+    /// Looks at one directory. What cannot be read any more counts as gone.
+    fn directory(&self, path: &Path) -> io::Result<Found> {
+        let mut found = Found { is_whole: true, ..Found::default() };
+        let known = self.before.and_then(|before| before.snapshot.directories.get(path));
+        let Ok(entries) = fs::read_dir(self.root.join(path)) else { return Ok(Found::default()) };
+        for entry in entries {
+            let kind = entry.as_ref().ok().and_then(|entry| entry.file_type().ok());
+            let (Ok(entry), Some(kind)) = (entry, kind) else {
+                found.is_whole = false;
+                continue;
+            };
+            if let Some(patience) = self.patience.filter(Patience::is_over) {
+                patience.check(&entry.path())?;
+            }
+            let name = entry.file_name();
+            let is_repository = name == ".git";
+            found.is_whole &= !is_repository || path.as_os_str().is_empty();
+            if !kind.is_dir() {
+                let seen = self.entry(&entry, kind, known.and_then(|known| known.get(&name)))?;
+                found.entries.extend(seen.map(|seen| (name, seen)));
+            } else if !is_repository {
+                found.below.push(path.join(name));
+            }
+        }
+        Ok(found)
+    }
+
+    /// What is there beside directories, and of which something may be known; `None` if it has just gone.
+    fn entry(&self, entry: &DirEntry, kind: FileType, known: Option<&Entry>) -> io::Result<Option<Entry>> {
+        if kind.is_symlink() {
+            return Ok(Some(Entry::Link { target: fs::read_link(entry.path()).unwrap_or_default() }));
+        }
+        if !kind.is_file() {
+            return Ok(Some(Entry::Other));
+        }
+        let Ok(meta) = entry.metadata() else { return Ok(None) };
+        let stamp = Stamp::of(&meta);
+        let content = match (known, self.before) {
+            (Some(Entry::File { stamp: old, content }), Some(before))
+                if *old == stamp && (meta.ctime(), meta.ctime_nsec()) < before.moment =>
+            {
+                *content
+            }
+            (Some(Entry::File { stamp: old, .. }), _) if old.size == stamp.size => {
+                read(&entry.path(), stamp.size, self.patience)?
+            }
+            _ if self.read_all => read(&entry.path(), stamp.size, self.patience)?,
+            _ => Content::Unread,
+        };
+        Ok(Some(Entry::File { stamp, content }))
     }
 }
 
@@ -216,7 +305,7 @@ fn hash_within(path: &Path, patience: Option<Patience>) -> io::Result<[u8; 32]> 
 mod tests {
     use super::*;
     use std::os::unix::fs::{PermissionsExt, symlink};
-    use std::time::SystemTime;
+    use std::time::{Duration, SystemTime};
 
     fn patience() -> Patience {
         Patience::new(Duration::from_secs(60), "setup_timeout")
@@ -228,8 +317,8 @@ mod tests {
         (meta.ctime(), meta.ctime_nsec())
     }
 
-    fn told(changes: &[FileChange]) -> Vec<(&str, Change)> {
-        changes.iter().map(|change| (change.path.as_str(), change.change)).collect()
+    fn told(changes: &Changes) -> Vec<(&str, Change)> {
+        changes.files.iter().map(|change| (change.path.as_str(), change.change)).collect()
     }
 
     #[test]
@@ -244,7 +333,7 @@ mod tests {
         symlink("same", root.join("same-link")).unwrap();
         let snapshot = Snapshot::of(root).unwrap();
         let before = Before { snapshot: &snapshot, moment: moment(root) };
-        assert_eq!(Snapshot::changes(root, &before, patience()).unwrap(), []);
+        assert_eq!(Snapshot::changes(root, &before, patience()).unwrap().files, []);
 
         // The same size, and the time put back: only the content tells.
         let time = root.join("content").metadata().unwrap().modified().unwrap();
@@ -291,6 +380,44 @@ mod tests {
         assert_eq!(Snapshot::since(root, &before, patience()).unwrap(), Snapshot::of(root).unwrap());
     }
 
+    #[test]
+    fn a_repository_inside_is_not_looked_into_and_is_told() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path();
+        fs::create_dir_all(root.join(".git")).unwrap();
+        fs::create_dir_all(root.join("a/b")).unwrap();
+        fs::write(root.join("a/b/c"), "c").unwrap();
+        let snapshot = Snapshot::of(root).unwrap();
+        let before = Before { snapshot: &snapshot, moment: moment(root) };
+        let changes = || Snapshot::changes(root, &before, patience()).unwrap();
+        assert_eq!(changes(), Changes { files: Vec::new(), is_whole: true });
+        fs::create_dir_all(root.join("a/b/.git/objects")).unwrap();
+        fs::write(root.join("a/b/.git/HEAD"), "x").unwrap();
+        assert_eq!(changes(), Changes { files: Vec::new(), is_whole: false });
+        fs::remove_dir_all(root.join("a/b")).unwrap();
+        assert_eq!(told(&changes()), [("a/b/c", Change::Deleted)]);
+    }
+
+    #[test]
+    fn a_tree_of_many_directories_is_seen_whole() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path();
+        for number in 0..200 {
+            fs::create_dir_all(root.join(format!("{number}/deep"))).unwrap();
+            fs::write(root.join(format!("{number}/deep/file")), "x").unwrap();
+        }
+        let snapshot = Snapshot::of(root).unwrap();
+        let before = Before { snapshot: &snapshot, moment: moment(root) };
+        assert_eq!(snapshot.directories.len(), 200);
+        fs::write(root.join("7/deep/file"), "longer").unwrap();
+        fs::write(root.join("70/new"), "x").unwrap();
+        fs::remove_dir_all(root.join("150")).unwrap();
+        assert_eq!(
+            told(&Snapshot::changes(root, &before, patience()).unwrap()),
+            [("150/deep/file", Change::Deleted), ("7/deep/file", Change::Modified), ("70/new", Change::Added)]
+        );
+    }
+
     fn sparse(path: &Path, size: u64) {
         File::create(path).unwrap().set_len(size).unwrap();
     }
@@ -323,7 +450,7 @@ mod tests {
             ]
         );
         let second = Snapshot::since(root, &before, patience()).unwrap();
-        assert_eq!(second.entries.len(), 5);
+        assert_eq!(second.directories[Path::new("")].len(), 5);
     }
 
     #[test]
@@ -333,12 +460,13 @@ mod tests {
         let first = Snapshot::of(root.path()).unwrap();
         let before = Before { snapshot: &first, moment: (i64::MAX, 0) };
         fs::write(root.path().join("a"), "longer").unwrap();
-        let after = Snapshot::scan(root.path(), Some(&before), false, None).unwrap();
-        assert!(matches!(after.entries[Path::new("a")], Entry::File { content: Content::Unread, .. }));
+        let look = Look { root: root.path(), before: Some(&before), read_all: false, patience: None };
+        let found = look.directory(Path::new("")).unwrap();
+        assert!(matches!(found.entries[..], [(_, Entry::File { content: Content::Unread, .. })]));
     }
 
     #[test]
-    fn patience_that_is_over_says_whose_it_was_and_where() {
+    fn patience_that_is_over_ends_a_look_where_it_is() {
         let root = tempfile::tempdir().unwrap();
         fs::write(root.path().join("a"), "one").unwrap();
         let first = Snapshot::default();

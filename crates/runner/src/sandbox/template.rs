@@ -14,7 +14,7 @@ use super::registry::Registry;
 use super::repository::Looked;
 use super::snapshot::Snapshot;
 use super::tree::{self, Item, Writer};
-use super::{Request, SandboxError, environment, key};
+use super::{Request, SandboxError, environment, key, unpack};
 use crate::supervise::Supervisor;
 
 /// What is committed where there is nothing else to commit.
@@ -49,7 +49,7 @@ impl Files {
 impl Template {
     /// Copies it into the empty directory `to`.
     pub(super) fn copy(&self, to: &Path) -> Result<(), SandboxError> {
-        tree::unpack(&self.work, &self.items, to).map_err(SandboxError::io("copy the fixture to", to))
+        unpack::unpack(&self.work, &self.items, to).map_err(SandboxError::io("copy the fixture to", to))
     }
 }
 

@@ -1,12 +1,11 @@
 //! Trees of files: writing into one without ever leaving it, and copying one.
 
 use std::collections::HashSet;
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime};
 
 use nix::fcntl::AT_FDCWD;
 use nix::sys::stat::{UtimensatFlags, utimensat};
@@ -32,7 +31,7 @@ pub(super) struct Item {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Kind {
     Directory { mode: u32 },
-    File { mode: u32 },
+    File { mode: u32, size: u64 },
     Link { target: PathBuf },
 }
 
@@ -48,11 +47,12 @@ pub(super) fn list(root: &Path, skip: impl Fn(&Path) -> bool) -> io::Result<Vec<
     let walk = WalkDir::new(&root).min_depth(1).sort_by(|a, b| a.file_name().cmp(b.file_name()));
     for entry in walk.into_iter().filter_entry(|entry| entry.depth() == 0 || !skip(&relative(entry.path()))) {
         let entry = entry?;
-        let mode = || entry.metadata().map(|meta| meta.permissions().mode() & 0o777);
+        let mode = |meta: &Metadata| meta.permissions().mode() & 0o777;
         let kind = if entry.file_type().is_dir() {
-            Kind::Directory { mode: mode()? }
+            Kind::Directory { mode: mode(&entry.metadata()?) }
         } else if entry.file_type().is_file() {
-            Kind::File { mode: mode()? }
+            let meta = entry.metadata()?;
+            Kind::File { mode: mode(&meta), size: meta.len() }
         } else if entry.file_type().is_symlink() {
             Kind::Link { target: fs::read_link(entry.path())? }
         } else {
@@ -120,7 +120,7 @@ impl Writer {
     /// Copies the file `from`, with its permissions; one that is there is replaced.
     pub(super) fn copy(&mut self, path: &Path, from: &Path, mode: u32) -> io::Result<()> {
         let place = self.vacate(path, false)?;
-        copy_file(from, &place, mode | 0o400, None)
+        copy_file(from, &place, mode | 0o400)
     }
 
     /// Makes a link; a file or link that is there is replaced. What it points to does not matter, because nothing is
@@ -139,7 +139,7 @@ impl Writer {
             match kind {
                 Kind::Directory { .. } => self.directory(&place).map(drop)?,
                 Kind::Link { target } => self.link(&place, target)?,
-                Kind::File { mode } => {
+                Kind::File { mode, .. } => {
                     let source = from.join(path);
                     if path.file_name().is_some_and(|name| name == ".git") {
                         must_stay_below(&from, &source)?;
@@ -222,7 +222,7 @@ pub(super) fn share_blocks(from: &File, to: &File) -> bool {
 }
 
 /// Copies a file to a place where there is none.
-fn copy_file(from: &Path, to: &Path, mode: u32, changed: Option<SystemTime>) -> io::Result<()> {
+fn copy_file(from: &Path, to: &Path, mode: u32) -> io::Result<()> {
     let mut source = File::open(from)?;
     let mut copy = File::options().read(true).write(true).create_new(true).mode(mode).open(to)?;
     if !share_blocks(&source, &copy) {
@@ -230,9 +230,6 @@ fn copy_file(from: &Path, to: &Path, mode: u32, changed: Option<SystemTime>) -> 
     }
     if copy.metadata()?.permissions().mode() & 0o777 != mode {
         copy.set_permissions(fs::Permissions::from_mode(mode))?;
-    }
-    if let Some(changed) = changed {
-        copy.set_modified(changed)?;
     }
     Ok(())
 }
@@ -249,43 +246,14 @@ pub(super) fn set_times(root: &Path, items: &[Item]) -> io::Result<()> {
     Ok(())
 }
 
-fn set_time(place: &Path, seconds: u64) -> io::Result<()> {
+pub(super) fn set_time(place: &Path, seconds: u64) -> io::Result<()> {
     let time = TimeSpec::new(seconds.cast_signed(), 0);
     utimensat(AT_FDCWD, place, &time, &time, UtimensatFlags::NoFollowSymlink)?;
     Ok(())
 }
 
-fn time_of(path: &Path) -> u64 {
+pub(super) fn time_of(path: &Path) -> u64 {
     if path.starts_with(".git") { REPOSITORY_TIME } else { FIXTURE_TIME }
-}
-
-/// Copies a template's tree, listed as `items`, into the empty directory `to`.
-pub(super) fn unpack(from: &Path, items: &[Item], to: &Path) -> io::Result<()> {
-    let mut closed = Vec::new();
-    for Item { path, kind } in items {
-        let place = to.join(path);
-        match kind {
-            Kind::Directory { mode } => {
-                fs::create_dir(&place)?;
-                if mode & 0o700 != 0o700 {
-                    closed.push((place, *mode));
-                }
-            }
-            Kind::File { mode } => {
-                let changed = SystemTime::UNIX_EPOCH + Duration::from_secs(time_of(path));
-                copy_file(&from.join(path), &place, *mode, Some(changed))?;
-            }
-            Kind::Link { target } => {
-                symlink(target, &place)?;
-                set_time(&place, time_of(path))?;
-            }
-        }
-    }
-    // Only now: nothing can be made in a directory that forbids it.
-    for (place, mode) in closed.into_iter().rev() {
-        fs::set_permissions(place, fs::Permissions::from_mode(mode))?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -381,27 +349,5 @@ mod tests {
         nix::unistd::mkfifo(&outside.join("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
         let error = Writer::new(&inside).tree(&outside, Path::new(""), |_| false).unwrap_err();
         assert!(error.to_string().ends_with("pipe is neither a file nor a directory nor a link"), "{error}");
-    }
-
-    #[test]
-    fn an_unpacked_tree_has_the_same_files_modes_and_times() {
-        let (_scratch, from, to) = scratch();
-        fs::create_dir_all(from.join(".git")).unwrap();
-        fs::create_dir(from.join("closed")).unwrap();
-        for file in ["a", ".git/index", "closed/b"] {
-            fs::write(from.join(file), file).unwrap();
-        }
-        symlink("a", from.join("link")).unwrap();
-        fs::set_permissions(from.join("a"), fs::Permissions::from_mode(0o755)).unwrap();
-        fs::set_permissions(from.join("closed"), fs::Permissions::from_mode(0o500)).unwrap();
-        let items = list(&from, |_| false).unwrap();
-        unpack(&from, &items, &to).unwrap();
-        assert_eq!(list(&to, |_| false).unwrap(), items);
-        let changed = |path: &str| {
-            let time = to.join(path).symlink_metadata().unwrap().modified().unwrap();
-            time.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs()
-        };
-        assert_eq!(["a", "link", "closed/b"].map(changed), [FIXTURE_TIME; 3]);
-        assert_eq!(changed(".git/index"), REPOSITORY_TIME);
     }
 }

@@ -20,8 +20,8 @@ use walkdir::WalkDir;
 
 use super::SandboxError;
 use super::owner::{Base, Purpose};
+use super::patience::Patience;
 use super::registry::Registry;
-use super::snapshot::Patience;
 use super::template::blocking;
 use super::tree::share_blocks;
 use crate::session::BoxFuture;

@@ -129,12 +129,13 @@ impl Runtime {
     ///
     /// # Errors
     /// If the limits leave no room for the language itself.
-    pub fn new(options: Options) -> Result<Self, ScriptError> {
+    pub fn new(mut options: Options) -> Result<Self, ScriptError> {
         let failed = |error: rquickjs::Error| ScriptError::engine(&error);
         let engine = rquickjs::Runtime::new().map_err(failed)?;
         engine.set_memory_limit(options.memory);
         engine.set_max_stack_size(options.stack);
-        let (memory, frozen, environment) = (options.memory, options.frozen, options.environment.clone());
+        let (memory, frozen) = (options.memory, options.frozen);
+        let environment = std::mem::take(&mut options.environment);
         let realm = Rc::new(Realm::new(number(), options));
         let clock = Rc::clone(&realm);
         engine.set_interrupt_handler(Some(Box::new(move || clock.deadline.has_passed())));
@@ -151,7 +152,7 @@ impl Runtime {
             usable: true,
         };
         runtime.enter(&mut Meter::new(HOUSEKEEPING), None, |ctx, realm| {
-            shim::install(ctx, realm, &environment)?;
+            shim::install(ctx, realm, environment)?;
             if frozen { shim::freeze(ctx) } else { Ok(()) }
         })?;
         Ok(runtime)

@@ -3,18 +3,24 @@
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use rquickjs::{Ctx, Function, Object, Persistent, Value};
+use rquickjs::module::Evaluated;
+use rquickjs::{Ctx, Function, Module, Object, Persistent, Value};
 
 use crate::compiled;
 use crate::convert::{function, text};
 use crate::realm::{Level, Realm, Timer};
 use crate::trace::INTERNAL;
 
+/// What is there before any script is: what the program needs of the language, and the names of what scripts find.
+const START: (&str, &str) = (include_str!("shim/tools.js"), include_str!("shim/globals.js"));
+
 /// Made when a script first looks at them, most never are.
-const LAZY: [(&str, &str); 4] = [
+const LAZY: [(&str, &str); 6] = [
+    ("console", include_str!("shim/console.js")),
+    ("schedule", include_str!("shim/schedule.js")),
+    ("process", include_str!("shim/process_object.js")),
     ("url", include_str!("shim/url.js")),
     ("text", include_str!("shim/text.js")),
-    ("inspect", include_str!("shim/inspect.js")),
     ("clone", include_str!("shim/clone.js")),
 ];
 
@@ -22,11 +28,15 @@ const LAZY: [(&str, &str); 4] = [
 const LONGEST: f64 = 2_147_483_647.0;
 
 /// Puts everything in its place.
-pub(crate) fn install(ctx: &Ctx<'_>, realm: &Rc<Realm>, environment: &[(String, String)]) -> rquickjs::Result<()> {
-    let tools: Function<'_> = eval(ctx, "tools", include_str!("shim/tools.js"))?;
+pub(crate) fn install(ctx: &Ctx<'_>, realm: &Rc<Realm>, environment: Vec<(String, String)>) -> rquickjs::Result<()> {
+    let (tools, globals) = START;
+    let start = module(ctx, "start", || format!("export const tools = {tools};\nexport const globals = {globals};"))?;
+    let tools: Function<'_> = start.get("tools")?;
     realm.set_tools(ctx, tools.call(())?);
-    let globals: Function<'_> = eval(ctx, "globals", include_str!("shim/globals.js"))?;
-    globals.call((hooks(ctx, realm)?, variables(ctx, environment)?, realm.base_dir.display().to_string()))
+    let globals: Function<'_> = start.get("globals")?;
+    let own = Rc::clone(realm);
+    let source = function(ctx, &"source".into(), move |ctx, given| source(&ctx, &own, &environment, given.first()))?;
+    globals.call((source,))
 }
 
 /// Makes everything that is there unchangeable.
@@ -36,10 +46,14 @@ pub(crate) fn freeze(ctx: &Ctx<'_>) -> rquickjs::Result<()> {
 
 /// What `source`, an expression, is.
 fn eval<'js>(ctx: &Ctx<'js>, name: &str, source: &str) -> rquickjs::Result<Function<'js>> {
-    let module = compiled::declare(ctx, &format!("{INTERNAL}shim/{name}"), || format!("export default {source}"))?;
-    let (module, evaluated) = module.eval()?;
+    module(ctx, name, || format!("export default {source}"))?.get("default")
+}
+
+/// A module of the program's own, which waits for nothing.
+fn module<'js>(ctx: &Ctx<'js>, name: &str, text: impl FnOnce() -> String) -> rquickjs::Result<Module<'js, Evaluated>> {
+    let (module, evaluated) = compiled::declare(ctx, &format!("{INTERNAL}shim/{name}"), text)?.eval()?;
     evaluated.result::<Value<'js>>().unwrap_or(Err(rquickjs::Error::Unknown))?;
-    module.get("default")
+    Ok(module)
 }
 
 /// What makes text of values: `inspect` and `format`.
@@ -53,20 +67,6 @@ fn variables<'js>(ctx: &Ctx<'js>, environment: &[(String, String)]) -> rquickjs:
         variables.set(name.as_str(), value.as_str())?;
     }
     Ok(variables)
-}
-
-/// What the sources in `shim` need of Rust. Only they ever see it.
-fn hooks<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>) -> rquickjs::Result<Object<'js>> {
-    let hooks = Object::new(ctx.clone())?;
-    let add = |name: &str, function: Function<'js>| hooks.set(name, function);
-    let own = Rc::clone(realm);
-    add("write", function(ctx, &"write".into(), move |ctx, given| write(&ctx, &own, &given))?)?;
-    let own = Rc::clone(realm);
-    add("timer", function(ctx, &"timer".into(), move |ctx, given| timer(&ctx, &own, &given))?)?;
-    let own = Rc::clone(realm);
-    add("clear", function(ctx, &"clear".into(), move |ctx, given| clear(&ctx, &own, &given))?)?;
-    add("source", function(ctx, &"source".into(), |ctx, given| source(&ctx, &given))?)?;
-    Ok(hooks)
 }
 
 fn undefined<'js>(ctx: &Ctx<'js>) -> Value<'js> {
@@ -116,11 +116,32 @@ fn clear<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, given: &[Value<'js>]) -> rquick
     Ok(undefined(ctx))
 }
 
-/// What the source of this name evaluates to.
-fn source<'js>(ctx: &Ctx<'js>, given: &[Value<'js>]) -> rquickjs::Result<Value<'js>> {
-    let name = given.first().and_then(Value::as_string).map(rquickjs::String::to_string).transpose()?;
-    let known = LAZY.iter().find(|(known, _)| name.as_deref() == Some(known));
-    known.map_or(Ok(undefined(ctx)), |(name, source)| eval(ctx, name, source).map(Function::into_value))
+/// What the source of this name makes, each with what it needs of Rust. Only they ever see that.
+fn source<'js>(
+    ctx: &Ctx<'js>,
+    realm: &Rc<Realm>,
+    environment: &[(String, String)],
+    name: Option<&Value<'js>>,
+) -> rquickjs::Result<Value<'js>> {
+    let name = name.and_then(Value::as_string).map(rquickjs::String::to_string).transpose()?.unwrap_or_default();
+    let Some((_, source)) = LAZY.iter().find(|(known, _)| name == *known) else { return Ok(undefined(ctx)) };
+    let make = eval(ctx, &name, source)?;
+    let own = Rc::clone(realm);
+    match name.as_str() {
+        "console" => {
+            let write = function(ctx, &"write".into(), move |ctx, given| write(&ctx, &own, &given))?;
+            let inspector = function(ctx, &"inspector".into(), |ctx, _| inspector(&ctx).map(Object::into_value))?;
+            make.call((write, inspector))
+        }
+        "schedule" => {
+            let timer = function(ctx, &"timer".into(), move |ctx, given| timer(&ctx, &own, &given))?;
+            let own = Rc::clone(realm);
+            let clear = function(ctx, &"clear".into(), move |ctx, given| clear(&ctx, &own, &given))?;
+            make.call((timer, clear))
+        }
+        "process" => make.call((variables(ctx, environment)?, realm.base_dir.display().to_string())),
+        _ => make.call(()),
+    }
 }
 
 #[cfg(test)]

@@ -130,3 +130,11 @@ fn the_console_is_told_line_by_line() {
         ]
     );
 }
+
+#[test]
+fn what_scripts_find_is_made_when_they_look_at_it() {
+    let text = "const isMade = () => 'value' in Object.getOwnPropertyDescriptor(globalThis, 'setTimeout'); \
+                const before = isMade(); void setTimeout; globalThis.console = 1; \
+                return [before, isMade(), console, queueMicrotask.name]";
+    assert_eq!(evaluate(text), json!([false, true, 1, "queueMicrotask"]));
+}

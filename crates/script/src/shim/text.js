@@ -1,4 +1,4 @@
-// Text as bytes and as base64.
+// Text as bytes, and back.
 (function () {
   'use strict';
   class TextEncoder {
@@ -97,42 +97,5 @@
       return parts.join('');
     }
   }
-
-  const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
-  const invalid = (message) => {
-    const error = new Error(message);
-    error.name = 'InvalidCharacterError';
-    throw error;
-  };
-  function btoa(text) {
-    const source = String(text);
-    let encoded = '';
-    for (let at = 0; at < source.length; at += 3) {
-      const codes = [0, 1, 2].map((offset) => (at + offset < source.length ? source.charCodeAt(at + offset) : -1));
-      if (codes.some((code) => code > 255)) invalid('btoa takes characters up to U+00FF');
-      const bits = (codes[0] << 16) | (Math.max(codes[1], 0) << 8) | Math.max(codes[2], 0);
-      encoded += alphabet[bits >> 18] + alphabet[(bits >> 12) & 63];
-      encoded += codes[1] < 0 ? '=' : alphabet[(bits >> 6) & 63];
-      encoded += codes[2] < 0 ? '=' : alphabet[bits & 63];
-    }
-    return encoded;
-  }
-  function atob(text) {
-    let source = String(text).replace(/[\t\n\f\r ]/g, '');
-    if (source.length % 4 === 0) source = source.replace(/==?$/, '');
-    if (source.length % 4 === 1 || /[^A-Za-z0-9+/]/.test(source)) invalid('atob takes base64');
-    let decoded = '';
-    let bits = 0;
-    let count = 0;
-    for (const character of source) {
-      bits = ((bits << 6) | alphabet.indexOf(character)) & 0xffffff;
-      count += 6;
-      if (count >= 8) {
-        count -= 8;
-        decoded += String.fromCharCode((bits >> count) & 255);
-      }
-    }
-    return decoded;
-  }
-  return { TextEncoder, TextDecoder, atob, btoa };
+  return { TextEncoder, TextDecoder };
 })

@@ -1,0 +1,31 @@
+// What is there of the process, with these variables and this working directory.
+(function (env, directory) {
+  'use strict';
+  const refuse = (name, because) => () => {
+    throw new Error(`process.${name} is not available here: ${because}`);
+  };
+  const outside = 'a script cannot act on the program it runs in';
+  const process = {
+    env,
+    argv: [],
+    execArgv: [],
+    version: '',
+    versions: {},
+    platform: 'linux',
+    arch: '',
+    pid: 0,
+    title: '',
+    cwd: () => directory,
+    nextTick: (callback, ...parts) => queueMicrotask(() => callback(...parts)),
+    uptime: () => performance.now() / 1000,
+    emitWarning: (warning) => console.warn(warning?.message ?? warning),
+    on: () => process,
+    once: () => process,
+    off: () => process,
+    exit: refuse('exit', outside),
+    abort: refuse('abort', outside),
+    kill: refuse('kill', outside),
+    chdir: refuse('chdir', outside),
+  };
+  return { process };
+})

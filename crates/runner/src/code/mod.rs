@@ -5,6 +5,7 @@
 mod ask;
 mod claims;
 mod files;
+mod queue;
 mod script;
 mod thread;
 

@@ -1,16 +1,16 @@
 //! The thread of a scenario: it loads the module, runs the function, and passes on what that asks for.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use model::Code;
 use script::{Asks, Console, Options, Progress, Request, Runtime, ScriptError, Tests, Value};
 use tokio::sync::mpsc;
 
-use super::{Ask, thread};
+use super::{Ask, queue, thread};
 use crate::agent;
 
 /// What a module and all that it imports may take to load.
@@ -30,6 +30,12 @@ const MOST_LINES: usize = 1_000;
 
 /// How much of the console is recorded of a scenario, in bytes.
 const MOST_BYTES: usize = 1 << 20;
+
+/// The directory that the program works in. Modules have the names that files have without links.
+static HERE: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
+    let here = std::path::absolute(".").ok()?;
+    Some(here.canonicalize().unwrap_or(here))
+});
 
 /// What a scenario tells the trial.
 #[derive(Debug)]
@@ -145,11 +151,18 @@ struct Play {
 impl Play {
     fn run(self) {
         // To take an engine down takes a fifth of what a small scenario does, so nobody waits for that.
-        let (ended, _engine) = match Runtime::new(self.options()) {
+        let (ended, _engine) = match queue::in_turn(|| self.engine()) {
             Ok(mut runtime) => (self.play(&mut runtime), Some(runtime)),
             Err(error) => (Err(Trouble::Unloaded(error)), None),
         };
         self.tell(Word::Ended(ended));
+    }
+
+    /// An engine that has what tests are written with.
+    fn engine(&self) -> Result<Runtime, ScriptError> {
+        let mut runtime = Runtime::new(self.options())?;
+        runtime.load_prelude(LOADING)?;
+        Ok(runtime)
     }
 
     /// Tells it; after the trial nobody listens.
@@ -180,9 +193,8 @@ impl Play {
         options.library = agent::library();
         options.stop = Some(Arc::clone(&self.stop));
         options.console = Some(console(self.words.clone()));
-        // Modules have the names that files have without links.
-        if let Ok(here) = std::path::absolute(".") {
-            options.shown_from = here.canonicalize().unwrap_or(here);
+        if let Some(here) = &*HERE {
+            options.shown_from.clone_from(here);
         }
         options
     }

@@ -10,6 +10,9 @@ use crate::figure::{elapsed, money, span, whole};
 use crate::names::Names;
 use crate::{plain, score};
 
+/// What repetitions share: suite, case and arm.
+type Series = (Arc<str>, Arc<str>, Arc<str>);
+
 /// Start and finish lines.
 pub(super) struct Lines {
     paint: Paint,
@@ -21,7 +24,7 @@ pub(super) struct Lines {
     /// Trials whose reason is to be drawn at the end.
     failures: Vec<TrialRecord>,
     /// How many repetitions of a case under an arm have finished.
-    repetitions: HashMap<(Arc<str>, Arc<str>, Arc<str>), usize>,
+    repetitions: HashMap<Series, usize>,
 }
 
 impl Lines {
@@ -142,8 +145,7 @@ impl Lines {
     }
 }
 
-/// What repetitions share.
-fn series(record: &TrialRecord) -> (Arc<str>, Arc<str>, Arc<str>) {
+fn series(record: &TrialRecord) -> Series {
     (record.suite.clone(), record.case.clone(), record.arm.clone())
 }
 

@@ -181,7 +181,8 @@ fn files_that_are_ignored_are_not_listed() {
 
 #[test]
 fn what_is_not_plain_is_left_to_git() {
-    let changes: &[(&str, &dyn Fn(&Repository))] = &[
+    type Change<'a> = (&'a str, &'a dyn Fn(&Repository));
+    let changes: &[Change<'_>] = &[
         ("a name that is quoted", &|made| made.write("a b", "x")),
         ("a name that is not ASCII", &|made| made.write("ä", "x")),
         ("a repository inside", &|made| drop(made.git(&["init", "-q", "inside"]))),

@@ -279,7 +279,8 @@ fn set_times(work: &Path) -> Result<(), SandboxError> {
 fn finish(work: PathBuf, status: Option<Vec<String>>) -> Result<Template, SandboxError> {
     // Once more: the repository has been written to since.
     set_times(&work)?;
-    let items = tree::list(&work, |_| false).map_err(SandboxError::io("read", &work))?;
+    let mut items = tree::list(&work, |_| false).map_err(SandboxError::io("read", &work))?;
+    unpack::keep_small(&work, &mut items).map_err(SandboxError::io("read", &work))?;
     let snapshot = Snapshot::of(&work).map_err(SandboxError::io("read", &work))?;
     let files = Files { snapshot, repository: Glance::at(&work), status, looked: OnceCell::new() };
     Ok(Template { work, items, files: Arc::new(files) })

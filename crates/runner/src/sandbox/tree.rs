@@ -30,9 +30,18 @@ pub(super) struct Item {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Kind {
-    Directory { mode: u32 },
-    File { mode: u32, size: u64 },
-    Link { target: PathBuf },
+    Directory {
+        mode: u32,
+    },
+    File {
+        mode: u32,
+        size: u64,
+        /// What is in it, where that is at hand.
+        content: Option<Box<[u8]>>,
+    },
+    Link {
+        target: PathBuf,
+    },
 }
 
 /// Everything below `root`, parents before children, in an order that is the same everywhere; what `skip` says is left
@@ -52,7 +61,7 @@ pub(super) fn list(root: &Path, skip: impl Fn(&Path) -> bool) -> io::Result<Vec<
             Kind::Directory { mode: mode(&entry.metadata()?) }
         } else if entry.file_type().is_file() {
             let meta = entry.metadata()?;
-            Kind::File { mode: mode(&meta), size: meta.len() }
+            Kind::File { mode: mode(&meta), size: meta.len(), content: None }
         } else if entry.file_type().is_symlink() {
             Kind::Link { target: fs::read_link(entry.path())? }
         } else {
@@ -212,9 +221,14 @@ fn must_stay_below(root: &Path, git_file: &Path) -> io::Result<()> {
 /// again for every file.
 static NO_REFLINK: AtomicBool = AtomicBool::new(false);
 
+/// Whether blocks may be shared, as far as that has been tried.
+pub(super) fn may_share_blocks() -> bool {
+    !NO_REFLINK.load(Ordering::Relaxed)
+}
+
 /// Gives the empty file `to` the blocks of `from`, without copying them. Whether that can be done here.
 pub(super) fn share_blocks(from: &File, to: &File) -> bool {
-    let shared = !NO_REFLINK.load(Ordering::Relaxed) && reflink_copy::reflink_file(from, to).is_ok();
+    let shared = may_share_blocks() && reflink_copy::reflink_file(from, to).is_ok();
     if !shared {
         NO_REFLINK.store(true, Ordering::Relaxed);
     }

@@ -11,7 +11,7 @@ use nix::fcntl::{OFlag, open, openat};
 use nix::sys::stat::{Mode, mode_t};
 
 use super::shares;
-use super::tree::{Item, Kind, set_time, share_blocks, time_of};
+use super::tree::{Item, Kind, may_share_blocks, set_time, share_blocks, time_of};
 
 /// How many files are copied at a time.
 const AT_A_TIME: usize = 512;
@@ -19,11 +19,31 @@ const AT_A_TIME: usize = 512;
 /// The largest file that is read and written in one go, in bytes.
 const ONE_GO: usize = 64 * 1024;
 
+/// The largest file whose content a template has in memory, in bytes, and how much they may have together. To open a file,
+/// read it and close it takes longer than what is in most of them is worth.
+const SMALL: u64 = 4 * 1024;
+const KEPT: u64 = 32 * 1024 * 1024;
+
 /// How a directory is opened of which nothing is wanted but what is in it, by name.
 #[cfg(target_os = "linux")]
 const AS_PLACE: OFlag = OFlag::O_PATH.union(OFlag::O_DIRECTORY).union(OFlag::O_CLOEXEC);
 #[cfg(not(target_os = "linux"))]
 const AS_PLACE: OFlag = OFlag::O_DIRECTORY.union(OFlag::O_CLOEXEC);
+
+/// Takes what is in the small files below `from` into memory, for [`unpack`], as far as there is room for it.
+pub(super) fn keep_small(from: &Path, items: &mut [Item]) -> io::Result<()> {
+    let mut room = KEPT;
+    for Item { path, kind } in items {
+        let Kind::File { size, content, .. } = kind else { continue };
+        let Some(left) = room.checked_sub(*size).filter(|_| *size <= SMALL) else { continue };
+        let read = fs::read(from.join(path))?;
+        if read.len() as u64 == *size {
+            *content = Some(read.into());
+            room = left;
+        }
+    }
+    Ok(())
+}
 
 /// Copies a template's tree, listed as `items`, into the empty directory `to`.
 pub(super) fn unpack(from: &Path, items: &[Item], to: &Path) -> io::Result<()> {
@@ -67,7 +87,7 @@ impl Copier<'_> {
     fn copy(&mut self, Item { path, kind }: &Item) -> io::Result<()> {
         match kind {
             Kind::Directory { .. } => Ok(()),
-            Kind::File { mode, size } => self.file(path, *mode, *size),
+            Kind::File { mode, size, content } => self.file(path, *mode, *size, content.as_deref()),
             Kind::Link { target } => {
                 let place = self.to.join(path);
                 symlink(target, &place)?;
@@ -76,14 +96,18 @@ impl Copier<'_> {
         }
     }
 
-    fn file(&mut self, path: &Path, mode: u32, size: u64) -> io::Result<()> {
+    fn file(&mut self, path: &Path, mode: u32, size: u64, content: Option<&[u8]>) -> io::Result<()> {
         let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
         let Place { from, to, .. } = self.place(path.parent().unwrap_or(Path::new("")))?;
-        let mut source = File::from(openat(from, name, OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty())?);
         let new = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
         let mut copy = File::from(openat(to, name, new, Mode::from_bits_truncate(mode as mode_t))?);
-        if !share_blocks(&source, &copy) {
-            self.content(&mut source, &mut copy, size)?;
+        if let Some(content) = content.filter(|_| !may_share_blocks()) {
+            copy.write_all(content)?;
+        } else {
+            let mut source = File::from(openat(from, name, OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty())?);
+            if !share_blocks(&source, &copy) {
+                self.content(&mut source, &mut copy, size)?;
+            }
         }
         if !self.exact.contains(&mode) {
             if copy.metadata()?.permissions().mode() & 0o777 == mode {
@@ -141,7 +165,7 @@ mod tests {
         for (path, mode) in [("a", 0o755), ("empty", 0o666), ("large", 0o400), ("closed", 0o500)] {
             fs::set_permissions(from.join(path), fs::Permissions::from_mode(mode)).unwrap();
         }
-        let items = list(&from, |_| false).unwrap();
+        let mut items = list(&from, |_| false).unwrap();
         unpack(&from, &items, &to).unwrap();
         assert_eq!(list(&to, |_| false).unwrap(), items);
         for file in ["a", ".git/index", "closed/b", "large", "empty"] {
@@ -150,6 +174,19 @@ mod tests {
         let changed = |path: &str| to.join(path).symlink_metadata().unwrap().mtime().unsigned_abs();
         assert_eq!(["a", "link", "closed/b"].map(changed), [FIXTURE_TIME; 3]);
         assert_eq!(changed(".git/index"), REPOSITORY_TIME);
+
+        // The same again out of memory, as far as it is there.
+        let listed = items.clone();
+        keep_small(&from, &mut items).unwrap();
+        let is_kept = |item: &&Item| matches!(&item.kind, Kind::File { content: Some(_), .. });
+        assert_eq!(items.iter().filter(is_kept).count(), 4, "all but the large one");
+        let again = base.path().join("again");
+        fs::create_dir(&again).unwrap();
+        unpack(&from, &items, &again).unwrap();
+        assert_eq!(list(&again, |_| false).unwrap(), listed);
+        for file in ["a", ".git/index", "closed/b", "large", "empty"] {
+            assert_eq!(fs::read(from.join(file)).unwrap(), fs::read(again.join(file)).unwrap(), "{file}");
+        }
     }
 
     #[test]

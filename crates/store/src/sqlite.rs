@@ -24,6 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How many pages of 4 KiB the log may have before it is written back into the file, for which the recording waits for the
 /// disk. That of ten thousand short trials fits.
 const LONGEST_LOG: u32 = 4_000;
+/// A commit survives the end of the process, and what is written back into the file survives the end of the machine.
+const SAFELY: &str = "PRAGMA synchronous = NORMAL";
 /// For how long a strange file is looked at again.
 const SECOND_LOOKS: Duration = Duration::from_millis(300);
 
@@ -68,13 +70,17 @@ impl SqliteStore {
         let connection = &mut self.connection;
         connection.busy_timeout(PATIENCE)?;
         connection.set_prepared_statement_cache_capacity(32);
-        connection.execute_batch("PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON;")?;
+        // In a file that is being made there is nothing that could be lost: until its tables are there nobody waits for the
+        // disk, which would be half a dozen times before the first run may begin.
+        let is_new = format(connection)? == 0;
+        connection.execute_batch(if is_new { "PRAGMA synchronous = OFF" } else { SAFELY })?;
+        connection.execute_batch("PRAGMA foreign_keys = ON")?;
         write_ahead(connection)?;
         connection.pragma_update(None, "wal_autocheckpoint", LONGEST_LOG)?;
 
         // Most of the time there is nothing to do, and then a reader should not wait for a writer.
         if format(connection)? == schema::STEPS.len() as u32 {
-            return Ok(());
+            return Ok(connection.execute_batch(SAFELY)?);
         }
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let found = format(&transaction)?;
@@ -85,7 +91,7 @@ impl SqliteStore {
         transaction.pragma_update(None, "application_id", schema::MARK)?;
         transaction.pragma_update(None, "user_version", schema::STEPS.len() as u32)?;
         transaction.commit()?;
-        Ok(())
+        Ok(connection.execute_batch(SAFELY)?)
     }
 
     fn run_number(&self, run: &str) -> Result<i64, StoreError> {

@@ -386,6 +386,17 @@ fn an_event_of_another_version_is_kept_and_counted() {
 }
 
 #[test]
+fn what_is_recorded_waits_for_the_disk_as_it_should_in_a_new_record_too() {
+    let scratch = scratch();
+    for _ in 0..2 {
+        let store = scratch.store();
+        let level: i64 = store.connection.pragma_query_value(None, "synchronous", |row| row.get(0)).unwrap();
+        let journal: String = store.connection.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
+        assert_eq!((level, journal.as_str()), (1, "wal"), "NORMAL");
+    }
+}
+
+#[test]
 fn a_newer_record_is_refused_and_not_one_byte_changes() {
     let scratch = scratch();
     drop(scratch.store());

@@ -12,7 +12,7 @@ use model::{
 
 use crate::arguments::{self, COMMON};
 use crate::assertion::side_effect_contract::{CONTRACT_TITLE, Contract};
-use crate::assertion::{ASSERTIONS, Form, Matcher, camel_case, find, snake_case};
+use crate::assertion::{ASSERTIONS, Assertion, Form, Matcher, camel_case, find, snake_case};
 use crate::judge::Judged;
 use crate::place::Place;
 use crate::reading::Reading;
@@ -413,14 +413,10 @@ fn id_place(spec: &AssertionSpec) -> Place {
 /// somebody's own, and shows when it runs.
 fn misspelt(claim: &CodeClaim) -> Option<Diagnostic> {
     let name = claim.name.as_str();
-    let written_down = || ASSERTIONS.iter().filter(|assertion| !assertion.is_implicit());
     if name == CUSTOM || find(name).is_some_and(|assertion| !assertion.is_implicit()) {
         return None;
     }
-    let names: Vec<String> = written_down()
-        .flat_map(|assertion| std::iter::once(assertion.name).chain(assertion.aliases.iter().copied()))
-        .map(camel_case)
-        .collect();
+    let names: Vec<String> = written_names().map(camel_case).collect();
     let near = nearest(name, names.iter().map(String::as_str).chain([CUSTOM]));
     let problem = match near {
         Some(_) => Diagnostic::error(format!("there is no assertion `assert.{name}`")),
@@ -429,16 +425,23 @@ fn misspelt(claim: &CodeClaim) -> Option<Diagnostic> {
     Some(problem.suggest(near).at(claim.source.clone()))
 }
 
+/// The assertions that users write.
+fn written_down() -> impl Iterator<Item = &'static Assertion> {
+    ASSERTIONS.iter().filter(|assertion| !assertion.is_implicit())
+}
+
+/// Every name that they have.
+fn written_names() -> impl Iterator<Item = &'static str> {
+    written_down().flat_map(|assertion| std::iter::once(&assertion.name).chain(assertion.aliases)).copied()
+}
+
 fn unknown_type(written: &str) -> Diagnostic {
     let problem = Diagnostic::error(format!("unknown assertion type `{written}`"));
     if find(written).is_some() {
         return problem.help(format!("`{written}` goes with every trial by itself; it is not written down"));
     }
-    let written_down = || ASSERTIONS.iter().filter(|assertion| !assertion.is_implicit());
-    let names =
-        || written_down().flat_map(|assertion| std::iter::once(&assertion.name).chain(assertion.aliases)).copied();
     let known = written_down().map(|assertion| assertion.name).collect::<Vec<_>>().join(", ");
-    problem.suggest(nearest(&snake_case(written), names())).help(format!("the types are {known}"))
+    problem.suggest(nearest(&snake_case(written), written_names())).help(format!("the types are {known}"))
 }
 
 #[cfg(test)]

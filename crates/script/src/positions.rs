@@ -1,7 +1,7 @@
 //! Where the parts of an exported value are written.
 
 use std::cell::Cell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use model::{Span, Spanned};
 use oxc_allocator::Allocator;
@@ -116,7 +116,8 @@ impl Calls {
             let allocator = Allocator::default();
             let parsed = Parser::new(&allocator, text, language.source_type()).parse();
             let names = Names { values: HashMap::new(), left: Cell::new(PLACES) };
-            let mut search = Search { names, calls: Self::default() };
+            let mut search = Search { names, calls: Self::default(), others: HashSet::new() };
+            search.calls.has_other_assert = has_own_assert(&parsed.program);
             search.visit_program(&parsed.program);
             Ok(search.calls)
         });
@@ -145,6 +146,20 @@ impl Calls {
 struct Search<'a> {
     names: Names<'a>,
     calls: Calls,
+    /// What is imported from modules that are not for tests.
+    others: HashSet<&'a str>,
+}
+
+/// Whether the module itself has something at its top that is called `assert`.
+fn has_own_assert(program: &Program<'_>) -> bool {
+    let declares = |statement: &Statement<'_>| match statement {
+        Statement::VariableDeclaration(declaration) => declaration
+            .declarations
+            .iter()
+            .any(|declarator| declarator.id.get_binding_identifiers().iter().any(|name| name.name == "assert")),
+        _ => false,
+    };
+    program.body.iter().any(declares)
 }
 
 impl<'a> Visit<'a> for Search<'a> {
@@ -159,14 +174,16 @@ impl<'a> Visit<'a> for Search<'a> {
             arguments: known.map(|argument| self.names.argument(argument, 0)).collect(),
             span: span(call.span),
             name,
-            is_claim: is_on_assert(call),
+            is_claim: self.is_on_assert(call),
         });
         walk::walk_call_expression(self, call);
     }
 
     fn visit_import_declaration(&mut self, import: &ImportDeclaration<'a>) {
-        let names = import.specifiers.iter().flatten().any(|specifier| specifier.local().name == "assert");
-        self.calls.has_other_assert |= names && !is_for_tests(&import.source.value);
+        if !is_for_tests(&import.source.value) {
+            self.others.extend(import.specifiers.iter().flatten().map(|specifier| specifier.local().name.as_str()));
+            self.calls.has_other_assert |= self.others.contains("assert");
+        }
     }
 
     fn visit_variable_declarator(&mut self, declarator: &VariableDeclarator<'a>) {
@@ -178,14 +195,20 @@ impl<'a> Visit<'a> for Search<'a> {
     }
 }
 
-/// Whether a call is one of something that is named `assert`, or of a property of that name.
-fn is_on_assert(call: &CallExpression<'_>) -> bool {
-    let Some(member) = call.callee.get_inner_expression().as_member_expression() else { return false };
-    let holder = match member.object().get_inner_expression() {
-        Expression::Identifier(identifier) => Some(identifier.name.as_str()),
-        other => other.as_member_expression().and_then(|member| member.static_property_name()),
-    };
-    holder == Some("assert")
+impl Search<'_> {
+    /// Whether a call is one of something that is named `assert`, or of a property of that name of something that is not
+    /// another module's.
+    fn is_on_assert(&self, call: &CallExpression<'_>) -> bool {
+        let Some(member) = call.callee.get_inner_expression().as_member_expression() else { return false };
+        match member.object().get_inner_expression() {
+            Expression::Identifier(identifier) => identifier.name == "assert",
+            other => other.as_member_expression().is_some_and(|member| {
+                let holder = member.object().get_identifier_reference();
+                let is_others = holder.is_some_and(|holder| self.others.contains(holder.name.as_str()));
+                !is_others && member.static_property_name() == Some("assert")
+            }),
+        }
+    }
 }
 
 /// The variables at the top of a module.
@@ -424,6 +447,13 @@ export default list as Fixture[];
         assert_eq!(claims("import { assert } from 'chai'"), 0);
         assert_eq!(claims("import assert from './mine.ts'"), 0);
         assert_eq!(claims("const assert = { equal() {} }"), 0);
+        assert_eq!(claims("import chai from 'chai'; const { assert } = chai"), 0);
+        let claims = |module: &str| {
+            let text = format!("import * as made from '{module}';\nscenario('a', () => made.assert.equal(1, 1));");
+            let calls = Calls::of(&text, Language::TypeScript);
+            calls.claims(calls.around(text.find("scenario(").unwrap(), "scenario").unwrap()).len()
+        };
+        assert_eq!(["chai", "trialrun"].map(claims), [0, 1]);
     }
 
     #[test]

@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::End;
-use crate::Breakage;
-use crate::plan::PlannedTrial;
 use jiff::Timestamp;
 use model::{
     AnsweredQuestion, CallRecord, Diagnostic, Ending, Evidence, Fault, Finding, LogVars, Outcome, RepositoryChange,
     Status, TrialRecord,
 };
+
+use super::End;
+use crate::Breakage;
+use crate::plan::PlannedTrial;
 
 /// The record of an attempt that ran to its end.
 pub(super) fn record_of(planned: &PlannedTrial, end: End) -> TrialRecord {

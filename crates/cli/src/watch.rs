@@ -164,7 +164,7 @@ impl Watched {
         }
         let mut prepared = prepared;
         if let Some(wanted) = wanted {
-            prepared.plan.trials.retain(|trial| wanted.contains(&trial.file));
+            prepared.plan.trials.retain(|trial| wanted.contains(&*trial.file));
             if prepared.plan.trials.is_empty() {
                 return;
             }

@@ -135,7 +135,13 @@ fn answered(output: &Value) -> Evidence {
         result: (!output.is_string()).then(|| json!({"output": output})),
     });
     let limits = Limits::default();
-    Evidence { trace, collected: Collected::default(), ending: Ending::Finished, limits, unused_responses: Vec::new() }
+    Evidence {
+        trace,
+        collected: Collected::default(),
+        ending: Ending::Finished,
+        limits: limits.into(),
+        unused_responses: Vec::new(),
+    }
 }
 
 fn judged(scripts: &Scripts, case: &Case, evidence: &Evidence) -> Finding {

@@ -1,5 +1,7 @@
 //! Documented examples: an assertion and evidence, in code, so that they are run.
 
+use std::sync::Arc;
+
 use model::{
     Certainty, Change, Collected, Commit, Ending, Evidence, FileChange, Limits, Need, Probe, Probed, Question,
     RemoteState, RepositoryChange, RepositoryState, ReviewRequest, Step, Tokens, ToolCall, ToolResult, Touch, Trace,
@@ -60,7 +62,7 @@ impl Story {
                     ..Collected::default()
                 },
                 ending: Ending::Finished,
-                limits: Limits { max_turns: 40, timeout_ms: 600_000, ..Limits::default() },
+                limits: Arc::new(Limits { max_turns: 40, timeout_ms: 600_000, ..Limits::default() }),
                 unused_responses: Vec::new(),
             },
         }
@@ -228,7 +230,7 @@ impl Story {
 
     /// The limits, where they are not the usual ones.
     pub fn limits(mut self, change: impl FnOnce(&mut Limits)) -> Self {
-        change(&mut self.evidence.limits);
+        change(Arc::make_mut(&mut self.evidence.limits));
         self
     }
 

@@ -25,6 +25,8 @@ pub fn warnings(case: &Case, evidence: &Evidence) -> Vec<Diagnostic> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::check::tests::case;
     use crate::example::Story;
@@ -38,7 +40,7 @@ mod tests {
         evidence.unused_responses = vec![0, 7];
         let told: Vec<String> = warnings(&case, &evidence).into_iter().map(|warning| warning.message).collect();
         assert_eq!(told, ["no question matched /Push/", "the agent was stopped after 40 turns"]);
-        evidence.limits.max_turns_set = true;
+        Arc::make_mut(&mut evidence.limits).max_turns_set = true;
         assert_eq!(warnings(&case, &evidence).len(), 1);
     }
 }

@@ -26,7 +26,7 @@ fn evidence(usage: Usage, duration_ms: Option<u64>, limits: Limits) -> Evidence 
         trace: Trace::of(&steps),
         collected: Collected::default(),
         ending: Ending::Finished,
-        limits,
+        limits: limits.into(),
         unused_responses: Vec::new(),
     }
 }

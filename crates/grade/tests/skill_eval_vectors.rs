@@ -4,10 +4,11 @@
 #![allow(clippy::unwrap_used)]
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use model::{
-    AssertionSpec, Case, Collected, Commit, Ending, Evidence, Excerpt, Forge, ForgeKind, FoundFile, Limits, Need, Node,
-    Probe, Probed, RemoteState, RepositoryChange, RepositoryState, ReviewRequest, SideEffectContract, SideEffectLevel,
+    AssertionSpec, Case, Collected, Commit, Ending, Evidence, Excerpt, Forge, ForgeKind, FoundFile, Need, Node, Probe,
+    Probed, RemoteState, RepositoryChange, RepositoryState, ReviewRequest, SideEffectContract, SideEffectLevel,
     SkillEval, Source, Spanned, Status, Step, Trace, Usage, UserMessage,
 };
 use serde_json::{Value, json};
@@ -63,12 +64,12 @@ fn case(should_trigger: bool, contract: Option<SideEffectContract>) -> Case {
     let place = Excerpt::of_file("evals.json");
     Case {
         messages: vec![UserMessage::text("Begin.")],
-        skill_eval: Some(SkillEval {
+        skill_eval: Some(Box::new(SkillEval {
             should_trigger,
             invocation: None,
             side_effect_level: SideEffectLevel::LocalOnly,
             contract: contract.map(|contract| (contract, place.clone())),
-        }),
+        })),
         ..Case::new("vector", place)
     }
 }
@@ -85,7 +86,7 @@ fn evidence(answer: &str, collected: Collected) -> Evidence {
         trace: Trace::of(&[finished]),
         collected: Collected { sandbox: Some("/box".into()), ..collected },
         ending: Ending::Finished,
-        limits: Limits::default(),
+        limits: Arc::default(),
         unused_responses: Vec::new(),
     }
 }

@@ -3,10 +3,11 @@
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use model::{
-    AssertionSpec, Case, Claim, Collected, Ending, Evidence, Excerpt, Finding, Limits, Node, Question, Source, Status,
-    Step, Tokens, ToolCall, Trace, Usage, UserMessage,
+    AssertionSpec, Case, Claim, Collected, Ending, Evidence, Excerpt, Finding, Node, Question, Source, Status, Step,
+    Tokens, ToolCall, Trace, Usage, UserMessage,
 };
 use serde_json::{Value, json};
 use trialrun_grade::{Context, compile, grade, weighted_score};
@@ -60,7 +61,7 @@ fn evidence(trace: &Value) -> Evidence {
             ..Collected::default()
         },
         ending: Ending::Finished,
-        limits: Limits::default(),
+        limits: Arc::default(),
         unused_responses: Vec::new(),
     }
 }
@@ -138,8 +139,9 @@ fn implicit_vectors() -> Vec<(String, Value, Value)> {
             }
             let budgets = [("scenarioBudget", "scenario"), ("skillBudget", "skill")];
             let budget = budgets.into_iter().find_map(|(key, from)| Some((given[key].as_f64()?, from)));
-            evidence.limits.token_budget = budget.map(|(tokens, _)| tokens);
-            evidence.limits.token_budget_from = budget.map(|(_, from)| from.to_owned());
+            let limits = Arc::make_mut(&mut evidence.limits);
+            limits.token_budget = budget.map(|(tokens, _)| tokens);
+            limits.token_budget_from = budget.map(|(_, from)| from.to_owned());
             let now = grade(&[], &evidence).iter().map(|it| json!([it.id, verdict(it.status)])).collect();
             let recorded =
                 vector["results"].as_array().unwrap().iter().map(|it| json!([it["id"], it["pass"]])).collect();

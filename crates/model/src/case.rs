@@ -1,7 +1,7 @@
 //! What the user wrote: suites and cases, before anything is planned.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -37,11 +37,12 @@ pub struct Case {
     /// What the user says, in order, in one session; at least one message, unless the case is code or the user is played.
     pub messages: Vec<UserMessage>,
     /// The function that is the case, where it is written as code. It says what the user says, and asserts.
-    pub code: Option<Code>,
+    pub code: Option<Box<Code>>,
     /// The model that plays the user once the messages are said.
-    pub user: Option<SimulatedUser>,
-    /// Settings of the `runner` block and its like; unset ones are filled in when the run is planned.
-    pub runner: RunnerOptions,
+    pub user: Option<Box<SimulatedUser>>,
+    /// Settings of the `runner` block and its like; unset ones are filled in when the run is planned. The cases of a file
+    /// may share them.
+    pub runner: Arc<RunnerOptions>,
     /// The most model turns over the whole chain. Absent: a cap of 40 that only warns.
     pub max_turns: Option<u64>,
     /// The most tokens over the whole chain; goes before the skill's own.
@@ -73,8 +74,12 @@ pub struct Case {
     /// Where it stands in its file, from 0, for formats whose readers count.
     pub position: Option<usize>,
     /// What it asks of the skill under test, where it asks whether the skill is of use.
-    pub skill_eval: Option<SkillEval>,
+    pub skill_eval: Option<Box<SkillEval>>,
 }
+
+// What thousands of cases leave open, they share.
+static NO_OPTIONS: LazyLock<Arc<RunnerOptions>> = LazyLock::new(Arc::default);
+static NO_FIXTURES: LazyLock<Arc<Fixtures>> = LazyLock::new(Arc::default);
 
 impl Case {
     /// A case with an id and a place and nothing else; formats fill in what they have.
@@ -88,12 +93,12 @@ impl Case {
             messages: Vec::new(),
             code: None,
             user: None,
-            runner: RunnerOptions::default(),
+            runner: Arc::clone(&NO_OPTIONS),
             max_turns: None,
             token_budget: None,
             timeout_ms: None,
             trials: None,
-            fixtures: Arc::default(),
+            fixtures: Arc::clone(&NO_FIXTURES),
             user_responses: Vec::new(),
             assertions: Vec::new(),
             must_assert: false,

@@ -51,7 +51,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         subject: Option<String>,
         /// The file the case was written in.
-        file: String,
+        file: Arc<str>,
         /// What the user is going to say.
         messages: Vec<String>,
         /// Where the case stands in its file, from 0, for formats whose readers count.

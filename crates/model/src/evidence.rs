@@ -1,5 +1,7 @@
 //! What a trial leaves behind. Grading is a function of it alone.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{Budgets, Ending, OnBudget, RepositoryChange, Trace, Usage};
@@ -14,7 +16,7 @@ pub struct Evidence {
     /// How acting ended.
     pub ending: Ending,
     /// The limits it ran under.
-    pub limits: Limits,
+    pub limits: Arc<Limits>,
     /// Indices of the case's `user_responses` that nothing asked for.
     pub unused_responses: Vec<usize>,
 }

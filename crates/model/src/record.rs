@@ -197,7 +197,7 @@ pub struct TrialRecord {
     pub skill: Option<SkillInfo>,
     /// The limits in force.
     #[serde(default)]
-    pub limits: Limits,
+    pub limits: Arc<Limits>,
     /// Settings of this trial that change what the agent does: permission mode, tools, setting sources. Trials of one arm
     /// share them.
     #[serde(default, skip_serializing_if = "is_empty")]

@@ -40,7 +40,7 @@ impl<T> Spanned<T> {
 #[derive(Debug)]
 pub struct Source {
     /// The path as the user would write it, for messages.
-    pub path: String,
+    pub path: Arc<str>,
     /// The whole text.
     pub text: String,
     /// Where each line begins; found when the first excerpt is asked for.
@@ -57,7 +57,7 @@ impl Eq for Source {}
 
 impl Source {
     /// A source to be shared by everything that was read from it.
-    pub fn new(path: impl Into<String>, text: impl Into<String>) -> Arc<Self> {
+    pub fn new(path: impl Into<Arc<str>>, text: impl Into<String>) -> Arc<Self> {
         Arc::new(Self { path: path.into(), text: text.into(), lines: OnceLock::new() })
     }
 
@@ -85,7 +85,7 @@ impl Source {
         let length = self.text[start..end.min(line_start + text.len()).max(start)].chars().count();
         let column = self.text[line_start..start].chars().count() + 1;
         let (text, skipped) = around(text, start - line_start, column);
-        Excerpt { file: self.path.clone(), line, column, length: length.max(1), text: text.to_owned(), skipped }
+        Excerpt { file: Arc::clone(&self.path), line, column, length: length.max(1), text: text.to_owned(), skipped }
     }
 }
 
@@ -116,8 +116,8 @@ fn around(text: &str, at: usize, column: usize) -> (&str, usize) {
 /// the file has changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Excerpt {
-    /// The path as the user would write it.
-    pub file: String,
+    /// The path as the user would write it; those of one file share it.
+    pub file: Arc<str>,
     /// 1-based.
     pub line: usize,
     /// 1-based, in characters.
@@ -143,7 +143,7 @@ fn one() -> usize {
 
 impl Excerpt {
     /// An excerpt of a whole file that has no line to show, such as a directory or an unreadable file.
-    pub fn of_file(path: impl Into<String>) -> Self {
+    pub fn of_file(path: impl Into<Arc<str>>) -> Self {
         Self { file: path.into(), line: 1, column: 1, length: 1, text: String::new(), skipped: 0 }
     }
 }

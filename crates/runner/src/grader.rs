@@ -108,7 +108,7 @@ fn undecided(checks: &[Check], after: Duration) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use model::{Collected, Ending, Limits, Status, Step, Trace, Usage};
+    use model::{Collected, Ending, Status, Step, Trace, Usage};
 
     use super::*;
 
@@ -143,7 +143,7 @@ mod tests {
             trace: Trace::of(&[finished]),
             collected: Collected::default(),
             ending: Ending::Finished,
-            limits: Limits::default(),
+            limits: Arc::default(),
             unused_responses: Vec::new(),
         }
     }

@@ -96,29 +96,29 @@ pub struct PlannedTrial {
     /// Its name.
     pub id: TrialId,
     /// The suite's file.
-    pub file: PathBuf,
+    pub file: Arc<Path>,
     /// The suite's folder; the files that the case names start there.
     pub directory: Arc<Path>,
     /// What the user wrote.
     pub case: Arc<Case>,
     /// Which case of the plan it is, from 0.
     pub position: usize,
-    /// The configuration.
-    pub arm: Arm,
+    /// The configuration. What follows is the same for many trials, and they share it.
+    pub arm: Arc<Arm>,
     /// The agent.
     pub agent: &'static dyn Agent,
     /// What follows the agent's name.
-    pub argument: Option<String>,
+    pub argument: Option<Arc<str>>,
     /// How the project configures it.
     pub config: Option<Arc<Configured>>,
     /// Where its model is.
     pub model: ModelChoice,
     /// How the agent is set up.
-    pub setup: Setup,
+    pub setup: Arc<Setup>,
     /// What records tell of that.
     pub told: Arc<Map<String, Value>>,
     /// The limits in force.
-    pub limits: Limits,
+    pub limits: Arc<Limits>,
     /// The compiled assertions; none for a case that is not to be run.
     pub checks: Arc<Vec<Check>>,
 }
@@ -139,6 +139,11 @@ fn shared(last: Option<&Arc<str>>, name: &str) -> Arc<str> {
     last.filter(|last| ***last == *name).map_or_else(|| name.into(), Arc::clone)
 }
 
+/// `value`, the one that the `last` trial has where it is the same.
+fn kept<T: PartialEq>(last: Option<&Arc<T>>, value: T) -> Arc<T> {
+    last.filter(|last| ***last == value).map_or_else(|| Arc::new(value), Arc::clone)
+}
+
 /// Plans a run. The plan is complete only if no diagnostic is an error.
 pub fn plan(request: &PlanRequest<'_>) -> (Plan, Vec<Diagnostic>) {
     agent::use_modules(&request.modules);
@@ -147,7 +152,7 @@ pub fn plan(request: &PlanRequest<'_>) -> (Plan, Vec<Diagnostic>) {
         problems: Vec::new(),
         scripts: BTreeMap::new(),
         arguments: HashSet::new(),
-        directory: None,
+        places: None,
         engine: Scripts::new(request.cwd),
         trials: Vec::new(),
     };
@@ -196,7 +201,7 @@ struct Planner<'a> {
     /// Agents, with what follows their names, that have been asked about it.
     arguments: HashSet<String>,
     /// The path of the last suite and its folder.
-    directory: Option<(PathBuf, Arc<Path>)>,
+    places: Option<(Arc<Path>, Arc<Path>)>,
     /// What runs the code of expectations.
     engine: Scripts,
     trials: Vec<Arc<PlannedTrial>>,
@@ -244,7 +249,7 @@ impl Planner<'_> {
         let settings = self.request.settings;
         let agents = agents_of(settings, case);
         self.tell_of_the_default(case);
-        let directory = self.directory_of(suite);
+        let (file, directory) = self.places_of(suite);
         let engine = self.engine.clone();
         let context = Context { directory: Some(&directory), scripts: Some(&engine), ..Context::default() };
         let mut compiled: Option<Compiled> = None;
@@ -294,7 +299,6 @@ impl Planner<'_> {
             if *variant == Some(WITHOUT_SKILL) {
                 self.refuse_comparison(agent);
             }
-            let limits = self.limits(case, &setup);
             let arm_name = arm_name(&arm, argument);
             if self
                 .trials
@@ -318,7 +322,11 @@ impl Planner<'_> {
                 continue;
             }
             let last = self.trials.last();
+            let limits = kept(last.map(|last| &last.limits), self.limits(case, &setup));
+            let setup = kept(last.map(|last| &last.setup), setup);
+            let arm = kept(last.map(|last| &last.arm), arm);
             let told = told::of(case, &setup, settings, last.map(|last| &**last));
+            let argument = argument.map(|argument| shared(last.and_then(|last| last.argument.as_ref()), argument));
             let id = TrialId {
                 suite: shared(last.map(|last| &last.id.suite), &suite.name),
                 case: case.id.as_str().into(),
@@ -329,18 +337,18 @@ impl Planner<'_> {
                 let id = TrialId { repetition, ..id.clone() };
                 self.trials.push(Arc::new(PlannedTrial {
                     id,
-                    file: suite.path.clone(),
+                    file: Arc::clone(&file),
                     directory: Arc::clone(&directory),
                     case: Arc::clone(case),
                     position,
-                    arm: arm.clone(),
+                    arm: Arc::clone(&arm),
                     agent,
-                    argument: argument.map(str::to_owned),
+                    argument: argument.clone(),
                     config: config.clone(),
                     model: model.clone(),
-                    setup: setup.clone(),
+                    setup: Arc::clone(&setup),
                     told: Arc::clone(&told),
-                    limits: limits.clone(),
+                    limits: Arc::clone(&limits),
                     checks: if case.skip.is_some() { Arc::default() } else { Arc::clone(&checks) },
                 }));
             }
@@ -470,16 +478,15 @@ impl Planner<'_> {
         );
     }
 
-    /// The folder of `suite`, looked up once for many cases.
-    fn directory_of(&mut self, suite: &Suite) -> Arc<Path> {
-        if let Some((path, directory)) = &self.directory
-            && *path == suite.path
+    /// The path of `suite` and its folder, looked up once for many cases.
+    fn places_of(&mut self, suite: &Suite) -> (Arc<Path>, Arc<Path>) {
+        if let Some((path, directory)) = &self.places
+            && **path == *suite.path
         {
-            return Arc::clone(directory);
+            return (Arc::clone(path), Arc::clone(directory));
         }
-        let directory: Arc<Path> = directory_of(suite).into();
-        self.directory = Some((suite.path.clone(), Arc::clone(&directory)));
-        directory
+        let places = (Arc::from(suite.path.as_path()), Arc::from(directory_of(suite)));
+        self.places.insert(places).clone()
     }
 
     fn unknown_agent(&mut self, case: &Case, written: &str) {

@@ -64,7 +64,7 @@ pub enum Decision {
 pub struct Turn {
     line: Line,
     trace: Trace,
-    limits: Limits,
+    limits: Arc<Limits>,
     responder: Responder,
     resolver: Resolver,
     mask: Arc<Mask>,
@@ -89,7 +89,7 @@ impl Turn {
     /// Watches a trial whose events go out on `line`.
     pub(crate) fn new(
         line: Line,
-        limits: Limits,
+        limits: Arc<Limits>,
         responder: Responder,
         resolver: Resolver,
         mask: Arc<Mask>,

@@ -23,7 +23,7 @@ use crate::{BlobInfo, RunFilter, Store, StoreError, StoredEvent, TrialFilter};
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How many pages of 4 KiB the log may have before it is written back into the file, for which the recording waits for the
 /// disk. That of ten thousand short trials fits.
-const LONGEST_LOG: u32 = 4_000;
+const LONGEST_LOG: u32 = 1_000;
 /// A commit survives the end of the process, and what is written back into the file survives the end of the machine.
 const SAFELY: &str = "PRAGMA synchronous = NORMAL";
 /// For how long a strange file is looked at again.

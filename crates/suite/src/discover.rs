@@ -189,7 +189,7 @@ fn unreadable(request: &Request) -> Problems {
     shown.sort();
     shown.dedup();
     let problem = |shown: &String| {
-        Diagnostic::error("cannot look into the folder: permission denied").at(Excerpt::of_file(shown))
+        Diagnostic::error("cannot look into the folder: permission denied").at(Excerpt::of_file(shown.as_str()))
     };
     shown.iter().map(problem).collect()
 }

@@ -98,7 +98,7 @@ pub fn load(request: &Request) -> Loaded {
 struct ReadFile {
     /// `None` when it is no suite.
     format: Option<&'static str>,
-    cases: Vec<Case>,
+    cases: Vec<Arc<Case>>,
     problems: Problems,
 }
 
@@ -198,7 +198,7 @@ struct Suites {
 impl Suites {
     /// Adds the cases of one file: to the suite of the skill whose tests it belongs to, else as a suite of their own, as
     /// those of a format that is told by its name always are.
-    fn add(&mut self, path: &Path, format: &'static str, cases: Vec<Case>) {
+    fn add(&mut self, path: &Path, format: &'static str, cases: Vec<Arc<Case>>) {
         let named = format::named(path);
         let home = if named.is_some() { None } else { home_of(path) };
         let key = (home.unwrap_or(path).to_owned(), format);
@@ -214,7 +214,7 @@ impl Suites {
             });
             self.suites.len() - 1
         });
-        self.suites[at].cases.extend(cases.into_iter().map(Arc::new));
+        self.suites[at].cases.extend(cases);
     }
 
     /// The suites, each with a name of its own and its cases with ids of their own.
@@ -274,7 +274,7 @@ impl Suites {
 }
 
 /// What a suite of a skill is called: like its skill, else like the folder that it lies in.
-fn name_of_evals(path: &Path, cases: &[Case]) -> Option<String> {
+fn name_of_evals(path: &Path, cases: &[Arc<Case>]) -> Option<String> {
     let skill = cases.iter().find_map(|case| case.subject.skill());
     let folder = || Some(folder_of_evals(path)?.file_name()?.to_string_lossy().into_owned());
     skill.map(|skill| skill.name.clone()).or_else(folder)

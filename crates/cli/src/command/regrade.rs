@@ -187,7 +187,7 @@ fn files(store: &SqliteStore, run: &str, records: &[TrialRecord]) -> Result<Vec<
     let mut files: BTreeSet<String> = BTreeSet::new();
     for record in records {
         files.extend(store.trial_events(run, &record.id)?.into_iter().find_map(|event| match event.known()?.event {
-            Event::TrialStarted { file, .. } => Some(file).filter(|file| !file.is_empty()),
+            Event::TrialStarted { file, .. } => (!file.is_empty()).then(|| file.to_string()),
             _ => None,
         }));
     }

@@ -65,12 +65,12 @@ pub fn of_suites(workplace: &Workplace, trials: &[Arc<PlannedTrial>]) -> BTreeMa
     let mut suites: BTreeMap<PathBuf, Dependencies> = BTreeMap::new();
     let mut files: BTreeSet<(PathBuf, PathBuf)> = BTreeSet::new();
     for trial in trials {
-        let paths = &mut suites.entry(trial.file.clone()).or_default().paths;
+        let paths = &mut suites.entry(trial.file.to_path_buf()).or_default().paths;
         paths.extend(trial.case.subject.skill().and_then(|skill| skill.directory.clone()));
         for written in [trial.argument.as_deref(), trial.arm.model.as_deref()].into_iter().flatten() {
             paths.extend(existing(written, &workplace.cwd));
         }
-        files.insert((trial.file.clone(), plain(&workplace.cwd.join(&trial.case.source.file))));
+        files.insert((trial.file.to_path_buf(), plain(&workplace.cwd.join(&*trial.case.source.file))));
     }
     for (suite, file) in files {
         let Some(Dependencies { paths }) = suites.get_mut(&suite) else { continue };

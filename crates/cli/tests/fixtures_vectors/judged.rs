@@ -2,11 +2,10 @@
 //! recorded executor answered.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use grade::{Context, Scripts};
-use model::{
-    Collected, Diagnostic, Ending, Evidence, Finding, Limits, Outcome, Scoring, Step, Trace, Usage, UserMessage,
-};
+use model::{Collected, Diagnostic, Ending, Evidence, Finding, Outcome, Scoring, Step, Trace, Usage, UserMessage};
 use serde_json::{Map, Value, json};
 use suite::{Project, Request, load};
 
@@ -130,7 +129,7 @@ impl Bench {
             trace: Trace::of(&[finished]),
             collected: Collected::default(),
             ending: Ending::Finished,
-            limits: Limits::default(),
+            limits: Arc::default(),
             unused_responses: Vec::new(),
         };
         let mut findings = grade::grade(&checks, &evidence);

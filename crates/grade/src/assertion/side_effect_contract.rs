@@ -205,12 +205,12 @@ mod tests {
     fn a_case_with_a_contract_is_held_to_it() {
         let contract = SideEffectContract { allow_new_commits: false, ..SideEffectContract::default() };
         let mut case = case(&[]);
-        case.skill_eval = Some(SkillEval {
+        case.skill_eval = Some(Box::new(SkillEval {
             should_trigger: true,
             invocation: None,
             side_effect_level: SideEffectLevel::LocalOnly,
             contract: Some((contract, case.source.clone())),
-        });
+        }));
         let (checks, problems) = compile(&case, &Context::default());
         assert_eq!((checks.len(), problems.len()), (1, 0));
         assert_eq!((checks[0].kind(), checks[0].needs()), ("side_effect_contract", vec![Need::Repository]));

@@ -158,7 +158,7 @@ fn a_case_that_must_assert_and_does_not_checks_nothing() {
     assert!(problems.len() == 1 && !problems[0].is_error());
     let finding = grade(&checks, &Story::new().answer("x").evidence()).remove(0);
     assert_eq!((finding.status, finding.kind.as_str()), (Status::Undecided, "nothing_asserted"));
-    assert_eq!(finding.source.unwrap().file, "case.yaml");
+    assert_eq!(&*finding.source.unwrap().file, "case.yaml");
 }
 
 #[test]

@@ -8,12 +8,12 @@ use crate::example::{Story, branch_out, commit_on, open_request, push_to};
 
 fn check_of(text: &str, should_trigger: bool) -> (Check, Vec<Diagnostic>) {
     let mut case = case(&[json!({"id": "a", "type": "claim", "text": text})]);
-    case.skill_eval = Some(SkillEval {
+    case.skill_eval = Some(Box::new(SkillEval {
         should_trigger,
         invocation: None,
         side_effect_level: SideEffectLevel::LocalOnly,
         contract: None,
-    });
+    }));
     let (mut checks, problems) = compile(&case, &Context::default());
     (checks.remove(0), problems)
 }
@@ -255,12 +255,12 @@ fn a_judge_sees_what_was_left_behind() {
     let claim = json!({"id": "a", "type": "claim", "text": "The notes are friendly"});
     let mut case = case(&[claim]);
     case.expected = Some(json!("A friendly NOTES.md"));
-    case.skill_eval = Some(SkillEval {
+    case.skill_eval = Some(Box::new(SkillEval {
         should_trigger: false,
         invocation: None,
         side_effect_level: SideEffectLevel::LocalOnly,
         contract: None,
-    });
+    }));
     let (checks, _) = compile(&case, &Context::default());
     assert!(
         checks[0].asks_judge() && checks[0].needs() == [Need::Files, Need::Repository] && checks[0].method() == "judge"

@@ -18,8 +18,8 @@ use std::sync::Arc;
 
 use expect::{Data, Expectation, Found, Host, Pass, Rules};
 use model::{
-    AssertionSpec, Case, Collected, Ending, Evidence, Excerpt, Finding, Limits, Node, Source, Spanned, Step, Trace,
-    Usage, UserMessage,
+    AssertionSpec, Case, Collected, Ending, Evidence, Excerpt, Finding, Node, Source, Spanned, Step, Trace, Usage,
+    UserMessage,
 };
 use serde_json::Value;
 use trialrun_grade::{Context, Scripts, compile, grade};
@@ -150,7 +150,7 @@ fn evidence(trace: Trace) -> Evidence {
         trace,
         collected: Collected::default(),
         ending: Ending::Finished,
-        limits: Limits::default(),
+        limits: Arc::default(),
         unused_responses: Vec::new(),
     }
 }

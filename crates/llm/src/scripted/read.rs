@@ -40,7 +40,7 @@ fn script(node: &Node, problems: &mut Problems) -> Option<Script> {
     let others = fields.list("conversations", problems).unwrap_or_default();
     let conversations = others.iter().filter_map(|node| conversation(node, problems)).collect();
     fields.finish(problems);
-    Some(Script { name: node.source.path.clone(), steps: main.unwrap_or_default(), conversations })
+    Some(Script { name: node.source.path.to_string(), steps: main.unwrap_or_default(), conversations })
 }
 
 fn conversation(node: &Node, problems: &mut Problems) -> Option<Conversation> {

@@ -83,7 +83,7 @@ fn found(finding: &Finding, evidence: bool) -> String {
     let mut lines = format!("- {mark}**{}**: {}", text(&finding.id, 120), text(&finding.because, REASON));
     if let Some(source) = &finding.source {
         let place = if source.text.is_empty() {
-            source.file.clone()
+            source.file.to_string()
         } else {
             format!("{}:{}:{}", source.file, source.line, source.column)
         };

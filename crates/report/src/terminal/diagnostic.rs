@@ -125,7 +125,7 @@ fn renderer(style: &Style) -> Renderer {
 
 fn draw<'a>(group: Group<'a>, source: &'a Excerpt, label: Option<&'a str>) -> Group<'a> {
     if source.text.is_empty() {
-        return group.element(Origin::path(&source.file));
+        return group.element(Origin::path(&*source.file));
     }
     let byte = |characters: usize| source.text.char_indices().nth(characters).map_or(source.text.len(), |(at, _)| at);
     let first = source.column.saturating_sub(1 + source.skipped);
@@ -134,11 +134,11 @@ fn draw<'a>(group: Group<'a>, source: &'a Excerpt, label: Option<&'a str>) -> Gr
     let annotation = AnnotationKind::Primary.span(start..end).label(label);
     if source.skipped > 0 {
         // Where the line's beginning is left out, the place cannot be told from its text.
-        let origin = Origin::path(&source.file).line(source.line).char_column(source.column);
+        let origin = Origin::path(&*source.file).line(source.line).char_column(source.column);
         let line = Snippet::source(&source.text).line_start(source.line).annotation(annotation);
         return group.element(origin).element(line);
     }
-    group.element(Snippet::source(&source.text).line_start(source.line).path(&source.file).annotation(annotation))
+    group.element(Snippet::source(&source.text).line_start(source.line).path(&*source.file).annotation(annotation))
 }
 
 fn shortened(text: &str, paint: &Paint) -> String {
@@ -156,5 +156,5 @@ fn shortened(text: &str, paint: &Paint) -> String {
 }
 
 fn place(problem: &Diagnostic) -> (&str, usize, usize) {
-    problem.source.as_ref().map_or(("", 0, 0), |source| (source.file.as_str(), source.line, source.column))
+    problem.source.as_ref().map_or(("", 0, 0), |source| (&*source.file, source.line, source.column))
 }

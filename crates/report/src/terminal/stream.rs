@@ -53,7 +53,7 @@ impl Stream {
                 let again = envelope.attempt.filter(|attempt| *attempt > 1);
                 let again = again.map_or_else(String::new, |attempt| format!(" (attempt {attempt})"));
                 let version = self.versions.get(agent).map_or_else(String::new, |version| format!(" {version}"));
-                let mut about = vec![file.clone(), format!("{agent}{version}")];
+                let mut about = vec![file.to_string(), format!("{agent}{version}")];
                 about.extend(model.clone());
                 about.extend(subject.as_ref().map(|subject| {
                     subject

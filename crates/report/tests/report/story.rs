@@ -231,7 +231,7 @@ pub fn passed(trial: &TrialId) -> TrialRecord {
         agent_version: Some("2.1.0".into()),
         auth: Some("API key".into()),
         skill: Some(skill()),
-        limits: Limits { max_turns: 12, max_turns_set: true, timeout_ms: 600_000, ..Limits::default() },
+        limits: Limits { max_turns: 12, max_turns_set: true, timeout_ms: 600_000, ..Limits::default() }.into(),
         settings: Arc::new(Map::from_iter([("permission_mode".to_owned(), json!("bypassPermissions"))])),
         attempts: vec![AttemptRecord {
             outcome: Outcome::Passed,

@@ -220,9 +220,9 @@ pub struct Scene {
     /// What the user wrote.
     pub case: Arc<Case>,
     /// The configuration.
-    pub arm: Arm,
+    pub arm: Arc<Arm>,
     /// What follows the agent's name (`recorded:FILE`).
-    pub argument: Option<String>,
+    pub argument: Option<Arc<str>>,
     /// How the project configures it.
     pub config: Option<Arc<Configured>>,
     /// The folder of the suite; the files that the case names start there.
@@ -234,9 +234,9 @@ pub struct Scene {
     /// The machine.
     pub host: Arc<Host>,
     /// How the agent is to be set up.
-    pub setup: Setup,
+    pub setup: Arc<Setup>,
     /// The limits in force: some agents have to be asked to tell what they use on the way.
-    pub limits: Limits,
+    pub limits: Arc<Limits>,
     /// What the sandbox's repository is a clone of.
     pub source_repo: Option<String>,
     /// Where the agent's model is.

@@ -14,7 +14,8 @@ fn into(cases: Vec<Case>) -> Vec<Arc<Case>> {
 fn case(id: &str, agent: &str) -> Case {
     let mut case = Case::new(id, Excerpt::of_file("case.yaml"));
     case.messages = vec![UserMessage::text("go")];
-    case.runner.agent = Some((agent.to_owned(), Excerpt { line: 7, ..Excerpt::of_file("case.yaml") }));
+    Arc::make_mut(&mut case.runner).agent =
+        Some((agent.to_owned(), Excerpt { line: 7, ..Excerpt::of_file("case.yaml") }));
     case
 }
 
@@ -139,12 +140,12 @@ fn asking(id: &str) -> Case {
     let skill_used = json!({"id": "one", "type": "skill_not_used", "skill": "greet"});
     let mut case = asserting(case(id, "fake"), &skill_used);
     case.subject = Subject::Installed(skill());
-    case.skill_eval = Some(model::SkillEval {
+    case.skill_eval = Some(Box::new(model::SkillEval {
         should_trigger: true,
         invocation: Some("Use the $greet skill. ".into()),
         side_effect_level: model::SideEffectLevel::default(),
         contract: None,
-    });
+    }));
     case
 }
 

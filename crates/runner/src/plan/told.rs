@@ -12,12 +12,12 @@ use crate::agent::Setup;
 /// planned before them, `last`: there may be thousands.
 pub(super) fn of(
     case: &Case,
-    setup: &Setup,
+    setup: &Arc<Setup>,
     settings: &Settings,
     last: Option<&PlannedTrial>,
 ) -> Arc<Map<String, Value>> {
     let level = |case: &Case| case.skill_eval.as_ref().map(|eval| eval.side_effect_level);
-    match last.filter(|last| last.setup == *setup && level(&last.case) == level(case)) {
+    match last.filter(|last| Arc::ptr_eq(&last.setup, setup) && level(&last.case) == level(case)) {
         Some(last) => Arc::clone(&last.told),
         None => Arc::new(map(case, setup, settings)),
     }

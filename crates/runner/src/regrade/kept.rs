@@ -86,7 +86,7 @@ pub(super) fn begun(old: &TrialRecord) -> Event {
         agent: old.agent.clone(),
         model: old.model.clone(),
         subject: old.skill.as_ref().map(|skill| skill.name.clone()),
-        file: String::new(),
+        file: "".into(),
         messages: old.input.clone(),
         position: old.position,
         script: old.script.clone(),

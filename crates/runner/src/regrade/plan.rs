@@ -151,16 +151,16 @@ impl Planner<'_> {
         let (case, checks) = self.compiled(old, suite, &suite.cases[at], agent);
         PlannedTrial {
             id: id_of(old),
-            file: suite.path.clone(),
+            file: suite.path.as_path().into(),
             directory: directory_of(suite).into(),
             position: at,
-            arm: Arm { agent: old.agent.clone(), model: old.model.clone(), variant: old.variant.clone() },
+            arm: Arc::new(Arm { agent: old.agent.clone(), model: old.model.clone(), variant: old.variant.clone() }),
             // Nobody asks it for anything.
             agent: agent.unwrap_or(&agent::fake::Fake),
             argument: None,
             config: None,
             model: ModelChoice::Vendor(old.model.clone()),
-            setup: Setup {
+            setup: Arc::new(Setup {
                 model: old.model.clone(),
                 system_prompt: None,
                 permission_mode: PermissionMode::BypassPermissions,
@@ -170,10 +170,10 @@ impl Planner<'_> {
                 reasoning_effort: None,
                 max_turns: old.limits.max_turns,
                 timeout_ms: old.limits.timeout_ms,
-            },
+            }),
             // What it was set up like stays told as it was.
             told: Arc::default(),
-            limits: limits(&old.limits, &case),
+            limits: Arc::new(limits(&old.limits, &case)),
             case,
             checks,
         }

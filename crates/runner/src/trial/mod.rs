@@ -23,7 +23,7 @@ use grade::{Check, Responder};
 use jiff::Timestamp;
 use model::{
     About, Aside, AttemptRecord, Case, Code, Collected, Ending, Event, Evidence, Finding, Limits, Need, Outcome,
-    ReplyProbes, RunInfo, Step, TrialRecord, Usage, UserMessage,
+    ReplyProbes, RunInfo, SimulatedUser, Step, TrialRecord, Usage, UserMessage,
 };
 use tokio::sync::watch;
 
@@ -145,7 +145,7 @@ pub(crate) fn begin(planned: &PlannedTrial, shared: &Shared, line: &Line) {
         agent: planned.arm.agent.clone(),
         model: planned.arm.model.clone(),
         subject: planned.case.subject.skill().map(|skill| skill.name.clone()),
-        file: planned.case.source.file.clone(),
+        file: Arc::clone(&planned.case.source.file),
         messages: planned.case.messages.iter().map(|message| mask.text(&message.text).into_owned()).collect(),
         position: planned.case.position,
         script: first.and_then(|message| message.script.as_ref()).map(|script| mask.text(script).into_owned()),
@@ -182,7 +182,7 @@ pub(crate) async fn run(
     let mut attempts: Vec<AttemptRecord> = Vec::new();
     let mut judge: Option<Aside> = None;
     let mut user: Option<Aside> = None;
-    let mut limits = planned.limits.clone();
+    let mut limits = Arc::clone(&planned.limits);
     loop {
         let began = Instant::now();
         let attempt = Attempt {
@@ -194,7 +194,7 @@ pub(crate) async fn run(
             grading,
             began,
             before: &attempts,
-            limits: limits.clone(),
+            limits: Arc::clone(&limits),
             judge: OnceLock::new(),
             user: Mutex::default(),
         };
@@ -208,7 +208,7 @@ pub(crate) async fn run(
             Err(Cut::Broken(breakage)) => (broken(&planned, &breakage), Trace::None),
             Err(Cut::Stopped) => (stopped(&planned), Trace::None),
         };
-        record.limits = limits.clone();
+        record.limits = Arc::clone(&limits);
         for (sum, took) in [(&mut judge, record.judge), (&mut user, attempt.user_took())] {
             if let Some(took) = took {
                 *sum.get_or_insert_default() += took;
@@ -247,7 +247,7 @@ pub(crate) async fn run(
         line.tell(Event::TrialRetried { because });
         if again == Again::Counted {
             let used = Usage { tokens: record.usage, cost_usd: record.cost_usd };
-            limits = again::limits_after(&limits, used, millis(began.elapsed()));
+            limits = Arc::new(again::limits_after(&limits, used, millis(began.elapsed())));
         }
         line = line.next_attempt();
         begin(&planned, &shared, &line);
@@ -321,7 +321,7 @@ struct Attempt<'a> {
     /// The attempts before this one.
     before: &'a [AttemptRecord],
     /// Those of the trial, and what earlier attempts used of them.
-    limits: Limits,
+    limits: Arc<Limits>,
     /// Made when it is first asked for.
     judge: OnceLock<Result<grade::Judge, String>>,
     /// What playing the user took so far.
@@ -412,7 +412,7 @@ impl Attempt<'_> {
     /// The conversation, until the agent has answered the last message or something ended it.
     async fn act(&self, sandbox: Option<Arc<dyn Sandbox>>, tariff: Tariff) -> Result<Acted, Breakage> {
         let planned = self.planned;
-        let player = planned.case.user.as_ref().map(|user| self.player(user.clone())).transpose()?;
+        let player = planned.case.user.as_ref().map(|user| self.player(SimulatedUser::clone(user))).transpose()?;
         // The clock adds what the line has waited; what it waited before belongs to nobody.
         let deadline = Instant::now() + Duration::from_millis(self.limits.timeout_ms) - self.line.waited();
         let model = ModelInUse::of(planned, self.shared, sandbox.as_deref());
@@ -425,7 +425,7 @@ impl Attempt<'_> {
         };
         let mut turn = Turn::new(
             self.line.clone(),
-            self.limits.clone(),
+            Arc::clone(&self.limits),
             responder,
             resolver,
             Arc::clone(self.mask),
@@ -448,15 +448,15 @@ impl Attempt<'_> {
         let scene = Scene {
             trial: planned.id.clone(),
             case: Arc::clone(&planned.case),
-            arm: planned.arm.clone(),
+            arm: Arc::clone(&planned.arm),
             argument: planned.argument.clone(),
             config: planned.config.clone(),
             directory: Arc::clone(&planned.directory),
             position: planned.position,
             sandbox,
             host: Arc::clone(&self.shared.host),
-            setup: planned.setup.clone(),
-            limits: planned.limits.clone(),
+            setup: Arc::clone(&planned.setup),
+            limits: Arc::clone(&planned.limits),
             source_repo: self.shared.settings.source_repo.clone(),
             endpoint: model.endpoint.clone(),
             providers: self.shared.settings.providers.clone(),

@@ -226,7 +226,7 @@ fn empty_record(planned: &PlannedTrial) -> TrialRecord {
         agent_version: None,
         auth: None,
         skill: planned.skill_info(),
-        limits: planned.limits.clone(),
+        limits: Arc::clone(&planned.limits),
         settings: Arc::default(),
         attempts: Vec::new(),
         files_changed: Vec::new(),

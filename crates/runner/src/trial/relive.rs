@@ -44,7 +44,7 @@ pub(crate) async fn relive(
         collected,
         // What has no ending has no evidence, and is not graded again.
         ending: old.ending.clone().unwrap_or(model::Ending::Cancelled),
-        limits: planned.limits.clone(),
+        limits: Arc::clone(&planned.limits),
     };
     let attempt = Attempt {
         planned: &planned,
@@ -55,7 +55,7 @@ pub(crate) async fn relive(
         grading: Grading::Elsewhere,
         began: Instant::now(),
         before: &[],
-        limits: planned.limits.clone(),
+        limits: Arc::clone(&planned.limits),
         judge: OnceLock::new(),
         user: Mutex::default(),
     };

@@ -58,7 +58,7 @@ fn names_that_are_not_there_are_errors_with_their_place() {
     let error = evaluate("actual +\n  missing.x", &[("actual", 1.0.into())]).unwrap_err();
     assert_eq!(error.to_string(), "ReferenceError: missing is not defined");
     let place = error.place().unwrap();
-    assert_eq!((place.file.as_str(), place.line, place.column), ("expression", 2, 3), "{place:?}");
+    assert_eq!((&*place.file, place.line, place.column), ("expression", 2, 3), "{place:?}");
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn an_error_in_typescript_points_at_the_line_the_user_wrote() {
         Err(ScriptError::Thrown { name, message, place, stack }) => {
             assert_eq!((name.as_str(), message.as_str()), ("TypeError", "no x"));
             let place = place.unwrap();
-            assert_eq!((place.file.as_str(), place.line, place.column), ("a.ts", 8, 9), "{place:?}");
+            assert_eq!((&*place.file, place.line, place.column), ("a.ts", 8, 9), "{place:?}");
             assert_eq!(place.text, "  throw new TypeError('no ' + x);");
             let stack: Vec<_> = stack.iter().map(ToString::to_string).collect();
             assert_eq!(stack, ["boom (a.ts:8:9)", "indirect (a.ts:11:8)"]);
@@ -397,7 +397,7 @@ fn a_source_without_a_file_is_a_module_all_the_same() {
     let module = place.runtime.import_source(text, &name, BUDGET).unwrap();
     assert_eq!(place.runtime.export(&module, "value"), Ok(Some(21.0.into())));
     let error = place.runtime.import_source("export const = 1", &place.path().join("bad.ts"), BUDGET).unwrap_err();
-    assert!(matches!(&error, ScriptError::Syntax { place: Some(place), .. } if place.file == "bad.ts"), "{error:?}");
+    assert!(matches!(&error, ScriptError::Syntax { place: Some(place), .. } if *place.file == *"bad.ts"), "{error:?}");
 }
 
 #[test]

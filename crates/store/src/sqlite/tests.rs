@@ -169,7 +169,7 @@ fn record(case: &str, outcome: Outcome) -> TrialRecord {
         agent_version: None,
         auth: None,
         skill: Some(SkillInfo { name: "commit".into(), version: Some("1".into()), content_hash: "abc".into() }),
-        limits: Limits { token_budget: Some(20.0), ..Limits::default() },
+        limits: Limits { token_budget: Some(20.0), ..Limits::default() }.into(),
         settings: Arc::default(),
         attempts: vec![attempt.clone(), attempt],
         files_changed: vec![],

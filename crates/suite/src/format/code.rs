@@ -46,10 +46,10 @@ impl NamedFormat for CodeFormat {
         Tests::may_be(text)
     }
 
-    fn read(&self, path: &Path, source: &Arc<Source>, library: &Library, problems: &mut Problems) -> Vec<Case> {
+    fn read(&self, path: &Path, source: &Arc<Source>, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>> {
         match load(path, library) {
             Ok(tests) => cases(path, source, &tests, library, problems),
-            Err(error) => vec![unloaded(path, source, error.diagnostic())],
+            Err(error) => vec![Arc::new(unloaded(path, source, error.diagnostic()))],
         }
     }
 }
@@ -67,13 +67,13 @@ fn load(path: &Path, library: &Library) -> Result<Tests, ScriptError> {
 
 /// The only case of a file of which no other is known.
 fn unloaded(path: &Path, source: &Source, mut problem: Diagnostic) -> Case {
-    let place = problem.source.get_or_insert_with(|| Excerpt::of_file(&source.path)).clone();
+    let place = problem.source.get_or_insert_with(|| Excerpt::of_file(&*source.path)).clone();
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     Case { broken: vec![problem], ..Case::new(name, place) }
 }
 
 /// The cases of a module that was loaded.
-fn cases(path: &Path, source: &Source, tests: &Tests, library: &Library, problems: &mut Problems) -> Vec<Case> {
+fn cases(path: &Path, source: &Source, tests: &Tests, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>> {
     for other in &tests.others {
         // What a package makes for others to choose from is nobody's mistake.
         if let Some(call) = other.call.as_ref().filter(|call| call.source.path == source.path) {
@@ -84,7 +84,7 @@ fn cases(path: &Path, source: &Source, tests: &Tests, library: &Library, problem
     if tests.scenarios.is_empty() {
         let problem = Diagnostic::error("the file exports no scenario")
             .help("write `export default scenario(\"name\", async ({ agent, assert }) => { … })`");
-        return vec![unloaded(path, source, problem)];
+        return vec![Arc::new(unloaded(path, source, problem))];
     }
     let mut taken = HashSet::new();
     let mut cases: Vec<(Case, bool)> = Vec::with_capacity(tests.scenarios.len());
@@ -92,7 +92,8 @@ fn cases(path: &Path, source: &Source, tests: &Tests, library: &Library, problem
         let place = place_of(written, source);
         let mut case = Case::new(line(&written.name), place.clone());
         let claims = written.call.iter().flat_map(claims).collect();
-        case.code = Some(Code { module: path.to_owned(), scenario: number, name: written.name.clone(), claims });
+        case.code =
+            Some(Box::new(Code { module: path.to_owned(), scenario: number, name: written.name.clone(), claims }));
         let is_only = options(written, path, source, library, &mut case);
         if taken.contains(&case.id) {
             let first = cases.iter().find(|(other, _)| other.id == case.id).map(|(other, _)| other.source.to_string());
@@ -105,7 +106,7 @@ fn cases(path: &Path, source: &Source, tests: &Tests, library: &Library, problem
         cases.push((case, is_only));
     }
     skip_others(&mut cases);
-    cases.into_iter().map(|(case, _)| case).collect()
+    cases.into_iter().map(|(case, _)| Arc::new(case)).collect()
 }
 
 /// Where a scenario has `only`, those that do not have it are passed over.
@@ -131,7 +132,7 @@ fn place_of(written: &Written, source: &Source) -> Excerpt {
             let name = call.arguments.first().map_or(call.callee, |name| name.span);
             call.source.excerpt(name)
         }
-        None => Excerpt::of_file(&source.path),
+        None => Excerpt::of_file(&*source.path),
     }
 }
 

@@ -3,6 +3,8 @@
 mod turn;
 mod user;
 
+use std::sync::Arc;
+
 use model::decode::{Fields, Problems};
 use model::{About, Case, Excerpt, Node, NodeKind, nearest};
 
@@ -51,8 +53,8 @@ impl Format for Conversation {
         root.get("turns").is_some() || plays(root) || (told(root) > 1 && asserts(root))
     }
 
-    fn read(&self, file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec<Case> {
-        case(file, library, problems).into_iter().collect()
+    fn read(&self, file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>> {
+        case(file, library, problems).into_iter().map(Arc::new).collect()
     }
 }
 
@@ -107,8 +109,8 @@ fn case(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Opt
         description,
         tags,
         messages,
-        user,
-        runner,
+        user: user.map(Box::new),
+        runner: Arc::new(runner),
         max_turns,
         token_budget,
         timeout_ms,

@@ -7,6 +7,7 @@ mod fixture;
 mod skill;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use model::decode::{self, Fields, Problems};
 use model::{Case, Diagnostic, Node, nearest};
@@ -67,7 +68,7 @@ impl Format for Evals {
         is_called_so(file.path) || self.resembles(file)
     }
 
-    fn read(&self, file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec<Case> {
+    fn read(&self, file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>> {
         cases(file, library, problems).unwrap_or_default()
     }
 }
@@ -83,7 +84,7 @@ pub fn home_of(path: &Path) -> Option<&Path> {
     home.join(SKILL_FILE).is_file().then_some(home)
 }
 
-fn cases(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Option<Vec<Case>> {
+fn cases(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Option<Vec<Arc<Case>>> {
     refuse_tags(file.root, problems);
     let mut fields = Fields::of(file.root, "the suite", problems)?;
     fields.get(SCHEMA);
@@ -101,7 +102,7 @@ fn cases(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Op
     };
     let items = fields.require("evals", problems).and_then(|node| list(node, problems));
     let cases = items.unwrap_or_default().iter().enumerate();
-    let cases = cases.filter_map(|(at, item)| suite.case(at, item, problems)).collect();
+    let cases = cases.filter_map(|(at, item)| suite.case(at, item, problems).map(Arc::new)).collect();
     fields.finish(problems);
     Some(cases)
 }

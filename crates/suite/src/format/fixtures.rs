@@ -79,7 +79,7 @@ impl NamedFormat for FixturesFormat {
         split(file).map(|(name, _)| name)
     }
 
-    fn read(&self, path: &Path, source: &Arc<Source>, library: &Library, problems: &mut Problems) -> Vec<Case> {
+    fn read(&self, path: &Path, source: &Arc<Source>, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>> {
         let Some((_, ending)) = path.file_name().and_then(|name| split(name.to_str()?)) else { return Vec::new() };
         let content = match ending {
             Ending::Yaml => Content::of_yaml(source, problems),
@@ -101,7 +101,7 @@ fn split(file: &str) -> Option<(&str, Ending)> {
 }
 
 /// The cases of the file at `path`.
-fn cases(path: &Path, content: Content, library: &Library, problems: &mut Problems) -> Vec<Case> {
+fn cases(path: &Path, content: Content, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>> {
     let known = problems.len();
     let Content { front, cases: nodes, root, is_module } = content;
     if let Some(front) = &front {
@@ -199,7 +199,7 @@ fn drop_repeated(known: usize, problems: &mut Problems) {
 }
 
 /// The cases with their ids: titles where they tell cases apart, else numbers.
-fn named(drafts: Vec<Draft>) -> Vec<Case> {
+fn named(drafts: Vec<Draft>) -> Vec<Arc<Case>> {
     let id = |draft: &Draft, id: String| match &draft.arm {
         Some(arm) => format!("{id} [{arm}]"),
         None => id,
@@ -212,7 +212,7 @@ fn named(drafts: Vec<Draft>) -> Vec<Case> {
     }
     let mut taken: HashSet<String> = HashSet::with_capacity(drafts.len());
     let mut cases = Vec::with_capacity(drafts.len());
-    for draft in drafts {
+    for mut draft in drafts {
         let number = draft.case.position.unwrap_or_default() + 1;
         let name = match &draft.title {
             Some(title) if count.get(&id(&draft, title.clone())) == Some(&1) => title.clone(),
@@ -223,7 +223,8 @@ fn named(drafts: Vec<Draft>) -> Vec<Case> {
         while !taken.insert(name.clone()) {
             name.push('\'');
         }
-        cases.push(Case { id: name, ..draft.case });
+        draft.case.id = name;
+        cases.push(Arc::from(draft.case));
     }
     cases
 }

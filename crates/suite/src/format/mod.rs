@@ -46,7 +46,7 @@ pub trait Format: Sync {
 
     /// The cases of `file`. A case with problems is given as far as it could be read, so that what comes after
     /// loading can look for more of them.
-    fn read(&self, file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec<Case>;
+    fn read(&self, file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>>;
 }
 
 /// A file that may hold a suite.
@@ -90,7 +90,7 @@ pub trait NamedFormat: Sync {
     fn suite<'f>(&self, file: &'f str) -> Option<&'f str>;
 
     /// The cases of the file at `path`, which is absolute. A case with problems is given as far as it could be read.
-    fn read(&self, path: &Path, source: &Arc<Source>, library: &Library, problems: &mut Problems) -> Vec<Case>;
+    fn read(&self, path: &Path, source: &Arc<Source>, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>>;
 }
 
 /// Every format that is told by name.

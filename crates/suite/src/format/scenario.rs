@@ -74,8 +74,8 @@ impl Format for Scenario {
         }
     }
 
-    fn read(&self, file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec<Case> {
-        case(file, library, problems).into_iter().collect()
+    fn read(&self, file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>> {
+        case(file, library, problems).into_iter().map(Arc::new).collect()
     }
 }
 
@@ -106,7 +106,7 @@ fn case(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Opt
         tags,
         subject: subject.unwrap_or(Subject::Agent),
         messages,
-        runner,
+        runner: Arc::new(runner),
         max_turns,
         token_budget,
         timeout_ms,

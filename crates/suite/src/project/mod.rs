@@ -161,7 +161,7 @@ impl Project {
             self.read_own(&mut fields, dialect, &mut missing, problems);
         }
         if dialect == Dialect::Fabrik {
-            self.defaults.fill_as_fabrik(&Excerpt::of_file(&root.source.path));
+            self.defaults.fill_as_fabrik(&Excerpt::of_file(&*root.source.path));
         }
         fields.finish(problems);
         problems.extend(missing.into_iter().map(|one| one.problem));

@@ -258,5 +258,5 @@ fn packages_of_the_project_can_be_imported() {
     let text = "import { scenario } from 'trialrun';\nimport { tag } from 'p';\nexport { default } from 'pack';\nexport const own = scenario('own', { tags: [tag] }, () => {});\n";
     let loaded = scratch.write("a.test.ts", text).load(&["a.test.ts"]);
     assert_eq!((outline(&loaded), told(&loaded.diagnostics)), (vec!["a: shared, own".to_owned()], Vec::new()));
-    assert_eq!(PathBuf::from(&loaded.suites[0].cases[0].source.file), PathBuf::from("node_modules/pack/index.js"));
+    assert_eq!(PathBuf::from(&*loaded.suites[0].cases[0].source.file), PathBuf::from("node_modules/pack/index.js"));
 }

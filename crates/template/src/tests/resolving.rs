@@ -129,7 +129,7 @@ fn a_value_takes_the_place_of_its_template_and_keeps_its_tags() {
     let NodeKind::Map(entries) = &found.kind else { panic!("{found:?}") };
     assert_eq!((found.span, entries[0].0.span, entries[0].1.span), (template.span, template.span, template.span));
     assert_eq!(entries[0].1.tag.as_deref(), Some("!re"));
-    assert_eq!(entries[0].1.source.path, "f.yaml");
+    assert_eq!(&*entries[0].1.source.path, "f.yaml");
 
     let tagged = Node { tag: Some("!json-schema".to_owned()), ..template };
     assert_eq!(resolve(&tagged, &values, &mut problems).tag.as_deref(), Some("!json-schema"));

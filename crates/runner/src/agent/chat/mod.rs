@@ -190,8 +190,12 @@ impl Talk {
         let told = if can_load { &skills[..] } else { &[] };
         let request = Request {
             model: name,
-            effort: scene.setup.reasoning_effort,
-            system: prompt::system(Some(reach.work()), told, scene.setup.system_prompt.into_iter().chain(prompts)),
+            effort: scene.setup.reasoning_effort.clone(),
+            system: prompt::system(
+                Some(reach.work()),
+                told,
+                scene.setup.system_prompt.clone().into_iter().chain(prompts),
+            ),
             tools,
             conversation: Conversation::main(),
             ..Request::default()

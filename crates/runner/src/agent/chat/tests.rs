@@ -363,8 +363,8 @@ fn a_model_that_cannot_be_reached_is_found_before_anything_runs() {
     assert!(check(Some("scripted:a.yaml"), &own).is_empty());
     assert_eq!(check(None, &own), ["case.yaml:1:1: `chat` needs a model"]);
     assert_eq!(check(Some("model-5"), &own), ["`chat` cannot reach the model `model-5`"]);
-    own.runner.model = Some("script:a.yaml".into());
+    Arc::make_mut(&mut own.runner).model = Some("script:a.yaml".into());
     assert_eq!(check(Some("script:a.yaml"), &own), ["case.yaml:1:1: `chat` cannot reach the model `script:a.yaml`"]);
-    own.runner.allowed_tools_override = Some(vec!["Bash(ls)".into(), "Reed".into()]);
+    Arc::make_mut(&mut own.runner).allowed_tools_override = Some(vec!["Bash(ls)".into(), "Reed".into()]);
     assert_eq!(check(Some("scripted:a.yaml"), &own), ["case.yaml:1:1: `chat` has no tool `Reed`"]);
 }

@@ -71,7 +71,7 @@ impl Module {
         if let Err(error) = std::fs::metadata(&self.path) {
             return vec![Diagnostic::error(format!("cannot read the module `{file}`: {error}"))];
         }
-        let at_start = |problem: Diagnostic| problem.at(Excerpt::of_file(file));
+        let at_start = |problem: Diagnostic| problem.at(Excerpt::of_file(file.as_str()));
         match export::program(&self.path).and_then(|program| program.check()) {
             Ok(value) if Export::read(&value).is_some() => Vec::new(),
             Ok(_) => {

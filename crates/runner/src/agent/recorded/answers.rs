@@ -61,7 +61,7 @@ impl Answers {
     /// Reads `text`, the file called `path`.
     pub(super) fn parse(path: &str, text: String) -> Self {
         let source = Source::new(path, text);
-        let mut answers = Self::default();
+        let mut answers = Self { lines: Vec::with_capacity(source.text.lines().count()), ..Self::default() };
         let mut odd_keys = HashSet::new();
         // Some editors put a byte order mark in front.
         let marked = source.text.strip_prefix('\u{feff}');

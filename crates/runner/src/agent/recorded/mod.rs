@@ -347,7 +347,7 @@ mod tests {
             model: None,
             source: model::Excerpt::of_file("case.yaml"),
         };
-        let open = Case { user: Some(user), ..case("a", &["1"]) };
+        let open = Case { user: Some(user.into()), ..case("a", &["1"]) };
         assert_eq!(rehearsal(&path, open).play(&RECORDED).await.unwrap().answer(), Some("one"));
     }
 

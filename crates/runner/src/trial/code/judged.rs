@@ -103,7 +103,7 @@ impl Stage<'_> {
                 self.collected.insert(collected).clone()
             }
         };
-        let (trace, limits) = (self.turn.trace().clone(), self.attempt.limits.clone());
+        let (trace, limits) = (self.turn.trace().clone(), Arc::clone(&self.attempt.limits));
         Ok(Evidence { trace, collected, ending: Ending::Finished, limits, unused_responses: Vec::new() })
     }
 }

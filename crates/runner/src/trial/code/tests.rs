@@ -55,7 +55,7 @@ impl Play {
         let file = format!("{name}.test.ts");
         let module = self.write(&file, &text);
         let code = Code { module: module.clone(), scenario: 0, name: name.to_owned(), claims: Vec::new() };
-        let case = change(Case { code: Some(code), ..Case::new(name, Excerpt::of_file(&file)) });
+        let case = change(Case { code: Some(code.into()), ..Case::new(name, Excerpt::of_file(file.as_str())) });
         self.suites.push(Suite { name: name.to_owned(), path: module, format: "code", cases: vec![Arc::new(case)] });
         self
     }

@@ -55,7 +55,7 @@ impl Suite<'_> {
             assertions,
             must_assert: true,
             expected: expected.map(Value::String),
-            skill_eval: Some(skill_eval),
+            skill_eval: Some(Box::new(skill_eval)),
             ..Case::new(id, source)
         })
     }

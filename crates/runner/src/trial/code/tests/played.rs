@@ -38,7 +38,7 @@ fn conversation(model: Option<&str>) -> Case {
         model: model.map(str::to_owned),
         source: Excerpt::of_file("played.yaml"),
     };
-    Case { user: Some(user), ..Case::new("played", Excerpt::of_file("played.yaml")) }
+    Case { user: Some(user.into()), ..Case::new("played", Excerpt::of_file("played.yaml")) }
 }
 
 impl Play {

@@ -252,10 +252,10 @@ fn schema_names_its_dialect(entries: &[(Spanned<String>, Node)]) -> bool {
 
 /// What is wrong with a text in the user's file, at its very place where that can be told.
 pub fn refused(node: &Node, invalid: &Invalid) -> model::Diagnostic {
-    let written = node.source.text.get(node.span.start..node.span.end).unwrap_or_default();
+    let written = node.source.text.get(node.span.start()..node.span.end()).unwrap_or_default();
     // Escapes and folding move characters about; only text that stands there as it is can be pointed into.
     let inside = invalid.range.as_ref().zip(node.as_str()).and_then(|(range, text)| {
-        let offset = node.span.start + written.find(text)?;
+        let offset = node.span.start() + written.find(text)?;
         Some(Span::new(offset + range.start, offset + range.end))
     });
     let problem = model::Diagnostic::error(&invalid.message).at(node.source.excerpt(inside.unwrap_or(node.span)));

@@ -161,7 +161,7 @@ fn each(list: &Node, told: impl FnMut(&Node) -> Node) -> Node {
 }
 
 fn entry(key: &str, value: Node) -> Entry {
-    (Spanned::new(key.to_owned(), Span::new(value.span.start, value.span.end)), value)
+    (Spanned::new(key.to_owned(), Span::new(value.span.start(), value.span.end())), value)
 }
 
 fn with(place: &Node, kind: NodeKind) -> Node {

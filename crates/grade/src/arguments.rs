@@ -78,7 +78,7 @@ fn read(parameter: Parameter, value: &Node, assertion: &Assertion, entries: &mut
 }
 
 fn named(name: &str, value: &Node) -> (Spanned<String>, Node) {
-    let span = Span::new(value.span.start, value.span.start);
+    let span = Span::new(value.span.start(), value.span.start());
     (Spanned::new(name.to_owned(), span), value.clone())
 }
 

@@ -129,9 +129,9 @@ mod tests {
         );
         let NodeKind::List(steps) = &node.get("sequence").unwrap().kind else { panic!("a list") };
         let pattern = steps[0].get("args_match").unwrap().get("command").unwrap();
-        assert_eq!(&text[pattern.span.start..pattern.span.end], "\"^git\"");
+        assert_eq!(&text[pattern.span.start()..pattern.span.end()], "\"^git\"");
         let last = steps[1].get("tool").unwrap().span;
-        assert_eq!(&text[last.start..last.end], "Read");
+        assert_eq!(&text[last.start()..last.end()], "Read");
         assert_eq!(node.to_json(), value);
     }
 }

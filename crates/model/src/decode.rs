@@ -387,7 +387,7 @@ mod tests {
         let told: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();
         assert_eq!(told, ["`args_match` is given twice, first as `argsMatch`", "unknown key `Tool` in it"]);
         let mut fields = Fields::of(&node, "it", &mut problems).unwrap();
-        assert_eq!(fields.get("args_match").map(|node| node.span.start), Some(10), "as it is written, unless told");
+        assert_eq!(fields.get("args_match").map(|node| node.span.start()), Some(10), "as it is written, unless told");
     }
 
     #[test]

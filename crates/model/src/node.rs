@@ -14,7 +14,7 @@ pub struct Node {
     /// Where it is written.
     pub span: Span,
     /// The YAML tag as written (`!re`), if any.
-    pub tag: Option<String>,
+    pub tag: Option<Box<str>>,
     /// The file.
     pub source: Arc<Source>,
 }

@@ -4,19 +4,29 @@ use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
-/// A half-open range of bytes in a [`Source`].
+/// A half-open range of bytes in a [`Source`]. Trees have one in every value, so it is kept small: what lies beyond the
+/// first 4 GiB of a text is where those end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Span {
-    /// First byte.
-    pub start: usize,
-    /// One past the last byte; equal to `start` for a place between two bytes.
-    pub end: usize,
+    start: u32,
+    end: u32,
 }
 
 impl Span {
     /// The range `start..end`.
     pub fn new(start: usize, end: usize) -> Self {
-        Self { start, end: end.max(start) }
+        let kept = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+        Self { start: kept(start), end: kept(end.max(start)) }
+    }
+
+    /// The first byte.
+    pub fn start(self) -> usize {
+        self.start as usize
+    }
+
+    /// One past the last byte; equal to `start` for a place between two bytes.
+    pub fn end(self) -> usize {
+        self.end as usize
     }
 }
 
@@ -75,8 +85,8 @@ impl Source {
             }
             at
         };
-        let start = floor(span.start);
-        let end = floor(span.end).max(start);
+        let start = floor(span.start());
+        let end = floor(span.end()).max(start);
         let lines = self.lines();
         let line = lines.partition_point(|begin| *begin <= start);
         let line_start = lines.get(line.saturating_sub(1)).copied().unwrap_or_default();

@@ -90,8 +90,8 @@ impl Expression {
     /// If it is not valid, or has no value.
     pub fn parse(text: &str) -> Result<Self, SyntaxError> {
         let wrong = |Mistake { message, span, help }| {
-            let end = span.end.min(text.len());
-            SyntaxError { message, range: span.start.min(end)..end, help }
+            let end = span.end().min(text.len());
+            SyntaxError { message, range: span.start().min(end)..end, help }
         };
         let Reading { form, is_async, names } = with_stack(text, || read(text)).map_err(wrong)?;
         let body = match form {
@@ -155,8 +155,8 @@ fn read_value(text: &str) -> Result<Reading, Mistake> {
     let wrapped = format!("({text}\n)");
     let inside = |mistake: Mistake| Mistake {
         span: model::Span::new(
-            mistake.span.start.saturating_sub(1).min(text.len()),
-            mistake.span.end.saturating_sub(1).min(text.len()),
+            mistake.span.start().saturating_sub(1).min(text.len()),
+            mistake.span.end().saturating_sub(1).min(text.len()),
         ),
         ..mistake
     };
@@ -194,7 +194,7 @@ fn imports_nothing(parsed: &ParserReturn<'_>) -> Result<(), Mistake> {
 
 /// A parenthesis of ours must not show in an error.
 fn end_of_text(text: &str, mistake: Mistake) -> Mistake {
-    if mistake.span.start > text.len() {
+    if mistake.span.start() > text.len() {
         return Mistake { message: "the expression is not complete".into(), help: None, ..mistake };
     }
     mistake
@@ -225,14 +225,14 @@ fn read_body(text: &str) -> Result<Reading, Mistake> {
     match (first, more) {
         (Some(Statement::ExpressionStatement(statement)), None) => {
             let range = span(statement.expression.span());
-            let range = range.start..range.end;
+            let range = range.start()..range.end();
             let function = is_function(&statement.expression);
             reading.form = if function { Form::Function(range) } else { Form::Value(range) };
             Ok(reading)
         }
         (Some(Statement::FunctionDeclaration(function)), None) => {
             let range = span(function.span);
-            reading.form = Form::Function(range.start..range.end);
+            reading.form = Form::Function(range.start()..range.end());
             Ok(reading)
         }
         (None, _) => Err(Mistake { message: "there is no expression here".into(), ..no_value(text) }),
@@ -268,7 +268,7 @@ fn survey(program: &Program<'_>) -> Result<Reading, Mistake> {
         .filter_map(|(name, references)| {
             let places = references.iter().map(|id| built.semantic.reference_span(scoping.get_reference(*id)));
             let first = span(places.min_by_key(|place| place.start)?);
-            Some(FreeName { name: name.to_string(), range: first.start..first.end })
+            Some(FreeName { name: name.to_string(), range: first.start()..first.end() })
         })
         .collect();
     names.sort_by_key(|free| free.range.start);

@@ -83,7 +83,7 @@ pub fn positions(text: &str, language: Language, export: &str) -> Result<Option<
         let names = Names::of(&parsed.program);
         Ok(names.exported(&parsed.program, export))
     });
-    found.map_err(|Mistake { message, span, help }| SyntaxError { message, range: span.start..span.end, help })
+    found.map_err(|Mistake { message, span, help }| SyntaxError { message, range: span.start()..span.end(), help })
 }
 
 /// A call in a text.
@@ -127,7 +127,7 @@ impl Calls {
     /// The call around byte `at` whose callee is called `name`, the innermost if there are several. If none is, the
     /// outermost call there: the engine points somewhere into a call, at times into one of its arguments.
     pub fn around(&self, at: usize, name: &str) -> Option<&CallPlace> {
-        let around = || self.found.iter().filter(|call| (call.span.start..=call.span.end).contains(&at));
+        let around = || self.found.iter().filter(|call| (call.span.start()..=call.span.end()).contains(&at));
         around().rfind(|call| call.name.as_deref() == Some(name)).or_else(|| around().next())
     }
 
@@ -136,8 +136,10 @@ impl Calls {
         if self.has_other_assert {
             return Vec::new();
         }
-        let inside =
-            self.found.iter().filter(|other| other.span.start > call.span.start && other.span.end <= call.span.end);
+        let inside = self
+            .found
+            .iter()
+            .filter(|other| other.span.start() > call.span.start() && other.span.end() <= call.span.end());
         let claims = inside.filter(|other| other.is_claim);
         claims.filter_map(|other| Some(Spanned::new(other.name.clone()?, other.callee))).collect()
     }
@@ -380,7 +382,7 @@ export default list as Fixture[];
     fn written(text: &str, export: &str, path: &[Key]) -> Option<(String, usize)> {
         let place = positions(text, Language::TypeScript, export).unwrap()?;
         let (found, taken) = place.find(path);
-        Some((text[found.span.start..found.span.end].to_owned(), taken))
+        Some((text[found.span.start()..found.span.end()].to_owned(), taken))
     }
 
     fn name(name: &str) -> Key {
@@ -425,7 +427,7 @@ export default list as Fixture[];
             let at = text.find(at).unwrap();
             let calls = Calls::of(text, Language::TypeScript);
             let claims = calls.claims(calls.around(at, "scenario").unwrap());
-            let told = |claim: Spanned<String>| (claim.value, &text[claim.span.start..claim.span.end]);
+            let told = |claim: Spanned<String>| (claim.value, &text[claim.span.start()..claim.span.end()]);
             claims.into_iter().map(told).collect::<Vec<_>>()
         };
         assert_eq!(

@@ -122,7 +122,7 @@ impl Call {
                 (NodeKind::Map(given.map(entry).collect()), None)
             }
         };
-        Node { kind, span, tag: tag.map(str::to_owned), source: Arc::clone(&self.source) }
+        Node { kind, span, tag: tag.map(Box::from), source: Arc::clone(&self.source) }
     }
 
     fn at(site: &Site, name: &str) -> Self {

@@ -129,7 +129,7 @@ fn read_in_parts(source: &Arc<Source>) -> Option<Node> {
     for part in parts {
         let (items, more) = part?;
         all.extend(items);
-        span.end = more.end;
+        span = Span::new(span.start(), more.end());
     }
     Some(Node { kind: NodeKind::List(all), span, tag: None, source: Arc::clone(source) })
 }
@@ -182,7 +182,7 @@ struct Open {
     /// From its first byte; a block collection's end is that of its last value.
     span: Span,
     style: StructureStyle,
-    tag: Option<String>,
+    tag: Option<Box<str>>,
     anchor: usize,
     /// How many values it holds so far, itself included.
     size: usize,
@@ -266,11 +266,12 @@ impl<'a> Builder<'a> {
         let Open { mut span, style, tag, anchor, size, body } = open;
         let kind = match body {
             Body::List(items) => {
-                span.end = last_byte(style, span, end, items.last().map(|item| item.span));
+                span = Span::new(span.start(), last_byte(style, span, end, items.last().map(|item| item.span)));
                 NodeKind::List(items)
             }
             Body::Map { mut entries, merged, key: _ } => {
-                span.end = last_byte(style, span, end, entries.last().map(|(_, value)| value.span));
+                span =
+                    Span::new(span.start(), last_byte(style, span, end, entries.last().map(|(_, value)| value.span)));
                 self.refuse_duplicates(&mut entries);
                 for (name, value) in merged.iter().flat_map(|map| self.entries_of(map)).flatten() {
                     if !entries.iter().any(|(own, _)| own.value == name.value) {
@@ -344,7 +345,7 @@ impl<'a> Builder<'a> {
                 Some(Key::Name(name)) => {
                     let mut node = node;
                     // A value that is not written has no place of its own: its key stands for it.
-                    if node.span.start == node.span.end && matches!(node.kind, NodeKind::Null) {
+                    if node.span.start() == node.span.end() && matches!(node.kind, NodeKind::Null) {
                         node.span = name.span;
                     }
                     entries.push((name, node));
@@ -393,7 +394,7 @@ impl<'a> Builder<'a> {
 
     fn scalar(&mut self, value: &str, style: ScalarStyle, tag: Option<&Tag>, span: Span) -> Node {
         let span = self.trimmed(span);
-        let written = if style == ScalarStyle::Plain && span.start == span.end { "" } else { value };
+        let written = if style == ScalarStyle::Plain && span.start() == span.end() { "" } else { value };
         let mut kind = match tag {
             None if style == ScalarStyle::Plain => plain(written),
             None => Ok(NodeKind::String(written.to_owned())),
@@ -411,8 +412,8 @@ impl<'a> Builder<'a> {
 
     /// `span` without line ends at its end: a block scalar's reaches to the next token.
     fn trimmed(&self, span: Span) -> Span {
-        let text = self.source.text.get(span.start..span.end).unwrap_or_default();
-        Span::new(span.start, span.start + text.trim_end_matches(['\n', '\r']).len())
+        let text = self.source.text.get(span.start()..span.end()).unwrap_or_default();
+        Span::new(span.start(), span.start() + text.trim_end_matches(['\n', '\r']).len())
     }
 
     fn error(&mut self, span: Span, message: impl Into<String>, more: impl FnOnce(Diagnostic) -> Diagnostic) {
@@ -466,15 +467,15 @@ fn has_duplicates(entries: &[(Spanned<String>, Node)]) -> bool {
 
 fn last_byte(style: StructureStyle, span: Span, end: Span, last: Option<Span>) -> usize {
     match (style, last) {
-        (StructureStyle::Flow, _) => end.end,
-        (StructureStyle::Block, Some(last)) => last.end.max(span.start),
-        (StructureStyle::Block, None) => span.end,
+        (StructureStyle::Flow, _) => end.end(),
+        (StructureStyle::Block, Some(last)) => last.end().max(span.start()),
+        (StructureStyle::Block, None) => span.end(),
     }
 }
 
 /// A node in a key's position, and what is wrong with it as a key.
 fn as_key(node: &Node) -> (Key, Option<Diagnostic>) {
-    let written = node.source.text.get(node.span.start..node.span.end).unwrap_or_default();
+    let written = node.source.text.get(node.span.start()..node.span.end()).unwrap_or_default();
     if written == "<<" && node.tag.is_none() {
         return (Key::Merge, None);
     }
@@ -497,9 +498,9 @@ fn as_key(node: &Node) -> (Key, Option<Diagnostic>) {
 const REGEX_SUFFIX: &str = "js/regexp";
 
 /// A tag that is not one of YAML's own, as it is written.
-fn custom(tag: &Tag) -> Option<String> {
+fn custom(tag: &Tag) -> Option<Box<str>> {
     let written = tag.original();
-    (tag.core_suffix().is_none_or(|core| core == REGEX_SUFFIX) && written != "!").then_some(written)
+    (tag.core_suffix().is_none_or(|core| core == REGEX_SUFFIX) && written != "!").then(|| written.into_boxed_str())
 }
 
 /// A plain scalar by the core schema, or why it cannot be read.
@@ -721,7 +722,7 @@ mod tests {
     fn every_value_knows_where_it_is_written() {
         let (node, _) = parse("a:\n  - x\n  - {k: [1, 2]}\nb: |\n  one\n  two\n\nc: end\n");
         let node = node.unwrap();
-        let text = |node: &Node| node.source.text[node.span.start..node.span.end].to_owned();
+        let text = |node: &Node| node.source.text[node.span.start()..node.span.end()].to_owned();
         assert_eq!(text(node.get("a").unwrap()), "- x\n  - {k: [1, 2]}");
         let NodeKind::List(items) = &node.get("a").unwrap().kind else { panic!() };
         assert_eq!(text(items[1].get("k").unwrap()), "[1, 2]");
@@ -839,11 +840,11 @@ mod tests {
 
     /// Every place must be in the text, whatever the text is.
     fn hold_spans(node: &Node) {
-        assert!(node.source.text.get(node.span.start..node.span.end).is_some(), "{:?}", node.span);
+        assert!(node.source.text.get(node.span.start()..node.span.end()).is_some(), "{:?}", node.span);
         match &node.kind {
             NodeKind::List(items) => items.iter().for_each(hold_spans),
             NodeKind::Map(entries) => entries.iter().for_each(|(name, value)| {
-                assert!(node.source.text.get(name.span.start..name.span.end).is_some());
+                assert!(node.source.text.get(name.span.start()..name.span.end()).is_some());
                 hold_spans(value);
             }),
             _ => {}

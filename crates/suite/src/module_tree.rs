@@ -111,7 +111,7 @@ impl Tree<'_> {
             }
             Value::Map(entries) => NodeKind::Map(self.map(entries, way, spot)),
         };
-        Node { kind, tag: tag.map(str::to_owned), ..place }
+        Node { kind, tag: tag.map(Box::from), ..place }
     }
 
     /// A key without a value is as if it were not there.

@@ -142,7 +142,7 @@ fn as_written(node: &Node, problems: &mut Problems) -> Option<String> {
         NodeKind::Null => None,
         NodeKind::String(text) => Some(text.clone()),
         NodeKind::Bool(_) | NodeKind::Number(_) => {
-            node.source.text.get(node.span.start..node.span.end).map(str::to_owned)
+            node.source.text.get(node.span.start()..node.span.end()).map(str::to_owned)
         }
         NodeKind::List(_) | NodeKind::Map(_) => {
             problems.push(node.error(format!("`version` must be a single value, not {}", node.kind_name())));

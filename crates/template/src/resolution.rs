@@ -386,13 +386,13 @@ fn located(mut error: TemplateError, node: &Node, text: &str) -> TemplateError {
 /// quotes and escapes shift them. All of `node` if they are not found.
 pub(crate) fn narrow(node: &Node, text: &str, range: &Range<usize>) -> Span {
     let words = text.get(range.clone()).unwrap_or_default();
-    let written = node.source.text.get(node.span.start..node.span.end).unwrap_or_default();
+    let written = node.source.text.get(node.span.start()..node.span.end()).unwrap_or_default();
     if words.is_empty() {
         return node.span;
     }
     let before = text[..range.start].matches(words).count();
     match written.match_indices(words).nth(before) {
-        Some((at, _)) => Span::new(node.span.start + at, node.span.start + at + words.len()),
+        Some((at, _)) => Span::new(node.span.start() + at, node.span.start() + at + words.len()),
         None => node.span,
     }
 }

@@ -420,7 +420,7 @@ fn a_map_with_a_type_is_a_schema_only_if_nothing_speaks_against_it() {
         assert_eq!(looks_like_schema(&node(&map)), is_schema, "{map}");
     }
     let mut tagged = node(&json!({"minimum": 1}));
-    tagged.tag = Some("!json-schema".to_owned());
+    tagged.tag = Some("!json-schema".into());
     assert!(looks_like_schema(&tagged));
 }
 

@@ -74,7 +74,7 @@ export { zeta as twice };
     let call = tests.scenarios[1].call.as_ref().unwrap();
     assert_eq!((call.excerpt().to_string(), call.excerpt().length), ("a.test.ts:4:21".to_owned(), 8));
     let (tags, taken) = call.arguments[1].find(&["tags".into(), 0.into()]);
-    assert_eq!((&call.source.text[tags.span.start..tags.span.end], taken), ("'x'", 2));
+    assert_eq!((&call.source.text[tags.span.start()..tags.span.end()], taken), ("'x'", 2));
     assert_eq!(tests.scenarios[0].call.as_ref().unwrap().excerpt().to_string(), "more.ts:2:16");
     assert_eq!(tests.scenarios[1].options.to_json(), serde_json::json!({ "tags": ["x"], "timeout": 5 }));
 }
@@ -175,7 +175,7 @@ export default scenario('x', async ({ agent, assert: own, score }) => {
     let contains = call(1);
     assert_eq!((contains.excerpt().to_string(), contains.excerpt().length), ("a.test.ts:6:3".to_owned(), 15));
     let argument = &contains.arguments[1];
-    assert_eq!(&contains.source.text[argument.span.start..argument.span.end], "'hel' + 'lo'");
+    assert_eq!(&contains.source.text[argument.span.start()..argument.span.end()], "'hel' + 'lo'");
     assert_eq!(call(2).excerpt().to_string(), "a.test.ts:9:28");
     assert_eq!(call(4).excerpt().to_string(), "helper.ts:2:36");
 }

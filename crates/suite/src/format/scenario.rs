@@ -151,7 +151,7 @@ fn subject(
 ) -> Option<Subject> {
     let mut written: Vec<(&'static str, &Node)> =
         SUBJECTS.into_iter().filter_map(|key| Some((key, fields.get(key)?))).collect();
-    written.sort_by_key(|(_, node)| node.span.start);
+    written.sort_by_key(|(_, node)| node.span.start());
     let (Some((key, node)), others) = (written.first().copied(), written.get(1..).unwrap_or_default()) else {
         problems.push(
             head(fields)
@@ -243,7 +243,7 @@ fn token_budget(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<f64>
     let budget = fields.positive("token_budget", problems);
     let dashed = fields.positive("token-budget", problems);
     if let (Some(first), Some(second)) = (fields.key_span("token_budget"), fields.key_span("token-budget")) {
-        let later = if first.start > second.start { "token_budget" } else { "token-budget" };
+        let later = if first.start() > second.start() { "token_budget" } else { "token-budget" };
         let problem =
             at_key(fields, later, fields.node()).error("the token budget is given twice, in both its spellings");
         problems.push(problem);
@@ -389,7 +389,7 @@ fn at_key(fields: &Fields<'_>, key: &str, node: &Node) -> Node {
 /// The `scenario` line, else the first, for what is wrong with the whole.
 fn head(fields: &Fields<'_>) -> Node {
     let node = fields.node();
-    place(node, fields.key_span("scenario").unwrap_or(model::Span::new(node.span.start, node.span.start)))
+    place(node, fields.key_span("scenario").unwrap_or(model::Span::new(node.span.start(), node.span.start())))
 }
 
 pub(super) fn place(node: &Node, span: model::Span) -> Node {

@@ -168,7 +168,7 @@ fn typed_assertions_keep_their_fields() {
     assert!(case.assertions[1..].iter().all(|spec| matches!(spec.arguments, Arguments::Fields)));
     assert_eq!(case.assertions[1].node.get("equals").map(model::Node::to_json), Some(Value::Null));
     let kind = &case.assertions[2].kind;
-    assert_eq!(&case.assertions[2].node.source.text[kind.span.start..kind.span.end], "\"file_not_contains\"");
+    assert_eq!(&case.assertions[2].node.source.text[kind.span.start()..kind.span.end()], "\"file_not_contains\"");
 }
 
 /// Where the files of a case lie, and whether they are untracked, staged or committed.

@@ -338,7 +338,7 @@ fn tags_have_one_spelling() {
     let output = case.assertions[0].node.get("output").unwrap();
     let tagged = |key: &str| {
         let node = output.get(key).unwrap();
-        (node.tag.clone().unwrap(), node.as_str().unwrap_or_default().to_owned())
+        (node.tag.as_deref().unwrap().to_owned(), node.as_str().unwrap_or_default().to_owned())
     };
     let regex = |text: &str| ("!re".to_owned(), text.to_owned());
     assert_eq!([tagged("a"), tagged("b"), tagged("c")], [regex("/x/i"), regex("/y/"), regex("/a+b/")]);

@@ -238,7 +238,7 @@ fn free_names_are_told_with_their_places() {
     let text = "{% for x in xs %}{{ x + y.z }}{{ loop.index }}{% endfor %}{% set a = b %}{{ a|join(c) }}{{ range(d) }}";
     let names = Template::parse(text).unwrap().unwrap().names();
     let told: Vec<(&str, &str)> =
-        names.iter().map(|name| (name.value.as_str(), &text[name.span.start..name.span.end])).collect();
+        names.iter().map(|name| (name.value.as_str(), &text[name.span.start()..name.span.end()])).collect();
     assert_eq!(told, ["xs", "y", "b", "c", "d"].map(|name| (name, name)));
 }
 

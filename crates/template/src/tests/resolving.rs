@@ -119,7 +119,7 @@ fn problems_point_into_the_file() {
 fn a_value_takes_the_place_of_its_template_and_keeps_its_tags() {
     let source = Source::new("f.yaml", "out: \"{{ value }}\"");
     let origin = Source::new("v.yaml", "");
-    let tagged = Node { tag: Some("!re".to_owned()), ..Node::from_json(&json!("x"), &origin) };
+    let tagged = Node { tag: Some("!re".into()), ..Node::from_json(&json!("x"), &origin) };
     let entry = (Spanned::new("k".to_owned(), Span::new(1, 2)), tagged);
     let map = Node { kind: NodeKind::Map(vec![entry]), ..Node::from_json(&json!(null), &origin) };
     let values = Variables::new().with("value", map);
@@ -131,7 +131,7 @@ fn a_value_takes_the_place_of_its_template_and_keeps_its_tags() {
     assert_eq!(entries[0].1.tag.as_deref(), Some("!re"));
     assert_eq!(&*entries[0].1.source.path, "f.yaml");
 
-    let tagged = Node { tag: Some("!json-schema".to_owned()), ..template };
+    let tagged = Node { tag: Some("!json-schema".into()), ..template };
     assert_eq!(resolve(&tagged, &values, &mut problems).tag.as_deref(), Some("!json-schema"));
 }
 

@@ -333,7 +333,7 @@ impl<'a> Translator<'a, '_> {
     }
 
     fn report(&mut self, problem: Diagnostic, span: Span) {
-        if self.told.insert((span.start, span.end, problem.message.clone())) {
+        if self.told.insert((span.start(), span.end(), problem.message.clone())) {
             self.problems.push(problem);
         }
     }

@@ -27,7 +27,7 @@ fn tag_functions(node: &mut Node) {
         entries.iter_mut().for_each(|(_, value)| tag_functions(value));
     }
     if node.as_str().is_some_and(|text| text.contains(".ts#")) {
-        node.tag = Some("!function".to_owned());
+        node.tag = Some("!function".into());
     }
 }
 

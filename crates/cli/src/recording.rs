@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use model::Envelope;
+use model::{Envelope, Event};
 use report::Reporter;
 use runner::{Control, Listener};
 use store::{SqliteStore, Store, StoreError};
@@ -23,6 +23,9 @@ use crate::signals;
 const WAITING: usize = 4096;
 /// How many events are committed at a time at the most.
 const BATCH: usize = 1024;
+/// For how long events are gathered before they are committed, where they come one by one: a commit takes as long as a
+/// hundred of them.
+const GATHERING: Duration = Duration::from_millis(2);
 /// How long reporters may take to end after a signal.
 const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -138,6 +141,10 @@ impl<C: FnMut(&[Envelope]) -> Result<(), StoreError>> Recorder<C> {
         while let Ok(first) = queue.recv() {
             batch.push(first);
             batch.extend(queue.try_iter().take(BATCH - 1));
+            if batch.len() < BATCH && !batch.iter().any(is_last) {
+                std::thread::sleep(GATHERING);
+                batch.extend(queue.try_iter().take(BATCH - batch.len()));
+            }
             if self.trouble.is_none()
                 && let Err(error) = (self.commit)(&batch)
             {
@@ -158,6 +165,11 @@ impl<C: FnMut(&[Envelope]) -> Result<(), StoreError>> Recorder<C> {
         self.backlogs.iter().for_each(|backlog| backlog.close());
         self.trouble
     }
+}
+
+/// Whether nothing comes after it.
+fn is_last(event: &Envelope) -> bool {
+    matches!(event.event, Event::RunFinished { .. })
 }
 
 /// Stops the run when nothing is recorded any more, also when the thread that records panics.
@@ -182,7 +194,7 @@ mod tests {
     use std::sync::Mutex;
     use std::sync::mpsc::{Sender, channel};
 
-    use model::{EVENT_VERSION, Event};
+    use model::EVENT_VERSION;
     use tokio::sync::mpsc::unbounded_channel;
 
     use super::*;

@@ -69,7 +69,7 @@ pub struct ArmSummary {
 
 impl ArmSummary {
     /// Each arm of `trials`, in the order it first appears.
-    pub fn of(trials: &[TrialFigures]) -> Vec<Self> {
+    pub fn of<'a>(trials: impl IntoIterator<Item = &'a TrialFigures>) -> Vec<Self> {
         let arms = groups(trials, |trial| &*trial.arm);
         arms.into_iter().map(|(arm, trials)| Self::of_arm(arm, &trials)).collect()
     }
@@ -155,7 +155,7 @@ pub struct CaseFigures {
 
 impl ArmDelta {
     /// Of each agent and model that ran with the skill and without it, in the order in which they first appear.
-    pub fn of(trials: &[TrialFigures]) -> Vec<Self> {
+    pub fn of<'a>(trials: impl IntoIterator<Item = &'a TrialFigures>) -> Vec<Self> {
         let pairs = groups(trials, |trial| (trial.agent.as_str(), trial.model.as_deref()));
         pairs.into_iter().filter_map(|((agent, model), trials)| Self::of_pair(agent, model, &trials)).collect()
     }
@@ -254,7 +254,7 @@ fn cases(with: &[&TrialFigures], without: &[&TrialFigures]) -> Vec<CaseDelta> {
 
 /// `trials` by what they share, in the order in which it first appears.
 fn groups<'a, K: Copy + Eq + std::hash::Hash>(
-    trials: &'a [TrialFigures],
+    trials: impl IntoIterator<Item = &'a TrialFigures>,
     key: impl Fn(&'a TrialFigures) -> K,
 ) -> Vec<(K, Vec<&'a TrialFigures>)> {
     let mut places: HashMap<K, usize> = HashMap::new();

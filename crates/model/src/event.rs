@@ -32,6 +32,57 @@ pub struct Envelope {
     pub event: Event,
 }
 
+/// Writes envelopes as JSON. What those of one attempt at a trial have in common is written once and copied for the others.
+#[derive(Debug, Default)]
+pub struct Letterhead {
+    /// The run, the trial and the attempt of the last one.
+    of: Option<(Arc<str>, Option<Arc<str>>, Option<u32>)>,
+    /// What stands of them in the text.
+    text: Vec<u8>,
+}
+
+impl Letterhead {
+    /// Writes `envelope` to the end of `out`, as serialising it would.
+    ///
+    /// # Errors
+    /// When something in it cannot be JSON.
+    pub fn write(&mut self, envelope: &Envelope, out: &mut Vec<u8>) -> serde_json::Result<()> {
+        let Envelope { v, seq, at, run, trial, attempt, event } = envelope;
+        let is_same = self.of.as_ref().is_some_and(|of| (&of.0, &of.1, &of.2) == (run, trial, attempt));
+        if !is_same {
+            self.begin(envelope)?;
+        }
+        put(out, b"{\"v\":", v)?;
+        put(out, b",\"seq\":", seq)?;
+        put(out, b",\"at\":", at)?;
+        put(out, &self.text, event)?;
+        out.push(b'}');
+        Ok(())
+    }
+
+    fn begin(&mut self, envelope: &Envelope) -> serde_json::Result<()> {
+        let Envelope { run, trial, attempt, .. } = envelope;
+        self.of = None;
+        self.text.clear();
+        put(&mut self.text, b",\"run\":", run)?;
+        if let Some(trial) = trial {
+            put(&mut self.text, b",\"trial\":", trial)?;
+        }
+        if let Some(attempt) = attempt {
+            put(&mut self.text, b",\"attempt\":", attempt)?;
+        }
+        self.text.extend_from_slice(b",\"event\":");
+        self.of = Some((Arc::clone(run), trial.clone(), *attempt));
+        Ok(())
+    }
+}
+
+/// Writes `value` as JSON behind `before`.
+fn put(out: &mut Vec<u8>, before: &[u8], value: &impl Serialize) -> serde_json::Result<()> {
+    out.extend_from_slice(before);
+    serde_json::to_writer(out, value)
+}
+
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -123,4 +174,38 @@ pub enum Event {
         /// The signal that stopped it, if one did.
         signal: Option<String>,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_under_a_letterhead_is_what_serialising_writes() {
+        let output = |text: &str| Event::Output { stream: "stdout".into(), text: text.into() };
+        let envelope = |seq, run: &str, trial: Option<&str>, attempt, event| Envelope {
+            v: EVENT_VERSION,
+            seq,
+            at: Timestamp::from_nanosecond(1_700_000_000_000_000_000 + i128::from(seq)).unwrap(),
+            run: run.into(),
+            trial: trial.map(Arc::from),
+            attempt,
+            event,
+        };
+        let told = [
+            envelope(1, "r", None, None, output("of the run")),
+            envelope(2, "r", Some("s::\"a\"@x#1"), Some(1), output("\u{1}\n")),
+            envelope(3, "r", Some("s::\"a\"@x#1"), Some(1), Event::TrialRetried { because: "b".into() }),
+            envelope(4, "r", Some("s::\"a\"@x#1"), Some(2), output("")),
+            envelope(5, "q", Some("s::\"a\"@x#1"), Some(2), output("")),
+            envelope(6, "q", None, Some(2), output("")),
+        ];
+        let mut letterhead = Letterhead::default();
+        for envelope in told {
+            let mut text = b"before ".to_vec();
+            letterhead.write(&envelope, &mut text).unwrap();
+            let text = String::from_utf8(text).unwrap();
+            assert_eq!(text.strip_prefix("before "), Some(&*serde_json::to_string(&envelope).unwrap()));
+        }
+    }
 }

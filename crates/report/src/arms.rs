@@ -14,12 +14,12 @@ pub struct Arms {
 
 impl Arms {
     /// Of finished trials, in any order. In which order the trials were planned does not show: that is for chance to say.
-    pub fn of(trials: &[TrialFigures], agents: &[AgentInfo]) -> Self {
+    pub fn of<'a>(trials: impl IntoIterator<Item = &'a TrialFigures> + Clone, agents: &[AgentInfo]) -> Self {
         let place = |agent: &str, model: Option<&str>| {
             let known = agents.iter().position(|known| known.name == agent && known.model.as_deref() == model);
             (known.unwrap_or(usize::MAX), agent.to_owned(), model.map(str::to_owned))
         };
-        let mut arms = ArmSummary::of(trials);
+        let mut arms = ArmSummary::of(trials.clone());
         arms.sort_by_cached_key(|arm| (place(&arm.agent, arm.model.as_deref()), arm.variant.clone(), arm.arm.clone()));
         let mut deltas = ArmDelta::of(trials);
         deltas.sort_by_cached_key(|delta| place(&delta.agent, delta.model.as_deref()));

@@ -102,8 +102,7 @@ impl Ledger {
     pub(crate) fn arms(&self) -> Arms {
         let mut figures: Vec<&(usize, TrialFigures)> = self.figures.iter().collect();
         figures.sort_by_key(|(place, _)| *place);
-        let figures: Vec<TrialFigures> = figures.into_iter().map(|(_, figures)| figures.clone()).collect();
-        Arms::of(&figures, &self.agents)
+        Arms::of(figures.into_iter().map(|(_, figures)| figures), &self.agents)
     }
 
     /// How many trials there are: `4 of 8 planned, and 4 without the skill to compare with`, in its two parts.

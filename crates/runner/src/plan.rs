@@ -8,7 +8,7 @@ mod told;
 mod variant;
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -210,7 +210,7 @@ struct Planner<'a> {
 impl Planner<'_> {
     fn run(&mut self) {
         let selector = Selector::compile(self.request.selection, &mut self.problems);
-        let mut seen: BTreeMap<(&str, &str), &Excerpt> = BTreeMap::new();
+        let mut seen: HashMap<(&str, &str), &Excerpt> = HashMap::new();
         let mut wanted: Vec<Wanted<'_>> = Vec::new();
         // Counted before the selection: an answer by its position must not come to serve another case.
         let (mut position, mut ordinals) = (0, 0..);

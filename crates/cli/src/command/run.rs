@@ -150,8 +150,13 @@ pub(super) fn carry_out<F: Future<Output = Result<RunEnd, Breakage>>>(
             .map_err(|error| CliError::environment(format!("cannot listen to signals: {error}")))?;
         drive(wishes, recording.listener()).await.map_err(|breakage| CliError::environment(breakage.to_string()))
     });
+    // Its threads end while the record is closed, which waits for the disk.
+    let end = move || runtime.shutdown_timeout(std::time::Duration::from_millis(200));
+    let ending = std::thread::Builder::new().name("end".into()).spawn(end);
     let recorded = recording.finish();
-    runtime.shutdown_timeout(std::time::Duration::from_millis(200));
+    if let Ok(ending) = ending {
+        let _ = ending.join();
+    }
     let ended = ended?;
     Ok(Ended {
         summary: ended.summary,

@@ -1,6 +1,8 @@
 //! Threads for scenarios. One that has played its scenario waits a while for the next: starting and ending a thread takes
 //! as long as a small scenario, and what it has of memory is warm.
 
+use std::any::Any;
+use std::cell::RefCell;
 use std::sync::mpsc::{SendError, Sender, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, ThreadId, current};
@@ -12,11 +14,29 @@ const STACK: usize = 4 << 20;
 /// How long a thread waits for something to do before it ends.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// How long a thread has nothing to do before it clears away what was left behind.
+const REST: Duration = Duration::from_millis(100);
+
 /// Something to do.
 pub(super) type Work = Box<dyn FnOnce() + Send>;
 
 /// The threads that have nothing to do.
 static IDLE: Mutex<Vec<(ThreadId, Sender<Work>)>> = Mutex::new(Vec::new());
+
+thread_local! {
+    /// What this thread is to drop when it has time.
+    static LEFT: RefCell<Option<Box<dyn Any>>> = const { RefCell::new(None) };
+}
+
+/// Has `thing` dropped when this thread has nothing better to do: while it waits, or before the next thing that is left.
+pub(super) fn leave_behind(thing: Box<dyn Any>) {
+    drop(LEFT.replace(Some(thing)));
+}
+
+/// Drops what was left behind: there is time now.
+pub(super) fn tidy() {
+    drop(LEFT.take());
+}
 
 /// Has `work` done on a thread that does nothing else meanwhile.
 ///
@@ -39,7 +59,12 @@ fn serve(first: Work) {
     while let Some(work) = next {
         work();
         idle_threads().push((current().id(), giving.clone()));
-        next = given.recv_timeout(PATIENCE).ok().or_else(|| {
+        let given_within = |time| given.recv_timeout(time).ok();
+        next = given_within(REST).or_else(|| {
+            tidy();
+            given_within(PATIENCE)
+        });
+        next = next.or_else(|| {
             let is_idle = leave();
             // Whoever has taken it off the list is about to give it something.
             if is_idle { None } else { given.recv().ok() }
@@ -61,7 +86,7 @@ fn idle_threads() -> MutexGuard<'static, Vec<(ThreadId, Sender<Work>)>> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc::Receiver;
+    use std::sync::mpsc::{Receiver, TryRecvError};
 
     use super::*;
 
@@ -94,5 +119,29 @@ mod tests {
         .unwrap();
         assert!(told.recv().is_err());
         begin();
+    }
+
+    #[test]
+    fn what_is_left_behind_goes_before_the_next_or_when_there_is_time() {
+        let thing = || {
+            let (held, dropped) = channel::<()>();
+            leave_behind(Box::new(held));
+            dropped
+        };
+        let is_gone = |dropped: &Receiver<()>| dropped.try_recv() == Err(TryRecvError::Disconnected);
+        let first = thing();
+        assert!(!is_gone(&first));
+        let second = thing();
+        assert!(is_gone(&first) && !is_gone(&second));
+        tidy();
+        assert!(is_gone(&second));
+        tidy();
+    }
+
+    #[test]
+    fn a_thread_that_rests_tidies_up() {
+        let (held, dropped) = channel::<()>();
+        run(Box::new(move || leave_behind(Box::new(held)))).unwrap();
+        assert!(dropped.recv().is_err());
     }
 }

@@ -1,6 +1,6 @@
 //! Trials that have their outcome: columns for lists, and what they told in packs.
 
-use model::{Envelope, Event, Tokens, TrialRecord};
+use model::{Envelope, Event, Letterhead, Tokens, TrialRecord};
 use rusqlite::{Statement, Transaction, params};
 
 use crate::StoreError;
@@ -20,6 +20,7 @@ const INSERT_TRIAL: &str = "INSERT INTO trials (run, id, suite, case_id, arm, ag
 #[derive(Default)]
 pub(super) struct Lines {
     text: Vec<u8>,
+    head: Letterhead,
     /// The number and the end of each.
     ends: Vec<(u64, usize)>,
     /// Whether the trial's very first event is among them, so that nothing of it can have been written before.
@@ -29,7 +30,7 @@ pub(super) struct Lines {
 impl Lines {
     pub(super) fn push(&mut self, envelope: &Envelope) -> Result<(), StoreError> {
         self.from_the_start |= envelope.attempt == Some(1) && matches!(envelope.event, Event::TrialStarted { .. });
-        serde_json::to_writer(&mut self.text, envelope).map_err(|error| damaged(&error))?;
+        self.head.write(envelope, &mut self.text).map_err(|error| damaged(&error))?;
         self.ends.push((envelope.seq, self.text.len()));
         self.text.push(b'\n');
         Ok(())

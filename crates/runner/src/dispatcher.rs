@@ -8,6 +8,7 @@ use model::{Event, HookKind, HookRecord, RunInfo, Summary, TrialRecord};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 
+use crate::code::Ahead;
 use crate::grader::Grader;
 use crate::hook::{self, Hook};
 use crate::lane::{self, Course, Current, Lane};
@@ -121,6 +122,7 @@ pub(crate) async fn share(plan: &Plan, host: Arc<Host>) -> Result<Shared, Breaka
         mask: Arc::new(Mask::of(&host.env).with_secrets(&plan.settings.secrets)),
         settings: plan.settings.clone(),
         hook: plan.hook.clone(),
+        ahead: Ahead::of(plan.trials.iter().filter(|trial| trial.case.code.is_some()).count(), jobs),
         host,
     })
 }

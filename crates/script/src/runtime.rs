@@ -158,6 +158,13 @@ impl Runtime {
         Ok(runtime)
     }
 
+    /// Hands it to those whose work it is to do from now on: what is written to the console goes to `console`, and work stops
+    /// when `stop` is set.
+    pub fn hand_over(&mut self, console: Option<Console>, stop: Option<Arc<AtomicBool>>) {
+        self.realm.console.replace(console);
+        self.realm.deadline.stop_by(stop);
+    }
+
     /// Whether it can go on. It cannot after it ran out of memory, and after a script failed or was stopped that had more
     /// to do.
     pub fn is_usable(&self) -> bool {

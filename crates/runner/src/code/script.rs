@@ -10,7 +10,9 @@ use model::Code;
 use script::{Asks, Console, Options, Progress, Request, Runtime, ScriptError, Tests, Value};
 use tokio::sync::mpsc;
 
-use super::{Ask, queue, thread};
+use super::ahead::{self, Ahead};
+use super::queue::Place;
+use super::{Ask, thread};
 use crate::agent;
 
 /// What a module and all that it imports may take to load.
@@ -21,6 +23,9 @@ const PROCESSOR: Duration = Duration::from_secs(30);
 
 /// The most memory of an engine, in bytes.
 const MEMORY: usize = 128 << 20;
+
+/// How often a scenario that waits looks whether there is time for what can wait.
+const LOOK: Duration = Duration::from_millis(4);
 
 /// How many words may wait to be heard before the scenario waits.
 const WAITING: usize = 256;
@@ -64,20 +69,21 @@ pub(crate) enum Trouble {
 pub(crate) struct Script {
     words: mpsc::Receiver<Word>,
     heard: Option<Word>,
-    answers: Option<Sender<(u64, Result<Value, String>)>>,
+    answers: Option<Sender<Answer>>,
     stop: Arc<AtomicBool>,
 }
 
 impl Script {
-    /// Starts a scenario, which is told `about` of the agent.
+    /// Starts a scenario, which is told `about` of the agent. Engines of others may be made `ahead`.
     ///
     /// # Errors
     /// If there is no thread to be had.
-    pub(crate) fn start(code: &Code, about: Value) -> std::io::Result<Self> {
+    pub(crate) fn start(code: &Code, about: Value, ahead: &Ahead) -> std::io::Result<Self> {
         let (telling, words) = mpsc::channel(WAITING);
         let (answers, hearing) = channel();
         let stop = Arc::new(AtomicBool::new(false));
-        let play = Play { code: code.clone(), about, stop: Arc::clone(&stop), words: telling, answers: hearing };
+        let (code, ahead) = (code.clone(), ahead.clone());
+        let play = Play { code, about, ahead, stop: Arc::clone(&stop), words: telling, answers: hearing };
         thread::run(Box::new(move || play.run()))?;
         Ok(Self { words, heard: None, answers: Some(answers), stop })
     }
@@ -139,19 +145,24 @@ fn console(words: mpsc::Sender<Word>) -> Console {
     })
 }
 
+/// What a request came to, by its number.
+type Answer = (u64, Result<Value, String>);
+
 /// What the thread has.
 struct Play {
     code: Code,
     about: Value,
+    ahead: Ahead,
     stop: Arc<AtomicBool>,
     words: mpsc::Sender<Word>,
-    answers: Receiver<(u64, Result<Value, String>)>,
+    answers: Receiver<Answer>,
 }
 
 impl Play {
     fn run(self) {
-        let (ended, engine) = match queue::in_turn(|| self.engine()) {
-            Ok(mut runtime) => (self.play(&mut runtime), Some(runtime)),
+        let place = Place::wait();
+        let (ended, engine) = match self.engine() {
+            Ok(mut runtime) => (self.play(&mut runtime, place), Some(runtime)),
             Err(error) => (Err(Trouble::Unloaded(error)), None),
         };
         self.tell(Word::Ended(ended));
@@ -161,11 +172,49 @@ impl Play {
         }
     }
 
-    /// An engine that has what tests are written with.
+    /// The engine to play in.
     fn engine(&self) -> Result<Runtime, ScriptError> {
-        let mut runtime = Runtime::new(self.options())?;
+        let mut runtime = match ahead::take(&self.ahead, &self.directory()) {
+            Some(runtime) => runtime,
+            None => {
+                self.ahead.count();
+                self.make()?
+            }
+        };
+        runtime.hand_over(Some(console(self.words.clone())), Some(Arc::clone(&self.stop)));
+        Ok(runtime)
+    }
+
+    /// An engine that has what tests are written with, for any scenario whose module is where this one's is.
+    fn make(&self) -> Result<Runtime, ScriptError> {
+        let mut options = Options::new(self.directory());
+        options.memory = MEMORY;
+        options.library = agent::library();
+        if let Some(here) = &*HERE {
+            options.shown_from.clone_from(here);
+        }
+        let mut runtime = Runtime::new(options)?;
         runtime.load_prelude(LOADING)?;
         Ok(runtime)
+    }
+
+    /// Where its module is.
+    fn directory(&self) -> PathBuf {
+        self.code.module.parent().map_or_else(|| PathBuf::from("/"), PathBuf::from)
+    }
+
+    /// Does what can wait, if a processor has nothing else to do: takes the last engine down, and makes the one of the next
+    /// scenario that this thread will play.
+    fn tidy(&self) {
+        let Some(_place) = Place::idle() else { return };
+        thread::tidy();
+        // What is wrong with an engine is told to the one who needs it.
+        if !ahead::is_there()
+            && self.ahead.count()
+            && let Ok(engine) = self.make()
+        {
+            ahead::keep(&self.ahead, &self.directory(), engine);
+        }
     }
 
     /// Tells it; after the trial nobody listens.
@@ -173,10 +222,11 @@ impl Play {
         let _ = self.words.blocking_send(word);
     }
 
-    fn play(&self, runtime: &mut Runtime) -> Result<(), Trouble> {
+    /// Plays it, in its `place` until it first waits.
+    fn play(&self, runtime: &mut Runtime, place: Place<'static>) -> Result<(), Trouble> {
         let tests = runtime.tests(&self.code.module, LOADING).map_err(Trouble::Unloaded)?;
         self.check(&tests).map_err(Trouble::Unloaded)?;
-        let mut played = self.scenario(runtime, &tests);
+        let mut played = self.scenario(runtime, &tests, place);
         if let Err(Trouble::Ended(ScriptError::NeverSettled) | Trouble::Stopped(_)) = &played {
             // Nothing is stopped that only tells what it has.
             self.stop.store(false, Ordering::Relaxed);
@@ -187,19 +237,6 @@ impl Play {
         // What it asserted right before it ended badly counts.
         self.pass_on(&runtime.requests(), runtime);
         played
-    }
-
-    fn options(&self) -> Options {
-        let directory = self.code.module.parent().map_or_else(|| PathBuf::from("/"), PathBuf::from);
-        let mut options = Options::new(directory);
-        options.memory = MEMORY;
-        options.library = agent::library();
-        options.stop = Some(Arc::clone(&self.stop));
-        options.console = Some(console(self.words.clone()));
-        if let Some(here) = &*HERE {
-            options.shown_from.clone_from(here);
-        }
-        options
     }
 
     /// Whether the module has the scenario that was planned.
@@ -213,18 +250,26 @@ impl Play {
         }
     }
 
-    fn scenario(&self, runtime: &mut Runtime, tests: &Tests) -> Result<(), Trouble> {
+    fn scenario(&self, runtime: &mut Runtime, tests: &Tests, place: Place<'static>) -> Result<(), Trouble> {
+        let mut place = Some(place);
         let ask = Asks::new("ask").into();
         let task = runtime
             .begin_scenario(tests, self.code.scenario, ask, self.about.clone(), PROCESSOR)
             .map_err(Trouble::Ended)?;
         loop {
-            match runtime.step(&task).map_err(Trouble::Ended)? {
+            let until = match runtime.step(&task).map_err(Trouble::Ended)? {
                 Progress::Done(_) => return Ok(()),
-                Progress::Asks(requests) => self.pass_on(&requests, runtime),
-                Progress::Waits(until) => self.hear(Some(until), runtime)?,
-                Progress::Owed => self.hear(None, runtime)?,
-            }
+                Progress::Asks(requests) => {
+                    self.pass_on(&requests, runtime);
+                    continue;
+                }
+                Progress::Waits(until) => Some(until),
+                Progress::Owed => None,
+            };
+            drop(place.take());
+            let answer = self.wait(until);
+            place = Some(Place::now());
+            self.hear(answer, until, runtime)?;
         }
     }
 
@@ -234,14 +279,14 @@ impl Play {
         self.tell(Word::Asks(asks.collect()));
     }
 
-    /// Waits for an answer, at most `until` then, and takes in those that are there.
-    fn hear(&self, until: Option<Instant>, runtime: &mut Runtime) -> Result<(), Trouble> {
-        thread::tidy();
-        let heard = match until {
-            Some(until) => self.answers.recv_timeout(until.saturating_duration_since(Instant::now())),
-            None => self.answers.recv().map_err(|_| RecvTimeoutError::Disconnected),
-        };
-        let mut next = match heard {
+    /// Takes in an answer and all others that are there; there may be none when a timer is due.
+    fn hear(
+        &self,
+        answer: Result<Answer, RecvTimeoutError>,
+        until: Option<Instant>,
+        runtime: &mut Runtime,
+    ) -> Result<(), Trouble> {
+        let mut next = match answer {
             Ok(answer) => Some(answer),
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => {
@@ -253,5 +298,21 @@ impl Play {
             next = self.answers.try_recv().ok();
         }
         Ok(())
+    }
+
+    /// The next answer, if one comes until then. What can wait is done meanwhile.
+    fn wait(&self, until: Option<Instant>) -> Result<Answer, RecvTimeoutError> {
+        let left = || until.map(|until| until.saturating_duration_since(Instant::now()));
+        while thread::is_untidy() || (self.ahead.is_wanted() && !ahead::is_there()) {
+            let moment = LOOK.min(left().unwrap_or(LOOK));
+            match self.answers.recv_timeout(moment) {
+                Err(RecvTimeoutError::Timeout) if moment == LOOK => self.tidy(),
+                heard => return heard,
+            }
+        }
+        match left() {
+            Some(left) => self.answers.recv_timeout(left),
+            None => self.answers.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        }
     }
 }

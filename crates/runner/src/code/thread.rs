@@ -33,6 +33,11 @@ pub(super) fn leave_behind(thing: Box<dyn Any>) {
     drop(LEFT.replace(Some(thing)));
 }
 
+/// Whether something was left behind.
+pub(super) fn is_untidy() -> bool {
+    LEFT.with_borrow(Option::is_some)
+}
+
 /// Drops what was left behind: there is time now.
 pub(super) fn tidy() {
     drop(LEFT.take());

@@ -38,7 +38,7 @@ use self::record::{skipped, unloaded};
 pub(crate) use self::relive::{Relived, relive};
 use crate::activity::Activity;
 use crate::agent::{Agent, Scene};
-use crate::code::Script;
+use crate::code::{Ahead, Script};
 use crate::grader::{self, Grader};
 use crate::hook::Hook;
 use crate::line::Line;
@@ -64,6 +64,7 @@ pub(crate) struct Shared {
     pub(crate) mask: Arc<Mask>,
     pub(crate) spending: Spending,
     pub(crate) hook: Option<Arc<dyn Hook>>,
+    pub(crate) ahead: Ahead,
 }
 
 impl Shared {
@@ -503,7 +504,7 @@ impl Attempt<'_> {
     fn script(&self, code: &Code) -> Result<Script, Breakage> {
         let model = self.planned.arm.model.as_deref().map_or(script::Value::Undefined, script::Value::from);
         let about = vec![("name".to_owned(), self.planned.arm.agent.as_str().into()), ("model".to_owned(), model)];
-        Script::start(code, script::Value::Map(about))
+        Script::start(code, script::Value::Map(about), &self.shared.ahead)
             .map_err(|error| Breakage::environment(format!("cannot start a thread: {error}")))
     }
 

@@ -23,9 +23,11 @@ use crate::signals;
 const WAITING: usize = 4096;
 /// How many events are committed at a time at the most.
 const BATCH: usize = 1024;
-/// For how long events are gathered before they are committed, where they come one by one: a commit takes as long as a
-/// hundred of them.
-const GATHERING: Duration = Duration::from_millis(2);
+/// How many events are worth a commit, which takes as long as recording a hundred of them.
+const WORTH_A_COMMIT: usize = 256;
+/// How often it is looked for more where there are fewer, and how long it takes each time.
+const LOOKS: usize = 5;
+const LOOK: Duration = Duration::from_millis(2);
 /// How long reporters may take to end after a signal.
 const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -140,11 +142,7 @@ impl<C: FnMut(&[Envelope]) -> Result<(), StoreError>> Recorder<C> {
         let mut batch = Vec::with_capacity(BATCH);
         while let Ok(first) = queue.recv() {
             batch.push(first);
-            batch.extend(queue.try_iter().take(BATCH - 1));
-            if batch.len() < BATCH && !batch.iter().any(is_last) {
-                std::thread::sleep(GATHERING);
-                batch.extend(queue.try_iter().take(BATCH - batch.len()));
-            }
+            gather(queue, &mut batch);
             if self.trouble.is_none()
                 && let Err(error) = (self.commit)(&batch)
             {
@@ -167,9 +165,16 @@ impl<C: FnMut(&[Envelope]) -> Result<(), StoreError>> Recorder<C> {
     }
 }
 
-/// Whether nothing comes after it.
-fn is_last(event: &Envelope) -> bool {
-    matches!(event.event, Event::RunFinished { .. })
+/// Adds what has come to the `batch`, and waits a moment for more if that is little. Whoever sends wakes nobody then.
+fn gather(queue: &Receiver<Envelope>, batch: &mut Vec<Envelope>) {
+    for _ in 0..LOOKS {
+        batch.extend(queue.try_iter().take(BATCH - batch.len()));
+        let is_over = batch.last().is_some_and(|event| matches!(event.event, Event::RunFinished { .. }));
+        if is_over || batch.len() >= WORTH_A_COMMIT {
+            return;
+        }
+        std::thread::sleep(LOOK);
+    }
 }
 
 /// Stops the run when nothing is recorded any more, also when the thread that records panics.

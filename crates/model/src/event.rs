@@ -32,11 +32,19 @@ pub struct Envelope {
     pub event: Event,
 }
 
+/// What an envelope belongs to.
+#[derive(Debug, Clone, PartialEq)]
+struct Origin {
+    run: Arc<str>,
+    trial: Option<Arc<str>>,
+    attempt: Option<u32>,
+}
+
 /// Writes envelopes as JSON. What those of one attempt at a trial have in common is written once and copied for the others.
 #[derive(Debug, Default)]
 pub struct Letterhead {
-    /// The run, the trial and the attempt of the last one.
-    of: Option<(Arc<str>, Option<Arc<str>>, Option<u32>)>,
+    /// What the last one belonged to.
+    origin: Option<Origin>,
     /// What stands of them in the text.
     text: Vec<u8>,
 }
@@ -48,8 +56,8 @@ impl Letterhead {
     /// When something in it cannot be JSON.
     pub fn write(&mut self, envelope: &Envelope, out: &mut Vec<u8>) -> serde_json::Result<()> {
         let Envelope { v, seq, at, run, trial, attempt, event } = envelope;
-        let is_same = self.of.as_ref().is_some_and(|of| (&of.0, &of.1, &of.2) == (run, trial, attempt));
-        if !is_same {
+        let is_same = |at: &Origin| (&at.run, &at.trial, &at.attempt) == (run, trial, attempt);
+        if !self.origin.as_ref().is_some_and(is_same) {
             self.begin(envelope)?;
         }
         put(out, b"{\"v\":", v)?;
@@ -62,7 +70,7 @@ impl Letterhead {
 
     fn begin(&mut self, envelope: &Envelope) -> serde_json::Result<()> {
         let Envelope { run, trial, attempt, .. } = envelope;
-        self.of = None;
+        self.origin = None;
         self.text.clear();
         put(&mut self.text, b",\"run\":", run)?;
         if let Some(trial) = trial {
@@ -72,7 +80,7 @@ impl Letterhead {
             put(&mut self.text, b",\"attempt\":", attempt)?;
         }
         self.text.extend_from_slice(b",\"event\":");
-        self.of = Some((Arc::clone(run), trial.clone(), *attempt));
+        self.origin = Some(Origin { run: Arc::clone(run), trial: trial.clone(), attempt: *attempt });
         Ok(())
     }
 }

@@ -25,8 +25,9 @@ const WAITING: usize = 4096;
 const BATCH: usize = 1024;
 /// How many events are worth a commit, which takes as long as recording a hundred of them.
 const WORTH_A_COMMIT: usize = 256;
-/// How often it is looked for more where there are fewer, and how long it takes each time.
+/// Where there are fewer, how often the recorder comes back for more.
 const LOOKS: usize = 5;
+/// After how long it comes back.
 const LOOK: Duration = Duration::from_millis(2);
 /// How long reporters may take to end after a signal.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -167,10 +168,10 @@ impl<C: FnMut(&[Envelope]) -> Result<(), StoreError>> Recorder<C> {
 
 /// Adds what has come to the `batch`, and waits a moment for more if that is little. Whoever sends wakes nobody then.
 fn gather(queue: &Receiver<Envelope>, batch: &mut Vec<Envelope>) {
-    for _ in 0..LOOKS {
+    for look in 0..=LOOKS {
         batch.extend(queue.try_iter().take(BATCH - batch.len()));
         let is_over = batch.last().is_some_and(|event| matches!(event.event, Event::RunFinished { .. }));
-        if is_over || batch.len() >= WORTH_A_COMMIT {
+        if is_over || batch.len() >= WORTH_A_COMMIT || look == LOOKS {
             return;
         }
         std::thread::sleep(LOOK);

@@ -122,7 +122,7 @@ pub(crate) async fn share(plan: &Plan, host: Arc<Host>) -> Result<Shared, Breaka
         mask: Arc::new(Mask::of(&host.env).with_secrets(&plan.settings.secrets)),
         settings: plan.settings.clone(),
         hook: plan.hook.clone(),
-        ahead: Ahead::of(plan.trials.iter().filter(|trial| trial.case.code.is_some()).count(), jobs),
+        ahead: Ahead::of(plan.trials.iter().filter(|trial| trial.plays_code()).count(), jobs),
         host,
     })
 }

@@ -124,6 +124,11 @@ pub struct PlannedTrial {
 }
 
 impl PlannedTrial {
+    /// Whether it is played by code of the user's.
+    pub(crate) fn plays_code(&self) -> bool {
+        self.case.code.is_some() && self.case.skip.is_none() && self.case.broken.is_empty()
+    }
+
     /// The skill under test, as records tell it.
     pub fn skill_info(&self) -> Option<SkillInfo> {
         self.case.subject.skill().map(|skill| SkillInfo {
@@ -155,6 +160,7 @@ pub fn plan(request: &PlanRequest<'_>) -> (Plan, Vec<Diagnostic>) {
         places: None,
         engine: Scripts::new(request.cwd),
         trials: Vec::new(),
+        latest: HashMap::new(),
     };
     let cases_loaded = request.suites.iter().map(|suite| suite.cases.len()).sum();
     planner.run();
@@ -205,6 +211,8 @@ struct Planner<'a> {
     /// What runs the code of expectations.
     engine: Scripts,
     trials: Vec<Arc<PlannedTrial>>,
+    /// The last trial of each arm by its name, to share with the next what is the same.
+    latest: HashMap<Arc<str>, Arc<PlannedTrial>>,
 }
 
 impl Planner<'_> {
@@ -321,7 +329,7 @@ impl Planner<'_> {
                 );
                 continue;
             }
-            let last = self.trials.last();
+            let last = self.latest.get(&*arm_name);
             let limits = kept(last.map(|last| &last.limits), self.limits(case, &setup));
             let setup = kept(last.map(|last| &last.setup), setup);
             let arm = kept(last.map(|last| &last.arm), arm);
@@ -335,7 +343,7 @@ impl Planner<'_> {
             };
             for repetition in 1..=trials {
                 let id = TrialId { repetition, ..id.clone() };
-                self.trials.push(Arc::new(PlannedTrial {
+                let trial = Arc::new(PlannedTrial {
                     id,
                     file: Arc::clone(&file),
                     directory: Arc::clone(&directory),
@@ -350,7 +358,11 @@ impl Planner<'_> {
                     told: Arc::clone(&told),
                     limits: Arc::clone(&limits),
                     checks: if case.skip.is_some() { Arc::default() } else { Arc::clone(&checks) },
-                }));
+                });
+                if repetition == 1 {
+                    self.latest.insert(Arc::clone(&trial.id.arm), Arc::clone(&trial));
+                }
+                self.trials.push(trial);
             }
         }
         if compiled.is_none() {

@@ -158,9 +158,10 @@ impl Runtime {
         Ok(runtime)
     }
 
-    /// Hands it to those whose work it is to do from now on: what is written to the console goes to `console`, and work stops
-    /// when `stop` is set.
-    pub fn hand_over(&mut self, console: Option<Console>, stop: Option<Arc<AtomicBool>>) {
+    /// Hands it to those whose work it is to do from now on: relative references start at `base_dir`, what is written to the
+    /// console goes to `console`, and work stops when `stop` is set.
+    pub fn hand_over(&mut self, base_dir: PathBuf, console: Option<Console>, stop: Option<Arc<AtomicBool>>) {
+        self.realm.base_dir.replace(base_dir);
         self.realm.console.replace(console);
         self.realm.deadline.stop_by(stop);
     }

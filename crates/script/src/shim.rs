@@ -139,7 +139,7 @@ fn source<'js>(
             let clear = function(ctx, &"clear".into(), move |ctx, given| clear(&ctx, &own, &given))?;
             make.call((timer, clear))
         }
-        "process" => make.call((variables(ctx, environment)?, realm.base_dir.display().to_string())),
+        "process" => make.call((variables(ctx, environment)?, realm.base_dir.borrow().display().to_string())),
         _ => make.call(()),
     }
 }

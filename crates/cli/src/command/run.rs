@@ -119,6 +119,9 @@ fn with_reports_of_project(args: &RunArgs, workplace: &Workplace) -> Result<RunA
 /// The report that is never a file.
 const TERMINAL: &str = "terminal";
 
+/// How long what still goes on may take to end.
+const FAREWELL: std::time::Duration = std::time::Duration::from_millis(200);
+
 /// What the run came to and how it was kept.
 pub(super) struct Ended {
     summary: model::Summary,
@@ -151,11 +154,19 @@ pub(super) fn carry_out<F: Future<Output = Result<RunEnd, Breakage>>>(
         drive(wishes, recording.listener()).await.map_err(|breakage| CliError::environment(breakage.to_string()))
     });
     // Its threads end while the record is closed, which waits for the disk.
-    let end = move || runtime.shutdown_timeout(std::time::Duration::from_millis(200));
-    let ending = std::thread::Builder::new().name("end".into()).spawn(end);
-    let recorded = recording.finish();
-    if let Ok(ending) = ending {
-        let _ = ending.join();
+    let mut runtime = Some(runtime);
+    let recorded = std::thread::scope(|scope| {
+        let end = || {
+            if let Some(runtime) = runtime.take() {
+                runtime.shutdown_timeout(FAREWELL);
+            }
+        };
+        // Where there is no thread to be had, it ends below.
+        let _ = std::thread::Builder::new().name("end".into()).spawn_scoped(scope, end);
+        recording.finish()
+    });
+    if let Some(runtime) = runtime {
+        runtime.shutdown_timeout(FAREWELL);
     }
     let ended = ended?;
     Ok(Ended {

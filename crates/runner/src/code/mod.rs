@@ -6,7 +6,7 @@ mod ahead;
 mod ask;
 mod claims;
 mod files;
-mod queue;
+mod processors;
 mod script;
 mod thread;
 

@@ -11,7 +11,7 @@ use script::{Asks, Console, Options, Progress, Request, Runtime, ScriptError, Te
 use tokio::sync::mpsc;
 
 use super::ahead::{self, Ahead};
-use super::queue::Place;
+use super::processors::Place;
 use super::{Ask, thread};
 use crate::agent;
 
@@ -166,26 +166,28 @@ impl Play {
             Err(error) => (Err(Trouble::Unloaded(error)), None),
         };
         self.tell(Word::Ended(ended));
-        // To take an engine down takes a fifth of what a small scenario does. The next one does it while its agent thinks.
-        if let Some(engine) = engine {
+        // To take an engine down takes a fifth of what a small scenario does. The next one does it while its agent thinks,
+        // unless it may hold much.
+        if let Some(engine) = engine.filter(|engine| engine.is_usable() && self.ahead.is_on()) {
             thread::leave_behind(Box::new(engine));
         }
     }
 
     /// The engine to play in.
     fn engine(&self) -> Result<Runtime, ScriptError> {
-        let mut runtime = match ahead::take(&self.ahead, &self.directory()) {
+        let mut runtime = match ahead::take(&self.ahead) {
             Some(runtime) => runtime,
             None => {
                 self.ahead.count();
                 self.make()?
             }
         };
-        runtime.hand_over(Some(console(self.words.clone())), Some(Arc::clone(&self.stop)));
+        let console = console(self.words.clone());
+        runtime.hand_over(self.directory(), Some(console), Some(Arc::clone(&self.stop)));
         Ok(runtime)
     }
 
-    /// An engine that has what tests are written with, for any scenario whose module is where this one's is.
+    /// An engine that has what tests are written with, for any scenario.
     fn make(&self) -> Result<Runtime, ScriptError> {
         let mut options = Options::new(self.directory());
         options.memory = MEMORY;
@@ -213,7 +215,7 @@ impl Play {
             && self.ahead.count()
             && let Ok(engine) = self.make()
         {
-            ahead::keep(&self.ahead, &self.directory(), engine);
+            ahead::keep(&self.ahead, engine);
         }
     }
 

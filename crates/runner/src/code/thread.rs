@@ -11,7 +11,7 @@ use std::time::Duration;
 /// The stack of a thread, in bytes; most of it is for the scripts' own.
 const STACK: usize = 4 << 20;
 
-/// How long a thread waits for something to do before it ends.
+/// How long a thread that has rested waits for something to do before it ends.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How long a thread has nothing to do before it clears away what was left behind.
@@ -65,15 +65,16 @@ fn serve(first: Work) {
         work();
         idle_threads().push((current().id(), giving.clone()));
         let given_within = |time| given.recv_timeout(time).ok();
-        next = given_within(REST).or_else(|| {
+        let after_a_rest = || {
             tidy();
             given_within(PATIENCE)
-        });
-        next = next.or_else(|| {
+        };
+        let at_last = || {
             let is_idle = leave();
             // Whoever has taken it off the list is about to give it something.
             if is_idle { None } else { given.recv().ok() }
-        });
+        };
+        next = given_within(REST).or_else(after_a_rest).or_else(at_last);
     }
 }
 

@@ -21,9 +21,6 @@ use crate::{BlobInfo, RunFilter, Store, StoreError, StoredEvent, TrialFilter};
 
 /// How long a writer waits for another one. A batch takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How many pages of 4 KiB the log may have before it is written back into the file, for which the recording waits for the
-/// disk. That of ten thousand short trials fits.
-const LONGEST_LOG: u32 = 1_000;
 /// A commit survives the end of the process, and what is written back into the file survives the end of the machine.
 const SAFELY: &str = "PRAGMA synchronous = NORMAL";
 /// For how long a strange file is looked at again.
@@ -76,7 +73,6 @@ impl SqliteStore {
         connection.execute_batch(if is_new { "PRAGMA synchronous = OFF" } else { SAFELY })?;
         connection.execute_batch("PRAGMA foreign_keys = ON")?;
         write_ahead(connection)?;
-        connection.pragma_update(None, "wal_autocheckpoint", LONGEST_LOG)?;
 
         // Most of the time there is nothing to do, and then a reader should not wait for a writer.
         if format(connection)? == schema::STEPS.len() as u32 {

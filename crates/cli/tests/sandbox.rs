@@ -10,6 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
+
 use model::{Change, Collected, CopyTree, Excerpt, FixtureFile, Fixtures, Skill, Span, Spanned};
 use runner::Host;
 use runner::sandbox::{Registry, Request, SANDBOXES, Sandbox, SandboxError, Workshop, prune};
@@ -468,9 +471,16 @@ async fn the_end_of_a_run_removes_everything_and_lets_nothing_begin() {
 #[tokio::test]
 async fn making_that_is_given_up_leaves_nothing() {
     let mut bench = Bench::new();
-    let fixtures = Fixtures { setup_commands: commands(&["sleep 1000"]), ..git(&[("a", "1\n")]) };
-    let began = tokio::time::timeout(Duration::from_millis(300), bench.try_make(request(fixtures))).await;
-    assert!(began.is_err());
+    let outside = tempfile::tempdir().unwrap();
+    let pipe = outside.path().join("began");
+    mkfifo(&pipe, Mode::S_IRWXU).unwrap();
+    let command = format!("echo > '{}'; sleep 1000", pipe.display());
+    let fixtures = Fixtures { setup_commands: commands(&[&command]), ..git(&[("a", "1\n")]) };
+    let began = tokio::task::spawn_blocking(move || fs::read(pipe));
+    tokio::select! {
+        _ = bench.try_make(request(fixtures)) => panic!("the setup command never ends"),
+        read = began => assert_eq!(read.unwrap().unwrap(), b"\n"),
+    }
     bench.workshop = None;
     assert_eq!(bench.left(), [] as [PathBuf; 0]);
 }

@@ -167,33 +167,3 @@ fn what_the_manual_shows_does_what_the_manual_says() {
         table.values().map(BTreeMap::len).sum::<usize>()
     );
 }
-
-/// The text of the first block of `language` in `text`, and where it begins and ends.
-fn block<'t>(text: &'t str, language: &str) -> (usize, &'t str) {
-    let mark = format!("\n```{language}\n");
-    let from = text.find(&mark).unwrap_or_else(|| panic!("no block of {language}")) + mark.len();
-    let length = text[from..].find("```").unwrap();
-    (from, &text[from..from + length])
-}
-
-#[test]
-fn the_readmes_fixtures_file_says_what_the_readme_says() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
-    let readme = fs::read_to_string(&file).unwrap();
-    let start = readme.find("\n## Many cases in one file\n").unwrap();
-    let section = &readme[start..];
-    let project = Project::new(env!("CARGO_BIN_EXE_trialrun"));
-    project.write("greetings.fixture.yaml", block(section, "yaml").1).write("answers.jsonl", block(section, "json").1);
-    let (_, command) = block(section, "sh");
-    let arguments: Vec<&str> = command.trim().strip_prefix("trialrun ").unwrap().split(' ').collect();
-    let ran = project.run(&arguments).exits(1);
-    let from = ran.out.find('▶').unwrap();
-    let told = ran.out[from..ran.out.find("\n───").unwrap()].trim_end().to_owned() + "\n";
-    let (at, shown) = block(section, "text");
-    if std::env::var_os("TRIALRUN_UPDATE_EXPECTED").is_some() {
-        let end = start + at + shown.len();
-        fs::write(&file, format!("{}{told}{}", &readme[..start + at], &readme[end..])).unwrap();
-        return;
-    }
-    assert_eq!(timeless(shown), timeless(&told));
-}

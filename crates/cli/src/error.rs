@@ -56,6 +56,16 @@ impl CliError {
 
 impl From<store::StoreError> for CliError {
     fn from(error: store::StoreError) -> Self {
-        Self::usage(error.to_string())
+        let told = Self::usage(error.to_string());
+        let store::StoreError::Select(store::SelectError::AmbiguousTrial { matches, .. }) = error else { return told };
+        let listed = matches.iter().take(LISTED);
+        let width = listed.clone().map(|(_, outcome)| outcome.name().len()).max().unwrap_or_default();
+        let line = |(id, outcome): &(String, model::Outcome)| format!("{:width$}  {id}", outcome.name());
+        let more = matches.len().saturating_sub(LISTED);
+        let told = listed.map(line).fold(told, Self::hint);
+        told.maybe_hint((more > 0).then(|| format!("and {more} more: `trialrun history` lists them")))
     }
 }
+
+/// How many trials are listed where several are meant.
+const LISTED: usize = 10;

@@ -1,6 +1,6 @@
 //! What a user may call a run or a trial.
 
-use model::{TrialRow, nearest};
+use model::{Outcome, TrialRow, nearest};
 
 /// A run that can be named.
 pub trait Selectable {
@@ -46,13 +46,13 @@ pub enum SelectError {
         /// Trials that may have been meant, best first.
         near: Vec<String>,
     },
-    /// Several trials are called that.
-    #[error("`{wanted}` may be any of {}", matches.join(", "))]
+    /// Trials of several cases are called that.
+    #[error("`{wanted}` matches {} trials of several cases", matches.len())]
     AmbiguousTrial {
         /// What was asked for.
         wanted: String,
-        /// The trials.
-        matches: Vec<String>,
+        /// The trials, those that did not pass first.
+        matches: Vec<(String, Outcome)>,
     },
 }
 
@@ -100,7 +100,8 @@ pub fn select_run(runs: &[impl Selectable], wanted: &str) -> Result<usize, Selec
 }
 
 /// The index of the trial that `wanted` names among one run's `trials`: a whole id, an id without its arm, without
-/// arm and repetition, a case, or the front of an id. Better ways of naming go before worse ones.
+/// arm and repetition, a case, or the front of an id or a case. Better ways of naming go before worse ones. Of several
+/// trials of one case it is the one that says most: a failed one before one that passed, else the first.
 pub fn select_trial(trials: &[TrialRow], wanted: &str) -> Result<usize, SelectError> {
     let ways: [&dyn Fn(&TrialRow) -> bool; 5] = [
         &|trial| trial.id == wanted,
@@ -109,20 +110,19 @@ pub fn select_trial(trials: &[TrialRow], wanted: &str) -> Result<usize, SelectEr
             wanted.strip_prefix(trial.suite.as_str()).and_then(|rest| rest.strip_prefix("::")) == Some(&trial.case)
         },
         &|trial| trial.case == wanted,
-        &|trial| !wanted.is_empty() && trial.id.starts_with(wanted),
+        &|trial| !wanted.is_empty() && (trial.id.starts_with(wanted) || trial.case.starts_with(wanted)),
     ];
     for way in ways {
-        let matches: Vec<usize> = (0..trials.len()).filter(|&at| way(&trials[at])).collect();
-        match matches[..] {
-            [] => {}
-            [found] => return Ok(found),
-            _ => {
-                let mut matches: Vec<String> = matches.iter().map(|&at| trials[at].id.clone()).collect();
-                matches.sort();
-                matches.truncate(LISTED);
-                return Err(SelectError::AmbiguousTrial { wanted: wanted.to_owned(), matches });
-            }
+        let mut matches: Vec<&TrialRow> = trials.iter().filter(|trial| way(trial)).collect();
+        let Some(first) = matches.first() else { continue };
+        let is_one_case = matches.iter().all(|trial| (&trial.suite, &trial.case) == (&first.suite, &first.case));
+        matches.sort_by_key(|trial| (rank(trial.outcome), trial.repetition, &trial.id));
+        if is_one_case {
+            let at = trials.iter().position(|trial| trial.id == matches[0].id);
+            return Ok(at.unwrap_or_default());
         }
+        let matches = matches.iter().map(|trial| (trial.id.clone(), trial.outcome)).collect();
+        return Err(SelectError::AmbiguousTrial { wanted: wanted.to_owned(), matches });
     }
     let mut near: Vec<String> = Vec::new();
     let words = trials.iter().flat_map(|trial| [trial.case.as_str(), trial.id.as_str()]);
@@ -136,6 +136,12 @@ pub fn select_trial(trials: &[TrialRow], wanted: &str) -> Result<usize, SelectEr
         }
     }
     Err(SelectError::UnknownTrial { wanted: wanted.to_owned(), near })
+}
+
+/// How early a trial of several is shown.
+fn rank(outcome: Outcome) -> usize {
+    let order = [Outcome::Failed, Outcome::Broken, Outcome::Undecided, Outcome::Cancelled, Outcome::Passed];
+    order.iter().position(|known| *known == outcome).unwrap_or(order.len())
 }
 
 fn named(run: &impl Selectable) -> String {
@@ -170,6 +176,69 @@ mod tests {
         assert_eq!(select_run(&RUNS, "0192"), Ok(3));
         assert_eq!(select_run(&RUNS, "0193b"), Ok(0));
         assert_eq!(select_run(&RUNS, "nightly"), Ok(1), "the newest of several with one label");
+    }
+
+    fn trial(suite: &str, case: &str, repetition: u64, outcome: Outcome) -> TrialRow {
+        TrialRow {
+            run: "r".into(),
+            label: None,
+            id: format!("{suite}::{case}@fake#{repetition}"),
+            suite: suite.into(),
+            case: case.into(),
+            arm: "fake".into(),
+            agent: "fake".into(),
+            model: None,
+            variant: None,
+            repetition,
+            outcome,
+            flaky: false,
+            fault: None,
+            because: None,
+            score: None,
+            max_score: None,
+            started_at: jiff::Timestamp::UNIX_EPOCH,
+            duration_ms: 1,
+            turns: 0,
+            tool_calls: 0,
+            tokens: None,
+            cost_usd: None,
+            token_budget: None,
+            attempts: 1,
+            errors: 0,
+            skill_version: None,
+            skill_hash: None,
+        }
+    }
+
+    #[test]
+    fn a_trial_is_named_by_its_id_its_case_or_the_front_of_either() {
+        let trials = [
+            trial("s", "login works", 1, Outcome::Passed),
+            trial("s", "login works", 2, Outcome::Failed),
+            trial("s", "logout", 1, Outcome::Passed),
+            trial("t", "refund", 1, Outcome::Passed),
+        ];
+        for (wanted, found) in [
+            ("s::login works@fake#1", 0),
+            ("s::login works#1", 0),
+            ("login works", 1),
+            ("s::login works", 1),
+            ("login", 1),
+            ("s::logi", 1),
+            ("ref", 3),
+        ] {
+            assert_eq!(select_trial(&trials, wanted), Ok(found), "{wanted}");
+        }
+        let Err(SelectError::AmbiguousTrial { matches, .. }) = select_trial(&trials, "log") else { panic!("log") };
+        let told: Vec<(&str, Outcome)> = matches.iter().map(|(id, outcome)| (id.as_str(), *outcome)).collect();
+        assert_eq!(
+            told,
+            [
+                ("s::login works@fake#2", Outcome::Failed),
+                ("s::login works@fake#1", Outcome::Passed),
+                ("s::logout@fake#1", Outcome::Passed),
+            ]
+        );
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use store::Store;
+use model::TrialRow;
+use store::{Store, TrialFilter};
 
 use crate::error::CliError;
 use crate::global::Global;
@@ -12,7 +13,8 @@ use crate::terminal::Terminal;
 /// Arguments of `show`.
 #[derive(Debug, clap::Args)]
 pub struct ShowArgs {
-    /// A trial's id, its case, or the front of either; `RUN/TRIAL` for one of a certain run
+    /// A trial's id, its case, or the front of either; `RUN/TRIAL` for one of a certain run. Of a case, a failed trial is
+    /// shown before one that passed
     #[arg(value_name = "TRIAL")]
     trial: String,
     /// As JSON
@@ -31,6 +33,24 @@ pub fn run(global: &Global, args: &ShowArgs, terminal: &Terminal) -> Result<Exit
         terminal.json(&report::show_json(&record, &events, &row.run));
     } else {
         terminal.out(&report::show(&record, &events, &row.run, &terminal.out_style));
+        terminal.out(&others(&store, &row, &args.trial)?);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The other trials of the same case, unless this one was named by its id.
+fn others(store: &dyn Store, shown: &TrialRow, wanted: &str) -> Result<String, CliError> {
+    let of_case = TrialFilter {
+        suite: Some(shown.suite.clone()),
+        case: Some(shown.case.clone()),
+        ..TrialFilter::of_run(&shown.run)
+    };
+    let mut trials = store.trials(&of_case)?;
+    trials.retain(|trial| trial.id != shown.id);
+    if trials.is_empty() || wanted.ends_with(&shown.id) {
+        return Ok(String::new());
+    }
+    trials.sort_by(|a, b| a.id.cmp(&b.id));
+    let lines = trials.iter().map(|trial| format!("  {:9}  {}\n", trial.outcome.name(), trial.id));
+    Ok(std::iter::once("\nother trials of this case\n".to_owned()).chain(lines).collect())
 }

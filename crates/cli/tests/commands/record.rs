@@ -201,3 +201,19 @@ fn what_there_is_of_a_sandbox_that_was_not_made_to_its_end_is_kept_and_named() {
     assert!(error.contains("`exit 7` failed with exit code 7"), "{error}");
     assert!(std::path::Path::new(place).join("seen").exists(), "{place}");
 }
+
+#[test]
+fn a_case_is_shown_by_its_failed_trial_and_several_cases_are_listed() {
+    let project = demo();
+    project.write("skills/greet/tests/d.yaml", &scenario("third time", "goodbye"));
+    project.run(&["run", "--agent", "fake", "--trials", "2"]).exits(1);
+    let shown = project.run(&["show", "sec"]).exits(0).out;
+    assert!(shown.contains("greet::second@fake#1"), "{shown}");
+    assert!(shown.contains("other trials of this case\n  failed     greet::second@fake#2"), "{shown}");
+    assert!(!project.run(&["show", "greet::second@fake#2"]).exits(0).out.contains("other trials"));
+    let told = project.run(&["show", "thi"]).exits(2).err;
+    assert!(told.starts_with("error: `thi` matches 4 trials of several cases\n"), "{told}");
+    let first = told.lines().nth(1).unwrap();
+    assert!(first.contains("failed  greet::third time@fake#1"), "{told}");
+    assert!(told.contains("passed  greet::third@fake#2"), "{told}");
+}

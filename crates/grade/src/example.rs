@@ -15,7 +15,7 @@ use crate::{repository, words};
 #[derive(Debug, Clone, Copy)]
 pub struct Example {
     /// The assertion's entry; `null` for an implicit one.
-    pub(crate) assertion: fn() -> Value,
+    pub assertion: fn() -> Value,
     pub(crate) evidence: fn() -> Evidence,
 }
 

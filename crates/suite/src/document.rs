@@ -50,8 +50,15 @@ impl Language {
 /// The text of the file at `path`, which messages call `shown`. An unreadable file or one that is not UTF-8 is a
 /// problem with its place.
 pub fn open(path: &Path, shown: &str) -> Result<Arc<Source>, Box<Diagnostic>> {
-    let bytes = std::fs::read(path)
-        .map_err(|error| Diagnostic::error(format!("cannot read the file: {error}")).at(Excerpt::of_file(shown)))?;
+    let refused = |error: &dyn std::fmt::Display| {
+        Box::new(Diagnostic::error(format!("cannot read the file: {error}")).at(Excerpt::of_file(shown)))
+    };
+    // A pipe would be waited for, and a device may have no end.
+    let kind = std::fs::metadata(path).map_err(|error| refused(&error))?.file_type();
+    if !kind.is_file() && !kind.is_dir() {
+        return Err(refused(&"it is not a regular file"));
+    }
+    let bytes = std::fs::read(path).map_err(|error| refused(&error))?;
     let text = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         let source = Source::new(shown, String::from_utf8_lossy(error.as_bytes()));
@@ -85,18 +92,23 @@ pub fn is_stream(text: &str) -> bool {
 /// Reads the whole of `source`. `None` when its syntax is broken; smaller problems are reported and what they touch is
 /// left out.
 pub fn read(source: &Arc<Source>, language: Language, problems: &mut Problems) -> Option<Node> {
-    if language == Language::Json
-        && let Err(error) = serde_json::from_str::<serde_json::Value>(&source.text)
-    {
-        problems.push(json_error(source, &error));
-        return None;
-    }
-    read_part(source, 0..source.text.len(), problems)
+    read_part(source, 0..source.text.len(), language, problems)
 }
 
-/// Reads one YAML document that is a part of `source`, such as the frontmatter of a Markdown file.
-pub fn read_part(source: &Arc<Source>, part: Range<usize>, problems: &mut Problems) -> Option<Node> {
+/// Reads one document that is a part of `source`, such as the frontmatter of a Markdown file.
+pub fn read_part(
+    source: &Arc<Source>,
+    part: Range<usize>,
+    language: Language,
+    problems: &mut Problems,
+) -> Option<Node> {
     let text = source.text.get(part.clone())?;
+    if language == Language::Json
+        && let Err(error) = serde_json::from_str::<serde_json::Value>(text)
+    {
+        problems.push(json_error(source, part.start, text, &error));
+        return None;
+    }
     build(Builder::new(source, part.start, problems), text).map(Builder::finish)
 }
 
@@ -146,7 +158,7 @@ pub fn read_json_lines(source: &Arc<Source>, problems: &mut Problems) -> Vec<Nod
             continue;
         }
         match serde_json::from_str::<serde::de::IgnoredAny>(text) {
-            Ok(_) => nodes.extend(read_part(source, range, problems)),
+            Ok(_) => nodes.extend(read_part(source, range, Language::Yaml, problems)),
             Err(error) => {
                 let at = range.start + error.column().saturating_sub(1);
                 problems.push(json_problem(source, &error, at));
@@ -421,8 +433,13 @@ impl<'a> Builder<'a> {
     }
 
     fn syntax_error(&mut self, error: &ScanError) {
-        let at = self.start + error.marker().byte_offset().unwrap_or_default();
-        let (message, help) = explain(error.kind());
+        let mut at = self.start + error.marker().byte_offset().unwrap_or_default();
+        let (mut message, mut help) = explain(error.kind());
+        if message.is_none() && error.info().contains("found a tab") {
+            // The parser points at the end of the text before the tab, which is on the line above.
+            at += self.source.text.get(at..).and_then(|rest| rest.find('\t')).unwrap_or_default();
+            (message, help) = explain(&ErrorKind::TabInIndentation);
+        }
         let message = match (message, error.kind()) {
             (Some(message), _) => message.to_owned(),
             (None, ErrorKind::UnexpectedCharacter { character: '`' }) => "unexpected character: a backtick".to_owned(),
@@ -612,10 +629,10 @@ fn explain(kind: &ErrorKind) -> (Option<&'static str>, Option<&'static str>) {
     }
 }
 
-fn json_error(source: &Source, error: &serde_json::Error) -> Diagnostic {
-    let line_start =
-        source.text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum::<usize>();
-    json_problem(source, error, line_start + error.column().saturating_sub(1))
+/// What is wrong with `text`, which begins at the byte `start` of `source`.
+fn json_error(source: &Source, start: usize, text: &str, error: &serde_json::Error) -> Diagnostic {
+    let line_start = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum::<usize>();
+    json_problem(source, error, start + line_start + error.column().saturating_sub(1))
 }
 
 fn json_problem(source: &Source, error: &serde_json::Error, at: usize) -> Diagnostic {
@@ -796,6 +813,7 @@ mod tests {
     fn syntax_errors_have_a_place_and_plain_words() {
         for (text, expected) in [
             ("a:\n\tb: 1\n", "2:2 a tab in the indentation"),
+            ("a:\n  b: true\n\tc: 1\n", "3:1 a tab in the indentation"),
             ("a: [1,\n", "1:4 this `[` is never closed"),
             ("a: b: c\n", "1:5 a `:` that starts no value here"),
             ("a: 'x\nb: 1\n", "2:1 a quoted text goes on in a line that is not indented"),

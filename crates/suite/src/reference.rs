@@ -64,6 +64,8 @@ enum Kind {
     Maps(&'static Block),
     TextOrMap(&'static Block),
     TextsOrMaps(&'static Block),
+    /// Entries whose schema is grading's: the block is for the page.
+    Assertions(&'static Block),
     FlagOrText,
     /// Whatever YAML can say.
     Any,
@@ -143,7 +145,7 @@ static SCENARIO: Block = Block {
             Kind::List(&USER_RESPONSE),
             "Answers to the agent's questions. Each is used once, by the first question it matches.",
         ),
-        field("assertions", Kind::TextsOrMaps(&ASSERTION), "What must hold afterwards."),
+        field("assertions", Kind::Assertions(&ASSERTION), "What must hold afterwards."),
     ],
 };
 
@@ -344,25 +346,25 @@ impl Block {
     }
 }
 
-/// A JSON Schema for scenario files, for editors.
-pub fn scenario_schema() -> Value {
+/// A JSON Schema for scenario files, for editors. `assertion` is that of an entry of `assertions`, which has an `id` where it
+/// has a `type`.
+pub fn scenario_schema(assertion: Value) -> Value {
     let mut schema = document_schema(&SCENARIO);
     let only = |key: &str| json!({ "required": [key] });
     schema.insert("oneOf".to_owned(), json!([only("skill"), only("system_prompt"), only("system_prompt_file")]));
     let both = |one: &str, other: &str| json!({ "not": { "required": [one, other] } });
     schema
         .insert("allOf".to_owned(), json!([both("user_prompt", "user_prompts"), both("token_budget", "token-budget")]));
-    let mut schema = Value::Object(schema);
-    allow_single_keys(&mut schema, &["id", "type"]);
-    schema
+    with_assertion(schema, assertion)
 }
 
-/// Says in a schema that an assertion has either a `type`, and then all that is `needed`, or its type as a key.
-fn allow_single_keys(schema: &mut Value, needed: &[&str]) {
-    if let Some(assertion) = schema.pointer_mut("/definitions/assertion").and_then(Value::as_object_mut) {
-        let single = json!({ "not": { "required": ["type"] } });
-        assertion.insert("anyOf".to_owned(), json!([{ "required": needed }, single]));
+/// A schema in which an entry of `assertions` is as `assertion` says.
+fn with_assertion(schema: Map<String, Value>, assertion: Value) -> Value {
+    let mut schema = Value::Object(schema);
+    if let Some(place) = schema.pointer_mut("/definitions/assertion") {
+        *place = assertion;
     }
+    schema
 }
 
 /// A JSON Schema for `_fixtures.yaml`, for editors.
@@ -468,6 +470,7 @@ impl Kind {
             Self::Maps(block) => json!({ "type": "object", "additionalProperties": refer(block) }),
             Self::TextOrMap(block) => json!({ "anyOf": [text(), refer(block)] }),
             Self::TextsOrMaps(block) => json!({ "type": "array", "items": { "anyOf": [text(), refer(block)] } }),
+            Self::Assertions(block) => json!({ "type": "array", "items": refer(block) }),
             Self::FlagOrText => json!({ "anyOf": [{ "type": "boolean" }, text()] }),
             Self::Any => json!({}),
             Self::List(block) => json!({ "type": "array", "items": refer(block) }),
@@ -492,13 +495,13 @@ impl Kind {
             Self::Flag => "`true` or `false`".to_owned(),
             Self::Whole(least) => format!("whole number of at least {least}"),
             Self::Positive => "number above 0".to_owned(),
-            Self::Duration => "`500ms`, `30s`, `5m`, `1h`, or milliseconds".to_owned(),
+            Self::Duration => "`500ms`, `30s`, `5m` or `1h`; a bare number is milliseconds".to_owned(),
             Self::OneOf(names) => format!("one of {}", list(&names())),
             Self::SomeOf(names) => format!("list of {}", list(&names())),
             Self::Map(_) | Self::FixtureSection => "map, see below".to_owned(),
             Self::Maps(_) => "map of names to maps, see below".to_owned(),
             Self::TextOrMap(_) => "text, or map, see below".to_owned(),
-            Self::TextsOrMaps(_) => "list of texts and maps, see below".to_owned(),
+            Self::TextsOrMaps(_) | Self::Assertions(_) => "list of texts and maps, see below".to_owned(),
             Self::FlagOrText => "`true`, `false` or text".to_owned(),
             Self::Any => "any value".to_owned(),
             Self::List(_) => "list of maps, see below".to_owned(),
@@ -561,18 +564,17 @@ mod tests {
 
     #[test]
     fn every_reference_in_a_schema_is_defined() {
-        for schema in [scenario_schema(), fixtures_schema(), config_schema()] {
+        for schema in [scenario_schema(json!({ "properties": {} })), fixtures_schema(), config_schema()] {
             let text = schema.to_string();
             for reference in text.split("#/definitions/").skip(1) {
                 let name = &reference[..reference.find('"').unwrap()];
                 assert!(schema["definitions"][name]["properties"].is_object(), "{name}");
             }
         }
-        let schema = scenario_schema();
+        let schema = scenario_schema(json!({ "properties": {} }));
         assert_eq!(schema["required"], json!(["scenario"]));
         assert_eq!(schema["properties"]["runner"]["allOf"][0]["$ref"], "#/definitions/runner");
         assert_eq!(schema["definitions"]["runner"]["properties"]["permission_mode"]["enum"], json!(modes()));
-        assert_eq!(schema["definitions"]["assertion"]["additionalProperties"], json!(true));
     }
 
     #[test]

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use model::decode::{self, Fields, Problems};
-use model::{Diagnostic, Excerpt, Node, NodeKind, Skill, Source, Span};
+use model::{Diagnostic, Excerpt, Node, NodeKind, Skill, Source, Span, nearest};
 use serde_json::Map;
 use sha2::{Digest, Sha256};
 
+use crate::document::Language;
 use crate::format::EVALS_FOLDER;
 use crate::{allowed_tools, document};
 
@@ -65,16 +66,17 @@ pub fn of_prompt(case: &str, prompt: &str) -> Skill {
 /// Reads the text of a `SKILL.md`; `folder` is the name of its directory, which the skill's name must equal. Its
 /// `content_hash` is left empty.
 fn parse(source: &Arc<Source>, folder: Option<&str>, problems: &mut Problems) -> Option<Skill> {
-    let (matter, body) = match split(&source.text) {
+    let (matter, body, language) = match split(&source.text) {
         Ok(parts) => parts,
         Err((at, message)) => {
             problems.push(Diagnostic::error(message).at(source.excerpt(Span::new(at, at))).help(
-                "a skill starts with `---`, its `name` and `description` as YAML, and `---` on lines of their own",
+                "a skill starts with `---`, its `name` and `description` as YAML, and `---` on lines of their own; \
+                 behind `---json` they are JSON",
             ));
             return None;
         }
     };
-    let root = document::read_part(source, matter, problems)?;
+    let root = document::read_part(source, matter, language, problems)?;
     let before = problems.iter().filter(|problem| problem.is_error()).count();
     let mut fields = Fields::of(&root, "the frontmatter", problems)?;
     fields.open();
@@ -83,6 +85,7 @@ fn parse(source: &Arc<Source>, folder: Option<&str>, problems: &mut Problems) ->
     let version = fields.get("version").and_then(|node| as_written(node, problems));
     let token_budget = fields.positive("token-budget", problems);
     let raw = fields.get("allowed-tools").map(|node| tools(node, problems)).unwrap_or_default();
+    refuse_misspelt(&fields, problems);
     if let (Some(name), Some(folder)) = (&name, folder)
         && name != folder
         && let Some(node) = fields.get("name")
@@ -114,22 +117,40 @@ fn parse(source: &Arc<Source>, folder: Option<&str>, problems: &mut Problems) ->
     })
 }
 
-/// The bytes of the frontmatter and those of the body.
-type Parts = (Range<usize>, Range<usize>);
+/// Refuses keys that are nearly `token-budget` or `allowed-tools`, which would have no effect. Other keys belong to the
+/// agents that read the skill.
+fn refuse_misspelt(fields: &Fields<'_>, problems: &mut Problems) {
+    for (key, value) in fields.unread() {
+        let written = key.value.len();
+        let alike = ["token-budget", "allowed-tools"].into_iter().filter(|known| known.len().abs_diff(written) <= 1);
+        if let Some(near) = nearest(&key.value, alike) {
+            let problem = Diagnostic::error(format!("unknown key `{}` in the frontmatter", key.value));
+            problems.push(problem.at(value.source.excerpt(key.span)).suggest(Some(near)));
+        }
+    }
+}
+
+/// The bytes of the frontmatter, those of the body, and what the frontmatter is written in.
+type Parts = (Range<usize>, Range<usize>, Language);
+
+/// How a frontmatter may begin.
+const FENCES: [(&str, Language); 3] =
+    [("---", Language::Yaml), ("---yaml", Language::Yaml), ("---json", Language::Json)];
 
 /// Where the frontmatter and the body of `text` are; else what is wrong and where.
 fn split(text: &str) -> Result<Parts, (usize, &'static str)> {
     let is_fence = |line: &str| line.trim_end() == "---";
     let start = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     let mut lines = text[start..].split_inclusive('\n');
-    let Some(opening) = lines.next().filter(|line| is_fence(line)) else {
+    let opening = lines.next().unwrap_or_default();
+    let Some((_, language)) = FENCES.iter().find(|(fence, _)| opening.trim_end() == *fence) else {
         return Err((start, "the skill has no frontmatter"));
     };
     let matter = start + opening.len();
     let mut at = matter;
     for line in lines {
         if is_fence(line) {
-            return Ok((matter..at, at + line.len()..text.len()));
+            return Ok((matter..at, at + line.len()..text.len(), *language));
         }
         at += line.len();
     }
@@ -245,10 +266,33 @@ mod tests {
     }
 
     #[test]
+    fn the_frontmatter_may_be_json() {
+        let skill = parse_text("---json\n{\n\t\"name\": \"a\",\n\t\"description\": \"d\",\n\t\"token-budget\": 5\n}\n---\n# T\n");
+        let skill = skill.unwrap();
+        assert_eq!((skill.name.as_str(), skill.token_budget, skill.body.as_str()), ("a", Some(5.0), "# T\n"));
+        assert_eq!(parse_text("---yaml\nname: a\ndescription: d\n---\n").unwrap().name, "a");
+        let problems = parse_text("---json\n{\n  \"name\": \"a\",\n}\n---\n").unwrap_err();
+        assert_eq!(problems, ["SKILL.md:4:1: not valid JSON: trailing comma"]);
+    }
+
+    #[test]
     fn unknown_keys_are_kept() {
         let skill = parse_text("---\nname: a\ndescription: d\nlicense: MIT\nmetadata: {x: [1]}\n---\n").unwrap();
         assert_eq!(skill.frontmatter["license"], "MIT");
         assert_eq!(skill.frontmatter["metadata"]["x"][0], 1);
+    }
+
+    #[test]
+    fn a_key_that_is_nearly_one_of_ours_is_refused() {
+        let problems = |key: &str| {
+            parse_text(&format!("---\nname: a\ndescription: d\n{key}: 5\n---\n")).err().unwrap_or_default()
+        };
+        assert_eq!(
+            problems("token_budget"),
+            ["SKILL.md:4:1: unknown key `token_budget` in the frontmatter"]
+        );
+        assert_eq!(problems("alowed-tools").len(), 1);
+        assert_eq!(problems("disallowed-tools"), Vec::<String>::new());
     }
 
     #[test]

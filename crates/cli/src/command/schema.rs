@@ -45,8 +45,8 @@ pub fn run(args: &SchemaArgs, terminal: &Terminal) -> Result<ExitCode, CliError>
 
 fn schema(of: Of) -> Option<Value> {
     match of {
-        Of::Scenario => Some(suite::scenario_schema()),
-        Of::Conversation => Some(suite::conversation_schema()),
+        Of::Scenario => Some(suite::scenario_schema(grade::assertion_schema(&["id"]))),
+        Of::Conversation => Some(suite::conversation_schema(grade::assertion_schema(&[]))),
         Of::Fixtures => Some(suite::fixture_schema()),
         Of::Evals => Some(suite::evals_schema()),
         Of::Config => Some(suite::config_schema()),

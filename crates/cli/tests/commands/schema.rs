@@ -119,6 +119,74 @@ fn a_report_is_as_its_schema_says() {
     assert!(!mistakes(&wrong, &schema, &schema).is_empty());
 }
 
+/// What ajv says about each of the documents: the places at which it finds a mistake. Nothing where Node.js or the package
+/// is not installed.
+fn told_by_ajv(schema: &Value, documents: &[Value]) -> Option<Vec<Vec<String>>> {
+    let packages = std::env::var_os("TRIALRUN_TEST_PACKAGES")?;
+    let folder = Path::new(&packages).join("node_modules/ajv");
+    if !folder.is_dir() {
+        return None;
+    }
+    let script = "const [folder, input] = process.argv.slice(1);\n\
+        const { schema, documents } = JSON.parse(require('fs').readFileSync(input, 'utf8'));\n\
+        const Ajv = require(folder).default;\n\
+        const check = new Ajv({ allErrors: true, strict: false }).compile(schema);\n\
+        const told = (document) => (check(document) ? [] : check.errors.map((one) => `${one.instancePath} ${one.message}`));\n\
+        process.stdout.write(JSON.stringify(documents.map(told)));\n";
+    let scratch = tempfile::tempdir().unwrap();
+    let input = scratch.path().join("input.json");
+    fs::write(&input, json!({"schema": schema, "documents": documents}).to_string()).unwrap();
+    let output = std::process::Command::new("node").args(["-e", script]).arg(&folder).arg(&input).output().ok()?;
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(serde_json::from_slice(&output.stdout).unwrap())
+}
+
+#[test]
+fn an_editor_completes_and_flags_the_fields_of_every_assertion() {
+    let schema = schema("scenario");
+    let of = |assertion: Value| json!({"scenario": "a", "skill": "b", "assertions": [assertion]});
+    let written = || grade::ASSERTIONS.iter().filter(|assertion| !assertion.is_implicit());
+    let mut right: Vec<Value> = vec![
+        of(json!({"contains": "30 days"})),
+        of(json!({"contains": {"text": "30 days"}, "weight": 2, "id": "says-it"})),
+        of(json!({"toolCalled": {"tool": "Bash", "argsMatch": {"command": "^ls"}}})),
+        of(json!({"no_path_escape": true})),
+        of(json!("no_path_escape")),
+    ];
+    for assertion in written() {
+        right.extend([&assertion.pass, &assertion.fail].map(|example| of((example.assertion)())));
+    }
+    let mut wrong: Vec<Value> = vec![
+        of(json!({"id": "a", "type": "tool_caled", "tool": "Bash"})),
+        of(json!({"id": "a", "type": "no_tool_called", "tool": "Bash", "arg_match": {"command": "x"}})),
+        of(json!({"id": "a", "type": "turn_count_at_most", "max": "5"})),
+        of(json!({"type": "no_tool_called", "tool": "Bash"})),
+        of(json!({"contans": "30 days"})),
+        of(json!({"contains": {"txt": "30 days"}})),
+        of(json!({"contains": "a", "matches": "b"})),
+        of(json!("contains")),
+        of(json!({"id": "a", "type": "tool_call_sequence", "sequence": [{"tol": "Bash"}]})),
+    ];
+    for assertion in written().filter(|assertion| assertion.name != "expect") {
+        wrong.push(of(json!({"id": "a", "type": assertion.name, "no_such_field": 1})));
+    }
+    for (documents, is_right) in [(&right, true), (&wrong, false)] {
+        for document in documents {
+            assert_eq!(mistakes(document, &schema, &schema).is_empty(), is_right, "{document}");
+        }
+        let Some(told) = told_by_ajv(&schema, documents) else {
+            println!("SKIPPED: ajv needs Node.js and TRIALRUN_TEST_PACKAGES");
+            return;
+        };
+        for (document, told) in documents.iter().zip(told) {
+            assert_eq!(told.is_empty(), is_right, "{document}: {told:?}");
+        }
+    }
+    let told = told_by_ajv(&schema, &wrong).unwrap();
+    assert!(told[1].iter().any(|one| one.starts_with("/assertions/0 ")), "{:?}", told[1]);
+    assert!(told[2].iter().any(|one| one == "/assertions/0/max must be integer"), "{:?}", told[2]);
+}
+
 /// What about `value` is not as `schema` says: as much of JSON Schema as ours use, and a panic at anything else.
 fn mistakes(value: &Value, schema: &Value, root: &Value) -> Vec<String> {
     let Some(schema) = schema.as_object() else {

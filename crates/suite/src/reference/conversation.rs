@@ -21,7 +21,7 @@ static CONVERSATION: Block = Block {
         field("user", Kind::Map(&USER), "A user that a model plays, once the turns are said."),
         field(
             "assertions",
-            Kind::TextsOrMaps(&ASSERTION),
+            Kind::Assertions(&ASSERTION),
             "What must hold of the last reply, and of what the agent left behind.",
         ),
         field("agent", Kind::Text, "The agent to run, such as `chat` or one of the project's `agents`."),
@@ -35,7 +35,7 @@ static CONVERSATION: Block = Block {
         field("token_budget", Kind::Positive, "The most tokens a trial may use, of every kind."),
         field("timeout", Kind::Duration, "Wall clock for one trial."),
         field("trials", Kind::Whole(1), "How often the case is repeated."),
-        field("retries", Kind::Whole(0), "How often a trial that failed is tried again; a pass after that is flaky."),
+        field("reruns", Kind::Whole(0), "How often a failed trial is run again; a pass after that is flaky."),
         field("skip", Kind::FlagOrText, "The case is not run; a text says why."),
         field("fixtures", Kind::Map(&FIXTURES), "What the sandbox holds before the agent starts."),
         field(
@@ -69,7 +69,7 @@ static TURN: Block = Block {
         required("says", Kind::Text, "The message, sent as it is written."),
         field(
             "expect",
-            Kind::TextsOrMaps(&ASSERTION),
+            Kind::Assertions(&ASSERTION),
             "What must hold of the reply to it, and of what was done for it.",
         ),
         field("persona", Kind::TextOrMap(&PERSONA), "Who says it, if not the conversation's persona."),
@@ -141,12 +141,10 @@ pub fn conversation_reference() -> String {
 }
 
 /// A JSON Schema for conversations, for editors.
-pub fn conversation_schema() -> Value {
+pub fn conversation_schema(assertion: Value) -> Value {
     let mut schema = document_schema(&CONVERSATION);
     schema.insert("anyOf".to_owned(), json!([{ "required": ["turns"] }, { "required": ["user"] }]));
-    let mut schema = Value::Object(schema);
-    super::allow_single_keys(&mut schema, &["type"]);
-    schema
+    super::with_assertion(schema, assertion)
 }
 
 #[cfg(test)]
@@ -207,18 +205,17 @@ mod tests {
 
     #[test]
     fn every_reference_in_the_schema_is_defined() {
-        let schema = conversation_schema();
+        let schema = conversation_schema(json!({ "properties": {} }));
         let text = schema.to_string();
         for reference in text.split("#/definitions/").skip(1) {
             let name = &reference[..reference.find('"').unwrap()];
             assert!(schema["definitions"][name]["properties"].is_object(), "{name}");
         }
-        assert_eq!(schema["definitions"]["assertion"]["anyOf"][0]["required"], json!(["type"]));
     }
 
     #[test]
     fn the_fixtures_are_those_of_scenarios() {
-        let schema = conversation_schema();
+        let schema = conversation_schema(json!({ "properties": {} }));
         for block in [&FIXTURES, &RUNNER, &COPY_TREE, &FILE, &USER_RESPONSE] {
             assert!(schema["definitions"][block.name].is_object(), "{}", block.name);
         }

@@ -1,0 +1,201 @@
+//! A JSON Schema of the assertions, for editors: every type with its fields, made from the table.
+
+use serde_json::{Map, Value, json};
+
+use crate::assertion::{ASSERTIONS, Assertion, Field, Parameter, camel_case};
+
+/// Second names of fields: of an assertion, the field, and its other name.
+const SECOND_NAMES: [(&str, &str, &str); 2] = [("command", "run", "command"), ("tests_pass", "command", "run")];
+
+/// The schema of an assertion as files have it: a type alone, a map with a `type`, or a map with the type as its key. A map
+/// with a `type` must have the keys `needed`, too.
+pub fn assertion_schema(needed: &[&str]) -> Value {
+    let written: Vec<&Assertion> = ASSERTIONS.iter().filter(|assertion| !assertion.is_implicit()).collect();
+    let names: Vec<String> = written.iter().flat_map(|assertion| names_of(assertion)).collect();
+    let alone: Vec<String> =
+        written.iter().filter(|assertion| needs_nothing(assertion)).flat_map(|assertion| names_of(assertion)).collect();
+    let mut typed = vec![json!({ "properties": { "type": { "enum": names } }, "required": needed })];
+    typed.extend(written.iter().map(|assertion| {
+        let mut fields = fields_of(assertion);
+        fields.extend(common());
+        fields.insert("type".to_owned(), json!({}));
+        json!({
+            "if": { "properties": { "type": { "enum": names_of(assertion) } } },
+            "then": map_of(assertion, fields),
+        })
+    }));
+    let mut keys = common();
+    for assertion in &written {
+        let value = json!({ "description": assertion.summary, "anyOf": brief(assertion) });
+        keys.extend(names_of(assertion).into_iter().map(|name| (name, value.clone())));
+    }
+    let one: Vec<Value> = names.iter().map(|name| json!({ "required": [name] })).collect();
+    let has_type = json!({ "type": "object", "required": ["type"] });
+    json!({
+        "description": "Something that must hold: a `type` with its fields beside it, the type as the only key beside \
+                        `id`, `weight` and `title`, or the name of a type that needs no argument.",
+        "type": ["object", "string"],
+        "allOf": [
+            { "if": { "type": "string" }, "then": { "enum": alone } },
+            { "if": has_type.clone(), "then": { "allOf": typed } },
+            {
+                "if": { "type": "object", "not": has_type },
+                "then": { "properties": keys, "oneOf": one, "additionalProperties": false },
+            },
+        ],
+    })
+}
+
+/// Every name that `assertion` answers to, in snake case and in camel case.
+fn names_of(assertion: &Assertion) -> Vec<String> {
+    let names = std::iter::once(&assertion.name).chain(assertion.aliases);
+    names.flat_map(|name| spellings(name)).collect()
+}
+
+/// `name`, and how it is written in camel case if that differs.
+fn spellings(name: &str) -> impl Iterator<Item = String> + use<> {
+    let camel = camel_case(name);
+    let other = (camel != name).then_some(camel);
+    std::iter::once(name.to_owned()).chain(other)
+}
+
+/// True if `assertion` can be made without any argument.
+fn needs_nothing(assertion: &Assertion) -> bool {
+    !assertion.fields.iter().any(|field| field.required)
+}
+
+/// What every assertion has beside its type and its fields.
+fn common() -> Map<String, Value> {
+    let text = json!({ "type": "string", "minLength": 1 });
+    [
+        ("id", text.clone()),
+        ("weight", json!({ "type": "number", "exclusiveMinimum": 0 })),
+        ("title", text),
+    ]
+    .into_iter()
+    .map(|(key, schema)| (key.to_owned(), schema))
+    .collect()
+}
+
+/// The fields of `assertion` in all their spellings.
+fn fields_of(assertion: &Assertion) -> Map<String, Value> {
+    let mut fields = Map::new();
+    for field in assertion.fields {
+        let mut schema = shape(field.holds);
+        if let Some(schema) = schema.as_object_mut() {
+            schema.insert("description".to_owned(), json!(field.doc));
+        }
+        fields.extend(names_of_field(assertion, field).into_iter().map(|name| (name, schema.clone())));
+    }
+    fields
+}
+
+fn names_of_field(assertion: &Assertion, field: &Field) -> Vec<String> {
+    let second = SECOND_NAMES.iter().find(|(of, name, _)| (*of, *name) == (assertion.name, field.name));
+    spellings(field.name).chain(second.map(|(_, _, other)| (*other).to_owned())).collect()
+}
+
+/// A map of `fields`, and no other keys, with those of `assertion` that must be there.
+fn map_of(assertion: &Assertion, fields: Map<String, Value>) -> Value {
+    let required = assertion.fields.iter().filter(|field| field.required).map(|field| {
+        let names = names_of_field(assertion, field);
+        json!({ "anyOf": names.iter().map(|name| json!({ "required": [name] })).collect::<Vec<_>>() })
+    });
+    let mut schema = json!({ "type": "object", "properties": fields, "additionalProperties": false });
+    let required: Vec<Value> = required.collect();
+    if let (false, Some(schema)) = (required.is_empty(), schema.as_object_mut()) {
+        schema.insert("allOf".to_owned(), required.into());
+    }
+    schema
+}
+
+/// What may stand behind the type where that is a key.
+fn brief(assertion: &Assertion) -> Vec<Value> {
+    let field = |name: &str| assertion.fields.iter().find(|field| field.name == name);
+    let fields = || map_of(assertion, fields_of(assertion));
+    let of = |field: Option<&Field>| field.map(|field| shape(field.holds));
+    let mut ways: Vec<Value> = match assertion.parameters.first() {
+        Some(Parameter::Value(name)) => of(field(name)).into_iter().chain([fields()]).collect(),
+        Some(Parameter::Map(name)) => of(field(name)).into_iter().collect(),
+        Some(Parameter::Fields) => {
+            let first = assertion.fields.iter().find(|field| field.required).or(assertion.fields.first());
+            of(first).into_iter().chain([fields()]).collect()
+        }
+        None => Vec::new(),
+    };
+    if needs_nothing(assertion) {
+        ways.push(json!({ "enum": [true, null] }));
+    }
+    ways
+}
+
+/// What a field holds, of the words that its table says it in.
+fn shape(words: &str) -> Value {
+    let text = || json!({ "type": "string" });
+    let texts = || json!({ "type": "array", "items": text() });
+    let starts = |front: &str| words.starts_with(front);
+    match words {
+        "text or list of texts" => json!({ "anyOf": [text(), texts()] }),
+        "list of texts" | "list of paths" => texts(),
+        "list of texts, or of maps" => json!({ "type": "array", "items": { "type": ["string", "object"] } }),
+        "list of steps, at least 1" => json!({ "type": "array", "minItems": 1, "items": {
+            "type": "object",
+            "properties": {
+                "tool": text(),
+                "args_match": { "type": ["string", "object"] },
+                "argsMatch": { "type": ["string", "object"] },
+                "capture": texts(),
+            },
+            "required": ["tool"],
+            "additionalProperties": false,
+        } }),
+        "length of time" => json!({ "anyOf": [
+            { "type": "integer", "minimum": 1 },
+            { "type": "string", "pattern": "^\\s*[0-9.]+\\s*(ms|s|m|h)\\s*$" },
+        ] }),
+        "true or false" | "`true` or `false`" => json!({ "type": "boolean" }),
+        "number above 0" => json!({ "type": "number", "exclusiveMinimum": 0 }),
+        "map" => json!({ "type": "object" }),
+        _ if starts("true, or") => json!({ "type": ["boolean", "string", "array"] }),
+        _ if starts("text") || starts("regular expression") || starts("path") => text(),
+        _ if starts("map of regular expressions") => json!({ "type": ["string", "object"] }),
+        _ if starts("whole number") => bounded("integer", words),
+        _ if starts("number") => json!({ "type": "number" }),
+        _ if starts("JSON Schema") => json!({ "type": ["object", "boolean"] }),
+        _ => literals(words).map_or_else(|| json!({}), |names| json!({ "enum": names })),
+    }
+}
+
+/// A number with the bounds in `words`: `from 0`, `at least 1`, `2 to 100`.
+fn bounded(kind: &str, words: &str) -> Value {
+    let numbers: Vec<u64> = words.split(|c: char| !c.is_ascii_digit()).filter_map(|part| part.parse().ok()).collect();
+    match numbers[..] {
+        [least] => json!({ "type": kind, "minimum": least }),
+        [least, most] => json!({ "type": kind, "minimum": least, "maximum": most }),
+        _ => json!({ "type": kind }),
+    }
+}
+
+/// Words that are written as they are: `` `all` or `any` ``.
+fn literals(words: &str) -> Option<Vec<String>> {
+    let words = words.replace(" or ", ", ");
+    let word = |word: &str| word.trim().strip_prefix('`')?.strip_suffix('`').map(str::to_owned);
+    words.split(", ").map(word).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_field_has_a_shape() {
+        let is_open = ["any value", "expectation", "any value that JSON can say"];
+        for assertion in ASSERTIONS {
+            for field in assertion.fields.iter().filter(|field| !is_open.contains(&field.holds)) {
+                assert_ne!(shape(field.holds), json!({}), "{}.{}: {}", assertion.name, field.name, field.holds);
+            }
+        }
+        assert_eq!(shape("whole number, 2 to 100"), json!({"type": "integer", "minimum": 2, "maximum": 100}));
+        assert_eq!(shape("`all` or `any`"), json!({"enum": ["all", "any"]}));
+    }
+}

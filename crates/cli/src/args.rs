@@ -1,6 +1,6 @@
 //! The command line as it is typed. Each command's arguments stand in its own file.
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::command::{
     check, cleanup, compare, completions, config, doctor, history, init, list, prune, reference, regrade, report,
@@ -70,4 +70,73 @@ pub enum Command {
     /// The generated reference pages
     #[command(hide = true)]
     Reference(reference::ReferenceArgs),
+}
+
+/// What `run -h` shows of its options; `--help` shows all.
+const USUAL: [&str; 21] = [
+    "targets",
+    "test",
+    "cases",
+    "tags",
+    "failed_in",
+    "agent",
+    "model",
+    "trials",
+    "baseline",
+    "jobs",
+    "timeout",
+    "retries",
+    "reruns",
+    "max_cost",
+    "judge",
+    "min_pass_rate",
+    "keep_sandbox",
+    "reports",
+    "artifacts",
+    "dry_run",
+    "watch",
+];
+
+/// What stands below the options of `run`.
+const EXAMPLES: &str = "\
+Examples:
+  trialrun run                                 every test of the project
+  trialrun run greet -k login                  tests of the skill `greet` that are about `login`
+  trialrun run tests/refund.yaml --watch       one file, again whenever it changes
+  trialrun run --agent codex --trials 5        each case five times, with Codex
+  trialrun run --failed-in latest              what did not pass in the last run
+  trialrun run --report junit=junit.xml --min-pass-rate 0.9";
+
+/// Groups of options that decide nothing about which cases there are.
+const NOT_OF_LISTS: [&str; 6] = ["Limits", "Judge", "Gates", "Sandbox", "Hooks", "Output"];
+
+/// Options of the other groups that decide nothing about it either.
+const NOT_LISTED: [&str; 3] = ["reasoning_effort", "base_url", "seed"];
+
+impl Args {
+    /// The command line. `list` takes all that `run` takes and shows what has a meaning there.
+    pub fn definition() -> clap::Command {
+        let is_idle = |arg: &clap::Arg| {
+            let heading = arg.get_help_heading().unwrap_or_default();
+            NOT_OF_LISTS.contains(&heading) || NOT_LISTED.contains(&arg.get_id().as_str())
+        };
+        let is_rare = |arg: &clap::Arg| arg.get_help_heading().is_some() && !USUAL.contains(&arg.get_id().as_str());
+        Self::command().mut_subcommands(|command| match command.get_name() {
+            "list" => command.mut_args(|arg| if is_idle(&arg) { arg.hide(true) } else { arg }),
+            "run" => command
+                .after_help(EXAMPLES)
+                .mut_args(|arg| if is_rare(&arg) { arg.hide_short_help(true) } else { arg }),
+            _ => command,
+        })
+    }
+
+    /// The arguments in `raw`, the name of the program first.
+    ///
+    /// # Errors
+    /// When they are not as the definition says, or ask for help or the version.
+    pub fn read(raw: &[std::ffi::OsString]) -> Result<Self, clap::Error> {
+        let mut command = Self::definition();
+        let matches = command.try_get_matches_from_mut(raw)?;
+        Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+    }
 }

@@ -22,8 +22,6 @@ mod workspace;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use crate::args::{Args, Command};
 
 /// A run of ten thousand short trials asks for memory millions of times, on one thread, and gives it back on another. With
@@ -41,7 +39,7 @@ fn main() -> ExitCode {
 }
 
 fn program(raw: &[std::ffi::OsString]) -> ExitCode {
-    let args = match Args::try_parse_from(raw) {
+    let args = match Args::read(raw) {
         Ok(args) => args,
         Err(error) => return exit::of_usage(&error),
     };

@@ -10,7 +10,7 @@ pub struct Selection {
     pub cases: Vec<String>,
     /// A regular expression over case ids.
     pub filter: Option<String>,
-    /// Text in a case's id or description.
+    /// Text in a case's id or description, in the name of its suite, or in one of its tags.
     pub test: Option<String>,
     /// Tags; any of them.
     pub tags: Vec<String>,
@@ -53,6 +53,8 @@ impl<'a> Selector<'a> {
             let test = test.to_lowercase();
             case.id.to_lowercase().contains(&test)
                 || case.description.as_ref().is_some_and(|text| text.to_lowercase().contains(&test))
+                || suite.name.to_lowercase().contains(&test)
+                || case.tags.iter().any(|tag| tag.to_lowercase().contains(&test))
         });
         filtered
             && tested

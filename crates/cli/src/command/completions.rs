@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use clap::CommandFactory;
 use clap_complete::Shell;
 
 use crate::args::Args;
@@ -19,7 +18,7 @@ pub struct CompletionsArgs {
 /// Prints a completion script.
 pub fn run(args: &CompletionsArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Args::command(), "trialrun", &mut script);
+    clap_complete::generate(args.shell, &mut Args::definition(), "trialrun", &mut script);
     terminal.out(&String::from_utf8_lossy(&script));
     Ok(ExitCode::SUCCESS)
 }

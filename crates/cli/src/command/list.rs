@@ -139,13 +139,11 @@ fn table(rows: &[(String, String)]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     use super::*;
     use crate::args::{Args, Command};
 
     fn built_in_of(flag: &str) -> Vec<(String, String)> {
-        let args = Args::try_parse_from(["trialrun", "list", flag]).unwrap();
+        let args = Args::read(&["trialrun", "list", flag].map(Into::into)).unwrap();
         let Command::List(args) = args.command else { panic!("{flag}") };
         built_in(&args).unwrap()
     }

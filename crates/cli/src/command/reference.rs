@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::CommandFactory;
 
 use crate::args::Args;
 use crate::error::CliError;
@@ -74,14 +73,16 @@ fn command_line() -> String {
          broken or undecided, nothing failed, `4` nothing selected, `130`/`143`/`129` stopped by SIGINT/SIGTERM/SIGHUP, \
          `70` a bug.\n",
     );
-    let mut program = Args::command().term_width(100);
+    let mut program = Args::definition().term_width(100);
     program.build();
     for command in program.get_subcommands_mut() {
         if command.is_hide_set() || command.get_name() == "help" {
             continue;
         }
         let name = command.get_name().to_owned();
-        let help = command.render_help().to_string();
+        // Options that are hidden from the short help are told here.
+        let is_cut = command.get_arguments().any(clap::Arg::is_hide_short_help_set);
+        let help = if is_cut { command.render_long_help() } else { command.render_help() }.to_string();
         let help: Vec<&str> = help.lines().map(str::trim_end).collect();
         page.push_str(&format!("\n## `trialrun {name}`\n\n```text\n{}\n```\n", help.join("\n").trim_end()));
     }

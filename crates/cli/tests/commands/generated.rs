@@ -78,3 +78,29 @@ fn reference_pages_are_fresh() {
     let ran: Ran = project.command(&["reference"]).current_dir(root).output().unwrap().into();
     assert_eq!(ran.code, 0, "run `cargo run -- reference --write` and read the difference\n{}", ran.said());
 }
+
+#[test]
+fn help_is_short_has_examples_and_shows_what_means_something() {
+    let project = demo();
+    let short = project.run(&["run", "-h"]).exits(0).out;
+    assert!(short.lines().count() < 70, "{short}");
+    for told in ["Examples:", "-k, --test <TEXT>", "--case", "--agent", "(see more with '--help')"] {
+        assert!(short.contains(told), "{told}: {short}");
+    }
+    let long = project.run(&["run", "--help"]).exits(0).out;
+    for rare in ["--max-reasoning-tokens", "--pre-run-command", "--shard"] {
+        assert!(!short.contains(rare) && long.contains(rare), "{rare}");
+    }
+    let list = project.run(&["list", "-h"]).exits(0).out;
+    for told in ["--case", "--agent", "--trials", "--assertions"] {
+        assert!(list.contains(told), "{told}: {list}");
+    }
+    for idle in ["--max-cost", "--judge", "--keep-sandbox", "--watch", "--min-pass-rate", "--seed", "--post-run-command"] {
+        assert!(!list.contains(idle), "{idle}: {list}");
+    }
+    // What is not shown is taken all the same, so that one line of options serves both.
+    let rows = project.run(&["list", "--max-cost", "1", "--case", "first"]).exits(0).out;
+    assert_eq!(rows, "greet::first  fake  #fast\n");
+    let commands = project.run(&["-h"]).exits(0).out;
+    assert!(commands.find("  run ") < commands.find("  check "), "{commands}");
+}

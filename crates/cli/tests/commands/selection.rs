@@ -11,6 +11,9 @@ fn cases_are_selected_in_every_way() {
         (&["--case", "greet::third"], &["third"]),
         (&["--filter", "^(f|s)"], &["first", "second"]),
         (&["--test", "third case"], &["third"]),
+        (&["-k", "THIRD"], &["third"]),
+        (&["-k", "greet"], &["first", "second", "third"]),
+        (&["-k", "slow"], &["third"]),
         (&["--tag", "fast"], &["first", "second"]),
         (&["--tag", "slow", "--tag", "fast"], &["first", "second", "third"]),
         (&["greet", "--tag", "slow"], &["third"]),
@@ -45,6 +48,10 @@ fn nothing_selected_is_no_success() {
     let ran = project.run(&["run", "--case", "fourth"]).exits(4);
     assert!(ran.err.contains("none of 3 cases was selected") && ran.err.contains("trialrun list"), "{}", ran.err);
     assert!(project.run(&["run", "--case", "frist"]).exits(4).err.contains("did you mean `first`?"));
+    assert!(project.run(&["run", "--tag", "fsat"]).exits(4).err.contains("did you mean `fast`?"));
+    // A part of what was meant would not run.
+    let ran = project.run(&["run", "--tag", "slow", "--tag", "fsat"]).exits(2);
+    assert!(ran.err.contains("no case has the tag `fsat`") && ran.err.contains("did you mean `fast`?"), "{}", ran.err);
     assert!(!project.dir().join(".trialrun").exists());
     project.run(&["run", "--case", "first", "--label", "good"]).exits(0);
     let ran = project.run(&["run", "--failed-in", "good"]).exits(4);

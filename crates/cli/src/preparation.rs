@@ -1,5 +1,6 @@
 //! Loading and planning: everything that is known before anything runs.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use model::Diagnostic;
@@ -26,7 +27,7 @@ pub struct Prepared {
     /// What suites of skills leave open as they are made. Nothing is wrong with it.
     pub design: Vec<Diagnostic>,
     /// The case whose id is nearest to one that was asked for and is not there.
-    pub nearest_case: Option<String>,
+    pub nearest: Option<String>,
 }
 
 /// Loads and plans.
@@ -58,7 +59,10 @@ pub fn prepare(global: &Global, args: &RunArgs) -> Result<Prepared, CliError> {
     };
     let (plan, planning) = runner::plan(&request);
     let ids = || suites.iter().flat_map(|suite| suite.cases.iter().map(|case| case.id.as_str()));
-    let nearest_case = args.cases.iter().find_map(|wanted| model::nearest(wanted, ids())).map(str::to_owned);
+    let tags = || suites.iter().flat_map(|suite| &suite.cases).flat_map(|case| case.tags.iter().map(String::as_str));
+    let nearest_case = args.cases.iter().find_map(|wanted| model::nearest(wanted, ids()));
+    let nearest = nearest_case.or_else(|| args.tags.iter().find_map(|wanted| model::nearest(wanted, tags())));
+    let nearest = nearest.map(str::to_owned);
     let design =
         suites.iter().flat_map(|suite| suite::design_warnings(suite, &|case, spec| is_judged(&plan, case, spec)));
     let design = design.collect();
@@ -67,6 +71,7 @@ pub fn prepare(global: &Global, args: &RunArgs) -> Result<Prepared, CliError> {
     all.extend(fallen_back);
     all.extend(diagnostics);
     all.extend(unknown_cases(&args.cases, &suites));
+    all.extend(unknown_tags(&args.tags, &tags().collect()));
     let missing = missing_variables(&workplace, &plan);
     // What is wrong with a value that is not filled in is nothing else.
     let is_known = |problem: &Diagnostic| missing.iter().any(|one| is_same_place(one, problem));
@@ -74,7 +79,7 @@ pub fn prepare(global: &Global, args: &RunArgs) -> Result<Prepared, CliError> {
     all.extend(missing);
     let mask = Mask::of(&workplace.environment).with_secrets(&resolved.run.secrets);
     all.iter_mut().for_each(|problem| without_secrets(problem, &mask));
-    Ok(Prepared { workplace, resolved, plan, diagnostics: all, design, nearest_case })
+    Ok(Prepared { workplace, resolved, plan, diagnostics: all, design, nearest })
 }
 
 /// Loads what `targets` name, or all of the project; suites of skills are about `skill` if that is given.
@@ -151,6 +156,19 @@ fn unknown_cases(wanted: &[String], suites: &[model::Suite]) -> Vec<Diagnostic> 
     let problem = |wanted: &String| {
         let problem = Diagnostic::error(format!("no case is called `{wanted}`"));
         problem.suggest(model::nearest(wanted, ids())).help("`trialrun list` shows every case")
+    };
+    unknown.into_iter().map(problem).collect()
+}
+
+/// What is said of tags that no case has, while cases have others that were asked for.
+fn unknown_tags(wanted: &[String], tags: &BTreeSet<&str>) -> Vec<Diagnostic> {
+    let (known, unknown): (Vec<&String>, Vec<&String>) = wanted.iter().partition(|tag| tags.contains(tag.as_str()));
+    if known.is_empty() {
+        return Vec::new();
+    }
+    let problem = |wanted: &String| {
+        let problem = Diagnostic::error(format!("no case has the tag `{wanted}`"));
+        problem.suggest(model::nearest(wanted, tags.iter().copied())).help("`trialrun list` shows every case with its tags")
     };
     unknown.into_iter().map(problem).collect()
 }

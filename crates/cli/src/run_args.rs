@@ -22,8 +22,8 @@ pub struct RunArgs {
     /// Only cases whose id matches this regular expression
     #[arg(long, value_name = "REGEX", help_heading = "Selection")]
     pub filter: Option<String>,
-    /// Only cases with this text in their id or description
-    #[arg(long, value_name = "TEXT", help_heading = "Selection")]
+    /// Only cases with this text in their id, description, suite or tags
+    #[arg(long, short = 'k', value_name = "TEXT", help_heading = "Selection")]
     pub test: Option<String>,
     /// Only cases with this tag
     #[arg(long = "tag", value_name = "TAG", help_heading = "Selection")]
@@ -66,9 +66,12 @@ pub struct RunArgs {
     /// Wall clock of a trial, such as `90s` or `10m`; a bare number is seconds [default: 10m]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, help_heading = "Limits")]
     pub timeout: Option<u64>,
-    /// How often a trial that infrastructure broke is tried again; never on a scripted model [default: 1]
+    /// Times to repeat a broken attempt; never on a scripted model [default: 1]
     #[arg(long, value_name = "N", help_heading = "Limits")]
     pub retries: Option<u32>,
+    /// Times to run a failed trial again; one that passes then is reported as flaky [default: 0]
+    #[arg(long, value_name = "N", help_heading = "Limits")]
+    pub reruns: Option<u32>,
     /// Try again, as often, what left everything as it was when its agent ended so: with an error (`exit`), not in time
     /// (`timeout`), either with a comma between them, or `none` [default: both for evals.json]
     #[arg(long, value_name = "HOW", value_parser = parse_retry_on, help_heading = "Limits")]

@@ -157,12 +157,10 @@ fn rows(args: &RunArgs, environment: &RunArgs, workplace: &Workplace) -> Vec<Row
     let timeout = written(&defaults.timeout_ms, number);
     rows.add("timeout_ms", both(|from| from.timeout.map(|v| json!(v))), timeout, json!(600_000));
     rows.add("jobs", both(|from| from.jobs.map(|v| json!(v))), written(&defaults.jobs, number), json!(cores()));
-    let retries = written(&defaults.retries, number).or(written(&defaults.retry_failed, number));
+    let retries = written(&defaults.retries, number);
     rows.add("retries", both(|from| from.retries.map(|v| json!(v))), retries, json!(built_in.retries));
-    let retry_failed = written(&defaults.retry_failed, number);
-    let over = |from: &RunArgs| from.retries.filter(|_| retry_failed.is_some()).map(|v| json!(v));
-    let typed = [over(args), over(environment)];
-    rows.add("retry_failed", typed, retry_failed.clone(), json!(built_in.retry_failed));
+    let reruns = written(&defaults.reruns, number);
+    rows.add("reruns", both(|from| from.reruns.map(|v| json!(v))), reruns, json!(built_in.reruns));
     let retry_on = args.retry_on.map(|on| json!(on.name()));
     rows.add("retry_on", [retry_on, None], None, Value::Null);
     rows.add("idle_warn_ms", both(|from| from.idle_warn.map(|v| json!(v))), None, json!(built_in.idle_warn_ms));
@@ -256,8 +254,6 @@ fn settings(
     let built_in = runner::Settings::default();
     let listed = |line: &[String], environment: Vec<String>| if line.is_empty() { environment } else { line.to_vec() };
     let count = |setting: &Option<Setting<u64>>| u32::try_from(setting.as_ref()?.value).ok();
-    let typed_retries = args.retries.or(environment.retries);
-    let retry_failed = count(&defaults.retry_failed);
     let agents = configured::agents(project);
     let models = listed(&args.model, environment.model);
     let judge = args.judge.clone().or(environment.judge);
@@ -272,7 +268,13 @@ fn settings(
     let is_agent = |name: &str| runner::agent::find(name).is_some() || agents.iter().any(|agent| agent.name == name);
     runner::Settings {
         agents: listed(&args.agent, environment.agent),
-        models: models.iter().map(|written| split_model(written, is_agent)).collect(),
+        models: models
+            .iter()
+            .map(|written| {
+                problems.extend(unknown_agent(written, is_agent, &agents));
+                split_model(written, is_agent)
+            })
+            .collect(),
         reasoning_effort: args.reasoning_effort.clone().or(environment.reasoning_effort),
         base_url: args.base_url.clone().or(environment.base_url),
         trials: args.trials.or(environment.trials),
@@ -297,6 +299,7 @@ fn settings(
         configured: agents,
         // What it hangs on is known once the settings are.
         judge_missing: None,
+        judge_source: own_judge.and_then(|judge| judge.model.as_ref()).map(|set| set.source.clone()),
         // The project's address and its chance are its own judge's.
         judge: judge.or_else(|| Some(own_judge?.model.as_ref()?.value.clone())),
         judge_base_url: typed_address.or_else(|| Some(own_judge?.base_url.as_ref()?.value.clone())),
@@ -314,9 +317,8 @@ fn settings(
             token_budget: defaults.token_budget.as_ref().map(|set| set.value),
         },
         jobs: args.jobs.or(environment.jobs).or_else(|| count(&defaults.jobs)?.try_into().ok()).unwrap_or_else(cores),
-        retries: typed_retries.or(count(&defaults.retries)).or(retry_failed).unwrap_or(built_in.retries),
-        // Who types a number of tries means every kind of trying again.
-        retry_failed: retry_failed.map_or(0, |failed| typed_retries.unwrap_or(failed)),
+        retries: args.retries.or(environment.retries).or(count(&defaults.retries)).unwrap_or(built_in.retries),
+        reruns: args.reruns.or(environment.reruns).or(count(&defaults.reruns)).unwrap_or(built_in.reruns),
         retry_on: args.retry_on,
         secrets: project.tree.as_ref().map(runner::Secrets::of).unwrap_or_default(),
         idle_warn_ms: args.idle_warn.or(environment.idle_warn).unwrap_or(built_in.idle_warn_ms),
@@ -340,6 +342,23 @@ fn source_repo(written: &str, cwd: &std::path::Path) -> String {
 }
 
 /// `agent=model` or `model`. A model's own name may hold `=` only after an agent's.
+/// That what stands before the `=` of a `--model` is not an agent. What has other characters than names have is a model.
+fn unknown_agent(
+    written: &str,
+    is_agent: impl Fn(&str) -> bool,
+    own: &[std::sync::Arc<runner::agent::Configured>],
+) -> Option<Diagnostic> {
+    let (agent, _) = written.split_once('=')?;
+    let is_name = |text: &str| text.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_".contains(letter));
+    if !is_name(agent) || is_agent(agent) {
+        return None;
+    }
+    let built_in = runner::agent::AGENTS.iter().map(|agent| agent.name());
+    let names: Vec<&str> = built_in.chain(own.iter().map(|agent| agent.name.as_str())).collect();
+    let problem = Diagnostic::error(format!("unknown agent `{agent}` in `--model {written}`"));
+    Some(problem.suggest(model::nearest(agent, names.iter().copied())).help(format!("agents: {}", names.join(", "))))
+}
+
 fn split_model(written: &str, is_agent: impl Fn(&str) -> bool) -> (Option<String>, String) {
     match written.split_once('=') {
         Some((agent, model)) if is_agent(agent) => (Some(agent.to_owned()), model.to_owned()),

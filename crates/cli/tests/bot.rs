@@ -206,7 +206,7 @@ fn a_user_that_a_model_plays_speaks_until_there_is_nothing_more_to_say() {
     assert_eq!((&trial["user_usage"]["total"], &trial["judge_usage"]), (&45.into(), &Value::Null));
     assert_eq!((&trial["usage"]["total"], &report["summary"]["user_usage"]["total"]), (&38.into(), &45.into()));
     // A user that cannot be played is nobody's failure.
-    project.write("user.yaml", "steps: []\n");
+    project.write("user.yaml", "steps: [{ text: Hello! }]\n");
     let report = run(&project, &shop, "/api/chat", &["played.yaml", "--retries", "0"], 3);
     let trial = &report["trials"][0];
     assert_eq!((&trial["outcome"], &trial["fault"]), (&"broken".into(), &"provider".into()));

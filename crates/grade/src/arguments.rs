@@ -187,7 +187,7 @@ mod tests {
         let evidence = crate::example::Story::new().asks("a").answer("Hello").replied(5).evidence();
         let of = |name: &str, value: Value| judged(name, Arguments::Brief(node(&value)), &evidence);
         assert_eq!(of("contains", json!("hello")).unwrap().because, "it contains \"Hello\"");
-        assert_eq!(of("latency", json!(5)).unwrap().because, "the reply took 5 ms");
+        assert_eq!(of("latency", json!("5ms")).unwrap().because, "the reply took 5 ms");
         assert!(of("no_path_escape", Value::Null).is_ok() && of("no_path_escape", json!(true)).is_ok());
         assert_eq!(of("contains", Value::Null).unwrap_err(), ["`text` must be a string, not nothing (null) "]);
     }

@@ -221,16 +221,16 @@ impl Own {
     }
 }
 
-/// A check that says of every trial that nothing was checked: for a case that must assert something, and does not.
-/// `head` is where the case is written.
-pub fn nothing_asserted(head: Excerpt) -> Check {
+/// A check that leaves every trial of `case` undecided, because it asserts nothing.
+pub fn nothing_asserted(case: &Case) -> Check {
     Check {
         id: NothingAsserted::KIND.to_owned(),
         kind: NothingAsserted::KIND,
-        weight: 1.0,
+        // All that a trial may score hangs on it.
+        weight: case.ruling.scoring.map_or(1.0, |scoring| scoring.max_score),
         title: None,
         about: About::Trial,
-        source: Written::Head(head),
+        source: Written::Head(case.source.clone()),
         matcher: Arc::new(NothingAsserted),
     }
 }
@@ -255,20 +255,14 @@ pub fn compile(case: &Case, context: &Context<'_>) -> (Vec<Check>, Vec<Diagnosti
     let context = &Context { case: Some(case), ..*context };
     let mut problems = Problems::new();
     let mut checks = Vec::with_capacity(case.assertions.len());
-    // Formats that count their cases tell of those that expect nothing themselves, and code asserts while it runs.
     let contract = case.skill_eval.as_ref().and_then(|asked| asked.contract.as_ref());
-    // A case that asks about its skill and nothing else has nothing to say in the arm without it.
-    let is_baseline = case.skill_eval.is_some() && !case.must_assert;
-    let is_silent = case.assertions.is_empty() && contract.is_none() && !is_baseline;
-    if is_silent && case.position.is_none() && case.code.is_none() && case.broken.is_empty() {
-        let help = if case.must_assert {
-            checks.push(nothing_asserted(case.source.clone()));
-            "a trial of which nothing is asserted has checked nothing: it does not pass, and is no failure of the agent"
-        } else {
-            "without `assertions`, a trial passes if the agent finishes and its questions are answered"
-        };
-        let problem = Diagnostic::warning(format!("`{}` asserts nothing", case.id));
-        problems.push(problem.at(case.source.clone()).help(help));
+    if asserts_nothing(case) {
+        checks.push(nothing_asserted(case));
+        // Formats that count their cases warn of these themselves, once for a file.
+        if case.position.is_none() {
+            let problem = Diagnostic::warning(format!("`{}` asserts nothing, so its trials are undecided", case.id));
+            problems.push(problem.at(case.source.clone()).help("add an assertion: `trialrun list --assertions`"));
+        }
     }
     let claims = case.code.iter().flat_map(|code| &code.claims);
     problems.extend(claims.filter_map(misspelt));
@@ -285,6 +279,13 @@ pub fn compile(case: &Case, context: &Context<'_>) -> (Vec<Check>, Vec<Diagnosti
     }
     checks.extend(contract.map(|(contract, place)| contract_check(*contract, place.clone())));
     (checks, problems)
+}
+
+/// True if `case` is to run, must assert something, and has neither assertions nor a contract. Code asserts while it runs.
+fn asserts_nothing(case: &Case) -> bool {
+    let has_contract = case.skill_eval.as_ref().is_some_and(|asked| asked.contract.is_some());
+    let is_run = case.code.is_none() && case.broken.is_empty() && case.skip.is_none();
+    is_run && case.must_assert && case.assertions.is_empty() && !has_contract
 }
 
 /// The check that a trial left behind only what `contract`, which is written at `place`, allows.

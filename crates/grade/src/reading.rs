@@ -125,17 +125,18 @@ impl<'a> Reading<'a> {
         (!is_wrong).then(|| ExpectedValue { expectation, shown, place: Place::of(node), runs_code })
     }
 
-    /// Warns about arguments that the tool does not take: `no_tool_called` would pass for ever.
+    /// Reports arguments that the tool does not take, because `no_tool_called` would always pass. One whose name is near to
+    /// that of a known argument is an error.
     fn know_arguments(&mut self, tool: &str) {
         let (Some(_), Some(known)) = (self.context.known_tools, model::tool::arguments(tool)) else { return };
         let Some(NodeKind::Map(entries)) = self.fields.get("args_match").map(|node| &node.kind) else { return };
         for (key, value) in entries.iter().filter(|(key, _)| !known.contains(&key.value.as_str())) {
-            let problem = Diagnostic::warning(format!("`{tool}` is not known to take an argument `{}`", key.value))
-                .at(value.source.excerpt(key.span));
-            self.problems.push(match nearest(&key.value, known.iter().copied()) {
-                Some(near) => problem.suggest(Some(near)),
-                None => problem.help(format!("its arguments: {}", known.join(", "))),
-            });
+            let message = format!("`{tool}` is not known to take an argument `{}`", key.value);
+            let problem = match nearest(&key.value, known.iter().copied()) {
+                Some(near) => Diagnostic::error(message).suggest(Some(near)),
+                None => Diagnostic::warning(message).help(format!("its arguments: {}", known.join(", "))),
+            };
+            self.problems.push(problem.at(value.source.excerpt(key.span)));
         }
     }
 
@@ -160,20 +161,43 @@ impl<'a> Reading<'a> {
         written.map_or(SHOWN_CHARS, |chars| usize::try_from(chars).unwrap_or(usize::MAX))
     }
 
-    /// Warns about a tool name that no tool of the agent has.
+    /// Reports a tool name that no tool of the agent has, because `no_tool_called` would always pass. A name that is near
+    /// to a known one is an error. Where the agent's tools are not known any name may be right, so it is a warning.
     pub fn know_tool(&mut self, name: &str, place: &Place) {
-        let Some(known) = self.context.known_tools else { return };
-        if known.contains(&name) || name.starts_with("mcp__") {
+        if name.starts_with("mcp__") {
             return;
         }
-        let bare = name.split_once('(').map_or(name, |(bare, _)| bare);
-        let mut problem =
-            Diagnostic::warning(format!("`{name}` is no tool that the agent is known to have")).at(place.excerpt());
-        problem = if bare != name && known.contains(&bare) {
-            problem.help(format!("write `{bare}` here, and what its arguments must match in `args_match`"))
-        } else {
-            problem.suggest(nearest(name, known.iter().copied()))
+        let Some(known) = self.context.known_tools else {
+            self.suspect_tool(name, place);
+            return;
         };
-        self.problems.push(problem);
+        if known.contains(&name) {
+            return;
+        }
+        let message = format!("`{name}` is not a tool that the agent is known to have");
+        let bare = name.split_once('(').map_or(name, |(bare, _)| bare);
+        let near = nearest(name, known.iter().copied());
+        let problem = if bare != name && known.contains(&bare) {
+            let help = format!("write `{bare}` here, and what its arguments must match in `args_match`");
+            Diagnostic::error(message).help(help)
+        } else if near.is_some() {
+            Diagnostic::error(message).suggest(near)
+        } else {
+            Diagnostic::warning(message)
+        };
+        self.problems.push(problem.at(place.excerpt()));
+    }
+
+    /// Warns about a name that is spelt nearly like that of a canonical tool, letter case included.
+    fn suspect_tool(&mut self, name: &str, place: &Place) {
+        let names = || model::tool::TOOLS.iter().map(|tool| tool.name);
+        if !name.starts_with(|first: char| first.is_ascii_uppercase()) || names().any(|known| known == name) {
+            return;
+        }
+        let alike = names().filter(|known| known.len() == name.len());
+        if let Some(near) = nearest(name, alike) {
+            let message = format!("no tool is known by the name `{name}`");
+            self.problems.push(Diagnostic::warning(message).suggest(Some(near)).at(place.excerpt()));
+        }
     }
 }

@@ -57,7 +57,8 @@ pub struct Case {
     pub user_responses: Vec<UserResponse>,
     /// What must hold afterwards; names and arguments, not compiled yet.
     pub assertions: Vec<AssertionSpec>,
-    /// Whether a trial that nothing was asserted about has checked nothing, and does not pass.
+    /// True if a trial of which nothing is asserted is undecided. It is, unless the case has a token budget of its own, or an
+    /// arm leaves out what the case asserts. Other limits bound a trial and claim nothing about what the agent did.
     pub must_assert: bool,
     /// How findings become an outcome.
     pub ruling: Ruling,
@@ -65,8 +66,8 @@ pub struct Case {
     pub skip: Option<String>,
     /// Why it cannot be run, although the rest can: it is code that does not load. Its trials are broken.
     pub broken: Vec<Diagnostic>,
-    /// How often a trial that did not pass is tried again; the run's number when absent.
-    pub retries: Option<u32>,
+    /// How often a trial that failed is run again; the run's number when absent.
+    pub reruns: Option<u32>,
     /// What the record calls expected, where the format has such a value.
     pub expected: Option<Value>,
     /// When its variables are kept in the record.
@@ -101,11 +102,11 @@ impl Case {
             fixtures: Arc::clone(&NO_FIXTURES),
             user_responses: Vec::new(),
             assertions: Vec::new(),
-            must_assert: false,
+            must_assert: true,
             ruling: Ruling::default(),
             skip: None,
             broken: Vec::new(),
-            retries: None,
+            reruns: None,
             expected: None,
             log_vars: LogVars::default(),
             position: None,

@@ -191,8 +191,20 @@ impl<'a> Fields<'a> {
         choice(node, &format!("`{key}`"), choices, problems)
     }
 
-    /// A length of time under `key`, in milliseconds: `500ms`, `30s`, `5m`, `1h`, or a bare number of milliseconds.
+    /// A length of time under `key`, in milliseconds: `500ms`, `30s`, `5m`, `1h`. A bare number is milliseconds, and a
+    /// warning spells that out: on the command line it is seconds.
     pub fn duration_ms(&mut self, key: &'static str, problems: &mut Problems) -> Option<u64> {
+        let value = self.duration_or_ms(key, problems)?;
+        if let Some(node) = self.get(key).filter(|node| matches!(node.kind, NodeKind::Number(_))) {
+            let meant = if value < 1000 { format!("`{value}ms` or `{value}s`") } else { format!("`{}`", duration(value)) };
+            let message = format!("`{key}: {value}` has no unit and is read as {value} milliseconds");
+            problems.push(node.warning(message).help(format!("write {meant}")));
+        }
+        Some(value)
+    }
+
+    /// The same for a key of a format in which a bare number has always been milliseconds.
+    pub fn duration_or_ms(&mut self, key: &'static str, problems: &mut Problems) -> Option<u64> {
         let node = self.get(key)?;
         let value = match &node.kind {
             NodeKind::Number(number) => as_whole(number).filter(|value| *value > 0),
@@ -331,6 +343,13 @@ pub fn as_whole(number: &Number) -> Option<u64> {
     })
 }
 
+/// `ms` milliseconds as one writes them, in the largest unit of which they are a whole number: `90s`, `5m`.
+fn duration(ms: u64) -> String {
+    let units = [(3_600_000, "h"), (60_000, "m"), (1_000, "s")];
+    let unit = units.into_iter().find(|(unit, _)| ms % unit == 0);
+    unit.map_or_else(|| format!("{ms}ms"), |(unit, name)| format!("{}{name}", ms / unit))
+}
+
 /// `500ms`, `30s`, `5m`, `1h` or `1.5h` in milliseconds; `None` for anything else, zero and bare numbers included.
 pub fn parse_duration_ms(written: &str) -> Option<u64> {
     let written = written.trim();
@@ -351,6 +370,31 @@ pub fn parse_duration_ms(written: &str) -> Option<u64> {
 mod tests {
     use super::*;
     use crate::Source;
+
+    #[test]
+    fn a_length_of_time_without_a_unit_is_spelt_out() {
+        let told = |number: u64| {
+            let source = Source::new("f", "timeout: 30");
+            let span = Span::new(9, 11);
+            let value =
+                Node { kind: NodeKind::Number(number.into()), span, tag: None, source: source.clone() };
+            let map = NodeKind::Map(vec![(Spanned::new("timeout".to_owned(), Span::new(0, 7)), value)]);
+            let node = Node { kind: map, span, tag: None, source };
+            let mut problems = Problems::new();
+            let mut fields = Fields::of(&node, "it", &mut problems).unwrap();
+            assert_eq!(fields.duration_or_ms("timeout", &mut problems), Some(number));
+            assert!(problems.is_empty());
+            assert_eq!(fields.duration_ms("timeout", &mut problems), Some(number));
+            assert!(problems.len() == 1 && !problems[0].is_error());
+            (problems[0].message.clone(), problems[0].help[0].clone())
+        };
+        let thirty = told(30);
+        assert_eq!(thirty.0, "`timeout: 30` has no unit and is read as 30 milliseconds");
+        assert_eq!(thirty.1, "write `30ms` or `30s`");
+        assert_eq!(told(90_000).1, "write `90s`");
+        assert_eq!(told(60_000).1, "write `1m`");
+        assert_eq!(told(1_500).1, "write `1500ms`");
+    }
 
     #[test]
     fn known_keys_are_told_once_in_the_order_they_were_asked_for() {

@@ -83,17 +83,20 @@ impl Scoring {
 
     /// Whether an expectation gives any part of it a weight, so that a score is wanted.
     pub fn is_wanted_by(expectation: &Node) -> bool {
+        Self::weight_in(expectation).is_some()
+    }
+
+    /// The first weight that an expectation gives a part of it.
+    pub fn weight_in(expectation: &Node) -> Option<&Node> {
+        let given = |weight: &&Node| !matches!(weight.kind, NodeKind::Null);
         match &expectation.kind {
-            NodeKind::List(items) => items.iter().any(Self::is_wanted_by),
-            NodeKind::Map(entries) => entries.iter().any(|(key, value)| {
-                let is_given = |weight: &Node| !matches!(weight.kind, NodeKind::Null);
-                match key.value.as_str() {
-                    "$score" => is_given(value),
-                    "$meta" => value.get("score").is_some_and(is_given),
-                    _ => Self::is_wanted_by(value),
-                }
+            NodeKind::List(items) => items.iter().find_map(Self::weight_in),
+            NodeKind::Map(entries) => entries.iter().find_map(|(key, value)| match key.value.as_str() {
+                "$score" => Some(value).filter(given),
+                "$meta" => value.get("score").filter(given),
+                _ => Self::weight_in(value),
             }),
-            _ => false,
+            _ => None,
         }
     }
 

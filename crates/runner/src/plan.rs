@@ -529,11 +529,14 @@ impl Planner<'_> {
             .rev()
             .find(|(of, _)| of.as_deref().is_none_or(|of| of == agent.name() || agent.aliases().contains(&of)))
             .map(|(_, model)| model.clone());
+        let is_given = given.is_some();
         let name = given
             .or_else(|| case.runner.model.clone())
             .or_else(|| settings.defaults.model.clone())
             .or_else(|| agent.default_model().map(str::to_owned));
         let (name, model) = match name.as_deref().and_then(|name| name.strip_prefix(SCRIPTED)) {
+            // Reading the case, or the project, has reported it.
+            Some(file) if !is_given && !Path::new(file).is_file() => return None,
             Some(file) => {
                 // The script is named as the user would write it, so that records of two machines agree.
                 let script = self.script(case, Path::new(file))?;

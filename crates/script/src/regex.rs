@@ -22,6 +22,10 @@ const FLAGS: &str = "imsuv";
 /// A long text and the engine's own copy of it must fit, a runaway pattern must not fill the machine.
 const LIMITS: Limits = Limits { memory: 128 << 20, stack: 256 << 10 };
 
+/// The longest expression that is compiled, in bytes. The engine's time to compile grows with the square of the length, and
+/// nothing stops it: at this length it is a fraction of a second.
+const LONGEST: usize = 32 << 10;
+
 /// How many compiled expressions a thread keeps.
 const KEPT: usize = 512;
 
@@ -93,6 +97,10 @@ impl Regex {
     fn compiled(self) -> Result<Self, RegexError> {
         if Plain::of(&self.source, &self.flags).is_some() {
             return Ok(self);
+        }
+        if self.source.len() > LONGEST {
+            let because = format!("it has {} bytes, and {LONGEST} are the most", self.source.len());
+            return Err(RegexError::Invalid { pattern: self.pattern.to_string(), because, help: None });
         }
         let compiled = with_pool(|pool| {
             let key = Key { source: Arc::clone(&self.source), flags: Arc::clone(&self.flags) };
@@ -373,6 +381,20 @@ fn with_pool<T>(work: impl FnOnce(&mut Pool) -> Result<T, EngineError>) -> Resul
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn an_expression_of_a_megabyte_is_refused_at_once() {
+        let long = format!("{}$", "a|b.".repeat(1 << 18));
+        let began = std::time::Instant::now();
+        let error = super::Regex::parse(&long).unwrap_err();
+        assert!(began.elapsed() < std::time::Duration::from_secs(5));
+        assert_eq!(
+            error.to_string(),
+            "invalid regular expression: it has 1048577 bytes, and 32768 are the most"
+        );
+        assert!(super::Regex::literal(&long, "i").is_err());
+        assert!(super::Regex::parse(&"a|b.".repeat(1 << 13)).is_ok(), "32768 bytes");
+    }
+
     use super::*;
 
     fn matches(pattern: &str, text: &str) -> bool {

@@ -1,13 +1,14 @@
 //! Which files a load reads: by default every skill's tests and the project's scenarios, else what the user named.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use model::decode::Problems;
 use model::{Diagnostic, Excerpt, nearest};
 use walkdir::{DirEntry, WalkDir};
 
-use crate::document::Language;
+use crate::document::{self, Language};
 use crate::format::{self, EVALS_FILE, EVALS_FOLDER};
 use crate::load::Request;
 use crate::path;
@@ -90,7 +91,7 @@ pub fn candidates(request: &Request, problems: &mut Problems) -> Vec<Candidate> 
         found.extend(named(target, request, problems));
     }
     // What cannot be looked into may hold tests: silence would be a green run without them.
-    problems.extend(unreadable(request));
+    problems.extend(passed_over(request));
     let mut seen = HashSet::new();
     found.retain(|candidate| seen.insert(candidate.path.clone()));
     found
@@ -172,26 +173,40 @@ fn evals_below(root: &Path) -> Vec<Candidate> {
     files.map(|path| Candidate { path, standing: Standing::Searched }).collect()
 }
 
-/// The folders of tests that are there and cannot be looked into.
-fn unreadable(request: &Request) -> Problems {
+/// The folders of tests that cannot be looked into, and the files in them that are not read because of their names.
+fn passed_over(request: &Request) -> Problems {
     let mut roots: Vec<PathBuf> = request.targets.iter().map(|target| path::resolve(&request.cwd, target)).collect();
     if request.targets.is_empty() {
         roots = vec![request.skills_dir.clone(), request.root.join(SCENARIOS_FOLDER)];
         roots.extend(request.tests.clone());
     }
     roots.extend(request.targets.iter().map(|target| request.skills_dir.join(target)));
-    let walked = roots.iter().flat_map(|root| WalkDir::new(root).into_iter().filter_entry(is_entered));
-    let denied = walked.filter_map(Result::err).filter_map(|error| {
-        let refused = error.io_error().is_some_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied);
-        refused.then(|| path::shown(error.path().unwrap_or(Path::new(".")), &request.cwd))
-    });
-    let mut shown: Vec<String> = denied.collect();
-    shown.sort();
-    shown.dedup();
-    let problem = |shown: &String| {
-        Diagnostic::error("cannot look into the folder: permission denied").at(Excerpt::of_file(shown.as_str()))
-    };
-    shown.iter().map(problem).collect()
+    let mut found: BTreeMap<String, Diagnostic> = BTreeMap::new();
+    for entry in roots.iter().flat_map(|root| WalkDir::new(root).into_iter().filter_entry(is_entered)) {
+        let (path, problem) = match &entry {
+            Ok(entry) if entry.depth() > 0 && entry.file_type().is_file() => {
+                let Some(problem) = misnamed_test(entry.path()) else { continue };
+                (entry.path(), problem)
+            }
+            Err(error) if error.io_error().is_some_and(|error| error.kind() == ErrorKind::PermissionDenied) => {
+                let problem = Diagnostic::error("cannot look into the folder: permission denied");
+                (error.path().unwrap_or(Path::new(".")), problem)
+            }
+            _ => continue,
+        };
+        let shown = path::shown(path, &request.cwd);
+        found.entry(shown).or_insert_with_key(|shown| problem.at(Excerpt::of_file(shown.as_str())));
+    }
+    found.into_values().collect()
+}
+
+/// That the file at `path` is a test but for its name.
+fn misnamed_test(path: &Path) -> Option<Diagnostic> {
+    let right = format::misspelt(path.file_name()?.to_str()?)?;
+    let named = format::named(Path::new(&right)).map(|(format, _)| format)?;
+    let source = document::open(path, "").ok()?;
+    let problem = Diagnostic::warning("this file is not read as a test because of its name");
+    named.is_meant(&source.text).then(|| problem.help(format!("call it `{right}`, or begin its name with `_`")))
 }
 
 /// What `target` means: a skill of the project, else a file or a directory.

@@ -24,7 +24,8 @@ pub fn agent(written: String, base: &Path) -> String {
     if written == "claude" { "claude-code".to_owned() } else { written }
 }
 
-/// A model; a script's path is made absolute, seen from `base`, and must be that of a file.
+/// A model; a script's path is made absolute, seen from `base`. One that cannot be read is reported here, and the model is
+/// still named, so that nobody misses one.
 pub fn model(written: &str, node: &Node, base: &Path, problems: &mut Problems) -> Option<String> {
     let Some(script) = written.strip_prefix(SCRIPTED) else {
         return Some(written.to_owned());
@@ -35,17 +36,12 @@ pub fn model(written: &str, node: &Node, base: &Path, problems: &mut Problems) -
     }
     let file = path::resolve(base, script);
     match std::fs::metadata(&file) {
-        Ok(found) if found.is_file() => Some(format!("{SCRIPTED}{}", file.display())),
-        Ok(_) => {
-            problems.push(node.error(format!("the script `{script}` is not a file")));
-            None
-        }
-        Err(error) => {
-            problems.push(
-                node.error(format!("cannot read the script `{script}`: {error}"))
-                    .help("the path starts at the directory of this file"),
-            );
-            None
-        }
+        Ok(found) if found.is_file() => {}
+        Ok(_) => problems.push(node.error(format!("the script `{script}` is not a file"))),
+        Err(error) => problems.push(
+            node.error(format!("cannot read the script `{script}`: {error}"))
+                .help("the path starts at the directory of this file"),
+        ),
     }
+    Some(format!("{SCRIPTED}{}", file.display()))
 }

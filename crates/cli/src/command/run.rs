@@ -35,15 +35,17 @@ pub fn run(global: &Global, args: &RunArgs, terminal: &Terminal) -> Result<ExitC
 
 /// Runs what is prepared, unless something is wrong with it.
 pub fn run_prepared(args: &RunArgs, prepared: Prepared, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    let Prepared { workplace, resolved, mut plan, diagnostics, nearest_case, .. } = prepared;
+    let Prepared { workplace, resolved, mut plan, diagnostics, nearest, .. } = prepared;
     let args = &with_reports_of_project(args, &workplace)?;
     let reports = open_reports(args)?;
-    terminal.diagnostics(&diagnostics);
+    // Files of code that do not load are broken trials of a run that goes on.
+    let unloaded = plan.trials.iter().flat_map(|trial| &trial.case.broken);
+    terminal.diagnostics(&diagnostics.iter().chain(unloaded).cloned().collect::<Vec<_>>());
     if diagnostics.iter().any(|problem| args.strict || problem.is_error()) {
         return Ok(ExitCode::from(exit::INVALID));
     }
     if plan.trials.is_empty() {
-        return Err(nothing_selected(args, &plan, nearest_case.as_deref()));
+        return Err(nothing_selected(args, &plan, nearest.as_deref()));
     }
     if let Some(timeout) = args.timeout
         && timeout > 3_600_000
@@ -206,7 +208,7 @@ fn gate(args: &RunArgs, summary: &model::Summary) -> u8 {
 }
 
 /// What is said where nothing is left to run.
-pub(super) fn nothing_selected(args: &RunArgs, plan: &Plan, nearest_case: Option<&str>) -> CliError {
+pub(super) fn nothing_selected(args: &RunArgs, plan: &Plan, nearest: Option<&str>) -> CliError {
     if plan.cases_loaded == 0 {
         return CliError::nothing("no case was found")
             .hint("`trialrun list` shows what is found; `trialrun init` makes a first test");
@@ -216,6 +218,6 @@ pub(super) fn nothing_selected(args: &RunArgs, plan: &Plan, nearest_case: Option
         return CliError::nothing(format!("no case of these failed in the run `{run}`"));
     }
     CliError::nothing(format!("none of {} was selected", super::check::count(plan.cases_loaded, "case")))
-        .maybe_hint(nearest_case.map(|near| format!("did you mean `{near}`?")))
+        .maybe_hint(nearest.map(|near| format!("did you mean `{near}`?")))
         .hint("`trialrun list` shows every case with its tags")
 }

@@ -26,7 +26,7 @@ pub struct Variable {
 pub const STATE: &str = "TRIALRUN_STATE";
 
 /// Every one but [`STATE`], in the order of the settings.
-pub static VARIABLES: [Variable; 17] = [
+pub static VARIABLES: [Variable; 18] = [
     Variable {
         name: "TRIALRUN_AGENT",
         about: "The agent, or several between commas.",
@@ -95,11 +95,21 @@ pub static VARIABLES: [Variable; 17] = [
     },
     Variable {
         name: "TRIALRUN_RETRIES",
-        about: "How often a trial that infrastructure broke is tried again.",
+        about: "How often a broken attempt is repeated.",
         row: "retries",
         put: |args, text| {
             let value = text.parse().map_err(|_| "a whole number".to_owned())?;
             args.retries = Some(value);
+            Ok(())
+        },
+    },
+    Variable {
+        name: "TRIALRUN_RERUNS",
+        about: "How often a failed trial is run again.",
+        row: "reruns",
+        put: |args, text| {
+            let value = text.parse().map_err(|_| "a whole number".to_owned())?;
+            args.reruns = Some(value);
             Ok(())
         },
     },
@@ -219,8 +229,6 @@ fn written<'e>(environment: &'e BTreeMap<String, String>, variable: &Variable) -
 
 /// The variable that sets what is called `row`: of several, the one that is set and goes before the others.
 pub fn of_row(row: &str, environment: &BTreeMap<String, String>) -> Option<&'static str> {
-    // Who sets a number of tries means every kind of trying again.
-    let row = if row == "retry_failed" { "retries" } else { row };
     let mut all = VARIABLES.iter().chain(&OTHER_NAMES).filter(|variable| variable.row == row);
     let is_set = |variable: &&Variable| written(environment, variable).is_some();
     all.clone().find(is_set).or_else(|| all.next()).map(|variable| variable.name)
@@ -285,7 +293,7 @@ mod tests {
         let other = environment(&[("ASE_AGENT_TIMEOUT", "90"), ("ASE_AGENT_RETRIES", "3")]);
         assert_eq!(typed(&other).unwrap().retries, Some(3));
         assert_eq!(of_row("timeout_ms", &other), Some("ASE_AGENT_TIMEOUT"));
-        assert_eq!(of_row("retry_failed", &other), Some("ASE_AGENT_RETRIES"));
+        assert_eq!(of_row("retries", &other), Some("ASE_AGENT_RETRIES"));
         let error = typed(&environment(&[("ASE_AGENT_RETRIES", "often")])).unwrap_err();
         assert_eq!(error.to_string(), "the variable `ASE_AGENT_RETRIES` is `often`");
     }

@@ -46,15 +46,15 @@ fn check_reports_every_problem_at_once_with_its_line() {
     told(10, "error", &["regular expression"]);
     told(11, "error", &["`a`"]);
     told(12, "error", &["tool_caled", "did you mean `tool_called`?"]);
-    told(6, "warning", &["Basch", "did you mean `Bash`?"]);
-    assert_eq!((found["errors"].as_u64(), found["warnings"].as_u64()), (Some(7), Some(1)), "{problems:#?}");
+    told(6, "error", &["Basch", "did you mean `Bash`?"]);
+    assert_eq!((found["errors"].as_u64(), found["warnings"].as_u64()), (Some(8), Some(0)), "{problems:#?}");
 
     let text = project.run(&["check", "wrong.yaml", "tool.yaml"]).exits(2);
     assert_eq!(text.out, "");
     for place in ["wrong.yaml:2:1", "wrong.yaml:4:8", "wrong.yaml:7:15", "wrong.yaml:10:46", "tool.yaml:6:39"] {
         assert!(text.err.contains(&format!("--> {place}")), "{place}: {}", text.err);
     }
-    assert!(text.err.contains("descripton: typo") && text.err.ends_with("7 errors, 1 warning\n"), "{}", text.err);
+    assert!(text.err.contains("descripton: typo") && text.err.ends_with("8 errors\n"), "{}", text.err);
     assert!(!project.dir().join(".trialrun").exists(), "checking records nothing");
 }
 
@@ -114,4 +114,70 @@ fn what_became_of_each_claim_is_told_as_briefly_or_fully_as_anybody_wants() {
     );
     assert_eq!((&claims[2]["method"], &claims[2]["compiled_as"]), (&json!("judge"), &Value::Null));
     assert_eq!(claims[2]["source"]["file"], "skills/notes/evals/evals.json");
+}
+
+#[test]
+fn a_problem_names_its_place_and_what_is_meant() {
+    let project = empty();
+    let case = "scenario: a\nsystem_prompt: x\nassertions:\n  - { id: a, type: output_contains, pattern: x }\n";
+    project.write("a.yaml", case).write("b.yaml", &format!("{case}agent: chat\nmodel: scripted:nowhere.yaml\n"));
+    // An agent that is none is not taken for a part of the model's name.
+    let told = project.run(&["check", "a.yaml", "--agent", "fake", "--model", "codx=gpt"]).exits(2);
+    assert!(told.err.contains("unknown agent `codx` in `--model codx=gpt`"), "{}", told.err);
+    assert!(told.err.contains("did you mean `codex`?"), "{}", told.err);
+    project.run(&["check", "a.yaml", "--agent", "fake", "--model", "fake=gpt"]).exits(0);
+    // A script that is missing is the only problem.
+    let told = project.run(&["check", "b.yaml"]).exits(2);
+    assert!(told.err.contains("cannot read the script `nowhere.yaml`") && told.err.contains("b.yaml:6:8"), "{}", told.err);
+    assert!(!told.err.contains("needs a model"), "{}", told.err);
+    // A tab is told on its own line, and an empty file at its beginning.
+    project.write("tab.yaml", "scenario: a\nfixtures:\n  git_init: true\n\tenv: {}\n").write("empty.yaml", "");
+    let told = project.run(&["check", "tab.yaml", "empty.yaml"]).exits(2);
+    assert!(told.err.contains("a tab in the indentation") && told.err.contains("tab.yaml:4:1"), "{}", told.err);
+    assert!(told.err.contains("--> empty.yaml:1:1"), "{}", told.err);
+    // The project's judge is told where it is written.
+    project.write("trialrun.yaml", "judge: gpt-4\n");
+    project.write("c.yaml", "name: c\nagent: fake\nturns: [hi]\nassertions: [{ llm_judge: is polite }]\n");
+    let told = project.run(&["check", "c.yaml"]).exits(2);
+    assert!(told.err.contains("--> trialrun.yaml:1:8"), "{}", told.err);
+    assert!(told.err.contains("a judge is `PROVIDER:MODEL`, such as `openai:gpt-4`"), "{}", told.err);
+}
+
+#[test]
+fn a_case_that_asserts_nothing_is_undecided_in_every_format() {
+    let project = empty();
+    project
+        .write("a.yaml", "scenario: a\nsystem_prompt: x\nagent: fake\n")
+        .write("b.yaml", "name: b\nturns: [hi]\nagent: fake\n")
+        .write("c.fixture.yaml", "agent: fake\n---\n- { title: c, input: hello }\n")
+        .write("d.test.ts", "import { scenario } from 'trialrun';\nexport default scenario('d', () => {});\n");
+    for file in ["a.yaml", "b.yaml", "c.fixture.yaml", "d.test.ts"] {
+        let ran = project.run(&["run", file, "--agent", "fake"]).exits(3);
+        assert!(ran.out.contains("1 trial undecided") && ran.out.contains("asserts nothing"), "{}", ran.said());
+    }
+    project.write("e.fixture.yaml", "- { title: a, input: hello, ouput: x }\n");
+    let told = project.run(&["run", "e.fixture.yaml", "--agent", "fake"]).exits(2);
+    assert!(told.err.contains("e.fixture.yaml:1:29") && told.err.contains("did you mean `output`?"), "{}", told.err);
+    project.write("f.fixture.yaml", "agent: fake\n---\n");
+    project.run(&["run", "f.fixture.yaml"]).exits(4);
+}
+
+#[test]
+fn a_pipe_or_a_device_is_not_read() {
+    let project = empty();
+    project.write("a.yaml", "scenario: a\nsystem_prompt: x\nassertions:\n  - { id: a, type: output_contains, pattern: x }\n");
+    for pipe in ["p.yaml", "p.fixture.yaml", "p.test.ts", "p.jsonl"] {
+        let path = project.dir().join(pipe);
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+    }
+    for suite in ["p.yaml", "p.fixture.yaml", "p.test.ts"] {
+        let told = project.run(&["check", suite]).exits(2).err;
+        assert!(told.contains("it is not a regular file") && told.contains(suite), "{told}");
+    }
+    for answers in ["recorded:p.jsonl", "recorded:/dev/zero"] {
+        let told = project.run(&["run", "a.yaml", "--agent", answers]).exits(2).err;
+        assert!(told.contains("it is not a regular file"), "{told}");
+    }
+    std::os::unix::fs::symlink("/dev/zero", project.dir().join("z.yaml")).unwrap();
+    assert!(project.run(&["check", "z.yaml"]).exits(2).err.contains("it is not a regular file"));
 }

@@ -49,7 +49,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
             holds: "length of time",
             required: false,
             default: Some("30s"),
-            doc: "How long it may take: milliseconds, or a text such as `2m`.",
+            doc: "How long it may take, such as `30s` or `2m`. A bare number is milliseconds.",
         },
         TITLE,
     ],

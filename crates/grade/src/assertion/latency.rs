@@ -23,10 +23,10 @@ pub(super) const ASSERTION: Assertion = Assertion {
         holds: "length of time",
         required: true,
         default: None,
-        doc: "The longest it may take: milliseconds, or a text such as `2s`.",
+        doc: "The longest it may take, such as `800ms` or `2s`. A bare number is milliseconds.",
     }],
     pass: Example {
-        assertion: || json!({"id": "is-quick", "type": "latency", "max": 2000}),
+        assertion: || json!({"id": "is-quick", "type": "latency", "max": "1500ms"}),
         evidence: || Story::new().asks("Hello?").answer("Hello!").replied(740).evidence(),
     },
     fail: Example {
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn the_slowest_reply_counts_and_what_nobody_measured_is_undecided() {
-        let assertion = json!({"id": "a", "type": "latency", "max": 10});
+        let assertion = json!({"id": "a", "type": "latency", "max": "10ms"});
         let story = Story::new().asks("a").answer("b").replied(3).asks("c").answer("d").replied(11);
         let finding = judged(&assertion, &story.asks("e").answer("f").replied(2).evidence());
         assert_eq!(finding.because, "the reply to message 2 took 11 ms, 1 ms too long");

@@ -63,7 +63,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
             holds: "length of time",
             required: false,
             default: Some("30s"),
-            doc: "How long `command` may take: milliseconds, or a text such as `2m`.",
+            doc: "How long `command` may take, such as `30s` or `2m`. A bare number is milliseconds.",
         },
         TITLE,
     ],

@@ -1,4 +1,4 @@
-use model::{Severity, UserMessage};
+use model::{Ending, Outcome, Ruling, Scoring, Severity, UserMessage};
 use serde_json::{Value, json};
 
 use super::*;
@@ -100,7 +100,7 @@ fn an_error_in_one_assertion_leaves_the_others_as_they_are() {
 }
 
 #[test]
-fn an_unknown_tool_is_a_warning_with_a_suggestion() {
+fn a_tool_that_is_nearly_a_known_one_is_an_error() {
     let assertions = [
         json!({"id": "a", "type": "tool_called", "tool": "bash"}),
         json!({"id": "b", "type": "no_tool_called", "tool": "Bash(git *)"}),
@@ -119,20 +119,37 @@ fn an_unknown_tool_is_a_warning_with_a_suggestion() {
     ];
     assert_eq!(found.len(), expected.len(), "{found:#?}");
     for ((place, words), problem) in expected.iter().zip(&found) {
-        assert!(problem.starts_with("warning at ") && problem.contains(place) && problem.contains(words), "{problem}");
+        let is_warning = *place == "WebFetch";
+        assert_eq!(problem.starts_with("warning at "), is_warning, "{problem}");
+        assert!(problem.contains(place) && problem.contains(words), "{problem}");
     }
-    assert_eq!(problems(&assertions[..4], &Context::default()), Vec::<String>::new());
+    let stranger = [json!({"id": "a", "type": "no_tool_called", "tool": "Deploy"})];
+    let found = problems(&stranger, &Context { known_tools: Some(&known), ..Context::default() });
+    assert!(found.len() == 1 && found[0].starts_with("warning at "), "{found:#?}");
 }
 
 #[test]
-fn an_unknown_argument_is_a_warning_with_a_suggestion() {
+fn a_tool_of_an_agent_with_any_tools_is_doubted_only_if_it_is_nearly_a_usual_one() {
+    let about = |tool: &str| [json!({"id": "a", "type": "no_tool_called", "tool": tool})];
+    let found = problems(&about("Wirte"), &Context::default());
+    assert!(found.len() == 1 && found[0].starts_with("warning at "), "{found:#?}");
+    assert!(found[0].contains("did you mean `Write`"), "{found:#?}");
+    for quiet in ["write", "Write", "bash", "Deploy", "Writer", "mcp__db__Raed"] {
+        assert_eq!(problems(&about(quiet), &Context::default()), Vec::<String>::new(), "{quiet}");
+    }
+}
+
+#[test]
+fn an_argument_that_is_nearly_a_known_one_is_an_error() {
     let assertion = |tool: &str, argument: &str| {
         [json!({"id": "a", "type": "no_tool_called", "tool": tool, "args_match": {argument: "x"}})]
     };
     let context = Context { known_tools: Some(&["Write", "Task"]), ..Context::default() };
     let found = problems(&assertion("Write", "file_pth"), &context);
-    assert_eq!(found.len(), 1, "{found:#?}");
+    assert!(found.len() == 1 && !found[0].starts_with("warning at "), "{found:#?}");
     assert!(found[0].contains("`file_pth`") && found[0].contains("did you mean `file_path`"), "{found:#?}");
+    let found = problems(&assertion("Write", "colour"), &context);
+    assert!(found.len() == 1 && found[0].starts_with("warning at "), "{found:#?}");
     for quiet in [assertion("Write", "content"), assertion("Task", "anything")] {
         assert_eq!(problems(&quiet, &context), Vec::<String>::new());
     }
@@ -152,13 +169,33 @@ fn a_check_says_whether_it_runs_code_of_the_users() {
 }
 
 #[test]
-fn a_case_that_must_assert_and_does_not_checks_nothing() {
-    let silent = Case { must_assert: true, ..case(&[]) };
-    let (checks, problems) = compile(&silent, &Context::default());
+fn a_case_that_asserts_nothing_is_undecided() {
+    let outcome_of = |case: &Case| {
+        let (checks, problems) = compile(case, &Context::default());
+        let findings = grade(&checks, &Story::new().answer("x").evidence());
+        (Outcome::of(&findings, &Ending::Finished, &case.ruling), findings, problems)
+    };
+    let (outcome, findings, problems) = outcome_of(&case(&[]));
     assert!(problems.len() == 1 && !problems[0].is_error());
-    let finding = grade(&checks, &Story::new().answer("x").evidence()).remove(0);
-    assert_eq!((finding.status, finding.kind.as_str()), (Status::Undecided, "nothing_asserted"));
-    assert_eq!(&*finding.source.unwrap().file, "case.yaml");
+    assert_eq!((findings[0].status, findings[0].kind.as_str()), (Status::Undecided, "nothing_asserted"));
+    assert_eq!((&*findings[0].source.as_ref().unwrap().file, outcome), ("case.yaml", Outcome::Undecided));
+    // Neither a score nor `not` nor a limit decides what nobody asserted.
+    let scored = Some(Scoring { max_score: 100.0, pass_score: 50.0 });
+    for ruling in [Ruling { scoring: scored, not: false }, Ruling { scoring: None, not: true }] {
+        assert_eq!(outcome_of(&Case { ruling, ..case(&[]) }).0, Outcome::Undecided);
+    }
+    let limited = Case { max_turns: Some(3), timeout_ms: Some(5), ..case(&[]) };
+    assert_eq!(outcome_of(&limited).0, Outcome::Undecided);
+    // A format that counts its cases warns by itself.
+    let (outcome, _, problems) = outcome_of(&Case { position: Some(0), ..case(&[]) });
+    assert_eq!((outcome, problems), (Outcome::Undecided, vec![]));
+    for asserted in [
+        Case { must_assert: false, ..case(&[]) },
+        Case { skip: Some("later".into()), ..case(&[]) },
+    ] {
+        let (checks, problems) = compile(&asserted, &Context::default());
+        assert!(checks.is_empty() && problems.is_empty(), "{problems:?}");
+    }
 }
 
 #[test]
@@ -174,12 +211,6 @@ fn keys_may_be_written_as_code_writes_them() {
         let found = problems(&[json!({"id": "a", "type": wrong})], &Context::default());
         assert!(found[0].contains(&format!("did you mean `{near}`")), "{found:?}");
     }
-}
-
-#[test]
-fn a_case_that_asserts_nothing_is_a_warning() {
-    let (checks, problems) = compile(&case(&[]), &Context::default());
-    assert!(checks.is_empty() && problems.len() == 1 && !problems[0].is_error());
 }
 
 #[test]

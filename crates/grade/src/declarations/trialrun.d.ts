@@ -156,7 +156,9 @@ declare module "trialrun" {
     tags?: readonly string[];
     /** Milliseconds, or a text such as `30s`. */
     timeout?: number | string;
-    /** How often a trial that failed is tried again; a pass after that is flaky. */
+    /** How often a trial that failed is run again; a pass after that is flaky. */
+    reruns?: number;
+    /** Another name for `reruns`. */
     retries?: number;
     /** How often it is repeated. */
     trials?: number;
@@ -307,9 +309,10 @@ declare module "trialrun/config" {
       jobs?: number;
       parallelism?: number;
       retries?: number;
+      reruns?: number;
       sandbox?: string;
     };
-    eval?: { parallelism?: number; retries?: number; defaultTimeout?: number | string };
+    eval?: { parallelism?: number; reruns?: number; retries?: number; defaultTimeout?: number | string };
     /** The model that judges and plays users. */
     judge?: string | JudgeConfig;
     llm?: LlmConfig;

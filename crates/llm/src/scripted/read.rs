@@ -76,6 +76,10 @@ fn conversation(node: &Node, problems: &mut Problems) -> Option<Conversation> {
 
 fn steps(node: &Node, problems: &mut Problems) -> Option<Vec<Step>> {
     let items = decode::list(node, "`steps`", problems)?;
+    if items.is_empty() {
+        let problem = node.error("`steps` must not be empty: the model would have no answer");
+        problems.push(problem.help("a step is one answer, such as `- text: Hello`"));
+    }
     let mut steps = Vec::with_capacity(items.len());
     for (at, item) in items.iter().enumerate() {
         let Some(step) = step(item, problems) else { continue };

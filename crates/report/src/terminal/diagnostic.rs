@@ -125,7 +125,7 @@ fn renderer(style: &Style) -> Renderer {
 
 fn draw<'a>(group: Group<'a>, source: &'a Excerpt, label: Option<&'a str>) -> Group<'a> {
     if source.text.is_empty() {
-        return group.element(Origin::path(&*source.file));
+        return group.element(Origin::path(&*source.file).line(source.line).char_column(source.column));
     }
     let byte = |characters: usize| source.text.char_indices().nth(characters).map_or(source.text.len(), |(at, _)| at);
     let first = source.column.saturating_sub(1 + source.skipped);

@@ -32,11 +32,16 @@ pub(crate) struct Claims {
 }
 
 impl Claims {
-    /// Makes `claim` ready to be judged, with `directory` for the files that it names.
+    /// Makes `claim` ready to be judged, with `directory` for the files that it names and `known_tools` for the tools that
+    /// the agent has, where they are known.
     ///
     /// # Errors
     /// The finding about a claim that cannot be judged at all.
-    pub(crate) fn compile(claim: &Declared, directory: &Path) -> Result<Check, Box<Finding>> {
+    pub(crate) fn compile(
+        claim: &Declared,
+        directory: &Path,
+        known_tools: Option<&'static [&'static str]>,
+    ) -> Result<Check, Box<Finding>> {
         let Declared { name, reply, arguments, place, .. } = claim;
         let head = place.excerpt();
         if grade::find(name).is_none_or(grade::Assertion::is_implicit) {
@@ -55,7 +60,7 @@ impl Claims {
             kind: Spanned::new(name.clone(), place.span),
             weight: 1.0,
         };
-        let context = Context { directory: Some(directory), scripts: Some(&SCRIPTS), ..Context::default() };
+        let context = Context { directory: Some(directory), scripts: Some(&SCRIPTS), known_tools, ..Context::default() };
         grade::claim(&spec, &context).map_err(|problems| Box::new(misused(&kind, head, &problems)))
     }
 

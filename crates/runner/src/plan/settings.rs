@@ -50,6 +50,8 @@ pub struct Settings {
     pub judge_missing: Option<String>,
     /// The model that judges and plays users, as `provider:model`.
     pub judge: Option<String>,
+    /// Where the project names the judge, unless the command line does.
+    pub judge_source: Option<Excerpt>,
     /// Another address for the judge than its vendor's own.
     pub judge_base_url: Option<String>,
     /// How many judges are asked about everything that says nothing else.
@@ -62,10 +64,10 @@ pub struct Settings {
     pub defaults: Defaults,
     /// How many trials run at a time.
     pub jobs: usize,
-    /// How often a broken attempt is tried again.
+    /// How often a broken attempt is repeated.
     pub retries: u32,
-    /// How often a failed attempt is tried again; a trial that passes then is flaky.
-    pub retry_failed: u32,
+    /// How often a failed trial is run again; one that passes then is flaky.
+    pub reruns: u32,
     /// `--retry-on`: how an agent must have ended for its attempt to be tried again, as often as broken ones. Unset: suites
     /// of skills have both.
     pub retry_on: Option<RetryOn>,
@@ -145,6 +147,7 @@ impl Default for Settings {
             configured: Vec::new(),
             judge_missing: None,
             judge: None,
+            judge_source: None,
             judge_base_url: None,
             judges: 1,
             judge_temperature: None,
@@ -152,7 +155,7 @@ impl Default for Settings {
             defaults: Defaults::default(),
             jobs: 1,
             retries: 1,
-            retry_failed: 0,
+            reruns: 0,
             retry_on: None,
             secrets: Secrets::default(),
             idle_warn_ms: 30_000,

@@ -49,17 +49,16 @@ pub(super) fn decide(
         return Again::No;
     }
     let tried = attempts.iter().filter(|attempt| attempt.outcome == last).count();
-    let own = planned.case.retries;
     let most = match last {
-        Outcome::Broken => own.unwrap_or(settings.retries),
-        Outcome::Failed => own.unwrap_or(settings.retry_failed),
+        Outcome::Broken => settings.retries,
+        Outcome::Failed => planned.case.reruns.unwrap_or(settings.reruns),
         Outcome::Passed | Outcome::Undecided | Outcome::Skipped | Outcome::Cancelled => 0,
     };
     if tried <= most as usize {
         return Again::Yes;
     }
     let is_asked_for = ending.is_some_and(|ending| is_trouble(retry_on(planned, settings), ending));
-    if last != Outcome::Failed || !is_asked_for || tried > own.unwrap_or(settings.retries) as usize {
+    if last != Outcome::Failed || !is_asked_for || tried > settings.retries as usize {
         return Again::No;
     }
     match trace {

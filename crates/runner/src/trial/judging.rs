@@ -188,7 +188,12 @@ fn seat(request: &PlanRequest<'_>, problems: &mut Vec<Diagnostic>) -> Result<Sea
         Err(error) => {
             if !error.is_environments() {
                 let told = error.to_string().replace("--base-url", "--judge-base-url");
-                problems.push(Diagnostic::error(format!("the judge `{name}` cannot be had: {told}")));
+                let mut problem = Diagnostic::error(format!("the judge `{name}` cannot be used: {told}"));
+                problem.source.clone_from(&settings.judge_source);
+                problems.push(match name.contains(':') {
+                    true => problem,
+                    false => problem.help(format!("a judge is `PROVIDER:MODEL`, such as `openai:{name}`")),
+                });
             }
             Err(error.to_string())
         }
@@ -214,6 +219,8 @@ fn read_user(
         return true;
     }
     let found = match name.strip_prefix(SCRIPTED) {
+        // Reading the case has reported it.
+        Some(file) if !Path::new(file).is_file() => Ok(None),
         Some(file) => (request.read_script)(Path::new(file)).map(|script| Some(Arc::new(script))),
         None => match request.settings.providers.open(name, None, &|_| Err(Vec::new())) {
             Err(error) if !error.is_environments() => Err(vec![Diagnostic::error(error.to_string())]),

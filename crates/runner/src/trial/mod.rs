@@ -607,7 +607,7 @@ impl Attempt<'_> {
         let has_claimed = |played: &Played| !played.claims.is_empty() || !evidence.ending.goes_on();
         let checks = match &played {
             Some(played) if !has_claimed(played) => {
-                Arc::new(vec![grade::nothing_asserted(self.planned.case.source.clone())])
+                Arc::new(vec![grade::nothing_asserted(&self.planned.case)])
             }
             _ => Arc::clone(&self.planned.checks),
         };

@@ -156,9 +156,8 @@ fn options(written: &Written, path: &Path, source: &Source, library: &Library, c
     if let Some(mut fields) = Fields::of(&node, "the options of a scenario", &mut problems) {
         case.description = fields.any_text("description", &mut problems);
         case.tags = fields.texts("tags", &mut problems).unwrap_or_default();
-        case.timeout_ms = fields.duration_ms("timeout", &mut problems);
-        let retries = fields.whole("retries", 0, &mut problems);
-        case.retries = retries.map(|retries| u32::try_from(retries).unwrap_or(u32::MAX));
+        case.timeout_ms = fields.duration_or_ms("timeout", &mut problems);
+        case.reruns = reruns(&mut fields, &mut problems);
         case.trials = fields.whole("trials", 1, &mut problems);
         case.skip = skip(&mut fields, &mut problems);
         if let Some(fixtures) = fields.get("fixtures") {
@@ -169,6 +168,16 @@ fn options(written: &Written, path: &Path, source: &Source, library: &Library, c
     }
     case.broken = problems;
     is_only
+}
+
+/// `reruns`, or `retries` as the original called it.
+fn reruns(fields: &mut Fields<'_>, problems: &mut Problems) -> Option<u32> {
+    let reruns = fields.whole("reruns", 0, problems);
+    let retries = fields.whole("retries", 0, problems);
+    if let (Some(_), Some(_), Some(node)) = (reruns, retries, fields.get("retries")) {
+        problems.push(node.error("`reruns` and `retries` are the same here; give one of them"));
+    }
+    reruns.or(retries).map(|reruns| u32::try_from(reruns).unwrap_or(u32::MAX))
 }
 
 /// `skip`: true, or why.

@@ -97,7 +97,7 @@ fn case(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Opt
     let token_budget = fields.positive("token_budget", problems);
     let timeout_ms = fields.duration_ms("timeout", problems);
     let trials = fields.whole("trials", 1, problems);
-    let retries = fields.whole("retries", 0, problems).map(|retries| u32::try_from(retries).unwrap_or(u32::MAX));
+    let reruns = fields.whole("reruns", 0, problems).map(|reruns| u32::try_from(reruns).unwrap_or(u32::MAX));
     let skip = skip(&mut fields, problems);
     let fixtures = match fields.get("fixtures") {
         Some(node) => fixtures_of(node, file, library, problems),
@@ -113,14 +113,14 @@ fn case(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Opt
         runner: Arc::new(runner),
         max_turns,
         token_budget,
+        must_assert: token_budget.is_none(),
         timeout_ms,
         trials,
-        retries,
+        reruns,
         skip,
         fixtures,
         user_responses,
         assertions: assertions.finish(),
-        must_assert: true,
         ..Case::new(id, source)
     })
 }

@@ -115,6 +115,7 @@ fn cases(path: &Path, content: Content, library: &Library, problems: &mut Proble
     skip_others(&mut drafts);
     warn_of_idle(&drafts, problems);
     drop_repeated(known, problems);
+    warn_of_twins(&drafts, problems);
     named(drafts)
 }
 
@@ -170,17 +171,33 @@ fn skip_others(drafts: &mut [Draft]) {
     }
 }
 
-/// A case that expects nothing passes whatever the agent does.
+/// Warns of the cases that expect nothing: their trials are undecided.
 fn warn_of_idle(drafts: &[Draft], problems: &mut Problems) {
     let idle = |draft: &&Draft| draft.case.assertions.is_empty() && draft.case.skip.is_none();
     let count = drafts.iter().filter(idle).count();
     if let Some(first) = drafts.iter().find(idle) {
         let message = match count {
-            1 => "this case expects nothing".to_owned(),
-            _ => format!("{count} cases expect nothing; this is the first"),
+            1 => "this case expects nothing, so its trials are undecided".to_owned(),
+            _ => format!("{count} cases expect nothing, so their trials are undecided; this is the first"),
         };
         let problem = Diagnostic::warning(message).at(first.case.source.clone());
         problems.push(problem.help("give it `output`, `expect` or `outputSchema`"));
+    }
+}
+
+/// Warns of titles that several cases have: their ids get numbers, which change when a case is added before them.
+fn warn_of_twins(drafts: &[Draft], problems: &mut Problems) {
+    let mut first: HashMap<(&str, Option<&str>), &Draft> = HashMap::with_capacity(drafts.len());
+    let mut told = HashSet::new();
+    for draft in drafts {
+        let Some(title) = draft.title.as_deref() else { continue };
+        let other = *first.entry((title, draft.arm.as_deref())).or_insert(draft);
+        if !std::ptr::eq(other, draft) && told.insert(title) {
+            let number = draft.case.position.unwrap_or_default() + 1;
+            let message = format!("a second case is called `{title}`, so it runs as `{title} ({number})`");
+            let problem = Diagnostic::warning(message).at(draft.case.source.clone());
+            problems.push(problem.help(format!("the first is at {}; give each a title of its own", other.case.source)));
+        }
     }
 }
 

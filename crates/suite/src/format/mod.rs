@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use model::decode::Problems;
-use model::{Case, Node, Source};
+use model::{Case, Node, Source, nearest};
 
 use crate::library::Library;
 
@@ -100,4 +100,48 @@ pub static NAMED: &[&dyn NamedFormat] = &[&fixtures::FixturesFormat, &code::Code
 pub fn named(path: &Path) -> Option<(&'static dyn NamedFormat, &str)> {
     let file = path.file_name()?.to_str()?;
     NAMED.iter().find_map(|format| Some((*format, format.suite(file)?)))
+}
+
+/// The name that the file called `file` was probably meant to have: `a.test.ts` for `a.tests.ts` and `a.spec.ts`,
+/// `a.fixture.yaml` for `a.fixure.yaml`.
+pub fn misspelt(file: &str) -> Option<String> {
+    let (rest, extension) = file.rsplit_once('.')?;
+    let (stem, kind) = rest.rsplit_once('.').filter(|(stem, _)| !stem.is_empty() && !stem.starts_with('_'))?;
+    let of_code = match extension {
+        "ts" | "tsx" | "cts" => Some("ts"),
+        "js" | "jsx" | "cjs" => Some("js"),
+        "mts" | "mjs" => Some(extension),
+        _ => None,
+    };
+    let is_test = kind == "spec" || nearest(kind, ["test"]).is_some();
+    let right = match of_code {
+        Some(extension) if is_test => format!("{stem}.test.{extension}"),
+        _ => nearest(kind, ["fixture"]).map(|near| format!("{stem}.{near}.{extension}"))?,
+    };
+    (named(Path::new(file)).is_none() && named(Path::new(&right)).is_some()).then_some(right)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::misspelt;
+
+    #[test]
+    fn a_name_that_is_nearly_that_of_a_test_is_found() {
+        for (file, right) in [
+            ("hi.tests.ts", Some("hi.test.ts")),
+            ("hi.spec.ts", Some("hi.test.ts")),
+            ("hi.test.tsx", Some("hi.test.ts")),
+            ("a.b.tset.mjs", Some("a.b.test.mjs")),
+            ("a.fixure.yaml", Some("a.fixture.yaml")),
+            ("a.fixture.yaml", None),
+            ("hi.test.ts", None),
+            ("_hi.tests.ts", None),
+            ("hi.ts", None),
+            ("hi.d.ts", None),
+            (".spec.ts", None),
+            ("a.model.yaml", None),
+        ] {
+            assert_eq!(misspelt(file).as_deref(), right, "{file}");
+        }
+    }
 }

@@ -109,6 +109,7 @@ fn case(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Opt
         runner: Arc::new(runner),
         max_turns,
         token_budget,
+        must_assert: token_budget.is_none(),
         timeout_ms,
         trials,
         fixtures,

@@ -32,7 +32,7 @@ pub struct Defaults {
     /// How often a trial is tried again that something else than its agent broke.
     pub retries: Option<Setting<u64>>,
     /// How often a failed trial is tried again.
-    pub retry_failed: Option<Setting<u64>>,
+    pub reruns: Option<Setting<u64>>,
     /// Which kind of sandbox.
     pub sandbox: Option<Setting<String>>,
 }
@@ -75,6 +75,8 @@ impl Defaults {
         self.jobs = setting(jobs, "jobs", fields).or(setting(parallelism, "parallelism", fields));
         let retries = fields.whole("retries", 0, problems);
         self.retries = setting(retries, "retries", fields);
+        let reruns = fields.whole("reruns", 0, problems);
+        self.reruns = setting(reruns, "reruns", fields);
         let sandbox = fields.text("sandbox", problems);
         self.sandbox = setting(sandbox, "sandbox", fields);
     }
@@ -86,9 +88,12 @@ impl Defaults {
         let parallelism = fields.whole("parallelism", 1, problems);
         let parallelism = setting(parallelism, "parallelism", &mut fields);
         keep_one(&mut self.jobs, parallelism, "`eval.parallelism` and `jobs` in `defaults`", problems);
+        let reruns = fields.whole("reruns", 0, problems);
         let retries = fields.whole("retries", 0, problems);
-        self.retry_failed = setting(retries, "retries", &mut fields);
-        let timeout = fields.duration_ms("defaultTimeout", problems);
+        refuse_both(&mut fields, "reruns", "retries", problems);
+        let reruns = setting(reruns, "reruns", &mut fields).or(setting(retries, "retries", &mut fields));
+        keep_one(&mut self.reruns, reruns, "`eval.reruns` and `reruns` in `defaults`", problems);
+        let timeout = fields.duration_or_ms("defaultTimeout", problems);
         let timeout = setting(timeout, "defaultTimeout", &mut fields);
         keep_one(&mut self.timeout_ms, timeout, "`eval.defaultTimeout` and `timeout` in `defaults`", problems);
         fields.finish(problems);
@@ -98,7 +103,7 @@ impl Defaults {
     pub(super) fn fill_as_fabrik(&mut self, file: &Excerpt) {
         let implied = |value: u64| Setting { value, source: file.clone() };
         self.jobs.get_or_insert_with(|| implied(3));
-        self.retry_failed.get_or_insert_with(|| implied(1));
+        self.reruns.get_or_insert_with(|| implied(1));
         self.timeout_ms.get_or_insert_with(|| implied(30_000));
     }
 }

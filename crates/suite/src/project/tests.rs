@@ -178,7 +178,7 @@ fn a_fabrik_configuration_is_read_as_it_is() {
     assert_eq!(project.defaults.sandbox.unwrap().value, "daytona");
     assert_eq!(project.sandbox_fallback.as_deref(), Some("local"));
     assert_eq!(project.defaults.jobs.unwrap().value, 4);
-    assert_eq!(project.defaults.retry_failed.unwrap().value, 2);
+    assert_eq!(project.defaults.reruns.unwrap().value, 2);
     assert_eq!(project.defaults.timeout_ms.unwrap().value, 20_000);
     assert_eq!(project.regression_threshold.unwrap().value, 0.05);
     let formats: Vec<String> = project.reports.formats.unwrap().into_iter().map(|format| format.value).collect();
@@ -209,7 +209,7 @@ fn a_fabrik_configuration_has_defaults_of_its_own() {
     let (project, problems, _directory) = find(&[("fabrik.config.json", "{}")], ".");
     assert!(problems.is_empty(), "{problems:?}");
     let defaults = project.defaults;
-    assert_eq!((defaults.jobs.unwrap().value, defaults.retry_failed.unwrap().value), (3, 1));
+    assert_eq!((defaults.jobs.unwrap().value, defaults.reruns.unwrap().value), (3, 1));
     assert_eq!(defaults.timeout_ms.unwrap().value, 30_000);
 }
 
@@ -249,7 +249,7 @@ fn a_configuration_in_commonjs_is_read() {
     let (project, problems, _directory) =
         find(&[("fabrik.config.js", "module.exports = { eval: { retries: 0 } };\n")], ".");
     assert!(problems.is_empty(), "{problems:?}");
-    assert_eq!(project.defaults.retry_failed.unwrap().value, 0);
+    assert_eq!(project.defaults.reruns.unwrap().value, 0);
 }
 
 #[test]

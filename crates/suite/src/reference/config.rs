@@ -73,7 +73,8 @@ static DEFAULTS: Block = Block {
         field("token_budget", Kind::Positive, "The most tokens of a trial."),
         field("jobs", Kind::Whole(1), "How many trials run at a time."),
         field("parallelism", Kind::Whole(1), "Another name for `jobs`."),
-        field("retries", Kind::Whole(0), "How often a trial is tried again that something else than its agent broke."),
+        field("retries", Kind::Whole(0), "How often a broken attempt is repeated: one that something else than its agent broke."),
+        field("reruns", Kind::Whole(0), "How often a failed trial is run again. Another place for `eval.reruns`."),
         field("sandbox", Kind::Text, "Another place for `sandbox`."),
     ],
 };
@@ -86,10 +87,11 @@ static EVAL: Block = Block {
     fields: &[
         field("parallelism", Kind::Whole(1), "How many trials run at a time."),
         field(
-            "retries",
+            "reruns",
             Kind::Whole(0),
-            "How often a failed trial is tried again. One that passes then is *flaky*, in every report. Not written: never.",
+            "How often a failed trial is run again. One that passes then is *flaky*, in every report. Not written: never.",
         ),
+        field("retries", Kind::Whole(0), "Another name for `reruns`, as in a `fabrik.config`."),
         field("defaultTimeout", Kind::Duration, "Wall clock for one trial."),
     ],
 };

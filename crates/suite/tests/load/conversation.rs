@@ -25,7 +25,7 @@ assertions:
     tool: refund
 agent: chat
 timeout: 9s
-retries: 2
+reruns: 2
 skip: not now
 ",
     );
@@ -51,7 +51,7 @@ skip: not now
     );
     assert!(matches!(&case.assertions[0].arguments, Arguments::Brief(node) if node.as_str() == Some("30 days")));
     assert!(matches!(&case.assertions[4].arguments, Arguments::Fields));
-    assert_eq!((case.timeout_ms, case.retries, case.skip.as_deref()), (Some(9000), Some(2), Some("not now")));
+    assert_eq!((case.timeout_ms, case.reruns, case.skip.as_deref()), (Some(9000), Some(2), Some("not now")));
     assert!(case.must_assert);
 }
 
@@ -178,7 +178,7 @@ assertions:
     );
     let ids: Vec<&str> = case.assertions.iter().map(|spec| spec.id.as_str()).collect();
     assert_eq!(ids, ["contains-1", "contains-2", "contains-3", "t"]);
-    assert!(case.assertions.iter().all(|spec| spec.about == About::Trial) && !case.must_assert);
+    assert!(case.assertions.iter().all(|spec| spec.about == About::Trial));
     let problems = scratch.problems("scenario: s\nsystem_prompt: p\nassertions: [{type: tool_called, tool: Bash}]\n");
     assert_eq!(problems[0].message, "an assertion has no `id`");
 }

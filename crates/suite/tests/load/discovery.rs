@@ -307,3 +307,22 @@ fn many_files_are_read_in_the_order_of_their_names() {
     assert_eq!(lines.len(), 6);
     assert!(lines[0].starts_with("many/007.yaml:3:1") && lines[5].starts_with("many/257.yaml:3:1"), "{lines:?}");
 }
+
+#[test]
+fn a_test_that_is_passed_over_for_its_name_is_told() {
+    let scratch = Scratch::new();
+    let test = "import { scenario } from 'trialrun';\nexport default scenario('a', () => {});\n";
+    scratch
+        .write("tests/hi.tests.ts", test)
+        .write("tests/deep/bye.spec.ts", test)
+        .write("tests/_later.tests.ts", test)
+        .write("tests/own.spec.ts", "import { test } from 'vitest';\ntest('b', () => {});\n")
+        .write("tests/a.fixure.yaml", "- {input: a, output: b}\n")
+        .write("tests/right.test.ts", test);
+    let loaded = scratch.load(&["tests"]);
+    assert_eq!(outline(&loaded), ["right: a"]);
+    let files: Vec<String> = loaded.diagnostics.iter().map(|told| told.source.as_ref().unwrap().to_string()).collect();
+    assert_eq!(files, ["tests/a.fixure.yaml:1:1", "tests/deep/bye.spec.ts:1:1", "tests/hi.tests.ts:1:1"]);
+    assert!(loaded.diagnostics.iter().all(|told| !told.is_error()));
+    assert_eq!(loaded.diagnostics[2].help, ["call it `hi.test.ts`, or begin its name with `_`"]);
+}

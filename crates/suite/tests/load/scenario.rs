@@ -7,7 +7,7 @@ use crate::scratch::{Scratch, outline, told};
 #[test]
 fn keys_beyond_the_original_are_read() {
     let scratch = Scratch::new();
-    scratch.write("hello.yaml", "steps: []");
+    scratch.write("hello.yaml", "steps: [{ text: hello }]");
     let case = scratch.case(
         "scenario: s
 system_prompt: p

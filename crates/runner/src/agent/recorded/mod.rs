@@ -49,6 +49,10 @@ impl Recorded {
     /// What is in `file`, read again only if it has changed.
     fn read(&self, file: &Path) -> std::io::Result<Arc<Answers>> {
         let meta = file.metadata()?;
+        // A pipe would be waited for, and a device may have no end.
+        if !meta.is_file() {
+            return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is not a regular file"));
+        }
         let stamp = (meta.modified().ok(), meta.len());
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((known, answers)) = files.get(file)

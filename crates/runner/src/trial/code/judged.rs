@@ -24,7 +24,9 @@ impl Stage<'_> {
     /// Judges a claim by what is known now. One that asks a judge waits for [`consult`](Self::consult).
     pub(super) async fn assert(&mut self, request: u64, claim: &Declared) -> Result<(), Breakage> {
         let open = |check| Open { request, number: claim.number, began: Instant::now(), check };
-        match Claims::compile(claim, &self.attempt.planned.directory) {
+        let planned = self.attempt.planned;
+        let known_tools = crate::plan::known_tools(planned.agent, &planned.case);
+        match Claims::compile(claim, &planned.directory, known_tools) {
             Ok(check) if check.asks_judge() => self.open.push(open(check)),
             Ok(check) => {
                 let evidence = match self.evidence_for(&check).await? {

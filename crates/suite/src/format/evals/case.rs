@@ -53,7 +53,6 @@ impl Suite<'_> {
             messages: message.map(UserMessage::text).into_iter().collect(),
             fixtures: Arc::new(fixtures),
             assertions,
-            must_assert: true,
             expected: expected.map(Value::String),
             skill_eval: Some(Box::new(skill_eval)),
             ..Case::new(id, source)

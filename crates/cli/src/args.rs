@@ -123,9 +123,9 @@ impl Args {
         let is_rare = |arg: &clap::Arg| arg.get_help_heading().is_some() && !USUAL.contains(&arg.get_id().as_str());
         Self::command().mut_subcommands(|command| match command.get_name() {
             "list" => command.mut_args(|arg| if is_idle(&arg) { arg.hide(true) } else { arg }),
-            "run" => command
-                .after_help(EXAMPLES)
-                .mut_args(|arg| if is_rare(&arg) { arg.hide_short_help(true) } else { arg }),
+            "run" => {
+                command.after_help(EXAMPLES).mut_args(|arg| if is_rare(&arg) { arg.hide_short_help(true) } else { arg })
+            }
             _ => command,
         })
     }

@@ -168,7 +168,9 @@ fn unknown_tags(wanted: &[String], tags: &BTreeSet<&str>) -> Vec<Diagnostic> {
     }
     let problem = |wanted: &String| {
         let problem = Diagnostic::error(format!("no case has the tag `{wanted}`"));
-        problem.suggest(model::nearest(wanted, tags.iter().copied())).help("`trialrun list` shows every case with its tags")
+        problem
+            .suggest(model::nearest(wanted, tags.iter().copied()))
+            .help("`trialrun list` shows every case with its tags")
     };
     unknown.into_iter().map(problem).collect()
 }

@@ -67,14 +67,10 @@ fn needs_nothing(assertion: &Assertion) -> bool {
 /// What every assertion has beside its type and its fields.
 fn common() -> Map<String, Value> {
     let text = json!({ "type": "string", "minLength": 1 });
-    [
-        ("id", text.clone()),
-        ("weight", json!({ "type": "number", "exclusiveMinimum": 0 })),
-        ("title", text),
-    ]
-    .into_iter()
-    .map(|(key, schema)| (key.to_owned(), schema))
-    .collect()
+    [("id", text.clone()), ("weight", json!({ "type": "number", "exclusiveMinimum": 0 })), ("title", text)]
+        .into_iter()
+        .map(|(key, schema)| (key.to_owned(), schema))
+        .collect()
 }
 
 /// The fields of `assertion` in all their spellings.

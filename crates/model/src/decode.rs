@@ -196,7 +196,8 @@ impl<'a> Fields<'a> {
     pub fn duration_ms(&mut self, key: &'static str, problems: &mut Problems) -> Option<u64> {
         let value = self.duration_or_ms(key, problems)?;
         if let Some(node) = self.get(key).filter(|node| matches!(node.kind, NodeKind::Number(_))) {
-            let meant = if value < 1000 { format!("`{value}ms` or `{value}s`") } else { format!("`{}`", duration(value)) };
+            let meant =
+                if value < 1000 { format!("`{value}ms` or `{value}s`") } else { format!("`{}`", duration(value)) };
             let message = format!("`{key}: {value}` has no unit and is read as {value} milliseconds");
             problems.push(node.warning(message).help(format!("write {meant}")));
         }
@@ -376,8 +377,7 @@ mod tests {
         let told = |number: u64| {
             let source = Source::new("f", "timeout: 30");
             let span = Span::new(9, 11);
-            let value =
-                Node { kind: NodeKind::Number(number.into()), span, tag: None, source: source.clone() };
+            let value = Node { kind: NodeKind::Number(number.into()), span, tag: None, source: source.clone() };
             let map = NodeKind::Map(vec![(Spanned::new("timeout".to_owned(), Span::new(0, 7)), value)]);
             let node = Node { kind: map, span, tag: None, source };
             let mut problems = Problems::new();

@@ -267,7 +267,9 @@ mod tests {
 
     #[test]
     fn the_frontmatter_may_be_json() {
-        let skill = parse_text("---json\n{\n\t\"name\": \"a\",\n\t\"description\": \"d\",\n\t\"token-budget\": 5\n}\n---\n# T\n");
+        let skill = parse_text(
+            "---json\n{\n\t\"name\": \"a\",\n\t\"description\": \"d\",\n\t\"token-budget\": 5\n}\n---\n# T\n",
+        );
         let skill = skill.unwrap();
         assert_eq!((skill.name.as_str(), skill.token_budget, skill.body.as_str()), ("a", Some(5.0), "# T\n"));
         assert_eq!(parse_text("---yaml\nname: a\ndescription: d\n---\n").unwrap().name, "a");
@@ -284,13 +286,9 @@ mod tests {
 
     #[test]
     fn a_key_that_is_nearly_one_of_ours_is_refused() {
-        let problems = |key: &str| {
-            parse_text(&format!("---\nname: a\ndescription: d\n{key}: 5\n---\n")).err().unwrap_or_default()
-        };
-        assert_eq!(
-            problems("token_budget"),
-            ["SKILL.md:4:1: unknown key `token_budget` in the frontmatter"]
-        );
+        let problems =
+            |key: &str| parse_text(&format!("---\nname: a\ndescription: d\n{key}: 5\n---\n")).err().unwrap_or_default();
+        assert_eq!(problems("token_budget"), ["SKILL.md:4:1: unknown key `token_budget` in the frontmatter"]);
         assert_eq!(problems("alowed-tools").len(), 1);
         assert_eq!(problems("disallowed-tools"), Vec::<String>::new());
     }

@@ -172,7 +172,10 @@ fn files(args: &InitArgs) -> Vec<(PathBuf, String)> {
             // Beside the tests, so that a project that has one of its own keeps it.
             files.push((PathBuf::from("tests/tsconfig.json"), TSCONFIG.to_owned()));
             files.push((PathBuf::from("types/trialrun.d.ts"), grade::declarations()));
-            files.push((PathBuf::from(CONVERSATION_SCHEMA_FILE), pretty(&suite::conversation_schema(grade::assertion_schema(&[])))));
+            files.push((
+                PathBuf::from(CONVERSATION_SCHEMA_FILE),
+                pretty(&suite::conversation_schema(grade::assertion_schema(&[]))),
+            ));
         }
     }
     if args.template() != Template::Code {

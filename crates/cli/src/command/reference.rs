@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-
 use crate::args::Args;
 use crate::error::CliError;
 use crate::terminal::Terminal;

@@ -128,7 +128,11 @@ fn a_problem_names_its_place_and_what_is_meant() {
     project.run(&["check", "a.yaml", "--agent", "fake", "--model", "fake=gpt"]).exits(0);
     // A script that is missing is the only problem.
     let told = project.run(&["check", "b.yaml"]).exits(2);
-    assert!(told.err.contains("cannot read the script `nowhere.yaml`") && told.err.contains("b.yaml:6:8"), "{}", told.err);
+    assert!(
+        told.err.contains("cannot read the script `nowhere.yaml`") && told.err.contains("b.yaml:6:8"),
+        "{}",
+        told.err
+    );
     assert!(!told.err.contains("needs a model"), "{}", told.err);
     // A tab is told on its own line, and an empty file at its beginning.
     project.write("tab.yaml", "scenario: a\nfixtures:\n  git_init: true\n\tenv: {}\n").write("empty.yaml", "");
@@ -165,7 +169,10 @@ fn a_case_that_asserts_nothing_is_undecided_in_every_format() {
 #[test]
 fn a_pipe_or_a_device_is_not_read() {
     let project = empty();
-    project.write("a.yaml", "scenario: a\nsystem_prompt: x\nassertions:\n  - { id: a, type: output_contains, pattern: x }\n");
+    project.write(
+        "a.yaml",
+        "scenario: a\nsystem_prompt: x\nassertions:\n  - { id: a, type: output_contains, pattern: x }\n",
+    );
     for pipe in ["p.yaml", "p.fixture.yaml", "p.test.ts", "p.jsonl"] {
         let path = project.dir().join(pipe);
         assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());

@@ -95,7 +95,9 @@ fn help_is_short_has_examples_and_shows_what_means_something() {
     for told in ["--case", "--agent", "--trials", "--assertions"] {
         assert!(list.contains(told), "{told}: {list}");
     }
-    for idle in ["--max-cost", "--judge", "--keep-sandbox", "--watch", "--min-pass-rate", "--seed", "--post-run-command"] {
+    for idle in
+        ["--max-cost", "--judge", "--keep-sandbox", "--watch", "--min-pass-rate", "--seed", "--post-run-command"]
+    {
         assert!(!list.contains(idle), "{idle}: {list}");
     }
     // What is not shown is taken all the same, so that one line of options serves both.

@@ -189,10 +189,7 @@ fn a_case_that_asserts_nothing_is_undecided() {
     // A format that counts its cases warns by itself.
     let (outcome, _, problems) = outcome_of(&Case { position: Some(0), ..case(&[]) });
     assert_eq!((outcome, problems), (Outcome::Undecided, vec![]));
-    for asserted in [
-        Case { must_assert: false, ..case(&[]) },
-        Case { skip: Some("later".into()), ..case(&[]) },
-    ] {
+    for asserted in [Case { must_assert: false, ..case(&[]) }, Case { skip: Some("later".into()), ..case(&[]) }] {
         let (checks, problems) = compile(&asserted, &Context::default());
         assert!(checks.is_empty() && problems.is_empty(), "{problems:?}");
     }

@@ -60,7 +60,8 @@ impl Claims {
             kind: Spanned::new(name.clone(), place.span),
             weight: 1.0,
         };
-        let context = Context { directory: Some(directory), scripts: Some(&SCRIPTS), known_tools, ..Context::default() };
+        let context =
+            Context { directory: Some(directory), scripts: Some(&SCRIPTS), known_tools, ..Context::default() };
         grade::claim(&spec, &context).map_err(|problems| Box::new(misused(&kind, head, &problems)))
     }
 

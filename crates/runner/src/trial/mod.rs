@@ -606,9 +606,7 @@ impl Attempt<'_> {
         let evidence = Evidence { trace, collected, ending, limits, unused_responses };
         let has_claimed = |played: &Played| !played.claims.is_empty() || !evidence.ending.goes_on();
         let checks = match &played {
-            Some(played) if !has_claimed(played) => {
-                Arc::new(vec![grade::nothing_asserted(&self.planned.case)])
-            }
+            Some(played) if !has_claimed(played) => Arc::new(vec![grade::nothing_asserted(&self.planned.case)]),
             _ => Arc::clone(&self.planned.checks),
         };
         let (findings, evidence, took) = Box::pin(self.assess(&checks, evidence)).await?;

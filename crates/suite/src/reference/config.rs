@@ -73,7 +73,11 @@ static DEFAULTS: Block = Block {
         field("token_budget", Kind::Positive, "The most tokens of a trial."),
         field("jobs", Kind::Whole(1), "How many trials run at a time."),
         field("parallelism", Kind::Whole(1), "Another name for `jobs`."),
-        field("retries", Kind::Whole(0), "How often a broken attempt is repeated: one that something else than its agent broke."),
+        field(
+            "retries",
+            Kind::Whole(0),
+            "How often a broken attempt is repeated: one that something else than its agent broke.",
+        ),
         field("reruns", Kind::Whole(0), "How often a failed trial is run again. Another place for `eval.reruns`."),
         field("sandbox", Kind::Text, "Another place for `sandbox`."),
     ],

@@ -226,7 +226,9 @@ fn every_command_does_what_it_did() {
     let project = project();
     // The project is found from below.
     project.write("skills/commit/tests/deeper/notes.txt", "");
-    let ran = typed(&project, "run commit --scenario basic-feature --runtime fake --quiet --idle-warn 30 --keep-sandbox").exits(1);
+    let ran =
+        typed(&project, "run commit --scenario basic-feature --runtime fake --quiet --idle-warn 30 --keep-sandbox")
+            .exits(1);
     assert!(ran.out.contains("commit::basic-feature") && ran.out.contains("sandbox kept in "), "{}", ran.said());
     typed(&project, "run --file elsewhere/inline.yaml --runtime fake").exits(0);
     let ran = typed(&project, "run --runtime fake --filter ^nothing").exits(4);
@@ -252,7 +254,8 @@ fn what_differs_is_as_the_page_says() {
     project.write("none.yaml", "scenario: none\nsystem_prompt: x\n");
     let ran = typed(&project, "run --file none.yaml --runtime fake").exits(3);
     assert!(ran.out.contains("1 trial undecided"), "{}", ran.said());
-    project.write("budget.yaml", "scenario: budget\nsystem_prompt: x\nuser_prompt: '!tokens 40 10'\ntoken_budget: 100\n");
+    project
+        .write("budget.yaml", "scenario: budget\nsystem_prompt: x\nuser_prompt: '!tokens 40 10'\ntoken_budget: 100\n");
     typed(&project, "run --file budget.yaml --runtime fake").exits(0);
     // Mistakes in files are told before anything runs.
     project.write(

@@ -2,16 +2,24 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::Incoming as Arriving;
-use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, UPGRADE};
+use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, UPGRADE};
 use hyper::{Method, Request, Response, StatusCode};
 use llm::{Answer, Break, Conversation, Incoming, ProviderError, Reply, Served, SseEvent, SseStream, WIRES, Wire};
 
+use tokio::time::timeout;
+
 use crate::admission::{Auth, Guest, Guests, SeenRequest};
 use crate::body::{End, Pieces};
+
+/// How much is read of a body whose sender is not let in, in bytes.
+const MOST_OF_A_STRANGERS: u64 = 1024 * 1024;
+/// How long the next part of a body may take.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Answers one request.
 pub(crate) async fn answer(
@@ -20,8 +28,13 @@ pub(crate) async fn answer(
     largest_body: usize,
 ) -> Result<Response<Pieces>, Infallible> {
     let (parts, body) = request.into_parts();
-    // The body is taken in before anything is said: a client that is still writing does not listen.
-    let body = read(body, largest_body).await;
+    let signed_in = sign_in(&parts.headers, guests);
+    // The body is taken in before anything is said: a client that is still writing does not listen. Of somebody who is not
+    // let in nothing is kept, and not much is read.
+    let body = match &signed_in {
+        Some(_) => read(body, largest_body, u64::MAX).await,
+        None => read(body, 0, MOST_OF_A_STRANGERS).await,
+    };
     let method = parts.method.as_str();
     let path = parts.uri.path();
     if parts.method == Method::HEAD && path == "/" {
@@ -35,8 +48,10 @@ pub(crate) async fn answer(
     let Some(wire) = asked.or(WIRES.first().copied()) else {
         return Ok(empty(StatusCode::NOT_FOUND));
     };
-    let Some((guest, auth)) = sign_in(&parts.headers, guests) else {
-        return Ok(error(wire, 401, None, "the key is missing, unknown or no longer valid"));
+    let Some((guest, auth)) = signed_in else {
+        let mut refused = error(wire, 401, None, "the key is missing, unknown or no longer valid");
+        refused.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        return Ok(refused);
     };
     let number = guest.next_number();
     let mut response = match body {
@@ -208,13 +223,22 @@ enum Body {
     Broken,
 }
 
-/// The whole body. What is beyond the limit is read but not kept.
-async fn read(mut body: Arriving, largest: usize) -> Body {
+/// The whole body. What is beyond the limit is read but not kept, and after `most` bytes nothing is read.
+async fn read(mut body: Arriving, largest: usize, most: u64) -> Body {
     let mut kept = Vec::new();
     let mut too_large = false;
-    while let Some(frame) = body.frame().await {
-        let Ok(frame) = frame else { return Body::Broken };
+    let mut seen = 0;
+    loop {
+        let frame = match timeout(PATIENCE, body.frame()).await {
+            Ok(Some(Ok(frame))) => frame,
+            Ok(None) => break,
+            Ok(Some(Err(_))) | Err(_) => return Body::Broken,
+        };
         let Some(data) = frame.data_ref() else { continue };
+        seen += data.len() as u64;
+        if seen > most {
+            return Body::TooLarge;
+        }
         too_large |= kept.len() + data.len() > largest;
         if too_large {
             kept = Vec::new();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use llm::Model;
 use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
@@ -19,6 +19,9 @@ use crate::connection::answer;
 /// The most bytes a request's body may have, as with the vendors.
 const LARGEST_BODY: usize = 32 * 1024 * 1024;
 
+/// How long a connection may be open without the head of a request: a client that is gone leaves none behind.
+const PATIENCE: Duration = Duration::from_secs(120);
+
 /// A loopback endpoint for a run. It stops, and closes every connection, when it is dropped.
 pub struct Gateway {
     address: SocketAddr,
@@ -29,14 +32,14 @@ pub struct Gateway {
 impl Gateway {
     /// Starts to listen on a free port of 127.0.0.1, in the runtime this is awaited in.
     pub async fn start() -> io::Result<Self> {
-        Self::with_largest_body(LARGEST_BODY).await
+        Self::with(LARGEST_BODY, PATIENCE).await
     }
 
-    pub(crate) async fn with_largest_body(largest_body: usize) -> io::Result<Self> {
+    async fn with(largest_body: usize, patience: Duration) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
         let guests = Arc::new(Guests::default());
-        let listening = tokio::spawn(listen(listener, Arc::clone(&guests), largest_body));
+        let listening = tokio::spawn(listen(listener, Arc::clone(&guests), largest_body, patience));
         Ok(Self { address, guests, listening })
     }
 
@@ -64,7 +67,7 @@ impl Drop for Gateway {
 }
 
 /// Takes connections until it is aborted, which ends them too.
-async fn listen(listener: TcpListener, guests: Arc<Guests>, largest_body: usize) {
+async fn listen(listener: TcpListener, guests: Arc<Guests>, largest_body: usize, patience: Duration) {
     let mut connections = JoinSet::new();
     loop {
         let stream = tokio::select! {
@@ -84,7 +87,9 @@ async fn listen(listener: TcpListener, guests: Arc<Guests>, largest_body: usize)
         connections.spawn(async move {
             let service = service_fn(|request| answer(request, &guests, largest_body));
             // A client that leaves, and a cut on purpose, end a connection with an error that is nobody's trouble.
-            let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+            let mut builder = http1::Builder::new();
+            builder.timer(TokioTimer::new()).header_read_timeout(patience);
+            let _ = builder.serve_connection(TokioIo::new(stream), service).await;
         });
     }
 }
@@ -107,7 +112,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_beyond_the_limit_is_refused_after_it_was_written() {
-        let gateway = Gateway::with_largest_body(1000).await.unwrap();
+        let gateway = Gateway::with(1000, PATIENCE).await.unwrap();
         let admission = gateway.admit("t", Arc::new(Mute));
         for (size, status) in [(1000, "400"), (1001, "413"), (3_000_000, "413")] {
             let mut client = TcpStream::connect(gateway.address).await.unwrap();
@@ -121,5 +126,30 @@ mod tests {
             assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{size}: {answer}");
         }
         assert_eq!(admission.seen().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn little_is_read_of_a_body_whose_sender_is_not_let_in() {
+        let gateway = Gateway::start().await.unwrap();
+        let mut client = TcpStream::connect(gateway.address).await.unwrap();
+        let size = 30 * 1024 * 1024;
+        let head = format!("POST /v1/messages HTTP/1.1\r\nhost: x\r\nx-api-key: t\r\ncontent-length: {size}\r\n\r\n");
+        client.write_all(head.as_bytes()).await.unwrap();
+        // No more than the limit and what the system keeps is ever taken.
+        let mut written = 0;
+        let chunk = vec![b' '; 64 * 1024];
+        while written < size && client.write_all(&chunk).await.is_ok() {
+            written += chunk.len();
+        }
+        assert!(written < size, "{written}");
+    }
+
+    #[tokio::test]
+    async fn a_connection_on_which_nothing_is_asked_is_closed() {
+        let gateway = Gateway::with(1000, Duration::from_millis(20)).await.unwrap();
+        let mut client = TcpStream::connect(gateway.address).await.unwrap();
+        client.write_all(b"POST /v1/messages HTTP/1.1\r\nhost:").await.unwrap();
+        let mut answer = Vec::new();
+        client.read_to_end(&mut answer).await.unwrap();
     }
 }

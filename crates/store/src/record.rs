@@ -23,7 +23,17 @@ pub trait Store: Send {
     fn info(&self, run: &str) -> Result<RunInfo, StoreError>;
 
     /// Finished trials, the one that finished last first.
-    fn trials(&self, filter: &TrialFilter) -> Result<Vec<TrialRow>, StoreError>;
+    fn trials(&self, filter: &TrialFilter) -> Result<Vec<TrialRow>, StoreError> {
+        let mut rows = Vec::new();
+        self.each_trial(filter, &mut |row| {
+            rows.push(row);
+            true
+        })?;
+        Ok(rows)
+    }
+
+    /// Gives finished trials to `take`, newest first, until it returns `false`. Only one is in memory at a time.
+    fn each_trial(&self, filter: &TrialFilter, take: &mut dyn FnMut(TrialRow) -> bool) -> Result<(), StoreError>;
 
     /// A finished trial, by the whole ids of its run and its own.
     fn trial(&self, run: &str, trial: &str) -> Result<TrialRecord, StoreError>;
@@ -203,6 +213,12 @@ pub enum StoreError {
         path: PathBuf,
         /// Why.
         because: String,
+    },
+    /// The file was taken away while a run was being recorded.
+    #[error("the record {} was removed or replaced while it was being written", path.display())]
+    Gone {
+        /// The file.
+        path: PathBuf,
     },
     /// The database said no.
     #[error("the record cannot be read or written: {0}")]

@@ -9,7 +9,9 @@ mod schema;
 #[cfg(test)]
 mod tests;
 
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use model::{Envelope, LiveTrial, RunInfo, RunRow, TrialRecord, TrialRow};
@@ -31,6 +33,9 @@ pub struct SqliteStore {
     connection: Connection,
     packer: Packer,
     owner_pid: Option<u32>,
+    path: PathBuf,
+    /// Which file that was when it was opened.
+    identity: Option<(u64, u64)>,
 }
 
 impl SqliteStore {
@@ -41,20 +46,51 @@ impl SqliteStore {
             |because: &dyn std::fmt::Display| StoreError::Open { path: path.to_owned(), because: because.to_string() };
         refuse_strangers(path)?;
         let connection = Connection::open(path).map_err(|error| no(&error))?;
-        let mut store = Self { connection, packer: Packer::new()?, owner_pid: None };
+        let path_of = path.to_owned();
+        let mut store = Self { connection, packer: Packer::new()?, owner_pid: None, path: path_of, identity: None };
         store.prepare(path).map_err(|error| match error {
             StoreError::Database(error) => no(&error),
             error => error,
         })?;
+        // Before it is prepared there may be no file.
+        store.identity = Some(identity(path).map_err(|error| no(&error))?);
         Ok(store)
     }
 
-    /// Opens the record at `path`; `None` if there is none. Makes no file.
+    /// Opens the record at `path`; `None` if there is none. Makes no file. A record that this user may only read is
+    /// opened to be read.
     pub fn open_existing(path: &Path) -> Result<Option<Self>, StoreError> {
         match header(path) {
             Ok(Header::Absent) => Ok(None),
-            _ => Self::open(path).map(Some),
+            _ => Self::open(path).or_else(|error| Self::open_read_only(path).map_err(|_| error)).map(Some),
         }
+    }
+
+    /// Opens the record at `path`, whose file or folder cannot be written to.
+    fn open_read_only(path: &Path) -> Result<Self, StoreError> {
+        judge(path)?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+        let byte = |byte: &u8| match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'/' | b'-' | b'.' | b'_' => char::from(*byte).to_string(),
+            _ => format!("%{byte:02X}"),
+        };
+        let name: String = path.as_os_str().as_bytes().iter().map(byte).collect();
+        let open = |query: &str| {
+            let connection = Connection::open_with_flags(format!("file:{name}{query}"), flags)?;
+            connection.busy_timeout(PATIENCE)?;
+            let found = format(&connection)?;
+            Ok::<_, StoreError>((connection, found))
+        };
+        // Nobody writes where the index of the log cannot be made; what is in a log is missing then.
+        let (connection, found) = open("").or_else(|error| match has_log(path) {
+            true => Err(error),
+            false => open("?immutable=1"),
+        })?;
+        if found != schema::STEPS.len() as u32 {
+            let because = "its format is older, and to bring it up to date it must be written".to_owned();
+            return Err(StoreError::Open { path: path.to_owned(), because });
+        }
+        Ok(Self { connection, packer: Packer::new()?, owner_pid: None, path: path.to_owned(), identity: None })
     }
 
     /// From now on, runs that are recorded through this store belong to the process `pid`.
@@ -97,7 +133,12 @@ impl SqliteStore {
 
 impl Store for SqliteStore {
     fn append(&mut self, events: &[Envelope]) -> Result<(), StoreError> {
-        append::append(&mut self.connection, &mut self.packer, self.owner_pid, events)
+        append::append(&mut self.connection, &mut self.packer, self.owner_pid, events)?;
+        // SQLite goes on writing to a file that has no name any more.
+        match identity(&self.path) {
+            Ok(found) if Some(found) == self.identity => Ok(()),
+            _ => Err(StoreError::Gone { path: self.path.clone() }),
+        }
     }
 
     fn append_blob(&mut self, run: &str, trial: &str, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
@@ -121,8 +162,8 @@ impl Store for SqliteStore {
         query::info(&self.connection, run)
     }
 
-    fn trials(&self, filter: &TrialFilter) -> Result<Vec<TrialRow>, StoreError> {
-        query::trials(&self.connection, filter)
+    fn each_trial(&self, filter: &TrialFilter, take: &mut dyn FnMut(TrialRow) -> bool) -> Result<(), StoreError> {
+        query::each_trial(&self.connection, filter, take)
     }
 
     fn trial(&self, run: &str, trial: &str) -> Result<TrialRecord, StoreError> {
@@ -206,8 +247,7 @@ fn judge(path: &Path) -> Result<(), StoreError> {
         return Err(newer(path, version));
     }
     // What was committed last may still be in the log beside the file.
-    let log = path.with_file_name(format!("{}-wal", path.file_name().unwrap_or_default().to_string_lossy()));
-    let (version, mark) = if log.metadata().is_ok_and(|log| log.len() > 0) {
+    let (version, mark) = if has_log(path) {
         let reader = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(|error| no(&error))?;
         reader.busy_timeout(PATIENCE)?;
         // Both are of one moment, although somebody may be writing them.
@@ -224,6 +264,18 @@ fn judge(path: &Path) -> Result<(), StoreError> {
     } else {
         Err(StoreError::Foreign { path: path.to_owned() })
     }
+}
+
+/// Whether something stands in the log beside the file.
+fn has_log(path: &Path) -> bool {
+    let log = path.with_file_name(format!("{}-wal", path.file_name().unwrap_or_default().to_string_lossy()));
+    log.metadata().is_ok_and(|log| log.len() > 0)
+}
+
+/// Which file `path` is: its device and its number there.
+fn identity(path: &Path) -> std::io::Result<(u64, u64)> {
+    let found = std::fs::metadata(path)?;
+    Ok((found.dev(), found.ino()))
 }
 
 /// Whether a database has no tables, as one does that another process is making right now.

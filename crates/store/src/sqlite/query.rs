@@ -58,7 +58,11 @@ fn shorten(connection: &Connection, runs: &mut [RunRow]) -> Result<(), StoreErro
     Ok(())
 }
 
-pub(super) fn trials(connection: &Connection, filter: &TrialFilter) -> Result<Vec<TrialRow>, StoreError> {
+pub(super) fn each_trial(
+    connection: &Connection,
+    filter: &TrialFilter,
+    take: &mut dyn FnMut(TrialRow) -> bool,
+) -> Result<(), StoreError> {
     let mut conditions = String::new();
     let mut values: Vec<Value> = Vec::new();
     let mut require = |condition: &str, value: &Option<String>| {
@@ -109,7 +113,12 @@ pub(super) fn trials(connection: &Connection, filter: &TrialFilter) -> Result<Ve
             skill_hash: row.get("skill_hash")?,
         })
     })?;
-    Ok(rows.collect::<Result<_, _>>()?)
+    for row in rows {
+        if !take(row?) {
+            break;
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn info(connection: &Connection, run: &str) -> Result<RunInfo, StoreError> {

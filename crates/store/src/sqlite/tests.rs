@@ -466,6 +466,30 @@ fn a_reader_sees_the_run_as_it_was_while_the_run_goes_on() {
 }
 
 #[test]
+fn what_is_written_to_a_record_that_was_removed_or_replaced_is_an_error() {
+    let scratch = scratch();
+    let mut store = scratch.store();
+    let mut story = Story::of(RUN);
+    store.append(&[story.started(&["a"])]).unwrap();
+    std::fs::rename(&scratch.path, scratch.path.with_extension("old")).unwrap();
+    assert!(matches!(store.append(&[story.began("a")]), Err(StoreError::Gone { .. })));
+    std::fs::write(&scratch.path, "").unwrap();
+    assert!(matches!(store.append(&[story.waits("a", "agent")]), Err(StoreError::Gone { .. })));
+}
+
+#[test]
+fn a_record_that_may_only_be_read_is_read_and_not_written() {
+    let scratch = scratch();
+    let mut story = Story::of(RUN);
+    let told = [story.started(&["a"]), story.began("a"), story.finished("a", Outcome::Passed)];
+    scratch.store().append(&told).unwrap();
+    let mut store = SqliteStore::open_read_only(&scratch.path).unwrap();
+    assert_eq!(store.trials(&TrialFilter::default()).unwrap().len(), 1);
+    assert_eq!(replayed(&store, RUN).len(), 3);
+    assert!(store.append(&[story.over(summary_of(&["a"]))]).is_err());
+}
+
+#[test]
 fn processes_that_make_the_record_at_once_share_it() {
     let scratch = scratch();
     std::thread::scope(|scope| {

@@ -125,6 +125,11 @@ impl Check {
         self.matcher.stands_for()
     }
 
+    /// A digest of what it asks for.
+    pub fn digest(&self) -> String {
+        model::digest(format!("{}\0{:?}\0{:?}", self.kind, self.about, self.matcher).bytes())
+    }
+
     /// What people call it: its `title`, or the text of a claim.
     pub fn title(&self) -> Option<&str> {
         self.title.as_deref()
@@ -396,6 +401,7 @@ fn plain_finding(id: &str, kind: &str, weight: f64, verdict: Verdict) -> Finding
         source: None,
         at: verdict.at,
         implicit: false,
+        masked: None,
         judged: false,
         key: None,
         dimension: None,

@@ -62,7 +62,7 @@ pub(crate) fn output(trace: &Trace) -> Option<Value> {
 /// Everything, as far as it is wanted.
 pub(crate) fn all(evidence: &Evidence, wanted: &Wanted) -> Value {
     let trace = &evidence.trace;
-    let mut given = match &trace.result {
+    let mut given = match trace.result.as_deref() {
         Some(Value::Object(result)) => result.clone(),
         Some(other) => return other.clone(),
         None => trace.answer.iter().map(|answer| ("output".to_owned(), Value::from(answer.as_str()))).collect(),

@@ -1,14 +1,22 @@
 //! Where a part of an assertion is written, kept cheaply until it is to be drawn.
 
+use std::fmt;
 use std::sync::Arc;
 
 use model::{Excerpt, Node, Source, Span};
 
 /// A span and the file it is in.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Place {
     source: Arc<Source>,
     span: Span,
+}
+
+/// Where something is written is no part of what it says.
+impl fmt::Debug for Place {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Place")
+    }
 }
 
 impl Place {

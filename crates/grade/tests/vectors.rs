@@ -185,6 +185,7 @@ fn weighted_vectors() -> Vec<(String, Value, Value)> {
         source: None,
         at: None,
         implicit: false,
+        masked: None,
         judged: false,
         key: None,
         dimension: None,

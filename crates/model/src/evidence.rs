@@ -182,13 +182,16 @@ impl Need {
             Self::Repository => ("repository", "", 0),
             Self::Files => ("files", "", 0),
         };
-        // FNV-1a, with a prime and a start of 128 bits.
-        let bytes = kind.bytes().chain([0]).chain(number.to_le_bytes()).chain(text.bytes());
-        let digest = bytes.fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128, |digest, byte| {
-            (digest ^ u128::from(byte)).wrapping_mul((1 << 88) | 0x13b)
-        });
-        format!("{digest:032x}")
+        digest(kind.bytes().chain([0]).chain(number.to_le_bytes()).chain(text.bytes()))
     }
+}
+
+/// A digest that is the same everywhere and always: FNV-1a, with a prime and a start of 128 bits. It keeps no secret.
+pub fn digest(bytes: impl Iterator<Item = u8>) -> String {
+    let digest = bytes.fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128, |digest, byte| {
+        (digest ^ u128::from(byte)).wrapping_mul((1 << 88) | 0x13b)
+    });
+    format!("{digest:032x}")
 }
 
 /// What was looked at for an assertion.

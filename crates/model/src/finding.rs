@@ -75,6 +75,10 @@ pub struct Finding {
     /// Whether nobody wrote it: it goes with every trial.
     #[serde(default)]
     pub implicit: bool,
+    /// A digest of the assertion, where the record masks something in what it may have looked at: the evidence that is
+    /// recorded gives the same verdict to nothing else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub masked: Option<String>,
     /// Whether a model is asked for it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub judged: bool,
@@ -118,6 +122,7 @@ impl Finding {
             source,
             at: None,
             implicit: false,
+            masked: None,
             judged: false,
             key: None,
             dimension: None,

@@ -49,6 +49,7 @@ pub use ending::{Budget, Ending, Fault};
 pub use event::{EVENT_VERSION, Envelope, Event, Letterhead};
 pub use evidence::{
     Change, Collected, Earlier, Evidence, FileChange, FoundFile, Limits, Need, Probe, Probed, ReplyProbes, Repository,
+    digest,
 };
 pub use finding::{Capture, Claim, Detail, Failure, Finding, Leeway, Part, Position, Segment, Status};
 pub use fixtures::{CopyTree, FixtureFile, Fixtures};

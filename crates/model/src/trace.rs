@@ -1,6 +1,7 @@
 //! What an agent did, put together from its steps. One builder, for live runs and for recorded ones.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -31,13 +32,17 @@ pub struct Trace {
     pub questions: Vec<Question>,
     /// The agent's last answer, absent if it gave none.
     pub answer: Option<String>,
-    /// The whole of what the agent gave last, where that is more than text.
-    pub result: Option<Value>,
+    /// The whole of what the agent gave last, where that is more than text. It may be large, and its reply has it too.
+    pub result: Option<Arc<Value>>,
     /// What it used, all messages together.
     pub usage: Usage,
     /// What a scripted model found in the requests: step, met, because.
     pub request_checks: Vec<(usize, bool, String)>,
     index: HashMap<String, usize>,
+    /// Turns by model message and sub-agent.
+    messages: HashMap<(String, Option<String>), usize>,
+    /// How many turns are no sub-agent's.
+    own_turns: usize,
 }
 
 /// What the agent answered to one message of the user.
@@ -46,7 +51,7 @@ pub struct TracedReply {
     /// The answer, absent if it gave none.
     pub answer: Option<String>,
     /// The whole of what it gave, where that is more than text.
-    pub result: Option<Value>,
+    pub result: Option<Arc<Value>>,
     /// What it used for it.
     pub usage: Usage,
     /// From the message to the end of the reply, where somebody measured it.
@@ -140,8 +145,9 @@ impl Trace {
                 let said = text.as_ref().is_some_and(|text| !text.is_empty());
                 // What was given with an answer before is no part of one that is text alone.
                 let gave = said || result.is_some();
+                let result = result.clone().map(Arc::new);
                 if gave {
-                    self.result.clone_from(result);
+                    self.result.clone_from(&result);
                 }
                 if said {
                     self.answer.clone_from(text);
@@ -149,7 +155,7 @@ impl Trace {
                 if let Some(reply) = self.replies.last_mut() {
                     reply.usage += *usage;
                     if gave {
-                        reply.result.clone_from(result);
+                        reply.result = result;
                     }
                     if said {
                         reply.answer.clone_from(text);
@@ -167,7 +173,7 @@ impl Trace {
 
     /// How many turns the agent itself took; its sub-agents' are not counted.
     pub fn turn_count(&self) -> usize {
-        self.turns.iter().filter(|turn| turn.parent.is_none()).count()
+        self.own_turns
     }
 
     /// What was said and done between the user's message `number`, from 1, and the next one, as if it were all. `None` if
@@ -196,6 +202,7 @@ impl Trace {
                 part.index.insert(traced.call.id.clone(), part.calls.len());
                 part.calls.push(traced);
             }
+            part.own_turns += usize::from(turn.parent.is_none());
             part.turns.push(TracedTurn { calls: calls.collect(), user_message: 1, ..turn.clone() });
         }
         let asked = |question: &&Question| question.call_id.as_ref().is_some_and(|id| part.index.contains_key(id));
@@ -205,16 +212,23 @@ impl Trace {
 
     /// The turn of that model message. A message whose steps are interleaved with a sub-agent's is still one turn.
     fn turn(&mut self, message: &str, parent: Option<&String>) -> usize {
-        let known = self.turns.iter().rposition(|turn| turn.message == message && turn.parent.as_ref() == parent);
-        known.unwrap_or_else(|| {
-            self.turns.push(TracedTurn {
-                message: message.to_owned(),
-                parent: parent.cloned(),
-                user_message: self.user_messages.len(),
-                ..TracedTurn::default()
-            });
-            self.turns.len() - 1
-        })
+        let is_it = |turn: &TracedTurn| turn.message == message && turn.parent.as_ref() == parent;
+        if self.turns.last().is_some_and(is_it) {
+            return self.turns.len() - 1;
+        }
+        let key = (message.to_owned(), parent.cloned());
+        if let Some(&known) = self.messages.get(&key) {
+            return known;
+        }
+        self.turns.push(TracedTurn {
+            message: message.to_owned(),
+            parent: parent.cloned(),
+            user_message: self.user_messages.len(),
+            ..TracedTurn::default()
+        });
+        self.own_turns += usize::from(parent.is_none());
+        self.messages.insert(key, self.turns.len() - 1);
+        self.turns.len() - 1
     }
 }
 
@@ -266,9 +280,13 @@ mod tests {
         };
         let whole = json!({"output": "one", "mood": "fine"});
         let mut trace = Trace::of(&[finished(Some("one"), Some(whole.clone())), finished(None, None)]);
-        assert_eq!((trace.answer.as_deref(), &trace.result), (Some("one"), &Some(whole)), "nothing was given");
+        assert_eq!(
+            (trace.answer.as_deref(), trace.result.as_deref()),
+            (Some("one"), Some(&whole)),
+            "nothing was given"
+        );
         trace.push(&finished(Some("two"), None));
-        assert_eq!((trace.answer.as_deref(), &trace.result), (Some("two"), &None));
+        assert_eq!((trace.answer.as_deref(), trace.result.as_deref()), (Some("two"), None));
     }
 
     #[test]

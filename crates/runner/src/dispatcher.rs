@@ -8,6 +8,7 @@ use model::{Event, HookKind, HookRecord, RunInfo, Summary, TrialRecord};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 
+use crate::agent::Configured;
 use crate::code::Ahead;
 use crate::grader::Grader;
 use crate::hook::{self, Hook};
@@ -51,13 +52,13 @@ pub struct RunEnd {
 pub async fn run(
     plan: Plan,
     host: Arc<Host>,
-    mut info: RunInfo,
+    info: RunInfo,
     mut controls: mpsc::UnboundedReceiver<Control>,
     listener: Arc<dyn Listener>,
 ) -> Result<RunEnd, Breakage> {
     let shared = Arc::new(share(&plan, host).await?);
     let mut dispatcher = Dispatcher {
-        teller: Arc::new(Teller::new(&info.id, listener)),
+        teller: Arc::new(Teller::new(&info.id, listener, Arc::clone(&shared.mask))),
         jobs: plan.settings.jobs.max(1),
         course: Arc::new(Course::new(plan.trials)),
         shared,
@@ -68,7 +69,6 @@ pub async fn run(
         lanes: plan.hook.as_ref().is_none_or(|hook| hook.commands(HookKind::PostGrade).is_empty()),
         stopped_by: None,
     };
-    dispatcher.shared.mask_run(&mut info);
     let began = Instant::now();
     dispatcher.teller.tell(Event::RunStarted(Box::new(info)));
     let refused = dispatcher.around(HookKind::PreRun, &mut controls).await;
@@ -119,12 +119,30 @@ pub(crate) async fn share(plan: &Plan, host: Arc<Host>) -> Result<Shared, Breaka
         grader: Grader::start(jobs.min(4)).map_err(|error| Breakage::environment(error.to_string()))?,
         judging: Arc::clone(&plan.judging),
         spending: Spending::default(),
-        mask: Arc::new(Mask::of(&host.env).with_secrets(&plan.settings.secrets)),
+        mask: Arc::new(mask_of(plan, &host)),
         settings: plan.settings.clone(),
         hook: plan.hook.clone(),
         ahead: Ahead::of(plan.trials.iter().filter(|trial| trial.plays_code()).count(), jobs),
         host,
     })
+}
+
+/// What hides the secrets of a run: those of the environment, of the configuration, and of each agent's with the
+/// environment filled in.
+fn mask_of(plan: &Plan, host: &Host) -> Mask {
+    let mut secrets = plan.settings.secrets.clone();
+    let mut last: Option<&Arc<Configured>> = None;
+    for trial in &plan.trials {
+        let config = trial.config.as_ref().filter(|config| !last.is_some_and(|last| Arc::ptr_eq(last, config)));
+        if let Some(config) = config {
+            secrets = secrets.and(&config.node);
+            last = Some(config);
+        }
+        if let Some(argument) = trial.argument.as_deref().filter(|argument| argument.contains('@')) {
+            secrets = secrets.and_in_url(argument);
+        }
+    }
+    Mask::of(&host.env).with_secrets(&secrets)
 }
 
 struct Dispatcher {
@@ -163,11 +181,11 @@ impl Dispatcher {
                 continue;
             };
             if let Some(record) = trial::not_run(&planned, &self.shared) {
-                self.teller.finish(record);
+                self.teller.finish(&self.shared.mask_of(&planned), record);
                 continue;
             }
-            let line = Line::new(Arc::clone(&self.teller), &planned.id);
-            trial::begin(&planned, &self.shared, &line);
+            let line = Line::new(Arc::clone(&self.teller), &planned.id, self.shared.mask_of(&planned));
+            trial::begin(&planned, &line);
             let (shared, halt) = (Arc::clone(&self.shared), self.halt.subscribe());
             let run = trial::run(Arc::clone(&planned), shared, line.clone(), halt, Grading::Elsewhere);
             let task = self.tasks.spawn(async { Some(run.await) });
@@ -209,7 +227,7 @@ impl Dispatcher {
             Err(error) => (error.id(), None),
         };
         let Some(Running::Trial(planned, line)) = self.running.remove(&task) else { return };
-        let record = record.unwrap_or_else(|| self.shared.recordless(&planned, trial::panicked));
+        let record = record.unwrap_or_else(|| trial::panicked(&planned));
         self.teller.end(&line, record);
     }
 
@@ -246,7 +264,7 @@ impl Dispatcher {
         for running in self.running.values() {
             let Running::Lane(current, task) = running else { continue };
             if let Some((planned, line)) = current.trial() {
-                self.teller.end(&line, self.shared.recordless(&planned, trial::stopped));
+                self.teller.end(&line, trial::stopped(&planned));
             }
             task.abort();
         }
@@ -255,7 +273,8 @@ impl Dispatcher {
     /// Trials that were never started are told of too: nothing of the plan is left out of a report.
     fn cancel_the_rest(&mut self, because: &str) {
         while let Some(planned) = self.course.take(|_| true) {
-            self.teller.finish(self.shared.recordless(&planned, |planned| trial::cancelled(planned, because)));
+            let record = trial::cancelled(&planned, because);
+            self.teller.finish(&self.shared.mask_of(&planned), record);
         }
     }
 }

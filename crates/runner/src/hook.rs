@@ -111,8 +111,7 @@ pub(crate) async fn around(
     for (at, command) in hook.commands(moment).iter().enumerate() {
         let began = Instant::now();
         let number = at + 1;
-        let told = mask.text(command).into_owned();
-        teller.tell(Event::HookStarted { hook: moment, number, command: told });
+        teller.tell(Event::HookStarted { hook: moment, number, command: command.clone() });
         let mut halt = Halt::No;
         let mut hooked = tokio::select! {
             biased;
@@ -122,10 +121,11 @@ pub(crate) async fn around(
             }
             hooked = hook.run(moment, number, None) => hooked,
         };
-        mask.hook(&mut hooked.record);
         teller.tell(Event::HookFinished(hooked.record.clone()));
         let forbids = moment == HookKind::PreRun && !hooked.record.succeeded();
         if forbids && halt == Halt::No {
+            // It is told once more, when the run is over.
+            mask.hook(&mut hooked.record);
             return Around { refused: Some(hooked.record) };
         }
         if forbids || halt == Halt::Kill {

@@ -96,12 +96,12 @@ impl Lane {
             && let Some(planned) = self.course.take(suits)
         {
             if let Some(record) = trial::not_run(&planned, &self.shared) {
-                self.teller.finish(record);
+                self.teller.finish(&self.shared.mask_of(&planned), record);
                 continue;
             }
-            let line = Line::new(Arc::clone(&self.teller), &planned.id);
+            let line = Line::new(Arc::clone(&self.teller), &planned.id, self.shared.mask_of(&planned));
             *self.current.slot() = Some((Arc::clone(&planned), line.clone()));
-            trial::begin(&planned, &self.shared, &line);
+            trial::begin(&planned, &line);
             // Pinned here: whoever waits for a future that it is handed by value moves it, some kilobytes, more than once.
             let run = pin!(trial::run(
                 Arc::clone(&planned),
@@ -111,7 +111,7 @@ impl Lane {
                 Grading::Here,
             ));
             let record = catch_unwind(AssertUnwindSafe(|| runtime.block_on(run)));
-            let record = record.unwrap_or_else(|_| self.shared.recordless(&planned, trial::panicked));
+            let record = record.unwrap_or_else(|_| trial::panicked(&planned));
             self.teller.end(&line, record);
         }
     }

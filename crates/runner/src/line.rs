@@ -1,11 +1,12 @@
 //! A trial's line to those who listen.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use model::Event;
+use model::{Event, Step};
 
+use crate::mask::{KeyBlocks, Mask};
 use crate::teller::Teller;
 
 /// No attempt goes on.
@@ -23,19 +24,35 @@ pub(crate) struct Line {
     latest: Arc<AtomicU32>,
     /// Microseconds, see [`waited`](Self::waited).
     waited: Arc<AtomicU64>,
+    /// What hides the secrets of the trial.
+    mask: Arc<Mask>,
+    /// The private keys of which lines are still to come.
+    key_blocks: Arc<KeyBlocks>,
+    /// Whether something was masked in what assertions look at.
+    has_hidden: Arc<AtomicBool>,
 }
 
 impl Line {
-    /// A line for the first attempt at the trial with that printed id.
-    pub(crate) fn new(teller: Arc<Teller>, trial: impl Into<Arc<str>>) -> Self {
-        Self { teller, trial: trial.into(), attempt: 1, latest: Arc::new(AtomicU32::new(1)), waited: Arc::default() }
+    /// A line for the first attempt at the trial with that printed id, whose secrets `mask` hides.
+    pub(crate) fn new(teller: Arc<Teller>, trial: impl Into<Arc<str>>, mask: Arc<Mask>) -> Self {
+        Self {
+            teller,
+            trial: trial.into(),
+            attempt: 1,
+            latest: Arc::new(AtomicU32::new(1)),
+            waited: Arc::default(),
+            mask,
+            key_blocks: Arc::default(),
+            has_hidden: Arc::default(),
+        }
     }
 
     /// A line for the attempt after this one.
     pub(crate) fn next_attempt(&self) -> Self {
         let attempt = self.attempt + 1;
         let _ = self.latest.compare_exchange(self.attempt, attempt, Ordering::Relaxed, Ordering::Relaxed);
-        Self { attempt, waited: Arc::default(), ..self.clone() }
+        let (waited, key_blocks, has_hidden) = (Arc::default(), Arc::default(), Arc::default());
+        Self { attempt, waited, key_blocks, has_hidden, ..self.clone() }
     }
 
     /// The trial's printed id.
@@ -46,6 +63,29 @@ impl Line {
     /// Which attempt it is, from 1.
     pub(crate) fn attempt(&self) -> u32 {
         self.attempt
+    }
+
+    /// What hides the secrets of the trial.
+    pub(crate) fn mask(&self) -> &Arc<Mask> {
+        &self.mask
+    }
+
+    /// `event` without secrets.
+    pub(crate) fn masked(&self, mut event: Event) -> Event {
+        match &mut event {
+            Event::Output { stream, text } => self.key_blocks.mask(stream, text),
+            Event::Step(Step::Notice { from, text }) => self.key_blocks.mask(&format!("notice {from}"), text),
+            _ => {}
+        }
+        if self.mask.event(&mut event) && matches!(event, Event::Step(_) | Event::Collected(_)) {
+            self.has_hidden.store(true, Ordering::Relaxed);
+        }
+        event
+    }
+
+    /// Whether something was masked in what was told of this attempt that assertions look at.
+    pub(crate) fn has_hidden(&self) -> bool {
+        self.has_hidden.load(Ordering::Relaxed)
     }
 
     /// Whether the trial has its outcome. Asked and changed by the teller only, one at a time.

@@ -47,7 +47,7 @@ pub struct Testimony {
 pub async fn regrade(
     regrade: Regrade,
     host: Arc<Host>,
-    mut info: RunInfo,
+    info: RunInfo,
     mut controls: mpsc::UnboundedReceiver<Control>,
     listener: Arc<dyn Listener>,
     archive: Arc<dyn Archive>,
@@ -55,9 +55,8 @@ pub async fn regrade(
     let Regrade { plan, works, .. } = regrade;
     let jobs = plan.settings.jobs.max(1);
     let shared = Arc::new(share(&plan, host).await?);
-    let teller = Arc::new(Teller::new(&info.id, listener));
+    let teller = Arc::new(Teller::new(&info.id, listener, Arc::clone(&shared.mask)));
     let (halting, halt) = watch::channel(Halt::No);
-    shared.mask_run(&mut info);
     let began = Instant::now();
     teller.tell(Event::RunStarted(Box::new(info)));
     let mut works = works.into_iter();
@@ -69,7 +68,8 @@ pub async fn regrade(
             && tasks.len() < jobs
             && let Some(work) = works.next()
         {
-            let line = Line::new(Arc::clone(&teller), work.old.id.clone());
+            let mask = work.mask(&shared);
+            let line = Line::new(Arc::clone(&teller), work.old.id.clone(), mask);
             let old = work.old.clone();
             let again = again(work, Arc::clone(&shared), line.clone(), halt.clone(), Arc::clone(&archive));
             running.insert(tasks.spawn(again).id(), (line, old));
@@ -95,7 +95,9 @@ pub async fn regrade(
         }
     }
     for work in works {
-        teller.finish(kept::without_verdict(work.old, Outcome::Cancelled, "the run was stopped before it was graded"));
+        let mask = work.mask(&shared);
+        let because = "the run was stopped before it was graded";
+        teller.finish(&mask, kept::without_verdict(work.old, Outcome::Cancelled, because));
     }
     let (summary, duration_ms) = (teller.summary(), millis(began.elapsed()));
     teller.tell(Event::RunFinished { summary: summary.clone(), duration_ms, signal: stopped_by.clone() });

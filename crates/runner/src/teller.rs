@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use model::{EVENT_VERSION, Envelope, Event, Summary, TrialRecord};
 
 use crate::line::Line;
+use crate::mask::Mask;
 
 /// A shorter wait is the price of talking at all, and nobody's.
 const WORTH_TELLING: Duration = Duration::from_millis(1);
@@ -21,10 +22,12 @@ pub trait Listener: Send + Sync {
     fn hear(&self, event: Envelope);
 }
 
-/// Numbers events and passes them on. Whoever tells something waits while the listener is behind: an agent that floods
+/// Takes the secrets out of events, numbers them and passes them on. Whoever tells something waits while the listener is behind: an agent that floods
 /// its output is slowed down to the speed of recording instead of filling memory.
 pub(crate) struct Teller {
     run: Arc<str>,
+    /// What hides the secrets of the run.
+    mask: Arc<Mask>,
     state: Mutex<State>,
     /// Whether somebody waits for the listener, and everybody else for him.
     is_behind: AtomicBool,
@@ -38,20 +41,22 @@ struct State {
 }
 
 impl Teller {
-    /// Tells `listener` of the run with the id `run`.
-    pub(crate) fn new(run: &str, listener: Arc<dyn Listener>) -> Self {
+    /// Tells `listener` of the run with the id `run`, whose secrets `mask` hides.
+    pub(crate) fn new(run: &str, listener: Arc<dyn Listener>, mask: Arc<Mask>) -> Self {
         let state = State { listener: Some(listener), seq: 0, summary: Summary::default() };
-        Self { run: run.into(), state: Mutex::new(state), is_behind: AtomicBool::new(false) }
+        Self { run: run.into(), mask, state: Mutex::new(state), is_behind: AtomicBool::new(false) }
     }
 
     /// Tells something about the run itself.
-    pub(crate) fn tell(&self, event: Event) {
+    pub(crate) fn tell(&self, mut event: Event) {
+        self.mask.event(&mut event);
         self.pass_on(&mut self.state(), None, event);
     }
 
     /// Tells something about the attempt whose `line` it is, unless its trial has its outcome already. How long the
     /// listener was waited for.
     pub(crate) fn tell_of(&self, line: &Line, event: Event) -> Duration {
+        let event = line.masked(event);
         let free = self.state.try_lock().ok();
         let began = free.is_none().then(Instant::now);
         let mut state = free.unwrap_or_else(|| self.state());
@@ -64,15 +69,17 @@ impl Teller {
     }
 
     /// Counts the outcome of the trial whose `line` it is and tells it, unless it has one already.
-    pub(crate) fn end(&self, line: &Line, record: TrialRecord) {
+    pub(crate) fn end(&self, line: &Line, mut record: TrialRecord) {
+        line.mask().record(&mut record);
         let mut state = self.state();
         if let Some(attempt) = line.end() {
             self.finish_in(&mut state, record, attempt);
         }
     }
 
-    /// Counts a trial that never began, and tells it.
-    pub(crate) fn finish(&self, record: TrialRecord) {
+    /// Counts a trial that never began, whose secrets `mask` hides, and tells it.
+    pub(crate) fn finish(&self, mask: &Mask, mut record: TrialRecord) {
+        mask.record(&mut record);
         self.finish_in(&mut self.state(), record, 1);
     }
 
@@ -174,14 +181,14 @@ mod tests {
     }
 
     fn teller(heard: &Arc<Heard>) -> Arc<Teller> {
-        Arc::new(Teller::new("r", heard.clone()))
+        Arc::new(Teller::new("r", heard.clone(), Arc::default()))
     }
 
     #[test]
     fn events_are_numbered_as_they_are_heard_whoever_tells_them() {
         let heard = Heard::up_to(usize::MAX);
         let teller = teller(&heard);
-        let lines = ["a", "b", "c", "d"].map(|trial| Line::new(Arc::clone(&teller), trial));
+        let lines = ["a", "b", "c", "d"].map(|trial| Line::new(Arc::clone(&teller), trial, Arc::default()));
         std::thread::scope(|scope| {
             for line in &lines {
                 scope.spawn(move || (0..500).for_each(|n| line.tell(event(&n.to_string()))));
@@ -199,7 +206,7 @@ mod tests {
     fn whoever_tells_something_waits_while_the_listener_is_behind() {
         let heard = Heard::up_to(1);
         let teller = teller(&heard);
-        let lines = ["a", "b", "c"].map(|trial| Line::new(Arc::clone(&teller), trial));
+        let lines = ["a", "b", "c"].map(|trial| Line::new(Arc::clone(&teller), trial, Arc::default()));
         lines[0].tell(event("1"));
         assert_eq!(lines[0].waited(), Duration::ZERO);
         std::thread::scope(|scope| {
@@ -219,7 +226,7 @@ mod tests {
     fn an_outcome_is_the_last_that_is_told_of_a_trial_and_there_is_one() {
         let heard = Heard::up_to(usize::MAX);
         let teller = teller(&heard);
-        let line = Line::new(Arc::clone(&teller), "a");
+        let line = Line::new(Arc::clone(&teller), "a", Arc::default());
         let next = line.next_attempt();
         next.tell(event("1"));
         teller.end(&line, record("a"));

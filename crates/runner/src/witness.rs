@@ -1,6 +1,7 @@
-//! Watching an agent act: every step goes through here, has its paths resolved, is masked, is counted against the
+//! Watching an agent act: every step goes through here, has its paths resolved, is counted against the
 //! limits, kept in the trace and told to the dispatcher.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -11,7 +12,6 @@ use tokio::sync::watch;
 
 use crate::activity::Activity;
 use crate::line::Line;
-use crate::mask::Mask;
 use crate::resolve::Resolver;
 use crate::tariff::{Bill, Tariff};
 
@@ -67,8 +67,9 @@ pub struct Turn {
     limits: Arc<Limits>,
     responder: Responder,
     resolver: Resolver,
-    mask: Arc<Mask>,
     warnings: Vec<String>,
+    /// The same, to be found.
+    warned: HashSet<String>,
     tariff: Tariff,
     activity: Arc<Activity>,
     stop: watch::Receiver<bool>,
@@ -92,7 +93,6 @@ impl Turn {
         limits: Arc<Limits>,
         responder: Responder,
         resolver: Resolver,
-        mask: Arc<Mask>,
         activity: Arc<Activity>,
         stop: watch::Receiver<bool>,
     ) -> Self {
@@ -102,8 +102,8 @@ impl Turn {
             limits,
             responder,
             resolver,
-            mask,
             warnings: Vec::new(),
+            warned: HashSet::new(),
             tariff: Tariff::default(),
             activity,
             stop,
@@ -142,7 +142,6 @@ impl Turn {
         if matches!(step, Step::Finished { .. }) {
             self.on_the_way = Tokens::default();
         }
-        self.mask.step(&mut step);
         self.trace.push(&step);
         self.line.tell(Event::Step(step));
         if self.ending.is_none() {
@@ -200,8 +199,7 @@ impl Turn {
             return self
                 .warn(format!("the agent's own output is too much to be kept; the record has the first {kept} MiB"));
         }
-        let text = self.mask.text(line).into_owned();
-        self.line.tell(Event::Output { stream: stream.to_owned(), text });
+        self.line.tell(Event::Output { stream: stream.to_owned(), text: line.to_owned() });
     }
 
     /// Answers a question from the case's `user_responses` and records both. `None`: no answer was prepared.
@@ -249,8 +247,8 @@ impl Turn {
 
     /// Something that looks wrong but decides nothing.
     pub fn warn(&mut self, warning: impl Into<String>) {
-        let warning = self.mask.text(&warning.into()).into_owned();
-        if !self.warnings.contains(&warning) {
+        let warning = warning.into();
+        if self.warned.insert(warning.clone()) {
             self.warnings.push(warning);
         }
     }

@@ -202,7 +202,7 @@ static FIXTURES: Block = Block {
         field(
             "env",
             Kind::TextMap,
-            "Variables for the setup commands and the agent. Values of names such as `API_KEY` or `DB_PASSWORD` are masked: assertions and reports see `[masked]` instead.",
+            "Variables for the setup commands and the agent. Values of names such as `API_KEY` or `DB_PASSWORD` are masked in records and reports; assertions see the text as it was.",
         ),
     ],
 };

@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn a_value_that_is_no_text_is_judged_as_it_is() {
         let mut evidence = Story::new().evidence();
-        evidence.trace.result = Some(json!({"output": {"n": 3}}));
+        evidence.trace.result = Some(Arc::new(json!({"output": {"n": 3}})));
         let assertion = json!({"id": "a", "type": "json_schema", "schema": {"required": ["n"]}});
         assert_eq!(judged(&assertion, &evidence).status, Status::Met);
     }

@@ -20,6 +20,9 @@ const TRIES: usize = 2;
 /// The most characters of an error that a finding repeats.
 const LONGEST_ERROR: usize = 500;
 
+/// Gives a text without what a judge is not to see.
+pub type Withhold = Box<dyn Fn(&str) -> String + Send + Sync>;
+
 /// A model that judges one trial.
 pub struct Judge {
     name: String,
@@ -29,6 +32,8 @@ pub struct Judge {
     cache: Option<(Arc<Cache>, u64)>,
     is_script: bool,
     temperature: Option<f64>,
+    /// Takes out what the judge is not to see.
+    withhold: Option<Withhold>,
     /// Whether the model does not let itself be told how much chance there is to be.
     is_headstrong: AtomicBool,
 }
@@ -62,6 +67,7 @@ impl Judge {
             cache: None,
             is_script: false,
             temperature: None,
+            withhold: None,
             is_headstrong: AtomicBool::new(false),
         }
     }
@@ -79,6 +85,11 @@ impl Judge {
     /// Tells the judge what the agent is.
     pub fn profile(self, profile: Option<String>) -> Self {
         Self { profile, ..self }
+    }
+
+    /// Sends every text as `withhold` gives it; what the judge quotes is looked for in that.
+    pub fn withholding(self, withhold: Withhold) -> Self {
+        Self { withhold: Some(withhold), ..self }
     }
 
     /// Takes answers that are there already. Trials of different `series` do not share any: what is repeated on purpose
@@ -116,7 +127,14 @@ impl Judge {
 
     fn prepared(&self, question: &Question) -> (Question, usize) {
         let material = question.material.clone().with_profile(self.profile.as_deref());
-        (Question { material, ..question.clone() }, self.panel_of(question))
+        let mut question = Question { material, ..question.clone() };
+        if let Some(withhold) = &self.withhold {
+            let criteria = question.criteria.iter_mut().map(|criterion| &mut criterion.text);
+            let parts = question.material.parts.iter_mut().map(|part| &mut part.text);
+            criteria.chain(parts).chain([&mut question.task]).for_each(|text| *text = withhold(text));
+        }
+        let panel = self.panel_of(&question);
+        (question, panel)
     }
 
     fn panel_of(&self, question: &Question) -> usize {

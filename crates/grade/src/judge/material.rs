@@ -385,7 +385,7 @@ mod tests {
     fn what_is_not_text_is_told_as_json_and_nothing_is_nothing() {
         let mut evidence = Story::new().evidence();
         assert!(Material::of(&evidence).is_empty());
-        evidence.trace.result = Some(json!({"output": {"total": 3}}));
+        evidence.trace.result = Some(std::sync::Arc::new(json!({"output": {"total": 3}})));
         let material = Material::of(&evidence);
         assert!(material.is_answered && material.has("total 3"));
     }

@@ -32,7 +32,7 @@ use std::sync::Arc;
 
 use model::{About, Aside, Evidence, Finding, Need, Status};
 
-pub use self::ask::Judge;
+pub use self::ask::{Judge, Withhold};
 pub use self::cache::Cache;
 pub use self::choice::{DEFAULT_JUDGES, DefaultJudge, default_judge, named_judge};
 

@@ -266,6 +266,7 @@ pub fn met(id: &str, kind: &str, because: &str) -> Finding {
         source: None,
         at: None,
         implicit: false,
+        masked: None,
         judged: false,
         key: None,
         dimension: None,

@@ -21,7 +21,7 @@ use crate::session::BoxFuture;
 use crate::supervise::Supervisor;
 use crate::teller::{Heard, Teller};
 use crate::witness::Turn;
-use crate::{Breakage, Host, Mask};
+use crate::{Breakage, Host};
 
 /// A case called `id` whose user says `messages`.
 pub(super) fn case(id: &str, messages: &[&str]) -> Case {
@@ -241,17 +241,16 @@ impl Rehearsal {
     /// Plays the whole conversation.
     pub(super) async fn play(&self, agent: &dyn Agent) -> Result<Played, Breakage> {
         let heard = Heard::up_to(usize::MAX);
-        let teller = Teller::new("run", heard.clone());
+        let teller = Teller::new("run", heard.clone(), Arc::default());
         let (responder, problems) = Responder::compile(&self.case.user_responses);
         assert!(problems.is_empty());
         let place = |path: fn(&Bare) -> &PathBuf| self.sandbox.as_deref().map(|sandbox| path(sandbox).clone());
         let resolver = Resolver { work: place(|sandbox| &sandbox.work), home: place(|sandbox| &sandbox.home) };
         let mut turn = Turn::new(
-            Line::new(Arc::new(teller), self.case.id.as_str()),
+            Line::new(Arc::new(teller), self.case.id.as_str(), Arc::default()),
             self.limits.clone().into(),
             responder,
             resolver,
-            Arc::new(Mask::default()),
             Arc::new(Activity::new()),
             self.stop.subscribe(),
         );

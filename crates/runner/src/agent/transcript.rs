@@ -1,6 +1,8 @@
 //! What an agent without a model of ours says that it did: a conversation as it is written in JSON, read into turns and
 //! calls. What is odd in it is told, but stops nothing: it is what the agent gave, and may be what is to be judged.
 
+use std::collections::{BTreeSet, HashMap};
+
 use model::Ending;
 use serde_json::{Map, Value};
 
@@ -81,7 +83,7 @@ pub(super) fn spread(calls: Vec<CallGiven>, output: Option<&str>, turns: Option<
 }
 
 /// Records `turns` as if they were happening. Gives the last text.
-pub(super) fn perform<'a>(
+pub(super) async fn perform<'a>(
     turns: impl IntoIterator<Item = &'a TurnGiven>,
     performer: &mut Performer,
     turn: &mut Turn,
@@ -94,6 +96,8 @@ pub(super) fn perform<'a>(
         }
         said = Some(given.text.as_str()).filter(|text| !text.is_empty()).or(said);
         for call in &given.calls {
+            // The trial's clock is looked at in between, however much there is to be told.
+            tokio::task::consume_budget().await;
             let id = performer.call(turn, &call.name, call.input.clone())?;
             if let Some(result) = &call.result {
                 performer.result(turn, &id, result, call.is_error)?;
@@ -119,8 +123,10 @@ pub(super) fn turns(messages: &Value) -> (Vec<TurnGiven>, Vec<String>) {
 #[derive(Default)]
 struct Reader {
     turns: Vec<TurnGiven>,
-    /// Turn and call of those without a result, the oldest first.
-    unanswered: Vec<(usize, usize)>,
+    /// Turn and number of calls without a result, the oldest first: by the name of the tool, and by what results name
+    /// them by.
+    by_name: HashMap<String, BTreeSet<(usize, usize)>>,
+    by_id: HashMap<String, BTreeSet<(usize, usize)>>,
     users: usize,
     doubts: Vec<String>,
 }
@@ -144,8 +150,12 @@ impl Reader {
         let mut calls = self.calls(message, "tool_calls", at);
         calls.extend(self.calls(message, "tools", at));
         let turn = self.turns.len();
-        let open = calls.iter().enumerate().filter(|(_, call)| call.result.is_none());
-        self.unanswered.extend(open.map(|(call, _)| (turn, call)));
+        for (at, call) in calls.iter().enumerate().filter(|(_, call)| call.result.is_none()) {
+            self.by_name.entry(call.name.clone()).or_default().insert((turn, at));
+            if let Some(id) = &call.id {
+                self.by_id.entry(id.clone()).or_default().insert((turn, at));
+            }
+        }
         self.turns.push(TurnGiven { message: self.users.saturating_sub(1), text, calls });
     }
 
@@ -171,23 +181,31 @@ impl Reader {
     /// What a message of tools tells: the results of calls before it, and calls of which nothing was said before.
     fn results(&mut self, message: &Map<String, Value>, at: usize) {
         for call in self.calls(message, "tools", at) {
-            match self
-                .take_unanswered(|open| open.name == call.name && (call.has_no_input() || open.input == call.input))
-            {
+            let is_it = |open: &CallGiven| call.has_no_input() || open.input == call.input;
+            let named = self.by_name.get(&call.name).into_iter().flatten();
+            let at = named.copied().find(|(turn, at)| is_it(&self.turns[*turn].calls[*at]));
+            match at.and_then(|at| self.take_unanswered(at)) {
                 Some(open) => (open.result, open.is_error) = (call.result, call.is_error),
                 None => self.add(call),
             }
         }
         let Some(id) = message.get("tool_call_id").and_then(Value::as_str) else { return };
-        if let Some(open) = self.take_unanswered(|open| open.id.as_deref() == Some(id)) {
+        let at = self.by_id.get(id).and_then(|calls| calls.first().copied());
+        if let Some(open) = at.and_then(|at| self.take_unanswered(at)) {
             open.result = Some(message.get("content").map(content).unwrap_or_default());
         }
     }
 
-    fn take_unanswered(&mut self, is_it: impl Fn(&CallGiven) -> bool) -> Option<&mut CallGiven> {
-        let at = self.unanswered.iter().position(|(turn, call)| is_it(&self.turns[*turn].calls[*call]))?;
-        let (turn, call) = self.unanswered.remove(at);
-        self.turns[turn].calls.get_mut(call)
+    /// The call at that turn and number, which has its result now.
+    fn take_unanswered(&mut self, at: (usize, usize)) -> Option<&mut CallGiven> {
+        let open = self.turns.get_mut(at.0)?.calls.get_mut(at.1)?;
+        if let Some(named) = self.by_name.get_mut(&open.name) {
+            named.remove(&at);
+        }
+        if let Some(named) = open.id.as_ref().and_then(|id| self.by_id.get_mut(id)) {
+            named.remove(&at);
+        }
+        Some(open)
     }
 
     fn add(&mut self, call: CallGiven) {

@@ -8,7 +8,9 @@ use grade::{Check, Context, Scripts};
 use model::{Arm, Case, Diagnostic, Limits, Outcome, PermissionMode, SettingSource, Suite, TrialId, TrialRecord};
 
 use crate::agent::{self, Agent, Setup};
+use crate::mask::Mask;
 use crate::plan::{ModelChoice, Plan, PlanRequest, PlannedTrial, as_arm, directory_of, kind_of_agent, known_tools};
+use crate::trial::Shared;
 use crate::trial::judging::Judging;
 
 /// What to grade again.
@@ -48,6 +50,16 @@ impl Regrade {
 pub(super) struct Work {
     pub(super) old: TrialRecord,
     pub(super) task: Task,
+}
+
+impl Work {
+    /// What hides the secrets of the trial.
+    pub(super) fn mask(&self, shared: &Shared) -> Arc<Mask> {
+        match &self.task {
+            Task::Grade(planned) => shared.mask_of(planned),
+            Task::Keep(_) | Task::Skip(_) => Arc::clone(&shared.mask),
+        }
+    }
 }
 
 /// What becomes of a recorded trial.

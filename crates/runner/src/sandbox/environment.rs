@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::secret;
+
 /// What the machine lends: how to find programs, how to read text, who is asking, and the way to the network where it
 /// leads through a proxy or needs certificates of its own. A proxy's password gets in with it, and is masked as every
 /// password in a URL is.
@@ -31,7 +33,7 @@ const LENT: &[&str] = &[
 /// The environment below the agent's and the fixture's own: of `host` only what is lent, and the sandbox's own places.
 /// Nothing tells of the user's home, so programs find their default places, which lie in the sandbox's.
 pub(super) fn of(host: &BTreeMap<String, String>, base: &Path, home: &Path, tmp: &Path) -> BTreeMap<String, String> {
-    let lent = |name: &str| LENT.contains(&name) || name.starts_with("LC_");
+    let lent = |name: &str| LENT.contains(&name) || (name.starts_with("LC_") && !secret::is_of_variable(name));
     let mut env: BTreeMap<String, String> = host
         .iter()
         .filter(|(name, value)| lent(name) && !value.is_empty())
@@ -59,6 +61,7 @@ mod tests {
         let host = [
             ("PATH", "/bin"),
             ("LC_ALL", "C"),
+            ("LC_API_KEY", "dummy-secret-1"),
             ("LANG", ""),
             ("HOME", "/home/u"),
             ("TMPDIR", "/elsewhere"),

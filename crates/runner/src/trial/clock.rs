@@ -110,7 +110,7 @@ mod tests {
     /// became of it, and the idle warnings.
     async fn watched(hold: Duration, timeout: Duration) -> (Watched<()>, usize) {
         let heard = Heard::up_to(ROOM);
-        let line = Line::new(Arc::new(Teller::new("r", heard.clone())), "t");
+        let line = Line::new(Arc::new(Teller::new("r", heard.clone(), Arc::default())), "t", Arc::default());
         (0..ROOM).for_each(|_| line.tell(event()));
         let (never, waiting) = std::sync::mpsc::channel::<()>();
         let reader = std::thread::spawn(move || {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use model::{AttemptRecord, Event, Finding, HookKind, Outcome};
+use model::{AttemptRecord, Collected, Event, Finding, HookKind, Outcome};
 
 use super::again::{self, Again};
 use super::record::record_of;
@@ -23,20 +23,19 @@ impl Attempt<'_> {
         }
         let graded = Arc::new(self.graded(end, sandbox));
         let outcome = graded.record.outcome;
-        if matches!(outcome, Outcome::Broken | Outcome::Cancelled | Outcome::Skipped) || self.is_tried_again(&graded) {
+        let nothing = matches!(outcome, Outcome::Broken | Outcome::Cancelled | Outcome::Skipped);
+        if nothing || self.is_tried_again(&graded, &end.evidence.collected) {
             return;
         }
         self.line.tell(Event::Waiting { on: "hooks".into() });
         for (at, command) in commands.iter().enumerate() {
             let (began, number) = (Instant::now(), at + 1);
-            let told = self.mask.text(command).into_owned();
-            self.line.tell(Event::HookStarted { hook: HookKind::PostGrade, number, command: told });
+            let told = HookKind::PostGrade;
+            self.line.tell(Event::HookStarted { hook: told, number, command: command.clone() });
             let run = self.unless(Halt::Stop, hook.run(HookKind::PostGrade, number, Some(&graded))).await;
-            let mut hooked = run.unwrap_or_else(|_| Hooked::stopped(HookKind::PostGrade, command, began));
-            self.mask.hook(&mut hooked.record);
+            let hooked = run.unwrap_or_else(|_| Hooked::stopped(HookKind::PostGrade, command, began));
             self.line.tell(Event::HookFinished(hooked.record));
             for mut finding in hooked.findings {
-                self.mask.string(&mut finding.id);
                 finding.implicit = has_rule_of_its_own(self.planned);
                 end.findings.push(numbered(finding, &end.findings));
             }
@@ -44,8 +43,8 @@ impl Attempt<'_> {
     }
 
     /// Whether what the attempt would come to now leads to another one.
-    fn is_tried_again(&self, graded: &Graded) -> bool {
-        let Graded { record, collected, .. } = graded;
+    fn is_tried_again(&self, graded: &Graded, collected: &Collected) -> bool {
+        let Graded { record, .. } = graded;
         let this = AttemptRecord {
             outcome: record.outcome,
             because: None,
@@ -64,11 +63,14 @@ impl Attempt<'_> {
     fn graded(&self, end: &End, sandbox: Option<&Arc<dyn Sandbox>>) -> Graded {
         let mut record = record_of(self.planned, end.copy());
         record.duration_ms = millis(self.began.elapsed());
-        self.mask.record(&mut record);
+        let mut collected = end.evidence.collected.clone();
+        // Commands of the user's are other programs, and pass on what they are told.
+        self.line.mask().record(&mut record);
+        self.line.mask().collected(&mut collected);
         Graded {
             planned: Arc::clone(self.planned),
             record,
-            collected: end.evidence.collected.clone(),
+            collected,
             attempt: self.line.attempt(),
             work: sandbox.map(|sandbox| sandbox.work().to_owned()),
         }

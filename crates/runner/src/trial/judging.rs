@@ -12,6 +12,7 @@ use llm::{Opened, Script};
 use model::{Aside, Diagnostic, Ending, Event, Evidence, Finding, SimulatedUser, Status};
 
 use super::{Attempt, Halt};
+use crate::line::Line;
 use crate::plan::{PlanRequest, PlannedTrial, ReadScript, SCRIPTED, Settings};
 
 /// The judge of a run, or why it has none.
@@ -114,18 +115,21 @@ impl Judging {
     }
 
     /// The judge of one attempt at a trial. A script is played from its beginning for each.
-    fn judge(&self, settings: &Settings, planned: &PlannedTrial, attempt: u32) -> Result<Judge, String> {
+    fn judge(&self, settings: &Settings, planned: &PlannedTrial, line: &Line) -> Result<Judge, String> {
         let seat = self.seat.as_ref().map_err(Clone::clone)?;
         let judge = match &seat.script {
             Some(script) => Judge::new(&*seat.name, Arc::new(script.play(llm::Stage::default()))).of_a_script(),
             None => {
                 let model = open(settings, &seat.name).map_err(|error| error.to_string())?;
                 // What is tried again, and what is repeated, is judged again.
-                let series = planned.repetition_and(attempt);
+                let series = planned.repetition_and(line.attempt());
                 let series = if settings.judge_cache { 0 } else { series };
                 Judge::new(&*seat.name, model).cached(Arc::clone(&self.cache), series)
             }
         };
+        // A verdict needs the text as it is, but a secret of the user's is no business of the judge's provider.
+        let mask = Arc::clone(line.mask());
+        let judge = judge.withholding(Box::new(move |text| mask.without_values(text).into_owned()));
         Ok(judge.panel(settings.judges).temperature(settings.judge_temperature).profile(profile(planned)))
     }
 }
@@ -267,9 +271,7 @@ impl PlannedTrial {
 impl Attempt<'_> {
     /// The judge of this attempt, or why there is none.
     pub(super) fn judge(&self) -> Result<&Judge, &str> {
-        let made = self
-            .judge
-            .get_or_init(|| self.shared.judging.judge(&self.shared.settings, self.planned, self.line.attempt()));
+        let made = self.judge.get_or_init(|| self.shared.judging.judge(&self.shared.settings, self.planned, self.line));
         made.as_ref().map_err(String::as_str)
     }
 

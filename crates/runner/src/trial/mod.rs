@@ -23,7 +23,7 @@ use grade::{Check, Responder};
 use jiff::Timestamp;
 use model::{
     About, Aside, AttemptRecord, Case, Code, Collected, Ending, Event, Evidence, Finding, Limits, Need, Outcome,
-    ReplyProbes, RunInfo, SimulatedUser, Step, TrialRecord, Usage, UserMessage,
+    ReplyProbes, SimulatedUser, Step, TrialRecord, Usage, UserMessage,
 };
 use tokio::sync::watch;
 
@@ -68,30 +68,12 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// What a run says about itself, without secrets: addresses and names are typed by people.
-    pub(crate) fn mask_run(&self, info: &mut RunInfo) {
-        info.settings.values_mut().for_each(|value| self.mask.value(value));
-        let addresses = info.agents.iter_mut().filter_map(|agent| agent.base_url.as_mut());
-        addresses.chain(&mut info.label).for_each(|text| self.mask.string(text));
-    }
-
     /// The mask of one trial: also what its fixture calls a secret.
     pub(crate) fn mask_of(&self, planned: &PlannedTrial) -> Arc<Mask> {
         match planned.case.fixtures.env.as_slice() {
             [] => Arc::clone(&self.mask),
             env => Arc::new(self.mask.with_fixture(env)),
         }
-    }
-
-    /// The record of a trial that could not make one itself, without secrets.
-    pub(crate) fn recordless(
-        &self,
-        planned: &PlannedTrial,
-        record: impl FnOnce(&PlannedTrial) -> TrialRecord,
-    ) -> TrialRecord {
-        let mut record = record(planned);
-        self.mask_of(planned).record(&mut record);
-        record
     }
 }
 
@@ -109,11 +91,11 @@ pub(crate) enum Grading {
 pub(crate) fn not_run(planned: &PlannedTrial, shared: &Shared) -> Option<TrialRecord> {
     let because = planned.case.skip.as_deref();
     match because {
-        Some(because) => Some(shared.recordless(planned, |planned| skipped(planned, because))),
-        None if !planned.case.broken.is_empty() => Some(shared.recordless(planned, unloaded)),
+        Some(because) => Some(skipped(planned, because)),
+        None if !planned.case.broken.is_empty() => Some(unloaded(planned)),
         None => {
             let because = shared.spending.ceased()?;
-            Some(shared.recordless(planned, |planned| cancelled(planned, because)))
+            Some(cancelled(planned, because))
         }
     }
 }
@@ -136,21 +118,18 @@ fn needs_repository(check: &Check) -> bool {
 }
 
 /// Tells that an attempt begins.
-pub(crate) fn begin(planned: &PlannedTrial, shared: &Shared, line: &Line) {
-    let mask = shared.mask_of(planned);
+pub(crate) fn begin(planned: &PlannedTrial, line: &Line) {
     let first = planned.case.messages.first();
-    let mut input = first.and_then(|message| message.input.clone());
-    input.iter_mut().for_each(|input| mask.value(input));
     line.tell(Event::TrialStarted {
         id: planned.id.clone(),
         agent: planned.arm.agent.clone(),
         model: planned.arm.model.clone(),
         subject: planned.case.subject.skill().map(|skill| skill.name.clone()),
         file: Arc::clone(&planned.case.source.file),
-        messages: planned.case.messages.iter().map(|message| mask.text(&message.text).into_owned()).collect(),
+        messages: planned.case.messages.iter().map(|message| message.text.clone()).collect(),
         position: planned.case.position,
-        script: first.and_then(|message| message.script.as_ref()).map(|script| mask.text(script).into_owned()),
-        input,
+        script: first.and_then(|message| message.script.clone()),
+        input: first.and_then(|message| message.input.clone()),
     });
 }
 
@@ -179,7 +158,6 @@ pub(crate) async fn run(
 ) -> TrialRecord {
     let started_at = Timestamp::now();
     let started = Instant::now();
-    let mask = shared.mask_of(&planned);
     let mut attempts: Vec<AttemptRecord> = Vec::new();
     let mut judge: Option<Aside> = None;
     let mut user: Option<Aside> = None;
@@ -189,7 +167,6 @@ pub(crate) async fn run(
         let attempt = Attempt {
             planned: &planned,
             shared: &shared,
-            mask: &mask,
             line: &line,
             halt: halt.clone(),
             grading,
@@ -241,17 +218,15 @@ pub(crate) async fn run(
             record.started_at = started_at;
             record.duration_ms = millis(started.elapsed());
             shared.spending.add(&record, &shared.settings);
-            mask.record(&mut record);
             return record;
         }
-        let because = mask.text(record.because.as_deref().unwrap_or_default()).into_owned();
-        line.tell(Event::TrialRetried { because });
+        line.tell(Event::TrialRetried { because: record.because.unwrap_or_default() });
         if again == Again::Counted {
             let used = Usage { tokens: record.usage, cost_usd: record.cost_usd };
             limits = Arc::new(again::limits_after(&limits, used, millis(began.elapsed())));
         }
         line = line.next_attempt();
-        begin(&planned, &shared, &line);
+        begin(&planned, &line);
     }
 }
 
@@ -314,7 +289,6 @@ impl<E: Into<Breakage>> From<E> for Cut {
 struct Attempt<'a> {
     planned: &'a Arc<PlannedTrial>,
     shared: &'a Arc<Shared>,
-    mask: &'a Arc<Mask>,
     line: &'a Line,
     halt: watch::Receiver<Halt>,
     grading: Grading,
@@ -429,7 +403,6 @@ impl Attempt<'_> {
             Arc::clone(&self.limits),
             responder,
             resolver,
-            Arc::clone(self.mask),
             Arc::clone(&activity),
             stopping,
         )
@@ -593,7 +566,6 @@ impl Attempt<'_> {
         if self.shared.hook.as_ref().is_some_and(|hook| hook.wants_patch()) {
             collected.patch = Box::pin(patch::of(&*sandbox, &collected)).await;
         }
-        self.mask.collected(&mut collected);
         self.line.tell(Event::Collected(collected.clone()));
         Ok(collected)
     }
@@ -609,7 +581,12 @@ impl Attempt<'_> {
             Some(played) if !has_claimed(played) => Arc::new(vec![grade::nothing_asserted(&self.planned.case)]),
             _ => Arc::clone(&self.planned.checks),
         };
-        let (findings, evidence, took) = Box::pin(self.assess(&checks, evidence)).await?;
+        let (mut findings, evidence, took) = Box::pin(self.assess(&checks, evidence)).await?;
+        if self.line.has_hidden() {
+            // Whoever grades what is recorded sees less than was seen now.
+            let own = checks.iter().zip(&mut findings).filter(|(check, _)| !check.asks_judge());
+            own.for_each(|(check, finding)| finding.masked = Some(check.digest()));
+        }
         let mut end = End { bill, ..End::of(evidence, findings, warnings) };
         if let Some(played) = played {
             end.add(played);

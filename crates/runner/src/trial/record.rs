@@ -17,7 +17,10 @@ use crate::plan::PlannedTrial;
 pub(super) fn record_of(planned: &PlannedTrial, end: End) -> TrialRecord {
     let End { evidence, findings, mut warnings, kept, errors, scores, judge, bill } = end;
     warnings.extend(grade::warnings(&planned.case, &evidence).iter().map(ToString::to_string));
-    let Evidence { trace, collected, ending, .. } = evidence;
+    let Evidence { mut trace, collected, ending, .. } = evidence;
+    // It may be large, and is not copied once nobody else has it.
+    trace.replies.clear();
+    let result = trace.result.take().map(Arc::unwrap_or_clone);
     let outcome = Outcome::of(&findings, &ending, &planned.case.ruling);
     let (score, max_score) = match planned.case.ruling.scoring {
         Some(scoring) => (Some(scoring.score(&findings)), scoring.max_score),
@@ -66,7 +69,7 @@ pub(super) fn record_of(planned: &PlannedTrial, end: End) -> TrialRecord {
         scores,
         judge,
         answer: trace.answer.clone(),
-        result: trace.result.clone(),
+        result,
         turn_count: trace.turn_count(),
         tool_calls: trace
             .calls

@@ -3,16 +3,20 @@
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
-use grade::Responder;
-use model::{Collected, Evidence, Step, Trace, TrialRecord};
+use grade::{Check, Responder};
+use model::{Collected, Evidence, Finding, Step, Trace, TrialRecord};
 use tokio::sync::watch;
 
 use super::record::record_of;
 use super::{Attempt, Cut, End, Grading, Halt, Shared, broken, stopped};
 use crate::line::Line;
+use crate::mask::MASKED;
 use crate::plan::PlannedTrial;
 use crate::regrade::{complete, merged, observed};
 use crate::tariff::Bill;
+
+/// Why nobody can say what an assertion comes to.
+const MASKED_NOW: &str = "the record has `[masked]` in what it looks at, and the text in that place is not known";
 
 /// What is there of a trial that is over.
 pub(crate) struct Relived {
@@ -35,7 +39,6 @@ pub(crate) async fn relive(
     relived: Relived,
 ) -> TrialRecord {
     let Relived { old, steps, mut collected, unknown } = relived;
-    let mask = shared.mask_of(&planned);
     complete(&mut collected, &planned.checks);
     let trace = Trace::of(&steps);
     let evidence = Evidence {
@@ -49,7 +52,6 @@ pub(crate) async fn relive(
     let attempt = Attempt {
         planned: &planned,
         shared: &shared,
-        mask: &mask,
         line: &line,
         halt,
         grading: Grading::Elsewhere,
@@ -62,12 +64,14 @@ pub(crate) async fn relive(
     let assessed = attempt.unless(Halt::Kill, attempt.assess(&planned.checks, evidence)).await;
     let mut new = match assessed.and_then(|assessed| assessed) {
         Ok((mut findings, evidence, judge)) => {
+            let unknown_now = what_is_masked(&planned.checks, &evidence, &old, &mut findings);
             for finding in observed(&old) {
                 if findings.iter().all(|known| known.id != finding.id) {
                     findings.push(finding);
                 }
             }
             let mut end = End { judge, bill: Bill::default(), ..End::of(evidence, findings, Vec::new()) };
+            end.warnings.extend(unknown_now);
             if unknown > 0 {
                 end.warnings.push(format!("{unknown} recorded events come from another version and were left out"));
             }
@@ -80,8 +84,35 @@ pub(crate) async fn relive(
         Arc::make_mut(&mut new.settings).insert("judge".to_owned(), name.into());
     }
     new.limits = planned.limits.clone();
-    mask.record(&mut new);
     merged(old, new)
+}
+
+/// Makes `findings` say what is known where the record masks something that their checks look at: the verdict of then where
+/// the assertion is the same, and else nothing. Judges never saw what a user calls a secret, so what they say stands. Gives a
+/// line about it.
+fn what_is_masked(
+    checks: &[Check],
+    evidence: &Evidence,
+    old: &TrialRecord,
+    findings: &mut [Finding],
+) -> Option<String> {
+    let mut undecided: Vec<&str> = Vec::new();
+    for (check, finding) in checks.iter().zip(findings) {
+        if check.asks_judge() || !grade::looks_at_masked(check, evidence, MASKED) {
+            continue;
+        }
+        let digest = check.digest();
+        let then = old.findings.iter().find(|then| then.id == check.id() && then.masked.as_ref() == Some(&digest));
+        *finding = match then {
+            Some(then) => Finding { weight: check.weight(), ..then.clone() },
+            None => {
+                undecided.push(check.id());
+                Finding::undecided(check.id(), check.kind(), check.weight(), Some(check.source()), MASKED_NOW)
+            }
+        };
+    }
+    let names = undecided.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(", ");
+    (!undecided.is_empty()).then(|| format!("{names}: new or changed since the run; {MASKED_NOW}"))
 }
 
 /// Which prepared answers nothing asked for, as the case has them today.

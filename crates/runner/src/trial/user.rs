@@ -1,6 +1,6 @@
 //! Playing the user of a case, message by message.
 
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
 use model::{Ending, SimulatedUser, Step, UserMessage};
@@ -23,7 +23,7 @@ impl Attempt<'_> {
             .judging
             .user(&self.shared.settings, &user, &self.planned.directory)
             .map_err(|because| Breakage::environment(because).for_good())?;
-        Ok(Player::new(model, name, user))
+        Ok(Player::new(model, name, user, Arc::clone(self.line.mask())))
     }
 
     /// What the user does next. The time in which it thinks is not the agent's, and what that took is kept apart.

@@ -9,6 +9,8 @@ use llm::{Conversation, InSchema, Model, NoAnswer, Request, ResponseSchema};
 use model::{Aside, SimulatedUser, Trace};
 use serde_json::{Map, Value, json};
 
+use crate::mask::Mask;
+
 /// The longest message that a played user may send, in bytes. Longer ones are a model that runs away.
 const LONGEST: usize = 16 * 1024;
 
@@ -21,6 +23,7 @@ pub(crate) struct Player {
     /// The model's name, as its provider knows it.
     name: String,
     user: SimulatedUser,
+    mask: Arc<Mask>,
     said: u64,
     spent: Aside,
 }
@@ -40,9 +43,9 @@ pub(crate) enum Move {
 pub(crate) struct NoMove(String);
 
 impl Player {
-    /// Has `model`, which its provider knows as `name`, play `user`.
-    pub(crate) fn new(model: Arc<dyn Model>, name: String, user: SimulatedUser) -> Self {
-        Self { model, name, user, said: 0, spent: Aside::default() }
+    /// Has `model`, which its provider knows as `name`, play `user`. It is told none of the values that `mask` knows.
+    pub(crate) fn new(model: Arc<dyn Model>, name: String, user: SimulatedUser, mask: Arc<Mask>) -> Self {
+        Self { model, name, user, mask, said: 0, spent: Aside::default() }
     }
 
     /// Who it is.
@@ -79,7 +82,7 @@ impl Player {
         Request {
             model: self.name.clone(),
             system: vec![prompt::role(&self.user)],
-            messages: vec![prompt::conversation(trace)],
+            messages: vec![prompt::conversation(trace, &self.mask)],
             max_tokens: Some(MOST_TOKENS),
             response_schema: Some(ResponseSchema { name: "user_turn".into(), schema: schema() }),
             // A user has one conversation and no tools; a script is to play its steps to it.

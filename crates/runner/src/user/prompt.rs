@@ -4,6 +4,8 @@ use llm::{Message, Role};
 use model::{SimulatedUser, Trace};
 use serde_json::{Value, json};
 
+use crate::mask::Mask;
+
 /// Who the model is and what it is to do. It must stay the user: it never helps the agent, never speaks for it, never
 /// gives away what the user does not know, and stops when the user would.
 pub(super) fn role(user: &SimulatedUser) -> String {
@@ -27,12 +29,12 @@ pub(super) fn role(user: &SimulatedUser) -> String {
     text
 }
 
-/// The conversation so far, as data.
-pub(super) fn conversation(trace: &Trace) -> Message {
+/// The conversation so far, as data, without the values that `mask` knows.
+pub(super) fn conversation(trace: &Trace, mask: &Mask) -> Message {
     let mut said = Vec::new();
     for (message, reply) in trace.user_messages.iter().zip(&trace.replies) {
-        said.push(json!({ "you": message }));
-        said.push(json!({ "agent": reply.answer.as_deref().unwrap_or_default() }));
+        said.push(json!({ "you": mask.without_values(message) }));
+        said.push(json!({ "agent": mask.without_values(reply.answer.as_deref().unwrap_or_default()) }));
     }
     let what = if said.is_empty() { "Nothing was said yet. Begin the conversation." } else { "What do you say next?" };
     Message::text(Role::User, format!("{}\n\n{what}", Value::Array(said)))

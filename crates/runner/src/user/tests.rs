@@ -56,7 +56,7 @@ fn leaves(reason: &str) -> Result<Value, ProviderError> {
 }
 
 fn player(script: &Arc<Script>, max_turns: u64) -> Player {
-    Player::new(Arc::clone(script) as Arc<dyn Model>, "m".into(), user(max_turns))
+    Player::new(Arc::clone(script) as Arc<dyn Model>, "m".into(), user(max_turns), Arc::default())
 }
 
 fn trace(said: &[(&str, &str)]) -> Trace {

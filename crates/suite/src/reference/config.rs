@@ -277,8 +277,8 @@ const LAYERS: &str = "\
 
 `${env.NAME}` in a value is replaced by that variable, `$${env.NAME}` stands for itself. A variable that is missing is an \
 error with the key and its place, but only if the value is used: that of an agent if a case is run with it, that of the \
-judge if something is judged. `process.env` is empty in a configuration. Values of headers and keys are masked wherever \
-they turn up later.
+judge if something is judged. `process.env` is empty in a configuration. Values of keys and of headers that sign in are \
+masked in records and reports.
 
 ## Layers
 

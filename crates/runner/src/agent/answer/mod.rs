@@ -205,23 +205,6 @@ impl Answer {
         }
         text
     }
-
-    /// Every text, every call and every value of it changed by `text` and `value`.
-    pub(in crate::agent) fn change(&mut self, text: impl Fn(&mut String), value: impl Fn(&mut Value)) {
-        for piece in &mut self.pieces {
-            match piece {
-                Piece::Text(said) => text(said),
-                Piece::Call(call) => {
-                    let mut input = call.input();
-                    value(&mut input);
-                    call.input = Some(input);
-                    call.result.iter_mut().for_each(&text);
-                }
-                Piece::Turn => {}
-            }
-        }
-        self.output.iter_mut().chain(&mut self.raw).for_each(value);
-    }
 }
 
 /// `call` with the names that are usual, where it has those of a kit for web pages.

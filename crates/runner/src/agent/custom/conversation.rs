@@ -87,14 +87,14 @@ impl Conversation {
                 let (execute, context) = (execute.clone(), Value::from(&self.context(message)));
                 let value = self.call("execute", &execute, vec![context], turn).await?;
                 let given = Given::read(&value, &mut self.given).ok_or_else(|| nothing("execute"))?;
-                self.take_in(message, given, turn)
+                self.take_in(message, given, turn).await
             }
             Export::Adapter(adapter) => {
                 let send = adapter.send.clone();
                 let text = Value::String(message.text.clone());
                 let arguments = vec![text, Value::from(&self.surroundings(message))];
                 let value = self.call("send", &send, arguments, turn).await?;
-                self.take_in_answer(message, answer(&value)?, turn)
+                self.take_in_answer(message, answer(&value)?, turn).await
             }
         }
     }
@@ -152,17 +152,17 @@ impl Conversation {
         options
     }
 
-    fn take_in(&mut self, message: &UserMessage, given: Given, turn: &mut Turn) -> Result<(), Ending> {
+    async fn take_in(&mut self, message: &UserMessage, given: Given, turn: &mut Turn) -> Result<(), Ending> {
         given.doubts.iter().for_each(|doubt| turn.warn(format!("what `execute` returned is odd: {doubt}")));
-        let said = perform(&given.turns, &mut self.performer, turn)?;
+        let said = perform(&given.turns, &mut self.performer, turn).await?;
         let text = given.text.clone().or_else(|| said.map(str::to_owned));
         self.remember(message, text.as_deref());
         finish(turn, given.usage, text, given.result)
     }
 
-    fn take_in_answer(&mut self, message: &UserMessage, answer: Reported, turn: &mut Turn) -> Result<(), Ending> {
+    async fn take_in_answer(&mut self, message: &UserMessage, answer: Reported, turn: &mut Turn) -> Result<(), Ending> {
         answer.doubts.iter().for_each(|doubt| turn.warn(format!("what `send` returned is odd: {doubt}")));
-        perform(&answer.turns, &mut self.performer, turn)?;
+        perform(&answer.turns, &mut self.performer, turn).await?;
         if let Some(because) = answer.error {
             return Err(Ending::GaveUp { because });
         }

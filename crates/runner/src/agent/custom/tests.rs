@@ -55,7 +55,7 @@ async fn it_is_called_with_what_the_case_has_and_the_whole_of_what_it_gives_is_k
     assert_eq!(played.answer(), Some(r#"{"n":2}"#));
     let args = json!({"n": 1, "tools": [{"name": "t"}]});
     let whole = json!({"output": {"n": 2}, "script": "p", "args": args, "options": {"model": "m"}});
-    assert_eq!(played.turn.trace().result, Some(whole));
+    assert_eq!(played.turn.trace().result.as_deref(), Some(&whole));
     assert_eq!(played.endings, [Ending::Finished]);
     assert_eq!(played.turn.trace().session_id.as_deref(), Some("custom-suite::a@agent#1"));
 }
@@ -63,13 +63,13 @@ async fn it_is_called_with_what_the_case_has_and_the_whole_of_what_it_gives_is_k
 #[tokio::test]
 async fn text_alone_is_the_answer_and_so_is_any_other_plain_value() {
     let echo = played("export default ({ args }) => `you said ${args.input}`").await;
-    assert_eq!((echo.answer(), &echo.turn.trace().result), (Some("you said go"), &None));
+    assert_eq!((echo.answer(), echo.turn.trace().result.as_deref()), (Some("you said go"), None));
     let object = played("export const execute = () => ({ output: 'x', usage: { input: 3, output_tokens: 4 } })").await;
-    assert_eq!((object.answer(), &object.turn.trace().result, object.tokens()), (Some("x"), &None, Some(7)));
+    assert_eq!((object.answer(), object.turn.trace().result.as_deref(), object.tokens()), (Some("x"), None, Some(7)));
     let number = played("export default { execute: () => 42 }").await;
-    assert_eq!((number.answer(), &number.turn.trace().result), (Some("42"), &Some(json!({"output": 42}))));
+    assert_eq!((number.answer(), number.turn.trace().result.as_deref()), (Some("42"), Some(&json!({"output": 42}))));
     let missing = played("export default () => ({ messages: [] })").await;
-    assert_eq!((missing.answer(), &missing.turn.trace().result), (None, &Some(json!({"messages": []}))));
+    assert_eq!((missing.answer(), missing.turn.trace().result.as_deref()), (None, Some(&json!({"messages": []}))));
 }
 
 #[tokio::test]
@@ -97,7 +97,7 @@ async fn the_last_answer_is_what_is_judged_whatever_was_beside_the_first() {
     let text = "let n = 0; export default () => n++ ? 'second' : { output: 'first', tools: [{ name: 'find' }] };";
     let (_dir, file) = module("agent.js", text);
     let played = rehearsal(&file, case("a", &["one", "two"])).play(&Custom).await.unwrap();
-    assert_eq!((played.answer(), &played.turn.trace().result), (Some("second"), &None));
+    assert_eq!((played.answer(), played.turn.trace().result.as_deref()), (Some("second"), None));
 }
 
 #[tokio::test]

@@ -75,13 +75,13 @@ impl Conversation {
         };
         let Some(received) = received else {
             // Whoever has waited in vain wants to know for what.
-            let _ = turn.record(self.exchanged(&Sent::Whole(&sent), &heard.told(&settings)));
+            let _ = turn.record(self.exchanged(&Sent::Whole(&sent), &heard.told()));
             return Err(Ending::Cancelled);
         };
         let read = match received {
             Ok(content) => {
                 let read = self.read(content, turn).await;
-                read.map_err(|fault| fault.of(heard.told(&settings)))
+                read.map_err(|fault| fault.of(heard.told()))
             }
             Err(fault) => Err(fault),
         };
@@ -175,10 +175,8 @@ impl Conversation {
         turn.record(Step::Finished { subtype: "success".to_owned(), is_error: false, usage, text, result }).go()
     }
 
-    /// Records the turns and calls of an answer, without secrets.
-    fn perform(&mut self, answer: &mut Answer, turn: &mut Turn) -> Result<(), Ending> {
-        let mask = &self.settings.mask;
-        answer.change(|text| mask.string(text), |value| mask.value(value));
+    /// Records the turns and calls of an answer.
+    fn perform(&mut self, answer: &Answer, turn: &mut Turn) -> Result<(), Ending> {
         for doubt in &answer.doubts {
             turn.warn(format!("the agent's answer is odd: {doubt}"));
         }
@@ -213,8 +211,7 @@ impl Conversation {
             "" => "received: nothing".to_owned(),
             received => format!("received:\n{}", clipped(received, TOLD)),
         };
-        let text = self.settings.mask.text(&format!("{sent}\n\n{received}")).into_owned();
-        Step::Notice { from: "harness".to_owned(), text }
+        Step::Notice { from: "harness".to_owned(), text: format!("{sent}\n\n{received}") }
     }
 
     /// Records what was sent and received where there is no answer, and says whose trouble that is.
@@ -223,13 +220,12 @@ impl Conversation {
         if let Kind::Stopped(ending) = kind {
             return ending;
         }
-        let because = self.settings.mask.text(&because).into_owned();
         let sent = if kind == Kind::Unreachable { Sent::Nothing(sent) } else { Sent::Whole(sent) };
         let notice = self.exchanged(&sent, &received);
         let mut usage = Usage::default();
-        if let Some(mut answer) = answer {
+        if let Some(answer) = answer {
             usage = answer.count.usage();
-            if let Err(ending) = self.perform(&mut answer, turn) {
+            if let Err(ending) = self.perform(&answer, turn) {
                 return ending;
             }
         }

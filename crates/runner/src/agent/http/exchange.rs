@@ -124,8 +124,8 @@ impl Heard {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// As people read it, without secrets; empty where nothing has come.
-    pub(super) fn told(&self, settings: &Settings) -> String {
+    /// As people read it; empty where nothing has come.
+    pub(super) fn told(&self) -> String {
         let came = self.came();
         if came.head.is_empty() {
             return String::new();
@@ -134,7 +134,7 @@ impl Heard {
         let more = came.seen.saturating_sub(came.kept.len());
         let more = if more > 0 { format!("\n[… {more} bytes more]") } else { String::new() };
         let body = if came.seen == 0 { "(no body)".into() } else { body };
-        settings.mask.text(&format!("{}\n\n{body}{more}", came.head)).into_owned()
+        format!("{}\n\n{body}{more}", came.head)
     }
 }
 
@@ -150,7 +150,7 @@ pub(super) struct Exchange<'a> {
 impl Exchange<'_> {
     /// Sends `letter` until there is an answer, or trying again is of no use.
     pub(super) async fn run(&self, letter: &Letter, turn: &mut Turn) -> Result<Content, Fault> {
-        turn.raw("http", &self.settings.mask.text(&clipped(&self.sent(letter), KEPT)));
+        turn.raw("http", &clipped(&self.sent(letter), KEPT));
         let mut tried = 0;
         loop {
             tried += 1;
@@ -249,7 +249,7 @@ impl Exchange<'_> {
         turn.raw("http", &received);
         let to = format!("{} {} answered {}", self.settings.method, self.settings.shown_url(), shown_status(status));
         let body = String::from_utf8_lossy(&self.heard.came().kept).into_owned();
-        let body = one_line(&self.settings.mask.text(&body));
+        let body = one_line(&body);
         let because = match location {
             Some(location) => {
                 format!(
@@ -266,8 +266,7 @@ impl Exchange<'_> {
     /// Where a redirect leads, without what an address may hide.
     fn location(&self, location: &str) -> String {
         let joined = self.settings.url.join(location).map_or_else(|_| location.to_owned(), String::from);
-        let shown = joined.split(['?', '#']).next().unwrap_or_default();
-        self.settings.mask.text(shown).into_owned()
+        joined.split(['?', '#']).next().unwrap_or_default().to_owned()
     }
 }
 
@@ -394,7 +393,7 @@ impl<'a> Arriving<'a> {
 
     /// What came, as people read it.
     fn received(&self) -> String {
-        self.heard.told(self.settings)
+        self.heard.told()
     }
 }
 

@@ -5,7 +5,11 @@ const KEYS: [(&str, &str, &str); 11] = [
     ("type", "", "`http`"),
     ("url", "", "where messages are sent; `http://` or `https://`"),
     ("method", "`POST`", "`POST`, `PUT` or `PATCH`"),
-    ("headers", "", "a map of headers; their values are secrets and are never shown"),
+    (
+        "headers",
+        "",
+        "a map of headers; the values of those that sign in, such as `Authorization` or `X-Api-Key`, are never shown",
+    ),
     (
         "requestFormat",
         "`legacy`",

@@ -1,7 +1,5 @@
 //! How a project configures an agent behind HTTP, read and checked.
 
-use std::sync::LazyLock;
-
 use model::decode::{self, Fields, Problems};
 use model::{Diagnostic, Node, NodeKind};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -9,7 +7,7 @@ use reqwest::{Method, Url};
 
 use super::body::Body;
 use super::path::Path;
-use crate::Mask;
+use crate::secret;
 
 /// The most bytes of an answer where nobody says otherwise.
 const LARGEST: usize = 10 << 20;
@@ -19,12 +17,7 @@ const RETRIES: u64 = 2;
 const MOST_RETRIES: u64 = 10;
 /// The tag of text that names a function.
 const FUNCTION_TAG: &str = "!function";
-/// Headers that say who asks are secret; these never do.
-const HARMLESS: [&str; 6] = ["accept", "accept-language", "content-type", "user-agent", "origin", "referer"];
 const METHODS: [(&str, Method); 3] = [("POST", Method::POST), ("PUT", Method::PUT), ("PATCH", Method::PATCH)];
-
-/// What hides nothing but what has a secret's shape.
-static SHAPES: LazyLock<Mask> = LazyLock::new(|| Mask::of([]));
 
 /// How the agent is spoken to.
 #[derive(Debug)]
@@ -41,8 +34,6 @@ pub(super) struct Settings {
     /// How often a connection is tried again.
     pub(super) retries: u64,
     pub(super) retry_on: RetryOn,
-    /// Hides the values of headers.
-    pub(super) mask: Mask,
 }
 
 /// What finds the answer's text.
@@ -71,7 +62,6 @@ impl Settings {
     pub(super) fn of_url(url: &str) -> Result<Self, String> {
         let url = address(url)?;
         Ok(Self {
-            mask: mask(&url, &[]),
             url,
             method: Method::POST,
             headers: HeaderMap::new(),
@@ -97,7 +87,7 @@ impl Settings {
             Some(node) => method(node, problems),
             None => Method::POST,
         };
-        let (headers, secrets) = fields.get("headers").map(|node| headers(node, problems)).unwrap_or_default();
+        let headers = fields.get("headers").map(|node| headers(node, problems)).unwrap_or_default();
         let body = body(&mut fields, problems);
         let parser = fields.get("response_parser").map_or(Parser::Usual, |node| parser(node, problems));
         let stream = fields.boolean("stream", problems).unwrap_or(false);
@@ -108,7 +98,6 @@ impl Settings {
         fields.finish(problems);
         let url = url?;
         Some(Self {
-            mask: mask(&url, &secrets),
             url,
             method,
             headers,
@@ -151,15 +140,6 @@ fn address(text: &str) -> Result<Url, String> {
     }
 }
 
-/// What hides the values of headers and what an address may hide.
-fn mask(url: &Url, secrets: &[String]) -> Mask {
-    // A mask knows a secret by the name of its variable.
-    let named = |(at, text): (usize, &String)| (format!("HEADER_{at}_KEY"), text.clone());
-    let mut hidden: Vec<(String, String)> = secrets.iter().enumerate().map(named).collect();
-    hidden.extend((url.password().is_some()).then(|| ("URL".to_owned(), url.to_string())));
-    SHAPES.with_fixture(&hidden)
-}
-
 fn method(node: &Node, problems: &mut Problems) -> Method {
     let written = node.as_str().map(str::to_ascii_uppercase);
     let found = written.and_then(|written| METHODS.into_iter().find(|(name, _)| *name == written));
@@ -170,12 +150,12 @@ fn method(node: &Node, problems: &mut Problems) -> Method {
     found.map_or(Method::POST, |(_, method)| method)
 }
 
-/// The headers, and what of their values is secret.
-fn headers(node: &Node, problems: &mut Problems) -> (HeaderMap, Vec<String>) {
-    let (mut headers, mut secrets) = (HeaderMap::new(), Vec::new());
+/// The headers; those that sign in are never shown.
+fn headers(node: &Node, problems: &mut Problems) -> HeaderMap {
+    let mut headers = HeaderMap::new();
     let NodeKind::Map(entries) = &node.kind else {
         problems.push(node.error(format!("`headers` must be a map, not {}", node.kind_name())));
-        return (headers, secrets);
+        return headers;
     };
     for (key, value) in entries {
         let at = |message: String| Diagnostic::error(message).at(node.source.excerpt(key.span));
@@ -193,14 +173,10 @@ fn headers(node: &Node, problems: &mut Problems) -> (HeaderMap, Vec<String>) {
             problems.push(at(format!("the value of `{}` has characters that no header has", key.value)));
             continue;
         };
-        if !HARMLESS.contains(&name.as_str()) {
-            content.set_sensitive(true);
-            let bare = text.trim().split_once(' ').map(|(_, bare)| bare.trim().to_owned());
-            secrets.extend([text.trim().to_owned()].into_iter().chain(bare));
-        }
+        content.set_sensitive(secret::is_of_header(name.as_str()));
         headers.insert(name, content);
     }
-    (headers, secrets)
+    headers
 }
 
 fn body(fields: &mut Fields<'_>, problems: &mut Problems) -> Body {

@@ -16,7 +16,7 @@ use serde_json::Value;
 use self::answer::Answer;
 use self::answers::Answers;
 use super::performer::Performer;
-use super::transcript::perform;
+use super::transcript::{TurnGiven, perform};
 use super::{Agent, Part, Readiness, Scene};
 use crate::session::{BoxFuture, Reply, Session};
 use crate::witness::Turn;
@@ -174,8 +174,7 @@ struct Replay {
 
 impl Session for Replay {
     fn send<'a>(&'a mut self, _message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Reply> {
-        let ending = self.replay(turn).err().unwrap_or(Ending::Finished);
-        Box::pin(std::future::ready(Reply { ending }))
+        Box::pin(async move { Reply { ending: self.replay(turn).await.err().unwrap_or(Ending::Finished) } })
     }
 
     fn close<'a>(&'a mut self) -> BoxFuture<'a, ()> {
@@ -185,7 +184,7 @@ impl Session for Replay {
 
 impl Replay {
     /// Plays what belongs to the next user message; everything that is left if it is the record's last one.
-    fn replay(&mut self, turn: &mut Turn) -> Result<(), Ending> {
+    async fn replay(&mut self, turn: &mut Turn) -> Result<(), Ending> {
         let answers = Arc::clone(&self.answers);
         let answer = &answers.lines[self.line];
         let at = self.sent;
@@ -202,8 +201,9 @@ impl Replay {
             return Err(Ending::Unreachable { because });
         }
         let is_last = at == self.last_message;
-        let given = answer.turns.iter().filter(|given| given.message == at || (is_last && given.message > at));
-        let said = perform(given, &mut self.performer, turn)?.map(str::to_owned);
+        let is_next = |given: &&TurnGiven| given.message == at || (is_last && given.message > at);
+        let given: Vec<&TurnGiven> = answer.turns.iter().filter(is_next).collect();
+        let said = perform(given, &mut self.performer, turn).await?.map(str::to_owned);
         if !is_last {
             return finish(turn, "success", false, Usage::default(), said, None);
         }
@@ -382,14 +382,14 @@ mod tests {
             "output": {"n": 1}, "state": [2],
             "messages": [{"role": "assistant", "tools": [{"name": "add", "args": {"a": 1}, "result": 3}]}],
         });
-        assert_eq!(played.turn.trace().result, Some(result));
+        assert_eq!(played.turn.trace().result.as_deref(), Some(&result));
         let finished = played.steps().into_iter().filter_map(|step| match step {
             Step::Finished { result, .. } => Some(result.is_some()),
             _ => None,
         });
         assert_eq!(finished.collect::<Vec<_>>(), [true]);
         let plain = rehearsal(&path, case("b", &["go"])).play(&RECORDED).await.unwrap();
-        assert_eq!((plain.answer(), &plain.turn.trace().result), (Some("x"), &None));
+        assert_eq!((plain.answer(), plain.turn.trace().result.as_deref()), (Some("x"), None));
         let fourth = Case { position: Some(4), ..case("z", &["go"]) };
         assert_eq!(rehearsal(&path, fourth).play(&RECORDED).await.unwrap().answer(), Some("four"));
     }

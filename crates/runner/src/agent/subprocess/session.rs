@@ -45,6 +45,8 @@ enum Heard {
     Nothing,
     /// For nobody in particular.
     Noise,
+    /// It begins as an answer does, and cannot be read: why.
+    Unreadable(String),
     /// JSON.
     Map(Map<String, Value>),
 }
@@ -55,6 +57,7 @@ impl Heard {
         match line.starts_with('{').then(|| serde_json::from_str(line)) {
             _ if line.is_empty() => Self::Nothing,
             Some(Ok(Value::Object(map))) => Self::Map(map),
+            Some(Err(error)) => Self::Unreadable(error.to_string()),
             _ => Self::Noise,
         }
     }
@@ -69,13 +72,13 @@ impl Conversation {
             Mode::Lines => self.exchange(message, turn).await?,
             Mode::Once { stdin, json } => self.run_once(message, stdin, json, turn).await?,
         };
-        self.take_in(answer, turn)
+        self.take_in(answer, turn).await
     }
 
     /// Records an answer.
-    fn take_in(&mut self, answer: Reported, turn: &mut Turn) -> Result<(), Ending> {
+    async fn take_in(&mut self, answer: Reported, turn: &mut Turn) -> Result<(), Ending> {
         answer.doubts.iter().for_each(|doubt| turn.warn(format!("the agent's answer is odd: {doubt}")));
-        perform(&answer.turns, &mut self.performer, turn)?;
+        perform(&answer.turns, &mut self.performer, turn).await?;
         let is_error = answer.error.is_some();
         let subtype = if is_error { "error" } else { "success" }.to_owned();
         let finished =
@@ -164,6 +167,13 @@ impl Conversation {
                         Heard::Nothing => {}
                         Heard::Map(map) => return Ok(map),
                         Heard::Noise => self.notice("agent", &line, turn)?,
+                        Heard::Unreadable(error) => {
+                            self.notice("agent", &line, turn)?;
+                            turn.warn(format!(
+                                "a line on stdout begins like an answer and is not valid JSON ({error}): {}",
+                                clipped(&line.text)
+                            ));
+                        }
                     }
                 }
                 Said::End => {

@@ -90,7 +90,6 @@ impl Stage<'_> {
         };
         let mut evidence = self.evidence().await?;
         evidence.collected.probes = probe::look(&*sandbox, needs, &evidence.collected.files_changed).await;
-        self.attempt.mask.collected(&mut evidence.collected);
         Ok(Ok(evidence))
     }
 
@@ -100,8 +99,7 @@ impl Stage<'_> {
             (Some(collected), _) => collected.clone(),
             (None, None) => Collected::default(),
             (None, Some(sandbox)) => {
-                let mut collected = sandbox.collect().await?;
-                self.attempt.mask.collected(&mut collected);
+                let collected = sandbox.collect().await?;
                 self.collected.insert(collected).clone()
             }
         };

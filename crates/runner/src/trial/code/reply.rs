@@ -35,6 +35,6 @@ pub(super) fn reply(trace: &Trace, number: usize) -> Value {
         ]);
         map.push(("tokenUsage".to_owned(), used));
     }
-    map.extend(part.result.as_ref().map(|raw| ("raw".to_owned(), Value::from(raw))));
+    map.extend(part.result.as_deref().map(|raw| ("raw".to_owned(), Value::from(raw))));
     Value::Map(map)
 }

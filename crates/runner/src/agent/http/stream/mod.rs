@@ -98,6 +98,10 @@ pub(super) struct Reader {
     told: Told,
     /// The text of a stream that may be nothing but text.
     plain: Vec<u8>,
+    /// How much of that was looked through for the end of its first line; absent once it is known to be plain text.
+    searched: Option<usize>,
+    /// How much of it is blank, from its beginning.
+    blank: usize,
     /// The pieces, where somebody wants them later.
     pieces: Vec<Value>,
 }
@@ -122,6 +126,8 @@ impl Reader {
             events: Events::default(),
             told: Told { answer, ..Told::default() },
             plain: Vec::new(),
+            searched: Some(0),
+            blank: 0,
             pieces: Vec::new(),
         }
     }
@@ -139,9 +145,12 @@ impl Reader {
     }
 
     /// Whether the agent has begun to speak.
-    pub(super) fn speaks(&self) -> bool {
+    pub(super) fn speaks(&mut self) -> bool {
         let answer = &self.told.answer;
-        let is_text = self.plain.iter().find(|byte| !byte.is_ascii_whitespace());
+        let rest = &self.plain[self.blank.min(self.plain.len())..];
+        let text = rest.iter().position(|byte| !byte.is_ascii_whitespace());
+        self.blank += text.unwrap_or(rest.len());
+        let is_text = text.and_then(|_| self.plain.get(self.blank));
         answer.has_text()
             || answer.has_calls()
             || !self.pieces.is_empty()
@@ -208,10 +217,13 @@ impl Reader {
         if self.framing != Framing::Open {
             return Ok(());
         }
-        let end = self.plain.iter().position(|byte| *byte == b'\n');
+        let Some(searched) = self.searched else { return Ok(()) };
+        let end = self.plain[searched..].iter().position(|byte| *byte == b'\n').map(|end| searched + end);
         let Some(line) = end.or_else(|| is_all.then_some(self.plain.len())).map(|end| &self.plain[..end]) else {
+            self.searched = Some(self.plain.len());
             return Ok(());
         };
+        self.searched = None;
         let Ok(line) = std::str::from_utf8(line) else { return Ok(()) };
         self.framing = match line {
             _ if data_line::is_one(line) => Framing::Lines,

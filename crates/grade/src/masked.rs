@@ -1,0 +1,106 @@
+//! Which assertions look at text that a record masks: from such evidence alone nobody can tell what they come to.
+
+use model::Evidence;
+use serde_json::to_string;
+
+use crate::check::Check;
+
+/// A part of the evidence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// What the agent said.
+    Said,
+    /// What it called, and what came of that.
+    Called,
+    /// What it left behind.
+    Left,
+}
+
+/// The parts that assertions of a kind look at; all of them where nothing else is known.
+fn parts(kind: &str) -> &'static [Part] {
+    match kind {
+        "latency" | "token_usage" | "turn_count_at_most" | "nothing_asserted" => &[],
+        "contains" | "not_contains" | "matches" | "output_contains" | "json_schema" => &[Part::Said],
+        "tool_called" | "tool_call_sequence" | "no_tool_called" | "skill_used" | "skill_not_used" | "command_ran"
+        | "command_not_ran" => &[Part::Called],
+        "file_exists"
+        | "file_not_exists"
+        | "file_contains"
+        | "file_not_contains"
+        | "file_unchanged"
+        | "valid_json"
+        | "json_path"
+        | "json_path_not_exists"
+        | "command"
+        | "tests_pass"
+        | "git_clean" => &[Part::Left],
+        _ => &[Part::Said, Part::Called, Part::Left],
+    }
+}
+
+/// True if what `check` looks at in `evidence` has `mark`, which stands for text that was masked.
+pub fn looks_at_masked(check: &Check, evidence: &Evidence, mark: &str) -> bool {
+    parts(check.kind()).iter().any(|part| part.holds(evidence, mark))
+}
+
+impl Part {
+    fn holds(self, evidence: &Evidence, mark: &str) -> bool {
+        let Evidence { trace, collected, .. } = evidence;
+        let in_text = |text: &String| text.contains(mark);
+        match self {
+            Self::Said => {
+                let replies = trace.replies.iter();
+                trace.turns.iter().any(|turn| in_text(&turn.text) || in_text(&turn.thinking))
+                    || trace.answer.iter().any(in_text)
+                    || is_in(to_string(&trace.result), mark)
+                    || replies
+                        .clone()
+                        .any(|reply| reply.answer.iter().any(in_text) || is_in(to_string(&reply.result), mark))
+            }
+            Self::Called => {
+                let result = |text: Option<&String>| text.is_some_and(in_text);
+                trace.calls.iter().any(|traced| {
+                    is_in(to_string(&traced.call), mark) || result(traced.result.as_ref().map(|it| &it.content))
+                })
+            }
+            Self::Left => is_in(to_string(collected), mark),
+        }
+    }
+}
+
+/// True if `json` has `mark`.
+fn is_in(json: serde_json::Result<String>, mark: &str) -> bool {
+    json.is_ok_and(|text| text.contains(mark))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::assertion::{ASSERTIONS, find};
+    use crate::check::tests::case;
+    use crate::example::Story;
+    use crate::{Context, compile};
+
+    #[test]
+    fn an_assertion_looks_at_its_own_parts_of_the_evidence() {
+        let said = Story::new().answer("in [masked]").evidence();
+        let called = Story::new().call("Bash", json!({"command": "echo [masked]"})).answer("done").evidence();
+        let of = |assertion: serde_json::Value| {
+            let (checks, _) = compile(&case(&[assertion]), &Context::default());
+            [&said, &called].map(|evidence| looks_at_masked(&checks[0], evidence, "[masked]"))
+        };
+        assert_eq!(of(json!({"id": "a", "type": "contains", "text": "x"})), [true, false]);
+        assert_eq!(of(json!({"id": "a", "type": "tool_called", "tool": "Bash"})), [false, true]);
+        assert_eq!(of(json!({"id": "a", "type": "turn_count_at_most", "max": 2})), [false, false]);
+        assert_eq!(of(json!({"id": "a", "type": "no_path_escape"})), [true, true]);
+    }
+
+    #[test]
+    fn every_kind_with_parts_of_its_own_is_an_assertion() {
+        for assertion in ASSERTIONS {
+            assert!(find(assertion.name).is_some() && parts(assertion.name).len() <= 3);
+        }
+    }
+}

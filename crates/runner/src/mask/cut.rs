@@ -1,0 +1,63 @@
+//! What is left of a secret where a text was shortened. Findings and summaries are shortened before they are masked, and half
+//! a secret looks like nothing.
+
+use std::ops::Range;
+
+use super::shape;
+
+/// What is written where something was left out.
+const ELLIPSIS: &[u8] = "…".as_bytes();
+/// The least of a secret that is masked, in bytes.
+const LEAST: usize = 6;
+/// How many places of one text are looked at.
+const MOST_PLACES: usize = 256;
+/// From here on a text may have been cut at its end without a sign, in bytes.
+const LONG: usize = 1000;
+
+/// Tells `found` of what stands beside places in `text` where something was left out, and is a part of one of `forms`; with
+/// `shapes` also of what begins like a key there.
+pub(super) fn search<'f>(
+    text: &[u8],
+    forms: impl Iterator<Item = &'f Vec<u8>> + Clone,
+    shapes: bool,
+    mut found: impl FnMut(Range<usize>),
+) {
+    let mut places = 0;
+    let mut from = 0;
+    while places < MOST_PLACES
+        && let Some(at) = text[from..].iter().position(|byte| *byte == ELLIPSIS[0]).map(|at| from + at)
+    {
+        from = at + 1;
+        if !text[at..].starts_with(ELLIPSIS) {
+            continue;
+        }
+        places += 1;
+        let (before, after) = (&text[..at], &text[at + ELLIPSIS.len()..]);
+        for form in forms.clone() {
+            begun(before, form, LEAST).into_iter().for_each(|length| found(at - length..at));
+            let start = at + ELLIPSIS.len();
+            ended(after, form).into_iter().for_each(|length| found(start..start + length));
+        }
+        if shapes && let Some(length) = shape::begun(before) {
+            found(at - length..at);
+        }
+    }
+    if text.len() >= LONG {
+        for form in forms {
+            let length = begun(text, form, LEAST);
+            length.into_iter().for_each(|length| found(text.len() - length..text.len()));
+        }
+    }
+}
+
+/// How much of the beginning of `form` the text `before` ends with.
+fn begun(before: &[u8], form: &[u8], least: usize) -> Option<usize> {
+    let most = form.len().saturating_sub(1).min(before.len());
+    (least..=most).rev().find(|length| before.ends_with(&form[..*length]))
+}
+
+/// How much of the end of `form` the text `after` begins with.
+fn ended(after: &[u8], form: &[u8]) -> Option<usize> {
+    let most = form.len().saturating_sub(1).min(after.len());
+    (LEAST..=most).rev().find(|length| after.starts_with(&form[form.len() - length..]))
+}

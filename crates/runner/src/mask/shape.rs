@@ -1,0 +1,255 @@
+//! What keys look like, whoever they belong to: one table of facts.
+//!
+//! The formats are those of gitleaks' default configuration (<https://github.com/gitleaks/gitleaks>, `config/gitleaks.toml`,
+//! as of 2025-07, MIT) where a key can be told by itself, and those that providers of models document. Left out is what can
+//! only be told by the words around it, and what is public by design. A row has the longest text that all of its keys hold,
+//! so that ordinary text is looked through once.
+
+use std::ops::Range;
+use std::sync::{LazyLock, OnceLock};
+
+use regex::bytes::{Regex, RegexBuilder};
+
+/// The shortest text that has one of these shapes, in bytes. Most of what is masked is shorter.
+const SHORTEST: usize = 16;
+
+/// A shape of keys.
+struct Shape {
+    /// Texts of which each of its keys, or what stands before it, has one.
+    marks: &'static [&'static str],
+    /// What is masked: its first group, or all of it.
+    pattern: &'static str,
+    how: How,
+}
+
+/// How far a match is to be believed.
+#[derive(PartialEq)]
+enum How {
+    /// Wherever it stands: nothing else looks so.
+    Anywhere,
+    /// Unless it goes on from a letter or a digit.
+    Alone,
+    /// Like that, and only with a digit in it: words look so, too.
+    WithDigit,
+}
+
+const fn anywhere(marks: &'static [&'static str], pattern: &'static str) -> Shape {
+    Shape { marks, pattern, how: How::Anywhere }
+}
+
+const fn alone(marks: &'static [&'static str], pattern: &'static str) -> Shape {
+    Shape { marks, pattern, how: How::Alone }
+}
+
+const fn with_digit(marks: &'static [&'static str], pattern: &'static str) -> Shape {
+    Shape { marks, pattern, how: How::WithDigit }
+}
+
+#[rustfmt::skip]
+const SHAPES: &[Shape] = &[
+    // Providers of models.
+    anywhere(&["sk-ant-"], r"sk-ant-[A-Za-z0-9_\-]{16,}"),
+    with_digit(&["sk-"], r"sk-[A-Za-z0-9_\-]{24,}"),
+    anywhere(&["AIza"], r"AIza[0-9A-Za-z_\-]{35}"),
+    anywhere(&["gsk_"], r"gsk_[A-Za-z0-9]{32,}"),
+    alone(&["xai-"], r"xai-[A-Za-z0-9]{32,}"),
+    anywhere(&["pplx-"], r"pplx-[A-Za-z0-9]{32,}"),
+    alone(&["hf_"], r"hf_[A-Za-z0-9]{30,}"),
+    alone(&["api_org_"], r"api_org_[A-Za-z0-9]{34}"),
+    alone(&["r8_"], r"r8_[A-Za-z0-9]{30,}"),
+    anywhere(&["nvapi-"], r"nvapi-[A-Za-z0-9_\-]{40,}"),
+    anywhere(&["lsv2_"], r"lsv2_[a-z]{2}_[A-Za-z0-9_]{32,}"),
+    alone(&["dtn_"], r"dtn_[A-Za-z0-9]{32,}"),
+    // Forges.
+    anywhere(&["ghp_", "gho_", "ghu_", "ghs_", "ghr_"], r"gh[pousr]_[A-Za-z0-9]{30,}"),
+    anywhere(&["github_pat_"], r"github_pat_[A-Za-z0-9_]{40,}"),
+    anywhere(&["glpat-"], r"glpat-[A-Za-z0-9_\-]{20,}(?:\.[0-9a-z]{9})?"),
+    anywhere(&["glcbt-"], r"glcbt-[0-9A-Za-z]{1,5}_[0-9A-Za-z_\-]{20,}"),
+    anywhere(&["gldt-", "glffct-", "glft-", "glimt-", "glrt-", "glsoat-", "gloas-", "glagent-"],
+        r"gl(?:dt|ffct|ft|imt|rt|soat|oas|agent)-[0-9A-Za-z_\-]{20,}(?:\.[0-9a-z]{9})?"),
+    anywhere(&["glptt-"], r"glptt-[0-9a-f]{40}"),
+    anywhere(&["GR1348941"], r"GR1348941[A-Za-z0-9_\-]{20,}"),
+    anywhere(&["_gitlab_session="], r"_gitlab_session=([0-9a-z]{32})"),
+    anywhere(&["ATATT3"], r"ATATT3[A-Za-z0-9_\-=]{100,}"),
+    anywhere(&["ATBB"], r"(?-u:\b)ATBB[A-Za-z0-9]{32}(?-u:\b)"),
+    // Registries of packages and of images.
+    anywhere(&["npm_"], r"npm_[A-Za-z0-9]{36}"),
+    anywhere(&["pypi-AgEIcHlwaS5vcmc"], r"pypi-AgEIcHlwaS5vcmc[A-Za-z0-9_\-]{50,}"),
+    anywhere(&["rubygems_"], r"rubygems_[a-f0-9]{48}"),
+    anywhere(&["CLOJARS_"], r"CLOJARS_[A-Za-z0-9]{60}"),
+    anywhere(&["dckr_pat_"], r"dckr_pat_[A-Za-z0-9_\-]{24,}"),
+    alone(&["AKCp"], r"AKCp[A-Za-z0-9]{69}"),
+    alone(&["cmVmd"], r"cmVmd[A-Za-z0-9]{59}"),
+    // Clouds.
+    alone(&["AKIA", "ASIA", "ABIA", "ACCA", "A3T"], r"(?:A3T[A-Z0-9]|AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?-u:\b)"),
+    alone(&["ABSK"], r"ABSK[A-Za-z0-9+/]{109,}={0,2}"),
+    anywhere(&["Q~"], r"[A-Za-z0-9_~.]{3}[0-9]Q~[A-Za-z0-9_~.\-]{31,34}"),
+    anywhere(&["AccountKey=", "SharedAccessKey="], r"(?:AccountKey|SharedAccessKey)=([A-Za-z0-9+/]{40,}={0,2})"),
+    anywhere(&["sig="], r"[?&]sig=([A-Za-z0-9%+/=]{40,})"),
+    anywhere(&["GOCSPX-"], r"GOCSPX-[A-Za-z0-9_\-]{28}"),
+    alone(&["ya29."], r"ya29\.[A-Za-z0-9_\-]{30,}"),
+    alone(&["LTAI"], r"LTAI[A-Za-z0-9]{20}"),
+    anywhere(&["doo_v1_", "dop_v1_", "dor_v1_"], r"do[opr]_v1_[a-f0-9]{64}"),
+    alone(&["fo1_"], r"fo1_[A-Za-z0-9_\-]{43}"),
+    alone(&["fm1a_", "fm1r_", "fm2_"], r"fm(?:1[ar]|2)_[A-Za-z0-9+/]{100,}={0,3}"),
+    alone(&["HRKU-AA"], r"HRKU-AA[0-9A-Za-z_\-]{58}"),
+    alone(&["v1.0-"], r"v1\.0-[a-f0-9]{24}-[a-f0-9]{146}"),
+    alone(&["tk-us-"], r"tk-us-[A-Za-z0-9_\-]{48}"),
+    anywhere(&["sbp_"], r"sbp_[a-f0-9]{40}"),
+    alone(&["t1."], r"t1\.[A-Z0-9a-z_\-]+=?=?\.[A-Z0-9a-z_\-]{86}={0,2}"),
+    alone(&["AQVN"], r"AQVN[A-Za-z0-9_\-]{35,38}"),
+    // Infrastructure.
+    alone(&["hvs.", "hvb."], r"hv[sb]\.[A-Za-z0-9_\-]{24,}"),
+    anywhere(&[".atlasv1."], r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9\-_=]{60,70}"),
+    alone(&["pul-"], r"pul-[a-f0-9]{40}"),
+    alone(&["ico-"], r"ico-[A-Za-z0-9]{32}"),
+    anywhere(&["sha256~"], r"sha256~[A-Za-z0-9_\-]{43}"),
+    alone(&["dapi"], r"dapi[a-f0-9]{32}(?:-[0-9])?"),
+    alone(&["dp.pt.", "dp.st.", "dp.ct."], r"dp\.(?:pt|st|ct)\.[A-Za-z0-9._\-]{40,}"),
+    anywhere(&["pscale_tkn_", "pscale_oauth_", "pscale_pw_"], r"pscale_(?:tkn|oauth|pw)_[A-Za-z0-9_=.\-]{32,64}"),
+    alone(&["pnu_"], r"pnu_[A-Za-z0-9]{36}"),
+    alone(&["API-"], r"API-[A-Z0-9]{26}(?-u:\b)"),
+    alone(&["A3-"], r"A3-[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})-[A-Z0-9]{5}-[A-Z0-9]{5}-[A-Z0-9]{5}"),
+    anywhere(&["ops_eyJ"], r"ops_eyJ[A-Za-z0-9+/]{250,}={0,3}"),
+    anywhere(&["AGE-SECRET-KEY-1"], r"AGE-SECRET-KEY-1[QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L]{58}"),
+    // Monitoring.
+    anywhere(&["dt0c01."], r"dt0c01\.[A-Za-z0-9]{24}\.[A-Za-z0-9]{64}"),
+    anywhere(&["glc_"], r"glc_[A-Za-z0-9+/]{32,400}={0,3}"),
+    anywhere(&["glsa_"], r"glsa_[A-Za-z0-9]{32}_[A-Fa-f0-9]{8}"),
+    anywhere(&["NRAK-", "NRII-", "NRJS-"], r"NR(?:AK-[A-Z0-9]{27}|II-[A-Za-z0-9\-]{32}|JS-[a-f0-9]{19})"),
+    anywhere(&["sntrys_eyJ"], r"sntrys_eyJ[A-Za-z0-9+/=_]{80,}"),
+    anywhere(&["sntryu_"], r"sntryu_[a-f0-9]{64}"),
+    anywhere(&["sgp_"], r"sgp_(?:(?:[a-fA-F0-9]{16}|local)_)?[a-fA-F0-9]{40}"),
+    anywhere(&["PMAK-"], r"PMAK-[A-Fa-f0-9]{24}-[A-Fa-f0-9]{34}"),
+    // Chat, mail and documents.
+    anywhere(&["xoxa-", "xoxb-", "xoxe-", "xoxo-", "xoxp-", "xoxr-", "xoxs-"], r"xox[abeoprs]-[A-Za-z0-9\-]{16,}"),
+    anywhere(&["xoxe.xox"], r"xoxe\.xox[bp]-[0-9]-[A-Za-z0-9]{60,}"),
+    anywhere(&["xapp-"], r"xapp-[0-9]-[A-Za-z0-9]+-[0-9]+-[A-Za-z0-9]+"),
+    anywhere(&["hooks.slack.com/"], r"hooks\.slack\.com/((?:services|workflows|triggers)/[A-Za-z0-9+/]{20,})"),
+    anywhere(&["discord.com/api/webhooks/", "discordapp.com/api/webhooks/"],
+        r"discord(?:app)?\.com/api/webhooks/([0-9]{15,}/[A-Za-z0-9_\-]{30,})"),
+    anywhere(&[".webhook.office.com/"], r"\.webhook\.office\.com/(webhookb2/[A-Za-z0-9@\-/]{40,})"),
+    anywhere(&["chat.googleapis.com/"], r"chat\.googleapis\.com/v1/spaces/[^/\s]+/messages\?(key=[^\s\x22'<>]+)"),
+    anywhere(&[":AA"], r"(?-u:\b)[0-9]{8,10}:AA[A-Za-z0-9_\-]{33}"),
+    anywhere(&["SG."], r"(?-u:\b)SG\.[A-Za-z0-9_\-]{16,}\.[A-Za-z0-9_\-]{32,}"),
+    anywhere(&["xkeysib-"], r"xkeysib-[a-f0-9]{64}-[A-Za-z0-9]{16}"),
+    alone(&["key-"], r"key-[a-f0-9]{32}(?-u:\b)"),
+    alone(&["ntn_"], r"ntn_[0-9]{11}[A-Za-z0-9]{35}"),
+    anywhere(&["lin_api_"], r"lin_api_[A-Za-z0-9]{40}"),
+    anywhere(&["tfp_"], r"tfp_[A-Za-z0-9\-_.=]{59}"),
+    alone(&["rdme_"], r"rdme_[a-z0-9]{70}"),
+    anywhere(&["fio-u-"], r"fio-u-[A-Za-z0-9\-_=]{64}"),
+    alone(&["p8e-"], r"p8e-[A-Za-z0-9]{32}"),
+    // Payment, trade and parcels.
+    anywhere(&["sk_live_", "sk_test_", "sk_prod_", "rk_live_", "rk_test_", "rk_prod_"],
+        r"[rs]k_(?:live|test|prod)_[A-Za-z0-9]{10,}"),
+    anywhere(&["whsec_"], r"whsec_[A-Za-z0-9+/]{24,}={0,2}"),
+    alone(&["sq0atp-", "sq0csp-", "EAAA"], r"(?:EAAA|sq0[ac][ts]p-)[A-Za-z0-9_\-]{22,60}"),
+    alone(&["EAAM", "EAAC"], r"EAA[MC][A-Za-z0-9]{100,}"),
+    anywhere(&["shpat_", "shpca_", "shppa_", "shpss_"], r"shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}"),
+    anywhere(&["shippo_"], r"shippo_(?:live|test)_[a-fA-F0-9]{40}"),
+    anywhere(&["duffel_"], r"duffel_(?:test|live)_[A-Za-z0-9_\-=]{43}"),
+    alone(&["EZAK", "EZTK"], r"EZ[AT]K[A-Za-z0-9]{54}"),
+    anywhere(&["FLWSECK_TEST-", "FLWSECK-"], r"FLWSECK(?:_TEST)?-[A-Za-z0-9]{12,}(?:-X)?"),
+    anywhere(&["sm_aat_", "sm_pat_", "sm_sat_"], r"sm_[aps]at_[A-Za-z0-9]{16}"),
+    anywhere(&["s-s4t2ud-", "s-s4t2af-"], r"s-s4t2(?:ud|af)-[a-f0-9]{64}"),
+    anywhere(&["_mmk"], r"(?-u:\b)[A-Za-z0-9]{6}_[A-Za-z0-9]{29}_mmk"),
+    // Keys and tokens of no provider.
+    alone(&["eyJ"], r"eyJ[A-Za-z0-9_\-]{14,}\.eyJ[A-Za-z0-9_\-]{14,}(?:\.[A-Za-z0-9_\-]*)?"),
+    alone(&["ZXlK"], r"ZXlK[A-Za-z0-9+/_\-]{60,}={0,2}"),
+    anywhere(&["PRIVATE KEY"],
+        r"-----BEGIN[ A-Z0-9_\-]{0,100}PRIVATE KEY(?: BLOCK)?-----(?s:.*?)(?:-----END[ A-Z0-9_\-]{0,100}PRIVATE KEY(?: BLOCK)?-----|\z)"),
+    with_digit(&["earer ", "EARER "], r"(?i)bearer[ \t]+([A-Za-z0-9._~+/\-]{16,}={0,2})"),
+    with_digit(&["asic ", "ASIC "], r"(?i)basic[ \t]+([A-Za-z0-9+/]{12,}={0,2})"),
+    with_digit(&["uthorization", "UTHORIZATION"],
+        r#"(?i)authorization["']?[ \t]*[:=][ \t]*["']?(?:[a-z]+[ \t]+)?([A-Za-z0-9._~+/=\-]{16,})"#),
+    anywhere(&["pi-key", "pi-Key", "PI-KEY", "PI-Key"], r#"(?i)x-api-key["']?[ \t]*[:=][ \t]*["']?([A-Za-z0-9._~+/=\-]{8,})"#),
+    anywhere(&["://"], r#"://([^/\s:@"'<>]*:[^/\s@"'<>]+)@"#),
+    anywhere(&["key=", "Key=", "KEY=", "oken=", "OKEN=", "ecret=", "ECRET=", "assword=", "ASSWORD="],
+        r#"(?i)[?&](?:(?:[a-z]+[_-])?(?:api[_-]?key|key|token|secret|password))=([^&\s"'<>]+)"#),
+];
+
+/// Finds every mark of the table in one go.
+static MARKS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let marks: Vec<String> = SHAPES.iter().flat_map(|shape| shape.marks).map(|mark| regex::escape(mark)).collect();
+    compiled(&marks.join("|"))
+});
+
+/// The compiled patterns; few runs need many of them.
+static PATTERNS: LazyLock<Vec<OnceLock<Option<Regex>>>> =
+    LazyLock::new(|| SHAPES.iter().map(|_| OnceLock::new()).collect());
+
+fn compiled(pattern: &str) -> Option<Regex> {
+    RegexBuilder::new(pattern).unicode(false).build().ok()
+}
+
+/// Tells `found` of everything in `text` that has the shape of a key.
+pub(super) fn search(text: &[u8], mut found: impl FnMut(Range<usize>)) {
+    if text.len() < SHORTEST || !MARKS.as_ref().is_some_and(|marks| marks.is_match(text)) {
+        return;
+    }
+    for (shape, pattern) in SHAPES.iter().zip(PATTERNS.iter()) {
+        if !shape.marks.iter().any(|mark| holds(text, mark.as_bytes())) {
+            continue;
+        }
+        let Some(pattern) = pattern.get_or_init(|| compiled(shape.pattern)) else { continue };
+        for captures in pattern.captures_iter(text) {
+            let Some(whole) = captures.get(0) else { continue };
+            let key = captures.get(1).unwrap_or(whole);
+            if shape.is_met(text, whole.start(), key.as_bytes()) {
+                found(key.range());
+            }
+        }
+    }
+}
+
+/// How much of the end of `text` is the beginning of a key, which goes on where nobody sees it.
+pub(super) fn begun(text: &[u8]) -> Option<usize> {
+    let is_of_key = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'+' | b'=' | b'~');
+    let start = text.iter().rposition(|byte| !is_of_key(byte)).map_or(0, |at| at + 1);
+    let token = &text[start..];
+    let named = SHAPES.iter().filter(|shape| shape.how != How::WithDigit).flat_map(|shape| shape.marks);
+    let is_mark = |mark: &&&str| {
+        mark.len() >= 4 && mark.bytes().all(|byte| is_of_key(&byte)) && token.starts_with(mark.as_bytes())
+    };
+    named.filter(is_mark).next().is_some_and(|mark| token.len() > mark.len()).then_some(token.len())
+}
+
+impl Shape {
+    fn is_met(&self, text: &[u8], start: usize, key: &[u8]) -> bool {
+        let before = start.checked_sub(1).and_then(|at| text.get(at));
+        let stands_alone = !before.is_some_and(u8::is_ascii_alphanumeric);
+        match self.how {
+            How::Anywhere => true,
+            How::Alone => stands_alone,
+            How::WithDigit => stands_alone && key.iter().any(u8::is_ascii_digit),
+        }
+    }
+}
+
+fn holds(text: &[u8], mark: &[u8]) -> bool {
+    let Some((first, _)) = mark.split_first() else { return true };
+    let mut rest = text;
+    while let Some(at) = rest.iter().position(|byte| byte == first) {
+        rest = &rest[at..];
+        if rest.starts_with(mark) {
+            return true;
+        }
+        rest = &rest[1..];
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_compiles_and_has_a_mark() {
+        assert!(MARKS.is_some());
+        for shape in SHAPES {
+            assert!(compiled(shape.pattern).is_some(), "{}", shape.pattern);
+            assert!(!shape.marks.is_empty() && shape.marks.iter().all(|mark| mark.len() > 1), "{}", shape.pattern);
+        }
+    }
+}

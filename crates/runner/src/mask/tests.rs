@@ -1,0 +1,271 @@
+use model::{Collected, Event, Failure, Need, Part, Probe, Probed, ReplyProbes, Step, TrialRecord};
+
+use super::*;
+
+fn mask(pairs: &[(&str, &str)]) -> Mask {
+    let env: Vec<(String, String)> = pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+    Mask::of(env.iter().map(|(name, value)| (name, value)))
+}
+
+#[test]
+fn a_secret_variable_is_masked_wherever_it_appears() {
+    let mask = mask(&[("ANTHROPIC_API_KEY", "dummy-secret-1"), ("PATH", "/usr/local/bin"), ("PIN_TOKEN", "short")]);
+    assert_eq!(mask.text("key=dummy-secret-1; PATH=/usr/local/bin short"), "key=[masked]; PATH=/usr/local/bin short");
+    let mut value = serde_json::json!({"command": ["echo dummy-secret-1"]});
+    mask.value(&mut value);
+    assert_eq!(value, serde_json::json!({"command": ["echo [masked]"]}));
+}
+
+#[test]
+fn a_url_keeps_its_place_and_loses_its_password() {
+    let text = "to https://me:hunter2@proxy.example/v1?a=1&api_key=abc and mailto:a@b.example:80";
+    let masked = "to https://[masked]@proxy.example/v1?a=1&api_key=[masked] and mailto:a@b.example:80";
+    assert_eq!(mask(&[]).text(text), masked);
+    assert_eq!(mask(&[]).text("http://127.0.0.1:8080/x?page=2"), "http://127.0.0.1:8080/x?page=2");
+}
+
+#[test]
+fn a_key_that_came_from_elsewhere_is_known_by_its_shape() {
+    let key = format!("sk-ant-{}", "api03-abcdefghijklmnop");
+    assert_eq!(mask(&[]).text(&format!("x {key} y")), "x [masked] y");
+    assert_eq!(mask(&[]).text("sk-test"), "sk-test");
+}
+
+#[test]
+fn every_shape_of_a_key_is_known() {
+    let long = "0123456789abcdefghijABCDEFGHIJ0123456789abcdef";
+    let keys = [
+        format!("sk-ant-{long}"),
+        format!("sk-proj-{long}"),
+        format!("sk-or-v1-{long}"),
+        format!("AIza{}", &long[..35]),
+        format!("gsk_{long}"),
+        format!("xai-{long}"),
+        format!("hf_{long}"),
+        format!("dtn_{long}"),
+        format!("ghp_{long}"),
+        format!("github_pat_{long}"),
+        format!("glpat-{long}"),
+        format!("npm_{}", &long[..36]),
+        format!("xoxb-{long}"),
+        format!("sk_live_{long}"),
+        format!("SG.{long}.{long}"),
+        "ASIAABCDEFGHIJKLMNOP".to_owned(),
+    ];
+    for key in keys {
+        assert_eq!(mask(&[]).text(&format!("<{key}>")), "<[masked]>", "{key}");
+    }
+    let plain = "task-012345678901234567890123456789 sk_live_x hf_hub SG.small";
+    assert_eq!(mask(&[]).text(plain), plain);
+}
+
+#[test]
+fn a_canary_is_masked_in_every_disguise() {
+    let canary = "canary<&>\"K3y/+é=1";
+    let run = mask(&[("BOT_API_KEY", canary)]);
+    let json = serde_json::to_string(canary).unwrap();
+    let twice = serde_json::to_string(&json).unwrap();
+    let url = "canary%3C%26%3E%22K3y%2F%2B%C3%A9%3D1";
+    let told = [
+        canary.to_owned(),
+        json,
+        twice,
+        r#"canary\u003c\u0026\u003e\"K3y/+é=1"#.to_owned(),
+        r#"canary<&>\"K3y\/+\u00e9=1"#.to_owned(),
+        "canary&lt;&amp;&gt;&quot;K3y/+é=1".to_owned(),
+        url.to_owned(),
+        url.to_lowercase().replace("k3y", "K3y"),
+        "canary%3C&%3E%22K3y/+%C3%A9=1".to_owned(),
+    ];
+    for text in told {
+        let masked = run.text(&text).into_owned();
+        assert!(masked.contains(MASKED) && !masked.contains("K3y"), "{text}: {masked}");
+    }
+}
+
+#[test]
+fn what_a_configuration_calls_a_key_is_masked() {
+    let source = model::Source::new("c", "");
+    let config = serde_json::json!({"agents": {"bot": {"headers": {"Authorization": "Bearer canary-bearer-1", "X-Org":
+        "acme"}, "url": "https://me:canary-pass@host/x", "apiKey": "canary-key-1", "max_tokens": "123456789"}}});
+    let secrets = Secrets::of(&model::Node::from_json(&config, &source));
+    let run = Mask::default().with_secrets(&secrets);
+    let told = "canary-bearer-1 canary-pass canary-key-1 acme 123456789";
+    assert_eq!(run.text(told), "[masked] [masked] [masked] acme 123456789");
+    assert!(!format!("{secrets:?}").contains("canary"));
+}
+
+#[test]
+fn keys_are_masked_and_no_entry_is_lost() {
+    let mask = mask(&[("A_KEY", "dummy-secret-1"), ("B_KEY", "dummy-secret-2")]);
+    let mut value = serde_json::json!([{"first": 1, "dummy-secret-1": {"x": "dummy-secret-2"}, "dummy-secret-2": 2}]);
+    mask.value(&mut value);
+    assert_eq!(value.to_string(), r#"[{"first":1,"[masked]":{"x":"[masked]"},"[masked] 2":2}]"#);
+}
+
+#[test]
+fn a_session_and_where_a_call_leads_tell_no_secret() {
+    let mask = mask(&[("A_KEY", "dummy-secret-1")]);
+    let secret = || Some("x dummy-secret-1".to_owned());
+    let tools = vec!["mcp__dummy-secret-1".to_owned()];
+    let (session_id, model, agent_version, auth) = (secret(), secret(), secret(), secret());
+    let session = Step::Session { session_id, model, agent_version, tools, auth };
+    let mut call = model::ToolCall::new("c", "Read", serde_json::json!({"file_path": "link"}), "m");
+    call.touches = vec![model::Touch {
+        raw: "link".into(),
+        resolved: "/x/dummy-secret-1".into(),
+        access: model::Access::Read,
+        certainty: model::Certainty::Named,
+    }];
+    call.raw_name = "mcp__dummy-secret-1".into();
+    let call = Step::ToolCall(call);
+    for step in [&session, &call] {
+        let mut event = Event::Step(step.clone());
+        assert!(mask.event(&mut event));
+        let told = serde_json::to_string(&event).unwrap();
+        assert!(told.contains("[masked]") && !told.contains("dummy"), "{told}");
+    }
+}
+
+#[test]
+fn a_result_and_a_record_tell_no_secret_wherever_it_stands() {
+    let mask = mask(&[("A_KEY", "dummy-secret-1")]);
+    let secret = "x dummy-secret-1";
+    let value = serde_json::json!({"a": [secret], "dummy-secret-1": 1});
+    let (usage, text) = (model::Usage::default(), Some(secret.to_owned()));
+    let step = Step::Finished { subtype: "s".into(), is_error: false, usage, text, result: Some(value.clone()) };
+    let mut event = Event::Step(step);
+    mask.event(&mut event);
+    let told = serde_json::to_string(&event).unwrap();
+    assert!(told.contains(r#"{"a":["x [masked]"],"[masked]":1}"#) && !told.contains("dummy"), "{told}");
+    let source = serde_json::json!({"file": "f", "line": 1, "column": 1, "text": secret});
+    let detail = serde_json::json!({"key": secret, "title": secret, "dimension": secret, "weight": 1, "score": 0,
+        "status": "unmet"});
+    let mut outer = detail.clone();
+    outer["details"] = serde_json::json!([detail]);
+    let piece = |part: &str, text: &str| serde_json::json!({"part": part, "text": text});
+    let failure = serde_json::json!({"key": secret, "message": secret, "expected": value, "actual": value,
+        "diff": [piece("same", "dummy-"), piece("missing", "secret-1"), piece("extra", "other")], "source": source});
+    let finding = serde_json::json!({"id": "f", "type": "t", "title": secret, "status": "unmet", "score": 0,
+        "weight": 1, "because": secret, "expected": secret, "actual": secret, "evidence": [secret],
+        "error": secret, "source": source, "key": secret, "dimension": secret, "failed_critical": [secret],
+        "details": [outer], "failures": [failure]});
+    let mut record: TrialRecord = serde_json::from_value(serde_json::json!({
+        "id": "i", "suite": "s", "case": "c", "title": secret, "arm": "a", "agent": "a", "repetition": 1,
+        "outcome": "failed", "because": secret, "findings": [finding], "input": [secret], "input_value": value,
+        "answer": null, "result": value, "expected": value, "script": secret, "tools": [value, secret],
+        "vars": {"v": value, "dummy-secret-1": secret}, "turn_count": 0, "tool_calls": [], "questions": [],
+        "duration_ms": 0, "started_at": "2026-01-01T00:00:00Z", "attempts": [], "files_changed": [],
+        "errors": [secret], "warnings": [secret],
+    }))
+    .unwrap();
+    mask.record(&mut record);
+    let told = serde_json::to_string(&record).unwrap();
+    assert!(told.contains("[masked]") && !told.contains("dummy") && !told.contains("secret-1"), "{told}");
+    assert_eq!(record.findings[0].failures[0].diff, []);
+}
+
+#[test]
+fn a_diff_without_a_secret_stays() {
+    let piece = |part, text: &str| model::Segment { part, text: text.into() };
+    let diff = vec![piece(Part::Same, "dummy-"), piece(Part::Missing, "secret"), piece(Part::Extra, "-1")];
+    let mut failure: Failure = serde_json::from_value(serde_json::json!({"key": "", "message": ""})).unwrap();
+    failure.diff.clone_from(&diff);
+    let mask = mask(&[("A_KEY", "dummy-secret-1")]);
+    Pass::of(&mask).failure(&mut failure);
+    assert_eq!(failure.diff, diff);
+}
+
+#[test]
+fn what_was_looked_at_holds_no_secret_and_is_still_found() {
+    let need = Need::Command { run: "deploy dummy-secret-1".into(), timeout_ms: 1 };
+    let said = |text: &str| Probed::Ran {
+        exit_code: Some(0),
+        stdout: format!("{text} "),
+        stderr: text.to_owned(),
+        clipped: false,
+    };
+    let probe = Probe { key: need.key(), need: need.clone(), found: said("dummy-secret-1") };
+    let reply_probes = vec![ReplyProbes { reply: 1, probes: vec![probe.clone()] }];
+    let mut collected = Collected { probes: vec![probe], reply_probes, ..Collected::default() };
+    mask(&[("A_KEY", "dummy-secret-1")]).collected(&mut collected);
+    assert!(!format!("{collected:?}").contains("dummy"));
+    assert_eq!(collected.probed(&need), Some(&said("[masked]")));
+}
+
+#[test]
+fn a_fixtures_secrets_are_masked_in_its_trial_and_debugging_shows_none() {
+    let env = [("DB_PASSWORD".to_owned(), "dummy-secret-1-and-more".to_owned()), ("X".to_owned(), "plain-text".into())];
+    let run = mask(&[("A_KEY", "dummy-secret-1")]);
+    assert_eq!(run.text("dummy-secret-1-and-more"), "[masked]-and-more");
+    assert_eq!(run.with_fixture(&env).text("dummy-secret-1-and-more plain-text"), "[masked] plain-text");
+    assert!(!format!("{run:?}").contains("dummy"));
+}
+#[test]
+fn a_key_is_known_below_every_escape_and_after_every_neighbour() {
+    let key = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+    let coloured = format!("\u{1b}[31mghp_\u{1b}[0m{}", &key[4..]);
+    let wide: String = key.chars().flat_map(|letter| [letter, '\0']).collect();
+    let spelt: String = key.chars().map(|letter| format!("\\u{:04x}", u32::from(letter))).collect();
+    let twice: String = key.bytes().map(|byte| format!("%25{byte:02x}")).collect();
+    for text in [format!("\\n{key}"), format!("GITHUB_TOKEN_{key}"), coloured, wide, spelt, twice] {
+        let masked = mask(&[]).text(&text).into_owned();
+        assert!(masked.contains(MASKED) && !masked.contains("0123456789"), "{text}: {masked}");
+    }
+    assert_eq!(mask(&[]).text("\u{1b}[1mplain\u{1b}[0m 100% \\n &amp;"), "\u{1b}[1mplain\u{1b}[0m 100% \\n &amp;");
+}
+
+#[test]
+fn shapes_of_tokens_headers_and_addresses_are_known_and_plain_words_are_not() {
+    let long = "0123456789abcdefghijABCDEFGHIJ0123456789abcdef";
+    let header = format!("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.{long}");
+    let told = [
+        format!("x {header}"),
+        format!("Authorization: Bearer {long}"),
+        "-u Authorization: Basic dXNlcjpodW50ZXIyMQ==".to_owned(),
+        format!("https://hooks.slack.com/services/T000/B000/{long}"),
+        format!("glrt-{long}"),
+        format!("dckr_pat_{long}"),
+        format!("AccountKey={long}=="),
+        format!("https://x.example/?access_token={long}"),
+        format!("-----BEGIN OPENSSH PRIVATE KEY-----\\n{long}"),
+        format!("hvs.{long}"),
+    ];
+    for text in told {
+        let masked = mask(&[]).text(&text).into_owned();
+        assert!(masked.contains(MASKED) && !masked.contains("0123456789") && !masked.contains("dXNlc"), "{masked}");
+    }
+    for plain in ["Bearer responsibilities_and_more", "a task-list-of-seven-hundred-words", "sha256:0123456789abcdef"] {
+        assert_eq!(mask(&[]).text(plain), plain);
+    }
+}
+
+#[test]
+fn a_secret_that_is_cut_between_frames_of_a_stream_is_masked_in_both() {
+    let mask = mask(&[("A_KEY", "dummy-secret-1")]);
+    let frame = |text: &str| format!("data: {{\"delta\":{{\"text\":\"{text}\"}}}}");
+    let stream =
+        |second: &str, third: &str| [&frame("x "), "", &frame(second), &frame(third), "data: [DONE]"].join("\n");
+    let mut event = Event::Output { stream: "http".into(), text: stream("it is dummy-se", "cret-1.") };
+    mask.event(&mut event);
+    let Event::Output { text, .. } = event else { panic!("output") };
+    assert_eq!(text, stream("[masked]", "[masked]"));
+    assert_eq!(mask.frames(&stream("plain", "text")), None);
+}
+
+#[test]
+fn only_known_values_are_withheld_from_judges() {
+    let key = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+    let told = format!("dummy-secret-1 {key}");
+    assert_eq!(mask(&[("A_KEY", "dummy-secret-1")]).without_values(&told), format!("[masked] {key}"));
+}
+
+#[test]
+fn half_a_secret_where_a_text_was_shortened_is_masked_too() {
+    let mask = mask(&[("A_KEY", "dummy-secret-1")]);
+    assert_eq!(mask.text("the answer \"it is dummy-sec…\""), "the answer \"it is [masked]…\"");
+    assert_eq!(mask.text("…cret-1 is it, ghp_0123456… too…"), "…[masked] is it, [masked]… too…");
+    assert_eq!(mask.text("dummy… and a … plain one…"), "dummy… and a … plain one…");
+    let long = "x".repeat(2000);
+    assert_eq!(mask.text(&format!("{long}dummy-sec")), format!("{long}[masked]"));
+}

@@ -27,8 +27,13 @@ pub fn of_stop(reason: &str) -> ExitCode {
 
 /// Prints what the parser has to say: help and version are no errors.
 pub fn of_usage(error: &clap::Error) -> ExitCode {
-    let _ = error.print();
-    ExitCode::from(if error.use_stderr() { INVALID } else { PASSED })
+    let printed = error.print();
+    let is_unwritten = printed.is_err_and(|error| error.kind() != std::io::ErrorKind::BrokenPipe);
+    ExitCode::from(match error.use_stderr() {
+        true => INVALID,
+        false if is_unwritten => INCOMPLETE,
+        false => PASSED,
+    })
 }
 
 /// Runs the program. A panic is a bug of ours: it says so and what helps to mend it. Everything is unwound first, so

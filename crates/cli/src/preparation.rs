@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use model::Diagnostic;
-use runner::{Mask, Plan, PlanRequest, Selection};
+use runner::{Mask, Plan, PlanRequest, Secrets, Selection};
 use store::{Store, TrialFilter};
 use suite::Loaded;
 
@@ -187,11 +187,12 @@ fn is_same_place(one: &Diagnostic, other: &Diagnostic) -> bool {
     one.source.is_some() && place(one) == place(other)
 }
 
-/// A problem as it may be told. A line that holds a secret is not drawn.
+/// A problem as it may be told. A line that holds a secret, or assigns a value to a name like a secret's, is not drawn.
 pub(crate) fn without_secrets(problem: &mut Diagnostic, mask: &Mask) {
     mask.string(&mut problem.message);
     problem.help.iter_mut().chain(&mut problem.label).for_each(|line| mask.string(line));
-    if let Some(place) = problem.source.as_mut().filter(|place| mask.text(&place.text) != place.text.as_str()) {
+    let holds_one = |line: &str| Secrets::are_assigned_in(line) || mask.text(line) != line;
+    if let Some(place) = problem.source.as_mut().filter(|place| holds_one(&place.text)) {
         place.text.clear();
     }
 }

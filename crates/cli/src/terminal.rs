@@ -1,12 +1,16 @@
 //! The terminal: the one place that prints, and that decides on colour, width and characters.
 
-use std::io::{IsTerminal, Write};
+use std::io::{BufWriter, IsTerminal, StdoutLock, Write};
 
 use model::Diagnostic;
 use report::Style;
+use runner::Mask;
 
 use crate::error::CliError;
+use crate::exit;
 use crate::global::{Color, Global};
+use crate::machine;
+use crate::preparation::without_secrets;
 
 /// Standard output and standard error, and how each is to be written to.
 #[derive(Debug, Clone)]
@@ -44,14 +48,27 @@ impl Terminal {
         Self { out_style: style(std::io::stdout().is_terminal()), err_style: style(std::io::stderr().is_terminal()) }
     }
 
-    /// Prints text. A reader that went away ends the program quietly, as it would any other in a pipe.
+    /// Prints text. What cannot be written ends the program.
     pub fn out(&self, text: &str) {
         let mut out = std::io::stdout().lock();
-        if let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush())
-            && error.kind() == std::io::ErrorKind::BrokenPipe
-        {
+        if let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+            self.unwritten(&error);
+        }
+    }
+
+    /// Ends the program because standard output cannot be written: quietly where the reader went away, as any other in a
+    /// pipe, and else with an error.
+    fn unwritten(&self, error: &std::io::Error) -> ! {
+        if error.kind() == std::io::ErrorKind::BrokenPipe {
             std::process::exit(0);
         }
+        self.error(&CliError::environment(format!("cannot write to standard output: {error}")));
+        std::process::exit(exit::INCOMPLETE.into());
+    }
+
+    /// Begins a JSON array whose entries come one by one.
+    pub fn json_list(&self) -> JsonList<'_> {
+        JsonList { terminal: self, out: BufWriter::new(std::io::stdout().lock()), is_empty: true }
     }
 
     /// Prints a JSON value.
@@ -68,8 +85,10 @@ impl Terminal {
     /// Draws every problem, and counts them where there are several.
     pub fn diagnostics(&self, diagnostics: &[Diagnostic]) {
         if !diagnostics.is_empty() {
-            self.err(&report::diagnostics(diagnostics, &self.err_style));
-            self.err(&report::tally(diagnostics, &self.err_style));
+            let (mask, mut told) = (mask(), diagnostics.to_vec());
+            told.iter_mut().for_each(|problem| without_secrets(problem, &mask));
+            self.err(&report::diagnostics(&told, &self.err_style));
+            self.err(&report::tally(&told, &self.err_style));
         }
     }
 
@@ -80,7 +99,44 @@ impl Terminal {
         for hint in error.hints() {
             text.push_str(&format!("  {bold}help{off}: {hint}\n"));
         }
-        self.err(&text);
+        self.err(&mask().text(&text));
+    }
+}
+
+/// What hides the secrets of the environment, for what is told before anything else is known.
+fn mask() -> Mask {
+    Mask::of(&machine::environment())
+}
+
+/// A JSON array that is printed entry by entry.
+pub struct JsonList<'t> {
+    terminal: &'t Terminal,
+    out: BufWriter<StdoutLock<'static>>,
+    is_empty: bool,
+}
+
+impl JsonList<'_> {
+    /// Prints an entry. Gives `true`: what cannot be written ends the program.
+    pub fn add<T: serde::Serialize>(&mut self, entry: &T) -> bool {
+        let text = serde_json::to_string_pretty(entry).unwrap_or_default();
+        let before = if self.is_empty { "[\n  " } else { ",\n  " };
+        self.is_empty = false;
+        self.write(&format!("{before}{}", text.replace('\n', "\n  ")));
+        true
+    }
+
+    /// Prints the end of the array.
+    pub fn end(mut self) {
+        self.write(if self.is_empty { "[]\n" } else { "\n]\n" });
+        if let Err(error) = self.out.flush() {
+            self.terminal.unwritten(&error);
+        }
+    }
+
+    fn write(&mut self, text: &str) {
+        if let Err(error) = self.out.write_all(text.as_bytes()) {
+            self.terminal.unwritten(&error);
+        }
     }
 }
 

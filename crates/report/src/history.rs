@@ -102,53 +102,48 @@ pub(crate) fn reference(trial: &TrialRow) -> String {
     format!("'{}/{}'", trial.run, trial.id)
 }
 
-/// The same as one JSON array; `[]` for nothing.
-pub fn history_json(trials: &[TrialRow]) -> Value {
-    trials
-        .iter()
-        .map(|trial| {
-            json!({
-                "runId": trial.run,
-                "filePath": null,
-                "skill": trial.suite,
-                "scenario": trial.case,
-                "finishedAt": trial.finished_at(),
-                "overallPass": trial.outcome == Outcome::Passed,
-                "durationMs": trial.duration_ms,
-                "turnsUsed": trial.turns,
-                "tokensTotal": trial.tokens.map(|tokens| tokens.total()),
-                "tokens": trial.tokens.map(|tokens| json!({
-                    "input": tokens.input,
-                    "output": tokens.output,
-                    "cacheCreation": tokens.cache_write,
-                    "cacheRead": tokens.cache_read,
-                })),
-                "usdEstimate": trial.cost_usd,
-                "tokenBudget": trial.token_budget,
-                "budgetExceeded": trial.over_budget(),
-                "errorCount": trial.errors,
-                "run": trial.run,
-                "label": trial.label,
-                "trial": trial.id,
-                "suite": trial.suite,
-                "case": trial.case,
-                "arm": trial.arm,
-                "agent": trial.agent,
-                "model": trial.model,
-                "variant": trial.variant,
-                "repetition": trial.repetition,
-                "outcome": trial.outcome,
-                "flaky": trial.flaky,
-                "fault": trial.fault,
-                "because": trial.because,
-                "score": trial.score,
-                "max_score": trial.max_score,
-                "started_at": trial.started_at,
-                "tool_calls": trial.tool_calls,
-                "attempts": trial.attempts,
-                "skill_version": trial.skill_version,
-                "skill_hash": trial.skill_hash,
-            })
-        })
-        .collect()
+/// A recorded trial as an entry of the JSON array.
+pub fn history_json(trial: &TrialRow) -> Value {
+    json!({
+        "runId": trial.run,
+        "filePath": null,
+        "skill": trial.suite,
+        "scenario": trial.case,
+        "finishedAt": trial.finished_at(),
+        "overallPass": trial.outcome == Outcome::Passed,
+        "durationMs": trial.duration_ms,
+        "turnsUsed": trial.turns,
+        "tokensTotal": trial.tokens.map(|tokens| tokens.total()),
+        "tokens": trial.tokens.map(|tokens| json!({
+            "input": tokens.input,
+            "output": tokens.output,
+            "cacheCreation": tokens.cache_write,
+            "cacheRead": tokens.cache_read,
+        })),
+        "usdEstimate": trial.cost_usd,
+        "tokenBudget": trial.token_budget,
+        "budgetExceeded": trial.over_budget(),
+        "errorCount": trial.errors,
+        "run": trial.run,
+        "label": trial.label,
+        "trial": trial.id,
+        "suite": trial.suite,
+        "case": trial.case,
+        "arm": trial.arm,
+        "agent": trial.agent,
+        "model": trial.model,
+        "variant": trial.variant,
+        "repetition": trial.repetition,
+        "outcome": trial.outcome,
+        "flaky": trial.flaky,
+        "fault": trial.fault,
+        "because": trial.because,
+        "score": trial.score,
+        "max_score": trial.max_score,
+        "started_at": trial.started_at,
+        "tool_calls": trial.tool_calls,
+        "attempts": trial.attempts,
+        "skill_version": trial.skill_version,
+        "skill_hash": trial.skill_hash,
+    })
 }

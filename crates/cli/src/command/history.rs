@@ -37,15 +37,28 @@ pub fn run(global: &Global, args: &HistoryArgs, terminal: &Terminal) -> Result<E
     };
     // Where nothing was ever run, the history is empty; that is no error.
     let store = workplace.find_store()?;
+    let is_named = |store: &SqliteStore| named(store, args.suite.as_deref(), args.case.as_deref());
+    if args.json {
+        // A long history is written as it is read.
+        let mut list = terminal.json_list();
+        if let Some(store) = &store {
+            let mut is_empty = true;
+            store.each_trial(&filter, &mut |trial| {
+                is_empty = false;
+                list.add(&report::history_json(&trial))
+            })?;
+            if is_empty {
+                is_named(store)?;
+            }
+        }
+        list.end();
+        return Ok(ExitCode::SUCCESS);
+    }
     let trials = store.as_ref().map_or_else(|| Ok(Vec::new()), |store| store.trials(&filter))?;
     if let (true, Some(store)) = (trials.is_empty(), &store) {
-        named(store, args.suite.as_deref(), args.case.as_deref())?;
+        is_named(store)?;
     }
-    if args.json {
-        terminal.json(&report::history_json(&trials));
-    } else {
-        terminal.out(&report::history(&trials, &terminal.out_style));
-    }
+    terminal.out(&report::history(&trials, &terminal.out_style));
     Ok(ExitCode::SUCCESS)
 }
 

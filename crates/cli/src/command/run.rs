@@ -80,8 +80,8 @@ pub(super) fn conclude(args: &RunArgs, ended: Ended, terminal: &Terminal) -> Res
     for left in &ended.left_over {
         terminal.err(&format!("warning: a sandbox could not be removed: {left}\n"));
     }
-    for trouble in ended.report_trouble {
-        terminal.err(&format!("warning: a report is incomplete: {trouble}\n"));
+    for trouble in &ended.report_trouble {
+        terminal.err(&format!("error: a report is incomplete: {trouble}\n"));
     }
     if let Some(reason) = ended.stopped_by {
         return Ok(exit::of_stop(&reason));
@@ -94,7 +94,8 @@ pub(super) fn conclude(args: &RunArgs, ended: Ended, terminal: &Terminal) -> Res
         let why = if args.no_fail_on_assertions { "--no-fail-on-assertions" } else { "--min-pass-rate" };
         terminal.err(&format!("note: the failures do not fail this run ({why}); it exits with {code}\n"));
     }
-    Ok(ExitCode::from(code))
+    // Whoever reads a report must hear that it is not there.
+    Ok(ExitCode::from(if code == exit::PASSED && !ended.report_trouble.is_empty() { exit::INCOMPLETE } else { code }))
 }
 
 /// The arguments with the reports that the project wants, where none was asked for.

@@ -1,0 +1,143 @@
+//! Masking hides secrets from everything that leaves the program, and changes no verdict. What cannot be written is an error.
+
+#![allow(clippy::unwrap_used)]
+
+use std::fs::{self, File};
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+use testkit::Project;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_trialrun");
+
+/// A secret that a test wants to talk about.
+const SECRET: &str = "canary-in-production";
+
+fn scenario(assertions: &str) -> String {
+    format!(
+        "name: stage\nagent: fake\nfixtures: {{ env: {{ STAGE_TOKEN: {SECRET} }} }}\nturns: [it runs in {SECRET}]\n\
+         assertions:\n{assertions}"
+    )
+}
+
+const BOTH: &str = "  - contains: canary-in\n  - not_contains: staging\n  - turn_count_at_most: 1\n";
+
+fn project(assertions: &str) -> Project {
+    let project = Project::new(PROGRAM);
+    project.write("scenarios/stage.yaml", &scenario(assertions));
+    project
+}
+
+/// The status of each finding of the only trial.
+fn statuses(report: &Value) -> Vec<String> {
+    let findings = report["trials"][0]["findings"].as_array().unwrap().iter();
+    let own = findings.filter(|finding| finding["implicit"] != json!(true));
+    own.map(|finding| finding["status"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn assertions_see_the_true_text_and_nothing_that_is_told_has_the_secret() {
+    let project = project(BOTH);
+    let report = project.report(&[], 0);
+    assert_eq!(statuses(&report), ["met", "met", "met"]);
+    assert!(report.to_string().contains("it runs in [masked]"), "{report}");
+    for arguments in [&["show", "stage"][..], &["show", "stage", "--json"], &["report", "--format", "jsonl"]] {
+        let told = project.run(arguments).exits(0).said();
+        assert!(told.contains("[masked]") && !told.contains(SECRET), "{told}");
+    }
+    project.write("scenarios/stage.yaml", &scenario("  - not_contains: canary-in\n"));
+    let report = project.report(&[], 1);
+    assert_eq!(statuses(&report), ["unmet"]);
+    assert!(!report.to_string().contains(SECRET), "{report}");
+}
+
+#[test]
+fn grading_again_keeps_what_was_decided_on_the_true_text_and_leaves_the_rest_undecided() {
+    let project = project(BOTH);
+    project.report(&[], 0);
+    let again = project.run(&["regrade", "--report", "json"]).exits(0).json();
+    assert_eq!(statuses(&again), ["met", "met", "met"]);
+    project.write("scenarios/stage.yaml", &scenario("  - contains: canary-in\n  - not_contains: production\n"));
+    let again = project.run(&["regrade", "--report", "json"]).exits(3).json();
+    assert_eq!(statuses(&again), ["met", "undecided"]);
+    assert!(again["trials"][0]["findings"][1]["because"].as_str().unwrap().contains("[masked]"), "{again}");
+    assert!(again["trials"][0]["warnings"].to_string().contains("new or changed since the run"), "{again}");
+}
+
+#[test]
+fn a_header_is_a_secret_only_if_its_name_says_so() {
+    let bot = testkit::Loopback::answering(200, r#"{"text": "it runs in production with key-of-the-bot"}"#);
+    let project = Project::new(PROGRAM);
+    project.write(
+        "trialrun.yaml",
+        &format!(
+            "agents:\n  bot:\n    type: http\n    url: {}\n    headers: {{ X-Env: production, X-Api-Key: key-of-the-bot }}\n",
+            bot.url()
+        ),
+    );
+    project.write(
+        "scenarios/stage.yaml",
+        "name: stage\nturns: [hi]\nassertions:\n  - contains: in production with key-of\n",
+    );
+    let report = project.report(&["--agent", "bot"], 0);
+    let answer = report["trials"][0]["answer"].as_str().unwrap();
+    assert_eq!(answer, "it runs in production with [masked]");
+}
+
+#[test]
+fn a_line_of_a_configuration_that_assigns_a_secret_is_not_drawn() {
+    let project = Project::new(PROGRAM);
+    project.write(
+        "trialrun.yaml",
+        "agents:\n  bot: { type: http, url: 'http://x', apiKey: canary-literal, oops }\n  : x:\n",
+    );
+    project.write("scenarios/stage.yaml", "name: stage\nagent: fake\nturns: [hi]\nassertions:\n  - contains: hi\n");
+    let ran = project.run(&["check"]).exits(2);
+    assert!(!ran.said().contains("canary"), "{}", ran.said());
+}
+
+#[test]
+fn a_record_that_is_removed_while_it_is_written_stops_the_run_with_an_error() {
+    let project = Project::new(PROGRAM);
+    project.write(
+        "scenarios/s.yaml",
+        "name: s\nagent: fake\nturns: [\"!sleep 300ms\"]\nassertions:\n  - turn_count_at_most: 9\n",
+    );
+    project.run(&["run", "--pre-run-command", "rm -f .trialrun/runs.db*"]).exits(3);
+}
+
+#[test]
+fn what_cannot_be_written_is_an_error() {
+    let project = Project::new(PROGRAM);
+    project.write("scenarios/s.yaml", "name: s\nagent: fake\nturns: [hi]\nassertions:\n  - contains: hi\n");
+    let ran = project.run(&["run", "--report", "json=/dev/full"]).exits(3);
+    assert!(ran.err.contains("a report is incomplete"), "{}", ran.said());
+    for arguments in [&["history"][..], &["history", "--json"], &["show", "s"], &["--help"]] {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let status = project.command(arguments).stdout(Stdio::from(full)).stderr(Stdio::null()).status().unwrap();
+        assert_eq!(status.code(), Some(3), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_history_is_a_json_array_however_long_it_is() {
+    let project = Project::new(PROGRAM);
+    assert_eq!(project.run(&["history", "--json"]).exits(0).out, "[]\n");
+    project.write("scenarios/s.yaml", "name: s\nagent: fake\nturns: [hi]\nassertions:\n  - contains: hi\n");
+    project.run(&["run", "--runs", "3"]).exits(0);
+    let listed = project.run(&["history", "--json"]).exits(0);
+    assert_eq!(listed.json().as_array().unwrap().len(), 3);
+    assert_eq!(listed.out, serde_json::to_string_pretty(&listed.json()).unwrap() + "\n");
+}
+
+#[test]
+fn a_record_that_may_only_be_read_is_read() {
+    let project = Project::new(PROGRAM);
+    project.write("scenarios/s.yaml", "name: s\nagent: fake\nturns: [hi]\nassertions:\n  - contains: hi\n");
+    project.run(&["run"]).exits(0);
+    let record = project.dir().join(".trialrun/runs.db");
+    let mut permissions = fs::metadata(&record).unwrap().permissions();
+    permissions.set_readonly(true);
+    fs::set_permissions(&record, permissions).unwrap();
+    assert_eq!(project.run(&["history", "--json"]).exits(0).json().as_array().unwrap().len(), 1);
+}

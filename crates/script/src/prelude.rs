@@ -5,18 +5,20 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{Excerpt, Node, NodeKind, Source, Span, Spanned};
+use model::{Diagnostic, Excerpt, Node, NodeKind, Source, Span, Spanned};
 use rquickjs::Object;
 
 use crate::convert::from_script;
 use crate::error::ScriptError;
-use crate::module::loader::BUILTIN;
+use crate::module::loader::{self, BUILTIN};
+use crate::module::resolve::Asked;
 use crate::positions::{Inside, Place};
 use crate::pump::Task;
 use crate::realm::Builtin;
 use crate::runtime::{HOUSEKEEPING, Runtime, refuse};
 use crate::source_map;
 use crate::trace::{self, Site};
+use crate::typescript::{self, Language};
 use crate::value::{Function, Value};
 
 /// What the others are made of.
@@ -199,6 +201,21 @@ impl Runtime {
             }
             _ => Err(ScriptError::Failed("the prelude does not open modules".into())),
         }
+    }
+
+    /// Warnings about imports of the module at `path`, whose text is `source`, that lead nowhere. The module was loaded all
+    /// the same, because nothing uses what they import.
+    pub fn missing_imports(&self, path: &Path, source: &Source) -> Vec<Diagnostic> {
+        let Some(language) = Language::of(path) else { return Vec::new() };
+        let directory = path.parent().unwrap_or(path);
+        let imported = typescript::imported_values(&source.text, language).into_iter();
+        let missing = imported.filter_map(|(specifier, span)| {
+            let missing = loader::name(&self.realm, directory, &specifier, Asked::Import).err()?;
+            let message = format!("`{specifier}` is imported and cannot be found; nothing uses it");
+            let problem = Diagnostic::warning(message).at(source.excerpt(span));
+            Some(missing.help.into_iter().fold(problem, Diagnostic::help))
+        });
+        missing.collect()
     }
 
     /// Finds where the scenarios of `tests` are written.

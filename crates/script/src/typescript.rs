@@ -168,6 +168,21 @@ pub(crate) fn imported(text: &str, language: Language) -> Vec<String> {
     found.unwrap_or_default()
 }
 
+/// What `text` imports for the sake of values, and where; imports of types alone are left out.
+pub(crate) fn imported_values(text: &str, language: Language) -> Vec<(String, model::Span)> {
+    let found = with_stack(text, || {
+        let allocator = Allocator::default();
+        let parsed = Parser::new(&allocator, text, language.source_type()).parse();
+        let requests = parsed.module_record.requested_modules.iter();
+        let values = requests.filter_map(|(name, requests)| {
+            let request = requests.iter().find(|request| !request.is_type)?;
+            Some((name.to_string(), span(request.span)))
+        });
+        Ok(values.collect())
+    });
+    found.unwrap_or_default()
+}
+
 pub(crate) fn first_error(parsed: &ParserReturn<'_>) -> Result<(), Mistake> {
     match parsed.diagnostics.errors().next() {
         Some(error) => Err(mistake(error)),

@@ -47,20 +47,21 @@ impl NamedFormat for CodeFormat {
     }
 
     fn read(&self, path: &Path, source: &Arc<Source>, library: &Library, problems: &mut Problems) -> Vec<Arc<Case>> {
-        match load(path, library) {
+        match load(path, source, library, problems) {
             Ok(tests) => cases(path, source, &tests, library, problems),
             Err(error) => vec![Arc::new(unloaded(path, source, error.diagnostic()))],
         }
     }
 }
 
-fn load(path: &Path, library: &Library) -> Result<Tests, ScriptError> {
+fn load(path: &Path, source: &Source, library: &Library, problems: &mut Problems) -> Result<Tests, ScriptError> {
     let mut options = script::Options::new(directory(path));
     // Modules have the names that files have without links.
     options.shown_from = library.cwd().canonicalize().unwrap_or_else(|_| library.cwd().to_owned());
     options.library = library.modules().clone();
     let mut runtime = Runtime::new(options)?;
     let mut tests = runtime.tests(path, LOADING)?;
+    problems.extend(runtime.missing_imports(path, source));
     runtime.locate(&mut tests);
     Ok(tests)
 }

@@ -260,3 +260,20 @@ fn packages_of_the_project_can_be_imported() {
     assert_eq!((outline(&loaded), told(&loaded.diagnostics)), (vec!["a: shared, own".to_owned()], Vec::new()));
     assert_eq!(PathBuf::from(&*loaded.suites[0].cases[0].source.file), PathBuf::from("node_modules/pack/index.js"));
 }
+
+#[test]
+fn a_missing_import_that_nothing_uses_is_told() {
+    let scratch = Scratch::new();
+    let text = "\
+import { scenario } from 'trialrun';
+import { z } from 'zod-that-is-not-here';
+import type { Shop } from './types-that-are-not-here';
+export default scenario('a', async () => {});
+";
+    let loaded = scratch.write("a.test.ts", text).load(&["a.test.ts"]);
+    assert_eq!(
+        told(&loaded.diagnostics),
+        ["a.test.ts:2:19: `zod-that-is-not-here` is imported and cannot be found; nothing uses it"]
+    );
+    assert!(!loaded.has_errors() && loaded.suites[0].cases[0].broken.is_empty());
+}

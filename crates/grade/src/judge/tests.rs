@@ -425,3 +425,15 @@ fn every_way_to_write_a_judged_assertion_asks_the_same() {
         assert_eq!(brief, asked(code, Listed(in_code.iter().map(node).collect())), "{code}");
     }
 }
+
+#[tokio::test]
+async fn what_is_withheld_is_not_sent_and_what_is_sent_can_be_quoted() {
+    let row = json!([{"id": "c1", "quote": "the key is [masked]", "reasoning": "Because.", "score": 5}]);
+    let model = model(vec![says(&row)]);
+    let judge = Judge::new("fake", Arc::clone(&model) as Arc<dyn Model>);
+    let judge = judge.withholding(Box::new(|text| text.replace("s3cret", "[masked]")));
+    let evidence = Story::new().asks("Tell s3cret.").answer("the key is s3cret").evidence();
+    let (findings, _) = hear(&scored(), &evidence, &judge).await;
+    assert_eq!(findings[0].status, Status::Met, "{}", findings[0].because);
+    assert!(!format!("{:?}", model.asked.lock().unwrap()).contains("s3cret"));
+}

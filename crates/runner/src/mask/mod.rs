@@ -28,6 +28,9 @@ use crate::secret::{self, Secrets};
 /// What is written in a secret's place.
 pub(crate) const MASKED: &str = "[masked]";
 
+/// No secret and no part of one that is masked is shorter, in bytes. Values have many short texts.
+const SHORTEST: usize = 8;
+
 /// The size up to which a set of secrets may grow when it is compiled, in bytes.
 const MOST_COMPILED: usize = 256 << 20;
 
@@ -108,7 +111,8 @@ impl Mask {
     }
 
     fn masked<'t>(&self, text: &'t str, extent: Extent) -> Cow<'t, str> {
-        if self.values.is_empty() && (!self.has_shapes || extent == Extent::Values) {
+        let has_none = self.values.is_empty() && (!self.has_shapes || extent == Extent::Values);
+        if has_none || text.len() < SHORTEST {
             return Cow::Borrowed(text);
         }
         let mut found = self.find(text.as_bytes(), extent);

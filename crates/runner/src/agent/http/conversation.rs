@@ -267,6 +267,10 @@ fn parsed(text: &str, says_json: bool) -> Result<Option<Value>, Fault> {
     }
 }
 
+/// From here on the value of an answer in no known form is its output alone, in bytes of its text: values in memory are
+/// twenty times as large.
+const LARGE: usize = 1024 * 1024;
+
 /// A document without a parser.
 fn usual(text: &str, value: Option<Value>) -> Result<Answer, Fault> {
     let mut answer = Answer::default();
@@ -279,6 +283,11 @@ fn usual(text: &str, value: Option<Value>) -> Result<Answer, Fault> {
                     return Err(Fault::new(Kind::Spoilt, format!("the answer is an error: {}", one_line(&error))));
                 }
                 answer.say(text.trim());
+                // What is large is not kept twice.
+                if text.len() > LARGE {
+                    answer.output = Some(value);
+                    return Ok(answer);
+                }
                 answer.output = Some(value.clone());
             }
             answer.raw = Some(value);

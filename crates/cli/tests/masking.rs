@@ -65,6 +65,20 @@ fn grading_again_keeps_what_was_decided_on_the_true_text_and_leaves_the_rest_und
 }
 
 #[test]
+fn an_agent_that_writes_the_mark_itself_hides_nothing() {
+    let project = Project::new(PROGRAM);
+    let scenario = |assertion: &str| {
+        let text = format!("name: s\nagent: fake\nturns: ['it is [masked]']\nassertions:\n  - {assertion}\n");
+        project.write("scenarios/s.yaml", &text);
+    };
+    scenario("contains: masked");
+    project.run(&["run"]).exits(0);
+    scenario("not_contains: staging");
+    let again = project.run(&["regrade", "--report", "json"]).exits(0).json();
+    assert_eq!(statuses(&again), ["met"]);
+}
+
+#[test]
 fn a_header_is_a_secret_only_if_its_name_says_so() {
     let bot = testkit::Loopback::answering(200, r#"{"text": "it runs in production with key-of-the-bot"}"#);
     let project = Project::new(PROGRAM);

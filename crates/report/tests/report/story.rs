@@ -225,6 +225,7 @@ pub fn passed(trial: &TrialId) -> TrialRecord {
         triggered: None,
         should_trigger: None,
         side_effects: Vec::new(),
+        masked: false,
         duration_ms: 3400,
         started_at: begin(),
         session_id: Some("5b1c".into()),

@@ -211,6 +211,7 @@ pub(crate) async fn run(
             record.flaky =
                 record.outcome == Outcome::Passed && attempts.iter().any(|attempt| attempt.outcome == Outcome::Failed);
             record.attempts = attempts;
+            record.masked = line.has_hidden();
             (record.judge, record.user) = (judge, user);
             if let (Some(_), Some(name)) = (judge, shared.judging.model()) {
                 Arc::make_mut(&mut record.settings).insert("judge".to_owned(), name.into());

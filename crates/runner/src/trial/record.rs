@@ -223,6 +223,7 @@ fn empty_record(planned: &PlannedTrial) -> TrialRecord {
             .and(planned.case.skill_eval.as_ref())
             .map(|eval| eval.should_trigger),
         side_effects: Vec::new(),
+        masked: false,
         duration_ms: 0,
         started_at: Timestamp::now(),
         session_id: None,

@@ -97,6 +97,10 @@ fn what_is_masked(
     findings: &mut [Finding],
 ) -> Option<String> {
     let mut undecided: Vec<&str> = Vec::new();
+    // An agent may write the mark itself.
+    if !old.masked {
+        return None;
+    }
     for (check, finding) in checks.iter().zip(findings) {
         if check.asks_judge() || !grade::looks_at_masked(check, evidence, MASKED) {
             continue;

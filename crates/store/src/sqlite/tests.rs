@@ -163,6 +163,7 @@ fn record(case: &str, outcome: Outcome) -> TrialRecord {
         triggered: None,
         should_trigger: None,
         side_effects: Vec::new(),
+        masked: false,
         duration_ms: 1000,
         started_at: at(0),
         session_id: None,

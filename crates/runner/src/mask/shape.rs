@@ -1,9 +1,9 @@
 //! What keys look like, whoever they belong to: one table of facts.
 //!
-//! The formats are those of gitleaks' default configuration (<https://github.com/gitleaks/gitleaks>, `config/gitleaks.toml`,
-//! as of 2025-07, MIT) where a key can be told by itself, and those that providers of models document. Left out is what can
-//! only be told by the words around it, and what is public by design. A row has the longest text that all of its keys hold,
-//! so that ordinary text is looked through once.
+//! The formats are those of gitleaks' default configuration where a key can be told by itself, and those that providers of
+//! models document. Source: <https://github.com/gitleaks/gitleaks>, `config/gitleaks.toml` at commit 009e025ad410, MIT, read on
+//! 2026-11-22. Left out is what can only be told by the words around it, and what is public by design. A row has texts of which
+//! each of its keys holds one, so that ordinary text is looked through once.
 
 use std::ops::Range;
 use std::sync::{LazyLock, OnceLock};
@@ -185,11 +185,20 @@ fn compiled(pattern: &str) -> Option<Regex> {
 
 /// Tells `found` of everything in `text` that has the shape of a key.
 pub(super) fn search(text: &[u8], mut found: impl FnMut(Range<usize>)) {
-    if text.len() < SHORTEST || !MARKS.as_ref().is_some_and(|marks| marks.is_match(text)) {
+    let Some(marks) = MARKS.as_ref().filter(|_| text.len() >= SHORTEST) else { return };
+    let mut there: Vec<&[u8]> = Vec::new();
+    for mark in marks.find_iter(text) {
+        if !there.contains(&mark.as_bytes()) {
+            there.push(mark.as_bytes());
+        }
+    }
+    if there.is_empty() {
         return;
     }
     for (shape, pattern) in SHAPES.iter().zip(PATTERNS.iter()) {
-        if !shape.marks.iter().any(|mark| holds(text, mark.as_bytes())) {
+        // A mark may stand within a longer one.
+        let is_there = |mark: &str| there.iter().any(|found| holds(found, mark.as_bytes()));
+        if !shape.marks.iter().any(|mark| is_there(mark)) {
             continue;
         }
         let Some(pattern) = pattern.get_or_init(|| compiled(shape.pattern)) else { continue };
@@ -208,11 +217,11 @@ pub(super) fn begun(text: &[u8]) -> Option<usize> {
     let is_of_key = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'+' | b'=' | b'~');
     let start = text.iter().rposition(|byte| !is_of_key(byte)).map_or(0, |at| at + 1);
     let token = &text[start..];
-    let named = SHAPES.iter().filter(|shape| shape.how != How::WithDigit).flat_map(|shape| shape.marks);
+    let mut named = SHAPES.iter().filter(|shape| shape.how != How::WithDigit).flat_map(|shape| shape.marks);
     let is_mark = |mark: &&&str| {
         mark.len() >= 4 && mark.bytes().all(|byte| is_of_key(&byte)) && token.starts_with(mark.as_bytes())
     };
-    named.filter(is_mark).next().is_some_and(|mark| token.len() > mark.len()).then_some(token.len())
+    named.find(is_mark).is_some_and(|mark| token.len() > mark.len()).then_some(token.len())
 }
 
 impl Shape {
@@ -228,16 +237,7 @@ impl Shape {
 }
 
 fn holds(text: &[u8], mark: &[u8]) -> bool {
-    let Some((first, _)) = mark.split_first() else { return true };
-    let mut rest = text;
-    while let Some(at) = rest.iter().position(|byte| byte == first) {
-        rest = &rest[at..];
-        if rest.starts_with(mark) {
-            return true;
-        }
-        rest = &rest[1..];
-    }
-    false
+    text.windows(mark.len().max(1)).any(|part| part == mark)
 }
 
 #[cfg(test)]

@@ -9,6 +9,8 @@ use super::shape;
 const ELLIPSIS: &[u8] = "…".as_bytes();
 /// The least of a secret that is masked, in bytes.
 const LEAST: usize = 6;
+/// The most bytes between what was shortened and the ellipsis.
+const MOST_AROUND: usize = 4;
 /// How many places of one text are looked at.
 const MOST_PLACES: usize = 256;
 /// From here on a text may have been cut at its end without a sign, in bytes.
@@ -32,14 +34,17 @@ pub(super) fn search<'f>(
             continue;
         }
         places += 1;
-        let (before, after) = (&text[..at], &text[at + ELLIPSIS.len()..]);
+        let end = at - text[..at].iter().rev().take(MOST_AROUND).take_while(|byte| is_around(**byte)).count();
+        let rest = &text[at + ELLIPSIS.len()..];
+        let start =
+            text.len() - rest.len() + rest.iter().take(MOST_AROUND).take_while(|byte| is_around(**byte)).count();
+        let (before, after) = (&text[..end], &text[start..]);
         for form in forms.clone() {
-            begun(before, form, LEAST).into_iter().for_each(|length| found(at - length..at));
-            let start = at + ELLIPSIS.len();
+            begun(before, form, LEAST).into_iter().for_each(|length| found(end - length..end));
             ended(after, form).into_iter().for_each(|length| found(start..start + length));
         }
         if shapes && let Some(length) = shape::begun(before) {
-            found(at - length..at);
+            found(end - length..end);
         }
     }
     if text.len() >= LONG {
@@ -48,6 +53,11 @@ pub(super) fn search<'f>(
             length.into_iter().for_each(|length| found(text.len() - length..text.len()));
         }
     }
+}
+
+/// True for what may stand between a text and its ellipsis: `"text"…`, `text\n[… more]`.
+fn is_around(byte: u8) -> bool {
+    matches!(byte, b'[' | b']' | b'(' | b')' | b'"' | b'\'' | b'`' | b' ' | b'\n' | b'\t')
 }
 
 /// How much of the beginning of `form` the text `before` ends with.

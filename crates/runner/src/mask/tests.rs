@@ -265,6 +265,7 @@ fn half_a_secret_where_a_text_was_shortened_is_masked_too() {
     let mask = mask(&[("A_KEY", "dummy-secret-1")]);
     assert_eq!(mask.text("the answer \"it is dummy-sec…\""), "the answer \"it is [masked]…\"");
     assert_eq!(mask.text("…cret-1 is it, ghp_0123456… too…"), "…[masked] is it, [masked]… too…");
+    assert_eq!(mask.text("dummy-sec\n[… 9 bytes left out …]\ncret-1"), "[masked]\n[… 9 bytes left out …]\n[masked]");
     assert_eq!(mask.text("dummy… and a … plain one…"), "dummy… and a … plain one…");
     let long = "x".repeat(2000);
     assert_eq!(mask.text(&format!("{long}dummy-sec")), format!("{long}[masked]"));

@@ -51,11 +51,14 @@ pub fn artifacts(workspace: &Path, skills: &[model::SkillInfo], iteration: Optio
     }
 }
 
+/// Largest file of a workspace that is read, in bytes.
+const LARGEST: u64 = 64 << 20;
+
 fn run_in(workspace: &Path, iteration: Option<&str>) -> Result<String, CliError> {
     let directory = directory(workspace, iteration)?;
     let file = directory.join(SUITE);
     let wrong = |why: String| CliError::usage(format!("{}: {why}", file.display()));
-    let text = std::fs::read_to_string(&file).map_err(|error| wrong(error.to_string()))?;
+    let text = files::read_named_text(&file, LARGEST).map_err(|error| wrong(error.to_string()))?;
     let suite: Value = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
     let run = suite.get("run_id").and_then(Value::as_str);
     run.map(str::to_owned).ok_or_else(|| wrong("it names no run".to_owned()))

@@ -1,6 +1,5 @@
 //! Which format a database file has, told from its first bytes alone, and which steps it lacks.
 
-use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 
@@ -17,7 +16,7 @@ pub(crate) enum Header {
 
 /// Reads a file's first bytes. Opening it as a database could already change it.
 pub(crate) fn header(path: &Path) -> std::io::Result<Header> {
-    let mut file = match File::open(path) {
+    let mut file = match path.canonicalize().and_then(|path| files::open(&path)) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Header::Absent),
         Err(error) => return Err(error),
@@ -59,5 +58,8 @@ mod tests {
         assert_eq!(header(&path).unwrap(), Header::Foreign);
         std::fs::write(&path, "").unwrap();
         assert_eq!(header(&path).unwrap(), Header::Absent);
+        std::fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+        assert_eq!(header(&path).unwrap_err().to_string(), "it is not a regular file");
     }
 }

@@ -47,18 +47,14 @@ impl Language {
     }
 }
 
+/// Largest document that is read, in bytes.
+const LARGEST: u64 = 256 << 20;
+
 /// The text of the file at `path`, which messages call `shown`. An unreadable file or one that is not UTF-8 is a
 /// problem with its place.
 pub fn open(path: &Path, shown: &str) -> Result<Arc<Source>, Box<Diagnostic>> {
-    let refused = |error: &dyn std::fmt::Display| {
-        Box::new(Diagnostic::error(format!("cannot read the file: {error}")).at(Excerpt::of_file(shown)))
-    };
-    // A pipe would be waited for, and a device may have no end.
-    let kind = std::fs::metadata(path).map_err(|error| refused(&error))?.file_type();
-    if !kind.is_file() && !kind.is_dir() {
-        return Err(refused(&"it is not a regular file"));
-    }
-    let bytes = std::fs::read(path).map_err(|error| refused(&error))?;
+    let bytes = files::read_named(path, LARGEST)
+        .map_err(|error| Diagnostic::error(format!("cannot read the file: {error}")).at(Excerpt::of_file(shown)))?;
     let text = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         let source = Source::new(shown, String::from_utf8_lossy(error.as_bytes()));

@@ -187,9 +187,12 @@ fn file(node: &Node, base: &Path, problems: &mut Problems) -> Option<FixtureFile
     Some(FixtureFile { path: path?, content: content.into(), executable, source: node.excerpt() })
 }
 
+/// Largest file that becomes a fixture, in bytes.
+const LARGEST: u64 = 256 << 20;
+
 /// A file's bytes, and whether it can be executed.
 pub fn bytes(path: &Path) -> std::io::Result<(Vec<u8>, bool)> {
-    let content = std::fs::read(path)?;
+    let content = files::read_named(path, LARGEST)?;
     Ok((content, is_executable(&std::fs::metadata(path)?)))
 }
 

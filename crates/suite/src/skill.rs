@@ -220,11 +220,14 @@ fn hash_of(directory: &Path) -> std::io::Result<String> {
         hash.update(b"path:");
         hash.update(&relative);
         hash.update(b"\n");
-        hash.update(std::fs::read(path)?);
+        hash.update(files::read_named(&path, LARGEST)?);
         hash.update(b"\n");
     }
     Ok(hex(&hash.finalize()))
 }
+
+/// Largest file of a skill, in bytes.
+const LARGEST: u64 = 256 << 20;
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {

@@ -91,8 +91,7 @@ pub fn of_suites(workplace: &Workplace, trials: &[Arc<PlannedTrial>]) -> BTreeMa
 /// The files and folders that the file at `path` names. Whatever format it is in, a name of a file is a word with a dot
 /// or a slash, and there is such a file.
 fn named_in(path: &Path) -> BTreeSet<PathBuf> {
-    let is_short = std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() <= LONGEST);
-    let text = if is_short { std::fs::read_to_string(path).unwrap_or_default() } else { String::new() };
+    let text = files::read_named_text(path, LONGEST).unwrap_or_default();
     let directory = path.parent().unwrap_or(Path::new("/"));
     let is_part = |letter: char| letter.is_alphanumeric() || "_-./@+:#~".contains(letter);
     let words: BTreeSet<&str> = text.split(|letter: char| !is_part(letter)).collect();

@@ -1,11 +1,11 @@
 //! A scenario's look into the sandbox: files below the agent's working directory, and nothing else.
 
-use std::fs::{self, File};
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::{Component, Path};
 use std::sync::Arc;
 use std::time::Duration;
 
+use files::Found;
 use script::Value;
 
 use crate::sandbox::Sandbox;
@@ -30,25 +30,25 @@ impl Files {
 
     /// What is in the file at `path`, as text.
     pub(crate) async fn read(&self, path: String) -> Result<Value, String> {
-        self.look(path, |there, path| match there.filter(|there| there.is_file()) {
-            Some(there) => text(&there, path).map(Value::String),
-            None => Err(format!("there is no file `{path}` in the sandbox")),
+        self.look(path, |found, path| match found {
+            Found::File(there) => text(&there, path).map(Value::String),
+            _ => Err(format!("there is no file `{path}` in the sandbox")),
         })
         .await
     }
 
     /// The names in the directory at `path`, sorted; those of directories end in `/`.
     pub(crate) async fn list(&self, path: String) -> Result<Value, String> {
-        self.look(path, |there, path| match there.filter(|there| there.is_dir()) {
-            Some(there) => names(&there).map_err(|error| format!("cannot list `{path}`: {error}")),
-            None => Err(format!("there is no directory `{path}` in the sandbox")),
+        self.look(path, |found, path| match found {
+            Found::Directory(there) => names(&there).map_err(|error| format!("cannot list `{path}`: {error}")),
+            _ => Err(format!("there is no directory `{path}` in the sandbox")),
         })
         .await
     }
 
     /// Whether there is anything at `path`.
     pub(crate) async fn exists(&self, path: String) -> Result<Value, String> {
-        self.look(path, |there, _| Ok(Value::Bool(there.is_some()))).await
+        self.look(path, |found, _| Ok(Value::Bool(found != Found::Nothing))).await
     }
 
     /// What `command` does in the working directory.
@@ -71,40 +71,31 @@ impl Files {
     async fn look(
         &self,
         path: String,
-        work: impl FnOnce(Option<PathBuf>, &str) -> Result<Value, String> + Send + 'static,
+        work: impl FnOnce(Found, &str) -> Result<Value, String> + Send + 'static,
     ) -> Result<Value, String> {
         let root = self.sandbox()?.work().to_owned();
-        let looked = move || {
-            let there = inside(&root, &path)?;
-            work(there, &path)
-        };
+        let looked = move || work(inside(&root, &path)?, &path);
         tokio::task::spawn_blocking(looked).await.unwrap_or_else(|_| Err("looking did not come to an end".to_owned()))
     }
 }
 
-/// The real path of `path` below `root`, if something is there.
-fn inside(root: &Path, path: &str) -> Result<Option<PathBuf>, String> {
+/// What is at `path` below `root`.
+fn inside(root: &Path, path: &str) -> Result<Found, String> {
     let outside = || format!("`{path}` leads out of the sandbox");
-    let written = root.join(path);
-    if !written.starts_with(root) {
-        return Err(outside());
-    }
-    match written.canonicalize() {
-        Ok(real) if real.starts_with(root) => Ok(Some(real)),
-        Ok(_) => Err(outside()),
+    match files::find(root, Path::new(path)) {
+        // The directory itself has no name in itself.
+        _ if path.split('/').all(|part| matches!(part, "" | ".")) && !path.starts_with('/') => {
+            Ok(Found::Directory(root.to_owned()))
+        }
+        Ok(Found::Outside) => Err(outside()),
         // Whether there is anything outside is nobody's business.
-        Err(_) if Path::new(path).components().any(|part| part == std::path::Component::ParentDir) => Err(outside()),
-        Err(_) => Ok(None),
+        Ok(Found::Nothing) if Path::new(path).components().any(|part| part == Component::ParentDir) => Err(outside()),
+        found => found.map_err(|error| format!("cannot look at `{path}`: {error}")),
     }
 }
 
 fn text(there: &Path, path: &str) -> Result<String, String> {
-    let cannot = |error: std::io::Error| format!("cannot read `{path}`: {error}");
-    let mut bytes = Vec::new();
-    File::open(there).map_err(cannot)?.take(LARGEST + 1).read_to_end(&mut bytes).map_err(cannot)?;
-    if bytes.len() as u64 > LARGEST {
-        return Err(format!("`{path}` is larger than {} MiB", LARGEST >> 20));
-    }
+    let bytes = files::read(there, LARGEST).map_err(|error| format!("cannot read `{path}`: {error}"))?;
     String::from_utf8(bytes).map_err(|_| format!("`{path}` is no text: it is not UTF-8"))
 }
 
@@ -132,8 +123,9 @@ mod tests {
         fs::write(base.join("secret"), "x").unwrap();
         fs::write(root.join("a/b.txt"), "b").unwrap();
         std::os::unix::fs::symlink("../secret", root.join("link")).unwrap();
-        assert_eq!(inside(&root, "a/../a/b.txt"), Ok(Some(root.join("a/b.txt"))));
-        assert_eq!((inside(&root, "gone"), inside(&root, "")), (Ok(None), Ok(Some(root.clone()))));
+        assert_eq!(inside(&root, "a/../a/b.txt"), Ok(Found::File(root.join("a/b.txt"))));
+        let top = Ok(Found::Directory(root.clone()));
+        assert_eq!((inside(&root, "gone"), inside(&root, "")), (Ok(Found::Nothing), top));
         for path in ["link", "../secret", "../gone", "/etc/passwd", "a/../../secret"] {
             assert!(inside(&root, path).unwrap_err().contains("leads out"), "{path}");
         }

@@ -123,7 +123,7 @@ pub(super) struct Mark {
 pub(super) fn read(base: &Path) -> Mark {
     let named = base.file_name().and_then(|name| pid_in(&name.to_string_lossy()));
     let mut mark = Mark { pid: named, purpose: Purpose::Sandbox, live: named.is_some_and(|pid| birth(pid).is_some()) };
-    let Ok(file) = File::open(base.join(OWNER)) else { return mark };
+    let Ok(file) = files::open(&base.join(OWNER)) else { return mark };
     let mut text = String::new();
     // An agent may have put anything there; what matters fits into a few bytes.
     let _ = (&file).take(1000).read_to_string(&mut text);
@@ -230,6 +230,15 @@ mod tests {
         let born = birth(me).unwrap();
         fs::write(base.join(OWNER), format!("pid {me}\nborn {born}\nfor sandbox\n")).unwrap();
         assert!(read(&base).live);
+    }
+
+    #[test]
+    fn a_mark_that_is_a_pipe_is_not_waited_for() {
+        let root = tempfile::tempdir().unwrap();
+        let base = root.path().join("trialrun-x-1-00ff");
+        fs::create_dir(&base).unwrap();
+        nix::unistd::mkfifo(&base.join(OWNER), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        assert_eq!(read(&base).pid, Some(1));
     }
 
     #[test]

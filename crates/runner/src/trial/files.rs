@@ -2,14 +2,12 @@
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
-use std::fs::{File, Metadata, OpenOptions};
-use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::Metadata;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use model::{FileChange, FoundFile, Probed};
-use nix::fcntl::OFlag;
 use walkdir::WalkDir;
 
 /// The most files that are named.
@@ -108,19 +106,14 @@ fn read(mut files: Vec<FoundFile>, mut readable: Vec<Readable>) -> Vec<FoundFile
     files
 }
 
-/// What is in a file of at most so many bytes, if it is text. Whatever took its place meanwhile is neither followed nor waited for.
+/// What is in a file of at most so many bytes, if it is text.
 fn text(path: &Path, most: u64) -> Option<String> {
-    let flags = (OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits();
-    let file: File = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
-    file.metadata().ok().filter(Metadata::is_file)?;
-    let mut bytes = Vec::new();
-    file.take(most + 1).read_to_end(&mut bytes).ok()?;
-    (bytes.len() as u64 <= most).then(|| String::from_utf8(bytes).ok()).flatten()
+    String::from_utf8(::files::read(path, most).ok()?).ok()
 }
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::fs::{self, File};
     use std::os::unix::fs::symlink;
 
     use super::*;

@@ -1,13 +1,12 @@
 //! What assertions have looked at in the sandbox once the agent has ended: files, and what commands do.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Read};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 use std::time::Duration;
 
+use ::files::Found;
 use model::{FileChange, Need, Probe, Probed};
-use nix::fcntl::OFlag;
 
 use super::files;
 use crate::sandbox::{Sandbox, Twin};
@@ -85,52 +84,21 @@ async fn file(work: &Path, path: &str) -> Probed {
 
 /// What is at `path` below `work`, whose links are resolved. Nothing outside of `work` is looked at.
 fn look_at(work: &Path, path: &str) -> io::Result<Probed> {
-    let written = work.join(path);
-    let folder = match written.parent().unwrap_or(work).canonicalize() {
-        Err(error) if is_missing(&error) => return Ok(Probed::Nothing),
-        folder => folder?,
-    };
-    // The last part by itself: a link that leads nowhere is something all the same.
-    let (Some(name), true) = (written.file_name(), folder.starts_with(work)) else { return Ok(Probed::Outside) };
-    let there = folder.join(name);
-    match fs::symlink_metadata(&there) {
-        Err(error) if is_missing(&error) => return Ok(Probed::Nothing),
-        seen => seen?,
-    };
-    let real = match there.canonicalize() {
-        Err(error) if is_missing(&error) || error.raw_os_error() == Some(nix::libc::ELOOP) => {
-            return Ok(Probed::Special);
-        }
-        real => real?,
-    };
-    if !real.starts_with(work) {
-        return Ok(Probed::Outside);
-    }
-    let kind = fs::symlink_metadata(&real)?.file_type();
-    if kind.is_dir() {
-        return Ok(Probed::Directory);
-    }
-    if !kind.is_file() {
-        return Ok(Probed::Special);
-    }
-    // Whatever took the file's place meanwhile is neither followed nor waited for.
-    let flags = (OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits();
-    contents(OpenOptions::new().read(true).custom_flags(flags).open(real)?)
+    Ok(match ::files::find(work, Path::new(path))? {
+        Found::Nothing => Probed::Nothing,
+        Found::Directory(_) => Probed::Directory,
+        Found::Special => Probed::Special,
+        Found::Outside => Probed::Outside,
+        Found::File(real) => contents(::files::open(&real)?)?,
+    })
 }
 
 fn contents(file: File) -> io::Result<Probed> {
-    let found = file.metadata()?;
-    if !found.is_file() {
-        return Ok(Probed::Special);
-    }
+    let size = file.metadata()?.len();
     let mut bytes = Vec::new();
     file.take(MOST_OF_A_FILE).read_to_end(&mut bytes)?;
-    let clipped = found.len() > bytes.len() as u64;
-    Ok(Probed::File { size: found.len(), text: String::from_utf8_lossy(&bytes).into_owned(), clipped })
-}
-
-fn is_missing(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::InvalidFilename)
+    let clipped = size > bytes.len() as u64;
+    Ok(Probed::File { size, text: String::from_utf8_lossy(&bytes).into_owned(), clipped })
 }
 
 async fn command(copy: &Twin, run: &str, timeout: Duration) -> Probed {
@@ -158,6 +126,8 @@ async fn command(copy: &Twin, run: &str, timeout: Duration) -> Probed {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use std::os::unix::fs::symlink;
 
     use super::*;

@@ -11,6 +11,9 @@ use crate::error::CliError;
 /// The file's name.
 const NAME: &str = "cleanup.json";
 
+/// Largest file that is read, in bytes.
+const LARGEST: u64 = 64 << 20;
+
 /// The file that `run` names, if it names one: itself, or in a directory.
 pub(super) fn file(run: &str) -> Option<PathBuf> {
     let path = Path::new(run);
@@ -38,7 +41,7 @@ pub(super) fn of_run(store: &SqliteStore, run: &str) -> Result<Vec<SideEffects>,
 /// What a file says: ours, or agent-skill-eval's, whose branches and numbers belong to its `source_repo`.
 pub(super) fn read(file: &Path) -> Result<Vec<SideEffects>, CliError> {
     let wrong = |why: &str| CliError::usage(format!("{}: {why}", file.display()));
-    let text = std::fs::read_to_string(file).map_err(|error| wrong(&error.to_string()))?;
+    let text = files::read_named_text(file, LARGEST).map_err(|error| wrong(&error.to_string()))?;
     let value: Value = serde_json::from_str(&text).map_err(|error| wrong(&error.to_string()))?;
     let left = parse(&value).map_err(|why| wrong(&why))?;
     Ok(report::merged_side_effects(&left))

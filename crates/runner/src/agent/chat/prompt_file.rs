@@ -4,6 +4,9 @@ use std::path::Path;
 
 use model::{Case, Diagnostic};
 
+/// Largest prompt that is read, in bytes.
+const LARGEST: u64 = 16 << 20;
+
 /// A script that is at least this long is no name, in UTF-16 units as the format has always counted.
 const LONGEST_NAME: usize = 256;
 
@@ -25,7 +28,7 @@ pub(super) fn prompts(case: &Case, directory: &Path) -> Result<Vec<String>, Vec<
             texts.push(script.to_owned());
             continue;
         }
-        match std::fs::read_to_string(directory.join(script)) {
+        match files::read_named_text(&directory.join(script), LARGEST) {
             Ok(text) => texts.push(text),
             Err(error) => problems.push(
                 Diagnostic::error(format!("cannot read the prompt `{script}`: {error}"))

@@ -2,7 +2,7 @@
 //! sandbox's own directories is within reach: neither for writing nor for reading, and no link leads out.
 
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -100,28 +100,28 @@ impl Reach {
 /// # Errors
 /// In words that go after the file's name.
 pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>, String> {
-    let file = open(path, OpenOptions::new().read(true))?;
-    let mut content = Vec::new();
-    file.take(LARGEST_FILE + 1).read_to_end(&mut content).map_err(|error| format!("cannot be read: {error}"))?;
-    if content.len() as u64 > LARGEST_FILE {
-        return Err(format!("is too large to be read ({} MiB at most)", LARGEST_FILE / 1024 / 1024));
-    }
-    Ok(content)
+    files::read(path, LARGEST_FILE).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => "does not exist".to_owned(),
+        ErrorKind::FileTooLarge => format!("is too large to be read ({} MiB at most)", LARGEST_FILE / 1024 / 1024),
+        ErrorKind::InvalidInput if path.is_dir() => "is a directory".to_owned(),
+        ErrorKind::InvalidInput => "is not a regular file".to_owned(),
+        _ => format!("cannot be read: {error}"),
+    })
 }
 
-/// Opens a regular file without following a link that took its place in the meantime, and without waiting for the other
+/// Opens a regular file for writing without following a link that took its place in the meantime, and without waiting for the other
 /// end of a pipe.
 fn open(path: &Path, options: &mut OpenOptions) -> Result<File, String> {
     let careful = (OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC).bits();
     let file = options.custom_flags(careful).open(path).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => "does not exist".to_owned(),
-        std::io::ErrorKind::IsADirectory => "is a directory".to_owned(),
+        ErrorKind::NotFound => "does not exist".to_owned(),
+        ErrorKind::IsADirectory => "is a directory".to_owned(),
         _ => format!("cannot be opened: {error}"),
     })?;
     match file.metadata() {
         Ok(meta) if meta.is_file() => Ok(file),
         Ok(meta) if meta.is_dir() => Err("is a directory".to_owned()),
-        Ok(_) => Err("is no regular file".to_owned()),
+        Ok(_) => Err("is not a regular file".to_owned()),
         Err(error) => Err(format!("cannot be opened: {error}")),
     }
 }
@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(reach.read("d").unwrap_err(), "d is a directory");
         assert_eq!(reach.write("d", b"").unwrap_err(), "d is a directory");
         assert_eq!(reach.read("none").unwrap_err(), "none does not exist");
-        assert_eq!(reach.read("pipe").unwrap_err(), "pipe is no regular file");
+        assert_eq!(reach.read("pipe").unwrap_err(), "pipe is not a regular file");
         assert!(reach.write("pipe", b"x").is_err());
     }
 

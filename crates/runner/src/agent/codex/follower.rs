@@ -33,7 +33,7 @@ impl Follower {
     /// Whether there is such a file.
     pub(super) fn is_found(&mut self) -> bool {
         if self.file.is_none() {
-            self.file = find(&self.sessions, &self.ending, 3).and_then(|path| File::open(path).ok());
+            self.file = find(&self.sessions, &self.ending, 3).and_then(|path| files::open(&path).ok());
         }
         self.file.is_some()
     }

@@ -22,6 +22,9 @@ use crate::session::{BoxFuture, Reply, Session};
 use crate::witness::Turn;
 use crate::{Breakage, Host};
 
+/// Largest file of answers, in bytes.
+const LARGEST: u64 = 1 << 30;
+
 /// Replays answers from a file.
 pub struct Recorded {
     /// Files that were read, each with the time and length it had, so that a changed file is read again.
@@ -60,8 +63,7 @@ impl Recorded {
         {
             return Ok(Arc::clone(answers));
         }
-        let text = String::from_utf8(std::fs::read(file)?)
-            .map_err(|_| std::io::Error::new(std::io::ErrorKind::InvalidData, "it is not UTF-8 text"))?;
+        let text = files::read_named_text(file, LARGEST)?;
         let answers = Arc::new(Answers::parse(&file.to_string_lossy(), text));
         files.insert(file.to_owned(), (stamp, Arc::clone(&answers)));
         Ok(answers)
@@ -395,7 +397,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_that_no_record_can_hold_breaks_the_trial() {
+    async fn an_answer_that_no_record_can_hold_is_the_agents_failure() {
         let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
         let (_dir, path) = file(&format!(
             "{{\"case\":\"a\",\"output\":{}}}\n{{\"case\":\"b\",\"output\":{}}}\n{{\"case\":\"c\",\"tool_calls\":[{{\"name\":\"A\",\"input\":{}}}]}}",
@@ -407,8 +409,8 @@ mod tests {
             async |id: &str| rehearsal(&path, case(id, &["go"])).play(&RECORDED).await.unwrap().endings.remove(0);
         let because = "it gave a value of more than 100 levels, which no record can hold".to_owned();
         assert_eq!(ending("a").await, Ending::Finished);
-        assert_eq!(ending("b").await, Ending::Aborted { because: because.clone() });
-        assert_eq!(ending("c").await, Ending::Aborted { because });
+        assert_eq!(ending("b").await, Ending::GaveUp { because: because.clone() });
+        assert_eq!(ending("c").await, Ending::GaveUp { because });
     }
 
     #[tokio::test]

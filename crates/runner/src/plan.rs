@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use grade::{Check, Context, Scripts};
 use model::{
-    AgentInfo, Arm, Case, Diagnostic, Excerpt, Limits, OnBudget, PermissionMode, SkillInfo, Subject, Suite, TrialId,
-    WITHOUT_SKILL, nearest,
+    AgentInfo, Arm, Case, Diagnostic, Excerpt, Limits, OnBudget, PermissionMode, Severity, SkillInfo, Subject, Suite,
+    TrialId, WITHOUT_SKILL, nearest,
 };
 use serde_json::{Map, Value};
 
@@ -396,15 +396,18 @@ impl Planner<'_> {
         }
     }
 
-    /// Looks at the agents that the project configures and no case is run with: a mistake there is one all the same. What
+    /// Warns of mistakes in agents that the project configures and no selected case is run with: they block nothing. What
     /// misses a variable of the environment is left alone until it is used.
     fn look_at_unused_agents(&mut self) {
         let unused = self.request.settings.configured.iter().filter(|config| config.is_filled);
         for config in unused.filter(|config| !self.arguments.contains(&config.name)) {
-            match config.agent() {
-                Ok(agent) => self.problems.extend(agent.check_config(&config.node, &config.directory)),
-                Err(problem) => self.problems.push(*problem),
-            }
+            let problems = match config.agent() {
+                Ok(agent) => agent.check_config(&config.node, &config.directory),
+                Err(problem) => vec![*problem],
+            };
+            let help = format!("no selected case uses the agent `{}`", config.name);
+            let warning = |problem| Diagnostic { severity: Severity::Warning, ..problem };
+            self.problems.extend(problems.into_iter().map(|problem| warning(problem).help(help.as_str())));
         }
     }
 

@@ -14,6 +14,9 @@ use crate::sandbox::Sandbox;
 /// Tells the program which conversation it is in.
 const CONVERSATION: &str = "TRIALRUN_CONVERSATION_ID";
 
+/// Tells the program where the sandbox's working directory is.
+const WORK: &str = "TRIALRUN_WORK";
+
 /// What is started for a conversation.
 pub(super) struct Launch {
     sandbox: Arc<dyn Sandbox>,
@@ -35,12 +38,16 @@ impl Launch {
         sandbox: Arc<dyn Sandbox>,
         conversation: &str,
     ) -> Result<Self, Breakage> {
-        let cwd = manner.cwd.as_ref().map_or_else(|| sandbox.work().to_owned(), |cwd| sandbox.work().join(cwd));
+        let written = manner.cwd.as_deref().unwrap_or_default();
+        let (place, cwd) =
+            match written.strip_prefix(PROJECT).filter(|below| below.is_empty() || below.starts_with('/')) {
+                Some(below) => ("project", project.join(below.trim_start_matches('/'))),
+                None => ("sandbox", sandbox.work().join(written)),
+            };
         if !cwd.is_dir() {
-            let written = manner.cwd.as_deref().unwrap_or_default();
-            return Err(Breakage::environment(format!(
-                "the sandbox has no folder `{written}` to run in (`cwd`); the case's fixtures can make it"
-            )));
+            let hint = if place == "sandbox" { "; the case's fixtures can make it" } else { "" };
+            let because = format!("the {place} has no folder `{written}` to run in (`cwd`){hint}");
+            return Err(Breakage::environment(because));
         }
         let places = Places { cwd: &cwd, project };
         let mut words: Vec<String> = manner.words.iter().map(|word| places.resolved(word)).collect();
@@ -53,6 +60,7 @@ impl Launch {
         let mut env: Vec<(String, String)> =
             manner.env.iter().map(|(name, value)| (name.clone(), places.named(value))).collect();
         env.push((CONVERSATION.to_owned(), conversation.to_owned()));
+        env.push((WORK.to_owned(), sandbox.work().to_string_lossy().into_owned()));
         let launch = Self { sandbox, words, cwd, env };
         launch.check_program()?;
         Ok(launch)

@@ -18,7 +18,7 @@ pub(super) const PROJECT: &str = "{project}";
 pub(super) struct Manner {
     /// The program and its arguments; at least the program.
     pub(super) words: Vec<String>,
-    /// Where it runs, relative to where the agent works.
+    /// Where it runs, relative to where the agent works, or below [`PROJECT`].
     pub(super) cwd: Option<String>,
     /// Added to its environment.
     pub(super) env: Vec<(String, String)>,
@@ -124,15 +124,17 @@ fn command(node: &Node, problems: &mut Problems) -> Option<Vec<String>> {
     found
 }
 
-/// A folder that is written so that it stays within the sandbox.
+/// A folder that is written so that it stays within the sandbox, or within the project.
 fn inside(node: &Node, problems: &mut Problems) -> Option<String> {
     let written = text(node, "`cwd`", problems)?;
-    let is_inside =
-        Path::new(&written).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    let below = written.strip_prefix(PROJECT).filter(|rest| rest.is_empty() || rest.starts_with('/'));
+    let below = below.map_or(written.as_str(), |rest| rest.trim_start_matches('/'));
+    let is_inside = Path::new(below).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
     if !is_inside {
-        problems.push(node.error("`cwd` must be a folder within the sandbox").help(
-            "write it relative to where the agent works; the project's folder is `{project}` in `command` and `args`",
-        ));
+        problems
+            .push(node.error("`cwd` must be a folder within the sandbox or the project").help(
+                "write it relative to where the agent works, or begin it with `{project}`, the project's folder",
+            ));
         return None;
     }
     Some(written)

@@ -9,7 +9,8 @@ pub fn reference() -> String {
      | `command` | the program: a text, which is taken apart at spaces outside of quotes, or a list. No shell reads it; \
      where one is needed, write `[sh, -c, \"…\"]` |\n\
      | `args` | more arguments |\n\
-     | `cwd` | the folder it runs in, relative to where the agent works in the sandbox |\n\
+     | `cwd` | the folder it runs in, relative to where the agent works in the sandbox; `{project}`, or a folder below it, \
+     for agents that are started in their own project, such as `python3 -m myagent` or `npm run agent` |\n\
      | `env` | variables, on top of the few that every process in a sandbox has |\n\
      | `mode` | `jsonl` (default) or `oneshot` |\n\
      | `input` | for `oneshot`: `stdin` (default), or `argument`, which puts the message where `{message}` stands in the \
@@ -17,7 +18,8 @@ pub fn reference() -> String {
      | `output` | for `oneshot`: `text` (default) takes stdout as the answer, `json` reads it as in `jsonl` |\n\n\
      An argument, or a program with a `/` in its name, that names a file which the project has and the sandbox has not, is \
      the project's file. `{project}` in `command`, `args` and `env` is the project's folder. \
-     `TRIALRUN_CONVERSATION_ID` is a variable that names the conversation. A skill under test is installed in \
+     `TRIALRUN_CONVERSATION_ID` is a variable that names the conversation, and `TRIALRUN_WORK` one that names where the \
+     agent works in the sandbox: a program that runs in the project writes there, and all trials share the project. A skill under test is installed in \
      `.agents/skills/NAME`.\n\n\
      ## `jsonl`\n\nOne process for each trial. Each message is a line of JSON on its stdin, and the answer is one on its \
      stdout:\n\n```json\n{\"message\": \"Where is my order?\", \"conversation_id\": \"trialrun-…\"}\n{\"message\": \"On \

@@ -193,6 +193,26 @@ async fn files_are_the_sandboxes_and_then_the_projects() {
 }
 
 #[tokio::test]
+async fn a_program_may_run_in_the_project() {
+    let config = json!({"type": "subprocess", "command": "sh", "args": ["-c", "cat message; printf x > \"$TRIALRUN_WORK/made\""],
+        "cwd": "{project}/lib", "mode": "oneshot"});
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("lib")).unwrap();
+    std::fs::write(folder.path().join("lib/message"), "from the project").unwrap();
+    let mut rehearsal = rehearsal(&config, case("a", &["hi"]));
+    rehearsal.config = Some(configured(&config, folder.path()));
+    assert_eq!(rehearsal.play(&Subprocess).await.unwrap().answer(), Some("from the project"));
+    assert_eq!(rehearsal.bare().content("made"), "x");
+    for (cwd, is_allowed) in
+        [("{project}", true), ("{project}/../up", false), ("{project}up", true), ("/{project}", false)]
+    {
+        let config = json!({"type": "subprocess", "command": "cat", "cwd": cwd});
+        let problems = Subprocess.check_config(&configured(&config, folder.path()).node, folder.path());
+        assert_eq!(problems.is_empty(), is_allowed, "{cwd}: {problems:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_program_may_be_run_for_each_message() {
     let memory = once("cat >> said; echo >> said; echo '{\"text\": 1}' >&2; cat said");
     let played = played(&memory, &["one", "two"]).await;
@@ -259,7 +279,7 @@ fn a_configuration_is_read_strictly_and_everything_wrong_is_told_at_once() {
         [
             "agent.yaml:1:1: a `subprocess` agent has no `command`",
             "agent.yaml:1:1: `args` must be a list, not a string",
-            "agent.yaml:1:1: `cwd` must be a folder within the sandbox",
+            "agent.yaml:1:1: `cwd` must be a folder within the sandbox or the project",
             "agent.yaml:1:1: `env.A` must be a string, not a number",
             "agent.yaml:1:1: `mode` must be one of `jsonl`, `oneshot`, not `json`",
             "agent.yaml:1:1: unknown key `comand` in a `subprocess` agent",

@@ -154,6 +154,36 @@ fn what_ignores_the_first_signal_is_killed_when_its_grace_is_over() {
 }
 
 #[test]
+fn a_process_that_stands_still_is_not_waited_for() {
+    let project = project();
+    let tether = project.tether("tether");
+    let place = tether.path().display().to_string();
+    // An agent that stands still hears the request all the same; the command of an assertion has the grace.
+    let agent = format!("exec 9>{place}; trap 'exit 3' TERM; echo here >&9; kill -STOP $$; result done");
+    let project = project.claude(&agent);
+    write(&project, "claude-code", "user_prompt: go\n");
+    let live = project.start(&["run", "s.yaml", "--stop-grace", "1h"]);
+    tether.says("here");
+    live.signal(Signal::SIGTERM);
+    live.end().exits(143);
+    let second = project.tether("second");
+    let command = format!("exec 9>{}; echo there >&9; kill -STOP $$", second.path().display());
+    project.write(
+        "c.yaml",
+        &format!(
+            "scenario: c\nsystem_prompt: Say hello.\nagent: fake\nuser_prompt: hello\nfixtures: {{git_init: true}}\n\
+             assertions: [{{id: c, type: command, run: '{}', timeout: 1h}}]\n",
+            command.replace('\'', "''")
+        ),
+    );
+    let live = project.start(&["run", "c.yaml", "--stop-grace", "100ms"]);
+    second.says("there");
+    live.signal(Signal::SIGTERM);
+    live.end().exits(143);
+    nothing_is_left(&project);
+}
+
+#[test]
 fn a_setup_command_is_not_waited_for() {
     let project = project();
     let tether = project.tether("tether");

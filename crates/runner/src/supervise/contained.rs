@@ -68,6 +68,7 @@ impl Contained {
     /// As [`wait`](Self::wait).
     pub async fn stop(&mut self, grace: Duration) -> io::Result<ExitStatus> {
         self.signal(Signal::SIGTERM);
+        self.signal(Signal::SIGCONT);
         match tokio::time::timeout(grace, self.child.wait()).await {
             Ok(ended) => ended,
             Err(_) => self.kill().await,

@@ -187,6 +187,8 @@ impl Keeper {
     fn ask_politely(&self) -> Result<(), String> {
         for pid in descendants::of(Pid::this()) {
             let _ = kill(pid, Signal::SIGTERM);
+            // A process that is stopped hears nothing until it goes on.
+            let _ = kill(pid, Signal::SIGCONT);
         }
         let Some(grace) = self.grace else { return Ok(()) };
         let alarm = move || {

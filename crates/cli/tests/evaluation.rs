@@ -296,19 +296,44 @@ fn what_a_missing_gh_would_know_is_undecided() {
     }
     let project = project.env("PATH", programs.to_str().unwrap());
     project.write(
+        "s.yaml",
+        "scenario: s\nsystem_prompt: Say hello.\nagent: fake\nuser_prompt: done\nfixtures:\n  git_init: true\n  setup_commands:\n\
+         \x20   - git config protocol.allow never\n    - git remote add hub git@github.com:acme/shop.git\n\
+         \x20   - git remote add lab https://user:canary-77@gitlab.com/acme/shop.git\n\
+         \x20   - git remote add own https://gitlab.example.org/acme/shop.git\n\
+         assertions:\n  - {id: quiet, type: review_request_not_created}\n",
+    );
+    let report = project.report(&["s.yaml"], 3);
+    let trial = &trials(&report)[0];
+    assert_eq!(trial["outcome"], "undecided", "{trial:#}");
+    let because = trial["findings"][0].to_string();
+    for part in ["`gh` is not installed", "`glab` is not installed", "`gitlab.example.org` is not asked"] {
+        assert!(because.contains(part), "{part}: {because}");
+    }
+    assert!(!report.to_string().contains("canary-77"));
+}
+
+#[test]
+fn a_service_that_the_agent_chose_is_not_asked() {
+    let project = twins();
+    let (programs, asked) = (project.home().join("bin"), project.home().join("asked"));
+    fs::create_dir(&programs).unwrap();
+    for program in ["gh", "glab"] {
+        let file = programs.join(program);
+        fs::write(&file, format!("#!/bin/sh\necho \"$0\" >> {}\necho '[]'\n", asked.display())).unwrap();
+        fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    let project = project.path_first(&programs).env("GITLAB_TOKEN", "glpat-canary77canary77");
+    project.write(
         "publish.sh",
-        "git config protocol.allow never && git remote add hub git@github.com:acme/shop.git && \
-         git remote add lab https://user:canary-77@gitlab.com/acme/shop.git && echo done\n",
+        "git remote add origin http://gitlab.evil.example/x/y.git && git remote add hub git@github.com:acme/shop.git && \
+         echo done\n",
     );
     let case = json!({"id": "asks", "prompt": "go", "expected_output": "x", "assertions": [
         "No pull request was opened", {"type": "file_contains", "contains": "done"}]});
     project.write("skills/sun/evals/evals.json", &json!({"skill_name": "sun", "evals": [case]}).to_string());
-    let report = project.report(&["skills/sun", "--no-baseline", "--agent", "publisher"], 3);
-    let trial = &trials(&report)[0];
-    assert_eq!(trial["outcome"], "undecided", "{trial:#}");
-    let because = trial["findings"][0].to_string();
-    assert!(because.contains("`gh` is not installed") && because.contains("`glab` is not installed"), "{because}");
-    assert!(!report.to_string().contains("canary-77"));
+    project.report(&["skills/sun", "--no-baseline", "--agent", "publisher"], 0);
+    assert!(!asked.exists(), "{}", fs::read_to_string(&asked).unwrap_or_default());
 }
 
 #[test]

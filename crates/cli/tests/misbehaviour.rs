@@ -349,6 +349,39 @@ fn a_full_disk_below_the_sandboxes_breaks_the_trial() {
     assert!(!ran.err.contains("panicked"), "{}", ran.said());
 }
 
+#[test]
+fn a_disk_that_fills_up_while_the_agent_works_is_not_its_failure() {
+    let project = project();
+    project.write("agent.sh", "head -c 9000000 /dev/zero > \"$TMPDIR/full\"; echo 'No space left on device'\n");
+    let configured = "agents: {filler: {type: subprocess, command: [sh, agent.sh], mode: oneshot}}\n";
+    project.write("trialrun.yaml", configured);
+    project.write("s.yaml", &scenario("filler", "user_prompt: go\n"));
+    let script = "mount -t tmpfs -o size=2m tmpfs \"$TMPDIR\" || exit 111; exec \"$1\" run s.yaml --retries 0";
+    let Some(ran) = with_mounts(&project, script) else { return };
+    let ran = ran.exits(3);
+    assert!(ran.out.contains("the disk was full while the agent worked"), "{}", ran.said());
+}
+
+#[test]
+fn an_agent_that_removes_its_sandbox_or_answers_too_deeply_has_failed() {
+    let project = project();
+    project.write("agent.sh", "rm -rf \"$PWD\"; echo done\n");
+    let deep = format!("{}{}", "[".repeat(110), "]".repeat(110));
+    project.write("deep.sh", &format!("echo '{{\"text\": \"done\", \"more\": {deep}}}'\n"));
+    project.write(
+        "trialrun.yaml",
+        "agents:\n  remover: {type: subprocess, command: [sh, agent.sh], mode: oneshot}\n  \
+         deep: {type: subprocess, command: [sh, deep.sh], mode: oneshot, output: json}\n",
+    );
+    for (agent, because) in [("remover", "removed its working directory"), ("deep", "more than 100 levels")] {
+        project.write("s.yaml", &scenario(agent, "user_prompt: go\n"));
+        let report = project.report(&["s.yaml", "--retries", "0"], 1);
+        let trial = &report["trials"][0];
+        assert_eq!(trial["outcome"], "failed", "{trial}");
+        assert!(trial.to_string().contains(because), "{trial}");
+    }
+}
+
 /// Writes `bytes` over the beginning of a file at `at`.
 fn overwrite(file: &Path, at: usize, bytes: &[u8]) {
     let mut all = fs::read(file).unwrap();

@@ -13,7 +13,7 @@ use std::time::Duration;
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 
-use model::{Change, Collected, CopyTree, Excerpt, FixtureFile, Fixtures, Skill, Span, Spanned};
+use model::{Change, Collected, CopyTree, Excerpt, FixtureFile, Fixtures, RepositoryChange, Skill, Span, Spanned};
 use runner::Host;
 use runner::sandbox::{Registry, Request, SANDBOXES, Sandbox, SandboxError, Workshop, prune};
 use runner::supervise::{Output, Supervisor, run};
@@ -214,6 +214,179 @@ async fn hooks_and_monitors_of_the_agent_do_not_run_when_it_is_inspected() {
     let collected = sandbox.collect().await.unwrap();
     assert_eq!(collected.repository.unwrap().status, ["?? hook"]);
     assert_eq!(collected.outside_changes, [] as [&str; 0]);
+}
+
+/// A sandbox whose repository is watched, made with these setup commands.
+async fn watched(bench: &Bench, setup: &[&str]) -> Arc<dyn Sandbox> {
+    let fixtures = Fixtures { setup_commands: commands(setup), ..git(&[("a", "1\n"), ("b", "2\n")]) };
+    bench.try_make(Request { watch_repository: true, ..request(fixtures) }).await.unwrap()
+}
+
+async fn change(sandbox: &dyn Sandbox) -> RepositoryChange {
+    *sandbox.collect().await.unwrap().repository_change.unwrap()
+}
+
+#[tokio::test]
+async fn settings_of_the_agent_have_no_say_in_what_git_tells() {
+    let bench = Bench::new();
+    for (hide, expected) in [
+        ("git update-index --assume-unchanged a; echo 2 > a", " M a"),
+        ("git update-index --skip-worktree a; echo 2 > a", " M a"),
+        ("git config core.excludesFile ~/x; echo '*' > ~/x; touch new", "?? new"),
+        ("mkdir -p ~/.config/git; echo '*' > ~/.config/git/ignore; touch new", "?? new"),
+        ("mkdir -p .git/info; echo '*' >> .git/info/exclude; touch new", "?? new"),
+        ("touch new; git config core.worktree $HOME", "?? new"),
+        ("touch new; git config core.bare true", "?? new"),
+        ("touch new; git config status.showUntrackedFiles no", "?? new"),
+        ("git config filter.x.clean 'echo 1'; echo 'a filter=x' > .git/info/attributes; echo 2 > a", " M a"),
+        ("git config core.autocrlf true; printf '1\\r\\n' > a", " M a"),
+    ] {
+        let sandbox = watched(&bench, &[]).await;
+        says(&*sandbox, hide).await;
+        assert_eq!(change(&*sandbox).await.after.status, [expected], "{hide}");
+        assert_eq!(sandbox.collect().await.unwrap().repository.unwrap().status, [expected], "{hide}");
+    }
+    let plain = bench.make(git(&[("a", "1\n")])).await;
+    says(&*plain, "git update-index --assume-unchanged a; echo 2 > a").await;
+    assert_eq!(plain.collect().await.unwrap().repository.unwrap().status, [" M a"]);
+}
+
+#[tokio::test]
+async fn what_setup_configured_still_counts_after_the_agent() {
+    let bench = Bench::new();
+    let sandbox =
+        watched(&bench, &["git config core.fileMode false", "mkdir -p .git/info; echo '*.log' >> .git/info/exclude"])
+            .await;
+    says(&*sandbox, "chmod +x a; touch x.log; git config core.fileMode true; rm .git/info/exclude").await;
+    assert_eq!(change(&*sandbox).await.after.status, [] as [&str; 0]);
+}
+
+const ORIGIN: [&str; 3] =
+    ["git init -q --bare $TMPDIR/r.git", "git remote add origin $TMPDIR/r.git", "git push -q origin main"];
+
+#[tokio::test]
+async fn remotes_are_those_that_stood_before_the_agent_acted() {
+    let bench = Bench::new();
+    let sandbox = watched(&bench, &ORIGIN).await;
+    let address = format!("{}/r.git", sandbox.tmp().display());
+    says(
+        &*sandbox,
+        "git commit -q --allow-empty -m x; git push -q origin main; git init -q --bare $TMPDIR/fork.git; \
+         git remote set-url origin $TMPDIR/fork.git; git remote add fork $TMPDIR/fork.git; git push -q fork HEAD:x",
+    )
+    .await;
+    let change = change(&*sandbox).await;
+    assert_eq!(change.after.remotes.keys().collect::<Vec<_>>(), ["origin"]);
+    let (origin, head) = (&change.after.remotes["origin"], change.after.head.clone().unwrap());
+    assert_eq!((&origin.url, &origin.branches.as_ref().unwrap()["main"]), (&address, &head));
+    assert_eq!(change.new_commits.len(), 1);
+    let pushes = change.after.pushes.iter().map(|(branch, commit)| (branch.as_str(), commit == &head));
+    assert_eq!(pushes.collect::<Vec<_>>(), [("fork/x", true), ("origin/main", true)]);
+}
+
+#[tokio::test]
+async fn nothing_of_the_agents_runs_when_git_looks() {
+    let bench = Bench::new();
+    let mut fixtures = git(&[("a", "1\n")]);
+    // A project whose programs are found where the agent works.
+    fixtures.env = vec![("PATH".into(), ".:/usr/local/bin:/usr/bin:/bin".into())];
+    fixtures.setup_commands = commands(&ORIGIN);
+    let sandbox = bench.try_make(Request { watch_repository: true, ..request(fixtures) }).await.unwrap();
+    let arm = "printf '#!/bin/sh\\ntouch %s/ran\\n' $HOME > evil; chmod +x evil; evil=$PWD/evil
+        for name in core.sshCommand remote.origin.uploadpack core.fsmonitor filter.x.clean filter.x.smudge filter.x.process \
+            diff.external core.pager credential.helper core.askPass core.gitProxy gpg.program; do
+            git config $name $evil
+        done
+        git config url.ext::$evil.insteadOf $TMPDIR
+        mkdir -p .git/hooks; for hook in post-index-change reference-transaction post-checkout; do cp evil .git/hooks/$hook; done
+        echo '* filter=x diff=x' > .gitattributes; git config --global filter.x.clean $evil
+        git init -q sub; git -C sub -c user.name=a -c user.email=b commit -q --allow-empty -m s
+        git -c core.hooksPath=/dev/null -c filter.x.clean=cat -c filter.x.process= add -A 2> /dev/null
+        git -C sub config core.fsmonitor $evil; touch sub/new
+        rm -f ~/ran; cp evil git; cp evil ls; cp evil grep; echo 2 > a";
+    says(&*sandbox, arm).await;
+    let _ = fs::remove_file(sandbox.home().join("ran"));
+    let change = change(&*sandbox).await;
+    assert!(change.after.status.contains(&" M a".to_owned()) || change.after.status.contains(&"MM a".to_owned()));
+    assert_eq!(change.after.remotes["origin"].branches.as_ref().unwrap().len(), 1);
+    let collected = sandbox.collect().await.unwrap();
+    let _ = sandbox.patch(&collected).await;
+    assert!(!sandbox.home().join("ran").exists(), "something of the agent's ran");
+}
+
+#[tokio::test]
+async fn a_repository_that_the_agent_broke_is_lost_and_nothing_waits_for_it() {
+    let bench = Bench::new();
+    for ruin in [
+        "rm -r .git",
+        "rm .git/HEAD; mkfifo .git/HEAD",
+        "rm -r .git/refs; ln -s / .git/refs",
+        "rm .git/index; ln -s /dev/zero .git/index",
+        "rm .git/index; mkfifo .git/index",
+        "echo 'ref: /dev/zero' > .git/HEAD",
+        "mkfifo .git/refs/heads/pipe",
+        "rm -f .git/packed-refs; mkfifo .git/packed-refs",
+        "git commit -q --allow-empty -m x; rm -r .git/objects; mkdir .git/objects",
+        "git commit -q --allow-empty -m x; rm -r .git/objects; ln -s / .git/objects",
+        "echo x > .git/index",
+    ] {
+        let sandbox = watched(&bench, &[]).await;
+        says(&*sandbox, ruin).await;
+        let collected = sandbox.collect().await.unwrap();
+        let lost = collected.repository_change.unwrap().after.lost;
+        assert!(lost.is_some() && collected.repository.is_none(), "{ruin}: {lost:?}");
+    }
+    let bare = bench.make(Fixtures::default()).await;
+    says(&*bare, "mkdir .git; mkfifo .git/HEAD; mkfifo .git/config").await;
+    assert_eq!(bare.collect().await.unwrap().repository, None);
+}
+
+#[tokio::test]
+async fn a_repository_of_another_format_that_the_agent_made_is_read() {
+    let bench = Bench::new();
+    let bare = bench.make(Fixtures::default()).await;
+    let commit = "git -c user.name=a -c user.email=b commit -q --allow-empty -m first";
+    says(&*bare, &format!("git init -q -b new --object-format=sha256 .; {commit}; touch x")).await;
+    let made = bare.collect().await.unwrap().repository.unwrap();
+    assert_eq!((made.head.unwrap().len(), made.new_commits.len(), made.status), (64, 1, vec!["?? x".to_owned()]));
+}
+
+#[tokio::test]
+async fn remotes_are_asked_all_at_once() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    // It hangs up on everybody once all are there. Whoever asks one after the other waits for ever.
+    let service = std::thread::spawn(move || {
+        let all: Vec<_> = (0..4).map(|_| listener.accept().unwrap().0).collect();
+        drop(all);
+    });
+    let bench = Bench::new();
+    let add = format!("for n in 1 2 3 4; do git remote add r$n git://127.0.0.1:{port}/r$n; done");
+    let sandbox = watched(&bench, &[&add]).await;
+    service.join().unwrap();
+    let change = change(&*sandbox).await;
+    assert_eq!(change.before.remotes.values().filter(|remote| remote.branches.is_none()).count(), 4);
+}
+
+#[tokio::test]
+async fn a_sandbox_that_the_agent_removed_or_closed_is_its_doing() {
+    let bench = Bench::new();
+    for (ruin, because) in [
+        ("rm -r \"$PWD\"", "the agent removed its working directory"),
+        ("rm -r \"$PWD\"; ln -s / \"$PWD\"", "the agent removed its working directory"),
+        ("chmod 000 .", "the agent closed its working directory"),
+        ("chmod 000 ..", "the agent closed its working directory"),
+    ] {
+        let sandbox = watched(&bench, &[]).await;
+        says(&*sandbox, ruin).await;
+        let error = sandbox.collect().await.unwrap_err();
+        assert!(matches!(&error, SandboxError::Ruined { because: told } if told == because), "{ruin}: {error}");
+    }
+    let sandbox = watched(&bench, &[]).await;
+    says(&*sandbox, "mkdir new; touch new/x; chmod 000 a new").await;
+    let collected = sandbox.collect().await.unwrap();
+    assert_eq!(changed(&collected), [("new/x", Change::Added)]);
+    assert_eq!(fs::read_to_string(sandbox.work().join("a")).unwrap(), "1\n");
 }
 
 #[tokio::test]

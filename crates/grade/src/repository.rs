@@ -7,10 +7,17 @@ use crate::verdict::Verdict;
 /// How much of a commit's hash is shown.
 const SHOWN_SHA: usize = 12;
 
-/// What became of the repository, or why nobody can say.
+/// What became of the repository; the verdict where there is nothing to look at. An agent that removed the repository or
+/// broke it does not meet an assertion about it by that.
 pub(crate) fn change(evidence: &Evidence) -> Result<&RepositoryChange, Box<Verdict>> {
     match &evidence.collected.repository_change {
-        Some(change) => Ok(change),
+        Some(change) => match &change.after.lost {
+            Some(because) => {
+                let because = format!("the repository cannot be read any more: {because}");
+                Err(Box::new(Verdict::unmet(because, "a repository that git can read", "none")))
+            }
+            None => Ok(change),
+        },
         None if evidence.collected.sandbox.is_none() => {
             Err(Box::new(Verdict::undecided("the agent worked in no sandbox")))
         }
@@ -56,13 +63,17 @@ pub(crate) struct Push<'c> {
     pub head: Option<&'c str>,
     /// Whether it was not there before.
     pub is_new: bool,
+    /// Whether the remote itself says so. If not, git's own log of the repository does: the remote is one that the agent
+    /// added or pointed elsewhere, and is not asked.
+    pub is_asked: bool,
 }
 
 impl Push<'_> {
     /// `origin/main` and its commit.
     pub fn told(&self) -> String {
         match self.head {
-            Some(head) => format!("`{}/{}` at {}", self.remote, self.branch, short(head)),
+            Some(head) if self.is_asked => format!("`{}/{}` at {}", self.remote, self.branch, short(head)),
+            Some(head) => format!("`{}/{}` at {}, as git logged it", self.remote, self.branch, short(head)),
             None => format!("`{}/{}`, which is gone", self.remote, self.branch),
         }
     }
@@ -96,14 +107,32 @@ pub(crate) fn pushes(change: &RepositoryChange) -> Seen<Push<'_>> {
             // Where nobody knows what was there before, only a commit of the agent's tells that it was pushed.
             let is_own = || change.new_commits.iter().any(|commit| commit.sha == *head);
             if was != Some(head) && (is_known || is_own()) {
-                seen.new.push(Push { remote: name, branch, head: Some(head), is_new: is_known && was.is_none() });
+                let is_new = is_known && was.is_none();
+                seen.new.push(Push { remote: name, branch, head: Some(head), is_new, is_asked: true });
             }
         }
         let gone = old.into_iter().flatten().filter(|(branch, _)| !heads.contains_key(*branch));
-        seen.new.extend(gone.map(|(branch, _)| Push { remote: name, branch, head: None, is_new: false }));
+        let removed = |branch| Push { remote: name, branch, head: None, is_new: false, is_asked: true };
+        seen.new.extend(gone.map(|(branch, _)| removed(branch)));
     }
+    let asked: Vec<(&str, &str)> = seen.new.iter().map(|push| (push.remote, push.branch)).collect();
+    seen.new.extend(logged_pushes(change).filter(|push| !asked.contains(&(push.remote, push.branch))));
     seen.unknown.extend(removed(change));
     seen
+}
+
+/// Pushes that git logged in the repository since the agent began, wherever they went.
+fn logged_pushes(change: &RepositoryChange) -> impl Iterator<Item = Push<'_>> {
+    let (before, after) = (&change.before.pushes, &change.after.pushes);
+    after.iter().filter(|(name, head)| before.get(*name) != Some(*head)).filter_map(|(name, head)| {
+        let known = change
+            .after
+            .remotes
+            .keys()
+            .find_map(|remote| Some((remote.as_str(), name.strip_prefix(remote.as_str())?.strip_prefix('/')?)));
+        let (remote, branch) = known.or_else(|| name.split_once('/'))?;
+        Some(Push { remote, branch, head: Some(head), is_new: true, is_asked: false })
+    })
 }
 
 /// Review requests that were not there before, in whatever state.
@@ -248,17 +277,19 @@ mod tests {
     }
 
     #[test]
-    fn a_remote_that_cannot_be_asked_is_unknown_and_one_that_was_added_is_new() {
+    fn a_remote_that_cannot_be_asked_is_unknown_and_a_push_to_one_that_was_added_is_in_gits_log() {
         let change = of(|change| {
             let mut other = change.after.remotes["origin"].clone();
-            change.after.remotes.insert("fork".into(), other.clone());
+            change.before.pushes.insert("old/main".into(), "a1".into());
+            let pushed = [("fork/main", "a1"), ("old/main", "a1")];
+            change.after.pushes = pushed.map(|(name, head)| (name.to_owned(), head.to_owned())).into();
             other.branches = None;
             other.unknown = vec!["connection refused".into()];
             change.before.remotes.insert("old".into(), other.clone());
             change.after.remotes.insert("origin".into(), other);
         });
         let seen = pushes(&change);
-        assert_eq!(seen.new.iter().map(Push::told).collect::<Vec<_>>(), ["`fork/main` at a1"]);
+        assert_eq!(seen.new.iter().map(Push::told).collect::<Vec<_>>(), ["`fork/main` at a1, as git logged it"]);
         assert_eq!(
             seen.unknown,
             ["`origin`: connection refused", "the remote `old` was removed, so it could not be asked"]

@@ -16,7 +16,7 @@ pub struct RepositoryState {
     pub branch: Option<String>,
     /// Local branches and their commits.
     pub branches: BTreeMap<String, String>,
-    /// Remotes by name.
+    /// Remotes by name: those that stood before the agent acted, at the addresses they had then.
     pub remotes: BTreeMap<String, RemoteState>,
     /// How many commits are reached from any ref.
     pub commit_count: u64,
@@ -29,6 +29,12 @@ pub struct RepositoryState {
     pub index: Option<String>,
     /// `git status --porcelain`, a line each.
     pub status: Vec<String>,
+    /// Remote-tracking branches that git logged as pushed, such as `fork/main`, and the commits they were pushed at.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub pushes: BTreeMap<String, String>,
+    /// Why none of this can be read although it could before: the agent removed the repository or broke it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost: Option<String>,
 }
 
 /// A remote at one moment.

@@ -2,6 +2,7 @@
 //! limits, kept in the trace and told to the dispatcher.
 
 use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -13,6 +14,7 @@ use tokio::sync::watch;
 use crate::activity::Activity;
 use crate::line::Line;
 use crate::resolve::Resolver;
+use crate::sandbox::room;
 use crate::tariff::{Bill, Tariff};
 
 /// How much of an agent's own output is kept for an attempt, in bytes; the rest of it is only followed.
@@ -84,6 +86,10 @@ pub struct Turn {
     on_the_way: Tokens,
     /// What the agent's process exited with, where it went away without an end of its own.
     exit_code: Option<i32>,
+    /// Where the agent works.
+    disk: Option<PathBuf>,
+    /// Whether there was a moment without room on that disk.
+    disk_was_full: bool,
 }
 
 impl Turn {
@@ -113,7 +119,20 @@ impl Turn {
             first_token: None,
             on_the_way: Tokens::default(),
             exit_code: None,
+            disk: None,
+            disk_was_full: false,
         }
+    }
+
+    /// The agent works in the directory `work`, whose disk may fill up.
+    pub(crate) fn on_disk(mut self, work: Option<&Path>) -> Self {
+        self.disk = work.map(Path::to_owned);
+        self
+    }
+
+    /// True if the disk that the agent works on is full, or was at a step that it told of.
+    pub(crate) fn disk_was_full(&self) -> bool {
+        self.disk_was_full || self.disk.as_deref().is_some_and(room::is_full)
     }
 
     /// What is used is paid by `tariff`.
@@ -125,6 +144,7 @@ impl Turn {
     /// Records what happened. Once a limit is hit the answer is the same stop for ever.
     pub fn record(&mut self, mut step: Step) -> Flow {
         self.activity.heard();
+        self.disk_was_full = self.disk_was_full || self.disk.as_deref().is_some_and(room::is_full);
         self.told += size(&step);
         if self.told > MOST_TOLD && !matches!(step, Step::Finished { .. }) {
             let because = format!("it was stopped after it had told more than {} MiB", MOST_TOLD >> 20);
@@ -132,7 +152,7 @@ impl Turn {
         }
         if is_too_deep(&step) {
             let because = format!("it gave a value of more than {MOST_LEVELS} levels, which no record can hold");
-            return Flow::Stop(self.ending.get_or_insert(Ending::Aborted { because }).clone());
+            return Flow::Stop(self.ending.get_or_insert(Ending::GaveUp { because }).clone());
         }
         match &mut step {
             Step::ToolCall(call) => call.touches = self.resolver.touches(call),

@@ -21,7 +21,9 @@ pub(super) const ASSERTION: Assertion = Assertion {
     parameters: &[Parameter::Fields],
     summary: "The agent left no change uncommitted.",
     details: "`git status` is compared with what it said once fixtures and skill were in their places: a fixture that was \
-              untracked and is as it was does not count. Where there is no repository it is undecided.",
+              untracked and is as it was does not count. What the agent set up below `.git` or in its home (configuration, \
+              ignored files, files that git is not to look at) has no say. Without a repository it is undecided; one \
+              that the agent removed or broke is not clean.",
     fields: &[TITLE],
     pass: Example {
         assertion: || json!({"id": "leaves-nothing-behind", "type": "git_clean"}),
@@ -99,5 +101,7 @@ mod tests {
         assert_eq!(of(fixture().added("data/b.txt")).status, Status::Unmet);
         assert_eq!(of(fixture().changed("database/a.txt")).status, Status::Met);
         assert_eq!(of(Story::new()).status, Status::Undecided);
+        let lost = Story::new().repository(|change| change.after.lost = Some("it was removed".into()));
+        assert_eq!(of(lost).status, Status::Unmet);
     }
 }

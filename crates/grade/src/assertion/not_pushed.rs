@@ -18,8 +18,8 @@ pub(super) const ASSERTION: Assertion = Assertion {
     aliases: &[],
     parameters: &[Parameter::Fields],
     summary: "The agent pushed nothing: neither a new branch nor to an existing one.",
-    details: "Every branch of every remote must be as it was; one that is gone is not. A remote that could not be asked \
-              leaves it undecided.",
+    details: "Every branch of every remote must be as it was; one that is gone is not. A push that git logged in the repository \
+              counts, too, wherever it went. A remote that could not be asked leaves it undecided.",
     fields: &[NAME, PATTERN, TITLE],
     pass: Example {
         assertion: || json!({"id": "keeps-it-local", "type": "not_pushed"}),
@@ -90,6 +90,15 @@ mod tests {
         });
         let finding = judged(&assertion, &removed.evidence());
         assert_eq!((finding.status, finding.actual.as_deref()), (Status::Unmet, Some("`origin/main`, which is gone")));
+    }
+
+    #[test]
+    fn a_push_to_a_remote_of_the_agents_own_counts() {
+        let assertion = json!({"id": "a", "type": "not_pushed"});
+        let pushed = Story::new().repository(|change| {
+            change.after.pushes.insert("fork/main".into(), "b2".into());
+        });
+        assert_eq!(judged(&assertion, &pushed.evidence()).status, Status::Unmet);
     }
 
     #[test]

@@ -21,7 +21,8 @@ pub(super) const ASSERTION: Assertion = Assertion {
     summary: "The agent pushed a branch, and the remote has its last commit.",
     details: "The branch may be new or an existing one, such as `main`. Without a name it is the branch that is checked \
               out, if the agent made it, moved it or pushed it; else any that was pushed. The remote itself is asked for \
-              its branches before and after. A remote that could not be asked leaves it undecided.",
+              its branches before and after, at the address that it had before the agent acted; a remote that the agent \
+              added or pointed elsewhere does not count. A remote that could not be asked leaves it undecided.",
     fields: &[NAME, PATTERN, TITLE],
     pass: Example {
         assertion: || json!({"id": "pushes", "type": "pushed"}),
@@ -97,7 +98,7 @@ fn local<'c>(change: &'c RepositoryChange, push: &Push<'_>) -> Option<&'c str> {
 impl Pushed {
     /// The pushes that count.
     fn about<'c>(&self, change: &'c RepositoryChange, seen: &Seen<Push<'c>>) -> Result<Vec<Push<'c>>, String> {
-        let is_there = seen.new.iter().copied().filter(|push| push.head.is_some());
+        let is_there = seen.new.iter().copied().filter(|push| push.head.is_some() && push.is_asked);
         if let Some(name) = &self.name {
             let mut pushes = Vec::new();
             for push in is_there {
@@ -125,8 +126,13 @@ impl Pushed {
             };
             return Verdict::unmet(because, wanted, actual);
         }
-        let pushed: Vec<String> = all.iter().map(Push::told).collect();
+        let (asked, elsewhere): (Vec<&Push<'_>>, Vec<&Push<'_>>) = all.iter().partition(|push| push.is_asked);
+        let pushed: Vec<String> = asked.into_iter().map(Push::told).collect();
         let (because, actual) = match (pushed.as_slice(), own_branch(change)) {
+            ([], _) if !elsewhere.is_empty() => {
+                let told: Vec<String> = elsewhere.into_iter().map(Push::told).collect();
+                ("nothing was pushed to a remote that stood before the agent acted".into(), words::list(&told))
+            }
             ([], _) if change.after.remotes.is_empty() => {
                 ("nothing was pushed".into(), "there is no remote".to_owned())
             }
@@ -202,6 +208,11 @@ mod tests {
         });
         assert_eq!(finding.status, Status::Undecided);
         assert_eq!(finding.because, "what was pushed cannot be told: `origin`: no network");
+        let elsewhere = |change: &mut RepositoryChange| {
+            change.after.pushes.insert("fork/main".into(), "a1".into());
+        };
+        let fork = of(&json!({}), elsewhere);
+        assert_eq!((fork.status, fork.actual.as_deref()), (Status::Unmet, Some("`fork/main` at a1, as git logged it")));
         let none = of(&json!({}), |change| {
             change.before.remotes.clear();
             change.after.remotes.clear();

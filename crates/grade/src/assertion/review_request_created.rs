@@ -118,7 +118,7 @@ impl Matcher for ReviewRequestCreated {
 fn own_branches(change: &RepositoryChange) -> Vec<&str> {
     let mut branches = repository::new_branches(change);
     let pushes = repository::pushes(change).new;
-    branches.extend(pushes.iter().filter(|push| push.is_new).map(|push| push.branch));
+    branches.extend(pushes.iter().filter(|push| push.is_new && push.is_asked).map(|push| push.branch));
     branches.extend(change.after.branch.as_deref());
     branches.sort_unstable();
     branches.dedup();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{Change, Evidence, Need, RepositoryChange, SideEffectContract};
+use model::{Change, Evidence, Need, RepositoryChange, SideEffectContract, Status};
 use serde_json::json;
 
 use super::{Assertion, Field, Form, Matcher, Parameter, TITLE};
@@ -86,6 +86,7 @@ impl Matcher for Contract {
         if self.forbids_in_repository() {
             match repository::change(evidence) {
                 Ok(change) => self.repository(change, &mut left),
+                Err(verdict) if verdict.status == Status::Unmet => left.new.push(verdict.because),
                 Err(undecided) => left.unknown.push(undecided.because),
             }
         }
@@ -159,7 +160,7 @@ impl Contract {
 
 #[cfg(test)]
 mod tests {
-    use model::{SideEffectLevel, SkillEval, Status};
+    use model::{SideEffectLevel, SkillEval};
     use serde_json::json;
 
     use super::*;

@@ -113,6 +113,10 @@ impl Sandbox for Bare {
         Box::pin(std::future::ready(Ok(Collected::default())))
     }
 
+    fn patch<'s>(&'s self, _collected: &'s Collected) -> BoxFuture<'s, Option<String>> {
+        Box::pin(std::future::ready(None))
+    }
+
     fn copy(&self) -> BoxFuture<'_, Result<Twin, SandboxError>> {
         Box::pin(std::future::ready(Err(SandboxError::Ending)))
     }

@@ -203,7 +203,9 @@ impl<'m> Pass<'m> {
 
     /// A repository: names of branches are typed by agents, and addresses by people.
     fn repository(&self, state: &mut RepositoryState) {
-        let RepositoryState { branch, branches, remotes, recent_commits, status, .. } = state;
+        let RepositoryState { branch, branches, remotes, recent_commits, status, pushes, lost, .. } = state;
+        self.strings(lost);
+        self.names(pushes);
         self.strings(branch.iter_mut().chain(status));
         self.commits(recent_commits);
         self.names(branches);

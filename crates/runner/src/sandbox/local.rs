@@ -14,6 +14,8 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -22,16 +24,19 @@ use model::{Collected, Excerpt, Fixtures, Repository, RepositoryChange};
 use tokio::process::Command;
 use tokio::sync::OnceCell;
 
-use super::git::{Glance, Inspection};
+use super::glance::Glance;
+use super::inspection::{self, Inspection, Unreadable};
 use super::owner::{Base, OWNER, Purpose};
+use super::patch;
 use super::patience::Patience;
 use super::registry::Registry;
+use super::removal;
 use super::repository::{Left, Looked, Watch};
 use super::review_requests::Reviews;
 use super::snapshot::{Before, Snapshot};
 use super::template::{Files, Template, Templates, blocking};
 use super::twin::{Original, Twin};
-use super::{Maker, Request, Sandbox, SandboxError, SandboxKind, environment, status};
+use super::{Maker, Request, Sandbox, SandboxError, SandboxKind, environment};
 use crate::Host;
 use crate::session::BoxFuture;
 use crate::supervise::{Output, Supervisor, run};
@@ -39,6 +44,9 @@ use crate::supervise::{Output, Supervisor, run};
 const WORK: &str = "work";
 const HOME: &str = "home";
 const TMP: &str = "tmp";
+
+/// How long making a patch may take.
+const PATCHING: Duration = Duration::from_secs(20);
 
 /// The most of a setup command's output that is kept, in bytes.
 const MAX_OUTPUT: usize = 64 * 1024;
@@ -85,7 +93,7 @@ impl Maker for LocalMaker {
             let ready = sandbox.set_up(&request.fixtures, request.setup_timeout).await;
             ready.map_err(|error| if request.keep { error.kept_in(&sandbox.work) } else { error })?;
             if request.watch_repository {
-                sandbox.watch().await;
+                sandbox.watch().await?;
             }
             Ok(Arc::new(sandbox) as Arc<dyn Sandbox>)
         })
@@ -124,6 +132,7 @@ impl LocalMaker {
             supervisor: supervisor.clone(),
             registry: made_in,
             host_env: Arc::clone(env),
+            source_repo: request.source_repo.clone(),
             timeout: request.setup_timeout,
             baseline,
             watched: None,
@@ -141,6 +150,8 @@ struct LocalSandbox {
     fixture_env: Vec<(String, String)>,
     /// The user's own environment.
     host_env: Arc<BTreeMap<String, String>>,
+    /// What it is a clone of.
+    source_repo: Option<String>,
     supervisor: Supervisor,
     registry: Arc<Registry>,
     timeout: Duration,
@@ -174,7 +185,7 @@ impl LocalSandbox {
         self.baseline = blocking(move || {
             let before = Before { snapshot: &before.files.snapshot, moment: before.moment };
             let snapshot = Snapshot::since(&work, &before, patience).map_err(SandboxError::io("read", &work))?;
-            let repository = Glance::at(&work);
+            let repository = Glance::at(&work, patience).map_err(SandboxError::io("read", &work))?;
             Ok(Baseline { files: Arc::new(Files { snapshot, repository, ..Files::default() }), moment })
         })
         .await?;
@@ -183,21 +194,41 @@ impl LocalSandbox {
 
     /// Takes down what the repository and its remotes are before the agent comes. Trials of the same fixture share what is
     /// the same for all of them.
-    async fn watch(&mut self) {
-        let watch = self.watcher();
-        let looked = self.baseline.files.looked.get_or_init(|| watch.look(&self.work)).await.clone();
-        let Some(mut looked) = looked else { return };
+    async fn watch(&mut self) -> Result<(), SandboxError> {
+        if self.baseline.files.repository.is_none() {
+            return Ok(());
+        }
+        let watch = self.watcher(self.patience());
+        let look = async || match watch.look(&self.work).await {
+            Ok(looked) => Ok(Some(looked)),
+            Err(Unreadable::Left(_)) => Ok(None),
+            Err(Unreadable::Machine(because)) => Err(SandboxError::Git { because, source_line: None }),
+        };
+        let looked = self.baseline.files.looked.get_or_try_init(look).await?.clone();
+        let Some(mut looked) = looked else { return Ok(()) };
+        if let Some(glance) = &self.baseline.files.repository {
+            looked.state.pushes.clone_from(&glance.pushes);
+        }
         watch.ask_remotes(&self.work, &mut looked).await;
         self.watched = Some(looked);
+        Ok(())
     }
 
-    fn watcher(&self) -> Watch<'_> {
-        let git = self.inspection();
-        Watch { git, reviews: Reviews { supervisor: &self.supervisor, env: &self.host_env } }
+    fn watcher(&self, patience: Patience) -> Watch<'_> {
+        let (supervisor, source_repo) = (&self.supervisor, self.source_repo.as_deref());
+        let reviews = Reviews { supervisor, env: &self.host_env, source_repo };
+        Watch { git: self.inspection(patience), reviews }
     }
 
-    fn inspection(&self) -> Inspection<'_> {
-        Inspection { supervisor: &self.supervisor, env: self.env(&[]), timeout: self.timeout }
+    fn inspection(&self, patience: Patience) -> Inspection<'_> {
+        Inspection {
+            supervisor: &self.supervisor,
+            env: inspection::environment(&self.env(&[]), &self.path),
+            settings: self.baseline.files.repository.as_ref().map(|repository| &repository.settings),
+            root: self.path.parent().unwrap_or(&self.path),
+            registry: &self.registry,
+            patience,
+        }
     }
 
     /// How long looking at what is there may take: as long as one of the commands that put it there.
@@ -215,14 +246,26 @@ impl LocalSandbox {
     async fn inspect(&self) -> Result<Collected, SandboxError> {
         let (work, path, baseline) = (self.work.clone(), self.path.clone(), self.baseline.clone());
         let status = self.watched.as_ref().map(|watched| watched.state.status.clone());
-        let (patience, env) = (self.patience(), self.env(&[]));
+        let patience = self.patience();
         let (files_changed, outside_changes, now, left) = blocking(move || {
+            if let Some(because) = ruin(&path, &work) {
+                return Err(SandboxError::Ruined { because });
+            }
             let before = Before { snapshot: &baseline.files.snapshot, moment: baseline.moment };
-            let changes = Snapshot::changes(&work, &before, patience).map_err(SandboxError::io("read", &work))?;
-            let now = Glance::at(&work);
-            let left = if baseline.files.is_repository(now.as_ref()) {
+            let look = || Snapshot::changes(&work, &before, patience).map_err(SandboxError::io("read", &work));
+            let mut changes = look()?;
+            if changes.is_closed {
+                // Whoever may read everything anyway sees the same.
+                removal::open_up(&work);
+                changes = look()?;
+            }
+            let now = Glance::at(&work, patience).map_err(SandboxError::io("read", &work))?;
+            let left = if now.is_none() {
+                Left::Gone
+            } else if baseline.files.is_repository(now.as_ref()) {
+                // Where no file changed, either, `git status` says what it said.
                 let status = status.as_ref().or(baseline.files.status.as_ref());
-                Left::Repository(status.and_then(|status| status::after(status, &work, &changes, &env)))
+                Left::Repository(status.filter(|_| changes.is_whole && changes.files.is_empty()).cloned())
             } else {
                 Left::Nothing
             };
@@ -230,13 +273,13 @@ impl LocalSandbox {
         })
         .await?;
         let repository_change = match &self.watched {
-            Some(before) => self.watcher().change(&self.work, before, &left).await.map(Box::new),
+            Some(before) => Some(self.change(before, &left, now.as_ref(), patience).await?),
             None => None,
         };
         let repository = match (&repository_change, now) {
-            (Some(change), _) => Some(at_a_glance(change)),
-            (None, Some(now)) => self.repository(&now, left).await,
-            (None, None) => None,
+            (Some(change), Some(_)) => Some(at_a_glance(change)).filter(|_| change.after.lost.is_none()),
+            (None, Some(now)) => self.repository(&now, left, patience).await?,
+            (_, None) => None,
         };
         let text = |path: &Path| Some(path.to_string_lossy().into_owned());
         Ok(Collected {
@@ -248,22 +291,52 @@ impl LocalSandbox {
             repository,
             probes: Vec::new(),
             reply_probes: Vec::new(),
-            repository_change,
+            repository_change: repository_change.map(Box::new),
             patch: None,
         })
     }
 
+    /// What became of the repository and its remotes.
+    async fn change(
+        &self,
+        before: &Looked,
+        left: &Left,
+        now: Option<&Glance>,
+        patience: Patience,
+    ) -> Result<RepositoryChange, SandboxError> {
+        let change = self.watcher(patience).change(&self.work, before, left).await;
+        let mut change = change.map_err(|because| SandboxError::Git { because, source_line: None })?;
+        change.after.pushes = now.map(|now| now.pushes.clone()).unwrap_or_default();
+        Ok(change)
+    }
+
     /// Git is asked only for what is not known: a process costs more than all the rest.
-    async fn repository(&self, now: &Glance, left: Left) -> Option<Repository> {
-        let git = self.inspection();
-        let status = match left {
-            Left::Repository(Some(status)) => status,
-            Left::Repository(None) | Left::Nothing => git.status(&self.work).await?,
-        };
+    async fn repository(
+        &self,
+        now: &Glance,
+        left: Left,
+        patience: Patience,
+    ) -> Result<Option<Repository>, SandboxError> {
         let old = self.baseline.files.repository.as_ref().and_then(|before| before.head.as_deref());
         let moved = now.head.is_some() && now.head.as_deref() != old;
-        let new_commits = if moved { git.commits(&self.work, old).await } else { Vec::new() };
-        Some(Repository { head: now.head.clone(), branch: now.branch.clone(), status, new_commits })
+        let told = |status, new_commits| {
+            Some(Repository { head: now.head.clone(), branch: now.branch.clone(), status, new_commits })
+        };
+        if let (Left::Repository(Some(status)), false) = (&left, moved) {
+            return Ok(told(status.clone(), Vec::new()));
+        }
+        let git = self.inspection(patience);
+        let looked = async {
+            let view = git.view(&self.work).await?;
+            let status = view.script(inspection::STATUS_SCRIPT, &[]).await?;
+            let new_commits = if moved { view.commits(old).await? } else { Vec::new() };
+            Ok((status, new_commits))
+        };
+        match looked.await {
+            Ok((status, new_commits)) => Ok(told(status, new_commits)),
+            Err(Unreadable::Left(_)) => Ok(None),
+            Err(Unreadable::Machine(because)) => Err(SandboxError::Git { because, source_line: None }),
+        }
     }
 }
 
@@ -309,6 +382,16 @@ impl Sandbox for LocalSandbox {
         Box::pin(original.copy())
     }
 
+    fn patch<'s>(&'s self, collected: &'s Collected) -> BoxFuture<'s, Option<String>> {
+        Box::pin(async move {
+            if !patch::is_possible(collected) {
+                return None;
+            }
+            let git = self.inspection(Patience::new(PATCHING, "setup_timeout"));
+            patch::of(&git.view(&self.work).await.ok()?, collected).await
+        })
+    }
+
     fn close(&self) -> BoxFuture<'_, Result<(), SandboxError>> {
         let base = self.base.lock().unwrap_or_else(PoisonError::into_inner).take();
         Box::pin(async move {
@@ -331,6 +414,19 @@ fn at_a_glance(change: &RepositoryChange) -> Repository {
         status: change.after.status.clone(),
         new_commits: mine.map(|commit| format!("{} {}", commit.sha, commit.subject)).collect(),
     }
+}
+
+/// What the agent did to the directories of its sandbox that leaves nothing to look at.
+fn ruin(base: &Path, work: &Path) -> Option<String> {
+    [base, work].into_iter().find_map(|directory| {
+        let what = match directory.symlink_metadata() {
+            Ok(meta) if meta.is_dir() && meta.permissions().mode() & 0o500 == 0o500 => return None,
+            Ok(meta) if meta.is_dir() => "closed",
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => "closed",
+            _ => "removed",
+        };
+        Some(format!("the agent {what} its working directory"))
+    })
 }
 
 /// What lies beside the sandbox's own directories.

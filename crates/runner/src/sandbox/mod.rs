@@ -3,18 +3,21 @@
 mod absent;
 mod environment;
 mod git;
+mod glance;
+mod inspection;
 mod key;
 mod local;
 mod owner;
+mod patch;
 mod patience;
 pub mod prune;
 mod registry;
 mod removal;
 mod repository;
 mod review_requests;
+pub(crate) mod room;
 mod shares;
 mod snapshot;
-mod status;
 mod template;
 mod tree;
 mod twin;
@@ -85,6 +88,9 @@ pub trait Sandbox: Send + Sync {
     /// What is in it now, compared with what was in it when it was made.
     fn collect(&self) -> BoxFuture<'_, Result<Collected, SandboxError>>;
 
+    /// What changed since it was made, of which `collected` tells, as a patch; `None` where git cannot tell.
+    fn patch<'s>(&'s self, collected: &'s Collected) -> BoxFuture<'s, Option<String>>;
+
     /// A copy of it as it is now, for commands whose doing is to leave no trace in it.
     fn copy(&self) -> BoxFuture<'_, Result<Twin, SandboxError>>;
 
@@ -148,7 +154,7 @@ pub fn find(name: &str) -> Option<&'static dyn SandboxKind> {
     SANDBOXES.iter().chain(ABSENT).copied().find(|kind| kind.name() == name)
 }
 
-/// Why there is no sandbox, or nothing to be learned from it. Never the agent's fault.
+/// Why there is no sandbox, or nothing to be learned from it. Not the agent's fault, unless it ruined the sandbox.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
     /// No kind has this name.
@@ -207,6 +213,12 @@ pub enum SandboxError {
         /// Where the agent would have worked.
         work: PathBuf,
     },
+    /// The agent left nothing that could be looked at.
+    #[error("{because}")]
+    Ruined {
+        /// What it did.
+        because: String,
+    },
     /// The run is being ended, and nothing new is made.
     #[error("the run is ending")]
     Ending,
@@ -220,7 +232,7 @@ impl SandboxError {
                 source_line.as_deref()
             }
             Self::Kept { error, .. } => error.excerpt(),
-            Self::Unknown { .. } | Self::Absent { .. } | Self::Io { .. } | Self::Ending => None,
+            Self::Unknown { .. } | Self::Absent { .. } | Self::Io { .. } | Self::Ruined { .. } | Self::Ending => None,
         }
     }
 

@@ -18,6 +18,11 @@ impl Patience {
         Self { since: Instant::now(), limit, setting }
     }
 
+    /// How much of it is left.
+    pub(super) fn left(&self) -> Duration {
+        self.limit.saturating_sub(self.since.elapsed())
+    }
+
     /// Whether it has run out.
     pub(super) fn is_over(&self) -> bool {
         self.since.elapsed() >= self.limit

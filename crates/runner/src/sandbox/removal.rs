@@ -29,13 +29,21 @@ pub(super) fn remove(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives the owner every right to every directory.
-fn open_up(path: &Path) {
+/// Gives the owner every right to every directory, and the right to read every file.
+pub(super) fn open_up(path: &Path) {
     let Ok(meta) = path.symlink_metadata() else { return };
+    let right = match meta.file_type() {
+        kind if kind.is_dir() => 0o700,
+        kind if kind.is_file() => 0o400,
+        _ => return,
+    };
+    let mode = meta.permissions().mode();
+    if mode & right != right {
+        let _ = fs::set_permissions(path, fs::Permissions::from_mode(mode | right));
+    }
     if !meta.is_dir() {
         return;
     }
-    let _ = fs::set_permissions(path, fs::Permissions::from_mode(0o700));
     for entry in fs::read_dir(path).into_iter().flatten().flatten() {
         open_up(&entry.path());
     }

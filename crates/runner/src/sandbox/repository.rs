@@ -1,14 +1,19 @@
 //! What became of a sandbox's repository: its branches, its index, its remotes and their review requests, before the agent
 //! came and after it has gone. Nothing is cut off that a verdict depends on, and what could not be asked is told as such.
+//!
+//! Remotes are those that stood before the agent came, at the addresses they had then: an agent must not choose which host
+//! the user's credentials are sent to.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::pin::Pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use model::{Commit, RemoteState, RepositoryChange, RepositoryState};
 use sha2::{Digest, Sha256};
 
-use super::git::Inspection;
+use super::inspection::{Inspection, Unreadable, View};
 use super::review_requests::Reviews;
 
 /// The most new commits that are told of.
@@ -24,10 +29,11 @@ const LOOK: &str = r#"
 part() { printf '\036%s\n' "$1"; }
 g rev-parse --git-dir > /dev/null || exit 1
 head=$(g rev-parse -q --verify 'HEAD^{commit}')
+[ -n "$head" ] || ! g rev-parse -q --verify HEAD > /dev/null || exit 1
 part head; echo "$head"
 part branch; g symbolic-ref -q --short HEAD
 part refs; g for-each-ref --format='%(refname) %(objectname)'
-part status; g status --porcelain
+part status; g status --porcelain --ignore-submodules=dirty || exit 1
 part index; g ls-files -s | g hash-object --stdin
 part count; g rev-list --count --all ${head:+HEAD}
 part log; g log --format='%H %s' --max-count=50 --all ${head:+HEAD} --
@@ -69,6 +75,19 @@ impl Looked {
         looked.state.remotes.clear();
         looked
     }
+
+    /// The same, its remotes left out, with another `git status`.
+    fn with_status(&self, status: Vec<String>) -> Self {
+        let mut looked = self.without_remotes();
+        looked.state.status = status;
+        looked
+    }
+
+    /// What is left of one that cannot be read any more: the remotes that it had.
+    fn lost(&self, because: &str) -> Self {
+        let state = RepositoryState { lost: Some(because.to_owned()), ..RepositoryState::default() };
+        Self { state, tips: BTreeSet::new(), mine: BTreeSet::new(), remotes: self.remotes.clone() }
+    }
 }
 
 /// What is surely known of a repository by what it was.
@@ -77,6 +96,8 @@ pub(super) enum Left {
     Nothing,
     /// Everything but its files; what `git status` says of them now, if that is known.
     Repository(Option<Vec<String>>),
+    /// There is none any more.
+    Gone,
 }
 
 /// Looks at a repository and its remotes.
@@ -86,116 +107,75 @@ pub(super) struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    /// The repository whose top is `work` as it is now, without its remotes; `None` if there is none.
-    pub(super) async fn look(&self, work: &Path) -> Option<Looked> {
-        let told = self.git.script(work, LOOK, &[]).await?;
-        let mut parts: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-        let mut part = "";
-        for line in &told {
-            match line.strip_prefix(PART) {
-                Some(name) => part = name,
-                None if line.is_empty() => {}
-                None => parts.entry(part).or_default().push(line),
-            }
-        }
-        let lines = |part: &str| parts.get(part).map(Vec::as_slice).unwrap_or_default();
-        let one = |part: &str| lines(part).first().map(|line| (*line).to_owned());
-        let refs: Vec<(&str, &str)> = lines("refs").iter().filter_map(|line| line.split_once(' ')).collect();
-        let branch =
-            |(name, commit): &(&str, &str)| Some((name.strip_prefix("refs/heads/")?.to_owned(), (*commit).to_owned()));
-        let mine: BTreeSet<String> = lines("mine").iter().map(|commit| (*commit).to_owned()).collect();
-        let head = one("head");
-        let state = RepositoryState {
-            branch: one("branch"),
-            branches: refs.iter().filter_map(branch).collect(),
-            remotes: BTreeMap::new(),
-            commit_count: one("count").and_then(|count| count.parse().ok()).unwrap_or_default(),
-            recent_commits: lines("log").iter().map(|line| commit(line, &mine)).collect(),
-            refs: Some(digest(lines("refs"))),
-            index: one("index"),
-            status: lines("status").iter().map(|line| (*line).to_owned()).collect(),
-            head: head.clone(),
-        };
-        let tips = refs.iter().map(|(_, commit)| (*commit).to_owned()).chain(head).collect();
-        let remotes = lines("remotes").iter().filter_map(|line| line.split_once('\t'));
-        let remotes = remotes.map(|(name, url)| (name.to_owned(), url.to_owned())).collect();
-        Some(Looked { state, tips, mine, remotes })
+    /// The repository whose top is `work` as it is now, without its remotes' branches.
+    pub(super) async fn look(&self, work: &Path) -> Result<Looked, Unreadable> {
+        look(&self.git.view(work).await?).await
     }
 
-    /// Asks the remotes of what was looked at.
+    /// Asks the remotes of what was looked at, all at once.
     pub(super) async fn ask_remotes(&self, work: &Path, looked: &mut Looked) {
-        for (name, url) in &looked.remotes {
-            let remote = self.remote(work, name, url).await;
-            looked.state.remotes.insert(name.clone(), remote);
+        if looked.remotes.is_empty() {
+            return;
         }
+        let view = self.git.empty_view(work).await;
+        let asking = looked.remotes.iter().map(|(name, url)| self.remote(&view, name, url));
+        let told = all(asking).await;
+        let names = looked.remotes.iter().map(|(name, _)| name.clone());
+        looked.state.remotes = names.zip(told).collect();
     }
 
     /// What became of `before`, of which so much is left as it was: then git is asked for little or nothing, since a
     /// process costs more than all the rest.
-    pub(super) async fn change(&self, work: &Path, before: &Looked, left: &Left) -> Option<RepositoryChange> {
-        let mut after = match left {
-            Left::Repository(status) => {
-                let mut after = before.without_remotes();
-                after.state.status = match status {
-                    Some(status) => status.clone(),
-                    None => self.git.status(work).await?,
-                };
-                after
-            }
-            Left::Nothing => self.look(work).await?,
+    ///
+    /// # Errors
+    /// When this machine does not let it be looked at, and why.
+    pub(super) async fn change(&self, work: &Path, before: &Looked, left: &Left) -> Result<RepositoryChange, String> {
+        let after = match left {
+            Left::Repository(Some(status)) => Ok(before.with_status(status.clone())),
+            Left::Repository(None) => match self.git.view(work).await {
+                Ok(view) => view.status().await.map(|status| before.with_status(status)),
+                Err(unreadable) => Err(unreadable),
+            },
+            Left::Nothing => self.look(work).await,
+            Left::Gone => Err(Unreadable::Left("the agent removed it".to_owned())),
         };
+        let mut after = match after {
+            Ok(after) => after,
+            Err(Unreadable::Left(because)) => before.lost(&because),
+            Err(Unreadable::Machine(because)) => return Err(because),
+        };
+        // What the agent made of the list of remotes has no say in whom the harness asks.
+        after.remotes.clone_from(&before.remotes);
         self.ask_remotes(work, &mut after).await;
-        self.leave_out_others(work, &before.state, &mut after.state).await;
-        let new_commits = if after.tips.is_subset(&before.tips) {
-            Vec::new()
-        } else {
+        let is_moved = !after.tips.is_subset(&before.tips);
+        let view = match is_moved || after.state.remotes != before.state.remotes {
+            true => self.git.view(work).await.ok(),
+            false => None,
+        };
+        let Some(view) = view.filter(|_| after.state.lost.is_none()) else {
+            return Ok(RepositoryChange { before: before.state.clone(), after: after.state, new_commits: Vec::new() });
+        };
+        leave_out_others(&view, &before.state, &mut after.state).await;
+        let mut new_commits = Vec::new();
+        if is_moved {
             let old: Vec<&str> = before.tips.iter().map(String::as_str).collect();
-            let told = self.git.script(work, NEW, &[MOST_NEW, &old.join(" ")]).await.unwrap_or_default();
-            told.iter().filter(|line| !line.is_empty()).map(|line| commit(line, &after.mine)).collect()
-        };
-        Some(RepositoryChange { before: before.state.clone(), after: after.state, new_commits })
+            let told = view.script(NEW, &[MOST_NEW, &old.join(" ")]).await.unwrap_or_default();
+            new_commits.extend(told.iter().filter(|line| !line.is_empty()).map(|line| commit(line, &after.mine)));
+        }
+        Ok(RepositoryChange { before: before.state.clone(), after: after.state, new_commits })
     }
 
-    /// Leaves a remote's branches as they were where somebody else changed them meanwhile: another trial of the same
-    /// repository, say. Whoever pushes a commit has it.
-    async fn leave_out_others(&self, work: &Path, before: &RepositoryState, after: &mut RepositoryState) {
-        let was = |remote: &RemoteState| {
-            let known = before.remotes.values().find(|known| known.url == remote.url);
-            known.and_then(|known| known.branches.clone())
-        };
-        let mut moved = BTreeSet::new();
-        for remote in after.remotes.values() {
-            let Some(was) = was(remote) else { continue };
-            let branches = remote.branches.iter().flatten();
-            moved.extend(
-                branches.filter(|(name, commit)| was.get(*name) != Some(*commit)).map(|(_, commit)| commit.clone()),
-            );
-        }
-        if moved.is_empty() {
-            return;
-        }
-        let asked: Vec<&str> = moved.iter().map(String::as_str).collect();
-        let Some(held) = self.git.script(work, HELD, &asked).await else { return };
-        for remote in after.remotes.values_mut() {
-            let Some(was) = was(remote) else { continue };
-            let is_other = |(name, commit): (&String, &String)| {
-                let is_held = held.iter().any(|held| held == commit);
-                (was.get(name) != Some(commit) && !is_held).then(|| name.clone())
-            };
-            remote.by_others = remote.branches.iter().flatten().filter_map(is_other).collect();
-            let Some(branches) = &mut remote.branches else { continue };
-            for name in &remote.by_others {
-                match was.get(name) {
-                    Some(commit) => drop(branches.insert(name.clone(), commit.clone())),
-                    None => drop(branches.remove(name)),
-                }
-            }
-        }
-    }
-
-    async fn remote(&self, work: &Path, name: &str, url: &str) -> RemoteState {
+    async fn remote(&self, view: &Result<View<'_>, Unreadable>, name: &str, url: &str) -> RemoteState {
         let mut remote = RemoteState { url: without_sign_in(url), ..RemoteState::default() };
-        match self.git.ask_within(work, &["ls-remote", "--heads", "--", name], PATIENCE).await {
+        let patience = PATIENCE.min(self.git.patience.left());
+        let heads = async {
+            match view {
+                Ok(view) => view.ask_within(&["ls-remote", "--heads", "--", url], patience).await,
+                Err(Unreadable::Left(because) | Unreadable::Machine(because)) => Err(because.clone()),
+            }
+        };
+        let (heads, requests) = tokio::join!(heads, self.reviews.of(url, patience));
+        match heads {
             Ok(lines) => {
                 let branch = |line: &String| {
                     let (commit, name) = line.split_once('\t')?;
@@ -205,13 +185,103 @@ impl Watch<'_> {
             }
             Err(because) => remote.unknown.push(format!("branches of `{name}`: {because}")),
         }
-        match self.reviews.of(url).await {
+        match requests {
             Some(Ok(requests)) => remote.review_requests = Some(requests),
             Some(Err(because)) => remote.unknown.push(format!("review requests of `{name}`: {because}")),
             None => remote.unknown.push(format!("`{name}` is at no service that has review requests")),
         }
         remote
     }
+}
+
+/// Everything about a repository that needs nobody else.
+async fn look(view: &View<'_>) -> Result<Looked, Unreadable> {
+    let told = view.script(LOOK, &[]).await?;
+    let mut parts: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut part = "";
+    for line in &told {
+        match line.strip_prefix(PART) {
+            Some(name) => part = name,
+            None if line.is_empty() => {}
+            None => parts.entry(part).or_default().push(line),
+        }
+    }
+    let lines = |part: &str| parts.get(part).map(Vec::as_slice).unwrap_or_default();
+    let one = |part: &str| lines(part).first().map(|line| (*line).to_owned());
+    let refs: Vec<(&str, &str)> = lines("refs").iter().filter_map(|line| line.split_once(' ')).collect();
+    let branch =
+        |(name, commit): &(&str, &str)| Some((name.strip_prefix("refs/heads/")?.to_owned(), (*commit).to_owned()));
+    let mine: BTreeSet<String> = lines("mine").iter().map(|commit| (*commit).to_owned()).collect();
+    let head = one("head");
+    let state = RepositoryState {
+        branch: one("branch"),
+        branches: refs.iter().filter_map(branch).collect(),
+        remotes: BTreeMap::new(),
+        commit_count: one("count").and_then(|count| count.parse().ok()).unwrap_or_default(),
+        recent_commits: lines("log").iter().map(|line| commit(line, &mine)).collect(),
+        refs: Some(digest(lines("refs"))),
+        index: one("index"),
+        status: lines("status").iter().map(|line| (*line).to_owned()).collect(),
+        head: head.clone(),
+        ..RepositoryState::default()
+    };
+    let tips = refs.iter().map(|(_, commit)| (*commit).to_owned()).chain(head).collect();
+    let remotes = lines("remotes").iter().filter_map(|line| line.split_once('\t'));
+    let remotes = remotes.map(|(name, url)| (name.to_owned(), url.to_owned())).collect();
+    Ok(Looked { state, tips, mine, remotes })
+}
+
+/// Leaves a remote's branches as they were where somebody else changed them meanwhile: another trial of the same
+/// repository, say. Whoever pushes a commit has it.
+async fn leave_out_others(view: &View<'_>, before: &RepositoryState, after: &mut RepositoryState) {
+    let was = |remote: &RemoteState| {
+        let known = before.remotes.values().find(|known| known.url == remote.url);
+        known.and_then(|known| known.branches.clone())
+    };
+    let mut moved = BTreeSet::new();
+    for remote in after.remotes.values() {
+        let Some(was) = was(remote) else { continue };
+        let branches = remote.branches.iter().flatten();
+        moved.extend(
+            branches.filter(|(name, commit)| was.get(*name) != Some(*commit)).map(|(_, commit)| commit.clone()),
+        );
+    }
+    if moved.is_empty() {
+        return;
+    }
+    let asked: Vec<&str> = moved.iter().map(String::as_str).collect();
+    let Ok(held) = view.script(HELD, &asked).await else { return };
+    for remote in after.remotes.values_mut() {
+        let Some(was) = was(remote) else { continue };
+        let is_other = |(name, commit): (&String, &String)| {
+            let is_held = held.iter().any(|held| held == commit);
+            (was.get(name) != Some(commit) && !is_held).then(|| name.clone())
+        };
+        remote.by_others = remote.branches.iter().flatten().filter_map(is_other).collect();
+        let Some(branches) = &mut remote.branches else { continue };
+        for name in &remote.by_others {
+            match was.get(name) {
+                Some(commit) => drop(branches.insert(name.clone(), commit.clone())),
+                None => drop(branches.remove(name)),
+            }
+        }
+    }
+}
+
+/// What every one of some futures comes to, all polled together.
+async fn all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
+    let mut running: Vec<Pin<Box<F>>> = futures.map(Box::pin).collect();
+    let mut done: Vec<Option<F::Output>> = running.iter().map(|_| None).collect();
+    std::future::poll_fn(|context| {
+        for (future, done) in running.iter_mut().zip(&mut done).filter(|(_, done)| done.is_none()) {
+            if let Poll::Ready(output) = future.as_mut().poll(context) {
+                *done = Some(output);
+            }
+        }
+        if done.iter().all(Option::is_some) { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    done.into_iter().flatten().collect()
 }
 
 /// SHA-256 of some lines.

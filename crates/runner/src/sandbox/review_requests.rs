@@ -10,8 +10,6 @@ use crate::supervise::{Supervisor, run};
 
 /// The most that is read of an answer, in bytes.
 const MAX_OUTPUT: usize = 8 << 20;
-/// How long a service may take to answer.
-const PATIENCE: Duration = Duration::from_secs(30);
 /// How many review requests are asked for, open or closed; the newest first.
 const MOST: &str = "500";
 
@@ -20,16 +18,35 @@ pub(super) struct Reviews<'a> {
     pub(super) supervisor: &'a Supervisor,
     /// The user's own environment: it is the user's account that is asked.
     pub(super) env: &'a BTreeMap<String, String>,
+    /// What sandboxes are clones of.
+    pub(super) source_repo: Option<&'a str>,
 }
 
 impl Reviews<'_> {
-    /// The review requests of the project at `url`; `None` if it is at no service that is known.
-    pub(super) async fn of(&self, url: &str) -> Option<Result<Vec<ReviewRequest>, String>> {
+    /// The review requests of the project at `url`, which may take that long; `None` if it is at no service that is known.
+    pub(super) async fn of(&self, url: &str, patience: Duration) -> Option<Result<Vec<ReviewRequest>, String>> {
         let forge = Forge::of(url)?;
-        Some(self.ask(&forge).await)
+        if self.may_ask(&forge) {
+            return Some(self.ask(&forge, patience).await);
+        }
+        let (service, host) = (forge.kind.name(), &forge.host);
+        Some(Err(format!("`{host}` is not asked: set `GITLAB_HOST={host}` if it is your {service}")))
     }
 
-    async fn ask(&self, forge: &Forge) -> Result<Vec<ReviewRequest>, String> {
+    /// True if the user's account may be used at a host: the service's own, the one that the user's variables name, or
+    /// that of `--source-repo`.
+    fn may_ask(&self, forge: &Forge) -> bool {
+        let named =
+            ["GITLAB_HOST", "GL_HOST"].iter().find_map(|name| self.env.get(*name).filter(|host| !host.is_empty()));
+        let own = match forge.kind {
+            ForgeKind::GitHub => return true,
+            ForgeKind::GitLab => named.map_or("gitlab.com", |host| host_of(host)),
+        };
+        let source = self.source_repo.and_then(Forge::of);
+        own.eq_ignore_ascii_case(&forge.host) || source.is_some_and(|source| source.host == forge.host)
+    }
+
+    async fn ask(&self, forge: &Forge, patience: Duration) -> Result<Vec<ReviewRequest>, String> {
         let program = forge.kind.program();
         let fields = "number,headRefName,baseRefName,url,state";
         let args: Vec<&str> = match forge.kind {
@@ -43,9 +60,10 @@ impl Reviews<'_> {
         let mut command = self.supervisor.command(program, args);
         command.env_clear().envs(self.env).current_dir("/");
         command.env("GH_PROMPT_DISABLED", "1").env("NO_PROMPT", "1").env("GITLAB_HOST", &forge.host);
-        let output = run(command, PATIENCE, MAX_OUTPUT).await.map_err(|error| format!("`{program}`: {error}"))?;
+        command.env("GH_HOST", "github.com");
+        let output = run(command, patience, MAX_OUTPUT).await.map_err(|error| format!("`{program}`: {error}"))?;
         if output.timed_out {
-            return Err(format!("`{program}` had not answered after {} s", PATIENCE.as_secs()));
+            return Err(format!("`{program}` had not answered after {} s", patience.as_secs_f64()));
         }
         if !output.status.success() {
             let said = output.stderr.text();
@@ -58,6 +76,12 @@ impl Reviews<'_> {
         read(forge.kind, &output.stdout.text())
             .ok_or_else(|| format!("`{program}` answered with something else than a list"))
     }
+}
+
+/// The host in what a variable names: itself or a URL.
+fn host_of(named: &str) -> &str {
+    let rest = named.split_once("://").map_or(named, |(_, rest)| rest);
+    rest.split(['/', ':']).next().unwrap_or(rest)
 }
 
 /// The list that a service's program wrote down.
@@ -86,6 +110,23 @@ fn review_request(kind: ForgeKind, request: &Value) -> Option<ReviewRequest> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_hosts_that_the_user_named_are_asked() {
+        let may = |env: &[(&str, &str)], source_repo: Option<&str>, url: &str| {
+            let env = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+            let supervisor = Supervisor::new("trialrun").unwrap();
+            Reviews { supervisor: &supervisor, env: &env, source_repo }.may_ask(&Forge::of(url).unwrap())
+        };
+        let evil = "http://gitlab.evil.example/x/y.git";
+        assert!(may(&[], None, "git@github.com:a/b.git") && may(&[], None, "https://gitlab.com/a/b"));
+        assert!(!may(&[], None, evil));
+        assert!(may(&[("GITLAB_HOST", "https://gitlab.evil.example/")], None, evil));
+        assert!(may(&[], Some("git@gitlab.evil.example:x/z.git"), evil));
+        let own = [("GITLAB_HOST", "gitlab.own.example")];
+        assert!(!may(&own, None, evil));
+        assert!(!may(&own, None, "https://gitlab.com/a/b"), "the token belongs to the user's own host");
+    }
 
     #[test]
     fn both_services_are_read_into_one_form() {

@@ -34,6 +34,8 @@ pub(super) struct Changes {
     pub(super) files: Vec<FileChange>,
     /// Everything was seen: there is no directory that cannot be read, and no repository inside.
     pub(super) is_whole: bool,
+    /// Something is closed to its owner.
+    pub(super) is_closed: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -111,7 +113,7 @@ impl Snapshot {
         let old = &before.snapshot.directories;
         let mut files = Vec::new();
         let mut seen = HashSet::new();
-        let is_whole = look.everywhere(
+        let (is_whole, is_closed) = look.everywhere(
             |path, found| differences(path, old.get(path), &found),
             |path, changes| {
                 files.extend(changes);
@@ -122,7 +124,7 @@ impl Snapshot {
             files.extend(differences(path, Some(known), &[]));
         }
         files.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok(Changes { files, is_whole })
+        Ok(Changes { files, is_whole, is_closed })
     }
 }
 
@@ -171,40 +173,49 @@ struct Found {
     /// Directories, by their paths below the root.
     below: Vec<PathBuf>,
     is_whole: bool,
+    is_closed: bool,
 }
 
 impl Look<'_> {
-    /// Tells `keep` of every directory what `make` makes of what is in it. Whether everything was seen.
+    /// Tells `keep` of every directory what `make` makes of what is in it. Whether everything was seen, and whether
+    /// something is closed to its owner.
     fn everywhere<R: Send>(
         &self,
         make: impl Fn(&Path, Vec<(OsString, Entry)>) -> R + Sync,
         mut keep: impl FnMut(PathBuf, R),
-    ) -> io::Result<bool> {
-        let mut is_whole = true;
+    ) -> io::Result<(bool, bool)> {
+        let (mut is_whole, mut is_closed) = (true, false);
         let mut level = vec![PathBuf::new()];
         while !level.is_empty() {
             let look = |path: &PathBuf| {
                 let found = self.directory(path)?;
-                Ok((make(path, found.entries), found.below, found.is_whole))
+                Ok((make(path, found.entries), found.below, (found.is_whole, found.is_closed)))
             };
             let found =
                 shares::each(&level, AT_A_TIME, |paths| paths.iter().map(look).collect::<io::Result<Vec<_>>>())?;
             let mut next = Vec::new();
-            for (path, (made, below, whole)) in level.into_iter().zip(found.into_iter().flatten()) {
+            for (path, (made, below, (whole, closed))) in level.into_iter().zip(found.into_iter().flatten()) {
                 keep(path, made);
                 next.extend(below);
                 is_whole &= whole;
+                is_closed |= closed;
             }
             level = next;
         }
-        Ok(is_whole)
+        Ok((is_whole, is_closed))
     }
 
     /// Looks at one directory. What cannot be read any more counts as gone.
     fn directory(&self, path: &Path) -> io::Result<Found> {
         let mut found = Found { is_whole: true, ..Found::default() };
         let known = self.before.and_then(|before| before.snapshot.directories.get(path));
-        let Ok(entries) = fs::read_dir(self.root.join(path)) else { return Ok(Found::default()) };
+        let entries = match fs::read_dir(self.root.join(path)) {
+            Ok(entries) => entries,
+            Err(error) => {
+                let is_closed = error.kind() == io::ErrorKind::PermissionDenied;
+                return Ok(Found { is_closed, ..Found::default() });
+            }
+        };
         for entry in entries {
             let kind = entry.as_ref().ok().and_then(|entry| entry.file_type().ok());
             let (Ok(entry), Some(kind)) = (entry, kind) else {
@@ -219,6 +230,7 @@ impl Look<'_> {
             found.is_whole &= !is_repository || path.as_os_str().is_empty();
             if !kind.is_dir() {
                 let seen = self.entry(&entry, kind, known.and_then(|known| known.get(&name)))?;
+                found.is_closed |= matches!(seen, Some(Entry::File { stamp, .. }) if stamp.mode & 0o400 == 0);
                 found.entries.extend(seen.map(|seen| (name, seen)));
             } else if !is_repository {
                 found.below.push(path.join(name));
@@ -287,7 +299,11 @@ pub(super) fn hash(path: &Path) -> io::Result<[u8; 32]> {
 }
 
 fn hash_within(path: &Path, patience: Option<Patience>) -> io::Result<[u8; 32]> {
-    let mut file = File::open(path)?;
+    hash_file(files::open(path)?, path, patience)
+}
+
+/// SHA-256 of what is left to read of `file`, which is at `path`.
+pub(super) fn hash_file(mut file: File, path: &Path, patience: Option<Patience>) -> io::Result<[u8; 32]> {
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; 64 * 1024];
     loop {
@@ -390,10 +406,10 @@ mod tests {
         let snapshot = Snapshot::of(root).unwrap();
         let before = Before { snapshot: &snapshot, moment: moment(root) };
         let changes = || Snapshot::changes(root, &before, patience()).unwrap();
-        assert_eq!(changes(), Changes { files: Vec::new(), is_whole: true });
+        assert_eq!(changes(), Changes { is_whole: true, ..Changes::default() });
         fs::create_dir_all(root.join("a/b/.git/objects")).unwrap();
         fs::write(root.join("a/b/.git/HEAD"), "x").unwrap();
-        assert_eq!(changes(), Changes { files: Vec::new(), is_whole: false });
+        assert_eq!(changes(), Changes::default());
         fs::remove_dir_all(root.join("a/b")).unwrap();
         assert_eq!(told(&changes()), [("a/b/c", Change::Deleted)]);
     }

@@ -22,6 +22,7 @@ use super::SandboxError;
 use super::owner::{Base, Purpose};
 use super::patience::Patience;
 use super::registry::Registry;
+use super::removal;
 use super::template::blocking;
 use super::tree::share_blocks;
 use crate::session::BoxFuture;
@@ -66,7 +67,14 @@ impl Original {
             for directory in directories {
                 let name = directory.file_name().unwrap_or(OsStr::new("copy"));
                 let to = base.path().join(name);
-                copy_tree(&directory, &to, patience).map_err(SandboxError::io("copy", &directory))?;
+                let copied = match copy_tree(&directory, &to, patience) {
+                    Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                        removal::open_up(&directory);
+                        removal::remove(&to).and_then(|()| copy_tree(&directory, &to, patience))
+                    }
+                    copied => copied,
+                };
+                copied.map_err(SandboxError::io("copy", &directory))?;
                 places.push((to, directory));
             }
             Ok(Twin { base, supervisor, env, work, places })

@@ -7,7 +7,6 @@ mod files;
 mod hooks;
 pub(crate) mod judging;
 mod model_in_use;
-mod patch;
 pub(crate) mod probe;
 mod record;
 mod relive;
@@ -22,8 +21,8 @@ use std::time::{Duration, Instant};
 use grade::{Check, Responder};
 use jiff::Timestamp;
 use model::{
-    About, Aside, AttemptRecord, Case, Code, Collected, Ending, Event, Evidence, Finding, Limits, Need, Outcome,
-    ReplyProbes, SimulatedUser, Step, TrialRecord, Usage, UserMessage,
+    About, Aside, AttemptRecord, Case, Change, Code, Collected, Ending, Event, Evidence, FileChange, Finding, Limits,
+    Need, Outcome, ReplyProbes, SimulatedUser, Status, Step, TrialRecord, Usage, UserMessage,
 };
 use tokio::sync::watch;
 
@@ -45,7 +44,7 @@ use crate::line::Line;
 use crate::mask::Mask;
 use crate::plan::{PlannedTrial, RetryOn, Settings};
 use crate::resolve::Resolver;
-use crate::sandbox::{Registry, Request, Sandbox, Workshop};
+use crate::sandbox::{Registry, Request, Sandbox, SandboxError, Workshop};
 use crate::session::Session;
 use crate::spending::Spending;
 use crate::tariff::{Bill, Tariff};
@@ -252,6 +251,15 @@ impl End {
         Self { evidence, findings, warnings, kept, errors, scores, judge: None, bill: Bill::default() }
     }
 
+    /// The disk was full while the agent worked. That is no failure of the agent's, whatever else it ran into.
+    fn blame_disk(&mut self) {
+        let ending = &mut self.evidence.ending;
+        let has_failed = !ending.goes_on() || self.findings.iter().any(|finding| finding.status == Status::Unmet);
+        if has_failed && *ending != Ending::Cancelled {
+            *ending = Ending::Aborted { because: "the disk was full while the agent worked".to_owned() };
+        }
+    }
+
     /// The same once more, to be looked at.
     fn copy(&self) -> Self {
         let (findings, warnings) = (self.findings.clone(), self.warnings.clone());
@@ -331,10 +339,18 @@ impl Attempt<'_> {
         // Pinned here: a future that is handed on by value has its room twice in the one that waits for it.
         let collected = {
             let collecting = pin!(self.collect(sandbox.clone(), &acted.ending, looked));
-            self.unless(Halt::Kill, collecting).await
+            self.with_grace(collecting).await
         };
         let collected = match collected {
-            Ok(Ok(collected)) => collected,
+            Ok(Ok(Ok(collected))) => collected,
+            // Its own doing, whatever it said about it.
+            Ok(Ok(Err(because))) => {
+                if acted.ending.goes_on() {
+                    acted.ending = Ending::GaveUp { because };
+                }
+                let everything = FileChange { path: ".".to_owned(), change: Change::Deleted };
+                Collected { files_changed: vec![everything], ..Collected::default() }
+            }
             // What the agent did is kept, although it says nothing without a look at what it left behind.
             Ok(Err(Breakage { because, .. })) => {
                 acted.ending = Ending::Aborted { because };
@@ -346,10 +362,14 @@ impl Attempt<'_> {
                 Collected::default()
             }
         };
+        let disk_was_full = acted.turn.disk_was_full();
         let mut end = {
             let grading = pin!(self.grade(acted, collected));
-            self.unless(Halt::Kill, grading).await??
+            self.with_grace(grading).await??
         };
+        if disk_was_full {
+            end.blame_disk();
+        }
         Box::pin(self.after_grading(&mut end, sandbox.as_ref())).await;
         Ok(end)
     }
@@ -407,7 +427,8 @@ impl Attempt<'_> {
             Arc::clone(&activity),
             stopping,
         )
-        .paid_by(tariff);
+        .paid_by(tariff)
+        .on_disk(sandbox.as_ref().map(|sandbox| sandbox.work()));
         let clock = Clock {
             deadline,
             limits: &self.limits,
@@ -546,16 +567,19 @@ impl Attempt<'_> {
         self.planned.checks.iter().filter(|check| wanted(check)).flat_map(Check::needs).collect()
     }
 
-    /// What the agent leaves; `looked` is what was seen on the way.
+    /// What the agent leaves, or how it left nothing to look at; `looked` is what was seen on the way.
     async fn collect(
         &self,
         sandbox: Option<Arc<dyn Sandbox>>,
         ending: &Ending,
         looked: Vec<ReplyProbes>,
-    ) -> Result<Collected, Breakage> {
-        let Some(sandbox) = sandbox else { return Ok(Collected::default()) };
+    ) -> Result<Result<Collected, String>, Breakage> {
+        let Some(sandbox) = sandbox else { return Ok(Ok(Collected::default())) };
         self.line.tell(Event::Waiting { on: "collecting".into() });
-        let mut collected = sandbox.collect().await?;
+        let mut collected = match sandbox.collect().await {
+            Err(SandboxError::Ruined { because }) => return Ok(Err(because)),
+            collected => collected?,
+        };
         // What was stopped is not judged.
         if !matches!(ending, Ending::Cancelled) {
             let mut needs = self.needs(|check| !looked.iter().any(|then| check.about() == About::Reply(then.reply)));
@@ -565,10 +589,10 @@ impl Attempt<'_> {
         }
         collected.reply_probes = looked;
         if self.shared.hook.as_ref().is_some_and(|hook| hook.wants_patch()) {
-            collected.patch = Box::pin(patch::of(&*sandbox, &collected)).await;
+            collected.patch = sandbox.patch(&collected).await;
         }
         self.line.tell(Event::Collected(collected.clone()));
-        Ok(collected)
+        Ok(Ok(collected))
     }
 
     async fn grade(&self, acted: Acted, collected: Collected) -> Result<End, Cut> {
@@ -630,17 +654,36 @@ impl Attempt<'_> {
         if *self.halt.borrow() >= limit {
             return Err(Cut::Stopped);
         }
-        let mut work = pin!(work);
-        // What waits for nothing needs nobody to watch over it.
-        if let Poll::Ready(done) = poll_once(work.as_mut()).await {
-            return Ok(done);
-        }
         let mut halt = self.halt.clone();
-        tokio::select! {
-            biased;
-            _ = halt.wait_for(|halt| *halt >= limit) => Err(Cut::Stopped),
-            done = work => Ok(done),
-        }
+        let stopped = async {
+            let _ = halt.wait_for(|halt| *halt >= limit).await;
+        };
+        until(stopped, work).await
+    }
+
+    /// Does `work`, which has the grace of agents once the run is asked to stop.
+    async fn with_grace<T>(&self, work: impl Future<Output = T>) -> Result<T, Cut> {
+        let (mut asked, mut told) = (self.halt.clone(), self.halt.clone());
+        let grace = Duration::from_millis(self.shared.settings.stop_grace_ms);
+        let stopped = async {
+            let _ = asked.wait_for(|halt| *halt >= Halt::Stop).await;
+            let _ = tokio::time::timeout(grace, told.wait_for(|halt| *halt >= Halt::Kill)).await;
+        };
+        until(stopped, work).await
+    }
+}
+
+/// Does `work`, unless `stopped` comes first.
+async fn until<T>(stopped: impl Future<Output = ()>, work: impl Future<Output = T>) -> Result<T, Cut> {
+    let mut work = pin!(work);
+    // What waits for nothing needs nobody to watch over it.
+    if let Poll::Ready(done) = poll_once(work.as_mut()).await {
+        return Ok(done);
+    }
+    tokio::select! {
+        biased;
+        () = stopped => Err(Cut::Stopped),
+        done = work => Ok(done),
     }
 }
 

@@ -1,0 +1,233 @@
+//! A repository read without git, and without trusting what an agent made of it.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+use walkdir::WalkDir;
+
+use super::patience::Patience;
+use super::snapshot::hash_file;
+
+/// Largest of git's own files that is read, in bytes: the index of a million files.
+pub(super) const LARGEST: u64 = 128 << 20;
+
+/// Largest of git's own files that is a text of a few lines, in bytes.
+const TEXT: u64 = 1 << 20;
+
+/// The most references and logs of references that are read.
+const MOST_FILES: usize = 100_000;
+
+/// What says where a repository stands, and is not of a worktree's size.
+pub(super) const STATE: [&str; 6] = ["HEAD", "index", "packed-refs", "refs", "reftable", "shallow"];
+
+/// What says how git is to behave.
+const SETTINGS: [&str; 3] = ["config", "info/exclude", "info/attributes"];
+
+/// Where git logs what became of remote-tracking branches.
+const LOGS: &str = "logs/refs/remotes";
+
+/// How git's log ends that says that a branch was pushed.
+const PUSHED: &str = "\tupdate by push";
+
+/// The settings of a repository: what is in each of its files that tell git how to behave.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct GitSettings(pub(super) BTreeMap<&'static str, Vec<u8>>);
+
+impl GitSettings {
+    /// Those of the repository whose top is `work`.
+    fn read(work: &Path) -> Self {
+        let git = work.join(".git");
+        let content = |name: &&'static str| Some((*name, files::read(&git.join(name), TEXT).ok()?));
+        Self(SETTINGS.iter().filter_map(content).collect())
+    }
+}
+
+/// A repository at a glance.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Glance {
+    /// HEAD, index, references and settings, with a digest of each. Times would say less: they can be set.
+    digests: BTreeMap<PathBuf, Option<[u8; 32]>>,
+    /// The commit that is checked out.
+    pub(super) head: Option<String>,
+    /// The branch that is checked out.
+    pub(super) branch: Option<String>,
+    /// Its settings.
+    pub(super) settings: GitSettings,
+    /// Remote-tracking branches that git logged as pushed, such as `fork/main`, and the commits they were pushed at.
+    pub(super) pushes: BTreeMap<String, String>,
+}
+
+impl Glance {
+    /// At the repository whose top is `work`; `None` if there is none.
+    ///
+    /// # Errors
+    /// When `patience` has run out.
+    pub(super) fn at(work: &Path, patience: Patience) -> io::Result<Option<Self>> {
+        let git = work.join(".git");
+        if !git.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
+            return Ok(None);
+        }
+        let mut digests = BTreeMap::new();
+        for name in STATE.iter().chain(&SETTINGS) {
+            for entry in state_files(&git.join(name)) {
+                patience.check(&entry)?;
+                let digest = match digest(&entry, patience) {
+                    Err(error) if error.kind() == ErrorKind::TimedOut => return Err(error),
+                    digest => digest.ok(),
+                };
+                digests.insert(entry.strip_prefix(work).unwrap_or(&entry).to_owned(), digest);
+            }
+        }
+        let settings = GitSettings::read(work);
+        let mut glance = Self { digests, settings, pushes: logged_pushes(&git, patience)?, ..Self::default() };
+        let head = text(&git.join("HEAD")).unwrap_or_default();
+        match head.trim().strip_prefix("ref: ") {
+            Some(reference) => {
+                glance.branch = Some(reference.strip_prefix("refs/heads/").unwrap_or(reference).to_owned());
+                glance.head = resolve(&git, reference);
+            }
+            None => glance.head = hash(head.trim()),
+        }
+        Ok(Some(glance))
+    }
+
+    /// Whether the repository is surely what it was at another glance.
+    pub(super) fn is_as(&self, other: &Self) -> bool {
+        self == other && self.digests.values().all(Option::is_some)
+    }
+}
+
+/// Everything that is no directory at or below `path`; links are not followed.
+pub(super) fn state_files(path: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    let walk = WalkDir::new(path).follow_root_links(false).into_iter().flatten();
+    walk.filter(|entry| !entry.file_type().is_dir()).take(MOST_FILES).map(walkdir::DirEntry::into_path)
+}
+
+fn digest(path: &Path, patience: Patience) -> io::Result<[u8; 32]> {
+    let file = files::open(path)?;
+    if file.metadata()?.len() > LARGEST {
+        return Err(ErrorKind::FileTooLarge.into());
+    }
+    hash_file(file, path, Some(patience))
+}
+
+fn text(path: &Path) -> Option<String> {
+    String::from_utf8(files::read(path, TEXT).ok()?).ok()
+}
+
+/// The commit of a reference; a loose one goes before a packed one.
+fn resolve(git: &Path, reference: &str) -> Option<String> {
+    if let Ok(files::Found::File(loose)) = files::find(&git.canonicalize().ok()?, Path::new(reference)) {
+        return hash(text(&loose)?.trim());
+    }
+    let mut packed = String::new();
+    files::open(&git.join("packed-refs")).ok()?.take(LARGEST).read_to_string(&mut packed).ok()?;
+    packed
+        .lines()
+        .find_map(|line| line.split_once(' ').filter(|(_, name)| *name == reference))
+        .and_then(|(id, _)| hash(id))
+}
+
+fn hash(text: &str) -> Option<String> {
+    let whole = matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    whole.then(|| text.to_owned())
+}
+
+/// The remote-tracking branches that git's own log says were pushed, and at which commit last.
+fn logged_pushes(git: &Path, patience: Patience) -> io::Result<BTreeMap<String, String>> {
+    let logs = git.join(LOGS);
+    let mut pushes = BTreeMap::new();
+    for path in state_files(&logs) {
+        patience.check(&path)?;
+        let Some(log) = text(&path) else { continue };
+        let Some(line) = log.lines().rev().find(|line| line.ends_with(PUSHED)) else { continue };
+        let branch = path.strip_prefix(&logs).unwrap_or(&path).to_string_lossy().into_owned();
+        // The commit before, the commit after, who and when.
+        pushes.extend(line.split(' ').nth(1).and_then(hash).map(|commit| (branch, commit)));
+    }
+    Ok(pushes)
+}
+
+/// Copies a file of git's own, with the time of its last change: git holds the index's against those of files.
+pub(super) fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    let source = files::open(from)?;
+    let meta = source.metadata()?;
+    if meta.len() > LARGEST {
+        return Err(io::Error::new(ErrorKind::FileTooLarge, format!("it is larger than {} MiB", LARGEST >> 20)));
+    }
+    let mut copy = File::create_new(to)?;
+    io::copy(&mut source.take(LARGEST), &mut copy)?;
+    copy.set_modified(meta.modified()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::time::Duration;
+
+    use nix::sys::stat::Mode;
+
+    use super::*;
+
+    fn at(work: &Path) -> Option<Glance> {
+        Glance::at(work, Patience::new(Duration::from_secs(60), "setup_timeout")).unwrap()
+    }
+
+    #[test]
+    fn a_reference_is_found_loose_packed_or_not_at_all() {
+        let root = tempfile::tempdir().unwrap();
+        let git = root.path().join(".git");
+        fs::create_dir_all(git.join("refs/heads")).unwrap();
+        assert_eq!(at(&git), None);
+        fs::write(git.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+        let (one, two) = ("1".repeat(40), "2".repeat(64));
+        let glance = at(root.path()).unwrap();
+        assert_eq!((glance.branch.as_deref(), glance.head), (Some("main"), None));
+        fs::write(git.join("packed-refs"), format!("# pack-refs\n{one} refs/heads/main\n")).unwrap();
+        assert_eq!(at(root.path()).unwrap().head, Some(one));
+        fs::write(git.join("refs/heads/main"), format!("{two}\n")).unwrap();
+        let glance = at(root.path()).unwrap();
+        assert_eq!(glance.head, Some(two.clone()));
+        fs::write(git.join("HEAD"), &two).unwrap();
+        let detached = at(root.path()).unwrap();
+        assert_eq!((detached.branch, detached.head), (None, Some(two)));
+        fs::write(git.join("HEAD"), "ref: ../../etc/passwd\n").unwrap();
+        assert_eq!(at(root.path()).unwrap().head, None);
+    }
+
+    #[test]
+    fn pipes_devices_and_links_in_a_repository_are_neither_read_nor_followed() {
+        let root = tempfile::tempdir().unwrap();
+        let git = root.path().join(".git");
+        fs::create_dir(&git).unwrap();
+        nix::unistd::mkfifo(&git.join("HEAD"), Mode::S_IRWXU).unwrap();
+        symlink("/", git.join("refs")).unwrap();
+        symlink("/dev/zero", git.join("index")).unwrap();
+        let glance = at(root.path()).unwrap();
+        assert_eq!(glance.digests.len(), 3);
+        assert!(glance.digests.values().all(Option::is_none), "{:?}", glance.digests);
+        assert!(!glance.is_as(&glance.clone()), "what cannot be read is never the same");
+        fs::remove_file(git.join("HEAD")).unwrap();
+        for named in ["ref: packed-refs\n", "ref: /dev/zero\n", "ref: refs/dev/zero\n"] {
+            let _ = fs::remove_file(git.join("packed-refs"));
+            fs::write(git.join("HEAD"), named).unwrap();
+            nix::unistd::mkfifo(&git.join("packed-refs"), Mode::S_IRWXU).unwrap();
+            assert_eq!(at(root.path()).unwrap().head, None, "{named}");
+        }
+    }
+
+    #[test]
+    fn a_push_is_known_from_gits_own_log() {
+        let root = tempfile::tempdir().unwrap();
+        let log = root.path().join(".git/logs/refs/remotes/fork/feat");
+        fs::create_dir_all(&log).unwrap();
+        let (one, two) = ("1".repeat(40), "2".repeat(40));
+        let fetched = format!("{one} {two} A <a@b> 1 +0000\tfetch: fast-forward\n");
+        fs::write(log.join("x"), format!("{two} {one} A <a@b> 1 +0000\tupdate by push\n{fetched}")).unwrap();
+        fs::write(log.join("y"), fetched).unwrap();
+        assert_eq!(at(root.path()).unwrap().pushes, BTreeMap::from([("fork/feat/x".to_owned(), one)]));
+    }
+}

@@ -1,0 +1,362 @@
+//! Looks into a repository that an agent had its hands on, by git, with nothing of the agent's that git would run or obey.
+//!
+//! Git works on a *view*: a git directory of ours, made for one look and removed after it. HEAD, index and references in
+//! it are copies of the agent's, objects are read where they are, and settings are those that stood before the agent
+//! acted. So no configuration, filter, hook, monitor or ignore file that the agent put below `.git` or into its home has a
+//! say, and git writes nothing into the agent's repository.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::SandboxError;
+use super::glance::{self, GitSettings, STATE, state_files};
+use super::owner::{Base, Purpose};
+use super::patience::Patience;
+use super::registry::Registry;
+use super::template::blocking;
+use crate::supervise::{Captured, Output, Supervisor, run};
+
+/// The most of git's output that is kept, in bytes.
+const MAX_OUTPUT: usize = 1 << 20;
+
+/// The most commits that are told of.
+const MAX_COMMITS: usize = 1000;
+
+/// Git's directory within a view, and the home that git finds.
+const GIT: &str = "git";
+const HOME: &str = "home";
+
+/// The agent's own settings within a view: asked for the format of the repository and for nothing else.
+const THEIRS: &str = "theirs";
+
+/// What git is not to do on its own.
+const OURS: [&str; 16] = [
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "core.fsmonitor=false",
+    "-c",
+    "core.untrackedCache=false",
+    "-c",
+    "core.bare=false",
+    "-c",
+    "log.showSignature=false",
+    "-c",
+    "core.quotePath=false",
+    "-c",
+    "protocol.ext.allow=never",
+    "-c",
+    "gc.auto=0",
+];
+
+/// `git status` without a process in submodules, whose settings are the agent's.
+const STATUS: [&str; 3] = ["status", "--porcelain", "--ignore-submodules=dirty"];
+
+/// The same as a script, for an index that the agent may have written.
+pub(super) const STATUS_SCRIPT: &str = "g status --porcelain --ignore-submodules=dirty";
+
+/// What comes before every script. Files that the index says not to look at are looked at.
+const PRELUDE: &str = r#"
+if [ -f "$GIT_DIR/index" ] && g ls-files -v | grep -q '^[a-zS]'; then
+    g ls-files -s -z | GIT_INDEX_FILE="$GIT_DIR/plain" g update-index -z --index-info && mv "$GIT_DIR/plain" "$GIT_DIR/index"
+fi
+"#;
+
+/// Reads the format of a repository that the agent made.
+const FORMAT: &str = r#"
+for key in extensions.objectformat extensions.refstorage; do
+    git config --file "$1" --get "$key" || echo
+done
+"#;
+
+/// Why there is no view of a repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Unreadable {
+    /// What the agent left cannot be read, and why.
+    Left(String),
+    /// The machine does not let it be read, and why.
+    Machine(String),
+}
+
+impl Unreadable {
+    fn machine(error: impl ToString) -> Self {
+        Self::Machine(error.to_string())
+    }
+}
+
+/// Everything a look needs.
+pub(super) struct Inspection<'a> {
+    pub(super) supervisor: &'a Supervisor,
+    /// The environment of git, without what a view sets.
+    pub(super) env: BTreeMap<String, String>,
+    /// The settings that stood before the agent acted; `None` if there was no repository then.
+    pub(super) settings: Option<&'a GitSettings>,
+    /// Where views are made.
+    pub(super) root: &'a Path,
+    pub(super) registry: &'a Arc<Registry>,
+    pub(super) patience: Patience,
+}
+
+/// The environment of git below a view: that of the sandbox, with programs found at absolute places outside of it.
+pub(super) fn environment(sandbox: &BTreeMap<String, String>, base: &Path) -> BTreeMap<String, String> {
+    let mut env = sandbox.clone();
+    let is_safe = |place: &&str| Path::new(place).is_absolute() && !Path::new(place).starts_with(base);
+    let path = env.get("PATH").map(|path| path.split(':').filter(is_safe).collect::<Vec<_>>().join(":"));
+    env.insert("PATH".to_owned(), path.filter(|path| !path.is_empty()).unwrap_or("/usr/bin:/bin".to_owned()));
+    for name in ["XDG_CONFIG_HOME", "GIT_EXEC_PATH", "GIT_TEMPLATE_DIR"] {
+        env.remove(name);
+    }
+    env.extend(
+        [
+            ("GIT_CONFIG_GLOBAL", "/dev/null"),
+            ("GIT_CONFIG_NOSYSTEM", "1"),
+            ("GIT_ATTR_NOSYSTEM", "1"),
+            ("GIT_OPTIONAL_LOCKS", "0"),
+            ("GIT_TERMINAL_PROMPT", "0"),
+            ("GIT_NO_LAZY_FETCH", "1"),
+            ("LC_ALL", "C.UTF-8"),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned())),
+    );
+    env
+}
+
+impl<'a> Inspection<'a> {
+    /// A view of the repository whose top is `work`.
+    pub(super) async fn view(&'a self, work: &Path) -> Result<View<'a>, Unreadable> {
+        let view = self.empty_view(work).await?;
+        let (git, from) = (view.git(), work.join(".git"));
+        let patience = self.patience;
+        let copied = blocking(move || Ok(copy_state(&from, &git, patience))).await.map_err(Unreadable::machine)?;
+        copied?;
+        if self.settings.is_none() {
+            view.take_format(work).await?;
+        }
+        Ok(view)
+    }
+
+    /// A view of nothing but the settings: enough to ask a remote.
+    pub(super) async fn empty_view(&'a self, work: &Path) -> Result<View<'a>, Unreadable> {
+        let (root, registry) = (self.root.to_owned(), Arc::clone(self.registry));
+        let settings = self.settings.cloned();
+        let base = blocking(move || {
+            let base = Base::make(&root, "git", Purpose::Sandbox, false, &registry)?;
+            lay_out(base.path(), settings.as_ref()).map_err(SandboxError::io("write", base.path()))?;
+            Ok(base)
+        })
+        .await
+        .map_err(Unreadable::machine)?;
+        Ok(View { inspection: self, work: work.to_owned(), base })
+    }
+}
+
+/// A git directory without a commit, with these settings.
+fn lay_out(base: &Path, settings: Option<&GitSettings>) -> io::Result<()> {
+    let git = base.join(GIT);
+    for directory in [HOME, "git/refs", "git/info", "git/objects/info"] {
+        fs::create_dir_all(base.join(directory))?;
+    }
+    fs::write(git.join("HEAD"), "ref: refs/heads/main\n")?;
+    match settings {
+        Some(GitSettings(settings)) => {
+            settings.iter().try_for_each(|(name, content)| fs::write(git.join(name), content))
+        }
+        None => fs::write(git.join("config"), "[core]\n\trepositoryformatversion = 0\n"),
+    }
+}
+
+/// Copies what says where the repository `from` stands into the view `git`, and has objects read where they are.
+fn copy_state(from: &Path, git: &Path, patience: Patience) -> Result<(), Unreadable> {
+    let objects = from.join("objects");
+    if !objects.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
+        return Err(Unreadable::Left("`.git/objects` is not a directory".to_owned()));
+    }
+    let alternates = format!("{}\n", objects.display());
+    fs::write(git.join("objects/info/alternates"), alternates).map_err(Unreadable::machine)?;
+    fs::remove_file(git.join("HEAD")).map_err(Unreadable::machine)?;
+    let shared = fs::read_dir(from).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let shared = shared.filter(|name| name.to_string_lossy().starts_with("sharedindex."));
+    let names: Vec<PathBuf> = STATE.iter().map(PathBuf::from).chain(shared.map(PathBuf::from)).collect();
+    for path in names.iter().flat_map(|name| state_files(&from.join(name))) {
+        patience.check(&path).map_err(Unreadable::machine)?;
+        let name = path.strip_prefix(from).unwrap_or(&path);
+        let to = git.join(name);
+        if let Some(parent) = to.parent() {
+            fs::create_dir_all(parent).map_err(Unreadable::machine)?;
+        }
+        match glance::copy(&path, &to) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) if is_machines(&error) => return Err(Unreadable::machine(error)),
+            copied => {
+                copied
+                    .map_err(|error| Unreadable::Left(format!("`.git/{}` cannot be read: {error}", name.display())))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether an error says something about the machine and nothing about a file.
+fn is_machines(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::OutOfMemory)
+}
+
+/// A git directory of ours that shows a repository. Dropping it removes it.
+pub(super) struct View<'a> {
+    inspection: &'a Inspection<'a>,
+    work: PathBuf,
+    base: Base,
+}
+
+impl View<'_> {
+    fn git(&self) -> PathBuf {
+        self.base.path().join(GIT)
+    }
+
+    /// Takes over the format of a repository that was made by the agent: its settings have no other say.
+    async fn take_format(&self, work: &Path) -> Result<(), Unreadable> {
+        let theirs = self.base.path().join(THEIRS);
+        glance::copy(&work.join(".git/config"), &theirs)
+            .map_err(|error| Unreadable::Left(format!("`.git/config` cannot be read: {error}")))?;
+        let words = [OsStr::new("-c"), OsStr::new(FORMAT), OsStr::new("git"), theirs.as_os_str()];
+        let told = self.output("/bin/sh", words, self.inspection.patience.left()).await.map_err(Unreadable::Machine)?;
+        let told = told.stdout.text();
+        let mut extensions = String::new();
+        for (value, (key, known)) in
+            told.lines().zip([("objectFormat", ["sha1", "sha256"]), ("refStorage", ["files", "reftable"])])
+        {
+            if let Some(known) = known.iter().find(|known| value.eq_ignore_ascii_case(known)) {
+                extensions += &format!("\t{key} = {known}\n");
+            }
+        }
+        if !extensions.is_empty() {
+            let config = format!("[core]\n\trepositoryformatversion = 1\n[extensions]\n{extensions}");
+            fs::write(self.git().join("config"), config).map_err(Unreadable::machine)?;
+        }
+        Ok(())
+    }
+
+    /// What `git status --porcelain` says of files, where the index is what it was.
+    pub(super) async fn status(&self) -> Result<Vec<String>, Unreadable> {
+        self.ask(&STATUS).await
+    }
+
+    /// Commits that are checked out and were not in `since`: hash and subject, newest first.
+    pub(super) async fn commits(&self, since: Option<&str>) -> Result<Vec<String>, Unreadable> {
+        let range = since.map_or_else(|| "HEAD".to_owned(), |since| format!("{since}..HEAD"));
+        let max = format!("--max-count={MAX_COMMITS}");
+        self.ask(&["log", "--format=%H %s", &max, &range, "--"]).await
+    }
+
+    async fn ask(&self, args: &[&str]) -> Result<Vec<String>, Unreadable> {
+        let output = self.output("git", OURS.iter().chain(args), self.inspection.patience.left()).await;
+        self.told(output).await.map(|told| lines(&told))
+    }
+
+    /// What git says to `args`, however long others take that it asks: a remote, for example.
+    ///
+    /// # Errors
+    /// In one line, what git says or that its time was over.
+    pub(super) async fn ask_within(&self, args: &[&str], patience: Duration) -> Result<Vec<String>, String> {
+        let output = self.output("git", OURS.iter().chain(args), patience).await?;
+        if output.timed_out {
+            return Err(format!("no answer after {} s", patience.as_secs_f64()));
+        }
+        if output.status.success() {
+            return Ok(lines(&output.stdout));
+        }
+        let said = output.stderr.text();
+        Err(said.lines().next_back().unwrap_or("git failed").trim().to_owned())
+    }
+
+    /// What `script` writes, in which `g` is git.
+    pub(super) async fn script(&self, script: &str, args: &[&str]) -> Result<Vec<String>, Unreadable> {
+        self.run(script, args, MAX_OUTPUT).await.map(|told| lines(&told))
+    }
+
+    /// The same, of which `most` bytes are kept.
+    pub(super) async fn run(&self, script: &str, args: &[&str], most: usize) -> Result<Captured, Unreadable> {
+        let script = format!("g() {{ git {} \"$@\"; }}\n{PRELUDE}{script}", OURS.join(" "));
+        let words = ["-c", script.as_str(), "git"].into_iter().chain(args.iter().copied());
+        let output = self.start("/bin/sh", words, self.inspection.patience.left(), most).await;
+        self.told(output).await
+    }
+
+    /// What a process wrote, or whose fault it is that it failed.
+    async fn told(&self, output: Result<Output, String>) -> Result<Captured, Unreadable> {
+        let output = output.map_err(Unreadable::Machine)?;
+        if output.status.success() && !output.timed_out {
+            return Ok(output.stdout);
+        }
+        let said = output.stderr.text();
+        let said = said.lines().find(|line| !line.trim().is_empty()).unwrap_or("git failed").trim().to_owned();
+        if output.timed_out {
+            let objects = self.work.join(".git/objects");
+            let patience = Patience::new(Duration::from_secs(5), "setup_timeout");
+            let strange = blocking(move || Ok(strange_object(&objects, patience))).await.ok().flatten();
+            return Err(match strange {
+                Some(strange) => Unreadable::Left(format!("`{}` is not a regular file", strange.display())),
+                None => Unreadable::Machine("git had not answered within the limit (setup_timeout)".to_owned()),
+            });
+        }
+        let is_machines = !matches!(output.status.code(), Some(1..=124 | 128))
+            || ["No space left", "Disk quota", "Cannot allocate", "out of memory"]
+                .iter()
+                .any(|line| said.contains(line));
+        Err(if is_machines { Unreadable::Machine(said) } else { Unreadable::Left(said) })
+    }
+
+    async fn output<A: AsRef<OsStr>>(
+        &self,
+        program: &str,
+        args: impl IntoIterator<Item = A>,
+        patience: Duration,
+    ) -> Result<Output, String> {
+        self.start(program, args, patience, MAX_OUTPUT).await
+    }
+
+    async fn start<A: AsRef<OsStr>>(
+        &self,
+        program: &str,
+        args: impl IntoIterator<Item = A>,
+        patience: Duration,
+        most: usize,
+    ) -> Result<Output, String> {
+        let mut command = self.inspection.supervisor.command(program, args);
+        command.current_dir(&self.work).envs(&self.inspection.env);
+        command.env("HOME", self.base.path().join(HOME));
+        command.env("GIT_DIR", self.git()).env("GIT_WORK_TREE", &self.work);
+        let output = run(command, patience, most).await;
+        output.map_err(|error| format!("cannot start a supervisor for git: {error}"))
+    }
+}
+
+/// Something among the objects of a repository that is neither a file nor a directory: git waits for a pipe without end.
+fn strange_object(objects: &Path, patience: Patience) -> Option<PathBuf> {
+    let mut files = state_files(objects).take_while(|_| !patience.is_over());
+    files.find(|path| !path.symlink_metadata().is_ok_and(|meta| meta.is_file()))
+}
+
+fn lines(output: &Captured) -> Vec<String> {
+    output.text().lines().map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_found_at_absolute_places_outside_of_the_sandbox() {
+        let path = |path: &str| {
+            let env = BTreeMap::from([("PATH".to_owned(), path.to_owned())]);
+            environment(&env, Path::new("/tmp/s")).remove("PATH").unwrap()
+        };
+        assert_eq!(path(".:/usr/bin::bin:/tmp/s/work/bin:/bin"), "/usr/bin:/bin");
+        assert_eq!(path("."), "/usr/bin:/bin");
+    }
+}

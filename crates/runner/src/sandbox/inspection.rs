@@ -84,6 +84,7 @@ pub(super) enum Unreadable {
 }
 
 impl Unreadable {
+    #[expect(clippy::needless_pass_by_value, reason = "it is handed to `map_err`")]
     fn machine(error: impl ToString) -> Self {
         Self::Machine(error.to_string())
     }

@@ -6,6 +6,7 @@ use std::path::Path;
 const NEXT_TO_NOTHING: u64 = 16 * 1024;
 
 /// True if the file system that holds `path` has no room for another file or for what is in it.
+#[allow(clippy::useless_conversion, reason = "some systems count blocks in 32 bits")]
 pub(crate) fn is_full(path: &Path) -> bool {
     let Ok(disk) = nix::sys::statvfs::statvfs(path) else { return false };
     // What is reserved for root is there for root.

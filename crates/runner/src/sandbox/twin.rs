@@ -12,7 +12,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use nix::fcntl::{AT_FDCWD, OFlag};
+use nix::fcntl::AT_FDCWD;
 use nix::sys::stat::{UtimensatFlags, utimensat};
 use nix::sys::time::TimeSpec;
 use tokio::process::Command;
@@ -161,13 +161,12 @@ fn copy_link(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 fn copy_file(from: &Path, to: &Path, patience: Patience) -> io::Result<()> {
-    // Whatever took its place meanwhile is neither followed nor waited for.
-    let flags = (OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits();
-    let source = File::options().read(true).custom_flags(flags).open(from)?;
+    let source = match files::open(from) {
+        // Something else took its place meanwhile.
+        Err(error) if error.kind() == ErrorKind::InvalidInput => return Ok(()),
+        source => source?,
+    };
     let meta = source.metadata()?;
-    if !meta.is_file() {
-        return Ok(());
-    }
     let mode = meta.mode() & 0o7777;
     let mut copy = File::options().read(true).write(true).create_new(true).mode(mode | 0o200).open(to)?;
     if !share_blocks(&source, &copy) {

@@ -429,7 +429,7 @@ fn what_openrouter_bills_is_by_its_own_list() {
     ] {
         let server = Loopback::answering(status, list.clone());
         let project = Project::new(TRIALRUN).claude(BILL).env("OPENROUTER_BASE_URL", &server.url());
-        project.write("case.yaml", "scenario: a\nsystem_prompt: Work.\nuser_prompt: Go.\ntrials: 2\n").write(
+        project.write("case.yaml", "scenario: a\nsystem_prompt: Work.\nuser_prompt: Go.\ntrials: 2\nassertions: [{ contains: hi }]\n").write(
             "prices.json",
             r#"{"claude-haiku-4-5-20251001": {"prompt": 1e-6, "completion": "2e-6", "input_cache_read": 0}}"#,
         );

@@ -429,10 +429,15 @@ fn what_openrouter_bills_is_by_its_own_list() {
     ] {
         let server = Loopback::answering(status, list.clone());
         let project = Project::new(TRIALRUN).claude(BILL).env("OPENROUTER_BASE_URL", &server.url());
-        project.write("case.yaml", "scenario: a\nsystem_prompt: Work.\nuser_prompt: Go.\ntrials: 2\nassertions: [{ contains: hi }]\n").write(
-            "prices.json",
-            r#"{"claude-haiku-4-5-20251001": {"prompt": 1e-6, "completion": "2e-6", "input_cache_read": 0}}"#,
-        );
+        project
+            .write(
+                "case.yaml",
+                "scenario: a\nsystem_prompt: Work.\nuser_prompt: Go.\ntrials: 2\nassertions: [{ contains: hi }]\n",
+            )
+            .write(
+                "prices.json",
+                r#"{"claude-haiku-4-5-20251001": {"prompt": 1e-6, "completion": "2e-6", "input_cache_read": 0}}"#,
+            );
         let mut arguments = vec!["case.yaml", "--model", "claude-haiku-4-5-20251001", "--base-url", base_url];
         arguments.extend(pricing.then_some(["--pricing", "prices.json"]).into_iter().flatten());
         let report = project.report(&arguments, 0);

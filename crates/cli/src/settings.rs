@@ -140,6 +140,7 @@ fn rows(args: &RunArgs, environment: &RunArgs, workplace: &Workplace) -> Vec<Row
         written(&defaults.max_turns, number),
         Value::Null,
     );
+    rows.add("warn_turns_of_scenarios", [None, None], None, json!(suite::WARN_TURNS));
     let budget = written(&defaults.token_budget, |v| json!(v));
     rows.add("token_budget", both(|from| from.max_total_tokens.map(|v| json!(v))), budget, Value::Null);
     for (name, cap) in [

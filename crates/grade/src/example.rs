@@ -328,8 +328,8 @@ fn tell(evidence: &Evidence) -> Vec<String> {
         let from = limits.token_budget_from.as_deref().unwrap_or("the run");
         lines.push(format!("limit     {} tokens, set by the {from}", words::thousands(budget)));
     }
-    if limits.max_turns_set {
-        let turns = usize::try_from(limits.max_turns).unwrap_or(usize::MAX);
+    if let Some(turns) = limits.turn_cap() {
+        let turns = usize::try_from(turns).unwrap_or(usize::MAX);
         lines.push(format!("limit     {}", words::count(turns, "turn")));
     }
     if *ending != Ending::Finished {

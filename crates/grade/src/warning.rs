@@ -1,24 +1,22 @@
 //! What looks wrong about a trial but decides nothing.
 
-use model::{Budget, Case, Diagnostic, Ending, Evidence};
+use model::{Case, Diagnostic, Evidence};
 
-/// What a person should know about a trial of `case` although it decides nothing: prepared answers that no question
-/// asked for, and a cap on turns that nobody set but that stopped the agent.
+/// Warnings about a trial of `case`: prepared answers that no question asked for, more turns than the format's default,
+/// and budgets that only warn.
 pub fn warnings(case: &Case, evidence: &Evidence) -> Vec<Diagnostic> {
     let unused = evidence.unused_responses.iter().filter_map(|&at| case.user_responses.get(at)).map(|response| {
         let pattern = &response.match_question.value;
         Diagnostic::warning(format!("no question matched /{pattern}/")).at(response.source.clone())
     });
-    let capped = match evidence.ending {
-        Ending::OutOfBudget { budget: Budget::Turns, .. } if !evidence.limits.max_turns_set => {
-            let turns = evidence.limits.max_turns;
-            let warning = Diagnostic::warning(format!("the agent was stopped after {turns} turns"))
-                .at(case.source.clone())
-                .help("set `max_turns` to allow more, or to make it a failure");
-            Some(warning)
-        }
-        _ => None,
-    };
+    let taken = evidence.trace.turn_count() as u64;
+    let capped = evidence.limits.warn_turns().filter(|turns| taken > *turns).map(|turns| {
+        Diagnostic::warning(format!(
+            "the agent took {taken} turns, more than the {turns} of a scenario without `max_turns`"
+        ))
+        .at(case.source.clone())
+        .help("set `max_turns` to allow more, or to stop the agent there and fail the trial")
+    });
     let over = crate::assertion::over_budget(evidence).into_iter().map(Diagnostic::warning);
     unused.chain(capped).chain(over).collect()
 }
@@ -32,14 +30,17 @@ mod tests {
     use crate::example::Story;
 
     #[test]
-    fn unused_answers_and_the_silent_cap_are_told() {
+    fn unused_answers_and_more_turns_than_the_default_are_told() {
         let mut case = case(&[]);
         case.user_responses = vec![crate::responder::tests::response("Push", "no")];
-        let stopped = Ending::OutOfBudget { budget: Budget::Turns, limit: 40.0 };
-        let mut evidence = Story::new().ending(stopped).evidence();
+        let limited = |limits: &mut model::Limits| (limits.max_turns, limits.max_turns_set) = (1, false);
+        let mut evidence = Story::new().call("Glob", serde_json::json!({})).answer("Done.").limits(limited).evidence();
         evidence.unused_responses = vec![0, 7];
         let told: Vec<String> = warnings(&case, &evidence).into_iter().map(|warning| warning.message).collect();
-        assert_eq!(told, ["no question matched /Push/", "the agent was stopped after 40 turns"]);
+        assert_eq!(
+            told,
+            ["no question matched /Push/", "the agent took 2 turns, more than the 1 of a scenario without `max_turns`"]
+        );
         Arc::make_mut(&mut evidence.limits).max_turns_set = true;
         assert_eq!(warnings(&case, &evidence).len(), 1);
     }

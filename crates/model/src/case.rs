@@ -43,8 +43,10 @@ pub struct Case {
     /// Settings of the `runner` block and its like; unset ones are filled in when the run is planned. The cases of a file
     /// may share them.
     pub runner: Arc<RunnerOptions>,
-    /// The most model turns over the whole chain. Absent: a cap of 40 that only warns.
+    /// The most model turns over the whole chain. Absent: no cap.
     pub max_turns: Option<u64>,
+    /// The number of model turns above which a trial is warned about where nobody set a cap; a default of the format.
+    pub warn_turns: Option<u64>,
     /// The most tokens over the whole chain; goes before the skill's own.
     pub token_budget: Option<f64>,
     /// Wall clock for one trial, in milliseconds.
@@ -96,6 +98,7 @@ impl Case {
             user: None,
             runner: Arc::clone(&NO_OPTIONS),
             max_turns: None,
+            warn_turns: None,
             token_budget: None,
             timeout_ms: None,
             trials: None,

@@ -43,7 +43,8 @@ impl Evidence {
 pub struct Limits {
     /// The cap on model turns; 0 for none.
     pub max_turns: u64,
-    /// Whether somebody set that cap; one that nobody set only warns.
+    /// True if somebody set that cap. One that is a default of the format stops nothing: a trial that goes over it is
+    /// warned about.
     pub max_turns_set: bool,
     /// The cap on tokens of every kind together.
     pub token_budget: Option<f64>,
@@ -78,6 +79,16 @@ impl Limits {
     /// Whether the cap on tokens of every kind only warns: it is the command line's, and the command line says so.
     pub fn tokens_only_warn(&self) -> bool {
         self.on_budget == OnBudget::Warn && self.token_budget_from.as_deref() == Some("--max-total-tokens")
+    }
+
+    /// The number of model turns after which an agent is stopped; `None` if somebody set none.
+    pub fn turn_cap(&self) -> Option<u64> {
+        Some(self.max_turns).filter(|turns| self.max_turns_set && *turns > 0)
+    }
+
+    /// The number of model turns above which a trial is warned about; `None` if there is none, or a cap that stops it.
+    pub fn warn_turns(&self) -> Option<u64> {
+        Some(self.max_turns).filter(|turns| !self.max_turns_set && *turns > 0)
     }
 
     /// Whether an agent is stopped once it has used more tokens or money than it may.

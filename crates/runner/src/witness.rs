@@ -173,6 +173,13 @@ impl Turn {
         }
     }
 
+    /// Ends acting because a part of the agent's output could not be read. What it did there is unknown, so the trial has
+    /// no verdict.
+    pub fn unreadable(&mut self, what: &str) -> Flow {
+        let because = format!("{what}, so not everything that the agent did is known");
+        Flow::Stop(self.ending.get_or_insert(Ending::Aborted { because }).clone())
+    }
+
     /// Counts what an answer of the model has used, for agents that know before the message is dealt with.
     /// [`Step::Finished`] tells all of it once more.
     pub fn uses(&mut self, tokens: Tokens) -> Flow {
@@ -290,18 +297,17 @@ impl Turn {
 
     /// How many more model turns the agent may begin.
     pub fn turns_left(&self) -> u64 {
-        match self.limits.max_turns {
-            0 => u64::MAX,
-            most => most.saturating_sub(self.trace.turn_count() as u64),
-        }
+        self.limits.turn_cap().map_or(u64::MAX, |most| most.saturating_sub(self.trace.turn_count() as u64))
+    }
+
+    /// True if a number of model turns stops the agent.
+    pub fn has_turn_limit(&self) -> bool {
+        self.limits.turn_cap().is_some()
     }
 
     /// Ends acting because the turns are used up, for agents that stop by themselves before the next turn.
     pub fn out_of_turns(&mut self) -> Ending {
-        let limit = match self.limits.max_turns {
-            0 => self.trace.turn_count() as u64,
-            most => most,
-        };
+        let limit = self.limits.turn_cap().unwrap_or(self.trace.turn_count() as u64);
         self.ending.get_or_insert(Ending::OutOfBudget { budget: Budget::Turns, limit: limit as f64 }).clone()
     }
 
@@ -322,8 +328,8 @@ impl Turn {
     }
 
     fn exhausted(&self) -> Option<Ending> {
-        if self.limits.max_turns > 0 && self.trace.turn_count() as u64 > self.limits.max_turns {
-            return Some(Ending::OutOfBudget { budget: Budget::Turns, limit: self.limits.max_turns as f64 });
+        if let Some(most) = self.limits.turn_cap().filter(|most| self.trace.turn_count() as u64 > *most) {
+            return Some(Ending::OutOfBudget { budget: Budget::Turns, limit: most as f64 });
         }
         let counted = self.limits.counted(self.trace.usage);
         let known = counted.tokens;

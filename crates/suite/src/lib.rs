@@ -24,7 +24,7 @@ mod skill;
 
 pub use discover::{skill_names, skills};
 pub use document::read_document;
-pub use format::{FixtureSettings, design_warnings};
+pub use format::{FixtureSettings, WARN_TURNS, design_warnings};
 pub use load::{Loaded, Request, load};
 pub use project::{
     Defaults, Environment, Judge, Project, ProjectAgent, ProviderLimits, Reports, SandboxChoice, Setting, config_names,

@@ -122,7 +122,7 @@ static SCENARIO: Block = Block {
         field(
             "max_turns",
             Kind::Whole(1),
-            "The most model turns over all messages. Not written: 40, and going over it only warns.",
+            "The most model turns over all messages. Not written: no limit, and a warning above 40 turns.",
         ),
         field(
             "token_budget",

@@ -151,6 +151,7 @@ fn check_so(
                 if warnings > 0 { format!(", with {}", count(warnings, "warning")) } else { String::new() }
             ));
             terminal.out(&told_of(&claims, manner));
+            terminal.out(&turns_of(&plan));
         }
     }
     let nothing = plan.trials.is_empty() && diagnostics.iter().all(|problem: &Diagnostic| !problem.is_error());
@@ -163,6 +164,17 @@ fn check_so(
     } else {
         exit::PASSED
     }))
+}
+
+/// How many trials are warned about above a number of turns that is a default of their format.
+fn turns_of(plan: &Plan) -> String {
+    let warned: Vec<u64> = plan.trials.iter().filter_map(|trial| trial.limits.warn_turns()).collect();
+    match warned.first() {
+        Some(most) => {
+            format!("{} without `max_turns`: more than {most} turns is a warning\n", count(warned.len(), "trial"))
+        }
+        None => String::new(),
+    }
 }
 
 /// What became of a claim, which is an assertion in people's words.

@@ -13,8 +13,8 @@ pub(super) const ASSERTION: Assertion = Assertion {
     aliases: &[],
     parameters: &[],
     summary: "The agent finished before `max_turns` stopped it.",
-    details: "It goes with every trial for which `max_turns` is set. Without `max_turns`, an agent is stopped after 40 \
-              turns with a warning, and its trial is judged by what it did.",
+    details: "Added to every trial for which `max_turns` is set. Without `max_turns` no number of turns stops an agent; \
+              a scenario whose agent takes more than 40 turns gets a warning.",
     fields: &[],
     pass: Example { assertion: nothing_written, evidence: || limited(2).answer("Done.").evidence() },
     fail: Example {
@@ -34,10 +34,7 @@ fn limited(max_turns: u64) -> Story {
 }
 
 fn judge(evidence: &Evidence) -> Option<Verdict> {
-    if !evidence.limits.max_turns_set {
-        return None;
-    }
-    let limit = evidence.limits.max_turns;
+    let limit = evidence.limits.turn_cap()?;
     let allowed = words::count(usize::try_from(limit).unwrap_or(usize::MAX), "turn");
     let taken = words::count(evidence.trace.turn_count(), "turn");
     let stopped = matches!(evidence.ending, Ending::OutOfBudget { budget: Budget::Turns, .. });

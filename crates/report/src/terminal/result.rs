@@ -209,13 +209,11 @@ fn ending(record: &TrialRecord, paint: &Paint) -> String {
 fn footer(record: &TrialRecord) -> Vec<String> {
     let mut parts = Vec::new();
     if record.outcome != Outcome::Skipped && (record.turn_count > 0 || record.ending.is_some()) {
-        let cap = record.limits.max_turns;
-        parts.push(if record.limits.max_turns_set {
-            format!("turns {}/{cap}", record.turn_count)
-        } else if cap > 0 && record.turn_count as u64 >= cap {
-            format!("turns {}/{cap} (own cap, only warns)", record.turn_count)
-        } else {
-            format!("turns {}", record.turn_count)
+        let (turns, limits) = (record.turn_count, &record.limits);
+        parts.push(match (limits.turn_cap(), limits.warn_turns()) {
+            (Some(cap), _) => format!("turns {turns}/{cap}"),
+            (None, Some(most)) if turns as u64 > most => format!("turns {turns}/{most} (only warns)"),
+            (None, _) => format!("turns {turns}"),
         });
         parts.push(counted(record.tool_calls.len(), "tool"));
     }

@@ -172,10 +172,10 @@ impl Rehearsal {
                 approved_tools: Vec::new(),
                 setting_sources: Vec::new(),
                 reasoning_effort: None,
-                max_turns: 40,
+                max_turns: None,
                 timeout_ms: 600_000,
             },
-            limits: Limits { max_turns: 40, timeout_ms: 600_000, ..Limits::default() },
+            limits: Limits { timeout_ms: 600_000, ..Limits::default() },
             stop: watch::channel(false).0,
         }
     }
@@ -191,6 +191,11 @@ impl Rehearsal {
             }),
             ..Self::of(case("case", &[message]))
         }
+    }
+
+    /// Stops the agent after this number of turns.
+    pub(super) fn stop_after(&mut self, turns: u64) {
+        (self.limits.max_turns, self.limits.max_turns_set) = (turns, true);
     }
 
     pub(super) fn bare(&self) -> Arc<Bare> {

@@ -180,7 +180,7 @@ impl Planner<'_> {
                 approved_tools: Vec::new(),
                 setting_sources: Vec::<SettingSource>::new(),
                 reasoning_effort: None,
-                max_turns: old.limits.max_turns,
+                max_turns: old.limits.turn_cap(),
                 timeout_ms: old.limits.timeout_ms,
             }),
             // What it was set up like stays told as it was.

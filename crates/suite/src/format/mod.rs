@@ -24,7 +24,7 @@ pub use evals::{
 pub use fixtures::{
     FIELDS, FRONT_FIELDS, Field as FixtureField, FixtureSettings, Kind as FixtureKind, SECTION_FIELDS, STRICT,
 };
-pub use scenario::{OPENING, near_miss, run};
+pub use scenario::{OPENING, WARN_TURNS, near_miss, run};
 
 /// A way to write cases down that is told by what is in a file.
 pub trait Format: Sync {

@@ -79,6 +79,9 @@ impl Format for Scenario {
     }
 }
 
+/// The number of model turns above which a scenario without `max_turns` is warned about.
+pub const WARN_TURNS: u64 = 40;
+
 fn case(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Option<Case> {
     refuse_tags(file.root, problems);
     let mut fields = Fields::of(file.root, "the scenario", problems)?;
@@ -108,6 +111,7 @@ fn case(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Opt
         messages,
         runner: Arc::new(runner),
         max_turns,
+        warn_turns: max_turns.is_none().then_some(WARN_TURNS),
         token_budget,
         must_assert: token_budget.is_none(),
         timeout_ms,

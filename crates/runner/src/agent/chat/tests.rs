@@ -304,7 +304,7 @@ async fn the_model_is_not_asked_again_when_the_turns_are_used_up() {
     let steps =
         json!([call("Bash", json!({"command": "true"})), call("Bash", json!({"command": "true"})), {"text": "x"}]);
     let mut rehearsal = Rehearsal::scripted("go", &steps);
-    rehearsal.limits.max_turns = 2;
+    rehearsal.stop_after(2);
     let played = rehearsal.play(&Chat).await.unwrap();
     assert_eq!(played.endings, [Ending::OutOfBudget { budget: Budget::Turns, limit: 2.0 }]);
     assert_eq!((played.calls().len(), played.tokens()), (2, Some(220)));

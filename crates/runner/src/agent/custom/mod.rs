@@ -31,8 +31,8 @@ impl Agent for Custom {
         "a module of yours, `custom:FILE`, that exports `execute({script, args, options})` or an adapter with `send`"
     }
 
-    fn takes_effort(&self) -> bool {
-        false
+    fn efforts(&self) -> Option<&'static [&'static str]> {
+        Some(&[])
     }
 
     fn tools(&self) -> Option<&'static [&'static str]> {

@@ -236,7 +236,7 @@ async fn it_keeps_to_the_limits() {
         "export default () => ({ messages: [1, 2, 3].map(n => ({ role: 'assistant', content: `${n}` })) })",
     );
     let mut limited = rehearsal(&file, case("a", &["go"]));
-    limited.limits.max_turns = 2;
+    limited.stop_after(2);
     let played = limited.play(&Custom).await.unwrap();
     assert_eq!(played.endings, [Ending::OutOfBudget { budget: Budget::Turns, limit: 2.0 }]);
 }

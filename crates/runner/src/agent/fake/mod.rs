@@ -35,8 +35,8 @@ impl Agent for Fake {
         "echoes the message and follows a few directives in it; needs no model"
     }
 
-    fn takes_effort(&self) -> bool {
-        false
+    fn efforts(&self) -> Option<&'static [&'static str]> {
+        Some(&[])
     }
 
     fn tools(&self) -> Option<&'static [&'static str]> {
@@ -313,7 +313,7 @@ mod tests {
     #[tokio::test]
     async fn no_turn_is_begun_after_the_last_one() {
         let mut rehearsal = Rehearsal::of(case("case", &["!call A\n!tokens 5 5\n!call B\n!call C"]));
-        rehearsal.limits.max_turns = 2;
+        rehearsal.stop_after(2);
         let played = rehearsal.play(&Fake).await.unwrap();
         assert_eq!(played.endings, [Ending::OutOfBudget { budget: Budget::Turns, limit: 2.0 }]);
         assert_eq!(played.calls().len(), 2);

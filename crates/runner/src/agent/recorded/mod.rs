@@ -79,8 +79,8 @@ impl Agent for Recorded {
         "answers from a file of JSON lines, `recorded:FILE`; needs no model"
     }
 
-    fn takes_effort(&self) -> bool {
-        false
+    fn efforts(&self) -> Option<&'static [&'static str]> {
+        Some(&[])
     }
 
     fn tools(&self) -> Option<&'static [&'static str]> {
@@ -366,7 +366,7 @@ mod tests {
         assert_eq!(played.endings, [Ending::GaveUp { because: "no".into() }]);
         assert_eq!(played.tokens(), Some(3));
         let mut limited = rehearsal(&path, case("b", &["go"]));
-        limited.limits.max_turns = 1;
+        limited.stop_after(1);
         let played = limited.play(&RECORDED).await.unwrap();
         assert_eq!(played.endings, [Ending::OutOfBudget { budget: Budget::Turns, limit: 1.0 }]);
         assert_eq!(played.calls().len(), 1);
@@ -419,7 +419,7 @@ mod tests {
             (0..90).map(|at| json!({"role": "assistant", "content": format!("m{at}")})).collect();
         let (_dir, path) = file(&json!({"case": "a", "messages": messages}).to_string());
         let mut free = rehearsal(&path, case("a", &["go"]));
-        free.limits.max_turns = 0;
+        free.limits.max_turns = 40;
         let played = free.play(&RECORDED).await.unwrap();
         assert_eq!((played.endings.as_slice(), played.answer()), (&[Ending::Finished][..], Some("m89")));
         assert_eq!(played.turn.trace().turn_count(), 90);

@@ -19,6 +19,9 @@ pub struct PruneArgs {
     /// Really remove what was found
     #[arg(long)]
     yes: bool,
+    /// Remove sandboxes, too, that `--keep-sandbox` kept
+    #[arg(long)]
+    kept: bool,
     /// Leave alone what is younger than so many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     min_age: u64,
@@ -34,8 +37,12 @@ pub fn run(global: &Global, args: &PruneArgs, terminal: &Terminal) -> Result<Exi
     }
     let temp = machine::host()?.temp;
     let now = std::time::SystemTime::now();
-    let survey = prune::survey(&temp, Duration::from_secs(args.min_age), now)
+    let mut survey = prune::survey(&temp, Duration::from_secs(args.min_age), now)
         .map_err(|error| CliError::environment(format!("cannot read {}: {error}", temp.display())))?;
+    let kept = survey.kept.len();
+    if args.kept {
+        survey.orphans.append(&mut survey.kept);
+    }
     let total = survey.orphans.iter().map(|orphan| orphan.size).sum();
     let mut text = if survey.orphans.is_empty() {
         format!("No orphan sandbox under {}.\n", temp.display())
@@ -50,6 +57,12 @@ pub fn run(global: &Global, args: &PruneArgs, terminal: &Terminal) -> Result<Exi
     for orphan in &survey.orphans {
         let note = if orphan.purpose == Purpose::Sandbox { "" } else { "  (templates of a run)" };
         text.push_str(&format!("{:>8}  {:>9}  {}{note}\n", age(orphan.age), bytes(orphan.size), orphan.path.display()));
+    }
+    if kept > 0 && !args.kept {
+        text.push_str(&format!(
+            "\n{} kept by `--keep-sandbox` and left alone; `--kept` includes them.\n",
+            count(kept, "sandbox", "es")
+        ));
     }
     if survey.live > 0 {
         text.push_str(&format!("\n{} in use and left alone.\n", count(survey.live, "sandbox", "es")));

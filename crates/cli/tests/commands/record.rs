@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::{demo, scenario};
+use crate::{demo, empty, scenario};
 
 #[test]
 fn where_nothing_was_run_commands_say_so() {
@@ -20,6 +20,20 @@ fn where_nothing_was_run_commands_say_so() {
         );
     }
     assert!(!project.dir().join(".trialrun").exists(), "looking makes nothing");
+}
+
+#[test]
+fn prune_leaves_what_the_user_asked_to_keep() {
+    let project = empty();
+    let fixtures = "fixtures: { files_committed: [{ path: a, content: x }] }";
+    project.write("a.yaml", &format!("scenario: a\nsystem_prompt: Work.\nuser_prompt: hi\n{fixtures}\n"));
+    project.run(&["run", "a.yaml", "--agent", "fake", "--keep-sandbox"]);
+    assert_eq!(project.left_over().len(), 1);
+    let ran = project.run(&["prune", "--min-age", "0", "--yes"]).exits(0);
+    assert!(ran.out.contains("1 sandbox kept by `--keep-sandbox` and left alone"), "{}", ran.said());
+    assert_eq!(project.left_over().len(), 1);
+    project.run(&["prune", "--min-age", "0", "--kept", "--yes"]).exits(0);
+    assert_eq!(project.left_over(), Vec::<String>::new());
 }
 
 #[test]

@@ -455,6 +455,7 @@ fn check(command: &str, output: &Output, timeout: Duration, source: Option<&Exce
     Err(SandboxError::Setup {
         command: command.to_owned(),
         how,
+        exited: !output.timed_out && output.status.code().is_some(),
         stderr: if start > 0 { format!("…{}", &said[start..]) } else { said.to_owned() },
         source_line: source.cloned().map(Box::new),
     })

@@ -200,6 +200,8 @@ pub enum SandboxError {
         command: String,
         /// `failed with exit code 3`, `was ended after 60 s (setup_timeout)`.
         how: String,
+        /// True if it exited by itself.
+        exited: bool,
         /// The end of what it wrote to stderr.
         stderr: String,
         /// The user's block.
@@ -236,6 +238,17 @@ impl SandboxError {
         }
     }
 
+    /// True if the sandbox of another attempt would fail in the same way: what is written in the suite is to blame, and
+    /// not the machine, a remote or the clock.
+    fn is_final(&self) -> bool {
+        match self {
+            Self::Unknown { .. } | Self::Absent { .. } | Self::Fixture { .. } => true,
+            Self::Setup { exited, .. } => *exited,
+            Self::Kept { error, .. } => error.is_final(),
+            Self::Io { .. } | Self::Git { .. } | Self::Ending => false,
+        }
+    }
+
     fn kept_in(self, work: &Path) -> Self {
         Self::Kept { error: Box::new(self), work: work.to_owned() }
     }
@@ -252,6 +265,7 @@ impl SandboxError {
 
 impl From<SandboxError> for Breakage {
     fn from(error: SandboxError) -> Self {
-        Self::environment(error.to_string())
+        let breakage = Self::environment(error.to_string());
+        if error.is_final() { breakage.for_good() } else { breakage }
     }
 }

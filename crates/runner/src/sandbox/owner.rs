@@ -60,7 +60,7 @@ impl Base {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
                 Err(source) => return Err(SandboxError::io("make the directory", &path)(source)),
             }
-            let marked = mark(&path, pid, purpose).map_err(SandboxError::io("mark the directory", &path));
+            let marked = mark(&path, pid, purpose, keep).map_err(SandboxError::io("mark the directory", &path));
             match marked {
                 Ok(owner) => return Ok(Self { path, owner, keep, _entry: entry }),
                 Err(error) => {
@@ -102,11 +102,12 @@ impl Drop for Base {
     }
 }
 
-fn mark(base: &Path, pid: u32, purpose: Purpose) -> io::Result<File> {
+fn mark(base: &Path, pid: u32, purpose: Purpose, keep: bool) -> io::Result<File> {
     let mut owner = File::options().read(true).write(true).create_new(true).mode(0o600).open(base.join(OWNER))?;
     owner.lock()?;
     let born = birth(pid).unwrap_or(0);
-    owner.write_all(format!("pid {pid}\nborn {born}\nfor {}\n", purpose.name()).as_bytes())?;
+    let kept = if keep { "kept yes\n" } else { "" };
+    owner.write_all(format!("pid {pid}\nborn {born}\nfor {}\n{kept}", purpose.name()).as_bytes())?;
     Ok(owner)
 }
 
@@ -116,13 +117,16 @@ pub(super) struct Mark {
     pub(super) pid: Option<u32>,
     pub(super) purpose: Purpose,
     pub(super) live: bool,
+    /// True if the user asked to keep it.
+    pub(super) kept: bool,
 }
 
 /// Whose directory `base` is, and whether it is in use: its lock is held, or the process that made it lives. The second
 /// counts where the mark is missing too, because it is made a moment after the directory.
 pub(super) fn read(base: &Path) -> Mark {
     let named = base.file_name().and_then(|name| pid_in(&name.to_string_lossy()));
-    let mut mark = Mark { pid: named, purpose: Purpose::Sandbox, live: named.is_some_and(|pid| birth(pid).is_some()) };
+    let live = named.is_some_and(|pid| birth(pid).is_some());
+    let mut mark = Mark { pid: named, purpose: Purpose::Sandbox, live, kept: false };
     let Ok(file) = files::open(&base.join(OWNER)) else { return mark };
     let mut text = String::new();
     // An agent may have put anything there; what matters fits into a few bytes.
@@ -136,6 +140,7 @@ pub(super) fn read(base: &Path) -> Mark {
     if let Some((_, purpose)) = Purpose::ALL.iter().find(|(name, _)| field("for") == Some(name)) {
         mark.purpose = *purpose;
     }
+    mark.kept = field("kept") == Some("yes");
     mark.live |= matches!(file.try_lock(), Err(TryLockError::WouldBlock));
     mark
 }
@@ -213,7 +218,8 @@ mod tests {
         assert!(path.file_name().unwrap().to_str().unwrap().starts_with("trialrun-my-case-"));
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o700);
         assert_eq!(registry.directories(), std::slice::from_ref(&path));
-        assert_eq!(read(&path), Mark { pid: Some(std::process::id()), purpose: Purpose::Templates, live: true });
+        let mark = Mark { pid: Some(std::process::id()), purpose: Purpose::Templates, live: true, kept: false };
+        assert_eq!(read(&path), mark);
         drop(base);
         assert!(!path.exists());
         assert!(registry.directories().is_empty());

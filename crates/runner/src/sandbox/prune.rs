@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 pub use super::owner::Purpose;
 use super::{owner, removal};
 
-/// A directory whose owner is gone, or which was kept.
+/// A directory whose owner is gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Orphan {
     /// Where it is.
@@ -32,6 +32,8 @@ pub struct Survey {
     pub younger: usize,
     /// How many are in use.
     pub live: usize,
+    /// What the user asked to keep (`--keep-sandbox`), oldest first.
+    pub kept: Vec<Orphan>,
 }
 
 /// Looks for orphans directly below `root`. A directory is in use while its lock is held or the process that made it
@@ -56,10 +58,13 @@ pub fn survey(root: &Path, min_age: Duration, now: SystemTime) -> io::Result<Sur
             survey.younger += 1;
         } else {
             let size = size(&path);
-            survey.orphans.push(Orphan { path, purpose: mark.purpose, pid: mark.pid, age, size });
+            let orphan = Orphan { path, purpose: mark.purpose, pid: mark.pid, age, size };
+            if mark.kept { survey.kept.push(orphan) } else { survey.orphans.push(orphan) }
         }
     }
-    survey.orphans.sort_by(|a, b| b.age.cmp(&a.age).then_with(|| a.path.cmp(&b.path)));
+    for orphans in [&mut survey.orphans, &mut survey.kept] {
+        orphans.sort_by(|a, b| b.age.cmp(&a.age).then_with(|| a.path.cmp(&b.path)));
+    }
     Ok(survey)
 }
 
@@ -132,6 +137,19 @@ mod tests {
         assert_eq!(survey.orphans[0].age, Duration::from_secs(30 * 3600 + 60));
         assert!((1000..1100).contains(&survey.orphans[0].size), "the link to / is not followed");
         drop(live);
+    }
+
+    #[test]
+    fn what_the_user_asked_to_keep_is_no_orphan() {
+        let root = tempfile::tempdir().unwrap();
+        let now = SystemTime::now();
+        let kept = orphan(root.path(), "kept", 1, now);
+        let mark = fs::read_to_string(kept.join(OWNER)).unwrap();
+        fs::write(kept.join(OWNER), mark + "kept yes\n").unwrap();
+        let left = orphan(root.path(), "left", 1, now);
+        let survey = survey(root.path(), Duration::ZERO, now + Duration::from_secs(1)).unwrap();
+        let paths = |orphans: &[Orphan]| orphans.iter().map(|orphan| orphan.path.clone()).collect::<Vec<_>>();
+        assert_eq!((paths(&survey.orphans), paths(&survey.kept)), (vec![left], vec![kept]));
     }
 
     #[test]

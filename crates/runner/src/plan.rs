@@ -30,8 +30,6 @@ pub(crate) use self::compilation::kind_of_agent;
 pub use self::settings::{Defaults, RetryOn, Settings};
 pub(crate) use self::variant::as_arm;
 
-/// The cap on model turns where nobody set one. Agents that reach no model have none: their turns cost nothing.
-const AUTO_TURN_CAP: u64 = 40;
 /// The agent of a case that names none, in a project that names none.
 const DEFAULT_AGENT: &str = "claude-code";
 /// More repetitions than this are a slip of the finger; the plan alone would fill the memory.
@@ -263,13 +261,13 @@ impl Planner<'_> {
         let mut compiled: Option<Compiled> = None;
         for written in agents.iter() {
             let Some(Cast { agent, argument, config }) = self.cast(case, written) else { continue };
-            let Some((mut arm, model)) = self.arm(case, agent) else { continue };
+            let Some((mut arm, model)) = self.arm(case, agent, written) else { continue };
             arm.variant = variant.map(str::to_owned);
             if let Some(config) = &config {
                 arm.agent.clone_from(&config.name);
             }
             let mut setup = self.setup(case, agent, &arm);
-            self.drop_effort(agent, &mut setup);
+            self.drop_effort(case, agent, &mut setup);
             // The assertions of a case are the same under every arm; only the tools they may name differ.
             let known_tools = known_tools(agent, case);
             let checks = match &compiled {
@@ -330,7 +328,7 @@ impl Planner<'_> {
                 continue;
             }
             let last = self.latest.get(&*arm_name);
-            let limits = kept(last.map(|last| &last.limits), self.limits(case, &setup));
+            let limits = kept(last.map(|last| &last.limits), self.limits(case, agent, &setup));
             let setup = kept(last.map(|last| &last.setup), setup);
             let arm = kept(last.map(|last| &last.arm), arm);
             let told = told::of(case, &setup, settings, last.map(|last| &**last));
@@ -523,8 +521,8 @@ impl Planner<'_> {
         }
     }
 
-    /// The configuration `case` runs under with `agent`, and its model.
-    fn arm(&mut self, case: &Case, agent: &'static dyn Agent) -> Option<(Arm, ModelChoice)> {
+    /// The configuration `case` runs under with `agent`, as `written`, and its model.
+    fn arm(&mut self, case: &Case, agent: &'static dyn Agent, written: &str) -> Option<(Arm, ModelChoice)> {
         let settings = self.request.settings;
         let given = settings
             .models
@@ -533,10 +531,29 @@ impl Planner<'_> {
             .find(|(of, _)| of.as_deref().is_none_or(|of| of == agent.name() || agent.aliases().contains(&of)))
             .map(|(_, model)| model.clone());
         let is_given = given.is_some();
+        // A model belongs to the agent that is named beside it.
+        let of_case = case.runner.model.clone().filter(|model| {
+            let owner = case.runner.agent.as_ref().map(|(owner, _)| owner.as_str());
+            owner.is_none_or(|owner| is_for(model, owner, written))
+        });
+        let of_project = settings.defaults.model.clone().filter(|model| match &settings.defaults.agent {
+            Some(owner) => is_for(model, owner, written),
+            None => self.refused(agent, model).is_none(),
+        });
         let name = given
-            .or_else(|| case.runner.model.clone())
-            .or_else(|| settings.defaults.model.clone())
+            .or_else(|| of_case.clone())
+            .or(of_project)
             .or_else(|| agent.default_model().map(str::to_owned));
+        if let Some(because) = name.as_deref().and_then(|name| self.refused(agent, name)) {
+            let own = name == of_case;
+            let place = own.then(|| case.runner.model_source.clone().unwrap_or_else(|| case.source.clone()));
+            let problem = Diagnostic::error(format!("`{}` cannot have this model: {because}", agent.name()))
+                .help(format!("name another one: `--model {}=MODEL`", agent.name()));
+            self.problems.push(match place {
+                Some(place) => problem.at(place),
+                None => problem,
+            });
+        }
         let (name, model) = match name.as_deref().and_then(|name| name.strip_prefix(SCRIPTED)) {
             // Reading the case, or the project, has reported it.
             Some(file) if !is_given && !Path::new(file).is_file() => return None,
@@ -548,6 +565,13 @@ impl Planner<'_> {
             None => (name.clone(), ModelChoice::Vendor(name)),
         };
         Some((Arm { agent: agent.name().to_owned(), model: name, variant: None }, model))
+    }
+
+    /// Why `agent` cannot have the model `name`. A scripted model is for every agent.
+    fn refused(&self, agent: &dyn Agent, name: &str) -> Option<String> {
+        let settings = self.request.settings;
+        let vendors = Some(name).filter(|name| !name.starts_with(SCRIPTED))?;
+        agent.refuses_model(vendors, settings.base_url.as_deref(), &settings.providers)
     }
 
     /// The script in `file`, read once; a problem with it is reported once.
@@ -571,8 +595,6 @@ impl Planner<'_> {
 
     fn setup(&self, case: &Case, agent: &'static dyn Agent, arm: &Arm) -> Setup {
         let settings = self.request.settings;
-        let has_model = agent.wire().is_some() || agent.asks_providers();
-        let own_cap = if has_model { AUTO_TURN_CAP } else { 0 };
         Setup {
             model: arm.model.clone(),
             system_prompt: system_prompt(&case.subject, agent.skills_folder()),
@@ -586,17 +608,26 @@ impl Planner<'_> {
             approved_tools: case.subject.skill().map(|skill| skill.allowed_tools_raw.clone()).unwrap_or_default(),
             setting_sources: case.runner.setting_sources.clone(),
             reasoning_effort: settings.reasoning_effort.clone().or_else(|| case.runner.reasoning_effort.clone()),
-            max_turns: settings.max_turns.or(case.max_turns).or(settings.defaults.max_turns).unwrap_or(own_cap),
+            max_turns: settings.max_turns.or(case.max_turns).or(settings.defaults.max_turns),
             timeout_ms: self.timeout(case).0,
         }
     }
 
-    /// Takes back how hard the model is to think from an agent that has no such setting, and says so.
-    fn drop_effort(&mut self, agent: &dyn Agent, setup: &mut Setup) {
-        let Some(effort) = setup.reasoning_effort.take_if(|_| !agent.takes_effort()) else { return };
+    /// Drops a reasoning effort that `agent` does not take, with a warning: it is recorded as none.
+    fn drop_effort(&mut self, case: &Case, agent: &dyn Agent, setup: &mut Setup) {
+        let Some(efforts) = agent.efforts() else { return };
+        let Some(effort) = setup.reasoning_effort.take_if(|effort| !efforts.contains(&effort.as_str())) else { return };
         let name = agent.name();
-        let message = format!("`{name}` has no setting for the reasoning effort, so `{effort}` is passed over");
-        self.problems.push(Diagnostic::warning(message));
+        let message = match efforts {
+            [] => format!("`{name}` has no setting for the reasoning effort, so `{effort}` is not used"),
+            _ => format!("`{name}` has no reasoning effort `{effort}`, so none is set"),
+        };
+        let mut problem = Diagnostic::warning(message).suggest(nearest(&effort, efforts.iter().copied()));
+        if !efforts.is_empty() {
+            problem = problem.help(format!("efforts: {}", efforts.join(", ")));
+        }
+        let is_own = case.runner.reasoning_effort.as_ref() == Some(&effort);
+        self.problems.push(if is_own { problem.at(case.source.clone()) } else { problem });
     }
 
     /// The wall clock in milliseconds, and who set it.
@@ -619,8 +650,11 @@ impl Planner<'_> {
         }
     }
 
-    fn limits(&self, case: &Case, setup: &Setup) -> Limits {
+    fn limits(&self, case: &Case, agent: &dyn Agent, setup: &Setup) -> Limits {
         let settings = self.request.settings;
+        // Turns of an agent that reaches no model cost nothing.
+        let has_model = agent.wire().is_some() || agent.asks_providers();
+        let warn_turns = case.warn_turns.filter(|_| has_model);
         let skill = case.subject.skill().and_then(|skill| skill.token_budget);
         let (token_budget, token_budget_from) = if let Some(budget) = settings.max_total_tokens {
             (Some(budget), Some(settings.max_total_tokens_from))
@@ -632,8 +666,8 @@ impl Planner<'_> {
             (settings.defaults.token_budget, settings.defaults.token_budget.map(|_| "project"))
         };
         Limits {
-            max_turns: setup.max_turns,
-            max_turns_set: settings.max_turns.or(case.max_turns).or(settings.defaults.max_turns).is_some(),
+            max_turns: setup.max_turns.or(warn_turns).unwrap_or(0),
+            max_turns_set: setup.max_turns.is_some(),
             token_budget,
             token_budget_from: token_budget_from.map(str::to_owned),
             timeout_ms: setup.timeout_ms,
@@ -653,6 +687,13 @@ pub(crate) fn directory_of(suite: &Suite) -> PathBuf {
         _ => Path::new("."),
     };
     std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned())
+}
+
+/// True if the agent `written` may have `model`, which is named beside the agent `owner`. A scripted model is for every
+/// agent.
+fn is_for(model: &str, owner: &str, written: &str) -> bool {
+    let name = |written: &str| agent::find(written).map(|(agent, _)| agent.name());
+    model.starts_with(SCRIPTED) || owner == written || name(owner).is_some_and(|owner| name(written) == Some(owner))
 }
 
 /// The agents that `case` runs with, as they are written.

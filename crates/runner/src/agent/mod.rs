@@ -24,6 +24,7 @@ mod recorded;
 mod rehearsal;
 mod subprocess;
 mod transcript;
+mod vendor;
 #[cfg(test)]
 mod vectors;
 
@@ -71,6 +72,12 @@ pub trait Agent: Send + Sync {
         None
     }
 
+    /// Why it cannot have the model `name`, for models that no address but its vendor's own has; `None` if it can, or if
+    /// nobody can say. `base_url` is another address that the run names.
+    fn refuses_model(&self, _name: &str, _base_url: Option<&str>, _providers: &llm::Providers) -> Option<String> {
+        None
+    }
+
     /// Where it looks for skills, relative to its working directory; `None` if it reads no skill files.
     fn skills_folder(&self) -> Option<&'static str> {
         None
@@ -91,9 +98,9 @@ pub trait Agent: Send + Sync {
         PermissionMode::BypassPermissions
     }
 
-    /// Whether it takes `--reasoning-effort`.
-    fn takes_effort(&self) -> bool {
-        true
+    /// The reasoning efforts that it takes; `None` for any, and none at all for an agent without such a setting.
+    fn efforts(&self) -> Option<&'static [&'static str]> {
+        None
     }
 
     /// Whether OpenRouter bills what it uses, so that what it says it cost is by another list than OpenRouter's.
@@ -262,8 +269,8 @@ pub struct Setup {
     pub setting_sources: Vec<SettingSource>,
     /// As the agent understands it.
     pub reasoning_effort: Option<String>,
-    /// The most model turns of the whole chain.
-    pub max_turns: u64,
+    /// The most model turns of the whole chain; `None` for no limit.
+    pub max_turns: Option<u64>,
     /// The trial's wall clock in milliseconds.
     pub timeout_ms: u64,
 }
@@ -301,6 +308,7 @@ pub fn find(written: &str) -> Option<(&'static dyn Agent, Option<&str>)> {
 
 pub use self::assistant::reference as assistant_reference;
 pub use self::chat::reference as chat_reference;
+pub use self::claude_code::reference as claude_code_reference;
 pub use self::codex::reference as codex_reference;
 pub use self::custom::reference as custom_reference;
 pub(crate) use self::engine::{library, use_modules};

@@ -69,6 +69,76 @@ fn an_agent_that_takes_no_script_and_no_tools_says_so_at_the_case() {
     assert_eq!(planned(&[bringing("fake")]).1, [""; 0]);
 }
 
+/// The models that a case with the agent and model of its own has under `settings`, and what is wrong.
+fn models(settings: &Settings, own: (Option<&str>, Option<&str>)) -> (Vec<Option<String>>, Vec<String>) {
+    let mut case = case("a", own.0.unwrap_or("claude-code"));
+    let runner = Arc::make_mut(&mut case.runner);
+    runner.agent = runner.agent.take().filter(|_| own.0.is_some());
+    runner.model = own.1.map(str::to_owned);
+    let suites = [suite(Path::new("case.yaml"), vec![case])];
+    let (plan, problems) = plan(&PlanRequest {
+        suites: &suites,
+        settings,
+        selection: &Selection::default(),
+        read_script: Arc::new(|_: &Path| Err(Vec::new())),
+        cwd: Path::new("/"),
+        modules: script::Library::new(),
+    });
+    let errors = problems.iter().filter(|problem| problem.is_error()).map(ToString::to_string).collect();
+    (plan.trials.iter().map(|trial| trial.arm.model.clone()).collect(), errors)
+}
+
+#[test]
+fn a_default_model_belongs_to_the_agent_that_is_named_beside_it() {
+    let settings = |agent: &str, owner: Option<&str>, model: &str| Settings {
+        agents: vec![agent.into()],
+        defaults: Defaults {
+            agent: owner.map(str::to_owned),
+            model: Some(model.into()),
+            ..Defaults::default()
+        },
+        ..Settings::default()
+    };
+    let model = |settings: &Settings, own| {
+        let (models, errors) = models(settings, own);
+        assert_eq!(errors, [""; 0]);
+        models.into_iter().next().flatten()
+    };
+    let (claude, gpt) = ("claude-opus-4-8", "gpt-5.5");
+    let none = (None, None);
+    assert_eq!(model(&settings("claude", Some("claude-code"), claude), none).as_deref(), Some(claude));
+    assert_eq!(model(&settings("codex", Some("claude-code"), "my-model"), none), None);
+    assert_eq!(model(&settings("claude-code", Some("codex"), gpt), none).as_deref(), Some("claude-sonnet-4-6"));
+    // A project that names no agent means every agent that can have the model.
+    assert_eq!(model(&settings("codex", None, claude), none), None);
+    assert_eq!(model(&settings("codex", None, gpt), none).as_deref(), Some(gpt));
+    // A model of a case is its agent's likewise.
+    let own = (Some("claude-code"), Some(claude));
+    assert_eq!(model(&settings("codex", Some("codex"), gpt), own).as_deref(), Some(gpt));
+    assert_eq!(model(&settings("claude-code", Some("codex"), gpt), own).as_deref(), Some(claude));
+}
+
+#[test]
+fn a_model_that_its_agent_cannot_have_is_an_error() {
+    let with = |agent: &str, model: &str| Settings {
+        agents: vec![agent.into()],
+        models: vec![(None, model.into())],
+        ..Settings::default()
+    };
+    let refused = |agent: &str, model: &str| models(&with(agent, model), (None, None)).1;
+    assert_eq!(
+        refused("codex", "claude-sonnet-4-6"),
+        ["`codex` cannot have this model: `claude-sonnet-4-6` is a model of Anthropic"]
+    );
+    assert_eq!(refused("claude-code", "gpt-5.5").len(), 1);
+    assert_eq!(refused("opencode", "gpt-5.5").len(), 1);
+    assert_eq!(refused("codex", "my-model"), [""; 0]);
+    let of_case = models(&Settings { agents: vec!["codex".into()], ..Settings::default() }, (None, Some("opus"))).1;
+    assert_eq!(of_case, ["case.yaml:1:1: `codex` cannot have this model: `opus` is a model of Anthropic"]);
+    let elsewhere = Settings { base_url: Some("http://127.0.0.1:1".into()), ..with("claude-code", "gpt-5.5") };
+    assert_eq!(models(&elsewhere, (None, None)).1, [""; 0]);
+}
+
 #[test]
 fn no_name_of_a_tool_is_doubted_where_the_case_brings_some() {
     let called = |tools: Vec<Value>| {

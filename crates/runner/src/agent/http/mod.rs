@@ -38,8 +38,8 @@ impl Agent for Http {
         "a bot behind HTTP, `http:URL`, or as the project configures it"
     }
 
-    fn takes_effort(&self) -> bool {
-        false
+    fn efforts(&self) -> Option<&'static [&'static str]> {
+        Some(&[])
     }
 
     fn tools(&self) -> Option<&'static [&'static str]> {

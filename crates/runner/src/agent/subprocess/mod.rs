@@ -41,8 +41,8 @@ impl Agent for Subprocess {
         "a program of yours in the sandbox, `subprocess:COMMAND`, that speaks JSON lines or is run for each message"
     }
 
-    fn takes_effort(&self) -> bool {
-        false
+    fn efforts(&self) -> Option<&'static [&'static str]> {
+        Some(&[])
     }
 
     fn tools(&self) -> Option<&'static [&'static str]> {

@@ -1,0 +1,70 @@
+//! Vendors of models, told by the names of their models. Only names that belong to one vendor for certain are known here.
+
+/// A vendor of models.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Vendor {
+    Anthropic,
+    OpenAi,
+    Google,
+}
+
+/// How names of models begin, and whose they are.
+const FRONTS: [(&str, Vendor); 8] = [
+    ("claude-", Vendor::Anthropic),
+    ("gpt-", Vendor::OpenAi),
+    ("chatgpt-", Vendor::OpenAi),
+    ("codex-", Vendor::OpenAi),
+    ("o1-", Vendor::OpenAi),
+    ("o3-", Vendor::OpenAi),
+    ("o4-", Vendor::OpenAi),
+    ("gemini-", Vendor::Google),
+];
+/// Whole names of models, and whose they are.
+const NAMES: [(&str, Vendor); 5] = [
+    ("sonnet", Vendor::Anthropic),
+    ("opus", Vendor::Anthropic),
+    ("haiku", Vendor::Anthropic),
+    ("o1", Vendor::OpenAi),
+    ("o3", Vendor::OpenAi),
+];
+
+impl Vendor {
+    /// The vendor of the model that is called `name`; `None` if the name does not tell.
+    pub(super) fn of(name: &str) -> Option<Self> {
+        let name = name.to_ascii_lowercase();
+        let front = FRONTS.iter().find(|(front, _)| name.starts_with(front));
+        let whole = || NAMES.iter().find(|(whole, _)| name == *whole);
+        front.or_else(whole).map(|(_, vendor)| *vendor)
+    }
+
+    /// The vendor's name.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Anthropic => "Anthropic",
+            Self::OpenAi => "OpenAI",
+            Self::Google => "Google",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_vendor_is_told_by_names_that_only_it_has() {
+        for (name, vendor) in [
+            ("claude-sonnet-4-6", Some(Vendor::Anthropic)),
+            ("Haiku", Some(Vendor::Anthropic)),
+            ("gpt-5.5", Some(Vendor::OpenAi)),
+            ("o3", Some(Vendor::OpenAi)),
+            ("gemini-3-pro", Some(Vendor::Google)),
+            ("us.anthropic.claude-sonnet-4-6-v1:0", None),
+            ("anthropic/claude-sonnet-4-6", None),
+            ("o3ther", None),
+            ("my-model", None),
+        ] {
+            assert_eq!(Vendor::of(name), vendor, "{name}");
+        }
+    }
+}

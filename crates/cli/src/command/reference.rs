@@ -51,6 +51,7 @@ fn pages() -> Vec<(&'static str, String)> {
         ("templates.md", grade::templates_reference()),
         ("scripted-model.md", llm::reference()),
         ("chat-agent.md", runner::agent::chat_reference()),
+        ("claude-code-agent.md", runner::agent::claude_code_reference()),
         ("codex-agent.md", runner::agent::codex_reference()),
         ("custom-agent.md", runner::agent::custom_reference()),
         ("http-agent.md", runner::agent::http_reference()),
@@ -84,6 +85,28 @@ fn command_line() -> String {
         let help = if is_cut { command.render_long_help() } else { command.render_help() }.to_string();
         let help: Vec<&str> = help.lines().map(str::trim_end).collect();
         page.push_str(&format!("\n## `trialrun {name}`\n\n```text\n{}\n```\n", help.join("\n").trim_end()));
+        page.push_str(&other_names(command));
     }
     page
+}
+
+/// The names under which the commands that trialrun replaces know a command and its options. Help does not list them.
+fn other_names(command: &clap::Command) -> String {
+    let quoted = |names: Vec<String>| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let mut rows = String::new();
+    let names: Vec<String> = command.get_all_aliases().map(|name| format!("trialrun {name}")).collect();
+    if !names.is_empty() {
+        rows.push_str(&format!("| `trialrun {}` | {} |\n", command.get_name(), quoted(names)));
+    }
+    for option in command.get_arguments() {
+        let names: Vec<String> =
+            option.get_all_aliases().unwrap_or_default().iter().map(|name| format!("--{name}")).collect();
+        if let (Some(name), false) = (option.get_long(), names.is_empty()) {
+            rows.push_str(&format!("| `--{name}` | {} |\n", quoted(names)));
+        }
+    }
+    match rows.is_empty() {
+        true => rows,
+        false => format!("\n| name | other names of the original commands |\n| --- | --- |\n{rows}"),
+    }
 }

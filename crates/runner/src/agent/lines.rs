@@ -1,5 +1,6 @@
 //! Lines of a process's output.
 
+use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
 /// Longer lines are cut, in bytes.
@@ -24,6 +25,29 @@ pub(super) struct Line {
     pub(super) text: String,
     /// How many bytes were cut off its end.
     pub(super) dropped: usize,
+}
+
+/// Content of a line in a stream of JSON events.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Content {
+    /// An event: a JSON object.
+    Event(Value),
+    /// Anything else, which other programs may print there.
+    Other,
+    /// An event that cannot be parsed. The agent may have acted in it.
+    Damaged,
+}
+
+impl Content {
+    /// Parses a line.
+    pub(super) fn of(line: &str) -> Self {
+        match serde_json::from_str::<Value>(line) {
+            Ok(event @ Value::Object(_)) => Self::Event(event),
+            Ok(_) => Self::Other,
+            Err(_) if line.trim_start().starts_with('{') || line.contains("\"type\"") => Self::Damaged,
+            Err(_) => Self::Other,
+        }
+    }
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
@@ -117,6 +141,18 @@ mod tests {
         let line = lines.next().await.unwrap();
         assert_eq!(line.text.len(), 1000);
         assert!(line.dropped > 0 && !lines.ended());
+    }
+
+    #[test]
+    fn an_event_that_cannot_be_parsed_is_told_from_other_output() {
+        assert!(matches!(Content::of("{\"type\":\"x\"}"), Content::Event(_)));
+        for other in ["", "  ", "Reading from stdin...", "[1]", "null", "4"] {
+            assert_eq!(Content::of(other), Content::Other, "{other}");
+        }
+        for damaged in ["{", "{\"type\":\"assist", "noise{\"type\":\"result\"}", "stant\",\"type\":\"x\"}", "{type: 1}"]
+        {
+            assert_eq!(Content::of(damaged), Content::Damaged, "{damaged}");
+        }
     }
 
     #[tokio::test]

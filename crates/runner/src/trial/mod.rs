@@ -490,7 +490,9 @@ impl Attempt<'_> {
         let played = played.transpose()?;
         model.tell(&mut turn, &mut ending);
         if planned.case.skill_eval.is_some() {
-            ending = again::counted(ending, turn.exit_code());
+            // A program that failed before its model was asked says nothing about the agent.
+            let has_acted = turn.trace().turn_count() > 0;
+            ending = again::counted(ending, turn.exit_code().filter(|_| has_acted));
         }
         Ok(Acted { turn, ending, played, looked })
     }

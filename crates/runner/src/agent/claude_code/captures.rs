@@ -155,21 +155,21 @@ impl Expected {
 
 /// What `stdout` tells, as steps.
 pub(in crate::agent) fn steps(stdout: &str) -> Vec<Step> {
-    let mut interpreter = Interpreter::new("test");
+    let mut interpreter = Interpreter::new("test", None);
     let heard = stdout.lines().flat_map(|line| interpreter.read(line));
     heard.filter_map(|heard| if let Heard::Step(step) = heard { Some(step) } else { None }).collect()
 }
 
 /// Reads a capture as a session does, and tells the trace and how the last message ended.
 fn read(stdout: &str) -> (Trace, Option<Done>) {
-    let mut interpreter = Interpreter::new("test");
+    let mut interpreter = Interpreter::new("test", None);
     let mut trace = Trace::default();
     let mut done = None;
     for heard in stdout.lines().flat_map(|line| interpreter.read(line)) {
         match heard {
             Heard::Step(step) => trace.push(&step),
             Heard::Done(how) => done = Some(how),
-            Heard::Asked(_) | Heard::Refused { .. } | Heard::Used(_) | Heard::Warning(_) => {}
+            Heard::Asked(_) | Heard::Refused { .. } | Heard::Used(_) | Heard::Warning(_) | Heard::Unreadable(_) => {}
         }
     }
     (trace, done)
@@ -193,6 +193,7 @@ fn actual(stdout: &str) -> Expected {
             Done::OutOfTurns => "out of turns",
             Done::OutOfMoney => "out of money",
             Done::GaveUp(_) => "gave up",
+            Done::Broken(_) => "broken",
             Done::ProviderFailed(_) => "provider failed",
             Done::Interrupted(_) => "interrupted",
         }),
@@ -289,7 +290,7 @@ fn a_chain_is_billed_message_by_message() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/captures");
     for (version, each) in [("claude-2.1.197", 0.00075), ("claude-2.1.330", 0.0006)] {
         let text = std::fs::read_to_string(root.join(version).join("d_streamin_turnwise/stdout.jsonl")).unwrap();
-        let mut interpreter = Interpreter::new("test");
+        let mut interpreter = Interpreter::new("test", None);
         let costs: Vec<_> = text
             .lines()
             .flat_map(|line| interpreter.read(line))
@@ -308,7 +309,7 @@ fn what_is_counted_on_the_way_is_what_the_result_tells() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/captures");
     for capture in ["claude-2.1.197/a_text_thinking_partial", "claude-2.1.330/a_text_thinking_partial"] {
         let text = std::fs::read_to_string(root.join(capture).join("stdout.jsonl")).unwrap();
-        let mut interpreter = Interpreter::new("test");
+        let mut interpreter = Interpreter::new("test", None);
         let heard: Vec<Heard> = text.lines().flat_map(|line| interpreter.read(line)).collect();
         let counted: Vec<_> = heard
             .iter()
@@ -325,7 +326,7 @@ fn a_skill_that_the_user_asks_for_is_a_call_though_no_event_tells_of_it() {
     for version in ["claude-2.1.197", "claude-2.1.330"] {
         let text = std::fs::read_to_string(root.join(version).join("g_skill_slash/stdout.jsonl")).unwrap();
         let read = |message: &str| {
-            let mut interpreter = Interpreter::new("test");
+            let mut interpreter = Interpreter::new("test", None);
             interpreter.asked(message);
             let mut trace = Trace::default();
             for heard in text.lines().flat_map(|line| interpreter.read(line)) {

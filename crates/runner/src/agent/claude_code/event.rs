@@ -1,5 +1,5 @@
-//! What comes from Claude Code's stdout: events, a JSON object a line, understood as steps. Unknown ones are ignored;
-//! the caller keeps every line as it came.
+//! Events from Claude Code's stdout, a JSON object a line, read as steps. Unknown events are ignored; a known one that
+//! cannot be read is reported, because the agent may have acted in it. The caller keeps every line as it came.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,9 @@ use serde_json::Value;
 
 use super::control::Request;
 use super::meter::{self, Meter};
+use super::skill_name::SkillName;
 use super::slash::Slash;
+use crate::agent::lines::Content;
 
 /// The name of the model in messages that no model wrote.
 const SYNTHETIC: &str = "<synthetic>";
@@ -31,6 +33,8 @@ pub(super) enum Heard {
     Used(Tokens),
     /// Something that looks wrong.
     Warning(String),
+    /// A line that should be an event and cannot be read: what it is.
+    Unreadable(&'static str),
     /// The user's message is dealt with.
     Done(Done),
 }
@@ -42,10 +46,12 @@ pub(super) enum Done {
     Answered,
     /// At the limit of turns.
     OutOfTurns,
-    /// At a limit of money.
+    /// At a limit of money, which is never one that trialrun has set.
     OutOfMoney,
     /// With an error that is the agent's.
     GaveUp(String),
+    /// With an error that is not the agent's: the CLI did not get as far as its model, or reports an end that is unknown.
+    Broken(String),
     /// Because the model could not be reached or did not answer well.
     ProviderFailed(String),
     /// Because somebody interrupted it.
@@ -66,12 +72,16 @@ pub(super) struct Interpreter {
     on_the_way: Tokens,
     /// The skill that the user's message asks for.
     slash: Slash,
+    /// The name of the skill under test.
+    skill: SkillName,
+    /// True once the model has answered the user's message with anything.
+    has_answered: bool,
 }
 
 impl Interpreter {
-    /// For a new process whose sign-in is called `auth`.
-    pub(super) fn new(auth: impl Into<String>) -> Self {
-        Self { auth: Some(auth.into()), ..Self::default() }
+    /// For a new process whose sign-in is called `auth`, and that has the skill `plugin` in a plug-in of the same name.
+    pub(super) fn new(auth: impl Into<String>, plugin: Option<&str>) -> Self {
+        Self { auth: Some(auth.into()), skill: SkillName::new(plugin), ..Self::default() }
     }
 
     /// The id of the session, once it is known.
@@ -87,18 +97,25 @@ impl Interpreter {
     /// The user's message is about to be sent.
     pub(super) fn asked(&mut self, message: &str) {
         self.slash = Slash::of(message);
+        self.has_answered = false;
     }
 
-    /// What `line` says; nothing for a line that is unknown or no JSON.
+    /// What `line` says; nothing for an event that is unknown and for other output.
     pub(super) fn read(&mut self, line: &str) -> Vec<Heard> {
-        let Ok(line) = serde_json::from_str::<Value>(line) else { return Vec::new() };
+        let line = match Content::of(line) {
+            Content::Event(line) => line,
+            Content::Other => return Vec::new(),
+            Content::Damaged => return vec![Heard::Unreadable("a line that is not valid JSON")],
+        };
         match text(&line, "type").unwrap_or_default() {
             "system" => self.system(&line),
             "assistant" => self.assistant(&line),
-            "user" => tool_results(&line).map(|result| Heard::Step(Step::ToolResult(result))).collect(),
+            "user" => self.user(&line),
             "result" => self.result(&line),
             "stream_event" => self.meter(&line),
-            "control_request" => Request::read(&line).map(Heard::Asked).into_iter().collect(),
+            "control_request" => {
+                vec![Request::read(&line).map_or(Heard::Unreadable("a request without an id"), Heard::Asked)]
+            }
             "control_response" => refusal(&line).into_iter().collect(),
             _ => Vec::new(),
         }
@@ -152,18 +169,51 @@ impl Interpreter {
 
     /// One line for each block; lines of one message have the same id.
     fn assistant(&mut self, line: &Value) -> Vec<Heard> {
-        let Some(message) = line.get("message") else { return Vec::new() };
-        let blocks = message.get("content").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let message = line.get("message").unwrap_or(&Value::Null);
+        let Some(blocks) = message.get("content").and_then(Value::as_array) else {
+            return vec![Heard::Unreadable("a message of the model without content")];
+        };
         if text(message, "model") == Some(SYNTHETIC) {
             self.fault = owned(line, "error");
             return blocks.iter().filter_map(|block| text(block, "text")).map(notice).collect();
         }
         self.fault = None;
+        self.has_answered = true;
         let id = text(message, "id").unwrap_or_default();
         let parent = owned(line, "parent_tool_use_id");
+        let mut heard = Vec::new();
         let invoked = self.slash.take(id).into_iter().flatten();
-        let said = blocks.iter().filter_map(|block| step(block, id, parent.as_ref()));
-        invoked.chain(said).map(Heard::Step).collect()
+        for mut step in invoked {
+            self.skill.settle(&mut step);
+            heard.push(Heard::Step(step));
+        }
+        for block in blocks {
+            match step(block, id, parent.as_ref()) {
+                Some(mut step) => {
+                    self.skill.settle(&mut step);
+                    heard.push(Heard::Step(step));
+                }
+                None if is_call(block) => heard.push(Heard::Unreadable("a tool call without an id or a name")),
+                None => {}
+            }
+        }
+        heard
+    }
+
+    /// The results of tools, which come as messages of the user.
+    fn user(&mut self, line: &Value) -> Vec<Heard> {
+        let blocks = line.pointer("/message/content").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let results = blocks.iter().filter(|block| text(block, "type") == Some("tool_result"));
+        results
+            .map(|block| match tool_result(block) {
+                Some(result) => {
+                    let mut step = Step::ToolResult(result);
+                    self.skill.settle(&mut step);
+                    Heard::Step(step)
+                }
+                None => Heard::Unreadable("a result of a tool without the id of its call"),
+            })
+            .collect()
     }
 
     /// Counts an answer while it comes. A sub-agent's own are in the result alone.
@@ -194,20 +244,21 @@ impl Interpreter {
         for denial in denials {
             heard.extend(self.denial(text(denial, "tool_name"), owned(denial, "tool_use_id"), String::new()));
         }
-        let is_error = line.get("is_error").and_then(Value::as_bool).unwrap_or(false);
+        let done = self.done(line);
         heard.push(Heard::Step(Step::Finished {
             subtype: owned(line, "subtype").unwrap_or_default(),
-            is_error,
+            is_error: done != Done::Answered,
             usage: self.meter.read(line),
             text: owned(line, "result").filter(|text| !text.is_empty()),
             result: None,
         }));
-        heard.push(Heard::Done(self.done(line, is_error)));
+        heard.push(Heard::Done(done));
         self.fault = None;
         heard
     }
 
-    fn done(&self, line: &Value, is_error: bool) -> Done {
+    /// How dealing with the message ended. It has an answer only where `subtype`, `is_error` and `result` all say so.
+    fn done(&self, line: &Value) -> Done {
         let said = || {
             let errors = line.get("errors").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
             let errors: Vec<&str> = errors.iter().filter_map(Value::as_str).collect();
@@ -218,12 +269,19 @@ impl Interpreter {
             }
         };
         let reason = text(line, "terminal_reason").unwrap_or_default();
-        match text(line, "subtype").unwrap_or_default() {
-            "error_max_turns" => return Done::OutOfTurns,
-            "error_max_budget_usd" => return Done::OutOfMoney,
-            "error_during_execution" if reason.starts_with("aborted") => return Done::Interrupted(said()),
-            _ if !is_error => return Done::Answered,
-            _ => {}
+        let is_error = match line.get("is_error") {
+            None => Some(false),
+            Some(said) => said.as_bool(),
+        };
+        match (text(line, "subtype").unwrap_or_default(), is_error) {
+            ("error_max_turns", _) => return Done::OutOfTurns,
+            ("error_max_budget_usd", _) => return Done::OutOfMoney,
+            ("error_during_execution", _) if reason.starts_with("aborted") => return Done::Interrupted(said()),
+            ("success", Some(false)) if text(line, "result").is_some() => return Done::Answered,
+            ("success", Some(true)) | ("error_during_execution" | "error_max_structured_output_retries", _) => {}
+            ("success", _) => return Done::Broken("its `result` cannot be read".to_owned()),
+            ("", _) => return Done::Broken("its `result` does not say how it ended".to_owned()),
+            (unknown, _) => return Done::Broken(format!("its `result` says `{unknown}`: {}", said())),
         }
         let status = line.get("api_error_status").and_then(Value::as_u64);
         let refused = text(line, "stop_reason") == Some("refusal");
@@ -233,8 +291,10 @@ impl Interpreter {
             || text(line, "result").is_some_and(|text| text.starts_with("Prompt is too long"));
         if !own_doing && (self.fault.is_some() || status.is_some() || reason == "api_error") {
             Done::ProviderFailed(said())
-        } else {
+        } else if own_doing || self.has_answered {
             Done::GaveUp(said())
+        } else {
+            Done::Broken(said())
         }
     }
 
@@ -272,15 +332,17 @@ fn step(block: &Value, message: &str, parent: Option<&String>) -> Option<Step> {
     }
 }
 
-/// The answers of tools in a user message.
-fn tool_results(line: &Value) -> impl Iterator<Item = ToolResult> {
-    let blocks = line.pointer("/message/content").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    blocks.iter().filter(|block| text(block, "type") == Some("tool_result")).filter_map(|block| {
-        Some(ToolResult {
-            id: owned(block, "tool_use_id")?,
-            content: content(block.get("content").unwrap_or(&Value::Null)),
-            is_error: block.get("is_error").and_then(Value::as_bool).unwrap_or(false),
-        })
+/// True if a block of a model message calls a tool.
+fn is_call(block: &Value) -> bool {
+    matches!(text(block, "type"), Some("tool_use" | "server_tool_use"))
+}
+
+/// The result of a tool; `None` if it does not name its call.
+fn tool_result(block: &Value) -> Option<ToolResult> {
+    Some(ToolResult {
+        id: owned(block, "tool_use_id")?,
+        content: content(block.get("content").unwrap_or(&Value::Null)),
+        is_error: block.get("is_error").and_then(Value::as_bool).unwrap_or(false),
     })
 }
 
@@ -326,15 +388,26 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    fn interpreter() -> Interpreter {
+        Interpreter::new("scripted", None)
+    }
+
     fn read(lines: &[Value]) -> Vec<Heard> {
-        let mut interpreter = Interpreter::new("scripted");
+        let mut interpreter = interpreter();
         lines.iter().flat_map(|line| interpreter.read(&line.to_string())).collect()
     }
 
+    /// How a message ended to which the model has said something.
     fn done(result: &Value) -> Option<Done> {
+        let said = json!({"type": "assistant", "message": {"id": "m", "model": "m", "content": []}});
+        ended(&[said], result)
+    }
+
+    fn ended(before: &[Value], result: &Value) -> Option<Done> {
         let mut result = result.clone();
         result["type"] = json!("result");
-        read(&[result]).into_iter().find_map(|heard| match heard {
+        let lines: Vec<Value> = before.iter().cloned().chain([result]).collect();
+        read(&lines).into_iter().find_map(|heard| match heard {
             Heard::Done(done) => Some(done),
             _ => None,
         })
@@ -397,8 +470,30 @@ mod tests {
     }
 
     #[test]
+    fn an_end_that_is_unknown_or_cannot_be_read_is_nobodys_answer() {
+        for result in [
+            json!({}),
+            json!({"subtype": "success"}),
+            json!({"subtype": "success", "is_error": false, "result": {"text": "hi"}}),
+            json!({"subtype": "success", "is_error": "no", "result": "hi"}),
+            json!({"subtype": 7, "is_error": false, "result": "hi"}),
+            json!({"subtype": "error_foo", "result": "hi"}),
+            json!({"subtype": "error_foo", "is_error": false, "result": "hi"}),
+        ] {
+            assert!(matches!(done(&result), Some(Done::Broken(_))), "{result}: {:?}", done(&result));
+        }
+        for subtype in ["error_during_execution", "error_max_structured_output_retries"] {
+            let result = json!({"subtype": subtype, "is_error": false, "errors": ["broke"]});
+            assert_eq!(done(&result), Some(Done::GaveUp("broke".into())));
+            assert_eq!(ended(&[], &result), Some(Done::Broken("broke".into())), "the model was never asked");
+        }
+        let refused = json!({"subtype": "success", "is_error": true, "result": "Prompt is too long"});
+        assert_eq!(ended(&[], &refused), Some(Done::GaveUp("Prompt is too long".into())));
+    }
+
+    #[test]
     fn a_message_that_no_model_wrote_is_no_turn_and_says_what_failed() {
-        let mut interpreter = Interpreter::new("scripted");
+        let mut interpreter = interpreter();
         let error = json!({"type": "assistant", "error": "max_output_tokens",
             "message": {"id": "x", "model": "<synthetic>", "content": [{"type": "text", "text": "too long"}]}});
         let heard = interpreter.read(&error.to_string());
@@ -411,7 +506,7 @@ mod tests {
 
     #[test]
     fn a_refusal_is_told_once() {
-        let mut interpreter = Interpreter::new("scripted");
+        let mut interpreter = interpreter();
         interpreter.refused("t1");
         let result = json!({"type": "result", "subtype": "success", "is_error": false, "permission_denials": [
             {"tool_name": "Bash", "tool_use_id": "t1"},
@@ -427,6 +522,31 @@ mod tests {
             })
             .collect();
         assert_eq!(denied, ["Write"]);
+    }
+
+    #[test]
+    fn the_skill_under_test_has_one_name_whatever_door_it_came_by() {
+        let call = |skill: &str| {
+            json!({"type": "assistant", "message": {"id": "m", "model": "m", "content": [
+                {"type": "tool_use", "id": "t", "name": "Skill", "input": {"skill": skill, "args": "x"}}]}})
+        };
+        let answered = json!({"type": "user", "message": {"content": [
+            {"type": "tool_result", "tool_use_id": "t", "content": "Launching skill: sk:sk"}]}});
+        let told = |plugin: Option<&str>, skill: &str| {
+            let mut interpreter = Interpreter::new("subscription", plugin);
+            let heard: Vec<Heard> =
+                [call(skill), answered.clone()].iter().flat_map(|line| interpreter.read(&line.to_string())).collect();
+            let [Heard::Step(Step::ToolCall(call)), Heard::Step(Step::ToolResult(result))] = &heard[..] else {
+                panic!("{heard:?}")
+            };
+            (call.input["skill"].as_str().unwrap_or_default().to_owned(), result.content.clone())
+        };
+        let own = ("sk".to_owned(), "Launching skill: sk".to_owned());
+        assert_eq!(told(Some("sk"), "sk:sk"), own);
+        assert_eq!(told(Some("sk"), "/sk:sk").0, "/sk");
+        assert_eq!(told(Some("sk"), "sk").0, "sk");
+        assert_eq!(told(Some("other"), "sk:sk"), ("sk:sk".into(), "Launching skill: sk:sk".into()), "the user's own");
+        assert_eq!(told(None, "sk:sk").0, "sk:sk");
     }
 
     #[test]
@@ -447,21 +567,29 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_ignored() {
-        let mut interpreter = Interpreter::new("scripted");
+    fn what_is_not_known_is_ignored_and_what_cannot_be_read_is_told() {
+        let mut interpreter = interpreter();
         for line in [
             "",
             "not json",
             "[]",
             "null",
             "{\"type\":\"rate_limit_event\"}",
-            "{\"type\":\"assistant\"}",
             "{\"type\":\"user\",\"message\":{\"content\":\"text\"}}",
             "{\"type\":\"system\",\"subtype\":\"new\"}",
-            "{\"type\":\"control_request\"}",
             "{\"type\":\"control_response\"}",
         ] {
             assert_eq!(interpreter.read(line), [], "{line}");
+        }
+        for line in [
+            "{\"type\":\"assistant\"",
+            "{\"type\":\"assistant\"}",
+            "{\"type\":\"assistant\",\"message\":{\"content\":\"text\"}}",
+            "{\"type\":\"assistant\",\"message\":{\"content\":[{\"type\":\"tool_use\",\"id\":\"t\"}]}}",
+            "{\"type\":\"user\",\"message\":{\"content\":[{\"type\":\"tool_result\"}]}}",
+            "{\"type\":\"control_request\"}",
+        ] {
+            assert!(matches!(interpreter.read(line)[..], [Heard::Unreadable(_)]), "{line}");
         }
     }
 }

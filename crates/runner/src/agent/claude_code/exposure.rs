@@ -55,6 +55,14 @@ impl Exposure {
         }
     }
 
+    /// The name of the skill that comes in a plug-in.
+    pub(super) fn in_plugin(&self) -> Option<&str> {
+        match self {
+            Self::Plugin { skill } => Some(skill),
+            Self::Nothing | Self::Home { .. } => None,
+        }
+    }
+
     /// Makes the links. Those that are there already stay.
     pub(super) fn lay_out(&self, home: &Path, work: &Path) -> io::Result<()> {
         match self {

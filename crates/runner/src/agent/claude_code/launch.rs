@@ -64,6 +64,10 @@ pub(super) struct Launch {
     pub(super) initialize: Value,
     /// How it is signed in.
     pub(super) auth: &'static str,
+    /// The skill that it sees in a plug-in of the same name.
+    pub(super) plugin: Option<String>,
+    /// The user's own configuration folder, where it sees that.
+    pub(super) folder: Option<PathBuf>,
 }
 
 /// What a launch depends on.
@@ -105,6 +109,8 @@ impl Launch {
             env: environment(on, &sign_in, folder.as_deref()),
             initialize: initialize(on, closed.as_ref()),
             auth: sign_in.name(),
+            plugin: exposure.in_plugin().map(str::to_owned),
+            folder,
         })
     }
 }
@@ -129,7 +135,9 @@ fn arguments(on: &Occasion<'_>, closed: Option<&ClosedTools>, exposure: &exposur
     let mut option = |name: &str, value: String| args.extend([name.to_owned(), value]);
 
     option("--permission-mode", permission_mode(setup.permission_mode, closed).name().to_owned());
-    option("--max-turns", setup.max_turns.max(1).to_string());
+    if let Some(turns) = setup.max_turns {
+        option("--max-turns", turns.to_string());
+    }
     let mut sources: Vec<&str> = setup.setting_sources.iter().map(|source| source.name()).collect();
     if exposure.needs_user_source() && !sources.contains(&"user") {
         sources.push("user");
@@ -318,7 +326,7 @@ mod tests {
                     approved_tools: Vec::new(),
                     setting_sources: Vec::new(),
                     reasoning_effort: None,
-                    max_turns: 7,
+                    max_turns: Some(7),
                     timeout_ms: 600_000,
                 },
                 endpoint: Endpoint::Vendor { base_url: None },

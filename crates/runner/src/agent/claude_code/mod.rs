@@ -10,9 +10,12 @@ mod exposure;
 mod launch;
 mod meter;
 mod process;
+mod reference;
 mod session;
 mod sign_in;
+mod skill_name;
 mod slash;
+mod transcripts;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -21,8 +24,10 @@ use model::{Diagnostic, nearest};
 
 use self::closed_tools::ClosedTools;
 use self::launch::{Launch, Occasion};
+pub use self::reference::reference;
 use self::session::Conversation;
 use self::sign_in::SignIn;
+use super::vendor::Vendor;
 use super::{Agent, Part, Readiness, Scene};
 use crate::session::{BoxFuture, Session};
 use crate::{Breakage, Host, supervise};
@@ -34,6 +39,8 @@ const SIGN_IN_HINT: &str =
     "set ANTHROPIC_API_KEY or CLAUDE_CODE_OAUTH_TOKEN, or run `claude` and sign in with `/login`";
 /// How long the CLI may take to tell its version.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(20);
+/// The reasoning efforts that `--effort` takes.
+const EFFORTS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
 /// The oldest version that is known to work.
 const OLDEST: [u64; 3] = [2, 1, 197];
 
@@ -114,6 +121,16 @@ impl Agent for ClaudeCode {
 
     fn default_model(&self) -> Option<&'static str> {
         Some("claude-sonnet-4-6")
+    }
+
+    fn refuses_model(&self, name: &str, base_url: Option<&str>, providers: &llm::Providers) -> Option<String> {
+        // Another address may have any model under any name.
+        let vendor = Vendor::of(name).filter(|_| base_url.is_none() && !providers.holds("ANTHROPIC_BASE_URL"))?;
+        (vendor != Vendor::Anthropic).then(|| format!("`{name}` is a model of {}", vendor.name()))
+    }
+
+    fn efforts(&self) -> Option<&'static [&'static str]> {
+        Some(&EFFORTS)
     }
 
     fn skills_folder(&self) -> Option<&'static str> {

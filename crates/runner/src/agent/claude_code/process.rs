@@ -28,7 +28,7 @@ impl Process {
         }
         let command = sandbox.command(launch.program.as_os_str(), &args, &launch.env);
         let process = process::Process::start(command)?;
-        let process = Self { process, interpreter: Interpreter::new(launch.auth) };
+        let process = Self { process, interpreter: Interpreter::new(launch.auth, launch.plugin.as_deref()) };
         process.say(&launch.initialize);
         Ok(process)
     }

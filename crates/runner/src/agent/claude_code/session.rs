@@ -4,16 +4,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{Budget, Effect, Ending, Step, ToolCall, UserMessage};
+use model::{Effect, Ending, Step, ToolCall, UserMessage};
 use serde_json::Value;
 
 use super::closed_tools::ClosedTools;
 use super::control::{self, Ask, Request};
 use super::event::{Done, Heard};
 use super::launch::{Launch, SCOPE_HOOK, TURNS_HOOK};
-
 use super::process::{Process, Said};
 use super::sign_in::SignIn;
+use super::transcripts::Transcripts;
 use crate::Breakage;
 use crate::agent::Setup;
 use crate::agent::lines::Line;
@@ -38,6 +38,8 @@ pub(super) struct Conversation {
     process: Option<Process>,
     session_id: Option<String>,
     notices: usize,
+    /// Removed after the process is gone.
+    transcripts: Option<Transcripts>,
 }
 
 /// How a line changed things.
@@ -66,6 +68,7 @@ impl Conversation {
     pub(super) fn open(launch: Launch, sandbox: Arc<dyn Sandbox>, setup: &Setup) -> Result<Self, Breakage> {
         let process = Process::start(&launch, sandbox.as_ref(), None)
             .map_err(|error| Breakage::environment(format!("cannot start {}: {error}", launch.program.display())))?;
+        let transcripts = launch.folder.as_deref().map(|folder| Transcripts::new(folder, sandbox.work()));
         let resolver = Resolver { work: Some(sandbox.work().to_owned()), home: Some(sandbox.home().to_owned()) };
         Ok(Self {
             launch,
@@ -75,6 +78,7 @@ impl Conversation {
             process: Some(process),
             session_id: None,
             notices: 0,
+            transcripts,
         })
     }
 
@@ -109,6 +113,9 @@ impl Conversation {
         let spoken = self.follow(process, turn).await;
         if let Some(session) = process.interpreter.session_id() {
             self.session_id = Some(session.to_owned());
+            if let Some(transcripts) = &mut self.transcripts {
+                transcripts.of_session(session);
+            }
         }
         spoken
     }
@@ -177,6 +184,11 @@ impl Conversation {
 
     fn hear(&self, process: &mut Process, line: &Line, turn: &mut Turn) -> Course {
         keep("stdout", line, turn);
+        if line.dropped > 0
+            && let Flow::Stop(ending) = turn.unreadable("Claude Code printed a line that is too long")
+        {
+            return Course::Stop(ending);
+        }
         let mut stop = None;
         for heard in process.interpreter.read(&line.text) {
             match heard {
@@ -206,6 +218,12 @@ impl Conversation {
                     let _ = turn.uses(tokens);
                 }
                 Heard::Warning(warning) => turn.warn(warning),
+                Heard::Unreadable(what) => {
+                    let what = format!("Claude Code printed {what}");
+                    if let Flow::Stop(ending) = turn.unreadable(&what) {
+                        stop.get_or_insert(ending);
+                    }
+                }
                 Heard::Done(done) => return Course::Done(ending(done, stop, turn)),
             }
         }
@@ -340,15 +358,21 @@ fn keep(stream: &str, line: &Line, turn: &mut Turn) {
 fn ending(done: Done, stop: Option<Ending>, turn: &mut Turn) -> Ending {
     match done {
         Done::ProviderFailed(because) => Ending::ProviderFailed { because },
-        Done::OutOfTurns => turn.out_of_turns(),
+        Done::OutOfTurns if turn.has_turn_limit() => turn.out_of_turns(),
         done => stop.unwrap_or_else(|| match done {
             Done::GaveUp(because) => Ending::GaveUp { because },
             Done::Interrupted(because) => Ending::Aborted { because: format!("somebody interrupted it: {because}") },
-            Done::OutOfMoney => {
-                let spent = turn.trace().usage.cost_usd.unwrap_or(0.0);
-                Ending::OutOfBudget { budget: Budget::Cost, limit: spent }
-            }
-            _ => Ending::Finished,
+            Done::Broken(because) => Ending::Aborted { because: format!("Claude Code ended with an error: {because}") },
+            // No limit of trialrun's, so the agent has not broken one.
+            Done::OutOfMoney => Ending::Aborted {
+                because: "Claude Code stopped at a limit of money that its own settings have (`error_max_budget_usd`)"
+                    .to_owned(),
+            },
+            Done::OutOfTurns => Ending::Aborted {
+                because: "Claude Code stopped at a limit of turns that its own settings have (`error_max_turns`)"
+                    .to_owned(),
+            },
+            Done::Answered | Done::ProviderFailed(_) => Ending::Finished,
         }),
     }
 }

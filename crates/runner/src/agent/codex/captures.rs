@@ -172,7 +172,7 @@ fn actual(stdout: &str) -> Expected {
         match told {
             Told::Act(step) | Told::Aside(step) => trace.push(&step),
             Told::Done(how) => done = Some(how),
-            Told::Thread(_) => {}
+            Told::Thread(_) | Told::Damaged => {}
         }
     }
     let texts = |text: fn(&model::TracedTurn) -> &String| {
@@ -312,6 +312,7 @@ impl Thread {
                     spawned.insert(thread, call);
                 }
                 Noted::Answered => self.answered += 1,
+                Noted::Damaged => panic!("a line of {} cannot be read", path.display()),
             }
         }
     }

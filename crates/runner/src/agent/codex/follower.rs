@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 const SESSIONS: &str = "sessions";
 /// How much is read at once, in bytes; the rest is read the next time.
 const AT_ONCE: u64 = 4 * 1024 * 1024;
-/// A line that is longer is passed over, in bytes.
+/// A longer line is cut, in bytes, so that it cannot be read.
 const LONGEST_LINE: usize = 16 * 1024 * 1024;
+/// How much of such a line is given, in bytes.
+const SHOWN: usize = 1024;
 
 /// Follows the file of one thread.
 #[derive(Debug)]
@@ -56,10 +58,11 @@ impl Follower {
             for part in piece.split_inclusive(|byte| *byte == b'\n') {
                 self.begun.extend_from_slice(part);
                 if part.ends_with(b"\n") {
-                    let line = std::mem::take(&mut self.begun);
-                    if line.len() <= LONGEST_LINE {
-                        lines.push(String::from_utf8_lossy(line.trim_ascii_end()).into_owned());
+                    let mut line = std::mem::take(&mut self.begun);
+                    if line.len() > LONGEST_LINE {
+                        line.truncate(SHOWN);
                     }
+                    lines.push(String::from_utf8_lossy(line.trim_ascii_end()).into_owned());
                 }
             }
             self.begun.truncate(LONGEST_LINE + 1);

@@ -294,7 +294,7 @@ mod tests {
                     approved_tools: Vec::new(),
                     setting_sources: Vec::new(),
                     reasoning_effort: None,
-                    max_turns: 7,
+                    max_turns: Some(7),
                     timeout_ms: 600_000,
                 },
                 endpoint: Endpoint::Vendor { base_url: None },

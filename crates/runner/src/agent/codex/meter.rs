@@ -4,7 +4,7 @@ use model::Tokens;
 use serde_json::Value;
 
 /// Turns the running total of a thread into what each message used: a process that resumes a thread reports what all of
-/// it has used.
+/// it has used. A number that is lower than before is not a running total but a sum of its own, which is added.
 #[derive(Debug, Default)]
 pub(super) struct Meter {
     total: Tokens,
@@ -14,7 +14,10 @@ impl Meter {
     /// What was used since the last total; `None` if this one tells no number.
     pub(super) fn read(&mut self, usage: &Value) -> Option<Tokens> {
         let total = tokens(usage)?;
-        let before = std::mem::replace(&mut self.total, total);
+        let mut before = std::mem::replace(&mut self.total, total);
+        if !is_at_least(total, before) {
+            before = Tokens::default();
+        }
         Some(Tokens {
             input: total.input.saturating_sub(before.input),
             cache_read: total.cache_read.saturating_sub(before.cache_read),
@@ -23,6 +26,11 @@ impl Meter {
             reasoning: total.reasoning.map(|total| total.saturating_sub(before.reasoning.unwrap_or(0))),
         })
     }
+}
+
+/// True if no number of `total` is lower than in `before`.
+fn is_at_least(total: Tokens, before: Tokens) -> bool {
+    total.total() >= before.total() && total.output >= before.output && total.cache_read >= before.cache_read
 }
 
 /// Tokens as Codex counts them: what caches had is part of its input, and reasoning part of its output. `None` if it tells
@@ -61,5 +69,14 @@ mod tests {
             assert_eq!(meter.read(&nothing), None);
         }
         assert_eq!(meter.read(&usage(1000, 400, 60, 5)), Some(second), "what tells nothing is no total");
+    }
+
+    #[test]
+    fn a_sum_that_is_lower_than_the_one_before_is_a_sum_of_its_own() {
+        let mut meter = Meter::default();
+        let mut read = |input, cached, output| meter.read(&usage(input, cached, output, 0)).map(|used| used.total());
+        assert_eq!(read(100, 60, 5), Some(105));
+        assert_eq!(read(10, 0, 1), Some(11), "of another process");
+        assert_eq!(read(30, 0, 4), Some(23), "and this one runs on");
     }
 }

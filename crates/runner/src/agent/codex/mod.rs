@@ -24,6 +24,7 @@ use self::launch::{Launch, Occasion};
 pub use self::reference::reference;
 use self::session::Conversation;
 use self::sign_in::SignIn;
+use super::vendor::Vendor;
 use super::{Agent, Part, Readiness, Scene};
 use crate::session::{BoxFuture, Session};
 use crate::{Breakage, Host, supervise};
@@ -53,6 +54,12 @@ impl Agent for Codex {
 
     fn tools(&self) -> Option<&'static [&'static str]> {
         None
+    }
+
+    fn refuses_model(&self, name: &str, base_url: Option<&str>, _providers: &llm::Providers) -> Option<String> {
+        // Another address may have any model under any name.
+        let vendor = Vendor::of(name).filter(|_| base_url.is_none())?;
+        (vendor != Vendor::OpenAi).then(|| format!("`{name}` is a model of {}", vendor.name()))
     }
 
     fn skills_folder(&self) -> Option<&'static str> {

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::change::{self, APPLY_PATCH, Change, Kind};
 use super::{item, meter};
+use crate::agent::lines::Content;
 
 /// What a line says.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,6 +31,8 @@ pub(super) enum Noted {
     },
     /// Every call of the model's last answer is answered, so it is asked again.
     Answered,
+    /// A line that cannot be read.
+    Damaged,
 }
 
 /// Understands one thread's file.
@@ -78,9 +81,13 @@ impl Rollout {
         Self { parent: Some(call.to_owned()), ..Self::default() }
     }
 
-    /// What `line` says; nothing for a line that is unknown or no JSON.
+    /// What `line` says; nothing for an entry that is unknown and for a line that is none.
     pub(super) fn read(&mut self, line: &str) -> Vec<Noted> {
-        let Ok(line) = serde_json::from_str::<Value>(line) else { return Vec::new() };
+        let line = match Content::of(line) {
+            Content::Event(line) => line,
+            Content::Other => return Vec::new(),
+            Content::Damaged => return vec![Noted::Damaged],
+        };
         let payload = line.get("payload").unwrap_or(&Value::Null);
         match text(&line, "type").unwrap_or_default() {
             "session_meta" => named(payload, "cli_version", Noted::Version),

@@ -39,6 +39,8 @@ pub(super) struct Conversation {
     version: Option<String>,
     /// Whether the session was told.
     is_told: bool,
+    /// True once an event on stdout could not be read.
+    is_damaged: bool,
     notices: usize,
 }
 
@@ -82,6 +84,7 @@ impl Conversation {
             model: None,
             version: None,
             is_told: false,
+            is_damaged: false,
             notices: 0,
         }
     }
@@ -181,6 +184,7 @@ impl Conversation {
     /// A line of stdout.
     fn hear(&mut self, line: &Line, turn: &mut Turn, progress: &mut Progress) -> Option<Done> {
         keep("stdout", line, turn);
+        self.is_damaged |= line.dropped > 0;
         let told = self.stream.read(&line.text);
         if let [Told::Thread(id)] = &told[..] {
             self.thread_id.get_or_insert_with(|| id.clone());
@@ -211,6 +215,7 @@ impl Conversation {
                     }
                 }
                 Told::Done(how) => done = Some(how),
+                Told::Damaged => self.is_damaged = true,
             }
         }
         done
@@ -256,6 +261,11 @@ impl Conversation {
                 if self.threads.iter().all(|known| known.id != thread) {
                     let follower = Follower::of(&self.launch.home, &thread);
                     self.threads.push(Thread { id: thread, follower, rollout: Rollout::of_subagent(&call) });
+                }
+            }
+            Noted::Damaged => {
+                if let Flow::Stop(ending) = turn.unreadable("an entry in the file of Codex's thread cannot be read") {
+                    progress.stop.get_or_insert(ending);
                 }
             }
             Noted::Answered => {
@@ -304,6 +314,13 @@ impl Conversation {
     }
 
     fn done(&mut self, done: Done, turn: &mut Turn, progress: &mut Progress) -> Ending {
+        // The file of the thread tells everything once more, where there is one.
+        if self.is_damaged
+            && self.source != Some(Source::Files)
+            && let Flow::Stop(ending) = turn.unreadable("Codex printed an event that is not valid JSON")
+        {
+            progress.stop.get_or_insert(ending);
+        }
         match done {
             Done::Answered { tokens } => {
                 self.finish("completed", tokens, turn, progress);

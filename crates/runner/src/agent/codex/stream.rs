@@ -1,5 +1,5 @@
-//! What comes from Codex's stdout: events, a JSON object a line. Unknown ones are ignored; the caller keeps every line
-//! as it came.
+//! Events from Codex's stdout, a JSON object a line. Unknown events are ignored, and damaged ones are reported; the caller
+//! keeps every line as it came.
 //!
 //! The events leave much out: which model it is, which of the steps were one message, calls that never ran. What they
 //! tell of the agent's acts serves only where there is no [`rollout`](super::rollout).
@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::change::{Change, Kind};
 use super::item;
 use super::meter::Meter;
+use crate::agent::lines::Content;
 
 /// What a line says.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,6 +25,8 @@ pub(super) enum Told {
     Aside(Step),
     /// The user's message is dealt with.
     Done(Done),
+    /// A line that should be an event and cannot be read.
+    Damaged,
 }
 
 /// How dealing with a user's message ended.
@@ -57,9 +60,13 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// What `line` says; nothing for a line that is unknown or no JSON.
+    /// What `line` says; nothing for an event that is unknown and for other output.
     pub(super) fn read(&mut self, line: &str) -> Vec<Told> {
-        let Ok(line) = serde_json::from_str::<Value>(line) else { return Vec::new() };
+        let line = match Content::of(line) {
+            Content::Event(line) => line,
+            Content::Other => return Vec::new(),
+            Content::Damaged => return vec![Told::Damaged],
+        };
         let item = line.get("item").unwrap_or(&Value::Null);
         match text(&line, "type").unwrap_or_default() {
             "thread.started" => {
@@ -321,5 +328,6 @@ mod tests {
         ] {
             assert_eq!(stream.read(line), [], "{line}");
         }
+        assert_eq!(stream.read(r#"{"type":"item.comple"#), [Told::Damaged]);
     }
 }

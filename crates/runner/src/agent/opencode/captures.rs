@@ -133,6 +133,7 @@ fn read(stdout: &str) -> (Vec<Step>, Done) {
         .filter_map(|heard| match heard {
             Heard::Step(step) => Some(step),
             Heard::Begun | Heard::Complete { .. } => None,
+            Heard::Unreadable(_) => None,
         })
         .collect();
     let (rest, done) = interpreter.end();

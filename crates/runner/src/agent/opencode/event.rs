@@ -1,11 +1,13 @@
 //! What comes from OpenCode's stdout: events, a JSON object a line, understood as steps. There is none that begins a
-//! session and none that ends one, so how it ended is put together when there are no more. Unknown events are ignored;
-//! the caller keeps every line as it came.
+//! session and none that ends one, so how it ended is put together when there are no more. Unknown events are ignored; a
+//! known one that cannot be read is reported, because the agent may have acted in it. The caller keeps every line as it
+//! came.
 
 use model::{Step, Tokens, Usage};
 use serde_json::Value;
 
 use super::tool;
+use crate::agent::lines::Content;
 
 /// What is known of a session that OpenCode does not tell.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -32,6 +34,8 @@ pub(super) enum Heard {
         /// What it took.
         tokens: Tokens,
     },
+    /// A line that should be an event and cannot be read: what it is.
+    Unreadable(&'static str),
 }
 
 /// A sub-agent's session, of which the events tell nothing but the call that began it.
@@ -94,13 +98,20 @@ impl Interpreter {
         self.session_id.as_deref()
     }
 
-    /// What `line` says; nothing for a line that is unknown or no JSON.
+    /// What `line` says; nothing for an event that is unknown and for other output.
     pub(super) fn read(&mut self, line: &str) -> Vec<Heard> {
-        let Ok(line) = serde_json::from_str::<Value>(line) else { return Vec::new() };
+        let line = match Content::of(line) {
+            Content::Event(line) => line,
+            Content::Other => return Vec::new(),
+            Content::Damaged => return vec![Heard::Unreadable("an event that is not valid JSON")],
+        };
         let mut heard: Vec<Heard> = self.session(&line).into_iter().collect();
         let part = line.get("part").unwrap_or(&Value::Null);
         match text(&line, "type") {
             "step_start" => heard.extend(self.begin(text(part, "messageID"))),
+            "tool_use" if text(part, "callID").is_empty() || text(part, "tool").is_empty() => {
+                heard.push(Heard::Unreadable("a tool call without an id or a name"));
+            }
             "text" | "reasoning" | "tool_use" => self.add(part),
             "step_finish" => heard.extend(self.complete(part)),
             "error" => self.fault = Some(fault(line.get("error").unwrap_or(&Value::Null))),
@@ -461,10 +472,11 @@ mod tests {
     #[test]
     fn what_is_not_known_is_ignored() {
         let mut interpreter = Interpreter::default();
-        for line in
-            ["", "not json", "[]", "null", "{\"type\":\"new\"}", "{\"type\":\"text\"}", "{\"type\":\"tool_use\"}"]
-        {
+        for line in ["", "not json", "[]", "null", "{\"type\":\"new\"}", "{\"type\":\"text\"}"] {
             assert_eq!(interpreter.read(line), [], "{line}");
+        }
+        for line in ["{\"type\":\"tool_use\"}", "{\"type\":\"tool_u"] {
+            assert!(matches!(interpreter.read(line)[..], [Heard::Unreadable(_)]), "{line}");
         }
         assert!(matches!(
             interpreter.read("{\"type\":\"step_finish\"}").last(),

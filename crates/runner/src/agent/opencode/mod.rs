@@ -55,6 +55,10 @@ impl Agent for OpenCode {
         None
     }
 
+    fn efforts(&self) -> Option<&'static [&'static str]> {
+        Some(EFFORTS)
+    }
+
     fn skills_folder(&self) -> Option<&'static str> {
         Some(launch::SKILLS)
     }
@@ -63,21 +67,19 @@ impl Agent for OpenCode {
         Some("openai-chat")
     }
 
+    fn refuses_model(&self, name: &str, base_url: Option<&str>, _providers: &llm::Providers) -> Option<String> {
+        (base_url.is_none() && !name.contains('/')).then(|| format!("OpenCode does not know whose model `{name}` is"))
+    }
+
     fn check(&self, part: &Part<'_>) -> Vec<Diagnostic> {
         let mut problems = Vec::new();
         let case = part.case;
         let warn = |message: String| Diagnostic::warning(message).at(case.source.clone());
-        let model = part.arm.model.as_deref().filter(|model| !model.starts_with("scripted:"));
-        match (model, part.base_url) {
-            (None, Some(_)) if part.arm.model.is_none() => problems.push(
+        if part.base_url.is_some() && part.arm.model.is_none() {
+            problems.push(
                 Diagnostic::error("a base URL needs a model, so that OpenCode knows what to ask there")
                     .help("name one with `--model`"),
-            ),
-            (Some(model), None) if !model.contains('/') => problems.push(
-                Diagnostic::error(format!("OpenCode does not know whose model `{model}` is"))
-                    .help("write `provider/model`, such as `anthropic/claude-sonnet-4-6`"),
-            ),
-            _ => {}
+            );
         }
         let closed = case.runner.allowed_tools_override.as_deref().unwrap_or_default();
         for tool in permission::names(closed).iter().filter(|tool| is_unknown(tool)) {
@@ -95,12 +97,6 @@ impl Agent for OpenCode {
             problems.push(warn(
                 "OpenCode asks its user nothing when it runs by itself: `user_responses` is for nothing".into(),
             ));
-        }
-        if let Some(effort) = case.runner.reasoning_effort.as_deref().filter(|effort| !EFFORTS.contains(effort)) {
-            problems.push(
-                warn(format!("OpenCode knows no reasoning effort `{effort}`"))
-                    .suggest(nearest(effort, EFFORTS.iter().copied())),
-            );
         }
         problems
     }

@@ -182,7 +182,7 @@ mod tests {
             approved_tools: owned(approved),
             setting_sources: Vec::new(),
             reasoning_effort: None,
-            max_turns: 1,
+            max_turns: Some(1),
             timeout_ms: 1,
         };
         let [work, home, tmp] = ["/b/work", "/b/home", "/b/tmp"].map(Path::new);

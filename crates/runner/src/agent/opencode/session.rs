@@ -130,6 +130,9 @@ impl Conversation {
                 Said::Stderr(line) => self.hear_stderr(&line, turn)?,
                 Said::Stdout(line) => {
                     keep("stdout", &line, turn);
+                    if line.dropped > 0 {
+                        turn.unreadable("OpenCode printed a line that is too long").go()?;
+                    }
                     for heard in interpreter.read(&line.text) {
                         has_answered = matches!(heard, Heard::Complete { goes_on: false, .. });
                         self.hear(heard, turn)?;
@@ -153,6 +156,7 @@ impl Conversation {
     fn hear(&mut self, heard: Heard, turn: &mut Turn) -> Result<(), Ending> {
         match heard {
             Heard::Step(step) => turn.record(step).go(),
+            Heard::Unreadable(what) => turn.unreadable(&format!("OpenCode printed {what}")).go(),
             Heard::Begun => {
                 self.failures = 0;
                 turn.waiting("model");
@@ -311,7 +315,7 @@ mod tests {
     /// What a program that writes `script`, or does it where it is in a shell's words, comes to.
     async fn play(messages: &[&str], max_turns: u64, script: &str) -> Played {
         let mut rehearsal = Rehearsal { sandbox: Some(Bare::new()), ..Rehearsal::of(case("case", messages)) };
-        rehearsal.limits.max_turns = max_turns;
+        rehearsal.stop_after(max_turns);
         let program = rehearsal.bare().outside("opencode");
         write_program(&program, script);
         rehearsal.play(&Stub(program)).await.unwrap()
@@ -353,7 +357,7 @@ mod tests {
         let script = format!("echo \"$@\" >> args\ncat >> said\necho >> said\n{}", answer("m1", "hi"));
         let mut rehearsal =
             Rehearsal { sandbox: Some(Bare::new()), ..Rehearsal::of(case("case", &["--help\n\"me\"", "$HOME"])) };
-        rehearsal.limits.max_turns = 5;
+        rehearsal.stop_after(5);
         let program = rehearsal.bare().outside("opencode");
         write_program(&program, &script);
         let played = rehearsal.play(&Stub(program)).await.unwrap();

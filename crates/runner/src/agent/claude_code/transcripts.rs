@@ -1,0 +1,98 @@
+//! Traces of a conversation in the user's own configuration folder, where a subscription keeps its sign-in. The CLI writes
+//! its transcripts there; they are removed when the conversation is over, and nothing else is.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The folder of the transcripts, in the configuration folder; each working directory has one of its own there.
+const PROJECTS: &str = "projects";
+/// Longer names of such folders are shortened by the CLI in a way of its own, in characters.
+const LONGEST_NAME: usize = 200;
+/// A session's id is that of a transcript only if it is at least so long, so that no other file begins with it.
+const SHORTEST_ID: usize = 32;
+
+/// What a conversation leaves in `folder`; removed when dropped.
+#[derive(Debug)]
+pub(super) struct Transcripts {
+    folder: PathBuf,
+    /// The sandbox's working directory, which is no other trial's.
+    work: PathBuf,
+    sessions: Vec<String>,
+}
+
+impl Transcripts {
+    /// Of a conversation that works in `work`.
+    pub(super) fn new(folder: &Path, work: &Path) -> Self {
+        Self { folder: folder.to_owned(), work: work.to_owned(), sessions: Vec::new() }
+    }
+
+    /// Adds the id of a session of the conversation.
+    pub(super) fn of_session(&mut self, id: &str) {
+        if id.len() >= SHORTEST_ID && !self.sessions.iter().any(|known| known == id) {
+            self.sessions.push(id.to_owned());
+        }
+    }
+}
+
+impl Drop for Transcripts {
+    fn drop(&mut self) {
+        let name = folder_name(&self.work);
+        if name.len() <= LONGEST_NAME {
+            let _ = fs::remove_dir_all(self.folder.join(PROJECTS).join(name));
+        }
+        // What else belongs to a session is called after it: `todos/ID-agent-ID.json`, `file-history/ID`.
+        let folders = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let folders = folders.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        let entries = folders.filter_map(|folder| fs::read_dir(folder.path()).ok()).flatten().flatten();
+        for entry in entries {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            if !self.sessions.iter().any(|id| name.starts_with(id.as_str())) {
+                continue;
+            }
+            let _ = match entry.file_type() {
+                Ok(kind) if kind.is_dir() => fs::remove_dir_all(entry.path()),
+                _ => fs::remove_file(entry.path()),
+            };
+        }
+    }
+}
+
+/// The name of the folder for transcripts of sessions in `work`.
+fn folder_name(work: &Path) -> String {
+    work.to_string_lossy().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_conversation_left_is_removed_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let id = "8b025175-f579-4381-98a7-af7a1f845b29";
+        let put = |path: &str| {
+            let path = dir.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, "x").unwrap();
+            path
+        };
+        let own = [
+            put(&format!("projects/-tmp-trialrun-a-1-00ff-work/{id}.jsonl")),
+            put("projects/-tmp-trialrun-a-1-00ff-work/memory/MEMORY.md"),
+            put(&format!("todos/{id}-agent-{id}.json")),
+            put(&format!("file-history/{id}/a@v1")),
+        ];
+        let others = [
+            put("projects/-home-me-work/11111111-f579-4381-98a7-af7a1f845b29.jsonl"),
+            put("todos/11111111-f579-4381-98a7-af7a1f845b29.json"),
+            put(".credentials.json"),
+        ];
+        let mut transcripts = Transcripts::new(dir.path(), Path::new("/tmp/trialrun-a-1-00ff/work"));
+        transcripts.of_session(id);
+        transcripts.of_session("1");
+        drop(transcripts);
+        assert!(own.iter().all(|path| !path.exists()), "{own:?}");
+        assert!(others.iter().all(|path| path.exists()), "{others:?}");
+    }
+}

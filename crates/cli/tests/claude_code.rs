@@ -664,6 +664,27 @@ fn with_the_users_settings_the_scripted_model_is_still_the_one_that_answers() {
     run(&project, &HERMETIC.replace("SOURCES", "[user]"), "steps:\n  - text: done\n", 0);
 }
 
+#[test]
+fn the_skill_under_test_has_one_name_however_the_agent_is_signed_in() {
+    let Some(project) = project("skill as a plug-in") else { return };
+    plant(&project);
+    let case = "scenario: SOURCES\nskill: greet\nrunner: { model: scripted:../model.yaml, setting_sources: [SOURCES] }\n\
+        assertions:\n  - { id: uses-it, type: tool_called, tool: Skill, args_match: { skill: ^greet$ } }\n";
+    project
+        .write("trialrun.yaml", "skills_dir: ./skills\n")
+        .write("skills/greet/SKILL.md", "---\nname: greet\ndescription: Greets.\n---\n\nSay hello.\n")
+        .write("skills/greet/tests/user.yaml", &case.replace("SOURCES", "user"));
+    for name in ["greet", "greet:greet"] {
+        let call = json!({"tools": [{"name": "Skill", "input": {"skill": name}}]});
+        project.write("skills/greet/model.yaml", &json!({"steps": [call, {"text": "Hello."}]}).to_string());
+        let trial = trial(&project.report(&["greet"], 0));
+        assert_eq!(trial["tool_calls"][0]["input"]["skill"], "greet", "{trial:#}");
+        assert_eq!(result(&trial, 0), ("Launching skill: greet", false));
+    }
+    let transcripts = std::fs::read_dir(project.home().join(".claude/projects"));
+    assert_eq!(transcripts.into_iter().flatten().count(), 0, "transcripts are left in the user's own folder");
+}
+
 /// A model on loopback that always answers `hello`, and tells the head and the body of each request for an answer.
 fn model() -> (String, Receiver<(Vec<String>, String)>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -753,6 +774,9 @@ fn a_subscription_is_used_where_it_lies() {
     assert!(body.contains("greet:greet: Greets."), "the skill is not shown");
     assert!(!body.contains("USERSKILL") && !body.contains("USERMEMORY"), "the user's own settings are seen");
     assert!(!hooked.exists() && !served.exists(), "a hook or a server ran");
+    let projects = std::fs::read_dir(project.home().join(".claude/projects"));
+    let left: Vec<_> = projects.into_iter().flatten().flatten().map(|entry| entry.file_name()).collect();
+    assert!(left.is_empty(), "transcripts are left in the user's own folder: {left:?}");
     let found = Command::new("find").arg(project.tmp()).args(["-name", ".credentials.json"]).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&found.stdout), "", "the credentials were brought into the sandbox");
     assert!(credentials.symlink_metadata().unwrap().is_file());

@@ -245,7 +245,7 @@ impl SandboxError {
             Self::Unknown { .. } | Self::Absent { .. } | Self::Fixture { .. } => true,
             Self::Setup { exited, .. } => *exited,
             Self::Kept { error, .. } => error.is_final(),
-            Self::Io { .. } | Self::Git { .. } | Self::Ending => false,
+            Self::Io { .. } | Self::Git { .. } | Self::Ruined { .. } | Self::Ending => false,
         }
     }
 

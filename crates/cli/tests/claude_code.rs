@@ -681,7 +681,8 @@ fn the_skill_under_test_has_one_name_however_the_agent_is_signed_in() {
         assert_eq!(trial["tool_calls"][0]["input"]["skill"], "greet", "{trial:#}");
         assert_eq!(result(&trial, 0), ("Launching skill: greet", false));
     }
-    let found = Command::new("find").arg(project.home().join(".claude/projects")).args(["-type", "f"]).output().unwrap();
+    let found =
+        Command::new("find").arg(project.home().join(".claude/projects")).args(["-type", "f"]).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&found.stdout), "", "transcripts are left in the user's own folder");
 }
 

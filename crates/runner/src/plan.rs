@@ -540,10 +540,8 @@ impl Planner<'_> {
             Some(owner) => is_for(model, owner, written),
             None => self.refused(agent, model).is_none(),
         });
-        let name = given
-            .or_else(|| of_case.clone())
-            .or(of_project)
-            .or_else(|| agent.default_model().map(str::to_owned));
+        let name =
+            given.or_else(|| of_case.clone()).or(of_project).or_else(|| agent.default_model().map(str::to_owned));
         if let Some(because) = name.as_deref().and_then(|name| self.refused(agent, name)) {
             let own = name == of_case;
             let place = own.then(|| case.runner.model_source.clone().unwrap_or_else(|| case.source.clone()));

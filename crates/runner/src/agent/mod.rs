@@ -24,9 +24,9 @@ mod recorded;
 mod rehearsal;
 mod subprocess;
 mod transcript;
-mod vendor;
 #[cfg(test)]
 mod vectors;
+mod vendor;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

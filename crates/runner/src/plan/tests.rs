@@ -92,11 +92,7 @@ fn models(settings: &Settings, own: (Option<&str>, Option<&str>)) -> (Vec<Option
 fn a_default_model_belongs_to_the_agent_that_is_named_beside_it() {
     let settings = |agent: &str, owner: Option<&str>, model: &str| Settings {
         agents: vec![agent.into()],
-        defaults: Defaults {
-            agent: owner.map(str::to_owned),
-            model: Some(model.into()),
-            ..Defaults::default()
-        },
+        defaults: Defaults { agent: owner.map(str::to_owned), model: Some(model.into()), ..Defaults::default() },
         ..Settings::default()
     };
     let model = |settings: &Settings, own| {

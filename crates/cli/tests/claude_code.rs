@@ -446,6 +446,7 @@ fn permissions_that_nobody_gives_are_refused() {
 scenario: careful
 system_prompt: Work.
 runner: { model: scripted:model.yaml, permission_mode: default }
+assertions: [{ id: answers, type: output_contains, pattern: . }]
 ",
         "
 steps:
@@ -635,6 +636,7 @@ fixtures:
     - { path: CLAUDE.md, content: PROJECTMEMORY }
     - { path: AGENTS.md, content: PROJECTAGENTS }
     - { path: .claude/skills/theirs/SKILL.md, content: \"---\\nname: theirs\\ndescription: PROJECTSKILL\\n---\\nx\\n\" }
+assertions: [{ id: answers, type: output_contains, pattern: . }]
 ";
 
 #[test]
@@ -736,7 +738,7 @@ fn model() -> (String, Receiver<(Vec<String>, String)>) {
     (address, told)
 }
 
-const SIGNED_IN: &str = "scenario: signed-in\nsystem_prompt: Work.\nmodel: some-model\nuser_prompt: hi\n";
+const SIGNED_IN: &str = "scenario: signed-in\nsystem_prompt: Work.\nmodel: some-model\nuser_prompt: hi\nassertions: [{ id: answers, type: output_contains, pattern: . }]\n";
 
 #[test]
 fn a_planted_token_arrives_as_a_bearer() {
@@ -763,7 +765,7 @@ fn a_subscription_is_used_where_it_lies() {
     project
         .write("trialrun.yaml", "skills_dir: ./skills\n")
         .write("skills/greet/SKILL.md", "---\nname: greet\ndescription: Greets.\n---\n\nSay hello.\n")
-        .write("skills/greet/tests/case.yaml", "scenario: signed-in\nskill: greet\nmodel: some-model\n");
+        .write("skills/greet/tests/case.yaml", "scenario: signed-in\nskill: greet\nmodel: some-model\nassertions: [{ id: answers, type: output_contains, pattern: . }]\n");
     let doctor = project.run(&["doctor"]);
     assert!(doctor.out.contains("subscription"), "{}", doctor.said());
 
@@ -802,7 +804,7 @@ fn a_cli_that_is_gone_is_started_again_on_its_session() {
 esac
 hear"#;
     let project = Project::new(TRIALRUN).claude(acts);
-    project.write("case.yaml", "scenario: resumes\nsystem_prompt: Work.\nuser_prompts: [One., Two.]\n");
+    project.write("case.yaml", "scenario: resumes\nsystem_prompt: Work.\nuser_prompts: [One., Two.]\nassertions: [{ id: answers, type: output_contains, pattern: . }]\n");
     let trial = trial(&project.report(&["case.yaml"], 0));
     assert_eq!((&trial["answer"], &trial["session_id"]), (&json!("again"), &json!("s-1")), "{trial:#}");
 }
@@ -819,7 +821,7 @@ fn a_child_that_an_agent_leaves_behind_is_ended_with_it() {
         tether.path().display()
     );
     let project = project.claude(&acts);
-    project.write("case.yaml", "scenario: pretends\nsystem_prompt: Work.\nuser_prompt: Begin.\n");
+    project.write("case.yaml", "scenario: pretends\nsystem_prompt: Work.\nuser_prompt: Begin.\nassertions: [{ id: answers, type: output_contains, pattern: . }]\n");
     let trial = trial(&project.report(&["case.yaml"], 0));
     assert_eq!(trial["answer"], "done");
     tether.says("here");

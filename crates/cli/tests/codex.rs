@@ -265,7 +265,8 @@ fn permissions_are_what_the_mode_says() {
     let scenario = |mode: &str| {
         format!(
             "scenario: mode\nsystem_prompt: Work.\nrunner: {{ model: scripted:model.yaml, permission_mode: {mode} }}\n\
-             fixtures: {{ git_init: true }}\n"
+             fixtures: {{ git_init: true }}\n\
+             assertions: [{{ id: answers, type: output_contains, pattern: . }}]\n"
         )
     };
     let model = "
@@ -448,7 +449,8 @@ fn nothing_of_the_machine_is_seen_unless_the_scenario_asks_for_it() {
     let scenario = |sources: &str| {
         format!(
             "scenario: hermetic\nsystem_prompt: Work.\nrunner: {{ model: scripted:model.yaml, setting_sources: {sources} }}\n\
-             fixtures: {{ files_committed: [{{ path: AGENTS.md, content: PROJECTMEMORY }}] }}\n"
+             fixtures: {{ files_committed: [{{ path: AGENTS.md, content: PROJECTMEMORY }}] }}\n\
+             assertions: [{{ id: answers, type: output_contains, pattern: . }}]\n"
         )
     };
     let seen = "USERSKILL, OTHERSKILL, USERMEMORY, PROJECTMEMORY";
@@ -516,7 +518,7 @@ fn a_key_and_a_subscription_arrive_at_another_address() {
             project = project.env(variable, "sk-planted");
         }
         let (address, keys) = model();
-        project.write("case.yaml", "scenario: signed\nsystem_prompt: Work.\nuser_prompt: Go.\n");
+        project.write("case.yaml", "scenario: signed\nsystem_prompt: Work.\nuser_prompt: Go.\nassertions: [{ id: answers, type: output_contains, pattern: . }]\n");
         let report =
             project.report(&["case.yaml", "--agent", "codex", "--model", "gpt-5.5", "--base-url", &address], 0);
         let trial = &report["trials"][0];
@@ -571,7 +573,7 @@ fn without_a_file_of_its_thread_stdout_has_to_do() {
   *" -") say "first $message"; finish 10 ;;
 esac"#;
     let project = stub(acts);
-    project.write("case.yaml", "scenario: poor\nsystem_prompt: Work.\nuser_prompts: [--one, Two.]\n");
+    project.write("case.yaml", "scenario: poor\nsystem_prompt: Work.\nuser_prompts: [--one, Two.]\nassertions: [{ id: answers, type: output_contains, pattern: . }]\n");
     let trial = trial(&project.report(&["case.yaml", "--agent", "codex"], 0));
     assert_eq!((&trial["answer"], &trial["session_id"]), (&json!("again Two."), &json!("t-1")), "{trial:#}");
     assert_eq!((&trial["turn_count"], &trial["usage"]["total"]), (&json!(2), &json!(32)));
@@ -602,7 +604,7 @@ fn a_child_that_an_agent_leaves_behind_is_ended_with_it() {
         tether.path().display()
     );
     let project = stub(&acts);
-    project.write("case.yaml", "scenario: pretends\nsystem_prompt: Work.\nuser_prompt: Begin.\n");
+    project.write("case.yaml", "scenario: pretends\nsystem_prompt: Work.\nuser_prompt: Begin.\nassertions: [{ id: answers, type: output_contains, pattern: . }]\n");
     let trial = trial(&project.report(&["case.yaml", "--agent", "codex"], 0));
     assert_eq!(trial["answer"], "all");
     tether.says("here");

@@ -21,7 +21,7 @@ pub fn assertion_schema(needed: &[&str]) -> Value {
         fields.insert("type".to_owned(), json!({}));
         json!({
             "if": { "properties": { "type": { "enum": names_of(assertion) } } },
-            "then": map_of(assertion, fields),
+            "then": map_of(assertion, &fields),
         })
     }));
     let mut keys = common();
@@ -37,7 +37,7 @@ pub fn assertion_schema(needed: &[&str]) -> Value {
         "type": ["object", "string"],
         "allOf": [
             { "if": { "type": "string" }, "then": { "enum": alone } },
-            { "if": has_type.clone(), "then": { "allOf": typed } },
+            { "if": has_type, "then": { "allOf": typed } },
             {
                 "if": { "type": "object", "not": has_type },
                 "then": { "properties": keys, "oneOf": one, "additionalProperties": false },
@@ -92,7 +92,7 @@ fn names_of_field(assertion: &Assertion, field: &Field) -> Vec<String> {
 }
 
 /// A map of `fields`, and no other keys, with those of `assertion` that must be there.
-fn map_of(assertion: &Assertion, fields: Map<String, Value>) -> Value {
+fn map_of(assertion: &Assertion, fields: &Map<String, Value>) -> Value {
     let required = assertion.fields.iter().filter(|field| field.required).map(|field| {
         let names = names_of_field(assertion, field);
         json!({ "anyOf": names.iter().map(|name| json!({ "required": [name] })).collect::<Vec<_>>() })
@@ -108,7 +108,7 @@ fn map_of(assertion: &Assertion, fields: Map<String, Value>) -> Value {
 /// What may stand behind the type where that is a key.
 fn brief(assertion: &Assertion) -> Vec<Value> {
     let field = |name: &str| assertion.fields.iter().find(|field| field.name == name);
-    let fields = || map_of(assertion, fields_of(assertion));
+    let fields = || map_of(assertion, &fields_of(assertion));
     let of = |field: Option<&Field>| field.map(|field| shape(field.holds));
     let mut ways: Vec<Value> = match assertion.parameters.first() {
         Some(Parameter::Value(name)) => of(field(name)).into_iter().chain([fields()]).collect(),

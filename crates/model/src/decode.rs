@@ -347,7 +347,7 @@ pub fn as_whole(number: &Number) -> Option<u64> {
 /// `ms` milliseconds as one writes them, in the largest unit of which they are a whole number: `90s`, `5m`.
 fn duration(ms: u64) -> String {
     let units = [(3_600_000, "h"), (60_000, "m"), (1_000, "s")];
-    let unit = units.into_iter().find(|(unit, _)| ms % unit == 0);
+    let unit = units.into_iter().find(|(unit, _)| ms.is_multiple_of(*unit));
     unit.map_or_else(|| format!("{ms}ms"), |(unit, name)| format!("{}{name}", ms / unit))
 }
 

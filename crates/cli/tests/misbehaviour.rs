@@ -101,10 +101,10 @@ fn an_agent_that_tells_without_end_is_stopped() {
 }
 
 #[test]
-fn a_line_without_end_is_cut() {
+fn a_line_without_end_is_cut_and_breaks_the_trial() {
     let project = project().claude("head -c 100000000 /dev/zero | tr '\\0' x; echo; result done");
-    let trial = trial(&project, &[], 0);
-    assert_eq!(trial["answer"], "done");
+    let trial = trial(&project, &[], 3);
+    because(&trial, &["not everything that the agent did is known"]);
     assert!(trial["warnings"].to_string().contains("too long"), "{}", trial["warnings"]);
     memory_is_bounded();
 }
@@ -179,7 +179,7 @@ fn what_is_no_utf_8_is_replaced() {
 #[test]
 fn half_an_event_is_no_event() {
     let acts = r#"printf '{"type":"assistant","message":{"id":"m\n'; printf '{"type":"result","is_err'; exit 0"#;
-    because(&trial(&project().claude(acts), &[], 3), &["without finishing its answer"]);
+    because(&trial(&project().claude(acts), &[], 3), &["a line that is not valid JSON"]);
 }
 
 #[test]

@@ -64,8 +64,10 @@ pub struct Case {
     pub ruling: Ruling,
     /// Why it is not to be run.
     pub skip: Option<String>,
-    /// Why it cannot be run, although the rest can: it is code that does not load. Its trials are broken.
+    /// Why it cannot be run, although the rest can. Its trials are broken.
     pub broken: Vec<Diagnostic>,
+    /// `true` if a mistake in how it is written breaks its own trials; otherwise nothing runs.
+    pub fails_alone: bool,
     /// How often a trial that failed is run again; the run's number when absent.
     pub reruns: Option<u32>,
     /// What the record calls expected, where the format has such a value.
@@ -106,6 +108,7 @@ impl Case {
             ruling: Ruling::default(),
             skip: None,
             broken: Vec::new(),
+            fails_alone: false,
             reruns: None,
             expected: None,
             log_vars: LogVars::default(),

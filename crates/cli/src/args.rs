@@ -72,7 +72,7 @@ pub enum Command {
     Reference(reference::ReferenceArgs),
 }
 
-/// What `run -h` shows of its options; `--help` shows all.
+/// Options that `run -h` shows; `--help` shows all.
 const USUAL: [&str; 21] = [
     "targets",
     "test",
@@ -97,7 +97,7 @@ const USUAL: [&str; 21] = [
     "watch",
 ];
 
-/// What stands below the options of `run`.
+/// Text below the options of `run`.
 const EXAMPLES: &str = "\
 Examples:
   trialrun run                                 every test of the project

@@ -67,5 +67,5 @@ impl From<store::StoreError> for CliError {
     }
 }
 
-/// How many trials are listed where several are meant.
+/// Maximum number of trials listed for an ambiguous name.
 const LISTED: usize = 10;

@@ -160,7 +160,7 @@ fn unknown_cases(wanted: &[String], suites: &[model::Suite]) -> Vec<Diagnostic> 
     unknown.into_iter().map(problem).collect()
 }
 
-/// What is said of tags that no case has, while cases have others that were asked for.
+/// Warnings about selected tags that no case has.
 fn unknown_tags(wanted: &[String], tags: &BTreeSet<&str>) -> Vec<Diagnostic> {
     let (known, unknown): (Vec<&String>, Vec<&String>) = wanted.iter().partition(|tag| tags.contains(tag.as_str()));
     if known.is_empty() {

@@ -103,7 +103,7 @@ impl Terminal {
     }
 }
 
-/// What hides the secrets of the environment, for what is told before anything else is known.
+/// Mask for the secrets of the environment, used before the configuration is known.
 fn mask() -> Mask {
     Mask::of(&machine::environment())
 }

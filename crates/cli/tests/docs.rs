@@ -65,7 +65,7 @@ struct Block {
 }
 
 impl Block {
-    /// Where the reader saves it.
+    /// Path under which the reader saves it.
     fn file(&self) -> Option<String> {
         if let Some(path) = self.purpose.as_deref().and_then(|purpose| purpose.strip_prefix("file: ")) {
             return Some(path.to_owned());

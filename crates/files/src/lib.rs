@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use nix::fcntl::OFlag;
 use nix::libc;
 
-/// What is at a path below a folder.
+/// The entry at a path below a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
     /// Nothing.

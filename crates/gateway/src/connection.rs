@@ -18,7 +18,7 @@ use crate::body::{End, Pieces};
 
 /// How much is read of a body whose sender is not let in, in bytes.
 const MOST_OF_A_STRANGERS: u64 = 1024 * 1024;
-/// How long the next part of a body may take.
+/// Timeout for the next part of a body.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Answers one request.

@@ -19,7 +19,7 @@ use crate::connection::answer;
 /// The most bytes a request's body may have, as with the vendors.
 const LARGEST_BODY: usize = 32 * 1024 * 1024;
 
-/// How long a connection may be open without the head of a request: a client that is gone leaves none behind.
+/// Timeout for the head of a request, so that a client that is gone leaves no connection behind.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A loopback endpoint for a run. It stops, and closes every connection, when it is dropped.

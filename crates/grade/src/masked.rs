@@ -8,11 +8,11 @@ use crate::check::Check;
 /// A part of the evidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
-    /// What the agent said.
+    /// The agent's answers.
     Said,
-    /// What it called, and what came of that.
+    /// Its tool calls and their results.
     Called,
-    /// What it left behind.
+    /// The state that it left behind.
     Left,
 }
 

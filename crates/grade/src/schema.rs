@@ -64,7 +64,7 @@ fn needs_nothing(assertion: &Assertion) -> bool {
     !assertion.fields.iter().any(|field| field.required)
 }
 
-/// What every assertion has beside its type and its fields.
+/// Keys that every assertion has beside its type and its fields.
 fn common() -> Map<String, Value> {
     let text = json!({ "type": "string", "minLength": 1 });
     [("id", text.clone()), ("weight", json!({ "type": "number", "exclusiveMinimum": 0 })), ("title", text)]
@@ -105,7 +105,7 @@ fn map_of(assertion: &Assertion, fields: &Map<String, Value>) -> Value {
     schema
 }
 
-/// What may stand behind the type where that is a key.
+/// Schemas of the value behind a type that is used as a key.
 fn brief(assertion: &Assertion) -> Vec<Value> {
     let field = |name: &str| assertion.fields.iter().find(|field| field.name == name);
     let fields = || map_of(assertion, &fields_of(assertion));

@@ -45,7 +45,7 @@ pub struct Case {
     pub runner: Arc<RunnerOptions>,
     /// The most model turns over the whole chain. Absent: no cap.
     pub max_turns: Option<u64>,
-    /// The number of model turns above which a trial is warned about where nobody set a cap; a default of the format.
+    /// Number of model turns above which a trial without a cap gets a warning; a default of the format.
     pub warn_turns: Option<u64>,
     /// The most tokens over the whole chain; goes before the skill's own.
     pub token_budget: Option<f64>,
@@ -68,7 +68,7 @@ pub struct Case {
     pub skip: Option<String>,
     /// Why it cannot be run, although the rest can: it is code that does not load. Its trials are broken.
     pub broken: Vec<Diagnostic>,
-    /// How often a trial that failed is run again; the run's number when absent.
+    /// Number of times that a failed trial is run again; the run's setting if absent.
     pub reruns: Option<u32>,
     /// What the record calls expected, where the format has such a value.
     pub expected: Option<Value>,

@@ -217,7 +217,7 @@ pub struct TrialRecord {
     /// What looks wrong but decides nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
-    /// Whether something is masked in what is recorded of the last attempt and assertions may look at.
+    /// True if the record of the last attempt has masked text that assertions may look at.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub masked: bool,
 }

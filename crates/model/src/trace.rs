@@ -41,7 +41,7 @@ pub struct Trace {
     index: HashMap<String, usize>,
     /// Turns by model message and sub-agent.
     messages: HashMap<(String, Option<String>), usize>,
-    /// How many turns are no sub-agent's.
+    /// Number of turns that do not belong to a sub-agent.
     own_turns: usize,
 }
 

@@ -124,7 +124,7 @@ pub(crate) async fn around(
         teller.tell(Event::HookFinished(hooked.record.clone()));
         let forbids = moment == HookKind::PreRun && !hooked.record.succeeded();
         if forbids && halt == Halt::No {
-            // It is told once more, when the run is over.
+            // The end of the run reports it once more.
             mask.hook(&mut hooked.record);
             return Around { refused: Some(hooked.record) };
         }

@@ -24,11 +24,11 @@ pub(crate) struct Line {
     latest: Arc<AtomicU32>,
     /// Microseconds, see [`waited`](Self::waited).
     waited: Arc<AtomicU64>,
-    /// What hides the secrets of the trial.
+    /// Mask for the secrets of the trial.
     mask: Arc<Mask>,
     /// The private keys of which lines are still to come.
     key_blocks: Arc<KeyBlocks>,
-    /// Whether something was masked in what assertions look at.
+    /// True if text that assertions look at was masked.
     has_hidden: Arc<AtomicBool>,
 }
 
@@ -65,7 +65,7 @@ impl Line {
         self.attempt
     }
 
-    /// What hides the secrets of the trial.
+    /// Mask for the secrets of the trial.
     pub(crate) fn mask(&self) -> &Arc<Mask> {
         &self.mask
     }
@@ -83,7 +83,7 @@ impl Line {
         event
     }
 
-    /// Whether something was masked in what was told of this attempt that assertions look at.
+    /// True if the events of this attempt have masked text that assertions look at.
     pub(crate) fn has_hidden(&self) -> bool {
         self.has_hidden.load(Ordering::Relaxed)
     }

@@ -44,7 +44,7 @@ const WITHIN: [&str; 9] = [
     "PASSWORD",
     "AUTH_CONFIG",
 ];
-/// What is within the names of secrets whatever comes behind it.
+/// Parts of names that mark a secret wherever they occur in the name.
 const CONNECTIONS: [&str; 6] =
     ["WEBHOOK_URL", "WEBHOOK_URI", "CONNECTION_STRING", "CONN_STRING", "CONN_STR", "CONNECTIONSTRING"];
 /// Last parts of names that tell something about a secret.
@@ -240,7 +240,7 @@ fn is_a_path(value: &str) -> bool {
     ["/", "~/", "./", "../"].iter().any(|start| value.starts_with(start)) && !value.split('/').any(random)
 }
 
-/// Whether a header's name says that its value signs somebody in.
+/// True if a header's name says that its value is a credential.
 pub(crate) fn is_of_header(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     is_of_variable(&name) || ["auth", "authorization", "cookie", "signature"].iter().any(|end| name.ends_with(end))

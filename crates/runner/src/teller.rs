@@ -26,7 +26,7 @@ pub trait Listener: Send + Sync {
 /// its output is slowed down to the speed of recording instead of filling memory.
 pub(crate) struct Teller {
     run: Arc<str>,
-    /// What hides the secrets of the run.
+    /// Mask for the secrets of the run.
     mask: Arc<Mask>,
     state: Mutex<State>,
     /// Whether somebody waits for the listener, and everybody else for him.

@@ -86,9 +86,9 @@ pub struct Turn {
     on_the_way: Tokens,
     /// What the agent's process exited with, where it went away without an end of its own.
     exit_code: Option<i32>,
-    /// Where the agent works.
+    /// The agent's working directory.
     disk: Option<PathBuf>,
-    /// Whether there was a moment without room on that disk.
+    /// True if that disk was full at some moment.
     disk_was_full: bool,
 }
 

@@ -266,7 +266,7 @@ fn judge(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Whether something stands in the log beside the file.
+/// True if the log beside the file is not empty.
 fn has_log(path: &Path) -> bool {
     let log = path.with_file_name(format!("{}-wal", path.file_name().unwrap_or_default().to_string_lossy()));
     log.metadata().is_ok_and(|log| log.len() > 0)

@@ -625,7 +625,7 @@ fn explain(kind: &ErrorKind) -> (Option<&'static str>, Option<&'static str>) {
     }
 }
 
-/// What is wrong with `text`, which begins at the byte `start` of `source`.
+/// Problems of `text`, which begins at the byte `start` of `source`.
 fn json_error(source: &Source, start: usize, text: &str, error: &serde_json::Error) -> Diagnostic {
     let line_start = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum::<usize>();
     json_problem(source, error, start + line_start + error.column().saturating_sub(1))

@@ -25,7 +25,7 @@ pub fn agent(written: String, base: &Path) -> String {
 }
 
 /// A model; a script's path is made absolute, seen from `base`. One that cannot be read is reported here, and the model is
-/// still named, so that nobody misses one.
+/// still named, so that none is missed.
 pub fn model(written: &str, node: &Node, base: &Path, problems: &mut Problems) -> Option<String> {
     let Some(script) = written.strip_prefix(SCRIPTED) else {
         return Some(written.to_owned());

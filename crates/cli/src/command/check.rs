@@ -166,7 +166,7 @@ fn check_so(
     }))
 }
 
-/// How many trials are warned about above a number of turns that is a default of their format.
+/// Number of trials that get a warning above their format's default number of turns.
 fn turns_of(plan: &Plan) -> String {
     let warned: Vec<u64> = plan.trials.iter().filter_map(|trial| trial.limits.warn_turns()).collect();
     match warned.first() {

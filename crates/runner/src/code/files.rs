@@ -79,7 +79,7 @@ impl Files {
     }
 }
 
-/// What is at `path` below `root`.
+/// The entry at `path` below `root`.
 fn inside(root: &Path, path: &str) -> Result<Found, String> {
     let outside = || format!("`{path}` leads out of the sandbox");
     match files::find(root, Path::new(path)) {

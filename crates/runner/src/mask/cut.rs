@@ -5,13 +5,13 @@ use std::ops::Range;
 
 use super::shape;
 
-/// What is written where something was left out.
+/// Sign for text that was left out.
 const ELLIPSIS: &[u8] = "…".as_bytes();
 /// The least of a secret that is masked, in bytes.
 const LEAST: usize = 6;
 /// The most bytes between what was shortened and the ellipsis.
 const MOST_AROUND: usize = 4;
-/// How many places of one text are looked at.
+/// Maximum number of places examined in one text.
 const MOST_PLACES: usize = 256;
 /// From here on a text may have been cut at its end without a sign, in bytes.
 const LONG: usize = 1000;

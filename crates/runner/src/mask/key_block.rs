@@ -1,4 +1,4 @@
-//! Private keys that come line by line: of each line by itself nobody could tell what it is.
+//! Private keys that arrive line by line. A single line does not show that it belongs to a key.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -25,7 +25,7 @@ pub(crate) use self::view::layers;
 use self::view::{MOST_LAYERS, View};
 use crate::secret::{self, Secrets};
 
-/// What is written in a secret's place.
+/// Replacement for a secret.
 pub(crate) const MASKED: &str = "[masked]";
 
 /// No secret and no part of one that is masked is shorter, in bytes. Values have many short texts.
@@ -56,7 +56,7 @@ impl fmt::Debug for Mask {
     }
 }
 
-/// What of a text is masked.
+/// The part of a text that is masked.
 #[derive(Clone, Copy, PartialEq)]
 enum Extent {
     /// Everything that is, or looks like, a secret.
@@ -135,7 +135,7 @@ impl Mask {
         Cow::Owned(masked)
     }
 
-    /// Where secrets stand in `text`, in it as it is and below each layer of its escapes.
+    /// Ranges of secrets in `text`, as it is and below each layer of its escapes.
     fn find(&self, text: &[u8], extent: Extent) -> Vec<Range<usize>> {
         let mut found = Vec::new();
         self.search(text, extent, |range| found.push(range));

@@ -1,4 +1,4 @@
-//! What keys look like, whoever they belong to: one table of facts.
+//! Formats of keys, of every provider: one table of facts.
 //!
 //! The formats are those of gitleaks' default configuration where a key can be told by itself, and those that providers of
 //! models document. Source: <https://github.com/gitleaks/gitleaks>, `config/gitleaks.toml` at commit 009e025ad410, MIT, read on
@@ -17,12 +17,12 @@ const SHORTEST: usize = 16;
 struct Shape {
     /// Texts of which each of its keys, or what stands before it, has one.
     marks: &'static [&'static str],
-    /// What is masked: its first group, or all of it.
+    /// Regular expression; its first group is masked, or the whole match if it has none.
     pattern: &'static str,
     how: How,
 }
 
-/// How far a match is to be believed.
+/// Condition under which a match counts as a key.
 #[derive(PartialEq)]
 enum How {
     /// Wherever it stands: nothing else looks so.
@@ -212,7 +212,7 @@ pub(super) fn search(text: &[u8], mut found: impl FnMut(Range<usize>)) {
     }
 }
 
-/// How much of the end of `text` is the beginning of a key, which goes on where nobody sees it.
+/// Length of a key's beginning at the end of `text`, if its rest was cut off.
 pub(super) fn begun(text: &[u8]) -> Option<usize> {
     let is_of_key = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'+' | b'=' | b'~');
     let start = text.iter().rposition(|byte| !is_of_key(byte)).map_or(0, |at| at + 1);

@@ -1,4 +1,4 @@
-//! What is told of a run, without secrets. Every field is named here, so that a new one is decided upon.
+//! Masks the events of a run. Every field is named here, so that each new field needs a decision.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -26,7 +26,7 @@ impl Mask {
         Pass::of(self).record(record);
     }
 
-    /// What became of a command of the user's, without secrets.
+    /// Masks the result of a command of the user's.
     pub(crate) fn hook(&self, record: &mut HookRecord) {
         Pass::of(self).hook(record);
     }
@@ -37,10 +37,10 @@ impl Mask {
     }
 }
 
-/// One pass of a mask over something that is told.
+/// One pass of a mask over an event.
 pub(super) struct Pass<'m> {
     mask: &'m Mask,
-    /// Whether something was masked.
+    /// True if something was masked.
     has_hidden: Cell<bool>,
 }
 
@@ -118,7 +118,7 @@ impl<'m> Pass<'m> {
         }
     }
 
-    /// What a run says about itself: addresses and names are typed by people.
+    /// Masks the description of a run: people type addresses and names.
     fn run(&self, info: &mut RunInfo) {
         let RunInfo { label, settings, agents, skills: _, trials: _, jobs: _, .. } = info;
         self.strings(label);

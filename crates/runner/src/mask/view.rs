@@ -5,27 +5,27 @@
 
 use std::ops::Range;
 
-/// How many layers of escapes are taken off: JSON within JSON within a URL is three.
+/// Maximum number of escape layers that are undone: JSON within JSON within a URL is three.
 pub(super) const MOST_LAYERS: usize = 4;
 
 /// A text without its outermost layer of escapes.
 pub(super) struct View {
     pub(super) bytes: Vec<u8>,
-    /// Where its parts come from, in order.
+    /// Origins of its parts, in order.
     pieces: Vec<Piece>,
 }
 
 /// A part of a view: bytes that were copied one by one, or what one escape stands for.
 struct Piece {
-    /// Where it begins in the view.
+    /// Start in the view.
     at: usize,
-    /// Where it begins in the original.
+    /// Start in the original.
     from: usize,
-    /// How long the escape is in the original; absent for bytes that were copied.
+    /// Length of the escape in the original; absent for copied bytes.
     escape: Option<usize>,
 }
 
-/// What an escape stands for, at most four bytes of it.
+/// Bytes that an escape stands for, at most four.
 #[derive(Default)]
 struct Meant {
     bytes: [u8; 4],
@@ -79,7 +79,7 @@ impl View {
         }
     }
 
-    /// Where `range` of the view stands in the original.
+    /// Range in the original that corresponds to `range` of the view.
     pub(super) fn original(&self, range: Range<usize>) -> Range<usize> {
         let (start, _) = self.place(range.start);
         let (_, end) = self.place(range.end.saturating_sub(1).max(range.start));
@@ -123,7 +123,7 @@ fn escape(text: &[u8]) -> Option<(usize, Meant)> {
         [0x1b, rest @ ..] => Some((1 + control_sequence(rest), Meant::default())),
         // The same as one character.
         [0xc2, 0x9b, rest @ ..] => Some((2 + parameters(rest), Meant::default())),
-        // What has no width: soft hyphens, joiners and the mark of a byte order.
+        // Characters without width: soft hyphens, joiners and the byte order mark.
         [0xc2, 0xad, ..] => Some((2, Meant::default())),
         [0xe2, 0x80, 0x8b..=0x8f, ..] | [0xe2, 0x81, 0xa0, ..] | [0xef, 0xbb, 0xbf, ..] => Some((3, Meant::default())),
         // Controls that show nothing; text in UTF-16 has one beside each letter.
@@ -132,7 +132,7 @@ fn escape(text: &[u8]) -> Option<(usize, Meant)> {
     }
 }
 
-/// What follows a backslash in JSON, in programs and in shells.
+/// Decodes the text after a backslash in JSON, programs and shells.
 fn backslash(rest: &[u8]) -> Option<(usize, Meant)> {
     let (first, after) = rest.split_first()?;
     let plain = |byte: u8| Some((1, Meant::byte(byte)));
@@ -170,7 +170,7 @@ fn unicode(after: &[u8]) -> Option<(usize, char)> {
     Some((4, char::from_u32(unit)?))
 }
 
-/// What follows an ampersand in HTML and XML.
+/// Decodes the text after an ampersand in HTML and XML.
 fn entity(rest: &[u8]) -> Option<(usize, Meant)> {
     const NAMES: [(&[u8], u8); 5] = [(b"amp", b'&'), (b"lt", b'<'), (b"gt", b'>'), (b"quot", b'"'), (b"apos", b'\'')];
     let end = rest.iter().take(9).position(|byte| *byte == b';')?;
@@ -183,7 +183,7 @@ fn entity(rest: &[u8]) -> Option<(usize, Meant)> {
     Some((end + 1, Meant::letter(letter)))
 }
 
-/// How long the rest of a terminal's control sequence is, after the escape character.
+/// Length of a terminal's control sequence after the escape character.
 fn control_sequence(rest: &[u8]) -> usize {
     match rest {
         [b'[', rest @ ..] => 1 + parameters(rest),
@@ -202,7 +202,7 @@ fn control_sequence(rest: &[u8]) -> usize {
     }
 }
 
-/// How long the parameters of a control sequence are, with the letter that ends it.
+/// Length of a control sequence's parameters, including the final letter.
 fn parameters(rest: &[u8]) -> usize {
     let end = rest.iter().take(64).position(|byte| !(0x20..=0x3f).contains(byte));
     match end {

@@ -50,7 +50,7 @@ pub struct Settings {
     pub judge_missing: Option<String>,
     /// The model that judges and plays users, as `provider:model`.
     pub judge: Option<String>,
-    /// Where the project names the judge, unless the command line does.
+    /// Place where the project names the judge, unless the command line does.
     pub judge_source: Option<Excerpt>,
     /// Another address for the judge than its vendor's own.
     pub judge_base_url: Option<String>,
@@ -64,9 +64,9 @@ pub struct Settings {
     pub defaults: Defaults,
     /// How many trials run at a time.
     pub jobs: usize,
-    /// How often a broken attempt is repeated.
+    /// Number of retries of a broken attempt.
     pub retries: u32,
-    /// How often a failed trial is run again; one that passes then is flaky.
+    /// Number of times that a failed trial is run again; one that passes only then is flaky.
     pub reruns: u32,
     /// `--retry-on`: how an agent must have ended for its attempt to be tried again, as often as broken ones. Unset: suites
     /// of skills have both.

@@ -53,7 +53,7 @@ pub(super) struct Work {
 }
 
 impl Work {
-    /// What hides the secrets of the trial.
+    /// Mask for the secrets of the trial.
     pub(super) fn mask(&self, shared: &Shared) -> Arc<Mask> {
         match &self.task {
             Task::Grade(planned) => shared.mask_of(planned),

@@ -19,13 +19,13 @@ const TEXT: u64 = 1 << 20;
 /// The most references and logs of references that are read.
 const MOST_FILES: usize = 100_000;
 
-/// What says where a repository stands, and is not of a worktree's size.
+/// Files that describe the state of a repository and do not grow with the worktree.
 pub(super) const STATE: [&str; 6] = ["HEAD", "index", "packed-refs", "refs", "reftable", "shallow"];
 
-/// What says how git is to behave.
+/// Files that configure git.
 const SETTINGS: [&str; 3] = ["config", "info/exclude", "info/attributes"];
 
-/// Where git logs what became of remote-tracking branches.
+/// Folder of git's logs of remote-tracking branches.
 const LOGS: &str = "logs/refs/remotes";
 
 /// How git's log ends that says that a branch was pushed.
@@ -93,7 +93,7 @@ impl Glance {
         Ok(Some(glance))
     }
 
-    /// Whether the repository is surely what it was at another glance.
+    /// True if the repository is certainly unchanged since another glance.
     pub(super) fn is_as(&self, other: &Self) -> bool {
         self == other && self.digests.values().all(Option::is_some)
     }

@@ -24,7 +24,7 @@ use crate::supervise::{Captured, Output, Supervisor, run};
 /// The most of git's output that is kept, in bytes.
 const MAX_OUTPUT: usize = 1 << 20;
 
-/// The most commits that are told of.
+/// Maximum number of commits that are reported.
 const MAX_COMMITS: usize = 1000;
 
 /// Git's directory within a view, and the home that git finds.
@@ -34,7 +34,7 @@ const HOME: &str = "home";
 /// The agent's own settings within a view: asked for the format of the repository and for nothing else.
 const THEIRS: &str = "theirs";
 
-/// What git is not to do on its own.
+/// Settings that turn off git's automatic actions.
 const OURS: [&str; 16] = [
     "-c",
     "core.hooksPath=/dev/null",
@@ -60,7 +60,7 @@ const STATUS: [&str; 3] = ["status", "--porcelain", "--ignore-submodules=dirty"]
 /// The same as a script, for an index that the agent may have written.
 pub(super) const STATUS_SCRIPT: &str = "g status --porcelain --ignore-submodules=dirty";
 
-/// What comes before every script. Files that the index says not to look at are looked at.
+/// Prefix of every script. Files that the index says to skip are examined, too.
 const PRELUDE: &str = r#"
 if [ -f "$GIT_DIR/index" ] && g ls-files -v | grep -q '^[a-zS]'; then
     g ls-files -s -z | GIT_INDEX_FILE="$GIT_DIR/plain" g update-index -z --index-info && mv "$GIT_DIR/plain" "$GIT_DIR/index"
@@ -77,7 +77,7 @@ done
 /// Why there is no view of a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Unreadable {
-    /// What the agent left cannot be read, and why.
+    /// The agent's repository cannot be read, and why.
     Left(String),
     /// The machine does not let it be read, and why.
     Machine(String),
@@ -97,7 +97,7 @@ pub(super) struct Inspection<'a> {
     pub(super) env: BTreeMap<String, String>,
     /// The settings that stood before the agent acted; `None` if there was no repository then.
     pub(super) settings: Option<&'a GitSettings>,
-    /// Where views are made.
+    /// Folder in which views are made.
     pub(super) root: &'a Path,
     pub(super) registry: &'a Arc<Registry>,
     pub(super) patience: Patience,
@@ -202,7 +202,7 @@ fn copy_state(from: &Path, git: &Path, patience: Patience) -> Result<(), Unreada
     Ok(())
 }
 
-/// Whether an error says something about the machine and nothing about a file.
+/// True for an error of the machine rather than of a file.
 fn is_machines(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::OutOfMemory)
 }
@@ -288,7 +288,7 @@ impl View<'_> {
         self.told(output).await
     }
 
-    /// What a process wrote, or whose fault it is that it failed.
+    /// Output of a process, or who is at fault for its failure.
     async fn told(&self, output: Result<Output, String>) -> Result<Captured, Unreadable> {
         let output = output.map_err(Unreadable::Machine)?;
         if output.status.success() && !output.timed_out {

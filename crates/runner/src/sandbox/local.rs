@@ -45,7 +45,7 @@ const WORK: &str = "work";
 const HOME: &str = "home";
 const TMP: &str = "tmp";
 
-/// How long making a patch may take.
+/// Timeout for making a patch.
 const PATCHING: Duration = Duration::from_secs(20);
 
 /// The most of a setup command's output that is kept, in bytes.
@@ -150,7 +150,7 @@ struct LocalSandbox {
     fixture_env: Vec<(String, String)>,
     /// The user's own environment.
     host_env: Arc<BTreeMap<String, String>>,
-    /// What it is a clone of.
+    /// Repository that it is a clone of.
     source_repo: Option<String>,
     supervisor: Supervisor,
     registry: Arc<Registry>,
@@ -296,7 +296,7 @@ impl LocalSandbox {
         })
     }
 
-    /// What became of the repository and its remotes.
+    /// Changes of the repository and its remotes.
     async fn change(
         &self,
         before: &Looked,

@@ -218,7 +218,7 @@ pub enum SandboxError {
     /// The agent left nothing that could be looked at.
     #[error("{because}")]
     Ruined {
-        /// What it did.
+        /// The agent's action.
         because: String,
     },
     /// The run is being ended, and nothing new is made.

@@ -1,10 +1,10 @@
-//! What an agent changed, as a patch.
+//! The agent's changes, as a patch.
 
 use model::{Change, Collected};
 
 use super::inspection::View;
 
-/// A longer patch is nobody's to read, in bytes.
+/// Maximum size of a patch, in bytes.
 const LONGEST: usize = 1 << 20;
 
 /// Of more files there is no patch: their names go onto a command line.

@@ -32,7 +32,7 @@ pub struct Survey {
     pub younger: usize,
     /// How many are in use.
     pub live: usize,
-    /// What the user asked to keep (`--keep-sandbox`), oldest first.
+    /// Sandboxes that the user asked to keep (`--keep-sandbox`), oldest first.
     pub kept: Vec<Orphan>,
 }
 

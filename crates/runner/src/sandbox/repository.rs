@@ -194,7 +194,7 @@ impl Watch<'_> {
     }
 }
 
-/// Everything about a repository that needs nobody else.
+/// State of a repository that is read without asking a remote.
 async fn look(view: &View<'_>) -> Result<Looked, Unreadable> {
     let told = view.script(LOOK, &[]).await?;
     let mut parts: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -268,7 +268,7 @@ async fn leave_out_others(view: &View<'_>, before: &RepositoryState, after: &mut
     }
 }
 
-/// What every one of some futures comes to, all polled together.
+/// Outputs of all futures, polled together.
 async fn all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
     let mut running: Vec<Pin<Box<F>>> = futures.map(Box::pin).collect();
     let mut done: Vec<Option<F::Output>> = running.iter().map(|_| None).collect();

@@ -18,7 +18,7 @@ pub(super) struct Reviews<'a> {
     pub(super) supervisor: &'a Supervisor,
     /// The user's own environment: it is the user's account that is asked.
     pub(super) env: &'a BTreeMap<String, String>,
-    /// What sandboxes are clones of.
+    /// Repository that sandboxes are clones of.
     pub(super) source_repo: Option<&'a str>,
 }
 

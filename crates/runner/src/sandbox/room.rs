@@ -1,4 +1,4 @@
-//! Whether the disk that a sandbox is on has room.
+//! Free space on the disk of a sandbox.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ const NEXT_TO_NOTHING: u64 = 16 * 1024;
 #[allow(clippy::useless_conversion, reason = "some systems count blocks in 32 bits")]
 pub(crate) fn is_full(path: &Path) -> bool {
     let Ok(disk) = nix::sys::statvfs::statvfs(path) else { return false };
-    // What is reserved for root is there for root.
+    // Root may use the blocks that are reserved for it.
     let is_root = nix::unistd::geteuid().is_root();
     let blocks = if is_root { disk.blocks_free() } else { disk.blocks_available() };
     let bytes = u64::from(blocks).saturating_mul(disk.fragment_size());

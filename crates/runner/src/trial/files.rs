@@ -106,7 +106,7 @@ fn read(mut files: Vec<FoundFile>, mut readable: Vec<Readable>) -> Vec<FoundFile
     files
 }
 
-/// What is in a file of at most so many bytes, if it is text.
+/// Content of a file of at most so many bytes, if it is text.
 fn text(path: &Path, most: u64) -> Option<String> {
     String::from_utf8(::files::read(path, most).ok()?).ok()
 }

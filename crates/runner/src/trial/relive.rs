@@ -15,7 +15,7 @@ use crate::plan::PlannedTrial;
 use crate::regrade::{complete, merged, observed};
 use crate::tariff::Bill;
 
-/// Why nobody can say what an assertion comes to.
+/// Reason why an assertion cannot be decided.
 const MASKED_NOW: &str = "the record has `[masked]` in what it looks at, and the text in that place is not known";
 
 /// What is there of a trial that is over.

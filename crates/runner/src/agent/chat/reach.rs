@@ -38,7 +38,7 @@ impl Reach {
         Self { work, roots, resolver }
     }
 
-    /// Where the agent works.
+    /// The agent's working directory.
     pub(crate) fn work(&self) -> &Path {
         &self.work
     }

@@ -100,7 +100,7 @@ impl Interpreter {
         self.has_answered = false;
     }
 
-    /// What `line` says; nothing for an event that is unknown and for other output.
+    /// Interprets `line`; returns nothing for an unknown event or other output.
     pub(super) fn read(&mut self, line: &str) -> Vec<Heard> {
         let line = match Content::of(line) {
             Content::Event(line) => line,

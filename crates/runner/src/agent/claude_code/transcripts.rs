@@ -11,7 +11,7 @@ const LONGEST_NAME: usize = 200;
 /// A session's id is that of a transcript only if it is at least so long, so that no other file begins with it.
 const SHORTEST_ID: usize = 32;
 
-/// What a conversation leaves in `folder`; removed when dropped.
+/// Files that a conversation leaves in `folder`; removed when dropped.
 #[derive(Debug)]
 pub(super) struct Transcripts {
     folder: PathBuf,

@@ -44,7 +44,7 @@ pub(super) struct Rollout {
     answers: u64,
     /// Whether what comes next belongs to the last of them.
     goes_on: bool,
-    /// Where the agent works.
+    /// The agent's working directory.
     work: Option<String>,
     /// Calls of which not everything is told.
     open: HashMap<String, Open>,
@@ -81,7 +81,7 @@ impl Rollout {
         Self { parent: Some(call.to_owned()), ..Self::default() }
     }
 
-    /// What `line` says; nothing for an entry that is unknown and for a line that is none.
+    /// Interprets `line`; returns nothing for an unknown entry, or a line that is not an entry.
     pub(super) fn read(&mut self, line: &str) -> Vec<Noted> {
         let line = match Content::of(line) {
             Content::Event(line) => line,

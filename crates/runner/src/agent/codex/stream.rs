@@ -60,7 +60,7 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// What `line` says; nothing for an event that is unknown and for other output.
+    /// Interprets `line`; returns nothing for an unknown event or other output.
     pub(super) fn read(&mut self, line: &str) -> Vec<Told> {
         let line = match Content::of(line) {
             Content::Event(line) => line,

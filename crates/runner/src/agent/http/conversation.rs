@@ -283,7 +283,7 @@ fn usual(text: &str, value: Option<Value>) -> Result<Answer, Fault> {
                     return Err(Fault::new(Kind::Spoilt, format!("the answer is an error: {}", one_line(&error))));
                 }
                 answer.say(text.trim());
-                // What is large is not kept twice.
+                // A large value is not kept twice.
                 if text.len() > LARGE {
                     answer.output = Some(value);
                     return Ok(answer);

@@ -98,7 +98,7 @@ impl Interpreter {
         self.session_id.as_deref()
     }
 
-    /// What `line` says; nothing for an event that is unknown and for other output.
+    /// Interprets `line`; returns nothing for an unknown event or other output.
     pub(super) fn read(&mut self, line: &str) -> Vec<Heard> {
         let line = match Content::of(line) {
             Content::Event(line) => line,

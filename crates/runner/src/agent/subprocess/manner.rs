@@ -18,7 +18,7 @@ pub(super) const PROJECT: &str = "{project}";
 pub(super) struct Manner {
     /// The program and its arguments; at least the program.
     pub(super) words: Vec<String>,
-    /// Where it runs, relative to where the agent works, or below [`PROJECT`].
+    /// Working directory, relative to the agent's, or below [`PROJECT`].
     pub(super) cwd: Option<String>,
     /// Added to its environment.
     pub(super) env: Vec<(String, String)>,

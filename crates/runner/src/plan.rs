@@ -15,7 +15,7 @@ use std::sync::Arc;
 use grade::{Check, Context, Scripts};
 use model::{
     AgentInfo, Arm, Case, Diagnostic, Excerpt, Limits, OnBudget, PermissionMode, Severity, SkillInfo, Subject, Suite,
-    TrialId, WITHOUT_SKILL, nearest,
+    TrialId, nearest,
 };
 use serde_json::{Map, Value};
 
@@ -153,6 +153,7 @@ pub fn plan(request: &PlanRequest<'_>) -> (Plan, Vec<Diagnostic>) {
     let mut planner = Planner {
         request,
         problems: Vec::new(),
+        unserved: Vec::new(),
         scripts: BTreeMap::new(),
         arguments: HashSet::new(),
         places: None,
@@ -201,6 +202,8 @@ type Compiled = (Option<&'static [&'static str]>, Arc<Vec<Check>>);
 struct Planner<'a> {
     request: &'a PlanRequest<'a>,
     problems: Vec<Diagnostic>,
+    /// Suites that are skipped with an agent that cannot serve them.
+    unserved: Vec<Diagnostic>,
     scripts: BTreeMap<PathBuf, Option<Arc<llm::Script>>>,
     /// Agents, with what follows their names, that have been asked about it.
     arguments: HashSet<String>,
@@ -245,6 +248,7 @@ impl Planner<'_> {
                 self.case(wanted, compiled);
             }
         });
+        self.tell_of_the_unserved();
         self.look_at_unused_agents();
     }
 
@@ -261,6 +265,7 @@ impl Planner<'_> {
         let mut compiled: Option<Compiled> = None;
         for written in agents.iter() {
             let Some(Cast { agent, argument, config }) = self.cast(case, written) else { continue };
+            let case = &self.served(wanted, agent, written);
             let Some((mut arm, model)) = self.arm(case, agent, written) else { continue };
             arm.variant = variant.map(str::to_owned);
             if let Some(config) = &config {
@@ -302,9 +307,6 @@ impl Planner<'_> {
                 );
             }
             self.refuse_needs(agent, case, &checks);
-            if *variant == Some(WITHOUT_SKILL) {
-                self.refuse_comparison(agent);
-            }
             let arm_name = arm_name(&arm, argument);
             if self
                 .trials
@@ -474,21 +476,43 @@ impl Planner<'_> {
         }
     }
 
-    /// Reports an agent for which both arms would be the same.
-    fn refuse_comparison(&mut self, agent: &dyn Agent) {
-        if agent.skills_folder().is_some() {
-            return;
+    /// The case, to be skipped where both arms of it would be the same. An agent that the suite names itself is an error
+    /// there; any other agent serves other suites.
+    fn served(&mut self, wanted: &Wanted<'_>, agent: &dyn Agent, written: &str) -> Arc<Case> {
+        let Wanted { suite, variant: Variant { name, case }, .. } = wanted;
+        let settings = self.request.settings;
+        let is_compared = name.is_some() && settings.baseline != Some(false);
+        if !is_compared || agent.skills_folder().is_some() || case.skip.is_some() {
+            return Arc::clone(case);
         }
+        let because = format!("`{written}` reads no skills from files, so it would be the same with and without one");
         let others = AGENTS.iter().filter(|other| other.skills_folder().is_some()).map(|other| other.name());
-        let problem = Diagnostic::error(format!(
-            "`{}` reads no skills from files, so it would be the same with and without one",
-            agent.name()
-        ));
-        self.problems.push(
-            problem
-                .help(format!("agents that do: {}", others.collect::<Vec<_>>().join(", ")))
-                .help("`--no-baseline` runs the cases without the comparison"),
+        let others = format!("agents that do: {}", others.collect::<Vec<_>>().join(", "));
+        let without = "`--no-baseline` runs the cases without the comparison";
+        let own = case.runner.agent.as_ref().filter(|_| settings.agents.is_empty());
+        if let Some((_, source)) = own {
+            self.problems.push(Diagnostic::error(because).at(source.clone()).help(others).help(without));
+            return Arc::clone(case);
+        }
+        self.unserved.push(
+            Diagnostic::warning(&*because)
+                .at(Excerpt::of_file(Arc::clone(&case.source.file)))
+                .help(format!("the suite `{}` is skipped with it", suite.name))
+                .help("`\"agent\": NAME` in the suite, or `--agent NAME`, runs it with another agent")
+                .help(others)
+                .help(without),
         );
+        Arc::new(Case { skip: Some(because), ..Case::clone(case) })
+    }
+
+    /// Tells which suites are skipped because of their agent: an error where nothing else is left to run.
+    fn tell_of_the_unserved(&mut self) {
+        let is_all = self.trials.iter().all(|trial| trial.case.skip.is_some());
+        let unserved = std::mem::take(&mut self.unserved).into_iter();
+        self.problems.extend(unserved.map(|problem| match is_all {
+            true => Diagnostic { severity: Severity::Error, ..problem },
+            false => problem,
+        }));
     }
 
     /// The path of `suite` and its folder, looked up once for many cases.

@@ -15,6 +15,12 @@ use crate::path::{self, shown};
 use crate::shared_fixtures::{self, SharedFixtures};
 use crate::skill::{self, SKILL_FILE, TESTS_FOLDER};
 
+/// What a folder of skills is called beside a folder of suites.
+const SKILLS_FOLDER: &str = "skills";
+
+/// How far above a suite that is not part of the project skills are looked for.
+const FOLDERS_ABOVE: usize = 4;
+
 /// The folders a load looks into, and what it found there.
 pub struct Library {
     root: PathBuf,
@@ -69,19 +75,43 @@ impl Library {
         shown(path, &self.cwd)
     }
 
-    /// The skill called `name`, as a case in `file` means it: the sibling of the skill whose tests `file` belongs to,
-    /// else the one in the project's skills folder. `None` when it is missing or broken; it is reported then.
+    /// The skill called `name`, as a case in `file` means it: the one that the user named, if it is called so; the sibling
+    /// of the skill whose tests `file` belongs to; the one in a folder `skills` above `file`; the project's. `None` when
+    /// it is missing or broken; it is reported then.
     pub fn skill(&self, name: &str, file: &Path, node: &Node, problems: &mut Problems) -> Option<Arc<Skill>> {
-        let mut shelves: Vec<&Path> = home_of(file).and_then(Path::parent).into_iter().collect();
-        if !shelves.contains(&self.skills_dir.as_path()) {
-            shelves.push(&self.skills_dir);
+        if let Some(chosen) = self.chosen_skill().filter(|chosen| chosen.file_name().is_some_and(|own| own == name)) {
+            return self.skill_at(chosen);
         }
+        let home = home_of(file).and_then(Path::parent).map(Path::to_owned);
+        let mut shelves = self.shelves(file);
+        shelves.retain(|shelf| Some(shelf) != home.as_ref());
+        let shelves: Vec<PathBuf> = home.into_iter().chain(shelves).collect();
         self.skill_on(name, &shelves, node, problems)
+    }
+
+    /// The folders of skills that are near the file at `path`, nearest first, and the project's.
+    pub fn shelves(&self, path: &Path) -> Vec<PathBuf> {
+        let bound = [&self.cwd, &self.root].into_iter().find(|bound| path.starts_with(bound));
+        let count = match bound {
+            Some(bound) => path.components().count() - bound.components().count(),
+            None => FOLDERS_ABOVE,
+        };
+        let above = path.ancestors().skip(1).take(count);
+        let mut shelves: Vec<PathBuf> = above.map(|folder| folder.join(SKILLS_FOLDER)).collect();
+        shelves.retain(|shelf| shelf.is_dir() && *shelf != self.skills_dir);
+        shelves.push(self.skills_dir.clone());
+        shelves
     }
 
     /// The skill called `name` on the first of `shelves` that has it. `None` when it is missing or broken; it is reported
     /// then.
-    pub fn skill_on(&self, name: &str, shelves: &[&Path], node: &Node, problems: &mut Problems) -> Option<Arc<Skill>> {
+    pub fn skill_on(
+        &self,
+        name: &str,
+        shelves: &[PathBuf],
+        node: &Node,
+        problems: &mut Problems,
+    ) -> Option<Arc<Skill>> {
         if path::inside_sandbox(name).as_deref() != Ok(name) || name.contains('/') || name == "." {
             problems.push(node.error(format!("`{name}` is no name for a skill")));
             return None;
@@ -104,17 +134,7 @@ impl Library {
         self.chosen_skill.as_deref()
     }
 
-    /// The project's folder of skills.
-    pub fn skills_dir(&self) -> &Path {
-        &self.skills_dir
-    }
-
-    /// The project's root directory.
-    pub fn root(&self) -> &Path {
-        &self.root
-    }
-
-    fn missing_skill(&self, name: &str, shelves: &[&Path], node: &Node) -> Diagnostic {
+    fn missing_skill(&self, name: &str, shelves: &[PathBuf], node: &Node) -> Diagnostic {
         if let Some(bare) = shelves.iter().map(|shelf| shelf.join(name)).find(|directory| directory.is_dir()) {
             let problem = node.error(format!("the skill `{name}` has no {SKILL_FILE}"));
             return match discover::misnamed(&bare) {

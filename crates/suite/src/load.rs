@@ -34,7 +34,8 @@ pub struct Request {
     /// Files, directories and names of skills; none means the tests of every skill in `skills_dir`, and
     /// what is in the folder `scenarios` of the root and in `tests`.
     pub targets: Vec<String>,
-    /// The skill that suites of skills are about, whatever lies near them: a directory, or the name of one of the project's.
+    /// The skill that tests are about, whatever lies near them: a directory, or the name of one of the project's. Suites of
+    /// skills are held to it; other tests take it where they name a skill that is called so.
     /// Without targets, its own suite is read and nothing else.
     pub skill: Option<String>,
     /// What the project's configuration says of fixtures files.
@@ -76,17 +77,22 @@ pub fn load(request: &Request) -> Loaded {
         diagnostics.extend(problems);
         if let Some(format) = file.format {
             recognised += 1;
-            suites.add(&candidate.path, format, file.cases);
+            let skill = file.cases.iter().find_map(|case| Some(case.subject.skill()?.name.clone()));
+            suites.add(&candidate.path, format, skill, file.cases);
         }
     }
     if recognised == 0 && diagnostics.is_empty() && !request.targets.is_empty() {
         diagnostics.push(Diagnostic::warning(format!("no suite found in {}", request.targets.join(", "))));
     }
     let is_chosen = request.skill.is_some() && diagnostics.iter().all(|problem| !problem.is_error());
-    if is_chosen && suites.suites.iter().all(|suite| suite.format != EVALS) {
-        let message = "`--skill` says what suites of skills are about, and no such suite is named";
+    if is_chosen && !suites.are_about(library.chosen_skill()) {
+        let named = request.skill.as_deref().unwrap_or_default();
+        let message =
+            format!("`--skill` says which skill tests are about, and nothing that is named is about `{named}`");
         diagnostics.push(Diagnostic::error(message).help("`--evals FILE` names one, such as `evals/evals.json`"));
     }
+    let read: HashSet<&Path> = candidates.iter().map(|candidate| candidate.path.as_path()).collect();
+    suites.add_neighbours(request, &read);
     let suites = suites.finish(request, &mut diagnostics);
     let modules = library.modules().clone();
     diagnostics.extend(library.into_problems());
@@ -130,9 +136,8 @@ fn read_one(candidate: &Candidate, library: &Library) -> ReadFile {
             return file;
         }
     };
-    let certain = candidate.standing == Standing::Suite;
     let Some(root) = document::read(&source, language, &mut file.problems) else {
-        if !certain && !FORMATS.iter().any(|format| format.is_meant(&source.text)) {
+        if candidate.standing != Standing::Suite && !FORMATS.iter().any(|format| format.is_meant(&source.text)) {
             let is_stream = document::is_stream(&source.text);
             let problems = std::mem::take(&mut file.problems).into_iter().filter(|_| !is_stream);
             file.problems = problems.filter_map(|problem| not_read(problem, candidate.standing)).collect();
@@ -140,7 +145,7 @@ fn read_one(candidate: &Candidate, library: &Library) -> ReadFile {
         return file;
     };
     let suite = SuiteFile { path: &candidate.path, root: &root };
-    let resembled = certain || FORMATS.iter().any(|format| format.resembles(&suite));
+    let resembled = resembles_a_suite(candidate, &suite);
     match FORMATS.iter().find(|format| resembled && format.recognises(&suite)) {
         Some(format) => {
             file.format = Some(format.name());
@@ -158,6 +163,25 @@ fn read_one(candidate: &Candidate, library: &Library) -> ReadFile {
         }
     }
     file
+}
+
+/// Whether the file is meant to be a suite.
+fn resembles_a_suite(candidate: &Candidate, file: &SuiteFile<'_>) -> bool {
+    candidate.standing == Standing::Suite || FORMATS.iter().any(|format| format.resembles(file))
+}
+
+/// The format of a file that is not loaded, and the skill that a suite of a skill is about. `None` if it is not a suite.
+fn identify(candidate: &Candidate) -> Option<(&'static str, Option<String>)> {
+    let source = document::open(&candidate.path, "").ok()?;
+    if let Some((format, _)) = format::named(&candidate.path) {
+        let is_suite = !is_come_across(candidate) || format.is_meant(&source.text);
+        return is_suite.then(|| (format.name(), None));
+    }
+    let root = document::read(&source, Language::of(&candidate.path)?, &mut Problems::new())?;
+    let file = SuiteFile { path: &candidate.path, root: &root };
+    let format = FORMATS.iter().find(|format| resembles_a_suite(candidate, &file) && format.recognises(&file))?;
+    let skill = root.get("skill_name").filter(|_| format.name() == EVALS);
+    Some((format.name(), skill.and_then(|name| name.as_str()).map(str::to_owned)))
 }
 
 /// Whether a file was found by looking around. What is in a skill's folder of tests may be for other tools.
@@ -193,21 +217,20 @@ struct Suites {
     /// By the skill's directory or the file, and the format.
     places: HashMap<(PathBuf, &'static str), usize>,
     suites: Vec<Suite>,
+    /// How many of them are loaded. The others come after them.
+    loaded: usize,
 }
 
 impl Suites {
     /// Adds the cases of one file: to the suite of the skill whose tests it belongs to, else as a suite of their own, as
-    /// those of a format that is told by its name always are.
-    fn add(&mut self, path: &Path, format: &'static str, cases: Vec<Arc<Case>>) {
-        let named = format::named(path);
-        let home = if named.is_some() { None } else { home_of(path) };
+    /// those of a format that is told by its name always are. A suite of a skill is called like `skill`.
+    fn add(&mut self, path: &Path, format: &'static str, skill: Option<String>, cases: Vec<Arc<Case>>) {
+        let home = home_of_suite(path);
         let key = (home.unwrap_or(path).to_owned(), format);
         let at = *self.places.entry(key).or_insert_with(|| {
-            let name = home.and_then(Path::file_name).or_else(|| path.file_stem()).unwrap_or_default();
-            let name = named.map_or_else(|| name.to_string_lossy().into_owned(), |(_, suite)| suite.to_owned());
-            let name = if format == EVALS { name_of_evals(path, &cases).unwrap_or(name) } else { name };
+            let skill = skill.or_else(|| Some(folder_of_evals(path)?.file_name()?.to_string_lossy().into_owned()));
             self.suites.push(Suite {
-                name,
+                name: skill.filter(|_| format == EVALS).unwrap_or_else(|| plain_name(path)),
                 path: home.and(path.parent()).unwrap_or(path).to_owned(),
                 format,
                 cases: Vec::new(),
@@ -217,7 +240,36 @@ impl Suites {
         self.suites[at].cases.extend(cases);
     }
 
-    /// The suites, each with a name of its own and its cases with ids of their own.
+    /// Whether a suite is about the skill in the directory `chosen`.
+    fn are_about(&self, chosen: Option<&Path>) -> bool {
+        let is_chosen = |case: &Arc<Case>| {
+            chosen.is_some() && case.subject.skill().and_then(|skill| skill.directory.as_deref()) == chosen
+        };
+        self.suites.iter().any(|suite| suite.format == EVALS || suite.cases.iter().any(is_chosen))
+    }
+
+    /// Adds, without their cases, those suites of the project that are not loaded and share a name with one that is: a
+    /// suite's name must not depend on which others are loaded with it. `read` are the files that are loaded.
+    fn add_neighbours(&mut self, request: &Request, read: &HashSet<&Path>) {
+        self.loaded = self.suites.len();
+        if request.targets.is_empty() && request.skill.is_none() {
+            return;
+        }
+        let project = Request { targets: Vec::new(), skill: None, ..request.clone() };
+        for candidate in discover::candidates(&project, &mut Problems::new()) {
+            let path = candidate.path.as_path();
+            // What a suite of a skill is called is written in it.
+            let may_share = |suite: &Suite| format::is_evals_file(path) || suite.name == plain_name(path);
+            if read.contains(path) || !self.suites.iter().any(may_share) {
+                continue;
+            }
+            if let Some((format, skill)) = identify(&candidate) {
+                self.add(path, format, skill, Vec::new());
+            }
+        }
+    }
+
+    /// The suites that are loaded, each with a name of its own and its cases with ids of their own.
     fn finish(mut self, request: &Request, problems: &mut Problems) -> Vec<Suite> {
         let root = &request.root;
         self.name_by_folder(request);
@@ -229,6 +281,7 @@ impl Suites {
             None => shown(&path.with_extension(""), root),
         });
         self.rename_twins(|path| shown(path, root));
+        self.suites.truncate(self.loaded);
         for suite in &self.suites {
             refuse_duplicates(suite, problems);
         }
@@ -259,25 +312,34 @@ impl Suites {
         }
     }
 
-    /// Gives the suites that share their name with another the one that `name` makes of their path.
+    /// Gives the suites that share their name with one at another place the name that `name` makes of their path. The
+    /// suites of one skill's tests are at one place, whatever their formats are.
     fn rename_twins(&mut self, name: impl Fn(&Path) -> String) {
-        let mut count: HashMap<String, usize> = HashMap::new();
+        let mut places: HashMap<String, HashSet<PathBuf>> = HashMap::new();
         for suite in &self.suites {
-            *count.entry(suite.name.clone()).or_default() += 1;
+            places.entry(suite.name.clone()).or_default().insert(suite.path.clone());
         }
         for suite in &mut self.suites {
-            if count.get(&suite.name).is_some_and(|count| *count > 1) {
+            if places.get(&suite.name).is_some_and(|places| places.len() > 1) {
                 suite.name = name(&suite.path);
             }
         }
     }
 }
 
-/// What a suite of a skill is called: like its skill, else like the folder that it lies in.
-fn name_of_evals(path: &Path, cases: &[Arc<Case>]) -> Option<String> {
-    let skill = cases.iter().find_map(|case| case.subject.skill());
-    let folder = || Some(folder_of_evals(path)?.file_name()?.to_string_lossy().into_owned());
-    skill.map(|skill| skill.name.clone()).or_else(folder)
+/// The directory of the skill whose suite the file at `path` is a part of. Files of a format that is told by its name are
+/// suites of their own.
+fn home_of_suite(path: &Path) -> Option<&Path> {
+    home_of(path).filter(|_| format::named(path).is_none())
+}
+
+/// What the suite of the file at `path` is called, unless another one is called so, too.
+fn plain_name(path: &Path) -> String {
+    if let Some((_, suite)) = format::named(path) {
+        return suite.to_owned();
+    }
+    let name = home_of_suite(path).and_then(Path::file_name).or_else(|| path.file_stem());
+    name.unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// The folder whose `evals` the file at `path` lies in.

@@ -1,4 +1,4 @@
-use model::{AssertionSpec, Node, Source, Spanned, UserMessage};
+use model::{AssertionSpec, Node, Source, Spanned, UserMessage, WITHOUT_SKILL};
 use serde_json::{Value, json};
 
 use super::*;
@@ -280,25 +280,55 @@ fn the_baseline_is_had_or_left_out_as_the_user_says() {
     assert_eq!(arms(Some(true), case("a", "fake")), "fake");
 }
 
+/// What is told of agents that find no skills, and whether each trial is skipped.
+fn compared(settings: &Settings, cases: Vec<Case>) -> (Vec<String>, Vec<bool>) {
+    let suites = [suite(Path::new("case.yaml"), cases)];
+    let (plan, problems) = plan(&PlanRequest {
+        suites: &suites,
+        settings,
+        selection: &Selection::default(),
+        read_script: Arc::new(|_: &Path| Err(Vec::new())),
+        modules: script::Library::new(),
+        cwd: Path::new("/"),
+    });
+    let told = problems.into_iter().filter(|problem| problem.message.contains("reads no skills"));
+    let told = told.map(|problem| format!("{:?} {problem}", problem.severity));
+    (told.collect(), plan.trials.iter().map(|trial| trial.case.skip.is_some()).collect())
+}
+
 #[test]
 fn an_agent_that_finds_no_skills_is_not_compared_with_itself() {
-    let problems = |baseline| {
-        let answered = |id| Case { runner: case(id, "recorded:x.jsonl").runner, ..asking(id) };
-        let suites = [suite(Path::new("case.yaml"), vec![answered("a"), answered("b")])];
-        let settings = Settings { baseline, ..Settings::default() };
-        let request = PlanRequest {
-            suites: &suites,
-            settings: &settings,
-            selection: &Selection::default(),
-            read_script: Arc::new(|_: &Path| Err(Vec::new())),
-            modules: script::Library::new(),
-            cwd: Path::new("/"),
-        };
-        let told = plan(&request).1.into_iter().map(|problem| problem.message);
-        told.filter(|message| message.contains("reads no skills")).collect::<Vec<_>>()
+    let answered = |id| Case { runner: case(id, "custom:x.js").runner, ..asking(id) };
+    let because = "`custom:x.js` reads no skills from files, so it would be the same with and without one";
+    let told = |baseline| {
+        compared(&Settings { baseline, ..Settings::default() }, vec![answered("a"), answered("b")]).0
     };
-    assert_eq!(problems(None), ["`recorded` reads no skills from files, so it would be the same with and without one"]);
-    assert!(problems(Some(false)).is_empty());
+    assert_eq!(told(None), [format!("Error case.yaml:7:1: {because}")]);
+    assert!(told(Some(false)).is_empty());
+}
+
+#[test]
+fn a_suite_that_names_no_agent_is_skipped_with_one_that_finds_no_skills() {
+    let unnamed = |id| Case { runner: Case::new(id, Excerpt::of_file("x")).runner, ..asking(id) };
+    let because = "`custom:x.js` reads no skills from files, so it would be the same with and without one";
+    let default = Settings {
+        defaults: Defaults { agent: Some("custom:x.js".into()), ..Defaults::default() },
+        ..Settings::default()
+    };
+    let typed = Settings { agents: vec!["custom:x.js".into()], ..Settings::default() };
+    for settings in [default, typed] {
+        let plain = Case { runner: unnamed("b").runner, ..case("b", "fake") };
+        let (told, skipped) = compared(&settings, vec![unnamed("a"), unnamed("c"), plain]);
+        assert_eq!(told, [format!("Warning case.yaml:1:1: {because}")]);
+        assert_eq!(skipped.iter().filter(|is_skipped| **is_skipped).count(), 4);
+        // Where nothing else is left, nothing would be run.
+        let (told, _) = compared(&settings, vec![unnamed("a")]);
+        assert_eq!(told, [format!("Error case.yaml:1:1: {because}")]);
+    }
+    let both = Settings { agents: vec!["custom:x.js".into(), "fake".into()], ..Settings::default() };
+    let (told, skipped) = compared(&both, vec![unnamed("a")]);
+    assert_eq!((told, skipped.len()), (vec![format!("Warning case.yaml:1:1: {because}")], 4));
+    assert_eq!(skipped.iter().filter(|is_skipped| **is_skipped).count(), 2);
 }
 
 #[test]

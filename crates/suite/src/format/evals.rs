@@ -10,10 +10,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use model::decode::{self, Fields, Problems};
-use model::{Case, Diagnostic, Node, nearest};
+use model::{Case, Diagnostic, Node, RunnerOptions, nearest};
 
 use self::fixture::Contents;
-use super::scenario::refuse_tags;
+use super::scenario::{self, refuse_tags};
 use super::{Format, SuiteFile};
 use crate::library::Library;
 use crate::skill::SKILL_FILE;
@@ -93,11 +93,13 @@ fn cases(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Op
         (Some(name), Some(place)) => skill::find(name, place, file, library, problems),
         _ => None,
     };
+    let agent = scenario::agent(&mut fields, "agent", file.directory(), problems);
     let mut contents = Contents::default();
     let mut suite = case::Suite {
         name: name.as_deref().unwrap_or_default(),
         skill: skill.as_ref(),
         directory: file.directory(),
+        runner: Arc::new(RunnerOptions { agent, ..RunnerOptions::default() }),
         contents: &mut contents,
     };
     let items = fields.require("evals", problems).and_then(|node| list(node, problems));

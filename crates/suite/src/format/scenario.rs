@@ -296,7 +296,7 @@ pub(super) fn runner(fields: &mut Fields<'_>, directory: &Path, problems: &mut P
     options
 }
 
-fn agent(
+pub(super) fn agent(
     fields: &mut Fields<'_>,
     key: &'static str,
     directory: &Path,

@@ -24,6 +24,7 @@ static EVALS: Block = Block {
     fields: &[
         field("$schema", Kind::Text, "Where an editor finds the schema of the file."),
         required("skill_name", Kind::Text, "The skill that is put to the test, by its name."),
+        field("agent", Kind::Text, "The agent that runs the cases unless `--agent` names one, such as `claude-code`."),
         required("evals", Kind::List(&CASE), "The cases."),
     ],
 };
@@ -152,7 +153,12 @@ Unless it is named, the skill is the one in whose directory `evals/evals.json` l
 `skill_name` in a folder `skills` above the suite, or in the project's folder of skills: `examples/NAME/evals/evals.json` \
 belongs to `skills/NAME/SKILL.md`. `skill_name` must be the skill's name in any case.
 
-A suite is called like its skill, and `NAME/evals` where the skill has other tests, too.
+A suite is called like its skill, and `NAME/evals` where the skill or the project has other tests of that name. Several \
+suites of one skill are called by their folders. What a suite is called does not depend on what is typed.
+
+`\"agent\"` in a suite names the agent that runs it, whatever the project's default is. An agent that reads no skills \
+from files, such as a bot behind HTTP, would be the same with and without one: a suite that names no agent is then skipped, \
+with a warning, and the other tests run.
 ";
 
 const FILES: &str = "\

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use model::decode::{self, Fields, Problems};
 use model::{
-    Case, Diagnostic, Excerpt, Node, NodeKind, SideEffectContract, SideEffectLevel, Skill, SkillEval, Subject,
-    UserMessage,
+    Case, Diagnostic, Excerpt, Node, NodeKind, RunnerOptions, SideEffectContract, SideEffectLevel, Skill, SkillEval,
+    Subject, UserMessage,
 };
 use serde_json::Value;
 
@@ -21,6 +21,8 @@ pub(super) struct Suite<'a> {
     pub(super) skill: Option<&'a Arc<Skill>>,
     /// Where the paths of files start.
     pub(super) directory: &'a Path,
+    /// The agent that runs them, if the suite names one.
+    pub(super) runner: Arc<RunnerOptions>,
     /// The files that were read so far.
     pub(super) contents: &'a mut Contents,
 }
@@ -50,6 +52,7 @@ impl Suite<'_> {
         fields.finish(problems);
         Some(Case {
             subject: self.skill.map_or(Subject::Agent, |skill| Subject::Installed(Arc::clone(skill))),
+            runner: Arc::clone(&self.runner),
             messages: message.map(UserMessage::text).into_iter().collect(),
             fixtures: Arc::new(fixtures),
             assertions,

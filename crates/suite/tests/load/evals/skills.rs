@@ -158,8 +158,8 @@ fn what_is_no_skill_or_has_no_suite_is_told() {
     );
     let (told, _) = said("skills/dd", &["skills/a/evals/evals.json"]);
     assert_eq!(told, ["`skills/dd` is no skill: it has no SKILL.md"]);
-    let (told, _) = said("d", &["skills/d/tests/t.yaml"]);
-    assert_eq!(told, ["`--skill` says what suites of skills are about, and no such suite is named"]);
+    let (told, _) = said("a", &["skills/d/tests/t.yaml"]);
+    assert_eq!(told, ["`--skill` says which skill tests are about, and nothing that is named is about `a`"]);
 }
 
 #[test]
@@ -221,4 +221,78 @@ fn what_a_suite_leaves_open_is_told_on_demand() {
     let scenario = Scratch::new().case("scenario: s\nsystem_prompt: p\n");
     let suite = model::Suite { name: "s".into(), path: "s".into(), format: "scenario", cases: vec![scenario] };
     assert_eq!(trialrun_suite::design_warnings(&suite, &|_, _| true), []);
+}
+
+/// The names of what is loaded, sorted.
+fn names(loaded: &Loaded) -> Vec<&str> {
+    let mut names: Vec<&str> = loaded.suites.iter().map(|suite| suite.name.as_str()).collect();
+    names.sort_unstable();
+    names
+}
+
+#[test]
+fn a_suite_is_called_the_same_however_it_is_addressed() {
+    let scratch = project();
+    scratch.write("skills/a/tests/t.yaml", "scenario: t\nskill: a\nassertions: []\n");
+    // Two suites about one skill, two files of one stem, and one that is called like a skill.
+    scratch.write("examples/other/evals/evals.json", suite("c"));
+    let prompt = |id: &str| format!("scenario: {id}\nsystem_prompt: p\nassertions: []\n");
+    for (file, id) in [("one/x", "x"), ("two/x", "x"), ("b", "b"), ("alone", "alone")] {
+        scratch.write(&format!("scenarios/{file}.yaml"), prompt(id));
+    }
+    // What is not a suite takes no name away.
+    scratch.write("scenarios/models/alone.yaml", "steps: []\n");
+    let all = ["a", "a/evals", "alone", "b", "b/evals", "examples/c", "examples/other", "scenarios/one/x", "scenarios/two/x"];
+    assert_eq!(names(&scratch.load(&[])), all);
+    for (target, expected) in [
+        ("skills/a", &["a", "a/evals"][..]),
+        ("a", &["a", "a/evals"]),
+        ("skills/a/evals/evals.json", &["a/evals"]),
+        ("skills/a/tests/t.yaml", &["a"]),
+        ("skills/b", &["b/evals"]),
+        ("scenarios/b.yaml", &["b"]),
+        ("examples/c", &["examples/c"]),
+        ("examples/other/evals/evals.json", &["examples/other"]),
+        ("scenarios/one", &["scenarios/one/x"]),
+        ("scenarios/two/x.yaml", &["scenarios/two/x"]),
+        ("scenarios/alone.yaml", &["alone"]),
+    ] {
+        assert_eq!(names(&scratch.load(&[target])), expected, "{target}");
+    }
+    assert_eq!(names(&with_skill(&scratch, "skills/a", &[])), ["a/evals"]);
+    assert_eq!(names(&with_skill(&scratch, "b", &[])), ["b/evals"]);
+    let other = ["examples/other/evals/evals.json"];
+    assert_eq!(names(&with_skill(&scratch, "c", &other)), ["examples/other"]);
+}
+
+#[test]
+fn a_scenario_finds_the_skill_that_was_named_and_those_above_it() {
+    let scratch = project();
+    let elsewhere = Scratch::new();
+    elsewhere.skill("e").write("deep/o.yaml", "scenario: o\nskill: e\nassertions: []\n");
+    let file = elsewhere.path("deep/o.yaml");
+    let file = file.to_str().unwrap();
+    let loaded = scratch.load(&[file]);
+    assert_eq!(told(&loaded.diagnostics), [] as [&str; 0]);
+    assert_eq!(directory(&loaded, 0), elsewhere.path("skills/e"));
+
+    elsewhere.write("kept/e/SKILL.md", "---\nname: e\ndescription: another\n---\n");
+    let kept = elsewhere.path("kept/e");
+    let loaded = with_skill(&scratch, kept.to_str().unwrap(), &[file]);
+    assert_eq!(told(&loaded.diagnostics), [] as [&str; 0]);
+    assert_eq!(directory(&loaded, 0), kept);
+    let told = told(&with_skill(&scratch, "a", &[file]).diagnostics);
+    assert_eq!(told, ["`--skill` says which skill tests are about, and nothing that is named is about `a`"]);
+}
+
+#[test]
+fn a_suite_names_the_agent_that_runs_it() {
+    let scratch = Scratch::new();
+    let suite = |agent: &str| suite("a").replacen('{', &format!("{{\"agent\": {agent}, "), 1);
+    scratch.skill("a").write("skills/a/evals/evals.json", suite("\"claude\""));
+    let loaded = scratch.load(&[]);
+    let (agent, place) = loaded.suites[0].cases[0].runner.agent.clone().unwrap();
+    assert_eq!((agent.as_str(), place.line, place.column), ("claude-code", 1, 11));
+    scratch.write("skills/a/evals/evals.json", suite("3"));
+    assert_eq!(told(&scratch.load(&[]).diagnostics), ["skills/a/evals/evals.json:1:11: `agent` must be a string, not a number"]);
 }

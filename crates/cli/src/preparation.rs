@@ -28,6 +28,8 @@ pub struct Prepared {
     pub design: Vec<Diagnostic>,
     /// The case whose id is nearest to one that was asked for and is not there.
     pub nearest: Option<String>,
+    /// The ids that there are.
+    pub case_ids: Vec<String>,
 }
 
 /// Loads and plans.
@@ -63,6 +65,7 @@ pub fn prepare(global: &Global, args: &RunArgs) -> Result<Prepared, CliError> {
     let nearest_case = args.cases.iter().find_map(|wanted| model::nearest(wanted, ids()));
     let nearest = nearest_case.or_else(|| args.tags.iter().find_map(|wanted| model::nearest(wanted, tags())));
     let nearest = nearest.map(str::to_owned);
+    let case_ids = known_ids(&suites);
     let design =
         suites.iter().flat_map(|suite| suite::design_warnings(suite, &|case, spec| is_judged(&plan, case, spec)));
     let design = design.collect();
@@ -79,7 +82,7 @@ pub fn prepare(global: &Global, args: &RunArgs) -> Result<Prepared, CliError> {
     all.extend(missing);
     let mask = Mask::of(&workplace.environment).with_secrets(&resolved.run.secrets);
     all.iter_mut().for_each(|problem| without_secrets(problem, &mask));
-    Ok(Prepared { workplace, resolved, plan, diagnostics: all, design, nearest })
+    Ok(Prepared { workplace, resolved, plan, diagnostics: all, design, nearest, case_ids })
 }
 
 /// Loads what `targets` name, or all of the project; suites of skills are about `skill` if that is given.
@@ -155,7 +158,7 @@ fn unknown_cases(wanted: &[String], suites: &[model::Suite]) -> Vec<Diagnostic> 
     }
     let problem = |wanted: &String| {
         let problem = Diagnostic::error(format!("no case is called `{wanted}`"));
-        problem.suggest(model::nearest(wanted, ids())).help("`trialrun list` shows every case")
+        problem.suggest(model::nearest(wanted, ids())).help(listed_ids(&known_ids(suites)))
     };
     unknown.into_iter().map(problem).collect()
 }
@@ -174,6 +177,25 @@ fn unknown_tags(wanted: &[String], tags: &BTreeSet<&str>) -> Vec<Diagnostic> {
     };
     unknown.into_iter().map(problem).collect()
 }
+
+/// The ids of all cases, sorted.
+fn known_ids(suites: &[model::Suite]) -> Vec<String> {
+    let ids: BTreeSet<&str> = suites.iter().flat_map(|suite| suite.cases.iter().map(|case| case.id.as_str())).collect();
+    ids.into_iter().map(str::to_owned).collect()
+}
+
+/// The ids that can be asked for, in one line.
+pub(crate) fn listed_ids(ids: &[String]) -> String {
+    let more = match ids.len().saturating_sub(MOST_IDS) {
+        0 => String::new(),
+        more => format!(" and {more} more, which `trialrun list` shows"),
+    };
+    let listed: Vec<&str> = ids.iter().take(MOST_IDS).map(String::as_str).collect();
+    format!("available ids: {}{more}", listed.join(", "))
+}
+
+/// How many ids are listed in a message.
+const MOST_IDS: usize = 20;
 
 /// Whether a model has to be asked about an assertion. Of a case that is not planned nothing is known, nor claimed.
 fn is_judged(plan: &Plan, case: &model::Case, spec: &model::AssertionSpec) -> bool {

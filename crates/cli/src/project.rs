@@ -31,12 +31,12 @@ pub struct Workplace {
     pub state_from: Layer,
     /// The variables of the environment.
     pub environment: BTreeMap<String, String>,
-    /// The record.
-    database: PathBuf,
+    /// The record, absolute.
+    pub database: PathBuf,
 }
 
 impl Workplace {
-    /// The configuration is looked for from the first target that is a path upward, else from the current directory:
+    /// The configuration is looked for from the first target that is a path upward, then from the current directory:
     /// what is run decides. The record belongs to where the command is given, so that what was run from here is found
     /// from here.
     pub fn find(global: &Global, targets: &[String]) -> Result<Self, CliError> {
@@ -62,7 +62,10 @@ impl Workplace {
         let (project, mut diagnostics) = match start {
             Some(path) => {
                 let start = if path.is_dir() { path.as_path() } else { path.parent().unwrap_or(&cwd) };
-                Project::find_with(start, &cwd, &environment)
+                let found = Project::find_with(start, &cwd, &environment);
+                // A file that belongs to no project is run in the one that the command is given in.
+                let is_ours = here.file.is_some() || start.canonicalize().is_ok_and(|start| start.starts_with(&cwd));
+                if found.0.file.is_none() && is_ours { (here, here_problems) } else { found }
             }
             None => (here, here_problems),
         };

@@ -11,10 +11,10 @@ pub struct RunArgs {
     #[arg(long = "file", value_name = "PATH", hide = true)]
     pub files: Vec<String>,
     /// A suite of a skill, as if it were given by itself
-    #[arg(long, value_name = "FILE", help_heading = "Selection")]
+    #[arg(long, short_alias = 'e', value_name = "FILE", help_heading = "Selection")]
     pub evals: Vec<String>,
     /// The skill that suites of skills are about; without a suite, its own `evals/evals.json` is run
-    #[arg(long, value_name = "DIR", help_heading = "Selection")]
+    #[arg(long, short_alias = 's', value_name = "DIR", help_heading = "Selection")]
     pub skill: Option<String>,
     /// Only cases with this id
     #[arg(long = "case", aliases = ["scenario", "eval-id"], value_name = "ID", help_heading = "Selection")]
@@ -36,10 +36,10 @@ pub struct RunArgs {
     pub shard: Option<(u64, u64)>,
 
     /// Run cases with this agent; several make several arms
-    #[arg(long, visible_alias = "runtime", value_name = "NAME", help_heading = "Arms")]
+    #[arg(long, short_alias = 'a', visible_alias = "runtime", value_name = "NAME", help_heading = "Arms")]
     pub agent: Vec<String>,
     /// The model, of every agent or of one
-    #[arg(long, alias = "agent-model", value_name = "[AGENT=]MODEL", help_heading = "Arms")]
+    #[arg(long, short, alias = "agent-model", value_name = "[AGENT=]MODEL", help_heading = "Arms")]
     pub model: Vec<String>,
     /// How hard the model is to think, as the agent understands it
     #[arg(long, value_name = "EFFORT", help_heading = "Arms")]
@@ -48,7 +48,7 @@ pub struct RunArgs {
     #[arg(long, alias = "harness-base-url", value_name = "URL", help_heading = "Arms")]
     pub base_url: Option<String>,
     /// How often each case runs
-    #[arg(long, alias = "runs", value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000), help_heading = "Arms")]
+    #[arg(long, short = 'n', alias = "runs", value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000), help_heading = "Arms")]
     pub trials: Option<u64>,
     /// Run each case without its skill, too, and compare [default: for evals.json]
     #[arg(long, overrides_with = "no_baseline", help_heading = "Arms")]
@@ -61,7 +61,7 @@ pub struct RunArgs {
     pub seed: Option<u64>,
 
     /// How many trials run at a time [default: the number of cores]
-    #[arg(long, short, aliases = ["parallel", "concurrency"], value_name = "N", value_parser = parse_jobs, help_heading = "Limits")]
+    #[arg(long, short, short_alias = 'c', aliases = ["parallel", "concurrency"], value_name = "N", value_parser = parse_jobs, help_heading = "Limits")]
     pub jobs: Option<usize>,
     /// Wall clock of a trial, such as `90s` or `10m`; a bare number is seconds [default: 10m]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, help_heading = "Limits")]
@@ -126,7 +126,7 @@ pub struct RunArgs {
     #[arg(long, help_heading = "Judge")]
     pub judge_cache: bool,
     /// What models cost: a file that goes before the built-in list, and before what an agent says
-    #[arg(long, value_name = "FILE", help_heading = "Limits")]
+    #[arg(long, alias = "pricing-config", value_name = "FILE", help_heading = "Limits")]
     pub pricing: Option<std::path::PathBuf>,
 
     /// Exit with 0 if at least this share of the decided trials passed, such as 0.8
@@ -163,7 +163,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub artifacts: Option<std::path::PathBuf>,
     /// The same, in `<skill>-workspace/iteration-<label>` below this directory
-    #[arg(long, value_name = "DIR", hide = true, conflicts_with = "artifacts")]
+    #[arg(long, short_alias = 'w', value_name = "DIR", hide = true, conflicts_with = "artifacts")]
     pub workspace: Option<std::path::PathBuf>,
     /// A report, to standard output or into a file; may be given several times [default: terminal]
     #[arg(long = "report", alias = "format", value_name = "FORMAT[=PATH]", help_heading = "Output")]
@@ -172,7 +172,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "PATH", hide = true)]
     pub output: Option<std::path::PathBuf>,
     /// A name for this run
-    #[arg(long, aliases = ["iteration", "version"], value_name = "TEXT", help_heading = "Output")]
+    #[arg(long, short_alias = 'i', aliases = ["iteration", "version"], value_name = "TEXT", help_heading = "Output")]
     pub label: Option<String>,
     /// Show failures and the summary only
     #[arg(long, short, help_heading = "Output")]

@@ -3,9 +3,13 @@
 
 use std::path::{Path, PathBuf};
 
+use model::RunRow;
 use serde_json::Value;
+use store::{RunFilter, SqliteStore, Store};
 
 use crate::error::CliError;
+use crate::global::Global;
+use crate::project::Workplace;
 
 /// The file among the artefacts of a run that names it.
 const SUITE: &str = "suite.json";
@@ -14,23 +18,47 @@ const SUITE: &str = "suite.json";
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct WorkspaceArgs {
     /// The directory of an iteration, of a skill, or of all skills
-    #[arg(long, value_name = "DIR", hide = true)]
+    #[arg(long, short = 'w', value_name = "DIR", hide = true)]
     workspace: Option<PathBuf>,
     /// Which iteration; the last one where it is not said
-    #[arg(long, value_name = "N", hide = true, requires = "workspace")]
+    #[arg(long, short = 'i', value_name = "N", hide = true, requires = "workspace")]
     iteration: Option<String>,
 }
 
 impl WorkspaceArgs {
-    /// The run in the workspace, or else the one that is called `named`. In a workspace a name is that of an iteration.
+    /// The run in the workspace, or else the one that is called `named`, and the record it is in. In a workspace a name is
+    /// that of an iteration. A workspace that no run has written to stands for the recorded runs of its skill.
     ///
     /// # Errors
-    /// A workspace without such a run, or with one for each of several skills.
-    pub fn run(&self, named: Option<&str>, default: &str) -> Result<String, CliError> {
-        match &self.workspace {
-            Some(workspace) => run_in(workspace, self.iteration.as_deref().or(named)),
-            None => Ok(named.unwrap_or(default).to_owned()),
+    /// A workspace without such a run, or with one for each of several skills; a record that is not there.
+    pub fn find(
+        &self,
+        global: &Global,
+        named: Option<&str>,
+        default: &str,
+    ) -> Result<(SqliteStore, RunRow), CliError> {
+        let workplace = Workplace::find(global, &[])?;
+        let Some(workspace) = &self.workspace else {
+            let store = workplace.read_store()?;
+            let run = store.select(named.unwrap_or(default))?;
+            return Ok((store, run));
+        };
+        let iteration = self.iteration.as_deref().or(named);
+        if !workspace.exists() {
+            let store = workplace.read_store()?;
+            let run = recorded(&store, workspace, iteration)?;
+            return Ok((store, run));
         }
+        let Written { run, record } = run_in(workspace, iteration)?;
+        let store = match record.filter(|_| global.state.is_none()) {
+            Some(record) => SqliteStore::open_existing(&record)?.ok_or_else(|| {
+                CliError::usage(format!("the run {run} was recorded in {}, which is not there", record.display()))
+                    .hint("`--state DIR` names the folder that the record is in now")
+            })?,
+            None => workplace.read_store()?,
+        };
+        let run = store.select(&run)?;
+        Ok((store, run))
     }
 
     /// The directory of the run.
@@ -54,14 +82,44 @@ pub fn artifacts(workspace: &Path, skills: &[model::SkillInfo], iteration: Optio
 /// Largest file of a workspace that is read, in bytes.
 const LARGEST: u64 = 64 << 20;
 
-fn run_in(workspace: &Path, iteration: Option<&str>) -> Result<String, CliError> {
+/// What the artefacts of a run say about it.
+struct Written {
+    /// Its id.
+    run: String,
+    /// The record it is in.
+    record: Option<PathBuf>,
+}
+
+fn run_in(workspace: &Path, iteration: Option<&str>) -> Result<Written, CliError> {
     let directory = directory(workspace, iteration)?;
     let file = directory.join(SUITE);
     let wrong = |why: String| CliError::usage(format!("{}: {why}", file.display()));
     let text = files::read_named_text(&file, LARGEST).map_err(|error| wrong(error.to_string()))?;
     let suite: Value = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
-    let run = suite.get("run_id").and_then(Value::as_str);
-    run.map(str::to_owned).ok_or_else(|| wrong("it names no run".to_owned()))
+    let text = |key: &str| suite.get(key).and_then(Value::as_str);
+    let run = text("run_id").map(str::to_owned).ok_or_else(|| wrong("it does not name a run".to_owned()))?;
+    Ok(Written { run, record: text("record").map(PathBuf::from) })
+}
+
+/// The newest recorded run that the path of a workspace stands for: `…/SKILL-workspace/iteration-N`, either part of which may
+/// be missing. Runs without a label are the first iteration.
+fn recorded(store: &SqliteStore, workspace: &Path, iteration: Option<&str>) -> Result<RunRow, CliError> {
+    let names = || workspace.iter().rev().filter_map(|name| name.to_str());
+    let skill = names().find_map(|name| name.strip_suffix("-workspace")).filter(|skill| *skill != "eval");
+    let iteration = iteration.or_else(|| names().next()?.strip_prefix("iteration-"));
+    for run in store.runs(&RunFilter::default())? {
+        let is_wanted = iteration.is_none_or(|iteration| run.label.as_deref().unwrap_or("1") == iteration);
+        let is_about = |skill: &str| -> Result<bool, CliError> {
+            Ok(store.info(&run.id)?.skills.iter().any(|known| known.name == skill))
+        };
+        if is_wanted && skill.map_or(Ok(true), is_about)? {
+            return Ok(run);
+        }
+    }
+    let of = skill.map(|skill| format!(" of the skill `{skill}`")).unwrap_or_default();
+    let what = iteration.map_or("run".to_owned(), |iteration| format!("run with the label `{iteration}`"));
+    Err(CliError::usage(format!("{} is not there, and no {what}{of} is recorded", workspace.display()))
+        .hint("`trialrun history` lists what is recorded; `run --workspace DIR` writes a workspace"))
 }
 
 fn directory(workspace: &Path, iteration: Option<&str>) -> Result<PathBuf, CliError> {

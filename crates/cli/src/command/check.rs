@@ -107,7 +107,7 @@ fn check_so(
 ) -> Result<ExitCode, CliError> {
     let as_json = manner == Manner::Json;
     let prepared = preparation::prepare(global, args)?;
-    let preparation::Prepared { plan, mut diagnostics, design, nearest, .. } = prepared;
+    let preparation::Prepared { plan, mut diagnostics, design, nearest, case_ids, .. } = prepared;
     diagnostics.extend(design.into_iter().filter(|_| strict));
     // A run goes on without them.
     for problem in plan.trials.iter().flat_map(|trial| &trial.case.broken) {
@@ -121,7 +121,7 @@ fn check_so(
     let is_misnamed = plan.trials.is_empty() && !args.cases.is_empty() && errors == 0;
     if is_misnamed && !as_json {
         terminal.diagnostics(&diagnostics);
-        return Err(nothing_selected(args, &plan, nearest.as_deref()));
+        return Err(nothing_selected(args, &plan, nearest.as_deref(), &case_ids));
     }
     if as_json {
         terminal.json(&json!({

@@ -46,20 +46,18 @@ const READ_WHOLE: usize = 2_000;
 /// Shows two runs side by side; exits with 1 on a regression.
 pub fn run(global: &Global, args: &CompareArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let wanted = |given: &Option<String>, option: &Option<String>, default: &str| {
-        args.place.run(given.as_deref().or(option.as_deref()), default)
+        args.place.find(global, given.as_deref().or(option.as_deref()), default)
     };
     let workplace = Workplace::find(global, &[])?;
     let configured = workplace.project.regression_threshold.as_ref().map(|set| set.value);
     let threshold = args.threshold.or(configured).unwrap_or(report::THRESHOLD);
-    let store = workplace.read_store()?;
-    let before = store.select(&wanted(&args.a, &args.before, "previous")?)?;
-    let after = store.select(&wanted(&args.b, &args.after, "latest")?)?;
-    let trials = |run: &str| store.trials(&TrialFilter::of_run(run));
-    let (was, is) = (trials(&before.id)?, trials(&after.id)?);
-    let skills = |run: &str| store.info(run).map(|info| info.skills);
-    let mut comparison = Comparison::of(&was, &is, threshold).with_skills(&skills(&before.id)?, &skills(&after.id)?);
+    let (old, before) = wanted(&args.a, &args.before, "previous")?;
+    let (new, after) = wanted(&args.b, &args.after, "latest")?;
+    let (was, is) = (old.trials(&TrialFilter::of_run(&before.id))?, new.trials(&TrialFilter::of_run(&after.id))?);
+    let (had, has) = (old.info(&before.id)?.skills, new.info(&after.id)?.skills);
+    let mut comparison = Comparison::of(&was, &is, threshold).with_skills(&had, &has);
     if [&was, &is].into_iter().any(|trials| has_arms(trials)) && was.len().max(is.len()) <= READ_WHOLE {
-        let (was, is) = (super::status::details(&store, &before)?, super::status::details(&store, &after)?);
+        let (was, is) = (super::status::details(&old, &before)?, super::status::details(&new, &after)?);
         comparison = comparison.with_arms(&was.figures, &is.figures, &is.agents);
     }
     if args.json {

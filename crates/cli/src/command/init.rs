@@ -11,8 +11,8 @@ use crate::terminal::Terminal;
 /// Arguments of `init`.
 #[derive(Debug, clap::Args)]
 pub struct InitArgs {
-    /// Where; it is made if it is not there
-    #[arg(default_value = ".")]
+    /// The project's directory; made if it is missing. The name of a skill that does not exist yet makes that skill instead
+    #[arg(value_name = "DIR|SKILL", default_value = ".")]
     dir: PathBuf,
     /// What to begin with [default: scenario]
     #[arg(long, value_name = "NAME")]
@@ -23,6 +23,9 @@ pub struct InitArgs {
     /// Where the project's skills are [default: ./skills]
     #[arg(long, value_name = "DIR")]
     skills_dir: Option<String>,
+    /// The directory that the skill is made in
+    #[arg(long, value_name = "DIR", hide = true, conflicts_with = "skill")]
+    output: Option<PathBuf>,
     /// The model of every scenario that names none
     #[arg(long, value_name = "ID")]
     model: Option<String>,
@@ -59,6 +62,19 @@ impl InitArgs {
         self.skill.as_deref().unwrap_or("my-skill")
     }
 
+    /// The name of the skill that the positional argument stands for, as agent-skill-eval has it: nothing asks for a project,
+    /// and no directory of that name is there but a skill's.
+    fn named_skill(&self) -> Option<&str> {
+        let asks_for_project = self.template.is_some()
+            || self.skill.is_some()
+            || self.skills_dir.is_some()
+            || self.model.is_some()
+            || self.permission_mode.is_some();
+        let place = self.output.as_ref().map_or_else(|| self.dir.clone(), |output| output.join(&self.dir));
+        let is_new = self.output.is_some() || !place.exists() || place.join("SKILL.md").is_file();
+        self.dir.to_str().filter(|name| !asks_for_project && is_new && is_a_skill_name(name))
+    }
+
     /// Whether a skill is all that is wanted.
     fn is_skill_alone(&self) -> bool {
         self.skill.is_some() && self.template.is_none()
@@ -91,7 +107,11 @@ pub fn run(args: &InitArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
         }
     }
     check_skill(args)?;
-    let (dir, files) = if args.is_skill_alone() { skill_alone(args)? } else { (args.dir.clone(), files(args)) };
+    let (dir, files) = match args.named_skill() {
+        Some(name) => named_skill(args, name),
+        None if args.is_skill_alone() => skill_alone(args)?,
+        None => (args.dir.clone(), files(args)),
+    };
     if !args.force {
         let there: Vec<String> = files
             .iter()
@@ -107,7 +127,10 @@ pub fn run(args: &InitArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
         write(&path, content)?;
         terminal.out(&format!("wrote {}\n", path.display()));
     }
-    terminal.out(&next_steps(args, &files));
+    terminal.out(&match args.named_skill() {
+        Some(name) => next_steps_of_skill(&dir.join(name), name),
+        None => next_steps(args, &files),
+    });
     Ok(ExitCode::SUCCESS)
 }
 
@@ -116,11 +139,25 @@ fn check_skill(args: &InitArgs) -> Result<(), CliError> {
         return Err(CliError::usage("`--skill` names a skill, and this template has none")
             .hint("leave `--template` out, or take `--template skill`"));
     }
+    if args.output.is_some() && args.named_skill().is_none() {
+        return Err(CliError::usage("`--output` takes the name of a skill: `trialrun init NAME --output DIR`")
+            .hint("a name has lower-case letters, digits and hyphens, such as `release-notes`"));
+    }
     if !is_a_skill_name(args.skill()) {
         return Err(CliError::usage(format!("`{}` is no name for a skill", args.skill()))
             .hint("use lower-case letters, digits and hyphens, such as `release-notes`"));
     }
     Ok(())
+}
+
+/// What to do with a skill that was made in `home`.
+fn next_steps_of_skill(home: &Path, name: &str) -> String {
+    let home = home.display();
+    format!(
+        "\nWrite the skill, then its suite; `trialrun check --skill {home} --strict` says what is wrong.\n\
+         Whether the skill helps, with a real agent:  trialrun run --skill {home}\n\
+         A project of tests instead:  trialrun init {name} --template scenario\n"
+    )
 }
 
 /// What to do with what was made.
@@ -193,6 +230,22 @@ fn skill(args: &InitArgs, home: &Path) -> Vec<(PathBuf, String)> {
         (home.join("evals/evals.json"), evals.replace("evals.schema.json", &schema)),
         (home.join("evals/files/guest.txt"), EVALS_INPUT.to_owned()),
     ]
+}
+
+/// The skill `name` with its suite, and the folder that its files start at. A `SKILL.md` that is there is kept. The schema lies
+/// beside the suite, so that the skill brings all it needs.
+fn named_skill(args: &InitArgs, name: &str) -> (PathBuf, Vec<(PathBuf, String)>) {
+    let dir = args.output.clone().unwrap_or_else(|| PathBuf::from("."));
+    let home = PathBuf::from(name);
+    let files = [
+        (home.join("SKILL.md"), SKILL.replace("my-skill", name)),
+        (home.join("evals/evals.json"), EVALS.replace("my-skill", name)),
+        (home.join("evals/files/guest.txt"), EVALS_INPUT.to_owned()),
+        (home.join("evals").join(EVALS_SCHEMA_FILE), pretty(&suite::evals_schema())),
+    ];
+    let is_wanted = |file: &PathBuf| args.force || !file.ends_with("SKILL.md") || !dir.join(file).exists();
+    let files = files.into_iter().filter(|(file, _)| is_wanted(file)).collect();
+    (dir, files)
 }
 
 /// A skill for a project that there may be already, and the folder that its files start at.

@@ -18,6 +18,9 @@ pub struct ListArgs {
     /// What would run; takes what `run` takes
     #[command(flatten)]
     run: RunArgs,
+    /// A file or directory, as if it were given by itself
+    #[arg(long, value_name = "DIR", hide = true)]
+    root: Option<String>,
     /// The agents that are built in
     #[arg(long, group = "kind", help_heading = "Built in")]
     agents: bool,
@@ -49,7 +52,9 @@ pub fn run(global: &Global, args: &ListArgs, terminal: &Terminal) -> Result<Exit
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let prepared = preparation::prepare(global, &args.run)?;
+    let mut run = args.run.clone();
+    run.targets.extend(args.root.clone());
+    let prepared = preparation::prepare(global, &run)?;
     terminal.diagnostics(&prepared.diagnostics);
     let trials = &prepared.plan.trials;
     if args.json {

@@ -96,8 +96,7 @@ pub fn with_targets(args: &RunArgs, mut settings: Map<String, Value>) -> Map<Str
 /// Grades what a run left once more, and records that as a run.
 pub fn run(global: &Global, args: &RegradeArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     limits::raise_open_files();
-    let store = Workplace::find(global, &[])?.read_store()?;
-    let run = store.select(&args.place.run(args.run.as_deref(), "latest")?)?;
+    let (store, run) = args.place.find(global, args.run.as_deref(), "latest")?;
     if let (None, Some(pid)) = (run.finished_at, run.owner_pid.filter(|pid| machine::is_alive(*pid))) {
         return Err(CliError::usage(format!("the run {} is still going on (process {pid})", run.short)));
     }

@@ -9,7 +9,6 @@ use store::Store;
 use crate::error::CliError;
 use crate::global::Global;
 use crate::outlet::{find_report, report_file};
-use crate::project::Workplace;
 use crate::terminal::Terminal;
 use crate::workspace::WorkspaceArgs;
 
@@ -45,8 +44,7 @@ pub struct ReportArgs {
 pub fn run(global: &Global, args: &ReportArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
     // Whoever comes from agent-skill-eval asks for a table.
     let kind = find_report(if args.format == "table" { "terminal" } else { &args.format })?;
-    let store = Workplace::find(global, &[])?.read_store()?;
-    let run = store.select(&args.place.run(args.run_id.as_deref().or(args.run.as_deref()), "latest")?)?;
+    let (store, run) = args.place.find(global, args.run_id.as_deref().or(args.run.as_deref()), "latest")?;
     let mut opening = match &args.output {
         Some(file) => Opening::new(Box::new(report_file(file)?), Style::plain()),
         None => Opening::new(Box::new(std::io::stdout()), terminal.out_style),

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use crate::error::CliError;
 use crate::global::Global;
 use crate::outlet::{find_report, open_reports};
-use crate::preparation::{Prepared, prepare};
+use crate::preparation::{Prepared, listed_ids, prepare};
 use crate::project::Workplace;
 use crate::recording::Recording;
 use crate::run_args::RunArgs;
@@ -35,7 +35,7 @@ pub fn run(global: &Global, args: &RunArgs, terminal: &Terminal) -> Result<ExitC
 
 /// Runs what is prepared, unless something is wrong with it.
 pub fn run_prepared(args: &RunArgs, prepared: Prepared, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    let Prepared { workplace, resolved, mut plan, diagnostics, nearest, .. } = prepared;
+    let Prepared { workplace, resolved, mut plan, diagnostics, nearest, case_ids, .. } = prepared;
     let args = &with_reports_of_project(args, &workplace)?;
     let reports = open_reports(args)?;
     // Files of code that do not load are broken trials of a run that goes on.
@@ -45,7 +45,7 @@ pub fn run_prepared(args: &RunArgs, prepared: Prepared, terminal: &Terminal) -> 
         return Ok(ExitCode::from(exit::INVALID));
     }
     if plan.trials.is_empty() {
-        return Err(nothing_selected(args, &plan, nearest.as_deref()));
+        return Err(nothing_selected(args, &plan, nearest.as_deref(), &case_ids));
     }
     if let Some(timeout) = args.timeout
         && timeout > 3_600_000
@@ -209,7 +209,12 @@ fn gate(args: &RunArgs, summary: &model::Summary) -> u8 {
 }
 
 /// What is said where nothing is left to run.
-pub(super) fn nothing_selected(args: &RunArgs, plan: &Plan, nearest: Option<&str>) -> CliError {
+pub(super) fn nothing_selected(
+    args: &RunArgs,
+    plan: &Plan,
+    nearest: Option<&str>,
+    case_ids: &[String],
+) -> CliError {
     if plan.cases_loaded == 0 {
         return CliError::nothing("no case was found")
             .hint("`trialrun list` shows what is found; `trialrun init` makes a first test");
@@ -220,5 +225,6 @@ pub(super) fn nothing_selected(args: &RunArgs, plan: &Plan, nearest: Option<&str
     }
     CliError::nothing(format!("none of {} was selected", super::check::count(plan.cases_loaded, "case")))
         .maybe_hint(nearest.map(|near| format!("did you mean `{near}`?")))
+        .maybe_hint((!args.cases.is_empty()).then(|| listed_ids(case_ids)))
         .hint("`trialrun list` shows every case with its tags")
 }

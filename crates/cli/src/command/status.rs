@@ -10,7 +10,6 @@ use store::{SqliteStore, Store, StoreError, TrialFilter};
 use crate::error::CliError;
 use crate::global::Global;
 use crate::machine;
-use crate::project::Workplace;
 use crate::terminal::Terminal;
 use crate::workspace::WorkspaceArgs;
 
@@ -32,8 +31,7 @@ pub struct StatusArgs {
 
 /// Shows what happened in a run, or what each of its trials waits for.
 pub fn run(global: &Global, args: &StatusArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    let store = Workplace::find(global, &[])?.read_store()?;
-    let run = store.select(&args.place.run(args.run.as_deref(), "latest")?)?;
+    let (store, run) = args.place.find(global, args.run.as_deref(), "latest")?;
     let trials = store.trials(&TrialFilter::of_run(&run.id))?;
     let live = store.live(&run.id)?;
     let alive = run.finished_at.is_none() && run.owner_pid.is_some_and(machine::is_alive);

@@ -88,7 +88,7 @@ pub fn set_up(
         None => return Ok(None),
     };
     let timeout = timeout(workplace)?;
-    let tree = Tree::open(&root, info).map_err(|because| {
+    let tree = Tree::open(&root, info, &workplace.database).map_err(|because| {
         CliError::usage(because)
             .hint("nothing was run; `--artifacts` takes a directory that is missing, empty, or an earlier run's")
     })?;

@@ -121,3 +121,58 @@ fn a_new_skill_is_as_check_and_its_schema_want_it() {
     let ran: Ran = project.run(&["init", "--skill", "x", "--template", "code"]).exits(2);
     assert!(ran.err.contains("this template has none"), "{}", ran.err);
 }
+
+#[test]
+fn a_default_agent_that_reads_no_skills_blocks_only_the_suites_that_need_them() {
+    let project = skills();
+    project
+        .write("trialrun.yaml", "agents:\n  bot: { type: custom, module: bot.js }\ndefaults: { agent: bot }\n")
+        .write("bot.js", "export default { async respond() { return \"hello\" } }\n")
+        .write("tests/hello.yaml", "name: hello\nturns:\n  - says: hi\n    expect: [{ type: contains, value: hello }]\n");
+    let ran = project.run(&["run", "--report", "json=report.json"]).exits(0);
+    for suite in ["skills/one/evals/evals.json", "examples/two/evals/evals.json"] {
+        assert!(ran.err.contains(suite), "{suite}: {}", ran.err);
+    }
+    let report: Value = serde_json::from_str(&project.read("report.json")).unwrap();
+    assert_eq!((&report["summary"]["passed"], &report["summary"]["skipped"]), (&json!(1), &json!(4)));
+    assert!(project.run(&["run", "skills/one"]).exits(2).err.contains("skills/one/evals/evals.json"));
+
+    let named = suite("one").replacen('{', "{\"agent\": \"fake\", ", 1);
+    project.write("skills/one/evals/evals.json", &named);
+    let rows = project.run(&["list", "skills/one", "--json"]).exits(0).json();
+    assert!(rows.as_array().unwrap().iter().all(|row| row["agent"] == "fake"), "{rows}");
+}
+
+#[test]
+fn a_suite_has_one_name_in_every_run() {
+    let project = skills();
+    project.write("skills/one/tests/t.yaml", "scenario: t\nskill: one\nassertions: []\n");
+    let evals = ["one/evals::natural", "one/evals::negative"];
+    for arguments in [&["--skill", "skills/one"][..], &["--evals", "skills/one/evals/evals.json"], &["skills/one/evals"]] {
+        assert_eq!(cases(&project, arguments), evals, "{arguments:?}");
+    }
+    assert_eq!(cases(&project, &["skills/one"]), [&["one::t"][..], &evals].concat());
+    for label in ["a", "b"] {
+        let place: &[&str] = if label == "a" { &["--skill", "skills/one"] } else { &["skills/one/evals/evals.json"] };
+        project.run(&[&["run", "--no-fail-on-assertions", "--label", label], place].concat());
+    }
+    let compared = project.run(&["compare", "a", "b", "--json"]).json();
+    let rows = compared["cases"].as_array().unwrap();
+    let found = rows.iter().filter(|row| row["before"].is_object() && row["after"].is_object()).count();
+    assert_eq!(found, 2, "{compared}");
+}
+
+#[test]
+fn a_file_outside_of_any_project_runs_in_the_one_that_the_command_is_given_in() {
+    let (project, elsewhere) = (skills(), empty());
+    let said = "scenario: outside\nskill: one\nassertions: [{ id: a, type: output_contains, pattern: hi }]\nuser_prompt: hi\n";
+    elsewhere.write("outside.yaml", said);
+    let file = elsewhere.dir().join("outside.yaml");
+    let file = file.to_str().unwrap();
+    let rows = project.run(&["list", "--file", file, "--json"]).exits(0).json();
+    assert_eq!((&rows[0]["agent"], &rows[0]["skill"]), (&json!("fake"), &json!("one")));
+    elsewhere.write("kept/one/SKILL.md", "---\nname: one\ndescription: another\nversion: 2\n---\n");
+    let kept = elsewhere.dir().join("kept/one");
+    let ran = project.report(&["--file", file, "--skill", kept.to_str().unwrap()], 0);
+    assert_eq!(ran["run"]["skills"][0]["version"], "2");
+}

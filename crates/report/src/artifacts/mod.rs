@@ -85,6 +85,8 @@ pub struct Tree {
     folder: Folder,
     places: Places,
     trials: Vec<Place>,
+    /// The record that the run is in.
+    record: PathBuf,
     /// As events tell it: without secrets.
     info: OnceLock<RunInfo>,
     /// Trials whose folders are made.
@@ -106,11 +108,12 @@ struct Seen {
 type Moment = (HookKind, usize, Option<(String, u32)>);
 
 impl Tree {
-    /// Takes over the directory at `root`, for the trials of `info`. What an earlier run wrote there is removed.
+    /// Takes over the directory at `root`, for the trials of `info`, which are recorded in `record`. What an earlier run wrote
+    /// there is removed.
     ///
     /// # Errors
     /// Why it cannot be used: it holds files of somebody else's, or cannot be written.
-    pub fn open(root: &Path, info: &RunInfo) -> Result<Arc<Self>, String> {
+    pub fn open(root: &Path, info: &RunInfo, record: &Path) -> Result<Arc<Self>, String> {
         let folder = Folder::open(root)?;
         let reserved: Vec<&str> = OF_RUN.iter().copied().chain([folder::INDEX]).collect();
         let places = Places::of(&info.trials, &reserved);
@@ -123,6 +126,7 @@ impl Tree {
             folder,
             places,
             trials,
+            record: record.to_owned(),
             info: OnceLock::new(),
             made: Mutex::default(),
             seen: Mutex::default(),

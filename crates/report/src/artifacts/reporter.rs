@@ -64,7 +64,7 @@ impl Artifacts {
         let _ = self.tree.info.set(info.clone());
         self.progress = Some(self.tree.folder.create(PROGRESS.as_ref())?);
         self.say("suite_started", at, &[&progress::suite_started(info)])?;
-        self.tree.json("suite.json".as_ref(), &run::suite(info, &self.tree.trials))
+        self.tree.json("suite.json".as_ref(), &run::suite(info, &self.tree.trials, &self.tree.record))
     }
 
     fn trial_started(

@@ -2,6 +2,7 @@
 //! agent-skill-eval's; what is not known is `null`, never 0.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::Arc;
 
 use model::statistics::{ArmStatistics, AtK, Delta, Observation};
@@ -80,7 +81,7 @@ pub(super) struct Results {
 }
 
 /// `suite.json`: what was to run and where its files are.
-pub(super) fn suite(info: &RunInfo, places: &[Place]) -> Value {
+pub(super) fn suite(info: &RunInfo, places: &[Place], record: &Path) -> Value {
     let setting = |name: &str| info.settings.get(name).cloned().unwrap_or(Value::Null);
     let ids: BTreeSet<&str> = info.trials.iter().map(|trial| &*trial.case).collect();
     let suites: BTreeSet<&str> = info.trials.iter().map(|trial| &*trial.suite).collect();
@@ -93,6 +94,7 @@ pub(super) fn suite(info: &RunInfo, places: &[Place]) -> Value {
         "source_repo": setting("source_repo"),
         "selected_eval_ids": ids,
         "run_id": info.id,
+        "record": record,
         "iteration": iteration(info),
         "started_at": info.started_at,
         "harness_version": info.trialrun_version,

@@ -479,3 +479,44 @@ fn an_agent_without_a_reasoning_effort_says_so_once_and_records_none() {
     assert_eq!(report["run"]["agents"][0]["reasoning_effort"], Value::Null);
     assert_eq!(report["trials"][0]["settings"]["reasoning_effort"], Value::Null);
 }
+
+/// A sub-agent is installed and handed a task in one arm; in the other the CLI does not know it.
+fn sub_agent(agent: RealAgent) {
+    let Some(project) = agent.project(TRIALRUN, env!("CARGO_TARGET_TMPDIR"), "sub-agent evaluation") else { return };
+    let input = json!({"description": "review", "prompt": "Review the SUBTASK.", "subagent_type": "reviewer"});
+    let tool = if agent.program == "claude" { "Agent" } else { "task" };
+    let model = json!({"conversations": [
+        {"match": {"user_contains": "Review the SUBTASK."}, "steps": [
+            {"text": "FOUND-NOTHING", "expect_request": {"contains": "BE-STRICT"}}]},
+        {"match": {"user_contains": "Have the change reviewed"}, "steps": [
+            {"tools": [{"name": tool, "input": input}]},
+            {"text": "Done."}]},
+    ]});
+    let case = json!({"id": "hands-over", "prompt": "Have the change reviewed.", "expected_output": "",
+        "assertions": [{"type": "git_clean"}]});
+    let control = json!({"id": "control", "prompt": "Have the change reviewed.", "expected_output": "",
+        "should_trigger": false, "assertions": [{"type": "git_clean"}]});
+    project
+        .write("trialrun.yaml", "skills_dir: ./skills\n")
+        .write("model.json", &model.to_string())
+        .write("agents/reviewer.md", "---\nname: reviewer\ndescription: Reviews changes.\ntools: Read\n---\nBE-STRICT\n")
+        .write("evals.json", &json!({"subagent_name": "reviewer", "evals": [case, control]}).to_string());
+    let report = project.report(&["evals.json", "--agent", agent.name, "--model", "scripted:model.json"], 1);
+    for trial in report["trials"].as_array().unwrap() {
+        let (is_with, is_control) = (trial["variant"] == "with_skill", trial["case"] == "control");
+        assert_eq!(trial["triggered"], if is_with { json!(true) } else { Value::Null }, "{trial:#}");
+        assert_eq!(trial["tool_calls"][0]["is_error"], json!(!is_with), "{trial:#}");
+        assert_eq!(trial["outcome"], if is_with && is_control { "failed" } else { "passed" }, "{trial:#}");
+        assert_eq!(trial.to_string().contains("FOUND-NOTHING"), is_with, "{trial:#}");
+    }
+}
+
+#[test]
+fn a_sub_agent_of_claude_code_is_measured_with_it_and_without() {
+    sub_agent(CLAUDE_CODE);
+}
+
+#[test]
+fn a_sub_agent_of_opencode_is_measured_with_it_and_without() {
+    sub_agent(OPENCODE);
+}

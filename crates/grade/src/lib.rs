@@ -56,5 +56,5 @@ pub use schema::assertion_schema;
 pub use score::{score, weighted_score};
 pub use scripts::Scripts;
 pub use self_test::{SelfTestResult, operator_self_test, self_test};
-pub use skill_use::triggered;
+pub use skill_use::{made_use_of, triggered};
 pub use warning::warnings;

@@ -2,7 +2,7 @@
 
 mod command;
 
-use model::{Access, Effect, Trace, TracedCall};
+use model::{Access, Definition, Effect, Trace, TracedCall};
 use serde_json::Value;
 
 use crate::{glob, paths};
@@ -22,6 +22,51 @@ pub(crate) fn first_use(trace: &Trace, skill: &str) -> Option<usize> {
 /// Whether the agent made use of `skill`: it was triggered.
 pub fn triggered(trace: &Trace, skill: &str) -> bool {
     first_use(trace, skill).is_some()
+}
+
+/// Whether the agent made use of the skill or the sub-agent `name`.
+pub fn made_use_of(trace: &Trace, definition: Definition, name: &str) -> bool {
+    match definition {
+        Definition::Skill => triggered(trace, name),
+        Definition::SubAgent => first_delegation(trace, name).is_some(),
+    }
+}
+
+/// The tools by which agents hand a task to a sub-agent.
+const DELEGATING: [&str; 2] = ["Agent", "Task"];
+
+/// The sub-agent that a call hands a task to, as the call names it.
+fn delegate(traced: &TracedCall) -> Option<&str> {
+    let is_delegating = DELEGATING.contains(&traced.call.name.as_str());
+    traced.call.input.get("subagent_type").filter(|_| is_delegating)?.as_str()
+}
+
+/// Whether `written`, as a call has it, is the sub-agent `name`. One of a plugin is called `plugin:name`.
+fn is_delegate(written: &str, name: &str) -> bool {
+    written == name || written.rsplit(':').next() == Some(name)
+}
+
+/// The first call that handed a task to the sub-agent `name`. One that failed handed over nothing.
+pub(crate) fn first_delegation(trace: &Trace, name: &str) -> Option<usize> {
+    let hands_over = |traced: &TracedCall| delegate(traced).is_some_and(|written| is_delegate(written, name));
+    trace.calls.iter().position(|traced| hands_over(traced) && succeeded(traced))
+}
+
+/// The call that tried to hand a task to the sub-agent `name` and failed.
+pub(crate) fn failed_delegation(trace: &Trace, name: &str) -> Option<usize> {
+    let hands_over = |traced: &TracedCall| delegate(traced).is_some_and(|written| is_delegate(written, name));
+    trace.calls.iter().position(|traced| hands_over(traced) && !succeeded(traced))
+}
+
+/// The sub-agents that were handed a task, each once.
+pub(crate) fn delegates(trace: &Trace) -> Vec<&str> {
+    let mut found: Vec<&str> = Vec::new();
+    for name in trace.calls.iter().filter(|traced| succeeded(traced)).filter_map(delegate) {
+        if !found.contains(&name) {
+            found.push(name);
+        }
+    }
+    found
 }
 
 /// The skills that the agent made use of, as its calls name them, each once.

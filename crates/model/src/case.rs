@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{Diagnostic, Excerpt, Fixtures, Node, Skill, SkillEval, Spanned};
+use crate::{Definition, Diagnostic, Excerpt, Fixtures, Node, Skill, SkillEval, Spanned};
 
 /// One file of cases, or the cases of one skill.
 #[derive(Debug, Clone)]
@@ -34,6 +34,8 @@ pub struct Case {
     pub tags: Vec<String>,
     /// What is under test.
     pub subject: Subject,
+    /// What is installed of it: a skill, or the definition of a sub-agent.
+    pub definition: Definition,
     /// What the user says, in order, in one session; at least one message, unless the case is code or the user is played.
     pub messages: Vec<UserMessage>,
     /// The function that is the case, where it is written as code. It says what the user says, and asserts.
@@ -93,6 +95,7 @@ impl Case {
             description: None,
             tags: Vec::new(),
             subject: Subject::Agent,
+            definition: Definition::Skill,
             messages: Vec::new(),
             code: None,
             user: None,
@@ -162,7 +165,7 @@ pub struct SimulatedUser {
 pub enum Subject {
     /// A skill, installed where the agent looks for skills, and put to it as if it had been triggered.
     Skill(Arc<Skill>),
-    /// A skill that is installed only: whether the agent makes use of it is up to the agent.
+    /// A skill, or the definition of a sub-agent, that is installed only: whether the agent makes use of it is up to the agent.
     Installed(Arc<Skill>),
     /// A prompt, appended to the agent's own.
     Prompt(Arc<Skill>),

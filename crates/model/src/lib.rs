@@ -64,7 +64,7 @@ pub use record::{
 };
 pub use repository::{Commit, RemoteState, RepositoryChange, RepositoryState, ReviewRequest};
 pub use skill::{AllowedTool, Skill};
-pub use skill_eval::{SideEffectContract, SideEffectLevel, SideEffects, SkillEval};
+pub use skill_eval::{Definition, SideEffectContract, SideEffectLevel, SideEffects, SkillEval};
 pub use span::{Excerpt, Source, Span, Spanned};
 pub use step::{Question, Step, ToolCall, ToolResult};
 pub use summary::{Estimate, Summary};

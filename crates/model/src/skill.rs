@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// A skill as it was read, or the stand-in for a bare prompt.
+/// A skill as it was read, the definition of a sub-agent, or the stand-in for a bare prompt.
 #[derive(Debug, Clone)]
 pub struct Skill {
     /// The name; that of its directory. `inline:<case>` for a bare prompt.
     pub name: String,
     /// What the frontmatter says it is for.
     pub description: String,
-    /// Its directory; absent for a bare prompt.
+    /// Its directory, or the file of a sub-agent; absent for a bare prompt.
     pub directory: Option<PathBuf>,
     /// The version as written, whatever scalar it is.
     pub version: Option<String>,
@@ -30,6 +30,14 @@ pub struct Skill {
     pub token_budget: Option<f64>,
     /// The whole frontmatter, unknown keys included.
     pub frontmatter: Map<String, Value>,
+}
+
+impl Skill {
+    /// What it is called where it is installed: the name of its directory or, of a sub-agent, of its file.
+    pub fn file_name(&self) -> String {
+        let own = self.directory.as_deref().and_then(|path| path.file_name());
+        own.map_or_else(|| self.name.clone(), |name| name.to_string_lossy().into_owned())
+    }
 }
 
 /// One tool of `allowed-tools` and the scopes it is allowed in; no scopes means all of it.

@@ -6,6 +6,26 @@ use serde::{Deserialize, Serialize};
 
 use crate::Excerpt;
 
+/// What the definition under test is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Definition {
+    /// A skill: a directory with a `SKILL.md`.
+    #[default]
+    Skill,
+    /// A sub-agent: a Markdown file, which the agent may hand a task to.
+    SubAgent,
+}
+
+impl Definition {
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Skill => "skill",
+            Self::SubAgent => "sub-agent",
+        }
+    }
+}
+
 /// What a case asks of the skill under test, where it asks whether the skill is of use.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SkillEval {

@@ -482,11 +482,12 @@ impl Planner<'_> {
         let Wanted { suite, variant: Variant { name, case }, .. } = wanted;
         let settings = self.request.settings;
         let is_compared = name.is_some() && settings.baseline != Some(false);
-        if !is_compared || agent.skills_folder().is_some() || case.skip.is_some() {
+        if !is_compared || agent.folder_of(case.definition).is_some() || case.skip.is_some() {
             return Arc::clone(case);
         }
-        let because = format!("`{written}` reads no skills from files, so it would be the same with and without one");
-        let others = AGENTS.iter().filter(|other| other.skills_folder().is_some()).map(|other| other.name());
+        let what = case.definition.name();
+        let because = format!("`{written}` reads no {what}s from files, so it would be the same with and without one");
+        let others = AGENTS.iter().filter(|other| other.folder_of(case.definition).is_some()).map(|other| other.name());
         let others = format!("agents that do: {}", others.collect::<Vec<_>>().join(", "));
         let without = "`--no-baseline` runs the cases without the comparison";
         let own = case.runner.agent.as_ref().filter(|_| settings.agents.is_empty());

@@ -10,6 +10,7 @@ use walkdir::{DirEntry, WalkDir};
 
 use crate::document::{self, Language};
 use crate::format::{self, EVALS_FILE, EVALS_FOLDER};
+use crate::library::SUB_AGENTS_FOLDER;
 use crate::load::Request;
 use crate::path;
 use crate::skill::{SKILL_FILE, TESTS_FOLDER};
@@ -116,12 +117,14 @@ fn nothing_there(request: &Request) -> Diagnostic {
         .help("`trialrun init` makes a first test")
 }
 
-/// The directory of the skill that the user named for suites of skills: a path, or the name of one of the project's.
+/// What the user named for suites of skills: the directory of a skill, by its path or the name of one of the project's, or
+/// the file of a sub-agent.
 /// `None` where there is no such skill.
 pub fn chosen_skill(request: &Request) -> Option<PathBuf> {
     let written = request.skill.as_deref()?;
     let named = request.skills_dir.join(written);
-    let is_skill = |directory: &PathBuf| directory.join(SKILL_FILE).is_file();
+    let is_sub_agent = |path: &PathBuf| path.is_file() && path.extension().is_some_and(|end| end == "md");
+    let is_skill = |path: &PathBuf| path.join(SKILL_FILE).is_file() || is_sub_agent(path);
     [path::resolve(&request.cwd, written), named].into_iter().find(is_skill)
 }
 
@@ -154,6 +157,9 @@ fn of_chosen_skill(written: &str, request: &Request, problems: &mut Problems) ->
 
 /// The suite that asks whether a skill is of use: its own, else the one of its name among the examples beside the skills.
 fn evals_of(skill: &Path) -> Option<Candidate> {
+    // The suite of the sub-agent `agents/NAME.md` is in `agents/NAME`.
+    let folder = if skill.is_file() { skill.with_extension("") } else { skill.to_owned() };
+    let skill = folder.as_path();
     let in_folder = |folder: &Path| folder.join(EVALS_FOLDER).join(EVALS_FILE);
     let beside = || {
         let folder = skill.parent()?.parent()?.join(EXAMPLES_FOLDER).join(skill.file_name()?);
@@ -163,12 +169,13 @@ fn evals_of(skill: &Path) -> Option<Candidate> {
     Some(Candidate { path, standing: Standing::Suite })
 }
 
-/// The suites of skills in `root`, in the folders below it, and in those of its examples.
+/// The suites of skills in `root`, in the folders below it, and in those of its examples and of its sub-agents.
 fn evals_below(root: &Path) -> Vec<Candidate> {
     let is_hidden = |path: &Path| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
     let own = folders(root);
     let examples = folders(&root.join(EXAMPLES_FOLDER));
-    let all = std::iter::once(root.to_owned()).chain(own).chain(examples).filter(|folder| !is_hidden(folder));
+    let sub_agents = folders(&root.join(SUB_AGENTS_FOLDER));
+    let all = std::iter::once(root.to_owned()).chain(own).chain(examples).chain(sub_agents).filter(|folder| !is_hidden(folder));
     let files = all.map(|folder| folder.join(EVALS_FOLDER).join(EVALS_FILE)).filter(|path| path.is_file());
     files.map(|path| Candidate { path, standing: Standing::Searched }).collect()
 }

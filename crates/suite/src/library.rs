@@ -18,6 +18,9 @@ use crate::skill::{self, SKILL_FILE, TESTS_FOLDER};
 /// What a folder of skills is called beside a folder of suites.
 const SKILLS_FOLDER: &str = "skills";
 
+/// What a folder of sub-agents is called beside a folder of suites.
+pub const SUB_AGENTS_FOLDER: &str = "agents";
+
 /// How far above a suite that is not part of the project skills are looked for.
 const FOLDERS_ABOVE: usize = 4;
 
@@ -91,16 +94,21 @@ impl Library {
 
     /// The folders of skills that are near the file at `path`, nearest first, and the project's.
     pub fn shelves(&self, path: &Path) -> Vec<PathBuf> {
+        let mut shelves = self.folders_above(path, SKILLS_FOLDER);
+        shelves.retain(|shelf| *shelf != self.skills_dir);
+        shelves.push(self.skills_dir.clone());
+        shelves
+    }
+
+    /// The folders called `name` that are above the file at `path`, nearest first.
+    fn folders_above(&self, path: &Path, name: &str) -> Vec<PathBuf> {
         let bound = [&self.cwd, &self.root].into_iter().find(|bound| path.starts_with(bound));
         let count = match bound {
             Some(bound) => path.components().count() - bound.components().count(),
             None => FOLDERS_ABOVE,
         };
         let above = path.ancestors().skip(1).take(count);
-        let mut shelves: Vec<PathBuf> = above.map(|folder| folder.join(SKILLS_FOLDER)).collect();
-        shelves.retain(|shelf| shelf.is_dir() && *shelf != self.skills_dir);
-        shelves.push(self.skills_dir.clone());
-        shelves
+        above.map(|folder| folder.join(name)).filter(|folder| folder.is_dir()).collect()
     }
 
     /// The skill called `name` on the first of `shelves` that has it. `None` when it is missing or broken; it is reported
@@ -124,9 +132,34 @@ impl Library {
         self.skill_at(&directory)
     }
 
-    /// The skill in `directory`. `None` when it is broken; it is reported then.
-    pub fn skill_at(&self, directory: &Path) -> Option<Arc<Skill>> {
-        self.skills.get(directory, |problems| skill::read(directory, &self.shown(directory), problems).map(Arc::new))
+    /// The skill in the directory at `path`, or the sub-agent in the file there. `None` when it is broken; it is reported
+    /// then.
+    pub fn skill_at(&self, path: &Path) -> Option<Arc<Skill>> {
+        let read = if path.is_file() { skill::read_sub_agent } else { skill::read };
+        self.skills.get(path, |problems| read(path, &self.shown(path), problems).map(Arc::new))
+    }
+
+    /// The sub-agent called `name`, as a suite in `file` means it: the one in a folder `agents` above `file`. `None` when it
+    /// is missing or broken; it is reported then.
+    pub fn sub_agent(&self, name: &str, file: &Path, node: &Node, problems: &mut Problems) -> Option<Arc<Skill>> {
+        if path::inside_sandbox(name).as_deref() != Ok(name) || name.contains('/') || name == "." {
+            problems.push(node.error(format!("`{name}` is no name for a sub-agent")));
+            return None;
+        }
+        let shelves = self.folders_above(file, SUB_AGENTS_FOLDER);
+        let mut files = shelves.iter().map(|shelf| shelf.join(format!("{name}.md")));
+        if let Some(found) = files.find(|file| file.is_file()) {
+            return self.skill_at(&found);
+        }
+        let entries = shelves.iter().filter_map(|shelf| std::fs::read_dir(shelf).ok()).flatten().flatten();
+        let names = entries.filter_map(|entry| Some(entry.file_name().to_str()?.strip_suffix(".md")?.to_owned()));
+        let names: Vec<String> = names.collect();
+        let looked: Vec<String> = shelves.iter().map(|shelf| self.shown(shelf)).collect();
+        let looked = if looked.is_empty() { SUB_AGENTS_FOLDER.to_owned() } else { looked.join(" and ") };
+        let problem = node.error(format!("there is no sub-agent called `{name}`"));
+        let problem = problem.suggest(nearest(name, names.iter().map(String::as_str)));
+        problems.push(problem.help(format!("looked in {looked}")).help("`--skill FILE` says where it is"));
+        None
     }
 
     /// The directory of the skill that the user named for suites of skills.

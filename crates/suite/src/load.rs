@@ -180,7 +180,7 @@ fn identify(candidate: &Candidate) -> Option<(&'static str, Option<String>)> {
     let root = document::read(&source, Language::of(&candidate.path)?, &mut Problems::new())?;
     let file = SuiteFile { path: &candidate.path, root: &root };
     let format = FORMATS.iter().find(|format| resembles_a_suite(candidate, &file) && format.recognises(&file))?;
-    let skill = root.get("skill_name").filter(|_| format.name() == EVALS);
+    let skill = root.get("skill_name").or_else(|| root.get("subagent_name")).filter(|_| format.name() == EVALS);
     Some((format.name(), skill.and_then(|name| name.as_str()).map(str::to_owned)))
 }
 

@@ -20,6 +20,68 @@ pub const SKILL_FILE: &str = "SKILL.md";
 /// The skill's folder of test suites; no part of what is installed or hashed.
 pub const TESTS_FOLDER: &str = "tests";
 
+/// Reads the definition of a sub-agent in the file at `path`, which messages call `shown`. It is called like its file.
+pub fn read_sub_agent(path: &Path, shown: &str, problems: &mut Problems) -> Option<Skill> {
+    let read = document::open(path, shown).and_then(|source| {
+        let hash = hash_of(path).map_err(|error| {
+            let message = format!("cannot read the sub-agent: {error}");
+            Box::new(Diagnostic::error(message).at(Excerpt::of_file(shown)))
+        })?;
+        Ok((source, hash))
+    });
+    let (source, content_hash) = match read {
+        Ok(read) => read,
+        Err(problem) => {
+            problems.push(*problem);
+            return None;
+        }
+    };
+    let own = path.file_stem()?.to_string_lossy().into_owned();
+    let (root, body) = frontmatter(&source, "sub-agent", problems)?;
+    let mut fields = Fields::of(&root, "the frontmatter", problems)?;
+    fields.open();
+    let description = fields.required_text("description", problems)?;
+    if let Some(name) = fields.text("name", problems)
+        && name != own
+        && let Some(node) = fields.get("name")
+    {
+        problems.push(
+            node.error(format!("the sub-agent is named `{name}` but its file `{own}.md`")).help("give both the same name"),
+        );
+        return None;
+    }
+    let serde_json::Value::Object(frontmatter) = root.to_json() else { return None };
+    let body = source.text[body].trim();
+    Some(Skill {
+        name: own,
+        description,
+        directory: Some(path.to_owned()),
+        version: None,
+        body: body.to_owned(),
+        body_hash: hex(&Sha256::digest(body.as_bytes())),
+        content_hash,
+        allowed_tools_raw: Vec::new(),
+        allowed_tools: Vec::new(),
+        token_budget: None,
+        frontmatter,
+    })
+}
+
+/// The frontmatter of `source`, which is a skill or the like, and where its body is.
+fn frontmatter(source: &Arc<Source>, what: &str, problems: &mut Problems) -> Option<(Node, Range<usize>)> {
+    match split(&source.text) {
+        Ok((matter, body, language)) => Some((document::read_part(source, matter, language, problems)?, body)),
+        Err((at, fault)) => {
+            let problem = Diagnostic::error(format!("the {what} {fault}")).at(source.excerpt(Span::new(at, at)));
+            problems.push(problem.help(format!(
+                "a {what} starts with `---`, its `name` and `description` as YAML, and `---` on lines of their own; behind \
+                 `---json` they are JSON"
+            )));
+            None
+        }
+    }
+}
+
 /// Reads the skill in `directory`, which messages call `shown`.
 pub fn read(directory: &Path, shown: &str, problems: &mut Problems) -> Option<Skill> {
     let file = format!("{shown}/{SKILL_FILE}");
@@ -66,17 +128,7 @@ pub fn of_prompt(case: &str, prompt: &str) -> Skill {
 /// Reads the text of a `SKILL.md`; `folder` is the name of its directory, which the skill's name must equal. Its
 /// `content_hash` is left empty.
 fn parse(source: &Arc<Source>, folder: Option<&str>, problems: &mut Problems) -> Option<Skill> {
-    let (matter, body, language) = match split(&source.text) {
-        Ok(parts) => parts,
-        Err((at, message)) => {
-            problems.push(Diagnostic::error(message).at(source.excerpt(Span::new(at, at))).help(
-                "a skill starts with `---`, its `name` and `description` as YAML, and `---` on lines of their own; \
-                 behind `---json` they are JSON",
-            ));
-            return None;
-        }
-    };
-    let root = document::read_part(source, matter, language, problems)?;
+    let (root, body) = frontmatter(source, "skill", problems)?;
     let before = problems.iter().filter(|problem| problem.is_error()).count();
     let mut fields = Fields::of(&root, "the frontmatter", problems)?;
     fields.open();
@@ -137,14 +189,14 @@ type Parts = (Range<usize>, Range<usize>, Language);
 const FENCES: [(&str, Language); 3] =
     [("---", Language::Yaml), ("---yaml", Language::Yaml), ("---json", Language::Json)];
 
-/// Where the frontmatter and the body of `text` are; else what is wrong and where.
+/// Where the frontmatter and the body of `text` are; else where it is wrong, and what it is that the text has or has not.
 fn split(text: &str) -> Result<Parts, (usize, &'static str)> {
     let is_fence = |line: &str| line.trim_end() == "---";
     let start = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     let mut lines = text[start..].split_inclusive('\n');
     let opening = lines.next().unwrap_or_default();
     let Some((_, language)) = FENCES.iter().find(|(fence, _)| opening.trim_end() == *fence) else {
-        return Err((start, "the skill has no frontmatter"));
+        return Err((start, "has no frontmatter"));
     };
     let matter = start + opening.len();
     let mut at = matter;
@@ -154,7 +206,7 @@ fn split(text: &str) -> Result<Parts, (usize, &'static str)> {
         }
         at += line.len();
     }
-    Err((start, "the frontmatter is not closed by a second `---`"))
+    Err((start, "has a frontmatter that is not closed by a second `---`"))
 }
 
 /// A scalar as the user wrote it, so that version `1.0` does not become `1`.
@@ -309,7 +361,7 @@ mod tests {
     fn what_is_missing_or_wrong_is_told_with_its_line() {
         let problems = |text: &str| parse_text(text).unwrap_err();
         assert_eq!(problems("# no\n"), ["SKILL.md:1:1: the skill has no frontmatter"]);
-        assert_eq!(problems("---\nname: a\n"), ["SKILL.md:1:1: the frontmatter is not closed by a second `---`"]);
+        assert_eq!(problems("---\nname: a\n"), ["SKILL.md:1:1: the skill has a frontmatter that is not closed by a second `---`"]);
         assert_eq!(problems("---\nname: a\n---\n"), ["SKILL.md:2:1: the frontmatter has no `description`"]);
         assert_eq!(
             problems("---\nname: a\ndescription: ''\ntoken-budget: '5'\nallowed-tools: Bash(git\n---\n"),

@@ -176,3 +176,45 @@ fn a_file_outside_of_any_project_runs_in_the_one_that_the_command_is_given_in() 
     let ran = project.report(&["--file", file, "--skill", kept.to_str().unwrap()], 0);
     assert_eq!(ran["run"]["skills"][0]["version"], "2");
 }
+
+#[test]
+fn a_sub_agent_is_measured_like_a_skill() {
+    let project = empty();
+    let case = |id: &str, prompt: &str, more: Value| {
+        let mut case = json!({"id": id, "prompt": prompt, "expected_output": "",
+            "assertions": [{"type": "file_exists", "path": "review.txt"}]});
+        case.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        case
+    };
+    let hands_over = "!with-skill !call Agent {\"subagent_type\": \"reviewer\", \"prompt\": \"Review.\"}";
+    let writes = "!with-skill !write review.txt fine";
+    let none = json!({"assertions": [], "should_trigger": false});
+    let cases = [
+        case("reviews", &format!("{hands_over}\n{writes}"), json!({})),
+        case("alone", writes, json!({})),
+        case("question", "!say two", none.clone()),
+        case("too-eager", hands_over, none),
+    ];
+    project
+        .write("trialrun.yaml", "defaults: { agent: fake }\n")
+        .write("agents/reviewer.md", "---\nname: reviewer\ndescription: Reviews.\n---\nBe strict.\n")
+        .write("agents/reviewer/evals/evals.json", &json!({"subagent_name": "reviewer", "evals": cases}).to_string());
+    let report = project.report(&["--seed", "1"], 1);
+    let with = |case: &str| {
+        let trials = report["trials"].as_array().unwrap();
+        let trial = trials.iter().find(|trial| trial["case"] == case && trial["variant"] == "with_skill").unwrap();
+        (trial["outcome"].as_str().unwrap().to_owned(), trial["triggered"].as_bool().unwrap())
+    };
+    let expected = [("reviews", "passed", true), ("alone", "passed", false), ("question", "passed", false), ("too-eager", "failed", true)];
+    for (case, outcome, triggered) in expected {
+        assert_eq!(with(case), (outcome.to_owned(), triggered), "{case}");
+    }
+    // Without it the file is not there, so nothing is written.
+    let without: Vec<&Value> =
+        report["trials"].as_array().unwrap().iter().filter(|trial| trial["variant"] == "without_skill").collect();
+    assert!(without.iter().any(|trial| trial["case"] == "reviews" && trial["outcome"] == "failed"), "{report:#}");
+    let delta = report["deltas"][0]["pass_rate"].as_f64().unwrap();
+    assert!(delta > 0.0, "{report:#}");
+    let ran = project.run(&["run", "--agent", "codex"]).exits(2);
+    assert!(ran.err.contains("`codex` reads no sub-agents from files"), "{}", ran.err);
+}

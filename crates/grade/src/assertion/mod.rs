@@ -42,6 +42,8 @@ mod sentiment;
 pub(crate) mod side_effect_contract;
 mod skill_not_used;
 mod skill_used;
+mod sub_agent_not_used;
+mod sub_agent_used;
 mod tests_pass;
 mod time_budget;
 mod token_budget;
@@ -73,6 +75,8 @@ pub const ASSERTIONS: &[Assertion] = &[
     no_tool_called::ASSERTION,
     skill_used::ASSERTION,
     skill_not_used::ASSERTION,
+    sub_agent_used::ASSERTION,
+    sub_agent_not_used::ASSERTION,
     contains::ASSERTION,
     not_contains::ASSERTION,
     matches::ASSERTION,
@@ -312,6 +316,15 @@ const SKILL: Field = Field {
     required: true,
     default: None,
     doc: "The skill's name, such as `release-notes`; compared letter by letter.",
+};
+
+/// `sub_agent`, as several assertions have it.
+const SUB_AGENT: Field = Field {
+    name: "sub_agent",
+    holds: "text",
+    required: true,
+    default: None,
+    doc: "The sub-agent's name, such as `reviewer`; compared letter by letter.",
 };
 
 /// `path`, as several assertions have it.

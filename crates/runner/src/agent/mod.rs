@@ -31,7 +31,7 @@ mod vendor;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use model::{Arm, Case, Diagnostic, Limits, Node, PermissionMode, SettingSource, TrialId, nearest};
+use model::{Arm, Case, Definition, Diagnostic, Limits, Node, PermissionMode, SettingSource, TrialId, nearest};
 
 use crate::sandbox::Sandbox;
 use crate::session::{BoxFuture, Session};
@@ -81,6 +81,24 @@ pub trait Agent: Send + Sync {
     /// Where it looks for skills, relative to its working directory; `None` if it reads no skill files.
     fn skills_folder(&self) -> Option<&'static str> {
         None
+    }
+
+    /// Where it looks for definitions of sub-agents, relative to its working directory; `None` if it reads none.
+    fn sub_agents_folder(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Where it looks for what a case installs.
+    fn folder_of(&self, definition: Definition) -> Option<&'static str> {
+        match definition {
+            Definition::Skill => self.skills_folder(),
+            Definition::SubAgent => self.sub_agents_folder(),
+        }
+    }
+
+    /// Where it finds what `case` installs, relative to its working directory.
+    fn installed(&self, case: &Case) -> Option<String> {
+        Some(format!("{}/{}", self.folder_of(case.definition)?, case.subject.installed()?.file_name()))
     }
 
     /// The wire format it speaks to its model, as the gateway names it; `None` if it reaches no model over HTTP.

@@ -52,7 +52,7 @@ pub(crate) fn as_arm(case: &Arc<Case>, variant: Option<&str>) -> Arc<Case> {
 /// The case without its skill. Whether the skill is used says nothing where there is none; a case that asks nothing else
 /// is there to be compared, in what it takes, and passes when the agent finishes.
 fn without_skill(case: &Case) -> Case {
-    let about_the_skill = ["skill_used", "skill_not_used"];
+    let about_the_skill = ["skill_used", "skill_not_used", "sub_agent_used", "sub_agent_not_used"];
     let mut case = case.clone();
     let written = case.assertions.len();
     case.assertions.retain(|assertion| !about_the_skill.contains(&assertion.kind.value.as_str()));

@@ -180,16 +180,15 @@ impl Git<'_> {
     }
 }
 
-/// A line for `info/exclude` that matches this directory and no other.
-fn pattern(directory: &str) -> String {
+/// A line for `info/exclude` that matches this file, or this directory if the path ends with `/`, and no other.
+fn pattern(path: &str) -> String {
     let mut pattern = String::from("/");
-    for c in directory.trim_matches('/').chars() {
+    for c in path.trim_start_matches('/').chars() {
         if matches!(c, '*' | '?' | '[' | '\\' | ' ') {
             pattern.push('\\');
         }
         pattern.push(c);
     }
-    pattern.push('/');
     pattern
 }
 
@@ -203,7 +202,8 @@ mod tests {
 
     #[test]
     fn a_pattern_matches_its_directory_alone() {
-        assert_eq!(pattern(".claude/skills/a"), "/.claude/skills/a/");
-        assert_eq!(pattern("skills/a b[*]"), "/skills/a\\ b\\[\\*]/");
+        assert_eq!(pattern(".claude/skills/a/"), "/.claude/skills/a/");
+        assert_eq!(pattern(".claude/agents/r.md"), "/.claude/agents/r.md");
+        assert_eq!(pattern("skills/a b[*]/"), "/skills/a\\ b\\[\\*]/");
     }
 }

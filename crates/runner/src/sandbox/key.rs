@@ -32,7 +32,10 @@ pub(super) fn of(fixtures: &Fixtures, skill: Option<(&Path, &str)>, source: Opti
     }
     if let Some((directory, place)) = skill {
         key.add(place.as_bytes());
-        key.tree(directory, not_installed)?;
+        match directory.is_file() {
+            true => key.add(&std::fs::read(directory)?),
+            false => key.tree(directory, not_installed)?,
+        }
     }
     Ok(key.0.finalize().into())
 }

@@ -163,7 +163,12 @@ impl Templates {
         // A repository that came with a tree keeps its objects as they are.
         let own = !work.join(".git/objects").exists();
         if has_repository {
-            let exclude = skill.as_ref().map(|skill| skill.to.as_str());
+            // A directory is told from a file by its last character.
+            let exclude = skill.as_ref().map(|skill| match skill.from.is_file() {
+                true => skill.to.clone(),
+                false => format!("{}/", skill.to),
+            });
+            let exclude = exclude.as_deref();
             let branch = fixtures.git_branch.as_deref();
             match request.source_repo {
                 // What was cloned is the baseline already.
@@ -204,7 +209,7 @@ impl Installation {
     fn of(request: &Request) -> Option<Self> {
         let (skill, folder) = request.skill.as_ref()?;
         let from = skill.directory.clone()?;
-        Some(Self { from, to: format!("{}/{}", folder.trim_end_matches('/'), skill.name) })
+        Some(Self { from, to: format!("{}/{}", folder.trim_end_matches('/'), skill.file_name()) })
     }
 }
 
@@ -222,7 +227,10 @@ fn write_baseline(
 ) -> Result<(), SandboxError> {
     let mut writer = Writer::new(work);
     if let Some(skill) = skill {
-        let installed = writer.tree(&skill.from, Path::new(&skill.to), not_installed);
+        let installed = match skill.from.is_file() {
+            true => fs::read(&skill.from).and_then(|bytes| writer.file(Path::new(&skill.to), &bytes, false)),
+            false => writer.tree(&skill.from, Path::new(&skill.to), not_installed),
+        };
         installed.map_err(SandboxError::io("install the skill", &skill.from))?;
     }
     for copied in &fixtures.copy_trees {

@@ -108,7 +108,7 @@ pub(crate) fn needs_sandbox(planned: &PlannedTrial) -> bool {
 pub(crate) fn has_sandbox(agent: &dyn Agent, case: &Case) -> bool {
     let fixtures = &case.fixtures;
     // Whether a skill is of use shows only beside a place without it.
-    let installs = case.skill_eval.is_some() && agent.skills_folder().is_some();
+    let installs = case.skill_eval.is_some() && agent.folder_of(case.definition).is_some();
     installs || agent.needs_sandbox() || !fixtures.is_empty() || !fixtures.env.is_empty()
 }
 
@@ -384,7 +384,7 @@ impl Attempt<'_> {
         self.line.tell(Event::Waiting { on: "sandbox".into() });
         let began = Instant::now();
         let skill = case.subject.installed().cloned();
-        let folder = agent.skills_folder();
+        let folder = agent.folder_of(case.definition);
         let request = Request {
             name: case.id.clone(),
             fixtures: Arc::clone(&case.fixtures),
@@ -399,7 +399,7 @@ impl Attempt<'_> {
         let sandbox = self.unless(Halt::Stop, Box::pin(self.shared.workshop.make(request))).await??;
         self.line.tell(Event::SandboxReady {
             path: sandbox.work().to_string_lossy().into_owned(),
-            skill: skill.zip(folder).map(|(skill, folder)| format!("{folder}/{}", skill.name)),
+            skill: skill.zip(folder).map(|(skill, folder)| format!("{folder}/{}", skill.file_name())),
             duration_ms: millis(began.elapsed()),
         });
         Ok(Some(sandbox))

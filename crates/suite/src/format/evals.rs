@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use model::decode::{self, Fields, Problems};
-use model::{Case, Diagnostic, Node, RunnerOptions, nearest};
+use model::{Case, Definition, Diagnostic, Node, RunnerOptions, nearest};
 
 use self::fixture::Contents;
 use super::scenario::{self, refuse_tags};
@@ -33,8 +33,11 @@ pub const EVALS_FOLDER: &str = "evals";
 /// What a suite in this format is called where it is looked for.
 pub const EVALS_FILE: &str = "evals.json";
 
-/// Keys that hardly anything but such a suite has at its top.
-const TELLING: [&str; 2] = ["skill_name", "evals"];
+/// The keys that name what is put to the test. Hardly anything but such a suite has one of them at its top, with [`CASES`].
+const NAMES: [(&str, Definition); 2] = [("skill_name", Definition::Skill), ("subagent_name", Definition::SubAgent)];
+
+/// The list of the cases.
+const CASES: &str = "evals";
 
 /// Where an editor finds the schema of the file, which is nothing to us.
 const SCHEMA: &str = "$schema";
@@ -45,22 +48,24 @@ impl Format for Evals {
     }
 
     fn mark(&self) -> &'static str {
-        "a JSON map with `skill_name` and `evals`, the list of its cases"
+        "a JSON map with `skill_name` or `subagent_name`, and `evals`, the list of its cases"
     }
 
     fn is_meant(&self, text: &str) -> bool {
-        TELLING.iter().all(|key| text.contains(&format!("\"{key}\"")))
+        let has = |key: &str| text.contains(&format!("\"{key}\""));
+        has(CASES) && NAMES.iter().any(|(key, _)| has(key))
     }
 
     fn resembles(&self, file: &SuiteFile<'_>) -> bool {
         let model::NodeKind::Map(entries) = &file.root.kind else { return false };
         let keys = || entries.iter().map(|(key, _)| key.value.as_str());
-        let is_there = |key: &&&str| keys().any(|other| other == **key);
-        match TELLING.iter().filter(is_there).count() {
-            0 => false,
-            1 if is_called_so(file.path) => true,
-            1 => TELLING.iter().filter(|key| !is_there(key)).any(|key| nearest(key, keys()).is_some()),
-            _ => true,
+        let is_there = |key: &str| keys().any(|other| other == key);
+        match (NAMES.iter().any(|(key, _)| is_there(key)), is_there(CASES)) {
+            (true, true) => true,
+            (false, false) => false,
+            _ if is_called_so(file.path) => true,
+            (true, false) => nearest(CASES, keys()).is_some(),
+            (false, true) => NAMES.iter().any(|(key, _)| nearest(key, keys()).is_some()),
         }
     }
 
@@ -88,15 +93,17 @@ fn cases(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Op
     refuse_tags(file.root, problems);
     let mut fields = Fields::of(file.root, "the suite", problems)?;
     fields.get(SCHEMA);
-    let name = fields.required_text("skill_name", problems);
-    let skill = match (&name, fields.get("skill_name")) {
-        (Some(name), Some(place)) => skill::find(name, place, file, library, problems),
+    let (key, definition) = named(&mut fields, problems);
+    let name = fields.required_text(key, problems);
+    let skill = match (&name, fields.get(key)) {
+        (Some(name), Some(place)) => skill::find(name, definition, place, file, library, problems),
         _ => None,
     };
     let agent = scenario::agent(&mut fields, "agent", file.directory(), problems);
     let mut contents = Contents::default();
     let mut suite = case::Suite {
         name: name.as_deref().unwrap_or_default(),
+        definition,
         skill: skill.as_ref(),
         directory: file.directory(),
         runner: Arc::new(RunnerOptions { agent, ..RunnerOptions::default() }),
@@ -107,6 +114,17 @@ fn cases(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Op
     let cases = cases.filter_map(|(at, item)| suite.case(at, item, problems).map(Arc::new)).collect();
     fields.finish(problems);
     Some(cases)
+}
+
+/// The key that names what the suite is about, and what that is. There is one.
+fn named(fields: &mut Fields<'_>, problems: &mut Problems) -> (&'static str, Definition) {
+    let [skill, sub_agent] = NAMES;
+    let Some(second) = fields.get(sub_agent.0) else { return skill };
+    if fields.get(skill.0).is_none() {
+        return sub_agent;
+    }
+    problems.push(second.error("a suite is about a skill or about a sub-agent: `skill_name` is already given"));
+    skill
 }
 
 fn list<'a>(node: &'a Node, problems: &mut Problems) -> Option<&'a [Node]> {

@@ -23,7 +23,8 @@ static EVALS: Block = Block {
     either_case: false,
     fields: &[
         field("$schema", Kind::Text, "Where an editor finds the schema of the file."),
-        required("skill_name", Kind::Text, "The skill that is put to the test, by its name."),
+        field("skill_name", Kind::Text, "The skill that is put to the test, by its name. Every suite has this or the next key."),
+        field("subagent_name", Kind::Text, "The sub-agent that is put to the test, by its name."),
         field("agent", Kind::Text, "The agent that runs the cases unless `--agent` names one, such as `claude-code`."),
         required("evals", Kind::List(&CASE), "The cases."),
     ],

@@ -14,6 +14,12 @@ use serde_json::json;
 /// The agent's folder for skills, below its working directory and below its home.
 pub(super) const SKILLS: &str = ".claude/skills";
 
+/// Its folder for definitions of sub-agents.
+pub(super) const SUB_AGENTS: &str = ".claude/agents";
+
+/// The folder that both are in.
+const CLAUDE: &str = ".claude";
+
 /// How the skill is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Exposure {
@@ -21,24 +27,30 @@ pub(super) enum Exposure {
     Nothing,
     /// By a link in the sandbox's configuration folder.
     Home {
-        /// Its name.
-        skill: String,
+        /// Where it is installed, below the working directory.
+        installed: String,
     },
     /// By a plug-in made for it.
     Plugin {
-        /// Its name.
-        skill: String,
+        /// Where it is installed, below the working directory.
+        installed: String,
     },
 }
 
-/// How `skill` is shown to an agent that reads `sources`.
-pub(super) fn of(skill: Option<&str>, sources: &[SettingSource], real_folder: bool) -> Exposure {
-    match skill {
+/// How what is `installed` is shown to an agent that reads `sources`.
+pub(super) fn of(installed: Option<&str>, sources: &[SettingSource], real_folder: bool) -> Exposure {
+    match installed {
         None => Exposure::Nothing,
         Some(_) if sources.contains(&SettingSource::Project) => Exposure::Nothing,
-        Some(skill) if real_folder => Exposure::Plugin { skill: skill.to_owned() },
-        Some(skill) => Exposure::Home { skill: skill.to_owned() },
+        Some(installed) if real_folder => Exposure::Plugin { installed: installed.to_owned() },
+        Some(installed) => Exposure::Home { installed: installed.to_owned() },
     }
+}
+
+/// The name of what is installed there.
+fn name_of(installed: &str) -> &str {
+    let entry = installed.rsplit('/').next().unwrap_or(installed);
+    entry.strip_suffix(".md").unwrap_or(entry)
 }
 
 impl Exposure {
@@ -50,7 +62,7 @@ impl Exposure {
     /// The plug-in's folder.
     pub(super) fn plugin(&self, home: &Path) -> Option<PathBuf> {
         match self {
-            Self::Plugin { skill } => Some(home.join(".skill-under-test").join(skill)),
+            Self::Plugin { installed } => Some(home.join(".skill-under-test").join(name_of(installed))),
             Self::Nothing | Self::Home { .. } => None,
         }
     }
@@ -67,21 +79,24 @@ impl Exposure {
     pub(super) fn lay_out(&self, home: &Path, work: &Path) -> io::Result<()> {
         match self {
             Self::Nothing => Ok(()),
-            Self::Home { skill } => link(&home.join(SKILLS), skill, work),
-            Self::Plugin { skill } => {
-                let plugin = home.join(".skill-under-test").join(skill);
+            Self::Home { installed } => link(&work.join(installed), &home.join(installed)),
+            Self::Plugin { installed } => {
+                let plugin = home.join(".skill-under-test").join(name_of(installed));
                 let manifest = plugin.join(".claude-plugin");
                 std::fs::create_dir_all(&manifest)?;
-                std::fs::write(manifest.join("plugin.json"), json!({"name": skill}).to_string())?;
-                link(&plugin.join("skills"), skill, work)
+                std::fs::write(manifest.join("plugin.json"), json!({"name": name_of(installed)}).to_string())?;
+                let below = Path::new(installed).strip_prefix(CLAUDE).unwrap_or(Path::new(installed));
+                link(&work.join(installed), &plugin.join(below))
             }
         }
     }
 }
 
-fn link(folder: &Path, skill: &str, work: &Path) -> io::Result<()> {
-    std::fs::create_dir_all(folder)?;
-    match symlink(work.join(SKILLS).join(skill), folder.join(skill)) {
+fn link(from: &Path, to: &Path) -> io::Result<()> {
+    if let Some(folder) = to.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    match symlink(from, to) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         made => made,
     }
@@ -94,27 +109,33 @@ mod tests {
     #[test]
     fn a_skill_has_one_door_whatever_the_agent_reads() {
         use SettingSource::{Local, Project, User};
-        let home = Exposure::Home { skill: "s".into() };
-        let plugin = Exposure::Plugin { skill: "s".into() };
-        assert_eq!(of(Some("s"), &[], false), home);
-        assert_eq!(of(Some("s"), &[Local], false), home);
-        assert_eq!(of(Some("s"), &[], true), plugin);
-        assert_eq!(of(Some("s"), &[User], true), plugin);
-        assert_eq!(of(Some("s"), &[User, Project], true), Exposure::Nothing);
+        let installed = ".claude/skills/s";
+        let home = Exposure::Home { installed: installed.into() };
+        let plugin = Exposure::Plugin { installed: installed.into() };
+        assert_eq!(of(Some(installed), &[], false), home);
+        assert_eq!(of(Some(installed), &[Local], false), home);
+        assert_eq!(of(Some(installed), &[], true), plugin);
+        assert_eq!(of(Some(installed), &[User], true), plugin);
+        assert_eq!(of(Some(installed), &[User, Project], true), Exposure::Nothing);
         assert_eq!(of(None, &[], true), Exposure::Nothing);
     }
 
     #[test]
-    fn both_doors_lead_to_the_installed_skill() {
+    fn both_doors_lead_to_what_is_installed() {
         let dir = tempfile::tempdir().unwrap();
         let (home, work) = (dir.path().join("home"), dir.path().join("work"));
-        std::fs::create_dir_all(work.join(SKILLS).join("s")).unwrap();
-        std::fs::write(work.join(SKILLS).join("s/SKILL.md"), "text").unwrap();
-        for exposure in [Exposure::Home { skill: "s".into() }, Exposure::Plugin { skill: "s".into() }] {
-            exposure.lay_out(&home, &work).unwrap();
-            exposure.lay_out(&home, &work).unwrap();
-            let folder = exposure.plugin(&home).map_or(home.join(SKILLS), |plugin| plugin.join("skills"));
-            assert_eq!(std::fs::read_to_string(folder.join("s/SKILL.md")).unwrap(), "text");
+        for (folder, entry, file) in [(SKILLS, "s", "s/SKILL.md"), (SUB_AGENTS, "r.md", "r.md")] {
+            let place = work.join(folder).join(file);
+            std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+            std::fs::write(place, "text").unwrap();
+            let installed = format!("{folder}/{entry}");
+            for exposure in [Exposure::Home { installed: installed.clone() }, Exposure::Plugin { installed }] {
+                exposure.lay_out(&home, &work).unwrap();
+                exposure.lay_out(&home, &work).unwrap();
+                let below = folder.strip_prefix(".claude/").unwrap();
+                let shown = exposure.plugin(&home).map_or(home.join(folder), |plugin| plugin.join(below));
+                assert_eq!(std::fs::read_to_string(shown.join(file)).unwrap(), "text");
+            }
         }
     }
 }

@@ -77,8 +77,8 @@ pub(super) struct Occasion<'a> {
     pub(super) endpoint: &'a Endpoint,
     pub(super) home: &'a Path,
     pub(super) work: &'a Path,
-    /// The skill under test, installed below `work`.
-    pub(super) skill: Option<&'a str>,
+    /// Where the skill or sub-agent under test is installed, below `work`.
+    pub(super) installed: Option<String>,
     /// Whether the case has answers for the agent.
     pub(super) answers: bool,
     /// How many messages the user has to say.
@@ -98,7 +98,7 @@ impl Launch {
             return Err(Breakage::environment(format!("Claude Code is not signed in: {}", super::SIGN_IN_HINT)));
         }
         let folder = sign_in::visible_folder(on.host, &sign_in, &on.setup.setting_sources);
-        let exposure = exposure::of(on.skill, &on.setup.setting_sources, folder.is_some());
+        let exposure = exposure::of(on.installed.as_deref(), &on.setup.setting_sources, folder.is_some());
         exposure
             .lay_out(on.home, on.work)
             .map_err(|error| Breakage::environment(format!("cannot show the skill to the agent: {error}")))?;
@@ -349,7 +349,7 @@ mod tests {
                 endpoint: &self.endpoint,
                 home: &self.dir.path().join("home"),
                 work: &self.dir.path().join("work"),
-                skill: None,
+                installed: None,
                 answers,
                 messages,
                 counts: self.counts,

@@ -137,6 +137,10 @@ impl Agent for ClaudeCode {
         Some(exposure::SKILLS)
     }
 
+    fn sub_agents_folder(&self) -> Option<&'static str> {
+        Some(exposure::SUB_AGENTS)
+    }
+
     fn wire(&self) -> Option<&'static str> {
         Some("anthropic")
     }
@@ -193,7 +197,7 @@ impl Agent for ClaudeCode {
                 endpoint: &scene.endpoint,
                 home: sandbox.home(),
                 work: sandbox.work(),
-                skill: scene.case.subject.installed().map(|skill| skill.name.as_str()),
+                installed: self.installed(&scene.case),
                 answers: !scene.case.user_responses.is_empty(),
                 messages: scene.case.messages.len(),
                 counts: scene.limits.are_kept_on_the_way(),

@@ -23,6 +23,9 @@ pub use self::directive::DIRECTIVES;
 /// Where skills are installed for it, relative to the working directory.
 const SKILLS: &str = ".fake/skills";
 
+/// Its folder for definitions of sub-agents.
+const SUB_AGENTS: &str = ".fake/agents";
+
 /// Echoes; see the module.
 pub struct Fake;
 
@@ -45,6 +48,10 @@ impl Agent for Fake {
 
     fn skills_folder(&self) -> Option<&'static str> {
         Some(SKILLS)
+    }
+
+    fn sub_agents_folder(&self) -> Option<&'static str> {
+        Some(SUB_AGENTS)
     }
 
     fn needs_sandbox(&self) -> bool {
@@ -206,10 +213,13 @@ impl Echo {
         Ok(())
     }
 
-    /// Whether any skill is installed.
+    /// Whether any skill, or definition of a sub-agent, is installed.
     fn has_skills(&self) -> bool {
-        let folder = self.reach.as_ref().and_then(|reach| reach.locate(SKILLS).ok());
-        folder.and_then(|folder| folder.read_dir().ok()).is_some_and(|mut skills| skills.next().is_some())
+        let has_some = |folder: &str| {
+            let folder = self.reach.as_ref().and_then(|reach| reach.locate(folder).ok());
+            folder.and_then(|folder| folder.read_dir().ok()).is_some_and(|mut entries| entries.next().is_some())
+        };
+        has_some(SKILLS) || has_some(SUB_AGENTS)
     }
 
     fn result(&mut self, turn: &mut Turn, id: &str, content: &str, is_error: bool) -> Result<(), Ending> {

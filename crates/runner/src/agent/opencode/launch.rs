@@ -4,7 +4,7 @@ use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use model::{PermissionMode, SettingSource};
+use model::{Definition, PermissionMode, SettingSource, Skill};
 use serde_json::{Value, json};
 
 use super::permission::{self, Places};
@@ -14,6 +14,9 @@ use crate::{Breakage, Host};
 
 /// OpenCode's folder for skills, below its working directory.
 pub(super) const SKILLS: &str = ".opencode/skills";
+
+/// Its folder for definitions of sub-agents.
+pub(super) const SUB_AGENTS: &str = ".opencode/agent";
 /// What the session is called. Without a name the model would be asked for one.
 const TITLE: &str = "trialrun";
 /// Where what is added to the system prompt is written, below the sandbox's home.
@@ -60,8 +63,8 @@ pub(super) struct Occasion<'a> {
     pub(super) setup: &'a Setup,
     pub(super) endpoint: &'a Endpoint,
     pub(super) places: Places<'a>,
-    /// The skill under test, installed below the working directory.
-    pub(super) skill: Option<&'a str>,
+    /// What is under test, installed below the working directory.
+    pub(super) installed: Option<(Definition, &'a Skill)>,
 }
 
 impl Launch {
@@ -156,10 +159,30 @@ fn configuration(on: &Occasion<'_>, provider: &Provider) -> Value {
     if on.setup.system_prompt.is_some() {
         config["instructions"] = json!([on.places.home.join(INSTRUCTIONS)]);
     }
-    if let Some(skill) = on.skill.filter(|_| !reads_project(on.setup)) {
-        config["skills"] = json!({"paths": [on.places.work.join(SKILLS).join(skill)]});
+    match on.installed.filter(|_| !reads_project(on.setup)) {
+        Some((Definition::Skill, skill)) => {
+            config["skills"] = json!({"paths": [on.places.work.join(SKILLS).join(&skill.name)]});
+        }
+        Some((Definition::SubAgent, agent)) => config["agent"] = json!({&agent.name: sub_agent(agent)}),
+        None => {}
     }
     config
+}
+
+/// The definition of a sub-agent as OpenCode's configuration has it. Keys that only Claude Code knows, such as a list of tools
+/// in a text, would make the configuration invalid.
+fn sub_agent(agent: &Skill) -> Value {
+    let mut about = json!({"description": agent.description, "mode": "subagent", "prompt": agent.body});
+    let fits = |key: &str, value: &Value| match key {
+        "tools" | "permission" => value.is_object(),
+        "temperature" | "top_p" => value.is_number(),
+        "model" => value.as_str().is_some_and(|model| model.contains('/')),
+        _ => false,
+    };
+    for (key, value) in agent.frontmatter.iter().filter(|(key, value)| fits(key, value)) {
+        about[key] = value.clone();
+    }
+    about
 }
 
 fn reads_project(setup: &Setup) -> bool {
@@ -247,7 +270,9 @@ mod tests {
             let [work, tmp] = ["work", "tmp"].map(|name| self.dir.path().join(name));
             let home = self.home();
             let places = Places { work: &work, home: &home, tmp: &tmp };
-            let occasion = Occasion { host: &self.host, setup: &self.setup, endpoint: &self.endpoint, places, skill };
+            let skill = skill.map(|name| sub_agent_of(name, ""));
+            let installed = skill.as_ref().map(|skill| (Definition::Skill, skill));
+            let occasion = Occasion { host: &self.host, setup: &self.setup, endpoint: &self.endpoint, places, installed };
             Launch::prepare("/bin/opencode".into(), &occasion)
         }
 
@@ -289,6 +314,34 @@ mod tests {
         assert_eq!(config["enabled_providers"], json!(["scripted"]));
         assert_eq!(config["skills"]["paths"], json!([stage.dir.path().join("work/.opencode/skills/greet")]));
         assert_eq!(launch.auth, "scripted");
+    }
+
+    /// A definition with these keys in its frontmatter.
+    fn sub_agent_of(name: &str, keys: &str) -> Skill {
+        Skill {
+            name: name.to_owned(),
+            description: "d".into(),
+            directory: None,
+            version: None,
+            body: "Review.".into(),
+            body_hash: String::new(),
+            content_hash: String::new(),
+            allowed_tools_raw: Vec::new(),
+            allowed_tools: Vec::new(),
+            token_budget: None,
+            frontmatter: serde_json::from_str(if keys.is_empty() { "{}" } else { keys }).unwrap(),
+        }
+    }
+
+    #[test]
+    fn keys_of_a_sub_agent_that_only_another_cli_knows_are_left_out() {
+        let own = r#"{"tools": {"bash": false}, "model": "anthropic/x", "temperature": 0.1, "color": "red"}"#;
+        let told = sub_agent(&sub_agent_of("r", own));
+        let expected = json!({"description": "d", "mode": "subagent", "prompt": "Review.", "tools": {"bash": false},
+            "model": "anthropic/x", "temperature": 0.1});
+        assert_eq!(told, expected);
+        let told = sub_agent(&sub_agent_of("r", r#"{"tools": "Read, Grep", "model": "haiku"}"#));
+        assert_eq!(told, json!({"description": "d", "mode": "subagent", "prompt": "Review."}));
     }
 
     #[test]

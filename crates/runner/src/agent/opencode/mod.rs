@@ -63,6 +63,10 @@ impl Agent for OpenCode {
         Some(launch::SKILLS)
     }
 
+    fn sub_agents_folder(&self) -> Option<&'static str> {
+        Some(launch::SUB_AGENTS)
+    }
+
     fn wire(&self) -> Option<&'static str> {
         Some("openai-chat")
     }
@@ -136,7 +140,7 @@ impl Agent for OpenCode {
                 setup: &scene.setup,
                 endpoint: &scene.endpoint,
                 places: Places { work: sandbox.work(), home: sandbox.home(), tmp: sandbox.tmp() },
-                skill: scene.case.subject.installed().map(|skill| skill.name.as_str()),
+                installed: scene.case.subject.installed().map(|skill| (scene.case.definition, &**skill)),
             };
             let version = known_version(&scene.host, &program).await;
             let launch = Launch::prepare(program, &occasion)?;

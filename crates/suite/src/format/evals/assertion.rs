@@ -12,7 +12,7 @@ use crate::path;
 const CLAIM: &str = "claim";
 
 /// The assertion that cases have in which the skill is not to be used.
-pub(super) const NOT_USED: &str = "skill_not_used";
+pub(super) const NOT_USED: [&str; 2] = ["skill_not_used", "sub_agent_not_used"];
 
 /// Its id.
 const NOT_USED_ID: &str = "skill-not-used";
@@ -63,11 +63,16 @@ pub(super) fn read(items: &[Node], problems: &mut Problems) -> Vec<AssertionSpec
     numbered.filter_map(|(at, item)| entry(item, format!("assertion-{}", at + 1), problems)).collect()
 }
 
-/// That the skill called `name` is not used, as it follows from what is written at `place`.
-pub(super) fn not_used(name: &str, place: &Node) -> AssertionSpec {
+/// That the skill or sub-agent called `name` is not used, as it follows from what is written at `place`.
+pub(super) fn not_used(definition: Definition, name: &str, place: &Node) -> AssertionSpec {
+    let [of_skill, of_sub_agent] = NOT_USED;
+    let (not_used, id) = match definition {
+        Definition::Skill => (of_skill, NOT_USED_ID),
+        Definition::SubAgent => (of_sub_agent, "sub-agent-not-used"),
+    };
     let kind = NodeKind::String(name.to_owned());
     let skill = Node { kind, span: place.span, tag: None, source: Arc::clone(&place.source) };
-    spec(place, NOT_USED_ID.to_owned(), Spanned::new(NOT_USED.to_owned(), place.span), Arguments::Brief(skill))
+    spec(place, id.to_owned(), Spanned::new(not_used.to_owned(), place.span), Arguments::Brief(skill))
 }
 
 fn spec(node: &Node, id: String, kind: Spanned<String>, arguments: Arguments) -> AssertionSpec {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use model::decode::{self, Fields, Problems};
 use model::{
-    Case, Diagnostic, Excerpt, Node, NodeKind, RunnerOptions, SideEffectContract, SideEffectLevel, Skill, SkillEval,
+    Case, Definition, Diagnostic, Excerpt, Node, NodeKind, RunnerOptions, SideEffectContract, SideEffectLevel, Skill, SkillEval,
     Subject, UserMessage,
 };
 use serde_json::Value;
@@ -17,6 +17,8 @@ use super::fixture::{self, Contents};
 pub(super) struct Suite<'a> {
     /// The skill's name, as it is written.
     pub(super) name: &'a str,
+    /// Whether that is a skill or a sub-agent.
+    pub(super) definition: Definition,
     /// The skill, if it was found.
     pub(super) skill: Option<&'a Arc<Skill>>,
     /// Where the paths of files start.
@@ -40,18 +42,22 @@ impl Suite<'_> {
         let mut assertions = assertion::read(written, problems);
         let should_trigger = fields.boolean("should_trigger", problems).unwrap_or(true);
         if let Some(place) = fields.get("should_trigger").filter(|_| !should_trigger) {
-            assertions.push(assertion::not_used(self.name, place));
+            assertions.push(assertion::not_used(self.definition, self.name, place));
         }
         let is_forced = is_forced(&mut fields, should_trigger, problems);
         let skill_eval = SkillEval {
             should_trigger,
-            invocation: is_forced.then(|| format!("Use the ${} skill. ", self.name)),
+            invocation: is_forced.then(|| match self.definition {
+                Definition::Skill => format!("Use the ${} skill. ", self.name),
+                Definition::SubAgent => format!("Use the {} sub-agent. ", self.name),
+            }),
             side_effect_level: level(&mut fields, problems),
             contract: contract(&mut fields, problems),
         };
         fields.finish(problems);
         Some(Case {
             subject: self.skill.map_or(Subject::Agent, |skill| Subject::Installed(Arc::clone(skill))),
+            definition: self.definition,
             runner: Arc::clone(&self.runner),
             messages: message.map(UserMessage::text).into_iter().collect(),
             fixtures: Arc::new(fixtures),

@@ -204,6 +204,9 @@ fn reserved(target: &[String], skill: &str) -> Option<&'static str> {
         [agent, skills, name, ..] if agent.starts_with('.') && skills == "skills" && name == skill => {
             Some("where the skill is installed")
         }
+        [agent, agents, file] if agent.starts_with('.') && agents == "agents" && *file == format!("{skill}.md") => {
+            Some("where the sub-agent is installed")
+        }
         _ => None,
     }
 }

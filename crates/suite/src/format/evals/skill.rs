@@ -3,29 +3,41 @@
 use std::sync::Arc;
 
 use model::decode::Problems;
-use model::{Node, Skill};
+use model::{Definition, Node, Skill};
 
 use super::super::SuiteFile;
 use super::home_of;
 use crate::library::Library;
 
-/// The skill that `file` calls `name`, which is written at `place`.
+/// The skill or the sub-agent that `file` calls `name`, which is written at `place`.
 pub(super) fn find(
     name: &str,
+    definition: Definition,
     place: &Node,
     file: &SuiteFile<'_>,
     library: &Library,
     problems: &mut Problems,
 ) -> Option<Arc<Skill>> {
-    if let Some(directory) = library.chosen_skill().or_else(|| home_of(file.path)) {
+    if let Some(chosen) = library.chosen_skill()
+        && chosen.is_file() != (definition == Definition::SubAgent)
+    {
+        let message = format!("the suite is about a {}, and `--skill` does not name one", definition.name());
+        problems.push(place.error(message).help(format!("`{}` was named", library.shown(chosen))));
+        return None;
+    }
+    let home = || home_of(file.path).filter(|_| definition == Definition::Skill);
+    if let Some(directory) = library.chosen_skill().or_else(home) {
         let skill = library.skill_at(directory)?;
         if skill.name != name {
-            let message = format!("the suite is about `{name}`, but the skill is called `{}`", skill.name);
+            let message = format!("the suite is about `{name}`, but the {} is called `{}`", definition.name(), skill.name);
             let shown = library.shown(directory);
             let problem = place.error(message).help(format!("did you mean `{}`?", skill.name));
-            problems.push(problem.help(format!("the skill is in `{shown}`; `--skill DIR` takes another")));
+            problems.push(problem.help(format!("the {} is in `{shown}`; `--skill` takes another", definition.name())));
         }
         return Some(skill);
+    }
+    if definition == Definition::SubAgent {
+        return library.sub_agent(name, file.path, place, problems);
     }
     let known = problems.len();
     let skill = library.skill_on(name, &library.shelves(file.path), place, problems);

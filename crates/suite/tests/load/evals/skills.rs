@@ -296,3 +296,41 @@ fn a_suite_names_the_agent_that_runs_it() {
     scratch.write("skills/a/evals/evals.json", suite("3"));
     assert_eq!(told(&scratch.load(&[]).diagnostics), ["skills/a/evals/evals.json:1:11: `agent` must be a string, not a number"]);
 }
+
+fn sub_agent_suite(name: &str) -> String {
+    suite(name).replace("skill_name", "subagent_name").replace("\"id\": 1", "\"id\": 1, \"should_trigger\": false")
+}
+
+#[test]
+fn a_suite_of_a_sub_agent_is_about_the_file_of_its_name() {
+    let scratch = project();
+    scratch
+        .write("agents/reviewer.md", "---\nname: reviewer\ndescription: Reviews.\ntools: Read\n---\n\nBe strict.\n")
+        .write("agents/reviewer/evals/evals.json", sub_agent_suite("reviewer"))
+        .write("examples/other/evals/evals.json", sub_agent_suite("reviewer"));
+    for targets in [&[][..], &["agents"], &["agents/reviewer/evals/evals.json"]] {
+        let loaded = scratch.load(targets);
+        assert_eq!(told(&loaded.diagnostics), [] as [&str; 0], "{targets:?}");
+        let found = loaded.suites.iter().find(|suite| suite.name == "agents/reviewer").unwrap();
+        let case = &found.cases[0];
+        let skill = case.subject.installed().unwrap();
+        assert_eq!((case.definition, skill.name.as_str()), (model::Definition::SubAgent, "reviewer"));
+        assert_eq!((skill.body.as_str(), skill.file_name().as_str()), ("Be strict.", "reviewer.md"));
+        assert_eq!(case.assertions[0].kind.value, "sub_agent_not_used");
+    }
+    let chosen = with_skill(&scratch, "agents/reviewer.md", &[]);
+    assert_eq!((told(&chosen.diagnostics), names(&chosen)), (vec![], vec!["agents/reviewer"]));
+    let said = |skill: &str, file: &str| told(&with_skill(&scratch, skill, &[file]).diagnostics);
+    let (own, other) = ("agents/reviewer/evals/evals.json", "skills/a/evals/evals.json");
+    assert_eq!(said("a", own), [format!("{own}:1:19: the suite is about a sub-agent, and `--skill` does not name one")]);
+    let expected = format!("{other}:1:16: the suite is about a skill, and `--skill` does not name one");
+    assert_eq!(said("agents/reviewer.md", other), [expected]);
+
+    scratch.write("agents/reviewer/evals/evals.json", sub_agent_suite("reviewr"));
+    let loaded = scratch.load(&["agents"]);
+    assert!(told(&loaded.diagnostics)[0].ends_with("there is no sub-agent called `reviewr`"));
+    assert_eq!(loaded.diagnostics[0].help[..2], ["did you mean `reviewer`?", "looked in agents"]);
+    scratch.write("agents/reviewer.md", "Be strict.\n").write("agents/reviewer/evals/evals.json", sub_agent_suite("reviewer"));
+    let loaded = scratch.load(&["agents"]);
+    assert_eq!(told(&loaded.diagnostics), ["agents/reviewer.md:1:1: the sub-agent has no frontmatter"]);
+}

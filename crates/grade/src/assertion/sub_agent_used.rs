@@ -1,0 +1,103 @@
+//! `sub_agent_used`: the agent handed a task to a sub-agent.
+
+use std::sync::Arc;
+
+use model::Evidence;
+use serde_json::json;
+
+use super::{Assertion, Form, Matcher, Parameter, SUB_AGENT};
+use crate::example::{Example, Story};
+use crate::place::Place;
+use crate::reading::Reading;
+use crate::skill_use::{delegates, failed_delegation, first_delegation};
+use crate::verdict::Verdict;
+use crate::words;
+
+pub(super) const ASSERTION: Assertion = Assertion {
+    name: "sub_agent_used",
+    aliases: &[],
+    parameters: &[Parameter::Value("sub_agent")],
+    summary: "The agent handed a task to a sub-agent.",
+    details: "It did if it called `Agent` or `Task` with this `subagent_type`, and the call did not fail. A sub-agent of a \
+              plugin may be written with or without the plugin's name.",
+    fields: &[SUB_AGENT],
+    pass: Example {
+        assertion: || json!({"id": "asks-the-reviewer", "type": "sub_agent_used", "sub_agent": "reviewer"}),
+        evidence: || Story::new().call("Agent", json!({"subagent_type": "reviewer", "prompt": "Review."})).evidence(),
+    },
+    fail: Example {
+        assertion: || json!({"id": "asks-the-reviewer", "type": "sub_agent_used", "sub_agent": "reviewer"}),
+        evidence: || Story::new().call("Bash", json!({"command": "git diff"})).answer("Reviewed.").evidence(),
+    },
+    form: Form::Written { parse },
+};
+
+#[derive(Debug)]
+struct SubAgentUsed {
+    name: String,
+    place: Place,
+}
+
+fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
+    let (name, place) = reading.required_text("sub_agent")?;
+    Some(Arc::new(SubAgentUsed { name, place }))
+}
+
+impl Matcher for SubAgentUsed {
+    fn judge(&self, evidence: &Evidence) -> Verdict {
+        let trace = &evidence.trace;
+        let name = &self.name;
+        if let Some(call) = first_delegation(trace, name) {
+            let summary = trace.calls[call].call.summary();
+            return Verdict::met(format!("call {}: {summary}", call + 1)).place(&self.place).at_call(trace, call);
+        }
+        let others: Vec<String> = delegates(trace).into_iter().map(|name| format!("`{name}`")).collect();
+        let actual = match others.as_slice() {
+            [] => "it used no sub-agent".to_owned(),
+            others => format!("it used {}", words::list(others)),
+        };
+        let verdict = Verdict::unmet(format!("`{name}` was not used"), format!("use of the sub-agent `{name}`"), actual)
+            .place(&self.place);
+        match failed_delegation(trace, name) {
+            Some(call) => verdict
+                .evidence([format!("call {} failed: {}", call + 1, trace.calls[call].call.summary())])
+                .at_call(trace, call),
+            None => verdict,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Status;
+    use serde_json::json;
+
+    use crate::check::tests::judged;
+    use crate::example::Story;
+
+    #[test]
+    fn a_task_that_was_handed_over_is_use_of_that_sub_agent() {
+        let of = |story: Story| {
+            let evidence = story.evidence();
+            let told =
+                |kind: &str| judged(&json!({"id": "a", "type": kind, "sub_agent": "reviewer"}), &evidence).status;
+            (told("sub_agent_used"), told("sub_agent_not_used"))
+        };
+        let call = |tool: &str, name: &str| Story::new().call(tool, json!({"subagent_type": name, "prompt": "p"}));
+        for story in [call("Task", "reviewer"), call("Agent", "tools:reviewer")] {
+            assert_eq!(of(story), (Status::Met, Status::Unmet));
+        }
+        let skill = Story::new().call("Skill", json!({"skill": "reviewer"}));
+        for story in [call("Agent", "general-purpose"), call("Read", "reviewer"), skill] {
+            assert_eq!(of(story), (Status::Unmet, Status::Met));
+        }
+    }
+
+    #[test]
+    fn a_call_that_failed_is_not_use_and_is_told() {
+        let mut evidence = Story::new().call("Agent", json!({"subagent_type": "reviewer"})).evidence();
+        evidence.trace.calls[0].result.as_mut().unwrap().is_error = true;
+        let used = judged(&json!({"id": "a", "type": "sub_agent_used", "sub_agent": "reviewer"}), &evidence);
+        assert_eq!(used.evidence, ["call 1 failed: Agent(subagent_type=\"reviewer\")"]);
+    }
+}

@@ -63,7 +63,6 @@ impl Bench {
 
 fn request(fixtures: Fixtures) -> Request {
     Request {
-        name: "case".into(),
         fixtures: Arc::new(fixtures),
         skill: None,
         watch_repository: false,
@@ -676,18 +675,27 @@ fn kinds_are_found_by_name() {
 
 const VECTORS: &str = include_str!("vectors/sandbox.jsonl");
 
-/// The name of the case that the vectors were made with.
-const NAME: &str = "My scenario: näme/with *chars* that is very long indeed, more than forty";
-
 /// Where this sandbox is meant to be another than the vector's: label, field, ours, and why. Ours is written with the
 /// original's own name where ours has ours.
 const DIFFERENCES: &[(&str, &str, &str, &str)] = &[
+    ("empty", "dirnamePrefix", "ai-tester-sandbox-", UNNAMED),
+    ("git only", "dirnamePrefix", "ai-tester-sandbox-", UNNAMED),
+    ("git only + skill", "dirnamePrefix", "ai-tester-sandbox-", UNNAMED),
+    ("branch+staged+unstaged", "dirnamePrefix", "ai-tester-sandbox-", UNNAMED),
+    ("branch without git", "dirnamePrefix", "ai-tester-sandbox-", UNNAMED),
+    ("copy tree", "dirnamePrefix", "ai-tester-sandbox-", UNNAMED),
+    ("setup", "dirnamePrefix", "ai-tester-sandbox-", UNNAMED),
+    ("git only", "files", r#"[""]"#, NO_FILE),
+    ("git only", "tracked", "", NO_FILE),
+    ("git only + skill", "tracked", "", NO_FILE),
+    ("setup", "files", r#"["./env.txt"]"#, NO_FILE),
+    ("setup", "tracked", "", NO_FILE),
     ("git only", "status", "## main", MAIN),
     ("git only", "log", "ai-tester: initial empty commit|ai-tester|ai-tester@example.com|HEAD -> main", MAIN),
     (
         "git only + skill",
         "files",
-        r#"["./.ai-tester-keep","./.claude/skills/sk/SKILL.md"]"#,
+        r#"["./.claude/skills/sk/SKILL.md"]"#,
         "spec §7 [WEAK] tests are installed, [BUG] .gitignore is left behind",
     ),
     ("git only + skill", "status", "## main", "spec §7 [BUG] `?? .gitignore`; issue: fixed branch `main`"),
@@ -704,6 +712,10 @@ const DIFFERENCES: &[(&str, &str, &str, &str)] = &[
     ("setup", "log", "ai-tester: initial empty commit|ai-tester|ai-tester@example.com|HEAD -> main, tag: v1", MAIN),
     ("setup", "envfile", "green:HOME\n", "spec §7 [BUG] fixtures.env is never applied; issue: its own HOME"),
 ];
+
+const UNNAMED: &str = "the agent sees the path, and must not learn from it what it is tested for";
+
+const NO_FILE: &str = "an empty commit needs no file that tells the agent where it is";
 
 const MAIN: &str = "issue: fixed branch `main`";
 
@@ -740,7 +752,7 @@ fn vector_fixture(label: &str, tree: &Path) -> Fixtures {
 /// What the vector's fields are here, with the original's name for ours.
 async fn observed(label: &str, bench: &Bench, skill: &Arc<Skill>, tree: &Path) -> BTreeMap<&'static str, String> {
     let skill = (label == "git only + skill").then(|| (Arc::clone(skill), ".claude/skills".to_owned()));
-    let request = Request { name: NAME.into(), skill: skill.clone(), ..request(vector_fixture(label, tree)) };
+    let request = Request { skill: skill.clone(), ..request(vector_fixture(label, tree)) };
     let Ok(sandbox) = bench.try_make(request).await else {
         return BTreeMap::from([("error", "refused".to_owned())]);
     };

@@ -41,14 +41,14 @@ g() {
 }
 "#;
 
-/// Arguments: configuration, line for `info/exclude`, what to add (`.` or a file), message, branch.
+/// Arguments: configuration, line for `info/exclude`, message, branch.
 const COMMIT: &str = r#"
 g init -q -b main --object-format=sha1 --template=
 printf '%s' "$1" >> .git/config
 if [ -n "$2" ]; then mkdir -p .git/info; printf '%s\n' "$2" >> .git/info/exclude; fi
-g add -A -- "$3"
-g commit -q --no-verify --allow-empty -m "$4"
-if [ -n "$5" ]; then g checkout -q -B "$5"; fi
+g add -A -- .
+g commit -q --no-verify --allow-empty -m "$3"
+if [ -n "$4" ]; then g checkout -q -B "$4"; fi
 "#;
 
 /// Arguments: configuration, line for `info/exclude`, branch.
@@ -86,17 +86,16 @@ pub(super) struct Git<'a> {
 }
 
 impl Git<'_> {
-    /// Makes `work` a repository with everything in it committed, or only `keep` where there is nothing to commit.
+    /// Makes `work` a repository with everything in it committed; the commit is empty where there is `nothing` to commit.
     pub(super) async fn commit(
         &self,
         work: &Path,
-        keep: Option<&str>,
+        nothing: bool,
         exclude: Option<&str>,
         branch: Option<&str>,
     ) -> Result<(), SandboxError> {
-        let message = if keep.is_some() { "trialrun: initial empty commit" } else { "trialrun: fixture baseline" };
-        let args =
-            [CONFIG, &exclude.map(pattern).unwrap_or_default(), keep.unwrap_or("."), message, branch.unwrap_or("")];
+        let message = if nothing { "trialrun: initial empty commit" } else { "trialrun: fixture baseline" };
+        let args = [CONFIG, &exclude.map(pattern).unwrap_or_default(), message, branch.unwrap_or("")];
         self.script(work, COMMIT, &args).await.map(drop)
     }
 

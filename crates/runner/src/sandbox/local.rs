@@ -1,7 +1,7 @@
 //! Sandboxes that are directories of this machine.
 //!
 //! ```text
-//! <temporary directory>/trialrun-<name>-<pid>-<random>/
+//! <temporary directory>/trialrun-sandbox-<pid>-<random>/
 //!     work/    where the agent works; the fixture
 //!     home/    its HOME, empty
 //!     tmp/     its TMPDIR, empty
@@ -40,6 +40,10 @@ use super::{Maker, Request, Sandbox, SandboxError, SandboxKind, environment};
 use crate::Host;
 use crate::session::BoxFuture;
 use crate::supervise::{Output, Supervisor, run};
+
+/// What a sandbox's directory is called, whatever its case and its arm are: the agent sees the path, and must not learn from
+/// it what it is tested for.
+const SANDBOX: &str = "sandbox";
 
 const WORK: &str = "work";
 const HOME: &str = "home";
@@ -104,10 +108,10 @@ impl LocalMaker {
     /// The directories, and the template's copy in them.
     async fn lay_out(&self, request: &Request, template: Option<Arc<Template>>) -> Result<LocalSandbox, SandboxError> {
         let Templates { root, env, supervisor, registry, .. } = &self.templates;
-        let (root, registry, name, keep) = (root.clone(), Arc::clone(registry), request.name.clone(), request.keep);
+        let (root, registry, keep) = (root.clone(), Arc::clone(registry), request.keep);
         let made_in = Arc::clone(&registry);
         let (base, baseline) = blocking(move || {
-            let base = Base::make(&root, &name, Purpose::Sandbox, keep, &registry)?;
+            let base = Base::make(&root, SANDBOX, Purpose::Sandbox, keep, &registry)?;
             for directory in [WORK, HOME, TMP].map(|name| base.path().join(name)) {
                 fs::create_dir(&directory).map_err(SandboxError::io("make the directory", &directory))?;
             }

@@ -101,8 +101,6 @@ pub trait Sandbox: Send + Sync {
 /// What a sandbox is to hold.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// What it is for, such as the case's id; part of its directory's name.
-    pub name: String,
     /// The files and the repository. Shared by every trial of a case, so that what it describes is built once.
     pub fixtures: Arc<Fixtures>,
     /// A skill to install, and the agent's folder for skills, relative to where it works.

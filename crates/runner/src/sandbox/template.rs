@@ -19,9 +19,6 @@ use super::tree::{self, Item, Writer};
 use super::{Request, SandboxError, environment, key, unpack};
 use crate::supervise::Supervisor;
 
-/// What is committed where there is nothing else to commit.
-const KEEP: &str = ".trialrun-keep";
-
 /// A working directory, ready to be copied.
 #[derive(Debug)]
 pub(super) struct Template {
@@ -150,7 +147,6 @@ impl Templates {
             source: fixtures.source.as_ref(),
         };
         let nothing = fixtures.copy_trees.is_empty() && fixtures.files_committed.is_empty();
-        let keep = (nothing && fixtures.git_init && request.source_repo.is_none()).then_some(KEEP);
         let has_repository = fixtures.git_init || request.source_repo.is_some();
 
         let cleared = work.clone();
@@ -159,7 +155,7 @@ impl Templates {
             git.clone(source, &work, &self.env).await?;
         }
         let writing = (work.clone(), Arc::clone(fixtures), skill.clone());
-        blocking(move || write_baseline(&writing.0, &writing.1, writing.2.as_ref(), keep)).await?;
+        blocking(move || write_baseline(&writing.0, &writing.1, writing.2.as_ref())).await?;
         // A repository that came with a tree keeps its objects as they are.
         let own = !work.join(".git/objects").exists();
         if has_repository {
@@ -173,7 +169,7 @@ impl Templates {
             match request.source_repo {
                 // What was cloned is the baseline already.
                 Some(_) if nothing => git.adopt(&work, exclude, branch).await?,
-                _ => git.commit(&work, keep, exclude, branch).await?,
+                _ => git.commit(&work, nothing, exclude, branch).await?,
             }
         }
         write_files(&work, fixtures, Layer::Staged).await?;
@@ -219,12 +215,7 @@ fn clear(work: &Path) -> Result<(), SandboxError> {
     fs::create_dir(work).map_err(SandboxError::io("make the directory", work))
 }
 
-fn write_baseline(
-    work: &Path,
-    fixtures: &Fixtures,
-    skill: Option<&Installation>,
-    keep: Option<&str>,
-) -> Result<(), SandboxError> {
+fn write_baseline(work: &Path, fixtures: &Fixtures, skill: Option<&Installation>) -> Result<(), SandboxError> {
     let mut writer = Writer::new(work);
     if let Some(skill) = skill {
         let installed = match skill.from.is_file() {
@@ -237,11 +228,7 @@ fn write_baseline(
         let result = writer.tree(&copied.from, Path::new(&copied.to), |_| false);
         result.map_err(|error| SandboxError::fixture(format!("copy_trees: {error}"), Some(&copied.source)))?;
     }
-    write(&mut writer, &fixtures.files_committed, Layer::Committed)?;
-    if let Some(keep) = keep {
-        writer.file(Path::new(keep), b"", false).map_err(SandboxError::io("write", &work.join(keep)))?;
-    }
-    Ok(())
+    write(&mut writer, &fixtures.files_committed, Layer::Committed)
 }
 
 #[derive(Clone, Copy)]

@@ -386,7 +386,6 @@ impl Attempt<'_> {
         let skill = case.subject.installed().cloned();
         let folder = agent.folder_of(case.definition);
         let request = Request {
-            name: case.id.clone(),
             fixtures: Arc::clone(&case.fixtures),
             skill: skill.clone().zip(folder.map(str::to_owned)),
             watch_repository: case.skill_eval.is_some()

@@ -179,6 +179,9 @@ pub struct TrialRecord {
     /// What the trial left on remotes: what `cleanup` takes away.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub side_effects: Vec<SideEffects>,
+    /// What the agent's process exited with, where there is one and it ended by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
     /// From provisioning to the outcome.
     pub duration_ms: u64,
     /// When it started.

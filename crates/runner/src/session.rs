@@ -19,6 +19,11 @@ pub trait Session: Send {
 
     /// Ends the conversation and everything that belongs to it. Called whatever happened before.
     fn close<'a>(&'a mut self) -> BoxFuture<'a, ()>;
+
+    /// What the agent's process exited with by itself, once the conversation is closed; `None` if it has none or was ended.
+    fn exit_code(&self) -> Option<i32> {
+        None
+    }
 }
 
 /// How an agent answered one message. Texts, calls and usage were recorded as steps already.

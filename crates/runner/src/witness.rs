@@ -84,7 +84,7 @@ pub struct Turn {
     first_token: Option<Instant>,
     /// What was used for the message that is being dealt with, as far as it is known on the way.
     on_the_way: Tokens,
-    /// What the agent's process exited with, where it went away without an end of its own.
+    /// What the agent's process exited with by itself.
     exit_code: Option<i32>,
     /// The agent's working directory.
     disk: Option<PathBuf>,
@@ -190,12 +190,12 @@ impl Turn {
         self.ending.clone().map_or(Flow::Go, Flow::Stop)
     }
 
-    /// The agent's process went away and has not said how it ended; what it exited with.
+    /// The agent's process ended by itself; what it exited with.
     pub fn exited(&mut self, code: Option<i32>) {
         self.exit_code = code;
     }
 
-    /// What the agent's process exited with, where it went away without an end of its own.
+    /// What the agent's process exited with by itself.
     pub(crate) fn exit_code(&self) -> Option<i32> {
         self.exit_code
     }

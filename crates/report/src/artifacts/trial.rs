@@ -80,7 +80,7 @@ pub(super) fn timing(record: &TrialRecord, attempt: u32) -> Value {
         "cost_usd_source": record.cost_source,
         "cost_usd_cli": record.cost_usd_cli,
         "duration_ms": record.duration_ms,
-        "exit_code": null,
+        "exit_code": record.exit_code,
         "timed_out": matches!(record.ending, Some(Ending::TimedOut { .. })),
         "retries": attempt.saturating_sub(1),
         "budget_exceeded": budget.is_some(),

@@ -228,6 +228,7 @@ pub fn passed(trial: &TrialId) -> TrialRecord {
         masked: false,
         duration_ms: 3400,
         started_at: begin(),
+        exit_code: None,
         session_id: Some("5b1c".into()),
         agent_version: Some("2.1.0".into()),
         auth: Some("API key".into()),

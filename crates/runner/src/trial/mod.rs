@@ -243,12 +243,14 @@ struct End {
     judge: Option<Aside>,
     /// What is known of the cost beside the amount.
     bill: Bill,
+    /// What the agent's process exited with.
+    exit_code: Option<i32>,
 }
 
 impl End {
     fn of(evidence: Evidence, findings: Vec<Finding>, warnings: Vec<String>) -> Self {
         let (kept, errors, scores) = (None, Vec::new(), BTreeMap::new());
-        Self { evidence, findings, warnings, kept, errors, scores, judge: None, bill: Bill::default() }
+        Self { evidence, findings, warnings, kept, errors, scores, judge: None, bill: Bill::default(), exit_code: None }
     }
 
     /// The disk was full while the agent worked. That is no failure of the agent's, whatever else it ran into.
@@ -267,6 +269,7 @@ impl End {
             scores: self.scores.clone(),
             judge: self.judge,
             bill: self.bill,
+            exit_code: self.exit_code,
             ..Self::of(self.evidence.clone(), findings, warnings)
         }
     }
@@ -485,6 +488,9 @@ impl Attempt<'_> {
         };
         let closing = tokio::time::timeout(clock.grace, session.close());
         let _ = self.unless(Halt::Kill, closing).await;
+        if let Some(code) = session.exit_code() {
+            turn.exited(Some(code));
+        }
         drop(session);
         let played = played.transpose()?;
         model.tell(&mut turn, &mut ending);
@@ -598,6 +604,7 @@ impl Attempt<'_> {
 
     async fn grade(&self, acted: Acted, collected: Collected) -> Result<End, Cut> {
         let Acted { turn, ending, played, .. } = acted;
+        let exit_code = turn.exit_code();
         let bill = turn.bill();
         let (trace, unused_responses, warnings) = turn.into_parts();
         let limits = self.limits.clone();
@@ -613,7 +620,7 @@ impl Attempt<'_> {
             let own = checks.iter().zip(&mut findings).filter(|(check, _)| !check.asks_judge());
             own.for_each(|(check, finding)| finding.masked = Some(check.digest()));
         }
-        let mut end = End { bill, ..End::of(evidence, findings, warnings) };
+        let mut end = End { bill, exit_code, ..End::of(evidence, findings, warnings) };
         if let Some(played) = played {
             end.add(played);
         }

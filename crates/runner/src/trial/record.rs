@@ -15,7 +15,7 @@ use crate::plan::PlannedTrial;
 
 /// The record of an attempt that ran to its end.
 pub(super) fn record_of(planned: &PlannedTrial, end: End) -> TrialRecord {
-    let End { evidence, findings, mut warnings, kept, errors, scores, judge, bill } = end;
+    let End { evidence, findings, mut warnings, kept, errors, scores, judge, bill, exit_code } = end;
     warnings.extend(grade::warnings(&planned.case, &evidence).iter().map(ToString::to_string));
     let Evidence { mut trace, collected, ending, .. } = evidence;
     // It may be large, and is not copied once nobody else has it.
@@ -95,6 +95,7 @@ pub(super) fn record_of(planned: &PlannedTrial, end: End) -> TrialRecord {
         cost_usd_cli: bill.said,
         triggered: planned.case.subject.installed().map(|skill| grade::made_use_of(&trace, planned.case.definition, &skill.name)),
         side_effects: collected.repository_change.as_deref().map(RepositoryChange::side_effects).unwrap_or_default(),
+        exit_code,
         session_id: trace.session_id.clone(),
         agent_version: trace.agent_version.clone(),
         auth: trace.auth.clone(),
@@ -226,6 +227,7 @@ fn empty_record(planned: &PlannedTrial) -> TrialRecord {
         masked: false,
         duration_ms: 0,
         started_at: Timestamp::now(),
+        exit_code: None,
         session_id: None,
         agent_version: None,
         auth: None,

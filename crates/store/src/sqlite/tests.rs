@@ -166,6 +166,7 @@ fn record(case: &str, outcome: Outcome) -> TrialRecord {
         masked: false,
         duration_ms: 1000,
         started_at: at(0),
+        exit_code: None,
         session_id: None,
         agent_version: None,
         auth: None,

@@ -62,6 +62,8 @@ pub(super) struct Remover {
 struct Branches {
     /// The default branch, if the remote tells.
     default: Option<String>,
+    /// The commit of the default branch, if the remote tells that and not its name.
+    head: Option<String>,
 }
 
 impl Remover {
@@ -120,10 +122,13 @@ impl Remover {
         };
         match looked {
             Ok(text) => {
+                // What is not known to be open is not closed.
                 let value: Value = serde_json::from_str(&text).unwrap_or_default();
-                let state = value.get("state").and_then(Value::as_str);
-                if !is_open(state) {
-                    return Done::Gone(state.unwrap_or_default().to_lowercase());
+                let Some(state) = value.get("state").and_then(Value::as_str) else {
+                    return Done::Failed(untold(forge, "the state of the review request"));
+                };
+                if !is_open(Some(state)) {
+                    return Done::Gone(state.to_lowercase());
                 }
             }
             Err(because) if is_missing(&because) => return Done::Gone("there is none of that number".to_owned()),
@@ -139,7 +144,9 @@ impl Remover {
     fn branches(&self, forge: &Forge) -> Result<Branches, String> {
         let text = self.ask(forge, &["api", &api_project(forge)])?;
         let value: Value = serde_json::from_str(&text).unwrap_or_default();
-        Ok(Branches { default: value.get("default_branch").and_then(Value::as_str).map(str::to_owned) })
+        let default = value.get("default_branch").and_then(Value::as_str);
+        let default = default.ok_or_else(|| untold(forge, "the default branch"))?;
+        Ok(Branches { default: Some(default.to_owned()), head: None })
     }
 
     /// Deletes a branch, unless it is the default one or has moved on.
@@ -164,7 +171,10 @@ impl Remover {
         match self.ask(forge, &["api", &look]) {
             Ok(text) => {
                 let value: Value = serde_json::from_str(&text).unwrap_or_default();
-                if let Some(done) = moved(commit, value.pointer(head).and_then(Value::as_str)) {
+                let Some(head) = value.pointer(head).and_then(Value::as_str).filter(|head| is_commit(head)) else {
+                    return Done::Failed(untold(forge, "the branch"));
+                };
+                if let Some(done) = moved(commit, Some(head)) {
                     return done;
                 }
             }
@@ -204,6 +214,9 @@ impl Remover {
             let done = match (known.protects(branch), head) {
                 (_, None) => Done::Gone(String::new()),
                 (Some(why), _) => Done::Left(why),
+                (None, Some(head)) if known.head.as_deref() == Some(head) => {
+                    Done::Left("it may be the default branch, which the remote does not name".to_owned())
+                }
                 (None, Some(head)) => match moved(left.commits.get(branch), Some(head)) {
                     Some(done) => done,
                     None => self.push(&left.remote, branch, head),
@@ -216,14 +229,18 @@ impl Remover {
     /// The default branch of a remote, and its branches with their commits.
     fn look(&self, remote: &str) -> Result<(Branches, Vec<(String, String)>), String> {
         let told = self.git(&["ls-remote", "--symref", "--", remote, "HEAD", "refs/heads/*"])?;
-        let mut known = Branches { default: None };
+        let mut known = Branches { default: None, head: None };
         let mut heads = Vec::new();
         for (first, name) in told.lines().filter_map(|line| line.split_once('\t')) {
             match (first.strip_prefix("ref: refs/heads/"), name.strip_prefix("refs/heads/")) {
                 (Some(branch), _) if name == "HEAD" => known.default = Some(branch.to_owned()),
-                (None, Some(branch)) => heads.push((branch.to_owned(), first.to_owned())),
+                (None, Some(branch)) if is_commit(first) => heads.push((branch.to_owned(), first.to_owned())),
+                (None, None) if name == "HEAD" => known.head = Some(first.to_owned()),
                 _ => {}
             }
+        }
+        if known.default.is_some() {
+            known.head = None;
         }
         Ok((known, heads))
     }
@@ -287,6 +304,16 @@ impl Branches {
         };
         is_default.then(|| "it is the default branch".to_owned())
     }
+}
+
+/// What is said of a service whose answer lacks what was asked for: nothing is removed on a guess.
+fn untold(forge: &Forge, what: &str) -> String {
+    format!("`{}` did not tell {what}, so nothing was removed", forge.kind.program())
+}
+
+/// Whether a text is the id of a commit.
+fn is_commit(text: &str) -> bool {
+    text.len() >= 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// What becomes of a branch that somebody has worked on since.
@@ -364,9 +391,9 @@ mod tests {
 
     #[test]
     fn the_default_branch_and_one_that_moved_are_never_deleted() {
-        let known = Branches { default: Some("trunk".into()) };
+        let known = Branches { default: Some("trunk".into()), head: None };
         assert!(known.protects("trunk").is_some() && known.protects("main").is_none());
-        assert!(Branches { default: None }.protects("main").is_some());
+        assert!(Branches { default: None, head: None }.protects("main").is_some());
         let recorded = "a".repeat(40);
         assert_eq!(moved(Some(&recorded), Some(&recorded)), None);
         assert!(matches!(moved(Some(&recorded), Some("b")), Some(Done::Left(_))));

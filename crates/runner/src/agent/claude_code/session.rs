@@ -40,6 +40,8 @@ pub(super) struct Conversation {
     notices: usize,
     /// Removed after the process is gone.
     transcripts: Option<Transcripts>,
+    /// What the process exited with when the conversation was closed.
+    exit_code: Option<i32>,
 }
 
 /// How a line changed things.
@@ -72,6 +74,7 @@ impl Conversation {
         let resolver = Resolver { work: Some(sandbox.work().to_owned()), home: Some(sandbox.home().to_owned()) };
         Ok(Self {
             launch,
+            exit_code: None,
             sandbox,
             closed: setup.closed_tools.as_deref().map(ClosedTools::read),
             resolver,
@@ -335,9 +338,13 @@ impl Session for Conversation {
     fn close<'a>(&'a mut self) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             if let Some(mut process) = self.process.take() {
-                let _ = process.end().await;
+                self.exit_code = process.end().await.ok().and_then(|status| status.code());
             }
         })
+    }
+
+    fn exit_code(&self) -> Option<i32> {
+        self.exit_code
     }
 }
 

@@ -165,6 +165,7 @@ impl Conversation {
                         return Ending::Cancelled;
                     }
                 };
+                turn.exited(ended.as_ref().ok().and_then(|status| status.code()));
                 if matches!(&ended, Ok(status) if !status.success()) && matches!(done, Done::Answered { .. }) {
                     turn.warn("Codex answered, and ended with an error after that");
                 }

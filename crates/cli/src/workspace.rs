@@ -61,12 +61,13 @@ impl WorkspaceArgs {
         Ok((store, run))
     }
 
-    /// The directory of the run.
+    /// The directory of the run, if there is a workspace.
     ///
     /// # Errors
-    /// As of [`Self::run`].
+    /// As of [`Self::find`].
     pub fn directory(&self) -> Result<Option<PathBuf>, CliError> {
-        self.workspace.as_deref().map(|workspace| directory(workspace, self.iteration.as_deref())).transpose()
+        let workspace = self.workspace.as_deref().filter(|workspace| workspace.exists());
+        workspace.map(|workspace| directory(workspace, self.iteration.as_deref())).transpose()
     }
 }
 

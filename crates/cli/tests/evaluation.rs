@@ -347,38 +347,3 @@ fn a_repository_that_cannot_be_cloned_is_trouble_of_the_environment() {
         assert!(trial["because"].as_str().unwrap().contains("nowhere.git"), "{}", trial["because"]);
     }
 }
-
-/// The commands of agent-skill-eval's README as they stand there, but for the agents, which are not here.
-#[test]
-fn the_commands_of_agent_skill_eval_work_as_its_readme_has_them() {
-    let project = twins();
-    let ok = |arguments: &str| project.run(&arguments.split(' ').collect::<Vec<_>>()).exits(0);
-    let evals = "skills/sun/evals/evals.json";
-    assert!(ok("list").out.contains("sun::0"));
-    ok(&format!("validate {evals}"));
-    let run = format!(
-        "run --skill ./skills/sun --evals {evals} --agent fake --runs 2 --concurrency 2 --baseline --timeout 600 --retries 1 \
-         --eval-id 1 --eval-id 2 --max-total-tokens-per-case 200000 --budget-action fail --pre-run-command true \
-         --post-grade-command true --post-run-command true --workspace ./eval-workspace"
-    );
-    ok(&format!("{run} --iteration 1"));
-    let home = "./eval-workspace/sun-workspace";
-    let text = ok(&format!("report --workspace {home} --show-evidence")).out;
-    assert!(text.contains("sun::1") && !text.contains("sun::0"), "{text}");
-    assert!(
-        ok(&format!("report --workspace {home} --iteration 1 --format markdown --failures-only"))
-            .out
-            .contains("| `fake+with_skill` |")
-    );
-    assert!(ok(&format!("status --workspace {home}")).out.contains("passed"));
-    ok(&format!("{run} --iteration 2"));
-    ok(&format!("compare --workspace {home} 1 2"));
-    let graded = ok(&format!("grade --workspace {home}/iteration-1 --recompute-benchmark"));
-    assert!(graded.out.contains("passed"), "{}", graded.said());
-    ok("cleanup --workspace ./eval-workspace --yes");
-    let told = project.run(&["status", "--workspace", home, "--iteration", "7"]).exits(2).err;
-    assert!(told.contains("iterations: 1, 2"), "{told}");
-    for file in ["summary.json", "benchmark.json", "cleanup.json", "progress.jsonl"] {
-        assert!(project.dir().join(home).join("iteration-2").join(file).is_file(), "{file}");
-    }
-}

@@ -501,7 +501,15 @@ fn sub_agent(agent: RealAgent) {
         .write("model.json", &model.to_string())
         .write("agents/reviewer.md", "---\nname: reviewer\ndescription: Reviews changes.\ntools: Read\n---\nBE-STRICT\n")
         .write("evals.json", &json!({"subagent_name": "reviewer", "evals": [case, control]}).to_string());
-    let report = project.report(&["evals.json", "--agent", agent.name, "--model", "scripted:model.json"], 1);
+    let arguments = ["evals.json", "--agent", agent.name, "--model", "scripted:model.json", "--artifacts", "out"];
+    let report = project.report(&arguments, 1);
+    for variant in ["with_skill", "without_skill"] {
+        let folder = std::fs::read_dir(project.dir().join("out/hands-over")).unwrap().flatten();
+        let arms: Vec<_> = folder.map(|entry| entry.file_name().into_string().unwrap()).collect();
+        let arm = arms.iter().find(|name| name.ends_with(&format!("+{variant}"))).unwrap();
+        let timing = project.read(&format!("out/hands-over/{arm}/run-1/timing.json"));
+        assert_eq!(serde_json::from_str::<Value>(&timing).unwrap()["exit_code"], 0, "{timing}");
+    }
     for trial in report["trials"].as_array().unwrap() {
         let (is_with, is_control) = (trial["variant"] == "with_skill", trial["case"] == "control");
         assert_eq!(trial["triggered"], if is_with { json!(true) } else { Value::Null }, "{trial:#}");

@@ -35,15 +35,12 @@ pub struct CleanupArgs {
 
 /// Removes what the trials of a run left on remotes.
 pub fn run(global: &Global, args: &CleanupArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
-    let named = match args.place.directory()? {
-        Some(directory) => directory.to_string_lossy().into_owned(),
-        None => args.run.clone().unwrap_or_default(),
-    };
-    let left = match manifest::file(&named) {
+    let directory = args.place.directory()?.map(|directory| directory.to_string_lossy().into_owned());
+    let named = directory.or_else(|| args.run.clone());
+    let left = match named.as_deref().and_then(manifest::file) {
         Some(file) => manifest::read(&file)?,
         None => {
-            let store = Workplace::find(global, &[])?.read_store()?;
-            let run = store.select(&named)?;
+            let (store, run) = args.place.find(global, args.run.as_deref(), "latest")?;
             if run.finished_at.is_none() && run.owner_pid.is_some_and(machine::is_alive) {
                 return Err(CliError::usage(format!("the run {} still goes on", run.short))
                     .hint("what it leaves is known when it has ended"));

@@ -232,6 +232,7 @@ impl Conversation {
             }
             ended = process.end() => ended,
         };
+        turn.exited(ended.as_ref().ok().and_then(|status| status.code()));
         self.overhear(&mut process, turn).await?;
         if ended.is_ok_and(|status| status.success()) {
             return if json { of_json(&output) } else { Ok(Reported::of_text(output)) };

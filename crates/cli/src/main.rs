@@ -5,6 +5,7 @@ mod args;
 mod command;
 mod error;
 mod exit;
+mod git_sign_in;
 mod global;
 mod hooks;
 mod limits;

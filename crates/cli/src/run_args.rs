@@ -142,6 +142,9 @@ pub struct RunArgs {
     /// A repository that sandboxes are cloned from, before the fixtures
     #[arg(long, value_name = "URL", help_heading = "Sandbox")]
     pub source_repo: Option<String>,
+    /// Let the agent sign in at the source repository as you do, to push
+    #[arg(long, help_heading = "Sandbox", requires = "source_repo")]
+    pub lend_git_sign_in: bool,
     /// Leave sandboxes where they are, to look into them
     #[arg(long, help_heading = "Sandbox")]
     pub keep_sandbox: bool,

@@ -135,6 +135,7 @@ fn rows(args: &RunArgs, environment: &RunArgs, workplace: &Workplace) -> Vec<Row
     rows.add("baseline", [baseline, None], None, Value::Null);
     rows.add("seed", [args.seed.map(|seed| json!(seed)), None], None, json!(built_in.seed));
     rows.add("source_repo", [args.source_repo.as_ref().map(|source| json!(source)), None], None, Value::Null);
+    rows.add("lend_git_sign_in", [args.lend_git_sign_in.then_some(json!(true)), None], None, json!(false));
     rows.add(
         "max_turns",
         both(|from| from.max_turns.map(|v| json!(v))),
@@ -284,6 +285,8 @@ fn settings(
         baseline: (args.baseline || args.no_baseline).then_some(args.baseline),
         seed: args.seed.unwrap_or(built_in.seed),
         source_repo: args.source_repo.as_deref().map(|written| source_repo(written, &workplace.cwd)),
+        // Asked for when something is run.
+        lent: Vec::new(),
         max_turns: args.max_turns.or(environment.max_turns),
         max_total_tokens: args.max_total_tokens.or(environment.max_total_tokens),
         max_total_tokens_from: budget_from.unwrap_or(built_in.max_total_tokens_from),

@@ -347,3 +347,36 @@ fn a_repository_that_cannot_be_cloned_is_trouble_of_the_environment() {
         assert!(trial["because"].as_str().unwrap().contains("nowhere.git"), "{}", trial["because"]);
     }
 }
+
+/// The user's git knows a sign-in for the remote; the agent's does only where that is allowed, and no record has it.
+#[test]
+fn the_agent_signs_in_at_the_source_repository_only_where_that_is_allowed() {
+    let project = twins();
+    let origin = origin(&project);
+    // Nobody listens there: the user's git finds the repository elsewhere.
+    let address = "https://127.0.0.1:1/acme/shop.git";
+    let settings = format!(
+        "[url \"{origin}\"]\n\tinsteadOf = {address}\n[credential]\n\
+         \thelper = \"!f() {{ echo username=ada; echo password=canary-pw-77; }}; f\"\n"
+    );
+    fs::write(project.home().join(".gitconfig"), settings).unwrap();
+    project.write(
+        "publish.sh",
+        "told=$(printf 'protocol=https\\nhost=127.0.0.1:1\\n\\n' | git credential fill 2> /dev/null | sed -n s/^password=//p)\n\
+         other=$(printf 'protocol=https\\nhost=127.0.0.1:2\\n\\n' | git credential fill 2> /dev/null)\n\
+         [ \"$told\" = canary-pw-77 ] && [ -z \"$other\" ] && echo signed in\n\
+         grep -rqs canary \"$HOME\" .git && echo written down\necho \"told: $told\"\n",
+    );
+    let case = json!({"id": "asks", "prompt": "go", "expected_output": "x", "assertions": [
+        {"type": "file_contains", "contains": "signed in"}, {"type": "file_not_contains", "contains": "written down"}]});
+    project.write("skills/sun/evals/evals.json", &json!({"skill_name": "sun", "evals": [case]}).to_string());
+    let arguments = ["skills/sun", "--no-baseline", "--agent", "publisher", "--source-repo", address];
+    let report = project.report(&arguments, 1);
+    assert_eq!(report["trials"][0]["outcome"], "failed", "{report:#}");
+    let report = project.report(&[&arguments[..], &["--lend-git-sign-in"]].concat(), 0);
+    assert!(!report.to_string().contains("canary") && report.to_string().contains("told: [masked]"), "{report:#}");
+    let shown = project.run(&["show", "asks", "--json"]).exits(0);
+    assert!(!shown.said().contains("canary"), "{}", shown.said());
+    let ran = project.run(&["run", "skills/sun", "--source-repo", &origin, "--lend-git-sign-in"]).exits(2);
+    assert!(ran.err.contains("`https://` address"), "{}", ran.err);
+}

@@ -67,6 +67,7 @@ fn request(fixtures: Fixtures) -> Request {
         skill: None,
         watch_repository: false,
         source_repo: None,
+        lent: Vec::new(),
         setup_timeout: PATIENCE,
         keep: false,
     }

@@ -142,7 +142,7 @@ fn mask_of(plan: &Plan, host: &Host) -> Mask {
             secrets = secrets.and_in_url(argument);
         }
     }
-    Mask::of(&host.env).with_secrets(&secrets)
+    Mask::of(&host.env).with_secrets(&secrets).with_fixture(&plan.settings.lent)
 }
 
 struct Dispatcher {

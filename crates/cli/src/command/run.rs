@@ -17,7 +17,7 @@ use crate::recording::Recording;
 use crate::run_args::RunArgs;
 use crate::settings::Resolved;
 use crate::terminal::Terminal;
-use crate::{exit, hooks, limits, machine, signals};
+use crate::{exit, git_sign_in, hooks, limits, machine, signals};
 
 /// Runs tests.
 pub fn run(global: &Global, args: &RunArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
@@ -51,6 +51,9 @@ pub fn run_prepared(args: &RunArgs, prepared: Prepared, terminal: &Terminal) -> 
         && timeout > 3_600_000
     {
         terminal.err(&format!("warning: --timeout allows each trial {} hours\n", timeout / 3_600_000));
+    }
+    if args.lend_git_sign_in {
+        plan.settings.lent = git_sign_in::lent(args.source_repo.as_deref())?;
     }
     let store = workplace.open_store()?;
     let host = Arc::new(machine::host()?);

@@ -28,6 +28,8 @@ pub struct Settings {
     pub seed: u64,
     /// `--source-repo`: what sandboxes are cloned from, before the fixtures.
     pub source_repo: Option<String>,
+    /// What signs in at the source repository, as variables for sandboxes; secrets are known by their names.
+    pub lent: Vec<(String, String)>,
     /// `--max-turns`.
     pub max_turns: Option<u64>,
     /// `--max-total-tokens`.
@@ -136,6 +138,7 @@ impl Default for Settings {
             baseline: None,
             seed: 0,
             source_repo: None,
+            lent: Vec::new(),
             max_turns: None,
             max_total_tokens: None,
             max_total_tokens_from: "--max-total-tokens",

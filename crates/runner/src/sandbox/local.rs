@@ -124,7 +124,8 @@ impl LocalMaker {
         })
         .await?;
         let [work, home, tmp] = [WORK, HOME, TMP].map(|name| base.path().join(name));
-        let own_env = environment::of(env, base.path(), &home, &tmp);
+        let mut own_env = environment::of(env, base.path(), &home, &tmp);
+        own_env.extend(request.lent.iter().cloned());
         Ok(LocalSandbox {
             path: base.path().to_owned(),
             base: Mutex::new(Some(base)),

@@ -109,6 +109,8 @@ pub struct Request {
     pub watch_repository: bool,
     /// A repository that the sandbox is a clone of; the fixtures come on top of it.
     pub source_repo: Option<String>,
+    /// Variables beside those that every sandbox has, such as what signs in at the source repository.
+    pub lent: Vec<(String, String)>,
     /// How long each setup command may take.
     pub setup_timeout: Duration,
     /// Leave it where it is when it is closed.

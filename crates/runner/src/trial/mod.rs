@@ -395,6 +395,7 @@ impl Attempt<'_> {
                 || again::retry_on(self.planned, &self.shared.settings) != RetryOn::NONE
                 || self.planned.checks.iter().any(needs_repository),
             source_repo: self.shared.settings.source_repo.clone(),
+            lent: self.shared.settings.lent.clone(),
             setup_timeout: Duration::from_millis(self.shared.settings.setup_timeout_ms),
             keep: self.shared.settings.keep_sandbox,
         };

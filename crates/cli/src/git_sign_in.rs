@@ -1,0 +1,138 @@
+//! What signs in at the repository that sandboxes are cloned from, lent to the agent where the user allows it.
+//!
+//! The clone is the user's: git asks the user's own helpers. The agent has neither the user's home nor the user's helpers, so
+//! what they answer is put into its environment, with a helper that reads it there. Nothing is written to a file.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use runner::supervise;
+
+use crate::error::CliError;
+use crate::machine;
+
+/// The variables that the agent's helper reads. The second is a secret by its name, so it is masked wherever it is told.
+const USERNAME: &str = "TRIALRUN_GIT_USERNAME";
+const PASSWORD: &str = "TRIALRUN_GIT_PASSWORD";
+
+/// How long the user's helper may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The most that is read of its answer, in bytes.
+const MAX_OUTPUT: usize = 64 * 1024;
+
+/// Asks the user's git for a sign-in. Arguments: protocol, host, path.
+const ASK: &str = "printf 'protocol=%s\\nhost=%s\\npath=%s\\n\\n' \"$1\" \"$2\" \"$3\" | git credential fill";
+
+/// The helper of the agent's git.
+const HELPER: &str =
+    "!f() { test \"$1\" = get && printf \"username=%s\\npassword=%s\\n\" \"$TRIALRUN_GIT_USERNAME\" \"$TRIALRUN_GIT_PASSWORD\"; }; f";
+
+/// Variables with tokens that people have for services, and the user that goes with them.
+const TOKENS: [(&str, &str, &str); 4] = [
+    ("github.com", "GH_TOKEN", "x-access-token"),
+    ("github.com", "GITHUB_TOKEN", "x-access-token"),
+    ("gitlab.com", "GITLAB_TOKEN", "oauth2"),
+    ("gitlab.com", "GL_TOKEN", "oauth2"),
+];
+
+/// An address that asks for a sign-in.
+#[derive(Debug, PartialEq)]
+struct Address<'a> {
+    protocol: &'a str,
+    host: &'a str,
+    path: &'a str,
+    /// The sign-in that is a part of it.
+    own: Option<(&'a str, &'a str)>,
+}
+
+impl<'a> Address<'a> {
+    fn parse(written: &'a str) -> Option<Self> {
+        let (protocol, rest) = written.split_once("://")?;
+        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let (user, host) = authority.rsplit_once('@').map_or((None, authority), |(user, host)| (Some(user), host));
+        let own = user.and_then(|user| user.split_once(':')).filter(|(_, password)| !password.is_empty());
+        (["https", "http"].contains(&protocol) && !host.is_empty()).then_some(Self { protocol, host, path, own })
+    }
+}
+
+/// The variables that let the agent sign in at `source_repo` as the user does.
+///
+/// # Errors
+/// An address that no sign-in of git's is for, and one for which the user has none.
+pub fn lent(source_repo: Option<&str>) -> Result<Vec<(String, String)>, CliError> {
+    let address = source_repo.and_then(Address::parse).ok_or_else(|| {
+        CliError::usage("`--lend-git-sign-in` needs a `--source-repo` with an `https://` address")
+            .hint("keys for ssh are not lent; an agent that may use them needs an address with https")
+    })?;
+    let environment = machine::environment();
+    let sign_in = match address.own {
+        Some((username, password)) => (username.to_owned(), password.to_owned()),
+        None => asked(&address)?.or_else(|| token(address.host, &environment)).ok_or_else(|| {
+            CliError::usage(format!("git knows no sign-in for {}", address.host))
+                .hint("`git credential fill` must answer for it, or `GH_TOKEN` or `GITLAB_TOKEN` be set")
+        })?,
+    };
+    let place = format!("credential.{}://{}.helper", address.protocol, address.host);
+    let quoted = |value: &str| format!("'{}'", value.replace('\'', "'\\''"));
+    // An empty helper takes back those that are set elsewhere.
+    let parameters = [format!("{place}="), format!("{place}={HELPER}")].map(|parameter| quoted(&parameter)).join(" ");
+    Ok(vec![
+        (USERNAME.to_owned(), sign_in.0),
+        (PASSWORD.to_owned(), sign_in.1),
+        // Not `GIT_CONFIG_KEY_0`: Codex keeps variables with `KEY` in their names from commands.
+        ("GIT_CONFIG_PARAMETERS".to_owned(), parameters),
+    ])
+}
+
+/// What the user's own helpers answer; `None` if they know nothing.
+fn asked(address: &Address<'_>) -> Result<Option<(String, String)>, CliError> {
+    let failed = |error: std::io::Error| CliError::environment(format!("cannot ask git for a sign-in: {error}"));
+    let mut host = machine::host()?;
+    // A program of the user's, with the user's ids.
+    host.supervisor.floor = true;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+    let arguments = ["-c", ASK, "sh", address.protocol, address.host, address.path];
+    let mut command = host.supervisor.command("/bin/sh", arguments);
+    let silent = [("GIT_TERMINAL_PROMPT", "0"), ("GIT_ASKPASS", "true"), ("SSH_ASKPASS", "true")];
+    command.envs(&host.env).envs(silent).current_dir(Path::new("/"));
+    let output = runtime.block_on(async { supervise::run(command, PATIENCE, MAX_OUTPUT).await }).map_err(failed)?;
+    let text = output.stdout.text();
+    let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('=')).map(str::to_owned);
+    let both = value("username").zip(value("password")).filter(|(_, password)| !password.is_empty());
+    Ok(both.filter(|_| output.status.success()))
+}
+
+/// A token that the environment has for the service at `host`.
+fn token(host: &str, environment: &BTreeMap<String, String>) -> Option<(String, String)> {
+    let mut known = TOKENS.iter().filter(|(service, ..)| *service == host);
+    known.find_map(|(_, variable, username)| {
+        let token = environment.get(*variable).filter(|token| !token.is_empty())?;
+        Some(((*username).to_owned(), token.clone()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_addresses_that_ask_for_a_password_are_taken() {
+        let of = |written| Address::parse(written).map(|address| (address.host, address.path, address.own));
+        assert_eq!(of("https://host:8443/a/b.git"), Some(("host:8443", "a/b.git", None)));
+        assert_eq!(of("https://ada:pw@host/a"), Some(("host", "a", Some(("ada", "pw")))));
+        assert_eq!(of("https://ada@host/a"), Some(("host", "a", None)));
+        for other in ["git@host:a/b.git", "ssh://git@host/a", "/srv/a.git", "file:///srv/a.git", "https:///a"] {
+            assert_eq!(of(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_token_goes_to_its_own_service_only() {
+        let environment = BTreeMap::from([("GITHUB_TOKEN".to_owned(), "t".to_owned())]);
+        assert_eq!(token("github.com", &environment), Some(("x-access-token".into(), "t".into())));
+        assert_eq!(token("gitlab.com", &environment), None);
+        assert_eq!(token("github.com.evil.example", &environment), None);
+    }
+}

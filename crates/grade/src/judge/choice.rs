@@ -27,8 +27,12 @@ pub fn default_judge(providers: &llm::Providers) -> Option<&'static str> {
 pub fn named_judge(written: &str, providers: &llm::Providers) -> String {
     const KNOW: [(&str, &str); 2] = [("OPENROUTER_API_KEY", "openrouter"), ("OPENAI_API_KEY", "openai-chat")];
     let names_provider = written.split_once(':').is_some_and(|(provider, _)| !provider.contains('/'));
-    let known = KNOW.iter().find(|(key, _)| written.contains('/') && !names_provider && providers.holds(key));
-    known.map_or_else(|| written.to_owned(), |(_, provider)| format!("{provider}:{written}"))
+    if names_provider || !written.contains('/') {
+        return written.to_owned();
+    }
+    // Without a key nothing is wrong with the name: the first provider then says which key is missing.
+    let (_, provider) = KNOW.iter().find(|(key, _)| providers.holds(key)).unwrap_or(&KNOW[0]);
+    format!("{provider}:{written}")
 }
 
 #[cfg(test)]
@@ -65,7 +69,7 @@ mod tests {
         let model = "deepseek/deepseek-r1:free";
         assert_eq!(named(model, &["OPENAI_API_KEY", "OPENROUTER_API_KEY"]), format!("openrouter:{model}"));
         assert_eq!(named(model, &["OPENAI_API_KEY"]), format!("openai-chat:{model}"));
-        assert_eq!(named(model, &["ANTHROPIC_API_KEY"]), model);
+        assert_eq!(named(model, &["ANTHROPIC_API_KEY"]), format!("openrouter:{model}"));
         for written in ["openai:gpt-5", "openrouter:a/b", "scripted:dir/judge.yaml", "gpt-5", "opnai:a/b"] {
             assert_eq!(named(written, &["OPENROUTER_API_KEY"]), written);
         }

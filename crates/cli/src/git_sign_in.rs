@@ -26,8 +26,7 @@ const MAX_OUTPUT: usize = 64 * 1024;
 const ASK: &str = "printf 'protocol=%s\\nhost=%s\\npath=%s\\n\\n' \"$1\" \"$2\" \"$3\" | git credential fill";
 
 /// The helper of the agent's git.
-const HELPER: &str =
-    "!f() { test \"$1\" = get && printf \"username=%s\\npassword=%s\\n\" \"$TRIALRUN_GIT_USERNAME\" \"$TRIALRUN_GIT_PASSWORD\"; }; f";
+const HELPER: &str = "!f() { test \"$1\" = get && printf \"username=%s\\npassword=%s\\n\" \"$TRIALRUN_GIT_USERNAME\" \"$TRIALRUN_GIT_PASSWORD\"; }; f";
 
 /// Variables with tokens that people have for services, and the user that goes with them.
 const TOKENS: [(&str, &str, &str); 4] = [

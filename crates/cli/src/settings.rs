@@ -5,7 +5,6 @@ mod configured;
 mod variables;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use model::Diagnostic;
 use serde_json::{Map, Value, json};
@@ -269,7 +268,6 @@ fn settings(
     let timeout_from = setter(args.timeout.is_some(), environment.timeout.is_some(), "timeout_ms");
     let budget_from = setter(args.max_total_tokens.is_some(), environment.max_total_tokens.is_some(), "token_budget");
     let is_agent = |name: &str| runner::agent::find(name).is_some() || agents.iter().any(|agent| agent.name == name);
-    problems.extend(models.iter().filter_map(|written| unknown_agent(written, &agents)));
     runner::Settings {
         agents: listed(&args.agent, environment.agent),
         models: models
@@ -345,25 +343,6 @@ fn settings(
 fn source_repo(written: &str, cwd: &std::path::Path) -> String {
     let folder = Some(cwd.join(written)).filter(|folder| !written.contains("://") && folder.is_dir());
     folder.map_or_else(|| written.to_owned(), |folder| folder.to_string_lossy().into_owned())
-}
-
-/// What is said of a model for an agent that does not exist. What stands before `=` and does not look like the name of an
-/// agent is a part of the model's own.
-fn unknown_agent(written: &str, configured: &[Arc<runner::agent::Configured>]) -> Option<Diagnostic> {
-    let (name, _) = written.split_once('=')?;
-    let looks_like_one =
-        !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_".contains(letter));
-    let built_in = || runner::agent::AGENTS.iter();
-    let own = || configured.iter().map(|agent| agent.name.as_str());
-    let is_known = runner::agent::find(name).is_some() || own().any(|own| own == name);
-    if is_known || !looks_like_one {
-        return None;
-    }
-    let names = || built_in().map(|agent| agent.name()).chain(own());
-    let aliases = built_in().flat_map(|agent| agent.aliases().iter().copied());
-    let problem = Diagnostic::error(format!("unknown agent `{name}` in `--model {written}`"));
-    let problem = problem.suggest(model::nearest(name, names().chain(aliases)));
-    Some(problem.help(format!("agents: {}", names().collect::<Vec<_>>().join(", "))))
 }
 
 /// `agent=model` or `model`. A model's own name may hold `=` only after an agent's.

@@ -31,12 +31,7 @@ impl WorkspaceArgs {
     ///
     /// # Errors
     /// A workspace without such a run, or with one for each of several skills; a record that is not there.
-    pub fn find(
-        &self,
-        global: &Global,
-        named: Option<&str>,
-        default: &str,
-    ) -> Result<(SqliteStore, RunRow), CliError> {
+    pub fn find(&self, global: &Global, named: Option<&str>, default: &str) -> Result<(SqliteStore, RunRow), CliError> {
         let workplace = Workplace::find(global, &[])?;
         let Some(workspace) = &self.workspace else {
             let store = workplace.read_store()?;

@@ -119,7 +119,10 @@ const HOME: &str = "./eval-workspace/write-release-notes-workspace";
 fn the_quick_start_does_what_it_says() {
     let project = repository();
     let listed = ok(&project, "agent-skill-eval list").out;
-    assert!(listed.contains("write-release-notes::explicit-invoke") && listed.contains("fix-failing-tests::"), "{listed}");
+    assert!(
+        listed.contains("write-release-notes::explicit-invoke") && listed.contains("fix-failing-tests::"),
+        "{listed}"
+    );
     ok(&project, "agent-skill-eval list --root .");
     ok(&project, "agent-skill-eval validate examples/write-release-notes/evals/evals.json");
     runs(
@@ -217,7 +220,18 @@ fn the_workspace_has_the_files_of_the_page_and_is_read_from_anywhere() {
         &file("benchmark.json")["run_summary"]["fake_with_skill"],
         &["pass_rate", "time_seconds", "tokens", "cost_usd", "cost_runs", "full_pass_rate", "pass_at_k", "k"],
     );
-    let summary = ["skill_name", "iteration", "agents", "eval_ids", "pass_rates", "failed_runs", "errors", "tokens", "cost", "cleanup"];
+    let summary = [
+        "skill_name",
+        "iteration",
+        "agents",
+        "eval_ids",
+        "pass_rates",
+        "failed_runs",
+        "errors",
+        "tokens",
+        "cost",
+        "cleanup",
+    ];
     has(&file("summary.json"), &summary);
     has(&file("cleanup.json"), &["remote_branches", "pr_numbers"]);
     let progress = project.read(&format!("{home}/progress.jsonl"));
@@ -227,14 +241,29 @@ fn the_workspace_has_the_files_of_the_page_and_is_read_from_anywhere() {
     for config in ["with_skill", "without_skill"] {
         let trial = |name: &str| format!("explicit-invoke/fake+{config}/run-2/{name}");
         let timing = file(&trial("timing.json"));
-        has(&timing, &["non_cached_input_tokens", "reasoning_output_tokens", "duration_ms", "exit_code", "timed_out", "retries"]);
+        has(
+            &timing,
+            &["non_cached_input_tokens", "reasoning_output_tokens", "duration_ms", "exit_code", "timed_out", "retries"],
+        );
         has(&timing, &["cost_usd", "cost_usd_source", "cost_usd_cli", "budget_exceeded", "budget_reason"]);
-        let meta = ["agent", "with_skill", "run_index", "model", "reasoning_effort", "base_url", "agent_cli_version", "harness_version"];
+        let meta = [
+            "agent",
+            "with_skill",
+            "run_index",
+            "model",
+            "reasoning_effort",
+            "base_url",
+            "agent_cli_version",
+            "harness_version",
+        ];
         has(&file(&trial("run_meta.json")), &meta);
         let grading = file(&trial("grading.json"));
         has(&grading["summary"], &["passed", "failed", "skipped", "total", "pass_rate"]);
         has(&grading["assertion_results"][0], &["text", "passed", "method", "skipped", "evidence"]);
-        assert!(grading["assertion_results"].as_array().unwrap().iter().any(|row| row["method"] == "hook"), "{grading:#}");
+        assert!(
+            grading["assertion_results"].as_array().unwrap().iter().any(|row| row["method"] == "hook"),
+            "{grading:#}"
+        );
         for name in ["output.txt", "pre_state.json", "post_state.json", "post_grade_hooks.json"] {
             assert!(project.dir().join(home).join(trial(&format!("outputs/{name}"))).is_file(), "{name}");
         }

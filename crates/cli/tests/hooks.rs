@@ -596,7 +596,7 @@ fn github_is_cleaned_through_gh_requests_first() {
   "pr view 8 "*) echo '{"state":"MERGED"}';;
   "pr close 7 "*) ;;
   "api repos/o/r") echo '{"default_branch":"main"}';;
-  "api repos/o/r/git/ref/heads/feature/x") echo '{"object":{"sha":"abc"}}';;
+  "api repos/o/r/git/ref/heads/feature/x") echo '{"object":{"sha":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}}';;
   "api repos/o/r/git/ref/heads/gone") echo 'gh: Not Found (HTTP 404)' >&2; exit 1;;
   "api -X DELETE repos/o/r/git/refs/heads/feature/x") ;;
   *) echo "unexpected: $*" >&2; exit 9;;
@@ -622,18 +622,36 @@ esac"#;
 }
 
 #[test]
+fn nothing_is_removed_on_an_answer_that_tells_nothing() {
+    for answer in ["", "null", "{}", "a proxy's page", r#"{"state":null,"default_branch":null,"object":{"sha":""}}"#] {
+        let default = r#"{"default_branch":"main"}"#;
+        let acts = format!(
+            "case \"$*\" in \"api repos/o/r\") echo '{default}';; *) echo \"{}\";; esac",
+            answer.replace('"', "\\\"")
+        );
+        let project = stub(project(), "gh", &acts);
+        let manifest = json!({ "source_repo": "git@github.com:o/r.git", "pr_numbers": [7], "remote_branches": ["x"] });
+        project.write("cleanup.json", &manifest.to_string());
+        let ran = project.run(&["cleanup", "cleanup.json", "--yes"]).exits(3);
+        assert!(ran.out.contains("Removed 0 items, 2 items still there"), "{answer}: {}", ran.said());
+        let calls = project.read("calls");
+        assert!(!calls.contains("close") && !calls.contains("DELETE"), "{answer}: {calls}");
+    }
+}
+
+#[test]
 fn gitlab_is_cleaned_through_glab_and_what_fails_is_told() {
     let acts = r#"case "$*" in
   "mr view 3 "*) echo '{"state":"opened"}';;
   "mr close 3 "*) ;;
   "api projects/g%2Fs%2Fr") echo '{"default_branch":"trunk"}';;
-  "api projects/g%2Fs%2Fr/repository/branches/a%2Fb") echo '{"commit":{"id":"abc"}}';;
+  "api projects/g%2Fs%2Fr/repository/branches/a%2Fb") echo '{"commit":{"id":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}}';;
   "api -X DELETE "*) echo 'glab: 403 Forbidden' >&2; exit 1;;
   *) exit 9;;
 esac"#;
     let project = stub(project(), "glab", acts);
     let left = json!({ "remote": "https://gitlab.example.org/g/s/r.git", "branches": ["a/b"], "review_requests": [3],
-                       "commits": { "a/b": "abc" } });
+                       "commits": { "a/b": "a".repeat(40) } });
     project.write("cleanup.json", &json!({ "side_effects": [left] }).to_string());
     let ran = project.run(&["cleanup", "cleanup.json", "--yes"]).exits(3);
     assert!(ran.out.contains("removed       merge request !3"), "{}", ran.said());

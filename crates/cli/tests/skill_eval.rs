@@ -499,7 +499,10 @@ fn sub_agent(agent: RealAgent) {
     project
         .write("trialrun.yaml", "skills_dir: ./skills\n")
         .write("model.json", &model.to_string())
-        .write("agents/reviewer.md", "---\nname: reviewer\ndescription: Reviews changes.\ntools: Read\n---\nBE-STRICT\n")
+        .write(
+            "agents/reviewer.md",
+            "---\nname: reviewer\ndescription: Reviews changes.\ntools: Read\n---\nBE-STRICT\n",
+        )
         .write("evals.json", &json!({"subagent_name": "reviewer", "evals": [case, control]}).to_string());
     let arguments = ["evals.json", "--agent", agent.name, "--model", "scripted:model.json", "--artifacts", "out"];
     let report = project.report(&arguments, 1);

@@ -175,7 +175,11 @@ fn evals_below(root: &Path) -> Vec<Candidate> {
     let own = folders(root);
     let examples = folders(&root.join(EXAMPLES_FOLDER));
     let sub_agents = folders(&root.join(SUB_AGENTS_FOLDER));
-    let all = std::iter::once(root.to_owned()).chain(own).chain(examples).chain(sub_agents).filter(|folder| !is_hidden(folder));
+    let all = std::iter::once(root.to_owned())
+        .chain(own)
+        .chain(examples)
+        .chain(sub_agents)
+        .filter(|folder| !is_hidden(folder));
     let files = all.map(|folder| folder.join(EVALS_FOLDER).join(EVALS_FILE)).filter(|path| path.is_file());
     files.map(|path| Candidate { path, standing: Standing::Searched }).collect()
 }

@@ -46,7 +46,8 @@ pub fn read_sub_agent(path: &Path, shown: &str, problems: &mut Problems) -> Opti
         && let Some(node) = fields.get("name")
     {
         problems.push(
-            node.error(format!("the sub-agent is named `{name}` but its file `{own}.md`")).help("give both the same name"),
+            node.error(format!("the sub-agent is named `{name}` but its file `{own}.md`"))
+                .help("give both the same name"),
         );
         return None;
     }
@@ -361,7 +362,10 @@ mod tests {
     fn what_is_missing_or_wrong_is_told_with_its_line() {
         let problems = |text: &str| parse_text(text).unwrap_err();
         assert_eq!(problems("# no\n"), ["SKILL.md:1:1: the skill has no frontmatter"]);
-        assert_eq!(problems("---\nname: a\n"), ["SKILL.md:1:1: the skill has a frontmatter that is not closed by a second `---`"]);
+        assert_eq!(
+            problems("---\nname: a\n"),
+            ["SKILL.md:1:1: the skill has a frontmatter that is not closed by a second `---`"]
+        );
         assert_eq!(problems("---\nname: a\n---\n"), ["SKILL.md:2:1: the frontmatter has no `description`"]);
         assert_eq!(
             problems("---\nname: a\ndescription: ''\ntoken-budget: '5'\nallowed-tools: Bash(git\n---\n"),

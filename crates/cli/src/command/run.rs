@@ -212,12 +212,7 @@ fn gate(args: &RunArgs, summary: &model::Summary) -> u8 {
 }
 
 /// What is said where nothing is left to run.
-pub(super) fn nothing_selected(
-    args: &RunArgs,
-    plan: &Plan,
-    nearest: Option<&str>,
-    case_ids: &[String],
-) -> CliError {
+pub(super) fn nothing_selected(args: &RunArgs, plan: &Plan, nearest: Option<&str>, case_ids: &[String]) -> CliError {
     if plan.cases_loaded == 0 {
         return CliError::nothing("no case was found")
             .hint("`trialrun list` shows what is found; `trialrun init` makes a first test");

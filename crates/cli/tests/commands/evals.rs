@@ -127,8 +127,11 @@ fn a_default_agent_that_reads_no_skills_blocks_only_the_suites_that_need_them() 
     let project = skills();
     project
         .write("trialrun.yaml", "agents:\n  bot: { type: custom, module: bot.js }\ndefaults: { agent: bot }\n")
-        .write("bot.js", "export default { async respond() { return \"hello\" } }\n")
-        .write("tests/hello.yaml", "name: hello\nturns:\n  - says: hi\n    expect: [{ type: contains, value: hello }]\n");
+        .write("bot.js", "export default { async send() { return \"hello\" } }\n")
+        .write(
+            "tests/hello.yaml",
+            "name: hello\nturns:\n  - says: hi\n    expect: [{ type: contains, text: hello }]\n",
+        );
     let ran = project.run(&["run", "--report", "json=report.json"]).exits(0);
     for suite in ["skills/one/evals/evals.json", "examples/two/evals/evals.json"] {
         assert!(ran.err.contains(suite), "{suite}: {}", ran.err);
@@ -148,7 +151,9 @@ fn a_suite_has_one_name_in_every_run() {
     let project = skills();
     project.write("skills/one/tests/t.yaml", "scenario: t\nskill: one\nassertions: []\n");
     let evals = ["one/evals::natural", "one/evals::negative"];
-    for arguments in [&["--skill", "skills/one"][..], &["--evals", "skills/one/evals/evals.json"], &["skills/one/evals"]] {
+    for arguments in
+        [&["--skill", "skills/one"][..], &["--evals", "skills/one/evals/evals.json"], &["skills/one/evals"]]
+    {
         assert_eq!(cases(&project, arguments), evals, "{arguments:?}");
     }
     assert_eq!(cases(&project, &["skills/one"]), [&["one::t"][..], &evals].concat());
@@ -165,7 +170,8 @@ fn a_suite_has_one_name_in_every_run() {
 #[test]
 fn a_file_outside_of_any_project_runs_in_the_one_that_the_command_is_given_in() {
     let (project, elsewhere) = (skills(), empty());
-    let said = "scenario: outside\nskill: one\nassertions: [{ id: a, type: output_contains, pattern: hi }]\nuser_prompt: hi\n";
+    let said =
+        "scenario: outside\nskill: one\nassertions: [{ id: a, type: output_contains, pattern: hi }]\nuser_prompt: hi\n";
     elsewhere.write("outside.yaml", said);
     let file = elsewhere.dir().join("outside.yaml");
     let file = file.to_str().unwrap();
@@ -205,7 +211,12 @@ fn a_sub_agent_is_measured_like_a_skill() {
         let trial = trials.iter().find(|trial| trial["case"] == case && trial["variant"] == "with_skill").unwrap();
         (trial["outcome"].as_str().unwrap().to_owned(), trial["triggered"].as_bool().unwrap())
     };
-    let expected = [("reviews", "passed", true), ("alone", "passed", false), ("question", "passed", false), ("too-eager", "failed", true)];
+    let expected = [
+        ("reviews", "passed", true),
+        ("alone", "passed", false),
+        ("question", "passed", false),
+        ("too-eager", "failed", true),
+    ];
     for (case, outcome, triggered) in expected {
         assert_eq!(with(case), (outcome.to_owned(), triggered), "{case}");
     }

@@ -56,8 +56,9 @@ impl Matcher for SubAgentUsed {
             [] => "it used no sub-agent".to_owned(),
             others => format!("it used {}", words::list(others)),
         };
-        let verdict = Verdict::unmet(format!("`{name}` was not used"), format!("use of the sub-agent `{name}`"), actual)
-            .place(&self.place);
+        let verdict =
+            Verdict::unmet(format!("`{name}` was not used"), format!("use of the sub-agent `{name}`"), actual)
+                .place(&self.place);
         match failed_delegation(trace, name) {
             Some(call) => verdict
                 .evidence([format!("call {} failed: {}", call + 1, trace.calls[call].call.summary())])

@@ -300,9 +300,7 @@ fn compared(settings: &Settings, cases: Vec<Case>) -> (Vec<String>, Vec<bool>) {
 fn an_agent_that_finds_no_skills_is_not_compared_with_itself() {
     let answered = |id| Case { runner: case(id, "custom:x.js").runner, ..asking(id) };
     let because = "`custom:x.js` reads no skills from files, so it would be the same with and without one";
-    let told = |baseline| {
-        compared(&Settings { baseline, ..Settings::default() }, vec![answered("a"), answered("b")]).0
-    };
+    let told = |baseline| compared(&Settings { baseline, ..Settings::default() }, vec![answered("a"), answered("b")]).0;
     assert_eq!(told(None), [format!("Error case.yaml:7:1: {because}")]);
     assert!(told(Some(false)).is_empty());
 }

@@ -93,7 +93,11 @@ pub(super) fn record_of(planned: &PlannedTrial, end: End) -> TrialRecord {
         cost_usd: trace.usage.cost_usd,
         cost_source: trace.usage.cost_usd.and(bill.source).map(str::to_owned),
         cost_usd_cli: bill.said,
-        triggered: planned.case.subject.installed().map(|skill| grade::made_use_of(&trace, planned.case.definition, &skill.name)),
+        triggered: planned
+            .case
+            .subject
+            .installed()
+            .map(|skill| grade::made_use_of(&trace, planned.case.definition, &skill.name)),
         side_effects: collected.repository_change.as_deref().map(RepositoryChange::side_effects).unwrap_or_default(),
         exit_code,
         session_id: trace.session_id.clone(),

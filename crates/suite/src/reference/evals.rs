@@ -23,7 +23,11 @@ static EVALS: Block = Block {
     either_case: false,
     fields: &[
         field("$schema", Kind::Text, "Where an editor finds the schema of the file."),
-        field("skill_name", Kind::Text, "The skill that is put to the test, by its name. Every suite has this or the next key."),
+        field(
+            "skill_name",
+            Kind::Text,
+            "The skill that is put to the test, by its name. Every suite has this or the next key.",
+        ),
         field("subagent_name", Kind::Text, "The sub-agent that is put to the test, by its name."),
         field("agent", Kind::Text, "The agent that runs the cases unless `--agent` names one, such as `claude-code`."),
         required("evals", Kind::List(&CASE), "The cases."),
@@ -160,6 +164,11 @@ suites of one skill are called by their folders. What a suite is called does not
 `\"agent\"` in a suite names the agent that runs it, whatever the project's default is. An agent that reads no skills \
 from files, such as a bot behind HTTP, would be the same with and without one: a suite that names no agent is then skipped, \
 with a warning, and the other tests run.
+
+`\"subagent_name\"` in the place of `\"skill_name\"` puts a sub-agent to the test: the file `NAME.md` in a folder `agents` above the \
+suite, or the one that `--skill FILE` names. It is installed in one arm and not in the other, and counts as used when the agent \
+hands it a task. Claude Code and OpenCode have such files. The suite of a project's own sub-agent lies in \
+`agents/NAME/evals/evals.json`.
 ";
 
 const FILES: &str = "\

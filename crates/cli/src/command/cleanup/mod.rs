@@ -7,7 +7,6 @@ use std::io::{BufRead, IsTerminal};
 use std::process::ExitCode;
 
 use model::{Forge, ForgeKind, SideEffects};
-use store::Store;
 
 #[cfg(test)]
 pub(crate) use self::remover::is_open;

@@ -72,7 +72,12 @@ pub static DIRECTIVES: &[DirectiveKind] = &[
         write,
     ),
     kind("skill", "NAME", "loads a skill, which is an error where it is not installed in `.fake/skills`", skill),
-    kind("with-skill", "!DIRECTIVE", "follows the directive where a skill, or the definition of a sub-agent, is installed", with_skill),
+    kind(
+        "with-skill",
+        "!DIRECTIVE",
+        "follows the directive where a skill, or the definition of a sub-agent, is installed",
+        with_skill,
+    ),
     kind("sleep", "DURATION", "does nothing for a while, such as `200ms`", sleep),
     kind("tokens", "INPUT OUTPUT [CACHE_READ [CACHE_WRITE]]", "says that it used these tokens", tokens),
     kind("cost", "DOLLARS", "says that it cost this much", cost),

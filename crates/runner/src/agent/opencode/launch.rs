@@ -272,7 +272,8 @@ mod tests {
             let places = Places { work: &work, home: &home, tmp: &tmp };
             let skill = skill.map(|name| sub_agent_of(name, ""));
             let installed = skill.as_ref().map(|skill| (Definition::Skill, skill));
-            let occasion = Occasion { host: &self.host, setup: &self.setup, endpoint: &self.endpoint, places, installed };
+            let occasion =
+                Occasion { host: &self.host, setup: &self.setup, endpoint: &self.endpoint, places, installed };
             Launch::prepare("/bin/opencode".into(), &occasion)
         }
 

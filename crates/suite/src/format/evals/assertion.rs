@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use model::decode::{self, Fields, Problems};
-use model::{Definition, About, Arguments, AssertionSpec, Diagnostic, Node, NodeKind, Span, Spanned};
+use model::{About, Arguments, AssertionSpec, Definition, Diagnostic, Node, NodeKind, Span, Spanned};
 
 use crate::path;
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use model::decode::{self, Fields, Problems};
 use model::{
-    Case, Definition, Diagnostic, Excerpt, Node, NodeKind, RunnerOptions, SideEffectContract, SideEffectLevel, Skill, SkillEval,
-    Subject, UserMessage,
+    Case, Definition, Diagnostic, Excerpt, Node, NodeKind, RunnerOptions, SideEffectContract, SideEffectLevel, Skill,
+    SkillEval, Subject, UserMessage,
 };
 use serde_json::Value;
 

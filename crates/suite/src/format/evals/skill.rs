@@ -29,7 +29,8 @@ pub(super) fn find(
     if let Some(directory) = library.chosen_skill().or_else(home) {
         let skill = library.skill_at(directory)?;
         if skill.name != name {
-            let message = format!("the suite is about `{name}`, but the {} is called `{}`", definition.name(), skill.name);
+            let message =
+                format!("the suite is about `{name}`, but the {} is called `{}`", definition.name(), skill.name);
             let shown = library.shown(directory);
             let problem = place.error(message).help(format!("did you mean `{}`?", skill.name));
             problems.push(problem.help(format!("the {} is in `{shown}`; `--skill` takes another", definition.name())));

@@ -242,7 +242,8 @@ fn a_suite_is_called_the_same_however_it_is_addressed() {
     }
     // What is not a suite takes no name away.
     scratch.write("scenarios/models/alone.yaml", "steps: []\n");
-    let all = ["a", "a/evals", "alone", "b", "b/evals", "examples/c", "examples/other", "scenarios/one/x", "scenarios/two/x"];
+    let all =
+        ["a", "a/evals", "alone", "b", "b/evals", "examples/c", "examples/other", "scenarios/one/x", "scenarios/two/x"];
     assert_eq!(names(&scratch.load(&[])), all);
     for (target, expected) in [
         ("skills/a", &["a", "a/evals"][..]),
@@ -294,7 +295,10 @@ fn a_suite_names_the_agent_that_runs_it() {
     let (agent, place) = loaded.suites[0].cases[0].runner.agent.clone().unwrap();
     assert_eq!((agent.as_str(), place.line, place.column), ("claude-code", 1, 11));
     scratch.write("skills/a/evals/evals.json", suite("3"));
-    assert_eq!(told(&scratch.load(&[]).diagnostics), ["skills/a/evals/evals.json:1:11: `agent` must be a string, not a number"]);
+    assert_eq!(
+        told(&scratch.load(&[]).diagnostics),
+        ["skills/a/evals/evals.json:1:11: `agent` must be a string, not a number"]
+    );
 }
 
 fn sub_agent_suite(name: &str) -> String {
@@ -322,7 +326,10 @@ fn a_suite_of_a_sub_agent_is_about_the_file_of_its_name() {
     assert_eq!((told(&chosen.diagnostics), names(&chosen)), (vec![], vec!["agents/reviewer"]));
     let said = |skill: &str, file: &str| told(&with_skill(&scratch, skill, &[file]).diagnostics);
     let (own, other) = ("agents/reviewer/evals/evals.json", "skills/a/evals/evals.json");
-    assert_eq!(said("a", own), [format!("{own}:1:19: the suite is about a sub-agent, and `--skill` does not name one")]);
+    assert_eq!(
+        said("a", own),
+        [format!("{own}:1:19: the suite is about a sub-agent, and `--skill` does not name one")]
+    );
     let expected = format!("{other}:1:16: the suite is about a skill, and `--skill` does not name one");
     assert_eq!(said("agents/reviewer.md", other), [expected]);
 
@@ -330,7 +337,9 @@ fn a_suite_of_a_sub_agent_is_about_the_file_of_its_name() {
     let loaded = scratch.load(&["agents"]);
     assert!(told(&loaded.diagnostics)[0].ends_with("there is no sub-agent called `reviewr`"));
     assert_eq!(loaded.diagnostics[0].help[..2], ["did you mean `reviewer`?", "looked in agents"]);
-    scratch.write("agents/reviewer.md", "Be strict.\n").write("agents/reviewer/evals/evals.json", sub_agent_suite("reviewer"));
+    scratch
+        .write("agents/reviewer.md", "Be strict.\n")
+        .write("agents/reviewer/evals/evals.json", sub_agent_suite("reviewer"));
     let loaded = scratch.load(&["agents"]);
     assert_eq!(told(&loaded.diagnostics), ["agents/reviewer.md:1:1: the sub-agent has no frontmatter"]);
 }

@@ -70,7 +70,7 @@ impl Exposure {
     /// The name of the skill that comes in a plug-in.
     pub(super) fn in_plugin(&self) -> Option<&str> {
         match self {
-            Self::Plugin { skill } => Some(skill),
+            Self::Plugin { installed } => Some(name_of(installed)),
             Self::Nothing | Self::Home { .. } => None,
         }
     }

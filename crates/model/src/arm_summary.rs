@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::statistics::{ArmStatistics, Delta, Observation, Trigger, Triggering};
-use crate::{Outcome, TrialRecord, WITH_SKILL, WITHOUT_SKILL};
+use crate::{TrialRecord, WITH_SKILL, WITHOUT_SKILL};
 
 /// What figures are made of, of one finished trial: so little of it that thousands can be kept while a run goes on.
 #[derive(Debug, Clone, PartialEq)]
@@ -109,7 +109,7 @@ pub struct ArmDelta {
     pub delta: Delta,
     /// The same for each suite by its name: a run may test several skills.
     pub suites: Vec<SuiteDelta>,
-    /// Each case of which both have a decided trial, by suite and id.
+    /// Each case of which both have a graded trial, by suite and id.
     pub cases: Vec<CaseDelta>,
 }
 
@@ -142,14 +142,17 @@ pub struct CaseDelta {
     pub without: CaseFigures,
 }
 
-/// A case's decided trials in one arm.
+/// A case's graded trials in one arm.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct CaseFigures {
     /// How many.
     pub trials: u64,
-    /// How many of them passed.
+    /// In how many of them everything was decided.
+    pub decided: u64,
+    /// How many of those passed.
     pub passed: u64,
-    /// Over them, the mean of met / (met + unmet).
+    /// Over the graded trials, the mean of met / (met + unmet).
     pub pass_rate: Option<f64>,
 }
 
@@ -205,7 +208,7 @@ impl CaseDelta {
     /// Whether the skill helps with the case (`Greater`) or harms (`Less`): more of its trials pass, or as many do and
     /// more of what they assert holds.
     pub fn direction(&self) -> Ordering {
-        let passes = (self.with.passed * self.without.trials).cmp(&(self.without.passed * self.with.trials));
+        let passes = (self.with.passed * self.without.decided).cmp(&(self.without.passed * self.with.decided));
         passes.then_with(|| {
             let rates = self.with.pass_rate.zip(self.without.pass_rate);
             rates.and_then(|(with, without)| with.partial_cmp(&without)).unwrap_or(Ordering::Equal)
@@ -214,19 +217,22 @@ impl CaseDelta {
 
     /// How far both are apart: the shares of trials that passed and of what they assert, added up.
     pub fn distance(&self) -> f64 {
-        let passed = |figures: &CaseFigures| figures.passed as f64 / figures.trials.max(1) as f64;
+        let passed =
+            |figures: &CaseFigures| (figures.decided > 0).then(|| figures.passed as f64 / figures.decided as f64);
+        let passes = passed(&self.with).zip(passed(&self.without));
         let rates = self.with.pass_rate.zip(self.without.pass_rate);
-        (passed(&self.with) - passed(&self.without)).abs() + rates.map_or(0.0, |(with, without)| (with - without).abs())
+        passes.map_or(0.0, |(with, without)| (with - without).abs())
+            + rates.map_or(0.0, |(with, without)| (with - without).abs())
     }
 }
 
 impl CaseFigures {
     fn of(trials: &[Seen<'_>]) -> Self {
-        let decided: Vec<_> = trials.iter().filter(|trial| trial.is_decided()).copied().collect();
-        let statistics = ArmStatistics::of(&decided);
+        let statistics = ArmStatistics::of(trials);
         Self {
-            trials: decided.len() as u64,
-            passed: decided.iter().filter(|trial| trial.outcome == Outcome::Passed).count() as u64,
+            trials: statistics.trials as u64,
+            decided: statistics.decided as u64,
+            passed: statistics.passed as u64,
             pass_rate: statistics.pass_rate.map(|rate| rate.mean),
         }
     }
@@ -273,7 +279,7 @@ fn groups<'a, K: Copy + Eq + std::hash::Hash>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Outcome::{Broken, Failed, Passed};
+    use crate::Outcome::{self, Broken, Failed, Passed};
     use crate::statistics::Chance;
 
     fn trial(agent: &str, variant: &str, case: &str, outcome: Outcome, triggered: Option<bool>) -> TrialFigures {

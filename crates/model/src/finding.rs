@@ -60,7 +60,7 @@ pub struct Finding {
     /// What else helps to understand it, a line each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<String>,
-    /// What kept it from being decided.
+    /// What kept it, or a part of it, from being decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// Values taken from the matching calls.
@@ -131,6 +131,12 @@ impl Finding {
             details: Vec::new(),
             failures: Vec::new(),
         }
+    }
+
+    /// True if nothing about it is undecided, neither a part of it nor a part of its score. One decided part is enough for
+    /// [`Status::Unmet`] and never for [`Status::Met`]: counting such a finding would count failures alone.
+    pub fn is_decided(&self) -> bool {
+        self.status != Status::Undecided && self.leeway.is_none() && self.error.is_none()
     }
 }
 

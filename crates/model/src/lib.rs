@@ -67,7 +67,7 @@ pub use skill::{AllowedTool, Skill};
 pub use skill_eval::{Definition, SideEffectContract, SideEffectLevel, SideEffects, SkillEval};
 pub use span::{Excerpt, Source, Span, Spanned};
 pub use step::{Question, Step, ToolCall, ToolResult};
-pub use summary::{Estimate, Summary};
+pub use summary::{Estimate, Passes, Summary};
 pub use tool::{Access, Certainty, Effect, Touch};
 pub use trace::{Trace, TracedCall, TracedReply, TracedTurn};
 pub use usage::{Tokens, Usage};

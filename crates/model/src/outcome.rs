@@ -51,6 +51,27 @@ impl Outcome {
         }
     }
 
+    /// `Some(true)` if the decided findings alone pass, whatever the undecided ones would come to. `None` if no finding
+    /// that somebody wrote is decided. Undecided findings leave the verdict, never deciding it in either direction.
+    pub fn of_decided(findings: &[Finding], ruling: &Ruling) -> Option<bool> {
+        let decided: Vec<&Finding> = findings.iter().filter(|finding| finding.is_decided()).collect();
+        let mut written = decided.iter().filter(|finding| !finding.implicit).peekable();
+        written.peek()?;
+        if decided.iter().any(|finding| finding.implicit && finding.status == Status::Unmet) {
+            return Some(false);
+        }
+        let holds = match ruling.scoring {
+            Some(scoring) => scoring.passes_by_share(written.copied()),
+            None => written.all(|finding| finding.status == Status::Met),
+        };
+        Some(holds != ruling.not)
+    }
+
+    /// True if the agent did its work and it was graded, so that the findings say something about the agent.
+    pub fn is_graded(self) -> bool {
+        matches!(self, Self::Passed | Self::Failed | Self::Undecided)
+    }
+
     /// As the report writes it.
     pub fn name(self) -> &'static str {
         match self {
@@ -134,6 +155,18 @@ impl Scoring {
             return Some(false);
         }
         (self.is_enough(tally.least) && !tally.open_critical).then_some(true)
+    }
+
+    /// True if these findings score the same share of their own weights that a pass takes of the most there is.
+    fn passes_by_share<'a>(&self, findings: impl Iterator<Item = &'a Finding>) -> bool {
+        let (mut score, mut most, mut failed_critical) = (0.0, 0.0, false);
+        for finding in findings {
+            score += finding.weight * finding.score.unwrap_or_default();
+            most += finding.weight.max(0.0);
+            failed_critical |= !finding.failed_critical.is_empty();
+        }
+        let needed = if self.max_score > 0.0 { most * self.pass_score / self.max_score } else { 0.0 };
+        !failed_critical && score >= needed - most * Self::TOLERANCE
     }
 
     /// Why the score does not pass, or may not: `scores 50 of 100, and needs 80`. `None` where it is enough.

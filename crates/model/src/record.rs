@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{Ending, Fault, FileChange, Finding, Limits, Outcome, SideEffects, Tokens, TrialId};
+use crate::{Ending, Fault, FileChange, Finding, Limits, Outcome, Ruling, Scoring, SideEffects, Tokens, TrialId};
 
 /// A run, as the report's `run` tells it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -229,6 +229,25 @@ impl TrialRecord {
     /// Whether it is only there to be compared with: its agent lacks the skill. It decides nothing by itself.
     pub fn is_baseline(&self) -> bool {
         self.variant.as_deref() == Some(crate::WITHOUT_SKILL)
+    }
+
+    /// Number of findings that could not be decided, or only in part.
+    pub fn undecided(&self) -> usize {
+        self.findings.iter().filter(|finding| !finding.is_decided()).count()
+    }
+
+    /// `Some(true)` if what could be decided passes; `None` if the trial was not graded, or no assertion was decided.
+    pub fn decided_pass(&self) -> Option<bool> {
+        let scoring = self.pass_score.zip(self.max_score);
+        let scoring = scoring.map(|(pass_score, max_score)| Scoring { max_score, pass_score });
+        let ruling = Ruling { scoring, not: self.not };
+        Outcome::of_decided(&self.findings, &ruling).filter(|_| self.outcome.is_graded())
+    }
+
+    /// Number of undecided findings of a trial that passed but for them; `None` for any other trial.
+    pub fn passed_but_for(&self) -> Option<usize> {
+        let is_open = self.outcome == Outcome::Undecided && self.decided_pass() == Some(true);
+        is_open.then(|| self.undecided())
     }
 }
 

@@ -19,6 +19,8 @@ pub struct Summary {
     pub failed: usize,
     /// How many could not be decided.
     pub undecided: usize,
+    /// How many of `undecided` passed but for what is undecided.
+    pub passed_but_undecided: usize,
     /// How many were broken by infrastructure.
     pub broken: usize,
     /// How many were skipped.
@@ -27,8 +29,13 @@ pub struct Summary {
     pub cancelled: usize,
     /// How many passed only after a failed attempt.
     pub flaky: usize,
-    /// passed / (passed + failed); absent when neither happened.
+    /// Share of the `decided` trials that passed; absent without one. Where nothing is undecided this is
+    /// passed / (passed + failed).
     pub pass_rate: Option<f64>,
+    /// Trials that were graded with nothing undecided: what `pass_rate` is of.
+    pub decided: Passes,
+    /// Trials that have a decided assertion; `passed` if all that was decided passes.
+    pub by_decided: Passes,
     /// Tokens of all trials whose tokens are known, the baseline's included; absent when none are.
     pub tokens: Option<Tokens>,
     /// The part of `tokens` that trials took which are only there to be compared with.
@@ -47,6 +54,27 @@ pub struct Summary {
     /// What playing users took; absent when nobody was played.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<Aside>,
+}
+
+/// How many of some trials passed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Passes {
+    /// How many trials.
+    pub trials: usize,
+    /// How many of them passed.
+    pub passed: usize,
+}
+
+impl Passes {
+    /// The share that passed; `None` of no trials.
+    pub fn rate(&self) -> Option<f64> {
+        (self.trials > 0).then(|| self.passed as f64 / self.trials as f64)
+    }
+
+    fn add(&mut self, passed: bool) {
+        self.trials += 1;
+        self.passed += usize::from(passed);
+    }
 }
 
 impl Summary {
@@ -91,8 +119,20 @@ impl Summary {
             Outcome::Cancelled => self.cancelled += 1,
         }
         self.flaky += usize::from(trial.flaky);
-        let decided = self.passed + self.failed;
-        self.pass_rate = (decided > 0).then(|| self.passed as f64 / decided as f64);
+        self.passed_but_undecided += usize::from(trial.passed_but_for().is_some());
+        if trial.outcome.is_graded() && trial.undecided() == 0 {
+            self.decided.add(trial.outcome == Outcome::Passed);
+        }
+        if let Some(passed) = trial.decided_pass() {
+            self.by_decided.add(passed);
+        }
+        self.pass_rate = self.decided.rate();
+    }
+
+    /// True if not every trial came to a verdict with nothing undecided.
+    pub fn is_incomplete(&self) -> bool {
+        let open = self.passed + self.failed > self.decided.trials;
+        open || self.undecided + self.broken + self.cancelled > 0
     }
 
     /// The exit code of a run that came to this: 1 if something failed, 3 if something is not known, else 0.
@@ -162,6 +202,37 @@ mod tests {
         let alone = Summary::of(&trials[..1]);
         assert_eq!((alone.baseline_cost_usd, alone.baseline_tokens), (None, None));
         assert!(serde_json::to_value(alone).unwrap().get("baseline_cost_usd").is_none(), "as it was before");
+    }
+
+    #[test]
+    fn undecided_assertions_leave_the_rates_whatever_the_others_come_to() {
+        let finding = |status: &str| json!({ "id": "f", "type": "t", "status": status, "weight": 1, "because": "" });
+        let of = |outcome: &str, statuses: &[&str]| {
+            let findings: Vec<Value> = statuses.iter().map(|status| finding(status)).collect();
+            trial(&json!({ "outcome": outcome, "findings": findings }))
+        };
+        let judged = |met: bool| match met {
+            true => of("undecided", &["met", "undecided"]),
+            false => of("failed", &["unmet", "undecided"]),
+        };
+        let summary = Summary::of(&(0..10).map(|at| judged(at > 0)).collect::<Vec<_>>());
+        assert_eq!((summary.failed, summary.undecided, summary.passed_but_undecided), (1, 9, 9));
+        assert_eq!((summary.pass_rate, summary.by_decided.rate()), (None, Some(0.9)));
+        assert_eq!((summary.exit_code(), summary.is_incomplete()), (1, true));
+
+        let trials = [of("passed", &["met"]), of("failed", &["unmet"]), of("undecided", &["undecided"])];
+        let summary = Summary::of(&trials);
+        assert_eq!(
+            (summary.pass_rate, summary.by_decided.rate(), summary.passed_but_undecided),
+            (Some(0.5), Some(0.5), 0)
+        );
+        assert_eq!(Summary::of(&trials[..2]).exit_code(), 1);
+        assert_eq!(Summary::of(&[of("undecided", &["met", "undecided"])]).exit_code(), 3);
+        // One part of a claim that does not hold decides the claim, and is no reason to count it.
+        let mut half = of("failed", &["unmet", "met"]);
+        half.findings[0].error = Some("another part is undecided".into());
+        assert_eq!(TrialFigures::of(&half).observation.pass_rate, Some(1.0));
+        assert_eq!((half.undecided(), half.decided_pass()), (1, Some(true)));
     }
 
     #[test]

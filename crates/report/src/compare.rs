@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use model::{AgentInfo, Outcome, RunRow, SkillInfo, TrialFigures, TrialRow, statistics};
 
+use crate::counts::Counts;
 use crate::figure::{counted, elapsed, minute, money, percent, range, whole};
 use crate::names::{Names, is_baseline};
 use crate::terminal::{Paint, Style};
@@ -48,8 +49,7 @@ pub struct CaseChange {
 /// One case's trials in one run.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Side {
-    passed: u64,
-    decided: u64,
+    counts: Counts,
     trials: u64,
     outcomes: Vec<Outcome>,
     because: Option<String>,
@@ -76,8 +76,7 @@ pub struct Comparison {
 
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Totals {
-    passed: u64,
-    decided: u64,
+    counts: Counts,
     trials: usize,
     tokens: Option<u64>,
     cost_usd: Option<f64>,
@@ -143,7 +142,12 @@ impl Comparison {
 
     /// Each case with what became of it, for programs.
     pub fn to_json(&self) -> serde_json::Value {
-        let side = |side: &Side| serde_json::json!({"trials": side.trials, "decided": side.decided, "passed": side.passed, "score": side.score(), "because": side.because});
+        let side = |side: &Side| {
+            serde_json::json!({
+                "trials": side.trials, "decided": side.counts.passed + side.counts.failed, "passed": side.counts.passed,
+                "undecided": side.counts.undecided, "score": side.score(), "because": side.because,
+            })
+        };
         self.cases
             .iter()
             .map(|case| {
@@ -193,11 +197,7 @@ impl Comparison {
         text.push_str(&format!("\n{} as before\n", counted(same, "case")));
 
         let (a, b) = (&self.before, &self.after);
-        let rate = |totals: &Totals| {
-            let share = (totals.decided > 0).then(|| totals.passed as f64 / totals.decided as f64);
-            let share = share.map_or_else(|| "n/a".into(), percent);
-            format!("{}/{} {share}", totals.passed, totals.decided)
-        };
+        let rate = |totals: &Totals| format!("{} {}", totals.counts.told(), totals.counts.share());
         let cost = |totals: &Totals| match totals.cost_usd {
             None => "n/a".into(),
             Some(cost) if totals.costs < totals.trials => {
@@ -247,8 +247,8 @@ impl CaseChange {
 
     /// What makes it better or worse: how sure the difference in passes is, or the scores.
     fn grounds(&self, arrow: &str) -> String {
-        match (rate(&self.before, &self.after), self.before.score(), self.after.score()) {
-            (Ordering::Equal, Some(before), Some(after)) => {
+        match (Counts::change(&self.before.counts, &self.after.counts), self.before.score(), self.after.score()) {
+            (Some(Ordering::Equal), Some(before), Some(after)) => {
                 format!("score {} {arrow} {}", percent(before), percent(after))
             }
             _ => self.how_sure(),
@@ -257,11 +257,17 @@ impl CaseChange {
 
     /// What the numbers allow to say.
     fn how_sure(&self) -> String {
-        if self.before.decided == 1 && self.after.decided == 1 {
+        let (before, after) = (&self.before.counts, &self.after.counts);
+        if before.graded() == 1 && after.graded() == 1 {
             return "one trial each: no interval".into();
         }
-        let a = statistics::wilson(self.before.passed, self.before.decided);
-        let b = statistics::wilson(self.after.passed, self.after.decided);
+        // Whichever way undecided trials would have come out.
+        let interval = |counts: &Counts| {
+            let [low, _] = statistics::wilson(counts.passed, counts.graded());
+            let [_, high] = statistics::wilson(counts.passed + counts.undecided, counts.graded());
+            [low, high]
+        };
+        let (a, b) = (interval(before), interval(after));
         let apart = a[1] < b[0] || b[1] < a[0];
         let verdict = if apart { "the intervals are apart" } else { "may be chance" };
         format!("95%: {} and {}, {verdict}", range(a), range(b))
@@ -271,14 +277,7 @@ impl CaseChange {
 impl Side {
     fn add(&mut self, trial: &TrialRow) {
         self.trials += 1;
-        match trial.outcome {
-            Outcome::Passed => {
-                self.passed += 1;
-                self.decided += 1;
-            }
-            Outcome::Failed => self.decided += 1,
-            _ => {}
-        }
+        self.counts.add(trial.outcome);
         if let (Outcome::Passed | Outcome::Failed, Some(score), Some(most)) =
             (trial.outcome, trial.score, trial.max_score.filter(|most| *most > 0.0))
         {
@@ -296,14 +295,13 @@ impl Side {
         (trials > 0).then(|| sum / trials as f64)
     }
 
-    /// The outcome of a single trial, else passed of decided ones.
+    /// The outcome of a single trial, else passed of graded ones.
     fn describe(&self) -> String {
+        let ungraded = self.trials - self.counts.graded();
         match self.outcomes[..] {
             [only] => only.name().to_owned(),
-            _ if self.decided < self.trials => {
-                format!("{}/{} ({} without a verdict)", self.passed, self.decided, self.trials - self.decided)
-            }
-            _ => format!("{}/{}", self.passed, self.decided),
+            _ if ungraded > 0 => format!("{} ({ungraded} without a verdict)", self.counts.told()),
+            _ => self.counts.told(),
         }
     }
 }
@@ -312,8 +310,7 @@ impl Totals {
     fn of(trials: &[TrialRow]) -> Self {
         let mut totals = Self { trials: trials.len(), ..Self::default() };
         for trial in trials {
-            totals.passed += u64::from(trial.outcome == Outcome::Passed);
-            totals.decided += u64::from(matches!(trial.outcome, Outcome::Passed | Outcome::Failed));
+            totals.counts.add(trial.outcome);
             totals.time_ms += trial.duration_ms;
             if let Some(tokens) = trial.tokens {
                 *totals.tokens.get_or_insert_default() += tokens.total();
@@ -331,26 +328,16 @@ fn change(before: &Side, after: &Side, threshold: f64) -> Change {
     match (before.trials, after.trials) {
         (0, _) => Change::Added,
         (_, 0) => Change::Missing,
-        _ if before.decided == 0 || after.decided == 0 => {
-            if before.outcomes == after.outcomes {
-                Change::Same
-            } else {
-                Change::Changed
-            }
-        }
-        _ => match rate(before, after) {
-            Ordering::Less => Change::Regressed,
-            Ordering::Greater => Change::Fixed,
-            Ordering::Equal => match before.score().zip(after.score()).map(|(before, after)| after - before) {
+        _ => match Counts::change(&before.counts, &after.counts) {
+            None if before.outcomes == after.outcomes => Change::Same,
+            None => Change::Changed,
+            Some(Ordering::Less) => Change::Regressed,
+            Some(Ordering::Greater) => Change::Fixed,
+            Some(Ordering::Equal) => match before.score().zip(after.score()).map(|(before, after)| after - before) {
                 Some(gain) if gain < -threshold - NOISE => Change::Regressed,
                 Some(gain) if gain > threshold + NOISE => Change::Improved,
                 _ => Change::Same,
             },
         },
     }
-}
-
-/// How the share of passed trials is after, seen from before.
-fn rate(before: &Side, after: &Side) -> Ordering {
-    (after.passed * before.decided).cmp(&(before.passed * after.decided))
 }

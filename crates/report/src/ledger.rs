@@ -131,7 +131,8 @@ impl Ledger {
         } else {
             for (count, what) in [
                 (summary.broken, "broken"),
-                (summary.undecided, "undecided"),
+                (summary.undecided - summary.passed_but_undecided, "undecided"),
+                (summary.passed_but_undecided, "passed but for undecided assertions"),
                 (summary.cancelled, "cancelled"),
                 (unfinished, "not finished"),
             ] {

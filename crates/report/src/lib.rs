@@ -13,6 +13,7 @@
 mod arms;
 mod artifacts;
 mod compare;
+mod counts;
 mod figure;
 mod given;
 mod history;

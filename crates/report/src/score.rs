@@ -87,6 +87,14 @@ impl Mean {
     }
 }
 
+/// `passed`, or `passed but for 2 undecided`: what a trial came to, in words.
+pub(crate) fn outcome(record: &TrialRecord) -> String {
+    match record.passed_but_for() {
+        Some(open) => format!("passed but for {open} undecided"),
+        None => record.outcome.name().to_owned(),
+    }
+}
+
 /// The paths that must hold and do not, of all findings.
 pub(crate) fn failed_critical(findings: &[Finding]) -> Vec<&str> {
     findings.iter().flat_map(|finding| &finding.failed_critical).map(String::as_str).collect()

@@ -1,8 +1,11 @@
 //! How each case did, run after run.
 
-use model::{Outcome, TrialRow, statistics};
+use std::cmp::Ordering;
 
-use crate::figure::{elapsed, minute, money, percent, whole};
+use model::{TrialRow, statistics};
+
+use crate::counts::Counts;
+use crate::figure::{elapsed, minute, money, whole};
 use crate::names::Names;
 use crate::terminal::{Paint, Style};
 
@@ -38,35 +41,31 @@ pub fn trend(trials: &[TrialRow], style: &Style) -> String {
         }
         let mut before = None;
         for run in &runs {
-            let (line, rate) = point(run, before, &run[0].run[..short.min(run[0].run.len())], &paint);
+            let (line, counts) = point(run, before, &run[0].run[..short.min(run[0].run.len())], &paint);
             text.push_str(&line);
-            before = rate.or(before);
+            before = if counts.graded() > 0 { Some(counts) } else { before };
         }
     }
     text
 }
 
-fn point(run: &[&TrialRow], before: Option<f64>, id: &str, paint: &Paint) -> (String, Option<f64>) {
+fn point(run: &[&TrialRow], before: Option<Counts>, id: &str, paint: &Paint) -> (String, Counts) {
     let signs = paint.signs();
-    let count = |outcome| run.iter().filter(|trial| trial.outcome == outcome).count();
-    let passed = count(Outcome::Passed);
-    let decided = passed + count(Outcome::Failed);
-    let rate = (decided > 0).then(|| passed as f64 / decided as f64);
+    let mut counts = Counts::default();
+    run.iter().for_each(|trial| counts.add(trial.outcome));
 
     let bar = |rate: f64| {
         let full = (rate * BAR as f64).round() as usize;
         format!("{}{}", signs.full.repeat(full), signs.empty.repeat(BAR - full))
     };
-    let bar = match rate {
-        Some(1.0) => paint.green(&bar(1.0)),
-        Some(rate) => paint.red(&bar(rate)),
+    let bar = match counts.bounds() {
+        Some((least, _)) if least >= 1.0 => paint.green(&bar(1.0)),
+        Some((least, most)) if least < most => paint.yellow(&bar(least)),
+        Some((least, _)) => paint.red(&bar(least)),
         // An empty bar would look like a rate of nothing.
         None => " ".repeat(BAR),
     };
-    let shown = match rate {
-        Some(rate) => format!("{passed}/{decided} {:>4}", percent(rate)),
-        None => format!("0/0 {:>4}", "n/a"),
-    };
+    let shown = format!("{} {:>4}", counts.told(), counts.share());
     let tokens = average(run.iter().filter_map(|trial| trial.tokens).map(|tokens| tokens.total() as f64));
     let cost = average(run.iter().filter_map(|trial| trial.cost_usd));
     let time = average(run.iter().map(|trial| trial.duration_ms as f64));
@@ -78,17 +77,17 @@ fn point(run: &[&TrialRow], before: Option<f64>, id: &str, paint: &Paint) -> (St
         cost.map_or_else(|| "n/a".into(), money),
         time.map_or_else(|| "n/a".into(), |time| elapsed(time.round() as u64)),
     );
-    let undecided = run.len() - decided;
-    if undecided > 0 {
-        line.push_str(&paint.yellow(&format!("  {undecided} without a verdict")));
+    let ungraded = run.len() as u64 - counts.graded();
+    if ungraded > 0 {
+        line.push_str(&paint.yellow(&format!("  {ungraded} without a verdict")));
     }
-    if let (Some(before), Some(rate)) = (before, rate)
-        && (before - rate).abs() > f64::EPSILON
-    {
-        line.push_str(&if rate < before { paint.red("  worse") } else { paint.green("  better") });
+    match before.and_then(|before| Counts::change(&before, &counts)) {
+        Some(Ordering::Less) => line.push_str(&paint.red("  worse")),
+        Some(Ordering::Greater) => line.push_str(&paint.green("  better")),
+        Some(Ordering::Equal) | None => {}
     }
     line.push('\n');
-    (line, rate)
+    (line, counts)
 }
 
 fn average(values: impl Iterator<Item = f64>) -> Option<f64> {

@@ -205,9 +205,11 @@ fn gate(args: &RunArgs, summary: &model::Summary) -> u8 {
     if code != exit::FAILED {
         return code;
     }
-    let unsure =
-        if summary.undecided + summary.broken + summary.cancelled > 0 { exit::INCOMPLETE } else { exit::PASSED };
-    let enough = args.min_pass_rate.is_some_and(|least| summary.pass_rate.is_some_and(|rate| rate >= least));
+    let unsure = if summary.is_incomplete() { exit::INCOMPLETE } else { exit::PASSED };
+    // Both what is fully decided and what is decided at all must be good enough, so that nothing undecided helps.
+    let rates = [summary.pass_rate, summary.by_decided.rate()];
+    let is_enough = |least: f64| rates.iter().any(Option::is_some) && rates.iter().flatten().all(|rate| *rate >= least);
+    let enough = args.min_pass_rate.is_some_and(is_enough);
     if enough || args.no_fail_on_assertions { unsure } else { code }
 }
 

@@ -128,7 +128,9 @@ impl Matcher for Claim {
         let count = verdicts.iter().filter(|verdict| verdict.status == Status::Met).count();
         match of(Status::Unmet).or_else(|| of(Status::Undecided)) {
             Some(at) => {
+                let open = verdicts.iter().find_map(|verdict| verdict.error.clone());
                 let mut first = verdicts.remove(at);
+                first.error = open;
                 let others = told.into_iter().enumerate().filter(|(other, _)| *other != at).map(|(_, line)| line);
                 first.evidence.extend(others);
                 first

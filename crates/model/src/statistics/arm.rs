@@ -8,30 +8,41 @@ use super::curve::{AtK, curves};
 use super::mean::{amount, rate, share};
 use super::observation::{Observation, by_case};
 
-/// One arm's trials taken together: what running the same cases again would show. Only decided trials are in a
-/// denominator; the others are counted.
+/// One arm's trials taken together: what running the same cases again would show. Trials that were graded are in the
+/// figures; broken, skipped and cancelled ones are counted beside them.
+///
+/// What is undecided leaves a figure whatever the rest of its trial came to. Otherwise failures alone would be counted:
+/// one unmet assertion decides a trial, and a met one beside an undecided one does not.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ArmStatistics {
-    /// How many trials were decided.
+    /// Number of graded trials: passed, failed or undecided.
     pub trials: usize,
-    /// How many cases have one.
+    /// Number of graded trials in which everything was decided.
+    pub decided: usize,
+    /// Number of `decided` trials that passed.
+    pub passed: usize,
+    /// Number of cases that have a graded trial.
     pub cases: usize,
     /// How many trials were broken by infrastructure.
     pub broken: usize,
     /// How many could not be decided.
     pub undecided: usize,
+    /// How many of `undecided` passed but for what is undecided.
+    pub passed_but_undecided: usize,
     /// How many were skipped.
     pub skipped: usize,
     /// How many were cancelled.
     pub cancelled: usize,
     /// Over trials, of met / (met + unmet), with Wilson's interval.
     pub pass_rate: Option<Estimate>,
-    /// Share of the decided trials that passed, with Wilson's interval.
+    /// Share of the `decided` trials that passed, with Wilson's interval.
     pub full_pass_rate: Option<Estimate>,
+    /// Share of the graded trials in which everything that was decided passes, with Wilson's interval.
+    pub decided_pass_rate: Option<Estimate>,
     /// Over trials, of the share of the most there is to score.
     pub score: Option<Estimate>,
-    /// How many decided trials every case has: up to here both curves are over all cases.
+    /// How many `decided` trials every case has that has one: up to here both curves are over all cases.
     pub k: u64,
     /// Chance that at least one of k passes, averaged over cases, for every k.
     pub pass_at_k: Vec<AtK>,
@@ -41,11 +52,11 @@ pub struct ArmStatistics {
     pub duration_s: Option<Estimate>,
     /// Tokens of every kind.
     pub tokens: Option<Estimate>,
-    /// How many decided trials' tokens are known.
+    /// How many graded trials' tokens are known.
     pub trials_with_tokens: usize,
     /// US dollars.
     pub cost_usd: Option<Estimate>,
-    /// How many decided trials' cost is known.
+    /// How many graded trials' cost is known.
     pub trials_with_cost: usize,
 }
 
@@ -56,41 +67,36 @@ impl ArmStatistics {
         at(&self.pass_at_k).zip(at(&self.pass_hat_k))
     }
 
-    /// How many trials passed.
-    pub fn passed(&self) -> u64 {
-        self.full_pass_rate.map_or(0, |rate| (rate.mean * self.trials as f64).round() as u64)
-    }
-
-    /// How many trials there are that are in no denominator.
-    pub fn left_out(&self) -> usize {
-        self.broken + self.undecided + self.skipped + self.cancelled
-    }
-
     /// Of an arm's trials, in any order.
     pub fn of<K: Ord>(trials: &[Observation<K>]) -> Self {
         let count = |outcome: Outcome| trials.iter().filter(|trial| trial.outcome == outcome).count();
         let values = |of: fn(&Observation<K>) -> Option<f64>| -> Vec<f64> {
-            let decided = trials.iter().filter(|trial| trial.is_decided());
-            decided.filter_map(of).filter(|value| value.is_finite()).collect()
+            let graded = trials.iter().filter(|trial| trial.is_graded());
+            graded.filter_map(of).filter(|value| value.is_finite()).collect()
         };
-        let passed =
-            |trials: &[&Observation<K>]| trials.iter().filter(|trial| trial.outcome == Outcome::Passed).count() as u64;
-        let cases: Vec<(u64, u64)> =
-            by_case(trials).values().map(|trials| (trials.len() as u64, passed(trials))).collect();
-        let (pass_at_k, pass_hat_k) = curves(&cases);
-        let (passed, failed) = (count(Outcome::Passed), count(Outcome::Failed));
+        let cases = by_case(trials);
+        let decided: Vec<(u64, u64)> = cases.values().map(|trials| passes(trials)).filter(|case| case.0 > 0).collect();
+        let sum = |of: fn(&(u64, u64)) -> u64| decided.iter().map(of).sum::<u64>();
+        let (all, passed) = (sum(|case| case.0), sum(|case| case.1));
+        let (pass_at_k, pass_hat_k) = curves(&decided);
+        let by_decided = values(Observation::decided_full_pass);
+        let is_open = |trial: &&Observation<K>| trial.outcome == Outcome::Undecided && trial.decided_pass == Some(true);
         let (tokens, cost_usd) = (values(|trial| trial.tokens), values(|trial| trial.cost_usd));
         Self {
-            trials: passed + failed,
+            trials: cases.values().map(Vec::len).sum(),
+            decided: all as usize,
+            passed: passed as usize,
             cases: cases.len(),
             broken: count(Outcome::Broken),
             undecided: count(Outcome::Undecided),
+            passed_but_undecided: trials.iter().filter(is_open).count(),
             skipped: count(Outcome::Skipped),
             cancelled: count(Outcome::Cancelled),
             pass_rate: share(&values(|trial| trial.pass_rate)),
-            full_pass_rate: rate(passed as u64, (passed + failed) as u64),
+            full_pass_rate: rate(passed, all),
+            decided_pass_rate: rate(by_decided.iter().sum::<f64>() as u64, by_decided.len() as u64),
             score: share(&values(|trial| trial.score)),
-            k: cases.iter().map(|case| case.0).min().unwrap_or(0),
+            k: decided.iter().map(|case| case.0).min().unwrap_or(0),
             pass_at_k,
             pass_hat_k,
             duration_s: amount(&values(|trial| trial.duration_s)),
@@ -100,6 +106,12 @@ impl ArmStatistics {
             cost_usd: amount(&cost_usd),
         }
     }
+}
+
+/// How many of a case's trials are decided, and how many of those passed.
+fn passes<K>(trials: &[&Observation<K>]) -> (u64, u64) {
+    let decided: Vec<f64> = trials.iter().filter_map(|trial| trial.full_pass()).collect();
+    (decided.len() as u64, decided.iter().filter(|pass| **pass > 0.0).count() as u64)
 }
 
 #[cfg(test)]
@@ -113,21 +125,37 @@ mod tests {
     }
 
     #[test]
+    fn undecided_assertions_leave_every_figure_in_both_directions() {
+        // A check that 9 of 10 trials meet, and a judge that is never there.
+        let open = |met: bool| Observation {
+            undecided: 1,
+            decided_pass: Some(met),
+            pass_rate: Some(f64::from(u8::from(met))),
+            ..Observation::new(1, if met { Outcome::Undecided } else { Outcome::Failed })
+        };
+        let arm = ArmStatistics::of(&(0..10).map(|at| open(at > 0)).collect::<Vec<_>>());
+        assert_eq!((arm.trials, arm.decided, arm.undecided, arm.passed_but_undecided), (10, 0, 9, 9));
+        assert_eq!((arm.full_pass_rate, arm.at_k()), (None, None), "the failures alone say nothing");
+        let mean = |rate: Option<Estimate>| rate.map(|rate| rate.mean);
+        assert_eq!((mean(arm.pass_rate), mean(arm.decided_pass_rate)), (Some(0.9), Some(0.9)));
+    }
+
+    #[test]
     fn what_says_nothing_about_the_agent_is_counted_and_in_no_denominator() {
         let arm = ArmStatistics::of(&[
             trial(1, Outcome::Passed, 10.0),
             trial(1, Outcome::Broken, 1e9),
             trial(2, Outcome::Failed, 20.0),
-            trial(2, Outcome::Undecided, 1e9),
+            trial(2, Outcome::Undecided, 30.0),
             trial(3, Outcome::Skipped, 1e9),
             trial(4, Outcome::Cancelled, 1e9),
         ]);
-        assert_eq!((arm.trials, arm.cases, arm.k), (2, 2, 1));
+        assert_eq!((arm.trials, arm.decided, arm.cases, arm.k), (3, 2, 2, 1));
         assert_eq!((arm.broken, arm.undecided, arm.skipped, arm.cancelled), (1, 1, 1, 1));
         assert_eq!(arm.full_pass_rate.map(|rate| (rate.mean, rate.ci95)), Some((0.5, Some(wilson(1, 2)))));
-        assert_eq!(arm.pass_rate.map(|rate| rate.mean), Some(0.75));
-        assert_eq!(arm.tokens.map(|tokens| tokens.mean), Some(15.0));
-        assert_eq!((arm.trials_with_tokens, arm.trials_with_cost, arm.cost_usd), (2, 0, None));
+        assert_eq!(arm.pass_rate.map(|rate| rate.mean), Some(2.0 / 3.0));
+        assert_eq!(arm.tokens.map(|tokens| tokens.mean), Some(20.0));
+        assert_eq!((arm.trials_with_tokens, arm.trials_with_cost, arm.cost_usd), (3, 0, None));
     }
 
     #[test]

@@ -24,18 +24,20 @@ pub struct Difference {
     pub cases: usize,
 }
 
-/// How two arms differ, such as with − without a skill, case by case. Only decided trials count.
+/// How two arms differ, such as with − without a skill, case by case. Only graded trials count.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Delta {
-    /// How many cases both arms have a decided trial of.
+    /// How many cases both arms have a graded trial of.
     pub cases_paired: usize,
-    /// How many cases are left out because an arm has no decided trial of them.
+    /// How many cases are left out because an arm has no graded trial of them.
     pub cases_unpaired: usize,
     /// Of the share of met findings, as a share: 0.5 is 50 points.
     pub pass_rate: Option<Difference>,
-    /// Of the share of trials that passed.
+    /// Of the share of trials that passed, among those in which everything was decided.
     pub full_pass_rate: Option<Difference>,
+    /// Of the share of trials in which everything that was decided passes.
+    pub decided_pass_rate: Option<Difference>,
     /// Of the share of the most there is to score.
     pub score: Option<Difference>,
     /// Seconds.
@@ -60,6 +62,7 @@ impl Delta {
             cases_unpaired: cases.len() - pairs.len(),
             pass_rate: Difference::of_shares(&pairs, |trial| trial.pass_rate),
             full_pass_rate: Difference::of_shares(&pairs, Observation::full_pass),
+            decided_pass_rate: Difference::of_shares(&pairs, Observation::decided_full_pass),
             score: Difference::of_shares(&pairs, |trial| trial.score),
             duration_s: Difference::of(&differences(&pairs, |trial| trial.duration_s)),
             tokens: Difference::of(&differences(&pairs, |trial| trial.tokens)),
@@ -68,7 +71,7 @@ impl Delta {
     }
 }
 
-/// A case's decided trials in both arms.
+/// A case's graded trials in both arms.
 type Pair<'a, K> = (&'a [&'a Observation<K>], &'a [&'a Observation<K>]);
 
 /// Each case's difference of means, where both arms know it.
@@ -153,8 +156,8 @@ mod tests {
         let without =
             [trial("a", Passed, None), trial("b", Broken, None), trial("d", Failed, None), trial("c", Undecided, None)];
         let delta = Delta::between(&with, &without);
-        assert_eq!((delta.cases_paired, delta.cases_unpaired), (1, 4));
-        assert_eq!(delta.full_pass_rate.map(|d| (d.mean, d.cases)), Some((0.0, 1)));
+        assert_eq!((delta.cases_paired, delta.cases_unpaired), (2, 3));
+        assert_eq!(delta.full_pass_rate.map(|d| (d.mean, d.cases)), Some((0.0, 1)), "`c` has no verdict in one arm");
         assert_eq!(Delta::between::<u8>(&[], &[]), Delta::default());
     }
 

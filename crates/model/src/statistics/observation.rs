@@ -9,9 +9,13 @@ use crate::{Finding, Outcome, Status, TrialRecord};
 pub struct Observation<K> {
     /// The case.
     pub case: K,
-    /// What it came to. Only what passed or failed is in a denominator.
+    /// What it came to.
     pub outcome: Outcome,
-    /// met / (met + unmet).
+    /// Number of findings that could not be decided.
+    pub undecided: usize,
+    /// Whether the decided findings alone pass; `None` if no assertion was decided.
+    pub decided_pass: Option<bool>,
+    /// met / (met + unmet). What is undecided is in neither.
     pub pass_rate: Option<f64>,
     /// Of the score, the share of the most there is.
     pub score: Option<f64>,
@@ -26,10 +30,15 @@ pub struct Observation<K> {
 impl<'a> Observation<(&'a str, &'a str)> {
     /// Of a record; its suite and its case's id tell its case.
     pub fn of(trial: &'a TrialRecord) -> Self {
-        let most = trial.max_score.filter(|most| *most > 0.0);
+        let undecided = trial.undecided();
+        // A score out of a fixed number of points loses those of what is undecided.
+        let is_short = trial.pass_score.is_some() && undecided > 0;
+        let most = trial.max_score.filter(|most| *most > 0.0 && !is_short);
         Self {
             case: (&trial.suite, &trial.case),
             outcome: trial.outcome,
+            undecided,
+            decided_pass: trial.decided_pass(),
             pass_rate: met_share(&trial.findings),
             score: trial.score.zip(most).map(|(score, most)| score / most),
             duration_s: Some(trial.duration_ms as f64 / 1000.0),
@@ -42,54 +51,82 @@ impl<'a> Observation<(&'a str, &'a str)> {
 impl<K> Observation<K> {
     /// The same of a case that is told in another way.
     pub fn of_case<C>(self, case: C) -> Observation<C> {
-        let Self { outcome, pass_rate, score, duration_s, tokens, cost_usd, .. } = self;
-        Observation { case, outcome, pass_rate, score, duration_s, tokens, cost_usd }
+        let Self { outcome, undecided, decided_pass, pass_rate, score, duration_s, tokens, cost_usd, .. } = self;
+        Observation { case, outcome, undecided, decided_pass, pass_rate, score, duration_s, tokens, cost_usd }
     }
 
     /// The same with its case borrowed.
     pub fn as_ref(&self) -> Observation<&K> {
-        let Self { case, outcome, pass_rate, score, duration_s, tokens, cost_usd } = self;
         Observation {
-            case,
-            outcome: *outcome,
-            pass_rate: *pass_rate,
-            score: *score,
-            duration_s: *duration_s,
-            tokens: *tokens,
-            cost_usd: *cost_usd,
+            case: &self.case,
+            outcome: self.outcome,
+            undecided: self.undecided,
+            decided_pass: self.decided_pass,
+            pass_rate: self.pass_rate,
+            score: self.score,
+            duration_s: self.duration_s,
+            tokens: self.tokens,
+            cost_usd: self.cost_usd,
         }
     }
 
-    /// Nothing but what it came to.
+    /// Nothing but its outcome; an undecided one has a single finding.
     pub fn new(case: K, outcome: Outcome) -> Self {
-        Self { case, outcome, pass_rate: None, score: None, duration_s: None, tokens: None, cost_usd: None }
+        let decided_pass = match outcome {
+            Outcome::Passed => Some(true),
+            Outcome::Failed => Some(false),
+            _ => None,
+        };
+        Self {
+            case,
+            outcome,
+            undecided: usize::from(outcome == Outcome::Undecided),
+            decided_pass,
+            pass_rate: None,
+            score: None,
+            duration_s: None,
+            tokens: None,
+            cost_usd: None,
+        }
     }
 
-    /// Whether it says something about the agent.
+    /// True if it says something about the agent: the trial was graded.
+    pub fn is_graded(&self) -> bool {
+        self.outcome.is_graded()
+    }
+
+    /// True if it was graded and nothing is undecided. Whether it counts as passed or failed must not depend on how the
+    /// rest of it came out, so a trial that failed beside something undecided is not decided.
     pub fn is_decided(&self) -> bool {
-        matches!(self.outcome, Outcome::Passed | Outcome::Failed)
+        self.is_graded() && self.undecided == 0
     }
 
-    /// 1 for a pass, 0 for a failure.
+    /// 1 for a pass and 0 for a failure of a trial in which everything was decided.
     pub(super) fn full_pass(&self) -> Option<f64> {
         self.is_decided().then(|| f64::from(u8::from(self.outcome == Outcome::Passed)))
     }
+
+    /// 1 if everything that was decided passes, else 0.
+    pub(super) fn decided_full_pass(&self) -> Option<f64> {
+        self.decided_pass.filter(|_| self.is_graded()).map(|pass| f64::from(u8::from(pass)))
+    }
 }
 
-/// The decided trials of each case.
+/// The graded trials of each case.
 pub(super) fn by_case<K: Ord>(trials: &[Observation<K>]) -> BTreeMap<&K, Vec<&Observation<K>>> {
     let mut cases: BTreeMap<&K, Vec<&Observation<K>>> = BTreeMap::new();
-    for trial in trials.iter().filter(|trial| trial.is_decided()) {
+    for trial in trials.iter().filter(|trial| trial.is_graded()) {
         cases.entry(&trial.case).or_default().push(trial);
     }
     cases
 }
 
-/// met / (met + unmet); `None` when nothing was decided. What nobody wrote counts only where it is not met, as an exceeded
-/// budget: else every limit that is kept would raise the share.
+/// met / (met + unmet); `None` if no assertion was decided. What nobody wrote counts only if it is not met, such as an
+/// exceeded budget: else every limit that is kept would raise the share.
 fn met_share(findings: &[Finding]) -> Option<f64> {
-    let count = |wanted: fn(&Finding) -> bool| findings.iter().filter(|finding| wanted(finding)).count() as f64;
-    let met = count(|finding| finding.status == Status::Met && !finding.implicit);
-    let unmet = count(|finding| finding.status == Status::Unmet);
-    (met + unmet > 0.0).then(|| met / (met + unmet))
+    let decided = || findings.iter().filter(|finding| finding.is_decided());
+    let written = decided().filter(|finding| !finding.implicit).count();
+    let met = decided().filter(|finding| finding.status == Status::Met && !finding.implicit).count() as f64;
+    let unmet = decided().filter(|finding| finding.status == Status::Unmet).count() as f64;
+    (written > 0).then(|| met / (met + unmet))
 }

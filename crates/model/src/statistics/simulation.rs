@@ -2,7 +2,8 @@
 
 use super::delta::estimate_of_shares;
 use super::mean::{estimate, share};
-use super::{Chance, sign_flip, wilson};
+use super::{ArmStatistics, Chance, Delta, Difference, Observation, sign_flip, wilson};
+use crate::{Estimate, Outcome};
 
 fn passes(chance: &mut Chance, trials: u64, p: f64) -> u64 {
     (0..trials).map(|_| u64::from(chance.unit() < p)).sum()
@@ -122,4 +123,92 @@ fn the_test_sees_a_large_difference() {
     let rounds = 300;
     let seen = (0..rounds).filter(|_| sign_flip(&differences(&mut chance, 12, 4, 0.5)).unwrap() <= 0.05).count();
     assert!(seen as f64 / f64::from(rounds) > 0.95, "{seen}");
+}
+
+/// A trial of two assertions that hold as likely as `likely` says. Whether each is decided is chance's alone: the second
+/// one's judge is away for a share of `away` of the trials.
+fn judged_trial(chance: &mut Chance, case: u64, likely: [f64; 2], away: f64) -> Observation<u64> {
+    let holds = likely.map(|likely| chance.unit() < likely);
+    let is_decided = [true, chance.unit() >= away];
+    let decided: Vec<bool> = (0..2).filter(|at| is_decided[*at]).map(|at| holds[at]).collect();
+    let met = decided.iter().filter(|holds| **holds).count();
+    let outcome = match (decided.contains(&false), decided.len()) {
+        (true, _) => Outcome::Failed,
+        (false, 2) => Outcome::Passed,
+        (false, _) => Outcome::Undecided,
+    };
+    Observation {
+        undecided: 2 - decided.len(),
+        decided_pass: Some(!decided.contains(&false)),
+        pass_rate: Some(met as f64 / decided.len() as f64),
+        ..Observation::new(case, outcome)
+    }
+}
+
+#[test]
+fn a_judge_that_is_away_biases_no_rate_of_an_arm() {
+    let mut chance = Chance::new(7);
+    for away in [0.0, 0.2, 0.5, 0.9] {
+        // Both hold as likely, so that the rate of checks does not depend on which of them are decided.
+        let likely = [0.8, 0.8];
+        let trials: Vec<_> = (0..40_000).map(|at| judged_trial(&mut chance, at % 20, likely, away)).collect();
+        let arm = ArmStatistics::of(&trials);
+        let near = |rate: Option<Estimate>, truth: f64| (rate.unwrap().mean - truth).abs() < 0.02;
+        assert!(near(arm.pass_rate, 0.8), "{away}: {:?}", arm.pass_rate);
+        assert!(near(arm.full_pass_rate, 0.64), "{away}: {:?}", arm.full_pass_rate);
+        assert!(near(arm.decided_pass_rate, 0.64 * (1.0 - away) + 0.8 * away), "{away}: {:?}", arm.decided_pass_rate);
+        // What passed or failed is no such share: a failure is decided by one check, and a pass takes all of them.
+        let by_outcome = |outcome| trials.iter().filter(|trial| trial.outcome == outcome).count() as f64;
+        let (passed, failed) = (by_outcome(Outcome::Passed), by_outcome(Outcome::Failed));
+        assert!(away < 0.5 || passed / (passed + failed) < 0.64 - 0.05, "{away}: the difference is there to be seen");
+    }
+}
+
+#[test]
+fn a_judge_that_is_away_biases_no_difference() {
+    let mut chance = Chance::new(8);
+    for away in [0.0, 0.3, 0.7, 1.0] {
+        let mut arm = |likely: [f64; 2]| -> Vec<_> {
+            (0..30_000).map(|at| judged_trial(&mut chance, at % 30, likely, away)).collect()
+        };
+        // The skill helps with the first assertion, and neither helps nor harms with the second one.
+        let delta = Delta::between(&arm([0.9, 0.6]), &arm([0.4, 0.6]));
+        let near = |apart: Option<Difference>, truth: f64| (apart.unwrap().mean - truth).abs() < 0.02;
+        assert!(near(delta.pass_rate, 0.5 * away + 0.25 * (1.0 - away)), "{away}: {:?}", delta.pass_rate);
+        assert!(near(delta.decided_pass_rate, 0.5 * away + 0.3 * (1.0 - away)), "{away}");
+        match delta.full_pass_rate {
+            Some(apart) => assert!((apart.mean - 0.3).abs() < 0.03, "{away}: {apart:?}"),
+            None => assert!(away >= 1.0),
+        }
+    }
+}
+
+#[test]
+fn turning_every_verdict_round_turns_every_rate_round() {
+    // No rule may hang on which way an assertion came out: what is undecided stays so, and the rest is mirrored.
+    let mut chance = Chance::new(9);
+    let trials: Vec<_> = (0..2_000)
+        .map(|at| {
+            let (holds, is_decided) = (chance.unit() < 0.7, chance.unit() < 0.6);
+            let of = |holds: bool| {
+                let outcome = match (is_decided, holds) {
+                    (false, _) => Outcome::Undecided,
+                    (true, true) => Outcome::Passed,
+                    (true, false) => Outcome::Failed,
+                };
+                let pass_rate = is_decided.then(|| f64::from(u8::from(holds)));
+                Observation { pass_rate, ..Observation::new(at % 10, outcome) }
+            };
+            (of(holds), of(!holds))
+        })
+        .collect();
+    let (there, back): (Vec<_>, Vec<_>) = trials.into_iter().unzip();
+    let (there, back) = (ArmStatistics::of(&there), ArmStatistics::of(&back));
+    for (there, back) in [
+        (there.pass_rate, back.pass_rate),
+        (there.full_pass_rate, back.full_pass_rate),
+        (there.decided_pass_rate, back.decided_pass_rate),
+    ] {
+        assert!((there.unwrap().mean + back.unwrap().mean - 1.0).abs() < 1e-9);
+    }
 }

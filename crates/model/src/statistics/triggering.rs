@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Estimate, Outcome, TrialRecord};
+use crate::{Estimate, TrialRecord};
 
 use super::mean::rate;
 
@@ -19,9 +19,8 @@ impl Trigger {
     /// Of a record; `None` where its case does not say whether the skill is to trigger, or its arm lacks the skill. What an
     /// agent did until infrastructure broke its trial, or somebody stopped it, says nothing.
     pub fn of(trial: &TrialRecord) -> Option<Self> {
-        let is_whole = matches!(trial.outcome, Outcome::Passed | Outcome::Failed | Outcome::Undecided);
         let expected = trial.should_trigger.filter(|_| !trial.is_baseline())?;
-        Some(Self { expected, happened: trial.triggered.filter(|_| is_whole) })
+        Some(Self { expected, happened: trial.triggered.filter(|_| trial.outcome.is_graded()) })
     }
 }
 

@@ -70,7 +70,7 @@ fn body(record: &TrialRecord, evidence: bool) -> String {
 fn outcome(record: &TrialRecord) -> String {
     match record.fault.filter(|_| record.outcome == Outcome::Broken) {
         Some(fault) => format!("broken ({})", crate::terminal::fault_name(fault)),
-        None => record.outcome.name().to_owned(),
+        None => crate::score::outcome(record),
     }
 }
 

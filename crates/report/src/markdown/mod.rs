@@ -14,8 +14,9 @@ use crate::arms::Arms;
 use crate::figure::{aside, between, cached, elapsed, minute, money, percent, whole};
 use crate::ledger::Ledger;
 use crate::names::Names;
+use crate::score;
 use crate::terminal::arms::{left_out, warnings};
-use crate::terminal::{cost, wants_reason};
+use crate::terminal::{cost, pass_rates, wants_reason};
 use crate::{Opening, Reporter};
 use escape::{code, text};
 use failure::Section;
@@ -126,6 +127,10 @@ impl Run {
         let (trials, baseline) = self.ledger.counted();
         page.push_str(&format!("- Trials: {trials}{baseline}\n"));
         page.push_str(&format!("- Outcomes: {}\n", outcomes(summary)));
+        for (name, rate) in pass_rates(summary) {
+            let name = if name == "pass rate" { "Trials passed" } else { "Trials passed as far as decided" };
+            page.push_str(&format!("- {name}: {rate}\n"));
+        }
         let duration = self.over.as_ref().map(|(duration_ms, _)| *duration_ms);
         let duration = duration.unwrap_or_else(|| between(self.info.started_at, self.last));
         page.push_str(&format!("- Duration: {}\n- Tokens: {}\n", elapsed(duration), tokens(summary)));
@@ -224,7 +229,8 @@ fn outcomes(summary: &Summary) -> String {
     let mut parts = vec![format!("{} passed", whole(summary.passed as u64))];
     for (count, what) in [
         (summary.failed, "failed"),
-        (summary.undecided, "undecided"),
+        (summary.undecided - summary.passed_but_undecided, "undecided"),
+        (summary.passed_but_undecided, "passed but for undecided assertions"),
         (summary.broken, "broken"),
         (summary.skipped, "skipped"),
         (summary.cancelled, "cancelled"),
@@ -234,10 +240,7 @@ fn outcomes(summary: &Summary) -> String {
             parts.push(format!("{} {what}", whole(count as u64)));
         }
     }
-    let rate = summary.pass_rate.map_or_else(String::new, |rate| {
-        format!("; {} of {} decided passed", percent(rate), whole((summary.passed + summary.failed) as u64))
-    });
-    parts.join(", ") + &rate
+    parts.join(", ")
 }
 
 fn tokens(summary: &Summary) -> String {
@@ -253,12 +256,12 @@ fn row(record: &TrialRecord, names: &Names) -> String {
     let open = written(Status::Undecided).count();
     let open = if open > 0 { format!(", {open} undecided") } else { String::new() };
     let outcome = match record.outcome {
-        Outcome::Passed if record.flaky => "passed (flaky)",
-        outcome => outcome.name(),
+        Outcome::Passed if record.flaky => "passed (flaky)".to_owned(),
+        _ => score::outcome(record),
     };
     let cells = [
         code(&names.of_record(record), 200),
-        outcome.to_owned(),
+        outcome,
         format!("{met}/{}{open}", met + unmet),
         record.triggered.map_or("", |triggered| if triggered { "yes" } else { "no" }).to_owned(),
         format!("{:.1}", record.duration_ms as f64 / 1000.0),

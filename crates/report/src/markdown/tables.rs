@@ -15,26 +15,34 @@ const NAME: usize = 120;
 /// How many cases are listed.
 const CASES: usize = 50;
 
-/// Each arm: what its trials came to and took.
+/// Each arm: what its trials came to and took. Means are told with their standard deviations.
 pub(super) fn arms(arms: &[ArmSummary]) -> String {
-    let mut table = String::from(
-        "| Configuration | Pass Rate | Full Pass / pass@k | Time (s) | Tokens | Cost (USD) |\n\
-         | --- | --- | --- | --- | --- | --- |\n",
-    );
+    let has_curves = arms.iter().any(|arm| arm.statistics.k > 1);
+    let is_open = arms.iter().any(|arm| arm.statistics.decided < arm.statistics.trials);
+    let mut heads = vec!["Configuration", "Checks met (mean ± SD)", "Trials passed"];
+    heads.extend(is_open.then_some("Passed as decided"));
+    heads.extend(has_curves.then_some("pass@k"));
+    heads.extend(["Time (s, mean ± SD)", "Tokens (mean ± SD)", "Cost (USD, mean ± SD)"]);
+    let mut table = format!("| {} |\n|{}\n", heads.join(" | "), " --- |".repeat(heads.len()));
     for arm in arms {
         let statistics = &arm.statistics;
-        let mut full = statistics.full_pass_rate.map_or_else(unknown, |rate| percent(rate.mean));
-        if let Some((at, _)) = statistics.at_k().filter(|_| statistics.k > 1) {
-            full.push_str(&format!(" / {} (k={})", percent(at), statistics.k));
-        }
-        let cells = [
+        let of_all = |rate: Option<Estimate>, all: usize| match rate {
+            Some(rate) => format!("{} ({:.0} of {all})", percent(rate.mean), rate.mean * all as f64),
+            None => unknown(),
+        };
+        let mut cells = vec![
             code(&arm.arm, NAME),
             figure(statistics.pass_rate, |rate| format!("{:.1}%", rate * 100.0)),
-            full,
+            of_all(statistics.full_pass_rate, statistics.decided),
+        ];
+        cells.extend(is_open.then(|| of_all(statistics.decided_pass_rate, statistics.trials)));
+        let at_k = || statistics.at_k().map_or_else(unknown, |(at, _)| format!("{} (k={})", percent(at), statistics.k));
+        cells.extend(has_curves.then(at_k));
+        cells.extend([
             figure(statistics.duration_s, |time| format!("{time:.1}")),
             figure(statistics.tokens, |tokens| whole(tokens.round() as u64)),
             figure(statistics.cost_usd, |cost| format!("{cost:.4}")),
-        ];
+        ]);
         table.push_str(&format!("| {} |\n", cells.join(" | ")));
     }
     table
@@ -73,8 +81,9 @@ fn difference(delta: &Delta) -> String {
         sure.push(counted(apart.cases, "case"));
         format!("{} points ({})", points(apart.mean), sure.join(", "))
     });
+    let passed = of(delta.full_pass_rate, &|share| format!("{} points", points(share)));
     format!(
-        "pass rate {rate}, time {}, tokens {}, cost {}",
+        "checks met {rate}, trials passed {passed}, time {}, tokens {}, cost {}",
         of(delta.duration_s, &|time| format!("{:+.1}s", tidy(time))),
         of(delta.tokens, &|tokens| signed(tokens, about)),
         of(delta.cost_usd, &|cost| format!("{cost:+.4} USD")),
@@ -89,7 +98,7 @@ fn tidy(number: f64) -> f64 {
 /// What each skill is worth, where the run tests several.
 pub(super) fn suites(deltas: &[ArmDelta]) -> String {
     let mut table = String::from(
-        "| Suite | Configuration | With | Without | Difference | p | Recall |\n| --- | --- | --- | --- | --- | --- | --- |\n",
+        "| Suite | Configuration | Checks met with | Checks met without | Difference | p | Recall |\n| --- | --- | --- | --- | --- | --- | --- |\n",
     );
     for delta in deltas {
         for suite in &delta.suites {
@@ -165,5 +174,7 @@ pub(super) fn cases(deltas: &[ArmDelta]) -> String {
         return table;
     }
     let more = if left > 0 { format!("\nand {left} more\n") } else { String::new() };
-    format!("| Case | Configuration | The skill | With | Without |\n| --- | --- | --- | --- | --- |\n{table}{more}")
+    format!(
+        "| Case | Configuration | The skill | With (passed, checks met) | Without (passed, checks met) |\n| --- | --- | --- | --- | --- |\n{table}{more}"
+    )
 }

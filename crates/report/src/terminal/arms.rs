@@ -68,14 +68,15 @@ fn compared(arms: &Arms, paint: &Paint) -> String {
     let mut grid = Grid::new(&[
         ("skill", 0),
         ("checks", 0),
-        ("95%", 3),
+        ("95%", 4),
         ("p", 2),
         ("passed", 1),
-        (&at_k, 7),
-        (&hat_k, 8),
-        ("time", 4),
-        ("tokens", 6),
-        ("cost", 5),
+        ("as decided", 3),
+        (&at_k, 8),
+        (&hat_k, 9),
+        ("time", 5),
+        ("tokens", 7),
+        ("cost", 6),
     ]);
     for delta in &arms.deltas {
         grid.heading(without_variant(&delta.with));
@@ -84,9 +85,33 @@ fn compared(arms: &Arms, paint: &Paint) -> String {
                 grid.row(figures(name, arm, most));
             }
         }
-        grid.row(difference(&delta.delta));
+        grid.row(difference(&delta.delta, delta_is_open(arms, delta)));
     }
     grid.draw(paint)
+}
+
+/// Whether a trial of either arm has something undecided.
+fn delta_is_open(arms: &Arms, delta: &ArmDelta) -> bool {
+    [&delta.with, &delta.without].into_iter().filter_map(|arm| arms.named(arm)).any(is_open)
+}
+
+/// Whether a trial of the arm has something undecided.
+fn is_open(arm: &ArmSummary) -> bool {
+    arm.statistics.decided < arm.statistics.trials
+}
+
+/// `9/10`, of the trials in which everything was decided.
+fn passed(arm: &ArmSummary) -> Cell {
+    match &arm.statistics {
+        statistics if statistics.decided == 0 => unknown(),
+        statistics => format!("{}/{}", statistics.passed, statistics.decided).into(),
+    }
+}
+
+/// The share that passes by what was decided, where that is not everything.
+fn as_decided(arm: &ArmSummary) -> Cell {
+    let rate = arm.statistics.decided_pass_rate.filter(|_| is_open(arm));
+    rate.map_or_else(Cell::default, |rate| percent(rate.mean).into())
 }
 
 /// The most trials that every case of an arm has.
@@ -110,7 +135,7 @@ fn at_k(arm: &ArmSummary, most: u64) -> [Cell; 2] {
     }
 }
 
-fn figures(name: &str, arm: &ArmSummary, most: u64) -> [Cell; 10] {
+fn figures(name: &str, arm: &ArmSummary, most: u64) -> [Cell; 11] {
     let statistics = &arm.statistics;
     let [at, hat] = at_k(arm, most);
     let checks = statistics.pass_rate;
@@ -119,7 +144,8 @@ fn figures(name: &str, arm: &ArmSummary, most: u64) -> [Cell; 10] {
         checks.map_or_else(unknown, |rate| percent(rate.mean).into()),
         checks.and_then(|rate| rate.ci95).map_or_else(Cell::default, |ends| Cell::new(range(ends), Ink::Dim)),
         Cell::default(),
-        format!("{}/{}", statistics.passed(), statistics.trials).into(),
+        passed(arm),
+        as_decided(arm),
         at,
         hat,
         statistics.duration_s.map_or_else(unknown, |time| seconds(time.mean).into()),
@@ -128,7 +154,7 @@ fn figures(name: &str, arm: &ArmSummary, most: u64) -> [Cell; 10] {
     ]
 }
 
-fn difference(delta: &Delta) -> [Cell; 10] {
+fn difference(delta: &Delta, is_open: bool) -> [Cell; 11] {
     let of = |difference: Option<Difference>, told: &dyn Fn(f64) -> String| match difference {
         Some(difference) => Cell::from(told(difference.mean)),
         None => unknown(),
@@ -140,6 +166,7 @@ fn difference(delta: &Delta) -> [Cell; 10] {
         checks.and_then(|apart| apart.ci95).map_or_else(Cell::default, |ends| gains(ends).into()),
         checks.map_or_else(Cell::default, |apart| chance(apart.p_value).into()),
         points(delta.full_pass_rate),
+        if is_open { points(delta.decided_pass_rate) } else { Cell::default() },
         Cell::default(),
         Cell::default(),
         of(delta.duration_s, &|time| signed(time, seconds)),
@@ -180,11 +207,12 @@ fn flat(arms: &[&ArmSummary], paint: &Paint) -> String {
         ("passed", 0),
         ("rate", 0),
         ("95%", 1),
-        (&at_head, 2),
-        (&hat_head, 3),
-        ("time", 4),
-        ("tokens", 6),
-        ("cost", 5),
+        ("as decided", 2),
+        (&at_head, 3),
+        (&hat_head, 4),
+        ("time", 5),
+        ("tokens", 7),
+        ("cost", 6),
     ]);
     for arm in arms {
         let statistics = &arm.statistics;
@@ -192,9 +220,10 @@ fn flat(arms: &[&ArmSummary], paint: &Paint) -> String {
         let [at, hat] = at_k(arm, most);
         grid.row([
             plain::folded(&arm.arm, NAME, paint.signs().ellipsis).into(),
-            format!("{}/{}", statistics.passed(), statistics.trials).into(),
+            passed(arm),
             rate.map_or_else(unknown, |rate| percent(rate.mean).into()),
             rate.and_then(|rate| rate.ci95).map_or_else(unknown, |ends| range(ends).into()),
+            as_decided(arm),
             at,
             hat,
             several(statistics.duration_s.map_or_else(unknown, |time| seconds(time.mean).into())),
@@ -308,7 +337,10 @@ fn cases(deltas: &[ArmDelta], paint: &Paint) -> String {
 /// `2/3  83%`: trials that passed, and the share of checks that are met.
 pub(crate) fn told(figures: &CaseFigures) -> String {
     let checks = figures.pass_rate.map_or_else(|| "n/a".into(), percent);
-    format!("{}/{} {checks:>4}", figures.passed, figures.trials)
+    match figures.decided {
+        0 => format!("n/a {checks:>4}"),
+        decided => format!("{}/{decided} {checks:>4}", figures.passed),
+    }
 }
 
 /// What keeps the figures from saying what they seem to say, a sentence each.
@@ -324,28 +356,39 @@ pub(crate) fn warnings(arms: &Arms) -> Vec<String> {
     warnings
 }
 
-/// Trials and cases that are in no figure: `In no figure: 1 broken of codex+with_skill.`
+/// Trials and cases that are in no figure, and trials of which a part is in none: `Excluded: 1 broken trial of
+/// codex+with_skill.`
 pub(crate) fn left_out(arms: &Arms) -> Option<String> {
     let mut parts = Vec::new();
     for arm in &arms.arms {
         let statistics = &arm.statistics;
-        let counts = [
-            (statistics.broken, "broken"),
-            (statistics.undecided, "undecided"),
-            (statistics.skipped, "skipped"),
-            (statistics.cancelled, "cancelled"),
-        ];
-        let counts: Vec<String> =
-            counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+        let counts =
+            [(statistics.broken, "broken"), (statistics.skipped, "skipped"), (statistics.cancelled, "cancelled")];
+        let counts: Vec<String> = counts
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, what)| counted(*count, &format!("{what} trial")))
+            .collect();
         if !counts.is_empty() {
             parts.push(format!("{} of {}", counts.join(" and "), arm.arm));
+        }
+        let open = statistics.trials - statistics.decided;
+        if open > 0 {
+            parts.push(format!(
+                "undecided assertions, and from `passed` the {} of {} that have any",
+                counted(open, "trial"),
+                arm.arm
+            ));
         }
     }
     for delta in arms.deltas.iter().filter(|delta| delta.delta.cases_unpaired > 0) {
         let cases = counted(delta.delta.cases_unpaired, "case");
-        parts.push(format!("{cases} of {}'s difference, without a verdict in both arms", without_variant(&delta.with)));
+        parts.push(format!(
+            "{cases} of {}'s difference, without a graded trial in both arms",
+            without_variant(&delta.with)
+        ));
     }
-    (!parts.is_empty()).then(|| format!("In no figure: {}.", parts.join("; ")))
+    (!parts.is_empty()).then(|| format!("Excluded: {}.", parts.join("; ")))
 }
 
 /// Said where the figures look like more than they can be: a difference that no test of so few cases can confirm.

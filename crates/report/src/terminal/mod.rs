@@ -27,7 +27,7 @@ pub(crate) use activity::{call, doing, says_all};
 pub(crate) use diagnostic::finding;
 pub(crate) use paint::Paint;
 pub(crate) use result::{fault_name, wants_reason};
-pub(crate) use summary::{Closing, cost};
+pub(crate) use summary::{Closing, cost, pass_rates};
 
 pub use diagnostic::{diagnostics, tally};
 pub use paint::Style;

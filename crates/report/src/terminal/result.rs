@@ -75,7 +75,7 @@ pub(super) fn draw(record: &TrialRecord, names: &Names, paint: &Paint, detail: D
 }
 
 fn verdict(record: &TrialRecord, paint: &Paint) -> String {
-    let mut text = format!("{} {}", paint.mark(record.outcome), record.outcome.name());
+    let mut text = format!("{} {}", paint.mark(record.outcome), crate::score::outcome(record));
     // What is undecided is nobody's trouble.
     if let Some(fault) = record.fault.filter(|_| record.outcome == Outcome::Broken) {
         text.push_str(&format!(" ({})", fault_name(fault)));

@@ -3,7 +3,7 @@
 use model::{Envelope, Event, HookRecord, Outcome, RunInfo, Summary, Tokens, TrialRecord};
 
 use super::{Paint, arms, result};
-use crate::figure::{aside, between, cached, elapsed, money, percent, whole};
+use crate::figure::{aside, between, cached, counted, elapsed, money, percent, whole};
 use crate::ledger::Ledger;
 use crate::names::Names;
 use crate::plain;
@@ -93,6 +93,7 @@ impl Closing {
                 let note = match outcome {
                     Outcome::Broken => self.whose_fault(),
                     Outcome::Passed if summary.flaky > 0 => format!(" ({} flaky)", summary.flaky),
+                    Outcome::Undecided => but_undecided(summary),
                     _ => String::new(),
                 };
                 row(outcome.name(), paint.as_outcome(outcome, &whole(count as u64)) + &note);
@@ -100,11 +101,8 @@ impl Closing {
                 row(outcome.name(), "0".into());
             }
         }
-        if let Some(rate) = summary.pass_rate {
-            let decided = summary.passed + summary.failed;
-            let of =
-                if decided < summary.trials { format!(" of {} decided", whole(decided as u64)) } else { String::new() };
-            row("pass rate", percent(rate) + &of);
+        for (name, rate) in pass_rates(summary) {
+            row(name, rate);
         }
         row("duration", elapsed(self.duration_ms.unwrap_or_else(|| between(self.started, self.last))));
         row("tokens", summary.tokens.as_ref().map_or_else(|| "n/a".into(), |tokens| self.tokens(tokens)));
@@ -169,6 +167,31 @@ impl Closing {
         }
         text
     }
+}
+
+/// ` (9 of them passed but for it)`: of the undecided trials, those in which all that was decided passes.
+fn but_undecided(summary: &Summary) -> String {
+    match (summary.passed_but_undecided, summary.undecided) {
+        (0, _) => String::new(),
+        (open, all) if open == all => " (passed but for what is undecided)".into(),
+        (open, _) => format!(" ({open} of them passed but for what is undecided)"),
+    }
+}
+
+/// The share of trials that passed, of those in which everything was decided; and where that is not all of them, the
+/// share that passes by what was decided.
+pub(crate) fn pass_rates(summary: &Summary) -> Vec<(&'static str, String)> {
+    let Summary { decided, by_decided, .. } = summary;
+    let mut rates = Vec::new();
+    if let Some(rate) = summary.pass_rate {
+        let of = format!(" of {} decided", whole(decided.trials as u64));
+        rates.push(("pass rate", percent(rate) + if decided.trials < summary.trials { &of } else { "" }));
+    }
+    if let Some(rate) = by_decided.rate().filter(|_| by_decided.trials > decided.trials) {
+        let of = counted(by_decided.trials, "trial");
+        rates.push(("as decided", format!("{} of {of}, undecided assertions left out", percent(rate))));
+    }
+    rates
 }
 
 /// `$0.0492 ($0.0246 of it without the skill; 3 of 4 trials known)`

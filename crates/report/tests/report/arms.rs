@@ -278,7 +278,7 @@ fn the_json_report_tells_arms_deltas_and_triggering() {
         (&json!("claude-code"), &json!("haiku"), &json!(4))
     );
     assert_eq!((&delta["pass_rate"], &delta["least_p_value"]), (&json!(0.1875), &json!(0.125)));
-    assert_eq!(delta["by_case"][0]["with"], json!({ "trials": 2, "passed": 2, "pass_rate": 1.0 }));
+    assert_eq!(delta["by_case"][0]["with"], json!({ "trials": 2, "decided": 2, "passed": 2, "pass_rate": 1.0 }));
     assert_eq!(delta["by_case"][0]["skill"], "helps");
     assert_eq!(document["deltas"][2]["cost_usd"], Value::Null);
     let trial = &document["trials"][1];

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use model::{
     AnsweredQuestion, CallRecord, Diagnostic, Ending, Evidence, Fault, Finding, LogVars, Outcome, RepositoryChange,
-    Status, TrialRecord,
+    Ruling, Status, TrialRecord,
 };
 
 use super::End;
@@ -42,8 +42,7 @@ pub(super) fn record_of(planned: &PlannedTrial, end: End) -> TrialRecord {
         Outcome::Failed => first_of(&findings, Status::Unmet, !ending.goes_on())
             .or_else(|| planned.case.ruling.scoring.and_then(|scoring| scoring.because(&findings)))
             .or_else(|| planned.case.ruling.not.then(|| "everything that must not hold does".into())),
-        Outcome::Undecided => first_of(&findings, Status::Undecided, false)
-            .or_else(|| planned.case.ruling.scoring.and_then(|scoring| scoring.because(&findings))),
+        Outcome::Undecided => open_because(&findings, &planned.case.ruling),
         Outcome::Broken | Outcome::Cancelled | Outcome::Skipped => Some(ending.describe()),
     };
     let vars = match planned.case.log_vars {
@@ -117,6 +116,17 @@ fn share(findings: &[Finding]) -> Option<f64> {
     let written: Vec<Finding> = findings.iter().filter(|finding| !finding.implicit).cloned().collect();
     let (sum, weights) = grade::score(&written);
     (weights > 0.0).then(|| sum / weights)
+}
+
+/// Why a trial is undecided, and that it passed but for that if it did.
+fn open_because(findings: &[Finding], ruling: &Ruling) -> Option<String> {
+    let because = first_of(findings, Status::Undecided, false)
+        .or_else(|| ruling.scoring.and_then(|scoring| scoring.because(findings)))?;
+    let open = findings.iter().filter(|finding| !finding.is_decided()).count();
+    Some(match Outcome::of_decided(findings, ruling) {
+        Some(true) => format!("passed but for {open} undecided: {because}"),
+        _ => because,
+    })
 }
 
 /// Whether all that is undecided is what a judge did not decide.

@@ -1,0 +1,105 @@
+//! How many of some trials passed, and how many may have.
+
+use std::cmp::Ordering;
+
+use model::Outcome;
+
+use crate::figure::percent;
+
+/// Trials that were graded. How often an undecided one would have passed is not known, so shares have bounds: leaving
+/// such trials out would count failures alone, because a single unmet assertion is enough to fail.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Counts {
+    pub(crate) passed: u64,
+    pub(crate) failed: u64,
+    pub(crate) undecided: u64,
+}
+
+impl Counts {
+    pub(crate) fn add(&mut self, outcome: Outcome) {
+        match outcome {
+            Outcome::Passed => self.passed += 1,
+            Outcome::Failed => self.failed += 1,
+            Outcome::Undecided => self.undecided += 1,
+            Outcome::Broken | Outcome::Skipped | Outcome::Cancelled => {}
+        }
+    }
+
+    /// How many were graded.
+    pub(crate) fn graded(&self) -> u64 {
+        self.passed + self.failed + self.undecided
+    }
+
+    /// The least and the greatest share that passed; `None` if none was graded.
+    pub(crate) fn bounds(&self) -> Option<(f64, f64)> {
+        let all = self.graded() as f64;
+        let share = |passed: u64| passed as f64 / all;
+        (all > 0.0).then(|| (share(self.passed), share(self.passed + self.undecided)))
+    }
+
+    /// How the share that passed is after, seen from before; `None` if that hangs on what is undecided, or nothing was
+    /// graded.
+    pub(crate) fn change(before: &Self, after: &Self) -> Option<Ordering> {
+        // Shares with one denominator.
+        let least = |counts: &Self, other: &Self| counts.passed * other.graded();
+        let most = |counts: &Self, other: &Self| (counts.passed + counts.undecided) * other.graded();
+        if before.graded() == 0 || after.graded() == 0 {
+            return None;
+        }
+        if most(after, before) < least(before, after) {
+            return Some(Ordering::Less);
+        }
+        if least(after, before) > most(before, after) {
+            return Some(Ordering::Greater);
+        }
+        (before.undecided + after.undecided == 0).then_some(Ordering::Equal)
+    }
+
+    /// `3/5`, or `3 to 4/5` where one is undecided.
+    pub(crate) fn told(&self) -> String {
+        match self.undecided {
+            0 => format!("{}/{}", self.passed, self.graded()),
+            open => format!("{} to {}/{}", self.passed, self.passed + open, self.graded()),
+        }
+    }
+
+    /// `60%`, `60% to 80%`, `n/a`.
+    pub(crate) fn share(&self) -> String {
+        match self.bounds() {
+            None => "n/a".into(),
+            Some((least, most)) if self.undecided == 0 || least >= most => percent(least),
+            Some((least, most)) => format!("{} to {}", percent(least), percent(most)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Outcome::{Failed, Passed, Undecided};
+
+    fn of(outcomes: &[Outcome]) -> Counts {
+        let mut counts = Counts::default();
+        outcomes.iter().for_each(|outcome| counts.add(*outcome));
+        counts
+    }
+
+    #[test]
+    fn a_change_is_one_only_if_no_undecided_trial_can_undo_it() {
+        let change = |before: &[Outcome], after: &[Outcome]| Counts::change(&of(before), &of(after));
+        assert_eq!(change(&[Passed, Passed], &[Failed, Undecided]), Some(Ordering::Less));
+        assert_eq!(change(&[Failed, Failed], &[Failed, Passed]), Some(Ordering::Greater));
+        assert_eq!(change(&[Passed, Failed], &[Failed, Passed]), Some(Ordering::Equal));
+        assert_eq!(change(&[Passed, Failed], &[Failed, Undecided]), None, "it may have passed as often");
+        assert_eq!(change(&[Undecided], &[Failed]), None, "it may have failed before");
+        assert_eq!(change(&[Passed], &[Outcome::Broken]), None);
+    }
+
+    #[test]
+    fn shares_of_undecided_trials_are_told_with_their_bounds() {
+        let told = |outcomes: &[Outcome]| (of(outcomes).told(), of(outcomes).share());
+        assert_eq!(told(&[Passed, Failed]), ("1/2".into(), "50%".into()));
+        assert_eq!(told(&[Passed, Failed, Undecided, Undecided]), ("1 to 3/4".into(), "25% to 75%".into()));
+        assert_eq!(told(&[]), ("0/0".into(), "n/a".into()));
+    }
+}

@@ -47,7 +47,7 @@ pub use check::{Check, Context, claim, compile, grade, nothing_asserted};
 pub use declarations::declarations;
 pub use example::Example;
 pub use expect::OPERATORS;
-pub use judge::{Cache, Judge, consult};
+pub use judge::{Breaker, Cache, Judge, consult};
 pub use masked::looks_at_masked;
 pub use paths::{glob_fronts, lexical_touches};
 pub use reference::{operators_reference, reference, templates_reference};

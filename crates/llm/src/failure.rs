@@ -58,6 +58,8 @@ pub enum Trouble {
     Unreadable,
     /// The answer is longer than any answer should be.
     TooLarge,
+    /// The answer is a page for people: the address is not that of an API.
+    WebPage,
 }
 
 impl Trouble {
@@ -78,6 +80,7 @@ impl Trouble {
             Self::Cut => "the connection closed in the middle of the answer",
             Self::Unreadable => "the answer is not in the vendor's format",
             Self::TooLarge => "the answer is too large",
+            Self::WebPage => "a web page answers there, not an API; is the base URL right?",
         }
     }
 
@@ -93,6 +96,11 @@ impl Trouble {
                 | Self::Cut
                 | Self::Unreadable
         )
+    }
+
+    /// Whether no other request would fare better: the key, the address or the account is at fault.
+    pub fn is_lasting(self) -> bool {
+        matches!(self, Self::Auth | Self::Billing | Self::NotFound | Self::WebPage)
     }
 
     /// Whether everybody who asks the same account should wait.

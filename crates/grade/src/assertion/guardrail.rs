@@ -120,7 +120,9 @@ impl Judged for Guardrail {
             let agreement = votes.tally(*first).agreement();
             let because = format!("{} of {all} broken: {}{agreement}", broken.len(), name(*first));
             let actual = quote(votes, *first).unwrap_or_else(|| format!("it did not{}", reasoning(votes, *first)));
-            return Verdict::unmet(because, name(*first), actual)
+            // One broken rule decides it; one kept rule beside an open one would not have.
+            let open = (broken.len() + kept < marks.len()).then(|| split(votes).to_owned());
+            return Verdict { error: open, ..Verdict::unmet(because, name(*first), actual) }
                 .scored(kept as f64 / marks.len() as f64)
                 .evidence(broken.iter().map(|at| line(votes, *at, name(*at))));
         }

@@ -210,6 +210,9 @@ impl Judged for Rubric {
             }
             None => Verdict::undecided(split(votes)),
         };
+        // What is enough without the open criteria is decided, and is no reason to count it as if there were none.
+        let error = verdict.error.or_else(|| marks.contains(&None).then(|| split(votes).to_owned()));
+        let verdict = Verdict { error, ..verdict };
         verdict.scored(met / all).evidence(lines)
     }
 }

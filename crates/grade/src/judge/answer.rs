@@ -67,6 +67,9 @@ pub(super) fn schema(question: &Question) -> Value {
         }
     };
     row.insert("quote".into(), text());
+    if question.form != Form::Claims {
+        row.insert("absent".into(), json!({"type": "boolean"}));
+    }
     row.insert("reasoning".into(), text());
     if question.form == Form::Claims {
         row.insert("standing".into(), choice(&STANDINGS));
@@ -148,11 +151,23 @@ fn mark(question: &Question, criterion: &Criterion, row: &Value) -> Result<Mark,
         Quoted::WhenMet => met == Some(true),
         Quoted::WhenViolated => met == Some(false),
     };
-    if quote.is_empty() && needs_quote {
-        return Err(format!("`{id}` needs a quote that shows it"));
+    if quote.is_empty() && needs_quote && !rests_on_absence(row, id, &reasoning)? {
+        return Err(format!(
+            "`{id}` needs a quote that shows it; if it rests on something that is not there, its `absent` is true"
+        ));
     }
     look_up(question, &quote, id)?;
     Ok(Mark { claim: String::new(), met, score, standing: None, quote, reasoning })
+}
+
+/// Whether the answer rests on something that is not in the material, of which there is nothing to quote. Where `absent` is
+/// not written, an empty quote with a reason says so: that is what judges are told to give.
+fn rests_on_absence(row: &Value, place: &str, reasoning: &str) -> Result<bool, String> {
+    match row.get("absent") {
+        None | Some(Value::Null) => Ok(!reasoning.is_empty()),
+        Some(Value::Bool(absent)) => Ok(*absent),
+        Some(_) => Err(format!("`absent` of `{place}` must be true or false")),
+    }
 }
 
 fn claims(question: &Question, rows: &[Value]) -> Result<Vec<Mark>, String> {
@@ -239,6 +254,29 @@ mod tests {
         assert_eq!(read(&open).unwrap().marks[1].met, None);
     }
 
+    fn shown(id: &str, verdict: &str, absent: bool) -> Value {
+        json!({"id": id, "verdict": verdict, "quote": "", "reasoning": "No date is named.", "absent": absent})
+    }
+
+    #[test]
+    fn what_is_absent_is_not_quoted_whichever_way_it_decides() {
+        for verdict in ["met", "violated"] {
+            let met = Some(verdict == "met");
+            let answer = read(&json!([shown("c1", verdict, true), row("c2", "met", "done")])).unwrap();
+            assert_eq!((answer.marks[0].met, answer.marks[0].quote.as_str()), (met, ""));
+            // As the words say it that asked for it, without the field.
+            let answer = read(&json!([row("c1", verdict, ""), row("c2", "met", "done")])).unwrap();
+            assert_eq!(answer.marks[0].met, met);
+        }
+        let scored = |absent: bool| {
+            let row = json!({"id": "c1", "score": 5, "quote": "", "reasoning": "No date is named.", "absent": absent});
+            let question = Question { criteria: vec![Criterion::new(0, "names no date", Quoted::Always)], ..question(Form::Scores(5)) };
+            Answer::read(&question, None, &json!({"answers": [row]})).map(|answer| answer.marks[0].score)
+        };
+        assert_eq!(scored(true), Ok(Some(5)));
+        assert!(scored(false).unwrap_err().contains("`absent`"));
+    }
+
     #[test]
     fn what_is_not_as_it_was_asked_for_is_told_without_repeating_it() {
         let good = || row("c1", "met", "with pleasure");
@@ -249,7 +287,9 @@ mod tests {
             (json!([good(), other(), row("canary", "met", "")]), "some `id` is none"),
             (json!([good(), row("c2", "canary", "done")]), "must be one of met, violated, cannot_tell"),
             (json!([good(), row("c2", "met", "canary")]), "`quote` of `c2` is not in"),
-            (json!([row("c1", "met", ""), other()]), "`c1` needs a quote"),
+            (json!([shown("c1", "met", false), other()]), "`c1` needs a quote"),
+            (json!([{"id": "c1", "verdict": "met", "quote": "", "reasoning": ""}, other()]), "`c1` needs a quote"),
+            (json!([{"id": "c1", "verdict": "met", "quote": "", "reasoning": "", "absent": "x"}, other()]), "true or"),
             (json!([good(), {"id": "c2", "verdict": "met", "quote": 5, "reasoning": ""}]), "must be a text"),
             (json!("canary"), "`answers` must be a list"),
             (json!([good(), "canary"]), "some `id` is none"),
@@ -289,7 +329,7 @@ mod tests {
     fn the_schema_is_closed_everywhere_and_knows_what_may_be_answered() {
         let schema = super::schema(&question(Form::MarksAndScores(5)));
         let row = &schema["properties"]["answers"]["items"];
-        assert_eq!(row["required"], json!(["id", "quote", "reasoning", "verdict", "score"]));
+        assert_eq!(row["required"], json!(["id", "quote", "absent", "reasoning", "verdict", "score"]));
         assert_eq!(row["properties"]["id"]["enum"], json!(["c1", "c2"]));
         assert_eq!(row["properties"]["score"]["enum"], json!([1, 2, 3, 4, 5]));
         assert_eq!((&schema["additionalProperties"], &row["additionalProperties"]), (&json!(false), &json!(false)));

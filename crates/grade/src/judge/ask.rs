@@ -9,6 +9,7 @@ use model::Aside;
 use serde_json::Value;
 
 use super::answer::Answer;
+use super::breaker::Breaker;
 use super::cache::{self, Cache, Key};
 use super::fence::Fence;
 use super::question::Question;
@@ -28,8 +29,8 @@ pub struct Judge {
     name: String,
     model: Arc<dyn Model>,
     panel: usize,
-    profile: Option<String>,
-    cache: Option<(Arc<Cache>, u64)>,
+    cache: Option<(Arc<Cache>, String)>,
+    breaker: Arc<Breaker>,
     is_script: bool,
     temperature: Option<f64>,
     /// Takes out what the judge is not to see.
@@ -63,8 +64,8 @@ impl Judge {
             name: name.into(),
             model,
             panel: 1,
-            profile: None,
             cache: None,
+            breaker: Arc::default(),
             is_script: false,
             temperature: None,
             withhold: None,
@@ -82,9 +83,9 @@ impl Judge {
         Self { temperature, ..self }
     }
 
-    /// Tells the judge what the agent is.
-    pub fn profile(self, profile: Option<String>) -> Self {
-        Self { profile, ..self }
+    /// Takes answers that are there already. Trials of different `series` do not share any.
+    pub fn cached(self, cache: Arc<Cache>, series: impl Into<String>) -> Self {
+        Self { cache: Some((cache, series.into())), ..self }
     }
 
     /// Sends every text as `withhold` gives it; what the judge quotes is looked for in that.
@@ -92,10 +93,9 @@ impl Judge {
         Self { withhold: Some(withhold), ..self }
     }
 
-    /// Takes answers that are there already. Trials of different `series` do not share any: what is repeated on purpose
-    /// is to be judged anew.
-    pub fn cached(self, cache: Arc<Cache>, series: u64) -> Self {
-        Self { cache: Some((cache, series)), ..self }
+    /// Shares with other judges of the run whether the model answers at all.
+    pub fn with_breaker(self, breaker: Arc<Breaker>) -> Self {
+        Self { breaker, ..self }
     }
 
     /// The model plays a script: it is asked one thing after the other, in the order of the assertions and once for each
@@ -125,9 +125,9 @@ impl Judge {
         questions.iter().map(|(_, judges)| Heard::of(votes.by_ref().take(*judges))).collect()
     }
 
+    /// The question as it is sent, and how many judges are asked.
     fn prepared(&self, question: &Question) -> (Question, usize) {
-        let material = question.material.clone().with_profile(self.profile.as_deref());
-        let mut question = Question { material, ..question.clone() };
+        let mut question = question.clone();
         if let Some(withhold) = &self.withhold {
             let criteria = question.criteria.iter_mut().map(|criterion| &mut criterion.text);
             let parts = question.material.parts.iter_mut().map(|part| &mut part.text);
@@ -142,9 +142,13 @@ impl Judge {
     }
 
     async fn vote(&self, question: &Question, judge: usize, is_alone: bool) -> Vote {
-        let key = self.cache.as_ref().map(|(_, series)| cache::key(&self.name, &content(question), *series, judge));
+        let key = self.cache.as_ref().map(|(_, series)| cache::key(&self.name, &content(question), series, judge));
         if let Some(answer) = self.known(key.as_ref()) {
             return Vote { answer: Ok(answer), took: Aside { cached: 1, ..Aside::default() } };
+        }
+        if let Some(because) = self.breaker.refuses() {
+            let told = format!("the judge {} is not asked any more: {because}", self.name);
+            return Vote { answer: Err(told), took: Aside::default() };
         }
         let mut took = Aside::default();
         let mut tries = 0;
@@ -157,6 +161,10 @@ impl Judge {
                 answer => break answer,
             }
         };
+        match answer.as_ref().err().and_then(is_unavailable) {
+            Some(error) => self.breaker.failed(&clipped(&error.to_string()), is_lasting(error)),
+            None => self.breaker.answered(),
+        }
         if let (Ok(answer), Some(key), Some((cache, _))) = (&answer, key, &self.cache) {
             cache.put(key, answer.clone());
         }
@@ -215,10 +223,23 @@ fn took(done: &InSchema) -> Aside {
 /// Whether asking anew may help. An answer that could not be read was asked for again already.
 fn is_worth_another(none: &NoAnswer) -> bool {
     match none {
-        NoAnswer::Provider(error) => error.is_transient() || refuses_temperature(none),
+        // What goes over the network was sent as often as its client has patience already.
+        NoAnswer::Provider(ProviderError::Failed(_)) => refuses_temperature(none),
+        NoAnswer::Provider(error) => error.is_transient(),
         NoAnswer::Refused(_) | NoAnswer::TooLong => true,
         NoAnswer::Invalid(_) => false,
     }
+}
+
+/// The error of a provider that did not answer at all. One that refuses a single request, as for what is in it, did.
+fn is_unavailable(none: &NoAnswer) -> Option<&ProviderError> {
+    let NoAnswer::Provider(error) = none else { return None };
+    (error.is_transient() || is_lasting(error)).then_some(error)
+}
+
+/// Whether no other question would fare better.
+fn is_lasting(error: &ProviderError) -> bool {
+    matches!(error, ProviderError::Failed(failure) if failure.trouble.is_lasting())
 }
 
 fn refuses_temperature(none: &NoAnswer) -> bool {

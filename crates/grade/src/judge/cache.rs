@@ -24,10 +24,11 @@ impl Cache {
     }
 }
 
-/// The key of what `model` is asked as the judge number `judge`. `series` keeps apart what is repeated on purpose.
-pub(super) fn key(model: &str, content: &str, series: u64, judge: usize) -> Key {
+/// The key of what `model` is asked as the judge number `judge`. `series` keeps apart trials that are to be judged each by
+/// itself.
+pub(super) fn key(model: &str, content: &str, series: &str, judge: usize) -> Key {
     let mut hash = Sha256::new();
-    for part in [model, content, &series.to_string(), &judge.to_string()] {
+    for part in [model, content, series, &judge.to_string()] {
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part);
     }

@@ -110,15 +110,6 @@ impl Material {
         }
     }
 
-    /// What the agent is, before everything else.
-    pub fn with_profile(mut self, profile: Option<&str>) -> Self {
-        if let Some(profile) = profile {
-            let text = visible(&shortened(profile, LONGEST_TEXT));
-            self.parts.insert(0, Part { title: "context: about the agent".into(), text, is_agents: false });
-        }
-        self
-    }
-
     /// What was said before the user's message `number`, from 1, so that a reply is judged as a part of its conversation.
     pub fn after(mut self, trace: &Trace, number: usize) -> Self {
         let own = std::mem::take(&mut self.parts);
@@ -318,10 +309,10 @@ mod tests {
     fn only_what_is_the_agents_own_can_be_quoted() {
         let mut evidence = Story::new().answer("No.").evidence();
         evidence.trace.user_messages = vec!["Say that you promise a refund.".into()];
-        let material = Material::of(&evidence).with_profile(Some("It may grant refunds."));
-        assert!(material.has("no") && !material.has("promise a refund") && !material.has("grant refunds"));
+        let material = Material::of(&evidence);
+        assert!(material.has("no") && !material.has("promise a refund"));
         let titles: Vec<&str> = material.parts.iter().map(|part| part.title.as_str()).collect();
-        assert_eq!(titles, ["context: about the agent", "context: message 1 of the user", "last reply of the agent"]);
+        assert_eq!(titles, ["context: message 1 of the user", "last reply of the agent"]);
     }
 
     #[test]

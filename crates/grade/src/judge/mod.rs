@@ -10,10 +10,12 @@
 //! the call, so that one that was prepared in the material is none.
 //!
 //! A judge that fails is asked once more, and then nobody can say: the finding is undecided, which never counts
-//! against an agent. What judging takes is accounted apart.
+//! against an agent. One that is not there is found out once for the whole run (`breaker.rs`). What judging takes is
+//! accounted apart.
 
 mod answer;
 mod ask;
+mod breaker;
 mod cache;
 mod choice;
 mod fence;
@@ -33,6 +35,7 @@ use std::sync::Arc;
 use model::{About, Aside, Evidence, Finding, Need, Status};
 
 pub use self::ask::{Judge, Withhold};
+pub use self::breaker::Breaker;
 pub use self::cache::Cache;
 pub use self::choice::{DEFAULT_JUDGES, DefaultJudge, default_judge, named_judge};
 

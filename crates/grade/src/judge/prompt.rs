@@ -1,11 +1,14 @@
 //! Every word that a judge is told, in one place. A change here changes verdicts: [`VERSION`] goes up with it, so that
 //! nothing that was answered before is taken for an answer to it.
 //!
+//! Nothing here says which agent, which model or which arm is judged: a judge that knew would expect more of one than of
+//! the other.
+//!
 //! What the user wrote (criteria, rules, the truth) is put into the instructions. What the agent said and did never is:
 //! it comes between the marks of a fence, and the text around it is the same whatever stands inside.
 
 /// Which edition of the prompts this is; part of what a cached answer is filed under.
-pub(super) const VERSION: &str = "1";
+pub(super) const VERSION: &str = "2";
 
 /// Must make the judge strict, literal and sparing: it reports observations with proof. It must not decide whether
 /// anything passes, because that is computed from what it reports.
@@ -34,8 +37,9 @@ tool calls with their results, the files that it changed. Quote from those only.
 /// Must give proof that can be looked up: a quote that is really there, or none.
 pub(super) const QUOTES: &str = "\
 `quote` is a passage copied letter by letter from the agent's own parts, short, in the language it is written in, \
-without any change. Join two passages by ` … `. Where the answer is that something is absent, there is nothing to \
-quote: leave it empty. `reasoning` is one or two plain sentences, written before you settle on the answer.";
+without any change. Join two passages by ` … `. Where the answer rests on something that is absent from the material, \
+whether that is good or bad, there is nothing to quote: leave `quote` empty and let `absent` be true. Everywhere else \
+`absent` is false and a quote shows it. `reasoning` is one or two plain sentences, written before you settle on the answer.";
 
 /// Must yield one mark for every criterion, with a way out for what nobody can tell.
 pub(super) const MARKS: &str = "\
@@ -89,9 +93,9 @@ The criterion is a statement about what the agent did, said and left behind. It 
 of it is true. Where it says that something did not happen, it is met if the material shows nothing of the kind. What \
 became of files and of the repository is told as it was found, and weighs more than what the agent says about it.";
 
-/// Must keep a judge from expecting what the skill would have done.
+/// Must keep a judge from expecting what a skill would have done, and must not tell whether the agent had one.
 pub(crate) const NOT_TRIGGERED: &str = "\
-The agent has a skill that was not made for this request, and was expected to do without it.";
+The request asks for no more than it says. Nothing beyond it was expected.";
 
 /// Must tell a reply that waits for the user from one that is done and ends politely.
 pub(crate) const QUESTION: &str = "\

@@ -188,30 +188,30 @@ async fn without_a_judge_findings_say_why_and_what_needs_none_is_decided() {
 async fn an_answer_that_is_there_already_is_not_asked_for_unless_it_is_repeated_on_purpose() {
     let model = model(vec![verdict("met")]);
     let cache = Arc::new(Cache::default());
-    let ask = async |series: u64, panel: usize, evidence: &Evidence| {
+    let ask = async |series: &str, panel: usize, evidence: &Evidence| {
         let judge = Judge::new("fake", Arc::clone(&model) as Arc<dyn Model>);
         let judge = judge.panel(panel).cached(Arc::clone(&cache), series);
         let (findings, took) = hear(&ruled(), evidence, &judge).await;
         assert_eq!(findings[0].status, Status::Met);
         took.map(|took| (took.requests, took.cached)).unwrap()
     };
-    assert_eq!(ask(1, 1, &done()).await, (1, 0));
-    assert_eq!(ask(1, 1, &done()).await, (0, 1));
-    assert_eq!(ask(2, 1, &done()).await, (1, 0), "another trial of the same case");
-    assert_eq!(ask(1, 3, &done()).await, (2, 1), "several judges are not one judge thrice");
+    assert_eq!(ask("1", 1, &done()).await, (1, 0));
+    assert_eq!(ask("1", 1, &done()).await, (0, 1));
+    assert_eq!(ask("2", 1, &done()).await, (1, 0), "another trial, of this case or of another one");
+    assert_eq!(ask("1", 3, &done()).await, (2, 1), "several judges are not one judge thrice");
     let other = Story::new().asks("Do it.").answer("It is done. Really.").evidence();
-    assert_eq!(ask(1, 1, &other).await, (1, 0));
+    assert_eq!(ask("1", 1, &other).await, (1, 0));
 }
 
 #[tokio::test]
-async fn the_judge_is_told_of_the_agent_and_of_its_calls_and_has_no_tools() {
+async fn the_judge_is_told_of_the_calls_and_has_no_tools() {
     let model = model(vec![verdict("met")]);
-    let judge = Judge::new("fake", Arc::clone(&model) as Arc<dyn Model>).profile(Some("It sells tea.".into()));
+    let judge = Judge::new("fake", Arc::clone(&model) as Arc<dyn Model>);
     let evidence = Story::new().call("brew", json!({"leaf": "oolong"})).answer("It is done.").evidence();
     hear(&ruled(), &evidence, &judge).await;
     let asked = model.asked.lock().unwrap();
     let said = asked[0].first_user_text().unwrap();
-    assert!(said.contains("It sells tea.") && said.contains("brew {\"leaf\":\"oolong\"}"), "{said}");
+    assert!(said.contains("brew {\"leaf\":\"oolong\"}"), "{said}");
     assert!(asked[0].system_text().contains("the agent must not: be rude") && asked[0].tools.is_empty());
     assert_eq!(asked[0].temperature, Some(0.0));
 }
@@ -334,7 +334,7 @@ async fn whatever_a_provider_does_the_finding_is_undecided_and_holds_no_secret()
         ("500", http("500 Internal Server Error", &json!({"error": {"message": key}}).to_string()), "provider failed"),
         ("401", http("401 Unauthorized", &json!({"error": {"message": key}}).to_string()), "key was not accepted"),
         ("cut", cut, "closed in the middle"),
-        ("garbage", http("200 OK", &format!("<html>{CANARY}</html>")), "format"),
+        ("garbage", http("200 OK", &format!("<html>{CANARY}</html>")), "web page"),
         ("prose", http("200 OK", &completion("I would say it is fine.", "stop")), "not as it was asked for"),
         ("wrong form", http("200 OK", &completion("{\"answers\": 5}", "stop")), "not as it was asked for"),
         ("no seal", http("200 OK", &completion("{\"seal\": \"\", \"answers\": []}", "stop")), "`seal`"),
@@ -357,6 +357,39 @@ async fn whatever_a_provider_does_the_finding_is_undecided_and_holds_no_secret()
     let judge = Judge::new("compatible:m", opened(&format!("http://{nobody}")));
     let (findings, _) = hear(&ruled(), &done(), &judge).await;
     assert!(findings[0].error.as_deref().unwrap().contains("cannot be reached"), "{:?}", findings[0]);
+}
+
+#[tokio::test]
+async fn a_judge_that_is_not_there_is_found_out_once_for_a_run() {
+    let breaker = Arc::new(Breaker::default());
+    let page = Server::saying(http("200 OK", "<!doctype html><p>Welcome</p>"));
+    for trial in 0..5 {
+        let judge = Judge::new("compatible:m", opened(&format!("http://{}", page.address)));
+        let (findings, _) = hear(&ruled(), &done(), &judge.with_breaker(Arc::clone(&breaker))).await;
+        let because = &findings[0].because;
+        assert!(because.contains("a web page answers there") && because.contains("base URL"), "{because}");
+        assert_eq!(because.contains("is not asked any more"), trial > 0, "{because}");
+    }
+    assert_eq!(page.served.load(Ordering::SeqCst), 1);
+
+    let (breaker, busy) = (Arc::new(Breaker::default()), model(vec![Err(ProviderError::Cut)]));
+    for _ in 0..10 {
+        let judge = Judge::new("fake", Arc::clone(&busy) as Arc<dyn Model>).with_breaker(Arc::clone(&breaker));
+        hear(&ruled(), &done(), &judge).await;
+    }
+    assert_eq!(busy.asked.lock().unwrap().len(), 3 * 2, "three questions, each tried again");
+}
+
+#[tokio::test]
+async fn criteria_about_what_is_absent_can_be_met() {
+    let rubric = checks(&json!({"id": "a", "type": "rubric", "criteria": ["does not promise a date"]}));
+    let row = json!([{"id": "c1", "quote": "", "absent": true, "reasoning": "No date.", "verdict": "met"}]);
+    let (finding, _, asked) = judged(&rubric, vec![says(&row)], 1).await;
+    assert_eq!((finding.status, asked), (Status::Met, 1), "{finding:?}");
+    let scored = checks(&json!({"id": "a", "type": "llm_judge", "criteria": "Does it promise no date?"}));
+    let row = json!([{"id": "c1", "quote": "", "reasoning": "No date.", "score": 5}]);
+    let (finding, _, asked) = judged(&scored, vec![says(&row)], 1).await;
+    assert_eq!((finding.status, asked), (Status::Met, 1), "{finding:?}");
 }
 
 #[tokio::test]

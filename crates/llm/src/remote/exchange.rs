@@ -174,6 +174,10 @@ impl Attempt<'_> {
         let bytes = timeout(limit, arriving.response.chunk()).await.map_err(|_| self.late(what, limit))?;
         let bytes = bytes.map_err(|error| self.broken(error))?;
         arriving.begun();
+        // No vendor's format begins so.
+        if arriving.seen == 0 && bytes.as_ref().is_some_and(|bytes| bytes.trim_ascii_start().starts_with(b"<")) {
+            return Err(Failure::new(Trouble::WebPage, &self.sent));
+        }
         arriving.seen += bytes.as_ref().map_or(0, bytes::Bytes::len);
         if arriving.seen > self.policy.largest_answer {
             let message = format!("it has more than {} bytes", self.policy.largest_answer);

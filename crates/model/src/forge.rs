@@ -78,9 +78,29 @@ impl Forge {
     }
 }
 
+/// True if a remote's address is a folder of this machine. Such a remote has no review requests, and never can.
+pub fn is_folder(address: &str) -> bool {
+    let address = address.trim();
+    match address.split_once("://") {
+        Some((scheme, _)) => scheme.eq_ignore_ascii_case("file"),
+        // A colon after a slash belongs to a path, and a single letter before it is a drive.
+        None => address.split_once(':').is_none_or(|(front, _)| front.contains('/') || front.len() == 1),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn folders_of_this_machine_are_told_from_hosts() {
+        for folder in ["/srv/a.git", "../a", "a/b", "file:///srv/a.git", "/odd:name/a.git", "C:\\a"] {
+            assert!(is_folder(folder), "{folder}");
+        }
+        for host in ["https://example.org/a/b", "git@example.org:a/b.git", "ssh://host/a", "host:a"] {
+            assert!(!is_folder(host), "{host}");
+        }
+    }
 
     fn told(address: &str) -> Option<String> {
         Forge::of(address).map(|forge| format!("{} {} {}", forge.kind.name(), forge.host, forge.project))

@@ -53,7 +53,7 @@ pub use evidence::{
 };
 pub use finding::{Capture, Claim, Detail, Failure, Finding, Leeway, Part, Position, Segment, Status};
 pub use fixtures::{CopyTree, FixtureFile, Fixtures};
-pub use forge::{Forge, ForgeKind};
+pub use forge::{Forge, ForgeKind, is_folder};
 pub use listing::{LiveTrial, RunRow, TrialRow};
 pub use nearest::nearest;
 pub use node::{Node, NodeKind};

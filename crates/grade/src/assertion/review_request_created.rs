@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{Evidence, Need, RepositoryChange, ReviewRequest};
+use model::{Evidence, Need, RepositoryChange, ReviewRequest, is_folder};
 use serde_json::json;
 
 use super::{Assertion, Field, Form, Matcher, Parameter, TITLE};
@@ -108,6 +108,10 @@ impl Matcher for ReviewRequestCreated {
             [] if change.after.remotes.is_empty() => {
                 Verdict::unmet("there is no new review request", wanted, "there is no remote")
             }
+            [] if change.after.remotes.values().all(|remote| is_folder(&remote.url)) => {
+                let remotes = "every remote is a folder of this machine, which cannot have review requests";
+                Verdict::unmet("there is no new review request", wanted, remotes)
+            }
             [] => Verdict::unmet("there is no new review request", wanted, "none"),
             told => Verdict::unmet("no new review request is the one", wanted, words::list(told)),
         }
@@ -193,6 +197,18 @@ mod tests {
         });
         assert_eq!(old.because, "there is no new review request");
         assert_eq!(of(&json!({"base": "dev"}), |change| request(change, 7)).status, Status::Unmet);
+    }
+
+    #[test]
+    fn a_remote_that_can_have_none_has_none() {
+        let folder = of(&json!({}), |change| {
+            for state in [&mut change.before, &mut change.after] {
+                let origin = state.remotes.get_mut("origin").unwrap();
+                (origin.url, origin.review_requests) = ("/srv/origin.git".into(), Some(Vec::new()));
+            }
+        });
+        assert_eq!((folder.status, folder.error), (Status::Unmet, None));
+        assert!(folder.actual.unwrap().contains("folder of this machine"));
     }
 
     #[test]

@@ -11,6 +11,16 @@ pub(super) struct Part {
     pub is_negated: bool,
 }
 
+impl Part {
+    /// True if it asks for the opposite where the skill is not to be used: what happens to a repository, unless it is
+    /// said not to happen already.
+    pub fn is_turnable(&self) -> bool {
+        let is_about_git =
+            matches!(self.says, Says::Branch { .. } | Says::Commit { .. } | Says::Push { .. } | Says::Review { .. });
+        is_about_git && !self.is_negated
+    }
+}
+
 /// Something that can be looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Says {

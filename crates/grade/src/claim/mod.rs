@@ -76,10 +76,12 @@ pub(crate) fn compiled(
     setting: &Setting,
     judges: Option<usize>,
 ) -> (Arc<dyn Matcher>, Option<Diagnostic>) {
-    let parts = understood(text)
-        .and_then(|parts| parts.into_iter().map(|part| checked(part, place, setting)).collect::<Option<Vec<_>>>());
+    let meant = understood(text);
+    let is_turned = setting.is_turned && meant.iter().flatten().any(Part::is_turnable);
+    let parts =
+        meant.and_then(|parts| parts.into_iter().map(|part| checked(part, place, setting)).collect::<Option<Vec<_>>>());
     if let Some(parts) = parts {
-        return (Arc::new(Claim { parts }), None);
+        return (Arc::new(Claim { parts, is_turned }), None);
     }
     let is_lost = setting.is_turned && meaning::seems_about_git(text);
     let warning = is_lost.then(|| {
@@ -96,6 +98,8 @@ pub(crate) fn compiled(
 #[derive(Debug)]
 struct Claim {
     parts: Vec<Typed>,
+    /// Whether it asks for the opposite of what it says, because the skill was not to be used.
+    is_turned: bool,
 }
 
 /// One of them.
@@ -119,6 +123,25 @@ impl Matcher for Claim {
     }
 
     fn judge(&self, evidence: &Evidence) -> Verdict {
+        let mut verdict = self.verdict(evidence);
+        if self.is_turned {
+            verdict.because.push_str("; inverted, because the case has `should_trigger: false`");
+        }
+        verdict
+    }
+
+    fn stands_for(&self) -> Option<Vec<String>> {
+        let told = |part: &Typed| match &part.about {
+            Some(about) => format!("{} {about}", part.method),
+            None => part.method.to_owned(),
+        };
+        Some(self.parts.iter().map(told).collect())
+    }
+}
+
+impl Claim {
+    /// What all its parts come to.
+    fn verdict(&self, evidence: &Evidence) -> Verdict {
         let mut verdicts: Vec<Verdict> = self.parts.iter().map(|part| part.matcher.judge(evidence)).collect();
         if verdicts.len() == 1 {
             return verdicts.remove(0);
@@ -137,14 +160,6 @@ impl Matcher for Claim {
             }
             None => Verdict::met(format!("all {count} parts hold")).evidence(told),
         }
-    }
-
-    fn stands_for(&self) -> Option<Vec<String>> {
-        let told = |part: &Typed| match &part.about {
-            Some(about) => format!("{} {about}", part.method),
-            None => part.method.to_owned(),
-        };
-        Some(self.parts.iter().map(told).collect())
     }
 }
 

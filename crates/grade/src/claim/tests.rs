@@ -90,6 +90,17 @@ fn claims_stand_for_what_they_say() {
         ("The agent ran `npm ci` and `npm test`", "command_ran `npm ci`; command_ran `npm test`"),
         ("A command was executed", "command_ran"),
         ("The working tree is clean", "git_clean"),
+        ("git status is clean", "git_clean"),
+        ("file exists: a.txt", "file_exists `a.txt`"),
+        ("File exists: `a.txt`", "file_exists `a.txt`"),
+        ("The file exists: x", "file_exists `x`"),
+        ("The files exist: a.txt, notes and `b`.", "file_exists `a.txt`, `notes` and `b`"),
+        ("file created: out.json", "file_created `out.json`"),
+        ("A file was not created: notes", "file_not_created `notes`"),
+        ("The agent ran git status", "command_ran `git status`"),
+        ("The agent ran git", "command_ran `git`"),
+        ("The agent ran: git log --oneline", "command_ran `git log --oneline`"),
+        ("ran the command: `npm test`", "command_ran `npm test`"),
     ] {
         assert_eq!(stands_for(text), expected, "{text}");
     }
@@ -116,6 +127,8 @@ fn what_is_not_understood_whole_goes_to_a_judge() {
         "The file `~/.ssh/id` exists",
         "The file `C:\\x` exists",
         "The file exists",
+        "The file exists: see the log",
+        "The file was created: it explains the change",
         "The report was created.",
         "`feature` was created",
         "The agent created `a.txt` containing \"x\"",
@@ -273,7 +286,7 @@ fn a_judge_sees_what_was_left_behind() {
         .answer("Written.")
         .evidence();
     let question = checks[0].judged().unwrap().question(&evidence).ok().unwrap();
-    assert!(question.task.contains("A friendly NOTES.md") && question.task.contains("do without it"));
+    assert!(question.task.contains("A friendly NOTES.md") && question.task.contains("Nothing beyond it was expected"));
     let told: Vec<String> = question
         .material
         .parts

@@ -1,6 +1,6 @@
 //! A claim as words and names.
 
-use super::word::{self, PHRASES, Word};
+use super::word::{self, PHRASES, Subject, Verb, Word};
 
 /// A piece of a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,12 +19,54 @@ pub(super) enum Token {
 
 /// The pieces of `text`.
 pub(super) fn tokens(text: &str) -> Vec<Token> {
-    let mut raw = raw(without_label(text));
+    match announced(text) {
+        Some((said, names)) => [said, names].concat(),
+        None => plain(without_label(text)),
+    }
+}
+
+/// What `text` says before a colon and the names that follow it: `file exists: a.txt`, `The agent ran: git status`. A name
+/// behind a colon need not look like one.
+fn announced(text: &str) -> Option<(Vec<Token>, Vec<Token>)> {
+    let (front, rest) = text.trim().trim_end_matches('.').split_once(": ")?;
+    let said = plain(front);
+    let last = said.iter().rev().find_map(|token| match token {
+        Token::Word(Word::Verb(verb), _) => Some(*verb),
+        _ => None,
+    })?;
+    if last == Verb::Run {
+        let is_quoted = rest.starts_with(['`', '"', '“', '\'']);
+        let command = if is_quoted { plain(rest) } else { vec![Token::Quoted(rest.trim().to_owned())] };
+        return Some((said, command));
+    }
+    let is_file = |token: &Token| matches!(token, Token::Word(Word::Subject(Subject::File | Subject::Directory), _));
+    if !said.iter().any(is_file) {
+        return None;
+    }
+    let mut names = Vec::new();
+    for token in raw(rest) {
+        names.push(match token {
+            Token::Unknown(word) => match word::kind(&word.to_lowercase()) {
+                Some(kind @ (Word::And | Word::Or)) => Token::Word(kind, word),
+                Some(_) => return None,
+                None => Token::Quoted(word),
+            },
+            other => other,
+        });
+    }
+    // Two words side by side are a sentence, not a list.
+    let is_name = |token: &Token| matches!(token, Token::Quoted(_));
+    let is_list = !names.is_empty() && names.windows(2).all(|pair| !(is_name(&pair[0]) && is_name(&pair[1])));
+    is_list.then_some((said, names))
+}
+
+fn plain(text: &str) -> Vec<Token> {
+    let mut raw = raw(text);
     raw.retain(|token| !matches!(token, Token::Unknown(word) if word.is_empty()));
     let mut tokens = Vec::new();
     let mut at = 0;
     while at < raw.len() {
-        match phrase(&raw[at..]) {
+        match phrase(&raw[at..]).filter(|_| !names_command(&tokens, &raw[at..])) {
             Some((one, length)) => {
                 tokens.push(known(one));
                 at += length;
@@ -70,6 +112,13 @@ fn phrase(raw: &[Token]) -> Option<(&'static str, usize)> {
         let is_it = raw.len() >= words.len() && raw.iter().zip(words.iter()).all(same);
         is_it.then_some((*one, words.len()))
     })
+}
+
+/// Whether `git status` is what the agent ran, and not the state of the working tree.
+fn names_command(before: &[Token], next: &[Token]) -> bool {
+    let is_git = matches!(next.first(), Some(Token::Unknown(word)) if word.eq_ignore_ascii_case("git"));
+    let last = before.iter().rev().find(|token| !matches!(token, Token::Word(Word::Filler, _)));
+    is_git && matches!(last, Some(Token::Word(Word::Verb(Verb::Run), _)))
 }
 
 /// A word; or its parts, where it has a hyphen and all of them are known; or a name.

@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use model::{Commit, RemoteState, RepositoryChange, RepositoryState};
+use model::{Commit, RemoteState, RepositoryChange, RepositoryState, is_folder};
 use sha2::{Digest, Sha256};
 
 use super::inspection::{Inspection, Unreadable, View};
@@ -188,7 +188,12 @@ impl Watch<'_> {
         match requests {
             Some(Ok(requests)) => remote.review_requests = Some(requests),
             Some(Err(because)) => remote.unknown.push(format!("review requests of `{name}`: {because}")),
-            None => remote.unknown.push(format!("`{name}` is at no service that has review requests")),
+            // A folder can have none, so that there is none is known.
+            None if is_folder(url) => remote.review_requests = Some(Vec::new()),
+            None => {
+                let because = "it is not at GitHub or GitLab, and no other service can be asked";
+                remote.unknown.push(format!("review requests of `{name}`: {because}"));
+            }
         }
         remote
     }

@@ -72,8 +72,11 @@ pub(super) fn findings(stdout: &str, command: &str) -> Vec<Finding> {
     let Some(elements) = read(stdout) else {
         let is_cut = stdout.trim_start().starts_with('[') && stdout.contains(" bytes left out …]");
         let because = "it found too much to be read: at most 256 KiB of output are kept";
-        let too_much = || found(&format!("what `{command}` found"), Status::Undecided, because);
-        return is_cut.then(too_much).into_iter().collect();
+        let undecided = |because: &str| found(&format!("what `{command}` found"), Status::Undecided, because);
+        if is_cut {
+            return vec![undecided(because)];
+        }
+        return unread(stdout).map(|wrong| undecided(&wrong)).into_iter().collect();
     };
     let finding = |(at, element): (usize, Result<Said, String>)| match element {
         Ok(said) => {
@@ -89,6 +92,39 @@ pub(super) fn findings(stdout: &str, command: &str) -> Vec<Finding> {
         }
     };
     elements.into_iter().enumerate().map(finding).collect()
+}
+
+/// What is wrong with output that was meant to tell findings and is not a list of them; `None` if it only talks.
+fn unread(stdout: &str) -> Option<String> {
+    const WANTED: &str = "its stdout must be nothing but a JSON array of objects with `text` and `passed`";
+    let text = stdout.trim();
+    if let Ok(Value::Object(_)) = serde_json::from_str(text) {
+        return Some(format!("{WANTED}; it is a single object, not in an array"));
+    }
+    let starts = text.match_indices(['[', '{']).map(|(at, _)| at);
+    let mut lines = starts.filter(|at| *at == 0 || text[..*at].ends_with('\n'));
+    let is_finding = |value: &Value| value.get("text").is_some() && value.get("passed").is_some();
+    let holds_findings = |at: usize| {
+        // Whatever follows the value is for somebody else.
+        let value = serde_json::Deserializer::from_str(&text[at..]).into_iter::<Value>().next();
+        value.and_then(Result::ok).is_some_and(|value| match &value {
+            Value::Array(elements) => elements.iter().any(is_finding),
+            value => is_finding(value),
+        })
+    };
+    match lines.find(|at| holds_findings(*at)) {
+        Some(0) => Some(format!("{WANTED}; something else follows the first value")),
+        Some(at) => {
+            let before = text[..at].lines().count();
+            let lines = if before == 1 { "1 line stands".to_owned() } else { format!("{before} lines stand") };
+            Some(format!("{WANTED}; {lines} before it (write logs to stderr)"))
+        }
+        None if text.starts_with(['[', '{']) && text.contains("\"passed\"") => {
+            let error = serde_json::from_str::<Value>(text).err();
+            Some(format!("{WANTED}; it is not valid JSON{}", error.map_or_else(String::new, |error| format!(": {error}"))))
+        }
+        None => None,
+    }
 }
 
 #[cfg(test)]
@@ -133,10 +169,29 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_is_kept_and_finds_nothing() {
-        for stdout in ["", "done", "{}", "[]", "log\n[{\"text\": \"a\", \"passed\": true}]", "[1", "[… 3 bytes left"]
-        {
+    fn what_only_talks_is_kept_and_finds_nothing() {
+        for stdout in ["", "done", "[]", "[info] checking\n[info] done", "[1", "[… 3 bytes left", "a {\"text\": 1}"] {
             assert_eq!(told(stdout), [], "{stdout}");
+        }
+    }
+
+    #[test]
+    fn findings_that_are_not_a_list_alone_are_an_error_and_say_what_was_expected() {
+        let one = r#"{"text": "a", "passed": true}"#;
+        for (stdout, wrong) in [
+            (one.to_owned(), "it is a single object"),
+            ("{}".to_owned(), "it is a single object"),
+            (format!("checking\n[{one}]"), "1 line stands before it"),
+            (format!("a\n\nb\n[\n{one}\n]"), "3 lines stand before it"),
+            (format!("[{one}]\ndone"), "something else follows"),
+            (format!("{one}\n{one}"), "something else follows"),
+            (format!("[{one}"), "it is not valid JSON"),
+        ] {
+            let told = told(&stdout);
+            assert_eq!((told.len(), told[0].1), (1, Status::Undecided), "{stdout}");
+            let because = &told[0].2;
+            assert!(because.contains("a JSON array of objects with `text` and `passed`"), "{because}");
+            assert!(because.contains(wrong), "{stdout}: {because}");
         }
         assert_eq!(told("[1,\n[… 9 bytes left out …]\n2]")[0].1, Status::Undecided);
     }

@@ -66,6 +66,7 @@ impl Chosen {
             opening.live = Some(Box::new(std::io::stderr()));
         }
         opening.quiet = args.quiet;
+        opening.show_evidence = args.show_evidence;
         Ok((self.kind.open)(opening))
     }
 }

@@ -180,6 +180,9 @@ pub struct RunArgs {
     /// Show failures and the summary only
     #[arg(long, short, help_heading = "Output")]
     pub quiet: bool,
+    /// Show evidence: in the terminal also where a finding is met, in Markdown at all
+    #[arg(long, help_heading = "Output")]
+    pub show_evidence: bool,
     /// After how long without a word of the agent to warn [default: 30s]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, help_heading = "Output")]
     pub idle_warn: Option<u64>,

@@ -91,6 +91,11 @@ impl Check {
         self.judged().is_some()
     }
 
+    /// Whether a model has to be asked whatever the agent answers. Where this is false, some answers speak for themselves.
+    pub fn always_asks_judge(&self) -> bool {
+        self.asks_judge() && find(self.kind).is_none_or(|assertion| !assertion.may_need_no_judge())
+    }
+
     /// What a model is asked, and what its answers come to.
     pub(crate) fn judged(&self) -> Option<&dyn Judged> {
         self.matcher.judged()

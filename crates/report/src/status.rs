@@ -202,7 +202,10 @@ fn state(view: &StatusView<'_>, paint: &Paint) -> String {
 
 fn counts(view: &StatusView<'_>, paint: &Paint) -> Vec<String> {
     let run = view.run;
-    let mut parts = vec![format!("{} of {} finished", whole(run.finished as u64), counted(run.planned, "trial"))];
+    // A cancelled trial has an outcome, but nobody finished it.
+    let cancelled = view.trials.iter().filter(|trial| trial.outcome == Outcome::Cancelled).count();
+    let finished = whole(run.finished.saturating_sub(cancelled) as u64);
+    let mut parts = vec![format!("{finished} of {} finished", counted(run.planned, "trial"))];
     let under_test = || view.trials.iter().filter(|trial| !is_baseline(trial));
     for outcome in
         [Outcome::Passed, Outcome::Failed, Outcome::Undecided, Outcome::Broken, Outcome::Skipped, Outcome::Cancelled]

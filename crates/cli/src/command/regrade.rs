@@ -84,6 +84,9 @@ pub struct RegradeArgs {
     /// Show failures and the summary only
     #[arg(long, short, help_heading = "Output")]
     quiet: bool,
+    /// Show evidence: in the terminal also where a finding is met, in Markdown at all
+    #[arg(long, help_heading = "Output")]
+    show_evidence: bool,
 }
 
 /// Adds to a run's settings what was named on its command line, so that it can be found again.
@@ -177,6 +180,7 @@ fn run_args(
         output: args.output.clone(),
         label: args.label.clone(),
         quiet: args.quiet,
+        show_evidence: args.show_evidence,
         ..RunArgs::default()
     })
 }

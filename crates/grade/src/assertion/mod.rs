@@ -232,6 +232,11 @@ impl Assertion {
         matches!(self.form, Form::Judged { .. })
     }
 
+    /// Whether some answers of an agent decide it without a model, as a reply that is plainly a question.
+    pub fn may_need_no_judge(&self) -> bool {
+        self.name == output_is_question::ASSERTION.name
+    }
+
     /// What a judge says to one of its own examples, as it stands in the table.
     pub(crate) fn judge_says(&self, example: &Example) -> Option<Value> {
         match self.form {

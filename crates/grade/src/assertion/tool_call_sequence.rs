@@ -163,7 +163,7 @@ impl Matcher for ToolCallSequence {
             Some(at) => format!(" after call {}, {}", at + 1, trace.calls[*at].call.summary()),
         };
         let because = format!("step {} of {count} is missing: no {}{after}", reached + 1, wanted.describe());
-        let order: Vec<&str> = self.steps.iter().map(|step| step.wanted.tool.as_str()).collect();
+        let order: Vec<String> = self.steps.iter().map(|step| step.wanted.describe()).collect();
         let steps = found
             .calls
             .iter()

@@ -8,6 +8,8 @@ use crate::names::Names;
 
 /// How much of a reason is shown.
 const REASON: usize = 400;
+/// How much of a value is shown.
+const VALUE: usize = 200;
 /// How many lines of evidence are shown.
 const LINES: usize = 30;
 /// How many failures of one finding are shown.
@@ -90,9 +92,17 @@ fn found(finding: &Finding, evidence: bool) -> String {
         lines.push_str(&format!("  \n  {}", plain_code(&place, 300)));
     }
     lines.push('\n');
+    if finding.status == Status::Unmet && finding.failures.is_empty() {
+        lines.push_str(&values(finding.expected.as_deref(), finding.actual.as_deref()));
+    }
     for failure in finding.failures.iter().take(FAILURES) {
         let path = if failure.key.is_empty() { String::new() } else { format!("{}: ", plain_code(&failure.key, 120)) };
         lines.push_str(&format!("  - {path}{}\n", text(&failure.message, REASON)));
+        let shown = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let (expected, actual) = (failure.expected.as_ref().map(shown), failure.actual.as_ref().map(shown));
+        for line in values(expected.as_deref(), actual.as_deref()).lines() {
+            lines.push_str(&format!("  {line}\n"));
+        }
     }
     if finding.failures.len() > FAILURES {
         lines.push_str(&format!("  - and {} more\n", finding.failures.len() - FAILURES));
@@ -104,6 +114,14 @@ fn found(finding: &Finding, evidence: bool) -> String {
         }
     }
     lines
+}
+
+/// What was asked for and what was there, a line each.
+fn values(expected: Option<&str>, actual: Option<&str>) -> String {
+    let line = |name: &str, value: &str| format!("  - {name}: {}\n", plain_code(value, VALUE));
+    let told = [("expected", expected), ("actual", actual)];
+    let told = told.into_iter().filter_map(|(name, value)| Some((name, value.filter(|value| !value.trim().is_empty())?)));
+    told.map(|(name, value)| line(name, value)).collect()
 }
 
 /// What was asked for, what was there, and what else helps to understand it.

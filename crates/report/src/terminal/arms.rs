@@ -307,10 +307,12 @@ fn cases(deltas: &[ArmDelta], paint: &Paint) -> String {
         ("skill", 0),
         ("case", 0),
         (if has_agents { "agent" } else { "" }, 1),
-        ("with", 0),
-        ("without", 0),
+        ("passed with", 0),
+        ("checks", 2),
+        ("passed without", 0),
+        ("checks", 2),
     ]);
-    let room = paint.width().saturating_sub(if has_agents { 54 } else { 32 }).clamp(16, NAME);
+    let room = paint.width().saturating_sub(if has_agents { 78 } else { 56 }).clamp(16, NAME);
     for (delta, case) in differing.iter().take(CASES) {
         let (word, ink) = match case.direction() {
             Ordering::Less => ("harms", Ink::Red),
@@ -321,8 +323,10 @@ fn cases(deltas: &[ArmDelta], paint: &Paint) -> String {
             Cell::new(word, ink),
             cut(&format!("{suite}{}", case.case), room).into(),
             if has_agents { cut(without_variant(&delta.with), 22).into() } else { Cell::default() },
-            told(&case.with).into(),
-            told(&case.without).into(),
+            trials(&case.with),
+            checks(&case.with),
+            trials(&case.without),
+            checks(&case.without),
         ]);
     }
     let grid = grid.left(3);
@@ -332,6 +336,16 @@ fn cases(deltas: &[ArmDelta], paint: &Paint) -> String {
         text.push_str(&format!("  {}\n", paint.dim(&more)));
     }
     text
+}
+
+/// `2/3`, of the trials in which everything was decided.
+fn trials(figures: &CaseFigures) -> Cell {
+    if figures.decided == 0 { unknown() } else { format!("{}/{}", figures.passed, figures.decided).into() }
+}
+
+/// The share of checks that are met.
+fn checks(figures: &CaseFigures) -> Cell {
+    figures.pass_rate.map_or_else(unknown, |rate| percent(rate).into())
 }
 
 /// `2/3  83%`: trials that passed, and the share of checks that are met.

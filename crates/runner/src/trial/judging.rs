@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use grade::judge::{DEFAULT_JUDGES, default_judge, named_judge};
-use grade::{Cache, Check, Judge};
+use grade::{Breaker, Cache, Check, Judge};
 use llm::{Opened, Script};
 use model::{Aside, Diagnostic, Ending, Event, Evidence, Finding, SimulatedUser, Status};
 
@@ -20,6 +20,7 @@ pub struct Judging {
     seat: Result<Seat, String>,
     asked: usize,
     cache: Arc<Cache>,
+    breaker: Arc<Breaker>,
     /// The scripts that play users, by what the cases call them.
     users: BTreeMap<String, Arc<Script>>,
     /// What reads those that only show when code runs.
@@ -55,7 +56,7 @@ impl Judging {
                 break;
             }
         }
-        Self { seat, asked, cache: Arc::default(), users, read_script: Arc::clone(&request.read_script) }
+        Self { seat, asked, cache: Arc::default(), breaker: Arc::default(), users, read_script: Arc::clone(&request.read_script) }
     }
 
     /// The model that plays `user`, and its name as its provider knows it: the one the case names, else the judge's. A
@@ -121,16 +122,18 @@ impl Judging {
             Some(script) => Judge::new(&*seat.name, Arc::new(script.play(llm::Stage::default()))).of_a_script(),
             None => {
                 let model = open(settings, &seat.name).map_err(|error| error.to_string())?;
-                // What is tried again, and what is repeated, is judged again.
-                let series = planned.repetition_and(line.attempt());
-                let series = if settings.judge_cache { 0 } else { series };
-                Judge::new(&*seat.name, model).cached(Arc::clone(&self.cache), series)
+                // Each attempt at each trial is judged by itself: how much judges vary is to be seen, and two cases that
+                // ask the same may not stand or fall together.
+                let attempt = line.attempt();
+                let series = if settings.judge_cache { String::new() } else { format!("{}!{attempt}", planned.id) };
+                let judge = Judge::new(&*seat.name, model).cached(Arc::clone(&self.cache), series);
+                judge.with_breaker(Arc::clone(&self.breaker))
             }
         };
         // A verdict needs the text as it is, but a secret of the user's is no business of the judge's provider.
         let mask = Arc::clone(line.mask());
         let judge = judge.withholding(Box::new(move |text| mask.without_values(text).into_owned()));
-        Ok(judge.panel(settings.judges).temperature(settings.judge_temperature).profile(profile(planned)))
+        Ok(judge.panel(settings.judges).temperature(settings.judge_temperature))
     }
 }
 
@@ -144,10 +147,30 @@ pub fn judged(trial: &PlannedTrial) -> usize {
     checks + claims.filter(|claim| grade::find(&claim.name).is_some_and(grade::Assertion::is_judged)).count()
 }
 
-/// That `asked` assertions of `trials` stay undecided, at the first of them.
+/// How many of these need a judge whatever the agent answers.
+fn surely_judged(trial: &PlannedTrial) -> usize {
+    if trial.case.skip.is_some() {
+        return 0;
+    }
+    let checks = trial.checks.iter().filter(|check| check.always_asks_judge()).count();
+    let claims = trial.case.code.iter().flat_map(|code| &code.claims);
+    let is_sure = |known: &grade::Assertion| known.is_judged() && !known.may_need_no_judge();
+    checks + claims.filter(|claim| grade::find(&claim.name).is_some_and(is_sure)).count()
+}
+
+/// That of `asked` assertions of `trials` that a judge may be asked about some stay undecided, at the first of them.
 fn undecided(asked: usize, because: &str, trials: &[Arc<PlannedTrial>]) -> Diagnostic {
-    let (noun, verb) = if asked == 1 { ("assertion", "stays") } else { ("assertions", "stay") };
-    let mut problem = Diagnostic::warning(format!("{asked} {noun} {verb} undecided: {because}"));
+    let sure: usize = trials.iter().map(|trial| surely_judged(trial)).sum();
+    let (count, verb) = match sure {
+        0 => (asked, "may stay"),
+        1 => (sure, "stays"),
+        _ => (sure, "stay"),
+    };
+    let noun = if count == 1 { "assertion" } else { "assertions" };
+    let mut problem = Diagnostic::warning(format!("{count} {noun} {verb} undecided: {because}"));
+    if sure > 0 && sure < asked {
+        problem = problem.help(format!("{} more may, unless the reply is plainly a question", asked - sure));
+    }
     if let Some(first) = trials.iter().find(|trial| judged(trial) > 0) {
         let check = first.checks.iter().find(|check| check.asks_judge());
         problem = problem.at(check.map_or_else(|| first.case.source.clone(), Check::source));
@@ -255,19 +278,6 @@ fn no_judge() -> String {
     format!("no judge: set {}, or give `--judge PROVIDER:MODEL`", keys.join(" or "))
 }
 
-/// What the judge is told about the agent: what it was given to go by.
-fn profile(planned: &PlannedTrial) -> Option<String> {
-    let skill = planned.case.subject.installed()?;
-    Some(format!("The agent has the skill `{}`: {}", skill.name, skill.description))
-}
-
-impl PlannedTrial {
-    /// A number for this attempt at this repetition.
-    fn repetition_and(&self, attempt: u32) -> u64 {
-        self.id.repetition << 32 | u64::from(attempt)
-    }
-}
-
 impl Attempt<'_> {
     /// The judge of this attempt, or why there is none.
     pub(super) fn judge(&self) -> Result<&Judge, &str> {
@@ -293,7 +303,9 @@ impl Attempt<'_> {
             Ok(Ok(took)) => return took,
             Ok(Err(_)) => {
                 let setting = self.planned.limits.timeout_from.as_deref().unwrap_or("--timeout");
-                format!("the judge did not answer within {} s ({setting})", limit.as_secs_f64())
+                let because = format!("the judge did not answer within {} s ({setting})", limit.as_secs_f64());
+                self.shared.judging.breaker.failed(&because, false);
+                because
             }
             Err(_) => "the run was stopped before the judge answered".to_owned(),
         };

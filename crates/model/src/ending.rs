@@ -42,6 +42,11 @@ pub enum Ending {
         /// What is known.
         because: String,
     },
+    /// The test or its configuration has a mistake, so the agent could not show what it does. Never counts against it.
+    InvalidTest {
+        /// What is wrong, and where.
+        because: String,
+    },
     /// Somebody stopped the run.
     Cancelled,
 }
@@ -59,6 +64,7 @@ impl Ending {
             Self::ProviderFailed { because } => format!("the model provider failed: {because}"),
             Self::Aborted { because } => format!("the agent's process went away: {because}"),
             Self::Unreachable { because } => format!("the agent could not be asked: {because}"),
+            Self::InvalidTest { because } => format!("the test has a mistake: {because}"),
             Self::Cancelled => "cancelled".into(),
         }
     }
@@ -119,4 +125,6 @@ pub enum Fault {
     Harness,
     /// A judge that gave no verdict.
     Judge,
+    /// The user's test or configuration: code with a mistake, a request that the agent does not understand.
+    Test,
 }

@@ -136,7 +136,9 @@ impl Finding {
     /// True if nothing about it is undecided, neither a part of it nor a part of its score. One decided part is enough for
     /// [`Status::Unmet`] and never for [`Status::Met`]: counting such a finding would count failures alone.
     pub fn is_decided(&self) -> bool {
-        self.status != Status::Undecided && self.leeway.is_none() && self.error.is_none()
+        // What code threw while it decided is how it decided.
+        let is_partial = self.error.is_some() && self.claim == Claim::Declared;
+        self.status != Status::Undecided && self.leeway.is_none() && !is_partial
     }
 }
 

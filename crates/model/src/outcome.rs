@@ -27,7 +27,10 @@ impl Outcome {
     /// passes it. `ruling` says how; what nobody wrote must be met under any ruling.
     pub fn of(findings: &[Finding], ending: &Ending, ruling: &Ruling) -> Self {
         match ending {
-            Ending::ProviderFailed { .. } | Ending::Aborted { .. } | Ending::Unreachable { .. } => return Self::Broken,
+            Ending::ProviderFailed { .. }
+            | Ending::Aborted { .. }
+            | Ending::Unreachable { .. }
+            | Ending::InvalidTest { .. } => return Self::Broken,
             Ending::Cancelled => return Self::Cancelled,
             Ending::Finished | Ending::GaveUp { .. } | Ending::OutOfBudget { .. } | Ending::TimedOut { .. } => {}
         }

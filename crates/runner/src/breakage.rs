@@ -25,6 +25,11 @@ impl Breakage {
         Self { is_final: true, ..self }
     }
 
+    /// A mistake in the user's test or configuration, which is the same at every try.
+    pub fn test(because: impl Into<String>) -> Self {
+        Self { fault: Fault::Test, because: because.into(), is_final: true }
+    }
+
     /// The model provider's trouble.
     pub fn provider(because: impl Into<String>) -> Self {
         Self { fault: Fault::Provider, because: because.into(), is_final: false }

@@ -9,6 +9,7 @@
 //! Keys are text and unique. A custom tag (`!re`) is kept, and what it stands before is text or a collection. What
 //! anchors and aliases may add to a document is bounded.
 
+mod comment;
 mod parts;
 
 use std::collections::{HashMap, HashSet};
@@ -246,6 +247,15 @@ impl<'a> Builder<'a> {
                 true
             }
             Event::Scalar(value, style, anchor, tag) => {
+                if style == ScalarStyle::Plain
+                    && let Some(at) = comment::cutting(&self.source.text, span.start(), span.end())
+                {
+                    let length = self.source.text[at..].lines().next().map_or(1, str::len);
+                    let lost = self.source.text[at..at + length].to_owned();
+                    self.error(Span::new(at, at + length), format!("`{lost}` is a comment, so the text ends before it"), |problem| {
+                        problem.help("put the text into quotes; a comment that is meant has a blank behind its `#`")
+                    });
+                }
                 let node = self.scalar(&value, style, tag.as_deref(), span);
                 self.finished(node, 1, anchor)
             }

@@ -177,7 +177,7 @@ fn trial() -> Value {
             "description": "whether the decided findings alone pass; null where no assertion was decided",
         },
         "flaky": { "type": "boolean" },
-        "fault": { "enum": ["environment", "provider", "harness", "judge", null] },
+        "fault": { "enum": ["environment", "provider", "harness", "judge", "test", null] },
         "because": maybe("string"),
         "ending": { "type": ["object", "null"] },
         "score": about(maybe("number"), "Σ weight · score of the decided findings"),

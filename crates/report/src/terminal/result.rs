@@ -92,6 +92,7 @@ pub(crate) fn fault_name(fault: model::Fault) -> &'static str {
         model::Fault::Provider => "provider",
         model::Fault::Harness => "harness",
         model::Fault::Judge => "judge",
+        model::Fault::Test => "test",
     }
 }
 
@@ -194,7 +195,10 @@ fn ending(record: &TrialRecord, paint: &Paint) -> String {
     let Some(ending) = &record.ending else { return String::new() };
     let told = match ending {
         Ending::Finished | Ending::Cancelled => true,
-        Ending::ProviderFailed { .. } | Ending::Aborted { .. } | Ending::Unreachable { .. } => record.because.is_some(),
+        Ending::ProviderFailed { .. }
+        | Ending::Aborted { .. }
+        | Ending::Unreachable { .. }
+        | Ending::InvalidTest { .. } => record.because.is_some(),
         // Each of these has an assertion of its own, but a budget only if somebody set it.
         Ending::GaveUp { .. } | Ending::OutOfBudget { .. } | Ending::TimedOut { .. } => {
             record.findings.iter().any(|found| found.implicit && found.status == Status::Unmet)

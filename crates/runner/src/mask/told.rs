@@ -275,7 +275,8 @@ impl<'m> Pass<'m> {
             Ending::GaveUp { because }
             | Ending::ProviderFailed { because }
             | Ending::Aborted { because }
-            | Ending::Unreachable { because } => self.string(because),
+            | Ending::Unreachable { because }
+            | Ending::InvalidTest { because } => self.string(because),
             Ending::Finished | Ending::OutOfBudget { .. } | Ending::TimedOut { .. } | Ending::Cancelled => {}
         }
     }

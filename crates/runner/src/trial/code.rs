@@ -325,7 +325,7 @@ impl<'s> Stage<'s> {
     /// The scenario threw, or was stopped at one of its limits.
     fn ended_badly(&mut self, trouble: Trouble) -> Result<(), Breakage> {
         let error = match trouble {
-            Trouble::Unloaded(error) => return Err(Breakage::environment(told(&error))),
+            Trouble::Unloaded(error) => return Err(Breakage::test(told(&error))),
             Trouble::Ended(error) => error,
             Trouble::Stopped(_) => return Ok(()),
         };
@@ -333,6 +333,11 @@ impl<'s> Stage<'s> {
         if let ScriptError::Thrown { message, .. } = &error
             && self.refused.as_ref() == Some(message)
         {
+            return Ok(());
+        }
+        if let Some(because) = mistake(&error) {
+            // What it has claimed until then says nothing: the rest of the test was not run.
+            self.ending = Some(Ending::InvalidTest { because });
             return Ok(());
         }
         let because = match &error {
@@ -353,6 +358,31 @@ impl<'s> Stage<'s> {
     fn head(&self) -> Excerpt {
         self.attempt.planned.case.source.clone()
     }
+}
+
+/// What is wrong with the test's own code, where no answer of an agent can be the cause: a name that is not defined, or a
+/// module that is not there. Other errors may well be about what the agent said, so they count against it.
+fn mistake(error: &ScriptError) -> Option<String> {
+    let help = match error {
+        ScriptError::Thrown { name, message, .. } if name == "ReferenceError" => missing_name(message),
+        ScriptError::Syntax { help, .. } | ScriptError::Missing { help, .. } => help.clone(),
+        _ => return None,
+    };
+    Some(told(error) + &help.map_or_else(String::new, |help| format!("; {help}")))
+}
+
+/// What to do about `x is not defined`.
+fn missing_name(message: &str) -> Option<String> {
+    const EXPORTED: [&str; 5] = ["scenario", "persona", "assert", "score", "sleep"];
+    let name = message.strip_suffix(" is not defined")?.trim_matches(['\'', '`', '"']);
+    Some(match name {
+        name if EXPORTED.contains(&name) => format!("`import {{ {name} }} from 'trialrun'`"),
+        "expect" | "describe" | "it" | "test" => {
+            format!("there is no global `{name}`; assertions are `assert.…`, from `import {{ assert }} from 'trialrun'`")
+        }
+        "require" | "module" | "exports" => "modules are imported by `import … from '…'`".to_owned(),
+        name => format!("define `{name}`, or import it from the module that exports it"),
+    })
 }
 
 /// An error with its place, in one line.

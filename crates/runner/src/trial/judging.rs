@@ -321,5 +321,8 @@ impl Attempt<'_> {
 
 /// Whether a trial that ended so comes to nothing, whatever its findings are.
 fn says_nothing(ending: &Ending) -> bool {
-    matches!(ending, Ending::ProviderFailed { .. } | Ending::Aborted { .. } | Ending::Cancelled)
+    matches!(
+        ending,
+        Ending::ProviderFailed { .. } | Ending::Aborted { .. } | Ending::InvalidTest { .. } | Ending::Cancelled
+    )
 }

@@ -199,6 +199,8 @@ pub(crate) async fn run(
             cost_usd: record.cost_usd,
             duration_ms: millis(began.elapsed()),
         });
+        // A test has the same mistake the next time.
+        let is_final = is_final || matches!(record.ending, Some(Ending::InvalidTest { .. }));
         let again = match is_final || *halt.borrow() != Halt::No {
             true => Again::No,
             false => again::decide(&planned, &shared.settings, &attempts, record.ending.as_ref(), &trace),

@@ -32,6 +32,7 @@ pub(super) fn record_of(planned: &PlannedTrial, end: End) -> TrialRecord {
     };
     let fault = match (&ending, outcome) {
         (Ending::ProviderFailed { .. }, _) => Some(Fault::Provider),
+        (Ending::InvalidTest { .. }, _) => Some(Fault::Test),
         (_, Outcome::Broken) => Some(Fault::Environment),
         (_, Outcome::Undecided) if is_judges(&findings) => Some(Fault::Judge),
         (_, Outcome::Undecided) => Some(Fault::Harness),
@@ -165,7 +166,7 @@ pub(crate) fn unloaded(planned: &PlannedTrial) -> TrialRecord {
     let errors: Vec<String> = planned.case.broken.iter().map(told).collect();
     let more = if errors.len() > 1 { format!(" (and {} more)", errors.len() - 1) } else { String::new() };
     let because = errors.first().map_or_else(|| "it cannot be run".to_owned(), |first| format!("{first}{more}"));
-    TrialRecord { errors, ..broken(planned, &Breakage::environment(because)) }
+    TrialRecord { errors, ..broken(planned, &Breakage::test(because)) }
 }
 
 /// The record of a trial that fell over its own feet.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use model::{Ending, Step, Usage, UserMessage};
 use reqwest::Client;
+use script::ScriptError;
 use serde_json::{Map, Value, json};
 
 use super::super::answer::document::{self, TEXTS};
@@ -94,7 +95,7 @@ impl Conversation {
     /// What is sent.
     async fn body(&mut self, message: &UserMessage, turn: &mut Turn) -> Result<Value, Ending> {
         let talk = Talk { conversation_id: &self.id, history: &self.history, message };
-        let unmade = |because: String| Ending::Unreachable { because };
+        let unmade = |because: String| Ending::InvalidTest { because };
         if let (Body::Function(name), Some(functions)) = (&self.settings.body, &mut self.functions) {
             let mut context = talk.context();
             context.insert("conversationId".to_owned(), json!(self.id));
@@ -103,7 +104,7 @@ impl Conversation {
             return match called {
                 Ok(Value::Null) => Err(unmade(format!("the body's function `{name}` returned nothing"))),
                 Ok(body) => Ok(body),
-                Err(error) => Err(unmade(format!("the body's function `{name}`: {error}"))),
+                Err(error) => Err(unmade(format!("the body's function `{name}`: {}", placed(&error)))),
             };
         }
         let mut problems = Vec::new();
@@ -160,7 +161,10 @@ impl Conversation {
         match functions.call(Which::Parser, vec![given], turn).await? {
             Ok(Value::Null) => Err(spoilt("it returned nothing".to_owned())),
             Ok(value) => Ok(value),
-            Err(error) => Err(spoilt(error.to_string())),
+            Err(error) => {
+                let because = format!("`response_parser`, `{name}`: {}", placed(&error));
+                Err(Fault::new(Kind::Test, because))
+            }
         }
     }
 
@@ -235,8 +239,22 @@ impl Conversation {
         }
         match kind {
             Kind::Unreachable => Ending::Unreachable { because },
+            Kind::Test => Ending::InvalidTest { because },
+            // The agent does not understand requests of this form, whatever the user says in them.
+            Kind::Status(405 | 415 | 422) => {
+                let help = "`method`, `headers`, `request_format` and `body_template` say what is sent";
+                Ending::InvalidTest { because: format!("{because}; {help}") }
+            }
             _ => Ending::GaveUp { because },
         }
+    }
+}
+
+/// An error of a function of the user's, with its place.
+fn placed(error: &ScriptError) -> String {
+    match error.place() {
+        Some(place) => format!("{place}: {error}"),
+        None => error.to_string(),
     }
 }
 

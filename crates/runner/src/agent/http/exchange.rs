@@ -78,6 +78,8 @@ pub(super) enum Kind {
     Status(u16),
     /// The answer is cut, too large, or nonsense.
     Spoilt,
+    /// What the user wrote to talk to the agent has a mistake.
+    Test,
     /// The trial is to stop.
     Stopped(Ending),
 }
@@ -184,7 +186,7 @@ impl Exchange<'_> {
             Kind::Unreachable => true,
             Kind::Closed => retry_on.closed,
             Kind::Status(status) => retry_on.statuses.contains(&status),
-            Kind::Spoilt | Kind::Stopped(_) => false,
+            Kind::Spoilt | Kind::Test | Kind::Stopped(_) => false,
         };
         let exponent = u32::try_from(tried.saturating_sub(1)).unwrap_or(u32::MAX);
         let usual = PAUSE.saturating_mul(4_u32.saturating_pow(exponent));

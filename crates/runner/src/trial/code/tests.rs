@@ -207,6 +207,22 @@ async fn what_nobody_waits_for_is_an_error_too() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_name_that_is_not_defined_is_a_mistake_of_the_tests_and_not_the_agents() {
+    for (line, help) in [
+        ("expectReply('x');", "define `expectReply`, or import it"),
+        ("sleep(1);", "`import { sleep } from 'trialrun'`"),
+        ("require('fs');", "modules are imported by"),
+    ] {
+        let record = played(&format!("  await agent.send('hello');\n  {line}")).await;
+        assert_eq!((record.outcome, record.fault), (Outcome::Broken, Some(model::Fault::Test)), "{record:#?}");
+        let because = record.because.unwrap();
+        assert!(because.contains("x.test.ts:4:") && because.contains("ReferenceError"), "{because}");
+        assert!(because.contains(help), "{because}");
+        assert_eq!(record.attempts.len(), 1, "it would be the same again");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_loop_and_a_bomb_stop_only_their_own_trials() {
     let started = std::time::Instant::now();
     let patient = |case: Case| Case { timeout_ms: Some(300), ..case };

@@ -33,6 +33,16 @@ async fn a_status_of_no_success_is_the_agents_failure_with_what_was_sent_and_rec
 }
 
 #[tokio::test]
+async fn a_request_that_the_agent_does_not_understand_is_a_mistake_of_the_tests() {
+    for status in [405, 415, 422] {
+        let bot = Bot::open(move |_| reply(status, &[], &[b"{\"detail\": \"field required: query\"}"])).await;
+        let played = played(&json!({"url": bot.url("/chat")}), &["go", "on"]).await;
+        let [Ending::InvalidTest { because }] = &played.endings[..] else { panic!("{:?}", played.endings) };
+        assert!(because.contains("field required: query") && because.contains("`body_template`"), "{because}");
+    }
+}
+
+#[tokio::test]
 async fn a_redirect_is_not_followed_and_names_where_it_leads() {
     let bot = Bot::open(|_| reply(302, &[("location", "/other?token=secret")], &[])).await;
     let played = played(&json!({"url": bot.url("/chat")}), &["go"]).await;

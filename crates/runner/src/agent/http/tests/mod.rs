@@ -216,9 +216,15 @@ async fn functions_make_the_body_and_read_the_answer() {
     assert_eq!(bot.seen()[1].json(), json!({"q": "Q: ho", "n": 3, "id": id}));
     assert_eq!(with("bodyTemplate", "plain").play(&Http).await.unwrap().answer(), Some("A"));
     let broken = with("bodyTemplate", "broken").play(&Http).await.unwrap();
-    assert!(because(&broken).contains("agent.broken`: TypeError"), "{broken:?}", broken = because(&broken));
+    let mistake = |played: &Played| match played.endings.last() {
+        Some(Ending::InvalidTest { because }) => because.clone(),
+        other => panic!("{other:?}"),
+    };
+    let thrown = mistake(&broken);
+    assert!(thrown.contains("agent.broken`: ") && thrown.contains("project.config.ts:8:"), "{thrown}");
+    assert!(thrown.contains("TypeError"), "{thrown}");
     let unmade = with("nothing", "plain").play(&Http).await.unwrap();
-    assert!(matches!(&unmade.endings[..], [Ending::Unreachable { because }] if because.ends_with("returned nothing")));
+    assert!(mistake(&unmade).ends_with("returned nothing"));
 
     let config = |body: &str, parser: &str| with(body, parser).config.unwrap();
     let problems = |config: &Configured| -> Vec<String> {

@@ -1,0 +1,37 @@
+//! Text that ends sooner than its author meant: ` #` begins a comment in YAML.
+
+/// Where the comment begins that cuts off the text `source[start..end]`, which has no quotes: `order #5` is `order`. A
+/// comment after a single word, or with a blank behind its `#`, is meant as one.
+pub(super) fn cutting(source: &str, start: usize, end: usize) -> Option<usize> {
+    let text = source.get(start..end)?.trim_end();
+    let rest = source.get(start + text.len()..)?;
+    let comment = rest.trim_start_matches([' ', '\t']);
+    let is_apart = comment.len() < rest.len();
+    let is_close = comment.strip_prefix('#').is_some_and(|after| after.starts_with(char::is_alphanumeric));
+    (is_apart && is_close && text.contains(' ')).then(|| source.len() - comment.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prose_that_a_number_sign_cuts_is_told_from_a_comment() {
+        let cut = |line: &str, text: &str| {
+            let start = line.find(text).unwrap();
+            cutting(line, start, start + text.len())
+        };
+        assert_eq!(cut("says: where is order #5\n", "where is order"), Some(21));
+        assert_eq!(cut("- post it in channel  #general", "post it in channel"), Some(22));
+        for (line, text) in [
+            ("says: where is order # the fifth", "where is order"),
+            ("timeout: 30s #seconds", "30s"),
+            ("says: where is order#5", "where is order#5"),
+            ("says: where is order", "where is order"),
+            ("says: where is it\n#5", "where is it"),
+            ("says: where is it #!", "where is it"),
+        ] {
+            assert_eq!(cut(line, text), None, "{line}");
+        }
+    }
+}

@@ -122,7 +122,7 @@ pub struct RunArgs {
     /// How many judges decide together, where an assertion says nothing else [default: 1]
     #[arg(long, value_name = "N", value_parser = parse_judges, help_heading = "Judge")]
     pub judges: Option<u64>,
-    /// Trials that are repeated share what a judge said to the same question
+    /// Share judgements between trials that ask the same about the same answer
     #[arg(long, help_heading = "Judge")]
     pub judge_cache: bool,
     /// What models cost: a file that goes before the built-in list, and before what an agent says

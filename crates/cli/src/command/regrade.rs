@@ -60,7 +60,7 @@ pub struct RegradeArgs {
     /// How many judges decide together, where an assertion says nothing else
     #[arg(long, value_name = "N", value_parser = parse_judges, help_heading = "Judge")]
     judges: Option<u64>,
-    /// Trials that are repeated share what a judge said to the same question
+    /// Share judgements between trials that ask the same about the same answer
     #[arg(long, help_heading = "Judge")]
     judge_cache: bool,
     /// Exit with 0 if at least this share of the decided trials passed, such as 0.8

@@ -211,7 +211,7 @@ async fn a_name_that_is_not_defined_is_a_mistake_of_the_tests_and_not_the_agents
     for (line, help) in [
         ("expectReply('x');", "define `expectReply`, or import it"),
         ("sleep(1);", "`import { sleep } from 'trialrun'`"),
-        ("require('fs');", "modules are imported by"),
+        ("require('fs');", "this file is an ECMAScript module"),
     ] {
         let record = played(&format!("  await agent.send('hello');\n  {line}")).await;
         assert_eq!((record.outcome, record.fault), (Outcome::Broken, Some(model::Fault::Test)), "{record:#?}");

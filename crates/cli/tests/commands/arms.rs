@@ -31,8 +31,8 @@ fn what_the_skill_is_worth_is_told_on_every_way_to_look_at_a_run() {
     let ran = project.run(&["run", "skills/one", "--trials", "2", "--jobs", "4"]).exits(1);
     for line in [
         "  trials     8, and 8 without the skill to compare with",
-        "  harms  harmed  0/2   0%  2/2 100%",
-        "  helps  helped  2/2 100%  0/2  50%",
+        "  harms  harmed          0/2      0%             2/2    100%",
+        "  helps  helped          2/2    100%             0/2     50%",
         "  fake        6/6 100%   6/6 100%  2/8  25%",
         "FAIL  2 of 8 trials failed",
     ] {
@@ -59,7 +59,8 @@ fn what_the_skill_is_worth_is_told_on_every_way_to_look_at_a_run() {
 
     let page = project.run(&["report", "--format", "markdown", "--show-evidence", "--failures-only"]).exits(0).out;
     for part in [
-        "| Configuration | Pass Rate | Full Pass / pass@k | Time (s) | Tokens | Cost (USD) |",
+        "| Configuration | Checks met (mean ± SD) | Trials passed | pass@k | Time (s, mean ± SD) | Tokens (mean ± SD) | \
+         Cost (USD, mean ± SD) |",
         "**Delta (with\\_skill − without\\_skill):**",
         "#### `one::harmed@fake+with_skill#1`",
         "- The agent did not use the skill.",

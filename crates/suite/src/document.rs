@@ -252,9 +252,13 @@ impl<'a> Builder<'a> {
                 {
                     let length = self.source.text[at..].lines().next().map_or(1, str::len);
                     let lost = self.source.text[at..at + length].to_owned();
-                    self.error(Span::new(at, at + length), format!("`{lost}` is a comment, so the text ends before it"), |problem| {
-                        problem.help("put the text into quotes; a comment that is meant has a blank behind its `#`")
-                    });
+                    self.error(
+                        Span::new(at, at + length),
+                        format!("`{lost}` is a comment, so the text ends before it"),
+                        |problem| {
+                            problem.help("put the text into quotes; a comment that is meant has a blank behind its `#`")
+                        },
+                    );
                 }
                 let node = self.scalar(&value, style, tag.as_deref(), span);
                 self.finished(node, 1, anchor)

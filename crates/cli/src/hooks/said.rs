@@ -121,7 +121,10 @@ fn unread(stdout: &str) -> Option<String> {
         }
         None if text.starts_with(['[', '{']) && text.contains("\"passed\"") => {
             let error = serde_json::from_str::<Value>(text).err();
-            Some(format!("{WANTED}; it is not valid JSON{}", error.map_or_else(String::new, |error| format!(": {error}"))))
+            Some(format!(
+                "{WANTED}; it is not valid JSON{}",
+                error.map_or_else(String::new, |error| format!(": {error}"))
+            ))
         }
         None => None,
     }

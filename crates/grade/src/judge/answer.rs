@@ -270,7 +270,10 @@ mod tests {
         }
         let scored = |absent: bool| {
             let row = json!({"id": "c1", "score": 5, "quote": "", "reasoning": "No date is named.", "absent": absent});
-            let question = Question { criteria: vec![Criterion::new(0, "names no date", Quoted::Always)], ..question(Form::Scores(5)) };
+            let question = Question {
+                criteria: vec![Criterion::new(0, "names no date", Quoted::Always)],
+                ..question(Form::Scores(5))
+            };
             Answer::read(&question, None, &json!({"answers": [row]})).map(|answer| answer.marks[0].score)
         };
         assert_eq!(scored(true), Ok(Some(5)));

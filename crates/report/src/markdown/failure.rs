@@ -120,7 +120,8 @@ fn found(finding: &Finding, evidence: bool) -> String {
 fn values(expected: Option<&str>, actual: Option<&str>) -> String {
     let line = |name: &str, value: &str| format!("  - {name}: {}\n", plain_code(value, VALUE));
     let told = [("expected", expected), ("actual", actual)];
-    let told = told.into_iter().filter_map(|(name, value)| Some((name, value.filter(|value| !value.trim().is_empty())?)));
+    let told =
+        told.into_iter().filter_map(|(name, value)| Some((name, value.filter(|value| !value.trim().is_empty())?)));
     told.map(|(name, value)| line(name, value)).collect()
 }
 

@@ -378,7 +378,9 @@ fn missing_name(message: &str) -> Option<String> {
     Some(match name {
         name if EXPORTED.contains(&name) => format!("`import {{ {name} }} from 'trialrun'`"),
         "expect" | "describe" | "it" | "test" => {
-            format!("there is no global `{name}`; assertions are `assert.…`, from `import {{ assert }} from 'trialrun'`")
+            format!(
+                "there is no global `{name}`; assertions are `assert.…`, from `import {{ assert }} from 'trialrun'`"
+            )
         }
         "require" | "module" | "exports" => "modules are imported by `import … from '…'`".to_owned(),
         name => format!("define `{name}`, or import it from the module that exports it"),

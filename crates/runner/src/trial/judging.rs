@@ -56,7 +56,14 @@ impl Judging {
                 break;
             }
         }
-        Self { seat, asked, cache: Arc::default(), breaker: Arc::default(), users, read_script: Arc::clone(&request.read_script) }
+        Self {
+            seat,
+            asked,
+            cache: Arc::default(),
+            breaker: Arc::default(),
+            users,
+            read_script: Arc::clone(&request.read_script),
+        }
     }
 
     /// The model that plays `user`, and its name as its provider knows it: the one the case names, else the judge's. A

@@ -427,7 +427,9 @@ fn subtype(ending: &Ending) -> &'static str {
         Ending::OutOfBudget { .. } => "error_budget",
         Ending::ProviderFailed { .. } => "error_provider",
         Ending::Cancelled | Ending::TimedOut { .. } => "error_stopped",
-        Ending::GaveUp { .. } | Ending::Aborted { .. } | Ending::Unreachable { .. } | Ending::InvalidTest { .. } => "error",
+        Ending::GaveUp { .. } | Ending::Aborted { .. } | Ending::Unreachable { .. } | Ending::InvalidTest { .. } => {
+            "error"
+        }
     }
 }
 

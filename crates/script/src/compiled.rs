@@ -1,6 +1,7 @@
-//! The program's own sources, compiled once for all runtimes of the process.
+//! The program's own sources, and modules of packages, compiled once for all runtimes of the process.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, PoisonError};
 
 use rquickjs::loader::{Bundle, Loader};
@@ -12,6 +13,41 @@ type Compiled = (&'static str, &'static [u8]);
 
 /// By name. They stay as long as the process: there are as many as the program has sources.
 static COMPILED: Mutex<BTreeMap<&'static str, &'static [Compiled]>> = Mutex::new(BTreeMap::new());
+
+/// Modules of packages by name, with a hash of their text. They stay as long as the process; what a package had before it
+/// was installed again stays, too.
+static PACKAGES: Mutex<BTreeMap<String, (u64, &'static [Compiled])>> = Mutex::new(BTreeMap::new());
+
+/// Declares the module `name` of a package. The first runtime that needs it compiles it; the others load what that made,
+/// which has no text.
+pub(crate) fn declare_of_package<'js>(
+    ctx: &Ctx<'js>,
+    name: &str,
+    text: &str,
+) -> rquickjs::Result<Module<'js, Declared>> {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    let hash = hasher.finish();
+    let packages = || PACKAGES.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = packages().get(name).filter(|(of, _)| *of == hash).map(|(_, known)| *known);
+    if let Some(known) = known {
+        return (Bundle { 0: known }).load(ctx, name, None);
+    }
+    let module = Module::declare(ctx.clone(), name, text)?;
+    let code = module.write(WriteOptions { strip_source: true, ..WriteOptions::default() })?;
+    let mut packages = packages();
+    // Another thread may have been faster.
+    if packages.get(name).is_none_or(|(of, _)| *of != hash) {
+        packages.insert(name.to_owned(), (hash, kept(name, &code)));
+    }
+    Ok(module)
+}
+
+/// What is compiled, for as long as the process runs.
+fn kept(name: &str, code: &[u8]) -> &'static [Compiled] {
+    let name: &'static str = name.to_owned().leak();
+    vec![(name, &*code.to_vec().leak())].leak()
+}
 
 /// Declares the module `name`, which is one of the program's own: its `text` is always the same. Only the first runtime
 /// that needs it compiles it.
@@ -27,15 +63,15 @@ pub(crate) fn declare<'js>(
     let module = Module::declare(ctx.clone(), name, text())?;
     // Places stay: by them the program's own steps on the way to an error are told from the user's.
     let code = module.write(WriteOptions { strip_source: true, ..WriteOptions::default() })?;
-    keep(name, code);
+    keep(name, &code);
     Ok(module)
 }
 
-fn keep(name: &str, code: Vec<u8>) {
+fn keep(name: &str, code: &[u8]) {
     let mut compiled = lock();
     if !compiled.contains_key(name) {
-        let name: &'static str = name.to_owned().leak();
-        compiled.insert(name, vec![(name, &*code.leak())].leak());
+        let kept = kept(name, code);
+        compiled.insert(kept[0].0, kept);
     }
 }
 

@@ -306,6 +306,8 @@ impl<'a> Visit<'a> for Level {
 /// Whether `name` is there without anybody declaring it.
 fn is_global(name: &str) -> bool {
     const GLOBALS: &[&str] = &[
+        "AbortController",
+        "AbortSignal",
         "AggregateError",
         "Array",
         "ArrayBuffer",
@@ -315,12 +317,16 @@ fn is_global(name: &str) -> bool {
         "BigInt64Array",
         "BigUint64Array",
         "Boolean",
+        "Buffer",
+        "CustomEvent",
         "DOMException",
         "DataView",
         "Date",
         "DisposableStack",
         "Error",
         "EvalError",
+        "Event",
+        "EventTarget",
         "FinalizationRegistry",
         "Float16Array",
         "Float32Array",
@@ -369,6 +375,7 @@ fn is_global(name: &str) -> bool {
         "clearInterval",
         "clearTimeout",
         "console",
+        "crypto",
         "decodeURI",
         "decodeURIComponent",
         "encodeURI",

@@ -34,7 +34,7 @@ mod value;
 
 pub use error::{Frame, ScriptError};
 pub use expression::{Expression, FreeName, SyntaxError};
-pub use module::library::Library;
+pub use module::library::{Library, Variable};
 pub use positions::{Inside, Place, positions};
 pub use prelude::{Call, Tests, Written};
 pub use pump::{Progress, Request, Task};

@@ -15,7 +15,7 @@ use oxc_parser::Parser;
 use oxc_span::GetSpan;
 
 use crate::expression::SyntaxError;
-use crate::prelude::is_for_tests;
+use crate::prelude::{SCENARIO, is_for_tests};
 use crate::syntax::{Mistake, span, with_stack};
 use crate::typescript::{Language, first_error};
 use crate::value::Key;
@@ -168,6 +168,7 @@ impl<'a> Visit<'a> for Search<'a> {
     fn visit_call_expression(&mut self, call: &CallExpression<'a>) {
         let name = match call.callee.get_inner_expression() {
             Expression::Identifier(identifier) => Some(identifier.name.to_string()),
+            callee if makes_scenario(callee) => Some(SCENARIO.to_owned()),
             callee => callee.as_member_expression().and_then(|member| member.static_property_name()).map(str::to_owned),
         };
         let known = call.arguments.iter().take_while(|argument| argument.as_expression().is_some());
@@ -194,6 +195,21 @@ impl<'a> Visit<'a> for Search<'a> {
         };
         self.calls.has_other_assert |= name.name == "assert";
         walk::walk_variable_declarator(self, declarator);
+    }
+}
+
+/// Whether `callee` is `scenario.skip`, `scenario.only` or `scenario.each(…)`.
+fn makes_scenario(callee: &Expression<'_>) -> bool {
+    let of_scenario = |callee: &Expression<'_>, names: &[&str]| {
+        callee.as_member_expression().is_some_and(|member| {
+            let holder = member.object().get_identifier_reference();
+            holder.is_some_and(|holder| holder.name == SCENARIO)
+                && member.static_property_name().is_some_and(|name| names.contains(&name))
+        })
+    };
+    match callee {
+        Expression::CallExpression(call) => of_scenario(call.callee.get_inner_expression(), &["each"]),
+        callee => of_scenario(callee, &["skip", "only"]),
     }
 }
 

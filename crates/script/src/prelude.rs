@@ -31,6 +31,9 @@ const TESTS: (&[&str], &str) = (&["trialrun", "@fabrik/core", "@fabriklabs/core"
 const CONFIGURATION: (&[&str], &str) =
     (&["trialrun/config", "@fabrik/cli", "@fabriklabs/cli"], include_str!("prelude/config.js"));
 
+/// What makes a scenario. Its properties, such as `skip`, do too.
+pub(crate) const SCENARIO: &str = "scenario";
+
 /// What the tests of other tools import.
 const OTHERS: [&str; 8] =
     ["vitest", "@jest/globals", "node:test", "bun:test", "mocha", "ava", "@playwright/test", "tape"];
@@ -221,7 +224,7 @@ impl Runtime {
     /// Finds where the scenarios of `tests` are written.
     pub fn locate(&self, tests: &mut Tests) {
         for written in tests.scenarios.iter_mut().chain(&mut tests.others) {
-            written.call = self.call_site(&written.stack, "scenario");
+            written.call = self.call_site(&written.stack, SCENARIO);
         }
     }
 

@@ -36,8 +36,6 @@ pub struct Options {
     pub shown_from: PathBuf,
     /// Takes what scripts write to the console; without it, that is lost.
     pub console: Option<Console>,
-    /// What `process.env` holds.
-    pub environment: Vec<(String, String)>,
     /// The files that were read so far; a clone of another runtime's saves reading them again.
     pub library: Library,
     /// Whether nothing that is there from the start can be changed, so that no script leaves anything behind for the
@@ -48,7 +46,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// 64 MiB, 1 MiB of stack, no console, no environment, a library of its own.
+    /// 64 MiB, 1 MiB of stack, no console, a library of its own.
     pub fn new(base_dir: impl Into<PathBuf>) -> Self {
         let base_dir = base_dir.into();
         Self {
@@ -57,7 +55,6 @@ impl Options {
             shown_from: base_dir.clone(),
             base_dir,
             console: None,
-            environment: Vec::new(),
             library: Library::new(),
             frozen: false,
             stop: None,
@@ -129,13 +126,12 @@ impl Runtime {
     ///
     /// # Errors
     /// If the limits leave no room for the language itself.
-    pub fn new(mut options: Options) -> Result<Self, ScriptError> {
+    pub fn new(options: Options) -> Result<Self, ScriptError> {
         let failed = |error: rquickjs::Error| ScriptError::engine(&error);
         let engine = rquickjs::Runtime::new().map_err(failed)?;
         engine.set_memory_limit(options.memory);
         engine.set_max_stack_size(options.stack);
         let (memory, frozen) = (options.memory, options.frozen);
-        let environment = std::mem::take(&mut options.environment);
         let realm = Rc::new(Realm::new(number(), options));
         let clock = Rc::clone(&realm);
         engine.set_interrupt_handler(Some(Box::new(move || clock.deadline.has_passed())));
@@ -152,7 +148,7 @@ impl Runtime {
             usable: true,
         };
         runtime.enter(&mut Meter::new(HOUSEKEEPING), None, |ctx, realm| {
-            shim::install(ctx, realm, environment)?;
+            shim::install(ctx, realm)?;
             if frozen { shim::freeze(ctx) } else { Ok(()) }
         })?;
         Ok(runtime)

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use rquickjs::module::Evaluated;
-use rquickjs::{Ctx, Function, Module, Object, Persistent, Value};
+use rquickjs::{ArrayBuffer, Ctx, Exception, Function, Module, Object, Persistent, Value};
 
 use crate::compiled;
 use crate::convert::{function, text};
@@ -15,27 +15,30 @@ use crate::trace::INTERNAL;
 const START: (&str, &str) = (include_str!("shim/tools.js"), include_str!("shim/globals.js"));
 
 /// Made when a script first looks at them, most never are.
-const LAZY: [(&str, &str); 6] = [
+const LAZY: [(&str, &str); 9] = [
     ("console", include_str!("shim/console.js")),
     ("schedule", include_str!("shim/schedule.js")),
     ("process", include_str!("shim/process_object.js")),
     ("url", include_str!("shim/url.js")),
     ("text", include_str!("shim/text.js")),
     ("clone", include_str!("shim/clone.js")),
+    ("crypto", include_str!("shim/crypto.js")),
+    ("buffer", include_str!("shim/buffer.js")),
+    ("event", include_str!("shim/event.js")),
 ];
 
 /// A timer is never further away.
 const LONGEST: f64 = 2_147_483_647.0;
 
 /// Puts everything in its place.
-pub(crate) fn install(ctx: &Ctx<'_>, realm: &Rc<Realm>, environment: Vec<(String, String)>) -> rquickjs::Result<()> {
+pub(crate) fn install(ctx: &Ctx<'_>, realm: &Rc<Realm>) -> rquickjs::Result<()> {
     let (tools, globals) = START;
     let start = module(ctx, "start", || format!("export const tools = {tools};\nexport const globals = {globals};"))?;
     let tools: Function<'_> = start.get("tools")?;
     realm.set_tools(ctx, tools.call(())?);
     let globals: Function<'_> = start.get("globals")?;
     let own = Rc::clone(realm);
-    let source = function(ctx, &"source".into(), move |ctx, given| source(&ctx, &own, &environment, given.first()))?;
+    let source = function(ctx, &"source".into(), move |ctx, given| source(&ctx, &own, given.first()))?;
     globals.call((source,))
 }
 
@@ -61,12 +64,26 @@ pub(crate) fn inspector<'js>(ctx: &Ctx<'js>) -> rquickjs::Result<Object<'js>> {
     eval(ctx, "inspect", include_str!("shim/inspect.js"))?.call(())
 }
 
-fn variables<'js>(ctx: &Ctx<'js>, environment: &[(String, String)]) -> rquickjs::Result<Object<'js>> {
+/// The variables of `process.env`, and the names of those whose values are kept from scripts.
+fn variables<'js>(ctx: &Ctx<'js>, realm: &Realm) -> rquickjs::Result<(Object<'js>, Vec<String>)> {
     let variables = Object::new(ctx.clone())?;
-    for (name, value) in environment {
-        variables.set(name.as_str(), value.as_str())?;
+    let mut withheld = Vec::new();
+    for (name, value) in realm.library.environment() {
+        match value {
+            Some(value) => variables.set(name.as_str(), value.as_str())?,
+            None => withheld.push(name.clone()),
+        }
     }
-    Ok(variables)
+    Ok((variables, withheld))
+}
+
+/// `(length)` to an `ArrayBuffer` of random bytes.
+fn random<'js>(ctx: &Ctx<'js>, given: &[Value<'js>]) -> rquickjs::Result<Value<'js>> {
+    let length = given.first().and_then(Value::as_int).and_then(|length| usize::try_from(length).ok());
+    let mut bytes = vec![0; length.unwrap_or_default()];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| Exception::throw_message(ctx, &format!("the system gives no random numbers: {error}")))?;
+    ArrayBuffer::new(ctx.clone(), bytes).map(ArrayBuffer::into_value)
 }
 
 fn undefined<'js>(ctx: &Ctx<'js>) -> Value<'js> {
@@ -117,12 +134,7 @@ fn clear<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, given: &[Value<'js>]) -> rquick
 }
 
 /// What the source of this name makes, each with what it needs of Rust. Only they ever see that.
-fn source<'js>(
-    ctx: &Ctx<'js>,
-    realm: &Rc<Realm>,
-    environment: &[(String, String)],
-    name: Option<&Value<'js>>,
-) -> rquickjs::Result<Value<'js>> {
+fn source<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, name: Option<&Value<'js>>) -> rquickjs::Result<Value<'js>> {
     let name = name.and_then(Value::as_string).map(rquickjs::String::to_string).transpose()?.unwrap_or_default();
     let Some((_, source)) = LAZY.iter().find(|(known, _)| name == *known) else { return Ok(undefined(ctx)) };
     let make = eval(ctx, &name, source)?;
@@ -139,7 +151,11 @@ fn source<'js>(
             let clear = function(ctx, &"clear".into(), move |ctx, given| clear(&ctx, &own, &given))?;
             make.call((timer, clear))
         }
-        "process" => make.call((variables(ctx, environment)?, realm.base_dir.borrow().display().to_string())),
+        "process" => {
+            let (variables, withheld) = variables(ctx, realm)?;
+            make.call((variables, withheld, realm.base_dir.borrow().display().to_string()))
+        }
+        "crypto" => make.call((function(ctx, &"random".into(), |ctx, given| random(&ctx, &given))?,)),
         _ => make.call(()),
     }
 }

@@ -120,7 +120,18 @@ fn plainer(name: &str, message: String) -> String {
         "Worker" | "SharedWorker" => "a script has one thread",
         "document" | "window" | "localStorage" | "sessionStorage" | "navigator" => "scripts run in no browser",
         "require" | "module" | "__dirname" | "__filename" => "this file is an ECMAScript module, use `import`",
-        "Buffer" | "setImmediate" | "clearImmediate" | "global" => "it belongs to Node.js",
+        "setImmediate" | "clearImmediate" | "global" => "it belongs to Node.js",
+        "Intl" => "the engine has no data about languages; `toFixed` and `toISOString` do not depend on any",
+        "describe" | "it" | "test" | "suite" => {
+            "it belongs to another test runner; write `export default scenario(name, async ({ agent, assert }) => { … })`"
+        }
+        "beforeEach" | "beforeAll" | "afterEach" | "afterAll" | "before" | "after" => {
+            "it belongs to another test runner; call a function of your own in each scenario"
+        }
+        "expect" => {
+            "it belongs to another test runner; write `assert.contains(reply, text)` or `assert.custom(name, fn)`"
+        }
+        "jest" | "vi" => "it belongs to another test runner",
         _ => return message,
     };
     format!("{} is not available here: {because}", missing.trim_matches('\''))

@@ -15,6 +15,9 @@ use crate::typescript::{self, Language};
 /// How large the text of a module may be, in bytes.
 const LARGEST: u64 = 16 << 20;
 
+/// A variable of the environment: its name and its value. Without a value, reading it is an error: it is a secret.
+pub type Variable = (String, Option<String>);
+
 /// The modules a process has found and read: each file is looked for, read and stripped of its types once, however many
 /// runtimes import it. Cheap to clone; a clone is the same library.
 ///
@@ -23,6 +26,7 @@ const LARGEST: u64 = 16 << 20;
 pub struct Library(Arc<Shelves>);
 
 struct Shelves {
+    environment: Vec<Variable>,
     files: Mutex<Arc<Files>>,
     texts: Mutex<HashMap<PathBuf, Arc<Text>>>,
 }
@@ -92,7 +96,16 @@ impl std::fmt::Debug for Library {
 impl Library {
     /// One that knows nothing yet.
     pub fn new() -> Self {
-        Self(Arc::new(Shelves { files: Mutex::new(Arc::new(Files::new())), texts: Mutex::default() }))
+        Self::with_environment(Vec::new())
+    }
+
+    /// One that knows nothing yet, for runtimes whose scripts find these variables in `process.env`.
+    pub fn with_environment(environment: Vec<Variable>) -> Self {
+        Self(Arc::new(Shelves { environment, files: Mutex::new(Arc::new(Files::new())), texts: Mutex::default() }))
+    }
+
+    pub(crate) fn environment(&self) -> &[Variable] {
+        &self.0.environment
     }
 
     /// Forgets everything: what is imported next is looked for and read again.

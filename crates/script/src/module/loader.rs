@@ -244,7 +244,11 @@ fn load<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, name: &str) -> rquickjs::Result<
     let text = text(ctx, realm, name)?;
     match text.kind {
         Kind::Module => {
-            let module = Module::declare(ctx.clone(), name, &*without_nul(text.code()))?;
+            let code = without_nul(text.code());
+            let module = match is_of_package(name) {
+                true => compiled::declare_of_package(ctx, name, &code)?,
+                false => Module::declare(ctx.clone(), name, &*code)?,
+            };
             if text.original.contains("import.meta") {
                 describe(&module, name)?;
             }
@@ -259,6 +263,11 @@ fn load<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, name: &str) -> rquickjs::Result<
             json::as_module(ctx, name, value)
         }
     }
+}
+
+/// `true` if the module called `name` is in a package that was installed.
+fn is_of_package(name: &str) -> bool {
+    Path::new(name).components().any(|part| part.as_os_str() == "node_modules")
 }
 
 /// Fills `import.meta`.

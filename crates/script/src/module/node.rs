@@ -4,7 +4,7 @@ use crate::module::resolve::Unresolved;
 use crate::trace::INTERNAL;
 
 /// The stands-in, by the name without `node:`.
-const SHIMS: [(&str, &str); 9] = [
+const SHIMS: [(&str, &str); 11] = [
     ("assert", include_str!("../shim/assert.js")),
     ("assert/strict", include_str!("../shim/assert_strict.js")),
     ("path", include_str!("../shim/path.js")),
@@ -12,6 +12,8 @@ const SHIMS: [(&str, &str); 9] = [
     ("util", include_str!("../shim/util.js")),
     ("url", include_str!("../shim/node_url.js")),
     ("process", include_str!("../shim/process.js")),
+    ("buffer", include_str!("../shim/node_buffer.js")),
+    ("crypto", include_str!("../shim/node_crypto.js")),
     ("timers/promises", include_str!("../shim/timers.js")),
     (COMPARE, include_str!("../shim/compare.js")),
 ];
@@ -47,10 +49,8 @@ const WITHOUT: [(&[&str], &str); 4] = [
     (
         &[
             "async_hooks",
-            "buffer",
             "console",
             "constants",
-            "crypto",
             "diagnostics_channel",
             "domain",
             "events",

@@ -467,3 +467,41 @@ fn the_default_export_of_a_compiled_module_is_found() {
     let Value::Function(function) = found.value else { panic!("{found:?}") };
     assert_eq!(place.runtime.call(&function, &[], BUDGET, &mut crate::runtime::refuse), Ok(7.0.into()));
 }
+
+#[test]
+fn a_package_that_is_compiled_once_is_the_same_for_every_runtime_until_it_changes() {
+    let files = |result: &str| {
+        let code = format!(
+            "export default function f() {{ return import.meta.url.endsWith('index.js') && {result}; }}\n\nexport const fail = () => {{ throw new TypeError('here'); }};\n"
+        );
+        vec![
+            ("node_modules/p/package.json".to_owned(), "{\"type\": \"module\"}".to_owned()),
+            ("node_modules/p/index.js".to_owned(), code),
+            (
+                "a.js".to_owned(),
+                "import f, { fail } from 'p';\nexport const value = f();\nexport { fail };\n".to_owned(),
+            ),
+        ]
+    };
+    let write = |directory: &std::path::Path, result: &str| {
+        for (name, text) in files(result) {
+            let path = directory.join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+    };
+    let place = Folder::new(&[]);
+    let value = || {
+        let mut runtime = crate::Runtime::new(crate::Options::new(place.path())).unwrap();
+        let module = runtime.import("./a.js", &place.path(), BUDGET).unwrap();
+        let value = runtime.export(&module, "value").unwrap().unwrap().to_json();
+        let Some(crate::Value::Function(fail)) = runtime.export(&module, "fail").unwrap() else { panic!() };
+        let error = runtime.call(&fail, &[], BUDGET, &mut crate::runtime::refuse).unwrap_err();
+        (value, error.place().unwrap().to_string())
+    };
+    write(&place.path(), "1");
+    let thrown = "node_modules/p/index.js:3:35".to_owned();
+    assert_eq!((value(), value()), ((json!(1), thrown.clone()), (json!(1), thrown.clone())));
+    write(&place.path(), "2");
+    assert_eq!(value(), (json!(2), thrown));
+}

@@ -40,6 +40,47 @@ export function scenario(name, ...rest) {
   return given;
 }
 
+// `scenario` with an option that is already set.
+const preset = (option) => (name, ...rest) => {
+  const [options, fn] = rest.length > 1 ? rest : [{}, rest[0]];
+  return scenario(name, isObject(options) ? { ...options, [option]: true } : options, fn);
+};
+scenario.skip = preset('skip');
+scenario.only = preset('only');
+
+const short = (value) => (isText(value) ? value : JSON.stringify(value) ?? String(value));
+
+// A name with the values of a row in the place of `%s`, `%j`, `%#` and `$key`; without any of them, with its number.
+function nameOfRow(name, row, number) {
+  const values = Array.isArray(row) ? [...row] : [row];
+  let used = false;
+  const filled = name.replace(/%([sdifjop#%])|\$([\p{L}_$][\p{L}\p{N}_$]*)/gu, (found, letter, key) => {
+    if (letter === '%') return '%';
+    if (key !== undefined && !(isObject(row) && key in row)) return found;
+    used = true;
+    if (letter === '#') return String(number);
+    return short(key === undefined ? values.shift() : row[key]);
+  });
+  return used ? filled : `${filled} (${number + 1})`;
+}
+
+/** A scenario for each row: `scenario.each(rows)(name, (context, ...row) => { … })`. */
+scenario.each = (rows) => {
+  if (!isObject(rows) || typeof rows[Symbol.iterator] !== 'function') {
+    throw new TypeError(`scenario.each takes a list, not ${kind(rows)}`);
+  }
+  return (name, ...rest) => {
+    const [options, fn] = rest.length > 1 ? rest : [{}, rest[0]];
+    if (!isText(name)) throw new TypeError(`a scenario needs a name, not ${kind(name)}`);
+    if (typeof fn !== 'function') throw new TypeError(`the scenario needs a function, not ${kind(fn)}`);
+    return [...rows].map((row, number) => {
+      const values = Array.isArray(row) ? row : [row];
+      return scenario(nameOfRow(name, row, number), options, (context) => fn(context, ...values));
+    });
+  };
+};
+freeze(scenario);
+
 const PERSONA = ['role', 'name', 'tone', 'backstory', 'context'];
 
 /** Somebody who talks to the agent. */
@@ -81,28 +122,34 @@ async function talk(fields, agent, options) {
   if (!Number.isInteger(maxTurns) || maxTurns < 1) throw new RangeError('`maxTurns` is a whole number of at least 1');
   const request = { persona: fields, goal, stopWhen, maxTurns, model, stack: at.stack };
   const { replies, reason } = await asked(run, at, 'converse', request);
-  return freeze({ replies: freeze(replies.map((reply) => new Reply(reply, run))), last: run.last, reason });
+  return freeze({ replies: freeze(replies.map((reply) => heard(reply, run))), last: run.last, reason });
 }
 
 /** What the agent answered to one message. */
-class Reply {
-  constructor({ number, text, toolCalls, latencyMs, firstTokenMs, tokenUsage, raw }, run) {
-    this.text = text;
+export class AgentResponse {
+  constructor({ text = '', toolCalls = [], latencyMs = 0, firstTokenMs, tokenUsage, raw } = {}) {
+    this.text = String(text);
     this.toolCalls = deepFrozen(toolCalls);
     this.latencyMs = latencyMs;
     if (firstTokenMs !== undefined) this.firstTokenMs = firstTokenMs;
     if (tokenUsage !== undefined) this.tokenUsage = freeze(tokenUsage);
     if (raw !== undefined) this.raw = deepFrozen(raw);
     freeze(this);
-    numbers.set(this, number);
-    run.last = this;
   }
 
   mentions(text) {
     return this.text.toLowerCase().includes(String(text).toLowerCase());
   }
 }
-freeze(Reply.prototype);
+freeze(AgentResponse.prototype);
+
+// The reply as the program gave it.
+const heard = (reply, run) => {
+  const response = new AgentResponse(reply);
+  numbers.set(response, reply.number);
+  run.last = response;
+  return response;
+};
 
 const running = (what) => {
   if (current === undefined) throw new Error(`\`${what}\` works only while a scenario runs`);
@@ -140,14 +187,25 @@ function message(given) {
   throw new TypeError(`agent.send takes text or what a persona says, not ${kind(given)}`);
 }
 
-const sending = (run) => (given, options) => {
-  const at = new Error();
-  const sent = (async () => {
-    const reply = await asked(run, at, 'send', { ...message(given), options });
-    return new Reply(reply, run);
-  })();
-  sends.set(sent, true);
-  return sent;
+const sending = (run) => {
+  let [waiting, isTold] = [0, false];
+  return (given, options) => {
+    const at = new Error();
+    if (waiting > 0 && !isTold) {
+      isTold = true;
+      console.warn('several messages were sent at once: they are one conversation, so each waits for the reply before it');
+    }
+    waiting += 1;
+    const sent = (async () => {
+      try {
+        return heard(await asked(run, at, 'send', { ...message(given), options }), run);
+      } finally {
+        waiting -= 1;
+      }
+    })();
+    sends.set(sent, true);
+    return sent;
+  };
 };
 
 const handle = (run, { name, model }) => {

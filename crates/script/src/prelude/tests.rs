@@ -395,3 +395,61 @@ fn what_is_written_for_another_tool_is_no_module_of_tests() {
         assert!(!Tests::may_be(other), "{other}");
     }
 }
+
+#[test]
+fn scenarios_are_skipped_singled_out_and_made_of_rows() {
+    let text = "import { scenario } from 'trialrun';
+const run = async () => {};
+export const later = scenario.skip('later', run);
+export const only = scenario.only('now', { tags: ['x'] }, run);
+export const rows = scenario.each([['A', 1], ['B', 2]])('order %s of %d', run);
+export const maps = scenario.each([{ id: 7 }])('order $id, 100%%', { retries: 1 }, run);
+export const plain = scenario.each(['x', 'y'])('plain', run);
+";
+    let (_, tests) = tests(&[("a.test.ts", text)]);
+    assert_eq!(
+        names(&tests),
+        ["later", "now", "order A of 1", "order B of 2", "order 7, 100%", "plain (1)", "plain (2)"]
+    );
+    let options: Vec<_> = tests.scenarios.iter().map(|scenario| scenario.options.to_json().to_string()).collect();
+    assert_eq!(options[0], "{\"skip\":true}");
+    assert_eq!(options[1], "{\"tags\":[\"x\"],\"only\":true}");
+    assert_eq!(options[4], "{\"retries\":1}");
+    let places: Vec<String> =
+        tests.scenarios.iter().map(|scenario| scenario.call.as_ref().unwrap().excerpt().to_string()).collect();
+    assert_eq!(places[0], "a.test.ts:3:22");
+    assert_eq!((&places[2], &places[4]), (&"a.test.ts:5:21".to_owned(), &"a.test.ts:6:21".to_owned()));
+}
+
+#[test]
+fn a_row_is_handed_to_its_scenario_and_a_reply_is_a_response() {
+    let text = "import { scenario, AgentResponse } from 'trialrun';
+export default scenario.each([['first', 2]])('%s', async ({ agent, score }, word, count) => {
+  const r = await agent.send(word);
+  score('is', r instanceof AgentResponse ? count : 0);
+  score('own', new AgentResponse({ text: 'ABC' }).mentions('b') ? 1 : 0);
+});
+";
+    let (mut place, tests) = tests(&[("a.test.ts", text)]);
+    let played = play(&mut place, &tests, |name, given| match name {
+        "send" => Ok(reply(1, given.get("text").unwrap().as_str().unwrap())),
+        _ => Ok(serde_json::Value::Null),
+    });
+    assert_eq!(played.unwrap().to_json(), serde_json::json!({ "is": 2, "own": 1 }));
+}
+
+#[test]
+fn what_belongs_to_other_test_runners_says_what_to_write() {
+    for (text, said) in [
+        (
+            "describe('x', () => {});",
+            "describe is not available here: it belongs to another test runner; write `export default scenario(",
+        ),
+        ("beforeEach(() => {});", "call a function of your own in each scenario"),
+        ("new Intl.NumberFormat('de');", "Intl is not available here: the engine has no data about languages"),
+    ] {
+        let mut place = Folder::new(&[("a.test.ts", text)]);
+        let error = load(&mut place).unwrap_err().to_string();
+        assert!(error.contains(said), "{error}");
+    }
+}

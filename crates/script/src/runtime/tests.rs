@@ -364,7 +364,7 @@ fn deep_recursion_is_an_error_the_runtime_survives() {
 fn globals_give_nothing_of_the_program_away() {
     let names =
         evaluate("Object.getOwnPropertyNames(globalThis).filter((name) => !/^[A-Z]/.test(name)).sort().join(' ')", &[]);
-    let known = "atob btoa clearInterval clearTimeout console decodeURI decodeURIComponent encodeURI encodeURIComponent \
+    let known = "atob btoa clearInterval clearTimeout console crypto decodeURI decodeURIComponent encodeURI encodeURIComponent \
                  escape eval globalThis isFinite isNaN parseFloat parseInt performance process queueMicrotask setInterval \
                  setTimeout structuredClone undefined unescape";
     assert_eq!(names, Ok(known.into()));

@@ -27,4 +27,7 @@
   lazily('url', ['URL', 'URLSearchParams']);
   lazily('text', ['TextEncoder', 'TextDecoder']);
   lazily('clone', ['structuredClone']);
+  lazily('crypto', ['crypto']);
+  lazily('buffer', ['Buffer']);
+  lazily('event', ['Event', 'CustomEvent', 'EventTarget', 'AbortSignal', 'AbortController']);
 })

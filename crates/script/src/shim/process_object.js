@@ -1,6 +1,19 @@
-// What is there of the process, with these variables and this working directory.
-(function (env, directory) {
+// What is there of the process, with these variables and this working directory. The values of `withheld` variables are
+// kept from scripts.
+(function (env, withheld, directory) {
   'use strict';
+  for (const name of withheld) {
+    Object.defineProperty(env, name, {
+      enumerable: false,
+      configurable: true,
+      get() {
+        throw new Error(`process.env.${name} is not available here: it is a secret by its name, and scripts are given none`);
+      },
+      set(value) {
+        Object.defineProperty(env, name, { value, writable: true, enumerable: true });
+      },
+    });
+  }
   const refuse = (name, because) => () => {
     throw new Error(`process.${name} is not available here: ${because}`);
   };

@@ -4,10 +4,11 @@ use std::rc::Rc;
 use serde_json::json;
 
 use crate::folder::BUDGET;
-use crate::{Expression, Level, Options, Runtime, Value};
+use crate::{Expression, Level, Library, Options, Runtime, Value};
 
 fn evaluate(text: &str) -> serde_json::Value {
-    let options = Options { environment: vec![("HOME".into(), "/h".into())], ..Options::new("/base") };
+    let environment = vec![("HOME".into(), Some("/h".into())), ("API_KEY".into(), None)];
+    let options = Options { library: Library::with_environment(environment), ..Options::new("/base") };
     let mut runtime = Runtime::new(options).unwrap();
     runtime.evaluate(&Expression::parse(text).unwrap(), &|_| None, BUDGET).unwrap().to_json()
 }
@@ -137,4 +138,65 @@ fn what_scripts_find_is_made_when_they_look_at_it() {
                 const before = isMade(); void setTimeout; globalThis.console = 1; \
                 return [before, isMade(), console, queueMicrotask.name]";
     assert_eq!(evaluate(text), json!([false, true, 1, "queueMicrotask"]));
+}
+
+#[test]
+fn random_numbers_are_the_systems() {
+    let text = "const a = crypto.randomUUID(); const b = crypto.getRandomValues(new Uint8Array(32)); \
+                return [/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/.test(a), a !== crypto.randomUUID(), \
+                b.some((byte) => byte > 0)]";
+    assert_eq!(evaluate(text), json!([true, true, true]));
+    let refused = "try { crypto.getRandomValues(new Float32Array(2)) } catch (e) { return e.name }";
+    assert_eq!(evaluate(refused), json!("TypeMismatchError"));
+    assert!(evaluate("try { crypto.subtle } catch (e) { return e.message }").as_str().unwrap().contains("no ciphers"));
+}
+
+#[test]
+fn buffers_turn_text_into_bytes_and_back() {
+    for (text, expected) in [
+        ("Buffer.from('é😀').toString('hex')", json!("c3a9f09f9880")),
+        ("Buffer.from('c3a9zz', 'hex').toString()", json!("é")),
+        ("Buffer.from('hello?').toString('base64')", json!("aGVsbG8/")),
+        ("Buffer.from('aGVsbG8_', 'base64url').toString()", json!("hello?")),
+        ("Buffer.from('hi').toString('base64url')", json!("aGk")),
+        ("Buffer.from('\\xff', 'latin1')[0]", json!(255)),
+        ("Buffer.concat([Buffer.from('a'), Buffer.alloc(2, 'b')]).toString()", json!("abb")),
+        ("JSON.stringify(Buffer.from([1, 2]))", json!("{\"type\":\"Buffer\",\"data\":[1,2]}")),
+        ("Buffer.isBuffer(Buffer.from('a').slice(0, 1)) && Buffer.from('a').equals(Buffer.from([97]))", json!(true)),
+        ("Buffer.byteLength('é') + Buffer.compare(Buffer.from('a'), Buffer.from('b'))", json!(1)),
+        ("btoa('ab\\xff') + atob('aGk=')", json!("YWL/hi")),
+    ] {
+        assert_eq!(evaluate(text), expected, "{text}");
+    }
+    assert!(
+        evaluate("try { Buffer.from('a', 'utf7') } catch (e) { return e.message }").as_str().unwrap().contains("utf7")
+    );
+}
+
+#[test]
+fn events_are_heard_and_signals_end_work() {
+    let text = "const heard = []; const c = new AbortController(); c.signal.onabort = () => heard.push('own'); \
+                c.signal.addEventListener('abort', (e) => heard.push(e.type), { once: true }); \
+                const all = AbortSignal.any([c.signal]); c.abort(); c.abort('again'); \
+                try { all.throwIfAborted() } catch (e) { heard.push(e.name, e instanceof DOMException) } return heard";
+    assert_eq!(evaluate(text), json!(["own", "abort", "AbortError", true]));
+    let text = "const t = new EventTarget(); const heard = []; \
+                t.addEventListener('x', (e) => { heard.push(e.detail); e.preventDefault(); e.stopImmediatePropagation() }); \
+                t.addEventListener('x', () => heard.push('late')); \
+                return [t.dispatchEvent(new CustomEvent('x', { detail: 5, cancelable: true })), heard]";
+    assert_eq!(evaluate(text), json!([false, [5]]));
+}
+
+#[test]
+fn variables_of_the_environment_are_there_but_for_secrets() {
+    let text = "try { process.env.API_KEY } catch (e) { return [process.env.HOME, Object.keys(process.env), process.env.NONE, e.message] }";
+    assert_eq!(
+        evaluate(text),
+        json!([
+            "/h",
+            ["HOME"],
+            null,
+            "process.env.API_KEY is not available here: it is a secret by its name, and scripts are given none"
+        ])
+    );
 }

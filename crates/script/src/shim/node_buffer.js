@@ -1,0 +1,2 @@
+export const { Buffer, atob, btoa } = globalThis;
+export default { Buffer, atob, btoa };

@@ -75,6 +75,9 @@ pub fn prepare(global: &Global, args: &RunArgs) -> Result<Prepared, CliError> {
     all.extend(diagnostics);
     all.extend(unknown_cases(&args.cases, &suites));
     all.extend(unknown_tags(&args.tags, &tags().collect()));
+    if args.reports.is_empty() {
+        all.extend(unknown_reports(&workplace));
+    }
     let missing = missing_variables(&workplace, &plan);
     // What is wrong with a value that is not filled in is nothing else.
     let is_known = |problem: &Diagnostic| missing.iter().any(|one| is_same_place(one, problem));
@@ -95,8 +98,16 @@ pub fn load(workplace: &Workplace, targets: Vec<String>, skill: Option<String>) 
         targets,
         skill,
         fixtures: workplace.project.fixtures.clone(),
+        environment: environment_of_scripts(workplace),
         now_ms: now_ms(),
     })
+}
+
+/// The variables that tests find in `process.env`: all but secrets.
+fn environment_of_scripts(workplace: &Workplace) -> Vec<script::Variable> {
+    let mask = Mask::of(&workplace.environment);
+    let given = |value: &String| Some(value.clone()).filter(|value| mask.text(value) == value.as_str());
+    workplace.environment.iter().map(|(name, value)| (name.clone(), given(value))).collect()
 }
 
 /// Checks which kind of sandbox was chosen. One that cannot be made gives way, with a warning, where the project says so;
@@ -139,6 +150,25 @@ pub(crate) fn missing_judge(workplace: &Workplace, settings: &runner::Settings) 
     let judge = &workplace.project.judge;
     let is_own = judge.model.as_ref().map(|model| &model.value) == settings.judge.as_ref();
     judge.missing.first().filter(|_| is_own).map(|missing| missing.message.clone())
+}
+
+/// What is said of reports in the configuration that this version does not have. The run and its verdicts do not depend on
+/// them, so only a misspelt name is an error.
+fn unknown_reports(workplace: &Workplace) -> Vec<Diagnostic> {
+    let names = || report::REPORTS.iter().map(|kind| kind.name);
+    let wanted = workplace.project.reports.formats.iter().flatten();
+    let unknown = wanted.filter(|format| report::find(&format.value).is_none());
+    let problem = |format: &suite::Setting<String>| {
+        let message = format!("unknown report `{}`", format.value);
+        let near = model::nearest(&format.value, names());
+        let problem = match near {
+            Some(_) => Diagnostic::error(message),
+            None => Diagnostic::warning(format!("{message}: it is not written")),
+        };
+        let problem = problem.at(format.source.clone()).suggest(near);
+        problem.help(format!("reports: {}", names().collect::<Vec<_>>().join(", ")))
+    };
+    unknown.map(problem).collect()
 }
 
 /// What is said of ids that were asked for and are not there, while others are: a part of what was meant would not run.

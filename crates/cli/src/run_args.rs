@@ -22,7 +22,7 @@ pub struct RunArgs {
     /// Only cases whose id matches this regular expression
     #[arg(long, value_name = "REGEX", help_heading = "Selection")]
     pub filter: Option<String>,
-    /// Only cases with this text in their id, description, suite or tags
+    /// Only cases with this text in their id, description, suite, tags or file name
     #[arg(long, short = 'k', value_name = "TEXT", help_heading = "Selection")]
     pub test: Option<String>,
     /// Only cases with this tag
@@ -64,8 +64,8 @@ pub struct RunArgs {
     #[arg(long, short, short_alias = 'c', aliases = ["parallel", "concurrency"], value_name = "N", value_parser = parse_jobs, help_heading = "Limits")]
     pub jobs: Option<usize>,
     /// Wall clock of a trial, such as `90s` or `10m`; a bare number is seconds [default: 10m]
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration, help_heading = "Limits")]
-    pub timeout: Option<u64>,
+    #[arg(long, value_name = "DURATION", value_parser = Timeout::parse, help_heading = "Limits")]
+    pub timeout: Option<Timeout>,
     /// Times to repeat a broken attempt; never on a scripted model [default: 1]
     #[arg(long, value_name = "N", help_heading = "Limits")]
     pub retries: Option<u32>,
@@ -204,6 +204,44 @@ impl RunArgs {
     /// The files, directories and skills that are named, however that is typed.
     pub fn named(&self) -> Vec<String> {
         [&self.targets, &self.files, &self.evals].into_iter().flatten().cloned().collect()
+    }
+}
+
+/// The wall clock of a trial, as it was typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeout {
+    /// Milliseconds.
+    pub ms: u64,
+    /// `true` if it has no unit.
+    pub is_bare: bool,
+}
+
+/// As many seconds without a unit may be meant as milliseconds, which other tools take.
+const LIKE_MILLISECONDS: u64 = 1000;
+
+impl Timeout {
+    /// Reads `90s`, or a number of seconds.
+    ///
+    /// # Errors
+    /// What to write instead.
+    pub fn parse(written: &str) -> Result<Self, String> {
+        Ok(Self { ms: parse_duration(written)?, is_bare: written.parse::<f64>().is_ok() })
+    }
+
+    /// Warns of a number without a unit that may be meant as milliseconds.
+    pub fn warning(self) -> Option<String> {
+        let seconds = self.ms / 1000;
+        let is_doubtful = self.is_bare && seconds >= LIKE_MILLISECONDS;
+        let spelled = match (seconds / 3600, seconds % 3600 / 60) {
+            (0, minutes) => format!("{minutes} minutes"),
+            (hours, minutes) => format!("{hours} h {minutes} min"),
+        };
+        is_doubtful.then(|| {
+            format!(
+                "`--timeout {seconds}` is {seconds} seconds ({spelled}) for each trial; write `{seconds}ms` for \
+                 milliseconds, or `{seconds}s`"
+            )
+        })
     }
 }
 

@@ -157,7 +157,7 @@ fn rows(args: &RunArgs, environment: &RunArgs, workplace: &Workplace) -> Vec<Row
     rows.add("max_duration_ms", [args.max_duration.map(|cap| json!(cap)), None], None, Value::Null);
     rows.add("on_budget", [args.on_budget.map(|action| json!(action.name())), None], None, json!("fail"));
     let timeout = written(&defaults.timeout_ms, number);
-    rows.add("timeout_ms", both(|from| from.timeout.map(|v| json!(v))), timeout, json!(600_000));
+    rows.add("timeout_ms", both(|from| from.timeout.map(|v| json!(v.ms))), timeout, json!(600_000));
     rows.add("jobs", both(|from| from.jobs.map(|v| json!(v))), written(&defaults.jobs, number), json!(cores()));
     let retries = written(&defaults.retries, number);
     rows.add("retries", both(|from| from.retries.map(|v| json!(v))), retries, json!(built_in.retries));
@@ -288,7 +288,7 @@ fn settings(
         max_turns: args.max_turns.or(environment.max_turns),
         max_total_tokens: args.max_total_tokens.or(environment.max_total_tokens),
         max_total_tokens_from: budget_from.unwrap_or(built_in.max_total_tokens_from),
-        timeout_ms: args.timeout.or(environment.timeout),
+        timeout_ms: args.timeout.or(environment.timeout).map(|clock| clock.ms),
         timeout_from: timeout_from.unwrap_or(built_in.timeout_from),
         budgets: model::Budgets {
             input: args.max_input_tokens,

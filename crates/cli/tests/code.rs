@@ -64,6 +64,30 @@ fn a_file_that_does_not_load_is_broken_and_the_rest_runs() {
 }
 
 #[test]
+fn a_mistake_in_one_test_breaks_that_test_and_the_rest_runs() {
+    let project = project();
+    project.write("tests/angry-customer.test.ts", GOOD);
+    project.write("tests/typo.test.ts", &GOOD.replace("contains", "contians"));
+    project.write("tests/key.yaml", "name: k\nturns: [{says: hi}]\nassertions: [{contians: hi}]\n");
+    project.write("tests/syntax.yaml", "name: s\npersona: { role: customer\nturns:\n  - says: hi\n");
+    let (report, ran) = report(&project, &["tests"]);
+    let ran = ran.exits(3);
+    assert_eq!(
+        outcomes(&report),
+        [("greets", "passed"), ("k", "broken"), ("syntax", "broken"), ("greets", "broken")],
+        "{}",
+        ran.said()
+    );
+    for place in ["typo.test.ts:4:3", "key.yaml:3:15", "syntax.yaml:3:6", "did you mean `contains`?"] {
+        assert!(ran.out.contains(place), "{place}: {}", ran.said());
+    }
+    let checked = project.run(&["check", "--agent", "fake", "tests"]).exits(2);
+    assert!(checked.err.contains("3 errors"), "{}", checked.said());
+    // What a selection leaves out cannot break it.
+    project.run(&["run", "--agent", "fake", "tests", "--test", "angry-customer"]).exits(0);
+}
+
+#[test]
 fn a_scenario_that_throws_fails_at_its_line() {
     let project = project();
     project.write("tests/good.test.ts", GOOD);
@@ -301,7 +325,8 @@ fn an_assertion_of_code_that_is_misspelt_is_told_at_its_line_before_anything_run
         )
     };
     project.write("tests/slip.test.ts", &test("assert.contians(r, 'hello')"));
-    let refused = project.run(&["run", "--agent", "fake", "tests"]).exits(2);
+    project.run(&["run", "--agent", "fake", "tests"]).exits(3);
+    let refused = project.run(&["check", "--agent", "fake", "tests"]).exits(2);
     for told in ["there is no assertion `assert.contians`", "slip.test.ts:4:3", "did you mean `contains`?"] {
         assert!(refused.err.contains(told), "{told}: {}", refused.said());
     }

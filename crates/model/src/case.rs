@@ -68,8 +68,10 @@ pub struct Case {
     pub ruling: Ruling,
     /// Why it is not to be run.
     pub skip: Option<String>,
-    /// Why it cannot be run, although the rest can: it is code that does not load. Its trials are broken.
+    /// Why it cannot be run, although the rest can. Its trials are broken.
     pub broken: Vec<Diagnostic>,
+    /// `true` if a mistake in how it is written breaks its own trials; otherwise nothing runs.
+    pub fails_alone: bool,
     /// Number of times that a failed trial is run again; the run's setting if absent.
     pub reruns: Option<u32>,
     /// What the record calls expected, where the format has such a value.
@@ -112,6 +114,7 @@ impl Case {
             ruling: Ruling::default(),
             skip: None,
             broken: Vec::new(),
+            fails_alone: false,
             reruns: None,
             expected: None,
             log_vars: LogVars::default(),

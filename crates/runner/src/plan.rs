@@ -90,6 +90,7 @@ pub struct Plan {
 }
 
 /// One trial, with everything it needs compiled.
+#[derive(Clone)]
 pub struct PlannedTrial {
     /// Its name.
     pub id: TrialId,
@@ -245,11 +246,42 @@ impl Planner<'_> {
             let mut compiling = Compiling::begin(scope, &wanted, settings, &engine);
             for wanted in &wanted {
                 let compiled = compiling.next();
+                let (problems, trials) = (self.problems.len(), self.trials.len());
                 self.case(wanted, compiled);
+                if wanted.variant.case.fails_alone {
+                    self.contain_errors(&wanted.variant.case, problems, trials);
+                }
             }
         });
         self.tell_of_the_unserved();
         self.look_at_unused_agents();
+    }
+
+    /// Moves the errors in the text of `case` from the run to its trials. They and the trials are those from the given
+    /// numbers on.
+    fn contain_errors(&mut self, case: &Arc<Case>, problems: usize, trials: usize) {
+        if self.trials.len() == trials {
+            return;
+        }
+        let found = self.problems.split_off(problems);
+        let is_own = |problem: &Diagnostic| {
+            problem.is_error() && problem.source.as_ref().is_some_and(|place| place.file == case.source.file)
+        };
+        let (own, others): (Vec<_>, Vec<_>) = found.into_iter().partition(is_own);
+        self.problems.extend(others);
+        if own.is_empty() {
+            return;
+        }
+        let mut case = Case::clone(case);
+        for problem in own {
+            if !case.broken.contains(&problem) {
+                case.broken.push(problem);
+            }
+        }
+        let case = Arc::new(case);
+        for trial in &mut self.trials[trials..] {
+            *trial = Arc::new(PlannedTrial { case: Arc::clone(&case), ..PlannedTrial::clone(trial) });
+        }
     }
 
     /// Plans the trials of one variant of a case. What it asserts may have been compiled already.

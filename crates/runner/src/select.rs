@@ -1,5 +1,7 @@
 //! Which cases of the loaded suites run.
 
+use std::path::Path;
+
 use model::{Case, Diagnostic, Suite};
 use script::Regex;
 
@@ -10,7 +12,8 @@ pub struct Selection {
     pub cases: Vec<String>,
     /// A regular expression over case ids.
     pub filter: Option<String>,
-    /// Text in a case's id or description, in the name of its suite, or in one of its tags.
+    /// Text in a case's id or description, in the name of its suite or its file, or in one of its tags. Text with a `/` is
+    /// looked for in the path of the file.
     pub test: Option<String>,
     /// Tags; any of them.
     pub tags: Vec<String>,
@@ -51,10 +54,14 @@ impl<'a> Selector<'a> {
         });
         let tested = test.as_ref().is_none_or(|test| {
             let test = test.to_lowercase();
+            let path = if suite.path.is_dir() { Path::new(&*case.source.file) } else { suite.path.as_path() };
+            let file =
+                if test.contains('/') { Some(Path::new(&*case.source.file).as_os_str()) } else { path.file_name() };
             case.id.to_lowercase().contains(&test)
                 || case.description.as_ref().is_some_and(|text| text.to_lowercase().contains(&test))
                 || suite.name.to_lowercase().contains(&test)
                 || case.tags.iter().any(|tag| tag.to_lowercase().contains(&test))
+                || file.is_some_and(|file| file.to_string_lossy().to_lowercase().contains(&test))
         });
         filtered
             && tested

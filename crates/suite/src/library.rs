@@ -48,7 +48,7 @@ impl Library {
             skills: Shelf::default(),
             fixtures: Shelf::default(),
             fixture_settings: request.fixtures.clone(),
-            modules: script::Library::new(),
+            modules: script::Library::with_environment(request.environment.clone()),
             now_ms: request.now_ms,
         }
     }

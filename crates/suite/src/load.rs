@@ -40,6 +40,8 @@ pub struct Request {
     pub skill: Option<String>,
     /// What the project's configuration says of fixtures files.
     pub fixtures: FixtureSettings,
+    /// The variables that modules find in `process.env`.
+    pub environment: Vec<script::Variable>,
     /// What time it is for templates, in milliseconds since 1970; without it they cannot ask.
     pub now_ms: Option<i64>,
 }
@@ -108,6 +110,27 @@ struct ReadFile {
     problems: Problems,
 }
 
+impl ReadFile {
+    /// Moves the errors of a file whose mistakes break only its own trials to its cases. If no case could be read, one
+    /// stands for the file.
+    fn contain_errors(&mut self, path: &Path, shown: &str) {
+        let (mut errors, others): (Problems, Problems) =
+            std::mem::take(&mut self.problems).into_iter().partition(Diagnostic::is_error);
+        self.problems = others;
+        if errors.is_empty() {
+            return;
+        }
+        errors.sort_by_key(|problem| problem.source.as_ref().map(|place| (place.line, place.column)));
+        if self.cases.is_empty() {
+            let id = path.file_stem().unwrap_or_default().to_string_lossy();
+            self.cases.push(Arc::new(Case { fails_alone: true, ..Case::new(id, Excerpt::of_file(shown)) }));
+        }
+        for case in &mut self.cases {
+            Arc::make_mut(case).broken.extend(errors.iter().cloned());
+        }
+    }
+}
+
 /// Reads the files; the results are in their order.
 fn read_all(candidates: &[Candidate], library: &Library) -> Vec<ReadFile> {
     parallel::map(candidates.iter().collect(), FILES_PER_THREAD, |candidate| read_one(candidate, library))
@@ -137,6 +160,12 @@ fn read_one(candidate: &Candidate, library: &Library) -> ReadFile {
         }
     };
     let Some(root) = document::read(&source, language, &mut file.problems) else {
+        let meant = FORMATS.iter().find(|format| format.is_meant(&source.text));
+        if let Some(format) = meant.filter(|format| format.fails_alone()) {
+            file.format = Some(format.name());
+            file.contain_errors(&candidate.path, &shown);
+            return file;
+        }
         if candidate.standing != Standing::Suite && !FORMATS.iter().any(|format| format.is_meant(&source.text)) {
             let is_stream = document::is_stream(&source.text);
             let problems = std::mem::take(&mut file.problems).into_iter().filter(|_| !is_stream);
@@ -150,6 +179,9 @@ fn read_one(candidate: &Candidate, library: &Library) -> ReadFile {
         Some(format) => {
             file.format = Some(format.name());
             file.cases = format.read(&suite, library, &mut file.problems);
+            if format.fails_alone() {
+                file.contain_errors(&candidate.path, &shown);
+            }
         }
         None if resembled => {
             let problem = unrecognised(root.excerpt(), near_miss(&root));

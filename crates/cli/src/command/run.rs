@@ -10,11 +10,11 @@ use tokio::sync::mpsc;
 
 use crate::error::CliError;
 use crate::global::Global;
-use crate::outlet::{find_report, open_reports};
+use crate::outlet::open_reports;
 use crate::preparation::{Prepared, listed_ids, prepare};
 use crate::project::Workplace;
 use crate::recording::Recording;
-use crate::run_args::RunArgs;
+use crate::run_args::{RunArgs, Timeout};
 use crate::settings::Resolved;
 use crate::terminal::Terminal;
 use crate::{exit, git_sign_in, hooks, limits, machine, signals};
@@ -36,7 +36,7 @@ pub fn run(global: &Global, args: &RunArgs, terminal: &Terminal) -> Result<ExitC
 /// Runs what is prepared, unless something is wrong with it.
 pub fn run_prepared(args: &RunArgs, prepared: Prepared, terminal: &Terminal) -> Result<ExitCode, CliError> {
     let Prepared { workplace, resolved, mut plan, diagnostics, nearest, case_ids, .. } = prepared;
-    let args = &with_reports_of_project(args, &workplace)?;
+    let args = &with_reports_of_project(args, &workplace);
     let reports = open_reports(args)?;
     // Files of code that do not load are broken trials of a run that goes on.
     let unloaded = plan.trials.iter().flat_map(|trial| &trial.case.broken);
@@ -47,10 +47,8 @@ pub fn run_prepared(args: &RunArgs, prepared: Prepared, terminal: &Terminal) -> 
     if plan.trials.is_empty() {
         return Err(nothing_selected(args, &plan, nearest.as_deref(), &case_ids));
     }
-    if let Some(timeout) = args.timeout
-        && timeout > 3_600_000
-    {
-        terminal.err(&format!("warning: --timeout allows each trial {} hours\n", timeout / 3_600_000));
+    if let Some(warning) = args.timeout.and_then(Timeout::warning) {
+        terminal.err(&format!("warning: {warning}\n"));
     }
     if args.lend_git_sign_in {
         plan.settings.lent = git_sign_in::lent(args.source_repo.as_deref())?;
@@ -102,13 +100,13 @@ pub(super) fn conclude(args: &RunArgs, ended: Ended, terminal: &Terminal) -> Res
 }
 
 /// The arguments with the reports that the project wants, where none was asked for.
-fn with_reports_of_project(args: &RunArgs, workplace: &Workplace) -> Result<RunArgs, CliError> {
+fn with_reports_of_project(args: &RunArgs, workplace: &Workplace) -> RunArgs {
     let mut args = args.clone();
     let wanted = &workplace.project.reports;
-    let (Some(formats), true) = (&wanted.formats, args.reports.is_empty()) else { return Ok(args) };
+    let (Some(formats), true) = (&wanted.formats, args.reports.is_empty()) else { return args };
     let mut reports = Vec::with_capacity(formats.len());
-    for format in formats {
-        find_report(&format.value).map_err(|error| error.hint(format!("{} says so", format.source)))?;
+    // Preparation has warned of the others.
+    for format in formats.iter().filter(|format| report::find(&format.value).is_some()) {
         let folder = match &wanted.directory {
             Some(folder) => Some(&folder.value),
             None => (formats.len() > 1).then_some(&workplace.state),
@@ -119,7 +117,7 @@ fn with_reports_of_project(args: &RunArgs, workplace: &Workplace) -> Result<RunA
         });
     }
     args.reports = reports;
-    Ok(args)
+    args
 }
 
 /// The report that is never a file.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use model::{Diagnostic, nearest};
 
 use crate::error::CliError;
-use crate::run_args::{RunArgs, parse_duration, parse_jobs, parse_judges, parse_positive};
+use crate::run_args::{RunArgs, Timeout, parse_duration, parse_jobs, parse_judges, parse_positive};
 
 /// What the names of all of them begin with.
 const PREFIX: &str = "TRIALRUN_";
@@ -85,7 +85,7 @@ pub static VARIABLES: [Variable; 18] = [
         name: "TRIALRUN_TIMEOUT",
         about: "Wall clock of a trial; a bare number is seconds, as on the command line.",
         row: "timeout_ms",
-        put: |args, text| parse_duration(text).map(|value| args.timeout = Some(value)),
+        put: |args, text| Timeout::parse(text).map(|value| args.timeout = Some(value)),
     },
     Variable {
         name: "TRIALRUN_JOBS",
@@ -172,7 +172,7 @@ pub static OTHER_NAMES: [Variable; 3] = [
         name: "ASE_AGENT_TIMEOUT",
         about: "The same as `TRIALRUN_TIMEOUT`.",
         row: "timeout_ms",
-        put: |args, text| parse_duration(text).map(|value| args.timeout = Some(value)),
+        put: |args, text| Timeout::parse(text).map(|value| args.timeout = Some(value)),
     },
     Variable {
         name: "ASE_AGENT_RETRIES",
@@ -277,7 +277,7 @@ mod tests {
         let pairs =
             [("TRIALRUN_JOBS", "4"), ("TRIALRUN_TIMEOUT", "90"), ("TRIALRUN_AGENT", "a, b"), ("TRIALRUN_MODEL", "")];
         let args = typed(&environment(&pairs)).unwrap();
-        assert_eq!((args.jobs, args.timeout), (Some(4), Some(90_000)));
+        assert_eq!((args.jobs, args.timeout.map(|clock| clock.ms)), (Some(4), Some(90_000)));
         assert_eq!((args.agent, args.model), (vec!["a".to_owned(), "b".to_owned()], vec![]));
         let error = typed(&environment(&[("TRIALRUN_JOBS", "many")])).unwrap_err();
         assert_eq!(error.to_string(), "the variable `TRIALRUN_JOBS` is `many`");
@@ -288,7 +288,7 @@ mod tests {
     fn another_name_goes_behind_and_is_named_where_it_decides() {
         let both = environment(&[("ASE_AGENT_TIMEOUT", "90"), ("TRIALRUN_TIMEOUT", "30"), ("ASE_KEEP_WORKSPACE", "1")]);
         let args = typed(&both).unwrap();
-        assert_eq!((args.timeout, args.keep_sandbox), (Some(30_000), true));
+        assert_eq!((args.timeout.map(|clock| clock.ms), args.keep_sandbox), (Some(30_000), true));
         assert_eq!(of_row("timeout_ms", &both), Some("TRIALRUN_TIMEOUT"));
         let other = environment(&[("ASE_AGENT_TIMEOUT", "90"), ("ASE_AGENT_RETRIES", "3")]);
         assert_eq!(typed(&other).unwrap().retries, Some(3));

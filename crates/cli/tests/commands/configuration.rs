@@ -47,6 +47,20 @@ fn a_failed_test_that_passes_when_it_is_tried_again_is_flaky() {
 }
 
 #[test]
+fn a_report_that_this_version_does_not_have_stops_no_run() {
+    let project = empty();
+    project.write("tests/t.yaml", "scenario: t\nsystem_prompt: x\nuser_prompt: hello\nagent: fake\nassertions: [{id: hello, type: output_contains, pattern: hello}]\n");
+    project
+        .write("fabrik.config.cjs", "module.exports = { report: { formats: ['json', 'pdf'], outputDir: './out' } };\n");
+    let ran = project.run(&["run"]).exits(0);
+    assert!(ran.err.contains("unknown report `pdf`: it is not written"), "{}", ran.said());
+    assert!(ran.err.contains("fabrik.config.cjs:1:48"), "{}", ran.said());
+    assert!(project.read("out/report.json").contains("trialrun.report/1"));
+    // Who asks for one on the command line means this run.
+    project.run(&["run", "--report", "pdf"]).exits(2);
+}
+
+#[test]
 fn a_missing_variable_stops_a_run_only_if_it_is_used() {
     let project = empty();
     project.write("tests/s.yaml", SCENARIO).write("tests/t.yaml", "scenario: t\nsystem_prompt: x\nuser_prompt: hello\nagent: fake\nassertions: [{id: hello, type: output_contains, pattern: hello}]\n").write(

@@ -14,6 +14,8 @@ fn cases_are_selected_in_every_way() {
         (&["-k", "THIRD"], &["third"]),
         (&["-k", "greet"], &["first", "second", "third"]),
         (&["-k", "slow"], &["third"]),
+        (&["--test", "C.yaml"], &["third"]),
+        (&["--test", "greet/tests/b"], &["second"]),
         (&["--tag", "fast"], &["first", "second"]),
         (&["--tag", "slow", "--tag", "fast"], &["first", "second", "third"]),
         (&["greet", "--tag", "slow"], &["third"]),
@@ -32,6 +34,20 @@ fn cases_are_selected_in_every_way() {
     assert_eq!(listed(&project, &["--failed-in", "latest"]), ["second"]);
     let report = project.report(&["--failed-in", "latest"], 1);
     assert_eq!(report["trials"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_timeout_that_may_be_meant_as_milliseconds_is_spelled_out() {
+    let project = demo();
+    let warned = |timeout: &str| {
+        let ran = project.run(&["run", "--case", "first", "--timeout", timeout]).exits(0);
+        ran.err.lines().find(|line| line.contains("--timeout")).unwrap_or_default().to_owned()
+    };
+    assert_eq!(
+        warned("5000"),
+        "warning: `--timeout 5000` is 5000 seconds (1 h 23 min) for each trial; write `5000ms` for milliseconds, or `5000s`"
+    );
+    assert_eq!((warned("5000s"), warned("90m"), warned("600")), (String::new(), String::new(), String::new()));
 }
 
 #[test]

@@ -70,6 +70,7 @@ impl Bench {
             targets: vec![file.to_string_lossy().into_owned()],
             skill: None,
             fixtures: project.fixtures,
+            environment: Vec::new(),
             now_ms: None,
         });
         problems.extend(loaded.diagnostics);

@@ -70,7 +70,7 @@ fn load(path: &Path, source: &Source, library: &Library, problems: &mut Problems
 fn unloaded(path: &Path, source: &Source, mut problem: Diagnostic) -> Case {
     let place = problem.source.get_or_insert_with(|| Excerpt::of_file(&*source.path)).clone();
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    Case { broken: vec![problem], ..Case::new(name, place) }
+    Case { broken: vec![problem], fails_alone: true, ..Case::new(name, place) }
 }
 
 /// The cases of a module that was loaded.
@@ -91,7 +91,7 @@ fn cases(path: &Path, source: &Source, tests: &Tests, library: &Library, problem
     let mut cases: Vec<(Case, bool)> = Vec::with_capacity(tests.scenarios.len());
     for (number, written) in tests.scenarios.iter().enumerate() {
         let place = place_of(written, source);
-        let mut case = Case::new(line(&written.name), place.clone());
+        let mut case = Case { fails_alone: true, ..Case::new(line(&written.name), place.clone()) };
         let claims = written.call.iter().flat_map(claims).collect();
         case.code =
             Some(Box::new(Code { module: path.to_owned(), scenario: number, name: written.name.clone(), claims }));

@@ -38,6 +38,10 @@ impl Format for Conversation {
         keys.contains(&"turns") && keys.iter().filter(|key| TELLING.contains(key)).count() > 1
     }
 
+    fn fails_alone(&self) -> bool {
+        true
+    }
+
     fn resembles(&self, file: &SuiteFile<'_>) -> bool {
         let turns = file.root.get("turns").map(|turns| &turns.kind);
         let is_said = |turn: &Node| turn.as_str().is_some() || turn.get("says").is_some();
@@ -121,6 +125,7 @@ fn case(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Opt
         fixtures,
         user_responses,
         assertions: assertions.finish(),
+        fails_alone: true,
         ..Case::new(id, source)
     })
 }

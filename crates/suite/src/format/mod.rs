@@ -38,6 +38,11 @@ pub trait Format: Sync {
     /// broken to be parsed.
     fn is_meant(&self, text: &str) -> bool;
 
+    /// `true` if a mistake in a file breaks the trials of its own cases; otherwise nothing runs.
+    fn fails_alone(&self) -> bool {
+        false
+    }
+
     /// Whether a file that was only come across is meant to be of this format, if only nearly. Any other is passed over.
     fn resembles(&self, file: &SuiteFile<'_>) -> bool;
 

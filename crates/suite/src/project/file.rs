@@ -13,16 +13,22 @@ use crate::module_tree::{FUNCTION, Tree};
 use crate::path::shown;
 
 /// Names of configuration files; in a directory the first that is there is read.
-const FILES: [(&str, Dialect); 11] = [
+const FILES: [(&str, Dialect); 17] = [
     ("trialrun.config.ts", Dialect::Own),
+    ("trialrun.config.mts", Dialect::Own),
+    ("trialrun.config.cts", Dialect::Own),
     ("trialrun.config.js", Dialect::Own),
     ("trialrun.config.mjs", Dialect::Own),
+    ("trialrun.config.cjs", Dialect::Own),
     ("trialrun.config.json", Dialect::Own),
     ("trialrun.yaml", Dialect::Own),
     ("trialrun.yml", Dialect::Own),
     ("fabrik.config.ts", Dialect::Fabrik),
+    ("fabrik.config.mts", Dialect::Fabrik),
+    ("fabrik.config.cts", Dialect::Fabrik),
     ("fabrik.config.js", Dialect::Fabrik),
     ("fabrik.config.mjs", Dialect::Fabrik),
+    ("fabrik.config.cjs", Dialect::Fabrik),
     ("fabrik.config.json", Dialect::Fabrik),
     (".ai-tester.yaml", Dialect::AiTester),
 ];

@@ -161,6 +161,23 @@ fn missing(problems: &[Diagnostic]) -> Vec<String> {
 }
 
 #[test]
+fn a_module_is_a_configuration_whatever_ending_modules_have() {
+    for (name, text) in [
+        ("trialrun.config.mts", "const state: string = './s';\nexport default { state };\n"),
+        ("trialrun.config.cjs", "module.exports = { state: './s' };\n"),
+        ("trialrun.config.cts", "const state: string = './s';\nmodule.exports = { state };\n"),
+        (
+            "fabrik.config.cjs",
+            "const { defineConfig } = require('@fabrik/cli');\nmodule.exports = defineConfig({ state: './s' });\n",
+        ),
+    ] {
+        let (project, problems, directory) = find_with(&[(name, text)], &[]);
+        assert_eq!(problems, [""; 0], "{name}");
+        assert_eq!(project.state, directory.path().canonicalize().unwrap().join("s"), "{name}");
+    }
+}
+
+#[test]
 fn a_fabrik_configuration_is_read_as_it_is() {
     let environment = [("AGENT_API_KEY", "k-agent"), ("OPENAI_API_KEY", "k-judge")];
     let (project, problems, directory) = find_with(&[("fabrik.config.ts", FABRIK), ("tests/x", "")], &environment);

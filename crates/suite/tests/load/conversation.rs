@@ -3,7 +3,7 @@
 use model::{About, Arguments};
 use serde_json::json;
 
-use crate::scratch::{Scratch, told};
+use crate::scratch::{Scratch, all_problems, told};
 
 #[test]
 fn a_conversation_becomes_a_case() {
@@ -137,7 +137,7 @@ fn conversations_are_told_from_other_files() {
     let loaded = scratch.load(&["somewhere"]);
     let formats: Vec<(&str, &str)> = loaded.suites.iter().map(|suite| (suite.name.as_str(), suite.format)).collect();
     assert_eq!(formats, [("near", "conversation"), ("table", "conversation"), ("talk", "conversation")]);
-    let near = told(&loaded.diagnostics);
+    let near = told(&all_problems(&loaded));
     assert!(near.iter().any(|line| line.contains("unknown key `turn`")), "{near:#?}");
 }
 
@@ -147,11 +147,29 @@ fn a_misspelt_turn_is_told_where_a_file_is_only_come_across() {
     scratch.write("somewhere/typo.yaml", "turns:\n  - say: hi\n");
     scratch.write("somewhere/other.yaml", "turns: [{left: 3}, {right: 2}]\n");
     let loaded = scratch.load(&["somewhere"]);
-    let problems = told(&loaded.diagnostics);
+    let found = all_problems(&loaded);
+    let problems = told(&found);
     let [missing, unknown] = &problems[..] else { panic!("{problems:#?}") };
     assert!(missing.contains("typo.yaml:2:5: a turn has no `says`"), "{missing}");
     assert!(unknown.contains("typo.yaml:2:5: unknown key `say` in a turn"), "{unknown}");
-    assert!(loaded.diagnostics.iter().any(|problem| problem.help == ["did you mean `says`?"]));
+    assert!(found.iter().any(|problem| problem.help == ["did you mean `says`?"]));
+}
+
+#[test]
+fn a_file_with_a_mistake_is_one_broken_case_and_its_neighbours_are_read() {
+    let scratch = Scratch::new();
+    scratch.write("talks/good.yaml", "turns: [{says: hi}]\nassertions: [{contains: hi}]\n");
+    scratch.write("talks/key.yaml", "name: k\nturns: [{says: hi}]\nasertions: [{contains: hi}]\n");
+    scratch.write("talks/syntax.yaml", "name: s\npersona: { role: customer\nturns:\n  - says: hi\n");
+    let loaded = scratch.load(&["talks"]);
+    assert!(!loaded.has_errors(), "{:?}", loaded.diagnostics);
+    let broken: Vec<(&str, usize)> =
+        loaded.suites.iter().map(|suite| (suite.cases[0].id.as_str(), suite.cases[0].broken.len())).collect();
+    assert_eq!(broken, [("good", 0), ("k", 1), ("syntax", 1)]);
+    assert!(loaded.suites.iter().all(|suite| suite.cases[0].fails_alone));
+    assert_eq!(told(&loaded.suites[2].cases[0].broken), ["talks/syntax.yaml:3:6: expected `,` or `}`"]);
+    // A scenario file says what a run is for: a mistake there stops it.
+    assert!(scratch.write("s.yaml", "scenario: s\nsystem_prompt: p\nuser_promt: x\n").load(&["s.yaml"]).has_errors());
 }
 
 #[test]

@@ -64,15 +64,22 @@ impl Scratch {
 
     /// What is said about one scenario with this text.
     pub fn problems(&self, text: &str) -> Vec<Diagnostic> {
-        self.write("s.yaml", text).load(&["s.yaml"]).diagnostics
+        all_problems(&self.write("s.yaml", text).load(&["s.yaml"]))
     }
 
     /// The case of a scenario that nothing is wrong with.
     pub fn case(&self, text: &str) -> Arc<Case> {
         let loaded = self.write("s.yaml", text).load(&["s.yaml"]);
-        assert!(loaded.diagnostics.is_empty(), "{:#?}", loaded.diagnostics);
+        let problems = all_problems(&loaded);
+        assert!(problems.is_empty(), "{problems:#?}");
         Arc::clone(&loaded.suites[0].cases[0])
     }
+}
+
+/// The problems of the load, and those that break single cases.
+pub fn all_problems(loaded: &Loaded) -> Vec<Diagnostic> {
+    let cases = loaded.suites.iter().flat_map(|suite| &suite.cases);
+    loaded.diagnostics.iter().chain(cases.flat_map(|case| &case.broken)).cloned().collect()
 }
 
 /// `file:line:column: message` of each.

@@ -33,6 +33,7 @@ const TYPES: &[(&str, &str)] = &[
     ("list of steps", "readonly Record<string, unknown>[]"),
     ("map", "Record<string, unknown>"),
     ("true or false", "boolean"),
+    ("`true` or `false`", "boolean"),
     ("JSON Schema, in code", "JsonSchema | Schema"),
     ("JSON Schema", "JsonSchema"),
     ("expectation", "unknown"),
@@ -80,12 +81,18 @@ fn declare(out: &mut String, assertion: &Assertion) {
 fn positional(assertion: &Assertion) -> String {
     let mut given = Vec::new();
     let mut named = Vec::new();
-    for parameter in assertion.parameters {
+    let last_required = assertion.parameters.iter().rposition(|parameter| is_required(assertion, parameter));
+    for (at, parameter) in assertion.parameters.iter().enumerate() {
         match parameter {
             Parameter::Value(name) | Parameter::Map(name) => {
                 let Some(field) = assertion.fields.iter().find(|field| field.name == *name) else { continue };
-                let optional = if field.required { "" } else { "?" };
-                given.push(format!("{}{optional}: {}", camel_case(name), type_of(field)));
+                // Before an argument that must be there no other can be left out; it can be `undefined`.
+                let (mark, or) = match field.required {
+                    true => ("", ""),
+                    false if last_required.is_some_and(|last| at < last) => ("", " | undefined"),
+                    false => ("?", ""),
+                };
+                given.push(format!("{}{mark}: {}{or}", camel_case(name), type_of(field)));
                 named.push(*name);
             }
             Parameter::Fields => {
@@ -106,6 +113,12 @@ fn positional(assertion: &Assertion) -> String {
     };
     given.push(format!("options?: {options}"));
     format!("[{}]", given.join(", "))
+}
+
+/// `true` if code must give the argument.
+fn is_required(assertion: &Assertion, parameter: &Parameter) -> bool {
+    let (Parameter::Value(name) | Parameter::Map(name)) = parameter else { return false };
+    assertion.fields.iter().any(|field| field.name == *name && field.required)
 }
 
 /// `ToolCalledFields`.
@@ -186,6 +199,8 @@ mod tests {
             assert!(text.contains(line), "{line}\n{text}");
         }
         assert!(text.contains("toolNotCalled: Claim<[tool: string, argsMatch?: "));
+        assert!(text.contains("fileNotContains: Claim<[path: string | undefined, contains: string, options?: "));
+        assert!(text.contains("    checkedOut?: boolean;") && text.contains("    allowNewCommits?: boolean;"));
     }
 
     #[test]

@@ -91,7 +91,9 @@ const EVALS_INPUT: &str = include_str!("../template/guest.txt");
 const AGENT: &str = include_str!("../template/agent.ts");
 const TEST: &str = include_str!("../template/hello.test.ts");
 const CONVERSATION: &str = include_str!("../template/edge-case.yaml");
+const GLOBALS: &str = include_str!("../template/globals.d.ts");
 const TSCONFIG: &str = include_str!("../template/tsconfig.json");
+const CONFIG_FILE: &str = "trialrun.yaml";
 const SCHEMA_FILE: &str = "scenario.schema.json";
 const CONVERSATION_SCHEMA_FILE: &str = "conversation.schema.json";
 const EVALS_SCHEMA_FILE: &str = "evals.schema.json";
@@ -112,6 +114,9 @@ pub fn run(args: &InitArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
         None if args.is_skill_alone() => skill_alone(args)?,
         None => (args.dir.clone(), files(args)),
     };
+    if files.iter().any(|(path, _)| path == Path::new(CONFIG_FILE)) {
+        keep_other_configuration(args)?;
+    }
     if !args.force {
         let there: Vec<String> = files
             .iter()
@@ -132,6 +137,26 @@ pub fn run(args: &InitArgs, terminal: &Terminal) -> Result<ExitCode, CliError> {
         None => next_steps(args, &files),
     });
     Ok(ExitCode::SUCCESS)
+}
+
+/// Refuses to write a configuration beside another one, which would not be read any more. `--force` allows it where the
+/// other one is of the tools that ours takes the place of.
+fn keep_other_configuration(args: &InitArgs) -> Result<(), CliError> {
+    let is_there = |name: &&str| *name != CONFIG_FILE && args.dir.join(name).symlink_metadata().is_ok();
+    let Some(other) = suite::config_names().find(is_there) else { return Ok(()) };
+    let is_own = other.starts_with("trialrun.");
+    if args.force && !is_own {
+        return Ok(());
+    }
+    let other = args.dir.join(other);
+    let shown = other.strip_prefix(".").unwrap_or(&other).display();
+    let refused = CliError::usage(format!("`{shown}` is the configuration of this project already"));
+    let refused =
+        refused.hint("`trialrun run` runs its tests; `trialrun schema types` prints the TypeScript declarations");
+    Err(match is_own {
+        true => refused.hint(format!("remove `{shown}` to begin anew")),
+        false => refused.hint(format!("with `--force`, `{CONFIG_FILE}` is written and read in the place of `{shown}`")),
+    })
 }
 
 fn check_skill(args: &InitArgs) -> Result<(), CliError> {
@@ -186,7 +211,7 @@ const REAL_AGENT: &str = "Then take the `model:` line out of the scenario and na
 
 fn files(args: &InitArgs) -> Vec<(PathBuf, String)> {
     let skills = PathBuf::from(args.skills_dir().trim_start_matches("./"));
-    let mut files = vec![(PathBuf::from("trialrun.yaml"), config(args))];
+    let mut files = vec![(PathBuf::from(CONFIG_FILE), config(args))];
     match args.template() {
         Template::Scenario => {
             files.push((PathBuf::from("scenarios/first.yaml"), schema_line("..", SCHEMA_FILE) + SCENARIO));
@@ -209,6 +234,7 @@ fn files(args: &InitArgs) -> Vec<(PathBuf, String)> {
             // Beside the tests, so that a project that has one of its own keeps it.
             files.push((PathBuf::from("tests/tsconfig.json"), TSCONFIG.to_owned()));
             files.push((PathBuf::from("types/trialrun.d.ts"), grade::declarations()));
+            files.push((PathBuf::from("types/globals.d.ts"), GLOBALS.to_owned()));
             files.push((
                 PathBuf::from(CONVERSATION_SCHEMA_FILE),
                 pretty(&suite::conversation_schema(grade::assertion_schema(&[]))),

@@ -182,7 +182,7 @@ fn a_new_project_of_code_runs_offline_and_passes() {
     assert!(ran.out.contains("PASS  3 trials passed") && ran.err.is_empty(), "{}", ran.said());
     assert_eq!(project.read("made/types/trialrun.d.ts"), project.run(&["schema", "types"]).exits(0).out);
     let settings: Value = serde_json::from_str(&project.read("made/tests/tsconfig.json")).unwrap();
-    assert_eq!(settings["include"], json!(["**/*.ts", "../types/trialrun.d.ts"]));
+    assert_eq!(settings["include"], json!(["**/*.ts", "../types/*.d.ts"]));
     let conversation = project.read("made/tests/edge-case.yaml");
     let named = conversation.lines().next().unwrap().strip_prefix("# yaml-language-server: $schema=../").unwrap();
     let schema: Value = serde_json::from_str(&project.read(&format!("made/{named}"))).unwrap();
@@ -215,6 +215,20 @@ fn init_overwrites_nothing_unless_told_to() {
     assert!(ran.err.contains("did you mean `plan`?"), "{}", ran.err);
     project.run(&["init", "other", "--template", "skill", "--skill", "Not A Name"]).exits(2);
     assert!(!project.dir().join("other").exists());
+}
+
+#[test]
+fn init_writes_no_configuration_that_another_one_would_be_hidden_by() {
+    for (other, is_own) in [(".ai-tester.yaml", false), ("fabrik.config.ts", false), ("trialrun.config.ts", true)] {
+        let project = empty();
+        std::fs::remove_file(project.dir().join("trialrun.yaml")).ok();
+        project.write(other, "");
+        let ran = project.run(&["init", "--template", "code"]).exits(2);
+        assert!(ran.err.contains(&format!("`{other}` is the configuration of this project already")), "{}", ran.err);
+        assert!(!project.dir().join("trialrun.yaml").exists() && !project.dir().join("tests").exists(), "{other}");
+        project.run(&["init", "--force"]).exits(if is_own { 2 } else { 0 });
+        assert_eq!(project.dir().join("trialrun.yaml").exists(), !is_own, "{other}");
+    }
 }
 
 #[test]

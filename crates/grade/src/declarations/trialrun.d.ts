@@ -41,9 +41,9 @@ declare module "trialrun" {
 
   export interface Conversation {
     /** The agent's replies, in order. */
-    readonly replies: readonly Response[];
+    readonly replies: readonly AgentResponse[];
     /** The last of them, if there is one. */
-    readonly last?: Response;
+    readonly last?: AgentResponse;
     /** Why it came to an end. */
     readonly reason: string;
   }
@@ -56,7 +56,15 @@ declare module "trialrun" {
   }
 
   /** What the agent answered to one message. It cannot be changed. */
-  export interface Response {
+  export class AgentResponse {
+    /** Tests are handed replies. An adapter may make one of its own. */
+    constructor(fields?: {
+      text?: string;
+      toolCalls?: readonly ToolCall[];
+      latencyMs?: number;
+      tokenUsage?: TokenUsage;
+      raw?: any;
+    });
     /** The answer. */
     readonly text: string;
     /** The calls it made for it, in order. */
@@ -66,11 +74,20 @@ declare module "trialrun" {
     /** How long its first word took, where it came in pieces. */
     readonly firstTokenMs?: number;
     /** The tokens it used, if the agent tells. */
-    readonly tokenUsage?: { readonly input: number; readonly output: number; readonly total: number };
-    /** All that the agent gave, where that is more than text. */
+    readonly tokenUsage?: TokenUsage;
+    /** The body of the answer, if it was more than text. */
     readonly raw?: any;
-    /** Whether the answer contains a text, whatever its case. */
+    /** `true` if the answer contains a text, whatever its case. */
     mentions(text: string): boolean;
+  }
+
+  /** Another name of `AgentResponse`. */
+  export type Response = AgentResponse;
+
+  export interface TokenUsage {
+    readonly input: number;
+    readonly output: number;
+    readonly total: number;
   }
 
   /** The agent under test. */
@@ -78,7 +95,7 @@ declare module "trialrun" {
     readonly name: string;
     readonly model?: string;
     /** Says something to the agent, and waits for its reply. */
-    send(message: string | Message, options?: Record<string, unknown>): Promise<Response>;
+    send(message: string | Message, options?: Record<string, unknown>): Promise<AgentResponse>;
     /** Runs a shell command where the agent works. */
     run(command: string, options?: { timeout?: number }): Promise<CommandResult>;
     /** The files where the agent works. */
@@ -135,7 +152,7 @@ declare module "trialrun" {
    * awaited.
    */
   export interface Claim<Given extends readonly unknown[]> {
-    (response: Response, ...given: Given): Promise<AssertionResult>;
+    (response: AgentResponse, ...given: Given): Promise<AssertionResult>;
     (...given: Given): Promise<AssertionResult>;
   }
 
@@ -145,8 +162,8 @@ declare module "trialrun" {
     /** A check of your own: it holds if the function gives `true`, or a promise of it. */
     custom(
       name: string,
-      check: (response: Response) => boolean | Promise<boolean>,
-      response?: Response,
+      check: (response: AgentResponse) => boolean | Promise<boolean>,
+      response?: AgentResponse,
     ): Promise<AssertionResult>;
   }
 
@@ -216,13 +233,110 @@ declare module "trialrun" {
 
   export type ScenarioFunction = (context: ScenarioContext) => unknown;
 
+  /** Another name of `ScenarioFunction`. */
+  export type ScenarioFn = ScenarioFunction;
+
   export interface Scenario {
     readonly name: string;
+    readonly tags?: readonly string[];
   }
 
   /** Names a test. What a module exports is run. */
-  export function scenario(name: string, run: ScenarioFunction): Scenario;
-  export function scenario(name: string, options: ScenarioOptions, run: ScenarioFunction): Scenario;
+  export interface ScenarioMaker {
+    (name: string, run: ScenarioFunction): Scenario;
+    (name: string, options: ScenarioOptions, run: ScenarioFunction): Scenario;
+  }
+
+  /** A scenario for each row. `%s`, `%j` and `$key` in the name stand for values of the row, `%#` for its number. */
+  export interface ScenarioTable<Values extends unknown[]> {
+    (name: string, run: (context: ScenarioContext, ...values: Values) => unknown): Scenario[];
+    (name: string, options: ScenarioOptions, run: (context: ScenarioContext, ...values: Values) => unknown): Scenario[];
+  }
+
+  export const scenario: ScenarioMaker & {
+    /** A scenario that is not run. */
+    readonly skip: ScenarioMaker;
+    /** Only scenarios made with this are run of their file. */
+    readonly only: ScenarioMaker;
+    each<Values extends unknown[] | [unknown]>(rows: Iterable<Values>): ScenarioTable<Values>;
+    each<Value>(rows: Iterable<Value>): ScenarioTable<[value: Value]>;
+  };
+
+  /** What an adapter is told with a message. */
+  export interface ConversationContext {
+    readonly conversationId: string;
+    /** What was said before. */
+    readonly history: readonly { readonly role: "user" | "assistant"; readonly content: string }[];
+    readonly persona?: PersonaFields;
+    /** The `options` of the configuration. */
+    readonly options?: any;
+    readonly [key: string]: any;
+  }
+
+  /** What an adapter answers: text, or an object with one. */
+  export interface AdapterAnswer {
+    text?: string;
+    toolCalls?: readonly { name: string; arguments?: unknown; result?: unknown }[];
+    tokenUsage?: { input: number; output: number; total?: number };
+    [key: string]: any;
+  }
+
+  /** An agent of your own, for the `custom` agent. Only `send` must be there. */
+  export interface AgentAdapter {
+    connect?(options: any): Promise<void> | void;
+    send(
+      message: string,
+      context?: ConversationContext,
+    ): Promise<string | AgentResponse | AdapterAnswer> | string | AgentResponse | AdapterAnswer;
+    /** Begins a conversation that knows of no other. */
+    reset?(): Promise<void> | void;
+    disconnect?(): Promise<void> | void;
+  }
+
+  /** One message of a conversation. */
+  export interface Turn {
+    role: "persona" | "agent";
+    message: string;
+  }
+
+  /** A message and what came of it, in the JSON report. */
+  export interface TurnRecord {
+    readonly message: string;
+    readonly answer: string | null;
+    readonly latency_ms: number | null;
+    readonly first_token_ms: number | null;
+  }
+
+  /** A trial in the JSON report, as far as tests are concerned: an item of `trials`. */
+  export interface RunResult {
+    readonly id: string;
+    readonly suite: string;
+    readonly case: string;
+    readonly outcome: "passed" | "failed" | "undecided" | "broken" | "skipped" | "cancelled";
+    readonly because: string | null;
+    readonly score: number | null;
+    readonly findings: readonly any[];
+    readonly turns: readonly TurnRecord[];
+    readonly duration_ms: number;
+    readonly [field: string]: any;
+  }
+
+  /** What a model is asked and what it answers. */
+  export interface LLMResponse {
+    text: string;
+    parsed?: any;
+    tokenUsage: TokenUsage;
+  }
+
+  /** Something that asks a model, for adapters that bring their own. */
+  export interface LLMProvider {
+    generate(params: {
+      messages: { role: "system" | "user" | "assistant"; content: string }[];
+      outputSchema?: JsonSchema | Schema;
+      temperature?: number;
+      maxTokens?: number;
+    }): Promise<LLMResponse>;
+  }
 
   /** Somebody who talks to the agent. */
   export function persona(fields: PersonaFields): Persona;
@@ -236,7 +350,7 @@ declare module "trialrun" {
   /** Waits, in milliseconds. */
   export function sleep(milliseconds: number): Promise<void>;
 
-  export { defineConfig, Config } from "trialrun/config";
+  export { defineConfig, Config, AgentConfig } from "trialrun/config";
 }
 
 declare module "trialrun/config" {
@@ -250,6 +364,15 @@ declare module "trialrun/config" {
     bodyTemplate?: string | Record<string, unknown> | ((message: string, context?: any) => unknown);
     /** Where the answer is in a response, or what a function makes of it. */
     responseParser?: string | ((data: any) => unknown);
+    /** The program of a `subprocess`, and where it starts. */
+    command?: string;
+    args?: readonly string[];
+    cwd?: string;
+    /** The assistant of an `openai-assistant`. */
+    assistantId?: string;
+    apiKey?: string;
+    /** The file of a `custom` agent. */
+    module?: string;
     [option: string]: any;
   }
 

@@ -1,0 +1,141 @@
+//! The TypeScript compiler accepts what we declare, and what `init` writes.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test that cannot go on fails, and says when it is skipped"
+)]
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use testkit::Project;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_trialrun");
+
+/// What tests of other projects are written like: the first examples of the system that code tests come from, and every
+/// name that it exports.
+const FOREIGN: &str = r#"import { scenario, persona, assert, AgentResponse } from "@fabrik/core";
+import type {
+  AgentAdapter, AgentConfig, AssertionResult, LLMProvider, Persona, RunResult, Scenario, ScenarioContext, ScenarioFn, Turn,
+} from "@fabrik/core";
+import { defineConfig } from "@fabrik/cli";
+
+export default scenario("angry customer refund request", async ({ agent }) => {
+  const karen = persona({ role: "customer", tone: "frustrated", backstory: "Received damaged laptop 3 days ago" });
+  const r1 = await agent.send(karen.says("I want a full refund RIGHT NOW or I'm disputing the charge."));
+  assert.sentiment(r1, "empathetic");
+  assert.notContains(r1, "blame the customer");
+  assert.toolCalled(r1, "lookup_order");
+  if (r1.mentions("refund")) {
+    const r2 = await agent.send(karen.says("Fine, but I want it processed TODAY."));
+    assert.llmJudge(r2, { criteria: "Did the agent set realistic expectations?", threshold: 3, scale: 5 });
+  }
+  assert.guardrail(r1, { mustNot: ["you're wrong"], must: ["acknowledge", "look into"] });
+  assert.matches(r1, /refund/i);
+  assert.jsonSchema(r1, { type: "object" });
+  assert.jsonSchema(r1, { safeParse: (value: unknown) => ({ success: value !== null }) });
+  assert.latency(r1, { max: 2000 });
+  assert.tokenUsage(r1, { max: 500 });
+  assert.toolNotCalled(r1, "initiate_refund");
+  await assert.factuality(r1, { groundTruth: "30 days", context: "policy" });
+  await assert.custom("is short", (response: AgentResponse) => response.text.length < 500);
+  await assert.custom("is kind", async (response) => response.mentions("please"));
+});
+
+const fn: ScenarioFn = async ({ agent, score, scores }: ScenarioContext) => {
+  const reply = await agent.send("hi");
+  score("warmth", scores.get("warmth") ?? (reply.raw?.warmth as number));
+  const result: AssertionResult = await assert.contains(reply, "hi");
+  console.log(result.passed, process.env.HOME, crypto.randomUUID(), new URL("http://h/").host);
+  const ending = new AbortController();
+  setTimeout(() => ending.abort(), 5);
+};
+export const skipped: Scenario = scenario.skip("later", fn);
+export const only = scenario.only("now", { tags: ["smoke"], retries: 1 }, fn);
+export const rows = scenario.each([["A-17", 1], ["B-99", 2]])("order %s", async ({ agent }, order, count) => {
+  assert.contains(await agent.send(order.toUpperCase()), count.toFixed(0));
+});
+export const maps = scenario.each([{ order: "A-17" }])("order $order", async ({ agent }, { order }) => {
+  assert.contains(await agent.send(order), order);
+});
+
+export class Bot implements AgentAdapter {
+  async connect(config: AgentConfig): Promise<void> {
+    console.log(config.type);
+  }
+  async send(message: string): Promise<AgentResponse> {
+    return new AgentResponse({ text: message, toolCalls: [], latencyMs: 0 });
+  }
+  async reset(): Promise<void> {}
+  async disconnect(): Promise<void> {}
+}
+
+export const turn: Turn = { role: "persona", message: "hi" };
+export const slowest = (results: RunResult[]) => Math.max(...results.map((result) => result.duration_ms));
+export const ask = async (model: LLMProvider, who: Persona) =>
+  (await model.generate({ messages: [{ role: "user", content: who.role }], maxTokens: 5 })).tokenUsage.total;
+
+export const config = defineConfig({
+  agent: { type: "http", url: "http://localhost:3000/api/chat", headers: { Authorization: "Bearer ${env.AGENT_API_KEY}" } },
+  tests: "./tests",
+  llm: { provider: "openai", model: "gpt-", apiKey: "${env.OPENAI_API_KEY}" },
+  sandbox: { provider: "daytona", daytona: { apiKey: "${env.DAYTONA_API_KEY}", target: "us" } },
+  eval: { parallelism: 3, retries: 1, defaultTimeout: 30000 },
+  diff: { regressionThreshold: 0.05 },
+  report: { formats: ["terminal", "json"], outputDir: "./fabrik-reports" },
+  store: { path: "./.fabrik/traces.db" },
+});
+"#;
+
+/// The compiler, where packages are installed; without it the test is over.
+fn compiler() -> Option<PathBuf> {
+    let found = std::env::var_os("TRIALRUN_TEST_PACKAGES").map(PathBuf::from);
+    let compiler = found.map(|packages| packages.join("node_modules/typescript/bin/tsc")).filter(|path| path.exists());
+    if compiler.is_none() {
+        println!("SKIPPED: set TRIALRUN_TEST_PACKAGES to a folder that has typescript");
+    }
+    compiler
+}
+
+/// What the compiler says of the project that the folder's `tsconfig.json` describes.
+fn compile(compiler: &PathBuf, project: &Project, folder: &str) -> String {
+    let output = Command::new("node").arg(compiler).args(["-p", folder]).current_dir(project.dir()).output().unwrap();
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+#[test]
+fn the_compiler_accepts_what_init_writes_and_tests_of_other_projects() {
+    let Some(compiler) = compiler() else { return };
+    let project = Project::new(PROGRAM);
+    project.run(&["init", "--template", "code"]).exits(0);
+    project.write("tests/foreign.test.ts", FOREIGN);
+    assert_eq!(compile(&compiler, &project, "tests"), "");
+    // The agent lies beside the tests' folder.
+    let settings = project.read("tests/tsconfig.json").replace("**/*.ts", "../agent.ts");
+    project.write("agent/tsconfig.json", &settings);
+    assert_eq!(compile(&compiler, &project, "agent"), "");
+}
+
+#[test]
+fn the_compiler_refuses_what_would_not_run() {
+    let Some(compiler) = compiler() else { return };
+    let project = Project::new(PROGRAM);
+    project.run(&["init", "--template", "code"]).exits(0);
+    let text = "import { assert, scenario } from 'trialrun';
+export default scenario('x', async ({ agent }) => {
+  const reply = await agent.send('hi');
+  assert.contians(reply, 'hi');
+  assert.branchCreated({ checkedOut: 'true' });
+  reply.text = 'other';
+  fetch('http://h/');
+});
+";
+    project.write("tests/wrong.test.ts", text);
+    let said = compile(&compiler, &project, "tests");
+    for line in ["(4,10)", "(5,26)", "(6,9)", "(7,3)"] {
+        assert!(said.contains(&format!("wrong.test.ts{line}: error")), "{line}: {said}");
+    }
+    assert_eq!(said.matches("error TS").count(), 4, "{said}");
+}

@@ -407,6 +407,7 @@ fn plain_finding(id: &str, kind: &str, weight: f64, verdict: Verdict) -> Finding
         at: verdict.at,
         implicit: false,
         masked: None,
+        latency_ms: None,
         judged: false,
         key: None,
         dimension: None,

@@ -186,6 +186,7 @@ fn weighted_vectors() -> Vec<(String, Value, Value)> {
         at: None,
         implicit: false,
         masked: None,
+        latency_ms: None,
         judged: false,
         key: None,
         dimension: None,

@@ -79,6 +79,9 @@ pub struct Finding {
     /// recorded gives the same verdict to nothing else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub masked: Option<String>,
+    /// How long the judge took to decide it, in milliseconds, with all that it was asked at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_ms: Option<u64>,
     /// Whether a model is asked for it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub judged: bool,
@@ -123,6 +126,7 @@ impl Finding {
             at: None,
             implicit: false,
             masked: None,
+            latency_ms: None,
             judged: false,
             key: None,
             dimension: None,

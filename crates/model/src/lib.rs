@@ -59,8 +59,8 @@ pub use nearest::nearest;
 pub use node::{Node, NodeKind};
 pub use outcome::{Outcome, Tally};
 pub use record::{
-    AgentInfo, AnsweredQuestion, Aside, AttemptRecord, CallRecord, HookKind, HookRecord, RunInfo, SkillInfo,
-    TrialRecord,
+    AgentInfo, AnsweredQuestion, Aside, AttemptRecord, CallRecord, HookKind, HookRecord, ReplyRecord, RunInfo,
+    SkillInfo, TrialRecord,
 };
 pub use repository::{Commit, RemoteState, RepositoryChange, RepositoryState, ReviewRequest};
 pub use skill::{AllowedTool, Skill};

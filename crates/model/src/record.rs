@@ -149,6 +149,9 @@ pub struct TrialRecord {
     /// What playing the user took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<Aside>,
+    /// How the agent replied to each message, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub replies: Vec<ReplyRecord>,
     /// The model's turns, sub-agents' not counted.
     pub turn_count: usize,
     /// Every call.
@@ -291,6 +294,20 @@ impl Aside {
             _ => Some(plus(of(&self)?, of(&other)?)),
         }
     }
+}
+
+/// A reply to one message of the user.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplyRecord {
+    /// The answer. Absent if there is none, or if it is the only reply: then it is the trial's answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
+    /// From the message to the end of the reply, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_ms: Option<u64>,
+    /// From the message to the first word of the reply, in milliseconds, if it came in pieces.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_token_ms: Option<u64>,
 }
 
 /// A call, as the report tells it.

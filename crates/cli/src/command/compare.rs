@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use clap::ValueEnum;
 use model::TrialRow;
 use report::Comparison;
 use serde_json::json;
@@ -35,9 +36,21 @@ pub struct CompareArgs {
     /// By how much a mean score may fall, from 0 to 1 [default: the project's, else 0.05]
     #[arg(long, value_name = "SHARE", value_parser = parse_share)]
     threshold: Option<f64>,
-    /// As JSON
-    #[arg(long)]
+    /// Output format
+    #[arg(long, value_name = "FORMAT", default_value = "terminal")]
+    format: Format,
+    /// The same as `--format json`
+    #[arg(long, conflicts_with = "format")]
     json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people.
+    #[value(alias = "table")]
+    Terminal,
+    /// One JSON document.
+    Json,
 }
 
 /// Arms of runs of more trials than that are not told: each of their trials would have to be read whole.
@@ -60,7 +73,7 @@ pub fn run(global: &Global, args: &CompareArgs, terminal: &Terminal) -> Result<E
         let (was, is) = (super::status::details(&old, &before)?, super::status::details(&new, &after)?);
         comparison = comparison.with_arms(&was.figures, &is.figures, &is.agents);
     }
-    if args.json {
+    if args.json || args.format == Format::Json {
         terminal.json(&json!({
             "schema": "trialrun.compare/1",
             "before": before,

@@ -50,7 +50,7 @@ impl<'a> Found<'a> {
             actual: finding.actual.as_deref(),
             evidence: &finding.evidence,
             error: finding.error.as_deref(),
-            latency_ms: None,
+            latency_ms: finding.latency_ms,
             captures: &finding.captures,
             source: finding.source.as_ref(),
             at: finding.at,

@@ -214,6 +214,15 @@ fn trial() -> Value {
             "minimum": 0,
             "description": "where the case stands in its file, for formats whose readers count",
         },
+        "turns": about(
+            list(object(json!({
+                "message": text(),
+                "answer": maybe("string"),
+                "latency_ms": maybe("integer"),
+                "first_token_ms": maybe("integer"),
+            }))),
+            "each message of the user with the reply to it",
+        ),
         "turn_count": count(),
         "tool_calls": list(json!({
             "type": "object",

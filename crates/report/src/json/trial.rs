@@ -66,6 +66,7 @@ pub(super) struct Trial<'a> {
     messages: &'a [Value],
     not: bool,
     position: Option<usize>,
+    turns: Vec<Turn<'a>>,
     turn_count: usize,
     tool_calls: &'a [CallRecord],
     questions: &'a [AnsweredQuestion],
@@ -133,6 +134,7 @@ impl<'a> Trial<'a> {
             messages: given::messages(record).unwrap_or_default(),
             not: record.not,
             position: record.position,
+            turns: turns(record),
             turn_count: record.turn_count,
             tool_calls: &record.tool_calls,
             questions: &record.questions,
@@ -181,6 +183,31 @@ impl<'a> Input<'a> {
 
 fn dimensions(record: &TrialRecord) -> Map<String, Value> {
     score::dimensions(&record.findings).into_iter().map(|(name, share)| (name.to_owned(), share.into())).collect()
+}
+
+/// A message of the user and the reply to it.
+#[derive(Serialize)]
+struct Turn<'a> {
+    message: &'a str,
+    answer: Option<&'a str>,
+    latency_ms: Option<u64>,
+    first_token_ms: Option<u64>,
+}
+
+fn turns(record: &TrialRecord) -> Vec<Turn<'_>> {
+    // The only answer is written once in the record.
+    let only = record.answer.as_deref().filter(|_| record.replies.len() == 1);
+    record
+        .input
+        .iter()
+        .zip(&record.replies)
+        .map(|(message, reply)| Turn {
+            message,
+            answer: reply.answer.as_deref().or(only),
+            latency_ms: reply.latency_ms,
+            first_token_ms: reply.first_token_ms,
+        })
+        .collect()
 }
 
 #[derive(Serialize)]

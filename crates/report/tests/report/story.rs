@@ -207,6 +207,7 @@ pub fn passed(trial: &TrialId) -> TrialRecord {
         scores: Default::default(),
         judge: None,
         user: None,
+        replies: Vec::new(),
         turn_count: 4,
         tool_calls: vec![CallRecord {
             name: "Bash".into(),
@@ -269,6 +270,7 @@ pub fn met(id: &str, kind: &str, because: &str) -> Finding {
         at: None,
         implicit: false,
         masked: None,
+        latency_ms: None,
         judged: false,
         key: None,
         dimension: None,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use grade::judge::{DEFAULT_JUDGES, default_judge, named_judge};
 use grade::{Breaker, Cache, Check, Judge};
@@ -305,9 +305,16 @@ impl Attempt<'_> {
         }
         self.line.tell(Event::Waiting { on: "judge".into() });
         let limit = Duration::from_millis(self.planned.limits.timeout_ms);
+        let began = Instant::now();
         let asked = Box::pin(grade::consult(checks, evidence, self.judge(), findings));
         let because = match self.unless(Halt::Stop, tokio::time::timeout(limit, asked)).await {
-            Ok(Ok(took)) => return took,
+            Ok(Ok(took)) => {
+                let latency_ms = u64::try_from(began.elapsed().as_millis()).ok();
+                for (_, finding) in checks.iter().zip(findings).filter(|(check, _)| check.asks_judge()) {
+                    finding.latency_ms = latency_ms;
+                }
+                return took;
+            }
             Ok(Err(_)) => {
                 let setting = self.planned.limits.timeout_from.as_deref().unwrap_or("--timeout");
                 let because = format!("the judge did not answer within {} s ({setting})", limit.as_secs_f64());

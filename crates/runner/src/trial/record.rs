@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use model::{
-    AnsweredQuestion, CallRecord, Diagnostic, Ending, Evidence, Fault, Finding, LogVars, Outcome, RepositoryChange,
-    Ruling, Status, TrialRecord,
+    AnsweredQuestion, CallRecord, Diagnostic, Ending, Evidence, Fault, Finding, LogVars, Outcome, ReplyRecord,
+    RepositoryChange, Ruling, Status, Trace, TracedReply, TrialRecord,
 };
 
 use super::End;
@@ -70,6 +70,7 @@ pub(super) fn record_of(planned: &PlannedTrial, end: End) -> TrialRecord {
         judge,
         answer: trace.answer.clone(),
         result,
+        replies: replies(&trace),
         turn_count: trace.turn_count(),
         tool_calls: trace
             .calls
@@ -110,6 +111,17 @@ pub(super) fn record_of(planned: &PlannedTrial, end: End) -> TrialRecord {
         settings: Arc::clone(&planned.told),
         ..empty_record(planned)
     }
+}
+
+/// The replies of a trial that has any.
+fn replies(trace: &Trace) -> Vec<ReplyRecord> {
+    let is_only = trace.replies.len() == 1;
+    let reply = |reply: &TracedReply| ReplyRecord {
+        answer: reply.answer.clone().filter(|_| !is_only),
+        latency_ms: reply.latency_ms,
+        first_token_ms: reply.first_token_ms,
+    };
+    trace.replies.iter().map(reply).collect()
 }
 
 /// What the decided claims of a scenario scored, as a share of what could be had, from 0 to 1; none if none is decided.
@@ -224,6 +236,7 @@ fn empty_record(planned: &PlannedTrial) -> TrialRecord {
         scores: BTreeMap::new(),
         judge: None,
         user: None,
+        replies: Vec::new(),
         turn_count: 0,
         tool_calls: Vec::new(),
         questions: Vec::new(),

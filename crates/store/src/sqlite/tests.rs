@@ -153,6 +153,7 @@ fn record(case: &str, outcome: Outcome) -> TrialRecord {
         scores: Default::default(),
         judge: None,
         user: None,
+        replies: Vec::new(),
         turn_count: 3,
         tool_calls: vec![],
         questions: vec![],

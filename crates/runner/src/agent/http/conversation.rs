@@ -356,11 +356,7 @@ fn returned(value: Value, answer: &mut Answer) {
 /// The whole of an answer, where it is more than text.
 fn whole(answer: &mut Answer, text: Option<&str>) -> Option<Value> {
     let (output, raw) = (answer.output.take(), answer.raw.take());
-    let is_more = |raw: &Value| match raw {
-        Value::Object(map) => map.len() != 1 || !map.values().all(Value::is_string),
-        _ => true,
-    };
-    let raw = raw.filter(is_more);
+    let raw = raw.filter(|raw| !raw.is_string());
     if output.is_none() && raw.is_none() {
         return None;
     }

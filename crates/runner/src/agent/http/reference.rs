@@ -115,7 +115,7 @@ pub fn reference() -> String {
          `prompt_tokens` and `completion_tokens`, `input_tokens` and `output_tokens`, `input` and `output`, and their like; \
          what a cache had is told apart.\n- A path looks like `$.data.items[0].text`, `[-1]['a key']` or `content[*].text`. A \
          function is called with the body, parsed if it is JSON. It returns the text, or an answer in the form above.\n- \
-         `raw` of the answer is the whole body, where it is JSON and holds more than a text.\n\n## Streams\n\nWhat an answer \
+         `raw` of the answer is the whole body, where it is JSON and more than a text.\n\n## Streams\n\nWhat an answer \
          says of itself counts, whether it was asked for in pieces or not: events (`text/event-stream`) as chat completions, \
          Anthropic's messages, the Responses API and the AI SDK (UI messages) have them, or with JSON or text of your own; \
          lines of the AI SDK's data stream (`0:\"text\"`); JSON lines; plain text. The time to the first word is recorded. A \

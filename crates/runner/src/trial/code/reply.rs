@@ -35,6 +35,8 @@ pub(super) fn reply(trace: &Trace, number: usize) -> Value {
         ]);
         map.push(("tokenUsage".to_owned(), used));
     }
-    map.extend(part.result.as_deref().map(|raw| ("raw".to_owned(), Value::from(raw))));
+    // Of an answer over HTTP, the body is kept beside what was read from it.
+    let raw = part.result.as_deref().map(|result| result.get("raw").unwrap_or(result));
+    map.extend(raw.map(|raw| ("raw".to_owned(), Value::from(raw))));
     Value::Map(map)
 }

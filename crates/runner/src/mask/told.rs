@@ -262,6 +262,7 @@ impl<'m> Pass<'m> {
         for AnsweredQuestion { question, answer } in &mut record.questions {
             self.strings([question].into_iter().chain(answer));
         }
+        self.strings(record.replies.iter_mut().filter_map(|reply| reply.answer.as_mut()));
         self.strings(record.files_changed.iter_mut().map(|file| &mut file.path));
         for SideEffects { remote, branches, commits, review_requests: _, added: _ } in &mut record.side_effects {
             self.strings([remote].into_iter().chain(branches));

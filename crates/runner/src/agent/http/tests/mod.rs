@@ -59,7 +59,9 @@ async fn a_message_and_an_id_are_sent_and_the_first_text_is_the_answer() {
     let url = bot.url("/chat");
     let argument = Rehearsal { argument: Some(url.clone()), ..Rehearsal::of(case("a", &["one", "two"])) };
     let first = argument.play(&Http).await.unwrap();
-    assert_eq!((first.answer(), first.turn.trace().result.as_deref()), (Some("you said \"two\""), None));
+    let text = "you said \"two\"";
+    let whole = json!({"output": text, "raw": {"message": text}});
+    assert_eq!((first.answer(), first.turn.trace().result.as_deref()), (Some(text), Some(&whole)));
     assert_eq!(first.turn.trace().turn_count(), 2);
     let seen = bot.seen();
     let id = |at: usize| seen[at].json()["conversation_id"].as_str().unwrap().to_owned();

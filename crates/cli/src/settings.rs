@@ -230,7 +230,8 @@ fn openai_address<'a>(args: &RunArgs, environment: &RunArgs, workplace: &'a Work
     let own = workplace.project.judge.model.as_ref().map(|model| model.value.as_str());
     let named = args.judge.as_deref().or(environment.judge.as_deref()).or(own).or(default_judge(workplace))?;
     let address = workplace.environment.get(OPENAI_BASE_URL)?.trim();
-    (named.starts_with("openai:") && !address.is_empty()).then_some(address)
+    let is_openai = named.split_once(':').is_some_and(|(provider, _)| provider.split('-').next() == Some("openai"));
+    (is_openai && !address.is_empty()).then_some(address)
 }
 
 /// How many judges are asked about what says nothing else.

@@ -216,7 +216,7 @@ fn each(work: impl Fn(Fault) + Sync) {
 
 #[test]
 fn a_judge_whose_provider_fails_decides_nothing() {
-    each(|fault| judged_by("openai-chat", fault));
+    each(|fault| judged_by("openai", fault));
 }
 
 #[test]
@@ -226,10 +226,10 @@ fn neither_does_one_on_another_wire() {
 
 #[test]
 fn an_agent_whose_provider_fails_is_not_to_blame() {
-    each(|fault| played_by("openai-chat", fault));
+    each(|fault| played_by("openai", fault));
 }
 
 #[test]
 fn neither_is_one_on_another_wire() {
-    each(|fault| played_by("openai", fault));
+    each(|fault| played_by("openai-responses", fault));
 }

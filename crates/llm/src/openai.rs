@@ -1,4 +1,4 @@
-//! OpenAI: Responses, or Chat Completions where that is asked for; and the documents of the Assistants API.
+//! OpenAI: Chat Completions, or Responses where that is asked for; and the documents of the Assistants API.
 
 use crate::Provider;
 use crate::remote::{Key, Sign, Vendor};
@@ -7,41 +7,46 @@ use crate::wire::{chat_completions, responses};
 const KEY: &str = "OPENAI_API_KEY";
 const ADDRESS: &str = "OPENAI_BASE_URL";
 
-static RESPONSES: Vendor = Vendor {
+static CHAT_COMPLETIONS: Vendor = Vendor {
     name: "openai",
-    dialect: &responses::Asking,
+    dialect: &chat_completions::Asking { limit: "max_completion_tokens" },
     keys: &[Key { variable: KEY, sign: Sign::Bearer }],
     needs_key: true,
     address: Some("https://api.openai.com/v1"),
     address_variable: ADDRESS,
     version: "/v1",
     is_version_given: true,
-    path: "/responses",
+    path: "/chat/completions",
     headers: &[],
 };
 
-static CHAT_COMPLETIONS: Vendor = Vendor {
-    name: "openai-chat",
-    dialect: &chat_completions::Asking { limit: "max_completion_tokens" },
-    path: "/chat/completions",
-    ..RESPONSES
-};
+static NAMED_CHAT: Vendor = Vendor { name: "openai-chat", ..CHAT_COMPLETIONS };
+
+static RESPONSES: Vendor =
+    Vendor { name: "openai-responses", dialect: &responses::Asking, path: "/responses", ..CHAT_COMPLETIONS };
 
 /// What keeps conversations at the vendor's; no model is named to it.
-pub(crate) static ASSISTANTS: Vendor = Vendor { path: "", headers: &[("openai-beta", "assistants=v2")], ..RESPONSES };
+pub(crate) static ASSISTANTS: Vendor =
+    Vendor { path: "", headers: &[("openai-beta", "assistants=v2")], ..CHAT_COMPLETIONS };
 
 pub(crate) const PROVIDER: Provider = Provider {
     name: "openai",
     argument: "MODEL",
-    summary: "OpenAI, by its Responses API",
+    summary: "OpenAI, by its Chat Completions API",
     variables: &[KEY, ADDRESS],
+    open: |opening| CHAT_COMPLETIONS.open(opening),
+};
+
+pub(crate) const BY_RESPONSES: Provider = Provider {
+    name: "openai-responses",
+    summary: "OpenAI, by its Responses API",
     open: |opening| RESPONSES.open(opening),
+    ..PROVIDER
 };
 
 pub(crate) const CHAT: Provider = Provider {
     name: "openai-chat",
-    argument: "MODEL",
-    summary: "OpenAI, by its Chat Completions API",
-    variables: &[KEY, ADDRESS],
-    open: |opening| CHAT_COMPLETIONS.open(opening),
+    summary: "The same as `openai`",
+    open: |opening| NAMED_CHAT.open(opening),
+    ..PROVIDER
 };

@@ -156,7 +156,7 @@ const BUILT_IN: &[Row] = &[
 ];
 
 fn built_in(provider: &str, model: &str) -> Option<Price> {
-    let vendor = if provider == "openai-chat" { "openai" } else { provider };
+    let vendor = if provider.starts_with("openai-") { "openai" } else { provider };
     let row = BUILT_IN.iter().find(|(of, name, ..)| *of == vendor && is_edition(model, name))?;
     let (_, _, input, cache_read, cache_write, output) = *row;
     Some(Price { input, cache_read, cache_write, output })
@@ -198,6 +198,7 @@ mod tests {
         let of = |provider: &str, model: &str| Prices::default().of(provider, model, true).map(|price| price.input);
         assert_eq!(of("openai", "gpt-5-2025-08-07"), Some(1.25));
         assert_eq!(of("openai-chat", "gpt-5-mini"), Some(0.25));
+        assert_eq!(of("openai-responses", "gpt-5-mini"), Some(0.25));
         assert_eq!(of("anthropic", "claude-sonnet-4-5-20250929"), Some(3.0));
         assert_eq!(of("anthropic", "claude-opus-4-5"), Some(5.0));
         assert_eq!(of("anthropic", "claude-opus-4-20250514"), Some(15.0));

@@ -201,6 +201,7 @@ pub type ReadDocument<'a> = &'a dyn Fn(&str) -> Result<Node, Vec<Diagnostic>>;
 /// Every provider, in the order users see them.
 pub static PROVIDERS: &[Provider] = &[
     crate::openai::PROVIDER,
+    crate::openai::BY_RESPONSES,
     crate::openai::CHAT,
     crate::anthropic::PROVIDER,
     crate::openrouter::PROVIDER,
@@ -353,8 +354,8 @@ mod tests {
         let error = named("script:hello.yaml").map(|_| ()).unwrap_err().to_string();
         assert_eq!(
             error,
-            "unknown model provider `script`; there are: openai, openai-chat, anthropic, openrouter, ollama, \
-             compatible, scripted; did you mean `scripted`?"
+            "unknown model provider `script`; there are: openai, openai-responses, openai-chat, anthropic, \
+             openrouter, ollama, compatible, scripted; did you mean `scripted`?"
         );
         let alone = named("scripted").map(|_| ()).unwrap_err().to_string();
         assert_eq!(alone, "`scripted` needs to know more: write `scripted:FILE`");

@@ -25,7 +25,7 @@ pub fn default_judge(providers: &llm::Providers) -> Option<&'static str> {
 /// The judge that is written as `written`: as it is, or, where it is a vendor's model without a provider
 /// (`deepseek/deepseek-v4-flash`), at the first provider that knows such names and whose key is there.
 pub fn named_judge(written: &str, providers: &llm::Providers) -> String {
-    const KNOW: [(&str, &str); 2] = [("OPENROUTER_API_KEY", "openrouter"), ("OPENAI_API_KEY", "openai-chat")];
+    const KNOW: [(&str, &str); 2] = [("OPENROUTER_API_KEY", "openrouter"), ("OPENAI_API_KEY", "openai")];
     let names_provider = written.split_once(':').is_some_and(|(provider, _)| !provider.contains('/'));
     if names_provider || !written.contains('/') {
         return written.to_owned();
@@ -68,7 +68,7 @@ mod tests {
         };
         let model = "deepseek/deepseek-r1:free";
         assert_eq!(named(model, &["OPENAI_API_KEY", "OPENROUTER_API_KEY"]), format!("openrouter:{model}"));
-        assert_eq!(named(model, &["OPENAI_API_KEY"]), format!("openai-chat:{model}"));
+        assert_eq!(named(model, &["OPENAI_API_KEY"]), format!("openai:{model}"));
         assert_eq!(named(model, &["ANTHROPIC_API_KEY"]), format!("openrouter:{model}"));
         for written in ["openai:gpt-5", "openrouter:a/b", "scripted:dir/judge.yaml", "gpt-5", "opnai:a/b"] {
             assert_eq!(named(written, &["OPENROUTER_API_KEY"]), written);

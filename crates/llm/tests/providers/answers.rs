@@ -143,7 +143,7 @@ async fn a_schema_is_asked_for_by_each_ones_own_means() {
     let verdict = r#"{"ok": true}"#;
     for (provider, place, expected, document) in [
         (
-            "openai",
+            "openai-responses",
             "/text/format/strict",
             json!(true),
             json!({"output": [{"type": "message", "content": [{"type": "output_text", "text": verdict}]}]}),
@@ -196,13 +196,13 @@ async fn a_refusal_and_a_limit_are_no_errors() {
         ("anthropic", json!({"content": [], "stop_reason": "refusal"}), StopReason::Refusal),
         ("anthropic", json!({"content": [], "stop_reason": "max_tokens"}), StopReason::MaxTokens),
         (
-            "openai-chat",
+            "openai",
             json!({"choices": [{"message": {"content": null}, "finish_reason": "content_filter"}]}),
             StopReason::Refusal,
         ),
         ("ollama", json!({"message": {"content": "x"}, "done": true, "done_reason": "length"}), StopReason::MaxTokens),
         (
-            "openai",
+            "openai-responses",
             json!({"output": [], "status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}),
             StopReason::MaxTokens,
         ),
@@ -219,13 +219,13 @@ async fn vendors_errors_are_told_apart_and_only_some_are_tried_again() {
         |code: &str, message: &str| json!({"error": {"message": message, "type": "x", "param": null, "code": code}});
     let anthropic = |kind: &str, message: &str| json!({"type": "error", "error": {"type": kind, "message": message}});
     for (provider, status, body, expected, tries) in [
-        ("openai", 401, openai("invalid_api_key", "Incorrect"), Trouble::Auth, 1),
-        ("openai", 404, openai("model_not_found", "no m1"), Trouble::NotFound, 1),
-        ("openai", 429, openai("rate_limit_exceeded", "slow"), Trouble::RateLimit, 3),
-        ("openai", 429, openai("insufficient_quota", "pay"), Trouble::Billing, 1),
-        ("openai-chat", 400, openai("context_length_exceeded", "long"), Trouble::ContextTooLong, 1),
-        ("openai-chat", 400, openai("content_filter", "bad"), Trouble::ContentFilter, 1),
-        ("openai-chat", 500, openai("server_error", "oops"), Trouble::Server, 3),
+        ("openai-responses", 401, openai("invalid_api_key", "Incorrect"), Trouble::Auth, 1),
+        ("openai-responses", 404, openai("model_not_found", "no m1"), Trouble::NotFound, 1),
+        ("openai-responses", 429, openai("rate_limit_exceeded", "slow"), Trouble::RateLimit, 3),
+        ("openai-responses", 429, openai("insufficient_quota", "pay"), Trouble::Billing, 1),
+        ("openai", 400, openai("context_length_exceeded", "long"), Trouble::ContextTooLong, 1),
+        ("openai", 400, openai("content_filter", "bad"), Trouble::ContentFilter, 1),
+        ("openai", 500, openai("server_error", "oops"), Trouble::Server, 3),
         ("anthropic", 401, anthropic("authentication_error", "invalid x-api-key"), Trouble::Auth, 1),
         ("anthropic", 404, anthropic("not_found_error", "model: m1"), Trouble::NotFound, 1),
         ("anthropic", 400, anthropic("invalid_request_error", "prompt is too long: 9 > 8"), Trouble::ContextTooLong, 1),

@@ -13,8 +13,9 @@ use trialrun_llm::{
 pub const CANARY: &str = "sk-canary-0123456789-abcdefghij";
 
 /// A provider's name and the path it asks.
-pub const ALL: [(&str, &str); 6] = [
-    ("openai", "/v1/responses"),
+pub const ALL: [(&str, &str); 7] = [
+    ("openai-responses", "/v1/responses"),
+    ("openai", "/v1/chat/completions"),
     ("openai-chat", "/v1/chat/completions"),
     ("anthropic", "/v1/messages"),
     ("openrouter", "/v1/chat/completions"),
@@ -23,7 +24,7 @@ pub const ALL: [(&str, &str); 6] = [
 ];
 
 /// One provider of each format.
-pub const FORMATS: [&str; 4] = ["openai", "openai-chat", "anthropic", "ollama"];
+pub const FORMATS: [&str; 4] = ["openai-responses", "openai", "anthropic", "ollama"];
 
 /// Waits for nothing, and tries `tries` times.
 pub fn policy(tries: u32) -> Policy {

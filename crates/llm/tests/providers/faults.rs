@@ -35,7 +35,7 @@ async fn cut_everywhere(end: End, step: usize) {
                 }
             }
         }
-        let chat = ["openai-chat", "openrouter", "compatible"].contains(&provider);
+        let chat = ["openai", "openai-chat", "openrouter", "compatible"].contains(&provider);
         let most = if chat && end == End::Whole { text.len() / 2 } else { 16 };
         assert!(completed <= most, "{provider}: {completed} of {}", text.len());
     }
@@ -111,13 +111,13 @@ async fn trouble_that_passes_is_told_and_gone() {
 async fn an_error_in_the_middle_of_a_stream_is_an_error() {
     for (provider, error) in [
         ("anthropic", json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}})),
-        ("openai", json!({"type": "error", "code": "rate_limit_exceeded", "message": "slow", "param": null})),
+        ("openai-responses", json!({"type": "error", "code": "rate_limit_exceeded", "message": "slow", "param": null})),
         (
-            "openai",
+            "openai-responses",
             json!({"type": "response.failed", "response": {"status": "failed",
             "error": {"code": "server_error", "message": "oops"}}}),
         ),
-        ("openai-chat", json!({"error": {"message": "upstream", "code": 502}})),
+        ("openai", json!({"error": {"message": "upstream", "code": 502}})),
         ("ollama", json!({"error": "out of memory"})),
     ] {
         let (text, kind) = stream(provider);

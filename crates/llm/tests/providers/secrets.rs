@@ -73,8 +73,8 @@ async fn an_address_in_the_environment_counts_and_the_command_line_counts_more()
         let Opened::Model(model) = opened else { panic!("a script") };
         ask(&model).await.unwrap();
     }
-    assert_eq!(first.asked()[0].uri, "/proxy/v1/responses");
-    assert_eq!(second.asked()[0].uri, "/v1/responses");
+    assert_eq!(first.asked()[0].uri, "/proxy/v1/chat/completions");
+    assert_eq!(second.asked()[0].uri, "/v1/chat/completions");
 }
 
 #[tokio::test]
@@ -87,7 +87,7 @@ async fn a_proxy_is_used_for_others_and_never_for_this_machine() {
     ask(&open(&providers, "openai", &here.url())).await.unwrap();
     assert_eq!(
         proxy.asked().iter().map(|asked| asked.uri.clone()).collect::<Vec<_>>(),
-        ["http://provider.invalid/v1/responses"]
+        ["http://provider.invalid/v1/chat/completions"]
     );
     assert_eq!(here.asked().len(), 1);
 }

@@ -18,7 +18,7 @@ fn chunks(chunks: &[Value]) -> String {
 pub fn stream(provider: &str) -> (String, &'static str) {
     match provider {
         "anthropic" => (anthropic(), "text/event-stream; charset=utf-8"),
-        "openai" => (responses(), "text/event-stream; charset=utf-8"),
+        "openai-responses" => (responses(), "text/event-stream; charset=utf-8"),
         "ollama" => (ollama(), "application/x-ndjson"),
         _ => (chat(), "text/event-stream"),
     }
@@ -177,7 +177,7 @@ pub fn document(provider: &str) -> Value {
             "stop_reason": "tool_use", "stop_sequence": null,
             "usage": {"input_tokens": 12, "cache_creation_input_tokens": 3, "cache_read_input_tokens": 40, "output_tokens": 25},
         }),
-        "openai" => response(&items(), &responses_usage()),
+        "openai-responses" => response(&items(), &responses_usage()),
         "ollama" => json!({
             "model": "m1", "message": {"role": "assistant", "content": SAID,
                 "tool_calls": [{"id": "call_1", "function": {"name": "Bash", "arguments": {"command": "ls"}}}]},

@@ -25,7 +25,7 @@ pub(in crate::wire) struct ChatCompletions;
 
 impl Wire for ChatCompletions {
     fn name(&self) -> &'static str {
-        "openai-chat"
+        "openai"
     }
 
     fn method(&self) -> &'static str {

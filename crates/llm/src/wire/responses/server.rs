@@ -24,7 +24,7 @@ pub(in crate::wire) struct Responses;
 
 impl Wire for Responses {
     fn name(&self) -> &'static str {
-        "openai"
+        "openai-responses"
     }
 
     fn method(&self) -> &'static str {

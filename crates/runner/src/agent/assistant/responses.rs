@@ -32,7 +32,7 @@ pub(super) fn open(
     model: &str,
     base_url: Option<&str>,
 ) -> Result<Arc<dyn Model>, OpenError> {
-    match providers.open(&format!("openai:{model}"), base_url, &|_| Err(Vec::new()))? {
+    match providers.open(&format!("openai-responses:{model}"), base_url, &|_| Err(Vec::new()))? {
         Opened::Model(model) => Ok(model),
         Opened::Script(_) => Err(OpenError::Invalid(Vec::new())),
     }

@@ -66,7 +66,11 @@ impl Setting {
 
     /// The model to ask for: what the run was told goes before what the project says.
     pub(super) fn model<'s>(&'s self, told: Option<&'s str>) -> Option<&'s str> {
-        told.map(|told| told.strip_prefix("openai:").unwrap_or(told)).or(self.model.as_deref())
+        let named = |told: &'s str| {
+            let bare = ["openai:", "openai-responses:"].iter().find_map(|prefix| told.strip_prefix(prefix));
+            bare.unwrap_or(told)
+        };
+        told.map(named).or(self.model.as_deref())
     }
 
     /// What the key and the address are opened with.

@@ -67,7 +67,7 @@ impl Agent for Codex {
     }
 
     fn wire(&self) -> Option<&'static str> {
-        Some("openai")
+        Some("openai-responses")
     }
 
     fn evaluation_mode(&self) -> PermissionMode {

@@ -68,7 +68,7 @@ impl Agent for OpenCode {
     }
 
     fn wire(&self) -> Option<&'static str> {
-        Some("openai-chat")
+        Some("openai")
     }
 
     fn refuses_model(&self, name: &str, base_url: Option<&str>, _providers: &llm::Providers) -> Option<String> {

@@ -116,7 +116,7 @@ async fn over_the_network(name: &str, steps: &serde_json::Value) -> super::Playe
     rehearsal.play(&Chat).await.unwrap()
 }
 
-const OVER_HTTP: [&str; 4] = ["anthropic", "openai", "openai-chat", "compatible"];
+const OVER_HTTP: [&str; 4] = ["anthropic", "openai", "openai-responses", "compatible"];
 
 #[tokio::test]
 async fn every_provider_works_with_the_tools_over_the_network() {

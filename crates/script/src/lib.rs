@@ -42,5 +42,6 @@ pub use realm::{Console, Level};
 pub use reference::{Reference, ReferenceError, Referred};
 pub use regex::{DEFAULT_BUDGET, Match, Regex, RegexError};
 pub use runtime::{Module, Options, Runtime};
+pub use shim::FETCH;
 pub use typescript::Language;
 pub use value::{Asks, Function, Key, Native, NativeFunction, Value};

@@ -162,6 +162,16 @@ impl Runtime {
         self.realm.deadline.stop_by(stop);
     }
 
+    /// Gives scripts `fetch`, which makes requests called [`FETCH`](crate::FETCH): a map of `url`, `method`, `headers` (a
+    /// list of pairs) and `body` (text, or undefined). It expects a map of `status`, `statusText`, `headers`, `url` and
+    /// `text`.
+    ///
+    /// # Errors
+    /// If there is no memory left.
+    pub fn give_fetch(&mut self) -> Result<(), ScriptError> {
+        self.enter(&mut Meter::new(HOUSEKEEPING), None, shim::give_fetch)
+    }
+
     /// Whether it can go on. It cannot after it ran out of memory, and after a script failed or was stopped that had more
     /// to do.
     pub fn is_usable(&self) -> bool {

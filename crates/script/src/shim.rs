@@ -7,9 +7,10 @@ use rquickjs::module::Evaluated;
 use rquickjs::{ArrayBuffer, Ctx, Exception, Function, Module, Object, Persistent, Value};
 
 use crate::compiled;
-use crate::convert::{function, text};
+use crate::convert::{function, text, to_script};
 use crate::realm::{Level, Realm, Timer};
 use crate::trace::INTERNAL;
+use crate::value::Asks;
 
 /// What is there before any script is: what the program needs of the language, and the names of what scripts find.
 const START: (&str, &str) = (include_str!("shim/tools.js"), include_str!("shim/globals.js"));
@@ -26,6 +27,9 @@ const LAZY: [(&str, &str); 9] = [
     ("buffer", include_str!("shim/buffer.js")),
     ("event", include_str!("shim/event.js")),
 ];
+
+/// The name of the requests that `fetch` makes.
+pub const FETCH: &str = "fetch";
 
 /// A timer is never further away.
 const LONGEST: f64 = 2_147_483_647.0;
@@ -45,6 +49,12 @@ pub(crate) fn install(ctx: &Ctx<'_>, realm: &Rc<Realm>) -> rquickjs::Result<()> 
 /// Makes everything that is there unchangeable.
 pub(crate) fn freeze(ctx: &Ctx<'_>) -> rquickjs::Result<()> {
     eval(ctx, "freeze", include_str!("shim/freeze.js"))?.call(())
+}
+
+/// Gives scripts `fetch`. What it asks for is a request of this name to the host.
+pub(crate) fn give_fetch(ctx: &Ctx<'_>, realm: &Rc<Realm>) -> rquickjs::Result<()> {
+    let ask = to_script(ctx, realm, &Asks::new(FETCH).into())?;
+    eval(ctx, FETCH, include_str!("shim/fetch.js"))?.call((ask,))
 }
 
 /// What `source`, an expression, is.

@@ -115,7 +115,10 @@ fn plainer(name: &str, message: String) -> String {
         return message;
     };
     let because = match missing.trim_matches('\'') {
-        "fetch" | "WebSocket" | "XMLHttpRequest" | "EventSource" => "scripts have no access to the network",
+        "fetch" => {
+            "scripts have no access to the network; a `custom` agent has it for the hosts in its `network: [HOST]`"
+        }
+        "WebSocket" | "XMLHttpRequest" | "EventSource" => "scripts have no access to the network",
         "Deno" | "Bun" => "scripts run in no such runtime",
         "Worker" | "SharedWorker" => "a script has one thread",
         "document" | "window" | "localStorage" | "sessionStorage" | "navigator" => "scripts run in no browser",

@@ -1,6 +1,5 @@
 //! A script engine on a thread of its own: for an agent that is a module, and for tools that are.
 
-use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -8,9 +7,11 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use model::{Ending, Step};
-use script::{Console, Function, Level, Library, Options, Progress, Request, Runtime, ScriptError, Value};
+use script::{Console, FETCH, Function, Level, Library, Options, Progress, Request, Runtime, ScriptError, Value};
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
 
+use super::network::Network;
 use crate::witness::Turn;
 
 /// What a module and all that it imports may take to load.
@@ -52,6 +53,8 @@ pub(super) struct Program {
     pub(super) modules: Vec<String>,
     /// A module that makes, of these modules as `modules`, its default export: what there is to be called.
     pub(super) text: String,
+    /// The hosts that its calls may ask; without it there is no `fetch`.
+    pub(super) network: Option<Network>,
 }
 
 impl Program {
@@ -74,6 +77,9 @@ impl Program {
     fn load(&self, runtime: &mut Runtime) -> Result<Value, ScriptError> {
         // A configuration that has functions imports what it is written with.
         runtime.give_prelude();
+        if self.network.is_some() {
+            runtime.give_fetch()?;
+        }
         let mut text = String::new();
         for (at, specifier) in self.modules.iter().enumerate() {
             // Imported by itself, what is wrong with it is not told with a place in a program that nobody wrote.
@@ -94,6 +100,23 @@ struct Job {
     reply: oneshot::Sender<Result<Value, ScriptError>>,
 }
 
+/// What an engine's thread waits for while a call goes on.
+enum Heard {
+    /// The answer to a request.
+    Answer(u64, Result<Value, String>),
+    /// The call is given up.
+    Gone,
+}
+
+/// Dropped, it tells the thread that its call is given up.
+struct Alive(Sender<Heard>);
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        let _ = self.0.send(Heard::Gone);
+    }
+}
+
 /// A program that is loaded. Its thread ends when this is dropped, at the latest when its script has used up its time.
 pub(super) struct Engine {
     jobs: Sender<Job>,
@@ -101,8 +124,7 @@ pub(super) struct Engine {
     early: Vec<(Level, String)>,
     lines: mpsc::Receiver<(Level, String)>,
     left_out: Arc<LeftOut>,
-    /// Dropped, it tells the thread that nobody waits any more.
-    _alive: Sender<Infallible>,
+    _alive: Alive,
 }
 
 impl Engine {
@@ -112,7 +134,8 @@ impl Engine {
     /// What is wrong with the program.
     pub(super) async fn start(program: Program, timeout_ms: u64) -> Result<(Self, Value), ScriptError> {
         let (jobs, queue) = channel();
-        let (alive, gone) = channel();
+        let (hearing, heard) = channel();
+        let alive = Alive(hearing.clone());
         let (lines_in, mut lines) = mpsc::channel(MOST_LINES);
         let left_out = Arc::<LeftOut>::default();
         let of_thread = Arc::clone(&left_out);
@@ -123,7 +146,8 @@ impl Engine {
             match made.and_then(|mut runtime| program.load(&mut runtime).map(|value| (runtime, value))) {
                 Ok((runtime, value)) => {
                     let _ = loaded.send(Ok(value));
-                    Worker { runtime, budget, gone }.serve(&queue);
+                    let network = program.network;
+                    Worker { runtime, budget, network, hearing, heard, requests: JoinSet::new() }.serve(&queue);
                 }
                 Err(error) => drop(loaded.send(Err(error))),
             }
@@ -244,7 +268,11 @@ fn record((level, text): (Level, String), turn: &mut Turn) -> Result<(), Ending>
 struct Worker {
     runtime: Runtime,
     budget: Duration,
-    gone: Receiver<Infallible>,
+    network: Option<Network>,
+    hearing: Sender<Heard>,
+    heard: Receiver<Heard>,
+    /// Requests over the network that are under way. They end with the thread.
+    requests: JoinSet<()>,
 }
 
 impl Worker {
@@ -259,26 +287,44 @@ impl Worker {
         loop {
             match self.runtime.step(&task)? {
                 Progress::Done(value) => return Ok(value),
-                Progress::Waits(until) => self.wait(until)?,
-                Progress::Asks(requests) => self.refuse(requests)?,
-                Progress::Owed => return Err(ScriptError::NeverSettled),
+                Progress::Waits(until) => self.wait(Some(until))?,
+                Progress::Asks(requests) => requests.into_iter().try_for_each(|request| self.take(request))?,
+                Progress::Owed => self.wait(None)?,
             }
         }
     }
 
-    /// Waits for a timer, as long as somebody waits for what comes of it.
-    fn wait(&self, until: Instant) -> Result<(), ScriptError> {
-        match self.gone.recv_timeout(until.saturating_duration_since(Instant::now())) {
+    /// Waits for an answer or a timer.
+    fn wait(&mut self, until: Option<Instant>) -> Result<(), ScriptError> {
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        let heard = match left {
+            Some(left) => self.heard.recv_timeout(left),
+            None => self.heard.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        };
+        match heard {
+            Ok(Heard::Answer(request, answer)) => self.runtime.answer(request, &answer),
             Err(RecvTimeoutError::Timeout) => Ok(()),
-            Err(RecvTimeoutError::Disconnected) => Err(ScriptError::Failed("nobody waits any more".to_owned())),
-            Ok(never) => match never {},
+            Ok(Heard::Gone) | Err(RecvTimeoutError::Disconnected) => {
+                Err(ScriptError::Failed("the call was given up".to_owned()))
+            }
         }
     }
 
-    fn refuse(&mut self, requests: Vec<Request>) -> Result<(), ScriptError> {
-        requests.into_iter().try_for_each(|request| {
-            self.runtime.answer(request.id, &Err(format!("`{}` cannot be used here", request.name)))
-        })
+    /// Begins what is asked for; what is not there is refused.
+    fn take(&mut self, request: Request) -> Result<(), ScriptError> {
+        let network = self.network.clone().filter(|_| *request.name == *FETCH);
+        let Some((network, runtime)) = network.and_then(|network| Some((network.clone(), network.runtime()?.clone())))
+        else {
+            return self.runtime.answer(request.id, &Err(format!("`{}` cannot be used here", request.name)));
+        };
+        let hearing = self.hearing.clone();
+        let sending = async move {
+            let sent = request.arguments.first().unwrap_or(&Value::Undefined);
+            let answer = network.fetch(sent).await;
+            let _ = hearing.send(Heard::Answer(request.id, answer));
+        };
+        self.requests.spawn_on(sending, &runtime);
+        Ok(())
     }
 }
 

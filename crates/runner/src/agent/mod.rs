@@ -15,6 +15,7 @@ mod http;
 mod lines;
 #[cfg(test)]
 mod loopback;
+mod network;
 mod opencode;
 mod own_tools;
 mod performer;

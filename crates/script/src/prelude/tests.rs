@@ -115,7 +115,11 @@ export default scenario('x', async () => { ask(); });
 ";
     let (mut place, tests) = tests(&[("a.test.ts", text)]);
     let error = play(&mut place, &tests, |_, _| Ok(serde_json::Value::Null)).unwrap_err();
-    assert_eq!(error.to_string(), "ReferenceError: fetch is not available here: scripts have no access to the network");
+    assert_eq!(
+        error.to_string(),
+        "ReferenceError: fetch is not available here: scripts have no access to the network; a `custom` agent has it for the \
+         hosts in its `network: [HOST]`"
+    );
     let way: Vec<String> = error.stack().iter().map(ToString::to_string).collect();
     assert!(way.len() >= 2 && way.iter().all(|frame| frame.contains("a.test.ts:")), "{way:?}");
 }

@@ -11,6 +11,7 @@ use crate::Breakage;
 use crate::agent::Scene;
 use crate::agent::answer::Reported;
 use crate::agent::engine::Engine;
+use crate::agent::network::Network;
 use crate::agent::performer::Performer;
 use crate::agent::transcript::{as_text, perform};
 use crate::session::{BoxFuture, Reply, Session};
@@ -42,9 +43,9 @@ impl Conversation {
         let told = |problem: &model::Diagnostic| Breakage::environment(problem.to_string());
         let module = Module::of(scene)
             .map_err(|problems| problems.first().map_or_else(|| Breakage::harness("`custom` has no module"), told))?;
-        let Module { file, path, options } = module;
+        let Module { file, path, options, hosts } = module;
         let broken = |error: &ScriptError| Breakage::environment(format!("`{file}` cannot be loaded: {error}"));
-        let program = export::program(&path).map_err(|error| broken(&error))?;
+        let program = export::program(&path, Network::to(&hosts, Some(&scene.host))).map_err(|error| broken(&error))?;
         let (engine, exported) =
             Engine::start(program, scene.setup.timeout_ms).await.map_err(|error| broken(&error))?;
         let Some(export) = Export::read(&exported) else {

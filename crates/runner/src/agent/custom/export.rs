@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use script::{Function, ScriptError, Value};
 
 use crate::agent::engine::Program;
+use crate::agent::network::Network;
 
 /// Finds `execute` or an adapter: among the exports, or as methods of the default export, of another one, or of an
 /// instance of one that is a class.
@@ -62,10 +63,10 @@ impl Export {
     }
 }
 
-/// What loads the module in `file`.
-pub(super) fn program(file: &Path) -> Result<Program, ScriptError> {
+/// What loads the module in `file`, which may ask the hosts of `network`.
+pub(super) fn program(file: &Path, network: Option<Network>) -> Result<Program, ScriptError> {
     let file =
         std::path::absolute(file).map_err(|error| ScriptError::Failed(format!("{}: {error}", file.display())))?;
     let directory = file.parent().map_or_else(|| PathBuf::from("."), Path::to_owned);
-    Ok(Program { directory, modules: vec![file.to_string_lossy().into_owned()], text: FIND.to_owned() })
+    Ok(Program { directory, modules: vec![file.to_string_lossy().into_owned()], text: FIND.to_owned(), network })
 }

@@ -9,6 +9,7 @@ use serde_json::{Map, Value as Json};
 use super::export::{self, Export};
 use crate::agent::Scene;
 use crate::agent::field::without_functions;
+use crate::agent::network::{self, Network};
 
 /// A module of the user's.
 pub(super) struct Module {
@@ -18,6 +19,8 @@ pub(super) struct Module {
     pub(super) path: PathBuf,
     /// What it is handed.
     pub(super) options: Map<String, Json>,
+    /// The hosts that it may ask over HTTP.
+    pub(super) hosts: Vec<String>,
 }
 
 impl Module {
@@ -29,7 +32,7 @@ impl Module {
         let Some(file) = argument.filter(|file| !file.is_empty()) else {
             return Err(Box::new(Diagnostic::error("`custom` needs a module").help("write `custom:agent.js`")));
         };
-        Ok(Self { file: file.to_owned(), path: PathBuf::from(file), options: Map::new() })
+        Ok(Self { file: file.to_owned(), path: PathBuf::from(file), options: Map::new(), hosts: Vec::new() })
     }
 
     /// Reads a configuration, and says where the module is named in it. `None` where something is wrong, which is in
@@ -48,9 +51,10 @@ impl Module {
                 Map::new()
             }
         });
+        let hosts = fields.list("network", problems).map_or_else(Vec::new, |items| network::hosts(items, problems));
         fields.finish(problems);
         let file = file.filter(|_| problems.len() == before)?;
-        Some((Self { path: directory.join(&file), file, options }, place))
+        Some((Self { path: directory.join(&file), file, options, hosts }, place))
     }
 
     /// The module of a trial.
@@ -72,7 +76,7 @@ impl Module {
             return vec![Diagnostic::error(format!("cannot read the module `{file}`: {error}"))];
         }
         let at_start = |problem: Diagnostic| problem.at(Excerpt::of_file(file.as_str()));
-        match export::program(&self.path).and_then(|program| program.check()) {
+        match export::program(&self.path, Network::to(&self.hosts, None)).and_then(|program| program.check()) {
             Ok(value) if Export::read(&value).is_some() => Vec::new(),
             Ok(_) => {
                 let problem = Diagnostic::error(format!("`{file}` exports neither `execute` nor `send`"));

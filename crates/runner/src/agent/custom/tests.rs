@@ -1,6 +1,7 @@
 use model::{Budget, Case, Ending, Fault, Step};
 use serde_json::{Map, Value as Json, json};
 
+use super::super::loopback::{Answered, Loopback};
 use super::super::rehearsal::{Played, Rehearsal, case, configured};
 use super::*;
 
@@ -362,4 +363,68 @@ fn a_configuration_is_read_strictly() {
     );
     let missing = told(json!({"type": "custom", "module": "none.js"}));
     assert!(missing[0].starts_with("agent.yaml:1:1: cannot read the module `none.js`"), "{missing:?}");
+}
+
+/// An adapter that asks an address over HTTP.
+const ASKING: &str = "const client = { fetch };
+let address;
+export async function connect(options) { address = options.address; }
+export async function send(message) {
+  const ask = (turn) => client.fetch(`${address}/chat?turn=${turn}`, {
+    method: 'post', headers: { 'X-Key': 'k' }, body: JSON.stringify({ message }), signal: AbortSignal.timeout(60000),
+  });
+  const [first, second] = await Promise.all([ask(1), ask(2)]);
+  const kind = first.headers.get('Content-Type');
+  return { text: `${first.ok} ${second.status} ${kind} ${(await first.json()).message} ${await second.text()}` };
+}";
+
+/// Plays [`ASKING`] with these hosts granted.
+async fn asks(address: &str, hosts: Json) -> Result<Played, crate::Breakage> {
+    let (dir, _file) = module("agent.js", ASKING);
+    let config = json!({"type": "custom", "module": "agent.js", "options": {"address": address}, "network": hosts});
+    let config = configured(&config, dir.path());
+    assert_eq!(Custom.check_config(&config.node, dir.path()), []);
+    Rehearsal { config: Some(config), ..Rehearsal::of(case("a", &["hi"])) }.play(&Custom).await
+}
+
+#[tokio::test]
+async fn a_module_asks_the_hosts_that_are_granted_and_no_other() {
+    let server = Loopback::serve(|asked| match asked.path.ends_with('1') {
+        true => Answered::Json(200, json!({"message": asked.body["message"].clone()})),
+        false => Answered::Text(302, "gone".into()),
+    })
+    .await;
+    let host = server.url.strip_prefix("http://").unwrap();
+    for hosts in [json!([host]), json!(["127.0.0.1"])] {
+        let played = asks(&server.url, hosts).await.unwrap();
+        assert_eq!(played.answer(), Some("true 302 application/json hi gone"));
+    }
+    assert!(server.asked().iter().all(|asked| asked.method == "POST" && asked.header("x-key") == Some("k")));
+    let before = server.asked().len();
+    for hosts in [json!(["127.0.0.1:1"]), json!(["example.com", "27.0.0.1"])] {
+        let played = asks(&server.url, hosts.clone()).await.unwrap();
+        let because = "`send` threw TypeError: `127.0.0.1` is not granted: the agent's `network` names";
+        let Some(Ending::GaveUp { because: said }) = played.endings.first() else { panic!("{hosts}") };
+        assert!(said.starts_with(because), "{said}");
+    }
+    assert_eq!(server.asked().len(), before);
+}
+
+#[tokio::test]
+async fn a_request_without_an_answer_ends_with_the_trial() {
+    let server = Loopback::serve(|_| Answered::Silence).await;
+    let hosts = json!(["127.0.0.1"]);
+    let ended = tokio::time::timeout(std::time::Duration::from_millis(300), asks(&server.url, hosts)).await;
+    assert!(ended.is_err(), "the call waits for its request");
+}
+
+#[test]
+fn hosts_are_names_and_ports() {
+    let (dir, _file) = module("agent.js", "export const send = async () => (await fetch('http://h/')).text();");
+    let told = |hosts: Json| {
+        let config = json!({"type": "custom", "module": "agent.js", "network": hosts});
+        Custom.check_config(&configured(&config, dir.path()).node, dir.path()).len()
+    };
+    assert_eq!(told(json!(["api.example.com", "localhost:3000", "[::1]:80"])), 0);
+    assert_eq!(told(json!(["https://api.example.com", "h/path", "u@h", "", 5])), 5);
 }

@@ -420,7 +420,7 @@ fn shown_status(status: StatusCode) -> String {
 }
 
 /// An error with all that is behind it.
-fn chain(error: &dyn Error) -> String {
+pub(in crate::agent) fn chain(error: &dyn Error) -> String {
     let mut told = error.to_string();
     let mut behind = error.source();
     while let Some(error) = behind {

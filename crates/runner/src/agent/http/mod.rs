@@ -17,6 +17,8 @@ use model::{Diagnostic, Node};
 
 use self::body::{Body, Talk};
 use self::conversation::Conversation;
+pub(super) use self::exchange::chain;
+pub(super) use self::network::client;
 pub use self::reference::reference;
 use self::settings::Settings;
 use super::{Agent, Configured, Part, Readiness, Scene};

@@ -54,7 +54,7 @@ impl Proxies {
 ///
 /// # Errors
 /// In words.
-pub(super) fn client(is_secure: bool, host: &Host) -> Result<Client, String> {
+pub(in crate::agent) fn client(is_secure: bool, host: &Host) -> Result<Client, String> {
     let purpose = Purpose { runtime: Handle::current().id(), is_secure, proxies: Proxies::of(&host.env) };
     let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((_, client)) = clients.iter().find(|(of, _)| *of == purpose) {

@@ -1,0 +1,99 @@
+// `fetch`, as far as the standard has it for text. `ask(request)` has the host send the request.
+(function (ask) {
+  'use strict';
+  class Headers {
+    #values = new Map();
+    constructor(init = []) {
+      const pairs = typeof init[Symbol.iterator] === 'function' ? init : Object.entries(init);
+      for (const [name, value] of pairs) this.append(name, value);
+    }
+    append(name, value) {
+      this.set(name, this.has(name) ? `${this.get(name)}, ${value}` : value);
+    }
+    set(name, value) {
+      this.#values.set(String(name).toLowerCase(), String(value).trim());
+    }
+    get(name) {
+      return this.#values.get(String(name).toLowerCase()) ?? null;
+    }
+    has(name) {
+      return this.#values.has(String(name).toLowerCase());
+    }
+    delete(name) {
+      this.#values.delete(String(name).toLowerCase());
+    }
+    forEach(callback, self) {
+      for (const [name, value] of this) callback.call(self, value, name, this);
+    }
+    keys() {
+      return this.#values.keys();
+    }
+    values() {
+      return this.#values.values();
+    }
+    entries() {
+      return this.#values.entries();
+    }
+    [Symbol.iterator]() {
+      return this.entries();
+    }
+  }
+
+  class Response {
+    #text;
+    constructor(text = '', { status = 200, statusText = '', headers, url = '' } = {}) {
+      this.#text = text === null ? '' : String(text);
+      this.status = status;
+      this.statusText = statusText;
+      this.ok = status >= 200 && status < 300;
+      this.headers = headers instanceof Headers ? headers : new Headers(headers);
+      this.url = url;
+      this.bodyUsed = false;
+    }
+    async text() {
+      if (this.bodyUsed) throw new TypeError('the body has been read already');
+      this.bodyUsed = true;
+      return this.#text;
+    }
+    async json() {
+      return JSON.parse(await this.text());
+    }
+    clone() {
+      if (this.bodyUsed) throw new TypeError('the body has been read already');
+      return new Response(this.#text, this);
+    }
+  }
+
+  // The body as text, and what kind it is where nothing says so.
+  const bodyOf = (body) => {
+    if (body === undefined || body === null) return [undefined, undefined];
+    if (typeof body === 'string') return [body, 'text/plain;charset=UTF-8'];
+    if (body instanceof URLSearchParams) return [body.toString(), 'application/x-www-form-urlencoded;charset=UTF-8'];
+    throw new TypeError('fetch takes a body that is text or URLSearchParams here; write `JSON.stringify(…)` for an object');
+  };
+
+  const abortedBy = (signal) =>
+    new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }));
+
+  async function fetch(input, { method = 'GET', headers, body, signal } = {}) {
+    signal?.throwIfAborted();
+    const sent = new Headers(headers);
+    const [text, kind] = bodyOf(body);
+    if (kind !== undefined && !sent.has('content-type')) sent.set('content-type', kind);
+    const url = typeof input === 'string' ? input : (input.href ?? input.url);
+    const request = { url: String(url), method: String(method).toUpperCase(), headers: [...sent], body: text };
+    const answer = (async () => {
+      try {
+        return await ask(request);
+      } catch (error) {
+        throw new TypeError(error.message);
+      }
+    })();
+    const { text: received, ...rest } = await (signal ? Promise.race([answer, abortedBy(signal)]) : answer);
+    return new Response(received, rest);
+  }
+
+  for (const [name, value] of Object.entries({ fetch, Headers, Response })) {
+    Object.defineProperty(globalThis, name, { value, writable: true, configurable: true, enumerable: false });
+  }
+})

@@ -675,3 +675,23 @@ fn checking_runs_no_command() {
     run(&project, &["--dry-run", "--pre-run-command", "touch ran", "--post-run-command", "touch ran"]).exits(0);
     assert!(!project.dir().join("ran").exists() && !project.dir().join("out").exists());
 }
+
+#[test]
+fn time_around_the_agent_is_not_the_agents() {
+    let project = project();
+    project.write(
+        "slow.yaml",
+        "id: slow\nname: slow\nprompt: hi\nfixtures: { setup_commands: [sleep 0.2] }\n\
+         assertions: [{ id: answers, type: output_contains, pattern: hi }]\n",
+    );
+    let args = ["run", "slow.yaml", "--agent", "fake", "--post-grade-command", "sleep 0.2", "--max-duration", "150ms"];
+    project.run(&[&args[..], &["--report", "json=report.json"]].concat()).exits(0);
+    let trial = &json_of(&project, "report.json")["trials"][0];
+    let ms = |key: &str| trial[key].as_u64().unwrap();
+    let phase = |key: &str| trial["phases"][key].as_u64().unwrap();
+    let sum: u64 = ["provision_ms", "act_ms", "collect_ms", "grade_ms", "hooks_ms"].into_iter().map(phase).sum();
+    assert!(phase("provision_ms") >= 200 && phase("hooks_ms") >= 200, "{trial}");
+    assert!(ms("agent_ms") <= phase("act_ms") && sum <= ms("duration_ms"), "{trial}");
+    let shown = project.run(&["show", "slow"]).exits(0).said();
+    assert!(shown.contains(", the agent ") && shown.contains("provision "), "{shown}");
+}

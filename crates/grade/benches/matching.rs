@@ -141,6 +141,7 @@ fn answered(output: &Value) -> Evidence {
         ending: Ending::Finished,
         limits: limits.into(),
         unused_responses: Vec::new(),
+        agent_ms: None,
     }
 }
 

@@ -64,6 +64,7 @@ impl Story {
                 ending: Ending::Finished,
                 limits: Arc::new(Limits { max_turns: 40, timeout_ms: 600_000, ..Limits::default() }),
                 unused_responses: Vec::new(),
+                agent_ms: None,
             },
         }
     }

@@ -21,13 +21,13 @@ fn evidence(usage: Usage, duration_ms: Option<u64>, limits: Limits) -> Evidence 
         text: Some("done".into()),
         result: None,
     });
-    steps.extend(duration_ms.map(|latency_ms| Step::Replied { latency_ms, first_token_ms: None }));
     Evidence {
         trace: Trace::of(&steps),
         collected: Collected::default(),
         ending: Ending::Finished,
         limits: limits.into(),
         unused_responses: Vec::new(),
+        agent_ms: duration_ms,
     }
 }
 

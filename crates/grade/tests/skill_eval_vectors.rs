@@ -88,6 +88,7 @@ fn evidence(answer: &str, collected: Collected) -> Evidence {
         ending: Ending::Finished,
         limits: Arc::default(),
         unused_responses: Vec::new(),
+        agent_ms: None,
     }
 }
 

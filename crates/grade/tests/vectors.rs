@@ -63,6 +63,7 @@ fn evidence(trace: &Value) -> Evidence {
         ending: Ending::Finished,
         limits: Arc::default(),
         unused_responses: Vec::new(),
+        agent_ms: None,
     }
 }
 

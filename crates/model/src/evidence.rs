@@ -19,6 +19,9 @@ pub struct Evidence {
     pub limits: Arc<Limits>,
     /// Indices of the case's `user_responses` that nothing asked for.
     pub unused_responses: Vec<usize>,
+    /// How long the agent took in this attempt, in milliseconds, by the clock that `--timeout` and `--max-duration` stop
+    /// it by; absent where it was not measured.
+    pub agent_ms: Option<u64>,
 }
 
 impl Evidence {
@@ -28,12 +31,10 @@ impl Evidence {
         self.limits.counted(self.trace.usage)
     }
 
-    /// How long the agent took for its replies, with earlier attempts, in milliseconds; absent where nobody measured it.
-    pub fn duration_ms(&self) -> Option<f64> {
-        let replies = self.trace.replies.iter().filter_map(|reply| reply.latency_ms);
-        let own: Option<u64> = replies.fold(None, |sum, took| Some(sum.unwrap_or(0) + took));
+    /// How long the agent took, with earlier attempts that count, in milliseconds; absent where it was not measured.
+    pub fn agent_ms(&self) -> Option<u64> {
         let earlier = self.limits.earlier.map_or(0, |earlier| earlier.duration_ms);
-        own.map(|own| (own + earlier) as f64)
+        self.agent_ms.map(|own| own + earlier)
     }
 }
 
@@ -71,7 +72,7 @@ pub struct Limits {
 pub struct Earlier {
     /// Tokens and money, as far as they are known.
     pub usage: Usage,
-    /// How long they took, in milliseconds.
+    /// How long their agents took, in milliseconds.
     pub duration_ms: u64,
 }
 

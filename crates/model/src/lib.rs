@@ -24,6 +24,7 @@ mod listing;
 mod nearest;
 mod node;
 mod outcome;
+mod phases;
 mod present;
 mod record;
 mod repository;
@@ -58,6 +59,7 @@ pub use listing::{LiveTrial, RunRow, TrialRow};
 pub use nearest::nearest;
 pub use node::{Node, NodeKind};
 pub use outcome::{Outcome, Tally};
+pub use phases::Phases;
 pub use record::{
     AgentInfo, AnsweredQuestion, Aside, AttemptRecord, CallRecord, HookKind, HookRecord, ReplyRecord, RunInfo,
     SkillInfo, TrialRecord,

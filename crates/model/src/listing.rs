@@ -75,6 +75,8 @@ pub struct TrialRow {
     pub started_at: Timestamp,
     /// From provisioning to the outcome.
     pub duration_ms: u64,
+    /// How long its agent took, in milliseconds; absent where it did not run.
+    pub agent_ms: Option<u64>,
     /// The model's turns.
     pub turns: usize,
     /// Every call.

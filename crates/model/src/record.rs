@@ -7,7 +7,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{Ending, Fault, FileChange, Finding, Limits, Outcome, Ruling, Scoring, SideEffects, Tokens, TrialId};
+use crate::{
+    Ending, Fault, FileChange, Finding, Limits, Outcome, Phases, Ruling, Scoring, SideEffects, Tokens, TrialId,
+};
 
 /// A run, as the report's `run` tells it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -185,8 +187,15 @@ pub struct TrialRecord {
     /// What the agent's process exited with, where there is one and it ended by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// From provisioning to the outcome.
+    /// From provisioning to the outcome, all attempts and everything around the agent included.
     pub duration_ms: u64,
+    /// How long the agent took, in milliseconds, with earlier attempts that count: its own time, which `--max-duration`
+    /// limits and comparisons use. Absent where it did not run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_ms: Option<u64>,
+    /// How long each part of it took.
+    #[serde(default)]
+    pub phases: Phases,
     /// When it started.
     pub started_at: Timestamp,
     /// The agent's own session id.
@@ -356,7 +365,7 @@ pub struct AttemptRecord {
     /// What it cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
-    /// How long it took.
+    /// How long it took, everything around the agent included.
     pub duration_ms: u64,
 }
 

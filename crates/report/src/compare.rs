@@ -210,7 +210,7 @@ impl Comparison {
             ("passed", rate(a), rate(b)),
             ("tokens", tokens(a), tokens(b)),
             ("cost", cost(a), cost(b)),
-            ("time", elapsed(a.time_ms), elapsed(b.time_ms)),
+            ("agent time", elapsed(a.time_ms), elapsed(b.time_ms)),
         ] {
             text.push_str(&format!("  {} {before} {arrow} {after}\n", paint.dim(&format!("{name:<7}"))));
         }
@@ -311,7 +311,7 @@ impl Totals {
         let mut totals = Self { trials: trials.len(), ..Self::default() };
         for trial in trials {
             totals.counts.add(trial.outcome);
-            totals.time_ms += trial.duration_ms;
+            totals.time_ms += trial.agent_ms.unwrap_or(0);
             if let Some(tokens) = trial.tokens {
                 *totals.tokens.get_or_insert_default() += tokens.total();
             }

@@ -79,6 +79,15 @@ pub fn show_json(record: &TrialRecord, events: &[Envelope], run: &str) -> Value 
     shown
 }
 
+/// The whole time of a trial, its agent's and that of each phase that took any.
+fn times(record: &TrialRecord) -> String {
+    let phases = record.phases.named().into_iter().filter(|(_, ms)| *ms > 0);
+    let phases: Vec<String> = phases.map(|(name, ms)| format!("{name} {}", elapsed(ms))).collect();
+    let agent = elapsed(record.agent_ms.unwrap_or(0));
+    let phases = if phases.is_empty() { String::new() } else { format!(" ({})", phases.join(", ")) };
+    format!("{}, the agent {agent}{phases}", elapsed(record.duration_ms))
+}
+
 fn about(record: &TrialRecord, paint: &Paint) -> String {
     let mut rows: Vec<(&str, String)> = Vec::new();
     let mut row = |name, value: Option<String>| rows.extend(value.map(|value| (name, value)));
@@ -113,6 +122,7 @@ fn about(record: &TrialRecord, paint: &Paint) -> String {
         "judge",
         record.judge.as_ref().map(|took| paint.join(&judge.into_iter().chain([aside(took)]).collect::<Vec<_>>())),
     );
+    row("time", Some(times(record)).filter(|_| record.agent_ms.is_some()));
     row("user", record.user.as_ref().map(aside));
     row("limits", (!caps.is_empty()).then(|| paint.join(&caps)));
     for (name, value) in record.settings.iter().filter(|(name, _)| *name != "judge") {

@@ -68,7 +68,7 @@ fn point(run: &[&TrialRow], before: Option<Counts>, id: &str, paint: &Paint) -> 
     let shown = format!("{} {:>4}", counts.told(), counts.share());
     let tokens = average(run.iter().filter_map(|trial| trial.tokens).map(|tokens| tokens.total() as f64));
     let cost = average(run.iter().filter_map(|trial| trial.cost_usd));
-    let time = average(run.iter().map(|trial| trial.duration_ms as f64));
+    let time = average(run.iter().filter_map(|trial| trial.agent_ms).map(|ms| ms as f64));
     let mut line = format!(
         "  {}  {}  {bar}  {shown:>9}  {:>12}  {:>8}  {:>6}",
         minute(run[0].started_at),

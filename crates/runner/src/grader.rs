@@ -145,6 +145,7 @@ mod tests {
             ending: Ending::Finished,
             limits: Arc::default(),
             unused_responses: Vec::new(),
+            agent_ms: None,
         }
     }
 

@@ -198,6 +198,7 @@ mod tests {
             max_score: None,
             started_at: jiff::Timestamp::UNIX_EPOCH,
             duration_ms: 1,
+            agent_ms: Some(1),
             turns: 0,
             tool_calls: 0,
             tokens: None,

@@ -132,6 +132,7 @@ impl Bench {
             ending: Ending::Finished,
             limits: Arc::default(),
             unused_responses: Vec::new(),
+            agent_ms: None,
         };
         let mut findings = grade::grade(&checks, &evidence);
         findings.retain(|finding| !finding.implicit);

@@ -69,7 +69,7 @@ pub(crate) fn warned(evidence: &Evidence) -> Vec<String> {
     let all = limits.token_budget.filter(|_| limits.tokens_only_warn()).zip(used).filter(|(limit, used)| used > limit);
     let all = all.map(|(limit, used)| Overrun { budget: Budget::Tokens, limit, used });
     // No clock stops a trial whose time only warns.
-    let others = limits.budgets.overruns(usage.tokens, usage.cost_usd, evidence.duration_ms());
+    let others = limits.budgets.overruns(usage.tokens, usage.cost_usd, evidence.agent_ms().map(|ms| ms as f64));
     all.iter().chain(&others).map(tell).collect()
 }
 

@@ -152,5 +152,6 @@ fn evidence(trace: Trace) -> Evidence {
         ending: Ending::Finished,
         limits: Arc::default(),
         unused_responses: Vec::new(),
+        agent_ms: None,
     }
 }

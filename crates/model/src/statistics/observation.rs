@@ -19,7 +19,7 @@ pub struct Observation<K> {
     pub pass_rate: Option<f64>,
     /// Of the score, the share of the most there is.
     pub score: Option<f64>,
-    /// Seconds.
+    /// How long the agent took, in seconds.
     pub duration_s: Option<f64>,
     /// Tokens of every kind.
     pub tokens: Option<f64>,
@@ -41,7 +41,7 @@ impl<'a> Observation<(&'a str, &'a str)> {
             decided_pass: trial.decided_pass(),
             pass_rate: met_share(&trial.findings),
             score: trial.score.zip(most).map(|(score, most)| score / most),
-            duration_s: Some(trial.duration_ms as f64 / 1000.0),
+            duration_s: trial.agent_ms.map(|ms| ms as f64 / 1000.0),
             tokens: trial.usage.map(|usage| usage.total() as f64),
             cost_usd: trial.cost_usd,
         }

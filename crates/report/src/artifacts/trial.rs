@@ -79,7 +79,10 @@ pub(super) fn timing(record: &TrialRecord, attempt: u32) -> Value {
         "cost_usd": record.cost_usd,
         "cost_usd_source": record.cost_source,
         "cost_usd_cli": record.cost_usd_cli,
-        "duration_ms": record.duration_ms,
+        // The original times the agent's process.
+        "duration_ms": record.agent_ms.unwrap_or(record.duration_ms),
+        "whole_duration_ms": record.duration_ms,
+        "phases": record.phases,
         "exit_code": record.exit_code,
         "timed_out": matches!(record.ending, Some(Ending::TimedOut { .. })),
         "retries": attempt.saturating_sub(1),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use model::{
-    AnsweredQuestion, AttemptRecord, CallRecord, Ending, Fault, FileChange, Limits, Outcome, SideEffects, SkillInfo,
+    AnsweredQuestion, AttemptRecord, CallRecord, Ending, Fault, FileChange, Limits, Outcome, Phases, SideEffects, SkillInfo,
     TrialRecord,
 };
 use serde::Serialize;
@@ -82,6 +82,8 @@ pub(super) struct Trial<'a> {
     user_usage: Option<Used>,
     user_cost_usd: Option<f64>,
     duration_ms: u64,
+    agent_ms: Option<u64>,
+    phases: Phases,
     started_at: Timestamp,
     session_id: Option<&'a str>,
     agent_version: Option<&'a str>,
@@ -151,6 +153,8 @@ impl<'a> Trial<'a> {
             user_usage: used_aside(record.user),
             user_cost_usd: record.user.and_then(|user| user.cost_usd),
             duration_ms: record.duration_ms,
+            agent_ms: record.agent_ms,
+            phases: record.phases,
             started_at: record.started_at,
             session_id: record.session_id.as_deref(),
             agent_version: record.agent_version.as_deref(),

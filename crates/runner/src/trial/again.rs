@@ -134,12 +134,13 @@ fn of_remote(name: &str, before: &RemoteState, after: Option<&RemoteState>) -> T
     }
 }
 
-/// The limits of the attempt after one that used that much and took so long, in milliseconds.
-pub(super) fn limits_after(limits: &Limits, used: Usage, duration_ms: u64) -> Limits {
+/// The limits of the attempt after one that used that much. `agent_ms` is how long the agent took in all attempts that
+/// count.
+pub(super) fn limits_after(limits: &Limits, used: Usage, agent_ms: u64) -> Limits {
     let mut left = limits.clone();
     let earlier = left.earlier.get_or_insert_default();
     earlier.usage += used;
-    earlier.duration_ms += duration_ms;
+    earlier.duration_ms = agent_ms;
     if let Some(budget) = left.budgets.duration_ms.filter(|_| !left.on_budget.only_warns()) {
         let rest = (budget as u64).saturating_sub(earlier.duration_ms);
         if rest < left.timeout_ms {

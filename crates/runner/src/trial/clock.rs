@@ -99,74 +99,44 @@ mod tests {
     use crate::agent::Endpoint;
     use crate::teller::{Heard, Teller};
 
-    fn event() -> Event {
-        Event::Waiting { on: "agent".into() }
-    }
-
-    /// How many events there is room for.
-    const ROOM: usize = 64;
-
-    /// Watches something that tells one event more than there is room for; room is made when `hold` is over. What
-    /// became of it, and the idle warnings.
-    async fn watched(hold: Duration, timeout: Duration) -> (Watched<()>, usize) {
-        let heard = Heard::up_to(ROOM);
-        let line = Line::new(Arc::new(Teller::new("r", heard.clone(), Arc::default())), "t", Arc::default());
-        (0..ROOM).for_each(|_| line.tell(event()));
-        let (never, waiting) = std::sync::mpsc::channel::<()>();
-        let reader = std::thread::spawn(move || {
-            let _ = waiting.recv_timeout(hold);
-            let mut warnings = 0;
-            let mut count = || {
-                let events = heard.take();
-                warnings += events.iter().filter(|told| matches!(told.event, Event::Idle { .. })).count();
-            };
-            count();
-            let _ = waiting.recv();
-            count();
-            warnings
-        });
+    /// What becomes of `work` whose time is over at once, but for what `line` has waited.
+    async fn watched(line: &Line, work: impl Future<Output = ()>) -> Watched<()> {
         let model = ModelInUse { endpoint: Endpoint::Vendor { base_url: None }, playback: None, _admission: None };
         let (stop, _) = watch::channel(false);
         let (_halt, halt) = watch::channel(Halt::No);
-        let activity = Activity::new();
         let clock = Clock {
-            deadline: Instant::now() + timeout,
+            deadline: Instant::now(),
             limits: &Limits::default(),
-            idle_warn: timeout,
+            idle_warn: Duration::from_secs(600),
             grace: Duration::ZERO,
             model: &model,
             stop: &stop,
             halt,
-            activity: &activity,
-            line: &line,
+            activity: &Activity::new(),
+            line,
         };
-        let ended = clock
-            .watch(async {
-                line.tell(event());
-                for _ in 0..3 {
-                    tokio::time::sleep(Duration::from_millis(1)).await;
-                }
-                if hold.is_zero() {
-                    std::future::pending::<()>().await;
-                }
-            })
-            .await;
-        drop(line);
-        drop(never);
-        (ended, reader.join().unwrap_or(usize::MAX))
+        clock.watch(work).await
+    }
+
+    fn line() -> Line {
+        Line::new(Arc::new(Teller::new("r", Heard::up_to(64), Arc::default())), "t", Arc::default())
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn waiting_for_the_record_is_not_the_agents_time() {
-        let timeout = Duration::from_millis(150);
-        let (ended, warnings) = watched(timeout * 3, timeout).await;
-        assert!(matches!(ended, Watched::Done(())));
-        assert_eq!(warnings, 0, "nor was it idle");
+    async fn time_that_went_to_others_is_not_the_agents() {
+        let line = line();
+        let work = async {
+            line.pause(Duration::from_secs(600));
+            for _ in 0..3 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        assert!(matches!(watched(&line, work).await, Watched::Done(())));
     }
 
     #[tokio::test(flavor = "multi_thread")]
     async fn what_never_ends_is_over_at_the_deadline() {
-        let (ended, _) = watched(Duration::ZERO, Duration::from_millis(50)).await;
+        let ended = watched(&line(), std::future::pending()).await;
         assert!(matches!(ended, Watched::Ended(Ending::TimedOut { .. })));
     }
 }

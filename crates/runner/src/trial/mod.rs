@@ -22,7 +22,7 @@ use grade::{Check, Responder};
 use jiff::Timestamp;
 use model::{
     About, Aside, AttemptRecord, Case, Change, Code, Collected, Ending, Event, Evidence, FileChange, Finding, Limits,
-    Need, Outcome, ReplyProbes, SimulatedUser, Status, Step, TrialRecord, Usage, UserMessage,
+    Need, Outcome, Phases, ReplyProbes, SimulatedUser, Status, Step, TrialRecord, Usage, UserMessage,
 };
 use tokio::sync::watch;
 
@@ -160,6 +160,7 @@ pub(crate) async fn run(
     let mut attempts: Vec<AttemptRecord> = Vec::new();
     let mut judge: Option<Aside> = None;
     let mut user: Option<Aside> = None;
+    let mut phases = Phases::default();
     let mut limits = Arc::clone(&planned.limits);
     loop {
         let began = Instant::now();
@@ -174,6 +175,7 @@ pub(crate) async fn run(
             limits: Arc::clone(&limits),
             judge: OnceLock::new(),
             user: Mutex::default(),
+            phases: Mutex::default(),
         };
         let ended = attempt.run().await;
         let is_final = matches!(&ended, Err(Cut::Broken(breakage)) if breakage.is_final);
@@ -191,6 +193,7 @@ pub(crate) async fn run(
                 *sum.get_or_insert_default() += took;
             }
         }
+        phases += attempt.phases();
         attempts.push(AttemptRecord {
             outcome: record.outcome,
             because: record.because.clone(),
@@ -213,7 +216,7 @@ pub(crate) async fn run(
                 record.outcome == Outcome::Passed && attempts.iter().any(|attempt| attempt.outcome == Outcome::Failed);
             record.attempts = attempts;
             record.masked = line.has_hidden();
-            (record.judge, record.user) = (judge, user);
+            (record.judge, record.user, record.phases) = (judge, user, phases);
             if let (Some(_), Some(name)) = (judge, shared.judging.model()) {
                 Arc::make_mut(&mut record.settings).insert("judge".to_owned(), name.into());
             }
@@ -225,7 +228,7 @@ pub(crate) async fn run(
         line.tell(Event::TrialRetried { because: record.because.unwrap_or_default() });
         if again == Again::Counted {
             let used = Usage { tokens: record.usage, cost_usd: record.cost_usd };
-            limits = Arc::new(again::limits_after(&limits, used, millis(began.elapsed())));
+            limits = Arc::new(again::limits_after(&limits, used, record.agent_ms.unwrap_or(0)));
         }
         line = line.next_attempt();
         begin(&planned, &line);
@@ -315,6 +318,8 @@ struct Attempt<'a> {
     judge: OnceLock<Result<grade::Judge, String>>,
     /// What playing the user took so far.
     user: Mutex<Option<Aside>>,
+    /// How long its parts took so far.
+    phases: Mutex<Phases>,
 }
 
 impl Attempt<'_> {
@@ -323,8 +328,21 @@ impl Attempt<'_> {
         *self.user.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// How long its parts took so far.
+    fn phases(&self) -> Phases {
+        *self.phases.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds the time since `began` to the part that `of` names.
+    fn took(&self, of: fn(&mut Phases) -> &mut u64, began: Instant) {
+        *of(&mut self.phases.lock().unwrap_or_else(PoisonError::into_inner)) += millis(began.elapsed());
+    }
+
     async fn run(&self) -> Result<End, Cut> {
-        let sandbox = self.provision().await?;
+        let began = Instant::now();
+        let provisioned = self.provision().await;
+        self.took(|phases| &mut phases.provision_ms, began);
+        let sandbox = provisioned?;
         let ended = self.in_sandbox(sandbox.clone()).await;
         let closed = self.close(sandbox).await;
         let mut end = ended?;
@@ -336,16 +354,21 @@ impl Attempt<'_> {
     async fn in_sandbox(&self, sandbox: Option<Arc<dyn Sandbox>>) -> Result<End, Cut> {
         let paying = Box::pin(Tariff::of(self.planned, &self.shared.settings, &self.shared.host));
         let (tariff, warning) = self.unless(Halt::Stop, paying).await?;
-        let mut acted = self.act(sandbox.clone(), tariff).await?;
+        let began = Instant::now();
+        let acted = self.act(sandbox.clone(), tariff).await;
+        self.took(|phases| &mut phases.act_ms, began);
+        let mut acted = acted?;
         if let Some(warning) = warning {
             acted.turn.warn(warning);
         }
         let looked = std::mem::take(&mut acted.looked);
+        let began = Instant::now();
         // Pinned here: a future that is handed on by value has its room twice in the one that waits for it.
         let collected = {
             let collecting = pin!(self.collect(sandbox.clone(), &acted.ending, looked));
             self.with_grace(collecting).await
         };
+        self.took(|phases| &mut phases.collect_ms, began);
         let collected = match collected {
             Ok(Ok(Ok(collected))) => collected,
             // Its own doing, whatever it said about it.
@@ -368,14 +391,19 @@ impl Attempt<'_> {
             }
         };
         let disk_was_full = acted.turn.disk_was_full();
-        let mut end = {
+        let began = Instant::now();
+        let graded = {
             let grading = pin!(self.grade(acted, collected));
-            self.with_grace(grading).await??
+            self.with_grace(grading).await
         };
+        self.took(|phases| &mut phases.grade_ms, began);
+        let mut end = graded??;
         if disk_was_full {
             end.blame_disk();
         }
+        let began = Instant::now();
         Box::pin(self.after_grading(&mut end, sandbox.as_ref())).await;
+        self.took(|phases| &mut phases.hooks_ms, began);
         Ok(end)
     }
 
@@ -414,8 +442,9 @@ impl Attempt<'_> {
     async fn act(&self, sandbox: Option<Arc<dyn Sandbox>>, tariff: Tariff) -> Result<Acted, Breakage> {
         let planned = self.planned;
         let player = planned.case.user.as_ref().map(|user| self.player(SimulatedUser::clone(user))).transpose()?;
-        // The clock adds what the line has waited; what it waited before belongs to nobody.
-        let deadline = Instant::now() + Duration::from_millis(self.limits.timeout_ms) - self.line.waited();
+        let (began, waited) = (Instant::now(), self.line.waited());
+        // The clock adds what the line has waited; what it waited before is not the agent's either.
+        let deadline = began + Duration::from_millis(self.limits.timeout_ms) - waited;
         let model = ModelInUse::of(planned, self.shared, sandbox.as_deref());
         let activity = Arc::new(Activity::new());
         let (stop, stopping) = watch::channel(false);
@@ -466,7 +495,10 @@ impl Attempt<'_> {
         let script = planned.case.code.as_ref().map(|code| self.script(code)).transpose()?;
         let mut session = match clock.watch(planned.agent.open(scene)).await {
             Watched::Done(session) => session?,
-            Watched::Ended(ending) => return Ok(Acted { turn, ending, played: None, looked: Vec::new() }),
+            Watched::Ended(ending) => {
+                let agent_ms = self.agents_time(began, waited);
+                return Ok(Acted { turn, ending, played: None, looked: Vec::new(), agent_ms });
+            }
         };
         let played = match script {
             Some(script) => {
@@ -489,6 +521,7 @@ impl Attempt<'_> {
                 }
             }
         };
+        let agent_ms = self.agents_time(began, waited);
         let closing = tokio::time::timeout(clock.grace, session.close());
         let _ = self.unless(Halt::Kill, closing).await;
         if let Some(code) = session.exit_code() {
@@ -502,7 +535,13 @@ impl Attempt<'_> {
             let has_acted = turn.trace().turn_count() > 0;
             ending = again::counted(ending, turn.exit_code().filter(|_| has_acted));
         }
-        Ok(Acted { turn, ending, played, looked })
+        Ok(Acted { turn, ending, played, looked, agent_ms })
+    }
+
+    /// The time since `began` in milliseconds, without what the line has waited since it had waited that long: waiting for
+    /// the record, a judge or a played user is not the agent's.
+    fn agents_time(&self, began: Instant, waited: Duration) -> u64 {
+        millis(began.elapsed().saturating_sub(self.line.waited().saturating_sub(waited)))
     }
 
     /// The scenario that is the case, begun.
@@ -557,7 +596,7 @@ impl Attempt<'_> {
         turn: &mut Turn,
         clock: &Clock<'_>,
     ) -> Ending {
-        let began = Instant::now();
+        let (began, waited) = (Instant::now(), self.line.waited());
         turn.message_begins();
         let ending = match clock.watch(session.send(message, turn)).await {
             Watched::Done(reply) => reply.ending,
@@ -565,7 +604,7 @@ impl Attempt<'_> {
         };
         if !self.planned.agent.answers_at_once() {
             let first_token_ms = turn.first_token().map(|at| millis(at.saturating_duration_since(began)));
-            let replied = Step::Replied { latency_ms: millis(began.elapsed()), first_token_ms };
+            let replied = Step::Replied { latency_ms: self.agents_time(began, waited), first_token_ms };
             // A limit that was hit on the way is in `ending` already, or is told by the next step.
             let _ = turn.record(replied);
         }
@@ -606,12 +645,12 @@ impl Attempt<'_> {
     }
 
     async fn grade(&self, acted: Acted, collected: Collected) -> Result<End, Cut> {
-        let Acted { turn, ending, played, .. } = acted;
+        let Acted { turn, ending, played, agent_ms, .. } = acted;
         let exit_code = turn.exit_code();
         let bill = turn.bill();
         let (trace, unused_responses, warnings) = turn.into_parts();
         let limits = self.limits.clone();
-        let evidence = Evidence { trace, collected, ending, limits, unused_responses };
+        let evidence = Evidence { trace, collected, ending, limits, unused_responses, agent_ms: Some(agent_ms) };
         let has_claimed = |played: &Played| !played.claims.is_empty() || !evidence.ending.goes_on();
         let checks = match &played {
             Some(played) if !has_claimed(played) => Arc::new(vec![grade::nothing_asserted(&self.planned.case)]),
@@ -710,6 +749,8 @@ struct Acted {
     played: Option<Played>,
     /// What was looked at in the sandbox on the way.
     looked: Vec<ReplyProbes>,
+    /// How long the agent took, in milliseconds.
+    agent_ms: u64,
 }
 
 #[derive(Default)]

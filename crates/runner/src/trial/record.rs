@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use model::{
-    AnsweredQuestion, CallRecord, Diagnostic, Ending, Evidence, Fault, Finding, LogVars, Outcome, ReplyRecord,
+    AnsweredQuestion, CallRecord, Diagnostic, Ending, Evidence, Fault, Finding, LogVars, Outcome, Phases, ReplyRecord,
     RepositoryChange, Ruling, Status, Trace, TracedReply, TrialRecord,
 };
 
@@ -17,6 +17,7 @@ use crate::plan::PlannedTrial;
 pub(super) fn record_of(planned: &PlannedTrial, end: End) -> TrialRecord {
     let End { evidence, findings, mut warnings, kept, errors, scores, judge, bill, exit_code } = end;
     warnings.extend(grade::warnings(&planned.case, &evidence).iter().map(ToString::to_string));
+    let agent_ms = evidence.agent_ms();
     let Evidence { mut trace, collected, ending, .. } = evidence;
     // It may be large, and is not copied once nobody else has it.
     trace.replies.clear();
@@ -101,6 +102,7 @@ pub(super) fn record_of(planned: &PlannedTrial, end: End) -> TrialRecord {
             .map(|skill| grade::made_use_of(&trace, planned.case.definition, &skill.name)),
         side_effects: collected.repository_change.as_deref().map(RepositoryChange::side_effects).unwrap_or_default(),
         exit_code,
+        agent_ms,
         session_id: trace.session_id.clone(),
         agent_version: trace.agent_version.clone(),
         auth: trace.auth.clone(),
@@ -254,6 +256,8 @@ fn empty_record(planned: &PlannedTrial) -> TrialRecord {
         side_effects: Vec::new(),
         masked: false,
         duration_ms: 0,
+        agent_ms: None,
+        phases: Phases::default(),
         started_at: Timestamp::now(),
         exit_code: None,
         session_id: None,

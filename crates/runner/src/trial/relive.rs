@@ -48,6 +48,7 @@ pub(crate) async fn relive(
         // What has no ending has no evidence, and is not graded again.
         ending: old.ending.clone().unwrap_or(model::Ending::Cancelled),
         limits: Arc::clone(&planned.limits),
+        agent_ms: old.agent_ms,
     };
     let attempt = Attempt {
         planned: &planned,
@@ -60,6 +61,7 @@ pub(crate) async fn relive(
         limits: Arc::clone(&planned.limits),
         judge: OnceLock::new(),
         user: Mutex::default(),
+        phases: Mutex::default(),
     };
     let assessed = attempt.unless(Halt::Kill, attempt.assess(&planned.checks, evidence)).await;
     let mut new = match assessed.and_then(|assessed| assessed) {

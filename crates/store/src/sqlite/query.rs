@@ -102,6 +102,7 @@ pub(super) fn each_trial(
             max_score: row.get("max_score")?,
             started_at: time(row.get("started_us")?),
             duration_ms: row.get::<_, i64>("duration_ms")?.unsigned_abs(),
+            agent_ms: row.get::<_, Option<i64>>("agent_ms")?.map(i64::unsigned_abs),
             turns: count(row, "turns")?,
             tool_calls: count(row, "tool_calls")?,
             tokens: tokens(row)?,

@@ -126,4 +126,8 @@ ALTER TABLE trials ADD COLUMN pack_start INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE trials ADD COLUMN pack_end INTEGER;
 UPDATE trials SET pack = no;
 ",
+    "
+-- The agent's own time.
+ALTER TABLE trials ADD COLUMN agent_ms INTEGER;
+",
 ];

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use model::{
-    AttemptRecord, Ending, Envelope, Event, Limits, Outcome, RunInfo, SkillInfo, Step, Summary, Tokens, ToolCall,
+    AttemptRecord, Ending, Envelope, Event, Limits, Outcome, Phases, RunInfo, SkillInfo, Step, Summary, Tokens, ToolCall,
     TrialId, TrialRecord,
 };
 use serde_json::json;
@@ -166,6 +166,8 @@ fn record(case: &str, outcome: Outcome) -> TrialRecord {
         side_effects: Vec::new(),
         masked: false,
         duration_ms: 1000,
+        agent_ms: Some(900),
+        phases: Phases::default(),
         started_at: at(0),
         exit_code: None,
         session_id: None,

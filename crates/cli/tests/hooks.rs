@@ -681,7 +681,7 @@ fn time_around_the_agent_is_not_the_agents() {
     let project = project();
     project.write(
         "slow.yaml",
-        "id: slow\nname: slow\nprompt: hi\nfixtures: { setup_commands: [sleep 0.2] }\n\
+        "scenario: slow\nsystem_prompt: x\nuser_prompt: hi\nfixtures: { setup_commands: [sleep 0.2] }\n\
          assertions: [{ id: answers, type: output_contains, pattern: hi }]\n",
     );
     let args = ["run", "slow.yaml", "--agent", "fake", "--post-grade-command", "sleep 0.2", "--max-duration", "150ms"];

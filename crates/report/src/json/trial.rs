@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use model::{
-    AnsweredQuestion, AttemptRecord, CallRecord, Ending, Fault, FileChange, Limits, Outcome, Phases, SideEffects, SkillInfo,
-    TrialRecord,
+    AnsweredQuestion, AttemptRecord, CallRecord, Ending, Fault, FileChange, Limits, Outcome, Phases, SideEffects,
+    SkillInfo, TrialRecord,
 };
 use serde::Serialize;
 use serde_json::{Map, Value};

@@ -154,7 +154,7 @@ fn a_result_and_a_record_tell_no_secret_wherever_it_stands() {
         "id": "i", "suite": "s", "case": "c", "title": secret, "arm": "a", "agent": "a", "repetition": 1,
         "outcome": "failed", "because": secret, "findings": [finding], "input": [secret], "input_value": value,
         "answer": null, "result": value, "expected": value, "script": secret, "tools": [value, secret],
-        "vars": {"v": value, "dummy-secret-1": secret}, 
+        "vars": {"v": value, "dummy-secret-1": secret},
         "replies": [{"answer": secret}], "turn_count": 0, "tool_calls": [], "questions": [],
         "duration_ms": 0, "started_at": "2026-01-01T00:00:00Z", "attempts": [], "files_changed": [],
         "errors": [secret], "warnings": [secret],

@@ -215,7 +215,7 @@ mod tests {
         limits.budgets.duration_ms = Some(1000.0);
         let left = limits_after(&limits, Usage::default(), 500);
         assert_eq!((left.timeout_ms, left.timeout_from.as_deref()), (500, Some("--max-duration")));
-        assert_eq!(limits_after(&left, Usage::default(), 600).timeout_ms, 0);
+        assert_eq!(limits_after(&left, Usage::default(), 1100).timeout_ms, 0);
         limits.on_budget = model::OnBudget::Warn;
         assert_eq!(limits_after(&limits, Usage::default(), 500).timeout_ms, 600);
     }

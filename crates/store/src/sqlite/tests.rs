@@ -3,8 +3,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use model::{
-    AttemptRecord, Ending, Envelope, Event, Limits, Outcome, Phases, RunInfo, SkillInfo, Step, Summary, Tokens, ToolCall,
-    TrialId, TrialRecord,
+    AttemptRecord, Ending, Envelope, Event, Limits, Outcome, Phases, RunInfo, SkillInfo, Step, Summary, Tokens,
+    ToolCall, TrialId, TrialRecord,
 };
 use serde_json::json;
 

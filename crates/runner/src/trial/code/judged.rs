@@ -104,6 +104,13 @@ impl Stage<'_> {
             }
         };
         let (trace, limits) = (self.turn.trace().clone(), Arc::clone(&self.attempt.limits));
-        Ok(Evidence { trace, collected, ending: Ending::Finished, limits, unused_responses: Vec::new(), agent_ms: None })
+        Ok(Evidence {
+            trace,
+            collected,
+            ending: Ending::Finished,
+            limits,
+            unused_responses: Vec::new(),
+            agent_ms: None,
+        })
     }
 }

@@ -5,9 +5,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use oxc_allocator::Allocator;
+use oxc_ast::AstKind;
 use oxc_ast::ast::{
     ArrowFunctionExpression, AwaitExpression, Expression as Tree, ForOfStatement, Function as FunctionTree, Program,
-    ReturnStatement, Statement,
+    ReturnStatement, Statement, UnaryOperator,
 };
 use oxc_ast_visit::{Visit, walk};
 use oxc_parser::{ParseOptions, Parser, ParserReturn};
@@ -51,6 +52,8 @@ pub struct FreeName {
     pub name: String,
     /// Where it is first used, in bytes of the text.
     pub range: Range<usize>,
+    /// Whether it is used for more than `typeof`, which takes a name that nobody declares.
+    pub must_exist: bool,
 }
 
 impl std::fmt::Debug for Expression {
@@ -107,9 +110,9 @@ impl Expression {
         &self.0.text
     }
 
-    /// The names it refers to that are neither its own nor JavaScript's, each once, in the order of their first use.
+    /// The names it needs that are neither its own nor JavaScript's, each once, in the order of their first use.
     pub fn free_names(&self) -> Vec<&FreeName> {
-        self.0.names.iter().filter(|free| !is_global(&free.name)).collect()
+        self.0.names.iter().filter(|free| free.must_exist && !is_global(&free.name)).collect()
     }
 
     /// Whether it refers to `name` without declaring it.
@@ -268,7 +271,11 @@ fn survey(program: &Program<'_>) -> Result<Reading, Mistake> {
         .filter_map(|(name, references)| {
             let places = references.iter().map(|id| built.semantic.reference_span(scoping.get_reference(*id)));
             let first = span(places.min_by_key(|place| place.start)?);
-            Some(FreeName { name: name.to_string(), range: first.start()..first.end() })
+            let must_exist = references.iter().any(|id| {
+                let parent = built.semantic.nodes().parent_kind(scoping.get_reference(*id).node_id());
+                !matches!(parent, AstKind::UnaryExpression(unary) if unary.operator == UnaryOperator::Typeof)
+            });
+            Some(FreeName { name: name.to_string(), range: first.start()..first.end(), must_exist })
         })
         .collect();
     names.sort_by_key(|free| free.range.start);

@@ -1,5 +1,6 @@
 //! Regular expressions as ECMAScript means them, with a time limit.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -337,6 +338,38 @@ impl Pool {
     }
 }
 
+/// `source` as the engine takes it. Under `v` the engine refuses a `-` outside of classes, where it is a character like any
+/// other.
+fn for_engine<'s>(source: &'s str, flags: &str) -> Cow<'s, str> {
+    if !flags.contains('v') || !source.contains('-') {
+        return Cow::Borrowed(source);
+    }
+    let mut written = String::with_capacity(source.len() + 8);
+    let mut classes = 0_usize;
+    let mut at = 0;
+    while let Some(c) = source[at..].chars().next() {
+        let length = match c {
+            // `\-` is taken apart like the rest: what is escaped is no class.
+            '\\' => 1 + source[at + 1..].chars().next().map_or(0, char::len_utf8),
+            // `(?i-m:`
+            '(' if classes == 0 && source[at + 1..].starts_with('?') => {
+                let flags = source[at + 2..].find(|c: char| !c.is_ascii_lowercase() && c != '-');
+                2 + flags.unwrap_or(source.len() - at - 2)
+            }
+            _ => c.len_utf8(),
+        };
+        match c {
+            '[' => classes += 1,
+            ']' => classes = classes.saturating_sub(1),
+            _ => {}
+        }
+        let piece = &source[at..at + length];
+        written.push_str(if classes == 0 && piece == "-" { "\\x2d" } else { piece });
+        at += length;
+    }
+    Cow::Owned(written)
+}
+
 /// The compiled expression, from the cache if it is there.
 fn compile<'js>(
     ctx: &Ctx<'js>,
@@ -347,7 +380,8 @@ fn compile<'js>(
     if let Some(known) = compiled.get(&key) {
         return known.clone().restore(ctx);
     }
-    let regex: Object<'js> = constructor.clone().restore(ctx)?.construct((&*key.source, &*key.flags))?;
+    let source = for_engine(&key.source, &key.flags);
+    let regex: Object<'js> = constructor.clone().restore(ctx)?.construct((&*source, &*key.flags))?;
     // Starting over is as good as any cleverer eviction for patterns that are used in turn.
     if compiled.len() >= KEPT {
         compiled.clear();
@@ -414,6 +448,17 @@ mod tests {
         assert_eq!(regex.to_string(), "/(?ims)^b.c$/");
         assert!(matches("(?u)^.$", "😀") && !matches("^.$", "😀"));
         assert!(matches("(?v)^[[a-z]&&[aeiou]]$", "e") && !matches("(?v)^[[a-z]&&[aeiou]]$", "f"));
+    }
+
+    #[test]
+    fn a_hyphen_outside_of_a_class_is_a_character_under_every_flag() {
+        for flags in ["", "u", "v"] {
+            let is_in = |source: &str, text: &str| Regex::literal(source, flags).unwrap().is_match(text).unwrap();
+            assert!(is_in("^a-b$", "a-b") && !is_in("^a-b$", "ab"), "{flags}");
+            assert!(is_in("^[a-c]-[\\d]+-?$", "b-12") && !is_in("^[a-c]-$", "--"), "{flags}");
+            assert!(is_in("^\\[-\\]$", "[-]"), "{flags}");
+        }
+        assert_eq!(for_engine("(?i-m:a-b)[a-z[0-9]]-\\[-", "v"), "(?i-m:a\\x2db)[a-z[0-9]]\\x2d\\[\\x2d");
     }
 
     #[test]

@@ -28,6 +28,8 @@ pub(crate) enum Nature {
     Plain,
     /// Something that was looked up is not there, which is what `is defined` asks.
     Missing,
+    /// The text is no template of its dialect.
+    Unread,
     /// A limit that the same template would not pass in another place.
     Passing,
 }
@@ -45,6 +47,16 @@ impl TemplateError {
     pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
+    }
+
+    /// A warning at `place` that the text is no template and stays as it is.
+    pub(crate) fn warning_at(&self, place: Excerpt) -> Diagnostic {
+        let message = format!("this is not a template and stays as it is: {}", self.message);
+        let problem = Diagnostic::warning(message).at(place);
+        match &self.help {
+            Some(help) => problem.help(help),
+            None => problem,
+        }
     }
 
     /// The same problem, to be drawn at `place`.

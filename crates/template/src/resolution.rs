@@ -59,6 +59,8 @@ pub(crate) struct Resolution<'v> {
     pub(crate) variables: &'v Variables,
     /// The variables' texts that are being resolved, each inside the one before.
     trail: RefCell<Vec<(usize, String)>>,
+    /// What stays as it is of the text that is being resolved.
+    left: RefCell<Vec<TemplateError>>,
     depth: Cell<u32>,
     weight: Cell<usize>,
 }
@@ -79,7 +81,7 @@ impl Place<'_> {
 
 impl<'v> Resolution<'v> {
     pub(crate) fn new(variables: &'v Variables) -> Self {
-        Self { variables, trail: RefCell::default(), depth: Cell::new(0), weight: Cell::new(0) }
+        Self { variables, trail: RefCell::default(), left: RefCell::default(), depth: Cell::new(0), weight: Cell::new(0) }
     }
 
     /// Runs `inside` one level deeper.
@@ -192,7 +194,11 @@ impl<'v> Resolution<'v> {
         self.weigh(1)?;
         let kind = match &node.kind {
             NodeKind::String(text) => match self.text(node, text, format, label) {
-                Ok(resolved) => return Ok(resolved),
+                Ok(resolved) => {
+                    let left = self.left.take();
+                    left.into_iter().try_for_each(|error| on_error(node, error))?;
+                    return Ok(resolved);
+                }
                 Err(mut error) => {
                     let others = std::mem::take(&mut error.others);
                     on_error(node, error)?;
@@ -229,8 +235,12 @@ impl<'v> Resolution<'v> {
             let name = match self.unique_key(name, node, format, label, &mut taken) {
                 Ok(name) => name,
                 Err(error) => {
+                    let is_kept = error.nature == Nature::Unread && self.variables.keeps_unread();
                     on_error(&key_node(name, node), error)?;
-                    continue;
+                    if !is_kept {
+                        continue;
+                    }
+                    name.clone()
                 }
             };
             resolved.push((name, value));
@@ -281,7 +291,7 @@ impl<'v> Resolution<'v> {
             return Ok(node.clone());
         }
         if label.is_outside() {
-            return self.fresh(node, text, format);
+            return self.fresh(node, text, format, false);
         }
         let address = text.as_ptr() as usize;
         if let Some(outcome) = self.variables.settled(address) {
@@ -289,7 +299,7 @@ impl<'v> Resolution<'v> {
         }
         let name = path::written(&label.keys());
         self.begin(address, name)?;
-        let outcome = self.deeper(&(0..0), || self.fresh(node, text, format));
+        let outcome = self.deeper(&(0..0), || self.fresh(node, text, format, true));
         self.trail.borrow_mut().pop();
         let outcome = outcome.map_err(|error| located(error, node, text));
         if !matches!(&outcome, Err(error) if error.nature == Nature::Passing) {
@@ -314,8 +324,22 @@ impl<'v> Resolution<'v> {
         Ok(())
     }
 
-    fn fresh(&self, node: &Node, text: &str, format: Format) -> Result<Node, TemplateError> {
-        let Some(template) = Template::parse_as(text, format)? else { return Ok(node.clone()) };
+    fn fresh(&self, node: &Node, text: &str, format: Format, is_inside: bool) -> Result<Node, TemplateError> {
+        let keeps_unread = self.variables.keeps_unread();
+        let template = match Template::parse_as(text, format) {
+            Ok(Some(template)) => template,
+            Ok(None) => return Ok(node.clone()),
+            // It is told where the variable stands, which is read by itself, too.
+            Err(error) if keeps_unread && is_inside && error.nature == Nature::Unread => return Ok(node.clone()),
+            Err(error) => return Err(error),
+        };
+        let template = if keeps_unread {
+            let (template, foreign) = template.without_foreign(&|name| self.variables.raw(name).is_some());
+            self.left.borrow_mut().extend(foreign.into_iter().filter(|_| !is_inside));
+            template
+        } else {
+            template
+        };
         match evaluate(&template, self)? {
             Outcome::Value(value) => self.copied(&value, node),
             Outcome::Text(text) => {

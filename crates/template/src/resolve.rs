@@ -3,7 +3,7 @@
 use model::Node;
 use model::decode::Problems;
 
-use crate::error::TemplateError;
+use crate::error::{Nature, TemplateError};
 use crate::format::Format;
 use crate::resolution::{Label, Resolution, narrow};
 use crate::variables::Variables;
@@ -13,6 +13,7 @@ use crate::variables::Variables;
 ///
 /// A template that cannot be resolved is a problem at its place, and stays as it is. What a template becomes has the
 /// place of the template, so that later problems point there; it keeps the tags of the value, and the template's own.
+/// Where the variables keep what cannot be read, that is a warning.
 pub fn resolve(node: &Node, variables: &Variables, problems: &mut Problems) -> Node {
     resolve_as(Format::default(), node, variables, problems)
 }
@@ -27,7 +28,11 @@ pub fn resolve_as(format: Format, node: &Node, variables: &Variables, problems: 
             return Ok(());
         }
         let text = at.as_str().unwrap_or_default();
-        let problem = error.diagnostic_at(at.source.excerpt(narrow(at, text, &error.range)));
+        let place = at.source.excerpt(narrow(at, text, &error.range));
+        let problem = match error.nature {
+            Nature::Unread if variables.keeps_unread() => error.warning_at(place),
+            _ => error.diagnostic_at(place),
+        };
         if !problems.contains(&problem) {
             problems.push(problem);
         }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use model::{Span, Spanned};
 
 use crate::block;
-use crate::error::TemplateError;
+use crate::error::{Nature, TemplateError};
 use crate::evaluate::evaluate;
 use crate::format::Format;
 use crate::names;
@@ -56,10 +56,33 @@ impl Template {
     /// # Errors
     /// As for [`Template::parse`].
     pub fn parse_as(text: &str, format: Format) -> Result<Option<Self>, TemplateError> {
+        let unread = |error: TemplateError| TemplateError { nature: Nature::Unread, ..error };
         match format {
-            Format::Jinja => Self::parse_jinja(text),
-            _ => Ok(format.parse(text)?.map(|(parts, whole)| Self::new(text, parts, whole))),
+            Format::Jinja => Self::parse_jinja(text).map_err(unread),
+            // What stands in the braces may well be of that language, of which little is known here.
+            Format::Golang => Ok(format.parse(text)?.map(|(parts, whole)| Self::new(text, parts, whole))),
+            _ => Ok(format.parse(text).map_err(unread)?.map(|(parts, whole)| Self::new(text, parts, whole))),
         }
+    }
+
+    /// The same with each `${{ … }}` left as text that names something which is no variable: that is how workflows of
+    /// other tools are written. What is said of each, too.
+    pub(crate) fn without_foreign(mut self, is_known: &dyn Fn(&str) -> bool) -> (Self, Vec<TemplateError>) {
+        let mut foreign = Vec::new();
+        for part in &mut self.parts {
+            let Part::Output(expression) = part else { continue };
+            let open = self.text[..expression.range.start].rfind("{{");
+            let close = self.text[expression.range.end..].find("}}").map(|at| expression.range.end + at + 2);
+            let (Some(open), Some(close)) = (open, close) else { continue };
+            let names = names::of(std::slice::from_ref(part));
+            let unknown = names.into_iter().find(|(name, _)| !is_known(name));
+            if let Some((name, range)) = unknown.filter(|_| self.text[..open].ends_with('$')) {
+                let error = TemplateError::new(range, format!("there is no variable `{name}`"));
+                foreign.push(TemplateError { nature: Nature::Unread, ..error });
+                *part = Part::Text(self.text[open..close].to_owned());
+            }
+        }
+        (self, foreign)
     }
 
     fn parse_jinja(text: &str) -> Result<Option<Self>, TemplateError> {

@@ -26,6 +26,8 @@ pub struct Variables {
     places: HashMap<String, usize>,
     ambient: Ambient,
     chance: Chance,
+    /// Whether a text that is no valid template stays as it is.
+    keeps_unread: bool,
     /// What texts with templates came to, by the address of the text's node, which does not move.
     settled: Mutex<HashMap<usize, Result<Node, TemplateError>>>,
     /// Where in a large map a name is, by the address of the map's entries, which do not move either.
@@ -80,6 +82,12 @@ impl Variables {
         self.unsettled()
     }
 
+    /// Lets a text that is no valid template stay as it is, with a warning: prompts have braces of their own,
+    /// `style={{color: 1}}` or `{{#if name}}`. So do `${{ … }}` whose names are no variables.
+    pub fn keeping_unread(self) -> Self {
+        Self { keeps_unread: true, ..self }.unsettled()
+    }
+
     /// Forgets what depends on values that have changed.
     fn unsettled(mut self) -> Self {
         self.settled = Mutex::default();
@@ -131,6 +139,10 @@ impl Variables {
             }
         }
         values
+    }
+
+    pub(crate) fn keeps_unread(&self) -> bool {
+        self.keeps_unread
     }
 
     pub(crate) fn clock(&self) -> &Ambient {

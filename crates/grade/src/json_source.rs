@@ -75,7 +75,8 @@ impl JsonSource {
     }
 }
 
-fn in_answer(evidence: &Evidence) -> Found {
+/// JSON in the answer: all of it, else a fenced block.
+pub(crate) fn in_answer(evidence: &Evidence) -> Found {
     let answer: Cow<'_, str> = match given::output(&evidence.trace) {
         Some(Value::String(text)) => text.into(),
         Some(value) => return Found::Value(value, false),

@@ -8,7 +8,7 @@ use serde_json::Value;
 pub fn remark(actual: Option<&Value>) -> &'static str {
     match actual {
         Some(Value::String(text)) if is_json(text) => {
-            "; the text is JSON, which `$expr: \"JSON.parse(actual)…\"` reads"
+            "; the text is JSON, which is parsed with `responseParser: json`"
         }
         _ => "",
     }

@@ -13,6 +13,7 @@ use template::Variables;
 use super::{Assertion, Field, Form, Matcher, Parameter};
 use crate::example::{Example, Story};
 use crate::given::{self, Wanted};
+use crate::json_source;
 use crate::reading::Reading;
 use crate::verdict::{Matched, Verdict};
 
@@ -36,6 +37,11 @@ pub(super) const ASSERTION: Assertion = Assertion {
         field("output", "expectation", "What the answer must match."),
         field("schema", "JSON Schema", "What the answer must satisfy."),
         field("vars", "map", "The variables of templates, and `data` in expressions."),
+        field(
+            "responseParser",
+            "`text` or `json`",
+            "How an answer that is a text is read: `json` parses it, also where it stands in a fenced block.",
+        ),
         field("templates", "true or false", "Whether `{{ }}` are resolved; true unless it says otherwise."),
         field(
             "ruled",
@@ -118,7 +124,10 @@ struct Expect {
     /// What it takes to pass by a score of its own.
     scoring: Option<Scoring>,
     runs_code: bool,
+    parses_json: bool,
 }
+
+const PARSERS: [(&str, bool); 2] = [("text", false), ("json", true)];
 
 fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     let given: Vec<(&str, &Node)> =
@@ -143,6 +152,7 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     let host: Arc<dyn Host> = Arc::new(scripts);
     let diff = reading.fields.get("diff");
     let scoring = reading.fields.get("scoring");
+    let parses_json = reading.fields.choice("responseParser", &PARSERS, reading.problems).unwrap_or_default();
     let ruled = reading.fields.choice("ruled", &RULED, reading.problems).unwrap_or(Ruled::Itself);
     let pass_score = reading.number("passScore");
     let mut rules = rules(reading, &host);
@@ -175,7 +185,7 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     let runs_code = code.load(Ordering::Relaxed);
     // Nobody but code looks at it.
     let data = if runs_code { data(vars, input, fixture) } else { Data::default() };
-    Some(Arc::new(Expect { about, expectation, data, scoring, runs_code }))
+    Some(Arc::new(Expect { about, expectation, data, scoring, runs_code, parses_json }))
 }
 
 /// Tells of scores that nothing can have, or that nobody looks at.
@@ -312,10 +322,26 @@ impl Matcher for Expect {
     }
 
     fn judge(&self, evidence: &Evidence) -> Verdict {
-        let actual = match &self.about {
+        let mut actual = match &self.about {
             About::All(wanted) => Some(given::all(evidence, wanted)),
             About::Output | About::Schema => given::output(&evidence.trace),
         };
+        let output = match &self.about {
+            About::All(_) => actual.as_mut().and_then(|all| all.get_mut("output")),
+            About::Output | About::Schema => actual.as_mut(),
+        };
+        if let Some(output) = output.filter(|output| self.parses_json && output.is_string()) {
+            match json_source::in_answer(evidence) {
+                json_source::Found::Value(value, _) => *output = value,
+                json_source::Found::None { because, .. } => {
+                    let message = format!("{because}, and `responseParser` is `json`");
+                    let flaw = expect::Flaw::new(self.expectation.place(), message).actual(Some(output));
+                    let key = if matches!(self.about, About::All(_)) { "output" } else { "" };
+                    let found = Found::flawed(expect::Flaw { key: Some(key.to_owned()), ..flaw });
+                    return self.verdict(found, actual.as_ref());
+                }
+            }
+        }
         let found = self.expectation.judge(actual.as_ref(), &self.data);
         self.verdict(found, actual.as_ref())
     }

@@ -2,14 +2,19 @@
 //!
 //! The data is a JSON map, so that it can go into a script, be changed there and come back with a request.
 
+use std::borrow::Cow;
+
+use model::decode::Problems;
 use serde_json::{Map, Value, json};
 
+use crate::compile::node_of;
 use crate::found::{Flaw, Found, Pass};
 use crate::host::Naming;
 use crate::matcher::At;
 use crate::path;
 use crate::place::Place;
 use crate::returned;
+use crate::rules::{Rules, Strict};
 use crate::strategy::{self, Strategy};
 use crate::value;
 use crate::weight::{Budget, Shares};
@@ -66,6 +71,20 @@ pub(crate) fn at<'a>(context: &Value, above: &At<'a>) -> At<'a> {
     At { key, threshold, critical, present, ..above.below("") }
 }
 
+/// The rules of matching with a context that came back: those of the case, but for what the operator overrode.
+pub(crate) fn rules<'r>(context: &Value, rules: &'r Rules, problems: &mut Problems) -> Cow<'r, Rules> {
+    let strict = match context.get("strict") {
+        Some(strict) if *strict != rules.strict.to_json() => Strict::read(&node_of(strict), problems),
+        _ => rules.strict,
+    };
+    let diff_permissive = context.get("diffPermissive").and_then(Value::as_bool).or(rules.diff_permissive);
+    let budget = Budget { shares: rules.budget.shares, ..budget(context, rules.budget) };
+    if (strict, diff_permissive, budget) == (rules.strict, rules.diff_permissive, rules.budget) {
+        return Cow::Borrowed(rules);
+    }
+    Cow::Owned(Rules { strict, diff_permissive, budget, ..rules.clone() })
+}
+
 /// `ctx.createSubContext(path, overrides)`.
 pub fn sub(context: &Value, path: &str, overrides: Option<&Value>) -> Value {
     let mut map = context.as_object().cloned().unwrap_or_default();
@@ -101,14 +120,15 @@ pub fn distribute(context: &Value, weights: &[Value]) -> Value {
         number(item).or_else(of_item)
     };
     let weights: Vec<Option<f64>> = weights.iter().map(weight).collect();
-    strategy(context).distribute(&budget(context), &weights).into_iter().map(Value::from).collect()
+    strategy(context).distribute(&budget(context, Budget::default()), &weights).into_iter().map(Value::from).collect()
 }
 
 /// `ctx.aggregate(results, weights)`.
 pub fn aggregate(context: &Value, results: &[Value], weights: &[Value]) -> Value {
     let place = Place::nowhere();
-    let shares: Vec<f64> = weights.iter().map(|weight| weight.as_f64().unwrap_or_default()).collect();
-    let results = results.iter().map(|result| found(result, &place)).collect();
+    let weights = weights.iter().take(results.len());
+    let shares: Vec<f64> = weights.map(|weight| weight.as_f64().unwrap_or_default()).collect();
+    let results: Vec<Found> = results.iter().map(|result| found(result, &place)).collect();
     let whole = match strategy(context) {
         Strategy::Max => strategy::best(results, &shares, &place),
         weighted => weighted.aggregate(results, &shares, &place),
@@ -189,8 +209,7 @@ fn strategy(context: &Value) -> Strategy {
     Strategy::named(text(context, "strategy")).unwrap_or_default()
 }
 
-fn budget(context: &Value) -> Budget {
-    let usual = Budget::default();
+fn budget(context: &Value, usual: Budget) -> Budget {
     let number = |key: &str, usual: f64| context.get(key).and_then(Value::as_f64).unwrap_or(usual);
     Budget {
         max_score: number("maxScore", usual.max_score),

@@ -19,7 +19,7 @@ use crate::rules::Rules;
 use crate::strategy::Strategy;
 use crate::text_diff::TextDiff;
 use crate::tools;
-use crate::weight::settled;
+use crate::weight::final_score;
 
 /// The key that says how texts are compared.
 const DIFF: &str = "diff";
@@ -29,6 +29,7 @@ const DIFF: &str = "diff";
 pub struct Expectation {
     matcher: Matcher,
     rules: Rules,
+    diff: Option<TextDiff>,
     host: Arc<dyn Host>,
     key: &'static str,
 }
@@ -92,7 +93,7 @@ impl Expectation {
         let diff = diff.and_then(|node| TextDiff::read(node, &mut compiler));
         compiler.diff = diff.as_ref();
         let matcher = read(&mut compiler);
-        Self { matcher, rules, host, key }
+        Self { matcher, rules, diff, host, key }
     }
 
     /// What `actual`, which is missing where it is `None`, comes to.
@@ -101,6 +102,7 @@ impl Expectation {
             host: &*self.host,
             shared_host: &self.host,
             rules: &self.rules,
+            diff: self.diff.as_ref(),
             data: &data.variables,
             input: data.input.as_ref(),
             fixture: &data.fixture,
@@ -110,20 +112,24 @@ impl Expectation {
         self.levelled(self.matcher.judge(actual, &At::root(&run, self.key)))
     }
 
-    /// A critical penalty that stands alone takes from the whole. Others are told when they are read.
+    /// The result of the whole, which scores at least 0. A critical penalty that stands alone takes from the whole. Others
+    /// are told when they are read.
     fn levelled(&self, mut found: Found) -> Found {
         let weight = self.matcher.meta.weight.filter(|weight| *weight < 0.0 && self.matcher.meta.critical);
-        let Some(weight) = weight else { return found };
+        let Some(weight) = weight else {
+            (found.score, found.most) = (final_score(found.score), final_score(found.most));
+            return found;
+        };
         let shares = Strategy::Weighted.distribute(&self.rules.budget, &[Some(weight)]);
         let share = shares.first().copied().unwrap_or_default();
         let (title, dimension) = (found.title.clone(), found.dimension.clone());
         let mut details = std::mem::take(&mut found.details);
         details.iter_mut().for_each(|detail| detail.weight *= share);
-        let mut whole = Strategy::Weighted.aggregate(vec![found], &[share], &self.matcher.place);
+        let mut whole = Strategy::Weighted.aggregate([found], &[share], &self.matcher.place);
         for flaw in &mut whole.flaws {
             flaw.key = Some(self.key.to_owned());
         }
-        Found { score: settled(whole.score), most: settled(whole.most), details, title, dimension, ..whole }
+        Found { score: final_score(whole.score), most: final_score(whole.most), details, title, dimension, ..whole }
     }
 
     /// Where it is written.

@@ -3,7 +3,7 @@
 use model::{Detail, Segment, Status};
 use serde_json::Value;
 
-use crate::kept::kept;
+use crate::kept::{kept, shortened};
 use crate::place::Place;
 
 /// Whether it matches.
@@ -54,8 +54,8 @@ impl Pass {
 /// What matching one value came to: how much of it is as it should be, and what is not.
 #[derive(Debug, Clone)]
 pub struct Found {
-    /// 0 to 1; below 0 where penalties outweigh, until the node it belongs to settles it. What is undecided earns nothing
-    /// and costs all it can.
+    /// At most 1; below 0 where penalties outweigh, until the whole is settled. What is undecided earns nothing and costs
+    /// all it can.
     pub score: f64,
     /// What it would score if everything undecided turned out well; the score itself where nothing is undecided.
     pub most: f64,
@@ -74,6 +74,10 @@ pub struct Found {
     /// Where it is asked for, if it is an expectation of its own.
     pub place: Option<Place>,
 }
+
+/// How many flaws of a value keep all of what was expected and there. A list of which thousands of items are missing
+/// would be kept as often otherwise.
+const KEPT_WHOLE: usize = 64;
 
 /// One place that is not as it should be.
 #[derive(Debug, Clone)]
@@ -129,21 +133,27 @@ impl Found {
         Self { most: 1.0, flaws: vec![Flaw { undecided: true, ..flaw }], ..Self::scored(0.0, Pass::Unknown) }
     }
 
+    /// Takes over what is wrong with a part.
+    pub fn add_flaws(&mut self, flaws: Vec<Flaw>) {
+        let room = KEPT_WHOLE.saturating_sub(self.flaws.len());
+        let short = |(at, flaw): (usize, Flaw)| if at < room { flaw } else { flaw.in_short() };
+        self.flaws.extend(flaws.into_iter().enumerate().map(short));
+    }
+
     /// Whether something in it that must hold fails, as far as it is decided.
-    fn fails_critically(&self) -> bool {
+    pub fn fails_critically(&self) -> bool {
         (self.critical && self.pass == Pass::No) || self.flaws.iter().any(Flaw::is_critical)
     }
 
     /// Whether nobody can say if something in it that must hold fails.
-    fn may_fail_critically(&self) -> bool {
+    pub fn may_fail_critically(&self) -> bool {
         (self.critical && self.pass == Pass::Unknown) || self.flaws.iter().any(|flaw| flaw.critical && flaw.undecided)
     }
 }
 
-/// What is known of values or branches that were tried, of which one was enough: what the flaw is like that tells that
-/// none was.
+/// What is known of the branches of which one was enough: what the flaw is like that tells that none was.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Tried {
+pub struct Branches {
     critical: bool,
     /// Whether nobody can say if something critical failed.
     doubtful: bool,
@@ -151,7 +161,7 @@ pub struct Tried {
     nearest: Option<(f64, bool)>,
 }
 
-impl Tried {
+impl Branches {
     /// Takes one into account, which has this score.
     pub fn add(&mut self, found: &Found, score: f64) {
         self.critical |= found.fails_critically();
@@ -161,15 +171,6 @@ impl Tried {
             Some((best, was_firm)) if best > score || (best == score && !was_firm) => (best, was_firm),
             _ => (score, firm),
         });
-    }
-
-    /// Takes others into account, of which nobody can say whether they were to be tried.
-    pub fn add_doubtful(&mut self, others: Self) {
-        self.doubtful |= others.critical || others.doubtful;
-        self.nearest = match (self.nearest, others.nearest) {
-            (Some(own), Some(other)) if own.0 >= other.0 => Some(own),
-            (own, other) => other.or(own),
-        };
     }
 
     /// The flaw of all of them together, which came to `pass`.
@@ -214,6 +215,13 @@ impl Flaw {
     /// What was there; of a large value only what it is known by.
     pub fn actual(mut self, actual: Option<&Value>) -> Self {
         self.actual = actual.map(kept);
+        self
+    }
+
+    /// The same with the beginnings of large values.
+    fn in_short(mut self) -> Self {
+        self.expected = self.expected.map(shortened);
+        self.actual = self.actual.map(shortened);
         self
     }
 

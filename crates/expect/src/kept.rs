@@ -13,9 +13,15 @@ const CUT: usize = 2_000;
 
 /// The value, or a short description of a large one.
 pub fn kept(value: &Value) -> Value {
-    if room_after(value, MOST).is_some() {
-        return value.clone();
-    }
+    if room_after(value, MOST).is_some() { value.clone() } else { described(value) }
+}
+
+/// The value, or a short description of one that is not small.
+pub fn shortened(value: Value) -> Value {
+    if room_after(&value, CUT).is_some() { value } else { described(&value) }
+}
+
+fn described(value: &Value) -> Value {
     Value::String(match value {
         Value::String(text) => format!("{}… ({} characters)", beginning(text), text.chars().count()),
         Value::Array(items) => format!("{}… (a list of {} items)", json_of(value), items.len()),

@@ -31,6 +31,7 @@ pub mod schema;
 mod strategy;
 mod text_diff;
 mod tools;
+mod tried;
 mod value;
 mod weight;
 

@@ -14,6 +14,7 @@ use crate::place::Place;
 use crate::returned;
 use crate::rules::Rules;
 use crate::strategy::Strategy;
+use crate::text_diff::TextDiff;
 use crate::weight::{NOISE, settled};
 
 /// How deep matching may go; only a custom operator that matches its own value again gets there.
@@ -46,6 +47,8 @@ pub struct Run<'a> {
     pub shared_host: &'a std::sync::Arc<dyn Host>,
     /// What holds everywhere.
     pub rules: &'a Rules,
+    /// How the case compares texts.
+    pub diff: Option<&'a TextDiff>,
     /// The variables that expressions and operators see.
     pub data: &'a Value,
     /// The case's input.

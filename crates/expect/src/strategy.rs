@@ -3,7 +3,7 @@
 use model::Detail;
 use serde_json::Value;
 
-use crate::found::{Flaw, Found, Pass, Tried};
+use crate::found::{Branches, Flaw, Found, Pass};
 use crate::place::Place;
 use crate::weight::Budget;
 
@@ -44,31 +44,33 @@ impl Strategy {
     }
 
     /// The result of the items together; where there are none, there is nothing amiss. `place` is that of the whole.
-    pub fn aggregate(self, items: Vec<Found>, shares: &[f64], place: &Place) -> Found {
+    pub fn aggregate(self, items: impl IntoIterator<Item = Found>, shares: &[f64], place: &Place) -> Found {
+        let mut items = items.into_iter().peekable();
         match self {
-            Self::Max if items.is_empty() => Found::full(),
-            Self::Max => best(items, shares, place),
+            Self::Max if items.peek().is_none() => Found::full(),
+            Self::Max => best(items.collect(), shares, place),
             Self::Weighted => weighted(items, shares, place),
         }
     }
 }
 
-fn weighted(items: Vec<Found>, shares: &[f64], place: &Place) -> Found {
-    let share_of = |at: usize| shares.get(at).copied().unwrap_or_default();
+/// Of many items that fail, one is judged after the other, and little is kept of each.
+fn weighted(items: impl Iterator<Item = Found>, shares: &[f64], place: &Place) -> Found {
     // Where nothing can be earned, everything is there from the start, for penalties to take from.
-    let earns = (0..items.len()).any(|at| share_of(at) > 0.0);
+    let earns = shares.iter().any(|share| *share > 0.0);
     let mut whole = Found::scored(if earns { 0.0 } else { 1.0 }, Pass::Yes);
-    for (at, item) in items.into_iter().enumerate() {
-        let share = share_of(at);
+    for (at, item) in items.enumerate() {
+        let share = shares.get(at).copied().unwrap_or_default();
         if share < 0.0 {
-            whole.score += item.most * share;
-            whole.most += item.score * share;
+            // A penalty whose own parts cost more than they earn is not incurred; it is no reward.
+            whole.score += item.most.max(0.0) * share;
+            whole.most += item.score.max(0.0) * share;
             punish(&mut whole, &item, place);
         } else {
             whole.score += item.score * share;
             whole.most += item.most * share;
             whole.pass = whole.pass.and(item.pass);
-            whole.flaws.extend(item.flaws);
+            whole.add_flaws(item.flaws);
         }
         whole.details.extend(weighing(item.details, share));
     }
@@ -80,15 +82,15 @@ fn weighted(items: Vec<Found>, shares: &[f64], place: &Place) -> Found {
 pub fn best(items: Vec<Found>, shares: &[f64], place: &Place) -> Found {
     let share_of = |at: usize| shares.get(at).copied().unwrap_or_default();
     let mut whole = Found::scored(0.0, Pass::No);
-    let mut tried = Tried::default();
+    let mut tried = Branches::default();
     let mut counts: Option<(usize, f64)> = None;
     for (at, item) in items.iter().enumerate().filter(|(at, _)| share_of(*at) >= 0.0) {
-        let score = item.score * share_of(at);
-        if counts.is_none_or(|(_, most)| most < score) {
+        let (score, most) = (item.score * share_of(at), item.most * share_of(at));
+        whole.most = if counts.is_none() { most } else { whole.most.max(most) };
+        if counts.is_none_or(|(_, best)| best < score) {
             counts = Some((at, score));
+            whole.score = score;
         }
-        whole.score = whole.score.max(score);
-        whole.most = whole.most.max(item.most * share_of(at));
         whole.pass = whole.pass.or(item.pass);
         tried.add(item, score);
     }

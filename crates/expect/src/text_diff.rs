@@ -101,9 +101,27 @@ impl TextDiff {
         Self { items: Some(Arc::new(items)), ..self }
     }
 
-    /// What `actual`, which is trimmed, comes to where `expected` was asked for.
+    /// What `actual`, which is trimmed, comes to where `expected` was asked for. Line breaks around the expected text do
+    /// not count, nor does the break at the end of a last line; changes may be listed as they are with them or without.
     pub fn judge(&self, actual: &str, expected: &str, at: &At<'_>, place: &Place) -> Found {
-        let expected = without_outer_breaks(expected);
+        let inner = without_outer_breaks(expected);
+        let is_of_lines = self.kind.unwrap_or_else(|| diff::auto(inner, actual)) == Kind::Lines;
+        if self.items.is_none() || (inner == expected && !is_of_lines) {
+            return self.compare(actual, inner, at, place);
+        }
+        let as_written = self.compare(actual, expected, at, place);
+        if as_written.pass != Pass::No {
+            return as_written;
+        }
+        let inner = if is_of_lines {
+            self.compare(&format!("{actual}\n"), &format!("{inner}\n"), at, place)
+        } else {
+            self.compare(actual, inner, at, place)
+        };
+        if inner.pass == Pass::No && inner.score < as_written.score { as_written } else { inner }
+    }
+
+    fn compare(&self, actual: &str, expected: &str, at: &At<'_>, place: &Place) -> Found {
         let differ = |segments: Vec<Segment>| {
             let expected = Value::from(expected);
             let flaw = Flaw::new(place, format!("expected {}", value::shown(Some(&expected)))).diff(segments);

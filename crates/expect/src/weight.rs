@@ -3,7 +3,7 @@
 /// What differs between two floats that mean the same score.
 pub const NOISE: f64 = 1e-9;
 
-/// A sum of shares as a score. Penalties take away what there is, and no more, and shares that add up to the whole are
+/// A sum of shares as the score of a part, which is below 0 where penalties outweigh. Shares that add up to the whole are
 /// the whole: their noise must not keep a full match from being one.
 pub fn settled(score: f64) -> f64 {
     if (score - 1.0).abs() < NOISE {
@@ -11,8 +11,13 @@ pub fn settled(score: f64) -> f64 {
     } else if score.abs() < NOISE {
         0.0
     } else {
-        score.clamp(0.0, 1.0)
+        score.min(1.0)
     }
+}
+
+/// The score of a whole expectation, from which penalties take away what there is and no more.
+pub fn final_score(score: f64) -> f64 {
+    settled(score).max(0.0)
 }
 
 /// What weights are measured against.
@@ -130,9 +135,10 @@ mod tests {
     }
 
     #[test]
-    fn a_score_is_between_nothing_and_the_whole_and_without_noise() {
+    fn a_score_is_without_noise_and_below_nothing_only_inside() {
         assert_eq!(settled((0..10).map(|_| 0.1).sum()), 1.0);
-        assert_eq!([settled(0.3 - 0.1 - 0.2), settled(-0.5), settled(1.5), settled(0.25)], [0.0, 0.0, 1.0, 0.25]);
+        assert_eq!([settled(0.3 - 0.1 - 0.2), settled(-0.5), settled(1.5), settled(0.25)], [0.0, -0.5, 1.0, 0.25]);
+        assert_eq!([final_score(-0.5), final_score(0.25), final_score(1.0 + 1e-12)], [0.0, 0.25, 1.0]);
     }
 
     #[test]

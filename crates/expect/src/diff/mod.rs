@@ -145,9 +145,15 @@ const LONG: usize = 20;
 pub fn diff(expected: &str, actual: &str, kind: Option<Kind>, options: &Options) -> Diff {
     let chosen = kind.unwrap_or_else(|| auto(expected, actual));
     let found = of_kind(expected, actual, chosen, options);
-    let doubtful = kind.is_none() && matches!(chosen, Kind::Words | Kind::Lines) && !options.ignore_some_space();
-    if doubtful && !found.has_changes() && expected != actual {
-        return of_kind(expected, actual, Kind::Chars, options);
+    let is_doubtful = kind.is_none()
+        && matches!(chosen, Kind::Words | Kind::Lines)
+        && options.ignore_whitespace != Some(true)
+        && !found.has_changes();
+    if is_doubtful {
+        let (expected, actual) = (options.without_ignored(expected, chosen), options.without_ignored(actual, chosen));
+        if expected != actual {
+            return of_kind(&expected, &actual, Kind::Chars, options);
+        }
     }
     found
 }
@@ -242,6 +248,20 @@ mod tests {
         let options = Options { strip_trailing_cr: true, ..Options::default() };
         assert!(!diff("a\r\nb", "a\nb", None, &options).has_changes());
         assert!(diff("a\r\nb", "a\nb", None, &Options::default()).has_changes());
+        let options = Options { ignore_newline_at_eof: true, ..Options::default() };
+        assert!(!diff("a\nb\n", "a\nb", None, &options).has_changes());
+    }
+
+    #[test]
+    fn an_option_of_lines_says_nothing_about_words() {
+        let (expected, actual) = ("aa bb cc dd ee ff gg  hh", "aa bb cc dd ee ff gg hh");
+        for options in [
+            Options { strip_trailing_cr: true, ..Options::default() },
+            Options { ignore_newline_at_eof: true, ..Options::default() },
+            Options { ignore_case: true, ..Options::default() },
+        ] {
+            assert!(diff(expected, actual, None, &options).has_changes(), "{options:?}");
+        }
     }
 
     #[test]

@@ -61,9 +61,16 @@ impl Options {
         }
     }
 
-    /// Whether some white space is ignored because the user wants it so.
-    pub(super) fn ignore_some_space(&self) -> bool {
-        self.ignore_whitespace == Some(true) || self.ignore_newline_at_eof || self.strip_trailing_cr
+    /// `text` without the line ends that the user wants ignored, which only lines have.
+    pub(super) fn without_ignored<'t>(&self, text: &'t str, kind: Kind) -> Cow<'t, str> {
+        let text = self.line_ends(text, kind);
+        if kind != Kind::Lines || !self.ignore_newline_at_eof || self.newline_is_token || !text.ends_with('\n') {
+            return text;
+        }
+        match text {
+            Cow::Borrowed(text) => Cow::Borrowed(&text[..text.len() - 1]),
+            Cow::Owned(text) => Cow::Owned(text[..text.len() - 1].to_owned()),
+        }
     }
 
     /// `text` with the line ends it is compared with.

@@ -47,7 +47,7 @@ proptest! {
         for (_, kind) in KINDS {
             prop_assert!(!diff(&expected, &expected, *kind, &options).has_changes());
             let found = diff(&expected, &actual, *kind, &options);
-            let ignores = options.ignore_case || options.ignore_some_space() || *kind == Some(Kind::Words);
+            let ignores = options.ignore_case || options.ignore_whitespace == Some(true) || options.ignore_newline_at_eof || options.strip_trailing_cr || *kind == Some(Kind::Words);
             prop_assert!(ignores || *kind == Some(Kind::Json) || found.has_changes() == (expected != actual));
         }
     }

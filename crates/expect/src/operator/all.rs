@@ -60,6 +60,6 @@ impl Rule for All {
             }
             found
         });
-        Strategy::Weighted.aggregate(found.collect(), &shares, &self.place)
+        Strategy::Weighted.aggregate(found, &shares, &self.place)
     }
 }

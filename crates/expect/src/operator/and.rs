@@ -65,7 +65,7 @@ impl Rule for Branches {
         match self.strategy {
             // Of no branches none holds.
             Strategy::Max => strategy::best(found.collect(), &shares, &self.place),
-            Strategy::Weighted => self.strategy.aggregate(found.collect(), &shares, &self.place),
+            Strategy::Weighted => self.strategy.aggregate(found, &shares, &self.place),
         }
     }
 }

@@ -3,9 +3,10 @@
 use serde_json::Value;
 
 use super::{Example, Operator};
-use crate::found::{Flaw, Found, Pass, Tried};
+use crate::found::{Flaw, Found, Pass};
 use crate::matcher::{At, Matcher, Rule};
 use crate::place::Place;
+use crate::tried::Tried;
 
 /// The operator.
 pub const CONTAINS: Operator = Operator {
@@ -50,33 +51,28 @@ impl Rule for Contains {
 
 /// What the item that matches best comes to, of `items`, which are those of the list `whole`.
 pub(super) fn one_of(whole: &Value, items: &[Value], wanted: &Matcher, at: &At<'_>, place: &Place) -> Found {
-    let mut best = Found::scored(0.0, Pass::No);
     let mut tried = Tried::default();
+    let mut pass = Pass::No;
     let mut stopped = None;
-    let mut nearest: Option<(usize, f64, Flaw)> = None;
     let inside = At { present: true, ..at.quietly() };
     for (index, item) in items.iter().enumerate() {
         let found = wanted.judge(Some(item), &inside);
-        tried.add(&found, found.score);
-        best.score = best.score.max(found.score);
-        best.most = best.most.max(found.most);
-        best.pass = best.pass.or(found.pass);
-        let is_nearer = nearest.as_ref().is_none_or(|(_, score, _)| *score < found.score);
-        match found.pass {
-            Pass::Yes if found.score >= 1.0 => break,
-            Pass::Yes => {}
-            Pass::Unknown => stopped = stopped.or(found.flaws.into_iter().next()),
-            Pass::No if is_nearer => {
-                nearest = found.flaws.into_iter().next().map(|flaw| (index, found.score, flaw)).or(nearest);
-            }
-            Pass::No => {}
+        pass = pass.or(found.pass);
+        if found.pass == Pass::Yes && found.score >= 1.0 {
+            return Found::full();
         }
+        if found.pass == Pass::Unknown {
+            stopped = stopped.or_else(|| found.flaws.first().cloned());
+        }
+        tried.add(index, found, true);
     }
-    if best.pass == Pass::Yes {
+    let (score, most) = tried.scores();
+    let best = Found { most, ..Found::scored(score, pass) };
+    if pass == Pass::Yes {
         return best;
     }
     let flaw = stopped.unwrap_or_else(|| {
-        let near = nearest.map(|nearest| near(&nearest, at)).unwrap_or_default();
+        let near = near(&tried, at);
         let message = match items.len() {
             0 => "the list is empty".to_owned(),
             1 => format!("the only item does not match{near}"),
@@ -84,13 +80,13 @@ pub(super) fn one_of(whole: &Value, items: &[Value], wanted: &Matcher, at: &At<'
         };
         Flaw::new(place, message).actual(Some(whole))
     });
-    let critical = wanted.meta.critical || (items.is_empty() && wanted.critical);
-    best.flaws.push(tried.flaw(best.pass, Flaw { critical, ..flaw }));
-    best
+    let flaw = Flaw { critical: wanted.meta.critical, ..flaw };
+    Found { flaws: vec![tried.flaw(pass, flaw, wanted.critical)], ..best }
 }
 
 /// What is wrong with the item that comes nearest.
-fn near((index, _, flaw): &(usize, f64, Flaw), at: &At<'_>) -> String {
+fn near(tried: &Tried, at: &At<'_>) -> String {
+    let Some((index, _, [flaw, ..])) = tried.nearest() else { return String::new() };
     let message = flaw.message.as_deref().unwrap_or("it does not match");
     let key = flaw.key.as_deref().unwrap_or_default();
     let inside = key.strip_prefix(at.key.as_str()).unwrap_or(key).trim_start_matches('.');

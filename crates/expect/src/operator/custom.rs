@@ -1,5 +1,7 @@
 //! An operator of the user's: a function in a module.
 
+use std::borrow::Cow;
+
 use model::decode::Problems;
 use model::{Node, NodeKind, Spanned};
 use serde_json::{Map, Value};
@@ -8,7 +10,7 @@ use crate::compile::{Compiler, node_of};
 use crate::context;
 use crate::found::{Flaw, Found, Pass};
 use crate::host::{Argument, Function, Naming, Trouble};
-use crate::matcher::{At, Rule};
+use crate::matcher::{At, Rule, Run};
 use crate::place::Place;
 use crate::returned;
 
@@ -112,21 +114,28 @@ fn validate(asked: &[Option<Value>], at: &At<'_>) -> Result<Value, String> {
     };
     may_ask(at)?;
     let expected = expected.clone().unwrap_or_default();
+    let context = rest.first().and_then(Option::as_ref);
     let mut problems = Problems::new();
+    let rules = match context {
+        Some(context) => context::rules(context, at.run.rules, &mut problems),
+        None => Cow::Borrowed(at.run.rules),
+    };
     let matcher = {
-        let (rules, host) = (at.run.rules, at.run.shared_host);
-        let mut compiler = Compiler { rules, host, diff: None, problems: &mut problems, critical: false };
+        let (host, diff) = (at.run.shared_host, at.run.diff);
+        let mut compiler = Compiler { rules: &rules, host, diff, problems: &mut problems, critical: false };
         compiler.matcher(&node_of(&expected))
     };
     if let Some(problem) = problems.iter().find(|problem| problem.is_error()) {
         return Err(problem.message.clone());
     }
-    let here = match rest.first().and_then(Option::as_ref) {
+    let run = Run { rules: &rules, asked: at.run.asked.clone(), ..*at.run };
+    let here = match context {
         Some(context) => context::at(context, at),
         None => at.below(""),
     };
-    let here = At { waiting: at.waiting + 1, ..here };
+    let here = At { run: &run, waiting: at.waiting + 1, ..here };
     let found = matcher.judge(actual.as_ref(), &here);
+    at.run.asked.set(run.asked.get());
     // A script takes what is not a match for a mismatch; where nobody can say, there is no answer for it.
     if found.pass == Pass::Unknown {
         let because = found.flaws.into_iter().find_map(|flaw| flaw.message);

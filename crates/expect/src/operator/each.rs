@@ -45,6 +45,6 @@ impl Rule for Each {
             let here = At { present: true, ..at.item("$each", index, items.len()) };
             self.wanted.judge(Some(item), &here)
         });
-        Strategy::Weighted.aggregate(found.collect(), &shares, &self.place)
+        Strategy::Weighted.aggregate(found, &shares, &self.place)
     }
 }

@@ -6,9 +6,10 @@ use model::NodeKind;
 use serde_json::Value;
 
 use super::{Example, Operator};
-use crate::found::{Flaw, Found, Pass, Tried};
+use crate::found::{Flaw, Found, Pass};
 use crate::matcher::{At, Matcher, Rule};
 use crate::place::Place;
+use crate::tried::{Standing, Tried};
 use crate::value;
 
 /// The operator.
@@ -56,9 +57,9 @@ impl Rule for Sequence {
         let mut stopped = None;
         for (number, (step, share)) in self.steps.iter().zip(shares).enumerate() {
             let only_from = if ways.len() == 1 { ways.keys().next().copied() } else { None };
-            let search = search(items, &ways, step, share, at);
-            ways = search.ways;
-            stopped = search.stopped.or(stopped);
+            let mut search = search(items, &ways, step, share, at);
+            ways = std::mem::take(&mut search.ways);
+            stopped = search.stopped.clone().or(stopped);
             let name = format!("step {} of {}", number + 1, self.steps.len());
             let told = Told { step, name, from: only_from.unwrap_or_default(), stopped: stopped.as_ref() };
             match (search.is_met, search.is_missed) {
@@ -68,15 +69,13 @@ impl Rule for Sequence {
                     whole.flaws.push(told.doubt(step.meta.critical));
                 }
                 (_, true) if share >= 0.0 => {
-                    let tried = search.tried;
                     let own = Flaw { critical: step.meta.critical, ..told.missed(actual) };
                     if search.is_met {
-                        let critical = tried.flaw(Pass::Unknown, own).critical;
+                        let critical = search.tried.flaw(Pass::Unknown, own, step.critical).critical;
                         whole.flaws.push(told.doubt(critical));
                     } else {
-                        let flaw = |flaw: Flaw| Flaw { critical: flaw.critical || step.meta.critical, ..flaw };
-                        whole.flaws.extend(search.flaws.into_iter().map(flaw));
-                        whole.flaws.push(tried.flaw(Pass::No, own));
+                        let own = search.tried.flaw(Pass::No, own, step.critical);
+                        whole.add_flaws(search.into_flaws(own));
                     }
                 }
                 _ => {}
@@ -108,7 +107,8 @@ impl Way {
 
     /// One step further, which is worth from `least` to `most` of its `share`.
     fn after(self, share: f64, least: f64, most: f64, pass: Pass) -> Self {
-        let (least, most) = if share < 0.0 { (most, least) } else { (least, most) };
+        // A penalty whose own parts cost more than they earn is not incurred; it is no reward.
+        let (least, most) = if share < 0.0 { (most.max(0.0), least.max(0.0)) } else { (least, most) };
         Self { score: self.score + share * least, most: self.most + share * most, pass: self.pass.and(pass) }
     }
 }
@@ -125,28 +125,43 @@ struct Search {
     is_met: bool,
     /// Whether it is not met, at least on one way.
     is_missed: bool,
-    /// What is wrong with the best item that does not match.
-    flaws: Vec<Flaw>,
+    /// The items that do not match.
     tried: Tried,
+    /// From where on every way leads past an item.
+    last: usize,
     /// Why nobody can say whether some item matches.
     stopped: Option<Flaw>,
 }
 
+impl Search {
+    /// What is wrong with the item that comes nearest, and `own`, that it is not enough.
+    fn into_flaws(self, own: Flaw) -> Vec<Flaw> {
+        let nearest = self.tried.nearest().filter(|(_, score, _)| *score > 0.0);
+        let (perhaps, mut flaws) =
+            nearest.map(|(index, _, flaws)| (index < self.last, flaws.to_vec())).unwrap_or_default();
+        for flaw in &mut flaws {
+            flaw.undecided |= perhaps;
+            // Another item would not have failed by it.
+            flaw.critical &= own.critical;
+        }
+        flaws.push(own);
+        flaws
+    }
+}
+
 /// Looks for `step` from each of the places where it may be looked for; no item is judged twice.
 fn search(items: &[Value], from: &Ways, step: &Matcher, share: f64, at: &At<'_>) -> Search {
+    let last = from.keys().next_back().copied().unwrap_or_default();
     let (ways, tried) = (Ways::new(), Tried::default());
-    let mut doubtful = Tried::default();
-    let mut search = Search { ways, is_met: false, is_missed: false, flaws: Vec::new(), tried, stopped: None };
+    let mut search = Search { ways, is_met: false, is_missed: false, tried, last, stopped: None };
     let inside = At { present: true, ..at.quietly() };
     // A penalty that is met fails everything if it is critical; one that is not met fails nothing.
     let met = Pass::of(share >= 0.0 || !step.meta.critical);
     let missed = Pass::of(share < 0.0);
     let mut waiting = from.iter().map(|(from, way)| (*from, *way)).peekable();
     let mut looking: Vec<(usize, Way)> = Vec::new();
-    let mut scores: Vec<(usize, f64, f64)> = Vec::new();
-    let mut best = 0.0;
+    let mut scores: Vec<(usize, Standing, f64, f64)> = Vec::new();
     let first = from.keys().next().copied().unwrap_or_default();
-    let last = from.keys().next_back().copied().unwrap_or_default();
     for (index, item) in items.iter().enumerate().skip(first) {
         while let Some(way) = waiting.next_if(|(from, _)| *from <= index) {
             looking.push(way);
@@ -167,27 +182,21 @@ fn search(items: &[Value], from: &Ways, step: &Matcher, share: f64, at: &At<'_>)
             looking.clear();
             continue;
         }
-        // Only from the last place on, every way leads past the item.
-        let tried = if index >= last { &mut search.tried } else { &mut doubtful };
-        tried.add(&found, found.score);
-        scores.push((index, found.score, found.most));
+        scores.push((index, Standing::of(&found), found.score, found.most));
         if found.pass == Pass::Unknown {
             search.stopped = search.stopped.or_else(|| found.flaws.first().cloned());
         }
-        if found.score > best {
-            best = found.score;
-            let flaw = |flaw: Flaw| Flaw { undecided: flaw.undecided || index < last, ..flaw };
-            search.flaws = found.flaws.into_iter().map(flaw).collect();
-        }
+        // Only from the last place on, every way leads past the item.
+        search.tried.add(index, found, index >= last);
     }
-    search.tried.add_doubtful(doubtful);
     looking.extend(waiting);
     search.is_missed = !looking.is_empty();
-    let (mut least, mut most) = (0.0_f64, 0.0_f64);
+    let mut passed = Tried::default();
     for (from, way) in looking.into_iter().rev() {
-        while let Some((_, score, up_to)) = scores.pop_if(|(index, ..)| *index >= from) {
-            (least, most) = (least.max(score), most.max(up_to));
+        while let Some((_, standing, score, most)) = scores.pop_if(|(index, ..)| *index >= from) {
+            passed.add_scores(standing, score, most);
         }
+        let (least, most) = passed.scores();
         add(&mut search.ways, from, way.after(share, least, most, missed));
     }
     search

@@ -37,6 +37,6 @@ impl Rule for Items {
             let value = values.get(index);
             item.judge(value, &At { present: value.is_some(), ..at.below(&format!("[{index}]")) })
         });
-        strategy.aggregate(found.collect(), &shares, &self.place)
+        strategy.aggregate(found, &shares, &self.place)
     }
 }

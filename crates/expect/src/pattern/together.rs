@@ -25,6 +25,6 @@ impl Rule for Together {
             let key = if name.is_empty() { at.key.clone() } else { path::below(&at.key, name) };
             matcher.judge(actual, &At { key, ..at.clone() })
         });
-        Strategy::Weighted.aggregate(found.collect(), &shares, &self.place)
+        Strategy::Weighted.aggregate(found, &shares, &self.place)
     }
 }

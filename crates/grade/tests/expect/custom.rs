@@ -530,3 +530,36 @@ fn deep_values_from_a_script_do_no_harm() {
     let circle = "export default () => { const d = {pass: false}; d.self = d; return d }";
     assert_ne!(judged(circle, json!({"$op": 1}), &json!(1)).status, Status::Met);
 }
+
+#[test]
+fn what_an_operator_has_matched_is_matched_by_the_rules_of_the_case() {
+    let modules = Modules::new(&[(
+        "ops.js",
+        "export const three = (actual, expected, fixture) => fixture.$validate(actual, expected);\n\
+         export const four = (actual, expected, ctx, validate) => validate(actual, expected, ctx);\n\
+         export const strictly = (actual, expected, ctx, validate) =>\n\
+           validate(actual, expected, ctx.createSubContext('', { strict: true }));\n\
+         export const freely = (actual, expected, ctx, validate) =>\n\
+           validate(actual, expected, ctx.createSubContext('', { strict: false }));",
+    )]);
+    let operators = json!(["./ops.js#three", "./ops.js#four", "./ops.js#strictly", "./ops.js#freely"]);
+    let judged = |rules: Value, output: Value, actual: Value| {
+        let mut fields = rules;
+        fields["operators"] = operators.clone();
+        fields["output"] = output;
+        modules.try_judge(fields, &actual).unwrap().status
+    };
+    for operator in ["$three", "$four"] {
+        assert_eq!(judged(json!({}), json!({ operator: "T" }), json!("Th")), Status::Met, "{operator}");
+        assert_eq!(
+            judged(json!({"diff": "chars"}), json!({ operator: "T" }), json!("Th")),
+            Status::Unmet,
+            "{operator}"
+        );
+        let more = json!({"a": 1, "b": 2});
+        assert_eq!(judged(json!({"strict": true}), json!({ operator: {"a": 1} }), more), Status::Unmet, "{operator}");
+    }
+    let more = json!({"a": 1, "b": 2});
+    assert_eq!(judged(json!({}), json!({"$strictly": {"a": 1}}), more.clone()), Status::Unmet);
+    assert_eq!(judged(json!({"strict": true}), json!({"$freely": {"a": 1}}), more), Status::Met);
+}

@@ -507,14 +507,6 @@ fn penalties_take_away_what_there_is_and_no_more() {
     assert_score(&of(json!([penalty(-20)]), "bad"), 0.8);
     assert_score(&of(json!([penalty(-20)]), "fine"), 1.0);
     assert_score(&of(json!([penalty(-100), penalty(-90)]), "bad"), 0.0);
-    // The same below the root, in a map, a list and an operator: what is lost in one part is not taken from another.
-    let deep = |inner: Value| json!({"x": inner, "y": 1});
-    for inner in [
-        json!({"a": {"$expect": 1, "$score": 10}, "b": {"$expect": 1, "$score": -100}, "c": {"$expect": 1, "$score": -100}}),
-        json!({"$and": [{"a": 1}, {"$expect": {"b": 1}, "$score": -100}, {"$expect": {"c": 1}, "$score": -100}]}),
-    ] {
-        assert_score(&found(&deep(inner), &json!({"x": {"a": 1, "b": 1, "c": 1}, "y": 1})), 0.5);
-    }
 }
 
 /// Q31
@@ -962,10 +954,92 @@ fn a_text_that_is_json_is_a_text_and_is_told_to_be_json() {
     let schema = json!({"$schema": {"type": "object"}});
     for (expected, actual) in [(json!({"a": 1}), &map), (schema.clone(), &map), (json!([1]), &json!(" [1] "))] {
         let message = found(&expected, actual).flaws[0].message.clone().unwrap();
-        assert!(message.contains("the text is JSON") && message.contains("JSON.parse(actual)"), "{message}");
+        assert!(message.contains("the text is JSON") && message.contains("`responseParser: json`"), "{message}");
     }
     for (expected, actual) in [(json!({"a": 1}), json!("{a: 1}")), (schema, json!("5")), (json!([1]), json!("text"))] {
         let message = found(&expected, &actual).flaws[0].message.clone().unwrap();
-        assert!(!message.contains("JSON.parse"), "{message}");
+        assert!(!message.contains("responseParser"), "{message}");
+    }
+}
+
+/// Q28
+#[test]
+fn penalties_that_outweigh_a_part_take_from_the_whole_wherever_they_stand() {
+    let part = json!([{"$expect": 1, "$score": -20}, 2]);
+    let actual = json!({"x": [1, 3], "y": 1});
+    for inner in [
+        part.clone(),
+        json!({"$expect": part}),
+        json!({"$and": [part]}),
+        json!({"$or": [part]}),
+        json!({"$or": [part, [3, 4, {"$expect": 5, "$score": -90}]], "$strategy": "max"}),
+    ] {
+        let expected = json!({"x": inner, "y": 1});
+        let score = if expected["x"].get("$strategy").is_some() { 0.5 } else { 0.4 };
+        assert_score(&found(&expected, &actual), score);
+    }
+    for inner in [json!({"$contains": part}), json!({"$all": [part]}), json!({"$sequence": [part]})] {
+        let expected = json!({"x": inner, "y": 1});
+        assert_score(&found(&expected, &json!({"x": [[1, 3]], "y": 1})), 0.4);
+    }
+    // The whole scores at least nothing, and a penalty within a penalty is no reward.
+    assert_score(&found(&json!([{"$expect": 1, "$score": -20}, 2]), &json!([1, 3])), 0.0);
+    let double = json!([{"$expect": [{"$expect": 1, "$score": -50}, 9], "$score": -50}, 2]);
+    assert_score(&found(&double, &json!([[1, 3], 2])), 1.0);
+}
+
+#[test]
+fn a_list_fails_critically_where_every_item_breaks_what_is_critical() {
+    let wanted = json!({"role": {"$expect": "assistant", "$critical": true}, "content": "Alice"});
+    let of = |actual: &Value, operator: &str| {
+        let operand = if operator == "$contains" { wanted.clone() } else { json!([wanted]) };
+        let found = found(&json!({ operator: operand }), actual);
+        assert_eq!(found.pass, Pass::No, "{operator} of {actual}");
+        (found.score, !critical(&found).is_empty())
+    };
+    for operator in ["$contains", "$all", "$sequence"] {
+        let user = json!({"role": "user", "content": "Alice"});
+        let other = json!({"role": "assistant", "content": "Bob"});
+        assert_eq!(of(&json!([user, other]), operator), (0.5, false), "{operator}");
+        assert_eq!(of(&json!([user]), operator), (0.5, true), "{operator}");
+        assert_eq!(of(&json!([]), operator), (0.0, true), "{operator}");
+        // The score is that of an item that keeps to what is critical, not of a better one that does not.
+        let wanted = json!({"a": {"$expect": 1, "$critical": true}, "b": 1, "c": 1});
+        let operand = if operator == "$contains" { wanted } else { json!([wanted]) };
+        let found = found(&json!({ operator: operand }), &json!([{"a": 1}, {"a": 2, "b": 1, "c": 1}]));
+        assert!((found.score - 1.0 / 3.0).abs() < 1e-9 && critical(&found).is_empty(), "{operator}: {found:#?}");
+    }
+}
+
+#[test]
+fn of_thousands_of_missing_items_little_is_kept() {
+    let wanted: Value = (0..1_000).map(|id| json!({"id": id, "name": "x".repeat(20)})).collect();
+    let actual: Value = (0..1_000).map(|id| json!({"id": -1 - id, "name": "y".repeat(20)})).collect();
+    for operator in ["$all", "$sequence"] {
+        let found = found(&json!({ operator: wanted }), &actual);
+        assert_eq!(found.flaws.len(), 1_000, "{operator}");
+        let kept: usize = found.flaws.iter().filter_map(|flaw| Some(flaw.actual.as_ref()?.to_string().len())).sum();
+        assert!(kept < 64 * 64 * 1024 + 1_000 * 3_000, "{operator}: {kept} bytes");
+    }
+}
+
+#[test]
+fn changes_of_lines_and_white_space_around_them_can_be_listed() {
+    let diff = |value: &str, items: Value| json!({"$diff": {"value": value, "type": "lines", "items": items}});
+    let added = json!([{"value": "b", "added": true}]);
+    for value in ["a\n", "a", "\na\n"] {
+        holds(&diff(value, added.clone()), &json!("a\nb\n"));
+    }
+    holds(&diff("a\nb\nc\n", json!([{"value": "c", "removed": true}])), &json!("a\nb\n"));
+    holds(&diff("a", json!([{"value": "a", "removed": true}, {"value": "a\nb", "added": true}])), &json!("a\nb"));
+    fails(&diff("a\n", added), &json!("a\nc"), &[""]);
+    let chars = |value: &str| json!({"$diff": {"value": "Hello", "items": [{"value": value, "added": true}]}});
+    for value in [" there", " there ", "\n there \n", "there"] {
+        holds(&chars(value), &json!("Hello there"));
+    }
+    fails(&chars("ther"), &json!("Hello there"), &[""]);
+    let doubled = |option: &str| json!({"$diff": {"value": "aa bb cc dd ee ff gg  hh", option: true}});
+    for option in ["stripTrailingCr", "ignoreNewlineAtEof", "ignoreCase"] {
+        fails(&doubled(option), &json!("aa bb cc dd ee ff gg hh"), &[""]);
     }
 }

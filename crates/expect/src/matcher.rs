@@ -15,7 +15,7 @@ use crate::returned;
 use crate::rules::Rules;
 use crate::strategy::Strategy;
 use crate::text_diff::TextDiff;
-use crate::weight::{NOISE, settled};
+use crate::weight::{NOISE, final_score, settled};
 
 /// How deep matching may go; only a custom operator that matches its own value again gets there.
 const MOST_DEPTH: usize = 200;
@@ -234,7 +234,7 @@ fn wrap(found: &mut Found, key: &str) {
         dimension: found.dimension.clone(),
         critical: found.critical,
         weight: 1.0,
-        score: found.score,
+        score: final_score(found.score),
         status: found.pass.status(),
         passed_over: false,
         details,

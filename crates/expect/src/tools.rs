@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | a list, or `{$all: list}` | each is among the calls of some message; an item `{$not: …}` is no call at all |
 //! | `{$sequence: list}` | each is among the calls of a message of its own, in this order |
-//! | an empty list | it is known that no call was made |
+//! | an empty list | there is a conversation; no call is asked for |
 //! | a map | some call has these keys |
 //! | a text | some call has this name |
 //! | `true` | there is a call |
@@ -80,9 +80,6 @@ fn doubt(compiler: &mut Compiler<'_>, key: &Spanned<String>, value: &Node) {
 /// What stands in place of `tools`.
 fn calls(compiler: &mut Compiler<'_>, key: &Spanned<String>, wanted: &Node) -> Entry {
     let marked = |marker: &str| Spanned::new(marker.to_owned(), key.span);
-    if matches!(&wanted.kind, NodeKind::List(items) if items.is_empty()) {
-        return (marked(ALL_CALLS), with(wanted, NodeKind::Map(vec![entry("$eq", wanted.clone())])));
-    }
     let Some((operator, list)) = listed(wanted).filter(|(_, list)| !has_denial(compiler, list)) else {
         let marker = if is_denial(compiler, wanted) { NO_CALLS } else { ALL_CALLS };
         return (marked(marker), call::of_all(compiler, wanted));

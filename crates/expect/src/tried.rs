@@ -33,6 +33,8 @@ pub struct Tried {
     kept: Option<Best>,
     doubtful: Option<Best>,
     broken: Option<Best>,
+    /// True if something critical fails in an item, or may fail.
+    may_break: bool,
 }
 
 /// The best of the items that stand alike.
@@ -52,10 +54,9 @@ impl Tried {
     /// Takes the item at `index` into account, which came to `found`. `surely` where it had to be tried, and not only
     /// perhaps.
     pub fn add(&mut self, index: usize, found: Found, surely: bool) {
-        let standing = match Standing::of(&found) {
-            Standing::Kept if !surely => Standing::Doubtful,
-            standing => standing,
-        };
+        let of_item = Standing::of(&found);
+        self.may_break |= of_item != Standing::Kept;
+        let standing = if of_item == Standing::Kept && !surely { Standing::Doubtful } else { of_item };
         let firm = found.flaws.iter().any(|flaw| flaw.firm);
         let (score, most) = (found.score, found.most);
         self.put(standing, Best { score, least: score, most, firm, index, flaws: found.flaws });
@@ -109,7 +110,7 @@ impl Tried {
     pub fn flaw(&self, pass: Pass, flaw: Flaw, is_critical: bool) -> Flaw {
         let all_break = self.kept.is_none() && self.doubtful.is_none();
         let surely = flaw.critical || (all_break && (self.broken.is_some() || is_critical));
-        let is_doubtful = self.kept.is_none() && self.doubtful.is_some() && is_critical;
+        let is_doubtful = self.kept.is_none() && self.doubtful.is_some() && (is_critical || self.may_break);
         Flaw {
             critical: surely || is_doubtful,
             undecided: pass == Pass::Unknown || (is_doubtful && !surely),

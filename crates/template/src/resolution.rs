@@ -81,7 +81,13 @@ impl Place<'_> {
 
 impl<'v> Resolution<'v> {
     pub(crate) fn new(variables: &'v Variables) -> Self {
-        Self { variables, trail: RefCell::default(), left: RefCell::default(), depth: Cell::new(0), weight: Cell::new(0) }
+        Self {
+            variables,
+            trail: RefCell::default(),
+            left: RefCell::default(),
+            depth: Cell::new(0),
+            weight: Cell::new(0),
+        }
     }
 
     /// Runs `inside` one level deeper.

@@ -7,9 +7,7 @@ use serde_json::Value;
 /// What a message says in addition where `actual` is the JSON of a map or a list.
 pub fn remark(actual: Option<&Value>) -> &'static str {
     match actual {
-        Some(Value::String(text)) if is_json(text) => {
-            "; the text is JSON, which is parsed with `responseParser: json`"
-        }
+        Some(Value::String(text)) if is_json(text) => "; the text is JSON, which is parsed with `responseParser: json`",
         _ => "",
     }
 }

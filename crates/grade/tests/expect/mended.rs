@@ -1012,14 +1012,14 @@ fn a_list_fails_critically_where_every_item_breaks_what_is_critical() {
 }
 
 #[test]
-fn of_thousands_of_missing_items_little_is_kept() {
-    let wanted: Value = (0..1_000).map(|id| json!({"id": id, "name": "x".repeat(20)})).collect();
-    let actual: Value = (0..1_000).map(|id| json!({"id": -1 - id, "name": "y".repeat(20)})).collect();
+fn of_hundreds_of_missing_items_little_is_kept() {
+    let wanted: Value = (0..300).map(|id| json!({"id": id, "name": "x".repeat(20)})).collect();
+    let actual: Value = (0..300).map(|id| json!({"id": -1 - id, "name": "y".repeat(20)})).collect();
     for operator in ["$all", "$sequence"] {
         let found = found(&json!({ operator: wanted }), &actual);
-        assert_eq!(found.flaws.len(), 1_000, "{operator}");
+        assert_eq!(found.flaws.len(), 300, "{operator}");
         let kept: usize = found.flaws.iter().filter_map(|flaw| Some(flaw.actual.as_ref()?.to_string().len())).sum();
-        assert!(kept < 64 * 64 * 1024 + 1_000 * 3_000, "{operator}: {kept} bytes");
+        assert!(kept < 64 * 64 * 1024 + 300 * 3_000, "{operator}: {kept} bytes");
     }
 }
 

@@ -17,7 +17,8 @@ fn free_names_are_those_that_nobody_declares() {
     assert_eq!(names("const own = input.x; return own.map((n) => n + outer)"), ["input", "outer"]);
     assert_eq!(names("(a, b = c) => a + b + console.log(undefined)"), ["c"]);
     assert_eq!(names("({ key: value, short, method() { return this.x } })"), ["value", "short"]);
-    assert_eq!(names("typeof maybe"), ["maybe"]);
+    assert_eq!(names("typeof maybe === 'undefined'"), [""; 0]);
+    assert_eq!(names("typeof maybe === 'number' && maybe > 1"), ["maybe"]);
     let expression = Expression::parse("  actual +\n é").unwrap();
     let places: Vec<_> = expression.free_names().iter().map(|free| &expression.text()[free.range.clone()]).collect();
     assert_eq!(places, ["actual", "é"]);

@@ -142,6 +142,7 @@ fn schema_of(kind: FixtureKind) -> Map<String, Value> {
         FixtureKind::Weight => json!({ "type": "number", "minimum": 0 }),
         FixtureKind::Confidence => json!({ "enum": [true, false, "force"] }),
         FixtureKind::Tools => json!({ "type": ["boolean", "string", "object", "array"] }),
+        FixtureKind::Parser => json!({ "enum": ["text", "json"] }),
         FixtureKind::Operators => json!({ "anyOf": [
             { "type": "object", "additionalProperties": { "type": "string" } }, texts()
         ] }),

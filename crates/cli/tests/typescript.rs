@@ -44,7 +44,8 @@ export default scenario("angry customer refund request", async ({ agent }) => {
   await assert.custom("is kind", async (response) => response.mentions("please"));
 });
 
-const fn: ScenarioFn = async ({ agent, score, scores }: ScenarioContext) => {
+const fn: ScenarioFn = async ({ agent, agents, score, scores }: ScenarioContext) => {
+  await Promise.all([agent.send("hi"), agents.second.send("hi")]);
   const reply = await agent.send("hi");
   score("warmth", scores.get("warmth") ?? (reply.raw?.warmth as number));
   const result: AssertionResult = await assert.contains(reply, "hi");

@@ -38,6 +38,9 @@ pub struct Case {
     pub definition: Definition,
     /// What the user says, in order, in one session; at least one message, unless the case is code or the user is played.
     pub messages: Vec<UserMessage>,
+    /// Tools that the agent is to have beside its own, for every message that is not written down: those of code and of a
+    /// played user.
+    pub tools: Vec<Value>,
     /// The function that is the case, where it is written as code. It says what the user says, and asserts.
     pub code: Option<Box<Code>>,
     /// The model that plays the user once the messages are said.
@@ -89,6 +92,11 @@ static NO_OPTIONS: LazyLock<Arc<RunnerOptions>> = LazyLock::new(Arc::default);
 static NO_FIXTURES: LazyLock<Arc<Fixtures>> = LazyLock::new(Arc::default);
 
 impl Case {
+    /// Every tool that the case brings; one may come more than once.
+    pub fn all_tools(&self) -> impl Iterator<Item = &Value> {
+        self.messages.iter().flat_map(|message| &message.tools).chain(&self.tools)
+    }
+
     /// A case with an id and a place and nothing else; formats fill in what they have.
     pub fn new(id: impl Into<String>, source: Excerpt) -> Self {
         Self {
@@ -99,6 +107,7 @@ impl Case {
             subject: Subject::Agent,
             definition: Definition::Skill,
             messages: Vec::new(),
+            tools: Vec::new(),
             code: None,
             user: None,
             runner: Arc::clone(&NO_OPTIONS),

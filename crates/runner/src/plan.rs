@@ -766,7 +766,7 @@ pub(crate) fn known_tools(agent: &dyn Agent, case: &Case) -> Option<&'static [&'
 }
 
 fn brings_tools(case: &Case) -> bool {
-    case.messages.iter().any(|message| !message.tools.is_empty())
+    case.all_tools().next().is_some()
 }
 
 /// An arm as trials print it. What follows an agent's name is part of it, or two files of answers would be one arm.

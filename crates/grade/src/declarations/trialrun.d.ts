@@ -185,6 +185,11 @@ declare module "trialrun" {
     only?: boolean;
     /** What the sandbox holds before the agent starts. */
     fixtures?: Fixtures;
+    /**
+     * Tools that the agent is to have, each in a module: `./tools.ts#lookup_order`. An assistant's function tools are
+     * answered by those of the same name.
+     */
+    tools?: readonly (string | Record<string, unknown>)[];
   }
 
   /** What a sandbox holds, as in scenario files. Paths of this machine start at the test's own folder. */
@@ -222,6 +227,11 @@ declare module "trialrun" {
   /** What a scenario is handed. */
   export interface ScenarioContext {
     readonly agent: Agent;
+    /**
+     * More conversations, each opened by its first message: `agents.NAME` talks to the agent that the project configures
+     * by this name, else to the scenario's own agent once more.
+     */
+    readonly agents: Readonly<Record<string, Agent>>;
     readonly assert: Assertions;
     persona(fields: PersonaFields): Persona;
     score(name: string, value: number): void;

@@ -240,9 +240,12 @@ pub struct Readiness {
 }
 
 /// Everything a session needs.
+#[derive(Clone)]
 pub struct Scene {
     /// Which trial.
     pub trial: TrialId,
+    /// What a scenario calls the conversation, if it is not its first one.
+    pub conversation: Option<String>,
     /// What the user wrote.
     pub case: Arc<Case>,
     /// The configuration.
@@ -269,6 +272,14 @@ pub struct Scene {
     pub endpoint: Endpoint,
     /// Where models are opened from.
     pub providers: llm::Providers,
+}
+
+impl Scene {
+    /// The id of a session that the program names itself.
+    pub(crate) fn session_id(&self, agent: &str) -> String {
+        let more = self.conversation.as_ref().map(|name| format!("/{name}")).unwrap_or_default();
+        format!("{agent}-{}{more}", self.trial)
+    }
 }
 
 /// How an agent is to be set up, with every default applied.

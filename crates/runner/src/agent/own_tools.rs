@@ -140,7 +140,7 @@ fn wanted(case: &Case, owner: Owner) -> Result<Vec<Wanted>, Vec<Diagnostic>> {
     let mut seen: Vec<&Json> = Vec::new();
     let mut wanted = Vec::new();
     let mut problems = Vec::new();
-    for written in case.messages.iter().flat_map(|message| &message.tools) {
+    for written in case.all_tools() {
         if seen.contains(&written) {
             continue;
         }

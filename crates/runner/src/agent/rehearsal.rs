@@ -220,6 +220,7 @@ impl Rehearsal {
     fn scene(&self) -> Scene {
         let arm = Arm { agent: "agent".into(), model: None, variant: None };
         Scene {
+            conversation: None,
             trial: TrialId {
                 suite: "suite".into(),
                 case: self.case.id.as_str().into(),

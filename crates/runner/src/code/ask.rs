@@ -12,10 +12,10 @@ const COMMAND: Duration = Duration::from_secs(30);
 /// Something a scenario asks for.
 #[derive(Debug)]
 pub(crate) enum Ask {
-    /// To say this to the agent.
-    Send(UserMessage),
-    /// To have a model play the user.
-    Converse(Box<SimulatedUser>),
+    /// To say this to the agent, in the conversation of this name or the first one.
+    Send(UserMessage, Option<String>),
+    /// To have a model play the user, in the conversation of this name or the first one.
+    Converse(Box<SimulatedUser>, Option<String>),
     /// Whether something holds.
     Assert(Box<Declared>),
     /// To note that it is about to decide something itself.
@@ -81,8 +81,8 @@ impl Ask {
         let name = name.as_str().unwrap_or_default();
         let given = Given { map: given, runtime, file };
         match name {
-            "send" => given.message().map(Self::Send),
-            "converse" => given.user().map(|user| Self::Converse(Box::new(user))),
+            "send" => given.message().map(|message| Self::Send(message, given.text("conversation"))),
+            "converse" => given.user().map(|user| Self::Converse(Box::new(user), given.text("conversation"))),
             "assert" => Ok(Self::Assert(Box::new(given.declared()))),
             "claim" => Ok(Self::Claim(given.observed())),
             "observed" => Ok(Self::Observed(given.observed())),

@@ -1,6 +1,7 @@
 //! Acting as a scenario wants it: what it asks for is done, one thing after the other, while the clock watches.
 
 mod judged;
+mod others;
 mod reply;
 
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use model::{Aside, Collected, Ending, Excerpt, SimulatedUser, Step, UserMessage}
 use script::{ScriptError, Value};
 
 use self::judged::Open;
+pub(super) use self::others::Others;
 use self::reply::reply;
 use super::clock::{Clock, Watched};
 use super::{Attempt, Halt};
@@ -36,6 +38,7 @@ pub(super) struct Played {
 pub(super) struct Stage<'s> {
     attempt: &'s Attempt<'s>,
     session: &'s mut dyn Session,
+    others: &'s mut Others,
     turn: &'s mut Turn,
     clock: &'s Clock<'s>,
     sandbox: Option<Arc<dyn Sandbox>>,
@@ -64,6 +67,7 @@ impl<'s> Stage<'s> {
     pub(super) fn new(
         attempt: &'s Attempt<'s>,
         session: &'s mut dyn Session,
+        others: &'s mut Others,
         turn: &'s mut Turn,
         clock: &'s Clock<'s>,
         sandbox: Option<Arc<dyn Sandbox>>,
@@ -72,6 +76,7 @@ impl<'s> Stage<'s> {
         Self {
             attempt,
             session,
+            others,
             turn,
             clock,
             sandbox,
@@ -170,7 +175,7 @@ impl<'s> Stage<'s> {
     async fn ask(&mut self, request: u64, ask: Ask) -> Result<(), Breakage> {
         let Some(ask) = self.noted(request, ask) else { return Ok(()) };
         let files = Files(self.sandbox.clone());
-        if matches!(ask, Ask::Send(_) | Ask::Converse(_) | Ask::Run(..)) {
+        if matches!(ask, Ask::Send(..) | Ask::Converse(..) | Ask::Run(..)) {
             // Claims are about what was there when they were made.
             self.consult().await?;
         }
@@ -186,8 +191,11 @@ impl<'s> Stage<'s> {
                 };
             }
             Ask::Claim(_) | Ask::Observed(_) | Ask::Score(..) => return Ok(()),
-            Ask::Send(message) => self.say(&message).await,
-            Ask::Converse(user) => self.talk(*user).await?,
+            Ask::Send(mut message, conversation) => {
+                message.tools.clone_from(&self.attempt.planned.case.tools);
+                self.say(&message, conversation.as_deref()).await?
+            }
+            Ask::Converse(user, conversation) => self.talk(*user, conversation.as_deref()).await?,
             Ask::Read(path) => files.read(path).await,
             Ask::List(path) => files.list(path).await,
             Ask::Exists(path) => files.exists(path).await,
@@ -204,15 +212,23 @@ impl<'s> Stage<'s> {
     }
 
     /// Sends one message and gives the reply, or what the scenario is told where there is none.
-    async fn say(&mut self, message: &UserMessage) -> Result<Value, String> {
-        match self.send(message).await {
-            Some(number) => Ok(reply(self.turn.trace(), number)),
-            None => Ok(Value::Map(vec![("refused".into(), self.refusal().into())])),
-        }
+    async fn say(
+        &mut self,
+        message: &UserMessage,
+        conversation: Option<&str>,
+    ) -> Result<Result<Value, String>, Breakage> {
+        Ok(Ok(match self.send(message, conversation).await? {
+            Some(number) => reply(self.turn.trace(), number),
+            None => Value::Map(vec![("refused".into(), self.refusal().into())]),
+        }))
     }
 
     /// Has a model play the user until that has nothing more to say.
-    async fn talk(&mut self, user: SimulatedUser) -> Result<Result<Value, String>, Breakage> {
+    async fn talk(
+        &mut self,
+        user: SimulatedUser,
+        conversation: Option<&str>,
+    ) -> Result<Result<Value, String>, Breakage> {
         let mut player = self.attempt.player(user)?;
         let mut replies = Vec::new();
         let reason = loop {
@@ -222,8 +238,9 @@ impl<'s> Stage<'s> {
                     return Ok(Err("there is no time left".to_owned()));
                 }
                 Watched::Done(Ok(Move::Say(text))) => {
-                    let message = UserMessage { persona: player.persona().clone(), ..UserMessage::text(text) };
-                    match self.send(&message).await {
+                    let tools = self.attempt.planned.case.tools.clone();
+                    let message = UserMessage { persona: player.persona().clone(), tools, ..UserMessage::text(text) };
+                    match self.send(&message, conversation).await? {
                         Some(number) => replies.push(reply(self.turn.trace(), number)),
                         None => break self.refusal(),
                     }
@@ -239,22 +256,47 @@ impl<'s> Stage<'s> {
     }
 
     /// Sends one message; which one it is, from 1, if the agent has answered it.
-    async fn send(&mut self, message: &UserMessage) -> Option<usize> {
+    async fn send(&mut self, message: &UserMessage, conversation: Option<&str>) -> Result<Option<usize>, Breakage> {
+        if let Some(name) = conversation {
+            self.enter(name).await?;
+        }
         if self.ending.is_some() {
-            return None;
+            return Ok(None);
         }
         self.collected = None;
         let number = self.turn.trace().user_messages.len() + 1;
         let said = Step::UserMessage { index: number, of: number, text: message.text.clone() };
         let ending = match self.turn.record(said) {
-            Flow::Go => self.attempt.send(self.session, message, self.turn, self.clock).await,
+            Flow::Go => {
+                let other = conversation.and_then(|name| self.others.find(name));
+                let session: &mut dyn Session = match other {
+                    Some(other) => other.as_mut(),
+                    None => &mut *self.session,
+                };
+                self.attempt.send(session, message, self.turn, self.clock).await
+            }
             Flow::Stop(ending) => ending,
         };
         if ending.goes_on() {
-            return Some(number);
+            return Ok(Some(number));
         }
         self.ending = Some(ending);
-        None
+        Ok(None)
+    }
+
+    /// Has the conversation called `name` open, and notes that the next message belongs to it.
+    async fn enter(&mut self, name: &str) -> Result<(), Breakage> {
+        if self.ending.is_some() {
+            return Ok(());
+        }
+        if self.others.find(name).is_none() {
+            match self.clock.watch(self.others.open(name)).await {
+                Watched::Done(opened) => opened?,
+                Watched::Ended(ending) => self.ending = Some(ending),
+            }
+        }
+        self.note(format!("conversation `{name}`:"));
+        Ok(())
     }
 
     /// What the scenario is told that speaks to an agent which has ended.

@@ -28,7 +28,7 @@ use tokio::sync::watch;
 
 use self::again::{Again, Trace};
 use self::clock::{Clock, Watched};
-use self::code::{Played, Stage};
+use self::code::{Others, Played, Stage};
 use self::judging::Judging;
 use self::model_in_use::ModelInUse;
 use self::record::record_of;
@@ -476,6 +476,7 @@ impl Attempt<'_> {
         };
         let shown = sandbox.clone();
         let scene = Scene {
+            conversation: None,
             trial: planned.id.clone(),
             case: Arc::clone(&planned.case),
             arm: Arc::clone(&planned.arm),
@@ -493,6 +494,8 @@ impl Attempt<'_> {
         };
         // It loads while the agent is made ready.
         let script = planned.case.code.as_ref().map(|code| self.script(code)).transpose()?;
+        let configured = &self.shared.settings.configured;
+        let mut others = script.as_ref().map(|_| Others::beside(scene.clone(), planned.agent, configured));
         let mut session = match clock.watch(planned.agent.open(scene)).await {
             Watched::Done(session) => session?,
             Watched::Ended(ending) => {
@@ -500,9 +503,9 @@ impl Attempt<'_> {
                 return Ok(Acted { turn, ending, played: None, looked: Vec::new(), agent_ms });
             }
         };
-        let played = match script {
-            Some(script) => {
-                let stage = Stage::new(self, session.as_mut(), &mut turn, &clock, shown.clone(), script);
+        let played = match script.zip(others.as_mut()) {
+            Some((script, others)) => {
+                let stage = Stage::new(self, session.as_mut(), others, &mut turn, &clock, shown.clone(), script);
                 Some(Box::pin(stage.play()).await)
             }
             None => None,
@@ -522,12 +525,17 @@ impl Attempt<'_> {
             }
         };
         let agent_ms = self.agents_time(began, waited);
-        let closing = tokio::time::timeout(clock.grace, session.close());
+        let closing = tokio::time::timeout(clock.grace, async {
+            if let Some(others) = &mut others {
+                others.close().await;
+            }
+            session.close().await;
+        });
         let _ = self.unless(Halt::Kill, closing).await;
         if let Some(code) = session.exit_code() {
             turn.exited(Some(code));
         }
-        drop(session);
+        drop((session, others));
         let played = played.transpose()?;
         model.tell(&mut turn, &mut ending);
         if planned.case.skill_eval.is_some() {

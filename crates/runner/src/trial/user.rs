@@ -66,7 +66,8 @@ impl Attempt<'_> {
                 Watched::Ended(ending) => return ending,
             };
             let index = turn.trace().user_messages.len() + 1;
-            let message = UserMessage { persona: player.persona().clone(), ..UserMessage::text(text) };
+            let tools = self.planned.case.tools.clone();
+            let message = UserMessage { persona: player.persona().clone(), tools, ..UserMessage::text(text) };
             let said = Step::UserMessage { index, of: index, text: message.text.clone() };
             let ending = match turn.record(said) {
                 Flow::Go => self.send(session, &message, turn, clock).await,

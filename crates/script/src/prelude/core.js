@@ -113,14 +113,17 @@ const CONVERSE = ['goal', 'stopWhen', 'maxTurns', 'model'];
 async function talk(fields, agent, options) {
   const run = running('converse');
   const at = new Error();
-  if (agent !== run.agent) throw new TypeError('converse takes the `agent` of the scenario, and what is to be talked about');
+  if (!conversations.has(agent)) {
+    throw new TypeError('converse takes the `agent` of the scenario, and what is to be talked about');
+  }
   if (!isText(options?.goal)) throw new TypeError('converse needs a `goal`: what the user wants, in words');
   for (const key of Object.keys(options)) {
     if (!CONVERSE.includes(key)) throw new TypeError(`converse has no option \`${key}\`; it has ${CONVERSE.join(', ')}`);
   }
   const { goal, stopWhen, maxTurns = 10, model } = options;
   if (!Number.isInteger(maxTurns) || maxTurns < 1) throw new RangeError('`maxTurns` is a whole number of at least 1');
-  const request = { persona: fields, goal, stopWhen, maxTurns, model, stack: at.stack };
+  const conversation = conversations.get(agent);
+  const request = { persona: fields, goal, stopWhen, maxTurns, model, conversation, stack: at.stack };
   const { replies, reason } = await asked(run, at, 'converse', request);
   return freeze({ replies: freeze(replies.map((reply) => heard(reply, run))), last: run.last, reason });
 }
@@ -187,18 +190,21 @@ function message(given) {
   throw new TypeError(`agent.send takes text or what a persona says, not ${kind(given)}`);
 }
 
-const sending = (run) => {
+const sending = (run, conversation) => {
   let [waiting, isTold] = [0, false];
   return (given, options) => {
     const at = new Error();
     if (waiting > 0 && !isTold) {
       isTold = true;
-      console.warn('several messages were sent at once: they are one conversation, so each waits for the reply before it');
+      console.warn(
+        'several messages were sent at once: they are one conversation, so each waits for the reply before it; ' +
+          '`agents.NAME.send(…)` is a conversation of its own',
+      );
     }
     waiting += 1;
     const sent = (async () => {
       try {
-        return heard(await asked(run, at, 'send', { ...message(given), options }), run);
+        return heard(await asked(run, at, 'send', { ...message(given), options, conversation }), run);
       } finally {
         waiting -= 1;
       }
@@ -208,18 +214,36 @@ const sending = (run) => {
   };
 };
 
-const handle = (run, { name, model }) => {
+// What agents of scenarios are called, beside the first one of each.
+const conversations = new WeakMap();
+
+const handle = (run, { name, model }, conversation) => {
   const ask = (what, request) => asked(run, new Error(), what, request);
-  return freeze({
-    name,
+  const agent = freeze({
+    name: conversation ?? name,
     model,
-    send: sending(run),
+    send: sending(run, conversation),
     run: (command, options) => ask('run', { command, timeout: options?.timeout }),
     files: freeze({
       read: (path) => ask('read', { path }),
       list: (path) => ask('list', { path }),
       exists: (path) => ask('exists', { path }),
     }),
+  });
+  conversations.set(agent, conversation);
+  return agent;
+};
+
+// `agents.NAME` is a conversation of its own: with the agent that the project configures by this name, else with that of
+// the scenario.
+const others = (run, about) => {
+  const open = new Map();
+  return new Proxy(freeze({}), {
+    get(_, name) {
+      if (!isText(name) || name === 'then' || name === 'toJSON') return undefined;
+      if (!open.has(name)) open.set(name, name === about.name ? run.agent : handle(run, about, name));
+      return open.get(name);
+    },
   });
 };
 
@@ -404,8 +428,9 @@ async function run(fn, ask, about) {
   run.agent = handle(run, about);
   current = run;
   const { agent, scores } = run;
+  const agents = others(run, about);
   try {
-    await fn({ agent, assert, persona, score, scores, profile: about.profile ?? null });
+    await fn({ agent, agents, assert, persona, score, scores, profile: about.profile ?? null });
   } catch (thrown) {
     run.thrown = { error: thrown };
   }

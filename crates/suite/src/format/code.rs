@@ -164,6 +164,9 @@ fn options(written: &Written, path: &Path, source: &Source, library: &Library, c
         if let Some(fixtures) = fields.get("fixtures") {
             case.fixtures = fixtures_of(fixtures, &SuiteFile { path, root: &node }, library, &mut problems);
         }
+        if let Some(tools) = fields.list("tools", &mut problems) {
+            case.tools = tools.iter().map(Node::to_json).collect();
+        }
         is_only = only(&mut fields, &mut problems);
         fields.finish(&mut problems);
     }

@@ -92,7 +92,10 @@ fn case(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Opt
     let persona = fields.get("persona").and_then(|node| user::persona(node, problems)).unwrap_or_default();
     let user = user::read(&mut fields, &persona, file.directory(), problems);
     let mut assertions = Assertions::default();
-    let messages = turn::read(&mut fields, &persona, &mut assertions, problems);
+    let mut messages = turn::read(&mut fields, &persona, &mut assertions, problems);
+    let tools = fields.list("tools", problems).unwrap_or_default();
+    let tools: Vec<serde_json::Value> = tools.iter().map(Node::to_json).collect();
+    messages.iter_mut().for_each(|message| message.tools.clone_from(&tools));
     if let Some(items) = fields.list("assertions", problems) {
         assertions.read(items, About::LastReply, Ids::Optional, problems);
     }
@@ -113,6 +116,7 @@ fn case(file: &SuiteFile<'_>, library: &Library, problems: &mut Problems) -> Opt
         description,
         tags,
         messages,
+        tools,
         user: user.map(Box::new),
         runner: Arc::new(runner),
         max_turns,

@@ -30,6 +30,12 @@ static CONVERSATION: Block = Block {
             Kind::Text,
             "The model to run it on, or `scripted:FILE` with a path that starts at this file's directory.",
         ),
+        field(
+            "tools",
+            Kind::Any,
+            "A list of tools that the agent is to have, each in a module: `./tools.ts#lookup_order`. An assistant's \
+             function tools are answered by those of the same name.",
+        ),
         field("runner", Kind::Map(&RUNNER), "How the agent is run."),
         field("max_turns", Kind::Whole(1), "The most model turns of the agent over all messages."),
         field("token_budget", Kind::Positive, "The most tokens a trial may use, of every kind."),

@@ -200,3 +200,18 @@ assertions:
     let problems = scratch.problems("scenario: s\nsystem_prompt: p\nassertions: [{type: tool_called, tool: Bash}]\n");
     assert_eq!(problems[0].message, "an assertion has no `id`");
 }
+
+#[test]
+fn a_conversation_and_a_scenario_in_code_bring_tools() {
+    let scratch = Scratch::new();
+    scratch.write("talk.yaml", "turns: [{says: hi}]\ntools: ['./tools.ts#find']\nassertions: [{contains: hi}]\n");
+    scratch.write(
+        "code.test.ts",
+        "import { scenario } from 'trialrun';\nexport default scenario('c', { tools: ['./tools.ts#find'] }, async () => {});\n",
+    );
+    let loaded = scratch.load(&["talk.yaml", "code.test.ts"]);
+    assert_eq!(all_problems(&loaded), []);
+    for suite in &loaded.suites {
+        assert_eq!(suite.cases[0].all_tools().last(), Some(&json!("./tools.ts#find")), "{}", suite.name);
+    }
+}

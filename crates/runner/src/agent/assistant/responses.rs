@@ -65,7 +65,7 @@ impl Responses {
             extra: [("store".to_owned(), json!(true))].into_iter().collect(),
             ..Request::default()
         };
-        Ok(Self { id: format!("assistant-{}", scene.trial), model, request, tools, opened: false })
+        Ok(Self { id: scene.session_id("assistant"), model, request, tools, opened: false })
     }
 
     /// Follows the conversation from a message of the user's to the answer.

@@ -219,6 +219,10 @@ async fn a_run_that_asks_for_a_tool_of_the_case_gets_its_answer() {
     let played = rehearsal.play(&Assistant).await.unwrap();
     assert_eq!(played.calls(), [("add", "3", false)]);
     assert_eq!(played.answer(), Some("add,got \"3\" of 2"));
+    // Those of a case whose messages are not written down.
+    rehearsal.case.tools = std::mem::take(&mut rehearsal.case.messages[0].tools);
+    let played = rehearsal.play(&Assistant).await.unwrap();
+    assert_eq!(played.calls(), [("add", "3", false)]);
 }
 
 #[tokio::test]
@@ -310,7 +314,7 @@ fn what_is_missing_is_told_before_anything_runs() {
     assert_eq!(told(json!({})), ["agent.yaml:1:1: `assistant` needs a `model`"]);
     assert_eq!(
         told(json!({"model": "m"})),
-        ["agent.yaml:1:1: the assistant cannot be asked: `openai` needs a key: OPENAI_API_KEY is not set"]
+        ["agent.yaml:1:1: the assistant cannot be asked: `openai-responses` needs a key: OPENAI_API_KEY is not set"]
     );
     assert_eq!(told(json!({"model": "m", "api_key": KEY})), [""; 0]);
     assert_eq!(told(json!({"assistant_id": "a", "base_url": "http://127.0.0.1:1"})), [""; 0]);

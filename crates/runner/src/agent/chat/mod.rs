@@ -78,7 +78,7 @@ impl Agent for Chat {
         let mut problems: Vec<Diagnostic> = check_model(part).into_iter().collect();
         problems.extend(prompt_file::prompts(case, part.directory).err().unwrap_or_default());
         problems.extend(own_tools::check(case, part.directory, OWNER));
-        let brings_tools = case.messages.iter().any(|message| !message.tools.is_empty());
+        let brings_tools = case.all_tools().next().is_some();
         for written in case.runner.allowed_tools_override.iter().flatten() {
             let name = Rule::parse(written).tool;
             if tool::find(&name).is_none() && !brings_tools {
@@ -169,6 +169,7 @@ enum Chosen {
 
 impl Talk {
     fn open(scene: Scene, own_tools: OwnTools) -> Result<Self, Breakage> {
+        let session_id = scene.session_id("chat");
         let (model, name) = reached(scene.endpoint, scene.setup.model.as_deref())?;
         let Some(sandbox) = scene.sandbox else {
             return Err(Breakage::harness("the embedded agent was given no sandbox"));
@@ -202,7 +203,7 @@ impl Talk {
         };
         let time = Duration::from_millis(scene.setup.timeout_ms);
         Ok(Self {
-            session_id: format!("chat-{}", scene.trial),
+            session_id,
             model,
             request,
             permissions,

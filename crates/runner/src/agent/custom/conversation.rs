@@ -54,7 +54,7 @@ impl Conversation {
         let case = &scene.case;
         let is_long = case.messages.len() > 1 || case.code.is_some() || case.user.is_some();
         let mut conversation = Self {
-            session_id: format!("custom-{}", scene.trial),
+            session_id: scene.session_id("custom"),
             engine,
             said: (is_long || matches!(export, Export::Adapter(_))).then(Vec::new),
             export,

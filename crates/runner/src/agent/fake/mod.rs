@@ -85,7 +85,7 @@ impl Agent for Fake {
     fn open<'a>(&'a self, scene: Scene) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
         let reach = scene.sandbox.as_deref().map(Reach::of);
         let session: Box<dyn Session> =
-            Box::new(Echo { session_id: format!("fake-{}", scene.trial), reach, performer: Performer::default() });
+            Box::new(Echo { session_id: scene.session_id("fake"), reach, performer: Performer::default() });
         Box::pin(std::future::ready(Ok(session)))
     }
 }

@@ -139,7 +139,7 @@ fn unreached(part: &Part<'_>, body: &Body) -> Vec<Diagnostic> {
     let messages = &part.case.messages;
     let brought = [
         ("script", messages.iter().any(|message| message.script.is_some())),
-        ("tools", messages.iter().any(|message| !message.tools.is_empty())),
+        ("tools", part.case.all_tools().next().is_some()),
     ];
     let lost = brought.into_iter().filter(|(name, is_there)| *is_there && !body.reaches(name));
     let problem = |(name, _): (&str, bool)| {

@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use model::{Case, Code, Event, Excerpt, Finding, FixtureFile, Outcome, RunInfo, Status, Suite, TrialRecord};
+use serde_json::json;
 use tokio::sync::mpsc;
 
+use crate::agent::Configured;
 use crate::plan::{PlanRequest, ReadScript, Settings, plan};
 use crate::select::Selection;
 use crate::supervise::Supervisor;
@@ -50,7 +52,7 @@ impl Play {
 
     fn with(mut self, name: &str, body: &str, change: impl FnOnce(Case) -> Case) -> Self {
         let text = format!(
-            "import {{ scenario, persona, assert }} from '@fabrik/core';\nexport default scenario('{name}', async ({{ agent, score, scores }}) => {{\n{body}\n}});\n"
+            "import {{ scenario, persona, assert }} from '@fabrik/core';\nexport default scenario('{name}', async ({{ agent, agents, score, scores }}) => {{\n{body}\n}});\n"
         );
         let file = format!("{name}.test.ts");
         let module = self.write(&file, &text);
@@ -419,4 +421,56 @@ async fn a_module_that_loads_no_more_breaks_its_trial() {
     let record = play.run().await.remove(0);
     assert_eq!(record.outcome, Outcome::Broken, "{record:#?}");
     assert!(record.because.unwrap().contains("has changed"));
+}
+
+/// An agent that counts what it hears in a conversation.
+const COUNTING: &str = "let heard = 0;
+export const send = (message, { conversationId, options }) =>
+  `${options.name} heard ${++heard}: ${message} in ${conversationId}`;
+";
+
+impl Play {
+    /// The agents that the project configures: `own`, with which scenarios run, `other`, and `gone`, which cannot be loaded.
+    fn counting(mut self) -> Self {
+        self.write("agent.mjs", COUNTING);
+        let configured = |name: &str, config: serde_json::Value| {
+            let node = model::Node::from_json(&config, &model::Source::new("trialrun.yaml", ""));
+            let directory = self.folder.path().to_owned();
+            Arc::new(Configured { name: name.into(), node, directory, is_filled: true })
+        };
+        let custom = |name| json!({"type": "custom", "module": "./agent.mjs", "options": {"name": name}});
+        self.settings.configured = vec![
+            configured("own", custom("own")),
+            configured("other", custom("other")),
+            configured("gone", json!({"type": "custom", "module": "./gone.mjs"})),
+        ];
+        self.settings.agents = vec!["own".into()];
+        self.may_warn = true;
+        self
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_scenario_has_several_conversations_and_agents() {
+    let body = "  const [a, b] = await Promise.all([agent.send('a'), agents.second.send('b')]);
+  const c = await agents.second.send('c');
+  const d = await agents.other.send('d');
+  const e = await agents.own.send('e');
+  assert.contains(a, 'own heard 1: a in custom-x::x@own');
+  assert.notContains(a, '/second');
+  assert.contains(b, 'own heard 1: b in custom-x::x@own#1/second');
+  assert.contains(c, 'own heard 2: c');
+  assert.contains(d, 'other heard 1: d in custom-x::x@own#1/other');
+  assert.contains(e, 'own heard 2: e');
+  assert.custom('names', () => agents.second.name === 'second' && agents.own === agent);";
+    let record = Play::new().counting().scenario("x", body).run().await.remove(0);
+    assert_eq!(record.outcome, Outcome::Passed, "{:#?}", told(&record));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_agent_that_cannot_be_talked_to_breaks_the_trial() {
+    let body = "  await agents.gone.send('a');\n  assert.custom('a', () => true);";
+    let record = Play::new().counting().scenario("x", body).run().await.remove(0);
+    assert_eq!(record.outcome, Outcome::Broken, "{record:#?}");
+    assert!(record.because.unwrap().starts_with("`agents.gone`: trialrun.yaml:1:1: cannot read the module"));
 }

@@ -1,0 +1,67 @@
+//! The conversations of a scenario beside its first one: more with the same agent, or with another one that the project
+//! configures.
+
+use std::sync::Arc;
+
+use crate::Breakage;
+use crate::agent::{Agent, Configured, Endpoint, Scene, Setup};
+use crate::session::Session;
+
+/// Those that are open, and what it takes to open more.
+pub(in crate::trial) struct Others {
+    scene: Scene,
+    /// The agent of the first conversation.
+    agent: &'static dyn Agent,
+    configured: Vec<Arc<Configured>>,
+    open: Vec<(String, Box<dyn Session>)>,
+}
+
+impl Others {
+    /// None yet. `scene` is that of the first conversation, with `agent`.
+    pub(in crate::trial) fn beside(scene: Scene, agent: &'static dyn Agent, configured: &[Arc<Configured>]) -> Self {
+        Self { scene, agent, configured: configured.to_vec(), open: Vec::new() }
+    }
+
+    /// The conversation called `name`, if it is open.
+    pub(in crate::trial) fn find(&mut self, name: &str) -> Option<&mut Box<dyn Session>> {
+        self.open.iter_mut().find(|(known, _)| known == name).map(|(_, session)| session)
+    }
+
+    /// Opens the conversation called `name`: with the agent that the project configures by this name, else with the
+    /// scenario's own.
+    ///
+    /// # Errors
+    /// Why it cannot be opened.
+    pub(in crate::trial) async fn open(&mut self, name: &str) -> Result<(), Breakage> {
+        let mut scene = Scene { conversation: Some(name.to_owned()), ..self.scene.clone() };
+        let mut agent = self.agent;
+        let own = self.scene.config.as_ref().map(|config| &config.name);
+        let other = self.configured.iter().find(|config| config.name == name && Some(&config.name) != own);
+        if let Some(config) = other {
+            let told = |problem: &model::Diagnostic| Breakage::environment(format!("`agents.{name}`: {problem}"));
+            agent = config.agent().map_err(|problem| told(&problem))?;
+            if agent.needs_sandbox() && scene.sandbox.is_none() {
+                return Err(Breakage::environment(format!(
+                    "`agents.{name}` needs a sandbox, and the scenario has none; give it `fixtures: {{}}`"
+                )));
+            }
+            if let Some(problem) = agent.check_config(&config.node, &config.directory).iter().find(|one| one.is_error())
+            {
+                return Err(told(problem));
+            }
+            scene.setup = Arc::new(Setup { model: None, system_prompt: None, ..Setup::clone(&scene.setup) });
+            scene.endpoint = Endpoint::Vendor { base_url: None };
+            (scene.config, scene.argument) = (Some(Arc::clone(config)), None);
+        }
+        let session = agent.open(scene).await?;
+        self.open.push((name.to_owned(), session));
+        Ok(())
+    }
+
+    /// Ends all of them.
+    pub(in crate::trial) async fn close(&mut self) {
+        for (_, session) in &mut self.open {
+            session.close().await;
+        }
+    }
+}

@@ -228,9 +228,24 @@ impl Timeout {
         Ok(Self { ms: parse_duration(written)?, is_bare: written.parse::<f64>().is_ok() })
     }
 
-    /// Warns of a number without a unit that may be meant as milliseconds.
-    pub fn warning(self) -> Option<String> {
+    /// The same in a project: a number without a unit is milliseconds where Fabrik's configuration is read, as its own
+    /// command line has it.
+    pub fn in_project(self, project: &suite::Project) -> Self {
+        if self.is_bare && project.is_of_fabrik() { Self { ms: self.ms / 1000, ..self } } else { self }
+    }
+
+    /// Warns of a number without a unit that may be meant as another one.
+    pub fn warning(self, project: &suite::Project) -> Option<String> {
         let seconds = self.ms / 1000;
+        if project.is_of_fabrik() {
+            let written = self.in_project(project).ms;
+            return (self.is_bare && written < LIKE_MILLISECONDS).then(|| {
+                format!(
+                    "`--timeout {written}` is {written} milliseconds for each trial, as Fabrik counts; write `{written}s` \
+                     for seconds"
+                )
+            });
+        }
         let is_doubtful = self.is_bare && seconds >= LIKE_MILLISECONDS;
         let spelled = match (seconds / 3600, seconds % 3600 / 60) {
             (0, minutes) => format!("{minutes} minutes"),

@@ -102,6 +102,8 @@ impl Resolved {
     /// # Errors
     /// A variable of the environment whose value is none for its setting.
     pub fn of(args: &RunArgs, workplace: &Workplace) -> Result<Self, CliError> {
+        let timeout = args.timeout.map(|timeout| timeout.in_project(&workplace.project));
+        let args = &RunArgs { timeout, ..args.clone() };
         let environment = variables::typed(&workplace.environment)?;
         let rows = rows(args, &environment, workplace);
         let mut problems = Vec::new();

@@ -14,7 +14,7 @@ use crate::outlet::open_reports;
 use crate::preparation::{Prepared, listed_ids, prepare};
 use crate::project::Workplace;
 use crate::recording::Recording;
-use crate::run_args::{RunArgs, Timeout};
+use crate::run_args::RunArgs;
 use crate::settings::Resolved;
 use crate::terminal::Terminal;
 use crate::{exit, git_sign_in, hooks, limits, machine, signals};
@@ -47,7 +47,7 @@ pub fn run_prepared(args: &RunArgs, prepared: Prepared, terminal: &Terminal) -> 
     if plan.trials.is_empty() {
         return Err(nothing_selected(args, &plan, nearest.as_deref(), &case_ids));
     }
-    if let Some(warning) = args.timeout.and_then(Timeout::warning) {
+    if let Some(warning) = args.timeout.and_then(|timeout| timeout.warning(&workplace.project)) {
         terminal.err(&format!("warning: {warning}\n"));
     }
     if args.lend_git_sign_in {

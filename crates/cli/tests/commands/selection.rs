@@ -1,5 +1,7 @@
 //! Which cases run.
 
+use testkit::Project;
+
 use crate::{demo, listed};
 
 #[test]
@@ -48,6 +50,14 @@ fn a_timeout_that_may_be_meant_as_milliseconds_is_spelled_out() {
         "warning: `--timeout 5000` is 5000 seconds (1 h 23 min) for each trial; write `5000ms` for milliseconds, or `5000s`"
     );
     assert_eq!((warned("5000s"), warned("90m"), warned("600")), (String::new(), String::new(), String::new()));
+    // Fabrik's own command line counts milliseconds.
+    let fabrik = Project::new(env!("CARGO_BIN_EXE_trialrun"));
+    fabrik.write("fabrik.config.mjs", "export default { agent: 'fake' };\n");
+    fabrik.write("tests/slow.yaml", "name: slow\nturns: [{says: '!sleep 30s'}]\nassertions: [{contains: x}]\n");
+    let ran = fabrik.run(&["run", "--timeout", "1500"]).exits(1);
+    assert!(ran.out.contains("1.5 s (--timeout)") && ran.err.is_empty(), "{}", ran.said());
+    let ran = fabrik.run(&["run", "--timeout", "30"]).exits(1);
+    assert!(ran.err.contains("`--timeout 30` is 30 milliseconds"), "{}", ran.err);
 }
 
 #[test]

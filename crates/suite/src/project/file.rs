@@ -12,6 +12,12 @@ use crate::document::{self, Language};
 use crate::module_tree::{FUNCTION, Tree};
 use crate::path::shown;
 
+/// How the configuration in a file of this name is written.
+pub(super) fn dialect_of(path: &Path) -> Option<Dialect> {
+    let name = path.file_name()?;
+    FILES.iter().find(|(known, _)| name == *known).map(|(_, dialect)| *dialect)
+}
+
 /// Names of configuration files; in a directory the first that is there is read.
 const FILES: [(&str, Dialect); 17] = [
     ("trialrun.config.ts", Dialect::Own),

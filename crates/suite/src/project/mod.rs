@@ -85,6 +85,11 @@ pub struct Setting<T> {
 }
 
 impl Project {
+    /// True if the configuration is one of Fabrik, whose command line counts time in milliseconds.
+    pub fn is_of_fabrik(&self) -> bool {
+        self.file.as_deref().and_then(file::dialect_of) == Some(Dialect::Fabrik)
+    }
+
     /// The project that `start` belongs to, as [`find_with`](Self::find_with) finds it where no variable is set.
     pub fn find(start: &Path, cwd: &Path) -> (Self, Vec<Diagnostic>) {
         Self::find_with(start, cwd, &Environment::new())

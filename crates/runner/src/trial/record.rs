@@ -19,6 +19,7 @@ pub(super) fn record_of(planned: &PlannedTrial, end: End) -> TrialRecord {
     warnings.extend(grade::warnings(&planned.case, &evidence).iter().map(ToString::to_string));
     let agent_ms = evidence.agent_ms();
     let Evidence { mut trace, collected, ending, .. } = evidence;
+    let replies = replies(&trace);
     // It may be large, and is not copied once nobody else has it.
     trace.replies.clear();
     let result = trace.result.take().map(Arc::unwrap_or_clone);
@@ -71,7 +72,7 @@ pub(super) fn record_of(planned: &PlannedTrial, end: End) -> TrialRecord {
         judge,
         answer: trace.answer.clone(),
         result,
-        replies: replies(&trace),
+        replies,
         turn_count: trace.turn_count(),
         tool_calls: trace
             .calls

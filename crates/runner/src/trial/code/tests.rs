@@ -464,7 +464,7 @@ async fn a_scenario_has_several_conversations_and_agents() {
   assert.contains(e, 'own heard 2: e');
   assert.custom('names', () => agents.second.name === 'second' && agents.own === agent);";
     let record = Play::new().counting().scenario("x", body).run().await.remove(0);
-    assert_eq!(record.outcome, Outcome::Passed, "{:#?}", told(&record));
+    assert_eq!((record.outcome, record.replies.len()), (Outcome::Passed, 5), "{:#?}", told(&record));
 }
 
 #[tokio::test(flavor = "multi_thread")]

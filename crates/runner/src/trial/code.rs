@@ -419,12 +419,7 @@ fn missing_name(message: &str) -> Option<String> {
     let name = message.strip_suffix(" is not defined")?.trim_matches(['\'', '`', '"']);
     Some(match name {
         name if EXPORTED.contains(&name) => format!("`import {{ {name} }} from 'trialrun'`"),
-        "expect" | "describe" | "it" | "test" => {
-            format!(
-                "there is no global `{name}`; assertions are `assert.…`, from `import {{ assert }} from 'trialrun'`"
-            )
-        }
-        "require" | "module" | "exports" => "modules are imported by `import … from '…'`".to_owned(),
+        "exports" => "modules are imported by `import … from '…'`".to_owned(),
         name => format!("define `{name}`, or import it from the module that exports it"),
     })
 }

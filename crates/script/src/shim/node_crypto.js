@@ -18,7 +18,7 @@ export const randomInt = (first, second) => {
   }
 };
 const refuse = (name) => () => {
-  throw new Error(`crypto.${name} is not available here: scripts have random numbers and no ciphers or hashes`);
+  throw new ReferenceError(`crypto.${name} is not available here: scripts have random numbers and no ciphers or hashes`);
 };
 export const createHash = refuse('createHash');
 export const createHmac = refuse('createHmac');

@@ -7,7 +7,7 @@
       enumerable: false,
       configurable: true,
       get() {
-        throw new Error(`process.env.${name} is not available here: it is a secret by its name, and scripts are given none`);
+        throw new ReferenceError(`process.env.${name} is not available here: it is a secret by its name, and scripts are given none`);
       },
       set(value) {
         Object.defineProperty(env, name, { value, writable: true, enumerable: true });
@@ -15,7 +15,7 @@
     });
   }
   const refuse = (name, because) => () => {
-    throw new Error(`process.${name} is not available here: ${because}`);
+    throw new ReferenceError(`process.${name} is not available here: ${because}`);
   };
   const outside = 'a script cannot act on the program it runs in';
   const process = {

@@ -214,6 +214,10 @@ async fn a_name_that_is_not_defined_is_a_mistake_of_the_tests_and_not_the_agents
         ("expectReply('x');", "define `expectReply`, or import it"),
         ("sleep(1);", "`import { sleep } from 'trialrun'`"),
         ("require('fs');", "this file is an ECMAScript module"),
+        ("describe('x', () => {});", "it belongs to another test runner; write `export default scenario("),
+        ("exports.x = 1;", "modules are imported by `import … from '…'`"),
+        ("process.exit(1);", "a script cannot act on the program"),
+        ("crypto.subtle;", "no ciphers or hashes"),
     ] {
         let record = played(&format!("  await agent.send('hello');\n  {line}")).await;
         assert_eq!((record.outcome, record.fault), (Outcome::Broken, Some(model::Fault::Test)), "{record:#?}");

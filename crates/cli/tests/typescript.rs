@@ -112,6 +112,16 @@ fn the_compiler_accepts_what_init_writes_and_tests_of_other_projects() {
     let project = Project::new(PROGRAM);
     project.run(&["init", "--template", "code"]).exits(0);
     project.write("tests/foreign.test.ts", FOREIGN);
+    let pack = format!("{}/../../packs/customer-support", env!("CARGO_MANIFEST_DIR"));
+    for file in ["package.json", "index.ts"]
+        .map(str::to_owned)
+        .into_iter()
+        .chain(["angry-customer", "billing-dispute", "product-inquiry"].map(|test| format!("tests/{test}.test.ts")))
+    {
+        let text = std::fs::read_to_string(format!("{pack}/{file}")).unwrap();
+        project.write(&format!("node_modules/@trialrun/pack-customer-support/{file}"), &text);
+    }
+    project.write("tests/pack.test.ts", "export * from \"@trialrun/pack-customer-support\";\n");
     assert_eq!(compile(&compiler, &project, "tests"), "");
     // The agent lies beside the tests' folder.
     let settings = project.read("tests/tsconfig.json").replace("**/*.ts", "../agent.ts");

@@ -147,6 +147,17 @@ fn a_judge_that_cannot_be_had_stops_the_run_before_it_begins() {
 }
 
 #[test]
+fn a_judge_that_refuses_the_connection_is_refused_also_where_time_is_short() {
+    let project = project(&[]);
+    let judge = ["--judge", "ollama:m", "--judge-base-url", "http://127.0.0.1:1"];
+    for timeout in ["1s", "30s"] {
+        let ran = project.run(&[&["run", "--timeout", timeout][..], &judge].concat()).exits(3);
+        assert!(ran.out.to_lowercase().contains("connection refused"), "{timeout}: {}", ran.out);
+        assert!(!ran.out.contains("did not answer within"), "{timeout}: {}", ran.out);
+    }
+}
+
+#[test]
 fn doctor_names_the_providers_and_shows_no_key() {
     let project = project(&[]).env("OPENAI_API_KEY", "sk-canary-0123456789abcdef");
     let ran = project.run(&["doctor"]).exits(0);

@@ -98,6 +98,14 @@ impl Judge {
         Self { breaker, ..self }
     }
 
+    /// The error after which the model is asked again right now, as far as it was not looked at before.
+    pub fn last_error(&self) -> Option<String> {
+        self.model.take_steps().into_iter().rev().find_map(|step| match step {
+            model::Step::Retry { error, .. } => Some(clipped(&error)),
+            _ => None,
+        })
+    }
+
     /// The model plays a script: it is asked one thing after the other, in the order of the assertions and once for each
     /// judge of a panel, and knows no word that is drawn for a call.
     pub fn of_a_script(self) -> Self {

@@ -317,7 +317,12 @@ impl Attempt<'_> {
             }
             Ok(Err(_)) => {
                 let setting = self.planned.limits.timeout_from.as_deref().unwrap_or("--timeout");
-                let because = format!("the judge did not answer within {} s ({setting})", limit.as_secs_f64());
+                let within = format!("within {} s ({setting})", limit.as_secs_f64());
+                // Its client still had patience, and knows why it needed that.
+                let because = match self.judge().ok().and_then(Judge::last_error) {
+                    Some(error) => format!("the judge gave no verdict {within}; its last error: {error}"),
+                    None => format!("the judge did not answer {within}"),
+                };
                 self.shared.judging.breaker.failed(&because, false);
                 because
             }

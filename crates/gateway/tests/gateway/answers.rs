@@ -80,7 +80,7 @@ async fn a_request_after_the_last_step_is_refused_with_the_reason() {
     let bench = Bench::new(json!({"steps": [{"text": "m1"}]})).await;
     bench.post(&asks("x")).await;
     let refused = bench.post(&streaming("x")).await.error();
-    let message = "the script s.json has 1 step and this is request 2";
+    let message = "the script s.json has 1 step and this is request 2; add a step for it";
     assert_eq!(refused, (400, "invalid_request_error".into(), message.into()));
     assert_eq!(bench.playback.problems()[0].message, message);
 }

@@ -226,7 +226,7 @@ impl Playback {
         let answered = request_capacity(steps);
         let answered =
             if answered == steps.len() as u64 { String::new() } else { format!(", which answer {answered} requests,") };
-        format!("the script {script} has {count}{of}{answered} and this is request {request}")
+        format!("the script {script} has {count}{of}{answered} and this is request {request}; add a step for it")
     }
 
     fn broken(&self, fault: &Fault, begun: Reply) -> Answer {
@@ -438,7 +438,8 @@ mod tests {
         for _ in 0..3 {
             said(&playback, &asks("x")).await;
         }
-        let message = "the script s.yaml has 2 steps, which answer 3 requests, and this is request 4";
+        let message =
+            "the script s.yaml has 2 steps, which answer 3 requests, and this is request 4; add a step for it";
         let error = playback.respond(&asks("x")).await.unwrap_err();
         assert_eq!(error, ProviderError::Exhausted { message: message.into() });
         playback.respond(&asks("x")).await.unwrap_err();
@@ -473,7 +474,10 @@ mod tests {
         assert_eq!(playback.respond(&count("s2")).await.unwrap().message_id, "msg_c1_2_0002");
         assert_eq!(said(&playback, &sub_asks("s3", "count words")).await, "b1");
         let error = playback.respond(&sub_asks("s3", "count words")).await.unwrap_err();
-        assert_eq!(error.to_string(), "the script s.yaml has 1 step for conversation `rest` and this is request 2");
+        assert_eq!(
+            error.to_string(),
+            "the script s.yaml has 1 step for conversation `rest` and this is request 2; add a step for it"
+        );
     }
 
     #[tokio::test]

@@ -203,7 +203,7 @@ const INTRODUCTION: &str = "\
 agent CLI reaches it through the gateway on loopback, without a network, a key or cost, and with the same result every time.
 
 - The n-th request of a conversation gets the n-th step, whatever it says.
-- A request after the last step is refused, and the trial is broken: its script was too short.
+- A request after the last step is refused, and the trial is broken by the test's fault: its script is too short.
 - A sub-agent's request for which no conversation is written is refused likewise.
 - A side request, such as one for a session's title, uses up no step: it has no tools, and gets the answer `ok` for no tokens.
 - In every text `$SANDBOX` is the trial's working directory and `$HOME` the agent's home directory, unless a letter, a

@@ -101,7 +101,8 @@ impl ModelInUse {
             return;
         }
         if let Some(problem) = playback.problems().into_iter().next() {
-            *ending = Ending::ProviderFailed { because: problem.message };
+            // The user wrote the script, so nothing failed but the test.
+            *ending = Ending::InvalidTest { because: problem.message };
         } else if matches!(ending, Ending::GaveUp { .. } | Ending::Aborted { .. })
             && let Some(fault) = playback.faulted()
             && !fault.recovered

@@ -62,7 +62,7 @@ impl Attempt<'_> {
                         Flow::Stop(ending) => ending,
                     };
                 }
-                Watched::Done(Err(error)) => return Ending::ProviderFailed { because: error.to_string() },
+                Watched::Done(Err(no_move)) => return no_move.ending(),
                 Watched::Ended(ending) => return ending,
             };
             let index = turn.trace().user_messages.len() + 1;

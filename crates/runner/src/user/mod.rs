@@ -5,8 +5,8 @@ mod prompt;
 
 use std::sync::Arc;
 
-use llm::{Conversation, InSchema, Model, NoAnswer, Request, ResponseSchema};
-use model::{Aside, SimulatedUser, Trace};
+use llm::{Conversation, InSchema, Model, NoAnswer, ProviderError, Request, ResponseSchema};
+use model::{Aside, Ending, SimulatedUser, Trace};
 use serde_json::{Map, Value, json};
 
 use crate::mask::Mask;
@@ -40,7 +40,20 @@ pub(crate) enum Move {
 /// Why nobody can tell what the user does next.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("the model that plays the user failed: {0}")]
-pub(crate) struct NoMove(String);
+pub(crate) struct NoMove(NoAnswer);
+
+impl NoMove {
+    /// How the trial ends because of it. A script without an answer is the user's mistake, not a provider's failure.
+    pub(crate) fn ending(&self) -> Ending {
+        let because = self.to_string();
+        match &self.0 {
+            NoAnswer::Provider(ProviderError::Exhausted { .. } | ProviderError::Unscripted { .. }) => {
+                Ending::InvalidTest { because }
+            }
+            _ => Ending::ProviderFailed { because },
+        }
+    }
+}
 
 impl Player {
     /// Has `model`, which its provider knows as `name`, play `user`. It is told none of the values that `mask` knows.
@@ -64,8 +77,8 @@ impl Player {
         let request = self.request(trace);
         let answer = match self.ask(&request).await {
             Ok(answer) => answer,
-            Err(error) if is_final(&error) => return Err(NoMove(error.to_string())),
-            Err(_) => self.ask(&request).await.map_err(|error| NoMove(error.to_string()))?,
+            Err(error) if is_final(&error) => return Err(NoMove(error)),
+            Err(_) => self.ask(&request).await.map_err(NoMove)?,
         };
         let next = read(&answer);
         self.said += u64::from(matches!(next, Move::Say(_)));

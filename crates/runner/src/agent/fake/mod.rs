@@ -208,7 +208,7 @@ impl Echo {
             Directive::GiveUp(because) => return Err(Ending::GaveUp { because }),
             Directive::FailProvider(because) => return Err(Ending::ProviderFailed { because }),
             Directive::Abort(because) => return Err(Ending::Aborted { because }),
-            Directive::Invalid(problem) => return Err(Ending::GaveUp { because: problem.message }),
+            Directive::Invalid(problem) => return Err(Ending::InvalidTest { because: problem.message }),
         }
         Ok(())
     }

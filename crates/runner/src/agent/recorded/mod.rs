@@ -145,7 +145,7 @@ impl Recorded {
             .map_err(|error| Breakage::environment(format!("cannot read the answers `{file}`: {error}")))?;
         let case = &scene.case;
         let Some(line) = answers.find(&case.id, case.position, scene.position, scene.trial.repetition) else {
-            return Err(Breakage::environment(format!("`{file}` has no answer for the case `{}`", case.id)));
+            return Err(Breakage::test(format!("`{file}` has no answer for the case `{}`", case.id)));
         };
         let answer = &answers.lines[line];
         if let Some(error) = &answer.error {
@@ -200,7 +200,7 @@ impl Replay {
             let s = if there == 1 { "" } else { "s" };
             let because =
                 format!("the answer in {} is to {there} message{s}, and has none to message {asked}", self.name);
-            return Err(Ending::Unreachable { because });
+            return Err(Ending::InvalidTest { because });
         }
         let is_last = at == self.last_message;
         let is_next = |given: &&TurnGiven| given.message == at || (is_last && given.message > at);
@@ -330,7 +330,7 @@ mod tests {
         let (_dir, path) = file("{\"case\":\"a\",\"output\":\"one\"}");
         let played = rehearsal(&path, case("a", &["go", "on"])).play(&RECORDED).await.unwrap();
         let because = format!("the answer in `{path}` for the case `a` is to 1 message, and has none to message 2");
-        assert_eq!(played.endings, [Ending::Finished, Ending::Unreachable { because }]);
+        assert_eq!(played.endings, [Ending::Finished, Ending::InvalidTest { because }]);
         let record = json!({
             "id": "a", "suite": "s", "case": "a", "arm": "x", "repetition": 1, "outcome": "passed", "answer": "both",
         });

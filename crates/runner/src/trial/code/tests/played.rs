@@ -90,9 +90,8 @@ async fn a_user_that_nobody_can_play_breaks_the_trial_once_and_for_all() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_user_took_is_told_of_every_attempt_and_also_if_it_breaks() {
-    // The script has one step too few, so the model fails after two messages.
     let mut script = says(&["one", "two"]);
-    script["steps"].as_array_mut().unwrap().pop();
+    *script["steps"].as_array_mut().unwrap().last_mut().unwrap() = json!({"fault": {"kind": "http", "status": 400}});
     let code = Play::new().scenario("x", &conversing("model: 'scripted:user.yaml'"));
     let yaml = Play::new().case(conversation(Some("scripted:user.yaml")));
     for mut play in [code, yaml] {
@@ -103,6 +102,23 @@ async fn what_a_user_took_is_told_of_every_attempt_and_also_if_it_breaks() {
         assert_eq!((record.outcome, record.fault), (Outcome::Broken, Some(Fault::Provider)), "{record:#?}");
         assert_eq!((record.attempts.len(), took(&record)), (2, (4, Some(60))), "{record:#?}");
         assert!(record.because.unwrap().contains("the model that plays the user failed"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_script_for_a_user_that_is_too_short_is_the_tests_mistake() {
+    let mut script = says(&["one", "two"]);
+    script["steps"].as_array_mut().unwrap().pop();
+    let code = Play::new().scenario("x", &conversing("model: 'scripted:user.yaml'"));
+    let yaml = Play::new().case(conversation(Some("scripted:user.yaml")));
+    for mut play in [code, yaml] {
+        play.read_script = reader(script.clone());
+        play.may_warn = true;
+        play.settings.retries = 1;
+        let record = play.run().await.remove(0);
+        assert_eq!((record.outcome, record.fault), (Outcome::Broken, Some(Fault::Test)), "{record:#?}");
+        assert_eq!(record.attempts.len(), 1, "it would be the same again");
+        assert!(record.because.unwrap().contains("2 steps and this is request 3; add a step for it"));
     }
 }
 

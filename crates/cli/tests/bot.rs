@@ -119,6 +119,28 @@ fn a_bot_that_misbehaves_has_failed_and_one_that_is_not_there_has_not() {
 }
 
 #[test]
+fn a_request_that_the_bot_does_not_take_and_a_parser_that_throws_are_mistakes_of_the_test() {
+    let (project, shop) = (seeded(), Shop::open());
+    let mistake = |report: &Value| {
+        let trial = &report["trials"][0];
+        assert_eq!((&trial["outcome"], &trial["fault"]), (&"broken".into(), &"test".into()), "{trial:#}");
+        assert_eq!(trial["attempts"].as_array().unwrap().len(), 1, "it would be the same again");
+        trial["because"].as_str().unwrap().to_owned()
+    };
+    let refused = mistake(&run(&project, &shop, "/api/chat?fault=unreadable", &["tests/inquiry.yaml"], 3));
+    assert!(refused.contains("field required: query") && refused.contains("`body_template`"), "{refused}");
+
+    let config = format!(
+        "export default {{\n  agent: {{\n    type: 'http',\n    url: '{}',\n    \
+         responseParser: (answer) => answer.no.such,\n  }},\n}};\n",
+        shop.url("/api/chat")
+    );
+    project.write("trialrun.config.ts", &config);
+    let thrown = mistake(&project.report(&["tests/inquiry.yaml"], 3));
+    assert!(thrown.contains("trialrun.config.ts:5:") && thrown.contains("TypeError"), "{thrown}");
+}
+
+#[test]
 fn without_a_judge_what_needs_one_is_undecided_and_it_is_said_before_anything_runs() {
     let shop = Shop::open();
     let project = Project::new(PROGRAM);
@@ -205,10 +227,10 @@ fn a_user_that_a_model_plays_speaks_until_there_is_nothing_more_to_say() {
     // What playing took is told apart from what the agent did.
     assert_eq!((&trial["user_usage"]["total"], &trial["judge_usage"]), (&45.into(), &Value::Null));
     assert_eq!((&trial["usage"]["total"], &report["summary"]["user_usage"]["total"]), (&38.into(), &45.into()));
-    // A user that cannot be played is nobody's failure.
+    // A script that is too short for the user is the mistake of whoever wrote it.
     project.write("user.yaml", "steps: [{ text: Hello! }]\n");
     let report = run(&project, &shop, "/api/chat", &["played.yaml", "--retries", "0"], 3);
     let trial = &report["trials"][0];
-    assert_eq!((&trial["outcome"], &trial["fault"]), (&"broken".into(), &"provider".into()));
+    assert_eq!((&trial["outcome"], &trial["fault"]), (&"broken".into(), &"test".into()));
     assert!(trial["because"].as_str().unwrap().contains("the model that plays the user failed"), "{trial}");
 }

@@ -108,6 +108,47 @@ export default scenario('throws', async ({ agent }) => {
 }
 
 #[test]
+fn a_mistake_in_a_test_breaks_it_and_does_not_count_against_the_agent() {
+    let project = project();
+    project.write("tests/good.test.ts", GOOD);
+    let scenario = |name: &str, body: &str| {
+        let text = format!(
+            "import {{ scenario, assert }} from 'trialrun';\n\
+             export default scenario('{name}', {{ timeout: 3000 }}, async ({{ agent }}) => {{\n{body}\n}});\n"
+        );
+        project.write(&format!("tests/{name}.test.ts"), &text);
+    };
+    let send = "const r = await agent.send('hello');";
+    scenario("endless", &format!("  {send}\n  assert.contains(r, 'hello');\n  for (;;) {{}}"));
+    scenario("misspelt", &format!("  {send}\n  await agent.sned('on');"));
+    scenario("nowhere", "  const settings = undefined;\n  await agent.send(settings.greeting);");
+    scenario("shape", &format!("  {send}\n  r.toolCalls[0].arguments;"));
+    scenario("undefined", &format!("  {send}\n  expect(r.text).toBe('hello');"));
+    let (report, ran) = report(&project, &["tests"]);
+    let ran = ran.exits(1);
+    let expected = [
+        ("endless", "broken"),
+        ("greets", "passed"),
+        ("misspelt", "broken"),
+        ("nowhere", "broken"),
+        ("shape", "failed"),
+        ("undefined", "broken"),
+    ];
+    assert_eq!(outcomes(&report), expected);
+    assert_eq!(ran.out.matches("broken (test)").count(), 4, "{}", ran.said());
+    for told in [
+        "endless.test.ts:5:3: the scenario was stopped",
+        "misspelt.test.ts:4:",
+        "`agent` has no `sned`",
+        "nowhere.test.ts:4:",
+        "undefined.test.ts:4:3: ReferenceError",
+        "there is no global `expect`; assertions are `assert.…`, from `import { assert } from 'trialrun'`",
+    ] {
+        assert!(ran.out.contains(told), "{told}: {}", ran.said());
+    }
+}
+
+#[test]
 fn a_scenario_runs_commands_in_the_sandbox_of_its_agent() {
     let project = project();
     let text = "import { scenario, assert } from 'trialrun';
@@ -147,7 +188,7 @@ export default scenario('loops', { timeout: 500 }, async ({ agent }) => {
   for (;;) {}
 });
 ",
-        comes_to: &[("loops", "failed")],
+        comes_to: &[("loops", "broken")],
         told: &["stopped after 0.5 s", "it was still at work"],
     },
     Odd {

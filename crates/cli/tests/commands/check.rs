@@ -59,6 +59,20 @@ fn check_reports_every_problem_at_once_with_its_line() {
 }
 
 #[test]
+fn text_that_a_comment_cuts_is_an_error_at_the_comment() {
+    let project = empty();
+    let case = "turns:\n  - says: wö is my order #5\n    expect:\n      - contains: order\n";
+    project.write("tests/order.yaml", case);
+    let checked = project.run(&["check", "tests", "--agent", "fake"]).exits(2);
+    assert!(checked.err.contains("`#5` is a comment, so the text ends before it"), "{}", checked.said());
+    assert!(
+        checked.err.contains("order.yaml:2:26") && checked.err.contains("put the text into quotes"),
+        "{}",
+        checked.said()
+    );
+}
+
+#[test]
 fn check_counts_what_is_fine_and_strictness_makes_warnings_errors() {
     let project = demo();
     assert_eq!(project.run(&["check"]).exits(0).out, "3 cases and 3 trials are fine; nothing was run\n");

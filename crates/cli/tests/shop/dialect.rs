@@ -41,6 +41,7 @@ pub fn fault(name: &str) -> Pieces {
     };
     match name {
         "error" => plain("500 Internal Server Error", "", "{\"error\": \"the database is down\"}"),
+        "unreadable" => plain("422 Unprocessable Entity", "", "{\"detail\": \"field required: query\"}"),
         "busy" => plain("429 Too Many Requests", "retry-after: 1\r\n", "slow down"),
         "empty" => plain("200 OK", "", ""),
         "garbage" => vec![b"\x16\x03\x01 this is no HTTP\r\n\r\n".to_vec()],

@@ -5,7 +5,7 @@ mod others;
 mod reply;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use model::{Aside, Collected, Ending, Excerpt, SimulatedUser, Step, UserMessage};
 use script::{ScriptError, Value};
@@ -25,6 +25,8 @@ use crate::witness::{Flow, Turn};
 /// How long a scenario may take to tell what is left when it is stopped. Nothing but the engine's own work keeps it
 /// longer, and that is left behind.
 const LAST_WORDS: Duration = Duration::from_secs(2);
+/// A scenario that has kept the processor busy for so long when time is over is taken for one that never ends.
+const BUSY: Duration = Duration::from_secs(1);
 
 /// What playing a scenario came to.
 pub(super) struct Played {
@@ -48,6 +50,8 @@ pub(super) struct Stage<'s> {
     ending: Option<Ending>,
     /// What the scenario was told when the agent had ended.
     refused: Option<String>,
+    /// When the scenario was last heard and answered: since then it is at work by itself.
+    heard_at: Instant,
     /// What was found in the sandbox since something was last done there.
     collected: Option<Collected>,
     /// Whether it was stopped, and has said its last words.
@@ -84,6 +88,7 @@ impl<'s> Stage<'s> {
             claims: Claims::default(),
             ending: None,
             refused: None,
+            heard_at: Instant::now(),
             collected: None,
             is_over: false,
             open: Vec::new(),
@@ -109,6 +114,7 @@ impl<'s> Stage<'s> {
             if let Next::Over = self.hear(word).await? {
                 break;
             }
+            self.heard_at = Instant::now();
             if self.is_over {
                 break;
             }
@@ -247,7 +253,7 @@ impl<'s> Stage<'s> {
                 }
                 Watched::Done(Ok(Move::Leave(reason))) => break reason,
                 Watched::Done(Err(error)) => {
-                    self.ending.get_or_insert(Ending::ProviderFailed { because: error.to_string() });
+                    self.ending.get_or_insert(error.ending());
                     return Ok(Err(self.refusal()));
                 }
             }
@@ -319,9 +325,15 @@ impl<'s> Stage<'s> {
             self.ending = Some(ending);
             return self.last_words().await;
         };
+        let busy = self.heard_at.elapsed();
         let (place, doing) = match self.stopped().await? {
             // It had thrown before, and only waited for what it had begun.
             Some(trouble @ Trouble::Ended(ScriptError::Thrown { .. })) => return self.ended_badly(trouble),
+            Some(Trouble::Ended(error @ ScriptError::TimedOut { .. })) if self.is_endless(busy) => {
+                let because = format!("the scenario was stopped after {after}: it was still at work");
+                self.ending = Some(Ending::InvalidTest { because: placed(&error, &because) });
+                return Ok(());
+            }
             Some(Trouble::Ended(error)) => (error.place().cloned(), "it was still at work"),
             Some(Trouble::Stopped(waiting)) => (None, waiting),
             _ => (None, "it had not ended"),
@@ -367,7 +379,7 @@ impl<'s> Stage<'s> {
     /// The scenario threw, or was stopped at one of its limits.
     fn ended_badly(&mut self, trouble: Trouble) -> Result<(), Breakage> {
         let error = match trouble {
-            Trouble::Unloaded(error) => return Err(Breakage::test(told(&error))),
+            Trouble::Unloaded(error) => return Err(Breakage::test(placed(&error, &error.to_string()))),
             Trouble::Ended(error) => error,
             Trouble::Stopped(_) => return Ok(()),
         };
@@ -377,11 +389,6 @@ impl<'s> Stage<'s> {
         {
             return Ok(());
         }
-        if let Some(because) = mistake(&error) {
-            // What it has claimed until then says nothing: the rest of the test was not run.
-            self.ending = Some(Ending::InvalidTest { because });
-            return Ok(());
-        }
         let because = match &error {
             ScriptError::TimedOut { budget, .. } => {
                 format!("the scenario was stopped after it had kept the processor busy for {} s", budget.as_secs_f64())
@@ -389,11 +396,45 @@ impl<'s> Stage<'s> {
             ScriptError::OutOfMemory { .. } => format!("the scenario {error}"),
             error => error.to_string(),
         };
+        if self.is_mistake(&error) {
+            // What it has claimed until then says nothing: the rest of the test was not run.
+            let help = help(&error).map_or_else(String::new, |help| format!("; {help}"));
+            self.ending = Some(Ending::InvalidTest { because: placed(&error, &because) + &help });
+            return Ok(());
+        }
         let place = error.place().cloned().unwrap_or_else(|| self.head());
         let way = error.stack().iter().skip(1).map(|frame| format!("at {frame}"));
-        let evidence = error.help().map(str::to_owned).into_iter().chain(way).collect();
+        // Whose mistake it is cannot be told, so both are named.
+        let is_unclear = matches!(&error, ScriptError::Thrown { name, .. } if name == "TypeError");
+        let unclear = is_unclear.then(|| {
+            "it counts against the agent, because its answer may be the cause; if it is not, the test has a mistake here"
+                .to_owned()
+        });
+        let evidence = error.help().map(str::to_owned).into_iter().chain(unclear).chain(way).collect();
         self.claims.failed(&because, place, evidence);
         Ok(())
+    }
+
+    /// True if `error` is a mistake in the test's own code, because no answer of the agent's can be its cause: a name
+    /// that is not defined, code that never ends, and anything thrown before the agent was sent a message. How the agent
+    /// has ended is a fact that goes first.
+    fn is_mistake(&self, error: &ScriptError) -> bool {
+        if self.ending.is_some() {
+            return false;
+        }
+        match error {
+            ScriptError::Syntax { .. } | ScriptError::Missing { .. } => true,
+            ScriptError::TimedOut { .. } | ScriptError::NeverSettled => true,
+            ScriptError::Thrown { name, .. } if name == "ReferenceError" && is_in_text(error) => true,
+            ScriptError::Thrown { .. } | ScriptError::OutOfMemory { .. } => self.turn.trace().user_messages.is_empty(),
+            ScriptError::Failed(_) => false,
+        }
+    }
+
+    /// True if the scenario has been at work for so long by itself that it would go on for ever.
+    fn is_endless(&self, busy: Duration) -> bool {
+        let half = Duration::from_millis(self.attempt.planned.limits.timeout_ms / 2);
+        self.ending.is_none() && busy >= half.min(BUSY)
     }
 
     /// Where the scenario begins.
@@ -402,15 +443,21 @@ impl<'s> Stage<'s> {
     }
 }
 
-/// What is wrong with the test's own code, where no answer of an agent can be the cause: a name that is not defined, or a
-/// module that is not there. Other errors may well be about what the agent said, so they count against it.
-fn mistake(error: &ScriptError) -> Option<String> {
-    let help = match error {
+/// True if the line where it was thrown has the name that it is about. Code of an agent's that a test evaluates has names
+/// of its own.
+fn is_in_text(error: &ScriptError) -> bool {
+    let ScriptError::Thrown { message, .. } = error else { return false };
+    let name = message.split_whitespace().next().unwrap_or_default().trim_matches(['\'', '`', '"']);
+    let first = name.split('.').next().unwrap_or_default();
+    !first.is_empty() && error.place().is_some_and(|place| place.text.contains(first))
+}
+
+/// What to do about a mistake.
+fn help(error: &ScriptError) -> Option<String> {
+    match error {
         ScriptError::Thrown { name, message, .. } if name == "ReferenceError" => missing_name(message),
-        ScriptError::Syntax { help, .. } | ScriptError::Missing { help, .. } => help.clone(),
-        _ => return None,
-    };
-    Some(told(error) + &help.map_or_else(String::new, |help| format!("; {help}")))
+        error => error.help().map(str::to_owned),
+    }
 }
 
 /// What to do about `x is not defined`.
@@ -424,11 +471,11 @@ fn missing_name(message: &str) -> Option<String> {
     })
 }
 
-/// An error with its place, in one line.
-fn told(error: &ScriptError) -> String {
+/// What is said of an error, behind its place.
+fn placed(error: &ScriptError, because: &str) -> String {
     match error.place() {
-        Some(place) => format!("{place}: {error}"),
-        None => error.to_string(),
+        Some(place) => format!("{place}: {because}"),
+        None => because.to_owned(),
     }
 }
 

@@ -1,5 +1,5 @@
 // What tests are written with. One runtime runs one scenario, so what belongs to it is kept here.
-const { Array, Error, Map, Object, Promise, Proxy, RangeError, Set, String, TypeError, WeakMap } = globalThis;
+const { Array, Error, Map, Object, Promise, Proxy, RangeError, ReferenceError, Set, String, TypeError, WeakMap } = globalThis;
 const { freeze } = Object;
 const now = performance.now.bind(performance);
 const parse = JSON.parse;
@@ -214,17 +214,26 @@ const sending = (run, conversation) => {
   };
 };
 
+// An object without other members than its own: a name that is misspelt is an error where it stands.
+const closed = (what, members) =>
+  new Proxy(freeze(members), {
+    get(target, name) {
+      if (!isText(name) || name in target || name === 'then' || name === 'toJSON') return target[name];
+      throw new ReferenceError(`\`${what}\` has no \`${name}\`; it has ${Object.keys(target).join(', ')}`);
+    },
+  });
+
 // What agents of scenarios are called, beside the first one of each.
 const conversations = new WeakMap();
 
 const handle = (run, { name, model }, conversation) => {
   const ask = (what, request) => asked(run, new Error(), what, request);
-  const agent = freeze({
+  const agent = closed('agent', {
     name: conversation ?? name,
     model,
     send: sending(run, conversation),
     run: (command, options) => ask('run', { command, timeout: options?.timeout }),
-    files: freeze({
+    files: closed('agent.files', {
       read: (path) => ask('read', { path }),
       list: (path) => ask('list', { path }),
       exists: (path) => ask('exists', { path }),
@@ -288,6 +297,8 @@ function observe(run, request, work) {
       try {
         found = await work();
       } catch (error) {
+        // A name that is not defined is a mistake of the scenario, whatever it found.
+        if (error instanceof ReferenceError) run.thrown ??= { error };
         found = { status: 'unmet', because: `it threw ${says(error)}`, error: says(error), thrown: error?.stack };
       }
       return settle({ ...found, latencyMs: now() - began });
@@ -432,7 +443,7 @@ async function run(fn, ask, about) {
   try {
     await fn({ agent, agents, assert, persona, score, scores, profile: about.profile ?? null });
   } catch (thrown) {
-    run.thrown = { error: thrown };
+    run.thrown ??= { error: thrown };
   }
   while (run.pending.size > 0) await Promise.allSettled([...run.pending]);
   await Promise.allSettled(run.told);

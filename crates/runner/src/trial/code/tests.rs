@@ -200,12 +200,12 @@ async fn what_throws_half_way_fails_at_its_line_and_what_was_asserted_before_cou
 #[tokio::test(flavor = "multi_thread")]
 async fn what_nobody_waits_for_is_an_error_too() {
     let record =
-        played("  assert.custom('a', () => true);\n  Promise.reject(new Error('unseen'));\n  await agent.send('x');")
+        played("  await agent.send('x');\n  assert.custom('a', () => true);\n  Promise.reject(new Error('unseen'));")
             .await;
     assert_eq!(record.outcome, Outcome::Failed);
     assert_eq!(record.findings.iter().filter(|finding| finding.kind == "scenario").count(), 1);
     let finding = record.findings.iter().find(|finding| finding.kind == "scenario").unwrap();
-    assert_eq!((finding.because.as_str(), line(finding).0), ("Error: unseen", 4));
+    assert_eq!((finding.because.as_str(), line(finding).0), ("Error: unseen", 5));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -229,6 +229,51 @@ async fn a_name_that_is_not_defined_is_a_mistake_of_the_tests_and_not_the_agents
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_no_answer_can_cause_is_a_mistake_of_the_tests() {
+    for (body, wrong) in [
+        ("  const it: any = undefined;\n  it.there;", "x.test.ts:4:3: TypeError"),
+        ("  throw new Error('set X first');", "x.test.ts:3:9: Error: set X first"),
+        (
+            "  await agent.send('a');\n  await (agent as any).sned('b');",
+            "`agent` has no `sned`; it has name, model, send",
+        ),
+        ("  await agent.send('a');\n  await (agent.files as any).raed('b');", "`agent.files` has no `raed`"),
+        (
+            "  const r = await agent.send('a');\n  assert.custom('c', () => nothing > 1, r);",
+            "x.test.ts:4:28: ReferenceError",
+        ),
+        ("  await agent.send('a');\n  await new Promise(() => {});", "a promise that is never settled"),
+    ] {
+        let record = played(body).await;
+        assert_eq!((record.outcome, record.fault), (Outcome::Broken, Some(model::Fault::Test)), "{body}: {record:#?}");
+        let because = record.because.unwrap();
+        assert!(because.contains(wrong), "{body}: {because}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_answer_may_have_caused_counts_against_the_agent() {
+    for body in [
+        "  const r = await agent.send('a');\n  r.toolCalls[0].arguments;",
+        "  const r = await agent.send('a');\n  JSON.parse(r.text);",
+        "  const r = await agent.send('a');\n  if (!r.text.includes('b')) throw new Error('no b');",
+        "  const r = await agent.send('nothing');\n  eval(r.text + '.there.at');",
+    ] {
+        let record = played(body).await;
+        assert_eq!((record.outcome, record.fault), (Outcome::Failed, None), "{body}: {record:#?}");
+        let finding = record.findings.iter().find(|finding| finding.kind == "scenario").unwrap();
+        let is_explained = finding.evidence.iter().any(|line| line.contains("the test has a mistake here"));
+        assert_eq!(is_explained, finding.because.starts_with("TypeError"), "{finding:#?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_gave_up_has_failed_whatever_its_scenario_does_then() {
+    let record = played("  await agent.send('!error no').catch(() => undefinedName);").await;
+    assert_eq!((record.outcome, record.fault), (Outcome::Failed, None), "{record:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_loop_and_a_bomb_stop_only_their_own_trials() {
     let started = std::time::Instant::now();
     let patient = |case: Case| Case { timeout_ms: Some(300), ..case };
@@ -244,19 +289,24 @@ async fn a_loop_and_a_bomb_stop_only_their_own_trials() {
         .scenario("good", "  assert.contains(await agent.send('hello'), 'hello');");
     let records = play.run().await;
     let outcomes: Vec<Outcome> = records.iter().map(|record| record.outcome).collect();
-    use Outcome::{Failed, Passed};
-    assert_eq!(outcomes, [Failed, Failed, Failed, Failed, Passed], "{records:#?}");
-    let last = |at: usize| told(&records[at]).pop().unwrap();
-    assert_eq!(
-        last(0),
-        "scenario unmet: the scenario was stopped after 0.3 s (`timeout` of the scenario): it was still at work"
+    use Outcome::{Broken, Failed, Passed};
+    assert_eq!(outcomes, [Broken, Failed, Broken, Broken, Passed], "{records:#?}");
+    let because = |at: usize| records[at].because.clone().unwrap();
+    assert!(
+        because(0).ends_with(
+            "loop.test.ts:5:3: the scenario was stopped after 0.3 s (`timeout` of the scenario): it was still at work"
+        ),
+        "{}",
+        because(0)
     );
     assert!(told(&records[0])[0].starts_with("contains-1 met"));
-    let stopped = records[0].findings.iter().find(|finding| finding.kind == "scenario").unwrap();
-    assert_eq!(line(stopped), (5, "for".to_owned()));
-    assert!(last(1).ends_with("(`timeout` of the scenario): it waited for a timer"), "{}", last(1));
-    assert_eq!(last(2), "scenario unmet: it waits for a promise that is never settled");
-    assert!(last(3).ends_with("the scenario needed more than 128 MiB of memory"), "{}", last(3));
+    let last = told(&records[1]).pop().unwrap();
+    assert!(last.ends_with("(`timeout` of the scenario): it waited for a timer"), "{last}");
+    assert!(because(2).contains("it waits for a promise that is never settled"), "{}", because(2));
+    assert!(because(3).ends_with("the scenario needed more than 128 MiB of memory"), "{}", because(3));
+    for record in [&records[0], &records[2], &records[3]] {
+        assert_eq!(record.fault, Some(model::Fault::Test), "{record:#?}");
+    }
     assert!(started.elapsed() < std::time::Duration::from_secs(60));
 }
 

@@ -256,7 +256,7 @@ impl<'a> Builder<'a> {
                         Span::new(at, at + length),
                         format!("`{lost}` is a comment, so the text ends before it"),
                         |problem| {
-                            problem.help("put the text into quotes; a comment that is meant has a blank behind its `#`")
+                            problem.help("put the text into quotes; if the comment is meant, write a space after `#`")
                         },
                     );
                 }

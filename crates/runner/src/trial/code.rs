@@ -27,6 +27,9 @@ use crate::witness::{Flow, Turn};
 const LAST_WORDS: Duration = Duration::from_secs(2);
 /// A scenario that has kept the processor busy for so long when time is over is taken for one that never ends.
 const BUSY: Duration = Duration::from_secs(1);
+/// The most bytes of answers and files that a scenario without mistakes takes in within its limits, whatever it does with
+/// them.
+const MOST_HARMLESS: usize = 1024 * 1024;
 
 /// What playing a scenario came to.
 pub(super) struct Played {
@@ -52,6 +55,8 @@ pub(super) struct Stage<'s> {
     refused: Option<String>,
     /// When the scenario was last heard and answered: since then it is at work by itself.
     heard_at: Instant,
+    /// How many bytes it was given that the agent has made, as JSON.
+    given: usize,
     /// What was found in the sandbox since something was last done there.
     collected: Option<Collected>,
     /// Whether it was stopped, and has said its last words.
@@ -89,6 +94,7 @@ impl<'s> Stage<'s> {
             ending: None,
             refused: None,
             heard_at: Instant::now(),
+            given: 0,
             collected: None,
             is_over: false,
             open: Vec::new(),
@@ -213,6 +219,7 @@ impl<'s> Stage<'s> {
                 }
             }
         };
+        self.given += answer.as_ref().map_or(0, |given| given.to_json().to_string().len());
         self.script.answer(request, answer);
         Ok(())
     }
@@ -424,9 +431,10 @@ impl<'s> Stage<'s> {
         }
         match error {
             ScriptError::Syntax { .. } | ScriptError::Missing { .. } => true,
-            ScriptError::TimedOut { .. } | ScriptError::NeverSettled => true,
+            ScriptError::TimedOut { .. } | ScriptError::OutOfMemory { .. } => self.given <= MOST_HARMLESS,
+            ScriptError::NeverSettled => true,
             ScriptError::Thrown { name, .. } if name == "ReferenceError" && is_in_text(error) => true,
-            ScriptError::Thrown { .. } | ScriptError::OutOfMemory { .. } => self.turn.trace().user_messages.is_empty(),
+            ScriptError::Thrown { .. } => self.turn.trace().user_messages.is_empty(),
             ScriptError::Failed(_) => false,
         }
     }
@@ -434,7 +442,7 @@ impl<'s> Stage<'s> {
     /// True if the scenario has been at work for so long by itself that it would go on for ever.
     fn is_endless(&self, busy: Duration) -> bool {
         let half = Duration::from_millis(self.attempt.planned.limits.timeout_ms / 2);
-        self.ending.is_none() && busy >= half.min(BUSY)
+        self.ending.is_none() && self.given <= MOST_HARMLESS && busy >= half.min(BUSY)
     }
 
     /// Where the scenario begins.

@@ -258,6 +258,7 @@ async fn what_an_answer_may_have_caused_counts_against_the_agent() {
         "  const r = await agent.send('a');\n  JSON.parse(r.text);",
         "  const r = await agent.send('a');\n  if (!r.text.includes('b')) throw new Error('no b');",
         "  const r = await agent.send('nothing');\n  eval(r.text + '.there.at');",
+        "  const r = await agent.send('x'.repeat(2e6));\n  const a = [r];\n  for (;;) a.push(new Array(1000).fill(r.text));",
     ] {
         let record = played(body).await;
         assert_eq!((record.outcome, record.fault), (Outcome::Failed, None), "{body}: {record:#?}");

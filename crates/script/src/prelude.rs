@@ -249,7 +249,7 @@ impl Runtime {
     /// What the scenario that was begun has thrown, although what it began before does not end.
     pub fn thrown(&mut self, tests: &Tests) -> Option<ScriptError> {
         let thrown = self.call(&tests.rethrow, &[], HOUSEKEEPING, &mut refuse).err();
-        thrown.filter(|error| matches!(error, ScriptError::Thrown { .. }))
+        thrown.filter(|error| matches!(error, ScriptError::Thrown { .. } | ScriptError::OutOfMemory { .. }))
     }
 
     /// The call of `name` that a script made where it took `stack`, the property of an error: the innermost one in a file

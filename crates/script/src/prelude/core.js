@@ -286,6 +286,13 @@ function declare(run, name, given, stack) {
   }
 }
 
+// Keeps the first error of a scenario. It makes no object, because there may be no memory left for one.
+function caught(run, error) {
+  if (run.hasThrown) return;
+  run.hasThrown = true;
+  run.error = error;
+}
+
 // Decides a claim by code of the test's own.
 function observe(run, request, work) {
   const settle = claim(run, request);
@@ -298,7 +305,7 @@ function observe(run, request, work) {
         found = await work();
       } catch (error) {
         // A name that is not defined is a mistake of the scenario, whatever it found.
-        if (error instanceof ReferenceError) run.thrown ??= { error };
+        if (error instanceof ReferenceError) caught(run, error);
         found = { status: 'unmet', because: `it threw ${says(error)}`, error: says(error), thrown: error?.stack };
       }
       return settle({ ...found, latencyMs: now() - began });
@@ -430,12 +437,12 @@ export function open(exports) {
 
 // Throws what the scenario threw, if it did. What it began before may never end.
 function rethrow() {
-  if (current?.thrown !== undefined) throw current.thrown.error;
+  if (current?.hasThrown) throw current.error;
 }
 
 // Runs a scenario, and ends when everything it began has ended.
 async function run(fn, ask, about) {
-  const run = { ask, pending: new Set(), told: [], scores: new Map(), next: 0, last: undefined };
+  const run = { ask, pending: new Set(), told: [], scores: new Map(), next: 0, last: undefined, hasThrown: false, error: undefined };
   run.agent = handle(run, about);
   current = run;
   const { agent, scores } = run;
@@ -443,7 +450,7 @@ async function run(fn, ask, about) {
   try {
     await fn({ agent, agents, assert, persona, score, scores, profile: about.profile ?? null });
   } catch (thrown) {
-    run.thrown ??= { error: thrown };
+    caught(run, thrown);
   }
   while (run.pending.size > 0) await Promise.allSettled([...run.pending]);
   await Promise.allSettled(run.told);

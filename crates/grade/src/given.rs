@@ -67,8 +67,13 @@ pub(crate) fn all(evidence: &Evidence, wanted: &Wanted) -> Value {
         Some(other) => return other.clone(),
         None => trace.answer.iter().map(|answer| ("output".to_owned(), Value::from(answer.as_str()))).collect(),
     };
-    // What nobody did is not told as nothing done: a result without a conversation has none.
-    let acted = !trace.turns.is_empty() || !trace.user_messages.is_empty();
+    // A result without a conversation has none, and `messages: null` says that it is not known: no list is made up, since
+    // an empty one would say that no call was made.
+    let is_unknown = given.get("messages").is_some_and(Value::is_null);
+    if is_unknown {
+        given.remove("messages");
+    }
+    let acted = !is_unknown && (!trace.turns.is_empty() || !trace.user_messages.is_empty());
     for key in MADE.iter().filter(|key| wanted.has(key) && acted) {
         if !given.contains_key(*key) {
             given.insert((*key).to_owned(), made(key, evidence));

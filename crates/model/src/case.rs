@@ -79,6 +79,10 @@ pub struct Case {
     pub reruns: Option<u32>,
     /// What the record calls expected, where the format has such a value.
     pub expected: Option<Value>,
+    /// What is expected of the whole result, where `expected` is something else.
+    pub expected_trace: Option<Value>,
+    /// The JSON Schema of the output, where `expected` is something else.
+    pub expected_schema: Option<Value>,
     /// When its variables are kept in the record.
     pub log_vars: LogVars,
     /// Where it stands in its file, from 0, for formats whose readers count.
@@ -126,6 +130,8 @@ impl Case {
             fails_alone: false,
             reruns: None,
             expected: None,
+            expected_trace: None,
+            expected_schema: None,
             log_vars: LogVars::default(),
             position: None,
             skill_eval: None,

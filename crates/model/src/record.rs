@@ -127,6 +127,12 @@ pub struct TrialRecord {
     /// What the case calls expected.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::present::deserialize")]
     pub expected: Option<Value>,
+    /// What the case expects of the whole result, where `expected` is something else.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::present::deserialize")]
+    pub expected_trace: Option<Value>,
+    /// The JSON Schema of the output, where `expected` is something else.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::present::deserialize")]
+    pub expected_schema: Option<Value>,
     /// The script that was to answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<String>,

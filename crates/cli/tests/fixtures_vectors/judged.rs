@@ -166,18 +166,15 @@ fn errors(problems: &[Diagnostic]) -> Vec<String> {
 
 /// The front matter and the cases; JSON is YAML.
 fn fixtures_file(vector: &Value, options: &Value) -> String {
-    let mut cases = match vector.get("fixtures") {
+    let cases = match vector.get("fixtures") {
         Some(cases) => cases.as_array().cloned().unwrap_or_default(),
         None => vec![vector["fixture"].clone()],
     };
-    for (at, skip) in options.get("skips").and_then(Value::as_object).into_iter().flatten() {
-        let case = at.parse().ok().and_then(|at: usize| cases.get_mut(at));
-        if let (Some(case), Some(true)) = (case, skip.as_bool()) {
-            case["skip"] = Value::Bool(true);
-        }
-    }
     let cases = Value::Array(cases);
     let mut front = options.get("fixtureConfig").and_then(Value::as_object).cloned().unwrap_or_default();
+    if let Some(skips) = options.get("skips") {
+        front.insert("skips".into(), skips.clone());
+    }
     if !front.contains_key("script") {
         let script = vector.get("script").cloned().unwrap_or_else(|| "my-script".into());
         front.insert("scripts".into(), json!([script]));

@@ -264,3 +264,45 @@ fn an_expectation_says_exactly_one_thing_about_one_part() {
             .any(|told| told.contains("a list of expectations"))
     );
 }
+
+#[test]
+fn an_answer_that_is_json_is_parsed_where_it_says_so() {
+    let said = |answer: &str| evidence(Trace::of(&[text("m1", answer), finished(answer, 1)]));
+    let parsed = |fields: Value, answer: &str| {
+        let mut fields = fields;
+        fields["responseParser"] = json!("json");
+        graded(fields, &said(answer)).status
+    };
+    let plain = r#"{"a": 1, "b": [2]}"#;
+    let fenced = format!("Here it is:\n```json\n{plain}\n```\n");
+    for answer in [plain, &fenced] {
+        assert_eq!(parsed(json!({"output": {"a": 1, "b": [2]}}), answer), Status::Met, "{answer}");
+        assert_eq!(parsed(json!({"output": {"a": 2}}), answer), Status::Unmet, "{answer}");
+        assert_eq!(parsed(json!({"expect": {"output": {"a": 1}}}), answer), Status::Met, "{answer}");
+        assert_eq!(parsed(json!({"schema": {"type": "object", "required": ["a"]}}), answer), Status::Met, "{answer}");
+        assert_eq!(graded(json!({"output": {"a": 1}}), &said(answer)).status, Status::Unmet, "{answer}");
+    }
+    assert_eq!(parsed(json!({"output": {"a": 1}}), "no JSON at all"), Status::Unmet);
+}
+
+#[test]
+fn a_conversation_that_the_agent_did_not_tell_is_unknown() {
+    let steps = [
+        user(1, "hi"),
+        text("m1", "x"),
+        Step::Finished {
+            subtype: "success".into(),
+            is_error: false,
+            usage: Usage::default(),
+            text: Some("x".into()),
+            result: Some(json!({"output": "x", "messages": null})),
+        },
+    ];
+    let untold = evidence(Trace::of(&steps));
+    let status = |expected: Value| graded(json!({"expect": expected}), &untold).status;
+    assert_eq!(status(json!({"messages": {"$exists": false}})), Status::Met);
+    assert_eq!(status(json!({"output": "x"})), Status::Met);
+    for nothing in [json!({"tools": []}), json!({"messages": []}), json!({"messages": {"$exists": true}})] {
+        assert_eq!(status(nothing.clone()), Status::Unmet, "{nothing}");
+    }
+}

@@ -69,11 +69,15 @@ fn log(kind: &str, record: &TrialRecord) -> Map<String, Value> {
         None => {}
     }
     put_some(&mut event, "reason", given::reason(record));
-    // The record has one expected value: the output's, else the whole result's, else the schema.
-    if !checks(record, "output") {
-        let name = if checks(record, "expect") { "expectedTrace" } else { "expectedSchema" };
-        put_some(&mut event, name, given::some(record.expected.as_ref()));
+    // `expected` of the record is the output's, else the whole result's, else the schema.
+    let (mut trace, mut schema) = (record.expected_trace.as_ref(), record.expected_schema.as_ref());
+    match (checks(record, "output"), checks(record, "expect")) {
+        (true, _) => {}
+        (false, true) => trace = record.expected.as_ref(),
+        (false, false) => schema = record.expected.as_ref(),
     }
+    put_some(&mut event, "expectedTrace", given::some(trace));
+    put_some(&mut event, "expectedSchema", given::some(schema));
     // A case that says `not` passes by what does not hold.
     if !(record.not && record.outcome == Outcome::Passed) {
         put_list(&mut event, "failures", failures(record));

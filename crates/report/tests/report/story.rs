@@ -198,6 +198,8 @@ pub fn passed(trial: &TrialId) -> TrialRecord {
         input_value: None,
         result: None,
         expected: None,
+        expected_trace: None,
+        expected_schema: None,
         script: None,
         tools: Vec::new(),
         vars: None,

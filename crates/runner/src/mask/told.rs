@@ -248,6 +248,7 @@ impl<'m> Pass<'m> {
         let session = record.session_id.iter_mut().chain(&mut record.agent_version).chain(&mut record.auth);
         self.strings(session);
         let values = record.input_value.iter_mut().chain(&mut record.result).chain(&mut record.expected);
+        let values = values.chain(&mut record.expected_trace).chain(&mut record.expected_schema);
         values.chain(&mut record.tools).for_each(|value| self.value(value));
         record.vars.iter_mut().for_each(|vars| self.entries(vars));
         self.names(&mut record.scores);

@@ -62,6 +62,8 @@ pub(crate) fn merged(old: TrialRecord, new: TrialRecord) -> TrialRecord {
         findings: new.findings,
         title: new.title,
         expected: new.expected,
+        expected_trace: new.expected_trace,
+        expected_schema: new.expected_schema,
         not: new.not,
         triggered: new.triggered,
         should_trigger: new.should_trigger,

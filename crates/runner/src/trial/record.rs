@@ -231,6 +231,8 @@ fn empty_record(planned: &PlannedTrial) -> TrialRecord {
         answer: None,
         result: None,
         expected: planned.case.expected.clone(),
+        expected_trace: planned.case.expected_trace.clone(),
+        expected_schema: planned.case.expected_schema.clone(),
         script: message.and_then(|message| message.script.clone()),
         tools: message.map(|message| message.tools.clone()).unwrap_or_default(),
         vars: None,

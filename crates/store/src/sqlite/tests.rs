@@ -144,6 +144,8 @@ fn record(case: &str, outcome: Outcome) -> TrialRecord {
         input_value: None,
         result: None,
         expected: None,
+        expected_trace: None,
+        expected_schema: None,
         script: None,
         tools: Vec::new(),
         vars: None,

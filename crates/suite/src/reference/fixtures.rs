@@ -134,6 +134,14 @@ fn schema_of(kind: FixtureKind) -> Map<String, Value> {
         FixtureKind::Texts => texts(),
         FixtureKind::Flag => json!({ "type": "boolean" }),
         FixtureKind::Skip => flag_or(json!({ "type": "string" })),
+        FixtureKind::Skips => json!({ "anyOf": [
+            {
+                "type": "object",
+                "patternProperties": { "^[0-9]+$": { "type": "boolean" } },
+                "additionalProperties": false,
+            },
+            { "type": "array", "items": { "type": ["boolean", "null"] } },
+        ] }),
         FixtureKind::Strict => json!({ "anyOf": [
             { "type": "boolean" }, { "enum": STRICT }, { "type": "array", "items": { "enum": STRICT } }
         ] }),

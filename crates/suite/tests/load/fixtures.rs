@@ -121,6 +121,7 @@ fn ids_are_titles_where_they_tell_cases_apart() {
 fn who_is_skipped_follows_from_only_and_skip() {
     let other = Some("another case has `only: true`");
     let own = Some("it has `skip: true`");
+    let second = Some("`skips` of the file names position 1");
     for (text, expected) in [
         ("- {output: a}\n- {output: b}", vec![None, None]),
         ("- {output: a}\n- {output: b, only: true}", vec![other, None]),
@@ -129,6 +130,9 @@ fn who_is_skipped_follows_from_only_and_skip() {
         ("- {output: a, skip: not yet}\n- {output: b, skip: ''}", vec![Some("not yet"), None]),
         ("skip: later\n---\n- {output: a}\n- {output: b, skip: false}", vec![Some("later"), None]),
         ("only: true\n---\n- {output: a}\n- {output: b, only: false}", vec![None, other]),
+        ("skips: {'1': true}\n---\n- {output: a}\n- {output: b}", vec![None, second]),
+        ("skips: {'0': false, '7': true}\n---\n- {output: a}\n- {output: b, skip: true}", vec![None, own]),
+        ("skips: [false, true]\n---\n- {output: a}\n- {output: b}", vec![None, second]),
     ] {
         let cases = cases(text);
         let skips: Vec<_> = cases.iter().map(|case| case.skip.as_deref()).collect();
@@ -214,6 +218,7 @@ fn tools_change_who_answers() {
         ("{output: x}", json!([null, [], null])),
         ("{script: s, output: x}", json!(["s", [], null])),
         ("{script: s, tools: true, output: x}", json!(["toolTester", ["s"], ["s"]])),
+        ("{tools: true, output: x}", json!(["toolTester", ["f.ai.yaml"], ["f.ai.yaml"]])),
         ("{script: s, tools: weather, output: x}", json!(["toolTester", ["weather"], ["weather"]])),
         ("{script: s, tools: {name: x}, output: x}", json!(["toolTester", [{"name": "x"}], [{"name": "x"}]])),
         ("{script: s, tools: [a, b], toolTester: t, output: x}", json!(["t", ["a", "b"], ["a", "b"]])),
@@ -262,10 +267,34 @@ fn what_is_expected_becomes_up_to_three_assertions() {
     }
     let case = case("{output: 'a {{n}}', n: 1, expect: {output: b}}");
     assert_eq!(case.expected, Some(json!("a 1")));
+    assert_eq!((&case.expected_trace, &case.expected_schema), (&Some(json!({"output": "b"})), &None));
     assert_eq!(case.assertions.iter().map(|spec| spec.id.as_str()).collect::<Vec<_>>(), ["output", "expect"]);
     assert_eq!(setting(&case, "vars"), json!({"output": "a 1", "n": 1, "expect": {"output": "b"}}));
     assert_eq!(setting(&case, "templates"), json!(false));
     assert_eq!(setting(&case, "fixture"), Value::Null);
+}
+
+#[test]
+fn prompts_keep_what_is_not_a_template_and_a_warning_says_so() {
+    for (prompt, problem) in [
+        ("Write <div style={{color: 1}}>.", "this is not a template and stays as it is"),
+        ("Hi {{#if name}}there{{/if}}", "this is not a template and stays as it is"),
+        ("run: ${{ x.y }}", "there is no variable `x`"),
+    ] {
+        let text = format!("- input: '{prompt}'\n  output: ok\n");
+        assert_eq!(case(&text).messages[0].text, prompt);
+        let told = Scratch::new().told_of_fixtures(&text);
+        assert!(told.len() == 1 && told[0].contains(problem), "{told:#?}");
+    }
+    // A dollar before a variable is a dollar.
+    let priced = case("{input: 'It costs ${{ price }}.', price: 5, output: ok}");
+    assert_eq!(priced.messages[0].text, "It costs $5.");
+}
+
+#[test]
+fn other_dialects_are_read_in_what_is_expected() {
+    let case = case("{templateFormat: golang, name: Bob, output: 'Hi {{.name}}', expect: {output: '{{ .name }}'}}");
+    assert_eq!(parts(&case), json!({"output": "Hi Bob", "expect": {"output": "Bob"}}));
 }
 
 #[test]

@@ -17,7 +17,7 @@ pub(super) struct Given {
     pub(super) turns: Vec<TurnGiven>,
     /// Its answer.
     pub(super) text: Option<String>,
-    /// The whole of it, where text is not enough.
+    /// The whole of it, unless it is a text.
     pub(super) result: Option<Json>,
     pub(super) usage: Usage,
     /// What is odd about it.
@@ -28,11 +28,14 @@ impl Given {
     /// Reads `value`; `None` if it is nothing. `known` are the messages that were given before, and are these afterwards:
     /// who gives the whole conversation each time does not do everything again.
     pub(super) fn read(value: &Value, known: &mut Vec<Json>) -> Option<Self> {
-        let map = match value.to_json() {
+        let (map, is_text) = match value.to_json() {
             Json::Null => return None,
-            Json::Object(map) => map,
+            Json::Object(map) => (map, false),
             // Whatever else it is, it is the answer.
-            output => Map::from_iter([("output".to_owned(), output)]),
+            output => {
+                let is_text = output.is_string();
+                (Map::from_iter([("output".to_owned(), output)]), is_text)
+            }
         };
         let text = given(&map, "output").map(as_text);
         let (mut turns, mut doubts) = match map.get("messages") {
@@ -49,7 +52,7 @@ impl Given {
         }
         doubts.extend(odd_keys(&map));
         let usage = map.get("usage").and_then(Json::as_object).map(usage).unwrap_or_default();
-        Some(Self { turns, text, usage, doubts, result: whole(map) })
+        Some(Self { turns, text, usage, doubts, result: (!is_text).then(|| whole(map)) })
     }
 }
 
@@ -70,9 +73,11 @@ fn calls(map: &Map<String, Json>) -> Vec<CallGiven> {
     listed.filter_map(|call| CallGiven::read(call.as_object()?)).collect()
 }
 
-/// All of `map`, unless it is an answer that text carries.
-fn whole(map: Map<String, Json>) -> Option<Json> {
-    let is_plain = map.get("output").is_some_and(Json::is_string);
-    let has_more = map.keys().any(|key| key != "output" && key != "usage");
-    (!is_plain || has_more).then_some(Json::Object(map))
+/// All of `map`. Without messages and calls, `messages` is null: the module did not say what happened before its answer.
+fn whole(mut map: Map<String, Json>) -> Json {
+    let tells_calls = ["messages", "tools", "tool_calls"].iter().any(|key| map.contains_key(*key));
+    if !tells_calls {
+        map.insert("messages".to_owned(), Json::Null);
+    }
+    Json::Object(map)
 }

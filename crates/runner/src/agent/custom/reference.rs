@@ -16,7 +16,8 @@ pub fn reference() -> String {
      | it returns | what becomes of that |\n| --- | --- |\n| `output` | the answer; anything but an object is the answer \
      itself |\n| `messages` | the conversation, `{role, content, tools?: [{name, args, result?}]}`: its texts and calls \
      are recorded; messages that were returned before are not recorded again |\n\
-     | `tools` | calls, where there are no messages |\n\
+     | `tools` | calls, where there are no messages; with neither, it is not known what was said and called: `messages` \
+     is missing in `expect`, and `tools: []` does not hold |\n\
      | `usage` | `{input, output, cache_read, cache_write, reasoning, cost_usd}` |\n\
      | other keys | kept, and visible to `expect` |\n\n\
      ## An adapter\n\nAn object, or a class, with these methods; it may be the default export, another one, or the module \

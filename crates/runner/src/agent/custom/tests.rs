@@ -55,7 +55,7 @@ async fn it_is_called_with_what_the_case_has_and_the_whole_of_what_it_gives_is_k
     let played = rehearsal(&file, case).play(&Custom).await.unwrap();
     assert_eq!(played.answer(), Some(r#"{"n":2}"#));
     let args = json!({"n": 1, "tools": [{"name": "t"}]});
-    let whole = json!({"output": {"n": 2}, "script": "p", "args": args, "options": {"model": "m"}});
+    let whole = json!({"output": {"n": 2}, "script": "p", "args": args, "options": {"model": "m"}, "messages": null});
     assert_eq!(played.turn.trace().result.as_deref(), Some(&whole));
     assert_eq!(played.endings, [Ending::Finished]);
     assert_eq!(played.turn.trace().session_id.as_deref(), Some("custom-suite::a@agent#1"));
@@ -66,9 +66,16 @@ async fn text_alone_is_the_answer_and_so_is_any_other_plain_value() {
     let echo = played("export default ({ args }) => `you said ${args.input}`").await;
     assert_eq!((echo.answer(), echo.turn.trace().result.as_deref()), (Some("you said go"), None));
     let object = played("export const execute = () => ({ output: 'x', usage: { input: 3, output_tokens: 4 } })").await;
-    assert_eq!((object.answer(), object.turn.trace().result.as_deref(), object.tokens()), (Some("x"), None, Some(7)));
+    assert_eq!((object.answer(), object.tokens()), (Some("x"), Some(7)));
+    // It did not say what happened before the answer, so it is not known that no call was made.
+    assert_eq!(object.turn.trace().result.as_deref().unwrap()["messages"], json!(null));
+    let with_calls = played("export default () => ({ output: 'x', tools: [] })").await;
+    assert_eq!(with_calls.turn.trace().result.as_deref(), Some(&json!({"output": "x", "tools": []})));
     let number = played("export default { execute: () => 42 }").await;
-    assert_eq!((number.answer(), number.turn.trace().result.as_deref()), (Some("42"), Some(&json!({"output": 42}))));
+    assert_eq!(
+        (number.answer(), number.turn.trace().result.as_deref()),
+        (Some("42"), Some(&json!({"output": 42, "messages": null})))
+    );
     let missing = played("export default () => ({ messages: [] })").await;
     assert_eq!((missing.answer(), missing.turn.trace().result.as_deref()), (None, Some(&json!({"messages": []}))));
 }

@@ -92,14 +92,10 @@ pub(super) fn result(map: &mut Map<String, Value>) -> Option<Value> {
         return map.remove("result").filter(Value::is_object);
     }
     let mut entries = std::mem::take(map);
-    let tells_calls = ["messages", "tools", "tool_calls"].iter().any(|key| entries.contains_key(*key));
     entries.retain(|key, _| !OF_THE_HARNESS.contains(&key.as_str()));
     let key = if entries.contains_key("output") { "output" } else { "answer" };
     let others = entries.keys().filter(|other| *other != key && *other != "usage").count();
-    // The line holds what an executor returned, which did not say what happened before.
-    if key == "output" && !tells_calls {
-        entries.insert("messages".to_owned(), Value::Null);
-    } else if others == 0 && entries.get(key).is_some_and(Value::is_string) {
+    if others == 0 && entries.get(key).is_some_and(Value::is_string) {
         return None;
     }
     let named = |name: String| if name == key { "output".to_owned() } else { name };

@@ -21,9 +21,6 @@
 //! (`{id, function: {name, arguments}}`), or an entry `{name, args, result?}` of `tools`; messages with the role `tool`
 //! answer the calls before them.
 //!
-//! A line with `output` and without `messages` and `tool_calls` does not say what was called: `messages` is missing in
-//! `expect`, and `tools: []` does not hold.
-//!
 //! A line without `messages` answers one message of the user. Where a conversation has more messages than were recorded,
 //! the trial is broken: that nothing was written down is nothing that the agent did. (A trial of the report is played with
 //! the first message, and nothing is missing after it.)
@@ -186,7 +183,7 @@ mod tests {
         assert_eq!(answers.find("z", None, 1, 1), Some(0), "where files do not count, the plan does");
         assert!(answers.may_answer("z", Some(1)) && answers.may_answer("a", Some(9)) && answers.may_answer("z", None));
         assert!(!answers.may_answer("z", Some(2)));
-        assert_eq!(answers.lines[0].result, Some(json!({"output": "x", "messages": null})));
+        assert_eq!(answers.lines[0].result, None);
     }
 
     #[test]
@@ -195,15 +192,7 @@ mod tests {
         let outputs: Vec<_> = answers.lines.iter().map(|answer| answer.output.as_deref()).collect();
         assert_eq!(outputs, [None, None, Some("{\"b\":1}"), Some("c")]);
         let results: Vec<_> = answers.lines.into_iter().map(|answer| answer.result).collect();
-        assert_eq!(
-            results,
-            [
-                Some(json!({})),
-                Some(json!({"output": null, "messages": null})),
-                Some(json!({"output": {"b": 1}, "messages": null})),
-                None
-            ]
-        );
+        assert_eq!(results, [Some(json!({})), Some(json!({"output": null})), Some(json!({"output": {"b": 1}})), None]);
     }
 
     #[test]
@@ -216,10 +205,7 @@ mod tests {
             Some(json!({"output": "x", "messages": [], "usage": {"total": 5}, "state": {"n": 1}}))
         );
         assert_eq!(kept(r#"{"answer":[1,"a"]}"#), Some(json!({"output": [1, "a"]})));
-        assert_eq!(
-            kept(r#"{"output":"x","answer":"y"}"#),
-            Some(json!({"output": "x", "answer": "y", "messages": null}))
-        );
+        assert_eq!(kept(r#"{"output":"x","answer":"y"}"#), Some(json!({"output": "x", "answer": "y"})));
         assert_eq!(kept(r#"{"messages":null}"#), Some(json!({"messages": null})));
     }
 

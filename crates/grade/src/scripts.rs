@@ -19,9 +19,9 @@ const EXPRESSION_BUDGET: Duration = Duration::from_secs(1);
 const CALL_BUDGET: Duration = Duration::from_secs(5);
 /// How many prepared expressions a thread keeps.
 const KEPT: usize = 512;
-/// For how many folders a thread keeps workshops.
-const FOLDERS: usize = 8;
-/// How many idle workshops a thread keeps for one folder.
+/// For how many modules a thread keeps workshops.
+const MODULES: usize = 16;
+/// How many idle workshops a thread keeps for one module.
 const FREE: usize = 2;
 
 /// The embedded engine as expectations need it. Cheap to clone; threads have engines of their own and share only the
@@ -50,21 +50,21 @@ impl Scripts {
         (Self { code: Arc::clone(&code), ..self.clone() }, code)
     }
 
-    /// Lends a workshop of this thread, for `folder`'s own code or, without one, for expressions. One is made where none
+    /// Lends a workshop of this thread, for the code of `module` or, without one, for expressions. One is made where none
     /// is free: a function may ask for something that needs another.
     fn with<T>(
         &self,
-        folder: Option<&Path>,
+        module: Option<&Path>,
         work: impl FnOnce(&mut Workshop) -> Result<T, ScriptError>,
     ) -> Result<T, ScriptError> {
-        let free = IDLE.with(|idle| idle.borrow_mut().take(self.id, folder));
+        let free = IDLE.with(|idle| idle.borrow_mut().take(self.id, module));
         let mut workshop = match free {
             Some(workshop) => workshop,
-            None => Workshop::open(self, folder.is_none())?,
+            None => Workshop::open(self, module.is_none())?,
         };
         let done = work(&mut workshop);
         if workshop.runtime.is_usable() {
-            IDLE.with(|idle| idle.borrow_mut().put(self.id, folder, workshop));
+            IDLE.with(|idle| idle.borrow_mut().put(self.id, module, workshop));
         }
         done
     }
@@ -76,15 +76,15 @@ impl Default for Scripts {
     }
 }
 
-/// Workshops that wait for work, by whose they are and the folder whose code they run; the last used folder is last.
-/// Expressions have their own, in which nothing can be changed: no verdict may depend on what another case's expression
-/// did before.
+/// Workshops that wait for work, by whose they are and the module whose code they run; the last used module is last.
+/// Expressions have their own. Nothing that the language brings can be changed in any of them: no verdict may depend on
+/// what another case's expression or operator did before.
 #[derive(Default)]
 struct Idle(Vec<Shelf>);
 
 struct Shelf {
     scripts: u64,
-    folder: Option<PathBuf>,
+    module: Option<PathBuf>,
     free: Vec<Workshop>,
 }
 
@@ -93,12 +93,12 @@ thread_local! {
 }
 
 impl Idle {
-    fn position(&self, scripts: u64, folder: Option<&Path>) -> Option<usize> {
-        self.0.iter().position(|shelf| shelf.scripts == scripts && shelf.folder.as_deref() == folder)
+    fn position(&self, scripts: u64, module: Option<&Path>) -> Option<usize> {
+        self.0.iter().position(|shelf| shelf.scripts == scripts && shelf.module.as_deref() == module)
     }
 
-    fn take(&mut self, scripts: u64, folder: Option<&Path>) -> Option<Workshop> {
-        if let Some(at) = self.position(scripts, folder) {
+    fn take(&mut self, scripts: u64, module: Option<&Path>) -> Option<Workshop> {
+        if let Some(at) = self.position(scripts, module) {
             return self.0[at].free.pop();
         }
         // Those of another plan know files as they were then.
@@ -106,13 +106,13 @@ impl Idle {
         None
     }
 
-    fn put(&mut self, scripts: u64, folder: Option<&Path>, workshop: Workshop) {
-        let known = self.position(scripts, folder).map(|at| self.0.remove(at));
+    fn put(&mut self, scripts: u64, module: Option<&Path>, workshop: Workshop) {
+        let known = self.position(scripts, module).map(|at| self.0.remove(at));
         if known.is_none() {
             self.make_room();
         }
         let mut shelf =
-            known.unwrap_or_else(|| Shelf { scripts, folder: folder.map(Path::to_owned), free: Vec::new() });
+            known.unwrap_or_else(|| Shelf { scripts, module: module.map(Path::to_owned), free: Vec::new() });
         if shelf.free.len() < FREE {
             shelf.free.push(workshop);
         }
@@ -120,10 +120,10 @@ impl Idle {
     }
 
     fn make_room(&mut self) {
-        if self.0.iter().filter(|shelf| shelf.folder.is_some()).count() < FOLDERS {
+        if self.0.iter().filter(|shelf| shelf.module.is_some()).count() < MODULES {
             return;
         }
-        if let Some(oldest) = self.0.iter().position(|shelf| shelf.folder.is_some()) {
+        if let Some(oldest) = self.0.iter().position(|shelf| shelf.module.is_some()) {
             self.0.remove(oldest);
         }
     }
@@ -134,6 +134,7 @@ struct Workshop {
     runtime: Runtime,
     functions: HashMap<Arc<str>, script::Function>,
     expressions: HashMap<String, Expression>,
+    is_frozen: bool,
 }
 
 impl Workshop {
@@ -142,7 +143,8 @@ impl Workshop {
         options.frozen = frozen;
         options.shown_from.clone_from(&scripts.shown_from);
         options.library = scripts.library.clone();
-        Ok(Self { runtime: Runtime::new(options)?, functions: HashMap::new(), expressions: HashMap::new() })
+        let runtime = Runtime::new(options)?;
+        Ok(Self { runtime, functions: HashMap::new(), expressions: HashMap::new(), is_frozen: frozen })
     }
 
     fn expression(&mut self, text: &str) -> Result<Expression, ScriptError> {
@@ -162,6 +164,11 @@ impl Workshop {
             return Ok(known.clone());
         }
         let found = self.find(&Address::of_id(id))?;
+        // A package may add to what the language brings while it is loaded, but a call must not.
+        if !self.is_frozen {
+            self.runtime.freeze()?;
+            self.is_frozen = true;
+        }
         self.functions.insert(Arc::clone(id), found.clone());
         Ok(found)
     }
@@ -218,11 +225,13 @@ impl<'a> Address<'a> {
         Self::of(text.unwrap_or_default(), name.unwrap_or_default(), directory)
     }
 
-    /// The folder whose code it is.
-    fn folder(&self) -> &'a Path {
+    /// The module that has it, as far as it can be told without loading it.
+    fn module(&self) -> PathBuf {
         match self {
-            Self::Reference { directory, .. } => directory,
-            Self::Place { module, .. } => Path::new(*module).parent().unwrap_or(Path::new("/")),
+            Self::Reference { text, directory, .. } => {
+                directory.join(text.split_once('#').map_or(*text, |(module, _)| module))
+            }
+            Self::Place { module, .. } => PathBuf::from(module),
         }
     }
 
@@ -335,7 +344,7 @@ impl expect::Host for Scripts {
                 help: error.help,
             })?;
         }
-        let described = self.with(Some(Address::of_id(&id).folder()), |workshop| {
+        let described = self.with(Some(&Address::of_id(&id).module()), |workshop| {
             let function = workshop.function(&id)?;
             let mut property = |name: &str| workshop.runtime.property(&function, name);
             Ok((function.length(), property("virtual")?, property("strategy")?, property("expects")?))
@@ -373,7 +382,7 @@ impl expect::Host for Scripts {
             let asked: Vec<Option<Json>> = request.arguments.iter().map(json).collect();
             answer(&asked).map(|answer| Value::from(&answer))
         };
-        let done = self.with(Some(Address::of_id(&function.id).folder()), |workshop| {
+        let done = self.with(Some(&Address::of_id(&function.id).module()), |workshop| {
             let found = workshop.function(&function.id)?;
             workshop.runtime.call(&found, &arguments, CALL_BUDGET, &mut host)
         });

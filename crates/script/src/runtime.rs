@@ -162,6 +162,15 @@ impl Runtime {
         self.realm.deadline.stop_by(stop);
     }
 
+    /// Makes everything that a script can reach without a module unchangeable, so that no call leaves anything behind for
+    /// the next one. What was loaded before may have changed it.
+    ///
+    /// # Errors
+    /// If there is no memory left, or what was loaded left something that cannot be frozen.
+    pub fn freeze(&mut self) -> Result<(), ScriptError> {
+        self.enter(&mut Meter::new(HOUSEKEEPING), None, |ctx, _| shim::freeze(ctx))
+    }
+
     /// Gives scripts `fetch`, which makes requests called [`FETCH`](crate::FETCH): a map of `url`, `method`, `headers` (a
     /// list of pairs) and `body` (text, or undefined). It expects a map of `status`, `statusText`, `headers`, `url` and
     /// `text`.

@@ -563,3 +563,30 @@ fn what_an_operator_has_matched_is_matched_by_the_rules_of_the_case() {
     assert_eq!(judged(json!({}), json!({"$strictly": {"a": 1}}), more.clone()), Status::Unmet);
     assert_eq!(judged(json!({"strict": true}), json!({"$freely": {"a": 1}}), more), Status::Met);
 }
+
+#[test]
+fn an_operator_leaves_nothing_behind_for_another_one_but_a_package_may_add_what_it_needs() {
+    let modules = Modules::new(&[
+        ("pollutes.js", "export default () => { Array.prototype.includes = () => true; return true; };"),
+        ("looks.js", "export default (actual) => [1].includes(actual);"),
+        (
+            "both.js",
+            "export const stain = () => { Object.prototype.leak = 1; return true; };\n\
+          export const clean = () => ({}).leak === undefined;",
+        ),
+        (
+            "adds.js",
+            "Array.prototype.second = function () { return this[1]; };\n\
+          export default (actual) => actual.second() === 2;",
+        ),
+    ]);
+    let judged = |operator: &str, reference: &str, actual: Value| {
+        let fields = json!({"operators": {operator: reference}, "output": {operator: 1}});
+        modules.try_judge(fields, &actual).unwrap().status
+    };
+    assert_ne!(judged("$pollutes", "./pollutes.js", json!(2)), Status::Met);
+    assert_eq!(judged("$looks", "./looks.js", json!(2)), Status::Unmet);
+    assert_ne!(judged("$stain", "./both.js#stain", json!(2)), Status::Met);
+    assert_eq!(judged("$clean", "./both.js#clean", json!(2)), Status::Met);
+    assert_eq!(judged("$adds", "./adds.js", json!([1, 2])), Status::Met);
+}

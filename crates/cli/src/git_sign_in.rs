@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use runner::supervise;
+use sandbox::supervise;
 
 use crate::error::CliError;
 use crate::machine;

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use nix::sys::signal;
 use nix::unistd::Pid;
-use runner::Host;
-use runner::supervise::Supervisor;
+use sandbox::Host;
+use sandbox::supervise::Supervisor;
 
 use crate::error::CliError;
 

@@ -34,7 +34,7 @@ fn main() -> ExitCode {
     // A supervisor is this program started again by itself. It must stay single-threaded, so it goes before everything.
     let raw: Vec<std::ffi::OsString> = std::env::args_os().collect();
     if raw.get(1).is_some_and(|first| first.to_string_lossy().starts_with("__supervise")) {
-        return runner::supervise::main(&raw[1..]);
+        return sandbox::supervise::main(&raw[1..]);
     }
     exit::or_bug(|| program(&raw))
 }

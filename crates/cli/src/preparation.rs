@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use mask::{Mask, Secrets};
 use model::Diagnostic;
-use runner::{Mask, Plan, PlanRequest, Secrets, Selection};
+use runner::{Plan, PlanRequest, Selection};
 use store::{Store, TrialFilter};
 use suite::Loaded;
 
@@ -115,14 +116,14 @@ fn environment_of_scripts(workplace: &Workplace) -> Vec<script::Variable> {
 fn choose_sandbox(resolved: &mut Resolved, workplace: &Workplace) -> Result<Option<Diagnostic>, CliError> {
     let chosen = resolved.run.sandbox.clone();
     let written = workplace.project.defaults.sandbox.as_ref().filter(|set| set.value == chosen);
-    if runner::sandbox::find(&chosen).is_none() {
-        let names: Vec<&str> = runner::sandbox::SANDBOXES.iter().map(|kind| kind.name()).collect();
+    if sandbox::find(&chosen).is_none() {
+        let names: Vec<&str> = sandbox::SANDBOXES.iter().map(|kind| kind.name()).collect();
         let place = written.map(|set| format!("{} says so", set.source));
         return Err(CliError::usage(format!("unknown sandbox `{chosen}`"))
             .maybe_hint(place)
             .hint(format!("sandboxes: {}", names.join(", "))));
     }
-    let is_absent = runner::sandbox::ABSENT.iter().any(|kind| kind.name() == chosen);
+    let is_absent = sandbox::ABSENT.iter().any(|kind| kind.name() == chosen);
     let (Some(fallback), true) = (&workplace.project.sandbox_fallback, is_absent) else { return Ok(None) };
     let message = format!("this version cannot make `{chosen}` sandboxes: trials run in `{fallback}` ones instead");
     let problem = Diagnostic::warning(message).help("on this machine, agents can reach what you can");

@@ -270,7 +270,7 @@ fn settings(
     };
     let timeout_from = setter(args.timeout.is_some(), environment.timeout.is_some(), "timeout_ms");
     let budget_from = setter(args.max_total_tokens.is_some(), environment.max_total_tokens.is_some(), "token_budget");
-    let is_agent = |name: &str| runner::agent::find(name).is_some() || agents.iter().any(|agent| agent.name == name);
+    let is_agent = |name: &str| agent::find(name).is_some() || agents.iter().any(|agent| agent.name == name);
     runner::Settings {
         agents: listed(&args.agent, environment.agent),
         models: models
@@ -327,7 +327,7 @@ fn settings(
         retries: args.retries.or(environment.retries).or(count(&defaults.retries)).unwrap_or(built_in.retries),
         reruns: args.reruns.or(environment.reruns).or(count(&defaults.reruns)).unwrap_or(built_in.reruns),
         retry_on: args.retry_on,
-        secrets: project.tree.as_ref().map(runner::Secrets::of).unwrap_or_default(),
+        secrets: project.tree.as_ref().map(mask::Secrets::of).unwrap_or_default(),
         idle_warn_ms: args.idle_warn.or(environment.idle_warn).unwrap_or(built_in.idle_warn_ms),
         stop_grace_ms: args.stop_grace.or(environment.stop_grace).unwrap_or(built_in.stop_grace_ms),
         setup_timeout_ms: args.setup_timeout.or(environment.setup_timeout).unwrap_or(built_in.setup_timeout_ms),
@@ -353,14 +353,14 @@ fn source_repo(written: &str, cwd: &std::path::Path) -> String {
 fn unknown_agent(
     written: &str,
     is_agent: impl Fn(&str) -> bool,
-    own: &[std::sync::Arc<runner::agent::Configured>],
+    own: &[std::sync::Arc<agent::Configured>],
 ) -> Option<Diagnostic> {
     let (agent, _) = written.split_once('=')?;
     let is_name = |text: &str| text.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_".contains(letter));
     if !is_name(agent) || is_agent(agent) {
         return None;
     }
-    let built_in = runner::agent::AGENTS.iter().map(|agent| agent.name());
+    let built_in = agent::AGENTS.iter().map(|agent| agent.name());
     let names: Vec<&str> = built_in.chain(own.iter().map(|agent| agent.name.as_str())).collect();
     let problem = Diagnostic::error(format!("unknown agent `{agent}` in `--model {written}`"));
     Some(problem.suggest(model::nearest(agent, names.iter().copied())).help(format!("agents: {}", names.join(", "))))

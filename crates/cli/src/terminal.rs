@@ -2,9 +2,9 @@
 
 use std::io::{BufWriter, IsTerminal, StdoutLock, Write};
 
+use mask::Mask;
 use model::Diagnostic;
 use report::Style;
-use runner::Mask;
 
 use crate::error::CliError;
 use crate::exit;

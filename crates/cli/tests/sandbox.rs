@@ -14,9 +14,9 @@ use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 
 use model::{Change, Collected, CopyTree, Excerpt, FixtureFile, Fixtures, RepositoryChange, Skill, Span, Spanned};
-use runner::Host;
-use runner::sandbox::{Registry, Request, SANDBOXES, Sandbox, SandboxError, Workshop, prune};
-use runner::supervise::{Output, Supervisor, run};
+use sandbox::Host;
+use sandbox::supervise::{Output, Supervisor, run};
+use sandbox::{Registry, Request, SANDBOXES, Sandbox, SandboxError, Workshop, prune};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 

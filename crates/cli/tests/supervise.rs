@@ -16,7 +16,7 @@ use std::time::Duration;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Gid, Pid, Uid};
-use runner::supervise::{Contained, Containment, MARK, Supervisor, run};
+use sandbox::supervise::{Contained, Containment, MARK, Supervisor, run};
 
 /// More than anything here takes; when it is over, something hangs that must not.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -59,7 +59,7 @@ pub use listing::{LiveTrial, RunRow, TrialRow};
 pub use nearest::nearest;
 pub use node::{Node, NodeKind};
 pub use outcome::{Outcome, Tally};
-pub use phases::Phases;
+pub use phases::{Phases, millis};
 pub use record::{
     AgentInfo, AnsweredQuestion, Aside, AttemptRecord, CallRecord, HookKind, HookRecord, ReplyRecord, RunInfo,
     SkillInfo, TrialRecord,

@@ -1,8 +1,14 @@
 //! How long each part of a trial took.
 
 use std::ops::AddAssign;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+
+/// A duration in whole milliseconds.
+pub fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
 
 /// How long the parts of a trial took, in milliseconds, all its attempts together. What is between them is in none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

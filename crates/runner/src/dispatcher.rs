@@ -8,19 +8,19 @@ use model::{Event, HookKind, HookRecord, RunInfo, Summary, TrialRecord};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 
-use crate::agent::Configured;
 use crate::code::Ahead;
 use crate::grader::Grader;
 use crate::hook::{self, Hook};
 use crate::lane::{self, Course, Current, Lane};
 use crate::line::Line;
-use crate::mask::Mask;
 use crate::plan::{ModelChoice, Plan, PlannedTrial};
-use crate::sandbox::{Registry, Workshop};
 use crate::spending::Spending;
 use crate::teller::{Listener, Teller};
-use crate::trial::{self, Grading, Halt, Shared, millis};
-use crate::{Breakage, Host};
+use crate::trial::{self, Grading, Halt, Shared};
+use agent::Configured;
+use mask::Mask;
+use sandbox::{Breakage, Host};
+use sandbox::{Registry, Workshop};
 
 /// How many lanes there are at the most: they are as fast as processors are, and grading threads are no more either.
 const MOST_LANES: usize = 4;
@@ -95,7 +95,7 @@ pub async fn run(
     dispatcher.around(HookKind::PostRun, &mut controls).await;
     let teller = Arc::clone(&dispatcher.teller);
     let (summary, stopped_by) = (teller.summary(), dispatcher.stopped_by.take());
-    let duration_ms = millis(began.elapsed());
+    let duration_ms = model::millis(began.elapsed());
     teller.tell(Event::RunFinished { summary: summary.clone(), duration_ms, signal: stopped_by.clone() });
     let left_over = left_over.into_iter().map(|(path, error)| format!("{}: {error}", path.display())).collect();
     Ok(RunEnd { summary, stopped_by, left_over, refused })

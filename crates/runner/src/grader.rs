@@ -12,7 +12,7 @@ use grade::Check;
 use model::{Evidence, Finding};
 use tokio::sync::oneshot;
 
-use crate::Breakage;
+use sandbox::Breakage;
 
 /// How long judging one trial may take. The engine's own limits end nearly everything long before.
 const LONGEST: Duration = Duration::from_secs(120);

@@ -10,11 +10,11 @@ use model::{Claim, Collected, Event, Finding, HookKind, HookRecord, Status, Tria
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::dispatcher::Control;
-use crate::mask::Mask;
 use crate::plan::PlannedTrial;
-use crate::session::BoxFuture;
 use crate::teller::Teller;
-use crate::trial::{Halt, millis};
+use crate::trial::Halt;
+use mask::Mask;
+use sandbox::BoxFuture;
 
 /// Why a command did not come to its end that somebody stopped.
 pub(crate) const STOPPED: &str = "the run was stopped before it ended";
@@ -65,7 +65,7 @@ impl Hooked {
             error: Some(STOPPED.to_owned()),
             stdout: String::new(),
             stderr: String::new(),
-            duration_ms: millis(began.elapsed()),
+            duration_ms: model::millis(began.elapsed()),
         };
         Self { findings: vec![succeeded(command, Status::Undecided, STOPPED)], record }
     }

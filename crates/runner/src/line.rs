@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use model::{Event, Step};
 
-use crate::mask::{KeyBlocks, Mask};
 use crate::teller::Teller;
+use mask::{KeyBlocks, Mask};
 
 /// No attempt goes on.
 const OVER: u32 = 0;
@@ -114,5 +114,11 @@ impl Line {
     /// How long this attempt has waited for the listener so far. That is the harness's time and not the agent's.
     pub(crate) fn waited(&self) -> Duration {
         Duration::from_micros(self.waited.load(Ordering::Relaxed))
+    }
+}
+
+impl agent::EventSink for Line {
+    fn send(&self, event: Event) {
+        self.tell(event);
     }
 }

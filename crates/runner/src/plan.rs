@@ -21,10 +21,10 @@ use serde_json::{Map, Value};
 
 use self::compilation::{Compilation, Compiling, Wanted};
 use self::variant::Variant;
-use crate::agent::{self, AGENTS, Agent, Configured, Part, Setup};
 use crate::hook::Hook;
 use crate::select::{Selection, Selector};
 use crate::trial::judging::Judging;
+use agent::{self, AGENTS, Agent, Configured, Part, Setup};
 
 pub(crate) use self::compilation::kind_of_agent;
 pub use self::settings::{Defaults, RetryOn, Settings};

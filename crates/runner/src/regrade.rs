@@ -18,8 +18,8 @@ use self::plan::{Task, Work};
 use crate::dispatcher::{Control, RunEnd, share};
 use crate::line::Line;
 use crate::teller::{Listener, Teller};
-use crate::trial::{self, Halt, Relived, Shared, millis};
-use crate::{Breakage, Host};
+use crate::trial::{self, Halt, Relived, Shared};
+use sandbox::{Breakage, Host};
 
 /// Where recorded trials are read again.
 pub trait Archive: Send + Sync {
@@ -99,7 +99,7 @@ pub async fn regrade(
         let because = "the run was stopped before it was graded";
         teller.finish(&mask, kept::without_verdict(work.old, Outcome::Cancelled, because));
     }
-    let (summary, duration_ms) = (teller.summary(), millis(began.elapsed()));
+    let (summary, duration_ms) = (teller.summary(), model::millis(began.elapsed()));
     teller.tell(Event::RunFinished { summary: summary.clone(), duration_ms, signal: stopped_by.clone() });
     teller.close();
     Ok(RunEnd { summary, stopped_by, left_over: Vec::new(), refused: None })

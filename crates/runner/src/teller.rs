@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use model::{EVENT_VERSION, Envelope, Event, Summary, TrialRecord};
 
 use crate::line::Line;
-use crate::mask::Mask;
+use mask::Mask;
 
 /// A shorter wait is the price of talking at all, and nobody's.
 const WORTH_TELLING: Duration = Duration::from_millis(1);

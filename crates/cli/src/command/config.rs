@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
+use mask::{Mask, Secrets};
 use model::{Node, NodeKind};
-use runner::{Mask, Secrets};
 use serde_json::{Value, json};
 
 use crate::error::CliError;

@@ -3,10 +3,10 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use agent::{AGENTS, Readiness};
 use model::Diagnostic;
-use runner::Host;
-use runner::agent::{AGENTS, Readiness};
-use runner::supervise::{self, Containment};
+use sandbox::Host;
+use sandbox::supervise::{self, Containment};
 use serde_json::json;
 
 use crate::error::CliError;
@@ -124,7 +124,7 @@ async fn containment(host: &Host) -> Finding {
 
 /// The agents that the project configures. They are not started.
 fn own_agents(resolved: &Resolved) -> Vec<Finding> {
-    let looked_at = |config: &runner::agent::Configured| {
+    let looked_at = |config: &agent::Configured| {
         let problems = match config.agent() {
             Ok(agent) if config.is_filled => agent.check_config(&config.node, &config.directory),
             Ok(_) => vec![Diagnostic::error("a variable of the environment that it refers to is not set")],

@@ -109,7 +109,7 @@ fn is_negative(case: &model::Case) -> bool {
 fn built_in(args: &ListArgs) -> Option<Vec<(String, String)>> {
     let row = |name: &str, summary: &str| (name.to_owned(), summary.to_owned());
     if args.agents {
-        Some(runner::agent::AGENTS.iter().map(|agent| row(agent.name(), agent.summary())).collect())
+        Some(agent::AGENTS.iter().map(|agent| row(agent.name(), agent.summary())).collect())
     } else if args.assertions {
         let shown = |implicit: bool, summary: &str| {
             if implicit { format!("{summary} (goes with every trial)") } else { summary.to_owned() }
@@ -125,7 +125,7 @@ fn built_in(args: &ListArgs) -> Option<Vec<(String, String)>> {
     } else if args.kinds_of_reports {
         Some(report::REPORTS.iter().map(|kind| row(kind.name, kind.summary)).collect())
     } else if args.sandboxes {
-        Some(runner::sandbox::SANDBOXES.iter().map(|kind| row(kind.name(), kind.summary())).collect())
+        Some(sandbox::SANDBOXES.iter().map(|kind| row(kind.name(), kind.summary())).collect())
     } else {
         None
     }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use model::RunRow;
-use runner::sandbox::prune::{self, Purpose};
+use sandbox::prune::{self, Purpose};
 use store::{RunFilter, Store};
 
 use crate::error::CliError;

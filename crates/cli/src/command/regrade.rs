@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use mask::Mask;
 use model::{Event, RunInfo, RunRow, TrialRecord};
 use report::Reporter;
-use runner::{Archive, Mask, PlanRequest, Regrade, RegradeRequest, Selection, Testimony};
+use runner::{Archive, PlanRequest, Regrade, RegradeRequest, Selection, Testimony};
 use serde_json::{Map, Value, json};
 use store::{SqliteStore, Store, StoredEvent, TrialFilter};
 

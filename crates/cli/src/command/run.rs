@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use model::RunInfo;
 use report::Reporter;
-use runner::{Breakage, Control, Listener, Plan, RunEnd};
+use runner::{Control, Listener, Plan, RunEnd};
+use sandbox::Breakage;
 use tokio::sync::mpsc;
 
 use crate::error::CliError;

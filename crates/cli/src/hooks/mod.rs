@@ -14,9 +14,10 @@ use std::time::{Duration, Instant};
 
 use model::{Finding, HookKind, HookRecord, RunInfo, Status};
 use report::{Reporter, Tree};
+use runner::Plan;
 use runner::hook::{Graded, Hook, Hooked, succeeded};
-use runner::supervise::{self, MARK, Output, TROUBLE};
-use runner::{BoxFuture, Host, Plan};
+use sandbox::supervise::{self, MARK, Output, TROUBLE};
+use sandbox::{BoxFuture, Host};
 use serde_json::{Value, json};
 
 use self::variables::Variables;

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use model::{RunInfo, Skill};
 use report::Tree;
 use runner::hook::Graded;
-use runner::{Host, Plan, PlannedTrial};
+use runner::{Plan, PlannedTrial};
+use sandbox::Host;
 
 /// What the names of the twins begin with.
 const OURS: &str = "TRIALRUN_";

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use agent::Configured;
 use model::Diagnostic;
-use runner::agent::Configured;
 use suite::{Project, ProviderLimits};
 
 use crate::project::{Workplace, shown};

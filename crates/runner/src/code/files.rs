@@ -8,8 +8,8 @@ use std::time::Duration;
 use files::Found;
 use script::Value;
 
-use crate::sandbox::Sandbox;
-use crate::supervise;
+use sandbox::Sandbox;
+use sandbox::supervise;
 
 /// How large a file may be that is read, in bytes.
 const LARGEST: u64 = 8 << 20;

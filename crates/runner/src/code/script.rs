@@ -13,7 +13,6 @@ use tokio::sync::mpsc;
 use super::ahead::{self, Ahead};
 use super::processors::Place;
 use super::{Ask, thread};
-use crate::agent;
 
 /// What a module and all that it imports may take to load.
 const LOADING: Duration = Duration::from_secs(10);

@@ -12,8 +12,8 @@ use model::{Diagnostic, Suite};
 
 use super::variant::Variant;
 use super::{Settings, agents_of, directory_of, known_tools};
-use crate::agent::{self, Agent};
 use crate::grader::STACK;
+use agent::{self, Agent};
 
 /// How many cases a thread takes at a time.
 const CHUNK: usize = 64;

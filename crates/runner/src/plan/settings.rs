@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use model::{Budgets, Excerpt, OnBudget, PermissionMode};
 
-use crate::agent::Configured;
-use crate::secret::Secrets;
+use agent::Configured;
+use mask::secret::Secrets;
 
 /// Settings of a run, resolved: the command line, then the project, then what is built in. A case's own settings go
 /// between the first two.

@@ -6,7 +6,7 @@ use model::Case;
 use serde_json::{Map, Value, json};
 
 use super::{PlannedTrial, Settings};
-use crate::agent::Setup;
+use agent::Setup;
 
 /// What records tell of a trial of `case` that is set up like that. Trials that are alike share it with the one that was
 /// planned before them, `last`: there may be thousands.

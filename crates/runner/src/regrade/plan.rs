@@ -7,11 +7,11 @@ use std::sync::Arc;
 use grade::{Check, Context, Scripts};
 use model::{Arm, Case, Diagnostic, Limits, Outcome, PermissionMode, SettingSource, Suite, TrialId, TrialRecord};
 
-use crate::agent::{self, Agent, Setup};
-use crate::mask::Mask;
 use crate::plan::{ModelChoice, Plan, PlanRequest, PlannedTrial, as_arm, directory_of, kind_of_agent, known_tools};
 use crate::trial::Shared;
 use crate::trial::judging::Judging;
+use agent::{self, Agent, Setup};
+use mask::Mask;
 
 /// What to grade again.
 pub struct RegradeRequest<'a> {

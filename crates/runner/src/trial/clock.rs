@@ -7,9 +7,9 @@ use model::{Ending, Event, Limits};
 use tokio::sync::watch;
 
 use super::model_in_use::ModelInUse;
-use super::{Halt, millis, poll_once};
-use crate::activity::Activity;
+use super::{Halt, poll_once};
 use crate::line::Line;
+use agent::Activity;
 
 /// What became of something that was watched.
 pub(super) enum Watched<T> {
@@ -68,7 +68,7 @@ impl Clock<'_> {
                     }
                     let (idle, on) = self.activity.idle();
                     if idle >= warn_after {
-                        self.line.tell(Event::Idle { idle_ms: millis(idle), on: on.to_owned() });
+                        self.line.tell(Event::Idle { idle_ms: model::millis(idle), on: on.to_owned() });
                         warn_after += self.idle_warn;
                     } else if idle < self.idle_warn {
                         warn_after = self.idle_warn;
@@ -96,8 +96,8 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::agent::Endpoint;
     use crate::teller::{Heard, Teller};
+    use agent::Endpoint;
 
     /// What becomes of `work` whose time is over at once, but for what `line` has waited.
     async fn watched(line: &Line, work: impl Future<Output = ()>) -> Watched<()> {

@@ -15,12 +15,12 @@ pub(super) use self::others::Others;
 use self::reply::reply;
 use super::clock::{Clock, Watched};
 use super::{Attempt, Halt};
-use crate::Breakage;
 use crate::code::{Ask, Claims, Files, Script, Trouble, Word};
-use crate::sandbox::Sandbox;
-use crate::session::Session;
 use crate::user::Move;
-use crate::witness::{Flow, Turn};
+use agent::Session;
+use agent::{Flow, Turn};
+use sandbox::Breakage;
+use sandbox::Sandbox;
 
 /// How long a scenario may take to tell what is left when it is stopped. Nothing but the engine's own work keeps it
 /// longer, and that is left behind.

@@ -7,10 +7,10 @@ use model::{AttemptRecord, Collected, Event, Finding, HookKind, Outcome};
 
 use super::again::{self, Again};
 use super::record::record_of;
-use super::{Attempt, End, Halt, millis};
+use super::{Attempt, End, Halt};
 use crate::hook::{Graded, Hooked};
 use crate::plan::PlannedTrial;
-use crate::sandbox::Sandbox;
+use sandbox::Sandbox;
 
 impl Attempt<'_> {
     /// Lets the user's commands look at a trial that was graded, while its sandbox is there: once a trial, so an attempt
@@ -62,7 +62,7 @@ impl Attempt<'_> {
     /// What the trial would come to now.
     fn graded(&self, end: &End, sandbox: Option<&Arc<dyn Sandbox>>) -> Graded {
         let mut record = record_of(self.planned, end.copy());
-        record.duration_ms = millis(self.began.elapsed());
+        record.duration_ms = model::millis(self.began.elapsed());
         let mut collected = end.evidence.collected.clone();
         // Commands of the user's are other programs, and pass on what they are told.
         self.line.mask().record(&mut record);

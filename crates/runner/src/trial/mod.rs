@@ -35,21 +35,22 @@ use self::record::record_of;
 pub(crate) use self::record::{broken, cancelled, panicked, stopped};
 use self::record::{skipped, unloaded};
 pub(crate) use self::relive::{Relived, relive};
-use crate::activity::Activity;
-use crate::agent::{Agent, Scene};
 use crate::code::{Ahead, Script};
 use crate::grader::{self, Grader};
 use crate::hook::Hook;
 use crate::line::Line;
-use crate::mask::Mask;
 use crate::plan::{PlannedTrial, RetryOn, Settings};
-use crate::resolve::Resolver;
-use crate::sandbox::{Registry, Request, Sandbox, SandboxError, Workshop};
-use crate::session::Session;
+use crate::pricing::pricing_of;
 use crate::spending::Spending;
-use crate::tariff::{Bill, Tariff};
-use crate::witness::{Flow, Turn};
-use crate::{Breakage, Host};
+use agent::Activity;
+use agent::Resolver;
+use agent::Session;
+use agent::{Agent, Scene};
+use agent::{Bill, Pricing};
+use agent::{Flow, Turn};
+use mask::Mask;
+use sandbox::{Breakage, Host};
+use sandbox::{Registry, Request, Sandbox, SandboxError, Workshop};
 
 /// What all trials of a run share.
 pub(crate) struct Shared {
@@ -200,7 +201,7 @@ pub(crate) async fn run(
             answer: record.answer.clone(),
             usage: record.usage,
             cost_usd: record.cost_usd,
-            duration_ms: millis(began.elapsed()),
+            duration_ms: model::millis(began.elapsed()),
         });
         // A test has the same mistake the next time.
         let is_final = is_final || matches!(record.ending, Some(Ending::InvalidTest { .. }));
@@ -221,7 +222,7 @@ pub(crate) async fn run(
                 Arc::make_mut(&mut record.settings).insert("judge".to_owned(), name.into());
             }
             record.started_at = started_at;
-            record.duration_ms = millis(started.elapsed());
+            record.duration_ms = model::millis(started.elapsed());
             shared.spending.add(&record, &shared.settings);
             return record;
         }
@@ -335,7 +336,7 @@ impl Attempt<'_> {
 
     /// Adds the time since `began` to the part that `of` names.
     fn took(&self, of: fn(&mut Phases) -> &mut u64, began: Instant) {
-        *of(&mut self.phases.lock().unwrap_or_else(PoisonError::into_inner)) += millis(began.elapsed());
+        *of(&mut self.phases.lock().unwrap_or_else(PoisonError::into_inner)) += model::millis(began.elapsed());
     }
 
     async fn run(&self) -> Result<End, Cut> {
@@ -352,10 +353,10 @@ impl Attempt<'_> {
     }
 
     async fn in_sandbox(&self, sandbox: Option<Arc<dyn Sandbox>>) -> Result<End, Cut> {
-        let paying = Box::pin(Tariff::of(self.planned, &self.shared.settings, &self.shared.host));
-        let (tariff, warning) = self.unless(Halt::Stop, paying).await?;
+        let paying = Box::pin(pricing_of(self.planned, &self.shared.settings, &self.shared.host));
+        let (pricing, warning) = self.unless(Halt::Stop, paying).await?;
         let began = Instant::now();
-        let acted = self.act(sandbox.clone(), tariff).await;
+        let acted = self.act(sandbox.clone(), pricing).await;
         self.took(|phases| &mut phases.act_ms, began);
         let mut acted = acted?;
         if let Some(warning) = warning {
@@ -433,13 +434,13 @@ impl Attempt<'_> {
         self.line.tell(Event::SandboxReady {
             path: sandbox.work().to_string_lossy().into_owned(),
             skill: skill.zip(folder).map(|(skill, folder)| format!("{folder}/{}", skill.file_name())),
-            duration_ms: millis(began.elapsed()),
+            duration_ms: model::millis(began.elapsed()),
         });
         Ok(Some(sandbox))
     }
 
     /// The conversation, until the agent has answered the last message or something ended it.
-    async fn act(&self, sandbox: Option<Arc<dyn Sandbox>>, tariff: Tariff) -> Result<Acted, Breakage> {
+    async fn act(&self, sandbox: Option<Arc<dyn Sandbox>>, pricing: Pricing) -> Result<Acted, Breakage> {
         let planned = self.planned;
         let player = planned.case.user.as_ref().map(|user| self.player(SimulatedUser::clone(user))).transpose()?;
         let (began, waited) = (Instant::now(), self.line.waited());
@@ -454,14 +455,14 @@ impl Attempt<'_> {
             home: sandbox.as_ref().map(|sandbox| sandbox.home().to_owned()),
         };
         let mut turn = Turn::new(
-            self.line.clone(),
+            Box::new(self.line.clone()),
             Arc::clone(&self.limits),
             responder,
             resolver,
             Arc::clone(&activity),
             stopping,
         )
-        .paid_by(tariff)
+        .paid_by(pricing)
         .on_disk(sandbox.as_ref().map(|sandbox| sandbox.work()));
         let clock = Clock {
             deadline,
@@ -549,7 +550,7 @@ impl Attempt<'_> {
     /// The time since `began` in milliseconds, without what the line has waited since it had waited that long: waiting for
     /// the record, a judge or a played user is not the agent's.
     fn agents_time(&self, began: Instant, waited: Duration) -> u64 {
-        millis(began.elapsed().saturating_sub(self.line.waited().saturating_sub(waited)))
+        model::millis(began.elapsed().saturating_sub(self.line.waited().saturating_sub(waited)))
     }
 
     /// The scenario that is the case, begun.
@@ -611,7 +612,7 @@ impl Attempt<'_> {
             Watched::Ended(ending) => ending,
         };
         if !self.planned.agent.answers_at_once() {
-            let first_token_ms = turn.first_token().map(|at| millis(at.saturating_duration_since(began)));
+            let first_token_ms = turn.first_token().map(|at| model::millis(at.saturating_duration_since(began)));
             let replied = Step::Replied { latency_ms: self.agents_time(began, waited), first_token_ms };
             // A limit that was hit on the way is in `ending` already, or is told by the next step.
             let _ = turn.record(replied);
@@ -765,10 +766,6 @@ struct Acted {
 struct Closed {
     kept: Option<String>,
     error: Option<String>,
-}
-
-pub(crate) fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

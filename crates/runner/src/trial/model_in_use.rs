@@ -7,10 +7,10 @@ use std::time::Duration;
 use model::{Ending, Limits};
 
 use super::Shared;
-use crate::agent::Endpoint;
 use crate::plan::{ModelChoice, PlannedTrial};
-use crate::sandbox::Sandbox;
-use crate::witness::{Turn, WAITING_ON_PROVIDER};
+use agent::Endpoint;
+use agent::{Turn, WAITING_ON_PROVIDER};
+use sandbox::Sandbox;
 
 /// A model while a trial uses it.
 pub(super) struct ModelInUse {

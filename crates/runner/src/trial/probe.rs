@@ -9,8 +9,8 @@ use ::files::Found;
 use model::{FileChange, Need, Probe, Probed};
 
 use super::files;
-use crate::sandbox::{Sandbox, Twin};
-use crate::supervise::{self, MARK, TROUBLE};
+use sandbox::supervise::{self, MARK, TROUBLE};
+use sandbox::{Sandbox, Twin};
 
 /// How much of a file is read, in bytes.
 const MOST_OF_A_FILE: u64 = 256 * 1024;

@@ -10,8 +10,8 @@ use model::{
 };
 
 use super::End;
-use crate::Breakage;
 use crate::plan::PlannedTrial;
+use sandbox::Breakage;
 
 /// The record of an attempt that ran to its end.
 pub(super) fn record_of(planned: &PlannedTrial, end: End) -> TrialRecord {

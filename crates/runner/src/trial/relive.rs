@@ -10,10 +10,10 @@ use tokio::sync::watch;
 use super::record::record_of;
 use super::{Attempt, Cut, End, Grading, Halt, Shared, broken, stopped};
 use crate::line::Line;
-use crate::mask::MASKED;
 use crate::plan::PlannedTrial;
 use crate::regrade::{complete, merged, observed};
-use crate::tariff::Bill;
+use agent::Bill;
+use mask::MASKED;
 
 /// Reason why an assertion cannot be decided.
 const MASKED_NOW: &str = "the record has `[masked]` in what it looks at, and the text in that place is not known";

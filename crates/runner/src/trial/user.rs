@@ -7,10 +7,10 @@ use model::{Ending, SimulatedUser, Step, UserMessage};
 
 use super::Attempt;
 use super::clock::{Clock, Watched};
-use crate::Breakage;
-use crate::session::Session;
 use crate::user::{Move, NoMove, Player};
-use crate::witness::{Flow, Turn};
+use agent::Session;
+use agent::{Flow, Turn};
+use sandbox::Breakage;
 
 impl Attempt<'_> {
     /// Somebody who plays `user`.

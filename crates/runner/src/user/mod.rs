@@ -9,7 +9,7 @@ use llm::{Conversation, InSchema, Model, NoAnswer, ProviderError, Request, Respo
 use model::{Aside, Ending, SimulatedUser, Trace};
 use serde_json::{Map, Value, json};
 
-use crate::mask::Mask;
+use mask::Mask;
 
 /// The longest message that a played user may send, in bytes. Longer ones are a model that runs away.
 const LONGEST: usize = 16 * 1024;

@@ -4,7 +4,7 @@ use llm::{Message, Role};
 use model::{SimulatedUser, Trace};
 use serde_json::{Value, json};
 
-use crate::mask::Mask;
+use mask::Mask;
 
 /// Who the model is and what it is to do. It must stay the user: it never helps the agent, never speaks for it, never
 /// gives away what the user does not know, and stops when the user would.

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use model::{Forge, ForgeKind, SideEffects};
-use runner::Host;
-use runner::supervise::{self, Output};
+use sandbox::Host;
+use sandbox::supervise::{self, Output};
 use serde_json::Value;
 
 use super::review_request;

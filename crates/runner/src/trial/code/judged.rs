@@ -8,8 +8,8 @@ use model::{Collected, Ending, Evidence, Finding};
 
 use super::super::probe;
 use super::Stage;
-use crate::Breakage;
 use crate::code::{Claims, Declared};
+use sandbox::Breakage;
 
 /// A claim that is not judged yet.
 pub(super) struct Open {

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use crate::Breakage;
-use crate::agent::{Agent, Configured, Endpoint, Scene, Setup};
-use crate::session::Session;
+use agent::Session;
+use agent::{Agent, Configured, Endpoint, Scene, Setup};
+use sandbox::Breakage;
 
 /// Those that are open, and what it takes to open more.
 pub(in crate::trial) struct Others {

@@ -9,12 +9,13 @@ use model::{Case, Code, Event, Excerpt, Finding, FixtureFile, Outcome, RunInfo, 
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use crate::agent::Configured;
+use crate::Control;
 use crate::plan::{PlanRequest, ReadScript, Settings, plan};
 use crate::select::Selection;
-use crate::supervise::Supervisor;
 use crate::teller::Heard;
-use crate::{Control, Host};
+use agent::Configured;
+use sandbox::Host;
+use sandbox::supervise::Supervisor;
 
 /// A folder of modules and the cases that are in them.
 struct Play {

@@ -1,0 +1,141 @@
+//! An answer that is one JSON document, in any of the forms that bots use.
+
+use serde_json::{Map, Value};
+
+use super::super::transcript::given;
+use super::{Answer, Call};
+
+/// Where an answer's text is, the first one that is text counts.
+pub(crate) const TEXTS: [&str; 4] = ["message", "text", "content", "response"];
+/// Where calls are listed.
+pub(super) const CALLS: [&str; 2] = ["tool_calls", "toolCalls"];
+
+/// Reads `document` into `answer`, and says whether its text was found.
+pub(crate) fn read(document: &Value, answer: &mut Answer) -> bool {
+    let Some(map) = document.as_object() else { return false };
+    answer.count.look(map);
+    listed(map, "", answer);
+    let message = map.get("choices").and_then(|choices| choices.get(0)?.get("message")?.as_object());
+    if let Some(message) = message {
+        listed(message, "choices[0].message.", answer);
+    }
+    if let Some(text) = TEXTS.iter().find_map(|place| map.get(*place)?.as_str()) {
+        answer.hear(text);
+        return true;
+    }
+    let nested = message.or_else(|| map.get("message")?.as_object());
+    if message.is_none()
+        && let Some(nested) = nested
+    {
+        listed(nested, "message.", answer);
+    }
+    let mut contents = nested.into_iter().chain([map]).filter_map(|holder| given(holder, "content"));
+    if contents.any(|content| read_content(content, answer)) {
+        return true;
+    }
+    let found = responses(map, answer);
+    match map.get("output_text").and_then(Value::as_str) {
+        Some(text) if !answer.has_text() => {
+            answer.hear(text);
+            true
+        }
+        _ => found || message.is_some(),
+    }
+}
+
+/// The calls that `holder` lists.
+fn listed(holder: &Map<String, Value>, place: &str, answer: &mut Answer) {
+    for key in CALLS {
+        if let Some(calls) = given(holder, key) {
+            answer.listed(calls, &format!("{place}{key}"));
+        }
+    }
+}
+
+/// A message's content: text, or a list of blocks.
+fn read_content(content: &Value, answer: &mut Answer) -> bool {
+    match content {
+        Value::String(text) => {
+            answer.hear(text);
+            true
+        }
+        Value::Array(blocks) => {
+            let mut found = false;
+            blocks.iter().filter_map(Value::as_object).for_each(|block| found |= self::block(block, answer));
+            found
+        }
+        _ => false,
+    }
+}
+
+/// A block of a content; says whether it is a known one.
+pub(crate) fn block(block: &Map<String, Value>, answer: &mut Answer) -> bool {
+    let text = |key: &str| block.get(key).and_then(Value::as_str);
+    match text("type").unwrap_or("text") {
+        "text" | "output_text" => match text("text") {
+            Some(said) => answer.hear(said),
+            None => return false,
+        },
+        "refusal" => answer.hear(text("refusal").unwrap_or_default()),
+        kind if kind.ends_with("tool_use") => {
+            let mut call = Call::new(text("id").map(str::to_owned), text("name").unwrap_or_default());
+            call.input = block.get("input").cloned();
+            answer.call(text("id"), call);
+        }
+        kind if kind.ends_with("tool_result") => {
+            let is_error = block.get("is_error").and_then(Value::as_bool).unwrap_or(false);
+            let content = block.get("content").unwrap_or(&Value::Null);
+            answer.result(text("tool_use_id").unwrap_or_default(), &flat(content), is_error);
+        }
+        kind => return matches!(kind, "thinking" | "redacted_thinking" | "reasoning"),
+    }
+    true
+}
+
+/// The text of a result that is a list of nothing but texts; anything else as it is.
+fn flat(content: &Value) -> Value {
+    let texts = content.as_array().and_then(|blocks| {
+        blocks.iter().map(|block| block.get("text").and_then(Value::as_str)).collect::<Option<Vec<_>>>()
+    });
+    texts.map_or_else(|| content.clone(), |texts| Value::from(texts.concat()))
+}
+
+/// The items of an answer of the Responses API; says whether there are any.
+fn responses(map: &Map<String, Value>, answer: &mut Answer) -> bool {
+    let items = map.get("output").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let mut found = false;
+    items.iter().filter_map(Value::as_object).for_each(|item| found |= self::item(item, answer));
+    found
+}
+
+/// An item of such an answer; says whether it is a known one.
+pub(crate) fn item(item: &Map<String, Value>, answer: &mut Answer) -> bool {
+    let text = |key: &str| item.get(key).and_then(Value::as_str);
+    match text("type").unwrap_or_default() {
+        "message" => item.get("content").is_some_and(|content| read_content(content, answer)),
+        "function_call" | "custom_tool_call" | "mcp_call" => {
+            let mut call = Call::new(text("call_id").map(str::to_owned), text("name").unwrap_or_default());
+            call.write(text("arguments").or_else(|| text("input")).unwrap_or_default());
+            call.result = text("output").map(str::to_owned);
+            if let Some(error) = text("error") {
+                (call.result, call.is_error) = (Some(error.to_owned()), true);
+            }
+            answer.call(text("call_id").or_else(|| text("id")), call);
+            true
+        }
+        "function_call_output" | "custom_tool_call_output" => {
+            answer.result(text("call_id").unwrap_or_default(), item.get("output").unwrap_or(&Value::Null), false);
+            true
+        }
+        "reasoning" => true,
+        _ => false,
+    }
+}
+
+/// The error that `document` reports under that name.
+pub(crate) fn error(document: &Map<String, Value>) -> Option<String> {
+    let error =
+        document.get("error").filter(|error| !matches!(error, Value::Null | Value::Bool(false)) && **error != "")?;
+    let message = error.as_str().or_else(|| error.get("message")?.as_str());
+    Some(message.map_or_else(|| error.to_string(), str::to_owned))
+}

@@ -1,0 +1,222 @@
+//! An answer as it is put together: texts and calls in the order in which they came. The forms in which agents write
+//! answers, and what these took, are read in one place each: see `document` and `usage`.
+
+pub(super) mod document;
+mod reported;
+pub(super) mod usage;
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+pub(super) use self::reported::Reported;
+use self::usage::Count;
+use super::transcript::{CallGiven, as_text};
+
+/// What is odd about a call that has no name.
+pub(super) const NAMELESS: &str = "a call has no name";
+
+/// What the agent answered, whole or as far as it came.
+#[derive(Debug, Default)]
+pub(crate) struct Answer {
+    pieces: Vec<Piece>,
+    /// Where in `pieces` a call is, by what names it.
+    calls: HashMap<String, usize>,
+    /// What it says it used.
+    pub(crate) count: Count,
+    /// What it is as a value, where it is more than text.
+    pub(crate) output: Option<Value>,
+    /// The body it was read from, where that is JSON.
+    pub(crate) raw: Option<Value>,
+    /// What is odd about it.
+    pub(crate) doubts: Vec<String>,
+    /// Whether texts that are found in the usual places count; a parser of the user's finds others.
+    is_deaf: bool,
+}
+
+/// A part of an answer.
+#[derive(Debug)]
+pub(crate) enum Piece {
+    Text(String),
+    Call(Call),
+    /// What follows is another turn of the model.
+    Turn,
+}
+
+/// A call that may come in pieces.
+#[derive(Debug, Default)]
+pub(crate) struct Call {
+    pub(crate) id: Option<String>,
+    pub(crate) name: String,
+    /// The arguments as they are written, so far.
+    arguments: String,
+    pub(crate) input: Option<Value>,
+    pub(crate) result: Option<String>,
+    pub(crate) is_error: bool,
+}
+
+impl Call {
+    /// A call of which no arguments have come.
+    pub(crate) fn new(id: Option<String>, name: impl Into<String>) -> Self {
+        Self { id, name: name.into(), ..Self::default() }
+    }
+
+    /// What it is called with.
+    pub(crate) fn input(&self) -> Value {
+        let written = || match self.arguments.trim() {
+            "" => Value::Object(Map::new()),
+            text => serde_json::from_str(text).unwrap_or_else(|_| Value::from(text)),
+        };
+        self.input.clone().unwrap_or_else(written)
+    }
+
+    /// More of the arguments as they are written.
+    pub(crate) fn write(&mut self, more: &str) {
+        self.arguments.push_str(more);
+    }
+}
+
+impl From<Call> for CallGiven {
+    fn from(call: Call) -> Self {
+        let input = call.input();
+        let Call { id, name, result, is_error, .. } = call;
+        Self { id, name, input, result, is_error, turn: None }
+    }
+}
+
+impl From<CallGiven> for Call {
+    fn from(given: CallGiven) -> Self {
+        let CallGiven { id, name, input, result, is_error, .. } = given;
+        Self { id, name, input: Some(input), result, is_error, ..Self::default() }
+    }
+}
+
+impl Answer {
+    /// An answer whose text somebody else finds.
+    pub(crate) fn without_text() -> Self {
+        Self { is_deaf: true, ..Self::default() }
+    }
+
+    /// The parts in order.
+    pub(crate) fn pieces(&self) -> &[Piece] {
+        &self.pieces
+    }
+
+    /// Adds text that was found in one of the usual places.
+    pub(crate) fn hear(&mut self, text: &str) {
+        if !self.is_deaf {
+            self.say(text);
+        }
+    }
+
+    /// Adds text.
+    pub(crate) fn say(&mut self, text: &str) {
+        match self.pieces.last_mut() {
+            Some(Piece::Text(said)) => said.push_str(text),
+            _ => self.pieces.push(Piece::Text(text.to_owned())),
+        }
+    }
+
+    /// What comes next belongs to a new turn.
+    pub(crate) fn next_turn(&mut self) {
+        if !matches!(self.pieces.last(), None | Some(Piece::Turn)) {
+            self.pieces.push(Piece::Turn);
+        }
+    }
+
+    /// Adds a call; pieces of it and its result name it by `key`.
+    pub(crate) fn call(&mut self, key: Option<&str>, call: Call) {
+        if let Some(key) = key {
+            self.calls.insert(key.to_owned(), self.pieces.len());
+        }
+        self.pieces.push(Piece::Call(call));
+    }
+
+    /// Has `key` name the part `at`, too.
+    pub(crate) fn name(&mut self, key: &str, at: usize) {
+        self.calls.insert(key.to_owned(), at);
+    }
+
+    /// The call that `key` names.
+    pub(crate) fn called(&mut self, key: &str) -> Option<&mut Call> {
+        match self.pieces.get_mut(*self.calls.get(key)?)? {
+            Piece::Call(call) => Some(call),
+            _ => None,
+        }
+    }
+
+    /// What the call came to that `key` names.
+    pub(crate) fn result(&mut self, key: &str, result: &Value, is_error: bool) {
+        match self.called(key) {
+            Some(call) => (call.result, call.is_error) = (Some(as_text(result)), is_error),
+            None => self.doubt(format!("a result names a call `{key}` that there is not")),
+        }
+    }
+
+    /// Adds the calls in a list, in any form; `place` names the list.
+    pub(crate) fn listed(&mut self, calls: &Value, place: &str) {
+        let Some(calls) = calls.as_array() else {
+            return self.doubt(format!("`{place}` is not a list"));
+        };
+        for (at, written) in calls.iter().enumerate() {
+            match written.as_object().and_then(|call| CallGiven::read(&usual(call))) {
+                Some(given) => {
+                    let id = given.id.clone();
+                    self.call(id.as_deref(), given.into());
+                }
+                None => self.doubt(format!("`{place}[{at}]` has no `name`")),
+            }
+        }
+    }
+
+    /// Something odd that stops nothing.
+    pub(crate) fn doubt(&mut self, doubt: String) {
+        if !self.doubts.contains(&doubt) {
+            self.doubts.push(doubt);
+        }
+    }
+
+    /// Whether there are texts, even empty ones.
+    pub(crate) fn has_text(&self) -> bool {
+        self.pieces.iter().any(|piece| matches!(piece, Piece::Text(_)))
+    }
+
+    /// Whether there are calls.
+    pub(crate) fn has_calls(&self) -> bool {
+        self.pieces.iter().any(|piece| matches!(piece, Piece::Call(_)))
+    }
+
+    /// All of its texts; those of different turns on lines of their own. `None` if there is none.
+    pub(crate) fn text(&self) -> Option<String> {
+        let mut text: Option<String> = None;
+        let mut is_new_turn = false;
+        for piece in &self.pieces {
+            match piece {
+                Piece::Turn => is_new_turn = true,
+                Piece::Text(said) => {
+                    let text = text.get_or_insert_default();
+                    if std::mem::take(&mut is_new_turn) && !text.is_empty() && !said.is_empty() {
+                        text.push('\n');
+                    }
+                    text.push_str(said);
+                }
+                Piece::Call(_) => {}
+            }
+        }
+        text
+    }
+}
+
+/// `call` with the names that are usual, where it has those of a kit for web pages.
+fn usual(call: &Map<String, Value>) -> Map<String, Value> {
+    const NAMES: [(&str, &str); 3] = [("toolName", "name"), ("toolCallId", "id"), ("output", "result")];
+    let mut call = call.clone();
+    for (other, usual) in NAMES {
+        if !call.contains_key(usual)
+            && let Some(value) = call.remove(other)
+        {
+            call.insert(usual.to_owned(), value);
+        }
+    }
+    call
+}

@@ -1,0 +1,168 @@
+//! An answer that a program or a module gives as a map, in the words that are in use for its parts.
+
+use model::Usage;
+use serde_json::{Map, Value};
+
+use super::document::{CALLS, TEXTS};
+use super::usage::PLACES;
+use super::{Answer, NAMELESS, Piece, document};
+use crate::transcript::{CallGiven, TurnGiven, given, spread};
+
+/// Another place for its text.
+const OUTPUT: &str = "output";
+/// Another place for its calls.
+const TOOLS: &str = "tools";
+/// What says something about an answer, but is none of it.
+const BESIDE: [&str; 5] = ["conversation_id", "conversationId", "error", "latency_ms", "latencyMs"];
+
+/// What an answer says.
+#[derive(Debug, Default)]
+pub(crate) struct Reported {
+    pub(crate) text: Option<String>,
+    /// The calls and the text.
+    pub(crate) turns: Vec<TurnGiven>,
+    pub(crate) usage: Usage,
+    /// What the agent says went wrong.
+    pub(crate) error: Option<String>,
+    /// The whole of it, where it is more than text, calls and usage.
+    pub(crate) result: Option<Value>,
+    /// What is odd about it.
+    pub(crate) doubts: Vec<String>,
+}
+
+impl Reported {
+    /// An answer that is nothing but text.
+    pub(crate) fn of_text(text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self { turns: spread(Vec::new(), Some(&text), None), text: Some(text), ..Self::default() }
+    }
+
+    /// Reads `map`. An answer without a text, a call and an error says nothing, and is none.
+    pub(crate) fn read(map: Map<String, Value>) -> Option<Self> {
+        let document = Value::Object(map);
+        let mut answer = Answer::default();
+        document::read(&document, &mut answer);
+        let Value::Object(map) = document else { return None };
+        if let Some(text) = map.get(OUTPUT).and_then(Value::as_str).filter(|_| !answer.has_text()) {
+            answer.say(text);
+        }
+        if let Some(calls) = map.get(TOOLS).filter(|calls| calls.is_array()) {
+            answer.listed(calls, TOOLS);
+        }
+        let error = document::error(&map);
+        if !answer.has_text() && !answer.has_calls() && error.is_none() {
+            return None;
+        }
+        let (text, usage) = (answer.text(), answer.count.usage());
+        let turns = spread(calls(&mut answer), text.as_deref(), None);
+        let result = whole(map, text.as_deref());
+        Some(Self { text, turns, usage, error, result, doubts: answer.doubts })
+    }
+}
+
+/// All of `map`, where it is more than its parts; its `output` is its text, unless it has one that is a value.
+fn whole(mut map: Map<String, Value>, text: Option<&str>) -> Option<Value> {
+    let is_part =
+        |key: &str| key == TOOLS || [&TEXTS[..], &CALLS, &PLACES, &BESIDE].iter().any(|keys| keys.contains(&key));
+    // Items of the Responses API are where the text and the calls were found.
+    let is_item = |item: &Value| item.get("type").is_some_and(Value::is_string);
+    let is_more = |(key, value): (&String, &Value)| match value {
+        Value::Null | Value::String(_) if key == OUTPUT => false,
+        Value::Array(items) if key == OUTPUT => !items.iter().all(is_item),
+        _ => !is_part(key),
+    };
+    if !map.iter().any(is_more) {
+        return None;
+    }
+    if given(&map, OUTPUT).is_none()
+        && let Some(text) = text
+    {
+        map.insert(OUTPUT.to_owned(), text.into());
+    }
+    Some(Value::Object(map))
+}
+
+/// The calls of an answer; those without a name are told as odd.
+fn calls(answer: &mut Answer) -> Vec<CallGiven> {
+    let mut calls = Vec::new();
+    for piece in std::mem::take(&mut answer.pieces) {
+        match piece {
+            Piece::Call(call) if call.name.is_empty() => answer.doubt(NAMELESS.to_owned()),
+            Piece::Call(call) => calls.push(call.into()),
+            Piece::Text(_) | Piece::Turn => {}
+        }
+    }
+    calls
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(value: Value) -> Option<Reported> {
+        let Value::Object(map) = value else { panic!("a map") };
+        Reported::read(map)
+    }
+
+    #[test]
+    fn the_text_is_the_first_that_there_is() {
+        for value in [
+            json!({"message": "hi", "text": "no"}),
+            json!({"message": null, "text": "hi"}),
+            json!({"content": "hi"}),
+            json!({"response": "hi"}),
+            json!({"message": {"role": "assistant", "content": "hi"}}),
+            json!({"content": [{"type": "text", "text": "h"}, {"type": "text", "text": "i"}]}),
+        ] {
+            let answer = read(value.clone()).unwrap();
+            assert_eq!((answer.text.as_deref(), &answer.result), (Some("hi"), &None), "{value}");
+        }
+        for nothing in [json!({}), json!({"reply": "hi"}), json!({"message": null, "usage": {"input": 1}})] {
+            assert!(read(nothing.clone()).is_none(), "{nothing}");
+        }
+    }
+
+    #[test]
+    fn the_text_is_the_output_whatever_is_beside_it_and_whatever_it_is_called() {
+        for name in ["text", "message", "content", "response", "output"] {
+            for text in ["hi", ""] {
+                let result = read(json!({name: text, "mood": 1})).unwrap().result.unwrap();
+                assert_eq!((&result["output"], &result["mood"]), (&json!(text), &json!(1)), "{name}");
+            }
+        }
+        let result = |value: Value| read(value).unwrap().result;
+        let null = result(json!({"text": "hi", "output": null, "x": 1}));
+        assert_eq!(null, Some(json!({"text": "hi", "output": "hi", "x": 1})));
+        let value = json!({"text": "hi", "output": {"n": 1}});
+        assert_eq!(result(value.clone()), Some(value), "a value of its own is what it says it is");
+        let silent = json!({"toolCalls": [{"name": "a"}], "x": 1});
+        assert_eq!(result(silent.clone()), Some(silent));
+        let items = json!({"output": [{"type": "message", "content": [{"type": "output_text", "text": "hi"}]}]});
+        assert_eq!(result(items), None);
+    }
+
+    #[test]
+    fn calls_usage_and_errors_are_read_in_every_form() {
+        let answer = read(json!({
+            "text": "done",
+            "toolCalls": [
+                {"name": "a", "arguments": {"x": 1}, "result": 2},
+                {"function": {"name": "b", "arguments": "{\"y\":1}"}},
+                {"id": 3},
+            ],
+        }))
+        .unwrap();
+        let calls: Vec<_> = answer.turns.iter().flat_map(|turn| &turn.calls).collect();
+        assert_eq!((calls[0].input.clone(), calls[0].result.as_deref()), (json!({"x": 1}), Some("2")));
+        assert_eq!((calls[1].name.as_str(), calls[1].input.clone()), ("b", json!({"y": 1})));
+        assert_eq!(answer.doubts, ["`toolCalls[2]` has no `name`"]);
+        for error in [json!("no"), json!({"message": "no", "code": 3})] {
+            assert_eq!(read(json!({"error": error})).unwrap().error.as_deref(), Some("no"));
+        }
+        for fine in [json!({"text": "x", "error": null}), json!({"text": "x", "error": false})] {
+            assert_eq!(read(fine).unwrap().error, None);
+        }
+    }
+}

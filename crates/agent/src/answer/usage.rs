@@ -1,0 +1,161 @@
+//! What an answer says about the tokens it took, in the forms that are about.
+
+use model::{Tokens, Usage};
+use serde_json::{Map, Value};
+
+/// Where usage is told.
+pub(super) const PLACES: [&str; 4] = ["usage", "tokenUsage", "token_usage", "totalUsage"];
+const INPUT: [&str; 6] = ["input_tokens", "prompt_tokens", "input", "inputTokens", "promptTokens", "prompt_eval_count"];
+const OUTPUT: [&str; 6] =
+    ["output_tokens", "completion_tokens", "output", "outputTokens", "completionTokens", "eval_count"];
+/// Names of what was read from a cache and is not in the input.
+const CACHE_READ: [&str; 3] = ["cache_read_input_tokens", "cache_read", "cacheRead"];
+const CACHE_WRITE: [&str; 3] = ["cache_creation_input_tokens", "cache_write", "cacheWrite"];
+/// Names of what was read from a cache and is in the input, too.
+const CACHED: [&str; 1] = ["cachedInputTokens"];
+const REASONING: [&str; 3] = ["reasoning_tokens", "reasoning", "reasoningTokens"];
+/// Names of what it cost, in US dollars.
+const COST: [&str; 2] = ["cost_usd", "costUsd"];
+
+/// Every name of a number of tokens.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    let read = INPUT.into_iter().chain(OUTPUT).chain(REASONING);
+    read.chain(CACHE_READ).chain(CACHE_WRITE).chain(CACHED)
+}
+
+/// What a map of usage tells.
+pub(crate) fn usage(told: &Map<String, Value>) -> Usage {
+    let mut count = Count::default();
+    count.read(told);
+    count.usage()
+}
+
+/// A number of tokens: a whole number, even where it is written with a point.
+fn whole(value: &Value) -> Option<u64> {
+    value.as_number().and_then(model::decode::as_whole)
+}
+
+/// The numbers that are known so far. A stream tells them one after the other; what is told later counts.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Count {
+    input: Option<u64>,
+    output: Option<u64>,
+    cache_read: Option<u64>,
+    cache_write: Option<u64>,
+    /// The part of the input that was read from a cache.
+    cached: Option<u64>,
+    reasoning: Option<u64>,
+    cost_usd: Option<f64>,
+}
+
+impl Count {
+    /// Takes in what `holder` says in any place where usage is told.
+    pub(crate) fn look(&mut self, holder: &Map<String, Value>) {
+        let told = PLACES.iter().find_map(|place| holder.get(*place)?.as_object());
+        if let Some(told) = told {
+            self.read(told);
+        } else if holder.contains_key("prompt_eval_count") || holder.contains_key("eval_count") {
+            self.read(holder);
+        }
+    }
+
+    /// Takes in `told`.
+    pub(crate) fn read(&mut self, told: &Map<String, Value>) {
+        let first = |names: &[&str]| names.iter().find_map(|name| whole(told.get(*name)?));
+        let within =
+            |holders: [&str; 2], name: &str| holders.iter().find_map(|holder| whole(told.get(*holder)?.get(name)?));
+        let keep = |old: &mut Option<u64>, new: Option<u64>| *old = new.or(*old);
+        keep(&mut self.input, first(&INPUT));
+        keep(&mut self.output, first(&OUTPUT));
+        keep(&mut self.cache_read, first(&CACHE_READ));
+        keep(&mut self.cache_write, first(&CACHE_WRITE));
+        let cached = within(["prompt_tokens_details", "input_tokens_details"], "cached_tokens");
+        keep(&mut self.cached, cached.or_else(|| first(&CACHED)));
+        let reasoning = within(["completion_tokens_details", "output_tokens_details"], "reasoning_tokens");
+        keep(&mut self.reasoning, reasoning.or_else(|| first(&REASONING)));
+        let cost = COST.iter().find_map(|name| told.get(*name)?.as_f64());
+        self.cost_usd = cost.filter(|cost| cost.is_finite() && *cost >= 0.0).or(self.cost_usd);
+    }
+
+    /// Adds what a step took to what those before it did.
+    pub(crate) fn add(&mut self, step: &Self) {
+        let sum = |old: &mut Option<u64>, new: Option<u64>| {
+            *old = match (*old, new) {
+                (None, None) => None,
+                (old, new) => Some(old.unwrap_or(0).saturating_add(new.unwrap_or(0))),
+            };
+        };
+        sum(&mut self.input, step.input);
+        sum(&mut self.output, step.output);
+        sum(&mut self.cached, step.cached);
+        sum(&mut self.reasoning, step.reasoning);
+    }
+
+    /// Whether nothing is known.
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    pub(crate) fn usage(&self) -> Usage {
+        let known = [self.input, self.output, self.cache_read, self.cache_write, self.cached, self.reasoning];
+        let cached = self.cached.unwrap_or(0);
+        let tokens = known.iter().any(Option::is_some).then(|| Tokens {
+            input: self.input.unwrap_or(0).saturating_sub(cached),
+            output: self.output.unwrap_or(0),
+            cache_read: self.cache_read.unwrap_or(0).saturating_add(cached),
+            cache_write: self.cache_write.unwrap_or(0),
+            reasoning: self.reasoning,
+        });
+        Usage { tokens, cost_usd: self.cost_usd }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn tokens(told: &Value) -> Option<Tokens> {
+        let mut count = Count::default();
+        count.look(told.as_object().unwrap());
+        count.usage().tokens
+    }
+
+    #[test]
+    fn every_form_comes_to_the_same() {
+        let plain = Some(Tokens { input: 3, output: 4, ..Tokens::default() });
+        for form in [
+            json!({"usage": {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}}),
+            json!({"usage": {"input_tokens": 3, "output_tokens": 4}}),
+            json!({"usage": {"input": 3, "output": 4, "total": 7}}),
+            json!({"tokenUsage": {"inputTokens": 3, "outputTokens": 4}}),
+            json!({"usage": {"promptTokens": 3, "completionTokens": 4}}),
+            json!({"prompt_eval_count": 3, "eval_count": 4}),
+            json!({"usage": {"input": 3.0, "output": 4, "cost_usd": 0.5}}),
+        ] {
+            assert_eq!(tokens(&form), plain, "{form}");
+        }
+        for none in [
+            json!({}),
+            json!({"usage": null}),
+            json!({"usage": {"promptTokens": null}}),
+            json!({"usage": 3}),
+            json!({"usage": {"total": 7, "input": -1}}),
+        ] {
+            assert_eq!(tokens(&none), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn what_a_cache_had_is_counted_once() {
+        let openai = json!({"usage": {"prompt_tokens": 10, "completion_tokens": 5, "prompt_tokens_details":
+            {"cached_tokens": 8}, "completion_tokens_details": {"reasoning_tokens": 2}}});
+        let expected = Tokens { input: 2, output: 5, cache_read: 8, cache_write: 0, reasoning: Some(2) };
+        assert_eq!(tokens(&openai), Some(expected));
+        let anthropic = json!({"usage": {"input_tokens": 2, "output_tokens": 5, "cache_read_input_tokens": 8,
+            "cache_creation_input_tokens": 1}});
+        let expected = Tokens { input: 2, output: 5, cache_read: 8, cache_write: 1, reasoning: None };
+        assert_eq!(tokens(&anthropic), Some(expected));
+    }
+}

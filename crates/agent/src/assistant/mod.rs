@@ -1,0 +1,130 @@
+//! The agent `assistant`: one that OpenAI, or a server like it, keeps the conversation of. It is reached by the Responses
+//! API, where each response names the one before it, or by the Assistants API, where an assistant runs on a thread.
+//!
+//! The service stands between the agent and us, so what it does not answer is the provider's trouble, and the trial is
+//! broken: an address that nobody answers at, any error status, a response or a run that *failed*, one that *expired*
+//! while nobody waited for us, and answers in no format that is known. What the agent decided on is the agent's: a refusal, an answer that
+//! is *incomplete* because its tokens ran out or a filter cut it, a tool that nobody here can answer. A run that somebody
+//! *cancelled* went away.
+
+mod reference;
+mod responses;
+mod setting;
+mod shared;
+#[cfg(test)]
+mod tests;
+mod threads;
+
+use std::path::Path;
+
+use model::decode::Problems;
+use model::{Diagnostic, Node};
+
+pub use self::reference::reference;
+use self::responses::Responses;
+use self::setting::{Api, Setting};
+use self::threads::Thread;
+use super::own_tools::{self, Owner};
+use super::{Agent, Part, Readiness, Scene};
+use sandbox::BoxFuture;
+
+use crate::session::Session;
+use sandbox::{Breakage, Host};
+
+/// An assistant of OpenAI's; see the module.
+pub struct Assistant;
+
+/// Whom the tools of a case are for.
+const OWNER: Owner = Owner { agent: "assistant", tools: &[] };
+
+impl Agent for Assistant {
+    fn name(&self) -> &'static str {
+        "assistant"
+    }
+
+    fn summary(&self) -> &'static str {
+        "an assistant by OpenAI's Responses or Assistants API, or by a server like it"
+    }
+
+    fn aliases(&self) -> &'static [&'static str] {
+        &["openai-assistant"]
+    }
+
+    fn tools(&self) -> Option<&'static [&'static str]> {
+        None
+    }
+
+    fn needs_sandbox(&self) -> bool {
+        false
+    }
+
+    fn takes_tools(&self) -> bool {
+        true
+    }
+
+    fn takes_config(&self) -> bool {
+        true
+    }
+
+    fn check_argument(&self, _argument: Option<&str>) -> Vec<Diagnostic> {
+        vec![unconfigured()]
+    }
+
+    fn check_config(&self, config: &Node, _directory: &Path) -> Vec<Diagnostic> {
+        let mut problems = Problems::new();
+        Setting::read(config, &mut problems);
+        problems
+    }
+
+    fn check(&self, part: &Part<'_>) -> Vec<Diagnostic> {
+        let mut problems = own_tools::check(part.case, part.directory, OWNER);
+        let Some(config) = part.config else { return problems };
+        // What is wrong with the configuration itself is told once, apart.
+        let Some(setting) = Setting::read(&config.node, &mut Problems::new()) else { return problems };
+        let providers = setting.providers(part.providers);
+        let base_url = setting.base_url(part.base_url);
+        let opened = match (&setting.api, setting.model(part.arm.model.as_deref())) {
+            (Api::Responses, None) => {
+                problems.push(Setting::without_model(&config.node));
+                return problems;
+            }
+            (Api::Responses, Some(model)) => responses::open(&providers, model, base_url).map(|_| ()),
+            (Api::Assistants(_), _) => providers.assistants(base_url).map(|_| ()),
+        };
+        if let Err(error) = opened {
+            let message = format!("the assistant cannot be asked: {error}");
+            let place = config.node.get("type").unwrap_or(&config.node);
+            problems.push(match error.is_environments() {
+                true => place.warning(message).help("every trial with this agent will be broken"),
+                false => place.error(message),
+            });
+        }
+        problems
+    }
+
+    fn ready<'a>(&'a self, _host: &'a Host) -> BoxFuture<'a, Readiness> {
+        Box::pin(std::future::ready(Readiness { ready: true, version: None, auth: None, hints: Vec::new() }))
+    }
+
+    fn open<'a>(&'a self, scene: Scene) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
+        Box::pin(async move {
+            let setting = setting(&scene)?;
+            Ok(match setting.api {
+                Api::Responses => Box::new(Responses::open(&scene, setting).await?) as Box<dyn Session>,
+                Api::Assistants(_) => Box::new(Thread::open(&scene, setting).await?),
+            })
+        })
+    }
+}
+
+fn unconfigured() -> Diagnostic {
+    Diagnostic::error("`assistant` needs a configuration")
+        .help("in the project: `{type: assistant, model: gpt-5}` or `{type: assistant, assistant_id: asst_…}`")
+}
+
+fn setting(scene: &Scene) -> Result<Setting, Breakage> {
+    let Some(config) = &scene.config else { return Err(Breakage::environment(unconfigured().to_string())) };
+    let mut problems = Problems::new();
+    Setting::read(&config.node, &mut problems)
+        .ok_or_else(|| Breakage::environment(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))
+}

@@ -1,0 +1,167 @@
+//! A conversation by the Responses API: each response names the one before it, and only what is new is sent.
+
+use std::sync::Arc;
+
+use llm::{Block, Conversation, Message, Model, OpenError, Opened, Reply as Said, Request, Role, StopReason};
+use model::{Ending, Step, ToolCall, UserMessage};
+use serde_json::json;
+
+use super::setting::Setting;
+use super::shared::{Spent, answer, begin, finish, tell, tools};
+use crate::own_tools::OwnTools;
+use crate::{Endpoint, Scene};
+use sandbox::BoxFuture;
+use sandbox::Breakage;
+
+use crate::session::{Reply, Session};
+use crate::turn::Turn;
+
+/// An open conversation.
+pub(super) struct Responses {
+    id: String,
+    model: Arc<dyn Model>,
+    request: Request,
+    tools: OwnTools,
+    opened: bool,
+}
+
+/// The model behind the interface.
+///
+/// # Errors
+/// A key or an address that is missing or wrong.
+pub(super) fn open(
+    providers: &llm::Providers,
+    model: &str,
+    base_url: Option<&str>,
+) -> Result<Arc<dyn Model>, OpenError> {
+    match providers.open(&format!("openai-responses:{model}"), base_url, &|_| Err(Vec::new()))? {
+        Opened::Model(model) => Ok(model),
+        Opened::Script(_) => Err(OpenError::Invalid(Vec::new())),
+    }
+}
+
+impl Responses {
+    /// Opens a conversation; nothing is sent yet.
+    pub(super) async fn open(scene: &Scene, setting: Setting) -> Result<Self, Breakage> {
+        let named = setting.model(scene.setup.model.as_deref()).map(str::to_owned);
+        let model: Arc<dyn Model> = match (&scene.endpoint, &named) {
+            (Endpoint::Script(playback), _) => Arc::clone(playback) as Arc<dyn Model>,
+            (endpoint, Some(named)) => {
+                let given = match endpoint {
+                    Endpoint::Vendor { base_url } => base_url.as_deref(),
+                    _ => None,
+                };
+                let providers = setting.providers(&scene.providers);
+                open(&providers, named, setting.base_url(given))
+                    .map_err(|error| Breakage::environment(error.to_string()))?
+            }
+            (_, None) => return Err(Breakage::environment("`assistant` needs a `model`")),
+        };
+        let tools = tools(scene).await?;
+        let request = Request {
+            model: named.unwrap_or_default(),
+            system: setting.instructions.into_iter().chain(scene.setup.system_prompt.clone()).collect(),
+            tools: tools.specs().cloned().collect(),
+            effort: scene.setup.reasoning_effort.clone(),
+            conversation: Conversation::main(),
+            extra: [("store".to_owned(), json!(true))].into_iter().collect(),
+            ..Request::default()
+        };
+        Ok(Self { id: scene.session_id("assistant"), model, request, tools, opened: false })
+    }
+
+    /// Follows the conversation from a message of the user's to the answer.
+    async fn follow(&mut self, text: &str, turn: &mut Turn, spent: &mut Spent) -> Result<Option<String>, Ending> {
+        if !std::mem::replace(&mut self.opened, true) {
+            begin(turn, &self.id, Some(self.request.model.as_str()).filter(|name| !name.is_empty()), &self.tools)?;
+        }
+        self.request.messages = vec![Message::text(Role::User, text)];
+        loop {
+            if turn.turns_left() == 0 {
+                return Err(turn.out_of_turns());
+            }
+            let said = self.ask(turn).await?;
+            spent.add_reply(&said);
+            self.request.extra.insert("previous_response_id".to_owned(), json!(said.message_id));
+            let calls = take_in(&said, turn)?;
+            if calls.is_empty() {
+                return answer_of(&said);
+            }
+            let mut results = Vec::with_capacity(calls.len());
+            for call in calls {
+                let result = answer(call, &mut self.tools, turn).await?;
+                let content = vec![Block::Text { text: result.content }];
+                results.push(Block::ToolResult { id: result.id, content, is_error: result.is_error });
+            }
+            self.request.messages = vec![Message { role: Role::User, content: results }];
+        }
+    }
+
+    async fn ask(&self, turn: &mut Turn) -> Result<Said, Ending> {
+        turn.waiting("agent");
+        let mut stopping = std::pin::pin!(turn.stopping());
+        let mut respond = self.model.respond(&self.request);
+        loop {
+            let said = tokio::select! {
+                biased;
+                () = &mut stopping => return Err(Ending::Cancelled),
+                said = &mut respond => Some(said),
+                () = self.model.stirs() => None,
+            };
+            tell(self.model.take_steps(), turn)?;
+            if let Some(said) = said {
+                return said.map_err(|error| Ending::ProviderFailed { because: error.to_string() });
+            }
+        }
+    }
+}
+
+/// Records what was said, and gives the calls, which are recorded when they are answered.
+fn take_in(said: &Said, turn: &mut Turn) -> Result<Vec<ToolCall>, Ending> {
+    let message = || said.message_id.clone();
+    let mut calls = Vec::new();
+    let mut has_spoken = false;
+    for block in &said.content {
+        let step = match block {
+            Block::Text { text } => Step::Text { message: message(), text: text.clone(), parent: None },
+            Block::Thinking { text, .. } => Step::Thinking { message: message(), text: text.clone(), parent: None },
+            Block::ToolUse { id, name, input } => {
+                calls.push(ToolCall::new(id, name, input.clone(), message()));
+                continue;
+            }
+            Block::ToolResult { .. } | Block::Other(_) => continue,
+        };
+        has_spoken = true;
+        turn.record(step).go()?;
+    }
+    if !has_spoken && calls.is_empty() {
+        // A message that says nothing is a turn all the same.
+        turn.record(Step::Text { message: message(), text: String::new(), parent: None }).go()?;
+    }
+    Ok(calls)
+}
+
+/// What the user gets to read, unless the agent stopped for another reason than that it was done.
+fn answer_of(said: &Said) -> Result<Option<String>, Ending> {
+    let because = match &said.stop_reason {
+        StopReason::Refusal => "it declined to answer",
+        StopReason::MaxTokens => "its answer is incomplete: it reached the limit of its tokens",
+        _ => return Ok(Some(said.text())),
+    };
+    Err(Ending::GaveUp { because: because.to_owned() })
+}
+
+impl Session for Responses {
+    fn send<'a>(&'a mut self, message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Reply> {
+        Box::pin(async move {
+            let mut spent = Spent::nothing();
+            let answered = self.follow(&message.text, turn, &mut spent).await;
+            Reply::ended(finish(answered, &spent, turn))
+        })
+    }
+
+    fn close<'a>(&'a mut self) -> BoxFuture<'a, ()> {
+        // A request ends with the future that sent it; what the service keeps is its user's to look at.
+        Box::pin(std::future::ready(()))
+    }
+}

@@ -1,0 +1,99 @@
+//! What both interfaces have in common.
+
+use llm::Reply;
+use model::{Ending, Step, Tokens, ToolCall, ToolResult, Usage};
+
+use super::OWNER;
+use crate::Scene;
+use crate::own_tools::OwnTools;
+use crate::turn::{Turn, WAITING_ON_PROVIDER};
+use sandbox::Breakage;
+
+/// What answering one message took. A sum with an unknown part is unknown.
+pub(super) struct Spent(Option<Usage>);
+
+impl Spent {
+    pub(super) fn nothing() -> Self {
+        Self(None)
+    }
+
+    pub(super) fn add(&mut self, tokens: Option<Tokens>, cost_usd: Option<f64>) {
+        let mut all = self.0.unwrap_or(Usage { tokens: Some(Tokens::default()), cost_usd: Some(0.0) });
+        all.tokens = all.tokens.zip(tokens).map(|(mut sum, tokens)| {
+            sum += tokens;
+            sum
+        });
+        all.cost_usd = all.cost_usd.zip(cost_usd).map(|(sum, cost)| sum + cost);
+        self.0 = Some(all);
+    }
+
+    pub(super) fn add_reply(&mut self, reply: &Reply) {
+        self.add(reply.tokens, reply.cost_usd);
+    }
+
+    pub(super) fn usage(&self) -> Usage {
+        self.0.unwrap_or_default()
+    }
+}
+
+/// The tools of the scene's case.
+pub(super) async fn tools(scene: &Scene) -> Result<OwnTools, Breakage> {
+    OwnTools::open(scene, OWNER).await
+}
+
+/// Records that a conversation is open.
+pub(super) fn begin(turn: &mut Turn, id: &str, model: Option<&str>, tools: &OwnTools) -> Result<(), Ending> {
+    turn.record(Step::Session {
+        session_id: Some(id.to_owned()),
+        model: model.map(str::to_owned),
+        agent_version: None,
+        tools: tools.specs().map(|spec| spec.name.clone()).collect(),
+        auth: None,
+    })
+    .go()
+}
+
+/// Records tries that are repeated.
+pub(super) fn tell(steps: Vec<Step>, turn: &mut Turn) -> Result<(), Ending> {
+    for step in steps {
+        turn.waiting(WAITING_ON_PROVIDER);
+        turn.record(step).go()?;
+    }
+    Ok(())
+}
+
+/// Records `call` and what the case's tool of that name answers. A tool that is not there is the agent's failure: nobody
+/// could go on from here.
+pub(super) async fn answer(call: ToolCall, tools: &mut OwnTools, turn: &mut Turn) -> Result<ToolResult, Ending> {
+    let (id, name, input) = (call.id.clone(), call.raw_name.clone(), call.input.clone());
+    turn.record(Step::ToolCall(call)).go()?;
+    let Some(at) = tools.find(&name) else {
+        let known: Vec<&str> = tools.specs().map(|spec| spec.name.as_str()).collect();
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        return Err(Ending::GaveUp {
+            because: format!("it called the tool `{name}`, which the case does not bring (tools of the case: {known})"),
+        });
+    };
+    let said = tools.answer(at, &input, turn).await?.ok_or(Ending::Cancelled)?;
+    turn.waiting("agent");
+    let is_error = said.is_err();
+    let (Ok(content) | Err(content)) = said;
+    let result = ToolResult { id, content, is_error };
+    turn.record(Step::ToolResult(result.clone())).go()?;
+    Ok(result)
+}
+
+/// Records how answering one message ended, and what it took.
+pub(super) fn finish(answered: Result<Option<String>, Ending>, spent: &Spent, turn: &mut Turn) -> Ending {
+    let (text, ending) = match answered {
+        Ok(text) => (text, Ending::Finished),
+        Err(ending) => (None, ending),
+    };
+    let is_error = ending != Ending::Finished;
+    let subtype = if is_error { "error" } else { "success" }.to_owned();
+    // What was used is told even after a stop, and may itself be the end.
+    match turn.record(Step::Finished { subtype, is_error, usage: spent.usage(), text, result: None }).go() {
+        Err(stopped) if ending == Ending::Finished => stopped,
+        _ => ending,
+    }
+}

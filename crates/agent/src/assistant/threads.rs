@@ -1,0 +1,305 @@
+//! A conversation by the Assistants API: a thread for each trial, a run for each message.
+
+use std::time::Duration;
+
+use llm::{Documents, Failure};
+use model::{Ending, Step, ToolCall, UserMessage};
+use serde_json::{Map, Value, json};
+
+use super::setting::{Api, Setting};
+use super::shared::{Spent, answer, begin, finish, tell, tools};
+use crate::answer::usage::usage;
+use crate::own_tools::OwnTools;
+use crate::{Endpoint, Scene};
+use sandbox::BoxFuture;
+use sandbox::Breakage;
+
+use crate::session::{Reply, Session};
+use crate::turn::Turn;
+
+/// How long it takes before a run is looked at for the first time; each further wait is half as long again.
+const FIRST_LOOK: Duration = Duration::from_millis(100);
+/// The longest of these waits.
+const LONGEST_LOOK: Duration = Duration::from_secs(2);
+/// How long calling a run off may take.
+const TO_CANCEL: Duration = Duration::from_secs(2);
+
+/// An open conversation.
+pub(super) struct Thread {
+    documents: Documents,
+    /// The thread's id.
+    id: String,
+    /// What every run is made with.
+    run: Value,
+    model: Option<String>,
+    tools: OwnTools,
+    opened: bool,
+    /// The run that is under way.
+    running: Option<String>,
+    /// A key of the agent's own, which nothing that is told may show.
+    key: Option<String>,
+}
+
+/// Why following a run ended.
+enum Cut {
+    Ended(Ending),
+    Failed(Box<Failure>),
+}
+
+impl From<Ending> for Cut {
+    fn from(ending: Ending) -> Self {
+        Self::Ended(ending)
+    }
+}
+
+impl From<Failure> for Cut {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(Box::new(failure))
+    }
+}
+
+impl Cut {
+    fn ending(self) -> Ending {
+        match self {
+            Self::Ended(ending) => ending,
+            Self::Failed(failure) => Ending::ProviderFailed { because: failure.to_string() },
+        }
+    }
+}
+
+impl Thread {
+    /// Makes a thread.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub(super) async fn open(scene: &Scene, setting: Setting) -> Result<Self, Breakage> {
+        let given = match &scene.endpoint {
+            Endpoint::Vendor { base_url } => base_url.as_deref(),
+            _ => return Err(Breakage::environment("the Assistants API has no scripted models; use `api: responses`")),
+        };
+        let documents = setting.providers(&scene.providers).assistants(setting.base_url(given));
+        let documents = documents.map_err(|error| Breakage::environment(error.to_string()))?;
+        let model = setting.model(scene.setup.model.as_deref()).map(str::to_owned);
+        let Api::Assistants(assistant) = &setting.api else {
+            return Err(Breakage::harness("a thread was opened without an assistant"));
+        };
+        let mut run = Map::new();
+        run.insert("assistant_id".to_owned(), json!(assistant));
+        run.extend(model.as_ref().map(|model| ("model".to_owned(), json!(model))));
+        run.extend(setting.instructions.as_ref().map(|text| ("instructions".to_owned(), json!(text))));
+        run.extend(scene.setup.system_prompt.as_ref().map(|text| ("additional_instructions".to_owned(), json!(text))));
+        run.extend(scene.setup.reasoning_effort.as_ref().map(|effort| ("reasoning_effort".to_owned(), json!(effort))));
+        let tools = tools(scene).await?;
+        let thread = documents.post("/threads", &json!({})).await;
+        let thread = thread.map_err(|failure| Breakage::provider(failure.to_string()))?;
+        let id = id_of(&thread).ok_or_else(|| Breakage::provider(unreadable("the thread has no `id`", &thread)))?;
+        Ok(Self {
+            documents,
+            id,
+            run: Value::Object(run),
+            model,
+            tools,
+            opened: false,
+            running: None,
+            key: setting.key,
+        })
+    }
+
+    /// Adds a message to the thread and follows a run to the answer.
+    async fn follow(&mut self, text: &str, turn: &mut Turn, spent: &mut Spent) -> Result<Option<String>, Cut> {
+        if !std::mem::replace(&mut self.opened, true) {
+            begin(turn, &self.id, self.model.as_deref(), &self.tools)?;
+        }
+        if turn.turns_left() == 0 {
+            return Err(turn.out_of_turns().into());
+        }
+        turn.waiting("agent");
+        let message = json!({"role": "user", "content": text});
+        self.post(&format!("/threads/{}/messages", self.id), &message, turn).await?;
+        let mut run = self.post(&format!("/threads/{}/runs", self.id), &self.run, turn).await?;
+        let Some(id) = id_of(&run) else { return Err(provider(unreadable("the run has no `id`", &run)).into()) };
+        let path = format!("/threads/{}/runs/{id}", self.id);
+        self.running = Some(path.clone());
+        let mut wait = FIRST_LOOK;
+        let mut steps = 0;
+        loop {
+            match status(&run) {
+                "queued" | "in_progress" | "cancelling" => {
+                    pause(wait, turn).await?;
+                    wait = (wait * 3 / 2).min(LONGEST_LOOK);
+                    run = self.get(&path, turn).await?;
+                }
+                "requires_action" => {
+                    steps += 1;
+                    let outputs = self.act(&run, &format!("{id}-{steps}"), turn).await?;
+                    run = self.post(&format!("{path}/submit_tool_outputs"), &outputs, turn).await?;
+                    wait = FIRST_LOOK;
+                }
+                _ => break,
+            }
+        }
+        self.running = None;
+        let used = run.get("usage").and_then(Value::as_object).map(usage).unwrap_or_default();
+        spent.add(used.tokens, used.cost_usd);
+        judged(&run)?;
+        Ok(Some(self.answer(&id, turn).await?))
+    }
+
+    /// Has the case's tools answer what the run asks for.
+    async fn act(&mut self, run: &Value, message: &str, turn: &mut Turn) -> Result<Value, Cut> {
+        if turn.turns_left() == 0 {
+            return Err(turn.out_of_turns().into());
+        }
+        let calls = run.pointer("/required_action/submit_tool_outputs/tool_calls").and_then(Value::as_array);
+        let Some(calls) = calls.filter(|calls| !calls.is_empty()) else {
+            return Err(provider(unreadable("the run requires an action that is not known", run)).into());
+        };
+        let mut outputs = Vec::with_capacity(calls.len());
+        for call in calls {
+            let text = |path: &str| call.pointer(path).and_then(Value::as_str);
+            let (Some(id), Some(name)) = (text("/id"), text("/function/name")) else {
+                return Err(provider(unreadable("a tool call has no `id` or no name", call)).into());
+            };
+            let written = text("/function/arguments").unwrap_or_default();
+            let input = serde_json::from_str(written).unwrap_or_else(|_| match written.trim() {
+                "" => json!({}),
+                _ => json!(written),
+            });
+            let result = answer(ToolCall::new(id, name, input, message), &mut self.tools, turn).await?;
+            outputs.push(json!({"tool_call_id": id, "output": result.content}));
+        }
+        Ok(json!({ "tool_outputs": outputs }))
+    }
+
+    /// What the run has added to the thread.
+    async fn answer(&self, run: &str, turn: &mut Turn) -> Result<String, Cut> {
+        let path = format!("/threads/{}/messages?run_id={run}&order=asc&limit=100", self.id);
+        let listed = self.get(&path, turn).await?;
+        let Some(messages) = listed.get("data").and_then(Value::as_array) else {
+            return Err(provider(unreadable("the thread's messages have no `data`", &listed)).into());
+        };
+        // Some servers give the whole thread.
+        let is_own = |message: &&Value| {
+            message.get("role").and_then(Value::as_str) == Some("assistant")
+                && message.get("run_id").and_then(Value::as_str).is_none_or(|of| of == run)
+        };
+        let mut texts = Vec::new();
+        for (at, message) in messages.iter().filter(is_own).enumerate() {
+            let text = text_of(message);
+            let message = id_of(message).unwrap_or_else(|| format!("{run}-message-{at}"));
+            turn.record(Step::Text { message, text: text.clone(), parent: None }).go()?;
+            texts.push(text);
+        }
+        Ok(texts.join("\n"))
+    }
+
+    async fn get(&self, path: &str, turn: &mut Turn) -> Result<Value, Cut> {
+        self.told(self.documents.get(path), turn).await
+    }
+
+    async fn post(&self, path: &str, body: &Value, turn: &mut Turn) -> Result<Value, Cut> {
+        self.told(self.documents.post(path, body), turn).await
+    }
+
+    /// Waits for an answer, unless the trial is to stop, and tells of tries that were repeated.
+    async fn told(&self, asking: impl Future<Output = Result<Value, Failure>>, turn: &mut Turn) -> Result<Value, Cut> {
+        let asked = tokio::select! {
+            biased;
+            () = turn.stopping() => return Err(Ending::Cancelled.into()),
+            asked = asking => asked,
+        };
+        tell(self.documents.take_steps(), turn)?;
+        turn.waiting("agent");
+        Ok(asked?)
+    }
+
+    /// What a service says of a run is not searched for keys yet.
+    fn scrubbed(&self, ending: Ending) -> Ending {
+        match (ending, &self.key) {
+            (Ending::ProviderFailed { because }, Some(key)) => provider(because.replace(key.as_str(), "[key]")),
+            (ending, _) => ending,
+        }
+    }
+
+    /// Calls off a run that nobody waits for any more.
+    async fn cancel(&mut self) {
+        if let Some(path) = self.running.take() {
+            let body = json!({});
+            let cancelling = format!("{path}/cancel");
+            let _ = tokio::time::timeout(TO_CANCEL, self.documents.post(&cancelling, &body)).await;
+        }
+    }
+}
+
+/// Whether a run that has ended has answered, and whose fault it is otherwise.
+fn judged(run: &Value) -> Result<(), Ending> {
+    let told = |path: &str| run.pointer(path).and_then(Value::as_str).unwrap_or_default();
+    match status(run) {
+        "completed" => Ok(()),
+        "incomplete" => {
+            let reason = told("/incomplete_details/reason");
+            Err(Ending::GaveUp { because: format!("its answer is incomplete ({reason})") })
+        }
+        "failed" => {
+            Err(provider(format!("the run failed ({}): {}", told("/last_error/code"), told("/last_error/message"))))
+        }
+        "expired" => Err(provider("the run expired before it had an answer".to_owned())),
+        "cancelled" => Err(Ending::Aborted { because: "somebody cancelled the run".to_owned() }),
+        _ => Err(provider(unreadable("the run has a status that is not known", run))),
+    }
+}
+
+/// Waits, unless the trial is to stop.
+async fn pause(wait: Duration, turn: &Turn) -> Result<(), Ending> {
+    tokio::select! {
+        biased;
+        () = turn.stopping() => Err(Ending::Cancelled),
+        () = tokio::time::sleep(wait) => Ok(()),
+    }
+}
+
+fn status(run: &Value) -> &str {
+    run.get("status").and_then(Value::as_str).unwrap_or_default()
+}
+
+fn id_of(document: &Value) -> Option<String> {
+    document.get("id").and_then(Value::as_str).filter(|id| !id.is_empty()).map(str::to_owned)
+}
+
+/// The texts of a message, and refusals, one after the other.
+fn text_of(message: &Value) -> String {
+    let Some(parts) = message.get("content").and_then(Value::as_array) else {
+        return message.get("content").and_then(Value::as_str).unwrap_or_default().to_owned();
+    };
+    let text = |part: &Value| {
+        let found = ["/text/value", "/text", "/refusal"].iter().find_map(|path| part.pointer(path)?.as_str());
+        found.map(str::to_owned)
+    };
+    parts.iter().filter_map(text).collect::<Vec<_>>().join("\n")
+}
+
+fn provider(because: String) -> Ending {
+    Ending::ProviderFailed { because }
+}
+
+fn unreadable(what: &str, document: &Value) -> String {
+    let shown: String = document.to_string().chars().take(300).collect();
+    format!("{what}: {shown}")
+}
+
+impl Session for Thread {
+    fn send<'a>(&'a mut self, message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Reply> {
+        Box::pin(async move {
+            let mut spent = Spent::nothing();
+            let answered =
+                self.follow(&message.text, turn, &mut spent).await.map_err(|cut| self.scrubbed(cut.ending()));
+            self.cancel().await;
+            Reply::ended(finish(answered, &spent, turn))
+        })
+    }
+
+    fn close<'a>(&'a mut self) -> BoxFuture<'a, ()> {
+        // The thread stays, so that what was said can be looked at where it is kept.
+        Box::pin(self.cancel())
+    }
+}

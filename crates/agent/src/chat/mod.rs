@@ -1,0 +1,440 @@
+//! The agent `chat`: a model with the usual coding tools, in this process. It needs no program but a shell, and works
+//! with whatever model [`llm`] can open.
+
+mod clip;
+mod permission;
+mod prompt;
+mod prompt_file;
+mod reach;
+mod reference;
+mod skills;
+mod spent;
+mod tool;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use llm::{Block, Conversation, Message, Model, Reply as Said, Request, Role, StopReason, ToolSpec};
+use model::{Diagnostic, Ending, Step, ToolCall, ToolResult, UserMessage, nearest};
+use serde_json::Map;
+
+use self::permission::{Permissions, Rule, Verdict};
+pub(super) use self::reach::Reach;
+pub use self::reference::reference;
+use self::skills::InstalledSkill;
+use self::spent::Spent;
+use super::own_tools::{self, OwnTools, Owner};
+use super::{Agent, Endpoint, Part, Readiness, Scene};
+use sandbox::BoxFuture;
+use sandbox::Sandbox;
+
+use crate::session::{Reply, Session};
+use crate::turn::{Decision, Turn, WAITING_ON_PROVIDER};
+use sandbox::{Breakage, Host};
+
+/// The embedded agent.
+pub struct Chat;
+
+/// Whom the tools of a case are for.
+pub(super) const OWNER: Owner = Owner { agent: "chat", tools: tool::NAMES };
+
+impl Agent for Chat {
+    fn name(&self) -> &'static str {
+        "chat"
+    }
+
+    fn summary(&self) -> &'static str {
+        "the embedded agent: a model with the usual coding tools, nothing to install"
+    }
+
+    fn tools(&self) -> Option<&'static [&'static str]> {
+        Some(tool::NAMES)
+    }
+
+    fn skills_folder(&self) -> Option<&'static str> {
+        Some(skills::FOLDER)
+    }
+
+    fn asks_providers(&self) -> bool {
+        true
+    }
+
+    fn takes_script(&self) -> bool {
+        true
+    }
+
+    fn takes_tools(&self) -> bool {
+        true
+    }
+
+    fn check_argument(&self, argument: Option<&str>) -> Vec<Diagnostic> {
+        let problem = |argument| {
+            Diagnostic::error(format!("`chat` takes no argument, but was given `{argument}`"))
+                .help("the model is named apart: `--model`")
+        };
+        argument.map(problem).into_iter().collect()
+    }
+
+    fn check(&self, part: &Part<'_>) -> Vec<Diagnostic> {
+        let case = part.case;
+        let mut problems: Vec<Diagnostic> = check_model(part).into_iter().collect();
+        problems.extend(prompt_file::prompts(case, part.directory).err().unwrap_or_default());
+        problems.extend(own_tools::check(case, part.directory, OWNER));
+        let brings_tools = case.all_tools().next().is_some();
+        for written in case.runner.allowed_tools_override.iter().flatten() {
+            let name = Rule::parse(written).tool;
+            if tool::find(&name).is_none() && !brings_tools {
+                problems.push(
+                    Diagnostic::warning(format!("`chat` has no tool `{name}`"))
+                        .at(case.source.clone())
+                        .suggest(nearest(&name, tool::NAMES.iter().copied())),
+                );
+            }
+        }
+        problems
+    }
+
+    fn ready<'a>(&'a self, _host: &'a Host) -> BoxFuture<'a, Readiness> {
+        let version = Some(env!("CARGO_PKG_VERSION").to_owned());
+        Box::pin(std::future::ready(Readiness { ready: true, version, auth: None, hints: Vec::new() }))
+    }
+
+    fn open<'a>(&'a self, scene: Scene) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
+        Box::pin(async move {
+            let own_tools = OwnTools::open(&scene, OWNER).await?;
+            Ok(Box::new(Talk::open(scene, own_tools)?) as Box<dyn Session>)
+        })
+    }
+}
+
+/// Whether there is a model, and one that can be reached from here.
+fn check_model(part: &Part<'_>) -> Option<Diagnostic> {
+    let Part { case, arm, .. } = part;
+    let forms = || llm::PROVIDERS.iter().map(|provider| format!("`{}:{}`", provider.name, provider.argument));
+    let known = || format!("models it can use: {}", forms().collect::<Vec<_>>().join(", "));
+    let problem = match arm.model.as_deref() {
+        None => Diagnostic::error("`chat` needs a model").help(known()),
+        Some(written) if llm::provider_of(written).is_some() => out_of_reach(part, written)?,
+        Some(written) => {
+            let name = written.split(':').next().unwrap_or(written);
+            Diagnostic::error(format!("`chat` cannot reach the model `{written}`"))
+                .suggest(nearest(name, llm::PROVIDERS.iter().map(|provider| provider.name)))
+                .help(known())
+        }
+    };
+    // A model that the command line or the project named is not the case's to answer for.
+    let own = arm.model.is_none() || arm.model == case.runner.model;
+    let place = case.runner.model_source.as_ref().unwrap_or(&case.source);
+    Some(if own { problem.at(place.clone()) } else { problem })
+}
+
+/// Why the model `written` cannot be asked from here. What the machine lacks is a warning: the file is not wrong.
+fn out_of_reach(part: &Part<'_>, written: &str) -> Option<Diagnostic> {
+    // A script was read when the trial was planned.
+    if llm::provider_of(written).is_some_and(|(provider, _)| provider.name == "scripted") {
+        return None;
+    }
+    let error = part.providers.open(written, part.base_url, &|_| Err(Vec::new())).err()?;
+    let message = format!("`{written}` cannot be asked: {error}");
+    Some(match error.is_environments() {
+        true => Diagnostic::warning(message).help("every trial with this model will be broken"),
+        false => Diagnostic::error(message),
+    })
+}
+
+/// What the tools work with.
+struct Bench {
+    sandbox: Arc<dyn Sandbox>,
+    reach: Arc<Reach>,
+    skills: Vec<InstalledSkill>,
+    /// The trial's wall clock; no command may take longer.
+    time: Duration,
+}
+
+/// A conversation between a user, a model and the tools.
+struct Talk {
+    session_id: String,
+    model: Arc<dyn Model>,
+    request: Request,
+    permissions: Permissions,
+    bench: Bench,
+    own_tools: OwnTools,
+    opened: bool,
+}
+
+/// A tool that may be used.
+enum Chosen {
+    BuiltIn(&'static tool::Tool),
+    /// Which of the case's.
+    Own(usize),
+}
+
+impl Talk {
+    fn open(scene: Scene, own_tools: OwnTools) -> Result<Self, Breakage> {
+        let session_id = scene.session_id("chat");
+        let (model, name) = reached(scene.endpoint, scene.setup.model.as_deref())?;
+        let Some(sandbox) = scene.sandbox else {
+            return Err(Breakage::harness("the embedded agent was given no sandbox"));
+        };
+        let prompts = prompt_file::prompts(&scene.case, &scene.directory).map_err(|problems| {
+            Breakage::environment(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
+        })?;
+        let reach = Arc::new(Reach::of(sandbox.as_ref()));
+        let skills = InstalledSkill::all(&reach);
+        let permissions = Permissions::of(&scene.setup);
+        let tools = tool::TOOLS.iter().filter(|tool| permissions.has(tool.name)).map(|tool| ToolSpec {
+            name: tool.name.to_owned(),
+            description: Some(tool.description.to_owned()),
+            input_schema: (tool.schema)(),
+            extra: Map::new(),
+        });
+        let tools = tools.chain(own_tools.specs().filter(|spec| permissions.has(&spec.name)).cloned()).collect();
+        let can_load = permissions.has("Skill");
+        let told = if can_load { &skills[..] } else { &[] };
+        let request = Request {
+            model: name,
+            effort: scene.setup.reasoning_effort.clone(),
+            system: prompt::system(
+                Some(reach.work()),
+                told,
+                scene.setup.system_prompt.clone().into_iter().chain(prompts),
+            ),
+            tools,
+            conversation: Conversation::main(),
+            ..Request::default()
+        };
+        let time = Duration::from_millis(scene.setup.timeout_ms);
+        Ok(Self {
+            session_id,
+            model,
+            request,
+            permissions,
+            bench: Bench { sandbox, reach, skills, time },
+            own_tools,
+            opened: false,
+        })
+    }
+
+    fn begin(&mut self, turn: &mut Turn) -> Result<(), Ending> {
+        if std::mem::replace(&mut self.opened, true) {
+            return Ok(());
+        }
+        turn.record(Step::Session {
+            session_id: Some(self.session_id.clone()),
+            model: Some(self.request.model.clone()),
+            agent_version: Some(env!("CARGO_PKG_VERSION").to_owned()),
+            tools: self.request.tool_names().map(str::to_owned).collect(),
+            auth: None,
+        })
+        .go()
+    }
+
+    /// Follows the model from call to call until it has answered. `Ok` is its answer.
+    async fn follow(&mut self, turn: &mut Turn, spent: &mut Spent) -> Result<Option<String>, Ending> {
+        loop {
+            if turn.turns_left() == 0 {
+                return Err(turn.out_of_turns());
+            }
+            let said = self.ask_model(turn).await?;
+            spent.add(&said);
+            let calls = self.take_in(&said, turn)?;
+            for call in &calls {
+                let said = self.answer(call, turn).await?;
+                let stopped = said.is_none();
+                self.give_back(call, said.unwrap_or_else(|| Err("Stopped before it had ended.".to_owned())), turn)?;
+                if stopped {
+                    return Err(Ending::Cancelled);
+                }
+            }
+            let is_over = calls.is_empty() && said.stop_reason != StopReason::Paused;
+            if is_over {
+                return answer_of(&said);
+            }
+        }
+    }
+
+    async fn ask_model(&self, turn: &mut Turn) -> Result<Said, Ending> {
+        turn.waiting("model");
+        let mut stopping = std::pin::pin!(turn.stopping());
+        let mut respond = self.model.respond(&self.request);
+        let said = loop {
+            let said = tokio::select! {
+                biased;
+                () = &mut stopping => return Err(Ending::Cancelled),
+                said = &mut respond => Some(said),
+                () = self.model.stirs() => None,
+            };
+            for step in self.model.take_steps() {
+                if matches!(step, Step::Retry { .. }) {
+                    turn.waiting(WAITING_ON_PROVIDER);
+                }
+                turn.record(step).go()?;
+            }
+            if let Some(said) = said {
+                break said;
+            }
+        };
+        turn.waiting("agent");
+        said.map_err(|error| Ending::ProviderFailed { because: error.to_string() })
+    }
+
+    /// Records one message of the model's and keeps it for the next request; its calls are still to be answered.
+    fn take_in(&mut self, said: &Said, turn: &mut Turn) -> Result<Vec<ToolCall>, Ending> {
+        self.request.messages.push(Message { role: Role::Assistant, content: said.content.clone() });
+        let message = || said.message_id.clone();
+        let mut calls = Vec::new();
+        let mut has_spoken = false;
+        for block in &said.content {
+            let step = match block {
+                Block::Text { text } => Step::Text { message: message(), text: text.clone(), parent: None },
+                Block::Thinking { text, .. } => Step::Thinking { message: message(), text: text.clone(), parent: None },
+                Block::ToolUse { id, name, input } => {
+                    let call = ToolCall::new(id, name, input.clone(), message());
+                    calls.push(call.clone());
+                    Step::ToolCall(call)
+                }
+                Block::ToolResult { .. } | Block::Other(_) => continue,
+            };
+            has_spoken = true;
+            turn.record(step).go()?;
+        }
+        if !has_spoken {
+            // A message that says nothing is a turn all the same.
+            turn.record(Step::Text { message: message(), text: String::new(), parent: None }).go()?;
+        }
+        Ok(calls)
+    }
+
+    /// What `call` comes to; `None` if the trial is to stop.
+    async fn answer(&mut self, call: &ToolCall, turn: &mut Turn) -> Result<Option<tool::Said>, Ending> {
+        let said = match self.permitted(call, turn)? {
+            Ok(Chosen::BuiltIn(tool)) => tool.answer(&call.id, &call.input, &self.bench, turn).await,
+            Ok(Chosen::Own(at)) => self.own_tools.answer(at, &call.input, turn).await?,
+            Err(refused) => Some(Err(refused)),
+        };
+        turn.waiting("agent");
+        Ok(said)
+    }
+
+    /// The tool that `call` wants, or what the model is told instead.
+    fn permitted(&self, call: &ToolCall, turn: &mut Turn) -> Result<Result<Chosen, String>, Ending> {
+        let own = || self.own_tools.find(&call.name).map(Chosen::Own);
+        let chosen = tool::find(&call.name).map(Chosen::BuiltIn).or_else(own);
+        let Some(chosen) = chosen.filter(|_| self.permissions.has(&call.name)) else {
+            let near = nearest(&call.name, self.request.tool_names());
+            let hint = near.map(|near| format!(" Did you mean `{near}`?")).unwrap_or_default();
+            let known = self.request.tool_names().collect::<Vec<_>>().join(", ");
+            return Ok(Err(format!("No such tool: `{}`.{hint} The tools are: {known}.", call.name)));
+        };
+        Ok(match self.permissions.verdict(call, &self.bench.reach) {
+            Verdict::Allowed => Ok(chosen),
+            Verdict::Asks => match turn.permit(call) {
+                Decision::Allow => Ok(chosen),
+                Decision::Deny(because) => Err(because),
+            },
+            Verdict::Forbidden(because) => {
+                turn.record(Step::PermissionDenied {
+                    tool: call.name.clone(),
+                    call_id: Some(call.id.clone()),
+                    message: because.clone(),
+                })
+                .go()?;
+                Err(because)
+            }
+        })
+    }
+
+    /// Records what a call came to and keeps it for the next request. Results of one message's calls go back together.
+    fn give_back(&mut self, call: &ToolCall, said: tool::Said, turn: &mut Turn) -> Result<(), Ending> {
+        let is_error = said.is_err();
+        let (Ok(content) | Err(content)) = said;
+        let text = Block::Text { text: content.clone() };
+        let block = Block::ToolResult { id: call.id.clone(), content: vec![text], is_error };
+        match self.request.messages.last_mut() {
+            Some(last) if last.role == Role::User => last.content.push(block),
+            _ => self.request.messages.push(Message { role: Role::User, content: vec![block] }),
+        }
+        turn.record(Step::ToolResult(ToolResult { id: call.id.clone(), content, is_error })).go()
+    }
+}
+
+/// The model, and its name.
+fn reached(endpoint: Endpoint, named: Option<&str>) -> Result<(Arc<dyn Model>, String), Breakage> {
+    match endpoint {
+        Endpoint::Script(playback) => {
+            let name = named.unwrap_or_else(|| playback.name()).to_owned();
+            Ok((playback, name))
+        }
+        Endpoint::Provider(Ok(model)) => Ok((model, named.unwrap_or_default().to_owned())),
+        Endpoint::Provider(Err(error)) => Err(Breakage::environment(error.to_string())),
+        Endpoint::Vendor { .. } | Endpoint::Gateway { .. } => {
+            Err(Breakage::harness("the embedded agent was given a model that it cannot reach"))
+        }
+    }
+}
+
+/// What the user gets to read, unless the model stopped for another reason than that it was done.
+fn answer_of(said: &Said) -> Result<Option<String>, Ending> {
+    let texts = said.content.iter().filter_map(|block| match block {
+        Block::Text { text } => Some(text.as_str()),
+        _ => None,
+    });
+    let text: String = texts.collect();
+    match said.stop_reason {
+        StopReason::Refusal => Err(Ending::GaveUp { because: "the model declined to answer".to_owned() }),
+        StopReason::MaxTokens => {
+            Err(Ending::GaveUp { because: "the model reached the limit of its answer's tokens".to_owned() })
+        }
+        _ => Ok(Some(text).filter(|text| !text.is_empty())),
+    }
+}
+
+impl Session for Talk {
+    fn send<'a>(&'a mut self, message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Reply> {
+        Box::pin(async move {
+            self.request.messages.push(Message::text(Role::User, &message.text));
+            let mut spent = Spent::default();
+            let followed = match self.begin(turn) {
+                Ok(()) => self.follow(turn, &mut spent).await,
+                Err(stopped) => Err(stopped),
+            };
+            let (text, ending) = match followed {
+                Ok(text) => (text, Ending::Finished),
+                Err(ending) => (None, ending),
+            };
+            let finished = Step::Finished {
+                subtype: subtype(&ending).to_owned(),
+                is_error: ending != Ending::Finished,
+                usage: spent.usage(),
+                text,
+                result: None,
+            };
+            // What was used is told even after a stop, and may itself be the end.
+            match turn.record(finished).go() {
+                Err(stopped) if ending == Ending::Finished => Reply::ended(stopped),
+                _ => Reply { ending },
+            }
+        })
+    }
+
+    fn close<'a>(&'a mut self) -> BoxFuture<'a, ()> {
+        // A command ends with its call, so nothing is left running.
+        Box::pin(std::future::ready(()))
+    }
+}
+
+/// The ending in the word that the trace has for it.
+fn subtype(ending: &Ending) -> &'static str {
+    match ending {
+        Ending::Finished => "success",
+        Ending::OutOfBudget { .. } => "error_budget",
+        Ending::ProviderFailed { .. } => "error_provider",
+        Ending::Cancelled | Ending::TimedOut { .. } => "error_stopped",
+        Ending::GaveUp { .. } | Ending::Aborted { .. } | Ending::Unreachable { .. } | Ending::InvalidTest { .. } => {
+            "error"
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

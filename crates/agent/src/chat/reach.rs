@@ -1,0 +1,193 @@
+//! How far an agent's file tools reach. They run inside the harness, with the user's own rights, so nothing but the
+//! sandbox's own directories is within reach: neither for writing nor for reading, and no link leads out.
+
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use nix::fcntl::OFlag;
+
+use crate::resolve::Resolver;
+use sandbox::Sandbox;
+
+/// Files larger than this are not read whole, in bytes.
+const LARGEST_FILE: u64 = 32 * 1024 * 1024;
+
+/// The directories an agent's file tools may use.
+#[derive(Debug, Clone)]
+pub(crate) struct Reach {
+    work: PathBuf,
+    /// The working directory first.
+    roots: Vec<PathBuf>,
+    resolver: Resolver,
+}
+
+impl Reach {
+    /// The directories of `sandbox`: where the agent works, its home and its place for temporary files.
+    pub(crate) fn of(sandbox: &dyn Sandbox) -> Self {
+        Self::new(sandbox.work(), sandbox.home(), sandbox.tmp())
+    }
+
+    /// These directories.
+    pub(crate) fn new(work: &Path, home: &Path, tmp: &Path) -> Self {
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let work = real(work);
+        let roots = vec![work.clone(), real(home), real(tmp)];
+        let resolver = Resolver { work: Some(work.clone()), home: Some(real(home)) };
+        Self { work, roots, resolver }
+    }
+
+    /// The agent's working directory.
+    pub(crate) fn work(&self) -> &Path {
+        &self.work
+    }
+
+    /// The place that an agent calls `written`: absolute, its links followed.
+    ///
+    /// # Errors
+    /// In words for the agent, if it is out of reach.
+    pub(crate) fn locate(&self, written: &str) -> Result<PathBuf, String> {
+        let place = self.resolver.resolve(written).unwrap_or_default();
+        if self.roots.iter().any(|root| place.starts_with(root)) {
+            return Ok(place);
+        }
+        Err(format!(
+            "{written} is outside the sandbox. Only the working directory, the home directory and the directory for \
+             temporary files can be used."
+        ))
+    }
+
+    /// `path` as an agent would write it: relative to the working directory if it is below.
+    pub(crate) fn shown(&self, path: &Path) -> String {
+        match path.strip_prefix(&self.work) {
+            Ok(below) if below.as_os_str().is_empty() => ".".to_owned(),
+            Ok(below) => below.to_string_lossy().into_owned(),
+            Err(_) => path.to_string_lossy().into_owned(),
+        }
+    }
+
+    /// The content of the file that an agent calls `written`.
+    ///
+    /// # Errors
+    /// In words for the agent.
+    pub(crate) fn read(&self, written: &str) -> Result<Vec<u8>, String> {
+        let path = self.locate(written)?;
+        read_file(&path).map_err(|wrong| format!("{written} {wrong}"))
+    }
+
+    /// Makes the file that an agent calls `written`, with the directories above it, or replaces its content; its mode
+    /// stays. Whether it is new.
+    ///
+    /// # Errors
+    /// In words for the agent.
+    pub(crate) fn write(&self, written: &str, content: &[u8]) -> Result<bool, String> {
+        let path = self.locate(written)?;
+        let failed = |error: std::io::Error| format!("{written} cannot be written: {error}");
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent).map_err(failed)?;
+        }
+        let is_new = path.symlink_metadata().is_err();
+        let mut file =
+            open(&path, OpenOptions::new().write(true).create(true)).map_err(|wrong| format!("{written} {wrong}"))?;
+        file.set_len(0).and_then(|()| file.write_all(content)).map_err(failed)?;
+        Ok(is_new)
+    }
+}
+
+/// The content of a file that is within reach.
+///
+/// # Errors
+/// In words that go after the file's name.
+pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>, String> {
+    files::read(path, LARGEST_FILE).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => "does not exist".to_owned(),
+        ErrorKind::FileTooLarge => format!("is too large to be read ({} MiB at most)", LARGEST_FILE / 1024 / 1024),
+        ErrorKind::InvalidInput if path.is_dir() => "is a directory".to_owned(),
+        ErrorKind::InvalidInput => "is not a regular file".to_owned(),
+        _ => format!("cannot be read: {error}"),
+    })
+}
+
+/// Opens a regular file for writing without following a link that took its place in the meantime, and without waiting for the other
+/// end of a pipe.
+fn open(path: &Path, options: &mut OpenOptions) -> Result<File, String> {
+    let careful = (OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC).bits();
+    let file = options.custom_flags(careful).open(path).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => "does not exist".to_owned(),
+        ErrorKind::IsADirectory => "is a directory".to_owned(),
+        _ => format!("cannot be opened: {error}"),
+    })?;
+    match file.metadata() {
+        Ok(meta) if meta.is_file() => Ok(file),
+        Ok(meta) if meta.is_dir() => Err("is a directory".to_owned()),
+        Ok(_) => Err("is not a regular file".to_owned()),
+        Err(error) => Err(format!("cannot be opened: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    fn sandbox() -> (tempfile::TempDir, Reach) {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["work", "home", "tmp", "elsewhere"] {
+            std::fs::create_dir(dir.path().join(name)).unwrap();
+        }
+        let reach = Reach::new(&dir.path().join("work"), &dir.path().join("home"), &dir.path().join("tmp"));
+        (dir, reach)
+    }
+
+    #[test]
+    fn nothing_outside_is_within_reach_however_it_is_written() {
+        let (dir, reach) = sandbox();
+        symlink("/etc", reach.work().join("etc")).unwrap();
+        symlink("../elsewhere/new", reach.work().join("dangling")).unwrap();
+        let beside = dir.path().join("work-2");
+        for written in ["/etc/passwd", "etc/passwd", "../elsewhere/x", "~/../x", "dangling", &beside.to_string_lossy()]
+        {
+            let refused = reach.locate(written).unwrap_err();
+            assert!(refused.contains("outside the sandbox"), "{written}");
+            assert!(reach.write(written, b"x").is_err(), "{written}");
+            assert!(reach.read(written).is_err(), "{written}");
+        }
+        assert!(!dir.path().join("elsewhere/new").exists());
+    }
+
+    #[test]
+    fn a_link_within_the_sandbox_is_followed_and_home_is_the_sandboxs() {
+        let (dir, reach) = sandbox();
+        std::fs::write(reach.work().join("real"), "old").unwrap();
+        symlink("real", reach.work().join("link")).unwrap();
+        assert_eq!(reach.write("link", b"new"), Ok(false));
+        assert_eq!(std::fs::read_to_string(reach.work().join("real")).unwrap(), "new");
+        assert_eq!(reach.write("~/a/b", b"x"), Ok(true));
+        assert!(dir.path().join("home/a/b").exists());
+    }
+
+    #[test]
+    fn what_is_no_file_is_told_and_a_pipe_blocks_nobody() {
+        let (_dir, reach) = sandbox();
+        std::fs::create_dir(reach.work().join("d")).unwrap();
+        nix::unistd::mkfifo(&reach.work().join("pipe"), nix::sys::stat::Mode::from_bits_truncate(0o600)).unwrap();
+        assert_eq!(reach.read("d").unwrap_err(), "d is a directory");
+        assert_eq!(reach.write("d", b"").unwrap_err(), "d is a directory");
+        assert_eq!(reach.read("none").unwrap_err(), "none does not exist");
+        assert_eq!(reach.read("pipe").unwrap_err(), "pipe is not a regular file");
+        assert!(reach.write("pipe", b"x").is_err());
+    }
+
+    #[test]
+    fn a_files_mode_survives_writing() {
+        use std::os::unix::fs::PermissionsExt;
+        let (_dir, reach) = sandbox();
+        let script = reach.work().join("run.sh");
+        std::fs::write(&script, "a longer text").unwrap();
+        std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(reach.write("run.sh", b"short"), Ok(false));
+        assert_eq!(std::fs::read_to_string(&script).unwrap(), "short");
+        assert_eq!(script.metadata().unwrap().permissions().mode() & 0o777, 0o755);
+    }
+}

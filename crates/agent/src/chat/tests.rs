@@ -1,0 +1,370 @@
+//! The loop, on scripted models, with real files and real processes.
+
+mod providers;
+
+use std::time::{Duration, Instant};
+
+use model::{Budget, Case, PermissionMode};
+use serde_json::{Value, json};
+
+use super::super::rehearsal::{Played, Rehearsal, case, response};
+use super::*;
+use crate::Setup;
+
+/// Plays `steps` on an agent that was told `go`.
+async fn played(steps: Value) -> Played {
+    Rehearsal::scripted("go", &steps).play(&Chat).await.unwrap()
+}
+
+/// A step with one call.
+fn call(name: &str, input: Value) -> Value {
+    let mut step = json!({"tools": [{ "name": name }]});
+    step["tools"][0]["input"] = input;
+    step
+}
+
+fn unmet(played: &Played) -> Vec<&str> {
+    played
+        .turn
+        .trace()
+        .request_checks
+        .iter()
+        .filter(|(_, met, _)| !met)
+        .map(|(_, _, because)| because.as_str())
+        .collect()
+}
+
+#[tokio::test]
+async fn a_file_is_written_read_and_edited_in_the_sandbox() {
+    let rehearsal = Rehearsal::scripted(
+        "go",
+        &json!([
+            {"thinking": "hm", "text": "I write.", "tools": [{"name": "Write", "input": {"file_path": "a.txt", "content": "one\n"}}]},
+            call("Edit", json!({"file_path": "a.txt", "old_string": "one", "new_string": "two"})),
+            call("Read", json!({"file_path": "a.txt"})),
+            {"text": "done", "usage": {"input": 10, "output": 5, "cache_read": 1}, "expect_request": {"tool_result_contains": "1\ttwo"}},
+        ]),
+    );
+    let bare = rehearsal.bare();
+    let played = rehearsal.play(&Chat).await.unwrap();
+    assert_eq!(bare.content("a.txt"), "two\n");
+    assert_eq!(
+        played.calls(),
+        [
+            ("Write", "Created a.txt (1 line).", false),
+            ("Edit", "Edited a.txt (1 replacement).", false),
+            ("Read", "     1\ttwo\n", false),
+        ]
+    );
+    let trace = played.turn.trace();
+    assert_eq!((played.answer(), trace.turn_count()), (Some("done"), 4));
+    assert_eq!((trace.turns[0].thinking.as_str(), trace.turns[0].text.as_str()), ("hm", "I write."));
+    // Three steps of 100 + 10 tokens that say nothing about theirs.
+    assert_eq!(played.tokens(), Some(3 * 110 + 16));
+    assert_eq!(trace.tools, tool::NAMES);
+    assert_eq!(trace.model.as_deref(), Some("script.json"));
+    assert!(trace.calls[0].call.touches[0].resolved.ends_with("/work/a.txt"));
+    assert!(unmet(&played).is_empty());
+}
+
+#[tokio::test]
+async fn calls_of_one_message_are_one_turn_and_their_results_go_back_together() {
+    let played = played(json!([
+        {"tools": [
+            {"name": "Bash", "input": {"command": "echo one"}},
+            {"name": "Bash", "input": {"command": "echo two >&2; exit 3"}},
+        ]},
+        {"text": "done", "expect_request": {"tool_result_contains": ["one", "Exit code 3\ntwo"]}},
+    ]))
+    .await;
+    assert_eq!(played.calls(), [("Bash", "one", false), ("Bash", "Exit code 3\ntwo", true)]);
+    assert_eq!(played.turn.trace().turn_count(), 2);
+    assert!(unmet(&played).is_empty(), "{:?}", unmet(&played));
+}
+
+#[tokio::test]
+async fn a_command_runs_in_the_sandbox_with_its_environment() {
+    let rehearsal = Rehearsal::scripted(
+        "go",
+        &json!([
+            call("Bash", json!({"command": "pwd; echo ${HOME}; echo \"$CARGO_MANIFEST_DIR\"", "description": "where am I"})),
+            {"text": "done"},
+        ]),
+    );
+    let bare = rehearsal.bare();
+    let played = rehearsal.play(&Chat).await.unwrap();
+    let at = |path: &std::path::Path| path.display().to_string();
+    assert_eq!(played.calls()[0].1, format!("{}\n{}", at(bare.work()), at(bare.home())));
+}
+
+#[tokio::test]
+async fn what_a_command_prints_is_cut_in_the_middle_and_order_is_kept() {
+    let noisy = "echo begin; yes ü | head -c 200000; echo end >&2; echo last";
+    let played = played(json!([call("Bash", json!({ "command": noisy })), call("Bash", json!({"command": "printf ''"})), {"text": "done"}])).await;
+    let (_, text, _) = played.calls()[0];
+    assert!(text.starts_with("begin\nü") && text.ends_with("end\nlast"), "{}", &text[text.len() - 40..]);
+    assert!(text.contains("left out …]") && text.chars().count() < 30_200, "{}", text.chars().count());
+    assert_eq!(played.calls()[1].1, "(no output)");
+}
+
+#[tokio::test]
+async fn a_command_has_a_time_limit_that_the_trial_caps() {
+    let started = Instant::now();
+    let mut rehearsal = Rehearsal::scripted(
+        "go",
+        &json!([
+            call("Bash", json!({"command": "echo a; exec sleep 100", "timeout": 50})),
+            call("Bash", json!({"command": "exec sleep 100", "timeout": 500_000})),
+            {"text": "done"},
+        ]),
+    );
+    rehearsal.setup.timeout_ms = 80;
+    let played = rehearsal.play(&Chat).await.unwrap();
+    let limit = "The command was ended after";
+    assert_eq!(played.calls()[0], ("Bash", &*format!("{limit} 0.05 s, its time limit.\na"), true));
+    assert_eq!(played.calls()[1], ("Bash", &*format!("{limit} 0.08 s, its time limit."), true));
+    assert!(started.elapsed() < Duration::from_secs(60));
+}
+
+#[tokio::test]
+async fn a_command_ends_when_the_trial_is_to_stop() {
+    let rehearsal = Rehearsal::scripted(
+        "go",
+        &json!([
+            {"tools": [
+                {"name": "Bash", "input": {"command": "touch started; exec sleep 1000"}},
+                {"name": "Write", "input": {"file_path": "late", "content": ""}},
+            ]},
+            {"text": "never"},
+        ]),
+    );
+    let (bare, stop) = (rehearsal.bare(), rehearsal.stop.clone());
+    let stopping = async move {
+        while !bare.work().join("started").exists() {
+            tokio::task::yield_now().await;
+        }
+        stop.send_replace(true);
+        bare
+    };
+    let (played, bare) = tokio::join!(rehearsal.play(&Chat), stopping);
+    let played = played.unwrap();
+    assert_eq!(played.endings, [Ending::Cancelled]);
+    assert_eq!(played.calls(), [("Bash", "Stopped before it had ended.", true), ("Write", "(none)", false)]);
+    assert!(!bare.work().join("late").exists());
+    assert_eq!(played.tokens(), Some(110));
+}
+
+#[tokio::test]
+async fn several_questions_are_answered_at_once() {
+    let mut rehearsal = Rehearsal::scripted(
+        "go",
+        &json!([
+            call("AskUserQuestion", json!({"questions": [
+                {"question": "Which color?", "options": [{"label": "Red"}, {"label": "Blue"}]},
+                {"question": "Which sizes?", "multiSelect": true, "options": [{"label": "S"}, {"label": "L"}]},
+                {"question": "Push?", "options": []},
+            ]})),
+            {"text": "done"},
+        ]),
+    );
+    rehearsal.case.user_responses = vec![response("sizes", "S, L"), response("color", "Blue")];
+    let played = rehearsal.play(&Chat).await.unwrap();
+    let told = "Which color?\n→ Blue\nWhich sizes?\n→ S, L\nPush?\n(no answer was prepared for this question)";
+    assert_eq!(played.calls(), [("AskUserQuestion", told, false)]);
+    let questions = &played.turn.trace().questions;
+    assert_eq!(questions.iter().map(|question| question.response).collect::<Vec<_>>(), [Some(1), Some(0), None]);
+    assert!(questions[1].multi_select && questions[0].call_id.is_some());
+}
+
+#[tokio::test]
+async fn an_installed_skill_is_told_of_and_loaded() {
+    let rehearsal = Rehearsal::scripted(
+        "go",
+        &json!([
+            {
+                "tools": [{"name": "Skill", "input": {"skill": "commit", "args": "short"}}],
+                "expect_request": {"system_contains": ["- commit: Writes commits", "Be kind."], "last_user_contains": "go"},
+            },
+            call("Skill", json!({"skill": "comit"})),
+            {"text": "done"},
+        ]),
+    );
+    let folder = rehearsal.bare().work().join(".claude/skills/commit");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(
+        folder.join("SKILL.md"),
+        "---\nname: commit\ndescription: Writes commits\n---\nCommit: $ARGUMENTS.\n",
+    )
+    .unwrap();
+    let rehearsal =
+        Rehearsal { setup: Setup { system_prompt: Some("Be kind.".into()), ..rehearsal.setup.clone() }, ..rehearsal };
+    let played = rehearsal.play(&Chat).await.unwrap();
+    let loaded = "The files of this skill are in .claude/skills/commit/.\n\nCommit: short.";
+    let unknown = "There is no skill `comit`; installed are: commit. Did you mean `commit`?";
+    assert_eq!(played.calls(), [("Skill", loaded, false), ("Skill", unknown, true)]);
+    assert!(unmet(&played).is_empty(), "{:?}", unmet(&played));
+}
+
+#[tokio::test]
+async fn a_closed_tool_is_absent_from_the_request_and_its_scope_is_held() {
+    let mut rehearsal = Rehearsal::scripted(
+        "go",
+        &json!([
+            {
+                "tools": [
+                    {"name": "Bash", "input": {"command": "echo yes"}},
+                    {"name": "Bash", "input": {"command": "touch no"}},
+                    {"name": "Write", "input": {"file_path": "no", "content": ""}},
+                ],
+                "expect_request": {"tools_include": ["Bash", "Read"], "tools_exclude": ["Write", "Skill"]},
+            },
+            {"text": "done"},
+        ]),
+    );
+    rehearsal.setup.closed_tools = Some(vec!["Bash(echo *)".into(), "Read".into()]);
+    let bare = rehearsal.bare();
+    let mut played = rehearsal.play(&Chat).await.unwrap();
+    assert_eq!(
+        played.calls(),
+        [
+            ("Bash", "yes", false),
+            ("Bash", "Bash is limited to: echo *", true),
+            ("Write", "No such tool: `Write`. The tools are: Bash, Read.", true),
+        ]
+    );
+    assert!(!bare.work().join("no").exists());
+    assert_eq!(played.turn.trace().tools, ["Bash", "Read"]);
+    assert!(unmet(&played).is_empty(), "{:?}", unmet(&played));
+    let denied = played.steps().into_iter().filter(|step| matches!(step, Step::PermissionDenied { .. })).count();
+    assert_eq!(denied, 1);
+}
+
+#[tokio::test]
+async fn what_nobody_allowed_is_denied() {
+    let mut rehearsal = Rehearsal::scripted(
+        "go",
+        &json!([
+            {"tools": [
+                {"name": "Write", "input": {"file_path": "a", "content": ""}},
+                {"name": "Bash", "input": {"command": "git --version"}},
+                {"name": "Bash", "input": {"command": "touch b"}},
+            ]},
+            {"text": "done"},
+        ]),
+    );
+    rehearsal.setup.permission_mode = PermissionMode::AcceptEdits;
+    rehearsal.setup.approved_tools = vec!["Bash(git *)".into()];
+    let bare = rehearsal.bare();
+    let mut played = rehearsal.play(&Chat).await.unwrap();
+    assert_eq!(played.calls().iter().map(|(_, _, is_error)| *is_error).collect::<Vec<_>>(), [false, false, true]);
+    assert!(bare.work().join("a").exists() && !bare.work().join("b").exists());
+    let call = played.turn.trace().calls[2].call.id.clone();
+    assert!(played.steps().iter().any(
+        |step| matches!(step, Step::PermissionDenied { tool, call_id, .. } if tool == "Bash" && *call_id == Some(call.clone()))
+    ));
+}
+
+#[tokio::test]
+async fn a_wrong_call_is_told_to_the_model() {
+    let played = played(json!([
+        {"tools": [
+            {"name": "Reed", "input": {}},
+            {"name": "Read", "input": {"path": "a"}},
+            {"name": "Read", "input": {"file_path": "/etc/passwd"}},
+        ]},
+        {"text": "done"},
+    ]))
+    .await;
+    let told: Vec<_> = played.calls().iter().map(|(_, text, is_error)| ((*text).to_owned(), *is_error)).collect();
+    assert!(told.iter().all(|(_, is_error)| *is_error));
+    assert!(told[0].0.starts_with("No such tool: `Reed`. Did you mean `Read`?"), "{}", told[0].0);
+    assert!(told[1].0.starts_with("Invalid arguments: unknown `path`"), "{}", told[1].0);
+    assert!(told[2].0.contains("outside the sandbox"), "{}", told[2].0);
+    assert_eq!(played.turn.trace().calls[2].call.touches[0].resolved, "/etc/passwd");
+}
+
+#[tokio::test]
+async fn a_chain_of_messages_is_one_conversation() {
+    let steps = json!([
+        {"text": "one", "expect_request": {"last_user_contains": "first"}},
+        {"text": "two", "expect_request": {"last_user_contains": "second", "contains": ["first", "one"]}},
+    ]);
+    let mut rehearsal = Rehearsal::scripted("", &steps);
+    rehearsal.case = case("case", &["first", "second"]);
+    let mut played = rehearsal.play(&Chat).await.unwrap();
+    assert!(unmet(&played).is_empty(), "{:?}", unmet(&played));
+    assert_eq!(played.endings, [Ending::Finished, Ending::Finished]);
+    assert_eq!(played.answer(), Some("two"));
+    let sessions = played.steps().iter().filter(|step| matches!(step, Step::Session { .. })).count();
+    assert_eq!(sessions, 1);
+}
+
+#[tokio::test]
+async fn the_model_is_not_asked_again_when_the_turns_are_used_up() {
+    let steps =
+        json!([call("Bash", json!({"command": "true"})), call("Bash", json!({"command": "true"})), {"text": "x"}]);
+    let mut rehearsal = Rehearsal::scripted("go", &steps);
+    rehearsal.stop_after(2);
+    let played = rehearsal.play(&Chat).await.unwrap();
+    assert_eq!(played.endings, [Ending::OutOfBudget { budget: Budget::Turns, limit: 2.0 }]);
+    assert_eq!((played.calls().len(), played.tokens()), (2, Some(220)));
+    let Endpoint::Script(model) = &rehearsal.endpoint else { panic!("no script") };
+    assert_eq!(model.requests_seen(), 2);
+}
+
+#[tokio::test]
+async fn a_provider_that_fails_is_the_provider_s_fault() {
+    for (steps, part) in [
+        (json!([{"fault": {"kind": "http", "status": 529}}]), "529"),
+        (json!([{"fault": {"kind": "cut"}}]), "closed"),
+        (json!([{"fault": {"kind": "malformed"}}]), "format"),
+        (json!([call("Bash", json!({"command": "true"}))]), "1 step"),
+    ] {
+        let played = played(steps).await;
+        let [Ending::ProviderFailed { because }] = &played.endings[..] else { panic!("{:?}", played.endings) };
+        assert!(because.contains(part), "{because}");
+    }
+}
+
+#[tokio::test]
+async fn a_provider_that_hangs_can_be_interrupted() {
+    let rehearsal = Rehearsal::scripted("go", &json!([{"fault": {"kind": "hang"}}]));
+    let (endpoint, stop) = (rehearsal.endpoint.clone(), rehearsal.stop.clone());
+    let stopping = async move {
+        let Endpoint::Script(model) = endpoint else { panic!("no script") };
+        while model.requests_seen() == 0 {
+            tokio::task::yield_now().await;
+        }
+        stop.send_replace(true);
+    };
+    let (played, ()) = tokio::join!(rehearsal.play(&Chat), stopping);
+    assert_eq!(played.unwrap().endings, [Ending::Cancelled]);
+}
+
+#[tokio::test]
+async fn an_answer_that_is_none_is_giving_up() {
+    for stop in ["refusal", "max_tokens"] {
+        let played = played(json!([{"text": "half", "stop": stop}])).await;
+        assert!(matches!(&played.endings[..], [Ending::GaveUp { .. }]), "{stop}: {:?}", played.endings);
+        assert_eq!(played.answer(), None);
+    }
+    let paused = played(json!([{"text": "wait", "stop": "pause_turn"}, {"text": "done"}])).await;
+    assert_eq!((paused.answer(), paused.turn.trace().turn_count()), (Some("done"), 2));
+}
+
+#[test]
+fn a_model_that_cannot_be_reached_is_found_before_anything_runs() {
+    let check = |model: Option<&str>, case: &Case| -> Vec<String> {
+        let mut rehearsal = Rehearsal::of(case.clone());
+        rehearsal.setup.model = model.map(str::to_owned);
+        rehearsal.check(&Chat)
+    };
+    let mut own = case("a", &["go"]);
+    assert!(check(Some("scripted:a.yaml"), &own).is_empty());
+    assert_eq!(check(None, &own), ["case.yaml:1:1: `chat` needs a model"]);
+    assert_eq!(check(Some("model-5"), &own), ["`chat` cannot reach the model `model-5`"]);
+    Arc::make_mut(&mut own.runner).model = Some("script:a.yaml".into());
+    assert_eq!(check(Some("script:a.yaml"), &own), ["case.yaml:1:1: `chat` cannot reach the model `script:a.yaml`"]);
+    Arc::make_mut(&mut own.runner).allowed_tools_override = Some(vec!["Bash(ls)".into(), "Reed".into()]);
+    assert_eq!(check(Some("scripted:a.yaml"), &own), ["case.yaml:1:1: `chat` has no tool `Reed`"]);
+}

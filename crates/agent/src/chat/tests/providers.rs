@@ -1,0 +1,160 @@
+//! Models on the network: made up ones, and scripted ones behind a real endpoint on loopback.
+
+use std::sync::Mutex;
+
+use serde_json::json;
+
+use super::super::super::rehearsal::Rehearsal;
+use super::super::*;
+
+/// A model that answers what it is told to, and says on the way what happens.
+struct Distant {
+    answers: Mutex<Vec<Result<Said, llm::ProviderError>>>,
+    steps: Mutex<Vec<Step>>,
+    stirred: tokio::sync::Notify,
+}
+
+impl Distant {
+    fn endpoint(answers: Vec<Result<Said, llm::ProviderError>>) -> Endpoint {
+        let retry = Step::Retry { attempt: 1, status: Some(429), error: "slow down".into(), delay_ms: Some(0) };
+        let model =
+            Self { answers: Mutex::new(answers), steps: Mutex::new(vec![retry]), stirred: tokio::sync::Notify::new() };
+        Endpoint::Provider(Ok(Arc::new(model)))
+    }
+}
+
+impl Model for Distant {
+    fn respond<'a>(&'a self, _request: &'a Request) -> llm::BoxFuture<'a, Result<Said, llm::ProviderError>> {
+        Box::pin(async move {
+            self.stirred.notify_one();
+            tokio::task::yield_now().await;
+            self.answers.lock().unwrap().remove(0)
+        })
+    }
+
+    fn take_steps(&self) -> Vec<Step> {
+        std::mem::take(&mut self.steps.lock().unwrap())
+    }
+
+    fn stirs(&self) -> llm::BoxFuture<'_, ()> {
+        Box::pin(self.stirred.notified())
+    }
+}
+
+fn distant(answers: Vec<Result<Said, llm::ProviderError>>) -> Rehearsal {
+    let mut rehearsal = Rehearsal::scripted("go", &json!([]));
+    rehearsal.endpoint = Distant::endpoint(answers);
+    rehearsal.setup.model = Some("openai:m1".into());
+    rehearsal
+}
+
+fn said(content: Vec<Block>, cost_usd: Option<f64>) -> Said {
+    let tokens = Some(model::Tokens { input: 10, output: 5, ..model::Tokens::default() });
+    Said { message_id: "r".into(), content, tokens, cost_usd, ..Said::default() }
+}
+
+#[tokio::test]
+async fn a_distant_model_is_followed_and_its_cost_is_told() {
+    let call = Block::ToolUse { id: "c1".into(), name: "Bash".into(), input: json!({"command": "echo hi"}) };
+    let text = Block::Text { text: "done".into() };
+    let rehearsal = distant(vec![Ok(said(vec![call], Some(0.5))), Ok(said(vec![text], Some(0.25)))]);
+    let mut played = rehearsal.play(&Chat).await.unwrap();
+    assert_eq!((played.calls(), played.answer()), (vec![("Bash", "hi", false)], Some("done")));
+    assert_eq!((played.tokens(), played.turn.trace().usage.cost_usd), (Some(30), Some(0.75)));
+    assert!(played.steps().iter().any(|step| matches!(step, Step::Retry { status: Some(429), .. })));
+}
+
+#[tokio::test]
+async fn usage_that_a_provider_did_not_tell_is_unknown() {
+    let text = Block::Text { text: "done".into() };
+    let rehearsal = distant(vec![Ok(Said { tokens: None, ..said(vec![text], None) })]);
+    let played = rehearsal.play(&Chat).await.unwrap();
+    assert_eq!((played.answer(), played.tokens()), (Some("done"), None));
+}
+
+#[tokio::test]
+async fn trouble_with_a_distant_provider_is_never_the_agents() {
+    for trouble in [llm::Trouble::Auth, llm::Trouble::RateLimit, llm::Trouble::ContextTooLong, llm::Trouble::Cut] {
+        let failure = llm::Failure::new(trouble, "POST http://x for m1");
+        let rehearsal = distant(vec![Err(llm::ProviderError::Failed(Box::new(failure)))]);
+        let played = rehearsal.play(&Chat).await.unwrap();
+        let [Ending::ProviderFailed { because }] = &played.endings[..] else { panic!("{:?}", played.endings) };
+        assert!(because.contains(trouble.describe()) && because.contains("for m1"), "{because}");
+    }
+}
+
+#[tokio::test]
+async fn a_missing_key_is_the_environments_fault() {
+    let providers = llm::Providers::default();
+    let error = providers.open("openai:m1", None, &|_| Err(Vec::new())).map(|_| ()).unwrap_err();
+    let mut rehearsal = distant(Vec::new());
+    rehearsal.endpoint = Endpoint::Provider(Err(error));
+    let breakage = rehearsal.play(&Chat).await.err().unwrap();
+    assert_eq!(breakage.fault, model::Fault::Environment);
+    assert!(breakage.because.contains("OPENAI_API_KEY is not set"), "{breakage}");
+    let told = rehearsal.check(&Chat);
+    assert_eq!(told, ["`openai:m1` cannot be asked: `openai` needs a key: OPENAI_API_KEY is not set"]);
+}
+
+/// What a scripted model says, asked over the network by the provider `name` and its wire format.
+async fn over_the_network(name: &str, steps: &serde_json::Value) -> super::Played {
+    let mut rehearsal = Rehearsal::scripted("go", steps);
+    let Endpoint::Script(playback) = &rehearsal.endpoint else { panic!("no script") };
+    let gateway = gateway::Gateway::start().await.unwrap();
+    let _admission = gateway.admit("token-of-the-trial", Arc::clone(playback));
+    let keys = ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "COMPATIBLE_API_KEY"];
+    let keys = keys.iter().fold(llm::Credentials::default(), |all, key| all.with(*key, "token-of-the-trial"));
+    let policy = llm::Policy { tries: 1, ..llm::Policy::default() };
+    let providers = llm::Providers::new(keys, llm::Prices::default(), policy);
+    let model = format!("{name}:m1");
+    rehearsal.endpoint =
+        Endpoint::Provider(match providers.open(&model, Some(&gateway.base_url()), &|_| Err(Vec::new())) {
+            Ok(llm::Opened::Model(model)) => Ok(model),
+            Ok(llm::Opened::Script(_)) => panic!("a script"),
+            Err(error) => Err(error),
+        });
+    rehearsal.setup.model = Some(model);
+    rehearsal.play(&Chat).await.unwrap()
+}
+
+const OVER_HTTP: [&str; 4] = ["anthropic", "openai", "openai-responses", "compatible"];
+
+#[tokio::test]
+async fn every_provider_works_with_the_tools_over_the_network() {
+    for name in OVER_HTTP {
+        let steps = json!([
+            {"text": "I write.", "tools": [
+                {"name": "Write", "input": {"file_path": "a.txt", "content": "grüß\n"}},
+                {"name": "Bash", "input": {"command": "cat a.txt"}},
+            ], "usage": {"input": 100, "output": 7, "cache_read": 3}},
+            {"text": "done ✓", "usage": {"input": 10, "output": 5}, "expect_request": {
+                "model": "m1", "system_contains": "You work on a task", "last_user_contains": "go",
+                "tool_result_contains": ["Created a.txt", "grüß"], "tools_include": ["Bash", "Read"],
+            }},
+        ]);
+        let played = over_the_network(name, &steps).await;
+        let calls = [("Write", "Created a.txt (1 line).", false), ("Bash", "grüß", false)];
+        assert_eq!((&played.calls()[..], played.answer()), (&calls[..], Some("done ✓")), "{name}");
+        assert_eq!(played.tokens(), Some(125), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn what_breaks_on_the_network_is_the_providers_fault() {
+    for name in OVER_HTTP {
+        for (fault, part) in [
+            (json!({"kind": "http", "status": 529}), "overloaded"),
+            (json!({"kind": "http", "status": 401}), "key was not accepted"),
+            (json!({"kind": "cut"}), "closed in the middle"),
+            (json!({"kind": "malformed"}), "the answer"),
+            (json!({"kind": "error_event"}), "the provider"),
+        ] {
+            let played = over_the_network(name, &json!([{"text": "a long answer", "fault": fault}])).await;
+            let [Ending::ProviderFailed { because }] = &played.endings[..] else {
+                panic!("{name} {part}: {:?}", played.endings)
+            };
+            assert!(because.contains(part), "{name}: {because}");
+            assert!(because.contains("for m1") && !because.contains("token-of-the-trial"), "{name}: {because}");
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Running a shell command.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::super::clip;
+use super::{Arguments, Call, Run, Said, Tool};
+use sandbox::supervise::{self, MARK, TROUBLE};
+
+/// How long a command may take unless the model asks for another time.
+const TIMEOUT: Duration = Duration::from_secs(120);
+/// Longer output loses its middle, in characters.
+const MOST: usize = 30_000;
+/// How much of either stream is kept while the command runs, in bytes.
+const KEPT: usize = 4 * MOST;
+
+pub(super) const TOOL: Tool = Tool {
+    name: "Bash",
+    description: "Runs a shell command in the working directory and gives its output. Each call is a shell of its own; \
+                  what it leaves running in the background is ended with it.",
+    schema,
+    run: Run::OnBench(|arguments, call| Box::pin(bash(arguments, call))),
+};
+
+fn schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "command": {"type": "string", "description": "The command"},
+            "timeout": {"type": "integer", "minimum": 1, "description": "How long it may take, in milliseconds (120000)"},
+            "description": {"type": "string", "description": "What it is for, in a few words"},
+        },
+        "required": ["command"],
+        "additionalProperties": false,
+    })
+}
+
+async fn bash(mut arguments: Arguments, call: Call<'_>) -> Said {
+    let command = arguments.required("command")?;
+    arguments.text("description")?;
+    let timeout = arguments.count("timeout", 1)?.map_or(TIMEOUT, Duration::from_millis).min(call.bench.time);
+    if command.contains('\0') {
+        return Err("Invalid arguments: `command` has a NUL character in it".to_owned());
+    }
+    let shell = if Path::new("/bin/bash").exists() { "/bin/bash" } else { "/bin/sh" };
+    // Both streams go the same way, so that their lines stay in order. It stands on the command's first line, so that the
+    // shell counts lines as the model does.
+    let script = format!("exec 2>&1; {command}");
+    let process = call.bench.sandbox.command(shell.as_ref(), &["-c".as_ref(), script.as_ref()], &[]);
+    let output = supervise::run(process, timeout, KEPT)
+        .await
+        .map_err(|error| format!("the command could not be started: {error}"))?;
+    let mut text = output.stdout.text();
+    text.push_str(&output.stderr.text());
+    let text = clip::middle(text.trim_end().to_owned(), MOST);
+    if output.timed_out {
+        return Err(join(&format!("The command was ended after {} s, its time limit.", seconds(timeout)), &text));
+    }
+    match output.status.code() {
+        Some(0) if text.is_empty() => Ok("(no output)".to_owned()),
+        Some(0) => Ok(text),
+        Some(code) if code == i32::from(TROUBLE) && text.contains(MARK) => {
+            Err(join("The command could not be run.", &text))
+        }
+        Some(code) => Err(join(&format!("Exit code {code}"), &text)),
+        None => Err(join("The command was killed.", &text)),
+    }
+}
+
+fn join(head: &str, text: &str) -> String {
+    if text.is_empty() { head.to_owned() } else { format!("{head}\n{text}") }
+}
+
+fn seconds(time: Duration) -> f64 {
+    time.as_millis() as f64 / 1000.0
+}

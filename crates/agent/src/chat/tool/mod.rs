@@ -1,0 +1,141 @@
+//! The tools of the embedded agent: one file each, one line in [`TOOLS`]. They have the names and arguments that models
+//! know from other coding agents.
+
+mod argument;
+mod ask_user_question;
+mod bash;
+mod edit;
+mod glob;
+mod grep;
+#[cfg(test)]
+mod place;
+mod read;
+mod skill;
+mod write;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::Value;
+
+use self::argument::Arguments;
+use super::Bench;
+use super::reach::Reach;
+use crate::turn::Turn;
+use sandbox::BoxFuture;
+
+/// What a tool says to the model: a result, or an error.
+pub(super) type Said = Result<String, String>;
+
+/// A tool.
+pub(super) struct Tool {
+    /// Its name, which is a canonical one.
+    pub(super) name: &'static str,
+    /// What the model is told it is for.
+    pub(super) description: &'static str,
+    /// The JSON Schema of its arguments.
+    pub(super) schema: fn() -> Value,
+    run: Run,
+}
+
+/// How a tool does its work.
+enum Run {
+    /// On files alone, on a thread of its own.
+    OnFiles(fn(&mut Arguments, &Files) -> Said),
+    /// With everything the agent has.
+    OnBench(for<'a> fn(Arguments, Call<'a>) -> BoxFuture<'a, Said>),
+}
+
+/// Every tool, in the order the model sees them.
+pub(super) static TOOLS: &[Tool] =
+    &[bash::TOOL, read::TOOL, write::TOOL, edit::TOOL, glob::TOOL, grep::TOOL, ask_user_question::TOOL, skill::TOOL];
+
+/// The names of [`TOOLS`].
+pub(super) const NAMES: &[&str] = &["Bash", "Read", "Write", "Edit", "Glob", "Grep", "AskUserQuestion", "Skill"];
+
+/// What tools that work on files alone have.
+struct Files {
+    reach: Arc<Reach>,
+    stopped: Stopped,
+}
+
+/// Whether nobody waits for the tool's answer any more.
+#[derive(Clone, Default)]
+struct Stopped(Arc<AtomicBool>);
+
+impl Stopped {
+    fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Waits for a tool's answer; when it is dropped, nobody does.
+struct Waiting(Stopped);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A call that is being answered.
+struct Call<'a> {
+    id: &'a str,
+    bench: &'a Bench,
+    turn: &'a mut Turn,
+}
+
+/// The tool of that name.
+pub(super) fn find(name: &str) -> Option<&'static Tool> {
+    TOOLS.iter().find(|tool| tool.name == name)
+}
+
+impl Tool {
+    /// Answers the call `id` with `input`. `None`: the trial is to stop, and everything the call had begun is ended.
+    pub(super) async fn answer(&self, id: &str, input: &Value, bench: &Bench, turn: &mut Turn) -> Option<Said> {
+        let mut arguments = match Arguments::of(input.clone(), &(self.schema)()) {
+            Ok(arguments) => arguments,
+            Err(wrong) => return Some(Err(wrong)),
+        };
+        turn.waiting(self.name);
+        let stopping = turn.stopping();
+        let answering = async {
+            match self.run {
+                Run::OnBench(run) => run(arguments, Call { id, bench, turn }).await,
+                Run::OnFiles(run) => {
+                    let waiting = Waiting(Stopped::default());
+                    let files = Files { reach: Arc::clone(&bench.reach), stopped: waiting.0.clone() };
+                    let done = tokio::task::spawn_blocking(move || run(&mut arguments, &files)).await;
+                    done.unwrap_or_else(|_| Err("the tool failed; this is a bug of trialrun".to_owned()))
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            () = stopping => None,
+            said = answering => Some(said),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_tool_is_canonical_and_says_what_it_takes() {
+        assert_eq!(TOOLS.iter().map(|tool| tool.name).collect::<Vec<_>>(), NAMES);
+        for tool in TOOLS {
+            let canonical = model::tool::find(tool.name).unwrap();
+            let schema = (tool.schema)();
+            let properties = schema["properties"].as_object().unwrap();
+            for (path, _) in canonical.paths {
+                assert!(properties.contains_key(*path), "{}.{path}", tool.name);
+            }
+            for required in schema["required"].as_array().unwrap() {
+                assert!(properties.contains_key(required.as_str().unwrap()), "{}", tool.name);
+            }
+            assert!(properties.values().all(|property| property["description"].is_string()), "{}", tool.name);
+        }
+    }
+}

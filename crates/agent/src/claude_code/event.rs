@@ -1,0 +1,595 @@
+//! Events from Claude Code's stdout, a JSON object a line, read as steps. Unknown events are ignored; a known one that
+//! cannot be read is reported, because the agent may have acted in it. The caller keeps every line as it came.
+
+use std::collections::HashSet;
+
+use model::{Effect, Step, Tokens, ToolCall, ToolResult};
+use serde_json::Value;
+
+use super::control::Request;
+use super::meter::{self, Meter};
+use super::skill_name::SkillName;
+use super::slash::Slash;
+use crate::lines::Content;
+
+/// The name of the model in messages that no model wrote.
+const SYNTHETIC: &str = "<synthetic>";
+
+/// What a line says.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Heard {
+    /// The agent did something.
+    Step(Step),
+    /// The CLI asks its host something and waits.
+    Asked(Request),
+    /// The CLI refuses a request of its host.
+    Refused {
+        /// Which one.
+        request: String,
+        /// Why.
+        because: String,
+    },
+    /// A request of the agent's own is answered, and used this. Only told where it was asked for.
+    Used(Tokens),
+    /// Something that looks wrong.
+    Warning(String),
+    /// A line that should be an event and cannot be read: what it is.
+    Unreadable(&'static str),
+    /// The user's message is dealt with.
+    Done(Done),
+}
+
+/// How dealing with a user's message ended, in the CLI's words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Done {
+    /// With an answer.
+    Answered,
+    /// At the limit of turns.
+    OutOfTurns,
+    /// At a limit of money, which is never one that trialrun has set.
+    OutOfMoney,
+    /// With an error that is the agent's.
+    GaveUp(String),
+    /// With an error that is not the agent's: the CLI did not get as far as its model, or reports an end that is unknown.
+    Broken(String),
+    /// Because the model could not be reached or did not answer well.
+    ProviderFailed(String),
+    /// Because somebody interrupted it.
+    Interrupted(String),
+}
+
+/// Understands one process's events.
+#[derive(Debug, Default)]
+pub(super) struct Interpreter {
+    auth: Option<String>,
+    session_id: Option<String>,
+    meter: Meter,
+    /// Calls whose refusal was told already.
+    refused: HashSet<String>,
+    /// What kind of error the last message was that no model wrote.
+    fault: Option<String>,
+    /// What the answer has used that is on its way.
+    on_the_way: Tokens,
+    /// The skill that the user's message asks for.
+    slash: Slash,
+    /// The name of the skill under test.
+    skill: SkillName,
+    /// True once the model has answered the user's message with anything.
+    has_answered: bool,
+}
+
+impl Interpreter {
+    /// For a new process whose sign-in is called `auth`, and that has the skill `plugin` in a plug-in of the same name.
+    pub(super) fn new(auth: impl Into<String>, plugin: Option<&str>) -> Self {
+        Self { auth: Some(auth.into()), skill: SkillName::new(plugin), ..Self::default() }
+    }
+
+    /// The id of the session, once it is known.
+    pub(super) fn session_id(&self) -> Option<&str> {
+        self.session_id.as_deref()
+    }
+
+    /// Notes that the refusal of a call was told, so that it is not told again.
+    pub(super) fn refused(&mut self, call_id: &str) {
+        self.refused.insert(call_id.to_owned());
+    }
+
+    /// The user's message is about to be sent.
+    pub(super) fn asked(&mut self, message: &str) {
+        self.slash = Slash::of(message);
+        self.has_answered = false;
+    }
+
+    /// Interprets `line`; returns nothing for an unknown event or other output.
+    pub(super) fn read(&mut self, line: &str) -> Vec<Heard> {
+        let line = match Content::of(line) {
+            Content::Event(line) => line,
+            Content::Other => return Vec::new(),
+            Content::Damaged => return vec![Heard::Unreadable("a line that is not valid JSON")],
+        };
+        match text(&line, "type").unwrap_or_default() {
+            "system" => self.system(&line),
+            "assistant" => self.assistant(&line),
+            "user" => self.user(&line),
+            "result" => self.result(&line),
+            "stream_event" => self.meter(&line),
+            "control_request" => {
+                vec![Request::read(&line).map_or(Heard::Unreadable("a request without an id"), Heard::Asked)]
+            }
+            "control_response" => refusal(&line).into_iter().collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn system(&mut self, line: &Value) -> Vec<Heard> {
+        match text(line, "subtype").unwrap_or_default() {
+            "init" => self.init(line),
+            "api_retry" => vec![Heard::Step(Step::Retry {
+                attempt: line.get("attempt").and_then(Value::as_u64).unwrap_or(0),
+                status: line.get("error_status").and_then(Value::as_u64).and_then(|status| status.try_into().ok()),
+                error: owned(line, "error").unwrap_or_else(|| "unknown".into()),
+                delay_ms: line.get("retry_delay_ms").and_then(Value::as_f64).map(|delay| delay as u64),
+            })],
+            "permission_denied" => {
+                let call_id = owned(line, "tool_use_id");
+                let message = owned(line, "message").unwrap_or_default();
+                self.denial(text(line, "tool_name"), call_id, message).into_iter().collect()
+            }
+            "informational" => text(line, "content").map(notice).into_iter().collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// `init` comes with every user message; the session is told when it is a new one.
+    fn init(&mut self, line: &Value) -> Vec<Heard> {
+        self.slash.offered(line);
+        let session_id = owned(line, "session_id");
+        if self.session_id.is_some() && self.session_id == session_id {
+            return Vec::new();
+        }
+        self.session_id.clone_from(&session_id);
+        let strings = |key: &str| -> Vec<String> {
+            let items = line.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+            items.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+        };
+        let servers = line.get("mcp_servers").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let failed = servers.iter().filter(|server| text(server, "status") == Some("failed"));
+        let warnings = failed
+            .filter_map(|server| text(server, "name"))
+            .map(|name| Heard::Warning(format!("the MCP server `{name}` of the agent's settings did not start")));
+        let session = Step::Session {
+            session_id,
+            model: owned(line, "model"),
+            agent_version: owned(line, "claude_code_version"),
+            tools: strings("tools"),
+            auth: self.auth.clone(),
+        };
+        std::iter::once(Heard::Step(session)).chain(warnings).collect()
+    }
+
+    /// One line for each block; lines of one message have the same id.
+    fn assistant(&mut self, line: &Value) -> Vec<Heard> {
+        let message = line.get("message").unwrap_or(&Value::Null);
+        let Some(blocks) = message.get("content").and_then(Value::as_array) else {
+            return vec![Heard::Unreadable("a message of the model without content")];
+        };
+        if text(message, "model") == Some(SYNTHETIC) {
+            self.fault = owned(line, "error");
+            return blocks.iter().filter_map(|block| text(block, "text")).map(notice).collect();
+        }
+        self.fault = None;
+        self.has_answered = true;
+        let id = text(message, "id").unwrap_or_default();
+        let parent = owned(line, "parent_tool_use_id");
+        let mut heard = Vec::new();
+        let invoked = self.slash.take(id).into_iter().flatten();
+        for mut step in invoked {
+            self.skill.settle(&mut step);
+            heard.push(Heard::Step(step));
+        }
+        for block in blocks {
+            match step(block, id, parent.as_ref()) {
+                Some(mut step) => {
+                    self.skill.settle(&mut step);
+                    heard.push(Heard::Step(step));
+                }
+                None if is_call(block) => heard.push(Heard::Unreadable("a tool call without an id or a name")),
+                None => {}
+            }
+        }
+        heard
+    }
+
+    /// The results of tools, which come as messages of the user.
+    fn user(&mut self, line: &Value) -> Vec<Heard> {
+        let blocks = line.pointer("/message/content").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let results = blocks.iter().filter(|block| text(block, "type") == Some("tool_result"));
+        results
+            .map(|block| match tool_result(block) {
+                Some(result) => {
+                    let mut step = Step::ToolResult(result);
+                    self.skill.settle(&mut step);
+                    Heard::Step(step)
+                }
+                None => Heard::Unreadable("a result of a tool without the id of its call"),
+            })
+            .collect()
+    }
+
+    /// Counts an answer while it comes. A sub-agent's own are in the result alone.
+    fn meter(&mut self, line: &Value) -> Vec<Heard> {
+        let event = line.get("event").unwrap_or(&Value::Null);
+        if owned(line, "parent_tool_use_id").is_some() {
+            return Vec::new();
+        }
+        match text(event, "type").unwrap_or_default() {
+            "message_start" => {
+                self.on_the_way = event.pointer("/message/usage").and_then(meter::plain).unwrap_or_default();
+                Vec::new()
+            }
+            "message_delta" => {
+                // What it tells is the sum so far; what it leaves out is as it was.
+                let output = event.pointer("/usage/output_tokens").and_then(Value::as_u64);
+                self.on_the_way.output = output.unwrap_or(self.on_the_way.output);
+                Vec::new()
+            }
+            "message_stop" => vec![Heard::Used(std::mem::take(&mut self.on_the_way))],
+            _ => Vec::new(),
+        }
+    }
+
+    fn result(&mut self, line: &Value) -> Vec<Heard> {
+        let mut heard = Vec::new();
+        let denials = line.get("permission_denials").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        for denial in denials {
+            heard.extend(self.denial(text(denial, "tool_name"), owned(denial, "tool_use_id"), String::new()));
+        }
+        let done = self.done(line);
+        heard.push(Heard::Step(Step::Finished {
+            subtype: owned(line, "subtype").unwrap_or_default(),
+            is_error: done != Done::Answered,
+            usage: self.meter.read(line),
+            text: owned(line, "result").filter(|text| !text.is_empty()),
+            result: None,
+        }));
+        heard.push(Heard::Done(done));
+        self.fault = None;
+        heard
+    }
+
+    /// How dealing with the message ended. It has an answer only where `subtype`, `is_error` and `result` all say so.
+    fn done(&self, line: &Value) -> Done {
+        let said = || {
+            let errors = line.get("errors").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+            let errors: Vec<&str> = errors.iter().filter_map(Value::as_str).collect();
+            match (text(line, "result").filter(|text| !text.is_empty()), errors.is_empty()) {
+                (Some(text), _) => text.to_owned(),
+                (None, false) => errors.join("; "),
+                (None, true) => text(line, "subtype").unwrap_or("no reason given").to_owned(),
+            }
+        };
+        let reason = text(line, "terminal_reason").unwrap_or_default();
+        let is_error = match line.get("is_error") {
+            None => Some(false),
+            Some(said) => said.as_bool(),
+        };
+        match (text(line, "subtype").unwrap_or_default(), is_error) {
+            ("error_max_turns", _) => return Done::OutOfTurns,
+            ("error_max_budget_usd", _) => return Done::OutOfMoney,
+            ("error_during_execution", _) if reason.starts_with("aborted") => return Done::Interrupted(said()),
+            ("success", Some(false)) if text(line, "result").is_some() => return Done::Answered,
+            ("success", Some(true)) | ("error_during_execution" | "error_max_structured_output_retries", _) => {}
+            ("success", _) => return Done::Broken("its `result` cannot be read".to_owned()),
+            ("", _) => return Done::Broken("its `result` does not say how it ended".to_owned()),
+            (unknown, _) => return Done::Broken(format!("its `result` says `{unknown}`: {}", said())),
+        }
+        let status = line.get("api_error_status").and_then(Value::as_u64);
+        let refused = text(line, "stop_reason") == Some("refusal");
+        // A conversation that has outgrown its model, an answer that never ends and a refusal are the agent's doing.
+        let own_doing = refused
+            || self.fault.as_deref() == Some("max_output_tokens")
+            || text(line, "result").is_some_and(|text| text.starts_with("Prompt is too long"));
+        if !own_doing && (self.fault.is_some() || status.is_some() || reason == "api_error") {
+            Done::ProviderFailed(said())
+        } else if own_doing || self.has_answered {
+            Done::GaveUp(said())
+        } else {
+            Done::Broken(said())
+        }
+    }
+
+    fn denial(&mut self, tool: Option<&str>, call_id: Option<String>, message: String) -> Option<Heard> {
+        if let Some(id) = &call_id
+            && !self.refused.insert(id.clone())
+        {
+            return None;
+        }
+        let tool = tool.unwrap_or_default().to_owned();
+        // Asking the user is not a permission that somebody failed to get.
+        (model::tool::effect(&tool) != Effect::Ask)
+            .then(|| Heard::Step(Step::PermissionDenied { tool, call_id, message }))
+    }
+}
+
+/// What a block of a model message is.
+fn step(block: &Value, message: &str, parent: Option<&String>) -> Option<Step> {
+    let (message, parent) = (message.to_owned(), parent.cloned());
+    match text(block, "type")? {
+        "text" => {
+            let text = owned(block, "text").filter(|text| !text.is_empty())?;
+            Some(Step::Text { message, text, parent })
+        }
+        "thinking" => Some(Step::Thinking { message, text: owned(block, "thinking").unwrap_or_default(), parent }),
+        "redacted_thinking" => Some(Step::Thinking { message, text: String::new(), parent }),
+        "tool_use" | "server_tool_use" => {
+            let input = block.get("input").filter(|input| !input.is_null()).cloned();
+            let input = input.unwrap_or_else(|| Value::Object(serde_json::Map::new()));
+            let mut call = ToolCall::new(text(block, "id")?, text(block, "name")?, input, message);
+            call.parent = parent;
+            Some(Step::ToolCall(call))
+        }
+        _ => None,
+    }
+}
+
+/// True if a block of a model message calls a tool.
+fn is_call(block: &Value) -> bool {
+    matches!(text(block, "type"), Some("tool_use" | "server_tool_use"))
+}
+
+/// The result of a tool; `None` if it does not name its call.
+fn tool_result(block: &Value) -> Option<ToolResult> {
+    Some(ToolResult {
+        id: owned(block, "tool_use_id")?,
+        content: content(block.get("content").unwrap_or(&Value::Null)),
+        is_error: block.get("is_error").and_then(Value::as_bool).unwrap_or(false),
+    })
+}
+
+/// A tool's answer as text. Pictures are named, not shown.
+fn content(content: &Value) -> String {
+    match content {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Array(blocks) => {
+            let part = |block: &Value| match text(block, "type") {
+                Some("text") => owned(block, "text").unwrap_or_default(),
+                Some(kind @ ("image" | "document")) => format!("[{kind}]"),
+                _ => block.to_string(),
+            };
+            blocks.iter().map(part).collect::<Vec<_>>().join("\n")
+        }
+        other => other.to_string(),
+    }
+}
+
+fn refusal(line: &Value) -> Option<Heard> {
+    let response = line.get("response")?;
+    (text(response, "subtype")? == "error").then(|| Heard::Refused {
+        request: owned(response, "request_id").unwrap_or_default(),
+        because: owned(response, "error").unwrap_or_default(),
+    })
+}
+
+fn notice(text: &str) -> Heard {
+    Heard::Step(Step::Notice { from: "agent".into(), text: text.to_owned() })
+}
+
+fn text<'a>(from: &'a Value, key: &str) -> Option<&'a str> {
+    from.get(key).and_then(Value::as_str)
+}
+
+fn owned(from: &Value, key: &str) -> Option<String> {
+    text(from, key).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn interpreter() -> Interpreter {
+        Interpreter::new("scripted", None)
+    }
+
+    fn read(lines: &[Value]) -> Vec<Heard> {
+        let mut interpreter = interpreter();
+        lines.iter().flat_map(|line| interpreter.read(&line.to_string())).collect()
+    }
+
+    /// How a message ended to which the model has said something.
+    fn done(result: &Value) -> Option<Done> {
+        let said = json!({"type": "assistant", "message": {"id": "m", "model": "m", "content": []}});
+        ended(&[said], result)
+    }
+
+    fn ended(before: &[Value], result: &Value) -> Option<Done> {
+        let mut result = result.clone();
+        result["type"] = json!("result");
+        let lines: Vec<Value> = before.iter().cloned().chain([result]).collect();
+        read(&lines).into_iter().find_map(|heard| match heard {
+            Heard::Done(done) => Some(done),
+            _ => None,
+        })
+    }
+
+    #[test]
+    fn a_session_is_told_once_though_init_comes_with_every_message() {
+        let init = json!({"type": "system", "subtype": "init", "session_id": "s", "model": "m", "tools": ["Bash"],
+            "claude_code_version": "2.1.330", "mcp_servers": [{"name": "db", "status": "failed"}]});
+        let heard = read(&[init.clone(), init]);
+        assert_eq!(heard.len(), 2);
+        let Heard::Step(Step::Session { session_id, agent_version, tools, auth, .. }) = &heard[0] else {
+            panic!("{heard:?}")
+        };
+        assert_eq!(session_id.as_deref(), Some("s"));
+        assert_eq!(agent_version.as_deref(), Some("2.1.330"));
+        assert_eq!(auth.as_deref(), Some("scripted"));
+        assert_eq!(tools, &["Bash"]);
+        assert!(matches!(&heard[1], Heard::Warning(warning) if warning.contains("`db`")));
+    }
+
+    #[test]
+    fn is_error_goes_before_subtype() {
+        let because = |text: &str| text.to_owned();
+        let cases = [
+            (json!({"subtype": "success", "is_error": false, "result": "hi"}), Done::Answered),
+            (
+                json!({"subtype": "success", "is_error": true, "api_error_status": 529, "result": "API Error: 529"}),
+                Done::ProviderFailed(because("API Error: 529")),
+            ),
+            (
+                json!({"subtype": "success", "is_error": true, "terminal_reason": "api_error", "result": "cut"}),
+                Done::ProviderFailed(because("cut")),
+            ),
+            (
+                json!({"subtype": "success", "is_error": true, "stop_reason": "refusal", "terminal_reason": "api_error",
+                       "result": "no"}),
+                Done::GaveUp(because("no")),
+            ),
+            (
+                json!({"subtype": "success", "is_error": true, "api_error_status": 400,
+                       "result": "Prompt is too long"}),
+                Done::GaveUp(because("Prompt is too long")),
+            ),
+            (json!({"subtype": "error_max_turns", "is_error": true}), Done::OutOfTurns),
+            (json!({"subtype": "error_max_budget_usd", "is_error": true}), Done::OutOfMoney),
+            (
+                json!({"subtype": "error_during_execution", "is_error": true, "terminal_reason": "aborted_tools",
+                       "errors": ["a", "b"]}),
+                Done::Interrupted(because("a; b")),
+            ),
+            (
+                json!({"subtype": "error_during_execution", "is_error": true, "errors": ["broke"]}),
+                Done::GaveUp(because("broke")),
+            ),
+        ];
+        for (result, expected) in cases {
+            assert_eq!(done(&result), Some(expected), "{result}");
+        }
+    }
+
+    #[test]
+    fn an_end_that_is_unknown_or_cannot_be_read_is_nobodys_answer() {
+        for result in [
+            json!({}),
+            json!({"subtype": "success"}),
+            json!({"subtype": "success", "is_error": false, "result": {"text": "hi"}}),
+            json!({"subtype": "success", "is_error": "no", "result": "hi"}),
+            json!({"subtype": 7, "is_error": false, "result": "hi"}),
+            json!({"subtype": "error_foo", "result": "hi"}),
+            json!({"subtype": "error_foo", "is_error": false, "result": "hi"}),
+        ] {
+            assert!(matches!(done(&result), Some(Done::Broken(_))), "{result}: {:?}", done(&result));
+        }
+        for subtype in ["error_during_execution", "error_max_structured_output_retries"] {
+            let result = json!({"subtype": subtype, "is_error": false, "errors": ["broke"]});
+            assert_eq!(done(&result), Some(Done::GaveUp("broke".into())));
+            assert_eq!(ended(&[], &result), Some(Done::Broken("broke".into())), "the model was never asked");
+        }
+        let refused = json!({"subtype": "success", "is_error": true, "result": "Prompt is too long"});
+        assert_eq!(ended(&[], &refused), Some(Done::GaveUp("Prompt is too long".into())));
+    }
+
+    #[test]
+    fn a_message_that_no_model_wrote_is_no_turn_and_says_what_failed() {
+        let mut interpreter = interpreter();
+        let error = json!({"type": "assistant", "error": "max_output_tokens",
+            "message": {"id": "x", "model": "<synthetic>", "content": [{"type": "text", "text": "too long"}]}});
+        let heard = interpreter.read(&error.to_string());
+        assert_eq!(heard, [Heard::Step(Step::Notice { from: "agent".into(), text: "too long".into() })]);
+        let result = json!({"type": "result", "subtype": "success", "is_error": true, "result": "too long",
+            "terminal_reason": "api_error"});
+        let heard = interpreter.read(&result.to_string());
+        assert_eq!(heard.last(), Some(&Heard::Done(Done::GaveUp("too long".into()))));
+    }
+
+    #[test]
+    fn a_refusal_is_told_once() {
+        let mut interpreter = interpreter();
+        interpreter.refused("t1");
+        let result = json!({"type": "result", "subtype": "success", "is_error": false, "permission_denials": [
+            {"tool_name": "Bash", "tool_use_id": "t1"},
+            {"tool_name": "Write", "tool_use_id": "t2"},
+            {"tool_name": "AskUserQuestion", "tool_use_id": "t3"},
+        ]});
+        let heard = interpreter.read(&result.to_string());
+        let denied: Vec<_> = heard
+            .iter()
+            .filter_map(|heard| match heard {
+                Heard::Step(Step::PermissionDenied { tool, .. }) => Some(tool.as_str()),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(denied, ["Write"]);
+    }
+
+    #[test]
+    fn the_skill_under_test_has_one_name_whatever_door_it_came_by() {
+        let call = |skill: &str| {
+            json!({"type": "assistant", "message": {"id": "m", "model": "m", "content": [
+                {"type": "tool_use", "id": "t", "name": "Skill", "input": {"skill": skill, "args": "x"}}]}})
+        };
+        let answered = json!({"type": "user", "message": {"content": [
+            {"type": "tool_result", "tool_use_id": "t", "content": "Launching skill: sk:sk"}]}});
+        let told = |plugin: Option<&str>, skill: &str| {
+            let mut interpreter = Interpreter::new("subscription", plugin);
+            let heard: Vec<Heard> =
+                [call(skill), answered.clone()].iter().flat_map(|line| interpreter.read(&line.to_string())).collect();
+            let [Heard::Step(Step::ToolCall(call)), Heard::Step(Step::ToolResult(result))] = &heard[..] else {
+                panic!("{heard:?}")
+            };
+            (call.input["skill"].as_str().unwrap_or_default().to_owned(), result.content.clone())
+        };
+        let own = ("sk".to_owned(), "Launching skill: sk".to_owned());
+        assert_eq!(told(Some("sk"), "sk:sk"), own);
+        assert_eq!(told(Some("sk"), "/sk:sk").0, "/sk");
+        assert_eq!(told(Some("sk"), "sk").0, "sk");
+        assert_eq!(told(Some("other"), "sk:sk"), ("sk:sk".into(), "Launching skill: sk:sk".into()), "the user's own");
+        assert_eq!(told(None, "sk:sk").0, "sk:sk");
+    }
+
+    #[test]
+    fn a_sub_agents_call_carries_its_parent() {
+        let heard =
+            read(&[json!({"type": "assistant", "parent_tool_use_id": "t1", "message": {"id": "m2", "model": "m",
+            "content": [{"type": "tool_use", "id": "t2", "name": "Bash", "input": {"command": "ls"}}]}})]);
+        let Heard::Step(Step::ToolCall(call)) = &heard[0] else { panic!("{heard:?}") };
+        assert_eq!((call.parent.as_deref(), call.message.as_str()), (Some("t1"), "m2"));
+        assert_eq!(call.effect, Effect::Shell);
+    }
+
+    #[test]
+    fn a_tools_answer_is_text_whatever_it_is_made_of() {
+        let block = json!([{"type": "text", "text": "a"}, {"type": "image", "source": {"data": "AAAA"}}, {"n": 1}]);
+        assert_eq!(content(&block), "a\n[image]\n{\"n\":1}");
+        assert_eq!(content(&Value::Null), "");
+    }
+
+    #[test]
+    fn what_is_not_known_is_ignored_and_what_cannot_be_read_is_told() {
+        let mut interpreter = interpreter();
+        for line in [
+            "",
+            "not json",
+            "[]",
+            "null",
+            "{\"type\":\"rate_limit_event\"}",
+            "{\"type\":\"user\",\"message\":{\"content\":\"text\"}}",
+            "{\"type\":\"system\",\"subtype\":\"new\"}",
+            "{\"type\":\"control_response\"}",
+        ] {
+            assert_eq!(interpreter.read(line), [], "{line}");
+        }
+        for line in [
+            "{\"type\":\"assistant\"",
+            "{\"type\":\"assistant\"}",
+            "{\"type\":\"assistant\",\"message\":{\"content\":\"text\"}}",
+            "{\"type\":\"assistant\",\"message\":{\"content\":[{\"type\":\"tool_use\",\"id\":\"t\"}]}}",
+            "{\"type\":\"user\",\"message\":{\"content\":[{\"type\":\"tool_result\"}]}}",
+            "{\"type\":\"control_request\"}",
+        ] {
+            assert!(matches!(interpreter.read(line)[..], [Heard::Unreadable(_)]), "{line}");
+        }
+    }
+}

@@ -1,0 +1,512 @@
+//! How the CLI is started: program, arguments, environment, and the first thing it is told.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use model::PermissionMode;
+use serde_json::{Value, json};
+
+use super::closed_tools::ClosedTools;
+use super::sign_in::{self, SignIn};
+use super::{control, exposure};
+use crate::{Endpoint, Setup};
+use sandbox::{Breakage, Host};
+
+/// The hook that looks at calls of scoped tools.
+pub(super) const SCOPE_HOOK: &str = "scope";
+/// The hook that ends the agent's turn when the chain's turns are used up.
+pub(super) const TURNS_HOOK: &str = "turns";
+
+/// What keeps runs alike, whoever's machine they run on.
+const QUIET: [(&str, &str); 5] = [
+    ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
+    ("DISABLE_AUTOUPDATER", "1"),
+    ("DISABLE_TELEMETRY", "1"),
+    ("DISABLE_ERROR_REPORTING", "1"),
+    // A background task would answer after the message's result, when nobody listens any more.
+    ("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS", "1"),
+];
+
+/// What is left away where none of the machine's settings are wanted.
+const HERMETIC: [(&str, &str); 2] =
+    [("CLAUDE_CODE_DISABLE_BUNDLED_SKILLS", "1"), ("CLAUDE_CODE_DISABLE_AUTO_MEMORY", "1")];
+
+/// With a scripted model every request is one the script knows of: no second try in another way.
+const SCRIPTED: [(&str, &str); 3] = [
+    ("CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS", "1"),
+    ("CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK", "1"),
+    ("ENABLE_TOOL_SEARCH", "false"),
+];
+
+/// Variables of the user's that are about another session, or that are decided here.
+const NOT_LENT: [&str; 9] = [
+    "CLAUDE_CONFIG_DIR",
+    "CLAUDE_CODE_ENTRYPOINT",
+    "CLAUDE_CODE_SSE_PORT",
+    "CLAUDE_CODE_SESSION_ID",
+    "CLAUDE_CODE_REMOTE_SESSION_ID",
+    "CLAUDE_CODE_CHILD_SESSION",
+    "CLAUDE_CODE_TMPDIR",
+    "CLAUDE_ENV_FILE",
+    "CLAUDE_PROJECT_DIR",
+];
+
+/// Everything that is needed to start the CLI, once or again.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Launch {
+    /// The CLI.
+    pub(super) program: PathBuf,
+    /// Its arguments, without those that resume a session.
+    pub(super) args: Vec<String>,
+    /// What is added to the sandbox's environment.
+    pub(super) env: Vec<(String, String)>,
+    /// The first line it is sent.
+    pub(super) initialize: Value,
+    /// How it is signed in.
+    pub(super) auth: &'static str,
+    /// The skill that it sees in a plug-in of the same name.
+    pub(super) plugin: Option<String>,
+    /// The user's own configuration folder, where it sees that.
+    pub(super) folder: Option<PathBuf>,
+}
+
+/// What a launch depends on.
+pub(super) struct Occasion<'a> {
+    pub(super) host: &'a Host,
+    pub(super) setup: &'a Setup,
+    pub(super) endpoint: &'a Endpoint,
+    pub(super) home: &'a Path,
+    pub(super) work: &'a Path,
+    /// Where the skill or sub-agent under test is installed, below `work`.
+    pub(super) installed: Option<String>,
+    /// Whether the case has answers for the agent.
+    pub(super) answers: bool,
+    /// How many messages the user has to say.
+    pub(super) messages: usize,
+    /// Whether what is used has to be known on the way.
+    pub(super) counts: bool,
+}
+
+impl Launch {
+    /// Decides on everything, and lays out in the sandbox's home what shows the agent its skill.
+    ///
+    /// # Errors
+    /// When nobody is signed in, or the sandbox cannot be written to.
+    pub(super) fn prepare(program: PathBuf, on: &Occasion<'_>) -> Result<Self, Breakage> {
+        let sign_in = SignIn::of(on.host, on.endpoint);
+        if sign_in == SignIn::None && on.setup.setting_sources.is_empty() {
+            return Err(Breakage::environment(format!("Claude Code is not signed in: {}", super::SIGN_IN_HINT)));
+        }
+        let folder = sign_in::visible_folder(on.host, &sign_in, &on.setup.setting_sources);
+        let exposure = exposure::of(on.installed.as_deref(), &on.setup.setting_sources, folder.is_some());
+        exposure
+            .lay_out(on.home, on.work)
+            .map_err(|error| Breakage::environment(format!("cannot show the skill to the agent: {error}")))?;
+        let closed = on.setup.closed_tools.as_deref().map(ClosedTools::read);
+        Ok(Self {
+            program,
+            args: arguments(on, closed.as_ref(), &exposure),
+            env: environment(on, &sign_in, folder.as_deref()),
+            initialize: initialize(on, closed.as_ref()),
+            auth: sign_in.name(),
+            plugin: exposure.in_plugin().map(str::to_owned),
+            folder,
+        })
+    }
+}
+
+fn arguments(on: &Occasion<'_>, closed: Option<&ClosedTools>, exposure: &exposure::Exposure) -> Vec<String> {
+    let setup = on.setup;
+    let mut args: Vec<String> = [
+        "-p",
+        "--input-format",
+        "stream-json",
+        "--output-format",
+        "stream-json",
+        "--verbose",
+        "--permission-prompt-tool",
+        "stdio",
+    ]
+    .map(str::to_owned)
+    .into();
+    if on.counts {
+        args.push("--include-partial-messages".to_owned());
+    }
+    let mut option = |name: &str, value: String| args.extend([name.to_owned(), value]);
+
+    option("--permission-mode", permission_mode(setup.permission_mode, closed).name().to_owned());
+    if let Some(turns) = setup.max_turns {
+        option("--max-turns", turns.to_string());
+    }
+    let mut sources: Vec<&str> = setup.setting_sources.iter().map(|source| source.name()).collect();
+    if exposure.needs_user_source() && !sources.contains(&"user") {
+        sources.push("user");
+    }
+    option("--setting-sources", sources.join(","));
+    if let Some(model) = model_name(setup, on.endpoint) {
+        option("--model", model);
+    }
+    if let Some(effort) = &setup.reasoning_effort {
+        option("--effort", effort.clone());
+    }
+    if let Some(closed) = closed {
+        let mut tools: Vec<&str> = closed.built_in().collect();
+        // The line to the user is the harness's; it stays open where there is somebody to answer.
+        if on.answers && !tools.contains(&"AskUserQuestion") {
+            tools.push("AskUserQuestion");
+        }
+        option("--tools", tools.join(","));
+    }
+    let approved = closed.map_or_else(|| ClosedTools::read(&setup.approved_tools).rules(), ClosedTools::rules);
+    if !approved.is_empty() {
+        option("--allowedTools", approved.join(","));
+    }
+    if let Some(folder) = exposure.plugin(on.home) {
+        option("--plugin-dir", folder.to_string_lossy().into_owned());
+    }
+    let servers_wanted = !setup.setting_sources.is_empty() && closed.is_none_or(ClosedTools::names_servers);
+    if !servers_wanted {
+        args.push("--strict-mcp-config".to_owned());
+    } else if let Some(file) = sign_in::server_file(on.host, &setup.setting_sources) {
+        args.extend(["--mcp-config".to_owned(), file.to_string_lossy().into_owned()]);
+    }
+    if let (Endpoint::Gateway { base_url, token }, false) = (on.endpoint, setup.setting_sources.is_empty()) {
+        // The user's settings may set variables, and would win over the environment.
+        let env = json!({"env": {"ANTHROPIC_BASE_URL": base_url, "ANTHROPIC_API_KEY": token}});
+        args.extend(["--settings".to_owned(), env.to_string()]);
+    }
+    args
+}
+
+/// With scopes, what they do not allow must come to this host instead of being allowed by the mode.
+fn permission_mode(mode: PermissionMode, closed: Option<&ClosedTools>) -> PermissionMode {
+    match mode {
+        PermissionMode::Plan => mode,
+        _ if closed.is_some_and(ClosedTools::is_scoped) => PermissionMode::Default,
+        _ => mode,
+    }
+}
+
+/// What the CLI asks for as its model. A scripted one is called by its file.
+fn model_name(setup: &Setup, endpoint: &Endpoint) -> Option<String> {
+    let name = setup.model.as_deref()?;
+    match endpoint {
+        Endpoint::Vendor { .. } => Some(name.to_owned()),
+        Endpoint::Gateway { .. } | Endpoint::Script(_) | Endpoint::Provider(_) => {
+            let file = name.rsplit(['/', ':']).next().unwrap_or(name);
+            Some(file.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' }).collect())
+        }
+    }
+}
+
+fn environment(on: &Occasion<'_>, sign_in: &SignIn, folder: Option<&Path>) -> Vec<(String, String)> {
+    let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    let mut env: Vec<(String, String)> = QUIET.iter().map(owned).collect();
+    if on.setup.setting_sources.is_empty() {
+        env.extend(HERMETIC.iter().map(owned));
+    }
+    let patience = Patience::of(on.setup.timeout_ms, *sign_in == SignIn::Scripted);
+    env.extend(patience.env());
+    let mut set = |name: &str, value: &str| env.push((name.to_owned(), value.to_owned()));
+    if nix::unistd::geteuid().is_root() {
+        // Without it the CLI refuses to skip permissions as root.
+        set("IS_SANDBOX", "1");
+    }
+    match on.endpoint {
+        Endpoint::Gateway { base_url, token } => {
+            set("ANTHROPIC_BASE_URL", base_url);
+            set("ANTHROPIC_API_KEY", token);
+            env.extend(SCRIPTED.iter().map(owned));
+        }
+        Endpoint::Vendor { base_url } => {
+            // What the user set goes before what is set here, but for where the agent's folder is.
+            let lent = on.host.env.iter().filter(|(name, value)| {
+                sign_in::is_lent(on.host, name) && !value.is_empty() && !NOT_LENT.contains(&name.as_str())
+            });
+            env.extend(lent.map(|(name, value)| (name.clone(), value.clone())));
+            if let Some(base_url) = base_url {
+                env.push(("ANTHROPIC_BASE_URL".to_owned(), base_url.clone()));
+            }
+        }
+        Endpoint::Script(_) | Endpoint::Provider(_) => {}
+    }
+    if let Some(folder) = folder {
+        env.push(("CLAUDE_CONFIG_DIR".to_owned(), folder.to_string_lossy().into_owned()));
+    }
+    env
+}
+
+fn initialize(on: &Occasion<'_>, closed: Option<&ClosedTools>) -> Value {
+    let mut hooks = json!({});
+    if closed.is_some_and(|closed| closed.is_scoped() || closed.names_servers()) {
+        hooks["PreToolUse"] = json!([{"hookCallbackIds": [SCOPE_HOOK]}]);
+    }
+    // One message is held to its turns by the CLI, which counts anew for each.
+    if on.messages > 1 || on.counts {
+        hooks["PostToolBatch"] = json!([{"hookCallbackIds": [TURNS_HOOK]}]);
+    }
+    control::initialize(&hooks, on.setup.system_prompt.as_deref())
+}
+
+/// How long the CLI waits for its model, so that it reports a provider that does not answer before the trial's time is
+/// over. By itself it would try for an hour and a half.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Patience {
+    retries: u32,
+    /// For the beginning of an answer.
+    request: Duration,
+    /// For the next part of it.
+    stream: Duration,
+}
+
+impl Patience {
+    /// The shortest silence in mid-answer that the CLI lets be set.
+    const SHORTEST_STREAM: Duration = Duration::from_secs(10);
+    /// A request is given less than this only where the trial's time is short.
+    const FAIR_REQUEST: Duration = Duration::from_secs(60);
+
+    fn of(timeout_ms: u64, scripted: bool) -> Self {
+        let usable = Duration::from_millis(timeout_ms) * 3 / 4;
+        let most = if scripted { 2 } else { 6 };
+        let each = |retries: u32| usable.saturating_sub(Self::pauses(retries)) / (retries + 1);
+        let retries = (2..=most).rev().find(|retries| each(*retries) >= Self::FAIR_REQUEST).unwrap_or(2);
+        let request = each(retries).clamp(Duration::from_secs(1), Duration::from_secs(600));
+        // A broken-off answer is asked for again about three times, whatever is set.
+        let stream = (usable / 5).clamp(Self::SHORTEST_STREAM, Duration::from_secs(300));
+        Self { retries, request, stream }
+    }
+
+    /// How long the CLI pauses between its tries, all together: half a second, doubled each time, at most 32 s.
+    fn pauses(retries: u32) -> Duration {
+        (0..retries).map(|retry| Duration::from_millis(500 * 2_u64.pow(retry.min(6)))).sum()
+    }
+
+    fn env(self) -> [(String, String); 4] {
+        [
+            ("CLAUDE_CODE_MAX_RETRIES", self.retries.to_string()),
+            ("API_TIMEOUT_MS", self.request.as_millis().to_string()),
+            ("CLAUDE_ENABLE_BYTE_WATCHDOG", "1".to_owned()),
+            ("CLAUDE_BYTE_STREAM_IDLE_TIMEOUT_MS", self.stream.as_millis().to_string()),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use model::SettingSource;
+
+    use super::*;
+    use sandbox::supervise::Supervisor;
+
+    struct Stage {
+        dir: tempfile::TempDir,
+        host: Host,
+        setup: Setup,
+        endpoint: Endpoint,
+        counts: bool,
+    }
+
+    impl Stage {
+        fn new(env: &[(&str, &str)]) -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            let env: BTreeMap<_, _> = env.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+            let supervisor = Supervisor::new("/bin/true").unwrap();
+            let home = Some(dir.path().join("real"));
+            Self {
+                host: Host { env, home, temp: dir.path().to_owned(), supervisor },
+                dir,
+                setup: Setup {
+                    model: Some("claude-x".into()),
+                    system_prompt: None,
+                    permission_mode: PermissionMode::BypassPermissions,
+                    closed_tools: None,
+                    approved_tools: Vec::new(),
+                    setting_sources: Vec::new(),
+                    reasoning_effort: None,
+                    max_turns: Some(7),
+                    timeout_ms: 600_000,
+                },
+                endpoint: Endpoint::Vendor { base_url: None },
+                counts: false,
+            }
+        }
+
+        fn scripted() -> Self {
+            let endpoint = Endpoint::Gateway { base_url: "http://127.0.0.1:1".into(), token: "trialrun-test".into() };
+            let host = [("ANTHROPIC_API_KEY", "sk-test"), ("ANTHROPIC_MODEL", "m"), ("CLAUDE_CODE_USE_BEDROCK", "1")];
+            let mut stage = Self { endpoint, ..Self::new(&host) };
+            stage.setup.model = Some("scripted:/suite/hello world.yaml".into());
+            stage
+        }
+
+        fn launch(&self, answers: bool, messages: usize) -> Launch {
+            let occasion = Occasion {
+                host: &self.host,
+                setup: &self.setup,
+                endpoint: &self.endpoint,
+                home: &self.dir.path().join("home"),
+                work: &self.dir.path().join("work"),
+                installed: None,
+                answers,
+                messages,
+                counts: self.counts,
+            };
+            Launch::prepare("/bin/claude".into(), &occasion).unwrap()
+        }
+    }
+
+    fn option<'a>(launch: &'a Launch, name: &str) -> Option<&'a str> {
+        let at = launch.args.iter().position(|argument| argument == name)?;
+        launch.args.get(at + 1).map(String::as_str)
+    }
+
+    /// The last one counts, as for the process.
+    fn variable<'a>(launch: &'a Launch, name: &str) -> Option<&'a str> {
+        launch.env.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    #[test]
+    fn a_scripted_model_is_reached_by_the_trials_own_token_and_nothing_else_is_lent() {
+        let launch = Stage::scripted().launch(false, 1);
+        assert_eq!(launch.auth, "scripted");
+        assert_eq!(variable(&launch, "ANTHROPIC_API_KEY"), Some("trialrun-test"));
+        assert_eq!(variable(&launch, "ANTHROPIC_BASE_URL"), Some("http://127.0.0.1:1"));
+        assert_eq!((variable(&launch, "ANTHROPIC_MODEL"), variable(&launch, "CLAUDE_CODE_USE_BEDROCK")), (None, None));
+        assert_eq!(option(&launch, "--model"), Some("hello-world.yaml"));
+        assert_eq!(option(&launch, "--setting-sources"), Some(""));
+        assert_eq!(option(&launch, "--settings"), None);
+        assert!(launch.args.contains(&"--strict-mcp-config".to_owned()));
+        assert_eq!(variable(&launch, "CLAUDE_CONFIG_DIR"), None);
+        assert_eq!(launch.initialize["request"]["hooks"], json!({}));
+    }
+
+    #[test]
+    fn a_key_or_a_token_is_lent_and_what_belongs_to_another_session_is_not() {
+        for (name, auth) in [
+            ("ANTHROPIC_API_KEY", "api key"),
+            ("CLAUDE_CODE_OAUTH_TOKEN", "oauth token"),
+            ("ANTHROPIC_AUTH_TOKEN", "auth token"),
+        ] {
+            let host = [
+                (name, "sk-test"),
+                ("CLAUDE_CODE_MAX_RETRIES", "9"),
+                ("CLAUDE_CODE_ENTRYPOINT", "cli"),
+                ("CLAUDE_CONFIG_DIR", "/elsewhere"),
+                ("OPENAI_API_KEY", "sk-test"),
+            ];
+            let mut stage = Stage::new(&host);
+            stage.endpoint = Endpoint::Vendor { base_url: Some("http://127.0.0.1:2".into()) };
+            let launch = stage.launch(false, 1);
+            assert_eq!((launch.auth, variable(&launch, name)), (auth, Some("sk-test")));
+            assert_eq!(variable(&launch, "CLAUDE_CODE_MAX_RETRIES"), Some("9"));
+            assert_eq!(variable(&launch, "ANTHROPIC_BASE_URL"), Some("http://127.0.0.1:2"));
+            for absent in ["CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CONFIG_DIR", "OPENAI_API_KEY"] {
+                assert_eq!(variable(&launch, absent), None, "{absent}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_cloud_that_is_switched_on_is_lent_its_own_variables_and_no_other() {
+        let host = |switch: &'static str, value: &'static str| {
+            let rest = ["AWS_REGION", "GOOGLE_CLOUD_PROJECT", "CLOUD_ML_REGION", "AZURE_TENANT_ID"];
+            Stage::new(&[&[(switch, value)][..], &rest.map(|name| (name, "x"))].concat())
+        };
+        for (switch, auth, lent) in [
+            ("CLAUDE_CODE_USE_BEDROCK", "Amazon Bedrock", &["AWS_REGION"][..]),
+            ("CLAUDE_CODE_USE_VERTEX", "Google Vertex AI", &["GOOGLE_CLOUD_PROJECT", "CLOUD_ML_REGION"]),
+            ("CLAUDE_CODE_USE_FOUNDRY", "Microsoft Foundry", &["AZURE_TENANT_ID"]),
+        ] {
+            let launch = host(switch, "1").launch(false, 1);
+            assert_eq!(launch.auth, auth);
+            let seen = ["AWS_REGION", "GOOGLE_CLOUD_PROJECT", "CLOUD_ML_REGION", "AZURE_TENANT_ID"]
+                .into_iter()
+                .filter(|name| variable(&launch, name).is_some());
+            assert_eq!(seen.collect::<Vec<_>>(), lent);
+        }
+        for off in ["0", "false", "False", " ", ""] {
+            let mut stage = host("CLAUDE_CODE_USE_BEDROCK", off);
+            assert_ne!(SignIn::at_the_vendor(&stage.host).name(), "Amazon Bedrock", "{off:?}");
+            stage.host.env.insert("ANTHROPIC_API_KEY".into(), "sk-test".into());
+            let launch = stage.launch(false, 1);
+            assert_eq!((launch.auth, variable(&launch, "AWS_REGION")), ("api key", None), "{off:?}");
+            stage.host.env.insert("CLAUDE_CODE_USE_BEDROCK".into(), "true".into());
+            assert_eq!(stage.launch(false, 1).auth, "Amazon Bedrock", "a cloud goes before a key");
+        }
+    }
+
+    #[cfg(not(target_os = "macos"))]
+    #[test]
+    fn a_subscription_is_the_last_resort_and_needs_its_folder() {
+        let stage = Stage::new(&[]);
+        let folder = stage.dir.path().join("real/.claude");
+        let occasion = |stage: &Stage| SignIn::at_the_vendor(&stage.host);
+        assert_eq!(occasion(&stage), SignIn::None);
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join(".credentials.json"), "{}").unwrap();
+        assert_eq!(occasion(&stage), SignIn::Subscription);
+        let launch = stage.launch(false, 1);
+        assert_eq!(launch.auth, "subscription");
+        assert_eq!(variable(&launch, "CLAUDE_CONFIG_DIR"), folder.to_str());
+        assert_eq!(option(&launch, "--setting-sources"), Some(""));
+    }
+
+    #[test]
+    fn the_users_settings_are_seen_where_they_lie_and_cannot_lead_away_from_the_script() {
+        let mut stage = Stage::scripted();
+        stage.setup.setting_sources = vec![SettingSource::User, SettingSource::Project];
+        let real = stage.dir.path().join("real");
+        std::fs::create_dir_all(&real).unwrap();
+        std::fs::write(real.join(".claude.json"), r#"{"mcpServers": {"db": {"command": "db"}}}"#).unwrap();
+        let launch = stage.launch(false, 1);
+        assert_eq!(option(&launch, "--setting-sources"), Some("user,project"));
+        assert_eq!(variable(&launch, "CLAUDE_CONFIG_DIR"), real.join(".claude").to_str());
+        assert_eq!(option(&launch, "--mcp-config"), real.join(".claude.json").to_str());
+        let settings: Value = serde_json::from_str(option(&launch, "--settings").unwrap()).unwrap();
+        assert_eq!(settings["env"]["ANTHROPIC_BASE_URL"], "http://127.0.0.1:1");
+        assert_eq!(variable(&launch, "CLAUDE_CODE_DISABLE_BUNDLED_SKILLS"), None);
+
+        stage.setup.closed_tools = Some(vec!["Read".into()]);
+        let closed = stage.launch(false, 1);
+        assert_eq!(option(&closed, "--mcp-config"), None);
+        assert!(closed.args.contains(&"--strict-mcp-config".to_owned()));
+    }
+
+    #[test]
+    fn a_closed_list_is_all_there_is_but_for_the_line_to_the_user() {
+        let mut stage = Stage::scripted();
+        stage.setup.approved_tools = vec!["Grep".into()];
+        stage.setup.closed_tools = Some(vec!["Read".into(), "Bash(git *)".into()]);
+        let launch = stage.launch(true, 1);
+        assert_eq!(option(&launch, "--tools"), Some("Read,Bash,AskUserQuestion"));
+        assert_eq!(option(&launch, "--allowedTools"), Some("Read,Bash(git *)"));
+        assert_eq!(option(&launch, "--permission-mode"), Some("default"));
+        assert!(launch.initialize["request"]["hooks"]["PreToolUse"].is_array());
+
+        stage.setup.closed_tools = Some(vec!["Read".into()]);
+        let launch = stage.launch(false, 1);
+        assert_eq!(option(&launch, "--tools"), Some("Read"));
+        assert_eq!(option(&launch, "--permission-mode"), Some("bypassPermissions"));
+
+        stage.setup.closed_tools = Some(Vec::new());
+        assert_eq!(option(&stage.launch(false, 1), "--tools"), Some(""));
+        stage.setup.closed_tools = None;
+        let open = stage.launch(true, 2);
+        assert_eq!((option(&open, "--tools"), option(&open, "--allowedTools")), (None, Some("Grep")));
+        assert!(open.initialize["request"]["hooks"]["PostToolBatch"].is_array());
+    }
+
+    #[test]
+    fn a_provider_that_does_not_answer_is_given_up_before_the_trials_time_is_over() {
+        for (timeout_ms, scripted) in [(600_000, false), (600_000, true), (60_000, false), (10_000, true)] {
+            let patience = Patience::of(timeout_ms, scripted);
+            let silent = patience.request * (patience.retries + 1) + Patience::pauses(patience.retries);
+            assert!(silent <= Duration::from_millis(timeout_ms) * 4 / 5, "{timeout_ms}: {patience:?}");
+            assert!(patience.retries >= 2);
+        }
+        assert!(Patience::of(600_000, false).request >= Patience::FAIR_REQUEST);
+    }
+}

@@ -1,0 +1,411 @@
+//! A conversation with the CLI: a process for each of the user's messages, each going on with the thread of the one
+//! before.
+
+use std::ffi::OsStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::{Ending, Step, Tokens, Usage};
+
+use super::follower::Follower;
+use super::launch::Launch;
+use super::rollout::{Noted, Rollout};
+use super::stream::{Done, Stream, Told};
+use crate::lines::Line;
+use crate::process::{Process, Said};
+use sandbox::BoxFuture;
+use sandbox::Sandbox;
+
+use crate::session::{Reply, Session};
+use crate::turn::{Flow, Turn, WAITING_ON_PROVIDER};
+
+/// How often the thread's file is looked at while stdout is silent. The agent goes on until its limits are seen in there.
+const LOOK: Duration = Duration::from_millis(20);
+/// How many lines of stderr are told as notices; the rest is only kept.
+const MOST_NOTICES: usize = 100;
+/// Said about every message that comes by stdin.
+const READING: &str = "Reading ";
+/// Said about calls that never ran. The thread's file has them.
+const REFUSED: &str = "codex_core::tools::router: error=";
+
+/// An open conversation.
+pub(super) struct Conversation {
+    launch: Launch,
+    sandbox: Arc<dyn Sandbox>,
+    stream: Stream,
+    /// The agent's own thread, and those of its sub-agents.
+    threads: Vec<Thread>,
+    thread_id: Option<String>,
+    source: Option<Source>,
+    model: Option<String>,
+    version: Option<String>,
+    /// Whether the session was told.
+    is_told: bool,
+    /// True once an event on stdout could not be read.
+    is_damaged: bool,
+    notices: usize,
+}
+
+/// A thread's file.
+struct Thread {
+    id: String,
+    follower: Follower,
+    rollout: Rollout,
+}
+
+/// Where the agent's acts are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    /// In the files of its threads.
+    Files,
+    /// In its stdout, because there are no such files.
+    Stdout,
+}
+
+/// What is known of the message that is being dealt with.
+#[derive(Default)]
+struct Progress {
+    /// What the agent said last.
+    answer: Option<String>,
+    /// What was used, as the files tell.
+    used: Option<Tokens>,
+    /// Why it must be stopped.
+    stop: Option<Ending>,
+}
+
+impl Conversation {
+    /// Ready for the first message.
+    pub(super) fn new(launch: Launch, sandbox: Arc<dyn Sandbox>) -> Self {
+        Self {
+            launch,
+            sandbox,
+            stream: Stream::default(),
+            threads: Vec::new(),
+            thread_id: None,
+            source: None,
+            model: None,
+            version: None,
+            is_told: false,
+            is_damaged: false,
+            notices: 0,
+        }
+    }
+
+    async fn converse(&mut self, text: &str, turn: &mut Turn) -> Ending {
+        if turn.turns_left() == 0 {
+            return turn.out_of_turns();
+        }
+        let mut process = match self.start() {
+            Ok(process) => process,
+            Err(error) => {
+                let program = self.launch.program.display();
+                return Ending::Aborted { because: format!("cannot start {program}: {error}") };
+            }
+        };
+        // By stdin, so that no message is too long for a command line or looks like an option.
+        process.say(text.to_owned());
+        process.hush();
+        turn.waiting("model");
+        let mut progress = Progress::default();
+        self.follow(&mut process, turn, &mut progress).await
+    }
+
+    fn start(&self) -> std::io::Result<Process> {
+        let mut args: Vec<&OsStr> = self.launch.args.iter().map(OsStr::new).collect();
+        if let Some(thread) = &self.thread_id {
+            args.extend([OsStr::new("resume"), OsStr::new(thread)]);
+        }
+        args.push(OsStr::new("-"));
+        Process::start(self.sandbox.command(self.launch.program.as_os_str(), &args, &self.launch.env))
+    }
+
+    /// Follows the CLI until it has dealt with the message and is gone.
+    async fn follow(&mut self, process: &mut Process, turn: &mut Turn, progress: &mut Progress) -> Ending {
+        let mut stopping = Box::pin(turn.stopping());
+        let mut look = tokio::time::interval(LOOK);
+        look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            let said = tokio::select! {
+                biased;
+                () = &mut stopping => {
+                    self.interrupt(process, turn, progress).await;
+                    return Ending::Cancelled;
+                }
+                said = process.listen() => Some(said),
+                _ = look.tick() => None,
+            };
+            let done = match said {
+                None => {
+                    self.look(turn, progress);
+                    None
+                }
+                Some(Said::Stderr(line)) => {
+                    self.notice(&line, turn);
+                    None
+                }
+                Some(Said::Stdout(line)) => self.hear(&line, turn, progress),
+                Some(Said::End) => {
+                    let how = tokio::select! {
+                        how = process.obituary() => how,
+                        () = &mut stopping => {
+                            self.interrupt(process, turn, progress).await;
+                            return Ending::Cancelled;
+                        }
+                    };
+                    self.look(turn, progress);
+                    turn.exited(process.exit_code());
+                    self.finish("aborted", None, turn, progress);
+                    let because = format!("Codex ended without finishing its answer ({how})");
+                    return progress.stop.take().unwrap_or(Ending::Aborted { because });
+                }
+            };
+            if let Some(done) = done {
+                let ended = tokio::select! {
+                    ended = process.end() => ended,
+                    () = &mut stopping => {
+                        self.interrupt(process, turn, progress).await;
+                        return Ending::Cancelled;
+                    }
+                };
+                turn.exited(ended.as_ref().ok().and_then(|status| status.code()));
+                if matches!(&ended, Ok(status) if !status.success()) && matches!(done, Done::Answered { .. }) {
+                    turn.warn("Codex answered, and ended with an error after that");
+                }
+                for line in process.take_dregs() {
+                    self.notice(&line, turn);
+                }
+                self.look(turn, progress);
+                return self.done(done, turn, progress);
+            }
+            if let Some(ending) = progress.stop.clone() {
+                self.interrupt(process, turn, progress).await;
+                return ending;
+            }
+        }
+    }
+
+    /// A line of stdout.
+    fn hear(&mut self, line: &Line, turn: &mut Turn, progress: &mut Progress) -> Option<Done> {
+        keep("stdout", line, turn);
+        self.is_damaged |= line.dropped > 0;
+        let told = self.stream.read(&line.text);
+        if let [Told::Thread(id)] = &told[..] {
+            self.thread_id.get_or_insert_with(|| id.clone());
+            if self.threads.is_empty() {
+                self.threads.push(Thread {
+                    id: id.clone(),
+                    follower: Follower::of(&self.launch.home, id),
+                    rollout: Rollout::default(),
+                });
+            }
+        }
+        self.look(turn, progress);
+        let mut done = None;
+        for told in told {
+            match told {
+                Told::Thread(_) => {}
+                Told::Aside(step) => self.act(step, turn, progress),
+                Told::Act(step) => {
+                    if self.source.is_none() {
+                        self.source = Some(Source::Stdout);
+                        turn.warn(
+                            "Codex keeps no file of its thread where it was looked for: its model, and calls that never \
+                             ran, are not known",
+                        );
+                    }
+                    if self.source == Some(Source::Stdout) {
+                        self.act(step, turn, progress);
+                    }
+                }
+                Told::Done(how) => done = Some(how),
+                Told::Damaged => self.is_damaged = true,
+            }
+        }
+        done
+    }
+
+    /// What is new in the files of the threads.
+    fn look(&mut self, turn: &mut Turn, progress: &mut Progress) {
+        if self.source == Some(Source::Stdout) {
+            return;
+        }
+        let mut at = 0;
+        while let Some(thread) = self.threads.get_mut(at) {
+            let lines = thread.follower.next();
+            if !lines.is_empty() {
+                self.source = Some(Source::Files);
+            }
+            let noted: Vec<Noted> = lines.iter().flat_map(|line| thread.rollout.read(line)).collect();
+            for noted in noted {
+                self.note(noted, at == 0, turn, progress);
+            }
+            at += 1;
+        }
+    }
+
+    fn note(&mut self, noted: Noted, is_own: bool, turn: &mut Turn, progress: &mut Progress) {
+        match noted {
+            Noted::Act(step) => self.act(step, turn, progress),
+            Noted::Model(name) => {
+                self.model.get_or_insert(name);
+            }
+            Noted::Version(version) => {
+                self.version.get_or_insert(version);
+            }
+            // An answer that is on its way when a limit is hit comes or does not; it would be chance that counts.
+            Noted::Used(_) if matches!(progress.stop, Some(Ending::OutOfBudget { .. })) => {}
+            Noted::Used(tokens) => {
+                *progress.used.get_or_insert_default() += tokens;
+                if let Flow::Stop(ending) = turn.uses(tokens) {
+                    progress.stop.get_or_insert(ending);
+                }
+            }
+            Noted::Spawned { thread, call } => {
+                if self.threads.iter().all(|known| known.id != thread) {
+                    let follower = Follower::of(&self.launch.home, &thread);
+                    self.threads.push(Thread { id: thread, follower, rollout: Rollout::of_subagent(&call) });
+                }
+            }
+            Noted::Damaged => {
+                if let Flow::Stop(ending) = turn.unreadable("an entry in the file of Codex's thread cannot be read") {
+                    progress.stop.get_or_insert(ending);
+                }
+            }
+            Noted::Answered => {
+                if is_own && progress.stop.is_none() && turn.turns_left() == 0 {
+                    progress.stop = Some(turn.out_of_turns());
+                }
+            }
+        }
+    }
+
+    fn act(&mut self, step: Step, turn: &mut Turn, progress: &mut Progress) {
+        // What it did after it was to stop is not what it is judged by.
+        if progress.stop.is_some() && !matches!(step, Step::ToolResult(_)) {
+            return;
+        }
+        self.tell_session(turn);
+        match &step {
+            Step::ToolCall(_) => turn.waiting("tool"),
+            Step::ToolResult(_) | Step::Thinking { .. } => turn.waiting("model"),
+            Step::Text { text, parent, .. } => {
+                turn.waiting("model");
+                if parent.is_none() {
+                    progress.answer = Some(text.clone());
+                }
+            }
+            Step::Retry { .. } => turn.waiting(WAITING_ON_PROVIDER),
+            _ => {}
+        }
+        if let Flow::Stop(ending) = turn.record(step) {
+            progress.stop.get_or_insert(ending);
+        }
+    }
+
+    /// Tells the session once, when it is known as well as it will be.
+    fn tell_session(&mut self, turn: &mut Turn) {
+        if std::mem::replace(&mut self.is_told, true) {
+            return;
+        }
+        let _ = turn.record(Step::Session {
+            session_id: self.thread_id.clone(),
+            model: self.model.clone(),
+            agent_version: self.version.clone(),
+            tools: Vec::new(),
+            auth: Some(self.launch.auth.to_owned()),
+        });
+    }
+
+    fn done(&mut self, done: Done, turn: &mut Turn, progress: &mut Progress) -> Ending {
+        // The file of the thread tells everything once more, where there is one.
+        if self.is_damaged
+            && self.source != Some(Source::Files)
+            && let Flow::Stop(ending) = turn.unreadable("Codex printed an event that is not valid JSON")
+        {
+            progress.stop.get_or_insert(ending);
+        }
+        match done {
+            Done::Answered { tokens } => {
+                self.finish("completed", tokens, turn, progress);
+                progress.stop.take().unwrap_or(Ending::Finished)
+            }
+            Done::GaveUp(because) => {
+                self.finish("failed", None, turn, progress);
+                progress.stop.take().unwrap_or(Ending::GaveUp { because })
+            }
+            // A provider that failed goes before a limit that was hit by the way.
+            Done::ProviderFailed(because) => {
+                self.finish("failed", None, turn, progress);
+                Ending::ProviderFailed { because }
+            }
+        }
+    }
+
+    /// Tells what is left to be told once the process is gone. `tokens` is what it says itself that it used, sub-agents
+    /// left out.
+    fn finish(&mut self, subtype: &str, tokens: Option<Tokens>, turn: &mut Turn, progress: &mut Progress) {
+        if self.source == Some(Source::Files) {
+            let left: Vec<Noted> = self.threads.iter_mut().flat_map(|thread| thread.rollout.settle()).collect();
+            for noted in left {
+                self.note(noted, false, turn, progress);
+            }
+        }
+        self.tell_session(turn);
+        let tokens = progress.used.or(tokens);
+        let flow = turn.record(Step::Finished {
+            subtype: subtype.to_owned(),
+            is_error: subtype != "completed",
+            usage: Usage { tokens, cost_usd: None },
+            text: progress.answer.clone().filter(|_| subtype == "completed"),
+            result: None,
+        });
+        if let Flow::Stop(ending) = flow {
+            progress.stop.get_or_insert(ending);
+        }
+    }
+
+    /// Ends the CLI with everything that it started, and tells what was used until then.
+    async fn interrupt(&mut self, process: &mut Process, turn: &mut Turn, progress: &mut Progress) {
+        let _ = process.stop().await;
+        // From here on only results and what was used count.
+        progress.stop.get_or_insert(Ending::Cancelled);
+        self.look(turn, progress);
+        self.finish("interrupted", None, turn, progress);
+    }
+
+    fn notice(&mut self, line: &Line, turn: &mut Turn) {
+        keep("stderr", line, turn);
+        let text = line.text.trim_end();
+        let is_about_stdin = text.starts_with(READING) && text.ends_with("from stdin...");
+        let is_recorded = self.source == Some(Source::Files) && text.contains(REFUSED);
+        if text.is_empty() || is_about_stdin || is_recorded || self.notices == MOST_NOTICES {
+            return;
+        }
+        self.notices += 1;
+        let text = text.chars().take(2000).collect();
+        let _ = turn.record(Step::Notice { from: "stderr".into(), text });
+    }
+}
+
+impl Session for Conversation {
+    fn send<'a>(&'a mut self, message: &'a model::UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Reply> {
+        Box::pin(async move { Reply::ended(self.converse(&message.text, turn).await) })
+    }
+
+    fn close<'a>(&'a mut self) -> BoxFuture<'a, ()> {
+        // No process outlives its message.
+        Box::pin(std::future::ready(()))
+    }
+}
+
+/// Keeps a line as it came.
+fn keep(stream: &str, line: &Line, turn: &mut Turn) {
+    if line.dropped > 0 {
+        turn.warn(format!(
+            "a line of the agent's {stream} was too long to be understood and was not kept ({} bytes)",
+            line.text.len() + line.dropped
+        ));
+    } else {
+        turn.raw(stream, &line.text);
+    }
+}

@@ -1,0 +1,333 @@
+//! Events from Codex's stdout, a JSON object a line. Unknown events are ignored, and damaged ones are reported; the caller
+//! keeps every line as it came.
+//!
+//! The events leave much out: which model it is, which of the steps were one message, calls that never ran. What they
+//! tell of the agent's acts serves only where there is no [`rollout`](super::rollout).
+
+use std::collections::HashSet;
+
+use model::{Step, Tokens, ToolResult};
+use serde_json::Value;
+
+use super::change::{Change, Kind};
+use super::item;
+use super::meter::Meter;
+use crate::lines::Content;
+
+/// What a line says.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Told {
+    /// The thread it is, new or resumed.
+    Thread(String),
+    /// The agent did something.
+    Act(Step),
+    /// Something else happened that is told nowhere else.
+    Aside(Step),
+    /// The user's message is dealt with.
+    Done(Done),
+    /// A line that should be an event and cannot be read.
+    Damaged,
+}
+
+/// How dealing with a user's message ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Done {
+    /// With an answer.
+    Answered {
+        /// What the message used, if it says so.
+        tokens: Option<Tokens>,
+    },
+    /// With an error that is the agent's.
+    GaveUp(String),
+    /// Because the model could not be reached or did not answer well.
+    ProviderFailed(String),
+}
+
+/// Understands the events of a thread, over all of its processes.
+#[derive(Debug, Default)]
+pub(super) struct Stream {
+    meter: Meter,
+    /// How many processes there were; their items are numbered anew.
+    process: usize,
+    /// How many messages of the model began.
+    messages: u64,
+    /// Whether what comes next belongs to the last of them.
+    goes_on: bool,
+    /// Whether that one has called something, so that only calls can belong to it any more.
+    has_called: bool,
+    /// Calls that were told, by their items.
+    begun: HashSet<String>,
+}
+
+impl Stream {
+    /// Interprets `line`; returns nothing for an unknown event or other output.
+    pub(super) fn read(&mut self, line: &str) -> Vec<Told> {
+        let line = match Content::of(line) {
+            Content::Event(line) => line,
+            Content::Other => return Vec::new(),
+            Content::Damaged => return vec![Told::Damaged],
+        };
+        let item = line.get("item").unwrap_or(&Value::Null);
+        match text(&line, "type").unwrap_or_default() {
+            "thread.started" => {
+                self.process += 1;
+                text(&line, "thread_id").map(|id| Told::Thread(id.to_owned())).into_iter().collect()
+            }
+            "turn.started" => {
+                self.goes_on = false;
+                Vec::new()
+            }
+            "item.started" => self.started(item),
+            "item.completed" => self.completed(item),
+            "error" => text(&line, "message").and_then(retry).map(Told::Aside).into_iter().collect(),
+            "turn.completed" => {
+                let tokens = self.meter.read(line.get("usage").unwrap_or(&Value::Null));
+                vec![Told::Done(Done::Answered { tokens })]
+            }
+            "turn.failed" => vec![Told::Done(failure(line.pointer("/error/message").and_then(Value::as_str)))],
+            _ => Vec::new(),
+        }
+    }
+
+    fn started(&mut self, item: &Value) -> Vec<Told> {
+        let id = self.id(item);
+        let message = match text(item, "type") {
+            Some("command_execution" | "mcp_tool_call" | "collab_tool_call") => self.calls(),
+            _ => return Vec::new(),
+        };
+        let call = match text(item, "type") {
+            Some("command_execution") => item::command(&id, text(item, "command").unwrap_or_default(), &message),
+            Some("mcp_tool_call") => item::of_server(&id, item, &message),
+            _ => item::call(&id, None, text(item, "tool").unwrap_or_default(), with_prompt(item), &message),
+        };
+        self.begun.insert(id);
+        vec![Told::Act(Step::ToolCall(call))]
+    }
+
+    fn completed(&mut self, item: &Value) -> Vec<Told> {
+        let id = self.id(item);
+        let failed = text(item, "status").is_some_and(|status| status != "completed");
+        match text(item, "type").unwrap_or_default() {
+            "agent_message" => {
+                let message = self.speaks();
+                let said = text(item, "text").filter(|text| !text.is_empty());
+                said.map(|said| Told::Act(Step::Text { message, text: said.to_owned(), parent: None }))
+                    .into_iter()
+                    .collect()
+            }
+            "reasoning" => {
+                let message = self.speaks();
+                let text = text(item, "text").unwrap_or_default().to_owned();
+                vec![Told::Act(Step::Thinking { message, text, parent: None })]
+            }
+            "command_execution" => {
+                let content = text(item, "aggregated_output").unwrap_or_default().to_owned();
+                self.answered(item, id, content, failed)
+            }
+            "mcp_tool_call" => {
+                let (content, is_error) = item::server_answer(item);
+                self.answered(item, id, content, is_error)
+            }
+            "collab_tool_call" => {
+                let states =
+                    item.get("agents_states").filter(|states| states.as_object().is_some_and(|s| !s.is_empty()));
+                let content = states.map(Value::to_string).unwrap_or_default();
+                self.answered(item, id, content, failed)
+            }
+            "file_change" => self.changed(item, &id, failed),
+            "web_search" => {
+                let query = serde_json::json!({"query": text(item, "query").unwrap_or_default()});
+                let call = item::call(&id, None, "web_search", query, &self.calls());
+                self.goes_on = false;
+                vec![Told::Act(Step::ToolCall(call))]
+            }
+            // A warning: it goes on.
+            "error" => {
+                let text = text(item, "message").unwrap_or_default().to_owned();
+                vec![Told::Aside(Step::Notice { from: "agent".into(), text })]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// A call that has ended; one of whose beginning nobody heard is told now.
+    fn answered(&mut self, item: &Value, id: String, content: String, is_error: bool) -> Vec<Told> {
+        let mut told = if self.begun.contains(&id) { Vec::new() } else { self.started(item) };
+        self.goes_on = false;
+        told.push(Told::Act(Step::ToolResult(ToolResult { id, content, is_error })));
+        told
+    }
+
+    fn changed(&mut self, item: &Value, id: &str, is_error: bool) -> Vec<Told> {
+        let message = self.calls();
+        self.goes_on = false;
+        let mut changes: Vec<Change> =
+            item.get("changes").and_then(Value::as_array).into_iter().flatten().filter_map(change).collect();
+        changes.sort_by(|one, other| one.path.cmp(&other.path));
+        let acts = changes.iter().flat_map(|change| {
+            let result = ToolResult { id: change.id(id), content: change.done(), is_error };
+            [Step::ToolCall(change.call(id, &message)), Step::ToolResult(result)]
+        });
+        acts.map(Told::Act).collect()
+    }
+
+    fn id(&self, item: &Value) -> String {
+        format!("{}-{}", self.process, text(item, "id").unwrap_or_default())
+    }
+
+    /// The message that a call belongs to. One begins after anything that was answered.
+    fn calls(&mut self) -> String {
+        self.begin();
+        self.has_called = true;
+        self.message()
+    }
+
+    /// The message that words belong to. They come before calls.
+    fn speaks(&mut self) -> String {
+        if self.has_called {
+            self.goes_on = false;
+        }
+        self.begin();
+        self.message()
+    }
+
+    fn begin(&mut self) {
+        if !self.goes_on {
+            self.messages += 1;
+            (self.goes_on, self.has_called) = (true, false);
+        }
+    }
+
+    fn message(&self) -> String {
+        format!("message-{}", self.messages)
+    }
+}
+
+fn change(change: &Value) -> Option<Change> {
+    Some(Change { path: text(change, "path")?.to_owned(), kind: Kind::read(text(change, "kind")?)?, text: None })
+}
+
+/// What is known of the arguments of a call between agents.
+fn with_prompt(item: &Value) -> Value {
+    let known = ["prompt", "receiver_thread_ids"].into_iter().filter_map(|key| {
+        let value =
+            item.get(key).filter(|value| !value.is_null() && value.as_array().is_none_or(|all| !all.is_empty()))?;
+        Some((key.to_owned(), value.clone()))
+    });
+    Value::Object(known.collect())
+}
+
+/// `Reconnecting... 1/5 (why)`. An error that is the last one is told once more when the message has failed.
+fn retry(message: &str) -> Option<Step> {
+    let rest = message.strip_prefix("Reconnecting...")?.trim_start();
+    let (count, error) = rest
+        .split_once('(')
+        .map_or((rest, rest), |(count, error)| (count.trim(), error.strip_suffix(')').unwrap_or(error)));
+    let attempt = count.split('/').next().and_then(|count| count.trim().parse().ok()).unwrap_or(0);
+    Some(Step::Retry { attempt, status: status(error), error: error.to_owned(), delay_ms: None })
+}
+
+/// The HTTP status that an error names.
+fn status(error: &str) -> Option<u16> {
+    let mut rest = error;
+    while let Some((_, after)) = rest.split_once("status") {
+        let number: String = after.trim_start_matches([':', ' ']).chars().take_while(char::is_ascii_digit).collect();
+        if number.len() == 3 {
+            return number.parse().ok();
+        }
+        rest = after;
+    }
+    None
+}
+
+/// Whose trouble a failure is. A conversation that has outgrown its model and an answer that never ends are the
+/// agent's doing; everything else that fails a message is the way to its model.
+fn failure(message: Option<&str>) -> Done {
+    const OWN: [&str; 3] =
+        ["ran out of room in the model's context window", "context_length_exceeded", "max_output_tokens"];
+    let message = message.unwrap_or("no reason given");
+    let because = serde_json::from_str::<Value>(message)
+        .ok()
+        .and_then(|error| Some(error.pointer("/error/message")?.as_str()?.to_owned()))
+        .unwrap_or_else(|| message.to_owned());
+    if OWN.iter().any(|own| message.contains(own)) { Done::GaveUp(because) } else { Done::ProviderFailed(because) }
+}
+
+fn text<'a>(from: &'a Value, key: &str) -> Option<&'a str> {
+    from.get(key).and_then(Value::as_str)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn read(lines: &[Value]) -> Vec<Told> {
+        let mut stream = Stream::default();
+        lines.iter().flat_map(|line| stream.read(&line.to_string())).collect()
+    }
+
+    #[test]
+    fn a_retry_tells_its_count_its_status_and_why() {
+        let retry = |message: &str| match retry(message) {
+            Some(Step::Retry { attempt, status, error, .. }) => Some((attempt, status, error)),
+            _ => None,
+        };
+        assert_eq!(
+            retry("Reconnecting... 2/5 (unexpected status 404 Not Found: no (such) route)"),
+            Some((2, Some(404), "unexpected status 404 Not Found: no (such) route".into()))
+        );
+        assert_eq!(
+            retry("Reconnecting... 1/1 (exceeded retry limit, last status: 429 Too Many Requests)").map(|told| told.1),
+            Some(Some(429))
+        );
+        assert_eq!(
+            retry("Reconnecting... waiting for network (Connection failed)"),
+            Some((0, None, "Connection failed".into()))
+        );
+        assert_eq!(retry("stream disconnected"), None);
+    }
+
+    #[test]
+    fn a_failure_is_the_providers_unless_the_conversation_has_outgrown_its_model() {
+        let failed = |message: &str| read(&[json!({"type": "turn.failed", "error": {"message": message}})]).pop();
+        assert_eq!(
+            failed(r#"{"error": {"message": "no such model", "type": "invalid_request_error"}}"#),
+            Some(Told::Done(Done::ProviderFailed("no such model".into())))
+        );
+        let full = "Codex ran out of room in the model's context window. Start a new thread.";
+        assert_eq!(failed(full), Some(Told::Done(Done::GaveUp(full.into()))));
+        assert_eq!(
+            read(&[json!({"type": "turn.failed"})]),
+            [Told::Done(Done::ProviderFailed("no reason given".into()))]
+        );
+    }
+
+    #[test]
+    fn a_call_whose_beginning_nobody_heard_is_not_lost() {
+        let done = json!({"type": "item.completed", "item": {"id": "item_0", "type": "command_execution",
+            "command": "bash -lc ls", "aggregated_output": "a\n", "exit_code": 0, "status": "completed"}});
+        let told = read(&[done]);
+        assert!(matches!(&told[0], Told::Act(Step::ToolCall(call)) if call.input == json!({"command": "ls"})));
+        assert!(matches!(&told[1], Told::Act(Step::ToolResult(result)) if !result.is_error));
+    }
+
+    #[test]
+    fn what_is_not_known_is_ignored() {
+        let mut stream = Stream::default();
+        for line in [
+            "",
+            "not json",
+            "[]",
+            "null",
+            r#"{"type":"new.event"}"#,
+            r#"{"type":"item.completed"}"#,
+            r#"{"type":"item.completed","item":{"type":"todo_list","items":[]}}"#,
+            r#"{"type":"item.started","item":{"id":"item_1","type":"file_change","changes":[]}}"#,
+            r#"{"type":"thread.started"}"#,
+        ] {
+            assert_eq!(stream.read(line), [], "{line}");
+        }
+        assert_eq!(stream.read(r#"{"type":"item.comple"#), [Told::Damaged]);
+    }
+}

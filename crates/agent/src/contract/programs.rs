@@ -1,0 +1,91 @@
+//! The agent `subprocess`: shell scripts.
+
+use serde_json::json;
+
+use super::stage::{Act, Set, Stage, with_config};
+use crate::rehearsal::{Bare, Rehearsal};
+use crate::{Agent, subprocess};
+
+/// Reads messages from lines.
+const LINES: &str = r#"while read -r line; do
+    n=$((n + 1))
+    text=${line#*'"message":"'}
+    text=${text%%'"'*}
+    DOES
+done"#;
+
+/// Reads one message, and counts in a file.
+const ONCE: &str = r#"text=$(cat)
+echo >> messages
+n=$(wc -l < messages)
+DOES"#;
+
+/// What either does with `$text`.
+const DOES: &str = r#"used='"usage":{"input":3,"output":4}'
+    case $text in
+        "say "*) printf '{"text":"%s",%s}\n' "${text#say }" "$used" ;;
+        count) printf '{"message":"%s",%s}\n' $n "$used" ;;
+        call) printf '{"text":"done","tool_calls":[{"name":"find","arguments":{"q":1},"result":"found"}],%s}\n' "$used" ;;
+        huge) printf '{"text":"%s",%s}\n' "$(head -c 1000000 /dev/zero | tr '\0' x)" "$used" ;;
+        hang) exec sleep 1000 ;;
+        fail) exit 3 ;;
+        garbage) printf '{"nothing":1}\n' ;;
+    esac"#;
+
+fn set(acts: &[Act], script: &str, mode: &str) -> Set {
+    let command = ["sh", "-c", &script.replace("DOES", DOES)];
+    let mut config = json!({"type": "subprocess", "command": command, "mode": mode});
+    if mode == "oneshot" {
+        config["output"] = json!("json");
+    }
+    let rehearsal = Rehearsal { sandbox: Some(Bare::new()), ..with_config(acts, &config) };
+    Set { rehearsal, _kept: None }
+}
+
+fn absent(mode: &str) -> Option<Set> {
+    let config = json!({"type": "subprocess", "command": "no-such-program", "mode": mode});
+    let rehearsal = Rehearsal { sandbox: Some(Bare::new()), ..with_config(&[Act::Count], &config) };
+    Some(Set { rehearsal, _kept: None })
+}
+
+/// One process for each conversation.
+pub(super) struct Lines;
+
+impl Stage for Lines {
+    fn name(&self) -> &'static str {
+        "subprocess, in lines"
+    }
+
+    fn agent(&self) -> &'static dyn Agent {
+        &subprocess::Subprocess
+    }
+
+    fn set(&self, acts: &[Act]) -> Set {
+        set(acts, LINES, "jsonl")
+    }
+
+    fn absent(&self) -> Option<Set> {
+        absent("jsonl")
+    }
+}
+
+/// One process for each message.
+pub(super) struct Once;
+
+impl Stage for Once {
+    fn name(&self) -> &'static str {
+        "subprocess, for each message"
+    }
+
+    fn agent(&self) -> &'static dyn Agent {
+        &subprocess::Subprocess
+    }
+
+    fn set(&self, acts: &[Act]) -> Set {
+        set(acts, ONCE, "oneshot")
+    }
+
+    fn absent(&self) -> Option<Set> {
+        absent("oneshot")
+    }
+}

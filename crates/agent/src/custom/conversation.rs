@@ -1,0 +1,238 @@
+//! A conversation with the module.
+
+use model::{Ending, Step, Usage, UserMessage};
+use script::{Function, ScriptError, Value};
+use serde_json::{Map, Value as Json, json};
+
+use super::export::{self, Export};
+use super::given::Given;
+use super::module::Module;
+use crate::Scene;
+use crate::answer::Reported;
+use crate::engine::Engine;
+use crate::network::Network;
+use crate::performer::Performer;
+use crate::transcript::{as_text, perform};
+use sandbox::BoxFuture;
+use sandbox::Breakage;
+
+use crate::session::{Reply, Session};
+use crate::turn::Turn;
+
+/// A conversation with the module.
+pub(super) struct Conversation {
+    session_id: String,
+    engine: Engine,
+    export: Export,
+    /// What the project hands to the module.
+    options: Map<String, Json>,
+    performer: Performer,
+    /// What was said so far, on both sides; kept only where there is more than one message.
+    said: Option<Vec<Json>>,
+    /// The messages that the module gave last.
+    given: Vec<Json>,
+    /// Whether a call was left before it came back; the engine may still be at it.
+    is_busy: bool,
+}
+
+impl Conversation {
+    /// Loads the module, and connects where it is an adapter.
+    ///
+    /// # Errors
+    /// When it cannot be loaded, or finds nobody to talk to: nothing was said to the agent yet, so it says nothing about
+    /// the agent.
+    pub(super) async fn open(scene: &Scene) -> Result<Self, Breakage> {
+        let told = |problem: &model::Diagnostic| Breakage::environment(problem.to_string());
+        let module = Module::of(scene)
+            .map_err(|problems| problems.first().map_or_else(|| Breakage::harness("`custom` has no module"), told))?;
+        let Module { file, path, options, hosts } = module;
+        let broken = |error: &ScriptError| Breakage::environment(format!("`{file}` cannot be loaded: {error}"));
+        let program = export::program(&path, Network::to(&hosts, Some(&scene.host))).map_err(|error| broken(&error))?;
+        let (engine, exported) =
+            Engine::start(program, scene.setup.timeout_ms).await.map_err(|error| broken(&error))?;
+        let Some(export) = Export::read(&exported) else {
+            return Err(Breakage::environment(format!("`{file}` exports neither `execute` nor `send`")));
+        };
+        let case = &scene.case;
+        let is_long = case.messages.len() > 1 || case.code.is_some() || case.user.is_some();
+        let mut conversation = Self {
+            session_id: scene.session_id("custom"),
+            engine,
+            said: (is_long || matches!(export, Export::Adapter(_))).then(Vec::new),
+            export,
+            options,
+            performer: Performer::default(),
+            given: Vec::new(),
+            is_busy: false,
+        };
+        conversation.connect().await?;
+        Ok(conversation)
+    }
+
+    /// Has an adapter connect, and begin a conversation that knows of no other.
+    async fn connect(&mut self) -> Result<(), Breakage> {
+        let Export::Adapter(adapter) = &self.export else { return Ok(()) };
+        let options = Value::from(&Json::Object(self.options.clone()));
+        let calls = [("connect", &adapter.connect, vec![options]), ("reset", &adapter.reset, Vec::new())];
+        for (name, function, arguments) in calls {
+            let Some(function) = function else { continue };
+            let called = self.engine.prepare(function, arguments).await;
+            called.map_err(|error| Breakage::environment(because(name, &error)))?;
+        }
+        Ok(())
+    }
+
+    async fn act(&mut self, message: &UserMessage, turn: &mut Turn) -> Result<(), Ending> {
+        self.performer.begin(turn, &self.session_id)?;
+        turn.waiting("agent");
+        match &self.export {
+            Export::Execute(execute) => {
+                let (execute, context) = (execute.clone(), Value::from(&self.context(message)));
+                let value = self.call("execute", &execute, vec![context], turn).await?;
+                let given = Given::read(&value, &mut self.given).ok_or_else(|| nothing("execute"))?;
+                self.take_in(message, given, turn).await
+            }
+            Export::Adapter(adapter) => {
+                let send = adapter.send.clone();
+                let text = Value::String(message.text.clone());
+                let arguments = vec![text, Value::from(&self.surroundings(message))];
+                let value = self.call("send", &send, arguments, turn).await?;
+                self.take_in_answer(message, answer(&value)?, turn).await
+            }
+        }
+    }
+
+    async fn call(
+        &mut self,
+        name: &str,
+        function: &Function,
+        arguments: Vec<Value>,
+        turn: &mut Turn,
+    ) -> Result<Value, Ending> {
+        self.is_busy = true;
+        let called = self.engine.call(function, arguments, turn).await?;
+        self.is_busy = false;
+        called.map_err(|error| Ending::GaveUp { because: because(name, &error) })
+    }
+
+    /// What `execute` is called with.
+    fn context(&self, message: &UserMessage) -> Json {
+        let mut args = message.vars.clone();
+        if args.is_empty() {
+            args.insert("input".to_owned(), json!(message.text));
+        }
+        if !message.tools.is_empty() {
+            args.insert("tools".to_owned(), json!(message.tools));
+        }
+        if let Some(said) = &self.said {
+            args.insert("messages".to_owned(), json!(said));
+        }
+        let mut context = Map::new();
+        context.extend(message.script.as_ref().map(|script| ("script".to_owned(), json!(script))));
+        context.insert("args".to_owned(), Json::Object(args));
+        context.insert("options".to_owned(), Json::Object(self.options_of(message)));
+        Json::Object(context)
+    }
+
+    /// What `send` is called with beside the message.
+    fn surroundings(&self, message: &UserMessage) -> Json {
+        let mut context = Map::new();
+        context.insert("conversationId".to_owned(), json!(self.session_id));
+        context.insert("history".to_owned(), json!(self.said));
+        context.extend(message.script.as_ref().map(|script| ("script".to_owned(), json!(script))));
+        let listed = [("tools", json!(message.tools), message.tools.is_empty())];
+        let named = [("vars", &message.vars), ("persona", &message.persona), ("options", &self.options_of(message))]
+            .map(|(name, values)| (name, json!(values), values.is_empty()));
+        let given = listed.into_iter().chain(named).filter(|(_, _, is_empty)| !is_empty);
+        context.extend(given.map(|(name, value, _)| (name.to_owned(), value)));
+        Json::Object(context)
+    }
+
+    /// The module's own options, under those of the case.
+    fn options_of(&self, message: &UserMessage) -> Map<String, Json> {
+        let mut options = self.options.clone();
+        options.extend(message.options.clone());
+        options
+    }
+
+    async fn take_in(&mut self, message: &UserMessage, given: Given, turn: &mut Turn) -> Result<(), Ending> {
+        given.doubts.iter().for_each(|doubt| turn.warn(format!("what `execute` returned is odd: {doubt}")));
+        let said = perform(&given.turns, &mut self.performer, turn).await?;
+        let text = given.text.clone().or_else(|| said.map(str::to_owned));
+        self.remember(message, text.as_deref());
+        finish(turn, given.usage, text, given.result)
+    }
+
+    async fn take_in_answer(&mut self, message: &UserMessage, answer: Reported, turn: &mut Turn) -> Result<(), Ending> {
+        answer.doubts.iter().for_each(|doubt| turn.warn(format!("what `send` returned is odd: {doubt}")));
+        perform(&answer.turns, &mut self.performer, turn).await?;
+        if let Some(because) = answer.error {
+            return Err(Ending::GaveUp { because });
+        }
+        self.remember(message, answer.text.as_deref());
+        finish(turn, answer.usage, answer.text, answer.result)
+    }
+
+    fn remember(&mut self, message: &UserMessage, answer: Option<&str>) {
+        if let Some(conversation) = &mut self.said {
+            conversation.push(json!({"role": "user", "content": message.text}));
+            conversation.push(json!({"role": "assistant", "content": answer}));
+        }
+    }
+}
+
+/// What `send` gave.
+fn answer(value: &Value) -> Result<Reported, Ending> {
+    match value.to_json() {
+        Json::Null => Err(nothing("send")),
+        Json::Object(map) => {
+            let shown: String = Json::Object(map.clone()).to_string().chars().take(300).collect();
+            Reported::read(map).ok_or_else(|| Ending::GaveUp { because: format!("`send` returned no `text`: {shown}") })
+        }
+        plain => Ok(Reported::of_text(as_text(&plain))),
+    }
+}
+
+fn nothing(name: &str) -> Ending {
+    Ending::GaveUp { because: format!("`{name}` returned nothing") }
+}
+
+fn because(name: &str, error: &ScriptError) -> String {
+    let verb = if matches!(error, ScriptError::Thrown { .. }) { " threw" } else { ":" };
+    format!("`{name}`{verb} {error}")
+}
+
+impl Session for Conversation {
+    fn send<'a>(&'a mut self, message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Reply> {
+        Box::pin(async move {
+            let ending = self.act(message, turn).await.err().unwrap_or(Ending::Finished);
+            if matches!(ending, Ending::GaveUp { .. }) {
+                let finished = Step::Finished {
+                    subtype: "error".to_owned(),
+                    is_error: true,
+                    usage: Usage::default(),
+                    text: None,
+                    result: None,
+                };
+                let _ = turn.record(finished);
+            }
+            Reply { ending }
+        })
+    }
+
+    fn close<'a>(&'a mut self) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            if let Export::Adapter(adapter) = &self.export
+                && let Some(disconnect) = adapter.disconnect.clone()
+                && !self.is_busy
+            {
+                // Nobody is there any more to be told of an error. The thread ends with the engine.
+                let _ = self.engine.prepare(&disconnect, Vec::new()).await;
+            }
+        })
+    }
+}
+
+fn finish(turn: &mut Turn, usage: Usage, text: Option<String>, result: Option<Json>) -> Result<(), Ending> {
+    turn.record(Step::Finished { subtype: "success".to_owned(), is_error: false, usage, text, result }).go()
+}

@@ -1,0 +1,72 @@
+//! What a module exports.
+
+use std::path::{Path, PathBuf};
+
+use script::{Function, ScriptError, Value};
+
+use crate::engine::Program;
+use crate::network::Network;
+
+/// Finds `execute` or an adapter: among the exports, or as methods of the default export, of another one, or of an
+/// instance of one that is a class.
+const FIND: &str = "const [module] = modules;
+const has = (one, name) => one !== null && one !== undefined && typeof one[name] === 'function';
+const known = (one) => has(one, 'execute') || has(one, 'send');
+const made = (one) => (typeof one === 'function' && known(one.prototype) ? new one() : one);
+const own = made(module.default);
+const others = () => Object.keys(module).filter((name) => name !== 'default').map((name) => module[name])
+    .filter((one) => known(one) || known(one?.prototype)).map(made);
+const holder = known(module) ? module : known(own) ? own : typeof own === 'function' ? undefined : others()[0];
+const method = (name) => (has(holder, name) ? (...given) => holder[name](...given) : undefined);
+export default has(holder, 'execute') ? { execute: method('execute') }
+    : holder ? { connect: method('connect'), send: method('send'), reset: method('reset'), disconnect: method('disconnect') }
+    : { execute: typeof own === 'function' ? own : undefined };";
+
+/// The form of an agent that is one function.
+pub(super) const EXECUTE: &str =
+    "export a function `execute({script, args, options})`, under that name or as the default";
+/// The form of an adapter.
+pub(super) const ADAPTER: &str = "or an object or a class with `send(message, context)` and, where they are needed, `connect`, `reset` and `disconnect`";
+
+/// What there is to be called.
+pub(super) enum Export {
+    /// Called with all that a case has.
+    Execute(Function),
+    /// Carries messages.
+    Adapter(Adapter),
+}
+
+/// An object that carries messages to an agent.
+pub(super) struct Adapter {
+    pub(super) connect: Option<Function>,
+    pub(super) send: Function,
+    pub(super) reset: Option<Function>,
+    pub(super) disconnect: Option<Function>,
+}
+
+impl Export {
+    /// Reads what [`program`] makes; `None` if there is nothing to be called.
+    pub(super) fn read(value: &Value) -> Option<Self> {
+        let function = |name: &str| match value.get(name) {
+            Some(Value::Function(function)) => Some(function.clone()),
+            _ => None,
+        };
+        if let Some(execute) = function("execute") {
+            return Some(Self::Execute(execute));
+        }
+        Some(Self::Adapter(Adapter {
+            send: function("send")?,
+            connect: function("connect"),
+            reset: function("reset"),
+            disconnect: function("disconnect"),
+        }))
+    }
+}
+
+/// What loads the module in `file`, which may ask the hosts of `network`.
+pub(super) fn program(file: &Path, network: Option<Network>) -> Result<Program, ScriptError> {
+    let file =
+        std::path::absolute(file).map_err(|error| ScriptError::Failed(format!("{}: {error}", file.display())))?;
+    let directory = file.parent().map_or_else(|| PathBuf::from("."), Path::to_owned);
+    Ok(Program { directory, modules: vec![file.to_string_lossy().into_owned()], text: FIND.to_owned(), network })
+}

@@ -1,0 +1,96 @@
+//! The agent `custom`: a module of the user's, which runs in the embedded engine. What it exports is either a function
+//! `execute`, called with what the user says, or an *adapter* that carries messages: `connect`, `send`, `reset` and
+//! `disconnect`, of which only `send` must be there.
+
+mod conversation;
+mod export;
+mod given;
+mod module;
+mod reference;
+
+use std::path::Path;
+
+use model::{Diagnostic, Node};
+
+use self::conversation::Conversation;
+use self::module::Module;
+pub use self::reference::reference;
+use super::{Agent, Part, Readiness, Scene};
+use sandbox::BoxFuture;
+
+use crate::session::Session;
+use sandbox::{Breakage, Host};
+
+/// A module of the user's; see the module.
+pub struct Custom;
+
+impl Agent for Custom {
+    fn name(&self) -> &'static str {
+        "custom"
+    }
+
+    fn summary(&self) -> &'static str {
+        "a module of yours, `custom:FILE`, that exports `execute({script, args, options})` or an adapter with `send`"
+    }
+
+    fn efforts(&self) -> Option<&'static [&'static str]> {
+        Some(&[])
+    }
+
+    fn tools(&self) -> Option<&'static [&'static str]> {
+        None
+    }
+
+    fn needs_sandbox(&self) -> bool {
+        false
+    }
+
+    fn takes_script(&self) -> bool {
+        true
+    }
+
+    fn takes_tools(&self) -> bool {
+        true
+    }
+
+    fn takes_config(&self) -> bool {
+        true
+    }
+
+    fn check_argument(&self, argument: Option<&str>) -> Vec<Diagnostic> {
+        match Module::of_argument(argument) {
+            Ok(module) => module.check(),
+            Err(problem) => vec![*problem],
+        }
+    }
+
+    fn check_config(&self, config: &Node, directory: &Path) -> Vec<Diagnostic> {
+        let mut problems = Vec::new();
+        if let Some((module, place)) = Module::read(config, directory, &mut problems) {
+            let found = module.check().into_iter();
+            problems.extend(found.map(|problem| match problem.source {
+                Some(_) => problem,
+                None => problem.at(place.excerpt()),
+            }));
+        }
+        problems
+    }
+
+    fn check(&self, _part: &Part<'_>) -> Vec<Diagnostic> {
+        Vec::new()
+    }
+
+    fn ready<'a>(&'a self, _host: &'a Host) -> BoxFuture<'a, Readiness> {
+        Box::pin(std::future::ready(Readiness { ready: true, version: None, auth: None, hints: Vec::new() }))
+    }
+
+    fn open<'a>(&'a self, scene: Scene) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
+        Box::pin(async move {
+            let session = Conversation::open(&scene).await?;
+            Ok(Box::new(session) as Box<dyn Session>)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+//! Which module it is, as a command line or a project names it.
+
+use std::path::{Path, PathBuf};
+
+use model::decode::{Fields, Problems};
+use model::{Diagnostic, Excerpt, Node, NodeKind};
+use serde_json::{Map, Value as Json};
+
+use super::export::{self, Export};
+use crate::Scene;
+use crate::field::without_functions;
+use crate::network::{self, Network};
+
+/// A module of the user's.
+pub(super) struct Module {
+    /// As it is written.
+    pub(super) file: String,
+    /// Where it is.
+    pub(super) path: PathBuf,
+    /// What it is handed.
+    pub(super) options: Map<String, Json>,
+    /// The hosts that it may ask over HTTP.
+    pub(super) hosts: Vec<String>,
+}
+
+impl Module {
+    /// The module that `custom:FILE` names.
+    ///
+    /// # Errors
+    /// When it names none.
+    pub(super) fn of_argument(argument: Option<&str>) -> Result<Self, Box<Diagnostic>> {
+        let Some(file) = argument.filter(|file| !file.is_empty()) else {
+            return Err(Box::new(Diagnostic::error("`custom` needs a module").help("write `custom:agent.js`")));
+        };
+        Ok(Self { file: file.to_owned(), path: PathBuf::from(file), options: Map::new(), hosts: Vec::new() })
+    }
+
+    /// Reads a configuration, and says where the module is named in it. `None` where something is wrong, which is in
+    /// `problems` then.
+    pub(super) fn read<'a>(node: &'a Node, directory: &Path, problems: &mut Problems) -> Option<(Self, &'a Node)> {
+        let before = problems.len();
+        without_functions(node, "custom", problems);
+        let mut fields = Fields::of(node, "a `custom` agent", problems)?;
+        fields.get("type");
+        let place = fields.get("module").unwrap_or(node);
+        let file = fields.required_text("module", problems);
+        let options = fields.get("options").map_or_else(Map::new, |node| match (&node.kind, node.to_json()) {
+            (NodeKind::Map(_), Json::Object(options)) => options,
+            _ => {
+                problems.push(node.error(format!("`options` must be a map, not {}", node.kind_name())));
+                Map::new()
+            }
+        });
+        let hosts = fields.list("network", problems).map_or_else(Vec::new, |items| network::hosts(items, problems));
+        fields.finish(problems);
+        let file = file.filter(|_| problems.len() == before)?;
+        Some((Self { path: directory.join(&file), file, options, hosts }, place))
+    }
+
+    /// The module of a trial.
+    ///
+    /// # Errors
+    /// What is wrong with how it is named.
+    pub(super) fn of(scene: &Scene) -> Result<Self, Vec<Diagnostic>> {
+        let Some(config) = &scene.config else {
+            return Self::of_argument(scene.argument.as_deref()).map_err(|problem| vec![*problem]);
+        };
+        let mut problems = Problems::new();
+        Self::read(&config.node, &config.directory, &mut problems).map(|(module, _)| module).ok_or(problems)
+    }
+
+    /// What is wrong with it.
+    pub(super) fn check(&self) -> Vec<Diagnostic> {
+        let file = &self.file;
+        if let Err(error) = std::fs::metadata(&self.path) {
+            return vec![Diagnostic::error(format!("cannot read the module `{file}`: {error}"))];
+        }
+        let at_start = |problem: Diagnostic| problem.at(Excerpt::of_file(file.as_str()));
+        match export::program(&self.path, Network::to(&self.hosts, None)).and_then(|program| program.check()) {
+            Ok(value) if Export::read(&value).is_some() => Vec::new(),
+            Ok(_) => {
+                let problem = Diagnostic::error(format!("`{file}` exports neither `execute` nor `send`"));
+                vec![at_start(problem).help(export::EXECUTE).help(export::ADAPTER)]
+            }
+            Err(error) => {
+                let problem = error.diagnostic();
+                let is_placed = problem.source.is_some();
+                vec![if is_placed { problem } else { at_start(problem) }]
+            }
+        }
+    }
+}

@@ -1,0 +1,437 @@
+use model::{Budget, Case, Ending, Fault, Step};
+use serde_json::{Map, Value as Json, json};
+
+use super::super::loopback::{Answered, Loopback};
+use super::super::rehearsal::{Played, Rehearsal, case, configured};
+use super::*;
+
+/// A module with this text in a directory of its own, and what it is called as an argument.
+fn module(name: &str, text: &str) -> (tempfile::TempDir, String) {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join(name);
+    std::fs::write(&file, text).unwrap();
+    let file = file.to_string_lossy().into_owned();
+    (dir, file)
+}
+
+fn rehearsal(file: &str, case: Case) -> Rehearsal {
+    Rehearsal { argument: Some(file.to_owned()), ..Rehearsal::of(case) }
+}
+
+/// Plays a case with one message on the module with this text.
+async fn played(text: &str) -> Played {
+    let (_dir, file) = module("agent.js", text);
+    rehearsal(&file, case("a", &["go"])).play(&Custom).await.unwrap()
+}
+
+fn notices(played: &mut Played) -> Vec<(String, String)> {
+    let steps = played.steps().into_iter();
+    steps
+        .filter_map(|step| match step {
+            Step::Notice { from, text } => Some((from, text)),
+            _ => None,
+        })
+        .collect()
+}
+
+fn problems(file: &str) -> Vec<String> {
+    Custom.check_argument(Some(file)).iter().map(ToString::to_string).collect()
+}
+
+#[tokio::test]
+async fn it_is_called_with_what_the_case_has_and_the_whole_of_what_it_gives_is_kept() {
+    let (_dir, file) = module(
+        "agent.ts",
+        "type Context = { script?: string, args: Record<string, any>, options: object };
+        export async function execute({ script, args, options }: Context) {
+            return { output: { n: args.n + 1 }, script, args, options, gone: undefined };
+        }",
+    );
+    let mut case = case("a", &["text"]);
+    let message = &mut case.messages[0];
+    message.vars = Map::from_iter([("n".to_owned(), json!(1))]);
+    message.options = Map::from_iter([("model".to_owned(), json!("m"))]);
+    (message.script, message.tools) = (Some("p".into()), vec![json!({"name": "t"})]);
+    let played = rehearsal(&file, case).play(&Custom).await.unwrap();
+    assert_eq!(played.answer(), Some(r#"{"n":2}"#));
+    let args = json!({"n": 1, "tools": [{"name": "t"}]});
+    let whole = json!({"output": {"n": 2}, "script": "p", "args": args, "options": {"model": "m"}, "messages": null});
+    assert_eq!(played.turn.trace().result.as_deref(), Some(&whole));
+    assert_eq!(played.endings, [Ending::Finished]);
+    assert_eq!(played.turn.trace().session_id.as_deref(), Some("custom-suite::a@agent#1"));
+}
+
+#[tokio::test]
+async fn text_alone_is_the_answer_and_so_is_any_other_plain_value() {
+    let echo = played("export default ({ args }) => `you said ${args.input}`").await;
+    assert_eq!((echo.answer(), echo.turn.trace().result.as_deref()), (Some("you said go"), None));
+    let object = played("export const execute = () => ({ output: 'x', usage: { input: 3, output_tokens: 4 } })").await;
+    assert_eq!((object.answer(), object.tokens()), (Some("x"), Some(7)));
+    // It did not say what happened before the answer, so it is not known that no call was made.
+    assert_eq!(object.turn.trace().result.as_deref().unwrap()["messages"], json!(null));
+    let with_calls = played("export default () => ({ output: 'x', tools: [] })").await;
+    assert_eq!(with_calls.turn.trace().result.as_deref(), Some(&json!({"output": "x", "tools": []})));
+    let number = played("export default { execute: () => 42 }").await;
+    assert_eq!(
+        (number.answer(), number.turn.trace().result.as_deref()),
+        (Some("42"), Some(&json!({"output": 42, "messages": null})))
+    );
+    let missing = played("export default () => ({ messages: [] })").await;
+    assert_eq!((missing.answer(), missing.turn.trace().result.as_deref()), (None, Some(&json!({"messages": []}))));
+}
+
+#[tokio::test]
+async fn a_key_that_looks_like_one_that_counts_is_told() {
+    let warnings = async |text: &str| {
+        let played = played(&format!("export default () => ({text})")).await;
+        played.turn.into_parts().2
+    };
+    let odd = |key: &str, meant: &str| {
+        vec![format!(
+            "what `execute` returned is odd: `{key}` has no meaning of its own there; did you mean `{meant}`?"
+        )]
+    };
+    assert_eq!(warnings("{ ouput: 'x' }").await, odd("ouput", "output"));
+    assert_eq!(warnings("{ output: 'x', mesages: [] }").await, odd("mesages", "messages"));
+    assert_eq!(warnings("{ text: 'x' }").await, odd("text", "output"));
+    for fine in ["{ output: 'x', text: 'y', outputs: 1 }", "{ output: 'x', state: 1 }", "{ messages: [], content: 1 }"]
+    {
+        assert_eq!(warnings(fine).await, [""; 0], "{fine}");
+    }
+}
+
+#[tokio::test]
+async fn the_last_answer_is_what_is_judged_whatever_was_beside_the_first() {
+    let text = "let n = 0; export default () => n++ ? 'second' : { output: 'first', tools: [{ name: 'find' }] };";
+    let (_dir, file) = module("agent.js", text);
+    let played = rehearsal(&file, case("a", &["one", "two"])).play(&Custom).await.unwrap();
+    assert_eq!((played.answer(), played.turn.trace().result.as_deref()), (Some("second"), None));
+}
+
+#[tokio::test]
+async fn execute_is_found_in_every_form_and_keeps_its_this() {
+    for text in [
+        "export const word = 'hi'; export function execute() { return word; }",
+        "export default function () { return 'hi'; }",
+        "export default { word: 'hi', execute() { return this.word; } }",
+        "export default class { word = 'hi'; async execute() { return this.word; } }",
+        "class Made { #word = 'hi'; execute() { return this.#word; } } export default new Made()",
+    ] {
+        assert_eq!(played(text).await.answer(), Some("hi"), "{text}");
+    }
+    let (_dir, file) = module("agent.cjs", "module.exports = { execute: () => 'hi' }");
+    assert_eq!(rehearsal(&file, case("a", &["go"])).play(&Custom).await.unwrap().answer(), Some("hi"));
+}
+
+#[tokio::test]
+async fn messages_and_tools_become_turns_and_calls() {
+    let played = played(
+        "export default () => ({ output: 'done', messages: [
+            { role: 'user', content: 'go' },
+            { role: 'assistant', content: 'I add.', tools: [{ name: 'add', args: { a: 1 } }] },
+            { role: 'tool', tools: [{ name: 'add', args: { a: 1 }, result: { sum: 2 } }] },
+            { role: 'assistant', content: 'done' },
+        ] })",
+    )
+    .await;
+    assert_eq!(played.calls(), [("add", r#"{"sum":2}"#, false)]);
+    let texts: Vec<_> = played.turn.trace().turns.iter().map(|turn| turn.text.as_str()).collect();
+    assert_eq!(texts, ["I add.", "done"]);
+    let beside = self::played("export default () => ({ output: 'x', tools: [{ name: 'get', args: {} }] })").await;
+    assert_eq!(beside.calls(), [("get", "(none)", false)]);
+    assert_eq!(beside.turn.trace().turn_count(), 2);
+}
+
+#[tokio::test]
+async fn a_conversation_goes_on_and_is_not_told_twice() {
+    let (_dir, file) = module(
+        "agent.js",
+        "let all = [], calls = 0;
+        export function execute({ args }) {
+            all.push({ role: 'user', content: args.input });
+            all.push({ role: 'assistant', content: `answer ${++calls} to ${args.messages.map(m => m.content)}` });
+            return { output: all.at(-1).content, messages: all };
+        }",
+    );
+    let played = rehearsal(&file, case("a", &["one", "two"])).play(&Custom).await.unwrap();
+    assert_eq!(played.answer(), Some("answer 2 to one,answer 1 to "));
+    assert_eq!(played.turn.trace().turn_count(), 2);
+    assert_eq!(played.turn.trace().turns[1].user_message, 2);
+}
+
+#[tokio::test]
+async fn what_is_thrown_and_what_is_not_given_is_the_agents_failure() {
+    let (_dir, file) = module(
+        "agent.ts",
+        "interface Unused { a: string }\n\nexport function execute(): void {\n    throw new TypeError('no luck');\n}\n",
+    );
+    let mut thrown = rehearsal(&file, case("a", &["go", "on"])).play(&Custom).await.unwrap();
+    assert_eq!(thrown.endings, [Ending::GaveUp { because: "`execute` threw TypeError: no luck".into() }]);
+    let (from, text) = notices(&mut thrown).remove(0);
+    assert_eq!(from, "stderr");
+    assert!(text.contains("agent.ts:4:") && text.ends_with("throw new TypeError('no luck');"), "{text}");
+    for text in ["export default () => null", "export default async () => {}"] {
+        let nothing = played(text).await;
+        assert_eq!(nothing.endings, [Ending::GaveUp { because: "`execute` returned nothing".into() }]);
+    }
+    let waits = played("export default () => new Promise(() => {})").await;
+    assert_eq!(
+        waits.endings,
+        [Ending::GaveUp { because: "`execute`: it waits for a promise that is never settled".into() }]
+    );
+}
+
+#[tokio::test]
+async fn of_a_flood_on_the_console_the_beginning_is_recorded_and_what_is_left_out_is_told() {
+    let mut many =
+        played("export default () => { for (let n = 0; n < 5000; n++) console.log('line'); return 'x' }").await;
+    let lines = notices(&mut many);
+    assert_eq!((lines.len(), lines[999].1.as_str()), (1_001, "line"));
+    assert_eq!(lines[1_000].1, "(the console had more, which is left out: 4000 lines, 16000 bytes)");
+    assert_eq!(many.answer(), Some("x"));
+    let long =
+        "export default () => { console.log('a'); console.log('b'.repeat(2 ** 21)); console.log('c'); return 'x' }";
+    let lines = notices(&mut played(long).await);
+    assert_eq!(lines[0].1, "a");
+    assert_eq!(lines[1].1, "(the console had more, which is left out: 2 lines, 2097153 bytes)");
+}
+
+#[tokio::test]
+async fn lines_on_the_console_are_recorded_in_order() {
+    let mut played = played(
+        "console.log('loaded'); export default async () => { console.log('one', { a: 1 }); await null; console.error('two'); return 'x'; }",
+    )
+    .await;
+    let notices = notices(&mut played);
+    let told: Vec<_> = notices.iter().map(|(from, text)| (from.as_str(), text.as_str())).collect();
+    assert_eq!(told, [("agent", "loaded"), ("agent", "one { a: 1 }"), ("stderr", "two")]);
+}
+
+#[tokio::test]
+async fn a_script_without_end_is_stopped_with_its_trial() {
+    for text in ["export default () => { for (;;); }", "export default () => new Promise(go => setTimeout(go, 1e9))"] {
+        let (_dir, file) = module("agent.js", text);
+        let mut rehearsal = rehearsal(&file, case("a", &["go"]));
+        rehearsal.setup.timeout_ms = 0;
+        let stop = rehearsal.stop.clone();
+        let (played, ()) = tokio::join!(rehearsal.play(&Custom), async move {
+            tokio::task::yield_now().await;
+            stop.send_replace(true);
+        });
+        assert_eq!(played.unwrap().endings, [Ending::Cancelled]);
+    }
+}
+
+#[tokio::test]
+async fn what_takes_too_much_is_the_agents_failure() {
+    let (_dir, file) = module("agent.js", "export default () => { for (;;); }");
+    let mut endless = rehearsal(&file, case("a", &["go"]));
+    endless.setup.timeout_ms = 0;
+    let played = endless.play(&Custom).await.unwrap();
+    assert_eq!(played.endings, [Ending::GaveUp { because: "`execute`: stopped after 1000 ms".into() }]);
+    let hungry =
+        self::played("export default () => { const all = []; for (;;) all.push('x'.repeat(1e7) + all.length); }");
+    assert_eq!(
+        hungry.await.endings,
+        [Ending::GaveUp { because: "`execute`: needed more than 256 MiB of memory".into() }]
+    );
+}
+
+#[tokio::test]
+async fn it_keeps_to_the_limits() {
+    let (_dir, file) = module(
+        "agent.js",
+        "export default () => ({ messages: [1, 2, 3].map(n => ({ role: 'assistant', content: `${n}` })) })",
+    );
+    let mut limited = rehearsal(&file, case("a", &["go"]));
+    limited.stop_after(2);
+    let played = limited.play(&Custom).await.unwrap();
+    assert_eq!(played.endings, [Ending::OutOfBudget { budget: Budget::Turns, limit: 2.0 }]);
+}
+
+#[test]
+fn a_module_that_cannot_be_used_is_found_before_anything_runs() {
+    assert_eq!(Custom.check_argument(None)[0].to_string(), "`custom` needs a module");
+    assert!(problems("/none.js")[0].starts_with("cannot read the module `/none.js`"));
+    let (_dir, file) = module("agent.js", "export const excute = () => 1;");
+    assert_eq!(problems(&file), [format!("{file}:1:1: `{file}` exports neither `execute` nor `send`")]);
+    let told = |text: &str| {
+        let (_dir, file) = module("broken.js", text);
+        problems(&file).remove(0)
+    };
+    assert!(told("export default () => {\n  let 1 = 2;\n}").contains("broken.js:2:"));
+    assert!(
+        told("import fs from 'node:fs';\nexport default () => 1;").contains("broken.js:1:16: node:fs is not available")
+    );
+    assert!(told("\nnull.x;").contains("broken.js:2:"));
+    assert!(told("import './none.js';").contains("broken.js:1:"));
+    let (_dir, file) = module("fine.js", "export default () => 1;");
+    assert_eq!(problems(&file), [""; 0]);
+}
+
+/// Plays a case with these messages on an adapter that is configured with options.
+async fn adapted(text: &str, messages: &[&str]) -> Result<Played, sandbox::Breakage> {
+    let (dir, _file) = module("agent.ts", text);
+    let config = json!({"type": "custom", "module": "./agent.ts", "options": {"greeting": "Hello"}});
+    let rehearsal = Rehearsal { config: Some(configured(&config, dir.path())), ..Rehearsal::of(case("a", messages)) };
+    rehearsal.play(&Custom).await
+}
+
+#[tokio::test]
+async fn an_adapter_connects_resets_and_carries_messages() {
+    let mut played = adapted(
+        "export default class {
+            #log: string[] = [];
+            connect(options: { greeting: string }) { this.#log.push(options.greeting); console.log('connected'); }
+            async reset() { this.#log.push('reset'); }
+            async send(message: string, context: any) {
+                this.#log.push(message);
+                return {
+                    text: this.#log.join(), toolCalls: [{ name: 'find', arguments: { q: 1 }, result: 'x' }],
+                    tokenUsage: { input: 1, output: 2, total: 3 }, latencyMs: 1, raw: context,
+                };
+            }
+            disconnect() { console.log('gone'); }
+        }",
+        &["one", "two"],
+    )
+    .await
+    .unwrap();
+    assert_eq!(played.endings, [Ending::Finished, Ending::Finished]);
+    assert_eq!(played.answer(), Some("Hello,reset,one,two"));
+    assert_eq!(played.calls(), [("find", "x", false), ("find", "x", false)]);
+    assert_eq!(played.tokens(), Some(6));
+    let raw = &played.turn.trace().result.as_ref().unwrap()["raw"];
+    let history = json!([{"role": "user", "content": "one"}, {"role": "assistant", "content": "Hello,reset,one"}]);
+    let expected =
+        json!({"conversationId": "custom-suite::a@agent#1", "history": history, "options": {"greeting": "Hello"}});
+    assert_eq!(*raw, expected);
+    assert_eq!(played.turn.trace().result.as_ref().unwrap()["output"], "Hello,reset,one,two");
+    assert_eq!(notices(&mut played), [("agent".to_owned(), "connected".to_owned())]);
+}
+
+#[tokio::test]
+async fn an_adapter_is_found_in_every_form() {
+    for text in [
+        "export const send = (message) => `you said ${message}`;",
+        "export default { word: 'you said', send(message) { return { message: `${this.word} ${message}` }; } }",
+        "export const adapter = { send: async (message) => ({ response: `you said ${message}` }) };",
+        "export class Mine { word = 'you said'; send(message) { return `${this.word} ${message}`; } }",
+    ] {
+        assert_eq!(adapted(text, &["go"]).await.unwrap().answer(), Some("you said go"), "{text}");
+    }
+    let execute = adapted("export default { execute: ({ options }) => options.greeting, send: () => 'no' }", &["go"]);
+    assert_eq!(execute.await.unwrap().answer(), Some("Hello"));
+}
+
+#[tokio::test]
+async fn who_cannot_connect_says_nothing_about_the_agent_and_who_cannot_answer_has_failed() {
+    for (text, because) in [
+        (
+            "export const connect = () => { throw new Error('refused'); }, send = () => 'x';",
+            "`connect` threw Error: refused",
+        ),
+        ("export const reset = async () => { throw new Error('no'); }, send = () => 'x';", "`reset` threw Error: no"),
+    ] {
+        let breakage = adapted(text, &["go"]).await.err().unwrap();
+        assert_eq!((breakage.fault, breakage.because.as_str()), (Fault::Environment, because));
+    }
+    for (text, because) in [
+        ("export const send = () => { throw new Error('no luck'); };", "`send` threw Error: no luck"),
+        ("export const send = () => undefined;", "`send` returned nothing"),
+        ("export const send = () => ({ reply: 1 });", "`send` returned no `text`: {\"reply\":1}"),
+        ("export const send = () => ({ error: 'busy' });", "busy"),
+    ] {
+        let played = adapted(text, &["go"]).await.unwrap();
+        assert_eq!(played.endings, [Ending::GaveUp { because: because.into() }]);
+    }
+}
+
+#[test]
+fn a_configuration_is_read_strictly() {
+    let (dir, _file) = module("fine.js", "export const send = () => 'x';");
+    std::fs::write(dir.path().join("odd.js"), "export const sent = 1;").unwrap();
+    let told = |config: Json| -> Vec<String> {
+        let config = configured(&config, dir.path());
+        Custom.check_config(&config.node, &config.directory).iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(told(json!({"type": "custom", "module": "fine.js", "options": {"a": 1}})), [""; 0]);
+    assert_eq!(
+        told(json!({"type": "custom", "modul": "fine.js", "options": 1})),
+        [
+            "agent.yaml:1:1: a `custom` agent has no `module`",
+            "agent.yaml:1:1: `options` must be a map, not a number",
+            "agent.yaml:1:1: unknown key `modul` in a `custom` agent",
+        ]
+    );
+    assert_eq!(
+        told(json!({"type": "custom", "module": "odd.js"})),
+        ["odd.js:1:1: `odd.js` exports neither `execute` nor `send`"]
+    );
+    let missing = told(json!({"type": "custom", "module": "none.js"}));
+    assert!(missing[0].starts_with("agent.yaml:1:1: cannot read the module `none.js`"), "{missing:?}");
+}
+
+/// An adapter that asks an address over HTTP.
+const ASKING: &str = "const client = { fetch };
+let address;
+export async function connect(options) { address = options.address; }
+export async function send(message) {
+  const ask = (turn) => client.fetch(`${address}/chat?turn=${turn}`, {
+    method: 'post', headers: { 'X-Key': 'k' }, body: JSON.stringify({ message }), signal: AbortSignal.timeout(60000),
+  });
+  const [first, second] = await Promise.all([ask(1), ask(2)]);
+  const kind = first.headers.get('Content-Type');
+  return { text: `${first.ok} ${second.status} ${kind} ${(await first.json()).message} ${await second.text()}` };
+}";
+
+/// Plays [`ASKING`] with these hosts granted.
+async fn asks(address: &str, hosts: Json) -> Result<Played, sandbox::Breakage> {
+    let (dir, _file) = module("agent.js", ASKING);
+    let config = json!({"type": "custom", "module": "agent.js", "options": {"address": address}, "network": hosts});
+    let config = configured(&config, dir.path());
+    assert_eq!(Custom.check_config(&config.node, dir.path()), []);
+    Rehearsal { config: Some(config), ..Rehearsal::of(case("a", &["hi"])) }.play(&Custom).await
+}
+
+#[tokio::test]
+async fn a_module_asks_the_hosts_that_are_granted_and_no_other() {
+    let server = Loopback::serve(|asked| match asked.path.ends_with('1') {
+        true => Answered::Json(200, json!({"message": asked.body["message"].clone()})),
+        false => Answered::Text(302, "gone".into()),
+    })
+    .await;
+    let host = server.url.strip_prefix("http://").unwrap();
+    for hosts in [json!([host]), json!(["127.0.0.1"])] {
+        let played = asks(&server.url, hosts).await.unwrap();
+        assert_eq!(played.answer(), Some("true 302 application/json hi gone"));
+    }
+    assert!(server.asked().iter().all(|asked| asked.method == "POST" && asked.header("x-key") == Some("k")));
+    let before = server.asked().len();
+    for hosts in [json!(["127.0.0.1:1"]), json!(["example.com", "27.0.0.1"])] {
+        let played = asks(&server.url, hosts.clone()).await.unwrap();
+        let because = "`send` threw TypeError: `127.0.0.1` is not granted: the agent's `network` names";
+        let Some(Ending::GaveUp { because: said }) = played.endings.first() else { panic!("{hosts}") };
+        assert!(said.starts_with(because), "{said}");
+    }
+    assert_eq!(server.asked().len(), before);
+}
+
+#[tokio::test]
+async fn a_request_without_an_answer_ends_with_the_trial() {
+    let server = Loopback::serve(|_| Answered::Silence).await;
+    let hosts = json!(["127.0.0.1"]);
+    let ended = tokio::time::timeout(std::time::Duration::from_millis(300), asks(&server.url, hosts)).await;
+    assert!(ended.is_err(), "the call waits for its request");
+}
+
+#[test]
+fn hosts_are_names_and_ports() {
+    let (dir, _file) = module("agent.js", "export const send = async () => (await fetch('http://h/')).text();");
+    let told = |hosts: Json| {
+        let config = json!({"type": "custom", "module": "agent.js", "network": hosts});
+        Custom.check_config(&configured(&config, dir.path()).node, dir.path()).len()
+    };
+    assert_eq!(told(json!(["api.example.com", "localhost:3000", "[::1]:80"])), 0);
+    assert_eq!(told(json!(["https://api.example.com", "h/path", "u@h", "", 5])), 5);
+}

@@ -1,0 +1,372 @@
+//! The agent `fake`: echoes what it is told and follows the directives in it. For trying things out, and for tests and
+//! benchmarks of everything around an agent.
+//!
+//! A directive is a line of the user's message that begins with `!` and a name of [`DIRECTIVES`]; they are followed in
+//! order. Every other line is said back. What was said, line by line, is the answer. After a call's result a new turn
+//! begins.
+
+mod directive;
+
+use model::{Diagnostic, Ending, Step, Usage, UserMessage};
+use serde_json::json;
+
+use self::directive::{Directive, parse};
+use super::chat::Reach;
+use super::performer::Performer;
+use super::{Agent, Part, Readiness, Scene};
+use sandbox::BoxFuture;
+
+use crate::session::{Reply, Session};
+use crate::turn::Turn;
+use sandbox::{Breakage, Host};
+
+pub use self::directive::DIRECTIVES;
+
+/// Where skills are installed for it, relative to the working directory.
+const SKILLS: &str = ".fake/skills";
+
+/// Its folder for definitions of sub-agents.
+const SUB_AGENTS: &str = ".fake/agents";
+
+/// Echoes; see the module.
+pub struct Fake;
+
+impl Agent for Fake {
+    fn name(&self) -> &'static str {
+        "fake"
+    }
+
+    fn summary(&self) -> &'static str {
+        "echoes the message and follows a few directives in it; needs no model"
+    }
+
+    fn efforts(&self) -> Option<&'static [&'static str]> {
+        Some(&[])
+    }
+
+    fn tools(&self) -> Option<&'static [&'static str]> {
+        None
+    }
+
+    fn skills_folder(&self) -> Option<&'static str> {
+        Some(SKILLS)
+    }
+
+    fn sub_agents_folder(&self) -> Option<&'static str> {
+        Some(SUB_AGENTS)
+    }
+
+    fn needs_sandbox(&self) -> bool {
+        false
+    }
+
+    fn takes_script(&self) -> bool {
+        true
+    }
+
+    fn takes_tools(&self) -> bool {
+        true
+    }
+
+    fn check(&self, part: &Part<'_>) -> Vec<Diagnostic> {
+        part.case
+            .messages
+            .iter()
+            .flat_map(|message| parse(&message.text))
+            .filter_map(|directive| match directive {
+                Directive::Invalid(problem) => Some(problem.at(part.case.source.clone())),
+                _ => None,
+            })
+            .collect()
+    }
+
+    fn ready<'a>(&'a self, _host: &'a Host) -> BoxFuture<'a, Readiness> {
+        Box::pin(std::future::ready(Readiness { ready: true, version: None, auth: None, hints: Vec::new() }))
+    }
+
+    fn open<'a>(&'a self, scene: Scene) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
+        let reach = scene.sandbox.as_deref().map(Reach::of);
+        let session: Box<dyn Session> =
+            Box::new(Echo { session_id: scene.session_id("fake"), reach, performer: Performer::default() });
+        Box::pin(std::future::ready(Ok(session)))
+    }
+}
+
+/// A conversation with the echo.
+struct Echo {
+    session_id: String,
+    reach: Option<Reach>,
+    performer: Performer,
+}
+
+impl Session for Echo {
+    fn send<'a>(&'a mut self, message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Reply> {
+        Box::pin(async move {
+            let mut said = Vec::new();
+            let mut usage = Usage::default();
+            let acted = match self.begin(turn) {
+                Ok(()) => self.act(&message.text, turn, &mut said, &mut usage).await,
+                stopped => stopped,
+            };
+            let ending = acted.err().unwrap_or(Ending::Finished);
+            // Like a real agent, it tells what it used unless it is torn away.
+            if matches!(ending, Ending::Finished | Ending::GaveUp { .. } | Ending::OutOfBudget { .. }) {
+                let is_error = ending != Ending::Finished;
+                let finished = Step::Finished {
+                    subtype: if is_error { "error" } else { "success" }.to_owned(),
+                    is_error,
+                    usage,
+                    text: (!said.is_empty()).then(|| said.join("\n")),
+                    result: None,
+                };
+                let recorded = turn.record(finished).go();
+                if let (Err(stopped), false) = (recorded, is_error) {
+                    return Reply::ended(stopped);
+                }
+            }
+            Reply { ending }
+        })
+    }
+
+    fn close<'a>(&'a mut self) -> BoxFuture<'a, ()> {
+        Box::pin(std::future::ready(()))
+    }
+}
+
+impl Echo {
+    fn begin(&mut self, turn: &mut Turn) -> Result<(), Ending> {
+        self.performer.next_turn();
+        self.performer.begin(turn, &self.session_id)
+    }
+
+    async fn act(
+        &mut self,
+        text: &str,
+        turn: &mut Turn,
+        said: &mut Vec<String>,
+        usage: &mut Usage,
+    ) -> Result<(), Ending> {
+        for directive in parse(text) {
+            self.follow(directive, turn, said, usage).await?;
+        }
+        Ok(())
+    }
+
+    async fn follow(
+        &mut self,
+        directive: Directive,
+        turn: &mut Turn,
+        said: &mut Vec<String>,
+        usage: &mut Usage,
+    ) -> Result<(), Ending> {
+        match directive {
+            Directive::Say(text) => {
+                self.performer.say(turn, &text)?;
+                said.push(text);
+            }
+            Directive::Think(text) => self.performer.think(turn, &text)?,
+            Directive::Call { name, input, result, is_error } => {
+                let id = self.performer.call(turn, &name, input)?;
+                self.result(turn, &id, &result, is_error)?;
+            }
+            Directive::Ask { question, options, multi_select } => {
+                let labels: Vec<_> = options.iter().map(|label| json!({ "label": label })).collect();
+                let asked = json!({ "question": question, "options": labels, "multiSelect": multi_select });
+                let id = self.performer.call(turn, "AskUserQuestion", json!({ "questions": [asked] }))?;
+                let answer = turn.ask(Some(&id), &question, &options, multi_select);
+                self.result(turn, &id, answer.as_deref().unwrap_or("no answer"), false)?;
+            }
+            Directive::Skill(name) => {
+                let id = self.performer.call(turn, "Skill", json!({ "skill": name }))?;
+                let file = format!("{SKILLS}/{name}/SKILL.md");
+                let loaded = self.reach.as_ref().and_then(|reach| reach.read(&file).ok());
+                let text = loaded.as_deref().map(String::from_utf8_lossy);
+                self.result(turn, &id, text.as_deref().unwrap_or("no such skill"), text.is_none())?;
+            }
+            Directive::WithSkill(directive) => {
+                if self.has_skills() {
+                    Box::pin(self.follow(*directive, turn, said, usage)).await?;
+                }
+            }
+            Directive::Write { path, content } => {
+                let id = self.performer.call(turn, "Write", json!({ "file_path": path, "content": content }))?;
+                let written = match &self.reach {
+                    Some(reach) => reach.write(&path, content.as_bytes()).map(|_| format!("wrote {path}")),
+                    None => Err("there is no sandbox to write in".to_owned()),
+                };
+                let is_error = written.is_err();
+                let (Ok(content) | Err(content)) = written;
+                self.result(turn, &id, &content, is_error)?;
+            }
+            Directive::Sleep(duration) => {
+                turn.waiting("sleep");
+                let stopping = turn.stopping();
+                tokio::select! {
+                    () = tokio::time::sleep(duration) => {}
+                    () = stopping => return Err(Ending::Cancelled),
+                }
+            }
+            Directive::Use(used) => *usage += used,
+            Directive::GiveUp(because) => return Err(Ending::GaveUp { because }),
+            Directive::FailProvider(because) => return Err(Ending::ProviderFailed { because }),
+            Directive::Abort(because) => return Err(Ending::Aborted { because }),
+            Directive::Invalid(problem) => return Err(Ending::InvalidTest { because: problem.message }),
+        }
+        Ok(())
+    }
+
+    /// Whether any skill, or definition of a sub-agent, is installed.
+    fn has_skills(&self) -> bool {
+        let has_some = |folder: &str| {
+            let folder = self.reach.as_ref().and_then(|reach| reach.locate(folder).ok());
+            folder.and_then(|folder| folder.read_dir().ok()).is_some_and(|mut entries| entries.next().is_some())
+        };
+        has_some(SKILLS) || has_some(SUB_AGENTS)
+    }
+
+    fn result(&mut self, turn: &mut Turn, id: &str, content: &str, is_error: bool) -> Result<(), Ending> {
+        self.performer.result(turn, id, content, is_error)?;
+        self.performer.next_turn();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use model::Budget;
+
+    use super::super::rehearsal::{Bare, Played, Rehearsal, case, response};
+    use super::*;
+    use sandbox::Sandbox;
+
+    async fn played(messages: &[&str]) -> Played {
+        Rehearsal::of(case("case", messages)).play(&Fake).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_message_without_directives_is_the_answer() {
+        let played = played(&["hello\nworld"]).await;
+        assert_eq!(played.answer(), Some("hello\nworld"));
+        assert_eq!(played.turn.trace().turn_count(), 1);
+        assert_eq!(played.tokens(), None);
+        assert_eq!(played.turn.trace().session_id.as_deref(), Some("fake-suite::case@agent#1"));
+    }
+
+    #[tokio::test]
+    async fn directives_are_followed_in_order_and_a_result_ends_a_turn() {
+        let played = played(&[
+            "!think hm\nfirst\n!call Bash {\"command\": \"ls\"} => a.txt\n!fail Read\nlast\n!tokens 100 20\n!cost 0.5",
+        ])
+        .await;
+        assert_eq!(played.calls(), [("Bash", "a.txt", false), ("Read", "error", true)]);
+        assert_eq!(played.answer(), Some("first\nlast"));
+        let turns: Vec<_> =
+            played.turn.trace().turns.iter().map(|turn| (turn.text.as_str(), turn.calls.len())).collect();
+        assert_eq!(turns, [("first", 1), ("", 1), ("last", 0)]);
+        assert_eq!(played.turn.trace().turns[0].thinking, "hm");
+        assert_eq!(played.tokens(), Some(120));
+        assert_eq!(played.turn.trace().usage.cost_usd, Some(0.5));
+    }
+
+    #[tokio::test]
+    async fn questions_are_answered_from_the_case() {
+        let mut asking = case("case", &["!ask Which color? | Red | Blue\n!ask-many Sizes? | S | L"]);
+        asking.user_responses = vec![response("color", "Blue")];
+        let played = Rehearsal::of(asking).play(&Fake).await.unwrap();
+        let results: Vec<_> = played.calls().iter().map(|(_, result, _)| (*result).to_owned()).collect();
+        assert_eq!(results, ["Blue", "no answer"]);
+        let questions = &played.turn.trace().questions;
+        assert_eq!(questions[0].options, ["Red", "Blue"]);
+        assert!(questions[1].multi_select && questions[1].answer.is_none());
+    }
+
+    #[tokio::test]
+    async fn files_are_really_written_but_only_in_the_sandbox() {
+        let mut rehearsal = Rehearsal::of(case("case", &["!write a/b.txt one\\ntwo\n!write ../c.txt x"]));
+        let bare = Bare::new();
+        rehearsal.sandbox = Some(bare.clone());
+        let played = rehearsal.play(&Fake).await.unwrap();
+        assert_eq!(bare.content("a/b.txt"), "one\ntwo\n");
+        assert_eq!(played.calls()[0], ("Write", "wrote a/b.txt", false));
+        assert!(played.calls()[1].2 && !bare.outside("c.txt").exists());
+        assert!(played.turn.trace().calls[1].call.touches[0].resolved.ends_with("/c.txt"));
+    }
+
+    #[tokio::test]
+    async fn what_needs_a_skill_is_done_where_one_is_installed() {
+        let messages = ["!skill greet\n!with-skill !say hello"];
+        let without = played(&messages).await;
+        assert_eq!((without.calls(), without.answer()), (vec![("Skill", "no such skill", true)], None));
+        let bare = Bare::new();
+        let folder = bare.work().join(SKILLS).join("greet");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("SKILL.md"), "Be kind.").unwrap();
+        let mut rehearsal = Rehearsal::of(case("case", &messages));
+        rehearsal.sandbox = Some(bare);
+        let with = rehearsal.play(&Fake).await.unwrap();
+        assert_eq!(with.calls(), [("Skill", "Be kind.", false)]);
+        assert_eq!(with.answer(), Some("hello"));
+    }
+
+    #[tokio::test]
+    async fn it_can_end_in_every_way() {
+        for (text, ending) in [
+            ("!error no", Ending::GaveUp { because: "no".into() }),
+            ("!provider-error 503", Ending::ProviderFailed { because: "503".into() }),
+            ("!abort", Ending::Aborted { because: "as told".into() }),
+        ] {
+            let played = played(&[text, "next"]).await;
+            assert_eq!(played.endings, [ending], "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn no_turn_is_begun_after_the_last_one() {
+        let mut rehearsal = Rehearsal::of(case("case", &["!call A\n!tokens 5 5\n!call B\n!call C"]));
+        rehearsal.stop_after(2);
+        let played = rehearsal.play(&Fake).await.unwrap();
+        assert_eq!(played.endings, [Ending::OutOfBudget { budget: Budget::Turns, limit: 2.0 }]);
+        assert_eq!(played.calls().len(), 2);
+        assert_eq!(played.tokens(), Some(10));
+    }
+
+    #[tokio::test]
+    async fn sleep_ends_when_the_trial_is_to_stop() {
+        let rehearsal = Rehearsal::of(case("case", &["!sleep 1h"]));
+        let stop = rehearsal.stop.clone();
+        let started = Instant::now();
+        let (played, ()) = tokio::join!(rehearsal.play(&Fake), async move {
+            stop.send_replace(true);
+        });
+        assert_eq!(played.unwrap().endings, [Ending::Cancelled]);
+        assert!(started.elapsed() < Duration::from_secs(60));
+    }
+
+    #[tokio::test]
+    async fn a_thousand_trials_take_no_time_to_speak_of() {
+        let rehearsal = Rehearsal::of(case("case", &["hello\n!call Bash {\"command\": \"ls\"}\ndone\n!tokens 1 2"]));
+        let started = Instant::now();
+        for _ in 0..1_000 {
+            assert_eq!(rehearsal.play(&Fake).await.unwrap().answer(), Some("hello\ndone"));
+        }
+        assert!(started.elapsed() < Duration::from_secs(5), "{:?} in an unoptimised build", started.elapsed());
+    }
+
+    #[test]
+    fn wrong_directives_are_found_before_anything_runs() {
+        let problems = |messages: &[&str]| Rehearsal::of(case("case", messages)).check(&Fake);
+        let told = problems(&["!slep 2s", "!call"]);
+        assert_eq!(
+            told,
+            [
+                "case.yaml:1:1: `fake` knows no directive `!slep`",
+                "case.yaml:1:1: in the directive `!call`: the name of a tool is missing",
+            ]
+        );
+        assert!(problems(&["!sleep 2s"]).is_empty());
+        let argument = Fake.check_argument(Some("x"));
+        assert_eq!(argument[0].to_string(), "`fake` takes no argument, but was given `x`");
+    }
+}

@@ -1,0 +1,369 @@
+//! A conversation with an agent behind HTTP.
+
+use std::sync::Arc;
+
+use model::{Ending, Step, Usage, UserMessage};
+use reqwest::Client;
+use script::ScriptError;
+use serde_json::{Map, Value, json};
+
+use super::super::answer::document::{self, TEXTS};
+use super::super::answer::{Answer, NAMELESS, Piece};
+use super::super::performer::Performer;
+use super::super::transcript::as_text;
+use super::body::{Body, Talk};
+use super::exchange::{Content, Exchange, Fault, Heard, Kind, Letter};
+use super::functions::{Functions, Which};
+use super::network;
+use super::settings::{Parser, Settings};
+use super::words::{clipped, one_line};
+use crate::Scene;
+use sandbox::BoxFuture;
+use sandbox::Breakage;
+
+use crate::session::{Reply, Session};
+use crate::turn::Turn;
+
+/// The most of what was sent, and of what was received, that a failure tells, in bytes.
+const TOLD: usize = 2000;
+
+/// What became of a request.
+enum Sent<'s> {
+    /// It was sent.
+    Whole(&'s str),
+    /// There was nobody to send it to.
+    Nothing(&'s str),
+}
+
+/// A conversation.
+pub(super) struct Conversation {
+    id: String,
+    settings: Arc<Settings>,
+    client: Client,
+    functions: Option<Functions>,
+    performer: Performer,
+    /// What was said so far, on both sides.
+    history: Vec<Value>,
+}
+
+impl Conversation {
+    pub(super) async fn open(scene: &Scene, settings: Settings) -> Result<Self, Breakage> {
+        let client = network::client(settings.url.scheme() == "https", &scene.host);
+        let client = client.map_err(|error| Breakage::environment(format!("there is no HTTP client: {error}")))?;
+        let directory = scene.config.as_ref().map_or(&*scene.directory, |config| &config.directory);
+        let functions = Functions::load(&settings, directory, scene.setup.timeout_ms).await?;
+        Ok(Self {
+            id: uuid::Uuid::now_v7().to_string(),
+            settings: Arc::new(settings),
+            client,
+            functions,
+            performer: Performer::default(),
+            history: Vec::new(),
+        })
+    }
+
+    async fn act(&mut self, message: &UserMessage, turn: &mut Turn) -> Result<(), Ending> {
+        self.performer.begin(turn, &self.id)?;
+        let letter = Letter::of(self.body(message, turn).await?);
+        turn.waiting("agent");
+        let settings = Arc::clone(&self.settings);
+        let heard = Heard::default();
+        let exchange = Exchange { client: &self.client, settings: &settings, heard: &heard };
+        let sent = exchange.sent(&letter);
+        let stopping = turn.stopping();
+        let received = tokio::select! {
+            biased;
+            () = stopping => None,
+            received = exchange.run(&letter, turn) => Some(received),
+        };
+        let Some(received) = received else {
+            // Whoever has waited in vain wants to know for what.
+            let _ = turn.record(self.exchanged(&Sent::Whole(&sent), &heard.told()));
+            return Err(Ending::Cancelled);
+        };
+        let read = match received {
+            Ok(content) => {
+                let read = self.read(content, turn).await;
+                read.map_err(|fault| fault.of(heard.told()))
+            }
+            Err(fault) => Err(fault),
+        };
+        match read {
+            Ok(mut answer) => self.take_in(message, &mut answer, turn),
+            Err(fault) => Err(self.failed(fault, &sent, turn)),
+        }
+    }
+
+    /// What is sent.
+    async fn body(&mut self, message: &UserMessage, turn: &mut Turn) -> Result<Value, Ending> {
+        let talk = Talk { conversation_id: &self.id, history: &self.history, message };
+        let unmade = |because: String| Ending::InvalidTest { because };
+        if let (Body::Function(name), Some(functions)) = (&self.settings.body, &mut self.functions) {
+            let mut context = talk.context();
+            context.insert("conversationId".to_owned(), json!(self.id));
+            let arguments = vec![json!(message.text), Value::Object(context)];
+            let called = functions.call(Which::Body, arguments, turn).await?;
+            return match called {
+                Ok(Value::Null) => Err(unmade(format!("the body's function `{name}` returned nothing"))),
+                Ok(body) => Ok(body),
+                Err(error) => Err(unmade(format!("the body's function `{name}`: {}", placed(&error)))),
+            };
+        }
+        let mut problems = Vec::new();
+        let body = self.settings.body.make(&talk, self.settings.stream, &mut problems);
+        match problems.first() {
+            Some(problem) => Err(unmade(format!("`body_template`: {problem}"))),
+            None => Ok(body),
+        }
+    }
+
+    /// What came back, understood.
+    async fn read(&mut self, content: Content, turn: &mut Turn) -> Result<Answer, Fault> {
+        let settings = Arc::clone(&self.settings);
+        let (given, mut answer) = match content {
+            Content::Document(text, says_json) => {
+                let value = parsed(&text, says_json)?;
+                if matches!(settings.parser, Parser::Usual) {
+                    return usual(&text, value);
+                }
+                let mut answer = Answer::without_text();
+                if let Some(value) = &value {
+                    document::read(value, &mut answer);
+                }
+                answer.raw.clone_from(&value);
+                (value.unwrap_or(Value::String(text)), answer)
+            }
+            Content::Stream(read) => (Value::Array(read.pieces), read.answer),
+        };
+        match &settings.parser {
+            Parser::Usual | Parser::Path(_) if given.as_array().is_some_and(Vec::is_empty) => {}
+            Parser::Usual => {}
+            Parser::Path(path) => found(&path.find(&given), &mut answer),
+            Parser::Function(name) => {
+                let parsed = self.parse(name, given, turn).await?;
+                returned(parsed, &mut answer);
+            }
+        }
+        if answer.has_text() || (answer.has_calls() && matches!(settings.parser, Parser::Usual)) {
+            return Ok(answer);
+        }
+        let because = match &settings.parser {
+            Parser::Path(path) => format!("the answer is unreadable: `response_parser`, `{path}`, finds nothing in it"),
+            _ => "the stream ended without an answer".to_owned(),
+        };
+        Err(Fault::new(Kind::Spoilt, because).after(answer))
+    }
+
+    /// What the parser's function makes of `given`.
+    async fn parse(&mut self, name: &str, given: Value, turn: &mut Turn) -> Result<Value, Fault> {
+        let spoilt = |what: String| {
+            Fault::new(Kind::Spoilt, format!("the answer is unreadable: `response_parser`, `{name}`: {what}"))
+        };
+        let Some(functions) = &mut self.functions else { return Err(spoilt("it is not loaded".to_owned())) };
+        match functions.call(Which::Parser, vec![given], turn).await? {
+            Ok(Value::Null) => Err(spoilt("it returned nothing".to_owned())),
+            Ok(value) => Ok(value),
+            Err(error) => {
+                let because = format!("`response_parser`, `{name}`: {}", placed(&error));
+                Err(Fault::new(Kind::Test, because))
+            }
+        }
+    }
+
+    /// Records an answer.
+    fn take_in(&mut self, message: &UserMessage, answer: &mut Answer, turn: &mut Turn) -> Result<(), Ending> {
+        self.perform(answer, turn)?;
+        let text = answer.text();
+        self.history.push(json!({"role": "user", "content": message.text}));
+        self.history.push(json!({"role": "assistant", "content": text.as_deref().unwrap_or_default()}));
+        let result = whole(answer, text.as_deref());
+        let usage = answer.count.usage();
+        turn.record(Step::Finished { subtype: "success".to_owned(), is_error: false, usage, text, result }).go()
+    }
+
+    /// Records the turns and calls of an answer.
+    fn perform(&mut self, answer: &Answer, turn: &mut Turn) -> Result<(), Ending> {
+        for doubt in &answer.doubts {
+            turn.warn(format!("the agent's answer is odd: {doubt}"));
+        }
+        self.performer.next_turn();
+        for piece in answer.pieces() {
+            match piece {
+                Piece::Turn => self.performer.next_turn(),
+                Piece::Text(text) => self.performer.say(turn, text)?,
+                Piece::Call(call) if call.name.is_empty() => {
+                    turn.warn(format!("the agent's answer is odd: {NAMELESS}"));
+                }
+                Piece::Call(call) => {
+                    let id = self.performer.call(turn, &call.name, call.input())?;
+                    if let Some(result) = &call.result {
+                        self.performer.result(turn, &id, result, call.is_error)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What was sent and received, where there is no answer.
+    fn exchanged(&self, sent: &Sent<'_>, received: &str) -> Step {
+        let sent = match sent {
+            Sent::Whole(sent) => format!("sent:\n{}", clipped(sent, TOLD)),
+            Sent::Nothing(sent) => {
+                format!("sent: nothing, for want of a connection; it was to be\n{}", clipped(sent, TOLD))
+            }
+        };
+        let received = match received {
+            "" => "received: nothing".to_owned(),
+            received => format!("received:\n{}", clipped(received, TOLD)),
+        };
+        Step::Notice { from: "harness".to_owned(), text: format!("{sent}\n\n{received}") }
+    }
+
+    /// Records what was sent and received where there is no answer, and says whose trouble that is.
+    fn failed(&mut self, fault: Fault, sent: &str, turn: &mut Turn) -> Ending {
+        let Fault { kind, because, received, answer, .. } = fault;
+        if let Kind::Stopped(ending) = kind {
+            return ending;
+        }
+        let sent = if kind == Kind::Unreachable { Sent::Nothing(sent) } else { Sent::Whole(sent) };
+        let notice = self.exchanged(&sent, &received);
+        let mut usage = Usage::default();
+        if let Some(answer) = answer {
+            usage = answer.count.usage();
+            if let Err(ending) = self.perform(&answer, turn) {
+                return ending;
+            }
+        }
+        let finished = Step::Finished { subtype: "error".to_owned(), is_error: true, usage, text: None, result: None };
+        if let Err(ending) = turn.record(notice).go().and_then(|()| turn.record(finished).go()) {
+            return ending;
+        }
+        match kind {
+            Kind::Unreachable => Ending::Unreachable { because },
+            Kind::Test => Ending::InvalidTest { because },
+            // The agent does not understand requests of this form, whatever the user says in them.
+            Kind::Status(405 | 415 | 422) => {
+                let help = "`method`, `headers`, `request_format` and `body_template` say what is sent";
+                Ending::InvalidTest { because: format!("{because}; {help}") }
+            }
+            _ => Ending::GaveUp { because },
+        }
+    }
+}
+
+/// An error of a function of the user's, with its place.
+fn placed(error: &ScriptError) -> String {
+    match error.place() {
+        Some(place) => format!("{place}: {error}"),
+        None => error.to_string(),
+    }
+}
+
+impl Session for Conversation {
+    fn send<'a>(&'a mut self, message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Reply> {
+        Box::pin(async move { Reply { ending: self.act(message, turn).await.err().unwrap_or(Ending::Finished) } })
+    }
+
+    fn close<'a>(&'a mut self) -> BoxFuture<'a, ()> {
+        // Connections stay open for other conversations.
+        Box::pin(std::future::ready(()))
+    }
+}
+
+/// The document as a value, where it is JSON.
+fn parsed(text: &str, says_json: bool) -> Result<Option<Value>, Fault> {
+    let trimmed = text.trim_start_matches('\u{feff}').trim();
+    if trimmed.is_empty() {
+        return Err(Fault::new(Kind::Spoilt, "the answer is empty"));
+    }
+    match serde_json::from_str(trimmed) {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if says_json && trimmed.starts_with(['{', '[']) => {
+            let because = format!("the answer is unreadable: it is no valid JSON ({error}): {}", one_line(trimmed));
+            Err(Fault::new(Kind::Spoilt, because))
+        }
+        Err(_) => Ok(None),
+    }
+}
+
+/// From here on the value of an answer in no known form is its output alone, in bytes of its text: values in memory are
+/// twenty times as large.
+const LARGE: usize = 1024 * 1024;
+
+/// A document without a parser.
+fn usual(text: &str, value: Option<Value>) -> Result<Answer, Fault> {
+    let mut answer = Answer::default();
+    match value {
+        None => answer.say(text),
+        Some(Value::String(said)) => answer.say(&said),
+        Some(value) => {
+            if !document::read(&value, &mut answer) && !answer.has_calls() {
+                if let Some(error) = value.as_object().and_then(document::error) {
+                    return Err(Fault::new(Kind::Spoilt, format!("the answer is an error: {}", one_line(&error))));
+                }
+                answer.say(text.trim());
+                // A large value is not kept twice.
+                if text.len() > LARGE {
+                    answer.output = Some(value);
+                    return Ok(answer);
+                }
+                answer.output = Some(value.clone());
+            }
+            answer.raw = Some(value);
+        }
+    }
+    Ok(answer)
+}
+
+/// What a path found in a document.
+fn found(found: &[&Value], answer: &mut Answer) {
+    let is_text = found.iter().all(|value| value.is_string());
+    match found {
+        [] => {}
+        texts if is_text => texts.iter().filter_map(|text| text.as_str()).for_each(|text| answer.say(text)),
+        [one] => {
+            answer.say(&one.to_string());
+            answer.output = Some((*one).clone());
+        }
+        several => {
+            let all: Value = several.iter().map(|value| (*value).clone()).collect();
+            answer.say(&all.to_string());
+            answer.output = Some(all);
+        }
+    }
+}
+
+/// What a parser's function gave: text, an answer in the usual form, or a value.
+fn returned(value: Value, answer: &mut Answer) {
+    let is_answer = |map: &Map<String, Value>| {
+        TEXTS.iter().any(|key| map.get(*key).is_some_and(Value::is_string))
+            || map.contains_key("tool_calls")
+            || map.contains_key("toolCalls")
+    };
+    if value.as_object().is_some_and(is_answer) {
+        let (raw, count) = (answer.raw.take(), answer.count);
+        *answer = Answer::default();
+        (answer.raw, answer.count) = (raw, count);
+        document::read(&value, answer);
+        if !answer.has_text() {
+            answer.say("");
+        }
+        return;
+    }
+    answer.say(&as_text(&value));
+    answer.output = Some(value).filter(|value| !value.is_string());
+}
+
+/// The whole of an answer, where it is more than text.
+fn whole(answer: &mut Answer, text: Option<&str>) -> Option<Value> {
+    let (output, raw) = (answer.output.take(), answer.raw.take());
+    let raw = raw.filter(|raw| !raw.is_string());
+    if output.is_none() && raw.is_none() {
+        return None;
+    }
+    let mut whole = Map::new();
+    whole.extend(output.or_else(|| text.map(Value::from)).map(|output| ("output".to_owned(), output)));
+    whole.extend(raw.map(|raw| ("raw".to_owned(), raw)));
+    Some(Value::Object(whole))
+}

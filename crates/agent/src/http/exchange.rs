@@ -1,0 +1,434 @@
+//! One request and its answer, tried again where that is safe or wanted.
+
+use std::error::Error;
+use std::fmt::Write;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use model::{Ending, Step};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderValue, LOCATION, RETRY_AFTER};
+use reqwest::{Client, Response, StatusCode};
+use serde_json::Value;
+use tokio::time::timeout;
+
+use super::settings::{Parser, Settings};
+use super::stream::{Finder, Framing, Read, Reader, Trouble};
+use super::words::{clipped, one_line};
+use crate::answer::Answer;
+use crate::turn::Turn;
+use model::millis;
+
+/// How long the rest of a complete answer may take; read to its end, the connection serves the next request.
+const REST: Duration = Duration::from_millis(50);
+/// The most of an answer that goes into the record, in bytes.
+const KEPT: usize = 16 * 1024;
+/// How long to wait before a connection is tried again, the first time; each time after that it is four times as long.
+const PAUSE: Duration = Duration::from_millis(100);
+/// The longest wait before a request is sent again.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// What is sent.
+#[derive(Debug)]
+pub(super) struct Letter {
+    pub(super) text: String,
+    pub(super) is_json: bool,
+}
+
+impl Letter {
+    /// `body` as it is sent: text as it is, anything else as JSON.
+    pub(super) fn of(body: Value) -> Self {
+        match body {
+            Value::String(text) => Self { is_json: serde_json::from_str::<Value>(&text).is_ok(), text },
+            other => Self { text: other.to_string(), is_json: true },
+        }
+    }
+}
+
+/// What came back.
+#[derive(Debug)]
+pub(super) enum Content {
+    /// All of it, as text; and whether it says of itself that it is JSON.
+    Document(String, bool),
+    /// What was streamed.
+    Stream(Box<Read>),
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(super) struct Fault {
+    pub(super) kind: Kind,
+    /// In one line.
+    pub(super) because: String,
+    /// What came back, as far as it came.
+    pub(super) received: String,
+    /// What was understood of it.
+    pub(super) answer: Option<Box<Answer>>,
+    /// How long the agent asks to wait.
+    retry_after: Option<Duration>,
+}
+
+/// What kind of trouble it is, which says whose.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Kind {
+    /// There is no connection, so nothing was sent.
+    Unreachable,
+    /// The connection closed before an answer had begun.
+    Closed,
+    /// The status says so.
+    Status(u16),
+    /// The answer is cut, too large, or nonsense.
+    Spoilt,
+    /// What the user wrote to talk to the agent has a mistake.
+    Test,
+    /// The trial is to stop.
+    Stopped(Ending),
+}
+
+impl Fault {
+    pub(super) fn new(kind: Kind, because: impl Into<String>) -> Self {
+        Self { kind, because: because.into(), received: String::new(), answer: None, retry_after: None }
+    }
+
+    /// With what came back.
+    pub(super) fn of(self, received: String) -> Self {
+        Self { received, ..self }
+    }
+
+    /// With what was understood before.
+    pub(super) fn after(self, answer: impl Into<Box<Answer>>) -> Self {
+        Self { answer: Some(answer.into()), ..self }
+    }
+}
+
+impl From<Ending> for Fault {
+    fn from(ending: Ending) -> Self {
+        Self::new(Kind::Stopped(ending), "")
+    }
+}
+
+/// What has come of an answer so far, for whoever has to give up waiting for the rest, too.
+#[derive(Debug, Default)]
+pub(super) struct Heard(Mutex<Came>);
+
+/// An answer as it came.
+#[derive(Debug, Default)]
+struct Came {
+    /// The status and the kind of the answer.
+    head: String,
+    /// How many bytes have come.
+    seen: usize,
+    /// The first of them.
+    kept: Vec<u8>,
+}
+
+impl Heard {
+    fn came(&self) -> MutexGuard<'_, Came> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// As people read it; empty where nothing has come.
+    pub(super) fn told(&self) -> String {
+        let came = self.came();
+        if came.head.is_empty() {
+            return String::new();
+        }
+        let body = String::from_utf8_lossy(&came.kept);
+        let more = came.seen.saturating_sub(came.kept.len());
+        let more = if more > 0 { format!("\n[… {more} bytes more]") } else { String::new() };
+        let body = if came.seen == 0 { "(no body)".into() } else { body };
+        format!("{}\n\n{body}{more}", came.head)
+    }
+}
+
+/// Where requests go, and how.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Exchange<'a> {
+    pub(super) client: &'a Client,
+    pub(super) settings: &'a Settings,
+    /// What came back last.
+    pub(super) heard: &'a Heard,
+}
+
+impl Exchange<'_> {
+    /// Sends `letter` until there is an answer, or trying again is of no use.
+    pub(super) async fn run(&self, letter: &Letter, turn: &mut Turn) -> Result<Content, Fault> {
+        turn.raw("http", &clipped(&self.sent(letter), KEPT));
+        let mut tried = 0;
+        loop {
+            tried += 1;
+            let fault = match self.once(letter, turn).await {
+                Ok(content) => return Ok(content),
+                Err(fault) => fault,
+            };
+            let Some(wait) = self.pause(&fault, tried) else { return Err(fault) };
+            let status = if let Kind::Status(status) = fault.kind { Some(status) } else { None };
+            let delay_ms = Some(millis(wait));
+            turn.record(Step::Retry { attempt: tried, status, error: fault.because, delay_ms }).go()?;
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    /// What is sent, as people read it.
+    pub(super) fn sent(&self, letter: &Letter) -> String {
+        let mut told = format!("{} {}\n", self.settings.method, self.settings.shown_url());
+        for (name, value) in &self.settings.headers {
+            let value = if value.is_sensitive() { "[masked]" } else { value.to_str().unwrap_or("[not text]") };
+            let _ = writeln!(told, "{name}: {value}");
+        }
+        let _ = write!(told, "\n{}", letter.text);
+        told
+    }
+
+    /// How long to wait before `letter` is sent again; `None` if it is not.
+    fn pause(&self, fault: &Fault, tried: u64) -> Option<Duration> {
+        let Settings { retries, retry_on, .. } = self.settings;
+        let again = match fault.kind {
+            Kind::Unreachable => true,
+            Kind::Closed => retry_on.closed,
+            Kind::Status(status) => retry_on.statuses.contains(&status),
+            Kind::Spoilt | Kind::Test | Kind::Stopped(_) => false,
+        };
+        let exponent = u32::try_from(tried.saturating_sub(1)).unwrap_or(u32::MAX);
+        let usual = PAUSE.saturating_mul(4_u32.saturating_pow(exponent));
+        (again && tried <= *retries).then(|| fault.retry_after.unwrap_or(usual).min(LONGEST_PAUSE))
+    }
+
+    async fn once(&self, letter: &Letter, turn: &mut Turn) -> Result<Content, Fault> {
+        let Settings { url, method, headers, stream, .. } = self.settings;
+        *self.heard.came() = Came::default();
+        let kind = if letter.is_json { "application/json" } else { "text/plain; charset=utf-8" };
+        let accept = if *stream {
+            "text/event-stream, application/json;q=0.9, */*;q=0.8"
+        } else {
+            "application/json, */*;q=0.8"
+        };
+        let mut request = self.client.request(method.clone(), url.clone());
+        for (name, value) in [(CONTENT_TYPE, kind), (ACCEPT, accept)] {
+            if !headers.contains_key(&name) {
+                request = request.header(name, HeaderValue::from_static(value));
+            }
+        }
+        let response = request.headers(headers.clone()).body(letter.text.clone()).send().await;
+        let response = response.map_err(|error| self.lost(error))?;
+        if !response.status().is_success() {
+            return Err(self.refused(response, turn).await);
+        }
+        Arriving::of(response, self).read(turn).await
+    }
+
+    /// Why there is no response.
+    fn lost(&self, error: reqwest::Error) -> Fault {
+        let is_connect = error.is_connect();
+        let told = chain(&error.without_url());
+        let to = format!("{} {}", self.settings.method, self.settings.shown_url());
+        if is_connect {
+            return Fault::new(Kind::Unreachable, format!("{to}: no connection: {told}"));
+        }
+        // What was read and made no sense is told as something invalid.
+        match told.contains("invalid") || told.contains("parse") {
+            true => {
+                let fault = Fault::new(Kind::Spoilt, format!("{to}: what came back is not HTTP: {told}"));
+                Fault { received: "(not HTTP)".to_owned(), ..fault }
+            }
+            false => {
+                Fault::new(Kind::Closed, format!("{to}: the connection closed before there was an answer: {told}"))
+            }
+        }
+    }
+
+    /// What a response says that has no status of success.
+    async fn refused(&self, response: Response, turn: &mut Turn) -> Fault {
+        let status = response.status();
+        let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
+        let seconds = header(RETRY_AFTER).and_then(|value| value.trim().parse().ok());
+        let location = header(LOCATION).filter(|_| status.is_redirection()).map(|location| self.location(location));
+        let mut arriving = Arriving::of(response, self);
+        // An error that does not come whole is still an error.
+        while let Ok(Some(bytes)) = arriving.next().await {
+            arriving.keep(&bytes);
+        }
+        let received = arriving.received();
+        turn.raw("http", &received);
+        let to = format!("{} {} answered {}", self.settings.method, self.settings.shown_url(), shown_status(status));
+        let body = String::from_utf8_lossy(&self.heard.came().kept).into_owned();
+        let body = one_line(&body);
+        let because = match location {
+            Some(location) => {
+                format!(
+                    "{to}, which points to {location}; redirects are not followed, so let `url` be the right address"
+                )
+            }
+            None if body.is_empty() => to,
+            None => format!("{to}: {body}"),
+        };
+        let retry_after = seconds.map(Duration::from_secs);
+        Fault { received, retry_after, ..Fault::new(Kind::Status(status.as_u16()), because) }
+    }
+
+    /// Where a redirect leads, without what an address may hide.
+    fn location(&self, location: &str) -> String {
+        let joined = self.settings.url.join(location).map_or_else(|_| location.to_owned(), String::from);
+        joined.split(['?', '#']).next().unwrap_or_default().to_owned()
+    }
+}
+
+/// An answer that is coming in.
+struct Arriving<'a> {
+    response: Response,
+    settings: &'a Settings,
+    heard: &'a Heard,
+}
+
+impl<'a> Arriving<'a> {
+    fn of(response: Response, exchange: &Exchange<'a>) -> Self {
+        let Exchange { settings, heard, .. } = *exchange;
+        let mut head = shown_status(response.status());
+        if let Some(kind) = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()) {
+            let _ = write!(head, "\ncontent-type: {kind}");
+        }
+        heard.came().head = head;
+        Self { response, settings, heard }
+    }
+
+    async fn read(mut self, turn: &mut Turn) -> Result<Content, Fault> {
+        let read = match self.framing() {
+            None => self.document().await,
+            Some(framing) => self.stream(framing, turn).await,
+        };
+        let received = self.received();
+        turn.raw("http", &received);
+        read.map_err(|fault| Fault { received, ..fault })
+    }
+
+    /// How the answer comes in pieces, by what it says of itself; `None` if it is one document.
+    fn framing(&self) -> Option<Framing> {
+        match self.kind().as_str() {
+            "text/event-stream" => Some(Framing::Events),
+            "application/x-ndjson" | "application/ndjson" | "application/jsonl" | "application/x-jsonlines" => {
+                Some(Framing::Lines)
+            }
+            kind if is_json(kind) => None,
+            _ => Some(Framing::Open),
+        }
+    }
+
+    fn kind(&self) -> String {
+        let kind = self.response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+    }
+
+    async fn document(&mut self) -> Result<Content, Fault> {
+        let mut body = Vec::new();
+        while let Some(bytes) = self.next().await? {
+            self.keep(&bytes);
+            body.extend_from_slice(&bytes);
+        }
+        let text = String::from_utf8(body).map_err(|error| {
+            let at = error.utf8_error().valid_up_to();
+            Fault::new(Kind::Spoilt, format!("the answer is not UTF-8, at byte {at}"))
+        })?;
+        Ok(Content::Document(text, true))
+    }
+
+    async fn stream(&mut self, framing: Framing, turn: &mut Turn) -> Result<Content, Fault> {
+        let finder = match &self.settings.parser {
+            Parser::Usual => Finder::Usual,
+            Parser::Path(path) => Finder::Path(path.clone()),
+            Parser::Function(_) => Finder::Later,
+        };
+        let comes_in_pieces = framing != Framing::Open || self.response.content_length().is_none();
+        let mut reader = Reader::new(framing, finder);
+        loop {
+            let bytes = match self.next().await {
+                Ok(Some(bytes)) => bytes,
+                Ok(None) => break,
+                Err(fault) => return Err(fault.after(reader.so_far())),
+            };
+            self.keep(&bytes);
+            if let Err(trouble) = reader.take(&bytes) {
+                return Err(spoilt(&trouble).after(reader.so_far()));
+            }
+            if comes_in_pieces && reader.speaks() {
+                turn.speaks();
+            }
+            if reader.is_over() {
+                let rest = async { while let Ok(Some(_)) = self.next().await {} };
+                let _ = timeout(REST, rest).await;
+                break;
+            }
+        }
+        match reader.finish() {
+            Ok(Read { plain: Some(text), .. }) => Ok(Content::Document(text, false)),
+            Ok(read) => Ok(Content::Stream(Box::new(read))),
+            Err((trouble, answer)) => Err(spoilt(&trouble).after(answer)),
+        }
+    }
+
+    /// The next bytes of the answer; `None` at its end.
+    async fn next(&mut self) -> Result<Option<bytes::Bytes>, Fault> {
+        let bytes = self.response.chunk().await.map_err(|error| {
+            let told = chain(&error.without_url());
+            let is_cut = ["error reading a body", "unexpected end", "unexpected EOF", "closed"]
+                .iter()
+                .any(|sign| told.contains(sign));
+            let what = if is_cut { "the answer was cut" } else { "the answer cannot be read" };
+            Fault::new(Kind::Spoilt, format!("{what}: {told}"))
+        })?;
+        let most = self.settings.largest;
+        let seen = {
+            let mut came = self.heard.came();
+            came.seen += bytes.as_ref().map_or(0, bytes::Bytes::len);
+            came.seen
+        };
+        if seen > most {
+            let because = format!("the answer has more than {most} bytes, which is the most (`max_response_bytes`)");
+            return Err(Fault::new(Kind::Spoilt, because));
+        }
+        Ok(bytes)
+    }
+
+    fn keep(&self, bytes: &[u8]) {
+        let mut came = self.heard.came();
+        let room = KEPT.saturating_sub(came.kept.len()).min(bytes.len());
+        came.kept.extend_from_slice(&bytes[..room]);
+    }
+
+    /// What came, as people read it.
+    fn received(&self) -> String {
+        self.heard.told()
+    }
+}
+
+fn is_json(kind: &str) -> bool {
+    kind == "application/json" || kind == "text/json" || kind.ends_with("+json")
+}
+
+fn spoilt(trouble: &Trouble) -> Fault {
+    let because = match trouble {
+        Trouble::Reported(what) => format!("the stream reports an error: {}", one_line(what)),
+        Trouble::Unreadable(what) => format!("the answer is unreadable: {}", one_line(what)),
+        Trouble::Cut => "the stream was cut: it ended before it said that it is complete".to_owned(),
+    };
+    Fault::new(Kind::Spoilt, because)
+}
+
+fn shown_status(status: StatusCode) -> String {
+    match status.canonical_reason() {
+        Some(reason) => format!("{} {reason}", status.as_u16()),
+        None => status.as_u16().to_string(),
+    }
+}
+
+/// An error with all that is behind it.
+pub(crate) fn chain(error: &dyn Error) -> String {
+    let mut told = error.to_string();
+    let mut behind = error.source();
+    while let Some(error) = behind {
+        let text = error.to_string();
+        if !told.contains(&text) {
+            let _ = write!(told, ": {text}");
+        }
+        behind = error.source();
+    }
+    told
+}

@@ -1,0 +1,157 @@
+//! The agent `http`: anything that answers a request with a message. `http:URL` names it, or a project configures it.
+
+mod body;
+mod conversation;
+mod exchange;
+mod functions;
+mod network;
+mod path;
+mod reference;
+mod settings;
+mod stream;
+mod words;
+
+use std::path::Path;
+
+use model::{Diagnostic, Node};
+
+use self::body::{Body, Talk};
+use self::conversation::Conversation;
+pub(super) use self::exchange::chain;
+pub(super) use self::network::client;
+pub use self::reference::reference;
+use self::settings::Settings;
+use super::{Agent, Configured, Part, Readiness, Scene};
+use sandbox::BoxFuture;
+
+use crate::session::Session;
+use sandbox::{Breakage, Host};
+
+/// Something behind HTTP; see the module.
+pub struct Http;
+
+/// What stands for the conversation's id where there is no conversation.
+const NO_CONVERSATION: &str = "00000000-0000-7000-8000-000000000000";
+
+impl Agent for Http {
+    fn name(&self) -> &'static str {
+        "http"
+    }
+
+    fn summary(&self) -> &'static str {
+        "a bot behind HTTP, `http:URL`, or as the project configures it"
+    }
+
+    fn efforts(&self) -> Option<&'static [&'static str]> {
+        Some(&[])
+    }
+
+    fn tools(&self) -> Option<&'static [&'static str]> {
+        None
+    }
+
+    fn needs_sandbox(&self) -> bool {
+        false
+    }
+
+    fn takes_script(&self) -> bool {
+        true
+    }
+
+    fn takes_tools(&self) -> bool {
+        true
+    }
+
+    fn takes_config(&self) -> bool {
+        true
+    }
+
+    fn check_argument(&self, argument: Option<&str>) -> Vec<Diagnostic> {
+        let Some(url) = argument.filter(|url| !url.is_empty()) else {
+            let problem = Diagnostic::error("`http` needs an address");
+            return vec![
+                problem.help("write `http:http://127.0.0.1:8080/chat`, or configure the agent in the project"),
+            ];
+        };
+        let problem = Settings::of_url(&written_url(url)).err();
+        problem.into_iter().map(|problem| Diagnostic::error(format!("`http:{url}`: {problem}"))).collect()
+    }
+
+    fn check_config(&self, config: &Node, directory: &Path) -> Vec<Diagnostic> {
+        let mut problems = Vec::new();
+        let settings = Settings::read(config, &mut problems);
+        if let Some(settings) = settings {
+            problems.extend(functions::check(&settings, config, directory));
+        }
+        problems
+    }
+
+    fn check(&self, part: &Part<'_>) -> Vec<Diagnostic> {
+        // What is wrong with the settings themselves is told once, elsewhere.
+        let mut known = Vec::new();
+        let Some(settings) = settings(part.config, part.argument, &mut known).filter(|_| known.is_empty()) else {
+            return Vec::new();
+        };
+        let mut problems = unreached(part, &settings.body);
+        // Later messages may hang on what the agent says.
+        if let Some(message) = part.case.messages.first() {
+            let talk = Talk { conversation_id: NO_CONVERSATION, history: &[], message };
+            let mut wrong = Vec::new();
+            settings.body.make(&talk, settings.stream, &mut wrong);
+            let because =
+                |problem: Diagnostic| problem.help(format!("the body is made for the case `{}`", part.case.id));
+            problems.extend(wrong.into_iter().map(because));
+        }
+        problems
+    }
+
+    fn ready<'a>(&'a self, _host: &'a Host) -> BoxFuture<'a, Readiness> {
+        Box::pin(std::future::ready(Readiness { ready: true, version: None, auth: None, hints: Vec::new() }))
+    }
+
+    fn open<'a>(&'a self, scene: Scene) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
+        Box::pin(async move {
+            let mut problems = Vec::new();
+            let settings = settings(scene.config.as_deref(), scene.argument.as_deref(), &mut problems);
+            let Some(settings) = settings.filter(|_| problems.is_empty()) else {
+                let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
+                return Err(Breakage::environment(format!("the agent is not configured: {}", told.join("; "))));
+            };
+            Ok(Box::new(Conversation::open(&scene, settings).await?) as Box<dyn Session>)
+        })
+    }
+}
+
+/// How the agent is spoken to.
+fn settings(config: Option<&Configured>, argument: Option<&str>, problems: &mut Vec<Diagnostic>) -> Option<Settings> {
+    if let Some(config) = config {
+        return Settings::read(&config.node, problems);
+    }
+    let settings = Settings::of_url(&written_url(argument?));
+    settings.map_err(|problem| problems.push(Diagnostic::error(problem))).ok()
+}
+
+/// The address as it was meant: `--agent http://HOST/PATH` is an agent's name, a colon and the rest of an address.
+fn written_url(argument: &str) -> String {
+    if argument.starts_with("//") { format!("http:{argument}") } else { argument.to_owned() }
+}
+
+/// What the case brings and no request would say.
+fn unreached(part: &Part<'_>, body: &Body) -> Vec<Diagnostic> {
+    let messages = &part.case.messages;
+    let brought = [
+        ("script", messages.iter().any(|message| message.script.is_some())),
+        ("tools", part.case.all_tools().next().is_some()),
+    ];
+    let lost = brought.into_iter().filter(|(name, is_there)| *is_there && !body.reaches(name));
+    let problem = |(name, _): (&str, bool)| {
+        let message = format!("the case has `{name}`, which the agent would not be told");
+        Diagnostic::error(message)
+            .at(part.case.source.clone())
+            .help(format!("a `body_template` says it with `{{{{ {name} }}}}`"))
+    };
+    lost.map(problem).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,247 @@
+//! How a project configures an agent behind HTTP, read and checked.
+
+use model::decode::{self, Fields, Problems};
+use model::{Diagnostic, Node, NodeKind};
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Method, Url};
+
+use super::body::Body;
+use super::path::Path;
+use mask::secret;
+
+/// The most bytes of an answer where nobody says otherwise.
+const LARGEST: usize = 10 << 20;
+/// How often a connection is tried again where nobody says otherwise.
+const RETRIES: u64 = 2;
+/// The most that is sensible.
+const MOST_RETRIES: u64 = 10;
+/// The tag of text that names a function.
+const FUNCTION_TAG: &str = "!function";
+const METHODS: [(&str, Method); 3] = [("POST", Method::POST), ("PUT", Method::PUT), ("PATCH", Method::PATCH)];
+
+/// How the agent is spoken to.
+#[derive(Debug)]
+pub(super) struct Settings {
+    pub(super) url: Url,
+    pub(super) method: Method,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Body,
+    pub(super) parser: Parser,
+    /// Whether the answer is asked for in pieces.
+    pub(super) stream: bool,
+    /// The most bytes of an answer.
+    pub(super) largest: usize,
+    /// How often a connection is tried again.
+    pub(super) retries: u64,
+    pub(super) retry_on: RetryOn,
+}
+
+/// What finds the answer's text.
+#[derive(Debug, Clone)]
+pub(super) enum Parser {
+    /// The usual places.
+    Usual,
+    Path(Path),
+    /// A reference to a function.
+    Function(String),
+}
+
+/// What else a request is sent again for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct RetryOn {
+    pub(super) statuses: Vec<u16>,
+    /// A connection that closed before there was an answer.
+    pub(super) closed: bool,
+}
+
+impl Settings {
+    /// How the agent at `url` is spoken to, where nothing else is said.
+    ///
+    /// # Errors
+    /// What is wrong with the address.
+    pub(super) fn of_url(url: &str) -> Result<Self, String> {
+        let url = address(url)?;
+        Ok(Self {
+            url,
+            method: Method::POST,
+            headers: HeaderMap::new(),
+            body: Body::Legacy,
+            parser: Parser::Usual,
+            stream: false,
+            largest: LARGEST,
+            retries: RETRIES,
+            retry_on: RetryOn::default(),
+        })
+    }
+
+    /// Reads `node`; `None` if there is no address.
+    pub(super) fn read(node: &Node, problems: &mut Problems) -> Option<Self> {
+        let mut fields = Fields::of(node, "an `http` agent", problems)?.in_either_case();
+        fields.get("type");
+        let written = fields.require("url", problems);
+        let url = written.and_then(|node| {
+            let text = decode::text(node, "`url`", problems)?;
+            address(&text).map_err(|problem| problems.push(node.error(problem))).ok()
+        });
+        let method = match fields.get("method") {
+            Some(node) => method(node, problems),
+            None => Method::POST,
+        };
+        let headers = fields.get("headers").map(|node| headers(node, problems)).unwrap_or_default();
+        let body = body(&mut fields, problems);
+        let parser = fields.get("response_parser").map_or(Parser::Usual, |node| parser(node, problems));
+        let stream = fields.boolean("stream", problems).unwrap_or(false);
+        let largest = fields.whole("max_response_bytes", 1, problems);
+        let retries = retries(&mut fields, problems);
+        let retry_on = fields.get("retry_on").map(|node| retry_on(node, problems)).unwrap_or_default();
+        refuse_timeout(&mut fields, problems);
+        fields.finish(problems);
+        let url = url?;
+        Some(Self {
+            url,
+            method,
+            headers,
+            body,
+            parser,
+            stream,
+            largest: largest.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(LARGEST),
+            retries,
+            retry_on,
+        })
+    }
+
+    /// Where requests go, without what an address may hide.
+    pub(super) fn shown_url(&self) -> String {
+        let mut url = self.url.clone();
+        url.set_query(None);
+        url.set_fragment(None);
+        // There is nothing to be taken away where this fails.
+        let _ = url.set_username("");
+        let _ = url.set_password(None);
+        url.to_string()
+    }
+
+    /// The functions it names: that of the body and that of the parser.
+    pub(super) fn functions(&self) -> [Option<&str>; 2] {
+        let body = if let Body::Function(reference) = &self.body { Some(reference.as_str()) } else { None };
+        let parser = if let Parser::Function(reference) = &self.parser { Some(reference.as_str()) } else { None };
+        [body, parser]
+    }
+}
+
+fn address(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text).map_err(|error| {
+        let help = if text.contains("://") { "" } else { "; an address begins with `http://` or `https://`" };
+        format!("this is no address: {error}{help}")
+    })?;
+    match url.scheme() {
+        "http" | "https" if url.has_host() => Ok(url),
+        other => Err(format!("an address begins with `http://` or `https://`, not `{other}:`")),
+    }
+}
+
+fn method(node: &Node, problems: &mut Problems) -> Method {
+    let written = node.as_str().map(str::to_ascii_uppercase);
+    let found = written.and_then(|written| METHODS.into_iter().find(|(name, _)| *name == written));
+    if found.is_none() {
+        let problem = node.error("`method` must be one of `POST`, `PUT`, `PATCH`");
+        problems.push(problem.help("the message is sent in the request's body, which other methods have none of"));
+    }
+    found.map_or(Method::POST, |(_, method)| method)
+}
+
+/// The headers; those that sign in are never shown.
+fn headers(node: &Node, problems: &mut Problems) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    let NodeKind::Map(entries) = &node.kind else {
+        problems.push(node.error(format!("`headers` must be a map, not {}", node.kind_name())));
+        return headers;
+    };
+    for (key, value) in entries {
+        let at = |message: String| Diagnostic::error(message).at(node.source.excerpt(key.span));
+        let Ok(name) = HeaderName::try_from(&key.value) else {
+            problems.push(at(format!("`{}` is no name of a header", key.value)));
+            continue;
+        };
+        if matches!(name.as_str(), "content-length" | "transfer-encoding" | "connection" | "host") {
+            problems.push(at(format!("`{}` is set by the connection itself", key.value)));
+            continue;
+        }
+        let Some(text) = decode::any_text(value, &format!("the header `{}`", key.value), problems) else { continue };
+        let Ok(mut content) = HeaderValue::try_from(text.trim()) else {
+            // What it is stays untold: it may be a secret.
+            problems.push(at(format!("the value of `{}` has characters that no header has", key.value)));
+            continue;
+        };
+        content.set_sensitive(secret::is_of_header(name.as_str()));
+        headers.insert(name, content);
+    }
+    headers
+}
+
+fn body(fields: &mut Fields<'_>, problems: &mut Problems) -> Body {
+    const FORMATS: [(&str, bool); 2] = [("legacy", false), ("messages", true)];
+    let format = fields.get("request_format");
+    let template = fields.get("body_template");
+    if let (Some(format), Some(_)) = (format, template) {
+        problems.push(format.error("`body_template` says what is sent, so `request_format` has no meaning"));
+    }
+    if let Some(node) = template {
+        return match function(node) {
+            Some(reference) => Body::Function(reference),
+            None => Body::template(node, problems),
+        };
+    }
+    let messages = format.and_then(|node| decode::choice(node, "`request_format`", &FORMATS, problems));
+    if messages == Some(true) { Body::Messages } else { Body::Legacy }
+}
+
+fn parser(node: &Node, problems: &mut Problems) -> Parser {
+    if let Some(reference) = function(node) {
+        return Parser::Function(reference);
+    }
+    let Some(text) = decode::text(node, "`response_parser`", problems) else { return Parser::Usual };
+    match Path::parse(&text) {
+        Ok(path) => Parser::Path(path),
+        Err(problem) => {
+            problems.push(node.error(problem));
+            Parser::Usual
+        }
+    }
+}
+
+fn function(node: &Node) -> Option<String> {
+    node.as_str().filter(|_| node.tag.as_deref() == Some(FUNCTION_TAG)).map(str::to_owned)
+}
+
+fn retries(fields: &mut Fields<'_>, problems: &mut Problems) -> u64 {
+    let retries = fields.whole("retry", 0, problems).unwrap_or(RETRIES);
+    if let Some(node) = fields.get("retry").filter(|_| retries > MOST_RETRIES) {
+        problems.push(node.error(format!("`retry` must be at most {MOST_RETRIES}, not {retries}")));
+    }
+    retries.min(MOST_RETRIES)
+}
+
+fn retry_on(node: &Node, problems: &mut Problems) -> RetryOn {
+    let mut retry_on = RetryOn::default();
+    for item in decode::list(node, "`retry_on`", problems).unwrap_or_default() {
+        let status = match &item.kind {
+            NodeKind::Number(number) => decode::as_whole(number).filter(|status| (400..600).contains(status)),
+            _ => None,
+        };
+        match status.and_then(|status| u16::try_from(status).ok()) {
+            Some(status) => retry_on.statuses.push(status),
+            None if item.as_str() == Some("closed") => retry_on.closed = true,
+            None => problems.push(item.error("`retry_on` lists statuses from 400 to 599, and `closed`")),
+        }
+    }
+    retry_on
+}
+
+/// A limit of the agent's own would be one more that nobody can tell from the trial's.
+fn refuse_timeout(fields: &mut Fields<'_>, problems: &mut Problems) {
+    if let Some(node) = fields.get("timeout") {
+        let problem = node.error("an agent has no `timeout` of its own: the trial's is in force");
+        problems.push(problem.help("set `eval.defaultTimeout` of the project, `timeout` of a case or `--timeout`"));
+    }
+}

@@ -1,0 +1,53 @@
+//! Pieces as chat completions stream them.
+
+use serde_json::{Map, Value};
+
+use super::{End, Told};
+use crate::answer::Call;
+use crate::answer::document;
+
+pub(super) fn read(map: &Map<String, Value>, told: &mut Told) {
+    told.owes_an_end();
+    told.answer.count.look(map);
+    let Some(choice) = map.get("choices").and_then(|choices| choices.get(0)) else { return };
+    if let Some(delta) = choice.get("delta").and_then(Value::as_object) {
+        self::delta(delta, told);
+    } else if choice.get("message").is_some() {
+        document::read(&Value::Object(map.clone()), &mut told.answer);
+    }
+    if choice.get("finish_reason").is_some_and(|reason| !reason.is_null()) {
+        // Usage may follow, and a piece that says that this was all; neither must.
+        told.end = End::Reached;
+    }
+}
+
+fn delta(delta: &Map<String, Value>, told: &mut Told) {
+    if let Some(text) = delta.get("content").or_else(|| delta.get("refusal")).and_then(Value::as_str) {
+        told.answer.hear(text);
+    }
+    let calls = delta.get("tool_calls").and_then(Value::as_array);
+    for (at, piece) in calls.into_iter().flatten().enumerate() {
+        let at = piece.get("index").and_then(Value::as_u64).unwrap_or(at as u64);
+        call(&format!("index {at}"), piece, told);
+    }
+}
+
+fn call(key: &str, piece: &Value, told: &mut Told) {
+    let text = |value: Option<&Value>| value.and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned);
+    let function = piece.get("function");
+    let id = text(piece.get("id"));
+    let name = text(function.and_then(|function| function.get("name")));
+    let known = told.answer.called(key);
+    // Some number every call alike, and tell them apart by their ids alone.
+    let is_new = known.is_none_or(|call| id.is_some() && name.is_some() && call.id != id);
+    if is_new {
+        told.answer.call(Some(key), Call::new(id, name.unwrap_or_default()));
+    }
+    let arguments = function.and_then(|function| function.get("arguments"));
+    let Some(call) = told.answer.called(key) else { return };
+    match arguments {
+        Some(Value::String(more)) => call.write(more),
+        Some(whole @ Value::Object(_)) => call.input = Some(whole.clone()),
+        _ => {}
+    }
+}

@@ -1,0 +1,374 @@
+//! An answer that comes in pieces, in any of the forms that bots stream in.
+
+mod anthropic;
+mod chunk;
+mod data_line;
+mod frames;
+mod responses;
+mod ui;
+
+use serde_json::{Map, Value};
+
+use self::frames::{Event, Events, Lines};
+use super::path::Path;
+use crate::answer::Answer;
+use crate::answer::document;
+use crate::answer::usage::Count;
+
+/// What ends a stream of events, with some.
+const END: &str = "[DONE]";
+/// How much of something unreadable is repeated, in characters.
+const SHOWN: usize = 120;
+
+/// How the bytes of a stream make pieces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Framing {
+    /// `text/event-stream`.
+    Events,
+    /// A JSON value a line.
+    Lines,
+    /// Data-stream lines, `0:"text"`, or text that is the answer itself: the first line tells.
+    Open,
+}
+
+/// Why a stream is no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Trouble {
+    /// It says so itself.
+    Reported(String),
+    /// It is not what it seems to be.
+    Unreadable(String),
+    /// It ended too early.
+    Cut,
+}
+
+/// What is known about the end of a stream.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum End {
+    /// Nothing was said that must be followed by an end.
+    #[default]
+    Open,
+    /// Something has begun that says when it ends.
+    Owed,
+    /// The answer is complete; what it took may follow.
+    Reached,
+    /// Nothing follows.
+    Over,
+}
+
+/// What a stream has told so far.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    pub(super) answer: Answer,
+    end: End,
+    /// What the steps of the agent took; the sum of all, told at the end, goes before it.
+    steps: Count,
+    /// How many texts of the Responses API came in pieces: their whole comes again.
+    streamed: usize,
+}
+
+impl Told {
+    /// It will say when it ends.
+    fn owes_an_end(&mut self) {
+        if self.end == End::Open {
+            self.end = End::Owed;
+        }
+    }
+}
+
+/// What finds the texts in a stream.
+#[derive(Debug, Default)]
+pub(super) enum Finder {
+    /// The usual places.
+    #[default]
+    Usual,
+    /// A path into every piece.
+    Path(Path),
+    /// Somebody who wants all pieces at the end.
+    Later,
+}
+
+/// Reads a stream.
+#[derive(Debug)]
+pub(super) struct Reader {
+    framing: Framing,
+    finder: Finder,
+    lines: Lines,
+    events: Events,
+    told: Told,
+    /// The text of a stream that may be nothing but text.
+    plain: Vec<u8>,
+    /// How much of that was looked through for the end of its first line; absent once it is known to be plain text.
+    searched: Option<usize>,
+    /// How much of it is blank, from its beginning.
+    blank: usize,
+    /// The pieces, where somebody wants them later.
+    pieces: Vec<Value>,
+}
+
+/// A stream that has ended.
+#[derive(Debug)]
+pub(super) struct Read {
+    pub(super) answer: Answer,
+    /// The pieces, where somebody wants them.
+    pub(super) pieces: Vec<Value>,
+    /// The whole text of a stream that was nothing but text.
+    pub(super) plain: Option<String>,
+}
+
+impl Reader {
+    pub(super) fn new(framing: Framing, finder: Finder) -> Self {
+        let answer = if matches!(finder, Finder::Usual) { Answer::default() } else { Answer::without_text() };
+        Self {
+            framing,
+            finder,
+            lines: Lines::default(),
+            events: Events::default(),
+            told: Told { answer, ..Told::default() },
+            plain: Vec::new(),
+            searched: Some(0),
+            blank: 0,
+            pieces: Vec::new(),
+        }
+    }
+
+    /// Takes in the next bytes.
+    pub(super) fn take(&mut self, bytes: &[u8]) -> Result<(), Trouble> {
+        if self.framing == Framing::Open {
+            self.plain.extend_from_slice(bytes);
+            return self.settle(false);
+        }
+        for line in self.lines.take(bytes) {
+            self.line(&line)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the agent has begun to speak.
+    pub(super) fn speaks(&mut self) -> bool {
+        let answer = &self.told.answer;
+        let rest = &self.plain[self.blank.min(self.plain.len())..];
+        let text = rest.iter().position(|byte| !byte.is_ascii_whitespace());
+        self.blank += text.unwrap_or(rest.len());
+        let is_text = text.and_then(|_| self.plain.get(self.blank));
+        answer.has_text()
+            || answer.has_calls()
+            || !self.pieces.is_empty()
+            || is_text.is_some_and(|first| !matches!(first, b'{' | b'['))
+    }
+
+    /// Whether all has come that will.
+    pub(super) fn is_over(&self) -> bool {
+        self.told.end == End::Over
+    }
+
+    /// What came, when there is no more.
+    pub(super) fn finish(mut self) -> Result<Read, (Trouble, Box<Answer>)> {
+        match self.end() {
+            Ok(plain) => {
+                let mut answer = self.told.answer;
+                if answer.count.is_empty() {
+                    answer.count = self.told.steps;
+                }
+                Ok(Read { answer, pieces: self.pieces, plain })
+            }
+            Err(trouble) => Err((trouble, Box::new(self.told.answer))),
+        }
+    }
+
+    /// What came until it was cut.
+    pub(super) fn so_far(self) -> Answer {
+        self.told.answer
+    }
+
+    fn end(&mut self) -> Result<Option<String>, Trouble> {
+        self.settle(true)?;
+        if self.framing == Framing::Open {
+            let text = String::from_utf8(std::mem::take(&mut self.plain)).map_err(|_| not_text())?;
+            return Ok(Some(text));
+        }
+        if self.is_over() {
+            return Ok(None);
+        }
+        let line = self.lines.rest();
+        let last = self.last(&line);
+        // What cannot be read at the end was cut there.
+        last.map_err(|trouble| if matches!(trouble, Trouble::Unreadable(_)) { Trouble::Cut } else { trouble })?;
+        if self.told.end == End::Owed { Err(Trouble::Cut) } else { Ok(None) }
+    }
+
+    fn last(&mut self, line: &[u8]) -> Result<(), Trouble> {
+        if !line.is_empty() {
+            self.line(line)?;
+        }
+        if self.framing != Framing::Events {
+            return Ok(());
+        }
+        match self.events.finish() {
+            // Text that does not even end its line may be half of what it should be.
+            Some(event) if !line.is_empty() && !is_marked(event.data.trim()) => Err(Trouble::Cut),
+            Some(event) => self.event(&event),
+            None => Ok(()),
+        }
+    }
+
+    /// Sees from the beginning of an open stream what it is, as soon as that can be told.
+    fn settle(&mut self, is_all: bool) -> Result<(), Trouble> {
+        if self.framing != Framing::Open {
+            return Ok(());
+        }
+        let Some(searched) = self.searched else { return Ok(()) };
+        let end = self.plain[searched..].iter().position(|byte| *byte == b'\n').map(|end| searched + end);
+        let Some(line) = end.or_else(|| is_all.then_some(self.plain.len())).map(|end| &self.plain[..end]) else {
+            self.searched = Some(self.plain.len());
+            return Ok(());
+        };
+        self.searched = None;
+        let Ok(line) = std::str::from_utf8(line) else { return Ok(()) };
+        self.framing = match line {
+            _ if data_line::is_one(line) => Framing::Lines,
+            _ if line.starts_with("event: ") || line.starts_with("data: {") || line.starts_with("data:{") => {
+                Framing::Events
+            }
+            _ => return Ok(()),
+        };
+        let bytes = std::mem::take(&mut self.plain);
+        self.take(&bytes)
+    }
+
+    fn line(&mut self, line: &[u8]) -> Result<(), Trouble> {
+        let line = std::str::from_utf8(line).map_err(|_| not_text())?;
+        if self.framing == Framing::Events {
+            return match self.events.take(line) {
+                Some(event) => self.event(&event),
+                None => Ok(()),
+            };
+        }
+        if line.trim().is_empty() {
+            return Ok(());
+        }
+        if data_line::is_one(line) {
+            let (code, value) = data_line::parse(line).ok_or_else(|| unreadable(line))?;
+            self.keep(|| serde_json::json!({"type": code.to_string(), "value": value}));
+            return data_line::read(code, &value, &mut self.told);
+        }
+        let piece = serde_json::from_str(line).map_err(|_| unreadable(line))?;
+        self.piece(piece, "")
+    }
+
+    fn event(&mut self, event: &Event) -> Result<(), Trouble> {
+        let data = event.data.trim();
+        if event.data.is_empty() {
+            return Ok(());
+        }
+        if data == END {
+            self.told.end = End::Over;
+            return Ok(());
+        }
+        match serde_json::from_str(data) {
+            Ok(piece @ (Value::Object(_) | Value::String(_))) => self.piece(piece, &event.name),
+            _ if is_marked(data) => Err(unreadable(data)),
+            _ if event.name == "error" => Err(Trouble::Reported(event.data.clone())),
+            // Text as it is.
+            _ => {
+                self.told.answer.hear(&event.data);
+                self.keep(|| Value::from(event.data.as_str()));
+                Ok(())
+            }
+        }
+    }
+
+    fn piece(&mut self, piece: Value, name: &str) -> Result<(), Trouble> {
+        match &piece {
+            Value::Object(map) => self.object(map, name)?,
+            Value::String(text) => self.told.answer.hear(text),
+            _ => {}
+        }
+        self.keep(|| piece);
+        Ok(())
+    }
+
+    fn object(&mut self, map: &Map<String, Value>, name: &str) -> Result<(), Trouble> {
+        let told = &mut self.told;
+        let kind = map.get("type").and_then(Value::as_str).unwrap_or_default();
+        if let Some(error) = reported(map, kind, name) {
+            return Err(Trouble::Reported(error));
+        }
+        match kind {
+            _ if map.contains_key("choices") => chunk::read(map, told),
+            _ if kind.starts_with("response.") => responses::read(kind, map, told),
+            _ if anthropic::is_one(kind) => anthropic::read(kind, map, told),
+            _ if ui::is_one(kind) => ui::read(kind, map, told),
+            _ => other(map, told),
+        }
+        Ok(())
+    }
+
+    /// Keeps a piece for whoever wants it, or finds the text in it.
+    fn keep(&mut self, piece: impl FnOnce() -> Value) {
+        match &self.finder {
+            Finder::Usual => {}
+            Finder::Later => self.pieces.push(piece()),
+            Finder::Path(path) => {
+                let piece = piece();
+                for found in path.find(&piece) {
+                    self.told.answer.say(&super::super::transcript::as_text(found));
+                }
+            }
+        }
+    }
+}
+
+/// Whether `data` says by its first letter that it is no plain text.
+fn is_marked(data: &str) -> bool {
+    data.starts_with(['{', '[', '"'])
+}
+
+/// The error that a piece reports.
+fn reported(map: &Map<String, Value>, kind: &str, name: &str) -> Option<String> {
+    let text = |key: &str| map.get(key).and_then(Value::as_str).map(str::to_owned);
+    let error = document::error(map);
+    match kind {
+        "response.failed" | "response.incomplete" => {
+            let response = map.get("response").and_then(Value::as_object);
+            let reason = || Some(response?.get("incomplete_details")?.get("reason")?.as_str()?.to_owned());
+            Some(response.and_then(document::error).or_else(reason).unwrap_or_else(|| kind.to_owned()))
+        }
+        "abort" => Some("it was aborted".to_owned()),
+        _ if kind == "error" || name == "error" => Some(
+            error
+                .or_else(|| text("errorText"))
+                .or_else(|| text("message"))
+                .unwrap_or_else(|| Value::Object(map.clone()).to_string()),
+        ),
+        _ => error,
+    }
+}
+
+/// A piece of nobody's form that holds text in a usual place.
+fn other(map: &Map<String, Value>, told: &mut Told) {
+    const MORE: [&str; 3] = ["delta", "token", "chunk"];
+    if let Some(text) = document::TEXTS.iter().chain(&MORE).find_map(|place| map.get(*place)?.as_str()) {
+        told.answer.hear(text);
+        told.answer.count.look(map);
+        if let Some(calls) = map.get("tool_calls").filter(|calls| !calls.is_null()) {
+            told.answer.listed(calls, "tool_calls");
+        }
+    } else {
+        document::read(&Value::Object(map.clone()), &mut told.answer);
+    }
+    match map.get("done").and_then(Value::as_bool) {
+        Some(true) => told.end = End::Over,
+        Some(false) => told.owes_an_end(),
+        None => {}
+    }
+}
+
+fn not_text() -> Trouble {
+    Trouble::Unreadable("it is not UTF-8".to_owned())
+}
+
+fn unreadable(what: &str) -> Trouble {
+    let shown: String = what.chars().take(SHOWN).collect();
+    Trouble::Unreadable(format!("a piece of the stream is no JSON: {shown}"))
+}

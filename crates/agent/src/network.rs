@@ -1,0 +1,120 @@
+//! Requests over HTTP that a module of the user's makes: only to the hosts that the project grants it.
+
+use std::sync::Arc;
+
+use model::Node;
+use model::decode::Problems;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Method, Url};
+use script::Value;
+use tokio::runtime::Handle;
+
+use super::http::{chain, client};
+use sandbox::Host;
+
+/// The most of a response that is read, in bytes.
+const LARGEST: usize = 16 << 20;
+
+/// The hosts that a module may ask, and the way there.
+#[derive(Debug, Clone)]
+pub(super) struct Network {
+    /// `HOST` or `HOST:PORT`.
+    hosts: Vec<String>,
+    /// The machine, and the runtime that requests are made on. Without them no request can be made.
+    way: Option<(Arc<Host>, Handle)>,
+}
+
+/// Reads the list of hosts under `network`.
+pub(super) fn hosts(items: &[Node], problems: &mut Problems) -> Vec<String> {
+    let host = |item: &Node| {
+        let written = item.as_str().map(str::to_lowercase);
+        let url = written.as_ref().and_then(|host| Url::parse(&format!("http://{host}/")).ok());
+        let is_host = url.is_some_and(|url| url.path() == "/" && url.query().is_none() && url.username().is_empty());
+        if !is_host {
+            problems.push(item.error("a host of `network` is `HOST` or `HOST:PORT`, without `https://` and path"));
+        }
+        written.filter(|_| is_host)
+    };
+    items.iter().filter_map(host).collect()
+}
+
+impl Network {
+    /// Access to `hosts`; none if the list is empty. Without a `host`, modules only load with it.
+    pub(super) fn to(hosts: &[String], host: Option<&Arc<Host>>) -> Option<Self> {
+        let way = host.cloned().zip(Handle::try_current().ok());
+        (!hosts.is_empty()).then(|| Self { hosts: hosts.to_vec(), way })
+    }
+
+    /// The runtime that requests are made on.
+    pub(super) fn runtime(&self) -> Option<&Handle> {
+        self.way.as_ref().map(|(_, runtime)| runtime)
+    }
+
+    fn allows(&self, url: &Url) -> bool {
+        let Some(host) = url.host_str().filter(|_| matches!(url.scheme(), "http" | "https")) else { return false };
+        let with_port = url.port_or_known_default().map(|port| format!("{host}:{port}"));
+        self.hosts.iter().any(|allowed| allowed == host || Some(allowed) == with_port.as_ref())
+    }
+
+    /// Sends what `fetch` asks for. Redirects are not followed.
+    ///
+    /// # Errors
+    /// Why there is no response, in words.
+    pub(super) async fn fetch(&self, request: &Value) -> Result<Value, String> {
+        let text = |key: &str| request.get(key).and_then(Value::as_str);
+        let written = text("url").unwrap_or_default();
+        let url = Url::parse(written).map_err(|error| format!("fetch of `{written}`: {error}"))?;
+        if !self.allows(&url) {
+            let host = url.host_str().unwrap_or_default();
+            return Err(format!("`{host}` is not granted: the agent's `network` names {}", self.hosts.join(", ")));
+        }
+        let at = format!("{}://{}{}", url.scheme(), url.host_str().unwrap_or_default(), url.path());
+        let failed = |what: String| format!("fetch of {at}: {what}");
+        let method = text("method").unwrap_or("GET");
+        let method =
+            Method::from_bytes(method.as_bytes()).map_err(|_| failed(format!("`{method}` is not a method")))?;
+        let (host, _) = self.way.as_ref().ok_or_else(|| failed("there is no network yet".to_owned()))?;
+        let client = client(url.scheme() == "https", host).map_err(failed)?;
+        let mut sent = client.request(method, url).headers(headers(request).map_err(failed)?);
+        if let Some(body) = text("body") {
+            sent = sent.body(body.to_owned());
+        }
+        let response = sent.send().await.map_err(|error| failed(chain(&error.without_url())))?;
+        read(response).await.map_err(failed)
+    }
+}
+
+fn headers(request: &Value) -> Result<HeaderMap, String> {
+    let mut headers = HeaderMap::new();
+    let Some(Value::List(pairs)) = request.get("headers") else { return Ok(headers) };
+    for pair in pairs {
+        let Value::List(pair) = pair else { continue };
+        let [Value::String(name), Value::String(value)] = &pair[..] else { continue };
+        let wrong = || format!("`{name}` is not a valid header");
+        let (key, value) = (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value));
+        headers.append(key.map_err(|_| wrong())?, value.map_err(|_| wrong())?);
+    }
+    Ok(headers)
+}
+
+async fn read(mut response: reqwest::Response) -> Result<Value, String> {
+    let pair = |name: &HeaderName, value: &HeaderValue| {
+        Value::List(vec![name.as_str().into(), String::from_utf8_lossy(value.as_bytes()).as_ref().into()])
+    };
+    let headers = response.headers().iter().map(|(name, value)| pair(name, value)).collect();
+    let (status, url) = (response.status(), response.url().to_string());
+    let mut body = Vec::new();
+    while let Some(piece) = response.chunk().await.map_err(|error| chain(&error.without_url()))? {
+        body.extend_from_slice(&piece);
+        if body.len() > LARGEST {
+            return Err(format!("the response is larger than {} MiB", LARGEST >> 20));
+        }
+    }
+    Ok(Value::Map(vec![
+        ("status".into(), Value::Number(f64::from(status.as_u16()))),
+        ("statusText".into(), status.canonical_reason().unwrap_or_default().into()),
+        ("url".into(), url.as_str().into()),
+        ("headers".into(), Value::List(headers)),
+        ("text".into(), String::from_utf8_lossy(&body).as_ref().into()),
+    ]))
+}

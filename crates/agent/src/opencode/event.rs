@@ -1,0 +1,486 @@
+//! What comes from OpenCode's stdout: events, a JSON object a line, understood as steps. There is none that begins a
+//! session and none that ends one, so how it ended is put together when there are no more. Unknown events are ignored; a
+//! known one that cannot be read is reported, because the agent may have acted in it. The caller keeps every line as it
+//! came.
+
+use model::{Step, Tokens, Usage};
+use serde_json::Value;
+
+use super::tool;
+use crate::lines::Content;
+
+/// What is known of a session that OpenCode does not tell.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct About {
+    /// The model that was asked for.
+    pub(super) model: Option<String>,
+    /// OpenCode's version.
+    pub(super) version: Option<String>,
+    /// How it is signed in.
+    pub(super) auth: String,
+}
+
+/// What a line says.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Heard {
+    /// The agent did something.
+    Step(Step),
+    /// A message of the model's begins.
+    Begun,
+    /// A message of the model's is complete.
+    Complete {
+        /// Whether another one follows, because the model called tools.
+        goes_on: bool,
+        /// What it took.
+        tokens: Tokens,
+    },
+    /// A line that should be an event and cannot be read: what it is.
+    Unreadable(&'static str),
+}
+
+/// A sub-agent's session, of which the events tell nothing but the call that began it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct SubAgent {
+    /// The call.
+    pub(super) call: String,
+    /// The session.
+    pub(super) session: String,
+}
+
+/// How dealing with a user's message ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Done {
+    /// With an answer.
+    Answered,
+    /// With an error that is the agent's.
+    GaveUp(String),
+    /// Because the model could not be reached or did not answer well.
+    ProviderFailed(String),
+    /// Without saying how.
+    Unfinished(String),
+}
+
+/// Understands the events of one user message.
+#[derive(Debug, Default)]
+pub(super) struct Interpreter {
+    about: About,
+    /// The session that was told of already.
+    session_id: Option<String>,
+    message: Option<Message>,
+    /// What the last message said.
+    said: Vec<String>,
+    tokens: Option<Tokens>,
+    cost_usd: f64,
+    /// Why the last message ended that is complete.
+    reason: Option<String>,
+    /// Why a call of the last message was not permitted.
+    refusal: Option<String>,
+    fault: Option<Done>,
+    sub_agents: Vec<SubAgent>,
+}
+
+/// A message of the model's that is not complete. What it says and does is told in the order in which it finishes; the
+/// names of its parts keep the order in which the model wrote them.
+#[derive(Debug)]
+struct Message {
+    id: String,
+    parts: Vec<(String, Vec<Step>)>,
+}
+
+impl Interpreter {
+    /// For a user message; `session_id` is the session that goes on.
+    pub(super) fn new(about: About, session_id: Option<String>) -> Self {
+        Self { about, session_id, ..Self::default() }
+    }
+
+    /// The id of the session, once it is known.
+    pub(super) fn session_id(&self) -> Option<&str> {
+        self.session_id.as_deref()
+    }
+
+    /// Interprets `line`; returns nothing for an unknown event or other output.
+    pub(super) fn read(&mut self, line: &str) -> Vec<Heard> {
+        let line = match Content::of(line) {
+            Content::Event(line) => line,
+            Content::Other => return Vec::new(),
+            Content::Damaged => return vec![Heard::Unreadable("an event that is not valid JSON")],
+        };
+        let mut heard: Vec<Heard> = self.session(&line).into_iter().collect();
+        let part = line.get("part").unwrap_or(&Value::Null);
+        match text(&line, "type") {
+            "step_start" => heard.extend(self.begin(text(part, "messageID"))),
+            "tool_use" if text(part, "callID").is_empty() || text(part, "tool").is_empty() => {
+                heard.push(Heard::Unreadable("a tool call without an id or a name"));
+            }
+            "text" | "reasoning" | "tool_use" => self.add(part),
+            "step_finish" => heard.extend(self.complete(part)),
+            "error" => self.fault = Some(fault(line.get("error").unwrap_or(&Value::Null))),
+            _ => {}
+        }
+        heard
+    }
+
+    /// The sub-agents whose sessions are still to be read.
+    pub(super) fn take_sub_agents(&mut self) -> Vec<SubAgent> {
+        std::mem::take(&mut self.sub_agents)
+    }
+
+    /// What a sub-agent did, from its session as OpenCode exports it; `None` if that is no session.
+    pub(super) fn read_sub_agent(&mut self, agent: &SubAgent, export: &str) -> Option<Vec<Step>> {
+        let export: Value = serde_json::from_str(export).ok()?;
+        let messages = export.get("messages")?.as_array()?.iter();
+        let answers =
+            messages.filter(|message| message.pointer("/info/role").and_then(Value::as_str) == Some("assistant"));
+        let mut told = Vec::new();
+        for part in answers.filter_map(|message| message.get("parts")?.as_array()).flatten() {
+            if text(part, "type") == "step-finish" {
+                self.meter(part);
+            }
+            self.sub_agents.extend(sub_agent(part));
+            told.extend(steps(part, Some(&agent.call)));
+        }
+        Some(told)
+    }
+
+    /// There are no more events: what is left to tell, the end of it, and how it ended.
+    pub(super) fn end(&mut self) -> (Vec<Step>, Done) {
+        let mut steps = self.flush();
+        let done = self.done();
+        let answered = done == Done::Answered;
+        let cost_usd = self.tokens.and(Some(self.cost_usd).filter(|cost| *cost > 0.0));
+        steps.push(Step::Finished {
+            subtype: if answered { "success" } else { "error" }.to_owned(),
+            is_error: !answered,
+            usage: Usage { tokens: self.tokens, cost_usd },
+            text: Some(self.said.join("\n")).filter(|text| answered && !text.is_empty()),
+            result: None,
+        });
+        (steps, done)
+    }
+
+    /// The session is told of once.
+    fn session(&mut self, line: &Value) -> Option<Heard> {
+        let id = text(line, "sessionID");
+        if id.is_empty() || self.session_id.is_some() {
+            return None;
+        }
+        self.session_id = Some(id.to_owned());
+        Some(Heard::Step(Step::Session {
+            session_id: Some(id.to_owned()),
+            model: self.about.model.clone(),
+            agent_version: self.about.version.clone(),
+            tools: Vec::new(),
+            auth: Some(self.about.auth.clone()),
+        }))
+    }
+
+    /// A message begins again under the same id when the model is asked again for it.
+    fn begin(&mut self, id: &str) -> Vec<Heard> {
+        if self.message.as_ref().is_some_and(|message| message.id == id) {
+            return Vec::new();
+        }
+        let mut heard: Vec<Heard> = self.flush().into_iter().map(Heard::Step).collect();
+        self.said.clear();
+        self.refusal = None;
+        self.message = Some(Message { id: id.to_owned(), parts: Vec::new() });
+        heard.push(Heard::Begun);
+        heard
+    }
+
+    fn complete(&mut self, part: &Value) -> Vec<Heard> {
+        let heard = self.flush().into_iter().map(Heard::Step);
+        let tokens = self.meter(part);
+        let reason = text(part, "reason").to_owned();
+        let goes_on = reason == "tool-calls";
+        self.reason = Some(reason);
+        // It has overcome what was wrong before.
+        self.fault = None;
+        heard.chain([Heard::Complete { goes_on, tokens }]).collect()
+    }
+
+    /// Counts what a message took. Neither kind of tokens has the other in it, and output is without reasoning.
+    fn meter(&mut self, part: &Value) -> Tokens {
+        let count = |path: &str| part.pointer(path).and_then(Value::as_u64).unwrap_or(0);
+        let reasoning = count("/tokens/reasoning");
+        let tokens = Tokens {
+            input: count("/tokens/input"),
+            cache_read: count("/tokens/cache/read"),
+            cache_write: count("/tokens/cache/write"),
+            output: count("/tokens/output") + reasoning,
+            reasoning: Some(reasoning),
+        };
+        // What tells no number is not known, which is not nothing.
+        let is_told =
+            ["/tokens/input", "/tokens/output"].iter().any(|path| part.pointer(path).is_some_and(Value::is_u64));
+        if is_told {
+            *self.tokens.get_or_insert_default() += tokens;
+        }
+        self.cost_usd += part.get("cost").and_then(Value::as_f64).unwrap_or(0.0);
+        tokens
+    }
+
+    /// Keeps a part until its message is complete.
+    fn add(&mut self, part: &Value) {
+        let steps = steps(part, None);
+        for step in &steps {
+            match step {
+                Step::Text { text, .. } if !text.is_empty() => self.said.push(text.clone()),
+                Step::PermissionDenied { tool, message, .. } => self.refusal = Some(format!("{tool}: {message}")),
+                _ => {}
+            }
+        }
+        self.sub_agents.extend(sub_agent(part));
+        let id = text(part, "messageID");
+        let message = self.message.get_or_insert_with(|| Message { id: id.to_owned(), parts: Vec::new() });
+        message.parts.push((text(part, "id").to_owned(), steps));
+    }
+
+    /// What the message that is not complete has said and done, in the order in which the model wrote it.
+    fn flush(&mut self) -> Vec<Step> {
+        let Some(mut message) = self.message.take() else { return Vec::new() };
+        message.parts.sort_by(|(a, _), (b, _)| a.cmp(b));
+        message.parts.into_iter().flat_map(|(_, steps)| steps).collect()
+    }
+
+    fn done(&self) -> Done {
+        if let Some(fault) = &self.fault {
+            return fault.clone();
+        }
+        match (self.reason.as_deref(), &self.refusal) {
+            (None, _) => Done::Unfinished("it said nothing".to_owned()),
+            (Some("tool-calls"), Some(refusal)) => {
+                Done::GaveUp(format!("it stopped because a call was not permitted ({refusal})"))
+            }
+            (Some("tool-calls"), None) => Done::Unfinished("it had called tools and did not go on".to_owned()),
+            (Some("length"), _) => Done::GaveUp("its answer is longer than the model's limit".to_owned()),
+            (Some("content-filter"), _) => Done::GaveUp("the model refused to answer".to_owned()),
+            (Some("error"), _) => Done::ProviderFailed("the model's answer ended with an error".to_owned()),
+            (Some(_), _) => Done::Answered,
+        }
+    }
+}
+
+/// What a part of a message says or does; `parent` is the call whose sub-agent it is.
+fn steps(part: &Value, parent: Option<&String>) -> Vec<Step> {
+    let (message, said) = (text(part, "messageID"), text(part, "text"));
+    match text(part, "type") {
+        "text" => vec![Step::Text { message: message.to_owned(), text: said.to_owned(), parent: parent.cloned() }],
+        "reasoning" => {
+            vec![Step::Thinking { message: message.to_owned(), text: said.to_owned(), parent: parent.cloned() }]
+        }
+        "tool" => calls(part, message, parent),
+        _ => Vec::new(),
+    }
+}
+
+fn calls(part: &Value, message: &str, parent: Option<&String>) -> Vec<Step> {
+    let mut steps = Vec::new();
+    for (mut call, result) in tool::read(part, message) {
+        call.parent = parent.cloned();
+        let (tool, id) = (call.name.clone(), call.id.clone());
+        steps.push(Step::ToolCall(call));
+        let refusal = tool::refusal(&result);
+        steps.extend(refusal.map(|message| Step::PermissionDenied { tool, call_id: Some(id), message }));
+        steps.push(Step::ToolResult(result));
+    }
+    steps
+}
+
+/// The sub-agent that a call has begun.
+fn sub_agent(part: &Value) -> Option<SubAgent> {
+    let session = part.pointer("/state/metadata/sessionId").and_then(Value::as_str)?;
+    let is_task = text(part, "tool") == "task";
+    is_task.then(|| SubAgent { call: text(part, "callID").to_owned(), session: session.to_owned() })
+}
+
+/// Whose an error is.
+fn fault(error: &Value) -> Done {
+    let name = text(error, "name");
+    let data = error.get("data").unwrap_or(&Value::Null);
+    let message = match text(data, "message") {
+        "" => name,
+        message => message,
+    };
+    let said = match data.get("statusCode").and_then(Value::as_u64) {
+        Some(status) => format!("HTTP {status}: {message}"),
+        None => message.to_owned(),
+    };
+    match name {
+        // A conversation that has outgrown its model and an answer that never ends are the agent's doing.
+        "ContextOverflowError" | "MessageOutputLengthError" | "ContentFilterError" | "StructuredOutputError" => {
+            Done::GaveUp(said)
+        }
+        "MessageAbortedError" => Done::Unfinished(format!("somebody interrupted it: {said}")),
+        // Its own trouble, of which it tells no more.
+        "UnknownError" if data.get("ref").is_some() => Done::Unfinished(said),
+        _ => Done::ProviderFailed(said),
+    }
+}
+
+/// The text under `key`, empty if there is none.
+fn text<'a>(from: &'a Value, key: &str) -> &'a str {
+    from.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn part(kind: &str, id: &str, message: &str, rest: &Value) -> String {
+        let types =
+            [("text", "text"), ("tool_use", "tool"), ("step_start", "step-start"), ("step_finish", "step-finish")];
+        let own = types.iter().find(|(event, _)| *event == kind).map(|(_, own)| *own);
+        let mut part = json!({"id": id, "messageID": message, "type": own});
+        for (key, value) in rest.as_object().unwrap() {
+            part[key] = value.clone();
+        }
+        json!({"type": kind, "sessionID": "ses_1", "part": part}).to_string()
+    }
+
+    fn finish(message: &str, reason: &str) -> String {
+        let tokens = json!({"input": 80, "output": 7, "reasoning": 3, "cache": {"write": 4, "read": 20}});
+        part("step_finish", "z", message, &json!({"reason": reason, "tokens": tokens, "cost": 0.5}))
+    }
+
+    fn ended(lines: &[String]) -> (Vec<Step>, Done) {
+        let mut interpreter = Interpreter::new(About::default(), Some("ses_1".into()));
+        for line in lines {
+            interpreter.read(line);
+        }
+        interpreter.end()
+    }
+
+    #[test]
+    fn what_a_message_does_is_told_in_the_order_in_which_it_was_written() {
+        let mut interpreter = Interpreter::new(About::default(), None);
+        let call = |id: &str| {
+            part(
+                "tool_use",
+                id,
+                "m1",
+                &json!({"tool": "bash", "callID": id, "state": {"status": "completed", "input": {}}}),
+            )
+        };
+        assert!(matches!(
+            interpreter.read(&part("step_start", "p0", "m1", &json!({})))[..],
+            [Heard::Step(_), Heard::Begun]
+        ));
+        for line in [call("p3"), call("p2"), part("text", "p1", "m1", &json!({"text": "Look:"}))] {
+            assert_eq!(interpreter.read(&line), []);
+        }
+        let heard = interpreter.read(&finish("m1", "tool-calls"));
+        let order: Vec<&str> = heard
+            .iter()
+            .filter_map(|heard| match heard {
+                Heard::Step(Step::Text { text, .. }) => Some(text.as_str()),
+                Heard::Step(Step::ToolCall(call)) => Some(call.id.as_str()),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(order, ["Look:", "p2", "p3"]);
+        let tokens = Tokens { input: 80, cache_read: 20, cache_write: 4, output: 10, reasoning: Some(3) };
+        assert_eq!(heard.last(), Some(&Heard::Complete { goes_on: true, tokens }));
+    }
+
+    #[test]
+    fn tokens_are_summed_with_reasoning_in_the_output_and_no_price_is_no_cost() {
+        let (steps, done) = ended(&[finish("m1", "tool-calls"), finish("m2", "stop")]);
+        let Some(Step::Finished { usage, .. }) = steps.last() else { panic!("{steps:?}") };
+        let tokens = Tokens { input: 160, cache_read: 40, cache_write: 8, output: 20, reasoning: Some(6) };
+        assert_eq!((usage.tokens, usage.cost_usd, done), (Some(tokens), Some(1.0), Done::Answered));
+        let (steps, done) = ended(&[]);
+        let Some(Step::Finished { usage, is_error: true, .. }) = steps.last() else { panic!("{steps:?}") };
+        assert_eq!((*usage, done), (Usage::default(), Done::Unfinished("it said nothing".into())));
+    }
+
+    #[test]
+    fn the_answer_is_what_the_last_message_says() {
+        let say = |id: &str, message: &str, text: &str| part("text", id, message, &json!({ "text": text }));
+        let begin = |message: &str| part("step_start", "a", message, &json!({}));
+        let (steps, _) = ended(&[
+            begin("m1"),
+            say("p1", "m1", "first"),
+            finish("m1", "tool-calls"),
+            begin("m2"),
+            say("p2", "m2", "one"),
+            say("p3", "m2", "two"),
+            finish("m2", "stop"),
+        ]);
+        assert!(
+            matches!(steps.last(), Some(Step::Finished { text: Some(text), .. }) if text == "one\ntwo"),
+            "{steps:?}"
+        );
+    }
+
+    #[test]
+    fn whose_fault_an_end_is_follows_from_its_reason_and_the_last_error() {
+        let error = |error: Value| json!({"type": "error", "sessionID": "ses_1", "error": error}).to_string();
+        let done = |lines: &[String]| ended(lines).1;
+        let overflow = error(json!({"name": "ContextOverflowError", "data": {"message": "too long"}}));
+        assert_eq!(done(std::slice::from_ref(&overflow)), Done::GaveUp("too long".into()));
+        assert_eq!(done(&[overflow, finish("m1", "stop")]), Done::Answered, "it has made room");
+        let api = error(json!({"name": "APIError", "data": {"message": "no", "statusCode": 503}}));
+        assert_eq!(done(&[finish("m1", "tool-calls"), api]), Done::ProviderFailed("HTTP 503: no".into()));
+        assert_eq!(
+            done(&[error(json!({"name": "ProviderAuthError"}))]),
+            Done::ProviderFailed("ProviderAuthError".into())
+        );
+        let own = error(json!({"name": "UnknownError", "data": {"message": "see the log", "ref": "err_1"}}));
+        assert_eq!(done(&[own]), Done::Unfinished("see the log".into()));
+        for (reason, expected) in [("length", "longer"), ("content-filter", "refused")] {
+            assert!(
+                matches!(done(&[finish("m1", reason)]), Done::GaveUp(because) if because.contains(expected)),
+                "{reason}"
+            );
+        }
+        assert!(matches!(done(&[finish("m1", "tool-calls")]), Done::Unfinished(_)));
+        assert_eq!(done(&[finish("m1", "other")]), Done::Answered);
+    }
+
+    #[test]
+    fn what_a_sub_agent_did_is_read_from_its_session_and_counted() {
+        let mut interpreter = Interpreter::new(About::default(), Some("ses_1".into()));
+        let state = json!({"status": "completed", "input": {}, "metadata": {"sessionId": "ses_2"}});
+        interpreter.read(&part("tool_use", "p1", "m1", &json!({"tool": "task", "callID": "c1", "state": state})));
+        interpreter.read(&finish("m1", "stop"));
+        let agents = interpreter.take_sub_agents();
+        assert_eq!(agents, [SubAgent { call: "c1".into(), session: "ses_2".into() }]);
+        let finished: Value = serde_json::from_str(&finish("m2", "stop")).unwrap();
+        let export = json!({"info": {"id": "ses_2"}, "messages": [
+            {"info": {"role": "user"}, "parts": [{"type": "text", "text": "do it", "messageID": "m0"}]},
+            {"info": {"role": "assistant"}, "parts": [
+                {"type": "step-start", "messageID": "m2"},
+                {"type": "tool", "tool": "bash", "callID": "c2", "messageID": "m2",
+                 "state": {"status": "completed", "input": {"command": "ls"}, "metadata": {"exit": 0}}},
+                finished["part"],
+            ]},
+        ]});
+        let steps = interpreter.read_sub_agent(&agents[0], &export.to_string()).unwrap();
+        assert!(
+            matches!(&steps[..], [Step::ToolCall(call), Step::ToolResult(_)]
+            if call.name == "Bash" && call.parent.as_deref() == Some("c1")),
+            "{steps:?}"
+        );
+        let (steps, _) = interpreter.end();
+        let Some(Step::Finished { usage, .. }) = steps.last() else { panic!("{steps:?}") };
+        assert_eq!(usage.tokens.map(|tokens| tokens.total()), Some(2 * 114));
+        assert_eq!(interpreter.read_sub_agent(&agents[0], "Session not found"), None);
+    }
+
+    #[test]
+    fn what_is_not_known_is_ignored() {
+        let mut interpreter = Interpreter::default();
+        for line in ["", "not json", "[]", "null", "{\"type\":\"new\"}", "{\"type\":\"text\"}"] {
+            assert_eq!(interpreter.read(line), [], "{line}");
+        }
+        for line in ["{\"type\":\"tool_use\"}", "{\"type\":\"tool_u"] {
+            assert!(matches!(interpreter.read(line)[..], [Heard::Unreadable(_)]), "{line}");
+        }
+        assert!(matches!(
+            interpreter.read("{\"type\":\"step_finish\"}").last(),
+            Some(Heard::Complete { goes_on: false, .. })
+        ));
+    }
+}

@@ -1,0 +1,409 @@
+//! How OpenCode is started: program, arguments, environment and configuration.
+
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use model::{Definition, PermissionMode, SettingSource, Skill};
+use serde_json::{Value, json};
+
+use super::permission::{self, Places};
+use super::provider::Provider;
+use crate::{Endpoint, Setup};
+use sandbox::{Breakage, Host};
+
+/// OpenCode's folder for skills, below its working directory.
+pub(super) const SKILLS: &str = ".opencode/skills";
+
+/// Its folder for definitions of sub-agents.
+pub(super) const SUB_AGENTS: &str = ".opencode/agent";
+/// What the session is called. Without a name the model would be asked for one.
+const TITLE: &str = "trialrun";
+/// Where what is added to the system prompt is written, below the sandbox's home.
+const INSTRUCTIONS: &str = ".config/opencode/instructions.md";
+/// Where OpenCode looks for the user's sign-ins, below the sandbox's home.
+const SIGN_INS: &str = ".local/share/opencode/auth.json";
+
+/// What keeps runs alike, whoever's machine they run on.
+const QUIET: [(&str, &str); 4] = [
+    ("OPENCODE_DISABLE_AUTOUPDATE", "1"),
+    ("OPENCODE_DISABLE_MODELS_FETCH", "1"),
+    ("OPENCODE_DISABLE_LSP_DOWNLOAD", "1"),
+    ("OPENCODE_DISABLE_TERMINAL_TITLE", "1"),
+];
+
+/// Plug-ins that come with it; some sign-ins need them.
+const NO_PLUGINS: (&str, &str) = ("OPENCODE_DISABLE_DEFAULT_PLUGINS", "1");
+
+/// What leaves the files of the project alone where none of its settings are wanted.
+const WITHOUT_PROJECT: [(&str, &str); 3] = [
+    ("OPENCODE_DISABLE_PROJECT_CONFIG", "1"),
+    ("OPENCODE_DISABLE_EXTERNAL_SKILLS", "1"),
+    ("OPENCODE_DISABLE_CLAUDE_CODE", "1"),
+];
+
+/// Everything that is needed to start it, for each message anew.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Launch {
+    /// The program.
+    pub(super) program: PathBuf,
+    /// Its arguments, without those that go on with a session.
+    pub(super) args: Vec<String>,
+    /// What is added to the sandbox's environment.
+    pub(super) env: Vec<(String, String)>,
+    /// `provider/model`, if one was asked for.
+    pub(super) model: Option<String>,
+    /// How it is signed in.
+    pub(super) auth: &'static str,
+}
+
+/// What a launch depends on.
+pub(super) struct Occasion<'a> {
+    pub(super) host: &'a Host,
+    pub(super) setup: &'a Setup,
+    pub(super) endpoint: &'a Endpoint,
+    pub(super) places: Places<'a>,
+    /// What is under test, installed below the working directory.
+    pub(super) installed: Option<(Definition, &'a Skill)>,
+}
+
+impl Launch {
+    /// Decides on everything, and lays out in the sandbox's home what OpenCode reads there.
+    ///
+    /// # Errors
+    /// When nobody is signed in, or the sandbox cannot be written to.
+    pub(super) fn prepare(program: PathBuf, on: &Occasion<'_>) -> Result<Self, Breakage> {
+        let provider = Provider::of(on.host, on.endpoint, on.setup.model.as_deref(), patience(on.setup.timeout_ms));
+        let is_user = on.setup.setting_sources.contains(&SettingSource::User);
+        // A provider that the user has configured may need no sign-in, and neither does one at an address of its own.
+        let needs_none = is_user
+            || on.setup.model.is_none()
+            || matches!(on.endpoint, Endpoint::Vendor { base_url: Some(_) } | Endpoint::Gateway { .. });
+        if provider.auth.is_none() && !needs_none {
+            return Err(Breakage::environment(format!(
+                "OpenCode is not signed in at `{}`: {}",
+                provider.id().unwrap_or_default(),
+                super::SIGN_IN_HINT
+            )));
+        }
+        lay_out(on, &provider)
+            .map_err(|error| Breakage::environment(format!("cannot prepare OpenCode's home: {error}")))?;
+        Ok(Self {
+            program,
+            args: arguments(on.setup),
+            env: environment(on, &provider),
+            auth: provider.auth.unwrap_or("none"),
+            model: provider.model,
+        })
+    }
+}
+
+/// How long a request may take in milliseconds, so that a provider that does not answer is told of as what it is before
+/// the trial's time is over.
+fn patience(timeout_ms: u64) -> u64 {
+    (timeout_ms / 4 * 3).max(1000)
+}
+
+fn arguments(setup: &Setup) -> Vec<String> {
+    let mut args: Vec<String> =
+        ["run", "--format", "json", "--thinking", "--print-logs", "--log-level", "ERROR", "--title", TITLE]
+            .map(str::to_owned)
+            .into();
+    if let Some(effort) = &setup.reasoning_effort {
+        args.extend(["--variant".to_owned(), effort.clone()]);
+    }
+    if setup.permission_mode == PermissionMode::BypassPermissions {
+        args.push("--auto".to_owned());
+    }
+    args
+}
+
+fn environment(on: &Occasion<'_>, provider: &Provider) -> Vec<(String, String)> {
+    let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    let mut env: Vec<(String, String)> = QUIET.iter().map(owned).collect();
+    if provider.sign_in.is_none() {
+        env.push(owned(&NO_PLUGINS));
+    }
+    if !reads_project(on.setup) {
+        env.extend(WITHOUT_PROJECT.iter().map(owned));
+    }
+    if on.setup.setting_sources.contains(&SettingSource::User)
+        && let Some(folder) = config_folder(on.host)
+    {
+        env.push(("OPENCODE_CONFIG_DIR".to_owned(), folder.to_string_lossy().into_owned()));
+    }
+    env.extend(provider.env.iter().cloned());
+    env.push(("OPENCODE_CONFIG_CONTENT".to_owned(), configuration(on, provider).to_string()));
+    env
+}
+
+/// Goes before every file of configuration.
+fn configuration(on: &Occasion<'_>, provider: &Provider) -> Value {
+    let mut config = json!({
+        "$schema": "https://opencode.ai/config.json",
+        "autoupdate": false,
+        "share": "disabled",
+        "snapshot": false,
+        "permission": permission::of(on.setup, &on.places),
+        // A call that nobody permits is an answer to the model, as it is where a rule denies it.
+        "experimental": {"continue_loop_on_deny": true},
+    });
+    if let Some(model) = &provider.model {
+        config["model"] = json!(model);
+        config["small_model"] = json!(model);
+    }
+    if let Some((id, about)) = &provider.config {
+        config["enabled_providers"] = json!([id]);
+        config["provider"] = json!({id: about});
+    }
+    if on.setup.system_prompt.is_some() {
+        config["instructions"] = json!([on.places.home.join(INSTRUCTIONS)]);
+    }
+    match on.installed.filter(|_| !reads_project(on.setup)) {
+        Some((Definition::Skill, skill)) => {
+            config["skills"] = json!({"paths": [on.places.work.join(SKILLS).join(&skill.name)]});
+        }
+        Some((Definition::SubAgent, agent)) => config["agent"] = json!({&agent.name: sub_agent(agent)}),
+        None => {}
+    }
+    config
+}
+
+/// The definition of a sub-agent as OpenCode's configuration has it. Keys that only Claude Code knows, such as a list of tools
+/// in a text, would make the configuration invalid.
+fn sub_agent(agent: &Skill) -> Value {
+    let mut about = json!({"description": agent.description, "mode": "subagent", "prompt": agent.body});
+    let fits = |key: &str, value: &Value| match key {
+        "tools" | "permission" => value.is_object(),
+        "temperature" | "top_p" => value.is_number(),
+        "model" => value.as_str().is_some_and(|model| model.contains('/')),
+        _ => false,
+    };
+    for (key, value) in agent.frontmatter.iter().filter(|(key, value)| fits(key, value)) {
+        about[key] = value.clone();
+    }
+    about
+}
+
+fn reads_project(setup: &Setup) -> bool {
+    setup.setting_sources.iter().any(|source| matches!(source, SettingSource::Project | SettingSource::Local))
+}
+
+/// The user's own folder of configuration.
+fn config_folder(host: &Host) -> Option<PathBuf> {
+    let moved = host.var("XDG_CONFIG_HOME").map(PathBuf::from);
+    let folder = moved.or_else(|| host.home.as_ref().map(|home| home.join(".config")))?.join("opencode");
+    folder.is_dir().then_some(folder)
+}
+
+/// Writes what is added to the system prompt, and leads to the user's sign-ins: they are read and renewed where they are.
+fn lay_out(on: &Occasion<'_>, provider: &Provider) -> io::Result<()> {
+    if let Some(prompt) = &on.setup.system_prompt {
+        let file = on.places.home.join(INSTRUCTIONS);
+        make_room(&file)?;
+        std::fs::write(file, prompt)?;
+    }
+    if let Some(sign_ins) = &provider.sign_in {
+        let file = on.places.home.join(SIGN_INS);
+        make_room(&file)?;
+        match symlink(sign_ins, file) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => made?,
+        }
+    }
+    Ok(())
+}
+
+fn make_room(file: &Path) -> io::Result<()> {
+    file.parent().map_or(Ok(()), std::fs::create_dir_all)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use sandbox::supervise::Supervisor;
+
+    struct Stage {
+        dir: tempfile::TempDir,
+        host: Host,
+        setup: Setup,
+        endpoint: Endpoint,
+    }
+
+    impl Stage {
+        fn new(env: &[(&str, &str)]) -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            let env: BTreeMap<_, _> = env.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+            let supervisor = Supervisor::new("/bin/true").unwrap();
+            let home = Some(dir.path().join("real"));
+            Self {
+                host: Host { env, home, temp: dir.path().to_owned(), supervisor },
+                dir,
+                setup: Setup {
+                    model: Some("scripted:a.yaml".into()),
+                    system_prompt: None,
+                    permission_mode: PermissionMode::BypassPermissions,
+                    closed_tools: None,
+                    approved_tools: Vec::new(),
+                    setting_sources: Vec::new(),
+                    reasoning_effort: None,
+                    max_turns: Some(7),
+                    timeout_ms: 600_000,
+                },
+                endpoint: Endpoint::Gateway { base_url: "http://127.0.0.1:1".into(), token: "trialrun-test".into() },
+            }
+        }
+
+        fn vendor(env: &[(&str, &str)], model: &str) -> Self {
+            let mut stage = Self { endpoint: Endpoint::Vendor { base_url: None }, ..Self::new(env) };
+            stage.setup.model = Some(model.into());
+            stage
+        }
+
+        fn home(&self) -> PathBuf {
+            self.dir.path().join("home")
+        }
+
+        fn prepare(&self, skill: Option<&str>) -> Result<Launch, Breakage> {
+            let [work, tmp] = ["work", "tmp"].map(|name| self.dir.path().join(name));
+            let home = self.home();
+            let places = Places { work: &work, home: &home, tmp: &tmp };
+            let skill = skill.map(|name| sub_agent_of(name, ""));
+            let installed = skill.as_ref().map(|skill| (Definition::Skill, skill));
+            let occasion =
+                Occasion { host: &self.host, setup: &self.setup, endpoint: &self.endpoint, places, installed };
+            Launch::prepare("/bin/opencode".into(), &occasion)
+        }
+
+        fn launch(&self) -> Launch {
+            self.prepare(Some("greet")).unwrap()
+        }
+    }
+
+    fn variable<'a>(launch: &'a Launch, name: &str) -> Option<&'a str> {
+        launch.env.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    fn config(launch: &Launch) -> Value {
+        serde_json::from_str(variable(launch, "OPENCODE_CONFIG_CONTENT").unwrap()).unwrap()
+    }
+
+    #[test]
+    fn nothing_of_the_user_or_the_project_gets_in() {
+        let stage =
+            Stage::new(&[("OPENAI_API_KEY", "sk-test"), ("OPENCODE_CONFIG", "/etc/x"), ("XDG_CONFIG_HOME", "/x")]);
+        let launch = stage.launch();
+        let names: Vec<&str> = launch.env.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(
+            names,
+            [
+                "OPENCODE_DISABLE_AUTOUPDATE",
+                "OPENCODE_DISABLE_MODELS_FETCH",
+                "OPENCODE_DISABLE_LSP_DOWNLOAD",
+                "OPENCODE_DISABLE_TERMINAL_TITLE",
+                "OPENCODE_DISABLE_DEFAULT_PLUGINS",
+                "OPENCODE_DISABLE_PROJECT_CONFIG",
+                "OPENCODE_DISABLE_EXTERNAL_SKILLS",
+                "OPENCODE_DISABLE_CLAUDE_CODE",
+                "OPENCODE_CONFIG_CONTENT",
+            ]
+        );
+        let config = config(&launch);
+        assert_eq!((&config["model"], &config["small_model"]), (&json!("scripted/a.yaml"), &json!("scripted/a.yaml")));
+        assert_eq!(config["enabled_providers"], json!(["scripted"]));
+        assert_eq!(config["skills"]["paths"], json!([stage.dir.path().join("work/.opencode/skills/greet")]));
+        assert_eq!(launch.auth, "scripted");
+    }
+
+    /// A definition with these keys in its frontmatter.
+    fn sub_agent_of(name: &str, keys: &str) -> Skill {
+        Skill {
+            name: name.to_owned(),
+            description: "d".into(),
+            directory: None,
+            version: None,
+            body: "Review.".into(),
+            body_hash: String::new(),
+            content_hash: String::new(),
+            allowed_tools_raw: Vec::new(),
+            allowed_tools: Vec::new(),
+            token_budget: None,
+            frontmatter: serde_json::from_str(if keys.is_empty() { "{}" } else { keys }).unwrap(),
+        }
+    }
+
+    #[test]
+    fn keys_of_a_sub_agent_that_only_another_cli_knows_are_left_out() {
+        let own = r#"{"tools": {"bash": false}, "model": "anthropic/x", "temperature": 0.1, "color": "red"}"#;
+        let told = sub_agent(&sub_agent_of("r", own));
+        let expected = json!({"description": "d", "mode": "subagent", "prompt": "Review.", "tools": {"bash": false},
+            "model": "anthropic/x", "temperature": 0.1});
+        assert_eq!(told, expected);
+        let told = sub_agent(&sub_agent_of("r", r#"{"tools": "Read, Grep", "model": "haiku"}"#));
+        assert_eq!(told, json!({"description": "d", "mode": "subagent", "prompt": "Review."}));
+    }
+
+    #[test]
+    fn a_session_is_named_so_that_no_model_is_asked_for_a_name() {
+        let mut stage = Stage::new(&[]);
+        assert_eq!(
+            stage.launch().args.join(" "),
+            "run --format json --thinking --print-logs --log-level ERROR --title trialrun --auto"
+        );
+        stage.setup.permission_mode = PermissionMode::Default;
+        stage.setup.reasoning_effort = Some("high".into());
+        assert!(stage.launch().args.join(" ").ends_with("--title trialrun --variant high"));
+    }
+
+    #[test]
+    fn the_system_prompt_is_a_file_of_instructions() {
+        let mut stage = Stage::new(&[]);
+        assert!(config(&stage.launch()).get("instructions").is_none());
+        stage.setup.system_prompt = Some("Be kind.".into());
+        let file = stage.home().join(INSTRUCTIONS);
+        assert_eq!(config(&stage.launch())["instructions"], json!([file]));
+        assert_eq!(std::fs::read_to_string(file).unwrap(), "Be kind.");
+    }
+
+    #[test]
+    fn sources_of_settings_open_their_own_doors_only() {
+        let mut stage = Stage::new(&[]);
+        let real = stage.dir.path().join("real/.config/opencode");
+        std::fs::create_dir_all(&real).unwrap();
+        stage.setup.setting_sources = vec![SettingSource::User];
+        let launch = stage.launch();
+        assert_eq!(variable(&launch, "OPENCODE_CONFIG_DIR"), real.to_str());
+        assert_eq!(variable(&launch, "OPENCODE_DISABLE_PROJECT_CONFIG"), Some("1"));
+        stage.setup.setting_sources = vec![SettingSource::Project];
+        let launch = stage.launch();
+        assert_eq!(variable(&launch, "OPENCODE_CONFIG_DIR"), None);
+        assert_eq!(variable(&launch, "OPENCODE_DISABLE_PROJECT_CONFIG"), None);
+        assert!(config(&launch).get("skills").is_none(), "it is found where it is installed");
+    }
+
+    #[test]
+    fn a_stored_sign_in_is_linked_and_keeps_its_plug_ins() {
+        let stage = Stage::vendor(&[], "anthropic/x");
+        let problem = stage.prepare(None).unwrap_err().to_string();
+        assert!(problem.starts_with("OpenCode is not signed in at `anthropic`: "), "{problem}");
+        let stored = stage.dir.path().join("real/.local/share/opencode/auth.json");
+        std::fs::create_dir_all(stored.parent().unwrap()).unwrap();
+        std::fs::write(&stored, r#"{"anthropic": {"type": "oauth"}}"#).unwrap();
+        let launch = stage.launch();
+        assert_eq!((launch.auth, variable(&launch, "OPENCODE_DISABLE_DEFAULT_PLUGINS")), ("stored sign-in", None));
+        assert_eq!(std::fs::read_link(stage.home().join(SIGN_INS)).unwrap(), stored);
+        stage.launch();
+    }
+
+    #[test]
+    fn a_key_is_lent_as_a_variable_and_is_not_in_the_configuration() {
+        let stage =
+            Stage::vendor(&[("ANTHROPIC_API_KEY", "sk-test-secret"), ("OPENAI_API_KEY", "sk-other")], "anthropic/x");
+        let launch = stage.launch();
+        assert_eq!((launch.auth, variable(&launch, "ANTHROPIC_API_KEY")), ("api key", Some("sk-test-secret")));
+        assert_eq!(variable(&launch, "OPENAI_API_KEY"), None);
+        assert!(!config(&launch).to_string().contains("sk-test-secret"));
+    }
+}

@@ -1,0 +1,256 @@
+//! What OpenCode may do: its configuration of permissions. Of several rules that concern a call the last one holds, and
+//! what a rule denies is an error that the model is told of. Nothing is left to be asked: nobody is there to say yes.
+
+use std::path::Path;
+
+use model::PermissionMode;
+use serde_json::{Map, Value, json};
+
+use super::tool;
+use crate::Setup;
+
+/// A skill that comes with the CLI, about the CLI.
+const BUNDLED_SKILL: &str = "customize-opencode";
+
+/// The patterns of a permission that a scope is, given the working directory.
+type Patterns = fn(&str, &Path) -> Vec<String>;
+
+/// The permissions that OpenCode lets be limited.
+const SCOPED: [(&str, Patterns); 6] = [
+    ("bash", |scope, _| commands(scope)),
+    ("read", paths),
+    ("edit", paths),
+    ("skill", |scope, _| vec![scope.to_owned()]),
+    ("task", |scope, _| vec![scope.to_owned()]),
+    ("webfetch", |scope, _| vec![scope.to_owned()]),
+];
+
+/// The places of a sandbox.
+pub(super) struct Places<'a> {
+    pub(super) work: &'a Path,
+    pub(super) home: &'a Path,
+    pub(super) tmp: &'a Path,
+}
+
+/// The permissions for `setup`.
+pub(super) fn of(setup: &Setup, places: &Places<'_>) -> Value {
+    let mut rules = Map::new();
+    let bypass = setup.permission_mode == PermissionMode::BypassPermissions;
+    let outside = if bypass { json!("allow") } else { outside(places) };
+    let mut rule = |permission: &str, what: Value| {
+        rules.insert(permission.to_owned(), what);
+    };
+    let entries = match &setup.closed_tools {
+        Some(closed) => {
+            rule("*", json!("deny"));
+            rule("doom_loop", json!("allow"));
+            rule("external_directory", outside);
+            entries(closed)
+        }
+        None => {
+            rule("*", json!("allow"));
+            if !bypass {
+                rule("external_directory", outside);
+                for network in ["webfetch", "websearch"] {
+                    rule(network, json!("deny"));
+                }
+            }
+            if setup.permission_mode == PermissionMode::Plan {
+                for change in ["edit", "bash"] {
+                    rule(change, json!("deny"));
+                }
+            }
+            entries(&setup.approved_tools)
+        }
+    };
+    for Entry { tool, scopes } in entries {
+        let permission = tool::permission(&tool);
+        let known = rules.get(permission);
+        if let Some(what) = allowed(permission, &scopes, known, setup.closed_tools.is_some(), places.work) {
+            rules.insert(permission.to_owned(), what);
+        }
+    }
+    hide_bundled_skill(&mut rules);
+    Value::Object(rules)
+}
+
+/// The entries of a list of tools whose scopes OpenCode knows no way to hold; such a tool is left out.
+pub(super) fn cannot_be_limited(written: &[String]) -> Vec<String> {
+    let is_limited = |entry: &Entry| !entry.scopes.is_empty() && scoped(tool::permission(&entry.tool)).is_none();
+    entries(written).into_iter().filter(is_limited).map(|entry| entry.tool).collect()
+}
+
+/// The names in a list of tools.
+pub(super) fn names(written: &[String]) -> Vec<String> {
+    entries(written).into_iter().map(|entry| entry.tool).collect()
+}
+
+/// `Name` or `Name(scope, scope…)`.
+struct Entry {
+    tool: String,
+    scopes: Vec<String>,
+}
+
+fn entries(written: &[String]) -> Vec<Entry> {
+    let read = |item: &String| {
+        let (tool, scopes) = item.split_once('(').unwrap_or((item, ""));
+        let scopes = scopes.rsplit_once(')').map_or(scopes, |(scopes, _)| scopes);
+        let scopes = scopes.split(',').map(str::trim).filter(|scope| !scope.is_empty()).map(str::to_owned);
+        Entry { tool: tool.trim().to_owned(), scopes: scopes.collect() }
+    };
+    written.iter().map(read).filter(|entry| !entry.tool.is_empty()).collect()
+}
+
+/// What a list allows of a permission on top of what is `known` of it; `None` if it changes nothing.
+fn allowed(permission: &str, scopes: &[String], known: Option<&Value>, closed: bool, work: &Path) -> Option<Value> {
+    if scopes.is_empty() {
+        return Some(json!("allow"));
+    }
+    let patterns = scoped(permission)?;
+    let mut rules = match known {
+        Some(Value::Object(rules)) => rules.clone(),
+        Some(Value::String(what)) if what == "deny" => Map::from_iter([("*".to_owned(), json!("deny"))]),
+        None if closed => Map::from_iter([("*".to_owned(), json!("deny"))]),
+        // All of it is allowed already.
+        _ => return None,
+    };
+    for scope in scopes {
+        rules.extend(patterns(scope, work).into_iter().map(|pattern| (pattern, json!("allow"))));
+    }
+    Some(Value::Object(rules))
+}
+
+fn scoped(permission: &str) -> Option<Patterns> {
+    SCOPED.iter().find(|(known, _)| *known == permission).map(|(_, patterns)| *patterns)
+}
+
+/// The commands that a scope allows. One without `*` allows arguments after it, as scopes were always meant.
+fn commands(scope: &str) -> Vec<String> {
+    let scope = scope.strip_suffix(":*").map_or_else(|| scope.to_owned(), |bare| format!("{bare} *"));
+    if scope.contains('*') { vec![scope] } else { vec![scope.clone(), format!("{scope} *")] }
+}
+
+/// The files that a scope allows. Outside of a repository OpenCode names files from the root of the file system.
+fn paths(scope: &str, work: &Path) -> Vec<String> {
+    if let Some(absolute) = scope.strip_prefix("//") {
+        return vec![format!("/{absolute}"), absolute.to_owned()];
+    }
+    let scope = scope.trim_start_matches("./").trim_start_matches('/');
+    let work = work.to_string_lossy();
+    let mut patterns =
+        vec![scope.to_owned(), format!("{work}/{scope}"), format!("{}/{scope}", work.trim_start_matches('/'))];
+    if !scope.contains('*') {
+        patterns.extend(patterns.clone().iter().map(|pattern| format!("{pattern}/*")));
+    }
+    patterns
+}
+
+/// What is outside of the working directory is left alone, but for what a sandbox has for temporary files and what
+/// OpenCode itself puts aside.
+fn outside(places: &Places<'_>) -> Value {
+    let below = |path: &Path| format!("{}/*", path.to_string_lossy());
+    let mut rules = Map::from_iter([("*".to_owned(), json!("deny"))]);
+    for path in [below(places.tmp), below(&places.home.join(".local/share/opencode/tool-output"))] {
+        rules.insert(path, json!("allow"));
+    }
+    Value::Object(rules)
+}
+
+fn hide_bundled_skill(rules: &mut Map<String, Value>) {
+    let skills = match rules.get("skill").or_else(|| rules.get("*")) {
+        Some(Value::Object(skills)) => Some(skills.clone()),
+        Some(Value::String(what)) if what == "allow" => Some(Map::from_iter([("*".to_owned(), json!("allow"))])),
+        _ => None,
+    };
+    if let Some(mut skills) = skills {
+        skills.insert(BUNDLED_SKILL.to_owned(), json!("deny"));
+        rules.insert("skill".to_owned(), Value::Object(skills));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn permissions(mode: PermissionMode, closed: Option<&[&str]>, approved: &[&str]) -> Value {
+        let owned = |list: &[&str]| list.iter().map(|item| (*item).to_owned()).collect::<Vec<_>>();
+        let setup = Setup {
+            model: None,
+            system_prompt: None,
+            permission_mode: mode,
+            closed_tools: closed.map(owned),
+            approved_tools: owned(approved),
+            setting_sources: Vec::new(),
+            reasoning_effort: None,
+            max_turns: Some(1),
+            timeout_ms: 1,
+        };
+        let [work, home, tmp] = ["/b/work", "/b/home", "/b/tmp"].map(Path::new);
+        of(&setup, &Places { work, home, tmp })
+    }
+
+    fn outside() -> Value {
+        json!({"*": "deny", "/b/tmp/*": "allow", "/b/home/.local/share/opencode/tool-output/*": "allow"})
+    }
+
+    #[test]
+    fn modes_differ_in_what_they_deny_and_nothing_is_asked() {
+        let skill = json!({"*": "allow", "customize-opencode": "deny"});
+        assert_eq!(permissions(PermissionMode::BypassPermissions, None, &[]), json!({"*": "allow", "skill": skill}));
+        for mode in [PermissionMode::AcceptEdits, PermissionMode::Default] {
+            let expected = json!({"*": "allow", "external_directory": outside(), "webfetch": "deny", "websearch": "deny",
+                "skill": skill});
+            assert_eq!(permissions(mode, None, &[]), expected);
+        }
+        let plan = permissions(PermissionMode::Plan, None, &["WebFetch", "Bash(git *)", "Read"]);
+        assert_eq!(
+            (&plan["edit"], &plan["webfetch"], &plan["read"]),
+            (&json!("deny"), &json!("allow"), &json!("allow"))
+        );
+        assert_eq!(plan["bash"], json!({"*": "deny", "git *": "allow"}));
+    }
+
+    #[test]
+    fn a_closed_list_denies_the_rest_whatever_the_mode() {
+        let closed = permissions(
+            PermissionMode::BypassPermissions,
+            Some(&[
+                "Read(docs/**)",
+                "Bash(git *, npm test)",
+                "Bash(ls:*)",
+                "Write",
+                "Skill(greet)",
+                "Grep(docs/**)",
+                "db_query",
+            ]),
+            &["WebFetch"],
+        );
+        assert_eq!(
+            closed,
+            json!({
+                "*": "deny",
+                "doom_loop": "allow",
+                "external_directory": "allow",
+                "read": {"*": "deny", "docs/**": "allow", "/b/work/docs/**": "allow", "b/work/docs/**": "allow"},
+                "bash": {"*": "deny", "git *": "allow", "npm test": "allow", "npm test *": "allow", "ls *": "allow"},
+                "edit": "allow",
+                "skill": {"*": "deny", "greet": "allow", "customize-opencode": "deny"},
+                "db_query": "allow",
+            })
+        );
+        let rules: Vec<&String> = closed["read"].as_object().unwrap().keys().collect();
+        assert_eq!(rules[0], "*", "the last rule holds");
+        assert_eq!(cannot_be_limited(&["Grep(docs/**)".into(), "Read(a)".into(), "Glob".into()]), ["Grep"]);
+        assert_eq!(permissions(PermissionMode::Default, Some(&[]), &[])["external_directory"], outside());
+    }
+
+    #[test]
+    fn a_scope_of_files_is_a_pattern_from_wherever_they_are_named() {
+        let work = Path::new("/b/work");
+        assert_eq!(paths("//etc/*", work), ["/etc/*", "etc/*"]);
+        assert_eq!(
+            paths("./docs", work),
+            ["docs", "/b/work/docs", "b/work/docs", "docs/*", "/b/work/docs/*", "b/work/docs/*"]
+        );
+    }
+}

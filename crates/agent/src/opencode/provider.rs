@@ -1,0 +1,238 @@
+//! Where OpenCode's model is, how it is signed in there, and what it is lent for that.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::Endpoint;
+use sandbox::Host;
+
+/// The provider of a scripted model.
+const SCRIPTED: &str = "scripted";
+/// The provider of a model at an address of the user's, where its name tells of none.
+const CUSTOM: &str = "custom";
+/// The module that speaks Chat Completions.
+const COMPATIBLE: &str = "@ai-sdk/openai-compatible";
+/// Variables that sign in where they cannot be told from the provider's name, which else is in front of `_API_KEY`.
+const KEYS: [(&str, &[&str]); 4] = [
+    ("google", &["GOOGLE_GENERATIVE_AI_API_KEY", "GEMINI_API_KEY"]),
+    ("github-models", &["GITHUB_TOKEN"]),
+    ("huggingface", &["HF_TOKEN"]),
+    (CUSTOM, &["OPENAI_API_KEY"]),
+];
+/// The providers whose keys are lent where no model is named.
+const USUAL: [&str; 9] =
+    ["anthropic", "openai", "google", "openrouter", "groq", "mistral", "deepseek", "xai", "opencode"];
+
+/// Where the model is.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Provider {
+    /// `provider/model`; `None` leaves the choice to OpenCode.
+    pub(super) model: Option<String>,
+    /// The provider's entry in the configuration.
+    pub(super) config: Option<(String, Value)>,
+    /// Variables that it is lent.
+    pub(super) env: Vec<(String, String)>,
+    /// The user's own sign-in, where no variable is one.
+    pub(super) sign_in: Option<PathBuf>,
+    /// How it is signed in, in words that hold no secret; `None` if it is not.
+    pub(super) auth: Option<&'static str>,
+}
+
+impl Provider {
+    /// Where the model `name` is. A request that is not answered within `patience_ms` has failed.
+    pub(super) fn of(host: &Host, endpoint: &Endpoint, name: Option<&str>, patience_ms: u64) -> Self {
+        match endpoint {
+            Endpoint::Gateway { base_url, token } => Self::scripted(base_url, token, name, patience_ms),
+            Endpoint::Vendor { base_url } => Self::vendor(host, base_url.as_deref(), name, patience_ms),
+            Endpoint::Script(_) | Endpoint::Provider(_) => Self::vendor(host, None, None, patience_ms),
+        }
+    }
+
+    /// The provider's name.
+    pub(super) fn id(&self) -> Option<&str> {
+        self.config.as_ref().map(|(id, _)| id.as_str())
+    }
+
+    /// A scripted model has the name of its file.
+    fn scripted(base_url: &str, token: &str, name: Option<&str>, patience_ms: u64) -> Self {
+        let file = name.unwrap_or_default().rsplit(['/', ':']).next().unwrap_or_default();
+        let allowed = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
+        let model: String = file.chars().map(allowed).collect();
+        let limit = json!({"context": 200_000, "output": 32_000});
+        let options = json!({"baseURL": format!("{base_url}/v1"), "apiKey": token, "timeout": patience_ms});
+        let about = json!({"name": model, "tool_call": true, "reasoning": true, "limit": limit});
+        Self {
+            model: Some(format!("{SCRIPTED}/{model}")),
+            config: Some((SCRIPTED.to_owned(), compatible("Scripted", &options, &model, &about))),
+            env: Vec::new(),
+            sign_in: None,
+            auth: Some(SCRIPTED),
+        }
+    }
+
+    fn vendor(host: &Host, base_url: Option<&str>, name: Option<&str>, patience_ms: u64) -> Self {
+        let Some(name) = name else {
+            let env: Vec<_> = USUAL.iter().flat_map(|id| lent(host, id)).collect();
+            let sign_in = sign_in(host, None);
+            let auth = auth(!env.is_empty(), sign_in.is_some());
+            return Self { model: None, config: None, env, sign_in, auth };
+        };
+        let (id, model) = name.split_once('/').unwrap_or((CUSTOM, name));
+        let mut options = json!({"timeout": patience_ms});
+        if let Some(base_url) = base_url {
+            options["baseURL"] = json!(address(id, base_url));
+        }
+        let env = lent(host, id);
+        let config = match id {
+            CUSTOM => {
+                let mut config = compatible("Custom", &options, model, &json!({}));
+                config["env"] = json!(keys(CUSTOM));
+                config
+            }
+            // A model that this version has not heard of yet is one all the same.
+            _ => json!({"options": options, "models": {model: {}}}),
+        };
+        let sign_in = if env.is_empty() { sign_in(host, Some(id)) } else { None };
+        let auth = auth(!env.is_empty(), sign_in.is_some());
+        Self { model: Some(format!("{id}/{model}")), config: Some((id.to_owned(), config)), env, sign_in, auth }
+    }
+}
+
+fn compatible(name: &str, options: &Value, model: &str, about: &Value) -> Value {
+    json!({"npm": COMPATIBLE, "name": name, "options": options, "models": {model: about}})
+}
+
+fn auth(key: bool, stored: bool) -> Option<&'static str> {
+    match (key, stored) {
+        (true, _) => Some("api key"),
+        (false, true) => Some("stored sign-in"),
+        (false, false) => None,
+    }
+}
+
+/// The address as OpenCode wants it, with the version in it. Anthropic's is usually written without.
+fn address(id: &str, base_url: &str) -> String {
+    let base = base_url.trim_end_matches('/');
+    let path = base.split_once("://").map_or(base, |(_, rest)| rest).split_once('/').map(|(_, path)| path);
+    let last = path.and_then(|path| path.rsplit('/').next()).unwrap_or_default();
+    let is_version = last.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    let wants_version = path.is_none() || (id == "anthropic" && !is_version);
+    if wants_version { format!("{base}/v1") } else { base.to_owned() }
+}
+
+/// The variables that sign in at a provider, in the order OpenCode looks at them.
+fn keys(id: &str) -> Vec<String> {
+    match KEYS.iter().find(|(known, _)| *known == id) {
+        Some((_, keys)) => keys.iter().map(|key| (*key).to_owned()).collect(),
+        None => vec![format!("{}_API_KEY", id.to_ascii_uppercase().replace(['-', '.'], "_"))],
+    }
+}
+
+/// What of the user's environment is lent for a provider.
+fn lent(host: &Host, id: &str) -> Vec<(String, String)> {
+    let cloud: &[&str] = match id {
+        "amazon-bedrock" => &["AWS_"],
+        "google-vertex" | "google-vertex-anthropic" => &["GOOGLE_"],
+        "azure" | "azure-cognitive-services" => &["AZURE_"],
+        _ => &[],
+    };
+    let keys = keys(id);
+    let is_lent = |name: &String| keys.contains(name) || cloud.iter().any(|start| name.starts_with(start));
+    let set = host.env.iter().filter(|(name, value)| !value.is_empty() && is_lent(name));
+    set.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// The file in which OpenCode keeps the user's sign-ins, if there is one for the provider `id`, or for any.
+fn sign_in(host: &Host, id: Option<&str>) -> Option<PathBuf> {
+    let moved = host.var("XDG_DATA_HOME").map(PathBuf::from);
+    let data = moved.or_else(|| host.home.as_ref().map(|home| home.join(".local/share")))?;
+    let file = data.join("opencode/auth.json");
+    let stored: Value = serde_json::from_slice(&std::fs::read(&file).ok()?).ok()?;
+    let stored = stored.as_object()?;
+    let is_there = id.map_or(!stored.is_empty(), |id| stored.contains_key(id));
+    is_there.then_some(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use sandbox::supervise::Supervisor;
+
+    use super::*;
+
+    fn host(home: &std::path::Path, env: &[(&str, &str)]) -> Host {
+        Host {
+            env: env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+            home: Some(home.to_owned()),
+            temp: home.to_owned(),
+            supervisor: Supervisor::new("/bin/true").unwrap(),
+        }
+    }
+
+    fn vendor(host: &Host, base_url: Option<&str>, name: Option<&str>) -> Provider {
+        Provider::of(host, &Endpoint::Vendor { base_url: base_url.map(str::to_owned) }, name, 1000)
+    }
+
+    #[test]
+    fn a_scripted_model_is_reached_by_the_trials_own_token_and_no_key_is_lent() {
+        let dir = tempfile::tempdir().unwrap();
+        let host = host(dir.path(), &[("OPENAI_API_KEY", "sk-test"), ("ANTHROPIC_API_KEY", "sk-test")]);
+        let endpoint = Endpoint::Gateway { base_url: "http://127.0.0.1:1".into(), token: "trialrun-test".into() };
+        let provider = Provider::of(&host, &endpoint, Some("scripted:/suite/hello world.yaml"), 1000);
+        assert_eq!(provider.model.as_deref(), Some("scripted/hello-world.yaml"));
+        assert_eq!((provider.auth, provider.env.as_slice(), &provider.sign_in), (Some("scripted"), &[][..], &None));
+        let (id, config) = provider.config.unwrap();
+        assert_eq!((id.as_str(), &config["options"]["baseURL"]), ("scripted", &json!("http://127.0.0.1:1/v1")));
+        assert_eq!(config["options"]["apiKey"], "trialrun-test");
+        assert!(config["models"]["hello-world.yaml"].is_object());
+    }
+
+    #[test]
+    fn a_key_goes_to_its_own_provider_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let keys = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "AWS_REGION", "HF_TOKEN", "OTHER_API_KEY"];
+        let host = host(dir.path(), &keys.map(|key| (key, "sk-test")));
+        let lent = |name: Option<&str>| -> Vec<String> {
+            vendor(&host, None, name).env.into_iter().map(|(name, _)| name).collect()
+        };
+        assert_eq!(lent(Some("anthropic/claude-x")), ["ANTHROPIC_API_KEY"]);
+        assert_eq!(lent(Some("openai/gpt-x")), ["OPENAI_API_KEY"]);
+        assert_eq!(lent(Some("google/gemini-x")), ["GEMINI_API_KEY"]);
+        assert_eq!(lent(Some("amazon-bedrock/claude-x")), ["AWS_REGION"]);
+        assert_eq!(lent(Some("other/m")), ["OTHER_API_KEY"]);
+        assert_eq!(lent(None), ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"]);
+        assert_eq!(vendor(&host, None, Some("deepseek/x")).auth, None);
+    }
+
+    #[test]
+    fn an_address_of_the_users_replaces_that_of_the_provider() {
+        let dir = tempfile::tempdir().unwrap();
+        let host = host(dir.path(), &[("OPENAI_API_KEY", "sk-test")]);
+        let of = |name: &str, base_url: &str| {
+            let provider = vendor(&host, Some(base_url), Some(name));
+            let (id, config) = provider.config.unwrap();
+            (id, config["options"]["baseURL"].as_str().unwrap().to_owned(), config["npm"].is_string())
+        };
+        let expected = |id: &str, address: &str, own: bool| (id.to_owned(), address.to_owned(), own);
+        assert_eq!(of("anthropic/x", "http://h:1"), expected("anthropic", "http://h:1/v1", false));
+        assert_eq!(of("anthropic/x", "http://h/proxy"), expected("anthropic", "http://h/proxy/v1", false));
+        assert_eq!(of("anthropic/x", "http://h/v1/"), expected("anthropic", "http://h/v1", false));
+        assert_eq!(of("openai/x", "http://h/api"), expected("openai", "http://h/api", false));
+        assert_eq!(of("local-model", "http://h:1"), expected("custom", "http://h:1/v1", true));
+    }
+
+    #[test]
+    fn a_stored_sign_in_is_used_where_no_key_is_set() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join(".local/share/opencode/auth.json");
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, r#"{"anthropic": {"type": "api", "key": "x"}}"#).unwrap();
+        let none = host(dir.path(), &[]);
+        let stored = vendor(&none, None, Some("anthropic/x"));
+        assert_eq!((stored.sign_in.as_deref(), stored.auth), (Some(file.as_path()), Some("stored sign-in")));
+        assert_eq!(vendor(&none, None, Some("openai/x")).sign_in, None);
+        assert_eq!(vendor(&none, None, None).sign_in.as_deref(), Some(file.as_path()));
+        let key = host(dir.path(), &[("ANTHROPIC_API_KEY", "sk-test")]);
+        assert_eq!(vendor(&key, None, Some("anthropic/x")).sign_in, None);
+    }
+}

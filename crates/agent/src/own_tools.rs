@@ -1,0 +1,500 @@
+//! Tools that a case brings: modules, or objects whose `execute` is in one. They run in the embedded engine.
+
+use std::path::Path;
+
+use llm::ToolSpec;
+use model::{Case, Diagnostic, Ending, nearest};
+use script::{Function, Reference, Value};
+use serde_json::{Map, Value as Json, json};
+
+use super::Scene;
+use super::engine::{Engine, Program, is_of_the_program};
+use crate::turn::Turn;
+use sandbox::Breakage;
+
+/// Finds each tool in its module: what is exported is the tool, or a function that is all of it.
+const FIND: &str = r#"export default wanted.map(([at, keys, name, described]) => {
+    const module = modules[at];
+    const whole = typeof module.execute === 'function' ? module : module.default;
+    const found = keys ? keys.reduce((inside, key) => inside?.[key], module) : whole;
+    const own = described ?? found;
+    return {
+        name: own?.name && own.name !== 'default' ? own.name : name,
+        description: own?.description,
+        parameters: own?.parameters,
+        execute: typeof found === 'function' ? found
+            : typeof found?.execute === 'function' ? (args) => found.execute(args)
+            : undefined,
+    };
+});"#;
+
+const FORM: &str = "a tool is an object `{name, description, parameters, execute}`";
+
+/// How long names are that every provider takes.
+const LONGEST_NAME: usize = 64;
+
+/// What a tool says: its answer, or its error.
+pub(super) type Said = Result<String, String>;
+
+/// Whom the tools are for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Owner {
+    /// The agent's name.
+    pub(super) agent: &'static str,
+    /// The tools that it has anyway.
+    pub(super) tools: &'static [&'static str],
+}
+
+/// What is wrong with a tool.
+type Problem = Box<Diagnostic>;
+
+fn wrong<T>(message: impl Into<String>, help: &str) -> Result<T, Problem> {
+    Err(Box::new(Diagnostic::error(message).help(help)))
+}
+
+/// A tool as a case asks for it.
+struct Wanted {
+    reference: Reference,
+    /// All but what it does, where the case says it.
+    described: Option<Map<String, Json>>,
+}
+
+/// A tool that a case brings.
+struct OwnTool {
+    spec: ToolSpec,
+    execute: Function,
+}
+
+/// The tools that a case brings.
+#[derive(Default)]
+pub(super) struct OwnTools {
+    engine: Option<Engine>,
+    tools: Vec<OwnTool>,
+}
+
+/// What is wrong with the tools that `case` brings.
+pub(super) fn check(case: &Case, directory: &Path, owner: Owner) -> Vec<Diagnostic> {
+    let at_case = |problem: Diagnostic| match problem.source {
+        Some(_) => problem,
+        None => problem.at(case.source.clone()),
+    };
+    let wanted = match wanted(case, owner) {
+        Ok(wanted) if wanted.is_empty() => return Vec::new(),
+        Ok(wanted) => wanted,
+        Err(problems) => return problems.into_iter().map(at_case).collect(),
+    };
+    let problems = match program(&wanted, directory).check() {
+        Ok(value) => read(&wanted, &value, owner).err().unwrap_or_default(),
+        Err(error) if is_of_the_program(&error) => vec![Diagnostic::error(error.to_string())],
+        Err(error) => vec![error.diagnostic()],
+    };
+    problems.into_iter().map(at_case).collect()
+}
+
+impl OwnTools {
+    /// Loads the tools of the scene's case.
+    pub(super) async fn open(scene: &Scene, owner: Owner) -> Result<Self, Breakage> {
+        let broken = |because: String| Breakage::environment(format!("the case's tools cannot be loaded: {because}"));
+        let told =
+            |problems: Vec<Diagnostic>| broken(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
+        let wanted = wanted(&scene.case, owner).map_err(told)?;
+        if wanted.is_empty() {
+            return Ok(Self::default());
+        }
+        let program = program(&wanted, &scene.directory);
+        let started = Engine::start(program, scene.setup.timeout_ms).await;
+        let (engine, value) = started.map_err(|error| broken(error.to_string()))?;
+        Ok(Self { engine: Some(engine), tools: read(&wanted, &value, owner).map_err(told)? })
+    }
+
+    /// What the model is told of them.
+    pub(super) fn specs(&self) -> impl Iterator<Item = &ToolSpec> {
+        self.tools.iter().map(|tool| &tool.spec)
+    }
+
+    /// Which one is called `name`.
+    pub(super) fn find(&self, name: &str) -> Option<usize> {
+        self.tools.iter().position(|tool| tool.spec.name == name)
+    }
+
+    /// Calls the tool number `at`. `None`: the trial is to stop.
+    ///
+    /// # Errors
+    /// Why the trial is to end, where it is not just told to stop.
+    pub(super) async fn answer(&mut self, at: usize, input: &Json, turn: &mut Turn) -> Result<Option<Said>, Ending> {
+        let (Some(engine), Some(tool)) = (&mut self.engine, self.tools.get(at)) else { return Ok(None) };
+        turn.waiting("tool");
+        match engine.call(&tool.execute, vec![Value::from(input)], turn).await {
+            Ok(Ok(Value::Undefined | Value::Null)) => Ok(Some(Ok("(no output)".to_owned()))),
+            Ok(Ok(Value::String(text))) => Ok(Some(Ok(text))),
+            Ok(Ok(value)) => Ok(Some(Ok(value.to_json().to_string()))),
+            Ok(Err(error)) => Ok(Some(Err(error.to_string()))),
+            Err(Ending::Cancelled) => Ok(None),
+            Err(ending) => Err(ending),
+        }
+    }
+}
+
+/// The tools that `case` asks for, each once. Names of tools that are there anyway ask for nothing.
+fn wanted(case: &Case, owner: Owner) -> Result<Vec<Wanted>, Vec<Diagnostic>> {
+    let mut seen: Vec<&Json> = Vec::new();
+    let mut wanted = Vec::new();
+    let mut problems = Vec::new();
+    for written in case.all_tools() {
+        if seen.contains(&written) {
+            continue;
+        }
+        seen.push(written);
+        match Wanted::read(written, owner) {
+            Ok(tool) => wanted.extend(tool),
+            Err(problem) => problems.push(*problem),
+        }
+    }
+    if problems.is_empty() { Ok(wanted) } else { Err(problems) }
+}
+
+impl Wanted {
+    fn read(written: &Json, owner: Owner) -> Result<Option<Self>, Problem> {
+        match written {
+            Json::String(name) if owner.tools.contains(&name.as_str()) => Ok(None),
+            Json::String(text) if !text.contains(['/', '.', '#']) => {
+                let problem = Diagnostic::error(format!("`{}` has no tool `{text}`", owner.agent))
+                    .suggest(nearest(text, owner.tools.iter().copied()))
+                    .help("a tool of your own is in a module: `./weather.js` or `./weather.js#forecast`");
+                Err(Box::new(problem))
+            }
+            Json::String(text) => Ok(Some(Self { reference: reference(text)?, described: None })),
+            Json::Object(described) => {
+                let Some(name) = described.get("name").and_then(Json::as_str) else {
+                    return wrong("a tool has no `name`", FORM);
+                };
+                let Some(execute) = described.get("execute").and_then(Json::as_str) else {
+                    return wrong(
+                        format!("the tool `{name}` has no `execute`"),
+                        "name a module instead (`./weather.js#forecast`), or what it does in one: `execute: ./weather.js#run`",
+                    );
+                };
+                Ok(Some(Self { reference: reference(execute)?, described: Some(described.clone()) }))
+            }
+            other => wrong(format!("a tool must be a reference to a module or an object, not {other}"), FORM),
+        }
+    }
+
+    /// What is told of it where it is wrong.
+    fn text(&self) -> &str {
+        self.reference.text()
+    }
+
+    /// The way from its module to it, if it is not the whole of that.
+    fn keys(&self) -> Option<Vec<Json>> {
+        self.reference.export().map(steps)
+    }
+}
+
+/// The steps of `name`, of `name[0].execute`, or of `[0]["a key"]`, which begins at the default export.
+fn steps(path: &str) -> Vec<Json> {
+    let mut steps = Vec::new();
+    if path.starts_with('[') {
+        steps.push(json!("default"));
+    }
+    let mut rest = path;
+    while !rest.is_empty() {
+        if let Some(inside) = rest.strip_prefix('[') {
+            let mut values = serde_json::Deserializer::from_str(inside).into_iter::<Json>();
+            let key = values.next().and_then(Result::ok);
+            let after = inside.get(values.byte_offset()..).and_then(|after| after.strip_prefix(']'));
+            if let (Some(key), Some(after)) = (key, after) {
+                steps.push(key);
+                rest = after;
+                continue;
+            }
+        }
+        let name = rest.strip_prefix('.').unwrap_or(rest);
+        let end = name.char_indices().skip(1).find(|(_, letter)| matches!(letter, '.' | '[')).map(|(at, _)| at);
+        let (name, after) = name.split_at(end.unwrap_or(name.len()));
+        steps.push(json!(name));
+        rest = after;
+    }
+    steps
+}
+
+fn reference(text: &str) -> Result<Reference, Problem> {
+    Reference::parse(text).map_err(|error| {
+        let problem = Diagnostic::error(format!("the tool `{text}`: {error}"));
+        Box::new(error.help.into_iter().fold(problem, Diagnostic::help))
+    })
+}
+
+/// What loads the tools in `wanted`.
+fn program(wanted: &[Wanted], directory: &Path) -> Program {
+    let mut modules: Vec<String> = Vec::new();
+    let mut list = Vec::new();
+    for tool in wanted {
+        let specifier = tool.reference.specifier();
+        let at = modules.iter().position(|known| known == specifier).unwrap_or_else(|| {
+            modules.push(specifier.to_owned());
+            modules.len() - 1
+        });
+        list.push(json!([at, tool.keys(), tool.reference.inferred_name(), tool.described]));
+    }
+    let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
+    Program { directory, modules, text: format!("const wanted = {};\n{FIND}", Json::Array(list)), network: None }
+}
+
+/// The tools that were found, in the order in which they are wanted.
+fn read(wanted: &[Wanted], found: &Value, owner: Owner) -> Result<Vec<OwnTool>, Vec<Diagnostic>> {
+    let Value::List(found) = found else { return Err(vec![Diagnostic::error("no tool was found")]) };
+    let mut tools: Vec<OwnTool> = Vec::new();
+    let mut problems = Vec::new();
+    for (wanted, found) in wanted.iter().zip(found) {
+        match OwnTool::read(wanted, found, owner) {
+            Ok(tool) if tools.iter().any(|other| other.spec.name == tool.spec.name) => {
+                problems.push(Diagnostic::error(format!("two tools are called `{}`", tool.spec.name)));
+            }
+            Ok(tool) => tools.push(tool),
+            Err(problem) => problems.push(*problem),
+        }
+    }
+    if problems.is_empty() { Ok(tools) } else { Err(problems) }
+}
+
+impl OwnTool {
+    fn read(wanted: &Wanted, found: &Value, owner: Owner) -> Result<Self, Problem> {
+        let Some(Value::Function(execute)) = found.get("execute") else {
+            return wrong(format!("`{}` leads to no tool", wanted.text()), FORM);
+        };
+        let name = found.get("name").and_then(Value::as_str).unwrap_or_default();
+        let is_letter = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-';
+        if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(is_letter) {
+            let help = format!("models take names of letters, digits, `_` and `-`, up to {LONGEST_NAME} of them");
+            return wrong(format!("a tool cannot be called `{name}`"), &help);
+        }
+        if owner.tools.contains(&name) {
+            return wrong(
+                format!("`{}` has a tool `{name}` of its own", owner.agent),
+                "give the case's tool another name",
+            );
+        }
+        let parameters = found.get("parameters").map(Value::to_json).unwrap_or_default();
+        let spec = ToolSpec {
+            name: name.to_owned(),
+            description: found.get("description").and_then(Value::as_str).map(str::to_owned),
+            input_schema: schema(parameters, name)?,
+            extra: Map::new(),
+        };
+        Ok(Self { spec, execute: execute.clone() })
+    }
+}
+
+/// The schema of a tool's arguments: as it is, or made of a map of them.
+fn schema(parameters: Json, name: &str) -> Result<Json, Problem> {
+    match parameters {
+        Json::Null => Ok(json!({"type": "object", "properties": {}})),
+        Json::Object(schema) if schema.get("type").is_some_and(Json::is_string) || schema.contains_key("$schema") => {
+            Ok(Json::Object(schema))
+        }
+        Json::Object(arguments) => {
+            let about = |about: Json| if about.is_string() { json!({ "type": about }) } else { about };
+            let properties = arguments.into_iter().map(|(name, value)| (name, about(value))).collect::<Map<_, _>>();
+            Ok(json!({"type": "object", "properties": properties}))
+        }
+        other => wrong(
+            format!("the `parameters` of the tool `{name}` must be an object, not {other}"),
+            "they are a JSON Schema, or a map of the arguments",
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Step;
+
+    use super::*;
+    use crate::chat::{Chat, OWNER};
+    use crate::rehearsal::{Played, Rehearsal, case};
+
+    const WEATHER: &str = "import { unit } from './unit.ts';
+export const forecast = {
+    name: 'forecast',
+    description: 'Tells the weather',
+    parameters: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
+    unit,
+    async execute({ city }) {
+        console.log(`asked for ${city}`);
+        if (city === 'Atlantis') throw new RangeError('it is under water');
+        return { city, unit: this.unit };
+    },
+};
+export function shout({ text }) { return text.toUpperCase(); }
+shout.description = 'Says it loudly';
+shout.parameters = { text: 'string', times: { type: 'number' } };
+export default [{ tools: [{ execute: () => undefined }] }];
+";
+
+    fn folder() -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("weather.js"), WEATHER).unwrap();
+        std::fs::write(dir.path().join("unit.ts"), "export const unit: string = '°C';").unwrap();
+        dir
+    }
+
+    fn bringing(dir: &Path, tools: Json, steps: &Json) -> Rehearsal {
+        let mut rehearsal = Rehearsal { directory: dir.into(), ..Rehearsal::scripted("go", steps) };
+        let Json::Array(tools) = tools else { panic!("a list") };
+        rehearsal.case.messages[0].tools = tools;
+        rehearsal
+    }
+
+    fn met(played: &Played) -> bool {
+        let checks = &played.turn.trace().request_checks;
+        assert!(!checks.is_empty());
+        checks.iter().all(|(_, met, _)| *met)
+    }
+
+    #[tokio::test]
+    async fn a_cases_tools_are_offered_beside_the_others_and_run_when_called() {
+        let dir = folder();
+        let tools = json!([
+            "Bash",
+            "./weather.js#forecast",
+            "js://./weather.js#shout",
+            {"name": "quiet", "parameters": {}, "execute": "./weather.js#[0].tools[0].execute"},
+        ]);
+        let steps = json!([
+            {"expect_request": {"tools_include": ["Bash", "forecast", "shout", "quiet"]}, "tools": [
+                {"name": "forecast", "input": {"city": "Riga"}},
+                {"name": "forecast", "input": {"city": "Atlantis"}},
+                {"name": "shout", "input": {"text": "ho"}},
+                {"name": "quiet", "input": {}},
+                {"name": "Bash", "input": {"command": "echo hi"}},
+            ]},
+            {"text": "done", "expect_request": {"tool_result_contains": [r#"{"city":"Riga","unit":"°C"}"#, "HO"]}},
+        ]);
+        let mut played = bringing(dir.path(), tools, &steps).play(&Chat).await.unwrap();
+        assert_eq!(
+            played.calls(),
+            [
+                ("forecast", r#"{"city":"Riga","unit":"°C"}"#, false),
+                ("forecast", "RangeError: it is under water", true),
+                ("shout", "HO", false),
+                ("quiet", "(no output)", false),
+                ("Bash", "hi", false),
+            ]
+        );
+        assert!(met(&played), "{:?}", played.turn.trace().request_checks);
+        assert_eq!(played.answer(), Some("done"));
+        let notices: Vec<_> = played
+            .steps()
+            .into_iter()
+            .filter_map(|step| match step {
+                Step::Notice { text, .. } => Some(text),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(notices[..2], ["asked for Riga", "asked for Atlantis"]);
+        assert!(notices[2].contains("weather.js:9:"), "{notices:?}");
+    }
+
+    #[tokio::test]
+    async fn a_closed_list_holds_for_a_cases_tools_too() {
+        let dir = folder();
+        let steps = json!([
+            {"tools": [{"name": "shout", "input": {"text": "x"}}]},
+            {"text": "done", "expect_request": {"tools_exclude": ["shout"]}},
+        ]);
+        let mut rehearsal = bringing(dir.path(), json!(["./weather.js#shout"]), &steps);
+        rehearsal.setup.closed_tools = Some(vec!["Read".into()]);
+        let played = rehearsal.play(&Chat).await.unwrap();
+        assert_eq!(played.calls(), [("shout", "No such tool: `shout`. The tools are: Read.", true)]);
+        assert!(met(&played));
+    }
+
+    #[tokio::test]
+    async fn a_script_is_added_to_the_system_prompt() {
+        let dir = folder();
+        std::fs::write(dir.path().join("prompt.md"), "You are {{terse}}.\n").unwrap();
+        for (script, told) in [("prompt.md", "You are {{terse}}.\n"), ("Be kind.\nAlways.", "Be kind.\nAlways.")] {
+            let steps = json!([{"text": "done", "expect_request": {"system_contains": [told, "You work on a task"]}}]);
+            let mut rehearsal = bringing(dir.path(), json!([]), &steps);
+            rehearsal.case.messages[0].script = Some(script.into());
+            rehearsal.setup.model = Some("scripted:a.yaml".into());
+            assert_eq!(rehearsal.check(&Chat), [""; 0]);
+            assert!(met(&rehearsal.play(&Chat).await.unwrap()));
+        }
+        let mut rehearsal = bringing(dir.path(), json!([]), &json!([]));
+        rehearsal.setup.model = Some("scripted:a.yaml".into());
+        rehearsal.case.messages[0].script = Some("promt.md".into());
+        let problems = rehearsal.check(&Chat);
+        assert!(problems[0].starts_with("case.yaml:1:1: cannot read the prompt `promt.md`: "), "{problems:?}");
+        assert!(rehearsal.play(&Chat).await.is_err());
+    }
+
+    #[test]
+    fn what_is_no_tool_is_found_before_anything_runs() {
+        let dir = folder();
+        std::fs::write(dir.path().join("broken.js"), "export const a = ;").unwrap();
+        std::fs::write(dir.path().join("odd.js"), "export const a = { name: 'a b', execute() {} }, b = 5;\nexport const read = { name: 'Read', execute() {} }, c = { name: 'c', parameters: 7, execute() {} };").unwrap();
+        let told = |tools: Json| -> Vec<String> {
+            let mut case = case("a", &["go"]);
+            let Json::Array(tools) = tools else { panic!("a list") };
+            case.messages[0].tools = tools;
+            check(&case, dir.path(), OWNER).iter().map(ToString::to_string).collect()
+        };
+        assert_eq!(told(json!(["Bash", "./weather.js#forecast", "./weather.js#forecast"])), [""; 0]);
+        assert_eq!(
+            told(json!(["Reed", {"name": "x"}, {"execute": "./weather.js"}, 5, "py://x/y"])),
+            [
+                "case.yaml:1:1: `chat` has no tool `Reed`",
+                "case.yaml:1:1: the tool `x` has no `execute`",
+                "case.yaml:1:1: a tool has no `name`",
+                "case.yaml:1:1: a tool must be a reference to a module or an object, not 5",
+                "case.yaml:1:1: the tool `py://x/y`: `py://` is not understood",
+            ]
+        );
+        assert_eq!(
+            told(json!([
+                "./odd.js#a",
+                "./odd.js#b",
+                "./odd.js#read",
+                "./odd.js#c",
+                "./weather.js",
+                "./weather.js#none"
+            ])),
+            [
+                "case.yaml:1:1: a tool cannot be called `a b`",
+                "case.yaml:1:1: `./odd.js#b` leads to no tool",
+                "case.yaml:1:1: `chat` has a tool `Read` of its own",
+                "case.yaml:1:1: the `parameters` of the tool `c` must be an object, not 7",
+                "case.yaml:1:1: `./weather.js` leads to no tool",
+                "case.yaml:1:1: `./weather.js#none` leads to no tool",
+            ]
+        );
+        let twice = json!(["./weather.js#shout", {"name": "shout", "execute": "./weather.js#shout"}]);
+        assert_eq!(told(twice), ["case.yaml:1:1: two tools are called `shout`"]);
+        assert!(told(json!(["./broken.js"]))[0].contains("broken.js:1:"));
+        assert!(told(json!(["./none.js"]))[0].starts_with("case.yaml:1:1: "), "{:?}", told(json!(["./none.js"])));
+    }
+
+    #[test]
+    fn parameters_are_a_schema_or_a_map_of_arguments() {
+        let read = |parameters: Json| schema(parameters, "t").unwrap();
+        let whole = json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]});
+        assert_eq!(read(whole.clone()), whole);
+        assert_eq!(
+            read(json!({"type": {"type": "string"}, "n": "number"})),
+            json!({"type": "object", "properties": {"type": {"type": "string"}, "n": {"type": "number"}}})
+        );
+        assert_eq!(read(Json::Null), json!({"type": "object", "properties": {}}));
+    }
+
+    #[test]
+    fn a_place_in_a_module_is_read_step_by_step() {
+        assert_eq!(steps("forecast"), [json!("forecast")]);
+        assert_eq!(
+            steps("[3].tools[0][\"a b\"]"),
+            [json!("default"), json!(3), json!("tools"), json!(0), json!("a b")]
+        );
+        assert_eq!(steps("a[b"), [json!("a"), json!("[b")]);
+        assert_eq!(steps("[").len(), 2);
+    }
+}

@@ -1,0 +1,76 @@
+//! Acts without a model: numbers turns and calls, and keeps to the limits while it records them.
+
+use model::{Ending, Step, ToolCall, ToolResult};
+use serde_json::Value;
+
+use crate::turn::Turn;
+
+/// Records the acts of an agent that has no model behind it. Texts and calls belong to one turn until
+/// [`Performer::next_turn`] is called; a turn that is not allowed any more is not begun.
+#[derive(Debug, Default)]
+pub(super) struct Performer {
+    turns: usize,
+    calls: usize,
+    in_turn: bool,
+    has_begun: bool,
+}
+
+impl Performer {
+    /// Records that the conversation begins, which does so once.
+    pub(super) fn begin(&mut self, turn: &mut Turn, session_id: &str) -> Result<(), Ending> {
+        if std::mem::replace(&mut self.has_begun, true) {
+            return Ok(());
+        }
+        turn.record(Step::Session {
+            session_id: Some(session_id.to_owned()),
+            model: None,
+            agent_version: None,
+            tools: Vec::new(),
+            auth: None,
+        })
+        .go()
+    }
+
+    /// What comes next belongs to a new turn.
+    pub(super) fn next_turn(&mut self) {
+        self.in_turn = false;
+    }
+
+    /// Says `text`.
+    pub(super) fn say(&mut self, turn: &mut Turn, text: &str) -> Result<(), Ending> {
+        let message = self.message(turn)?;
+        turn.record(Step::Text { message, text: text.to_owned(), parent: None }).go()
+    }
+
+    /// Thinks `text`.
+    pub(super) fn think(&mut self, turn: &mut Turn, text: &str) -> Result<(), Ending> {
+        let message = self.message(turn)?;
+        turn.record(Step::Thinking { message, text: text.to_owned(), parent: None }).go()
+    }
+
+    /// Calls a tool and gives the call's id.
+    pub(super) fn call(&mut self, turn: &mut Turn, name: &str, input: Value) -> Result<String, Ending> {
+        let message = self.message(turn)?;
+        self.calls += 1;
+        let id = format!("call-{}", self.calls);
+        turn.record(Step::ToolCall(ToolCall::new(&id, name, input, message))).go()?;
+        Ok(id)
+    }
+
+    /// Records what a call came to.
+    pub(super) fn result(&mut self, turn: &mut Turn, id: &str, content: &str, is_error: bool) -> Result<(), Ending> {
+        turn.record(Step::ToolResult(ToolResult { id: id.to_owned(), content: content.to_owned(), is_error })).go()
+    }
+
+    /// The turn that is open, or a new one if there may be one more.
+    fn message(&mut self, turn: &mut Turn) -> Result<String, Ending> {
+        if !self.in_turn {
+            if turn.turns_left() == 0 {
+                return Err(turn.out_of_turns());
+            }
+            self.turns += 1;
+            self.in_turn = true;
+        }
+        Ok(format!("turn-{}", self.turns))
+    }
+}

@@ -1,0 +1,108 @@
+//! One recorded answer.
+
+use model::{Ending, Usage};
+use serde_json::{Map, Value};
+
+use super::super::transcript::TurnGiven;
+use crate::turn::Turn;
+
+/// One answer.
+#[derive(Debug, Default)]
+pub(super) struct Answer {
+    /// The case it answers.
+    pub(super) case: Option<String>,
+    /// The position in its file of the case it answers.
+    pub(super) index: Option<usize>,
+    pub(super) turns: Vec<TurnGiven>,
+    /// Whether it is a trial of the report, which does not say what belongs to which message.
+    pub(super) is_record: bool,
+    /// The user message, from 0, that the last turn belongs to.
+    pub(super) last_message: usize,
+    pub(super) output: Option<String>,
+    /// The whole of it, where text is not enough.
+    pub(super) result: Option<Value>,
+    pub(super) questions: Vec<QuestionGiven>,
+    pub(super) ending: EndingGiven,
+    pub(super) usage: Usage,
+    pub(super) error: Option<String>,
+    pub(super) session_id: Option<String>,
+    pub(super) model: Option<String>,
+}
+
+/// A question.
+#[derive(Debug)]
+pub(super) struct QuestionGiven {
+    pub(super) question: String,
+    pub(super) options: Vec<String>,
+    pub(super) multi_select: bool,
+}
+
+/// How acting ended then.
+#[derive(Debug, Default)]
+pub(super) enum EndingGiven {
+    #[default]
+    Finished,
+    OutOfTurns,
+    Other(Ending),
+}
+
+/// Keys that mean something to the harness and are no part of what the agent gave.
+const OF_THE_HARNESS: &[&str] = &[
+    "case",
+    "i",
+    "tool_calls",
+    "questions",
+    "turns",
+    "turn_count",
+    "ending",
+    "because",
+    "cost_usd",
+    "error",
+    "session_id",
+    "model",
+];
+
+/// Keys that a trial of the report has, and that nothing else has all of.
+const OF_A_RECORD: &[&str] = &["id", "suite", "case", "arm", "repetition", "outcome"];
+
+impl Answer {
+    /// How acting ended.
+    pub(super) fn ending(&self, turn: &mut Turn) -> Ending {
+        match &self.ending {
+            EndingGiven::Finished => Ending::Finished,
+            EndingGiven::OutOfTurns => turn.out_of_turns(),
+            EndingGiven::Other(ending) => ending.clone(),
+        }
+    }
+
+    /// The agent's own word for the ending.
+    pub(super) fn subtype(&self) -> String {
+        let word = match &self.ending {
+            EndingGiven::Finished => "success",
+            EndingGiven::OutOfTurns => "error_max_turns",
+            EndingGiven::Other(_) => "error",
+        };
+        word.to_owned()
+    }
+}
+
+/// What the agent gave, taken from `map`, if text does not carry it.
+pub(super) fn result(map: &mut Map<String, Value>) -> Option<Value> {
+    if is_record(map) {
+        return map.remove("result").filter(Value::is_object);
+    }
+    let mut entries = std::mem::take(map);
+    entries.retain(|key, _| !OF_THE_HARNESS.contains(&key.as_str()));
+    let key = if entries.contains_key("output") { "output" } else { "answer" };
+    let others = entries.keys().filter(|other| *other != key && *other != "usage").count();
+    if others == 0 && entries.get(key).is_some_and(Value::is_string) {
+        return None;
+    }
+    let named = |name: String| if name == key { "output".to_owned() } else { name };
+    Some(Value::Object(entries.into_iter().map(|(name, value)| (named(name), value)).collect()))
+}
+
+/// Whether a line is a trial of the report.
+pub(super) fn is_record(map: &Map<String, Value>) -> bool {
+    OF_A_RECORD.iter().all(|key| map.contains_key(*key))
+}

@@ -1,0 +1,305 @@
+//! Reading a line of a file of answers.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use model::{Diagnostic, Ending, Source, Span, Usage, nearest};
+use serde_json::{Map, Value};
+
+use super::super::transcript::{self, CallGiven, TurnGiven, as_text, given, kind, spread};
+use super::answer::{Answer, EndingGiven, QuestionGiven, is_record, result};
+use crate::answer::usage;
+
+/// Keys that have a meaning, or that a trial of the report has and that look like one of them.
+const KEYS: &[&str] = &[
+    "case",
+    "i",
+    "output",
+    "answer",
+    "messages",
+    "tool_calls",
+    "questions",
+    "turns",
+    "turn_count",
+    "ending",
+    "because",
+    "usage",
+    "cost_usd",
+    "error",
+    "errors",
+    "session_id",
+    "model",
+];
+
+/// More turns than this are a slip of the finger.
+const MOST_TURNS: usize = 10_000;
+
+/// The names of endings that are written as text.
+const ENDINGS: &[&str] =
+    &["finished", "gave_up", "out_of_turns", "timed_out", "provider_failed", "aborted", "cancelled"];
+
+/// A line being read.
+pub(super) struct Line<'a> {
+    pub(super) source: &'a Arc<Source>,
+    /// Its first byte in the file.
+    pub(super) start: usize,
+    pub(super) text: &'a str,
+    pub(super) problems: &'a mut Vec<Diagnostic>,
+    /// Keys without a meaning that were met before.
+    pub(super) odd_keys: &'a mut HashSet<String>,
+}
+
+impl Line<'_> {
+    /// What the line says. What is wrong with it goes to the problems.
+    pub(super) fn answer(&mut self) -> Answer {
+        let value: Value = match serde_json::from_str(self.text.trim_end()) {
+            Ok(value) => value,
+            Err(error) => {
+                let column = error.column().saturating_sub(1);
+                let text = error.to_string();
+                let what = text.split(" at line ").next().unwrap_or(&text);
+                let span = Span::new(self.start + column, self.start + column + 1);
+                let (message, help) = if what.starts_with("recursion limit") {
+                    ("this line is nested too deeply to be read".to_owned(), "127 levels are the most")
+                } else {
+                    (format!("this line is not JSON: {what}"), "each line is one JSON object")
+                };
+                self.problems.push(Diagnostic::error(message).at(self.source.excerpt(span)).help(help));
+                return Answer::default();
+            }
+        };
+        let Value::Object(mut map) = value else {
+            self.problem("", format!("a line must be a JSON object, not {}", kind(&value)));
+            return Answer::default();
+        };
+        let is_record = is_record(&map);
+        if !is_record {
+            self.warn_of_odd_keys(&map);
+        }
+        let mut answer = self.read(&map);
+        answer.is_record = is_record;
+        answer.result = result(&mut map);
+        answer
+    }
+
+    /// Keys that look like one that has a meaning are told, each once in a file.
+    fn warn_of_odd_keys(&mut self, map: &Map<String, Value>) {
+        for key in map.keys().filter(|key| !KEYS.contains(&key.as_str())) {
+            if !self.odd_keys.contains(key)
+                && self.odd_keys.insert(key.clone())
+                && let near = nearest(key, KEYS.iter().copied().filter(|known| !map.contains_key(*known)))
+                && near.is_some()
+            {
+                let at = self.place(key);
+                let odd = Diagnostic::warning(format!("`{key}` has no meaning of its own in an answer")).at(at);
+                self.problems.push(odd.suggest(near));
+            }
+        }
+    }
+
+    /// Everything but the result.
+    fn read(&mut self, map: &Map<String, Value>) -> Answer {
+        let mut answer = Answer {
+            case: match map.get("case") {
+                Some(Value::Number(number)) => Some(number.to_string()),
+                _ => self.text(map, "case"),
+            },
+            index: self.whole(map, "i"),
+            output: given(map, "output").or_else(|| given(map, "answer")).map(as_text),
+            error: given(map, "error").map(as_text),
+            session_id: self.text(map, "session_id"),
+            model: self.text(map, "model"),
+            questions: self.questions(map),
+            ending: self.ending(map),
+            usage: self.usage(map),
+            ..Answer::default()
+        };
+        let calls = self.calls(map);
+        let turns = self.turns(map, "turns").or_else(|| self.turns(map, "turn_count"));
+        answer.turns = self.messages(map);
+        if answer.turns.is_empty() {
+            answer.turns = spread(calls, answer.output.as_deref(), turns);
+        } else {
+            let last = answer.turns.len() - 1;
+            for call in calls {
+                answer.turns[call.turn.unwrap_or(0).min(last)].calls.push(call);
+            }
+        }
+        answer.last_message = answer.turns.last().map_or(0, |turn| turn.message);
+        answer
+    }
+
+    /// The model's turns among the messages. What is odd about them is the agent's own, so it stops nothing.
+    fn messages(&mut self, map: &Map<String, Value>) -> Vec<TurnGiven> {
+        let Some(messages) = map.get("messages") else { return Vec::new() };
+        let (turns, doubts) = transcript::turns(messages);
+        for doubt in doubts {
+            let place = self.place("messages");
+            self.problems.push(Diagnostic::warning(doubt).at(place));
+        }
+        turns
+    }
+
+    fn calls(&mut self, map: &Map<String, Value>) -> Vec<CallGiven> {
+        let mut calls = Vec::new();
+        for (at, call) in self.list(map, "tool_calls").iter().enumerate() {
+            let Some(object) = self.object(call, "tool_calls", at) else { continue };
+            let Some(mut read) = CallGiven::read(object) else {
+                self.problem("tool_calls", format!("`tool_calls[{at}]` must have a `name`, a text"));
+                continue;
+            };
+            read.turn = self.turns(object, "turn");
+            calls.push(read);
+        }
+        calls
+    }
+
+    fn questions(&mut self, map: &Map<String, Value>) -> Vec<QuestionGiven> {
+        let mut questions = Vec::new();
+        for (at, question) in self.list(map, "questions").iter().enumerate() {
+            if let Value::String(question) = question {
+                let question = question.clone();
+                questions.push(QuestionGiven { question, options: Vec::new(), multi_select: false });
+                continue;
+            }
+            let Some(object) = self.object(question, "questions", at) else { continue };
+            let Some(question) = object.get("question").and_then(Value::as_str) else {
+                self.problem("questions", format!("`questions[{at}]` must have a `question`, a text"));
+                continue;
+            };
+            let options = object.get("options").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+            questions.push(QuestionGiven {
+                question: question.to_owned(),
+                options: options.iter().map(label).collect(),
+                multi_select: object.get("multi_select").and_then(Value::as_bool).unwrap_or(false),
+            });
+        }
+        questions
+    }
+
+    fn ending(&mut self, map: &Map<String, Value>) -> EndingGiven {
+        let because = || map.get("because").and_then(Value::as_str).unwrap_or("as recorded").to_owned();
+        let ending = match given(map, "ending") {
+            None => return EndingGiven::Finished,
+            Some(Value::String(name)) => match name.as_str() {
+                "finished" => return EndingGiven::Finished,
+                "out_of_turns" => return EndingGiven::OutOfTurns,
+                "gave_up" => Ending::GaveUp { because: because() },
+                "timed_out" => Ending::TimedOut {
+                    setting: "as recorded".to_owned(),
+                    after_ms: map.get("duration_ms").and_then(Value::as_u64).unwrap_or(0),
+                },
+                "provider_failed" => Ending::ProviderFailed { because: because() },
+                "aborted" => Ending::Aborted { because: because() },
+                "cancelled" => Ending::Cancelled,
+                _ => {
+                    let known = ENDINGS.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+                    let wrong = Diagnostic::error(format!("`ending` must be one of {known}, not `{name}`"));
+                    let wrong = wrong.at(self.place("ending"));
+                    self.problems.push(wrong.suggest(nearest(name, ENDINGS.iter().copied())));
+                    return EndingGiven::Finished;
+                }
+            },
+            Some(object) => match serde_json::from_value::<Ending>(object.clone()) {
+                Ok(ending) => ending,
+                Err(error) => {
+                    self.problem("ending", format!("`ending` cannot be read: {error}"));
+                    return EndingGiven::Finished;
+                }
+            },
+        };
+        if ending == Ending::Finished { EndingGiven::Finished } else { EndingGiven::Other(ending) }
+    }
+
+    fn usage(&mut self, map: &Map<String, Value>) -> Usage {
+        let mut told = Usage::default();
+        match given(map, "usage") {
+            None => {}
+            Some(Value::Object(given)) => {
+                usage::names().for_each(|name| self.check_count(given, name));
+                told = usage::usage(given);
+            }
+            Some(other) => self.problem("usage", format!("`usage` must be an object, not {}", kind(other))),
+        }
+        told.cost_usd = map.get("cost_usd").and_then(Value::as_f64).or(told.cost_usd);
+        told
+    }
+
+    fn check_count(&mut self, map: &Map<String, Value>, key: &'static str) {
+        let Some(value) = given(map, key) else { return };
+        if value.as_number().and_then(model::decode::as_whole).is_none() {
+            self.problem(key, format!("`usage.{key}` must be a whole number, not {value}"));
+        }
+    }
+
+    fn whole(&mut self, map: &Map<String, Value>, key: &str) -> Option<usize> {
+        let value = given(map, key)?;
+        let count = match value {
+            Value::Number(number) => model::decode::as_whole(number).and_then(|count| usize::try_from(count).ok()),
+            _ => None,
+        };
+        if count.is_none() {
+            self.problem(key, format!("`{key}` must be a whole number, not {}", kind(value)));
+        }
+        count
+    }
+
+    /// A number of turns, or of one of them.
+    fn turns(&mut self, map: &Map<String, Value>, key: &str) -> Option<usize> {
+        let count = self.whole(map, key)?;
+        if count > MOST_TURNS {
+            self.problem(key, format!("`{key}` must not be more than {MOST_TURNS}"));
+            return None;
+        }
+        Some(count)
+    }
+
+    fn text(&mut self, map: &Map<String, Value>, key: &str) -> Option<String> {
+        match given(map, key)? {
+            Value::String(text) => Some(text.clone()),
+            other => {
+                self.problem(key, format!("`{key}` must be a text, not {}", kind(other)));
+                None
+            }
+        }
+    }
+
+    fn list<'m>(&mut self, map: &'m Map<String, Value>, key: &str) -> &'m [Value] {
+        match given(map, key) {
+            None => &[],
+            Some(Value::Array(items)) => items,
+            Some(other) => {
+                self.problem(key, format!("`{key}` must be a list, not {}", kind(other)));
+                &[]
+            }
+        }
+    }
+
+    fn object<'m>(&mut self, value: &'m Value, key: &str, at: usize) -> Option<&'m Map<String, Value>> {
+        let object = value.as_object();
+        if object.is_none() {
+            self.problem(key, format!("`{key}[{at}]` must be an object, not {}", kind(value)));
+        }
+        object
+    }
+
+    fn problem(&mut self, key: &str, message: String) {
+        let place = self.place(key);
+        self.problems.push(Diagnostic::error(message).at(place));
+    }
+
+    /// Where `key` is written, else the whole line.
+    fn place(&self, key: &str) -> model::Excerpt {
+        let quoted = format!("\"{key}\"");
+        let found = if key.is_empty() { None } else { self.text.find(&quoted) };
+        let (from, to) = match found {
+            Some(at) => (at, at + quoted.len()),
+            None => (self.text.len() - self.text.trim_start().len(), self.text.trim_end().len()),
+        };
+        self.source.excerpt(Span::new(self.start + from, self.start + to))
+    }
+}
+
+fn label(option: &Value) -> String {
+    option.get("label").map_or_else(|| as_text(option), as_text)
+}

@@ -1,0 +1,475 @@
+//! The agent `recorded`: gives answers that somebody else has written down. `recorded:FILE` names a file of JSON lines;
+//! [`answers`] documents them.
+
+mod answer;
+mod answers;
+mod line;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use model::{Diagnostic, Ending, Step, Usage, UserMessage};
+use serde_json::Value;
+
+use self::answer::Answer;
+use self::answers::Answers;
+use super::performer::Performer;
+use super::transcript::{TurnGiven, perform};
+use super::{Agent, Part, Readiness, Scene};
+use sandbox::BoxFuture;
+
+use crate::session::{Reply, Session};
+use crate::turn::Turn;
+use sandbox::{Breakage, Host};
+
+/// Largest file of answers, in bytes.
+const LARGEST: u64 = 1 << 30;
+
+/// Replays answers from a file.
+pub struct Recorded {
+    /// Files that were read, each with the time and length it had, so that a changed file is read again.
+    files: Mutex<BTreeMap<PathBuf, (Stamp, Arc<Answers>)>>,
+}
+
+type Stamp = (Option<SystemTime>, u64);
+
+/// The agent. What it keeps is only what the files say, so that a thousand cases do not read theirs a thousand times.
+pub(super) static RECORDED: Recorded = Recorded { files: Mutex::new(BTreeMap::new()) };
+
+impl Recorded {
+    /// What is in `file`, as it was when it was checked for this run.
+    fn known(&self, file: &Path) -> std::io::Result<Arc<Answers>> {
+        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        match files.get(file) {
+            Some((_, answers)) => Ok(Arc::clone(answers)),
+            None => {
+                drop(files);
+                self.read(file)
+            }
+        }
+    }
+
+    /// What is in `file`, read again only if it has changed.
+    fn read(&self, file: &Path) -> std::io::Result<Arc<Answers>> {
+        let meta = file.metadata()?;
+        // A pipe would be waited for, and a device may have no end.
+        if !meta.is_file() {
+            return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is not a regular file"));
+        }
+        let stamp = (meta.modified().ok(), meta.len());
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, answers)) = files.get(file)
+            && *known == stamp
+        {
+            return Ok(Arc::clone(answers));
+        }
+        let text = files::read_named_text(file, LARGEST)?;
+        let answers = Arc::new(Answers::parse(&file.to_string_lossy(), text));
+        files.insert(file.to_owned(), (stamp, Arc::clone(&answers)));
+        Ok(answers)
+    }
+}
+
+impl Agent for Recorded {
+    fn name(&self) -> &'static str {
+        "recorded"
+    }
+
+    fn summary(&self) -> &'static str {
+        "answers from a file of JSON lines, `recorded:FILE`; needs no model"
+    }
+
+    fn efforts(&self) -> Option<&'static [&'static str]> {
+        Some(&[])
+    }
+
+    fn tools(&self) -> Option<&'static [&'static str]> {
+        None
+    }
+
+    fn needs_sandbox(&self) -> bool {
+        false
+    }
+
+    fn answers_at_once(&self) -> bool {
+        true
+    }
+
+    fn takes_script(&self) -> bool {
+        true
+    }
+
+    fn takes_tools(&self) -> bool {
+        true
+    }
+
+    fn check_argument(&self, argument: Option<&str>) -> Vec<Diagnostic> {
+        let Some(file) = argument.filter(|file| !file.is_empty()) else {
+            return vec![
+                Diagnostic::error("`recorded` needs a file of answers").help("write `recorded:answers.jsonl`"),
+            ];
+        };
+        match self.read(Path::new(file)) {
+            Ok(answers) => answers.problems.clone(),
+            Err(error) => vec![Diagnostic::error(format!("cannot read the answers `{file}`: {error}"))],
+        }
+    }
+
+    fn check(&self, part: &Part<'_>) -> Vec<Diagnostic> {
+        let file = part.argument.unwrap_or_default();
+        let case = part.case;
+        // What keeps the file from being read has been told.
+        let Ok(answers) = self.known(Path::new(file)) else { return Vec::new() };
+        // A line that cannot be read may be the one.
+        if answers.may_answer(&case.id, case.position) || answers.is_broken {
+            return Vec::new();
+        }
+        let missing = Diagnostic::error(format!("`{file}` has no answer for the case `{}`", case.id));
+        vec![missing.at(case.source.clone()).suggest(answers.nearest_to(&case.id))]
+    }
+
+    fn ready<'a>(&'a self, _host: &'a Host) -> BoxFuture<'a, Readiness> {
+        Box::pin(std::future::ready(Readiness { ready: true, version: None, auth: None, hints: Vec::new() }))
+    }
+
+    fn open<'a>(&'a self, scene: Scene) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
+        Box::pin(std::future::ready(self.start(&scene)))
+    }
+}
+
+impl Recorded {
+    fn start(&self, scene: &Scene) -> Result<Box<dyn Session>, Breakage> {
+        let file = scene.argument.as_deref().unwrap_or_default();
+        let answers = self
+            .known(Path::new(file))
+            .map_err(|error| Breakage::environment(format!("cannot read the answers `{file}`: {error}")))?;
+        let case = &scene.case;
+        let Some(line) = answers.find(&case.id, case.position, scene.position, scene.trial.repetition) else {
+            return Err(Breakage::test(format!("`{file}` has no answer for the case `{}`", case.id)));
+        };
+        let answer = &answers.lines[line];
+        if let Some(error) = &answer.error {
+            return Err(Breakage::environment(format!("recorded error: {error}")));
+        }
+        // Nobody knows yet how many messages code and played users will have.
+        let is_open = case.code.is_some() || case.user.is_some();
+        let known = if is_open { usize::MAX } else { case.messages.len().saturating_sub(1) };
+        let last_message = answer.last_message.min(known);
+        let name = format!("`{file}` for the case `{}`", case.id);
+        Ok(Box::new(Replay { answers, line, name, last_message, sent: 0, performer: Performer::default() }))
+    }
+}
+
+/// A conversation that was had before.
+struct Replay {
+    answers: Arc<Answers>,
+    /// Which line of the answers.
+    line: usize,
+    /// What it is called.
+    name: String,
+    /// The user message, from 0, that the record ends with.
+    last_message: usize,
+    /// How many user messages were sent.
+    sent: usize,
+    performer: Performer,
+}
+
+impl Session for Replay {
+    fn send<'a>(&'a mut self, _message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Reply> {
+        Box::pin(async move { Reply { ending: self.replay(turn).await.err().unwrap_or(Ending::Finished) } })
+    }
+
+    fn close<'a>(&'a mut self) -> BoxFuture<'a, ()> {
+        Box::pin(std::future::ready(()))
+    }
+}
+
+impl Replay {
+    /// Plays what belongs to the next user message; everything that is left if it is the record's last one.
+    async fn replay(&mut self, turn: &mut Turn) -> Result<(), Ending> {
+        let answers = Arc::clone(&self.answers);
+        let answer = &answers.lines[self.line];
+        let at = self.sent;
+        self.sent += 1;
+        if at == 0 {
+            self.begin(answer, turn)?;
+        }
+        if at > self.last_message && !answer.is_record {
+            // That it was not written down is nothing the agent did.
+            let (there, asked) = (self.last_message + 1, at + 1);
+            let s = if there == 1 { "" } else { "s" };
+            let because =
+                format!("the answer in {} is to {there} message{s}, and has none to message {asked}", self.name);
+            return Err(Ending::InvalidTest { because });
+        }
+        let is_last = at == self.last_message;
+        let is_next = |given: &&TurnGiven| given.message == at || (is_last && given.message > at);
+        let given: Vec<&TurnGiven> = answer.turns.iter().filter(is_next).collect();
+        let said = perform(given, &mut self.performer, turn).await?.map(str::to_owned);
+        if !is_last {
+            return finish(turn, "success", false, Usage::default(), said, None);
+        }
+        for question in &answer.questions {
+            let _ = turn.ask(None, &question.question, &question.options, question.multi_select);
+        }
+        let ending = answer.ending(turn);
+        let is_error = ending != Ending::Finished;
+        let text = answer.output.clone().or(said);
+        let finished = finish(turn, &answer.subtype(), is_error, answer.usage, text, answer.result.clone());
+        if is_error { Err(ending) } else { finished }
+    }
+
+    /// Tells of the session, where the answer does.
+    fn begin(&mut self, answer: &Answer, turn: &mut Turn) -> Result<(), Ending> {
+        if answer.session_id.is_none() && answer.model.is_none() {
+            return Ok(());
+        }
+        turn.record(Step::Session {
+            session_id: answer.session_id.clone(),
+            model: answer.model.clone(),
+            agent_version: None,
+            tools: Vec::new(),
+            auth: None,
+        })
+        .go()
+    }
+}
+
+fn finish(
+    turn: &mut Turn,
+    subtype: &str,
+    is_error: bool,
+    usage: Usage,
+    text: Option<String>,
+    result: Option<Value>,
+) -> Result<(), Ending> {
+    turn.record(Step::Finished { subtype: subtype.to_owned(), is_error, usage, text, result }).go()
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Arm, Budget, Case};
+    use serde_json::json;
+
+    use super::super::rehearsal::{Rehearsal, case, response};
+    use super::*;
+
+    fn file(text: &str) -> (tempfile::TempDir, String) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("answers.jsonl");
+        std::fs::write(&path, text).unwrap();
+        (dir, path.to_string_lossy().into_owned())
+    }
+
+    fn rehearsal(path: &str, case: Case) -> Rehearsal {
+        Rehearsal { argument: Some(path.to_owned()), ..Rehearsal::of(case) }
+    }
+
+    #[tokio::test]
+    async fn a_line_is_played_as_if_the_agent_had_done_it() {
+        let (_dir, path) = file(
+            r#"{"case":"a","output":"done","tool_calls":[{"name":"Bash","input":{"command":"ls"},"result":"x","is_error":true},{"name":"Read"}],"questions":["Sure?"],"usage":{"input":5,"output":2,"cost_usd":0.1},"session_id":"s1"}"#,
+        );
+        let mut asking = case("a", &["go"]);
+        asking.user_responses = vec![response("Sure", "yes")];
+        let played = rehearsal(&path, asking).play(&RECORDED).await.unwrap();
+        assert_eq!(played.calls(), [("Bash", "x", true), ("Read", "(none)", false)]);
+        assert_eq!((played.answer(), played.tokens()), (Some("done"), Some(7)));
+        assert_eq!(played.turn.trace().turn_count(), 3);
+        assert_eq!(played.turn.trace().questions[0].answer.as_deref(), Some("yes"));
+        assert_eq!(played.turn.trace().session_id.as_deref(), Some("s1"));
+        assert_eq!(played.endings, [Ending::Finished]);
+    }
+
+    #[tokio::test]
+    async fn an_error_breaks_the_trial_and_so_does_a_missing_line() {
+        let (_dir, path) = file("{\"case\":\"a\",\"error\":\"no network\"}\n{\"case\":\"b\"}");
+        let broken = rehearsal(&path, case("a", &["go"])).play(&RECORDED).await.err().unwrap();
+        assert_eq!(broken, Breakage::environment("recorded error: no network"));
+        let missing = rehearsal(&path, case("c", &["go"])).play(&RECORDED).await.err().unwrap();
+        assert!(missing.because.ends_with("has no answer for the case `c`"));
+        let empty = rehearsal(&path, case("b", &["go"])).play(&RECORDED).await.unwrap();
+        assert_eq!((empty.answer(), empty.turn.trace().turn_count()), (None, 0));
+    }
+
+    #[tokio::test]
+    async fn repetitions_and_positions_take_their_lines() {
+        let (_dir, path) =
+            file("{\"case\":\"a\",\"output\":\"1\"}\n{\"output\":\"second\"}\n{\"case\":\"a\",\"output\":\"2\"}");
+        let answer = async |id: &str, position, repetition| {
+            let rehearsal = Rehearsal { position, repetition, ..rehearsal(&path, case(id, &["go"])) };
+            rehearsal.play(&RECORDED).await.unwrap().answer().map(str::to_owned)
+        };
+        assert_eq!(answer("a", 0, 1).await.as_deref(), Some("1"));
+        assert_eq!(answer("a", 0, 2).await.as_deref(), Some("2"));
+        assert_eq!(answer("a", 0, 9).await.as_deref(), Some("2"));
+        assert_eq!(answer("b", 1, 1).await.as_deref(), Some("second"));
+    }
+
+    #[tokio::test]
+    async fn messages_follow_the_users_and_what_is_left_comes_last() {
+        let (_dir, path) = file(
+            r#"{"messages":[{"role":"user","content":"1"},{"role":"assistant","content":"a"},{"role":"user","content":"2"},{"role":"assistant","content":"b"},{"role":"user","content":"3"},{"role":"assistant","content":"c"}],"usage":{"output":1}}"#,
+        );
+        let turns = async |messages: &[&str]| {
+            let played = rehearsal(&path, case("x", messages)).play(&RECORDED).await.unwrap();
+            let turns = played.turn.trace().turns.iter().map(|turn| (turn.user_message, turn.text.clone()));
+            (turns.collect::<Vec<_>>(), played.answer().map(str::to_owned), played.tokens())
+        };
+        let turn = |message, text: &str| (message, text.to_owned());
+        assert_eq!(
+            turns(&["1", "2"]).await,
+            (vec![turn(1, "a"), turn(2, "b"), turn(2, "c")], Some("c".into()), Some(1))
+        );
+        let more = turns(&["1", "2", "3", "4"]).await;
+        assert_eq!(more, (vec![turn(1, "a"), turn(2, "b"), turn(3, "c")], Some("c".into()), Some(1)));
+    }
+
+    #[tokio::test]
+    async fn a_message_that_nothing_was_recorded_for_is_not_the_agents_failure() {
+        let (_dir, path) = file("{\"case\":\"a\",\"output\":\"one\"}");
+        let played = rehearsal(&path, case("a", &["go", "on"])).play(&RECORDED).await.unwrap();
+        let because = format!("the answer in `{path}` for the case `a` is to 1 message, and has none to message 2");
+        assert_eq!(played.endings, [Ending::Finished, Ending::InvalidTest { because }]);
+        let record = json!({
+            "id": "a", "suite": "s", "case": "a", "arm": "x", "repetition": 1, "outcome": "passed", "answer": "both",
+        });
+        let (_dir, path) = file(&record.to_string());
+        let played = rehearsal(&path, case("a", &["go", "on"])).play(&RECORDED).await.unwrap();
+        assert_eq!((played.endings.len(), played.answer()), (2, Some("both")), "a report tells the last answer alone");
+        assert_eq!(played.endings[1], Ending::Finished);
+    }
+
+    #[tokio::test]
+    async fn a_conversation_of_unknown_length_is_answered_message_by_message() {
+        let (_dir, path) = file(
+            r#"{"case":"a","messages":[{"role":"user","content":"1"},{"role":"assistant","content":"one"},{"role":"user","content":"2"},{"role":"assistant","content":"two"}]}"#,
+        );
+        let user = model::SimulatedUser {
+            persona: serde_json::Map::new(),
+            goal: "g".into(),
+            stop_when: None,
+            max_turns: 2,
+            model: None,
+            source: model::Excerpt::of_file("case.yaml"),
+        };
+        let open = Case { user: Some(user.into()), ..case("a", &["1"]) };
+        assert_eq!(rehearsal(&path, open).play(&RECORDED).await.unwrap().answer(), Some("one"));
+    }
+
+    #[tokio::test]
+    async fn it_ends_as_it_ended_then_and_keeps_to_todays_limits() {
+        let (_dir, path) = file(
+            "{\"case\":\"a\",\"output\":\"x\",\"ending\":\"gave_up\",\"because\":\"no\",\"usage\":{\"input\":3}}\n{\"case\":\"b\",\"tool_calls\":[{\"name\":\"A\"},{\"name\":\"B\"}]}",
+        );
+        let played = rehearsal(&path, case("a", &["go", "on"])).play(&RECORDED).await.unwrap();
+        assert_eq!(played.endings, [Ending::GaveUp { because: "no".into() }]);
+        assert_eq!(played.tokens(), Some(3));
+        let mut limited = rehearsal(&path, case("b", &["go"]));
+        limited.stop_after(1);
+        let played = limited.play(&RECORDED).await.unwrap();
+        assert_eq!(played.endings, [Ending::OutOfBudget { budget: Budget::Turns, limit: 1.0 }]);
+        assert_eq!(played.calls().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn what_text_cannot_carry_is_the_result() {
+        let (_dir, path) = file(
+            "{\"case\":\"a\",\"output\":{\"n\":1},\"state\":[2],\"messages\":[{\"role\":\"assistant\",\"tools\":[{\"name\":\"add\",\"args\":{\"a\":1},\"result\":3}]}]}\n{\"case\":\"b\",\"output\":\"x\"}\n{\"i\":4,\"output\":\"four\"}",
+        );
+        let mut played = rehearsal(&path, case("a", &["go"])).play(&RECORDED).await.unwrap();
+        assert_eq!(played.answer(), Some("{\"n\":1}"));
+        assert_eq!(played.calls(), [("add", "3", false)]);
+        let result = json!({
+            "output": {"n": 1}, "state": [2],
+            "messages": [{"role": "assistant", "tools": [{"name": "add", "args": {"a": 1}, "result": 3}]}],
+        });
+        assert_eq!(played.turn.trace().result.as_deref(), Some(&result));
+        let finished = played.steps().into_iter().filter_map(|step| match step {
+            Step::Finished { result, .. } => Some(result.is_some()),
+            _ => None,
+        });
+        assert_eq!(finished.collect::<Vec<_>>(), [true]);
+        let plain = rehearsal(&path, case("b", &["go"])).play(&RECORDED).await.unwrap();
+        assert_eq!((plain.answer(), plain.turn.trace().result.as_deref()), (Some("x"), None));
+        let fourth = Case { position: Some(4), ..case("z", &["go"]) };
+        assert_eq!(rehearsal(&path, fourth).play(&RECORDED).await.unwrap().answer(), Some("four"));
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_no_record_can_hold_is_the_agents_failure() {
+        let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        let (_dir, path) = file(&format!(
+            "{{\"case\":\"a\",\"output\":{}}}\n{{\"case\":\"b\",\"output\":{}}}\n{{\"case\":\"c\",\"tool_calls\":[{{\"name\":\"A\",\"input\":{}}}]}}",
+            deep(99),
+            deep(100),
+            deep(101)
+        ));
+        let ending =
+            async |id: &str| rehearsal(&path, case(id, &["go"])).play(&RECORDED).await.unwrap().endings.remove(0);
+        let because = "it gave a value of more than 100 levels, which no record can hold".to_owned();
+        assert_eq!(ending("a").await, Ending::Finished);
+        assert_eq!(ending("b").await, Ending::GaveUp { because: because.clone() });
+        assert_eq!(ending("c").await, Ending::GaveUp { because });
+    }
+
+    #[tokio::test]
+    async fn turns_are_only_counted_where_somebody_set_a_cap() {
+        let messages: Vec<Value> =
+            (0..90).map(|at| json!({"role": "assistant", "content": format!("m{at}")})).collect();
+        let (_dir, path) = file(&json!({"case": "a", "messages": messages}).to_string());
+        let mut free = rehearsal(&path, case("a", &["go"]));
+        free.limits.max_turns = 40;
+        let played = free.play(&RECORDED).await.unwrap();
+        assert_eq!((played.endings.as_slice(), played.answer()), (&[Ending::Finished][..], Some("m89")));
+        assert_eq!(played.turn.trace().turn_count(), 90);
+    }
+
+    #[test]
+    fn problems_are_found_before_anything_runs() {
+        let about = |argument: Option<&str>| -> Vec<String> {
+            RECORDED.check_argument(argument).iter().map(ToString::to_string).collect()
+        };
+        let check = |path: &str, id: &str| rehearsal(path, case(id, &["go"])).check(&RECORDED);
+        assert_eq!(about(None), ["`recorded` needs a file of answers"]);
+        assert!(about(Some("/none.jsonl"))[0].starts_with("cannot read the answers `/none.jsonl`"));
+        assert_eq!(check("/none.jsonl", "alpha"), [""; 0], "told already");
+        let (_dir, path) = file("{\"case\":\"alhpa\"}\n");
+        assert_eq!(about(Some(&path)), [""; 0]);
+        assert_eq!(check(&path, "alpha"), [format!("case.yaml:1:1: `{path}` has no answer for the case `alpha`")]);
+        std::fs::write(&path, "{\"case\":\"alpha\"}\nno\n").unwrap();
+        assert_eq!(about(Some(&path)), [format!("{path}:2:2: this line is not JSON: expected ident")]);
+        assert_eq!(check(&path, "beta"), [""; 0], "the line that cannot be read may be the one");
+    }
+
+    #[test]
+    fn a_name_is_suggested_for_the_first_cases_only() {
+        let (_dir, path) = file("{\"case\":\"alhpa\"}\n");
+        let alpha = rehearsal(&path, case("alpha", &["go"]));
+        let arm = Arm { agent: "recorded".into(), model: None, variant: None };
+        let part = Part {
+            case: &alpha.case,
+            arm: &arm,
+            argument: Some(&path),
+            config: None,
+            directory: &alpha.directory,
+            base_url: None,
+            providers: &llm::Providers::default(),
+        };
+        let helped = (0..100).filter(|_| RECORDED.check(&part)[0].help == ["did you mean `alhpa`?"]).count();
+        assert_eq!(helped, 20);
+    }
+
+    #[test]
+    fn a_thousand_cases_read_their_file_once() {
+        let lines: String = (0..1_000).map(|at| format!("{{\"case\":\"c{at}\",\"output\":\"{at}\"}}\n")).collect();
+        let (_dir, path) = file(&lines);
+        let first = RECORDED.read(Path::new(&path)).unwrap();
+        for at in 0..1_000 {
+            assert_eq!(rehearsal(&path, case(&format!("c{at}"), &["go"])).check(&RECORDED), [""; 0]);
+        }
+        assert!(Arc::ptr_eq(&first, &RECORDED.read(Path::new(&path)).unwrap()));
+    }
+}

@@ -1,0 +1,336 @@
+//! What an agent's tests need around it: a case, a sandbox's directories, and a turn that keeps what was told.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use grade::Responder;
+use model::{
+    Arm, Case, Collected, Ending, Event, Excerpt, Limits, PermissionMode, Source, Span, Spanned, Step, TrialId,
+    UserMessage, UserResponse,
+};
+use tokio::sync::watch;
+
+use super::{Agent, Configured, Endpoint, Part, Scene, Setup};
+use crate::activity::Activity;
+use crate::event_sink::EventSink;
+use crate::resolve::Resolver;
+use crate::turn::Turn;
+use sandbox::BoxFuture;
+use sandbox::supervise::Supervisor;
+use sandbox::{Breakage, Host};
+use sandbox::{Sandbox, SandboxError, Twin};
+
+/// A case called `id` whose user says `messages`.
+pub(super) fn case(id: &str, messages: &[&str]) -> Case {
+    Case {
+        messages: messages.iter().map(|text| UserMessage::text(*text)).collect(),
+        ..Case::new(id, Excerpt::of_file("case.yaml"))
+    }
+}
+
+/// An agent as a project in `directory` configures it.
+pub(super) fn configured(config: &serde_json::Value, directory: &Path) -> Arc<Configured> {
+    let node = model::Node::from_json(config, &Source::new("agent.yaml", ""));
+    Arc::new(Configured { name: "own".into(), node, directory: directory.to_owned(), is_filled: true })
+}
+
+/// A prepared answer.
+pub(super) fn response(pattern: &str, choose: &str) -> UserResponse {
+    UserResponse {
+        match_question: Spanned::new(pattern.to_owned(), Span::default()),
+        choose: choose.to_owned(),
+        source: Excerpt::of_file("case.yaml"),
+    }
+}
+
+/// A scripted model.
+fn script(script: &serde_json::Value) -> Endpoint {
+    let node = model::Node::from_json(script, &Source::new("script.json", ""));
+    let script = Arc::new(llm::Script::from_node(&node).unwrap());
+    Endpoint::Script(Arc::new(script.play(llm::Stage::default())))
+}
+
+/// Directories like a sandbox's, without the machinery of one: commands run unsupervised.
+pub(super) struct Bare {
+    dir: tempfile::TempDir,
+    work: PathBuf,
+    home: PathBuf,
+    tmp: PathBuf,
+}
+
+impl Bare {
+    pub(super) fn new() -> Arc<Self> {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        let make = |name: &str| {
+            let path = base.join(name);
+            std::fs::create_dir(&path).unwrap();
+            path
+        };
+        Arc::new(Self { work: make("work"), home: make("home"), tmp: make("tmp"), dir })
+    }
+
+    /// A path beside the sandbox's own directories.
+    pub(super) fn outside(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub(super) fn content(&self, path: &str) -> String {
+        std::fs::read_to_string(self.work.join(path)).unwrap()
+    }
+}
+
+impl Sandbox for Bare {
+    fn work(&self) -> &Path {
+        &self.work
+    }
+
+    fn home(&self) -> &Path {
+        &self.home
+    }
+
+    fn tmp(&self) -> &Path {
+        &self.tmp
+    }
+
+    fn env(&self, extra: &[(String, String)]) -> BTreeMap<String, String> {
+        let own = [("HOME", &self.home), ("TMPDIR", &self.tmp)];
+        let own = own.map(|(name, path)| (name.to_owned(), path.to_string_lossy().into_owned()));
+        let path = ("PATH".to_owned(), "/usr/bin:/bin".to_owned());
+        own.into_iter().chain([path]).chain(extra.iter().cloned()).collect()
+    }
+
+    fn command(&self, program: &OsStr, args: &[&OsStr], extra: &[(String, String)]) -> tokio::process::Command {
+        let mut command = tokio::process::Command::new(program);
+        command.args(args).env_clear().envs(self.env(extra)).current_dir(&self.work);
+        command
+    }
+
+    fn collect(&self) -> BoxFuture<'_, Result<Collected, SandboxError>> {
+        Box::pin(std::future::ready(Ok(Collected::default())))
+    }
+
+    fn patch<'s>(&'s self, _collected: &'s Collected) -> BoxFuture<'s, Option<String>> {
+        Box::pin(std::future::ready(None))
+    }
+
+    fn copy(&self) -> BoxFuture<'_, Result<Twin, SandboxError>> {
+        Box::pin(std::future::ready(Err(SandboxError::Ending)))
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<(), SandboxError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+/// One agent, one case, and everything that is told.
+pub(super) struct Rehearsal {
+    pub(super) case: Case,
+    pub(super) argument: Option<String>,
+    pub(super) config: Option<Arc<Configured>>,
+    /// The folder of the suite.
+    pub(super) directory: Arc<Path>,
+    pub(super) position: usize,
+    pub(super) repetition: u64,
+    pub(super) sandbox: Option<Arc<Bare>>,
+    pub(super) endpoint: Endpoint,
+    pub(super) providers: llm::Providers,
+    pub(super) setup: Setup,
+    pub(super) limits: Limits,
+    /// Sent `true`, the trial is to stop.
+    pub(super) stop: watch::Sender<bool>,
+}
+
+/// What a rehearsal came to.
+pub(super) struct Played {
+    pub(super) turn: Turn,
+    /// How each message that was sent ended.
+    pub(super) endings: Vec<Ending>,
+    heard: Heard,
+}
+
+impl Rehearsal {
+    pub(super) fn of(case: Case) -> Self {
+        Self {
+            case,
+            argument: None,
+            config: None,
+            directory: Path::new(".").into(),
+            position: 0,
+            repetition: 1,
+            sandbox: None,
+            endpoint: Endpoint::Vendor { base_url: None },
+            providers: llm::Providers::default(),
+            setup: Setup {
+                model: None,
+                system_prompt: None,
+                permission_mode: PermissionMode::BypassPermissions,
+                closed_tools: None,
+                approved_tools: Vec::new(),
+                setting_sources: Vec::new(),
+                reasoning_effort: None,
+                max_turns: None,
+                timeout_ms: 600_000,
+            },
+            limits: Limits { timeout_ms: 600_000, ..Limits::default() },
+            stop: watch::channel(false).0,
+        }
+    }
+
+    /// An agent with a scripted model in a sandbox, told `message`.
+    pub(super) fn scripted(message: &str, steps: &serde_json::Value) -> Self {
+        Self {
+            sandbox: Some(Bare::new()),
+            endpoint: script(&match steps.as_array().map(Vec::as_slice) {
+                // Nobody plays a script that is not needed, and none is empty.
+                Some([]) => serde_json::json!({ "steps": [{ "text": "unused" }] }),
+                _ => serde_json::json!({ "steps": steps }),
+            }),
+            ..Self::of(case("case", &[message]))
+        }
+    }
+
+    /// Stops the agent after this number of turns.
+    pub(super) fn stop_after(&mut self, turns: u64) {
+        (self.limits.max_turns, self.limits.max_turns_set) = (turns, true);
+    }
+
+    pub(super) fn bare(&self) -> Arc<Bare> {
+        Arc::clone(self.sandbox.as_ref().unwrap())
+    }
+
+    /// What the agent finds wrong before anything runs.
+    pub(super) fn check(&self, agent: &dyn Agent) -> Vec<String> {
+        let arm = Arm { agent: "agent".into(), model: self.setup.model.clone(), variant: None };
+        let part = Part {
+            case: &self.case,
+            arm: &arm,
+            argument: self.argument.as_deref(),
+            config: self.config.as_deref(),
+            directory: &self.directory,
+            base_url: None,
+            providers: &self.providers,
+        };
+        agent.check(&part).iter().map(ToString::to_string).collect()
+    }
+
+    fn scene(&self) -> Scene {
+        let arm = Arm { agent: "agent".into(), model: None, variant: None };
+        Scene {
+            conversation: None,
+            trial: TrialId {
+                suite: "suite".into(),
+                case: self.case.id.as_str().into(),
+                arm: arm.to_string().into(),
+                repetition: self.repetition,
+            },
+            case: Arc::new(self.case.clone()),
+            arm: arm.into(),
+            argument: self.argument.as_deref().map(Arc::from),
+            config: self.config.clone(),
+            directory: Arc::clone(&self.directory),
+            position: self.position,
+            sandbox: self.sandbox.clone().map(|sandbox| sandbox as Arc<dyn Sandbox>),
+            host: Arc::new(Host {
+                env: BTreeMap::new(),
+                home: None,
+                temp: std::env::temp_dir(),
+                supervisor: Supervisor::new("/none").unwrap(),
+            }),
+            setup: self.setup.clone().into(),
+            limits: self.limits.clone().into(),
+            source_repo: None,
+            endpoint: self.endpoint.clone(),
+            providers: self.providers.clone(),
+        }
+    }
+
+    /// Plays the whole conversation.
+    pub(super) async fn play(&self, agent: &dyn Agent) -> Result<Played, Breakage> {
+        let heard = Heard::default();
+        let (responder, problems) = Responder::compile(&self.case.user_responses);
+        assert!(problems.is_empty());
+        let place = |path: fn(&Bare) -> &PathBuf| self.sandbox.as_deref().map(|sandbox| path(sandbox).clone());
+        let resolver = Resolver { work: place(|sandbox| &sandbox.work), home: place(|sandbox| &sandbox.home) };
+        let mut turn = Turn::new(
+            Box::new(heard.clone()),
+            self.limits.clone().into(),
+            responder,
+            resolver,
+            Arc::new(Activity::new()),
+            self.stop.subscribe(),
+        );
+        let mut session = agent.open(self.scene()).await?;
+        let mut endings = Vec::new();
+        for (at, message) in self.case.messages.iter().enumerate() {
+            let (index, of) = (at + 1, self.case.messages.len());
+            let _ = turn.record(Step::UserMessage { index, of, text: message.text.clone() });
+            let reply = session.send(message, &mut turn).await;
+            endings.push(reply.ending);
+            if endings.last() != Some(&Ending::Finished) {
+                break;
+            }
+        }
+        session.close().await;
+        Ok(Played { turn, endings, heard })
+    }
+}
+
+/// Keeps the events that it takes.
+#[derive(Clone, Default)]
+pub(super) struct Heard(Arc<Mutex<Vec<Event>>>);
+
+impl Heard {
+    /// The events so far, which are kept no longer.
+    pub(super) fn take(&self) -> Vec<Event> {
+        std::mem::take(&mut *self.0.lock().unwrap())
+    }
+}
+
+impl EventSink for Heard {
+    fn send(&self, event: Event) {
+        self.0.lock().unwrap().push(event);
+    }
+}
+
+impl Played {
+    /// Every step that was told.
+    pub(super) fn steps(&mut self) -> Vec<Step> {
+        self.heard
+            .take()
+            .into_iter()
+            .filter_map(|event| match event {
+                Event::Step(step) => Some(step),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// Everything that was told, the agent's own output included, as text.
+    pub(super) fn told(&mut self) -> String {
+        self.heard.take().iter().map(|event| format!("{event:?}\n")).collect()
+    }
+
+    /// Every call as its name, its result and whether that is an error.
+    pub(super) fn calls(&self) -> Vec<(&str, &str, bool)> {
+        self.turn
+            .trace()
+            .calls
+            .iter()
+            .map(|call| match &call.result {
+                Some(done) => (call.call.name.as_str(), done.content.as_str(), done.is_error),
+                None => (call.call.name.as_str(), "(none)", false),
+            })
+            .collect()
+    }
+
+    pub(super) fn answer(&self) -> Option<&str> {
+        self.turn.trace().answer.as_deref()
+    }
+
+    pub(super) fn tokens(&self) -> Option<u64> {
+        self.turn.trace().usage.tokens.map(|tokens| tokens.total())
+    }
+}

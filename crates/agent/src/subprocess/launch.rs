@@ -1,0 +1,152 @@
+//! What is started: the program, where it is, and where it runs.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::manner::{MESSAGE, Manner, PROJECT};
+use crate::process::Process;
+use sandbox::Breakage;
+use sandbox::Sandbox;
+
+/// Tells the program which conversation it is in.
+const CONVERSATION: &str = "TRIALRUN_CONVERSATION_ID";
+
+/// Tells the program where the sandbox's working directory is.
+const WORK: &str = "TRIALRUN_WORK";
+
+/// What is started for a conversation.
+pub(super) struct Launch {
+    sandbox: Arc<dyn Sandbox>,
+    /// The program and its arguments; the message is not put in yet.
+    words: Vec<String>,
+    /// Where it runs.
+    cwd: PathBuf,
+    env: Vec<(String, String)>,
+}
+
+impl Launch {
+    /// Finds the program. `project` is the folder whose files the command may name.
+    ///
+    /// # Errors
+    /// When the machine or the sandbox has no such program or no such folder.
+    pub(super) fn prepare(
+        manner: &Manner,
+        project: &Path,
+        sandbox: Arc<dyn Sandbox>,
+        conversation: &str,
+    ) -> Result<Self, Breakage> {
+        let written = manner.cwd.as_deref().unwrap_or_default();
+        let (place, cwd) =
+            match written.strip_prefix(PROJECT).filter(|below| below.is_empty() || below.starts_with('/')) {
+                Some(below) => ("project", project.join(below.trim_start_matches('/'))),
+                None => ("sandbox", sandbox.work().join(written)),
+            };
+        if !cwd.is_dir() {
+            let hint = if place == "sandbox" { "; the case's fixtures can make it" } else { "" };
+            let because = format!("the {place} has no folder `{written}` to run in (`cwd`){hint}");
+            return Err(Breakage::environment(because));
+        }
+        let places = Places { cwd: &cwd, project };
+        let mut words: Vec<String> = manner.words.iter().map(|word| places.resolved(word)).collect();
+        if let (Some(program), Some(written)) = (words.first_mut(), manner.words.first()) {
+            // A bare name is looked for on the `PATH`, whatever lies around.
+            if !written.contains('/') {
+                program.clone_from(written);
+            }
+        }
+        let mut env: Vec<(String, String)> =
+            manner.env.iter().map(|(name, value)| (name.clone(), places.named(value))).collect();
+        env.push((CONVERSATION.to_owned(), conversation.to_owned()));
+        env.push((WORK.to_owned(), sandbox.work().to_string_lossy().into_owned()));
+        let launch = Self { sandbox, words, cwd, env };
+        launch.check_program()?;
+        Ok(launch)
+    }
+
+    /// The program's name, for messages.
+    pub(super) fn program(&self) -> &str {
+        self.words.first().map_or("", String::as_str)
+    }
+
+    /// Starts it, with `message` among its arguments where they ask for it.
+    ///
+    /// # Errors
+    /// When it cannot be started, in words.
+    pub(super) fn start(&self, message: Option<&str>) -> Result<Process, String> {
+        let put_in = |word: &String| message.map_or_else(|| word.clone(), |message| word.replace(MESSAGE, message));
+        let words: Vec<String> = self.words.iter().map(put_in).collect();
+        let args: Vec<&OsStr> = words.iter().skip(1).map(OsStr::new).collect();
+        let mut command = self.sandbox.command(OsStr::new(self.program()), &args, &self.env);
+        command.current_dir(&self.cwd);
+        let failed = |error: io::Error| {
+            let hint = match error.kind() {
+                io::ErrorKind::ArgumentListTooLong | io::ErrorKind::InvalidInput => {
+                    "; this message is none for an argument: write `input: stdin`"
+                }
+                _ => "",
+            };
+            format!("cannot start {}: {error}{hint}", self.program())
+        };
+        Process::start(command).map(Process::hasty).map_err(failed)
+    }
+
+    /// Whether there is such a program, before anything waits for it.
+    fn check_program(&self) -> Result<(), Breakage> {
+        let program = self.program();
+        let env = self.sandbox.env(&self.env);
+        let found = match program.contains('/') {
+            true => Some(self.cwd.join(program)).filter(|file| file.exists()),
+            false => {
+                let path = env.get("PATH").map_or("", String::as_str);
+                let files = path.split(':').filter(|dir| !dir.is_empty()).map(|dir| Path::new(dir).join(program));
+                let mut files = files.filter(|file| file.is_file());
+                let first = files.next();
+                files.find(|file| is_executable(file)).or(first)
+            }
+        };
+        // Trying again finds the same.
+        let never = |because: String| Err(Breakage::environment(because).for_good());
+        match found {
+            None if program.contains('/') => never(format!("there is no program `{program}`")),
+            None => never(format!("there is no program `{program}` on the PATH")),
+            Some(file) if file.is_dir() => never(format!("`{program}` is a folder")),
+            Some(file) if !is_executable(&file) => {
+                never(format!("`{program}` cannot be executed: it lacks the permission"))
+            }
+            Some(_) => Ok(()),
+        }
+    }
+}
+
+fn is_executable(file: &Path) -> bool {
+    file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+/// Where files are that a command names.
+struct Places<'a> {
+    cwd: &'a Path,
+    project: &'a Path,
+}
+
+impl Places<'_> {
+    /// `word`, made absolute if it names a file that the project has and the sandbox has not.
+    fn resolved(&self, word: &str) -> String {
+        let word = self.named(word);
+        if word.is_empty() || word.starts_with(['-', '/']) || word.contains(MESSAGE) || self.cwd.join(&word).exists() {
+            return word;
+        }
+        let file = self.project.join(&word);
+        if file.is_file() { file.to_string_lossy().into_owned() } else { word }
+    }
+
+    /// `text` with the project's folder put in.
+    fn named(&self, text: &str) -> String {
+        match text.contains(PROJECT) {
+            true => text.replace(PROJECT, &self.project.to_string_lossy()),
+            false => text.to_owned(),
+        }
+    }
+}

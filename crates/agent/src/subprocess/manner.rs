@@ -1,0 +1,141 @@
+//! How a program is run and spoken to, as a project or a command line writes it.
+
+use std::path::{Component, Path};
+
+use model::decode::{Fields, Problems, any_text, text};
+use model::{Diagnostic, Node, NodeKind};
+
+use super::words::words;
+use crate::field::without_functions;
+
+/// What is replaced in the arguments of a program that is run once for each message.
+pub(super) const MESSAGE: &str = "{message}";
+/// What is replaced by the project's folder.
+pub(super) const PROJECT: &str = "{project}";
+
+/// How a program is run and spoken to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Manner {
+    /// The program and its arguments; at least the program.
+    pub(super) words: Vec<String>,
+    /// Working directory, relative to the agent's, or below [`PROJECT`].
+    pub(super) cwd: Option<String>,
+    /// Added to its environment.
+    pub(super) env: Vec<(String, String)>,
+    pub(super) mode: Mode,
+}
+
+/// How a program is spoken to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// One process for the conversation, a line of JSON each way for each message.
+    Lines,
+    /// A process for each message.
+    Once {
+        /// Whether the message is on its stdin.
+        stdin: bool,
+        /// Whether its stdout is JSON.
+        json: bool,
+    },
+}
+
+impl Manner {
+    /// How the program of a command line is run: `subprocess:COMMAND`.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(super) fn of_argument(argument: Option<&str>) -> Result<Self, Box<Diagnostic>> {
+        let help = "write `subprocess:COMMAND`, or configure it: `{type: subprocess, command: [...]}`";
+        let wrong = |message: String| Box::new(Diagnostic::error(message).help(help));
+        let words = words(argument.unwrap_or_default()).map_err(|because| wrong(format!("`subprocess`: {because}")))?;
+        if words.is_empty() {
+            return Err(wrong("`subprocess` needs a command".to_owned()));
+        }
+        Ok(Self { words, cwd: None, env: Vec::new(), mode: Mode::Lines })
+    }
+
+    /// Reads a configuration. `None` where something is wrong, which is in `problems` then.
+    pub(super) fn read(node: &Node, problems: &mut Problems) -> Option<Self> {
+        let before = problems.len();
+        without_functions(node, "subprocess", problems);
+        let mut fields = Fields::of(node, "a `subprocess` agent", problems)?;
+        fields.get("type");
+        let mut words =
+            fields.require("command", problems).and_then(|node| command(node, problems)).unwrap_or_default();
+        let args = fields.list("args", problems).unwrap_or_default();
+        words.extend(args.iter().filter_map(|item| any_text(item, "an item of `args`", problems)));
+        let cwd = fields.get("cwd").and_then(|node| inside(node, problems));
+        let env = fields.text_map("env", problems).unwrap_or_default();
+        let mode = Self::mode(&mut fields, &words, problems);
+        fields.finish(problems);
+        let env = env.into_iter().map(|(name, value)| (name, value.value)).collect();
+        (problems.len() == before).then_some(Self { words, cwd, env, mode })
+    }
+
+    fn mode(fields: &mut Fields<'_>, words: &[String], problems: &mut Problems) -> Mode {
+        let is_once = fields.choice("mode", &[("jsonl", false), ("oneshot", true)], problems).unwrap_or(false);
+        let stdin = fields.choice("input", &[("stdin", true), ("argument", false)], problems);
+        let json = fields.choice("output", &[("text", false), ("json", true)], problems);
+        let takes_message = words.iter().skip(1).any(|word| word.contains(MESSAGE));
+        let node = fields.node();
+        let mut wrong = |key: &str, message: String, help: String| {
+            let place = node.get(key).or_else(|| node.get("command")).unwrap_or(node);
+            problems.push(place.error(message).help(help));
+        };
+        if !is_once {
+            for key in ["input", "output"] {
+                if fields.key_span(key).is_some() {
+                    let help = "lines of JSON go both ways otherwise";
+                    wrong(key, format!("`{key}` is for `mode: oneshot`"), help.to_owned());
+                }
+            }
+            if takes_message {
+                let help = "add `mode: oneshot`; otherwise the program reads the messages on its stdin";
+                wrong("args", format!("`{MESSAGE}` is for `mode: oneshot`"), help.to_owned());
+            }
+            return Mode::Lines;
+        }
+        if stdin == Some(false) && !takes_message {
+            let help = format!("write `{MESSAGE}` where the message belongs");
+            wrong("input", format!("`input: argument` needs `{MESSAGE}` in `args`"), help);
+        }
+        Mode::Once { stdin: stdin.unwrap_or(!takes_message), json: json.unwrap_or(false) }
+    }
+}
+
+/// The words of a command, which is text or a list of them.
+fn command(node: &Node, problems: &mut Problems) -> Option<Vec<String>> {
+    let found = match &node.kind {
+        NodeKind::List(items) => items.iter().map(|item| text(item, "an item of `command`", problems)).collect(),
+        _ => {
+            let written = text(node, "`command`", problems)?;
+            match words(&written) {
+                Ok(words) => Some(words),
+                Err(because) => {
+                    problems.push(node.error(format!("`command`: {because}")).help("write `command: [sh, -c, \"…\"]`"));
+                    return None;
+                }
+            }
+        }
+    };
+    if found.as_ref().is_some_and(Vec::is_empty) {
+        problems.push(node.error("`command` names no program"));
+    }
+    found
+}
+
+/// A folder that is written so that it stays within the sandbox, or within the project.
+fn inside(node: &Node, problems: &mut Problems) -> Option<String> {
+    let written = text(node, "`cwd`", problems)?;
+    let below = written.strip_prefix(PROJECT).filter(|rest| rest.is_empty() || rest.starts_with('/'));
+    let below = below.map_or(written.as_str(), |rest| rest.trim_start_matches('/'));
+    let is_inside = Path::new(below).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    if !is_inside {
+        problems
+            .push(node.error("`cwd` must be a folder within the sandbox or the project").help(
+                "write it relative to where the agent works, or begin it with `{project}`, the project's folder",
+            ));
+        return None;
+    }
+    Some(written)
+}

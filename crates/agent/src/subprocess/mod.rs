@@ -1,0 +1,117 @@
+//! The agent `subprocess`: a program of the user's, in the sandbox. It is spoken to in lines of JSON, or run once for each
+//! message.
+//!
+//! A program that is missing or cannot be executed is the environment's trouble. One that exits before it has answered,
+//! exits badly, answers something else than was agreed on or says too much has failed.
+
+mod launch;
+mod manner;
+mod reference;
+mod session;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use std::path::Path;
+
+use model::decode::Problems;
+use model::{Diagnostic, Node};
+
+use self::launch::Launch;
+use self::manner::{Manner, Mode};
+pub use self::reference::reference;
+use self::session::Conversation;
+use super::performer::Performer;
+use super::{Agent, Part, Readiness, Scene};
+use sandbox::BoxFuture;
+
+use crate::session::Session;
+use sandbox::{Breakage, Host};
+
+/// Where skills are installed for it, relative to the working directory: the folder that agents share.
+const SKILLS: &str = ".agents/skills";
+
+/// A program of the user's; see the module.
+pub struct Subprocess;
+
+impl Agent for Subprocess {
+    fn name(&self) -> &'static str {
+        "subprocess"
+    }
+
+    fn summary(&self) -> &'static str {
+        "a program of yours in the sandbox, `subprocess:COMMAND`, that speaks JSON lines or is run for each message"
+    }
+
+    fn efforts(&self) -> Option<&'static [&'static str]> {
+        Some(&[])
+    }
+
+    fn tools(&self) -> Option<&'static [&'static str]> {
+        None
+    }
+
+    fn skills_folder(&self) -> Option<&'static str> {
+        Some(SKILLS)
+    }
+
+    fn takes_script(&self) -> bool {
+        true
+    }
+
+    fn takes_tools(&self) -> bool {
+        true
+    }
+
+    fn takes_config(&self) -> bool {
+        true
+    }
+
+    fn check_argument(&self, argument: Option<&str>) -> Vec<Diagnostic> {
+        Manner::of_argument(argument).err().into_iter().map(|problem| *problem).collect()
+    }
+
+    fn check_config(&self, config: &Node, _directory: &Path) -> Vec<Diagnostic> {
+        let mut problems = Problems::new();
+        Manner::read(config, &mut problems);
+        problems
+    }
+
+    fn check(&self, _part: &Part<'_>) -> Vec<Diagnostic> {
+        Vec::new()
+    }
+
+    fn ready<'a>(&'a self, _host: &'a Host) -> BoxFuture<'a, Readiness> {
+        Box::pin(std::future::ready(Readiness { ready: true, version: None, auth: None, hints: Vec::new() }))
+    }
+
+    fn open<'a>(&'a self, scene: Scene) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {
+        Box::pin(async move { Ok(Box::new(open(scene)?) as Box<dyn Session>) })
+    }
+}
+
+fn open(scene: Scene) -> Result<Conversation, Breakage> {
+    let manner = match &scene.config {
+        Some(config) => {
+            let mut problems = Problems::new();
+            Manner::read(&config.node, &mut problems).ok_or_else(|| told(&problems))?
+        }
+        None => Manner::of_argument(scene.argument.as_deref()).map_err(|problem| told(&[*problem]))?,
+    };
+    let sandbox = scene.sandbox.ok_or_else(|| Breakage::harness("the agent `subprocess` was given no sandbox"))?;
+    let id = format!("trialrun-{}", uuid::Uuid::now_v7().simple());
+    let here = Path::new(".").canonicalize().unwrap_or_default();
+    let project = scene.config.as_ref().map_or(here.as_path(), |config| config.directory.as_path());
+    let launch = Launch::prepare(&manner, project, sandbox, &id)?;
+    let process = match manner.mode {
+        Mode::Lines => Some(launch.start(None).map_err(Breakage::environment)?),
+        Mode::Once { .. } => None,
+    };
+    let mode = manner.mode;
+    let performer = Performer::default();
+    Ok(Conversation { launch, mode, id, process, performer, notices: [0; 2], sent: 0, is_told: false, is_over: false })
+}
+
+fn told(problems: &[Diagnostic]) -> Breakage {
+    Breakage::environment(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
+}

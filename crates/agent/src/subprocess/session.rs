@@ -1,0 +1,385 @@
+//! A conversation with a program: one process for all of it, or one for each message.
+
+use model::{Ending, Step, Usage, UserMessage};
+use serde_json::{Map, Value, json};
+
+use super::launch::Launch;
+use super::manner::Mode;
+use crate::answer::Reported;
+use crate::lines::Line;
+use crate::performer::Performer;
+use crate::process::{Process, Said};
+use crate::transcript::perform;
+use sandbox::BoxFuture;
+
+use crate::session::{Reply, Session};
+use crate::turn::Turn;
+
+/// How many lines of each kind are told as notices; the rest is only kept.
+const MOST_NOTICES: usize = 100;
+/// The most characters of a line that a notice repeats.
+const LONGEST_NOTICE: usize = 2000;
+/// The most that may be written to stdout for one message, in bytes.
+const MOST_OUTPUT: usize = 64 << 20;
+/// The most of an answer that is plain text, in bytes.
+const LONGEST_TEXT: usize = 16 << 20;
+
+/// An open conversation.
+pub(super) struct Conversation {
+    pub(super) launch: Launch,
+    pub(super) mode: Mode,
+    pub(super) id: String,
+    /// The process of a conversation in lines.
+    pub(super) process: Option<Process>,
+    pub(super) performer: Performer,
+    /// How many notices there were from stdout and from stderr.
+    pub(super) notices: [usize; 2],
+    /// How many messages were sent.
+    pub(super) sent: usize,
+    /// Whether the end of the reply to the last of them is recorded.
+    pub(super) is_told: bool,
+    /// Whether the conversation ended before its time, and nobody listens to the process any more.
+    pub(super) is_over: bool,
+}
+
+/// What a line on stdout is.
+enum Heard {
+    Nothing,
+    /// For nobody in particular.
+    Noise,
+    /// It begins as an answer does, and cannot be read: why.
+    Unreadable(String),
+    /// JSON.
+    Map(Map<String, Value>),
+}
+
+impl Heard {
+    fn of(line: &str) -> Self {
+        let line = line.trim();
+        match line.starts_with('{').then(|| serde_json::from_str(line)) {
+            _ if line.is_empty() => Self::Nothing,
+            Some(Ok(Value::Object(map))) => Self::Map(map),
+            Some(Err(error)) => Self::Unreadable(error.to_string()),
+            _ => Self::Noise,
+        }
+    }
+}
+
+impl Conversation {
+    async fn act(&mut self, message: &UserMessage, turn: &mut Turn) -> Result<(), Ending> {
+        self.performer.begin(turn, &self.id)?;
+        self.sent += 1;
+        self.is_told = false;
+        let answer = match self.mode {
+            Mode::Lines => self.exchange(message, turn).await?,
+            Mode::Once { stdin, json } => self.run_once(message, stdin, json, turn).await?,
+        };
+        self.take_in(answer, turn).await
+    }
+
+    /// Records an answer.
+    async fn take_in(&mut self, answer: Reported, turn: &mut Turn) -> Result<(), Ending> {
+        answer.doubts.iter().for_each(|doubt| turn.warn(format!("the agent's answer is odd: {doubt}")));
+        perform(&answer.turns, &mut self.performer, turn).await?;
+        let is_error = answer.error.is_some();
+        let subtype = if is_error { "error" } else { "success" }.to_owned();
+        let finished =
+            Step::Finished { subtype, is_error, usage: answer.usage, text: answer.text, result: answer.result };
+        self.is_told = true;
+        turn.record(finished).go()?;
+        answer.error.map_or(Ok(()), |because| Err(Ending::GaveUp { because }))
+    }
+
+    /// Sends a line and follows the process until its answer.
+    async fn exchange(&mut self, message: &UserMessage, turn: &mut Turn) -> Result<Reported, Ending> {
+        let Some(mut process) = self.process.take() else {
+            return Err(Ending::GaveUp { because: "its process is gone".to_owned() });
+        };
+        let heard = match self.leftovers(&mut process, turn).await {
+            Ok(()) => {
+                process.say(format!("{}\n", self.request(message)));
+                turn.waiting("agent");
+                let heard = self.follow(&mut process, turn).await;
+                self.overhear(&mut process, turn).await.and(heard)
+            }
+            Err(ending) => Err(ending),
+        };
+        self.process = Some(process);
+        let map = heard?;
+        let shown = clipped(&Value::Object(map.clone()).to_string());
+        Reported::read(map).ok_or_else(|| Ending::GaveUp {
+            because: format!("its answer has no `message`, `text`, `content` or `response`: {shown}"),
+        })
+    }
+
+    /// What the process wrote to stderr beside its answer.
+    async fn overhear(&mut self, process: &mut Process, turn: &mut Turn) -> Result<(), Ending> {
+        for line in process.take_dregs() {
+            self.hear_stderr(&line, turn)?;
+        }
+        for _ in 0..MOST_NOTICES {
+            let Some(line) = process.overheard().await else { break };
+            self.hear_stderr(&line, turn)?;
+        }
+        Ok(())
+    }
+
+    /// What the process said since its last answer, which answers nothing.
+    async fn leftovers(&mut self, process: &mut Process, turn: &mut Turn) -> Result<(), Ending> {
+        for _ in 0..MOST_NOTICES {
+            let said = tokio::select! {
+                biased;
+                said = process.listen() => said,
+                () = std::future::ready(()) => return Ok(()),
+            };
+            match said {
+                Said::Stdout(line) => {
+                    keep("stdout", &line, turn);
+                    if !line.text.trim().is_empty() {
+                        turn.warn("the agent wrote more to stdout after it had answered; that is passed over");
+                        self.notice("agent", &line, turn)?;
+                    }
+                }
+                Said::Stderr(line) => self.hear_stderr(&line, turn)?,
+                Said::End => return Ok(()),
+            }
+        }
+        Ok(())
+    }
+
+    async fn follow(&mut self, process: &mut Process, turn: &mut Turn) -> Result<Map<String, Value>, Ending> {
+        let mut stopping = std::pin::pin!(turn.stopping());
+        let mut written = 0;
+        loop {
+            let said = tokio::select! {
+                biased;
+                () = &mut stopping => {
+                    let _ = process.stop().await;
+                    return Err(Ending::Cancelled);
+                }
+                said = process.listen() => said,
+            };
+            match said {
+                Said::Stderr(line) => self.hear_stderr(&line, turn)?,
+                Said::Stdout(line) => {
+                    written += line.text.len();
+                    keep("stdout", &line, turn);
+                    within_bounds(&line, written, MOST_OUTPUT)?;
+                    match Heard::of(&line.text) {
+                        Heard::Nothing => {}
+                        Heard::Map(map) => return Ok(map),
+                        Heard::Noise => self.notice("agent", &line, turn)?,
+                        Heard::Unreadable(error) => {
+                            self.notice("agent", &line, turn)?;
+                            turn.warn(format!(
+                                "a line on stdout begins like an answer and is not valid JSON ({error}): {}",
+                                clipped(&line.text)
+                            ));
+                        }
+                    }
+                }
+                Said::End => {
+                    let how = tokio::select! {
+                        how = process.obituary() => how,
+                        () = &mut stopping => {
+                            let _ = process.stop().await;
+                            return Err(Ending::Cancelled);
+                        }
+                    };
+                    return Err(self.gone(process, &how));
+                }
+            }
+        }
+    }
+
+    /// A process that ended before it answered.
+    fn gone(&self, process: &Process, how: &str) -> Ending {
+        if let Some(trouble) = process.trouble() {
+            return Ending::Unreachable { because: trouble.to_owned() };
+        }
+        let hint = match self.sent > 1 && how == "exit code 0" {
+            true => "; a program that ends with each answer needs `mode: oneshot`",
+            false => "",
+        };
+        Ending::GaveUp { because: format!("its process ended before it answered ({how}){hint}") }
+    }
+
+    /// Runs the program for one message.
+    async fn run_once(
+        &mut self,
+        message: &UserMessage,
+        stdin: bool,
+        json: bool,
+        turn: &mut Turn,
+    ) -> Result<Reported, Ending> {
+        let mut process = self.launch.start(Some(&message.text)).map_err(|because| Ending::Unreachable { because })?;
+        if stdin {
+            process.say(message.text.clone());
+        }
+        process.hush();
+        turn.waiting("agent");
+        let output = match self.output(&mut process, turn).await {
+            Ok(output) => output,
+            Err(ending) => {
+                let _ = process.stop().await;
+                return Err(ending);
+            }
+        };
+        let mut stopping = std::pin::pin!(turn.stopping());
+        let ended = tokio::select! {
+            biased;
+            () = &mut stopping => {
+                let _ = process.stop().await;
+                return Err(Ending::Cancelled);
+            }
+            ended = process.end() => ended,
+        };
+        turn.exited(ended.as_ref().ok().and_then(|status| status.code()));
+        self.overhear(&mut process, turn).await?;
+        if ended.is_ok_and(|status| status.success()) {
+            return if json { of_json(&output) } else { Ok(Reported::of_text(output)) };
+        }
+        let how = process.obituary().await;
+        if let Some(trouble) = process.trouble() {
+            return Err(Ending::Unreachable { because: trouble.to_owned() });
+        }
+        if !output.is_empty() {
+            // What it did say may explain it.
+            self.performer.next_turn();
+            self.performer.say(turn, &output)?;
+        }
+        Err(Ending::GaveUp { because: format!("it failed ({how})") })
+    }
+
+    /// All that the process writes to stdout, but for the last line's end.
+    async fn output(&mut self, process: &mut Process, turn: &mut Turn) -> Result<String, Ending> {
+        let mut stopping = std::pin::pin!(turn.stopping());
+        let mut output: Option<String> = None;
+        loop {
+            let said = tokio::select! {
+                biased;
+                () = &mut stopping => return Err(Ending::Cancelled),
+                said = process.listen() => said,
+            };
+            match said {
+                Said::Stderr(line) => self.hear_stderr(&line, turn)?,
+                Said::Stdout(line) => {
+                    keep("stdout", &line, turn);
+                    match &mut output {
+                        Some(output) => {
+                            output.push('\n');
+                            output.push_str(&line.text);
+                        }
+                        none => *none = Some(line.text.clone()),
+                    }
+                    within_bounds(&line, output.as_ref().map_or(0, String::len), LONGEST_TEXT)?;
+                }
+                Said::End => return Ok(output.unwrap_or_default()),
+            }
+        }
+    }
+
+    /// The line that carries a message.
+    fn request(&self, message: &UserMessage) -> Value {
+        let mut request = Map::new();
+        request.insert("message".to_owned(), json!(message.text));
+        request.insert("conversation_id".to_owned(), json!(self.id));
+        request.extend(message.script.as_ref().map(|script| ("script".to_owned(), json!(script))));
+        let mut add = |key: &str, value: Value, is_there: bool| {
+            if is_there {
+                request.insert(key.to_owned(), value);
+            }
+        };
+        add("tools", json!(message.tools), !message.tools.is_empty());
+        add("vars", json!(message.vars), !message.vars.is_empty());
+        add("persona", json!(message.persona), !message.persona.is_empty());
+        add("options", json!(message.options), !message.options.is_empty());
+        Value::Object(request)
+    }
+
+    fn hear_stderr(&mut self, line: &Line, turn: &mut Turn) -> Result<(), Ending> {
+        keep("stderr", line, turn);
+        self.notice("stderr", line, turn)
+    }
+
+    /// Tells of a line that is no answer.
+    fn notice(&mut self, from: &str, line: &Line, turn: &mut Turn) -> Result<(), Ending> {
+        let [stdout, stderr] = &mut self.notices;
+        let count = if from == "stderr" { stderr } else { stdout };
+        let text = line.text.trim_end();
+        if text.is_empty() || *count == MOST_NOTICES {
+            return Ok(());
+        }
+        *count += 1;
+        turn.record(Step::Notice { from: from.to_owned(), text: text.chars().take(LONGEST_NOTICE).collect() }).go()
+    }
+}
+
+/// An answer that is one JSON document.
+fn of_json(output: &str) -> Result<Reported, Ending> {
+    let answer = match serde_json::from_str(output) {
+        Ok(Value::Object(map)) => Reported::read(map),
+        Ok(Value::String(text)) => Some(Reported::of_text(text)),
+        _ => None,
+    };
+    answer.ok_or_else(|| Ending::GaveUp {
+        because: format!(
+            "its answer is not JSON with a `message`, `text`, `content` or `response`: {}",
+            clipped(output)
+        ),
+    })
+}
+
+/// Keeps a line as it came.
+fn keep(stream: &str, line: &Line, turn: &mut Turn) {
+    if line.dropped == 0 {
+        turn.raw(stream, &line.text);
+    } else {
+        turn.warn(format!("a line of the agent's {stream} was too long to be kept"));
+    }
+}
+
+/// Whether a line, and all that was written so far, is still something that can be taken in.
+fn within_bounds(line: &Line, written: usize, most: usize) -> Result<(), Ending> {
+    let because = match () {
+        () if line.dropped > 0 => format!("it wrote a line of more than {} MiB", line.text.len() >> 20),
+        () if written > most => format!("it wrote more than {} MiB for one message", most >> 20),
+        () => return Ok(()),
+    };
+    Err(Ending::GaveUp { because })
+}
+
+/// The beginning of a text.
+fn clipped(text: &str) -> String {
+    let mut shown: String = text.chars().take(300).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    shown
+}
+
+impl Session for Conversation {
+    fn send<'a>(&'a mut self, message: &'a UserMessage, turn: &'a mut Turn) -> BoxFuture<'a, Reply> {
+        Box::pin(async move {
+            let ending = self.act(message, turn).await.err().unwrap_or(Ending::Finished);
+            self.is_over = ending != Ending::Finished;
+            if matches!(ending, Ending::GaveUp { .. }) && !self.is_told {
+                let _ = turn.record(Step::Finished {
+                    subtype: "error".to_owned(),
+                    is_error: true,
+                    usage: Usage::default(),
+                    text: None,
+                    result: None,
+                });
+            }
+            Reply { ending }
+        })
+    }
+
+    fn close<'a>(&'a mut self) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            let Some(mut process) = self.process.take() else { return };
+            let _ = if self.is_over { process.stop().await } else { process.end().await };
+        })
+    }
+}

@@ -1,0 +1,307 @@
+use std::sync::Arc;
+
+use model::{Case, Ending, Step};
+use serde_json::{Value, json};
+
+use super::super::rehearsal::{Bare, Played, Rehearsal, case, configured};
+use super::*;
+use sandbox::Sandbox;
+
+fn rehearsal(config: &Value, case: Case) -> Rehearsal {
+    Rehearsal {
+        config: Some(configured(config, Path::new("/none"))),
+        sandbox: Some(Bare::new()),
+        ..Rehearsal::of(case)
+    }
+}
+
+/// An agent that is a script, which is run for a whole conversation.
+fn script(text: &str) -> Value {
+    json!({"type": "subprocess", "command": ["sh", "-c", text]})
+}
+
+/// Writes lines of 4 kB without end.
+const FLOOD: &str = r"yes $(head -c 4000 /dev/zero | tr '\0' x)";
+
+fn once(text: &str) -> Value {
+    json!({"type": "subprocess", "command": ["sh", "-c", text], "mode": "oneshot"})
+}
+
+async fn played(config: &Value, messages: &[&str]) -> Played {
+    rehearsal(config, case("a", messages)).play(&Subprocess).await.unwrap()
+}
+
+async fn because(config: &Value, messages: &[&str]) -> String {
+    match played(config, messages).await.endings.pop() {
+        Some(Ending::GaveUp { because }) => because,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn notices(played: &mut Played) -> Vec<(String, String)> {
+    let steps = played.steps().into_iter();
+    steps
+        .filter_map(|step| match step {
+            Step::Notice { from, text } => Some((from, text)),
+            _ => None,
+        })
+        .collect()
+}
+
+fn problems(config: &Value) -> Vec<String> {
+    let config = configured(config, Path::new("/none"));
+    Subprocess.check_config(&config.node, &config.directory).iter().map(ToString::to_string).collect()
+}
+
+#[tokio::test]
+async fn a_process_is_told_each_message_in_a_line_and_lives_as_long_as_the_conversation() {
+    let mut all = case("a", &["one", "two"]);
+    all.messages[1].script = Some("p".into());
+    all.messages[1].tools = vec![json!("t")];
+    all.messages[1].vars.insert("n".into(), json!(1));
+    all.messages[1].persona.insert("role".into(), json!("customer"));
+    let text = r#"n=0; while read -r line; do n=$((n+1)); printf '{"message":"%s","got":%s}\n' $n "$line"; done"#;
+    let mut played = rehearsal(&script(text), all).play(&Subprocess).await.unwrap();
+    assert_eq!(played.endings, [Ending::Finished, Ending::Finished]);
+    assert_eq!(played.answer(), Some("2"));
+    let got = &played.turn.trace().result.as_ref().unwrap()["got"];
+    let id = played.turn.trace().session_id.clone().unwrap();
+    assert_eq!(
+        *got,
+        json!({"message": "two", "conversation_id": id, "script": "p", "tools": ["t"], "vars": {"n": 1}, "persona": {"role": "customer"}})
+    );
+    assert!(played.steps().iter().any(|step| matches!(step, Step::Finished { subtype, .. } if subtype == "success")));
+}
+
+#[tokio::test]
+async fn calls_and_usage_are_recorded_and_an_error_is_the_agents_own() {
+    let text = r#"read -r line
+        echo '{"text":"done","tool_calls":[{"name":"find","arguments":{"q":1},"result":[2]}],"usage":{"input":3,"output":4}}'"#;
+    let played = played(&script(text), &["go"]).await;
+    assert_eq!((played.answer(), played.tokens()), (Some("done"), Some(7)));
+    assert_eq!(played.calls(), [("find", "[2]", false)]);
+    assert_eq!(played.turn.trace().result, None);
+    let failed = r#"read -r line; echo '{"error":{"message":"out of order"},"usage":{"input":3}}'"#;
+    let failed = self::played(&script(failed), &["go"]).await;
+    assert_eq!(failed.endings, [Ending::GaveUp { because: "out of order".into() }]);
+    assert_eq!(failed.tokens(), Some(3));
+}
+
+#[tokio::test]
+async fn noise_is_told_and_never_an_answer() {
+    let text = r#"echo ready; echo 42; echo '["x"]'; echo >&2 careful; read -r line; echo '{"broken'; echo; echo '{"text":"hi"}'"#;
+    let mut played = played(&script(text), &["go"]).await;
+    assert_eq!(played.answer(), Some("hi"));
+    let mut told = notices(&mut played);
+    told.sort();
+    let expected =
+        [("agent", "42"), ("agent", "[\"x\"]"), ("agent", "ready"), ("agent", "{\"broken"), ("stderr", "careful")];
+    assert_eq!(told.iter().map(|(from, text)| (from.as_str(), text.as_str())).collect::<Vec<_>>(), expected);
+}
+
+#[tokio::test]
+async fn what_comes_after_an_answer_is_not_the_next_one() {
+    let text = r#"while read -r line; do n=$((n+1)); printf '{"text":"%s"}\n{"text":"more"}\n' $n; done"#;
+    let played = played(&script(text), &["one", "two"]).await;
+    assert_eq!(played.answer(), Some("2"));
+    let (_, _, warnings) = played.turn.into_parts();
+    assert_eq!(warnings, ["the agent wrote more to stdout after it had answered; that is passed over"]);
+}
+
+#[tokio::test]
+async fn a_process_that_ends_or_answers_garbage_has_failed() {
+    assert_eq!(
+        because(&script("echo >&2 dear me; exit 3"), &["go"]).await,
+        "its process ended before it answered (exit code 3: dear me)"
+    );
+    let signal = because(&script("kill -9 $$"), &["go"]).await;
+    assert!(signal.contains("signal"), "{signal}");
+    let gone = because(&script(r#"read -r line; echo '{"text":"x"}'"#), &["one", "two"]).await;
+    assert_eq!(
+        gone,
+        "its process ended before it answered (exit code 0); a program that ends with each answer needs `mode: oneshot`"
+    );
+    assert_eq!(
+        because(&script(r#"read -r line; echo '{"reply":"x"}'; read -r line"#), &["go"]).await,
+        r#"its answer has no `message`, `text`, `content` or `response`: {"reply":"x"}"#
+    );
+    let endless = because(&script("cat /dev/zero"), &["go"]).await;
+    assert_eq!(endless, "it wrote a line of more than 16 MiB");
+    let flood = because(&script(FLOOD), &["go"]).await;
+    assert_eq!(flood, "it wrote more than 64 MiB for one message");
+}
+
+#[tokio::test]
+async fn a_long_answer_is_whole() {
+    let text = r#"read -r line; printf '{"text":"'; head -c 4000000 /dev/zero | tr '\0' x; echo '"}'"#;
+    let played = played(&script(text), &["go"]).await;
+    assert_eq!(played.answer().map(str::len), Some(4_000_000));
+}
+
+#[tokio::test]
+async fn a_message_longer_than_any_pipe_arrives_while_the_agent_talks() {
+    let text = r#"head -c 300000 /dev/zero | tr '\0' 'x'; echo; read -r line; printf '{"text":"%s"}\n' ${#line}"#;
+    let played = played(&script(text), &[&"y".repeat(300_000)]).await;
+    let id = "{\"message\":\"\",\"conversation_id\":\"\"}".len() + "trialrun-".len() + 32;
+    assert_eq!(played.answer(), Some((300_000 + id).to_string().as_str()));
+}
+
+#[tokio::test]
+async fn a_program_that_is_missing_or_cannot_be_executed_is_the_environments() {
+    let told = async |config: Value| {
+        let rehearsal = rehearsal(&config, case("a", &["go"]));
+        std::fs::write(rehearsal.bare().work().join("plain.sh"), "echo").unwrap();
+        std::fs::create_dir(rehearsal.bare().work().join("folder")).unwrap();
+        let breakage = rehearsal.play(&Subprocess).await.err().unwrap();
+        assert_eq!(breakage.fault, model::Fault::Environment);
+        breakage.because
+    };
+    let command = |command: &str| json!({"type": "subprocess", "command": command});
+    assert_eq!(told(command("no-such-program --fast")).await, "there is no program `no-such-program` on the PATH");
+    assert_eq!(told(command("./none.sh")).await, "there is no program `./none.sh`");
+    assert_eq!(told(command("./plain.sh")).await, "`./plain.sh` cannot be executed: it lacks the permission");
+    assert_eq!(told(command("./folder")).await, "`./folder` is a folder");
+    let cwd = json!({"type": "subprocess", "command": "cat", "cwd": "none"});
+    assert_eq!(told(cwd).await, "the sandbox has no folder `none` to run in (`cwd`); the case's fixtures can make it");
+    // What a supervisor tells of a program that it could not run.
+    let marked = script("echo >&2 'trialrun supervisor: cannot run x: Exec format error'; exit 126");
+    let ended = played(&marked, &["go"]).await;
+    assert_eq!(ended.endings, [Ending::Unreachable { because: "cannot run x: Exec format error".into() }]);
+}
+
+#[tokio::test]
+async fn files_are_the_sandboxes_and_then_the_projects() {
+    let config = json!({"type": "subprocess", "command": "./run.sh", "args": ["a.txt", "b.txt", "--x", "none.txt"], "cwd": "in",
+        "env": {"WHERE": "{project}/lib"}, "mode": "oneshot"});
+    let folder = tempfile::tempdir().unwrap();
+    let project = folder.path();
+    let mut rehearsal = rehearsal(&config, case("a", &["hi"]));
+    rehearsal.config = Some(configured(&config, project));
+    let folder = rehearsal.bare().work().join("in");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("a.txt"), "sandbox").unwrap();
+    std::fs::write(project.join("a.txt"), "project").unwrap();
+    std::fs::write(project.join("b.txt"), "project").unwrap();
+    let program = project.join("run.sh");
+    std::fs::write(&program, "#!/bin/sh\necho \"$(cat \"$1\") $(cat \"$2\") $3 $4 $WHERE $(basename \"$PWD\")\"\n")
+        .unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&program, mode).unwrap();
+    let played = rehearsal.play(&Subprocess).await.unwrap();
+    let expected = format!("sandbox project --x none.txt {}/lib in", project.display());
+    assert_eq!(played.answer(), Some(expected.as_str()));
+}
+
+#[tokio::test]
+async fn a_program_may_run_in_the_project() {
+    let config = json!({"type": "subprocess", "command": "sh", "args": ["-c", "cat message; printf x > \"$TRIALRUN_WORK/made\""],
+        "cwd": "{project}/lib", "mode": "oneshot"});
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("lib")).unwrap();
+    std::fs::write(folder.path().join("lib/message"), "from the project").unwrap();
+    let mut rehearsal = rehearsal(&config, case("a", &["hi"]));
+    rehearsal.config = Some(configured(&config, folder.path()));
+    assert_eq!(rehearsal.play(&Subprocess).await.unwrap().answer(), Some("from the project"));
+    assert_eq!(rehearsal.bare().content("made"), "x");
+    for (cwd, is_allowed) in
+        [("{project}", true), ("{project}/../up", false), ("{project}up", true), ("/{project}", false)]
+    {
+        let config = json!({"type": "subprocess", "command": "cat", "cwd": cwd});
+        let problems = Subprocess.check_config(&configured(&config, folder.path()).node, folder.path());
+        assert_eq!(problems.is_empty(), is_allowed, "{cwd}: {problems:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_program_may_be_run_for_each_message() {
+    let memory = once("cat >> said; echo >> said; echo '{\"text\": 1}' >&2; cat said");
+    let played = played(&memory, &["one", "two"]).await;
+    assert_eq!(played.answer(), Some("one\ntwo"));
+    let argument = json!({"type": "subprocess", "command": "printf", "args": ["<%s>", "{message}"], "mode": "oneshot"});
+    assert_eq!(self::played(&argument, &["it's $HOME"]).await.answer(), Some("<it's $HOME>"));
+    let mut json = once(r#"echo '{"text":"hi",'; echo '"usage":{"input":2}}'"#);
+    json["output"] = json!("json");
+    let answered = self::played(&json, &["go"]).await;
+    assert_eq!((answered.answer(), answered.tokens()), (Some("hi"), Some(2)));
+    let silent = self::played(&once("true"), &["go"]).await;
+    assert_eq!((silent.endings, silent.turn.trace().answer.as_deref()), (vec![Ending::Finished], None));
+}
+
+#[tokio::test]
+async fn a_program_that_is_run_once_fails_by_its_exit_code() {
+    let mut played = played(&once("echo so far; exec >&-; echo >&2 oh no; exit 4"), &["go"]).await;
+    assert_eq!(notices(&mut played), [("stderr".to_owned(), "oh no".to_owned())]);
+    assert_eq!(played.endings, [Ending::GaveUp { because: "it failed (exit code 4: oh no)".into() }]);
+    assert_eq!(played.turn.trace().turns[0].text, "so far");
+    let mut json = once("echo nothing of the kind");
+    json["output"] = json!("json");
+    let odd = because(&json, &["go"]).await;
+    assert_eq!(odd, "its answer is not JSON with a `message`, `text`, `content` or `response`: nothing of the kind");
+    let flood = because(&once(FLOOD), &["go"]).await;
+    assert_eq!(flood, "it wrote more than 16 MiB for one message");
+}
+
+#[tokio::test]
+async fn a_program_that_does_not_end_is_ended_with_its_trial() {
+    for config in
+        [script("trap '' TERM; echo up >&2; cat > /dev/null; cat"), once("trap '' TERM; echo up >&2; exec sleep 1000")]
+    {
+        let rehearsal = rehearsal(&config, case("a", &["go"]));
+        let stop = rehearsal.stop.clone();
+        let (played, ()) = tokio::join!(rehearsal.play(&Subprocess), async move {
+            tokio::task::yield_now().await;
+            stop.send_replace(true);
+        });
+        assert_eq!(played.unwrap().endings, [Ending::Cancelled]);
+    }
+}
+
+#[tokio::test]
+async fn a_command_line_is_enough() {
+    let mut rehearsal = Rehearsal { sandbox: Some(Bare::new()), ..Rehearsal::of(case("a", &["hi"])) };
+    rehearsal.argument = Some("sed -u 's/.*/{\"text\":\"hello\"}/'".into());
+    assert_eq!(rehearsal.play(&Subprocess).await.unwrap().answer(), Some("hello"));
+    let told = |argument: Option<&str>| {
+        Subprocess.check_argument(argument).iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(told(None), ["`subprocess` needs a command"]);
+    assert_eq!(told(Some("a | b")), ["`subprocess`: `|` would need a shell, and none reads the command"]);
+    assert_eq!(told(Some("python3 agent.py")), [""; 0]);
+}
+
+#[test]
+fn a_configuration_is_read_strictly_and_everything_wrong_is_told_at_once() {
+    assert_eq!(problems(&json!({"type": "subprocess", "command": "python3 agent.py", "env": {"A": ""}})), [""; 0]);
+    let wrong =
+        json!({"type": "subprocess", "comand": "x", "mode": "json", "cwd": "../up", "env": {"A": 1}, "args": "x"});
+    assert_eq!(
+        problems(&wrong),
+        [
+            "agent.yaml:1:1: a `subprocess` agent has no `command`",
+            "agent.yaml:1:1: `args` must be a list, not a string",
+            "agent.yaml:1:1: `cwd` must be a folder within the sandbox or the project",
+            "agent.yaml:1:1: `env.A` must be a string, not a number",
+            "agent.yaml:1:1: `mode` must be one of `jsonl`, `oneshot`, not `json`",
+            "agent.yaml:1:1: unknown key `comand` in a `subprocess` agent",
+        ]
+    );
+    let jsonl = json!({"type": "subprocess", "command": [], "args": ["{message}"], "input": "stdin"});
+    assert_eq!(
+        problems(&jsonl),
+        ["agent.yaml:1:1: `command` names no program", "agent.yaml:1:1: `input` is for `mode: oneshot`",]
+    );
+    let input = json!({"type": "subprocess", "command": "a 'b", "mode": "oneshot", "input": "argument"});
+    assert_eq!(
+        problems(&input),
+        [
+            "agent.yaml:1:1: `command`: a `'` is never closed",
+            "agent.yaml:1:1: `input: argument` needs `{message}` in `args`",
+        ]
+    );
+    let mut function = configured(&json!({"type": "subprocess", "command": "a"}), Path::new("/none"));
+    if let model::NodeKind::Map(entries) = &mut Arc::make_mut(&mut function).node.kind {
+        entries[1].1.tag = Some("!function".into());
+    }
+    let told = Subprocess.check_config(&function.node, &function.directory);
+    assert_eq!(told[0].to_string(), "agent.yaml:1:1: `subprocess` cannot be configured with a function");
+}

@@ -1,0 +1,317 @@
+//! What an agent without a model of ours says that it did: a conversation as it is written in JSON, read into turns and
+//! calls. What is odd in it is told, but stops nothing: it is what the agent gave, and may be what is to be judged.
+
+use std::collections::{BTreeSet, HashMap};
+
+use model::Ending;
+use serde_json::{Map, Value};
+
+use super::performer::Performer;
+use crate::turn::Turn;
+
+/// One turn of the model.
+#[derive(Debug, Default)]
+pub(super) struct TurnGiven {
+    /// The user message it belongs to, from 0.
+    pub(super) message: usize,
+    pub(super) text: String,
+    pub(super) calls: Vec<CallGiven>,
+}
+
+/// A call.
+#[derive(Debug)]
+pub(super) struct CallGiven {
+    /// What results name it by.
+    pub(super) id: Option<String>,
+    pub(super) name: String,
+    pub(super) input: Value,
+    pub(super) result: Option<String>,
+    pub(super) is_error: bool,
+    /// The turn it is said to belong to, from 0.
+    pub(super) turn: Option<usize>,
+}
+
+impl CallGiven {
+    /// A call in any of the forms in which calls are written; `None` if it has no name.
+    pub(super) fn read(call: &Map<String, Value>) -> Option<Self> {
+        let function = call.get("function").and_then(Value::as_object).unwrap_or(call);
+        let name = function.get("name").and_then(Value::as_str).filter(|name| !name.is_empty())?;
+        let input = match given(function, "input").or_else(|| given(function, "args")) {
+            Some(input) => input.clone(),
+            None => given(function, "arguments").map_or_else(|| Value::Object(Map::new()), arguments),
+        };
+        Some(Self {
+            id: call.get("id").and_then(Value::as_str).map(str::to_owned),
+            name: name.to_owned(),
+            input,
+            result: given(call, "result").map(as_text),
+            is_error: call.get("is_error").and_then(Value::as_bool).unwrap_or(false),
+            turn: None,
+        })
+    }
+
+    /// Whether nothing was said about what it was called with.
+    pub(super) fn has_no_input(&self) -> bool {
+        self.input.as_object().is_some_and(Map::is_empty)
+    }
+}
+
+/// Arguments as chat APIs write them: a text that is JSON.
+fn arguments(written: &Value) -> Value {
+    let parsed = written.as_str().and_then(|text| serde_json::from_str(text).ok());
+    parsed.unwrap_or_else(|| written.clone())
+}
+
+/// Calls and an output as turns: a turn for each call and one for the output, unless the record says otherwise.
+pub(super) fn spread(calls: Vec<CallGiven>, output: Option<&str>, turns: Option<usize>) -> Vec<TurnGiven> {
+    let natural = calls.iter().enumerate().map(|(at, call)| call.turn.unwrap_or(at) + 1).max().unwrap_or(0);
+    let count = turns.unwrap_or(natural + usize::from(output.is_some()));
+    if count == 0 {
+        return Vec::new();
+    }
+    // The output is the last turn; calls that would come after it share the turns before.
+    let last_call = if output.is_some() { count.saturating_sub(2) } else { count - 1 };
+    let mut turns: Vec<TurnGiven> = Vec::new();
+    turns.resize_with(count, TurnGiven::default);
+    for (at, call) in calls.into_iter().enumerate() {
+        turns[call.turn.unwrap_or(at).min(last_call)].calls.push(call);
+    }
+    if let (Some(output), Some(last)) = (output, turns.last_mut()) {
+        output.clone_into(&mut last.text);
+    }
+    turns
+}
+
+/// Records `turns` as if they were happening. Gives the last text.
+pub(super) async fn perform<'a>(
+    turns: impl IntoIterator<Item = &'a TurnGiven>,
+    performer: &mut Performer,
+    turn: &mut Turn,
+) -> Result<Option<&'a str>, Ending> {
+    let mut said = None;
+    for given in turns {
+        performer.next_turn();
+        if !given.text.is_empty() || given.calls.is_empty() {
+            performer.say(turn, &given.text)?;
+        }
+        said = Some(given.text.as_str()).filter(|text| !text.is_empty()).or(said);
+        for call in &given.calls {
+            // The trial's clock is looked at in between, however much there is to be told.
+            tokio::task::consume_budget().await;
+            let id = performer.call(turn, &call.name, call.input.clone())?;
+            if let Some(result) = &call.result {
+                performer.result(turn, &id, result, call.is_error)?;
+            }
+        }
+    }
+    Ok(said)
+}
+
+/// The model's turns among `messages`, and what is odd about them.
+pub(super) fn turns(messages: &Value) -> (Vec<TurnGiven>, Vec<String>) {
+    let mut reader = Reader::default();
+    match messages {
+        Value::Null => {}
+        Value::Array(messages) => {
+            messages.iter().enumerate().for_each(|(at, message)| reader.message(message, at));
+        }
+        other => reader.doubt(format!("`messages` should be a list, not {}", kind(other))),
+    }
+    (reader.turns, reader.doubts)
+}
+
+#[derive(Default)]
+struct Reader {
+    turns: Vec<TurnGiven>,
+    /// Turn and number of calls without a result, the oldest first: by the name of the tool, and by what results name
+    /// them by.
+    by_name: HashMap<String, BTreeSet<(usize, usize)>>,
+    by_id: HashMap<String, BTreeSet<(usize, usize)>>,
+    users: usize,
+    doubts: Vec<String>,
+}
+
+impl Reader {
+    fn message(&mut self, message: &Value, at: usize) {
+        let Some(message) = message.as_object() else {
+            return self.doubt(format!("`messages[{at}]` should be an object, not {}", kind(message)));
+        };
+        match message.get("role").and_then(Value::as_str) {
+            Some("user") => self.users += 1,
+            Some("assistant") => self.turn(message, at),
+            Some("tool") => self.results(message, at),
+            Some(_) => {}
+            None => self.doubt(format!("`messages[{at}]` has no `role`")),
+        }
+    }
+
+    fn turn(&mut self, message: &Map<String, Value>, at: usize) {
+        let text = message.get("content").map(content).unwrap_or_default();
+        let mut calls = self.calls(message, "tool_calls", at);
+        calls.extend(self.calls(message, "tools", at));
+        let turn = self.turns.len();
+        for (at, call) in calls.iter().enumerate().filter(|(_, call)| call.result.is_none()) {
+            self.by_name.entry(call.name.clone()).or_default().insert((turn, at));
+            if let Some(id) = &call.id {
+                self.by_id.entry(id.clone()).or_default().insert((turn, at));
+            }
+        }
+        self.turns.push(TurnGiven { message: self.users.saturating_sub(1), text, calls });
+    }
+
+    fn calls(&mut self, message: &Map<String, Value>, key: &str, at: usize) -> Vec<CallGiven> {
+        let written = match given(message, key) {
+            None => return Vec::new(),
+            Some(Value::Array(calls)) => calls,
+            Some(other) => {
+                self.doubt(format!("`messages[{at}].{key}` should be a list, not {}", kind(other)));
+                return Vec::new();
+            }
+        };
+        let mut calls = Vec::with_capacity(written.len());
+        for (nth, call) in written.iter().enumerate() {
+            match call.as_object().and_then(CallGiven::read) {
+                Some(call) => calls.push(call),
+                None => self.doubt(format!("`messages[{at}].{key}[{nth}]` has no `name`")),
+            }
+        }
+        calls
+    }
+
+    /// What a message of tools tells: the results of calls before it, and calls of which nothing was said before.
+    fn results(&mut self, message: &Map<String, Value>, at: usize) {
+        for call in self.calls(message, "tools", at) {
+            let is_it = |open: &CallGiven| call.has_no_input() || open.input == call.input;
+            let named = self.by_name.get(&call.name).into_iter().flatten();
+            let at = named.copied().find(|(turn, at)| is_it(&self.turns[*turn].calls[*at]));
+            match at.and_then(|at| self.take_unanswered(at)) {
+                Some(open) => (open.result, open.is_error) = (call.result, call.is_error),
+                None => self.add(call),
+            }
+        }
+        let Some(id) = message.get("tool_call_id").and_then(Value::as_str) else { return };
+        let at = self.by_id.get(id).and_then(|calls| calls.first().copied());
+        if let Some(open) = at.and_then(|at| self.take_unanswered(at)) {
+            open.result = Some(message.get("content").map(content).unwrap_or_default());
+        }
+    }
+
+    /// The call at that turn and number, which has its result now.
+    fn take_unanswered(&mut self, at: (usize, usize)) -> Option<&mut CallGiven> {
+        let open = self.turns.get_mut(at.0)?.calls.get_mut(at.1)?;
+        if let Some(named) = self.by_name.get_mut(&open.name) {
+            named.remove(&at);
+        }
+        if let Some(named) = open.id.as_ref().and_then(|id| self.by_id.get_mut(id)) {
+            named.remove(&at);
+        }
+        Some(open)
+    }
+
+    fn add(&mut self, call: CallGiven) {
+        if self.turns.is_empty() {
+            self.turns.push(TurnGiven { message: self.users.saturating_sub(1), ..TurnGiven::default() });
+        }
+        if let Some(turn) = self.turns.last_mut() {
+            turn.calls.push(call);
+        }
+    }
+
+    fn doubt(&mut self, message: String) {
+        self.doubts.push(message);
+    }
+}
+
+/// The text of a message's content, which is text or a list of blocks.
+pub(super) fn content(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::Array(blocks) => blocks.iter().filter_map(|block| block.get("text").and_then(Value::as_str)).collect(),
+        other => as_text(other),
+    }
+}
+
+/// The value under `key`; `null` counts as nothing.
+pub(super) fn given<'m>(map: &'m Map<String, Value>, key: &str) -> Option<&'m Value> {
+    map.get(key).filter(|value| !value.is_null())
+}
+
+/// A text as it is, anything else as its JSON.
+pub(super) fn as_text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// What `value` is, in words.
+pub(super) fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every turn's calls as `name(input) = result`, and what is odd.
+    fn read(messages: &str) -> (Vec<Vec<String>>, Vec<String>) {
+        let (turns, doubts) = turns(&serde_json::from_str(messages).unwrap());
+        let call = |call: &CallGiven| {
+            let result = call.result.as_deref().unwrap_or("-");
+            format!("{}({}) = {}{}", call.name, call.input, result, if call.is_error { "!" } else { "" })
+        };
+        (turns.iter().map(|turn| turn.calls.iter().map(call).collect()).collect(), doubts)
+    }
+
+    #[test]
+    fn calls_are_read_in_every_form() {
+        let (turns, problems) = read(
+            r#"[{"role":"user","content":"go"},
+            {"role":"assistant","tools":[{"name":"add","args":{"a":1},"result":{"sum":1}}]},
+            {"role":"assistant","tool_calls":[{"name":"Read","input":{"b":2},"result":"x","is_error":true}]},
+            {"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"get","arguments":"{\"c\":3}"}},{"id":"c2","function":{"name":"get","arguments":"not json"}}]},
+            {"role":"tool","tool_call_id":"c2","content":"second"},
+            {"role":"tool","tool_call_id":"c1","content":[{"type":"text","text":"first"}]}]"#,
+        );
+        assert_eq!(
+            turns,
+            [
+                vec![r#"add({"a":1}) = {"sum":1}"#],
+                vec![r#"Read({"b":2}) = x!"#],
+                vec![r#"get({"c":3}) = first"#, r#"get("not json") = second"#],
+            ]
+        );
+        assert!(problems.is_empty(), "{problems:?}");
+    }
+
+    #[test]
+    fn a_tools_message_answers_the_call_before_it_or_tells_of_one() {
+        let (turns, problems) = read(
+            r#"[{"role":"assistant","tools":[{"name":"add","args":{"a":1}},{"name":"add","args":{"a":2}},{"name":"sub"}]},{"role":"tool","tools":[{"name":"add","args":{"a":2},"result":3},{"name":"add","result":2},{"name":"mul","args":{},"result":0}]}]"#,
+        );
+        assert_eq!(turns, [vec![r#"add({"a":1}) = 2"#, r#"add({"a":2}) = 3"#, "sub({}) = -", "mul({}) = 0"]]);
+        assert!(problems.is_empty(), "{problems:?}");
+        assert_eq!(read(r#"[{"role":"tool","tools":[{"name":"mul"}]}]"#).0, [vec!["mul({}) = -"]]);
+    }
+
+    #[test]
+    fn what_is_odd_is_told_and_stops_nothing() {
+        let told = |messages: &str| read(messages).1;
+        assert_eq!(told("\"hi\""), ["`messages` should be a list, not a string"]);
+        assert_eq!(
+            told(r#"[5,{"content":"x"},{"role":"assistant","tools":{}},{"role":"assistant","tools":[{"args":{}},1]}]"#),
+            [
+                "`messages[0]` should be an object, not a number",
+                "`messages[1]` has no `role`",
+                "`messages[2].tools` should be a list, not an object",
+                "`messages[3].tools[0]` has no `name`",
+                "`messages[3].tools[1]` has no `name`",
+            ]
+        );
+        assert!(told("null").is_empty());
+    }
+}

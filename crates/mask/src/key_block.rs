@@ -1,0 +1,69 @@
+//! Private keys that arrive line by line. A single line does not show that it belongs to a key.
+
+use std::sync::{Mutex, PoisonError};
+
+use super::MASKED;
+
+/// The most lines of a private key. What comes after them is shown again, so that a mark alone hides nothing else.
+const MOST_LINES: usize = 200;
+
+const BEGIN: &str = "-----BEGIN";
+const END: &str = "-----END";
+const KEY: &str = "PRIVATE KEY";
+
+/// The private keys that have begun and not ended, by the stream they stand in.
+#[derive(Default)]
+pub struct KeyBlocks(Mutex<Vec<Open>>);
+
+struct Open {
+    stream: String,
+    lines: usize,
+}
+
+impl KeyBlocks {
+    /// `line`, the next one of `stream`, without what belongs to a private key that began in an earlier line.
+    pub fn mask(&self, stream: &str, line: &mut String) {
+        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = open.iter().position(|open| open.stream == stream) {
+            open[at].lines += 1;
+            if let Some(end) = line.find(END) {
+                let rest = line[end + END.len()..].split_once("-----").map_or("", |(_, rest)| rest);
+                *line = format!("{MASKED}{rest}");
+                open.swap_remove(at);
+            } else if open[at].lines > MOST_LINES {
+                open.swap_remove(at);
+            } else {
+                MASKED.clone_into(line);
+            }
+        }
+        let begun = line.rfind(BEGIN).and_then(|begin| line.get(begin..));
+        if begun.is_some_and(|begun| begun.contains(KEY) && !begun.contains(END)) {
+            open.push(Open { stream: stream.to_owned(), lines: 0 });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(blocks: &KeyBlocks, stream: &str, line: &str) -> String {
+        let mut line = line.to_owned();
+        blocks.mask(stream, &mut line);
+        line
+    }
+
+    #[test]
+    fn the_lines_of_a_private_key_are_masked_up_to_its_end_in_their_stream_only() {
+        let blocks = KeyBlocks::default();
+        let begin = "-----BEGIN RSA PRIVATE KEY-----";
+        assert_eq!(told(&blocks, "stderr", begin), begin);
+        assert_eq!(told(&blocks, "stderr", "MIIEowIBAAKCAQEA"), "[masked]");
+        assert_eq!(told(&blocks, "stdout", "MIIEowIBAAKCAQEA"), "MIIEowIBAAKCAQEA");
+        assert_eq!(told(&blocks, "stderr", "x==-----END RSA PRIVATE KEY-----, and more"), "[masked], and more");
+        assert_eq!(told(&blocks, "stderr", "plain"), "plain");
+        told(&blocks, "stderr", begin);
+        (0..MOST_LINES).for_each(|_| assert_eq!(told(&blocks, "stderr", "x"), "[masked]"));
+        assert_eq!(told(&blocks, "stderr", "x"), "x");
+    }
+}

@@ -1,0 +1,480 @@
+//! What is a secret among variables and in configurations, and what it looks like where it turns up.
+
+use std::fmt;
+
+use model::{Node, NodeKind};
+
+use crate::layers;
+
+/// Shorter values are too common to be told from ordinary text, in bytes.
+const SHORTEST: usize = 8;
+/// A name alone in a URL is a token rather than somebody's name from here on, in bytes.
+const SHORTEST_TOKEN: usize = 16;
+
+/// How the names of variables end whose values are secrets.
+const WORDS: [&str; 7] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL"];
+/// Last parts of such names that are too short to be the end of a longer word.
+const LAST_PARTS: [&str; 16] = [
+    "PAT",
+    "AUTH",
+    "AUTHORIZATION",
+    "COOKIE",
+    "BEARER",
+    "PASS",
+    "PASSCODE",
+    "PW",
+    "PWD",
+    "JWT",
+    "WEBHOOK",
+    "DSN",
+    "CRED",
+    "CREDS",
+    "SAS",
+    "HMAC",
+];
+/// What is within the names of secrets that go on behind it, such as `OPENAI_API_KEY_2`.
+const WITHIN: [&str; 9] = [
+    "API_KEY",
+    "ACCESS_KEY",
+    "SECRET_KEY",
+    "PRIVATE_KEY",
+    "ACCESS_TOKEN",
+    "AUTH_TOKEN",
+    "CLIENT_SECRET",
+    "PASSWORD",
+    "AUTH_CONFIG",
+];
+/// Parts of names that mark a secret wherever they occur in the name.
+const CONNECTIONS: [&str; 6] =
+    ["WEBHOOK_URL", "WEBHOOK_URI", "CONNECTION_STRING", "CONN_STRING", "CONN_STR", "CONNECTIONSTRING"];
+/// Last parts of names that tell something about a secret.
+const ABOUT: [&str; 14] = [
+    "NAME",
+    "FILE",
+    "PATH",
+    "DIR",
+    "URL",
+    "URI",
+    "HOST",
+    "HEADER",
+    "TYPE",
+    "LENGTH",
+    "TTL",
+    "BUDGET",
+    "ALGORITHM",
+    "POLICY",
+];
+/// Secrets whose names do not end so.
+const NAMES: [&str; 2] = ["AWS_ACCESS_KEY_ID", "AWS_BEARER_TOKEN_BEDROCK"];
+/// Variables whose values are HTTP headers, one a line.
+const HEADERS: [&str; 1] = ["ANTHROPIC_CUSTOM_HEADERS"];
+
+/// Every text that gives a secret of `env` away: the values of variables that are named like secrets, passwords in URLs
+/// and the values of lent headers that sign in; each in every form. The longest first.
+pub fn texts<'a>(env: impl IntoIterator<Item = (&'a String, &'a String)>) -> Vec<Vec<u8>> {
+    let mut secrets: Vec<String> = Vec::new();
+    for (name, value) in env {
+        if is_of_variable(name) && !is_a_path(value) {
+            secrets.push(value.clone());
+        }
+        secrets.extend(in_connection(value));
+        if HEADERS.contains(&name.as_str()) {
+            secrets.extend(value.lines().flat_map(in_header));
+        }
+        match name.to_ascii_lowercase().ends_with("_proxy") && !value.contains("://") {
+            true => secrets.extend(in_url(&format!("://{value}"))),
+            false => secrets.extend(in_url(value)),
+        }
+    }
+    disguised(&secrets)
+}
+
+/// Every form of `secrets` that gives them away, the longest first.
+fn disguised(secrets: &[String]) -> Vec<Vec<u8>> {
+    let mut texts: Vec<Vec<u8>> = secrets.iter().flat_map(|secret| forms(secret)).collect();
+    texts.retain(|text| text.len() >= SHORTEST);
+    texts.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+    texts.dedup();
+    texts
+}
+
+/// Secrets that somebody wrote down for a run. They are never shown.
+#[derive(Clone, Default)]
+pub struct Secrets {
+    values: Vec<String>,
+}
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Secrets").field("values", &self.values.len()).finish_non_exhaustive()
+    }
+}
+
+impl Secrets {
+    /// What `node`, a configuration, calls a key, a token or a password, values of headers that sign in, and passwords in URLs.
+    pub fn of(node: &Node) -> Self {
+        let mut values = Vec::new();
+        collect("", "", node, &mut values);
+        Self { values }
+    }
+
+    /// The same with those of another configuration.
+    pub fn and(mut self, node: &Node) -> Self {
+        collect("", "", node, &mut self.values);
+        self.unique()
+    }
+
+    /// The same with the password of an address.
+    pub fn and_in_url(mut self, address: &str) -> Self {
+        self.values.extend(in_url(address));
+        self.unique()
+    }
+
+    fn unique(mut self) -> Self {
+        self.values.sort_unstable();
+        self.values.dedup();
+        self
+    }
+
+    /// Whether the value that a configuration has under `key`, itself under `section`, is a secret as a whole.
+    pub fn is_one(section: &str, key: &str, value: &str) -> bool {
+        let mut found = Vec::new();
+        of_entry(section, key, value, &mut found);
+        found.iter().any(|secret| secret == value)
+    }
+
+    /// True if `line`, of a file that may not even be readable, assigns a literal to a name like a secret's:
+    /// `apiKey: abc`, `"password" = "x"`.
+    pub fn are_assigned_in(line: &str) -> bool {
+        let assigned = line.char_indices().filter(|(_, letter)| matches!(letter, ':' | '='));
+        assigned.into_iter().any(|(at, _)| {
+            let before = line[..at].trim_end_matches([' ', '\t', '"', '\'', '`', '?']);
+            let ends = |letter: char| !(letter.is_alphanumeric() || matches!(letter, '_' | '-' | '.'));
+            let name = before.rsplit(ends).next().unwrap_or_default();
+            let value = line[at + 1..].trim_start_matches([' ', '\t', '=', '>', '"', '\'', '`']);
+            let end = value.find(['"', '\'', '`', ',', '}', ']', ';', '#']).unwrap_or(value.len());
+            let value = value[..end].trim();
+            let is_reference =
+                ["$", "{", "[", "|", ">", "process.env", "env.", "!"].iter().any(|it| value.starts_with(it));
+            let is_word = ["true", "false", "null", "none"].contains(&value) || value.contains('(');
+            let is_literal =
+                value.len() > 3 && !is_reference && !is_word && !value.bytes().all(|byte| byte.is_ascii_digit());
+            // Budgets are in tokens, and a bare `key` is a name.
+            let lower = name.to_ascii_lowercase();
+            let is_named = is_of_variable(&in_words(name)) || is_of_header(name);
+            is_literal && is_named && !["key", "keys"].contains(&&*lower) && !lower.ends_with("tokens")
+        })
+    }
+
+    /// Every text that gives one away, the longest first.
+    pub fn texts(&self) -> Vec<Vec<u8>> {
+        disguised(&self.values)
+    }
+}
+
+fn collect(section: &str, key: &str, node: &Node, values: &mut Vec<String>) {
+    match &node.kind {
+        NodeKind::String(text) => of_entry(section, key, text, values),
+        NodeKind::List(items) => items.iter().for_each(|item| collect(section, key, item, values)),
+        NodeKind::Map(entries) => entries.iter().for_each(|(name, value)| collect(key, &name.value, value, values)),
+        NodeKind::Null | NodeKind::Bool(_) | NodeKind::Number(_) => {}
+    }
+}
+
+fn of_entry(section: &str, key: &str, value: &str, values: &mut Vec<String>) {
+    // Where the environment did not have it, there is nothing to be kept.
+    if value.contains("${env.") {
+        return;
+    }
+    values.extend(in_url(value));
+    values.extend(in_connection(value));
+    if section.eq_ignore_ascii_case("headers") {
+        values.extend(in_header(&format!("{key}: {value}")));
+    }
+    // A bare `key` is a name more often than a secret, and numbers are amounts.
+    let is_amount = value.bytes().all(|byte| byte.is_ascii_digit());
+    if is_of_variable(&in_words(key)) && !key.eq_ignore_ascii_case("key") && !is_a_path(value) && !is_amount {
+        values.push(value.to_owned());
+    }
+}
+
+/// `apiKey` as a variable would have it: `api_key`.
+fn in_words(key: &str) -> String {
+    let mut words = String::with_capacity(key.len() + 4);
+    let mut was_small = false;
+    for letter in key.chars() {
+        if letter.is_ascii_uppercase() && was_small {
+            words.push('_');
+        }
+        was_small = letter.is_ascii_lowercase() || letter.is_ascii_digit();
+        words.push(letter);
+    }
+    words
+}
+
+/// Whether a variable's name says that its value is a secret. Its last part does, `API_KEY` and not `KEY_LAYOUT`, or what
+/// can be nothing else: `API_KEY_2`.
+pub fn is_of_variable(name: &str) -> bool {
+    let name = name.to_ascii_uppercase().replace(['-', '.'], "_");
+    let last = name.rsplit('_').next().unwrap_or_default();
+    let bare = last.strip_suffix('S').unwrap_or(last);
+    let is_last = WORDS.iter().any(|word| bare.ends_with(word)) || LAST_PARTS.contains(&last);
+    // `PWD` is where a shell stands, `DB_PWD` is none.
+    let is_last = is_last && name != "PWD";
+    let is_within = WITHIN.iter().any(|word| name.contains(word)) && !ABOUT.contains(&last);
+    let connects = CONNECTIONS.iter().any(|word| name.contains(word));
+    NAMES.contains(&name.as_str()) || is_last || is_within || connects
+}
+
+/// Whether a value says where a secret is instead of being one. What a generator made may begin with `/` too, but has
+/// long parts of letters of both kinds with digits among them.
+fn is_a_path(value: &str) -> bool {
+    let random = |part: &str| {
+        let has = |is: fn(&char) -> bool| part.chars().any(|letter| is(&letter));
+        part.contains(['+', '='])
+            || (part.len() >= 16
+                && has(char::is_ascii_lowercase)
+                && has(char::is_ascii_uppercase)
+                && has(char::is_ascii_digit))
+    };
+    ["/", "~/", "./", "../"].iter().any(|start| value.starts_with(start)) && !value.split('/').any(random)
+}
+
+/// True if a header's name says that its value is a credential.
+pub fn is_of_header(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    is_of_variable(&name) || ["auth", "authorization", "cookie", "signature"].iter().any(|end| name.ends_with(end))
+}
+
+/// The secrets of a header that is written as `Name: value`, where its name says so.
+fn in_header(line: &str) -> Vec<String> {
+    let Some((_, value)) = line.split_once(':').filter(|(name, _)| is_of_header(name.trim())) else {
+        return Vec::new();
+    };
+    // `Bearer` and its like stand before what is secret.
+    let bare = value.trim().split_once(' ').map(|(_, bare)| bare.trim().to_owned());
+    [value.trim().to_owned()].into_iter().chain(bare).collect()
+}
+
+/// The values in a connection string, `Server=x;Password=y`, whose names say that they are secret.
+fn in_connection(value: &str) -> Vec<String> {
+    let pairs = value.split(';').filter_map(|pair| pair.split_once('='));
+    pairs.filter(|(name, _)| is_of_variable(&in_words(name.trim()))).map(|(_, value)| value.trim().to_owned()).collect()
+}
+
+/// The passwords of the URLs in `value`, and names that are tokens.
+fn in_url(value: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for rest in value.split("://").skip(1) {
+        let authority = rest.split(['/', '?', '#', ' ', ',', '"', '\n']).next().unwrap_or_default();
+        let Some((user_info, _)) = authority.rsplit_once('@') else { continue };
+        let (user, password) = user_info.split_once(':').unwrap_or((user_info, ""));
+        let is_token = user.len() >= SHORTEST_TOKEN && user.contains(|letter: char| letter.is_ascii_digit());
+        if is_token {
+            found.push(user.to_owned());
+        }
+        if !password.is_empty() {
+            found.extend([password.to_owned(), decoded(password)]);
+            // A short password is told from ordinary text by what stands around it.
+            found.extend((password.len() < SHORTEST).then(|| format!("{user}:{password}@")));
+        }
+    }
+    found
+}
+
+/// What a secret looks like where escapes are undone: as it is, line by line, with a plus for each space, as base64 and as
+/// hexadecimal digits, those in UTF-16 too.
+fn forms(secret: &str) -> Vec<Vec<u8>> {
+    let secret = secret.trim();
+    if secret.len() < SHORTEST {
+        return Vec::new();
+    }
+    let lines = secret.lines().map(str::trim).filter(|line| *line != secret && !line.starts_with("-----"));
+    let mut forms: Vec<Vec<u8>> = Vec::new();
+    for text in lines.chain([secret]) {
+        forms.push(text.as_bytes().to_vec());
+        forms.extend(layers(text));
+        forms.extend(text.contains(' ').then(|| text.replace(' ', "+").into_bytes()));
+    }
+    let units = |bytes: fn(u16) -> [u8; 2]| secret.encode_utf16().flat_map(bytes).collect::<Vec<u8>>();
+    for bytes in [secret.as_bytes().to_vec(), units(u16::to_le_bytes), units(u16::to_be_bytes)] {
+        for before in 0..3 {
+            let inside = base64_within(&bytes, before);
+            forms.extend([inside.replace('+', "-").replace('/', "_").into_bytes(), inside.into_bytes()]);
+        }
+        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        forms.extend([hex.to_ascii_uppercase().into_bytes(), hex.into_bytes()]);
+    }
+    forms
+}
+
+/// `text` from a URL as it was before.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        let escape = after.get(..2).filter(|_| byte == b'%').and_then(|digits| std::str::from_utf8(digits).ok());
+        match escape.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(escaped) => {
+                bytes.push(escaped);
+                rest = after.get(2..).unwrap_or_default();
+            }
+            None => {
+                bytes.push(byte);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// The base64 of `bytes` where `before` bytes, modulo 3, of something else stand before them: the digits that depend on
+/// these bytes alone, without padding.
+fn base64_within(bytes: &[u8], before: usize) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let all: Vec<u8> = std::iter::repeat_n(0, before).chain(bytes.iter().copied()).collect();
+    let mut digits = String::new();
+    for group in all.chunks(3) {
+        let bits = group.iter().enumerate().fold(0_u32, |bits, (at, byte)| bits | u32::from(*byte) << (16 - 8 * at));
+        // As many digits as whole bytes fill: an unfinished one depends on what comes behind.
+        let whole = group.len() * 8 / 6;
+        let digit = |at: usize| DIGITS.get((bits >> (18 - 6 * at) & 63) as usize).copied().map(char::from);
+        digits.extend((0..whole).filter_map(digit));
+    }
+    digits.split_off((before * 8).div_ceil(6))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts_of(pairs: &[(&str, &str)]) -> Vec<String> {
+        let env: Vec<(String, String)> = pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        let texts = texts(env.iter().map(|(name, value)| (name, value)));
+        texts.into_iter().map(|text| String::from_utf8_lossy(&text).into_owned()).collect()
+    }
+
+    fn are_secret(name: &str, value: &str) -> bool {
+        texts_of(&[(name, value)]).contains(&value.to_owned())
+    }
+
+    #[test]
+    fn only_the_end_of_a_name_tells_of_a_secret() {
+        for name in ["GITHUB_TOKEN", "API_KEY", "DB_PASSWORD", "db_password", "PGPASSWORD", "OPENAI_APIKEY", "MY_KEYS"]
+        {
+            assert!(are_secret(name, "dummy-value"), "{name}");
+        }
+        for name in [
+            "AWS_BEARER_TOKEN_BEDROCK",
+            "KEY_PASSPHRASE",
+            "OPENAI_API_KEY_2",
+            "SECRET_KEY_BASE",
+            "DB_PWD",
+            "GITHUB_PAT",
+            "SMTP_PASS",
+            "FOO_PW",
+            "JWT",
+            "SLACK_WEBHOOK",
+            "DISCORD_WEBHOOK_URL",
+            "AZURE_CONNECTION_STRING",
+            "AzureWebJobs_ConnectionString",
+            "SENTRY_DSN",
+            "DOCKER_AUTH_CONFIG",
+        ] {
+            assert!(are_secret(name, "dummy-value"), "{name}");
+        }
+        for name in [
+            "GIT_CONFIG_KEY_0",
+            "KEYBOARD_LAYOUT",
+            "TOKEN_BUDGET",
+            "SECRET_NAME",
+            "API_KEY_HEADER",
+            "PASSWORD_MIN_LENGTH",
+            "PWD",
+            "OLDPWD",
+            "COMPAT",
+            "COMPASS",
+            "WEBHOOK_HOST",
+            "PATH",
+        ] {
+            assert_eq!(texts_of(&[(name, "dummy-value")]), Vec::<String>::new(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_line_that_assigns_a_literal_to_a_secrets_name_is_known() {
+        for line in
+            ["  apiKey: abcdef", r#"{"password": "hunter2"}"#, "x = { Authorization: 'Bearer x' }", "SMTP_PASS=secret"]
+        {
+            assert!(Secrets::are_assigned_in(line), "{line}");
+        }
+        for line in [
+            "apiKey: ${env.KEY}",
+            "key: value",
+            "max_tokens: 1000",
+            "apiKey: process.env.X",
+            "password: é",
+            "ö: x",
+            "max_tokens: lots",
+            "token = await sign(x)",
+        ] {
+            assert!(!Secrets::are_assigned_in(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn where_a_secret_lies_and_what_everybody_writes_is_none() {
+        for value in ["/home/u/.ssh/id_ed25519", "~/.aws/credentials", "true", "false", "12345", "none", ""] {
+            assert_eq!(texts_of(&[("SSH_KEY", value)]), Vec::<String>::new(), "{value}");
+        }
+        assert!(are_secret("AWS_SECRET_ACCESS_KEY", "/wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY1"));
+        assert!(are_secret("AWS_SECRET_ACCESS_KEY", "/ab+dummy/value"));
+    }
+
+    #[test]
+    fn a_url_has_a_password_and_a_header_a_value() {
+        let proxy = texts_of(&[("HTTPS_PROXY", "http://user:dummy%40pass@proxy.local:3128/")]);
+        assert!(["dummy%40pass", "dummy@pass"].iter().all(|text| proxy.contains(&(*text).to_owned())), "{proxy:?}");
+        assert!(!proxy.iter().any(|text| text.contains("proxy.local")));
+        let short = texts_of(&[("ALL_PROXY", "socks5://user:pw@proxy")]);
+        assert!(short.contains(&"user:pw@".to_owned()) && !short.contains(&"pw".to_owned()));
+        assert_eq!(
+            texts_of(&[("REPO", "ssh://git@host/x"), ("HTTP_PROXY", "http://proxy:3128")]),
+            Vec::<String>::new()
+        );
+        assert!(texts_of(&[("https_proxy", "user:dummy-pass@proxy:3128")]).contains(&"dummy-pass".to_owned()));
+        let token = texts_of(&[("REMOTE", "https://dummytoken0123456789@host/x.git")]);
+        assert!(token.contains(&"dummytoken0123456789".to_owned()));
+
+        let headers =
+            "Authorization: Bearer dummy-bearer\nX-Tenant: tenant-1234\nX-Stage: production\nX-Api-Key: verysecret";
+        let headers = texts_of(&[("ANTHROPIC_CUSTOM_HEADERS", headers)]);
+        for value in ["dummy-bearer", "Bearer dummy-bearer", "verysecret"] {
+            assert!(headers.contains(&value.to_owned()), "{value}");
+        }
+        assert!(!headers.iter().any(|text| text == "production" || text == "tenant-1234"));
+
+        let connection = texts_of(&[("STORE", "Server=db;User Id=me;Password=dummy-pass;AccountKey=dummy-key")]);
+        assert!(["dummy-pass", "dummy-key"].iter().all(|text| connection.contains(&(*text).to_owned())));
+        assert!(!connection.iter().any(|text| text.contains("Server")));
+    }
+
+    #[test]
+    fn a_secret_is_known_in_pieces_and_in_disguise() {
+        let lines =
+            texts_of(&[("DEPLOY_KEY", "-----BEGIN X-----\nfirst line of it\nabc\n  second one\n-----END X-----\n")]);
+        assert!(["first line of it", "second one"].iter().all(|line| lines.contains(&(*line).to_owned())));
+        assert!(!lines.iter().any(|text| text == "abc" || text == "-----BEGIN X-----"));
+
+        let texts = texts_of(&[("API_KEY", "dummy key/?\"1")]);
+        let holds = |text: &str| texts.iter().any(|form| text.contains(form.as_str()));
+        assert!(holds(r#"dummy key/?"1"#) && holds(r#"dummy+key/?"1"#));
+        assert!(holds("64756d6d79206b65792f3f2231") && holds("64756D6D79206B65792F3F2231"));
+        assert!(holds("640075006d006d00790020006b00650079002f003f0022003100"), "UTF-16 in hexadecimal digits");
+        assert!(holds("ZHVtbXkga2V5Lz8iMQ=="), "the value alone");
+        assert!(holds("dTpkdW1teSBrZXkvPyIx"), "after `u:`");
+        assert!(holds("dXM6ZHVtbXkga2V5Lz8iMQ=="), "after `us:`");
+        assert!(holds("dXNlOmR1bW15IGtleS8_IjE"), "after `use:`, for URLs");
+        assert!(!holds("ZHVtbXkg"), "the beginning of it");
+    }
+}

@@ -1,0 +1,324 @@
+//! Masks the events of a run. Every field is named here, so that each new field needs a decision.
+
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::collections::BTreeMap;
+
+use model::{
+    AgentInfo, AnsweredQuestion, AttemptRecord, CallRecord, Collected, Commit, Detail, Ending, Event, Failure, Finding,
+    HookRecord, Need, Part, Probe, Probed, Question, Repository, RepositoryChange, RepositoryState, RunInfo,
+    SideEffects, Step, ToolCall, ToolResult, Touch, TrialRecord,
+};
+use serde_json::{Map, Value};
+
+use super::{Mask, numbered};
+
+impl Mask {
+    /// `event` without secrets. Gives whether it had one.
+    pub fn event(&self, event: &mut Event) -> bool {
+        let pass = Pass::of(self);
+        pass.event(event);
+        pass.has_hidden.get()
+    }
+
+    /// A finished trial without secrets.
+    pub fn record(&self, record: &mut TrialRecord) {
+        Pass::of(self).record(record);
+    }
+
+    /// Masks the result of a command of the user's.
+    pub fn hook(&self, record: &mut HookRecord) {
+        Pass::of(self).hook(record);
+    }
+
+    /// What was found in a sandbox without secrets: the agent chose the names of files and the subjects of commits.
+    pub fn collected(&self, collected: &mut Collected) {
+        Pass::of(self).collected(collected);
+    }
+}
+
+/// One pass of a mask over an event.
+pub(super) struct Pass<'m> {
+    mask: &'m Mask,
+    /// True if something was masked.
+    has_hidden: Cell<bool>,
+}
+
+impl<'m> Pass<'m> {
+    pub(super) fn of(mask: &'m Mask) -> Self {
+        Self { mask, has_hidden: Cell::new(false) }
+    }
+
+    fn string(&self, text: &mut String) {
+        if let Cow::Owned(masked) = self.mask.text(text) {
+            self.has_hidden.set(true);
+            *text = masked;
+        }
+    }
+
+    fn strings<'t>(&self, texts: impl IntoIterator<Item = &'t mut String>) {
+        texts.into_iter().for_each(|text| self.string(text));
+    }
+
+    pub(super) fn value(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => self.string(text),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.value(item)),
+            Value::Object(entries) => self.entries(entries),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// Entries, their keys included; keys that are alike then are numbered, so that no entry is lost.
+    fn entries(&self, entries: &mut Map<String, Value>) {
+        entries.values_mut().for_each(|entry| self.value(entry));
+        if entries.keys().all(|key| matches!(self.mask.text(key), Cow::Borrowed(_))) {
+            return;
+        }
+        self.has_hidden.set(true);
+        let mut masked = Map::new();
+        for (key, value) in std::mem::take(entries) {
+            let key = numbered(self.mask.text(&key).into_owned(), |key| masked.contains_key(key));
+            masked.insert(key, value);
+        }
+        *entries = masked;
+    }
+
+    /// Names, each with something that is no text.
+    fn names<T>(&self, named: &mut BTreeMap<String, T>) {
+        for (mut name, value) in std::mem::take(named) {
+            self.string(&mut name);
+            named.insert(numbered(name, |name| named.contains_key(name)), value);
+        }
+    }
+
+    pub(super) fn event(&self, event: &mut Event) {
+        match event {
+            Event::RunStarted(info) => self.run(info),
+            Event::TrialStarted { messages, script, input, model, subject, id: _, agent: _, file: _, position: _ } => {
+                self.strings(messages.iter_mut().chain(script).chain(model).chain(subject));
+                input.iter_mut().for_each(|input| self.value(input));
+            }
+            Event::SandboxReady { path: text, skill: _, duration_ms: _ }
+            | Event::Waiting { on: text }
+            | Event::Idle { on: text, idle_ms: _ }
+            | Event::HookStarted { command: text, hook: _, number: _ }
+            | Event::TrialRetried { because: text } => self.string(text),
+            Event::Output { text, stream: _ } => {
+                self.string(text);
+                if let Some(masked) = self.mask.frames(text) {
+                    *text = masked;
+                }
+            }
+            Event::Step(step) => self.step(step),
+            Event::Collected(collected) => self.collected(collected),
+            Event::HookFinished(record) => self.hook(record),
+            Event::TrialFinished(record) => self.record(record),
+            Event::RunFinished { signal, summary: _, duration_ms: _ } => self.strings(signal),
+        }
+    }
+
+    /// Masks the description of a run: people type addresses and names.
+    fn run(&self, info: &mut RunInfo) {
+        let RunInfo { label, settings, agents, skills: _, trials: _, jobs: _, .. } = info;
+        self.strings(label);
+        self.entries(settings);
+        for AgentInfo { version, model, reasoning_effort, base_url, name: _ } in agents {
+            self.strings(version.iter_mut().chain(model).chain(reasoning_effort).chain(base_url));
+        }
+    }
+
+    pub(super) fn step(&self, step: &mut Step) {
+        match step {
+            Step::Session { session_id, model, agent_version, tools, auth } => {
+                let named = session_id.iter_mut().chain(model).chain(agent_version).chain(auth);
+                self.strings(named.chain(tools));
+            }
+            Step::UserMessage { text, index: _, of: _ }
+            | Step::Text { text, message: _, parent: _ }
+            | Step::Thinking { text, message: _, parent: _ }
+            | Step::Notice { text, from: _ } => self.string(text),
+            Step::ToolCall(call) => self.call(call),
+            Step::ToolResult(ToolResult { content, id: _, is_error: _ }) => self.string(content),
+            Step::Question(question) => self.question(question),
+            Step::PermissionDenied { tool, message, call_id: _ } => self.strings([tool, message]),
+            Step::Retry { error: text, attempt: _, status: _, delay_ms: _ }
+            | Step::RequestCheck { because: text, step: _, met: _ } => self.string(text),
+            Step::Finished { subtype, text, result, is_error: _, usage: _ } => {
+                self.string(subtype);
+                self.strings(text);
+                result.iter_mut().for_each(|result| self.value(result));
+            }
+            Step::Replied { .. } => {}
+        }
+    }
+
+    fn call(&self, call: &mut ToolCall) {
+        let ToolCall { name, raw_name, input, touches, id: _, message: _, parent: _, effect: _ } = call;
+        self.strings([name, raw_name]);
+        self.value(input);
+        for Touch { raw, resolved, .. } in touches {
+            self.strings([raw, resolved]);
+        }
+    }
+
+    fn question(&self, question: &mut Question) {
+        let Question { question, options, answer, undecided, call_id: _, multi_select: _, response: _ } = question;
+        self.string(question);
+        self.strings(options.iter_mut().chain(answer).chain(undecided));
+    }
+
+    fn hook(&self, record: &mut HookRecord) {
+        let HookRecord { command, stdout, stderr, error, hook: _, exit_code: _, timed_out: _, duration_ms: _ } = record;
+        self.strings(error.iter_mut().chain([command, stdout, stderr]));
+    }
+
+    fn collected(&self, collected: &mut Collected) {
+        let Collected {
+            files_changed,
+            outside_changes,
+            repository,
+            probes,
+            reply_probes,
+            repository_change,
+            patch,
+            sandbox: _,
+            home: _,
+            tmp: _,
+        } = collected;
+        self.strings(files_changed.iter_mut().map(|file| &mut file.path));
+        self.strings(outside_changes);
+        if let Some(Repository { branch, status, new_commits, head: _ }) = repository {
+            self.strings(status.iter_mut().chain(new_commits).chain(branch));
+        }
+        let at_replies = reply_probes.iter_mut().flat_map(|probes| &mut probes.probes);
+        probes.iter_mut().chain(at_replies).for_each(|probe| self.probe(probe));
+        self.strings(patch);
+        if let Some(change) = repository_change {
+            let RepositoryChange { before, after, new_commits } = &mut **change;
+            self.commits(new_commits);
+            [before, after].into_iter().for_each(|state| self.repository(state));
+        }
+    }
+
+    /// A repository: names of branches are typed by agents, and addresses by people.
+    fn repository(&self, state: &mut RepositoryState) {
+        let RepositoryState { branch, branches, remotes, recent_commits, status, pushes, lost, .. } = state;
+        self.strings(lost);
+        self.names(pushes);
+        self.strings(branch.iter_mut().chain(status));
+        self.commits(recent_commits);
+        self.names(branches);
+        for remote in remotes.values_mut() {
+            self.string(&mut remote.url);
+            self.strings(remote.unknown.iter_mut().chain(&mut remote.by_others));
+            remote.branches.iter_mut().for_each(|branches| self.names(branches));
+            for request in remote.review_requests.iter_mut().flatten() {
+                self.strings(request.head.iter_mut().chain(&mut request.base).chain(&mut request.url));
+            }
+        }
+    }
+
+    fn commits(&self, commits: &mut [Commit]) {
+        self.strings(commits.iter_mut().map(|commit| &mut commit.subject));
+    }
+
+    /// What was looked at for an assertion; its key, a digest, stays what it was looked up by.
+    fn probe(&self, probe: &mut Probe) {
+        let Probe { need, found, key: _ } = probe;
+        match need {
+            Need::File { path: text } | Need::Command { run: text, timeout_ms: _ } => self.string(text),
+            Need::Repository | Need::Files => {}
+        }
+        match found {
+            Probed::File { text, size: _, clipped: _ } | Probed::Failed { because: text } => self.string(text),
+            Probed::Files { files, clipped: _ } => files.iter_mut().for_each(|file| {
+                self.string(&mut file.path);
+                self.strings(&mut file.text);
+            }),
+            Probed::Ran { stdout, stderr, exit_code: _, clipped: _ } => self.strings([stdout, stderr]),
+            Probed::Nothing | Probed::Directory | Probed::Special | Probed::Outside => {}
+        }
+    }
+
+    fn record(&self, record: &mut TrialRecord) {
+        self.strings(record.errors.iter_mut().chain(&mut record.warnings).chain(&mut record.because));
+        let lines = record.input.iter_mut().chain(&mut record.title).chain(&mut record.script);
+        self.strings(lines.chain(&mut record.model).chain(&mut record.answer).chain(&mut record.sandbox));
+        let session = record.session_id.iter_mut().chain(&mut record.agent_version).chain(&mut record.auth);
+        self.strings(session);
+        let values = record.input_value.iter_mut().chain(&mut record.result).chain(&mut record.expected);
+        let values = values.chain(&mut record.expected_trace).chain(&mut record.expected_schema);
+        values.chain(&mut record.tools).for_each(|value| self.value(value));
+        record.vars.iter_mut().for_each(|vars| self.entries(vars));
+        self.names(&mut record.scores);
+        record.ending.iter_mut().for_each(|ending| self.ending(ending));
+        for AttemptRecord { because, answer, .. } in &mut record.attempts {
+            self.strings(because.iter_mut().chain(answer));
+        }
+        for CallRecord { name, raw_name, input, result, is_error: _, turn: _, parent: _ } in &mut record.tool_calls {
+            self.strings([name, raw_name].into_iter().chain(result));
+            self.value(input);
+        }
+        for AnsweredQuestion { question, answer } in &mut record.questions {
+            self.strings([question].into_iter().chain(answer));
+        }
+        self.strings(record.replies.iter_mut().filter_map(|reply| reply.answer.as_mut()));
+        self.strings(record.files_changed.iter_mut().map(|file| &mut file.path));
+        for SideEffects { remote, branches, commits, review_requests: _, added: _ } in &mut record.side_effects {
+            self.strings([remote].into_iter().chain(branches));
+            self.names(commits);
+        }
+        self.findings(&mut record.findings);
+    }
+
+    fn ending(&self, ending: &mut Ending) {
+        match ending {
+            Ending::GaveUp { because }
+            | Ending::ProviderFailed { because }
+            | Ending::Aborted { because }
+            | Ending::Unreachable { because }
+            | Ending::InvalidTest { because } => self.string(because),
+            Ending::Finished | Ending::OutOfBudget { .. } | Ending::TimedOut { .. } | Ending::Cancelled => {}
+        }
+    }
+
+    /// Findings; their ids stay unique.
+    fn findings(&self, findings: &mut [Finding]) {
+        for at in 0..findings.len() {
+            self.finding(&mut findings[at]);
+            if let Cow::Owned(id) = self.mask.text(&findings[at].id) {
+                let id = numbered(id, |id| findings.iter().any(|finding| finding.id == id));
+                findings[at].id = id;
+            }
+        }
+    }
+
+    fn finding(&self, finding: &mut Finding) {
+        let Finding { because, expected, actual, error, evidence, source, title, key, dimension, .. } = finding;
+        let lines = expected.iter_mut().chain(actual).chain(error).chain(evidence).chain(title).chain(key);
+        self.strings(lines.chain(dimension).chain(&mut finding.failed_critical).chain([because]));
+        self.strings(source.iter_mut().map(|source| &mut source.text));
+        self.strings(finding.captures.iter_mut().flat_map(|capture| [&mut capture.field, &mut capture.value]));
+        finding.details.iter_mut().for_each(|detail| self.detail(detail));
+        finding.failures.iter_mut().for_each(|failure| self.failure(failure));
+    }
+
+    fn detail(&self, detail: &mut Detail) {
+        let Detail { key, title, dimension, details, .. } = detail;
+        self.strings(title.iter_mut().chain(dimension).chain([key]));
+        details.iter_mut().for_each(|detail| self.detail(detail));
+    }
+
+    pub(super) fn failure(&self, failure: &mut Failure) {
+        let Failure { key, message, expected, actual, diff, source, critical: _ } = failure;
+        // A diff may cut a secret to pieces, none of which looks like one.
+        let side = |other: Part| diff.iter().filter(|piece| piece.part != other).map(|piece| &*piece.text).collect();
+        let sides: [String; 2] = [side(Part::Extra), side(Part::Missing)];
+        if sides.iter().any(|text| matches!(self.mask.text(text), Cow::Owned(_))) {
+            diff.clear();
+        }
+        self.strings(source.iter_mut().map(|source| &mut source.text).chain([key, message]));
+        expected.iter_mut().chain(actual).for_each(|value| self.value(value));
+    }
+}

@@ -1,0 +1,24 @@
+//! The prices that a trial is paid by.
+
+use agent::Pricing;
+use sandbox::Host;
+
+use crate::plan::{ModelChoice, PlannedTrial, Settings};
+
+/// The prices of `planned`. Asks OpenRouter for its list if it is needed and nobody has asked yet; the warning says why there
+/// is none.
+pub(crate) async fn pricing_of(planned: &PlannedTrial, settings: &Settings, host: &Host) -> (Pricing, Option<String>) {
+    let is_script = matches!(planned.model, ModelChoice::Scripted(_));
+    let (mut list, mut warning) = (None, None);
+    if !is_script && planned.agent.is_billed_by_openrouter(host, settings.base_url.as_deref()) {
+        list = Some(match settings.providers.openrouter_list().await {
+            Ok(list) => Some(std::sync::Arc::clone(list)),
+            Err(because) => {
+                warning = Some(format!("OpenRouter's list of prices is not to be had: {because}"));
+                None
+            }
+        });
+    }
+    let model = planned.arm.model.as_deref();
+    (Pricing::of(planned.agent, model, is_script, &settings.providers, list), warning)
+}

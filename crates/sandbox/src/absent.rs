@@ -1,0 +1,34 @@
+//! Kinds of sandboxes that projects ask for and that this version cannot make. A trial that needs one is broken and says
+//! so; one that needs none runs.
+
+use std::sync::Arc;
+
+use super::{Maker, Registry, Request, Sandbox, SandboxError, SandboxKind};
+use crate::BoxFuture;
+use crate::Host;
+
+/// A kind that is known by name alone.
+pub struct Absent(pub &'static str);
+
+impl SandboxKind for Absent {
+    fn name(&self) -> &'static str {
+        self.0
+    }
+
+    fn summary(&self) -> &'static str {
+        "known by name alone"
+    }
+
+    fn open(&self, _host: &Host, _registry: &Arc<Registry>) -> Result<Box<dyn Maker>, SandboxError> {
+        Ok(Box::new(Nobody(self.0)))
+    }
+}
+
+/// Makes none.
+struct Nobody(&'static str);
+
+impl Maker for Nobody {
+    fn make(&self, _request: Request) -> BoxFuture<'_, Result<Arc<dyn Sandbox>, SandboxError>> {
+        Box::pin(async { Err(SandboxError::Absent { name: self.0 }) })
+    }
+}

@@ -1,0 +1,90 @@
+//! The environment of processes in a sandbox.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use mask::secret;
+
+/// What the machine lends: how to find programs, how to read text, who is asking, and the way to the network where it
+/// leads through a proxy or needs certificates of its own. A proxy's password gets in with it, and is masked as every
+/// password in a URL is.
+const LENT: &[&str] = &[
+    "PATH",
+    "SHELL",
+    "USER",
+    "LOGNAME",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "NODE_ENV",
+    "NODE_EXTRA_CA_CERTS",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
+];
+
+/// The environment below the agent's and the fixture's own: of `host` only what is lent, and the sandbox's own places.
+/// Nothing tells of the user's home, so programs find their default places, which lie in the sandbox's.
+pub(super) fn of(host: &BTreeMap<String, String>, base: &Path, home: &Path, tmp: &Path) -> BTreeMap<String, String> {
+    let lent = |name: &str| LENT.contains(&name) || (name.starts_with("LC_") && !secret::is_of_variable(name));
+    let mut env: BTreeMap<String, String> = host
+        .iter()
+        .filter(|(name, value)| lent(name) && !value.is_empty())
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    env.extend([
+        ("HOME".to_owned(), text(home)),
+        ("TMPDIR".to_owned(), text(tmp)),
+        ("TERM".to_owned(), "dumb".to_owned()),
+        ("GIT_CONFIG_NOSYSTEM".to_owned(), "1".to_owned()),
+        // A repository around the sandbox is not the sandbox's.
+        ("GIT_CEILING_DIRECTORIES".to_owned(), text(base)),
+        ("GIT_TERMINAL_PROMPT".to_owned(), "0".to_owned()),
+    ]);
+    env
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_lent_gets_in_and_never_empty() {
+        let host = [
+            ("PATH", "/bin"),
+            ("LC_ALL", "C"),
+            ("LC_API_KEY", "dummy-secret-1"),
+            ("LANG", ""),
+            ("HOME", "/home/u"),
+            ("TMPDIR", "/elsewhere"),
+            ("XDG_CONFIG_HOME", "/home/u/.config"),
+            ("GIT_DIR", "/home/u/.git"),
+            ("OPENAI_API_KEY", "sk-test"),
+        ];
+        let host = host.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let env = of(&host, Path::new("/b"), Path::new("/b/home"), Path::new("/b/tmp"));
+        let names: Vec<&str> = env.keys().map(String::as_str).collect();
+        assert_eq!(
+            names,
+            [
+                "GIT_CEILING_DIRECTORIES",
+                "GIT_CONFIG_NOSYSTEM",
+                "GIT_TERMINAL_PROMPT",
+                "HOME",
+                "LC_ALL",
+                "PATH",
+                "TERM",
+                "TMPDIR"
+            ]
+        );
+        assert_eq!((env["HOME"].as_str(), env["TMPDIR"].as_str()), ("/b/home", "/b/tmp"));
+    }
+}

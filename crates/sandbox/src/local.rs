@@ -1,0 +1,467 @@
+//! Sandboxes that are directories of this machine.
+//!
+//! ```text
+//! <temporary directory>/trialrun-sandbox-<pid>-<random>/
+//!     work/    where the agent works; the fixture
+//!     home/    its HOME, empty
+//!     tmp/     its TMPDIR, empty
+//!     owner    whose sandbox it is, locked while it is in use
+//! ```
+//!
+//! A directory keeps nobody in. What an agent writes elsewhere in there is found out; what it writes elsewhere on the
+//! machine is told by its calls alone.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use model::{Collected, Excerpt, Fixtures, Repository, RepositoryChange};
+use tokio::process::Command;
+use tokio::sync::OnceCell;
+
+use super::glance::Glance;
+use super::inspection::{self, Inspection, Unreadable};
+use super::owner::{Base, OWNER, Purpose};
+use super::patch;
+use super::patience::Patience;
+use super::registry::Registry;
+use super::removal;
+use super::repository::{Left, Looked, Watch};
+use super::review_requests::Reviews;
+use super::snapshot::{Before, Snapshot};
+use super::template::{Files, Template, Templates, blocking};
+use super::twin::{Original, Twin};
+use super::{Maker, Request, Sandbox, SandboxError, SandboxKind, environment};
+use crate::BoxFuture;
+use crate::Host;
+use crate::supervise::{Output, Supervisor, run};
+
+/// What a sandbox's directory is called, whatever its case and its arm are: the agent sees the path, and must not learn from
+/// it what it is tested for.
+const SANDBOX: &str = "sandbox";
+
+const WORK: &str = "work";
+const HOME: &str = "home";
+const TMP: &str = "tmp";
+
+/// Timeout for making a patch.
+const PATCHING: Duration = Duration::from_secs(20);
+
+/// The most of a setup command's output that is kept, in bytes.
+const MAX_OUTPUT: usize = 64 * 1024;
+
+/// How much of its stderr a failed setup command is quoted with, in characters.
+const QUOTED: usize = 2000;
+
+/// The kind `local`.
+pub(super) struct Local;
+
+impl SandboxKind for Local {
+    fn name(&self) -> &'static str {
+        "local"
+    }
+
+    fn summary(&self) -> &'static str {
+        "a directory of this machine, with its own HOME, TMPDIR and environment"
+    }
+
+    fn open(&self, host: &Host, registry: &Arc<Registry>) -> Result<Box<dyn Maker>, SandboxError> {
+        let root = host.temp.canonicalize().map_err(SandboxError::io("make sandboxes in", &host.temp))?;
+        Ok(Box::new(LocalMaker {
+            templates: Templates {
+                root,
+                env: Arc::new(host.env.clone()),
+                supervisor: host.supervisor.clone(),
+                registry: Arc::clone(registry),
+                base: OnceCell::new(),
+                shelf: Mutex::default(),
+            },
+        }))
+    }
+}
+
+struct LocalMaker {
+    templates: Templates,
+}
+
+impl Maker for LocalMaker {
+    fn make(&self, request: Request) -> BoxFuture<'_, Result<Arc<dyn Sandbox>, SandboxError>> {
+        Box::pin(async move {
+            let template = self.templates.get(&request).await?;
+            let mut sandbox = self.lay_out(&request, template).await?;
+            let ready = sandbox.set_up(&request.fixtures, request.setup_timeout).await;
+            ready.map_err(|error| if request.keep { error.kept_in(&sandbox.work) } else { error })?;
+            if request.watch_repository {
+                sandbox.watch().await?;
+            }
+            Ok(Arc::new(sandbox) as Arc<dyn Sandbox>)
+        })
+    }
+}
+
+impl LocalMaker {
+    /// The directories, and the template's copy in them.
+    async fn lay_out(&self, request: &Request, template: Option<Arc<Template>>) -> Result<LocalSandbox, SandboxError> {
+        let Templates { root, env, supervisor, registry, .. } = &self.templates;
+        let (root, registry, keep) = (root.clone(), Arc::clone(registry), request.keep);
+        let made_in = Arc::clone(&registry);
+        let (base, baseline) = blocking(move || {
+            let base = Base::make(&root, SANDBOX, Purpose::Sandbox, keep, &registry)?;
+            for directory in [WORK, HOME, TMP].map(|name| base.path().join(name)) {
+                fs::create_dir(&directory).map_err(SandboxError::io("make the directory", &directory))?;
+            }
+            if let Some(template) = &template {
+                template.copy(&base.path().join(WORK))?;
+            }
+            let moment = base.moment().map_err(SandboxError::io("mark", base.path()))?;
+            let files = template.map_or_else(Arc::default, |template| Arc::clone(&template.files));
+            Ok((base, Baseline { files, moment }))
+        })
+        .await?;
+        let [work, home, tmp] = [WORK, HOME, TMP].map(|name| base.path().join(name));
+        let mut own_env = environment::of(env, base.path(), &home, &tmp);
+        own_env.extend(request.lent.iter().cloned());
+        Ok(LocalSandbox {
+            path: base.path().to_owned(),
+            base: Mutex::new(Some(base)),
+            work,
+            env: own_env,
+            home,
+            tmp,
+            fixture_env: request.fixtures.env.clone(),
+            supervisor: supervisor.clone(),
+            registry: made_in,
+            host_env: Arc::clone(env),
+            source_repo: request.source_repo.clone(),
+            timeout: request.setup_timeout,
+            baseline,
+            watched: None,
+        })
+    }
+}
+
+struct LocalSandbox {
+    path: PathBuf,
+    base: Mutex<Option<Base>>,
+    work: PathBuf,
+    home: PathBuf,
+    tmp: PathBuf,
+    env: BTreeMap<String, String>,
+    fixture_env: Vec<(String, String)>,
+    /// The user's own environment.
+    host_env: Arc<BTreeMap<String, String>>,
+    /// Repository that it is a clone of.
+    source_repo: Option<String>,
+    supervisor: Supervisor,
+    registry: Arc<Registry>,
+    timeout: Duration,
+    baseline: Baseline,
+    /// The repository before the agent came, if anybody wants to know what becomes of it.
+    watched: Option<Looked>,
+}
+
+/// What was in a sandbox before the agent came.
+#[derive(Clone)]
+struct Baseline {
+    files: Arc<Files>,
+    moment: (i64, i64),
+}
+
+impl LocalSandbox {
+    /// Runs the setup commands, and takes down what they left.
+    async fn set_up(&mut self, fixtures: &Fixtures, timeout: Duration) -> Result<(), SandboxError> {
+        if fixtures.setup_commands.is_empty() {
+            return Ok(());
+        }
+        for command in &fixtures.setup_commands {
+            let args = [OsStr::new("-c"), OsStr::new(&command.value)];
+            let output = run(self.command(OsStr::new("/bin/sh"), &args, &[]), timeout, MAX_OUTPUT).await;
+            let output = output.map_err(SandboxError::io("run setup commands in", &self.work))?;
+            check(&command.value, &output, timeout, fixtures.source.as_ref())?;
+        }
+        let (work, before) = (self.work.clone(), self.baseline.clone());
+        let moment = self.moment()?;
+        let patience = self.patience();
+        self.baseline = blocking(move || {
+            let before = Before { snapshot: &before.files.snapshot, moment: before.moment };
+            let snapshot = Snapshot::since(&work, &before, patience).map_err(SandboxError::io("read", &work))?;
+            let repository = Glance::at(&work, patience).map_err(SandboxError::io("read", &work))?;
+            Ok(Baseline { files: Arc::new(Files { snapshot, repository, ..Files::default() }), moment })
+        })
+        .await?;
+        Ok(())
+    }
+
+    /// Takes down what the repository and its remotes are before the agent comes. Trials of the same fixture share what is
+    /// the same for all of them.
+    async fn watch(&mut self) -> Result<(), SandboxError> {
+        if self.baseline.files.repository.is_none() {
+            return Ok(());
+        }
+        let watch = self.watcher(self.patience());
+        let look = async || match watch.look(&self.work).await {
+            Ok(looked) => Ok(Some(looked)),
+            Err(Unreadable::Left(_)) => Ok(None),
+            Err(Unreadable::Machine(because)) => Err(SandboxError::Git { because, source_line: None }),
+        };
+        let looked = self.baseline.files.looked.get_or_try_init(look).await?.clone();
+        let Some(mut looked) = looked else { return Ok(()) };
+        if let Some(glance) = &self.baseline.files.repository {
+            looked.state.pushes.clone_from(&glance.pushes);
+        }
+        watch.ask_remotes(&self.work, &mut looked).await;
+        self.watched = Some(looked);
+        Ok(())
+    }
+
+    fn watcher(&self, patience: Patience) -> Watch<'_> {
+        let (supervisor, source_repo) = (&self.supervisor, self.source_repo.as_deref());
+        let reviews = Reviews { supervisor, env: &self.host_env, source_repo };
+        Watch { git: self.inspection(patience), reviews }
+    }
+
+    fn inspection(&self, patience: Patience) -> Inspection<'_> {
+        Inspection {
+            supervisor: &self.supervisor,
+            env: inspection::environment(&self.env(&[]), &self.path),
+            settings: self.baseline.files.repository.as_ref().map(|repository| &repository.settings),
+            root: self.path.parent().unwrap_or(&self.path),
+            registry: &self.registry,
+            patience,
+        }
+    }
+
+    /// How long looking at what is there may take: as long as one of the commands that put it there.
+    fn patience(&self) -> Patience {
+        Patience::new(self.timeout, "setup_timeout")
+    }
+
+    fn moment(&self) -> Result<(i64, i64), SandboxError> {
+        match &*self.base.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(base) => base.moment().map_err(SandboxError::io("mark", &self.path)),
+            None => Err(SandboxError::Ending),
+        }
+    }
+
+    async fn inspect(&self) -> Result<Collected, SandboxError> {
+        let (work, path, baseline) = (self.work.clone(), self.path.clone(), self.baseline.clone());
+        let status = self.watched.as_ref().map(|watched| watched.state.status.clone());
+        let patience = self.patience();
+        let (files_changed, outside_changes, now, left) = blocking(move || {
+            if let Some(because) = ruin(&path, &work) {
+                return Err(SandboxError::Ruined { because });
+            }
+            let before = Before { snapshot: &baseline.files.snapshot, moment: baseline.moment };
+            let look = || Snapshot::changes(&work, &before, patience).map_err(SandboxError::io("read", &work));
+            let mut changes = look()?;
+            if changes.is_closed {
+                // Whoever may read everything anyway sees the same.
+                removal::open_up(&work);
+                changes = look()?;
+            }
+            let now = Glance::at(&work, patience).map_err(SandboxError::io("read", &work))?;
+            let left = if now.is_none() {
+                Left::Gone
+            } else if baseline.files.is_repository(now.as_ref()) {
+                // Where no file changed, either, `git status` says what it said.
+                let status = status.as_ref().or(baseline.files.status.as_ref());
+                Left::Repository(status.filter(|_| changes.is_whole && changes.files.is_empty()).cloned())
+            } else {
+                Left::Nothing
+            };
+            Ok((changes.files, beside(&path)?, now, left))
+        })
+        .await?;
+        let repository_change = match &self.watched {
+            Some(before) => Some(self.change(before, &left, now.as_ref(), patience).await?),
+            None => None,
+        };
+        let repository = match (&repository_change, now) {
+            (Some(change), Some(_)) => Some(at_a_glance(change)).filter(|_| change.after.lost.is_none()),
+            (None, Some(now)) => self.repository(&now, left, patience).await?,
+            (_, None) => None,
+        };
+        let text = |path: &Path| Some(path.to_string_lossy().into_owned());
+        Ok(Collected {
+            sandbox: text(&self.work),
+            home: text(&self.home),
+            tmp: text(&self.tmp),
+            files_changed,
+            outside_changes,
+            repository,
+            probes: Vec::new(),
+            reply_probes: Vec::new(),
+            repository_change: repository_change.map(Box::new),
+            patch: None,
+        })
+    }
+
+    /// Changes of the repository and its remotes.
+    async fn change(
+        &self,
+        before: &Looked,
+        left: &Left,
+        now: Option<&Glance>,
+        patience: Patience,
+    ) -> Result<RepositoryChange, SandboxError> {
+        let change = self.watcher(patience).change(&self.work, before, left).await;
+        let mut change = change.map_err(|because| SandboxError::Git { because, source_line: None })?;
+        change.after.pushes = now.map(|now| now.pushes.clone()).unwrap_or_default();
+        Ok(change)
+    }
+
+    /// Git is asked only for what is not known: a process costs more than all the rest.
+    async fn repository(
+        &self,
+        now: &Glance,
+        left: Left,
+        patience: Patience,
+    ) -> Result<Option<Repository>, SandboxError> {
+        let old = self.baseline.files.repository.as_ref().and_then(|before| before.head.as_deref());
+        let moved = now.head.is_some() && now.head.as_deref() != old;
+        let told = |status, new_commits| {
+            Some(Repository { head: now.head.clone(), branch: now.branch.clone(), status, new_commits })
+        };
+        if let (Left::Repository(Some(status)), false) = (&left, moved) {
+            return Ok(told(status.clone(), Vec::new()));
+        }
+        let git = self.inspection(patience);
+        let looked = async {
+            let view = git.view(&self.work).await?;
+            let status = view.script(inspection::STATUS_SCRIPT, &[]).await?;
+            let new_commits = if moved { view.commits(old).await? } else { Vec::new() };
+            Ok((status, new_commits))
+        };
+        match looked.await {
+            Ok((status, new_commits)) => Ok(told(status, new_commits)),
+            Err(Unreadable::Left(_)) => Ok(None),
+            Err(Unreadable::Machine(because)) => Err(SandboxError::Git { because, source_line: None }),
+        }
+    }
+}
+
+impl Sandbox for LocalSandbox {
+    fn work(&self) -> &Path {
+        &self.work
+    }
+
+    fn home(&self) -> &Path {
+        &self.home
+    }
+
+    fn tmp(&self) -> &Path {
+        &self.tmp
+    }
+
+    fn env(&self, extra: &[(String, String)]) -> BTreeMap<String, String> {
+        let mut env = self.env.clone();
+        env.extend(extra.iter().chain(&self.fixture_env).cloned());
+        env
+    }
+
+    fn command(&self, program: &OsStr, args: &[&OsStr], extra: &[(String, String)]) -> Command {
+        let mut command = self.supervisor.command(program, args);
+        command.current_dir(&self.work).envs(self.env(extra));
+        command
+    }
+
+    fn collect(&self) -> BoxFuture<'_, Result<Collected, SandboxError>> {
+        Box::pin(self.inspect())
+    }
+
+    fn copy(&self) -> BoxFuture<'_, Result<Twin, SandboxError>> {
+        let original = Original {
+            root: self.path.parent().unwrap_or(&self.path).to_owned(),
+            registry: Arc::clone(&self.registry),
+            supervisor: self.supervisor.clone(),
+            env: self.env(&[]),
+            work: self.work.clone(),
+            directories: [&self.work, &self.home, &self.tmp].map(PathBuf::clone).into(),
+            patience: self.patience(),
+        };
+        Box::pin(original.copy())
+    }
+
+    fn patch<'s>(&'s self, collected: &'s Collected) -> BoxFuture<'s, Option<String>> {
+        Box::pin(async move {
+            if !patch::is_possible(collected) {
+                return None;
+            }
+            let git = self.inspection(Patience::new(PATCHING, "setup_timeout"));
+            patch::of(&git.view(&self.work).await.ok()?, collected).await
+        })
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<(), SandboxError>> {
+        let base = self.base.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Box::pin(async move {
+            let Some(base) = base else { return Ok(()) };
+            blocking(move || {
+                let path = base.path().to_owned();
+                base.remove().map_err(SandboxError::io("remove the sandbox", &path))
+            })
+            .await
+        })
+    }
+}
+
+/// What is told of a repository that was watched to those who want to know no more than usual.
+fn at_a_glance(change: &RepositoryChange) -> Repository {
+    let mine = change.new_commits.iter().filter(|commit| commit.on_head);
+    Repository {
+        head: change.after.head.clone(),
+        branch: change.after.branch.clone(),
+        status: change.after.status.clone(),
+        new_commits: mine.map(|commit| format!("{} {}", commit.sha, commit.subject)).collect(),
+    }
+}
+
+/// What the agent did to the directories of its sandbox that leaves nothing to look at.
+fn ruin(base: &Path, work: &Path) -> Option<String> {
+    [base, work].into_iter().find_map(|directory| {
+        let what = match directory.symlink_metadata() {
+            Ok(meta) if meta.is_dir() && meta.permissions().mode() & 0o500 == 0o500 => return None,
+            Ok(meta) if meta.is_dir() => "closed",
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => "closed",
+            _ => "removed",
+        };
+        Some(format!("the agent {what} its working directory"))
+    })
+}
+
+/// What lies beside the sandbox's own directories.
+fn beside(base: &Path) -> Result<Vec<String>, SandboxError> {
+    let own = [WORK, HOME, TMP, OWNER];
+    let entries = fs::read_dir(base).map_err(SandboxError::io("read", base))?;
+    let strange = entries.flatten().filter(|entry| !own.iter().any(|own| entry.file_name() == *own));
+    let mut paths: Vec<String> = strange.map(|entry| entry.path().to_string_lossy().into_owned()).collect();
+    paths.sort();
+    Ok(paths)
+}
+
+fn check(command: &str, output: &Output, timeout: Duration, source: Option<&Excerpt>) -> Result<(), SandboxError> {
+    let how = if output.timed_out {
+        format!("was ended after {} s (setup_timeout)", timeout.as_secs_f64())
+    } else {
+        match output.status.code() {
+            Some(0) => return Ok(()),
+            Some(code) => format!("failed with exit code {code}"),
+            None => "was killed with its supervisor".to_owned(),
+        }
+    };
+    let said = output.stderr.text();
+    let said = said.trim();
+    let start = said.char_indices().rev().nth(QUOTED).map_or(0, |(at, _)| at);
+    Err(SandboxError::Setup {
+        command: command.to_owned(),
+        how,
+        exited: !output.timed_out && output.status.code().is_some(),
+        stderr: if start > 0 { format!("…{}", &said[start..]) } else { said.to_owned() },
+        source_line: source.cloned().map(Box::new),
+    })
+}

@@ -1,0 +1,150 @@
+//! Removing a tree, whatever somebody did to it.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+/// A process that is being ended may write for a moment longer; so often it is tried again, with pauses that grow from
+/// a millisecond to a quarter of a second.
+const ROUNDS: u32 = 12;
+
+/// Removes `path` and everything below it. Links are removed, not followed; directories that forbid it are opened up
+/// first. Something that is gone already is no error.
+pub(super) fn remove(path: &Path) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    files::remove(path);
+    for round in 1_u32.. {
+        match fs::remove_dir_all(path) {
+            Ok(()) => break,
+            Err(_) if path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound) => break,
+            Err(error) if round == ROUNDS => return Err(error),
+            Err(_) => {
+                open_up(path);
+                std::thread::sleep(Duration::from_millis(1 << round.min(8)).min(Duration::from_millis(250)));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Gives the owner every right to every directory, and the right to read every file.
+pub(super) fn open_up(path: &Path) {
+    let Ok(meta) = path.symlink_metadata() else { return };
+    let right = match meta.file_type() {
+        kind if kind.is_dir() => 0o700,
+        kind if kind.is_file() => 0o400,
+        _ => return,
+    };
+    let mode = meta.permissions().mode();
+    if mode & right != right {
+        let _ = fs::set_permissions(path, fs::Permissions::from_mode(mode | right));
+    }
+    if !meta.is_dir() {
+        return;
+    }
+    for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+        open_up(&entry.path());
+    }
+}
+
+/// The files of a tree, removed on every processor: nearly all the work there is.
+#[cfg(target_os = "linux")]
+mod files {
+    use std::ffi::CString;
+    use std::io;
+    use std::os::fd::OwnedFd;
+    use std::os::unix::ffi::OsStrExt;
+    use std::path::{Path, PathBuf};
+
+    use nix::dir::{Dir, Type};
+    use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
+    use nix::unistd::{UnlinkatFlags, unlinkat};
+
+    use crate::shares;
+
+    /// How many directories are emptied at a time.
+    const AT_A_TIME: usize = 16;
+
+    /// Removes what it can below the directories in `root`, and leaves the rest and all trouble to who removes those. What
+    /// is in `root` itself goes last: it says whose the tree is.
+    pub(super) fn remove(root: &Path) {
+        let Ok(root) = open(AT_FDCWD, root, ResolveFlag::empty()) else { return };
+        let mut level = vec![PathBuf::from(".")];
+        while !level.is_empty() {
+            let below = shares::each(&level, AT_A_TIME, |paths| {
+                Ok(paths.iter().flat_map(|path| empty(&root, path).unwrap_or_default()).collect::<Vec<_>>())
+            });
+            level = below.unwrap_or_default().concat();
+        }
+    }
+
+    /// Removes what is in a directory but directories, and tells which those are.
+    fn empty(root: &OwnedFd, path: &Path) -> io::Result<Vec<PathBuf>> {
+        // Somebody may still be there, and put a link to elsewhere in a directory's place.
+        let inside = ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_SYMLINKS;
+        let mut directory = Dir::from_fd(open(root, path, inside)?)?;
+        let mut below = Vec::new();
+        let mut files: Vec<CString> = Vec::new();
+        for entry in directory.iter() {
+            let entry = entry?;
+            let name = entry.file_name();
+            match entry.file_type() {
+                Some(Type::Directory) if matches!(name.to_bytes(), b"." | b"..") => {}
+                Some(Type::Directory) => below.push(path.join(std::ffi::OsStr::from_bytes(name.to_bytes()))),
+                Some(_) => files.push(name.to_owned()),
+                None => {}
+            }
+        }
+        let is_root = path == Path::new(".");
+        for name in files.iter().filter(|_| !is_root) {
+            unlinkat(&directory, name.as_c_str(), UnlinkatFlags::NoRemoveDir)?;
+        }
+        Ok(below)
+    }
+
+    fn open(at: impl std::os::fd::AsFd, path: &Path, resolve: ResolveFlag) -> nix::Result<OwnedFd> {
+        let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        openat2(at, path, OpenHow::new().flags(flags).resolve(resolve))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tree_that_forbids_it_is_removed_and_what_it_links_to_is_not() {
+        let outside = tempfile::tempdir().unwrap();
+        fs::write(outside.path().join("kept"), "x").unwrap();
+        let inside = tempfile::tempdir().unwrap();
+        let tree = inside.path().join("tree");
+        fs::create_dir_all(tree.join("a/b")).unwrap();
+        fs::write(tree.join("a/b/file"), "x").unwrap();
+        std::os::unix::fs::symlink(outside.path(), tree.join("a/link")).unwrap();
+        fs::set_permissions(tree.join("a/b"), fs::Permissions::from_mode(0o000)).unwrap();
+        fs::set_permissions(tree.join("a"), fs::Permissions::from_mode(0o500)).unwrap();
+        remove(&tree).unwrap();
+        assert!(!tree.exists());
+        assert!(outside.path().join("kept").exists());
+        remove(&tree).unwrap();
+    }
+
+    #[test]
+    fn a_tree_of_many_directories_is_removed_and_a_link_in_its_place_is_not_followed() {
+        let base = tempfile::tempdir().unwrap();
+        for number in 0..200 {
+            let directory = base.path().join(format!("tree/{}/{number}", number % 3));
+            fs::create_dir_all(&directory).unwrap();
+            fs::write(directory.join("file"), "x").unwrap();
+            std::os::unix::fs::symlink(base.path().join("tree"), directory.join("link")).unwrap();
+        }
+        std::os::unix::fs::symlink("tree", base.path().join("link")).unwrap();
+        remove(&base.path().join("link")).unwrap();
+        assert!(base.path().join("tree/0/0/file").exists());
+        assert!(!base.path().join("link").exists());
+        remove(&base.path().join("tree")).unwrap();
+        assert!(!base.path().join("tree").exists());
+    }
+}

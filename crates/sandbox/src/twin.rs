@@ -1,0 +1,309 @@
+//! A copy of a sandbox, for commands whose doing is to leave no trace in the sandbox itself.
+//!
+//! To the commands the copy stands where the sandbox does: build directories, virtual environments and whatever else wrote
+//! down where it is would not work elsewhere, or would write to the original. Where the machine allows no namespace, they run
+//! in the copy's own place.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::{self, File, FileTimes, Metadata};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use nix::fcntl::AT_FDCWD;
+use nix::sys::stat::{UtimensatFlags, utimensat};
+use nix::sys::time::TimeSpec;
+use tokio::process::Command;
+use walkdir::WalkDir;
+
+use super::SandboxError;
+use super::owner::{Base, Purpose};
+use super::patience::Patience;
+use super::registry::Registry;
+use super::removal;
+use super::template::blocking;
+use super::tree::share_blocks;
+use crate::BoxFuture;
+use crate::supervise::Supervisor;
+
+/// How much of a file is copied before somebody looks at the clock, in bytes.
+const PIECE: usize = 1 << 20;
+
+/// A copy of a sandbox. Dropping it removes it.
+#[derive(Debug)]
+pub struct Twin {
+    base: Base,
+    supervisor: Supervisor,
+    env: BTreeMap<String, String>,
+    work: PathBuf,
+    /// Where each directory is, and where it seems to be.
+    places: Vec<(PathBuf, PathBuf)>,
+}
+
+/// What a copy is made of.
+pub(super) struct Original {
+    /// Where copies are made.
+    pub(super) root: PathBuf,
+    pub(super) registry: Arc<Registry>,
+    pub(super) supervisor: Supervisor,
+    /// The environment of commands.
+    pub(super) env: BTreeMap<String, String>,
+    /// Where they run.
+    pub(super) work: PathBuf,
+    /// Everything that is copied.
+    pub(super) directories: Vec<PathBuf>,
+    pub(super) patience: Patience,
+}
+
+impl Original {
+    /// Makes the copy. Nothing is left of one that cannot be made.
+    pub(super) async fn copy(self) -> Result<Twin, SandboxError> {
+        blocking(move || {
+            let Self { root, registry, supervisor, env, work, directories, patience } = self;
+            let base = Base::make(&root, "copy", Purpose::Sandbox, false, &registry)?;
+            let mut places = Vec::with_capacity(directories.len());
+            for directory in directories {
+                let name = directory.file_name().unwrap_or(OsStr::new("copy"));
+                let to = base.path().join(name);
+                let copied = match copy_tree(&directory, &to, patience) {
+                    Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                        removal::open_up(&directory);
+                        removal::remove(&to).and_then(|()| copy_tree(&directory, &to, patience))
+                    }
+                    copied => copied,
+                };
+                copied.map_err(SandboxError::io("copy", &directory))?;
+                places.push((to, directory));
+            }
+            Ok(Twin { base, supervisor, env, work, places })
+        })
+        .await
+    }
+}
+
+impl Twin {
+    /// A supervised command that runs in the copy as [`Sandbox::command`](super::Sandbox::command) does in the sandbox.
+    pub fn command(&self, program: &OsStr, args: &[&OsStr]) -> Command {
+        let mut command = self.supervisor.command_elsewhere(&self.places, program, args);
+        command.current_dir(&self.work).envs(&self.env);
+        command
+    }
+
+    /// Removes it.
+    ///
+    /// # Errors
+    /// When something of it cannot be removed.
+    pub fn close(self) -> BoxFuture<'static, Result<(), SandboxError>> {
+        Box::pin(blocking(move || {
+            let path = self.base.path().to_owned();
+            self.base.remove().map_err(SandboxError::io("remove the copy", &path))
+        }))
+    }
+}
+
+/// Copies the directory `from` to `to`, which is not there yet: files, links and directories with their permissions and
+/// times. Pipes, sockets and devices are left out, as is what goes away meanwhile.
+fn copy_tree(from: &Path, to: &Path, patience: Patience) -> io::Result<()> {
+    let mut directories: Vec<(PathBuf, Metadata)> = Vec::new();
+    for entry in WalkDir::new(from) {
+        let entry = match entry {
+            Ok(entry) => entry,
+            Err(error) if error.depth() > 0 && is_gone(error.io_error()) => continue,
+            Err(error) => return Err(error.into()),
+        };
+        patience.check(entry.path())?;
+        let place = match entry.path().strip_prefix(from) {
+            Ok(rest) if !rest.as_os_str().is_empty() => to.join(rest),
+            _ => to.to_owned(),
+        };
+        let copied = if entry.file_type().is_dir() {
+            make_directory(entry.path(), &place).map(|meta| directories.push((place, meta)))
+        } else if entry.file_type().is_symlink() {
+            copy_link(entry.path(), &place)
+        } else if entry.file_type().is_file() {
+            copy_file(entry.path(), &place, patience)
+        } else {
+            Ok(())
+        };
+        match copied {
+            Err(error) if entry.depth() > 0 && is_gone(Some(&error)) => {}
+            copied => copied.map_err(|error| in_place(&error, entry.path()))?,
+        }
+    }
+    // Only now: nothing can be made in a directory that forbids it, and what is made in one changes its time.
+    for (place, meta) in directories.into_iter().rev() {
+        set_times(&place, &meta)?;
+        fs::set_permissions(&place, fs::Permissions::from_mode(meta.mode() & 0o7777))?;
+    }
+    Ok(())
+}
+
+/// Makes a directory, and tells which permissions and times it is to have: those of `from`.
+fn make_directory(from: &Path, to: &Path) -> io::Result<Metadata> {
+    let meta = fs::symlink_metadata(from)?;
+    fs::create_dir(to)?;
+    Ok(meta)
+}
+
+fn is_gone(error: Option<&io::Error>) -> bool {
+    error.is_some_and(|error| error.kind() == ErrorKind::NotFound)
+}
+
+fn in_place(error: &io::Error, path: &Path) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
+
+fn copy_link(from: &Path, to: &Path) -> io::Result<()> {
+    symlink(fs::read_link(from)?, to)?;
+    set_times(to, &fs::symlink_metadata(from)?)
+}
+
+fn copy_file(from: &Path, to: &Path, patience: Patience) -> io::Result<()> {
+    let source = match files::open(from) {
+        // Something else took its place meanwhile.
+        Err(error) if error.kind() == ErrorKind::InvalidInput => return Ok(()),
+        source => source?,
+    };
+    let meta = source.metadata()?;
+    let mode = meta.mode() & 0o7777;
+    let mut copy = File::options().read(true).write(true).create_new(true).mode(mode | 0o200).open(to)?;
+    if !share_blocks(&source, &copy) {
+        copy_content(&source, &meta, &mut copy, from, patience)?;
+    }
+    if copy.metadata()?.mode() & 0o7777 != mode {
+        copy.set_permissions(fs::Permissions::from_mode(mode))?;
+    }
+    copy.set_times(FileTimes::new().set_modified(meta.modified()?))
+}
+
+fn copy_content(source: &File, meta: &Metadata, copy: &mut File, from: &Path, patience: Patience) -> io::Result<()> {
+    if meta.blocks().saturating_mul(512) < meta.size() && holes::copy(source, meta.size(), copy)? {
+        return Ok(());
+    }
+    let mut piece = Vec::new();
+    loop {
+        piece.clear();
+        if source.take(PIECE as u64).read_to_end(&mut piece)? == 0 {
+            return Ok(());
+        }
+        copy.write_all(&piece)?;
+        patience.check(from)?;
+    }
+}
+
+/// Files with holes: a file of terabytes may be nothing else.
+mod holes {
+    use std::fs::File;
+    use std::io;
+    #[cfg(target_os = "linux")]
+    use std::os::unix::fs::FileExt;
+
+    /// Copies what is between the holes. Whether the system can tell where they are.
+    #[cfg(target_os = "linux")]
+    pub(super) fn copy(source: &File, size: u64, to: &File) -> io::Result<bool> {
+        use nix::errno::Errno;
+        use nix::unistd::{Whence, lseek};
+        to.set_len(size)?;
+        let mut piece = vec![0; super::PIECE];
+        let mut at = 0;
+        loop {
+            let from = match lseek(source, at, Whence::SeekData) {
+                Ok(from) => from,
+                Err(Errno::ENXIO) => return Ok(true),
+                Err(_) if at == 0 => return Ok(false),
+                Err(error) => return Err(error.into()),
+            };
+            let end = lseek(source, from, Whence::SeekHole)?;
+            at = end;
+            let (mut next, end) = (from.unsigned_abs(), end.unsigned_abs());
+            while next < end {
+                let most = usize::try_from(end - next).unwrap_or(usize::MAX).min(piece.len());
+                let count = source.read_at(&mut piece[..most], next)?;
+                if count == 0 {
+                    return Ok(true);
+                }
+                to.write_all_at(&piece[..count], next)?;
+                next += count as u64;
+            }
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn copy(_: &File, _: u64, _: &File) -> io::Result<bool> {
+        Ok(false)
+    }
+}
+
+/// Gives `place` the times of what `meta` tells of; of a link, its own.
+fn set_times(place: &Path, meta: &Metadata) -> io::Result<()> {
+    let read = TimeSpec::new(meta.atime(), meta.atime_nsec());
+    let changed = TimeSpec::new(meta.mtime(), meta.mtime_nsec());
+    utimensat(AT_FDCWD, place, &read, &changed, UtimensatFlags::NoFollowSymlink)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, SystemTime};
+
+    use super::*;
+
+    fn patience() -> Patience {
+        Patience::new(Duration::from_secs(60), "setup_timeout")
+    }
+
+    #[test]
+    fn a_copy_has_the_same_files_modes_times_and_links() {
+        let base = tempfile::tempdir().unwrap();
+        let from = base.path().join("from");
+        fs::create_dir_all(from.join("closed/deep")).unwrap();
+        fs::write(from.join("closed/deep/tool"), "#!/bin/sh").unwrap();
+        fs::write(from.join("plain"), [0, 159, 146]).unwrap();
+        symlink("nowhere", from.join("link")).unwrap();
+        nix::unistd::mkfifo(&from.join("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        fs::set_permissions(from.join("closed/deep/tool"), fs::Permissions::from_mode(0o555)).unwrap();
+        let old = SystemTime::UNIX_EPOCH + Duration::new(1_000_000_000, 5);
+        File::options().write(true).open(from.join("plain")).unwrap().set_modified(old).unwrap();
+        fs::set_permissions(from.join("closed"), fs::Permissions::from_mode(0o555)).unwrap();
+        let to = base.path().join("to");
+        copy_tree(&from, &to, patience()).unwrap();
+        assert_eq!(fs::read(to.join("plain")).unwrap(), [0, 159, 146]);
+        assert_eq!(fs::read_link(to.join("link")).unwrap(), Path::new("nowhere"));
+        assert!(to.join("pipe").symlink_metadata().is_err());
+        for path in ["plain", "closed", "closed/deep", "closed/deep/tool"] {
+            let [one, two] = [&from, &to].map(|tree| tree.join(path).symlink_metadata().unwrap());
+            assert_eq!(one.mode(), two.mode(), "{path}");
+            assert_eq!(one.modified().unwrap(), two.modified().unwrap(), "{path}");
+        }
+        for tree in [&from, &to] {
+            fs::set_permissions(tree.join("closed"), fs::Permissions::from_mode(0o755)).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_all_hole_costs_nothing() {
+        let base = tempfile::tempdir().unwrap();
+        let from = base.path().join("from");
+        fs::create_dir(&from).unwrap();
+        let file = File::create(from.join("hole")).unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&file, b"end", 1 << 36).unwrap();
+        let to = base.path().join("to");
+        copy_tree(&from, &to, patience()).unwrap();
+        let copy = to.join("hole").metadata().unwrap();
+        assert_eq!(copy.size(), (1 << 36) + 3);
+        assert!(copy.blocks() < 1 << 16);
+        let mut end = [0; 3];
+        std::os::unix::fs::FileExt::read_exact_at(&File::open(to.join("hole")).unwrap(), &mut end, 1 << 36).unwrap();
+        assert_eq!(&end, b"end");
+    }
+
+    #[test]
+    fn what_is_out_of_patience_says_where_it_was() {
+        let base = tempfile::tempdir().unwrap();
+        let over = Patience::new(Duration::ZERO, "setup_timeout");
+        let error = copy_tree(base.path(), &base.path().join("to"), over).unwrap_err();
+        assert!(error.to_string().contains("setup_timeout"), "{error}");
+    }
+}

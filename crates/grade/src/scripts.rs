@@ -504,7 +504,7 @@ mod tests {
                 idle.put(scripts.id, Some(&folder), Workshop::open(&scripts, false).unwrap());
             }
         }
-        assert_eq!(idle.0.len(), FOLDERS);
+        assert_eq!(idle.0.len(), MODULES);
         assert!(idle.0.iter().all(|shelf| shelf.free.len() == FREE));
         assert!(idle.take(scripts.id, Some(Path::new("19"))).is_some());
         assert!(idle.take(scripts.id, Some(Path::new("3"))).is_none());

@@ -9,12 +9,14 @@ pub struct Activity {
     state: Mutex<(Instant, &'static str)>,
 }
 
-impl Activity {
+impl Default for Activity {
     /// Heard of now, waiting for its first word.
-    pub fn new() -> Self {
+    fn default() -> Self {
         Self { state: Mutex::new((Instant::now(), "agent")) }
     }
+}
 
+impl Activity {
     /// Something was heard.
     pub fn heard(&self) {
         self.with(|state| state.0 = Instant::now());

@@ -259,7 +259,7 @@ impl Rehearsal {
             self.limits.clone().into(),
             responder,
             resolver,
-            Arc::new(Activity::new()),
+            Arc::new(Activity::default()),
             self.stop.subscribe(),
         );
         let mut session = agent.open(self.scene()).await?;

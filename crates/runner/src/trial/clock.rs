@@ -112,7 +112,7 @@ mod tests {
             model: &model,
             stop: &stop,
             halt,
-            activity: &Activity::new(),
+            activity: &Activity::default(),
             line,
         };
         clock.watch(work).await

@@ -447,7 +447,7 @@ impl Attempt<'_> {
         // The clock adds what the line has waited; what it waited before is not the agent's either.
         let deadline = began + Duration::from_millis(self.limits.timeout_ms) - waited;
         let model = ModelInUse::of(planned, self.shared, sandbox.as_deref());
-        let activity = Arc::new(Activity::new());
+        let activity = Arc::new(Activity::default());
         let (stop, stopping) = watch::channel(false);
         let (responder, _) = Responder::compile(&planned.case.user_responses);
         let resolver = Resolver {

@@ -582,6 +582,26 @@ esac"#;
 }
 
 #[test]
+fn later_turns_of_one_message_are_read_and_counted() {
+    let later = r#"say first; finish 10
+sleep 0.2
+echo '{"type":"turn.started"}'
+printf '%s\n' '{"type":"item.completed","item":{"id":"item_1","type":"command_execution","command":"bash -lc ls","aggregated_output":"","exit_code":0,"status":"completed"}}'
+say second"#;
+    let case = "scenario: later\nsystem_prompt: Work.\nuser_prompt: Begin.\nassertions: [{ id: quiet, type: tool_not_called, tool: Bash }]\n";
+    let project = stub(&format!("{later}; finish 30"));
+    project.write("case.yaml", case);
+    let read = trial(&project.report(&["case.yaml", "--agent", "codex"], 1));
+    assert_eq!((&read["answer"], &read["usage"]["total"]), (&json!("second"), &json!(32)), "{read:#}");
+    assert_eq!(calls(&read), ["Bash ls"]);
+
+    let project = stub(later);
+    project.write("case.yaml", case);
+    let report = project.report(&["case.yaml", "--agent", "codex", "--retries", "0"], 3);
+    assert_eq!(report["trials"][0]["ending"]["kind"], "aborted", "a turn that never ends is no answer");
+}
+
+#[test]
 fn a_cli_that_goes_without_a_word_is_nobodys_failure() {
     let project = stub("say halfway; echo 'config is bad' >&2; exit 3");
     project.write("case.yaml", "scenario: gone\nsystem_prompt: Work.\nuser_prompt: Begin.\n");

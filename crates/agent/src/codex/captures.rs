@@ -137,7 +137,6 @@ fn calls(tool: &Value) -> Vec<(String, Value)> {
     vec![(call.name, input)]
 }
 
-/// Reads a capture as a session does that has nothing but stdout.
 /// What `stdout` tells, as steps, with an end for each message that is answered.
 pub(crate) fn steps(stdout: &str) -> Vec<Step> {
     let mut stream = Stream::default();
@@ -172,7 +171,7 @@ fn actual(stdout: &str) -> Expected {
         match told {
             Told::Act(step) | Told::Aside(step) => trace.push(&step),
             Told::Done(how) => done = Some(how),
-            Told::Thread(_) | Told::Damaged => {}
+            Told::Thread(_) | Told::Begun | Told::Damaged => {}
         }
     }
     let texts = |text: fn(&model::TracedTurn) -> &String| {

@@ -69,6 +69,10 @@ struct Progress {
     answer: Option<String>,
     /// What was used, as the files tell.
     used: Option<Tokens>,
+    /// How its last turn ended; nothing while a turn is open.
+    done: Option<Done>,
+    /// What its turns used, as stdout tells.
+    reported: Option<Tokens>,
     /// Why it must be stopped.
     stop: Option<Ending>,
 }
@@ -124,6 +128,7 @@ impl Conversation {
         let mut stopping = Box::pin(turn.stopping());
         let mut look = tokio::time::interval(LOOK);
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut is_at_end = false;
         loop {
             let said = tokio::select! {
                 biased;
@@ -134,17 +139,11 @@ impl Conversation {
                 said = process.listen() => Some(said),
                 _ = look.tick() => None,
             };
-            let done = match said {
-                None => {
-                    self.look(turn, progress);
-                    None
-                }
-                Some(Said::Stderr(line)) => {
-                    self.notice(&line, turn);
-                    None
-                }
+            match said {
+                None => self.look(turn, progress),
+                Some(Said::Stderr(line)) => self.notice(&line, turn),
                 Some(Said::Stdout(line)) => self.hear(&line, turn, progress),
-                Some(Said::End) => {
+                Some(Said::End) if progress.done.is_none() => {
                     let how = tokio::select! {
                         how = process.obituary() => how,
                         () = &mut stopping => {
@@ -158,8 +157,12 @@ impl Conversation {
                     let because = format!("Codex ended without finishing its answer ({how})");
                     return progress.stop.take().unwrap_or(Ending::Aborted { because });
                 }
-            };
-            if let Some(done) = done {
+                Some(Said::End) => is_at_end = true,
+            }
+            // It may begin another turn after the first, so it is read until it closes its output.
+            if (is_at_end || progress.stop.is_some())
+                && let Some(done) = progress.done.take()
+            {
                 let ended = tokio::select! {
                     ended = process.end() => ended,
                     () = &mut stopping => {
@@ -185,7 +188,7 @@ impl Conversation {
     }
 
     /// A line of stdout.
-    fn hear(&mut self, line: &Line, turn: &mut Turn, progress: &mut Progress) -> Option<Done> {
+    fn hear(&mut self, line: &Line, turn: &mut Turn, progress: &mut Progress) {
         keep("stdout", line, turn);
         self.is_damaged |= line.dropped > 0;
         let told = self.stream.read(&line.text);
@@ -200,7 +203,6 @@ impl Conversation {
             }
         }
         self.look(turn, progress);
-        let mut done = None;
         for told in told {
             match told {
                 Told::Thread(_) => {}
@@ -217,11 +219,16 @@ impl Conversation {
                         self.act(step, turn, progress);
                     }
                 }
-                Told::Done(how) => done = Some(how),
+                Told::Begun => progress.done = None,
+                Told::Done(how) => {
+                    if let Done::Answered { tokens: Some(tokens) } = &how {
+                        *progress.reported.get_or_insert_default() += *tokens;
+                    }
+                    progress.done = Some(how);
+                }
                 Told::Damaged => self.is_damaged = true,
             }
         }
-        done
     }
 
     /// What is new in the files of the threads.
@@ -325,8 +332,9 @@ impl Conversation {
             progress.stop.get_or_insert(ending);
         }
         match done {
-            Done::Answered { tokens } => {
-                self.finish("completed", tokens, turn, progress);
+            Done::Answered { .. } => {
+                let reported = progress.reported;
+                self.finish("completed", reported, turn, progress);
                 progress.stop.take().unwrap_or(Ending::Finished)
             }
             Done::GaveUp(because) => {

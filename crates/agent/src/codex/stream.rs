@@ -23,7 +23,9 @@ pub(super) enum Told {
     Act(Step),
     /// Something else happened that is told nowhere else.
     Aside(Step),
-    /// The user's message is dealt with.
+    /// A turn begins.
+    Begun,
+    /// A turn has ended.
     Done(Done),
     /// A line that should be an event and cannot be read.
     Damaged,
@@ -75,7 +77,7 @@ impl Stream {
             }
             "turn.started" => {
                 self.goes_on = false;
-                Vec::new()
+                vec![Told::Begun]
             }
             "item.started" => self.started(item),
             "item.completed" => self.completed(item),

@@ -11,6 +11,7 @@ use model::{
 };
 
 use crate::arguments::{self, COMMON};
+use crate::assertion::expect::cannot_fail;
 use crate::assertion::side_effect_contract::{CONTRACT_TITLE, Contract};
 use crate::assertion::{ASSERTIONS, Assertion, Form, Matcher, camel_case, find, snake_case};
 use crate::judge::Judged;
@@ -269,7 +270,7 @@ pub fn compile(case: &Case, context: &Context<'_>) -> (Vec<Check>, Vec<Diagnosti
     if asserts_nothing(case) {
         checks.push(nothing_asserted(case));
         // Formats that count their cases warn of these themselves, once for a file.
-        if case.position.is_none() {
+        if case.position.is_none() || !case.assertions.is_empty() {
             let problem = Diagnostic::warning(format!("`{}` asserts nothing, so its trials are undecided", case.id));
             problems.push(problem.at(case.source.clone()).help("add an assertion: `trialrun list --assertions`"));
         }
@@ -291,11 +292,12 @@ pub fn compile(case: &Case, context: &Context<'_>) -> (Vec<Check>, Vec<Diagnosti
     (checks, problems)
 }
 
-/// True if `case` is to run, must assert something, and has neither assertions nor a contract. Code asserts while it runs.
+/// True if `case` is to run, must assert something, and has neither a contract nor an assertion that can fail. Code asserts
+/// while it runs.
 fn asserts_nothing(case: &Case) -> bool {
     let has_contract = case.skill_eval.as_ref().is_some_and(|asked| asked.contract.is_some());
     let is_run = case.code.is_none() && case.broken.is_empty() && case.skip.is_none();
-    is_run && case.must_assert && case.assertions.is_empty() && !has_contract
+    is_run && case.must_assert && case.assertions.iter().all(cannot_fail) && !has_contract
 }
 
 /// The check that a trial left behind only what `contract`, which is written at `place`, allows.

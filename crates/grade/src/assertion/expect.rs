@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use expect::{Budget, Data, Expectation, Found, Host, Pass, Rules, Shares, Strict};
 use model::decode::{self, Problems};
-use model::{Evidence, Leeway, Node, NodeKind, Scoring, Tally};
+use model::{Arguments, AssertionSpec, Evidence, Leeway, Node, NodeKind, Scoring, Spanned, Tally};
 use serde_json::{Value, json};
 use template::Variables;
 
@@ -186,6 +186,36 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     // Nobody but code looks at it.
     let data = if runs_code { data(vars, input, fixture) } else { Data::default() };
     Some(Arc::new(Expect { about, expectation, data, scoring, runs_code, parses_json }))
+}
+
+/// True if `spec` is an expectation that every value meets.
+pub(crate) fn cannot_fail(spec: &AssertionSpec) -> bool {
+    let is_met_by_all = |key, is_empty: fn(&Node) -> bool| spec.node.get(key).is_some_and(is_empty);
+    spec.kind.value == ASSERTION.name
+        && matches!(spec.arguments, Arguments::Fields)
+        && spec.node.get("strict").is_none()
+        && (is_met_by_all("expect", is_met_by_every_result)
+            || is_met_by_all("output", is_met_by_every_value)
+            || is_met_by_all("schema", |schema| matches!(&schema.kind, NodeKind::Map(entries) if entries.is_empty())))
+}
+
+/// True if `expect` asks nothing of a result.
+fn is_met_by_every_result(expect: &Node) -> bool {
+    let NodeKind::Map(entries) = &expect.kind else { return false };
+    entries.iter().all(|(key, value)| match (key.value.as_str(), &value.kind) {
+        ("$and", NodeKind::List(items)) => items.iter().all(is_met_by_every_result),
+        ("messages", NodeKind::List(items)) => items.is_empty(),
+        _ => false,
+    })
+}
+
+/// True if an expectation asks nothing of a value. `{}` asks for a map.
+fn is_met_by_every_value(expectation: &Node) -> bool {
+    let NodeKind::Map(entries) = &expectation.kind else { return false };
+    let asks_nothing = |(key, value): &(Spanned<String>, Node)| {
+        key.value == "$and" && matches!(&value.kind, NodeKind::List(items) if items.iter().all(is_met_by_every_value))
+    };
+    !entries.is_empty() && entries.iter().all(asks_nothing)
 }
 
 /// Tells of scores that nothing can have, or that nobody looks at.

@@ -11,7 +11,7 @@ pub(crate) mod command_ran;
 pub(crate) mod commit_created;
 pub(crate) mod commit_not_created;
 mod contains;
-mod expect;
+pub(crate) mod expect;
 mod factuality;
 mod file_contains;
 mod file_exists;

@@ -277,6 +277,9 @@ impl Interpreter {
             ("error_max_turns", _) => return Done::OutOfTurns,
             ("error_max_budget_usd", _) => return Done::OutOfMoney,
             ("error_during_execution", _) if reason.starts_with("aborted") => return Done::Interrupted(said()),
+            ("success", Some(false)) if text(line, "result") == Some("") && !self.has_answered => {
+                return Done::Broken("its `result` says `success`, but the model said nothing".to_owned());
+            }
             ("success", Some(false)) if text(line, "result").is_some() => return Done::Answered,
             ("success", Some(true)) | ("error_during_execution" | "error_max_structured_output_retries", _) => {}
             ("success", _) => return Done::Broken("its `result` cannot be read".to_owned()),
@@ -411,6 +414,15 @@ mod tests {
             Heard::Done(done) => Some(done),
             _ => None,
         })
+    }
+
+    #[test]
+    fn a_success_without_a_word_of_the_model_is_no_answer() {
+        let result = |text: &str| json!({"subtype": "success", "is_error": false, "result": text, "num_turns": 0});
+        let broken = Done::Broken("its `result` says `success`, but the model said nothing".to_owned());
+        assert_eq!(ended(&[], &result("")), Some(broken));
+        assert_eq!(ended(&[], &result("$0.00")), Some(Done::Answered), "a command of the CLI's own");
+        assert_eq!(done(&result("")), Some(Done::Answered), "the model answered with a call, say");
     }
 
     #[test]

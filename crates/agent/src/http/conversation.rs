@@ -135,6 +135,7 @@ impl Conversation {
             }
             Content::Stream(read) => (Value::Array(read.pieces), read.answer),
         };
+        let is_wanting = matches!(settings.parser, Parser::Path(_)) && !(given.is_string() || given == json!([]));
         match &settings.parser {
             Parser::Usual | Parser::Path(_) if given.as_array().is_some_and(Vec::is_empty) => {}
             Parser::Usual => {}
@@ -151,23 +152,23 @@ impl Conversation {
             Parser::Path(path) => format!("the answer is unreadable: `response_parser`, `{path}`, finds nothing in it"),
             _ => "the stream ended without an answer".to_owned(),
         };
-        Err(Fault::new(Kind::Spoilt, because).after(answer))
+        // A path that leads to nothing in JSON is the user's mistake.
+        Err(Fault::new(if is_wanting { Kind::Test } else { Kind::Spoilt }, because).after(answer))
     }
 
     /// What the parser's function makes of `given`.
     async fn parse(&mut self, name: &str, given: Value, turn: &mut Turn) -> Result<Value, Fault> {
-        let spoilt = |what: String| {
-            Fault::new(Kind::Spoilt, format!("the answer is unreadable: `response_parser`, `{name}`: {what}"))
+        let at = format!("`response_parser`, `{name}`");
+        let Some(functions) = &mut self.functions else {
+            return Err(Fault::new(Kind::Spoilt, format!("the answer is unreadable: {at}: it is not loaded")));
         };
-        let Some(functions) = &mut self.functions else { return Err(spoilt("it is not loaded".to_owned())) };
-        match functions.call(Which::Parser, vec![given], turn).await? {
-            Ok(Value::Null) => Err(spoilt("it returned nothing".to_owned())),
-            Ok(value) => Ok(value),
-            Err(error) => {
-                let because = format!("`response_parser`, `{name}`: {}", placed(&error));
-                Err(Fault::new(Kind::Test, because))
-            }
-        }
+        let because = match functions.call(Which::Parser, vec![given], turn).await? {
+            Ok(value @ (Value::String(_) | Value::Object(_) | Value::Array(_))) => return Ok(value),
+            Ok(Value::Null) => format!("{at}, returned nothing; return the text or an object"),
+            Ok(other) => format!("{at}, returned `{other}`; return the text or an object"),
+            Err(error) => format!("{at}: {}", placed(&error)),
+        };
+        Err(Fault::new(Kind::Test, because))
     }
 
     /// Records an answer.

@@ -124,11 +124,11 @@ pub fn reference() -> String {
          | any other status than success, a redirect | failed; redirects are not followed, and the reason names where they lead |\n\
          | an answer that is empty, cut, too large, not UTF-8, or JSON that is none | failed |\n\
          | a body that is nothing but an `error`, an error in a stream | failed; what was said before it is kept |\n\
-         | a parser that finds nothing | failed |\n\
          | no answer until the trial's time is over | failed |\n\
          | no connection: refused, no such host, no trust in a certificate | broken |\n\
          | a status 405, 415 or 422: the agent does not understand requests of this form | broken (test) |\n\
-         | a template or function that makes no body, a parser that throws | broken (test) |\n\n\
+         | a template or function that makes no body, a parser that throws | broken (test) |\n\
+         | a path that finds nothing in a JSON answer, a parser that returns neither text nor an object | broken (test) |\n\n\
          A failure tells what was sent and what was received. Every request and answer is part of the record.\n",
     );
     page

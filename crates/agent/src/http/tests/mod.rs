@@ -158,7 +158,8 @@ async fn a_parser_finds_the_text_and_calls_are_found_all_the_same() {
         (Some("{\"m\":1}"), &json!({"m": 1}))
     );
     let nothing = played(&with("$.data.reply"), &["go"]).await;
-    assert_eq!(because(&nothing), "the answer is unreadable: `response_parser`, `$.data.reply`, finds nothing in it");
+    let because = "the answer is unreadable: `response_parser`, `$.data.reply`, finds nothing in it";
+    assert_eq!(nothing.endings, [Ending::InvalidTest { because: because.to_owned() }]);
 }
 
 #[tokio::test]
@@ -203,6 +204,7 @@ async fn functions_make_the_body_and_read_the_answer() {
         plain: (data: any) => data.deep.reply.toUpperCase(),
         broken: (data: any) => data.nothing.reply,
         nothing: () => undefined,
+        number: () => 42,
         same: another === defineConfig,
     } });";
     std::fs::write(&file, text).unwrap();
@@ -227,6 +229,10 @@ async fn functions_make_the_body_and_read_the_answer() {
     assert!(thrown.contains("TypeError"), "{thrown}");
     let unmade = with("nothing", "plain").play(&Http).await.unwrap();
     assert!(mistake(&unmade).ends_with("returned nothing"));
+    for (parser, returned) in [("number", "`42`"), ("nothing", "nothing")] {
+        let because = mistake(&with("bodyTemplate", parser).play(&Http).await.unwrap());
+        assert!(because.ends_with(&format!("returned {returned}; return the text or an object")), "{because}");
+    }
 
     let config = |body: &str, parser: &str| with(body, parser).config.unwrap();
     let problems = |config: &Configured| -> Vec<String> {

@@ -108,7 +108,7 @@ fn unread(stdout: &str) -> Option<String> {
         // Whatever follows the value is for somebody else.
         let value = serde_json::Deserializer::from_str(&text[at..]).into_iter::<Value>().next();
         value.and_then(Result::ok).is_some_and(|value| match &value {
-            Value::Array(elements) => elements.iter().any(is_finding),
+            Value::Array(elements) => elements.iter().any(Value::is_object),
             value => is_finding(value),
         })
     };
@@ -189,6 +189,8 @@ mod tests {
             (format!("[{one}]\ndone"), "something else follows"),
             (format!("{one}\n{one}"), "something else follows"),
             (format!("[{one}"), "it is not valid JSON"),
+            ("log line\n[{\"id\": \"h\", \"status\": \"unmet\"}]".to_owned(), "1 line stands before it"),
+            ("[{\"id\": \"h\"}] done".to_owned(), "something else follows"),
         ] {
             let told = told(&stdout);
             assert_eq!((told.len(), told[0].1), (1, Status::Undecided), "{stdout}");

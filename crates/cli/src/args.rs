@@ -105,7 +105,7 @@ Examples:
   trialrun run tests/refund.yaml --watch       one file, again whenever it changes
   trialrun run --agent codex --trials 5        each case five times, with Codex
   trialrun run --failed-in latest              what did not pass in the last run
-  trialrun run --report junit=junit.xml --min-pass-rate 0.9";
+  trialrun run --report json=report.json --min-pass-rate 0.9";
 
 /// Groups of options that decide nothing about which cases there are.
 const NOT_OF_LISTS: [&str; 6] = ["Limits", "Judge", "Gates", "Sandbox", "Hooks", "Output"];
@@ -138,5 +138,37 @@ impl Args {
         let mut command = Self::definition();
         let matches = command.try_get_matches_from_mut(raw)?;
         Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_example_of_the_help_can_be_typed() {
+        let mut definition = Args::definition();
+        definition.build();
+        let mut examples = 0;
+        let mut commands = vec![&definition];
+        while let Some(command) = commands.pop() {
+            commands.extend(command.get_subcommands());
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            for line in help.lines().filter_map(|line| line.trim().strip_prefix("trialrun ")) {
+                let typed = line.split("   ").next().unwrap_or(line);
+                let words =
+                    std::iter::once("trialrun").chain(typed.split_whitespace().map(|word| word.trim_matches('`')));
+                let words: Vec<std::ffi::OsString> = words.map(Into::into).collect();
+                let Args { command, .. } = Args::read(&words).unwrap_or_else(|error| panic!("{line}: {error}"));
+                if let Command::Run(run) = command {
+                    let kinds = run.reports.iter().filter_map(|report| report.split('=').next());
+                    for kind in kinds {
+                        assert!(::report::REPORTS.iter().any(|known| known.name == kind), "{line}: `{kind}`");
+                    }
+                }
+                examples += 1;
+            }
+        }
+        assert!(examples >= 6, "only {examples} examples were found");
     }
 }

@@ -65,14 +65,17 @@ fn whole(compiler: &mut Compiler<'_>, node: &Node) -> Node {
     Node { kind: NodeKind::Map(told), ..node.clone() }
 }
 
-/// Tells of a key that looks like one that results have.
+/// Tells of a key that looks like one that results have. Its singular may be a key of the agent's own, so that is only a
+/// warning.
 fn doubt(compiler: &mut Compiler<'_>, key: &Spanned<String>, value: &Node) {
     let name = path::head(&key.value);
     if name.starts_with(['$', '/']) || USUAL.contains(&&*name) {
         return;
     }
     if let Some(near) = nearest(&name, USUAL) {
-        let problem = model::Diagnostic::warning(format!("`{name}` is not a usual key of a result"));
+        let is_singular = near.strip_suffix('s') == Some(&*name);
+        let diagnostic = if is_singular { model::Diagnostic::warning } else { model::Diagnostic::error };
+        let problem = diagnostic(format!("`{name}` is not a usual key of a result"));
         compiler.problems.push(problem.at(value.source.excerpt(key.span)).suggest(Some(near)));
     }
 }

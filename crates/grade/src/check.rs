@@ -288,6 +288,10 @@ pub fn compile(case: &Case, context: &Context<'_>) -> (Vec<Check>, Vec<Diagnosti
         }
         checks.extend(Check::compile(spec, context, &mut problems));
     }
+    if asserts_nothing(case) {
+        // What passes whatever the agent does would look like something that was decided.
+        checks.truncate(1);
+    }
     checks.extend(contract.map(|(contract, place)| contract_check(*contract, place.clone())));
     (checks, problems)
 }

@@ -162,7 +162,7 @@ impl<'a> Reading<'a> {
     }
 
     /// Reports a tool name that no tool of the agent has, because `no_tool_called` would always pass. A name that is near
-    /// to a known one is an error. Where the agent's tools are not known any name may be right, so it is a warning.
+    /// to a known one is an error, also to a canonical one where the agent's tools are not known.
     pub fn know_tool(&mut self, name: &str, place: &Place) {
         if name.starts_with("mcp__") {
             return;
@@ -188,16 +188,24 @@ impl<'a> Reading<'a> {
         self.problems.push(problem.at(place.excerpt()));
     }
 
-    /// Warns about a name that is spelt nearly like that of a canonical tool, letter case included.
+    /// Reports a name that is spelt nearly like that of a canonical tool, letter case included, unless the case brings a
+    /// tool of that name.
     fn suspect_tool(&mut self, name: &str, place: &Place) {
         let names = || model::tool::TOOLS.iter().map(|tool| tool.name);
         if !name.starts_with(|first: char| first.is_ascii_uppercase()) || names().any(|known| known == name) {
             return;
         }
+        let brings = |tool: &serde_json::Value| {
+            let named = [tool.as_str(), tool.get("name").and_then(|name| name.as_str())];
+            named.contains(&Some(name)) || tool.pointer("/function/name").and_then(|name| name.as_str()) == Some(name)
+        };
+        if self.context.case.is_some_and(|case| case.all_tools().any(brings)) {
+            return;
+        }
         let alike = names().filter(|known| known.len() == name.len());
         if let Some(near) = nearest(name, alike) {
             let message = format!("no tool is known by the name `{name}`");
-            self.problems.push(Diagnostic::warning(message).suggest(Some(near)).at(place.excerpt()));
+            self.problems.push(Diagnostic::error(message).suggest(Some(near)).at(place.excerpt()));
         }
     }
 }

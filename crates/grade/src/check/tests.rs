@@ -132,8 +132,10 @@ fn a_tool_that_is_nearly_a_known_one_is_an_error() {
 fn a_tool_of_an_agent_with_any_tools_is_doubted_only_if_it_is_nearly_a_usual_one() {
     let about = |tool: &str| [json!({"id": "a", "type": "no_tool_called", "tool": tool})];
     let found = problems(&about("Wirte"), &Context::default());
-    assert!(found.len() == 1 && found[0].starts_with("warning at "), "{found:#?}");
+    assert!(found.len() == 1 && !found[0].starts_with("warning at "), "{found:#?}");
     assert!(found[0].contains("did you mean `Write`"), "{found:#?}");
+    let own = Case { tools: vec![json!({"name": "Wirte"})], ..case(&about("Wirte")) };
+    assert!(compile(&own, &Context::default()).1.is_empty(), "a tool that the case brings");
     for quiet in ["write", "Write", "bash", "Deploy", "Writer", "mcp__db__Raed"] {
         assert_eq!(problems(&about(quiet), &Context::default()), Vec::<String>::new(), "{quiet}");
     }
@@ -193,6 +195,44 @@ fn a_case_that_asserts_nothing_is_undecided() {
         let (checks, problems) = compile(&asserted, &Context::default());
         assert!(checks.is_empty() && problems.is_empty(), "{problems:?}");
     }
+}
+
+#[test]
+fn an_expectation_that_cannot_fail_asserts_nothing() {
+    let outcome_of = |about: Value| {
+        let mut spec = json!({"id": "a", "type": "expect"});
+        spec.as_object_mut().unwrap().extend(about.as_object().unwrap().clone());
+        let (checks, problems) = compile(&case(&[spec]), &Context::default());
+        let findings = grade(&checks, &Story::new().answer("x").evidence());
+        assert_eq!(checks.len(), 1, "{about}");
+        (Outcome::of(&findings, &Ending::Finished, &Ruling::default()), problems.len())
+    };
+    for nothing in [
+        json!({"expect": {}}),
+        json!({"schema": {}}),
+        json!({"output": {"$and": []}}),
+        json!({"expect": {"messages": []}}),
+        json!({"expect": {"$and": [{}, {"messages": []}]}}),
+    ] {
+        assert_eq!(outcome_of(nothing.clone()), (Outcome::Undecided, 1), "{nothing}");
+    }
+    for something in [json!({"output": "x"}), json!({"expect": {"output": "x", "messages": []}})] {
+        assert_eq!(outcome_of(something.clone()), (Outcome::Passed, 0), "{something}");
+    }
+}
+
+#[test]
+fn a_key_of_a_result_that_is_nearly_a_usual_one_is_an_error() {
+    let told = |expect: Value| {
+        let told = problems(&[json!({"id": "a", "type": "expect", "expect": expect})], &Context::default());
+        assert!(told.len() == 1, "{told:#?}");
+        told[0].clone()
+    };
+    for (wrong, near) in [("outptu", "output"), ("tols", "tools")] {
+        let told = told(json!({"output": "x", wrong: []}));
+        assert!(!told.starts_with("warning at ") && told.contains(&format!("did you mean `{near}`")), "{told}");
+    }
+    assert!(told(json!({"message": "x"})).starts_with("warning at "), "agents have keys of their own");
 }
 
 #[test]

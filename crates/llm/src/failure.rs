@@ -50,7 +50,9 @@ pub enum Trouble {
     Server,
     /// Nobody answers at that address.
     Unreachable,
-    /// The answer did not come, or did not go on, in time.
+    /// The provider took the request, and no answer began in time.
+    Silent,
+    /// The answer did not go on in time, or the provider says that it was too late.
     TimedOut,
     /// The connection closed before the answer was complete.
     Cut,
@@ -76,6 +78,7 @@ impl Trouble {
             Self::BadRequest => "the provider refused the request",
             Self::Server => "the provider failed",
             Self::Unreachable => "the provider cannot be reached",
+            Self::Silent => "the provider did not begin to answer in time",
             Self::TimedOut => "the provider did not answer in time",
             Self::Cut => "the connection closed in the middle of the answer",
             Self::Unreadable => "the answer is not in the vendor's format",
@@ -92,10 +95,16 @@ impl Trouble {
                 | Self::Overloaded
                 | Self::Server
                 | Self::Unreachable
+                | Self::Silent
                 | Self::TimedOut
                 | Self::Cut
                 | Self::Unreadable
         )
+    }
+
+    /// The same for a request that gives up on a silent provider.
+    pub(crate) fn is_transient_and_not_silence(self) -> bool {
+        self.is_transient() && self != Self::Silent
     }
 
     /// Whether no other request would fare better: the key, the address or the account is at fault.

@@ -66,7 +66,9 @@ impl Model for Remote {
 impl Remote {
     /// Tries until there is an answer, or trying again is of no use.
     async fn persist(&self, request: &Request) -> Result<Reply, Failure> {
-        let persistence = Persistence { account: &self.account, policy: &self.policy, again: Trouble::is_transient };
+        let again =
+            if request.gives_up_on_silence { Trouble::is_transient_and_not_silence } else { Trouble::is_transient };
+        let persistence = Persistence { account: &self.account, policy: &self.policy, again };
         let attempt = || self.exchange.run(request, &self.policy, &self.flights);
         let tell = |step| {
             self.state().steps.push(step);

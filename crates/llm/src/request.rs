@@ -23,6 +23,8 @@ pub struct Request {
     pub effort: Option<String>,
     /// What the answer has to look like, where it is to be JSON.
     pub response_schema: Option<ResponseSchema>,
+    /// True if it is not sent again to a provider that let its time pass without the beginning of an answer.
+    pub gives_up_on_silence: bool,
     /// Which conversation it belongs to.
     pub conversation: Conversation,
     /// Fields of the vendor's that have no place above, as they were sent.

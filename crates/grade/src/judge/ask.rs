@@ -247,7 +247,7 @@ fn is_unavailable(none: &NoAnswer) -> Option<&ProviderError> {
 
 /// Whether no other question would fare better.
 fn is_lasting(error: &ProviderError) -> bool {
-    matches!(error, ProviderError::Failed(failure) if failure.trouble.is_lasting())
+    matches!(error, ProviderError::Failed(failure) if failure.trouble.is_lasting() || failure.trouble == Trouble::Silent)
 }
 
 fn refuses_temperature(none: &NoAnswer) -> bool {

@@ -17,6 +17,8 @@ pub(super) fn request(question: &Question, fence: &Fence, temperature: Option<f6
         messages: vec![Message::text(Role::User, format!("{fenced}\n\n{reminder}"))],
         temperature,
         response_schema: Some(ResponseSchema { name: "judgement".into(), schema: answer::schema(question) }),
+        // What one trial waited for in vain, the others need not wait for.
+        gives_up_on_silence: true,
         // A judge has one conversation and no tools; a script is to play its steps to it.
         conversation: Conversation::main(),
         ..Request::default()

@@ -311,7 +311,9 @@ fn completion(content: &str, finish: &str) -> String {
 const CANARY: &str = "sk-canary-0123456789abcdef";
 
 fn opened(address: &str) -> Arc<dyn Model> {
-    let policy = Policy { tries: 2, first_wait: Duration::ZERO, stream: false, ..Policy::default() };
+    let soon = Duration::from_millis(500);
+    let timeouts = llm::Timeouts { connect: soon, first_byte: soon, ..llm::Timeouts::default() };
+    let policy = Policy { timeouts, tries: 2, first_wait: Duration::ZERO, stream: false, ..Policy::default() };
     let credentials = Credentials::default().with("COMPATIBLE_API_KEY", CANARY);
     let providers = Providers::new(credentials, Prices::default(), policy);
     match providers.open("compatible:m", Some(address), &|_| Err(Vec::new())).unwrap() {
@@ -371,6 +373,18 @@ async fn a_judge_that_is_not_there_is_found_out_once_for_a_run() {
         assert_eq!(because.contains("is not asked any more"), trial > 0, "{because}");
     }
     assert_eq!(page.served.load(Ordering::SeqCst), 1);
+
+    // It takes the connection and says nothing.
+    let (breaker, silent) = (Arc::new(Breaker::default()), TcpListener::bind("127.0.0.1:0").unwrap());
+    for trial in 0..3 {
+        let judge = Judge::new("compatible:m", opened(&format!("http://{}", silent.local_addr().unwrap())));
+        let (findings, _) = hear(&ruled(), &done(), &judge.with_breaker(Arc::clone(&breaker))).await;
+        let because = &findings[0].because;
+        assert!(because.contains("the answer did not begin within"), "{because}");
+        assert_eq!(because.contains("is not asked any more"), trial > 0, "{because}");
+    }
+    silent.set_nonblocking(true).unwrap();
+    assert_eq!(silent.incoming().take_while(Result::is_ok).count(), 1, "asked once");
 
     let (breaker, busy) = (Arc::new(Breaker::default()), model(vec![Err(ProviderError::Cut)]));
     for _ in 0..10 {

@@ -46,7 +46,7 @@ impl Exchange {
         let total = policy.timeouts.total;
         let done = match timeout(total, attempt.run(flights)).await {
             Ok(done) => done,
-            Err(_) => Err(attempt.late("the whole answer took longer than", total)),
+            Err(_) => Err(attempt.late(Trouble::TimedOut, "the whole answer took longer than", total)),
         };
         done.map_err(|failure| self.scrubbed(failure))
     }
@@ -91,7 +91,7 @@ impl Attempt<'_> {
         // The connection has a limit of its own, which is told apart.
         let limit = self.policy.timeouts.first_byte;
         let response = timeout(limit + self.policy.timeouts.connect, sending).await;
-        let response = response.map_err(|_| self.late("the answer did not begin within", limit))?;
+        let response = response.map_err(|_| self.silent(limit))?;
         let response = response.map_err(|error| self.broken(error))?;
         if !response.status().is_success() {
             drop(flight);
@@ -167,11 +167,13 @@ impl Attempt<'_> {
 
     /// The next bytes of the answer; `None` at its end.
     async fn next(&self, arriving: &mut Arriving) -> Result<Option<bytes::Bytes>, Failure> {
-        let (limit, what) = match arriving.limit {
-            Some(first) => (first, "the answer did not begin within"),
-            None => (self.policy.timeouts.idle, "the answer stood still for"),
+        let first = arriving.limit;
+        let limit = first.unwrap_or(self.policy.timeouts.idle);
+        let late = || match first {
+            Some(first) => self.silent(first),
+            None => self.late(Trouble::TimedOut, "the answer stood still for", limit),
         };
-        let bytes = timeout(limit, arriving.response.chunk()).await.map_err(|_| self.late(what, limit))?;
+        let bytes = timeout(limit, arriving.response.chunk()).await.map_err(|_| late())?;
         let bytes = bytes.map_err(|error| self.broken(error))?;
         arriving.begun();
         // No vendor's format begins so.
@@ -245,8 +247,12 @@ impl Attempt<'_> {
         }
     }
 
-    fn late(&self, what: &str, limit: Duration) -> Failure {
-        Failure::new(Trouble::TimedOut, &self.sent).saying(&format!("{what} {} s", limit.as_secs_f64()))
+    fn silent(&self, limit: Duration) -> Failure {
+        self.late(Trouble::Silent, "the answer did not begin within", limit)
+    }
+
+    fn late(&self, trouble: Trouble, what: &str, limit: Duration) -> Failure {
+        Failure::new(trouble, &self.sent).saying(&format!("{what} {} s", limit.as_secs_f64()))
     }
 
     fn broken(&self, error: reqwest::Error) -> Failure {

@@ -6,7 +6,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::{Arriving, Attempt, Exchange};
-use crate::{Failure, Policy, Request};
+use crate::{Failure, Policy, Request, Trouble};
 
 impl Exchange {
     /// Sends `body` to `path` below the vendor's address, or asks for what is there. `path` may have a query.
@@ -23,7 +23,7 @@ impl Exchange {
         let total = policy.timeouts.total;
         let done = match timeout(total, attempt.call(url, body)).await {
             Ok(done) => done,
-            Err(_) => Err(attempt.late("the whole answer took longer than", total)),
+            Err(_) => Err(attempt.late(Trouble::TimedOut, "the whole answer took longer than", total)),
         };
         done.map_err(|failure| self.scrubbed(failure))
     }
@@ -50,9 +50,7 @@ impl Attempt<'_> {
         let sending = request.headers(headers.clone()).header(ACCEPT, "application/json").send();
         let limit = self.policy.timeouts.first_byte;
         let response = timeout(limit + self.policy.timeouts.connect, sending).await;
-        let response: Response = response
-            .map_err(|_| self.late("the answer did not begin within", limit))?
-            .map_err(|error| self.broken(error))?;
+        let response: Response = response.map_err(|_| self.silent(limit))?.map_err(|error| self.broken(error))?;
         if !response.status().is_success() {
             return Err(self.refused(response).await);
         }

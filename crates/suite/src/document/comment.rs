@@ -1,14 +1,19 @@
 //! Text that ends sooner than its author meant: ` #` begins a comment in YAML.
 
+/// Texts without quotes that are not prose.
+const LITERALS: [&str; 5] = ["true", "false", "null", "~", "-"];
+
 /// Where the comment begins that cuts off the text `source[start..end]`, which has no quotes: `order #5` is `order`. A
-/// comment after a single word, or with a blank behind its `#`, is meant as one.
+/// comment with a blank behind its `#` is meant as one, and so is any that follows a number or a literal: `30s #seconds`.
 pub(super) fn cutting(source: &str, start: usize, end: usize) -> Option<usize> {
     let text = source.get(start..end)?.trim_end();
     let rest = source.get(start + text.len()..)?;
     let comment = rest.trim_start_matches([' ', '\t']);
     let is_apart = comment.len() < rest.len();
     let is_close = comment.strip_prefix('#').is_some_and(|after| after.starts_with(char::is_alphanumeric));
-    (is_apart && is_close && text.contains(' ')).then(|| source.len() - comment.len())
+    let is_value = text.starts_with(|first: char| first.is_ascii_digit()) || LITERALS.contains(&text);
+    let is_prose = text.contains(' ') || !(text.is_empty() || is_value);
+    (is_apart && is_close && is_prose).then(|| source.len() - comment.len())
 }
 
 #[cfg(test)]
@@ -23,9 +28,13 @@ mod tests {
         };
         assert_eq!(cut("says: where is order #5\n", "where is order"), Some(21));
         assert_eq!(cut("- post it in channel  #general", "post it in channel"), Some(22));
+        assert_eq!(cut("says: order #5", "order"), Some(12), "one word is enough");
+        assert_eq!(cut("contains: hello #5 is here", "hello"), Some(16));
         for (line, text) in [
             ("says: where is order # the fifth", "where is order"),
             ("timeout: 30s #seconds", "30s"),
+            ("retry: true #once", "true"),
+            ("says: order # five", "order"),
             ("says: where is order#5", "where is order#5"),
             ("says: where is order", "where is order"),
             ("says: where is it\n#5", "where is it"),

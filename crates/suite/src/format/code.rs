@@ -95,7 +95,7 @@ fn cases(path: &Path, source: &Source, tests: &Tests, library: &Library, problem
         let claims = written.call.iter().flat_map(claims).collect();
         case.code =
             Some(Box::new(Code { module: path.to_owned(), scenario: number, name: written.name.clone(), claims }));
-        let is_only = options(written, path, source, library, &mut case);
+        let is_only = options(written, path, source, library, &mut case, problems);
         if taken.contains(&case.id) {
             let first = cases.iter().find(|(other, _)| other.id == case.id).map(|(other, _)| other.source.to_string());
             let problem = Diagnostic::warning(format!("a second scenario is called `{}`", case.id)).at(place);
@@ -142,9 +142,16 @@ fn line(name: &str) -> String {
     name.split(char::is_control).collect::<Vec<_>>().join(" ")
 }
 
-/// Reads the options of a scenario into `case`, which cannot be run if something is wrong with them. Whether it is one of
-/// the only ones to run.
-fn options(written: &Written, path: &Path, source: &Source, library: &Library, case: &mut Case) -> bool {
+/// Reads the options of a scenario into `case`, which cannot be run if something is wrong with them; what is only doubtful
+/// goes to `warnings`. Returns true if it is one of the only ones to run.
+fn options(
+    written: &Written,
+    path: &Path,
+    source: &Source,
+    library: &Library,
+    case: &mut Case,
+    warnings: &mut Problems,
+) -> bool {
     let node = match &written.call {
         Some(call) => call.argument(OPTIONS, &written.options),
         None => Node::from_json(&written.options.to_json(), &Source::new(source.path.clone(), "")),
@@ -157,7 +164,13 @@ fn options(written: &Written, path: &Path, source: &Source, library: &Library, c
     if let Some(mut fields) = Fields::of(&node, "the options of a scenario", &mut problems) {
         case.description = fields.any_text("description", &mut problems);
         case.tags = fields.texts("tags", &mut problems).unwrap_or_default();
-        case.timeout_ms = fields.duration_or_ms("timeout", &mut problems);
+        // Other test runners of JavaScript take milliseconds, so only a number that is hardly meant so is doubted.
+        case.timeout_ms = match fields.get("timeout").map(|node| &node.kind) {
+            Some(NodeKind::Number(number)) if number.as_f64().is_some_and(|ms| ms < 1000.0) => {
+                fields.duration_ms("timeout", &mut problems)
+            }
+            _ => fields.duration_or_ms("timeout", &mut problems),
+        };
         case.reruns = reruns(&mut fields, &mut problems);
         case.trials = fields.whole("trials", 1, &mut problems);
         case.skip = skip(&mut fields, &mut problems);
@@ -170,7 +183,9 @@ fn options(written: &Written, path: &Path, source: &Source, library: &Library, c
         is_only = only(&mut fields, &mut problems);
         fields.finish(&mut problems);
     }
-    case.broken = problems;
+    let (errors, doubts) = problems.into_iter().partition(Diagnostic::is_error);
+    case.broken = errors;
+    warnings.extend::<Problems>(doubts);
     is_only
 }
 

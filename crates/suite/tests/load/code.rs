@@ -277,3 +277,16 @@ export default scenario('a', async () => {});
     );
     assert!(!loaded.has_errors() && loaded.suites[0].cases[0].broken.is_empty());
 }
+
+#[test]
+fn a_short_timeout_without_a_unit_is_doubted() {
+    let scratch = Scratch::new();
+    let text = "import { scenario } from 'trialrun';
+export const a = scenario('a', { timeout: 30 }, () => {});
+export const b = scenario('b', { timeout: 1500 }, () => {});
+";
+    let loaded = scratch.write("a.test.ts", text).load(&["a.test.ts"]);
+    let told: Vec<&str> = loaded.diagnostics.iter().map(|problem| problem.message.as_str()).collect();
+    assert_eq!(told, ["`timeout: 30` has no unit and is read as 30 milliseconds"]);
+    assert!(loaded.suites[0].cases.iter().all(|case| case.broken.is_empty()), "it runs all the same");
+}

@@ -43,6 +43,8 @@ struct Run {
     sections: Vec<Section>,
     /// A row for each trial, and where it stands in the plan.
     trials: Vec<(usize, String)>,
+    /// What trials warn of, and where they stand in the plan.
+    warnings: Vec<(usize, String)>,
     hooks: Vec<HookRecord>,
 }
 
@@ -90,6 +92,7 @@ impl Run {
             over: None,
             sections: Vec::new(),
             trials: Vec::new(),
+            warnings: Vec::new(),
             hooks: Vec::new(),
         }
     }
@@ -100,6 +103,9 @@ impl Run {
         if wants_reason(record.outcome) && !record.is_baseline() {
             self.sections.push(Section::of(record, place, &self.names, evidence));
         }
+        let name = escape::plain_code(&self.names.of_record(record), 200);
+        let warned = record.warnings.iter().map(|warning| (place, format!("- {name}: {}\n", text(warning, 1000))));
+        self.warnings.extend(warned);
         if is_listed {
             self.trials.push((place, row(record, &self.names)));
         }
@@ -111,7 +117,22 @@ impl Run {
         let mut page = self.head(&summary);
         page.push_str(&figures(&arms));
         page.push_str(&self.failures());
+        page.push_str(&self.warned());
         page.push_str(&self.list());
+        page
+    }
+
+    /// The warnings of trials.
+    fn warned(&mut self) -> String {
+        if self.warnings.is_empty() {
+            return String::new();
+        }
+        self.warnings.sort_by_key(|(place, _)| *place);
+        let mut page = String::from("\n### Warnings\n\n");
+        page.extend(self.warnings.iter().take(SECTIONS).map(|(_, line)| line.as_str()));
+        if self.warnings.len() > SECTIONS {
+            page.push_str(&format!("\nand {} more\n", self.warnings.len() - SECTIONS));
+        }
         page
     }
 

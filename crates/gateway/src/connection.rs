@@ -18,6 +18,8 @@ use crate::body::{End, Pieces};
 
 /// How much is read of a body whose sender is not let in, in bytes.
 const MOST_OF_A_STRANGERS: u64 = 1024 * 1024;
+/// Timeout for the body of a request whose sender is not let in: a small one arrives with its head.
+const PATIENCE_WITH_STRANGERS: Duration = Duration::from_millis(100);
 /// Timeout for the next part of a body.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -29,11 +31,11 @@ pub(crate) async fn answer(
 ) -> Result<Response<Pieces>, Infallible> {
     let (parts, body) = request.into_parts();
     let signed_in = sign_in(&parts.headers, guests);
-    // The body is taken in before anything is said: a client that is still writing does not listen. Of somebody who is not
-    // let in nothing is kept, and not much is read.
+    // The body of a guest is read before the answer: a client that is still writing does not listen. Nothing is kept of the
+    // body of a stranger, and only what arrives at once is read.
     let body = match &signed_in {
         Some(_) => read(body, largest_body, u64::MAX).await,
-        None => read(body, 0, MOST_OF_A_STRANGERS).await,
+        None => timeout(PATIENCE_WITH_STRANGERS, read(body, 0, MOST_OF_A_STRANGERS)).await.unwrap_or(Body::TooLarge),
     };
     let method = parts.method.as_str();
     let path = parts.uri.path();

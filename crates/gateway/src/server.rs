@@ -20,7 +20,7 @@ use crate::connection::answer;
 const LARGEST_BODY: usize = 32 * 1024 * 1024;
 
 /// Timeout for the head of a request, so that a client that is gone leaves no connection behind.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A loopback endpoint for a run. It stops, and closes every connection, when it is dropped.
 pub struct Gateway {
@@ -142,6 +142,18 @@ mod tests {
             written += chunk.len();
         }
         assert!(written < size, "{written}");
+    }
+
+    #[tokio::test]
+    async fn a_stranger_is_refused_before_the_body_has_arrived() {
+        let gateway = Gateway::start().await.unwrap();
+        let mut client = TcpStream::connect(gateway.address).await.unwrap();
+        let head = "POST /v1/messages HTTP/1.1\r\nhost: x\r\ncontent-length: 31000000\r\n\r\n";
+        client.write_all(head.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        let read = client.read_to_string(&mut answer);
+        tokio::time::timeout(Duration::from_secs(5), read).await.expect("an answer at once").unwrap();
+        assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
     }
 
     #[tokio::test]

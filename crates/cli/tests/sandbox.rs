@@ -369,6 +369,21 @@ async fn remotes_are_asked_all_at_once() {
 }
 
 #[tokio::test]
+async fn a_change_whose_size_and_time_were_put_back_is_in_the_status() {
+    let bench = Bench::new();
+    for (hide, expected) in [
+        ("touch -r a $TMPDIR/ref; echo 3 > a; touch -r $TMPDIR/ref a", " M a"),
+        ("touch -d @0 a; git update-index --refresh; echo 3 > a; touch -d @0 a", " M a"),
+        ("echo 33 > a; git add a; touch -r a $TMPDIR/ref; echo 44 > a; touch -r $TMPDIR/ref a", "MM a"),
+    ] {
+        for sandbox in [watched(&bench, &[]).await, bench.make(git(&[("a", "1\n")])).await] {
+            says(&*sandbox, hide).await;
+            assert_eq!(sandbox.collect().await.unwrap().repository.unwrap().status, [expected], "{hide}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_sandbox_that_the_agent_removed_or_closed_is_its_doing() {
     let bench = Bench::new();
     for (ruin, because) in [
@@ -381,6 +396,18 @@ async fn a_sandbox_that_the_agent_removed_or_closed_is_its_doing() {
         says(&*sandbox, ruin).await;
         let error = sandbox.collect().await.unwrap_err();
         assert!(matches!(&error, SandboxError::Ruined { because: told } if told == because), "{ruin}: {error}");
+    }
+    for (ruin, path) in [
+        ("mkfifo .gitignore", ".gitignore"),
+        ("mkdir -p sub; mkfifo sub/.gitignore; echo x > sub/a", "sub/.gitignore"),
+        ("mkdir sub; cd sub; git init -q .; rm .git/HEAD; mkfifo .git/HEAD", "sub/.git/HEAD"),
+    ] {
+        for sandbox in [watched(&bench, &[]).await, bench.make(git(&[("a", "1\n")])).await] {
+            says(&*sandbox, ruin).await;
+            let error = sandbox.collect().await.unwrap_err();
+            let because = format!("the agent made `{path}` a pipe, a socket or a device, which git would wait for");
+            assert!(matches!(&error, SandboxError::Ruined { because: told } if *told == because), "{ruin}: {error}");
+        }
     }
     let sandbox = watched(&bench, &[]).await;
     says(&*sandbox, "mkdir new; touch new/x; chmod 000 a new").await;

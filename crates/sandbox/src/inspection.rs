@@ -60,9 +60,10 @@ const STATUS: [&str; 3] = ["status", "--porcelain", "--ignore-submodules=dirty"]
 /// The same as a script, for an index that the agent may have written.
 pub(super) const STATUS_SCRIPT: &str = "g status --porcelain --ignore-submodules=dirty";
 
-/// Prefix of every script. Files that the index says to skip are examined, too.
+/// Prefix of every script. Files that the index says to skip are examined, too. An index without sizes and times makes git
+/// read every file.
 const PRELUDE: &str = r#"
-if [ -f "$GIT_DIR/index" ] && g ls-files -v | grep -q '^[a-zS]'; then
+if [ -f "$GIT_DIR/index" ] && { [ -n "$reads_all" ] || g ls-files -v | grep -q '^[a-zS]'; }; then
     g ls-files -s -z | GIT_INDEX_FILE="$GIT_DIR/plain" g update-index -z --index-info && mv "$GIT_DIR/plain" "$GIT_DIR/index"
 fi
 "#;
@@ -81,6 +82,8 @@ pub(super) enum Unreadable {
     Left(String),
     /// The machine does not let it be read, and why.
     Machine(String),
+    /// Git did not answer in time, and why. The agent's doing if git answered before the agent acted.
+    Late(String),
 }
 
 impl Unreadable {
@@ -99,6 +102,8 @@ pub(super) struct Inspection<'a> {
     pub(super) settings: Option<&'a GitSettings>,
     /// Folder in which views are made.
     pub(super) root: &'a Path,
+    /// Git reads every file, instead of trusting sizes and times: an agent can put them back.
+    pub(super) reads_all: bool,
     pub(super) registry: &'a Arc<Registry>,
     pub(super) patience: Patience,
 }
@@ -244,6 +249,9 @@ impl View<'_> {
 
     /// What `git status --porcelain` says of files, where the index is what it was.
     pub(super) async fn status(&self) -> Result<Vec<String>, Unreadable> {
+        if self.inspection.reads_all {
+            return self.script(STATUS_SCRIPT, &[]).await;
+        }
         self.ask(&STATUS).await
     }
 
@@ -282,7 +290,8 @@ impl View<'_> {
 
     /// The same, of which `most` bytes are kept.
     pub(super) async fn run(&self, script: &str, args: &[&str], most: usize) -> Result<Captured, Unreadable> {
-        let script = format!("g() {{ git {} \"$@\"; }}\n{PRELUDE}{script}", OURS.join(" "));
+        let reads_all = if self.inspection.reads_all { "yes" } else { "" };
+        let script = format!("reads_all={reads_all}\ng() {{ git {} \"$@\"; }}\n{PRELUDE}{script}", OURS.join(" "));
         let words = ["-c", script.as_str(), "git"].into_iter().chain(args.iter().copied());
         let output = self.start("/bin/sh", words, self.inspection.patience.left(), most).await;
         self.told(output).await
@@ -302,7 +311,7 @@ impl View<'_> {
             let strange = blocking(move || Ok(strange_object(&objects, patience))).await.ok().flatten();
             return Err(match strange {
                 Some(strange) => Unreadable::Left(format!("`{}` is not a regular file", strange.display())),
-                None => Unreadable::Machine("git had not answered within the limit (setup_timeout)".to_owned()),
+                None => Unreadable::Late("git did not answer within the limit (setup_timeout)".to_owned()),
             });
         }
         let is_machines = !matches!(output.status.code(), Some(1..=124 | 128))

@@ -203,11 +203,13 @@ impl LocalSandbox {
         if self.baseline.files.repository.is_none() {
             return Ok(());
         }
-        let watch = self.watcher(self.patience());
+        let watch = self.watcher(self.patience(), false);
         let look = async || match watch.look(&self.work).await {
             Ok(looked) => Ok(Some(looked)),
             Err(Unreadable::Left(_)) => Ok(None),
-            Err(Unreadable::Machine(because)) => Err(SandboxError::Git { because, source_line: None }),
+            Err(Unreadable::Machine(because) | Unreadable::Late(because)) => {
+                Err(SandboxError::Git { because, source_line: None })
+            }
         };
         let looked = self.baseline.files.looked.get_or_try_init(look).await?.clone();
         let Some(mut looked) = looked else { return Ok(()) };
@@ -219,18 +221,19 @@ impl LocalSandbox {
         Ok(())
     }
 
-    fn watcher(&self, patience: Patience) -> Watch<'_> {
+    fn watcher(&self, patience: Patience, reads_all: bool) -> Watch<'_> {
         let (supervisor, source_repo) = (&self.supervisor, self.source_repo.as_deref());
         let reviews = Reviews { supervisor, env: &self.host_env, source_repo };
-        Watch { git: self.inspection(patience), reviews }
+        Watch { git: self.inspection(patience, reads_all), reviews }
     }
 
-    fn inspection(&self, patience: Patience) -> Inspection<'_> {
+    fn inspection(&self, patience: Patience, reads_all: bool) -> Inspection<'_> {
         Inspection {
             supervisor: &self.supervisor,
             env: inspection::environment(&self.env(&[]), &self.path),
             settings: self.baseline.files.repository.as_ref().map(|repository| &repository.settings),
             root: self.path.parent().unwrap_or(&self.path),
+            reads_all,
             registry: &self.registry,
             patience,
         }
@@ -252,19 +255,26 @@ impl LocalSandbox {
         let (work, path, baseline) = (self.work.clone(), self.path.clone(), self.baseline.clone());
         let status = self.watched.as_ref().map(|watched| watched.state.status.clone());
         let patience = self.patience();
-        let (files_changed, outside_changes, now, left) = blocking(move || {
+        let (files_changed, outside_changes, now, left, reads_all) = blocking(move || {
             if let Some(because) = ruin(&path, &work) {
                 return Err(SandboxError::Ruined { because });
             }
             let before = Before { snapshot: &baseline.files.snapshot, moment: baseline.moment };
-            let look = || Snapshot::changes(&work, &before, patience).map_err(SandboxError::io("read", &work));
+            let look = || Snapshot::changes(&work, &before, patience).map_err(|error| unread(&work, error));
             let mut changes = look()?;
             if changes.is_closed {
                 // Whoever may read everything anyway sees the same.
                 removal::open_up(&work);
                 changes = look()?;
             }
-            let now = Glance::at(&work, patience).map_err(SandboxError::io("read", &work))?;
+            let now = Glance::at(&work, patience).map_err(|error| unread(&work, error))?;
+            if let (Some(_), Some(path)) = (&now, &changes.blocks_git) {
+                let because = format!(
+                    "the agent made `{}` a pipe, a socket or a device, which git would wait for",
+                    path.display()
+                );
+                return Err(SandboxError::Ruined { because });
+            }
             let left = if now.is_none() {
                 Left::Gone
             } else if baseline.files.is_repository(now.as_ref()) {
@@ -274,16 +284,18 @@ impl LocalSandbox {
             } else {
                 Left::Nothing
             };
-            Ok((changes.files, beside(&path)?, now, left))
+            // The index may be the agent's, too, and then agree with any file.
+            let reads_all = changes.keeps_a_size || matches!(left, Left::Nothing);
+            Ok((changes.files, beside(&path)?, now, left, reads_all))
         })
         .await?;
         let repository_change = match &self.watched {
-            Some(before) => Some(self.change(before, &left, now.as_ref(), patience).await?),
+            Some(before) => Some(self.change(before, &left, now.as_ref(), patience, reads_all).await?),
             None => None,
         };
         let repository = match (&repository_change, now) {
             (Some(change), Some(_)) => Some(at_a_glance(change)).filter(|_| change.after.lost.is_none()),
-            (None, Some(now)) => self.repository(&now, left, patience).await?,
+            (None, Some(now)) => self.repository(&now, left, patience, reads_all).await?,
             (_, None) => None,
         };
         let text = |path: &Path| Some(path.to_string_lossy().into_owned());
@@ -308,9 +320,10 @@ impl LocalSandbox {
         left: &Left,
         now: Option<&Glance>,
         patience: Patience,
+        reads_all: bool,
     ) -> Result<RepositoryChange, SandboxError> {
-        let change = self.watcher(patience).change(&self.work, before, left).await;
-        let mut change = change.map_err(|because| SandboxError::Git { because, source_line: None })?;
+        let change = self.watcher(patience, reads_all).change(&self.work, before, left).await;
+        let mut change = change.map_err(after_acting)?;
         change.after.pushes = now.map(|now| now.pushes.clone()).unwrap_or_default();
         Ok(change)
     }
@@ -321,6 +334,7 @@ impl LocalSandbox {
         now: &Glance,
         left: Left,
         patience: Patience,
+        reads_all: bool,
     ) -> Result<Option<Repository>, SandboxError> {
         let old = self.baseline.files.repository.as_ref().and_then(|before| before.head.as_deref());
         let moved = now.head.is_some() && now.head.as_deref() != old;
@@ -330,7 +344,7 @@ impl LocalSandbox {
         if let (Left::Repository(Some(status)), false) = (&left, moved) {
             return Ok(told(status.clone(), Vec::new()));
         }
-        let git = self.inspection(patience);
+        let git = self.inspection(patience, reads_all);
         let looked = async {
             let view = git.view(&self.work).await?;
             let status = view.script(inspection::STATUS_SCRIPT, &[]).await?;
@@ -340,7 +354,7 @@ impl LocalSandbox {
         match looked.await {
             Ok((status, new_commits)) => Ok(told(status, new_commits)),
             Err(Unreadable::Left(_)) => Ok(None),
-            Err(Unreadable::Machine(because)) => Err(SandboxError::Git { because, source_line: None }),
+            Err(unreadable) => Err(after_acting(unreadable)),
         }
     }
 }
@@ -392,7 +406,7 @@ impl Sandbox for LocalSandbox {
             if !patch::is_possible(collected) {
                 return None;
             }
-            let git = self.inspection(Patience::new(PATCHING, "setup_timeout"));
+            let git = self.inspection(Patience::new(PATCHING, "setup_timeout"), false);
             patch::of(&git.view(&self.work).await.ok()?, collected).await
         })
     }
@@ -432,6 +446,26 @@ fn ruin(base: &Path, work: &Path) -> Option<String> {
         };
         Some(format!("the agent {what} its working directory"))
     })
+}
+
+/// Why a tree could not be read once the agent has acted. A tree that takes too long is the agent's: it was made in time.
+fn unread(work: &Path, error: io::Error) -> SandboxError {
+    if error.kind() == io::ErrorKind::TimedOut {
+        return SandboxError::Ruined {
+            because: format!("the agent left files that could not be read in time: {error}"),
+        };
+    }
+    SandboxError::io("read", work)(error)
+}
+
+/// Why git could not tell of the repository once the agent has acted. As with [`unread`], being late is the agent's doing.
+fn after_acting(unreadable: Unreadable) -> SandboxError {
+    match unreadable {
+        Unreadable::Left(because) | Unreadable::Machine(because) => SandboxError::Git { because, source_line: None },
+        Unreadable::Late(because) => {
+            SandboxError::Ruined { because: format!("the agent left files that git could not read in time: {because}") }
+        }
+    }
 }
 
 /// What lies beside the sandbox's own directories.

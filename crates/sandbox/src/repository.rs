@@ -129,7 +129,12 @@ impl Watch<'_> {
     ///
     /// # Errors
     /// When this machine does not let it be looked at, and why.
-    pub(super) async fn change(&self, work: &Path, before: &Looked, left: &Left) -> Result<RepositoryChange, String> {
+    pub(super) async fn change(
+        &self,
+        work: &Path,
+        before: &Looked,
+        left: &Left,
+    ) -> Result<RepositoryChange, Unreadable> {
         let after = match left {
             Left::Repository(Some(status)) => Ok(before.with_status(status.clone())),
             Left::Repository(None) => match self.git.view(work).await {
@@ -142,7 +147,7 @@ impl Watch<'_> {
         let mut after = match after {
             Ok(after) => after,
             Err(Unreadable::Left(because)) => before.lost(&because),
-            Err(Unreadable::Machine(because)) => return Err(because),
+            Err(unreadable) => return Err(unreadable),
         };
         // What the agent made of the list of remotes has no say in whom the harness asks.
         after.remotes.clone_from(&before.remotes);
@@ -171,7 +176,9 @@ impl Watch<'_> {
         let heads = async {
             match view {
                 Ok(view) => view.ask_within(&["ls-remote", "--heads", "--", url], patience).await,
-                Err(Unreadable::Left(because) | Unreadable::Machine(because)) => Err(because.clone()),
+                Err(Unreadable::Left(because) | Unreadable::Machine(because) | Unreadable::Late(because)) => {
+                    Err(because.clone())
+                }
             }
         };
         let (heads, requests) = tokio::join!(heads, self.reviews.of(url, patience));

@@ -10,12 +10,16 @@ use std::path::{Path, PathBuf};
 use model::{Change, FileChange};
 use sha2::{Digest, Sha256};
 
+use super::glance::state_files;
 use super::patience::Patience;
 use super::shares;
 
 /// The largest file that is read, in bytes: with the larger ones, size and time of the last change must do. A file that
 /// is all hole has no end.
 pub(super) const MOST_READ: u64 = 64 * 1024 * 1024;
+
+/// Files of any directory that git opens when it looks at a worktree.
+const GIT_READS: [&str; 3] = [".gitignore", ".gitattributes", ".gitmodules"];
 
 /// How many directories are read at a time.
 const AT_A_TIME: usize = 16;
@@ -36,6 +40,10 @@ pub(super) struct Changes {
     pub(super) is_whole: bool,
     /// Something is closed to its owner.
     pub(super) is_closed: bool,
+    /// A file has another content and its old size: by its times alone, git may take it for unchanged.
+    pub(super) keeps_a_size: bool,
+    /// A pipe, socket or device that git would open and wait for, by its path below the root.
+    pub(super) blocks_git: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,10 +121,12 @@ impl Snapshot {
         let old = &before.snapshot.directories;
         let mut files = Vec::new();
         let mut seen = HashSet::new();
-        let (is_whole, is_closed) = look.everywhere(
-            |path, found| differences(path, old.get(path), &found),
-            |path, changes| {
+        let mut keeps_any = false;
+        let Seen { is_whole, is_closed, blocks_git } = look.everywhere(
+            |path, found| (differences(path, old.get(path), &found), keeps_a_size(old.get(path), &found)),
+            |path, (changes, keeps)| {
                 files.extend(changes);
+                keeps_any |= keeps;
                 seen.insert(path);
             },
         )?;
@@ -124,8 +134,13 @@ impl Snapshot {
             files.extend(differences(path, Some(known), &[]));
         }
         files.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok(Changes { files, is_whole, is_closed })
+        Ok(Changes { files, is_whole, is_closed, keeps_a_size: keeps_any, blocks_git })
     }
+}
+
+/// True for a pipe, a socket and a device.
+fn is_special(kind: FileType) -> bool {
+    !kind.is_file() && !kind.is_dir() && !kind.is_symlink()
 }
 
 /// How one directory differs from what is known of it.
@@ -157,6 +172,16 @@ fn differences(
     changes
 }
 
+/// True if a file was changed and has the size that it had.
+fn keeps_a_size(known: Option<&HashMap<OsString, Entry>>, found: &[(OsString, Entry)]) -> bool {
+    found.iter().any(|(name, entry)| match (known.and_then(|known| known.get(name)), entry) {
+        (Some(old @ Entry::File { stamp, .. }), Entry::File { stamp: new, .. }) => {
+            stamp.size == new.size && !old.same_as(entry)
+        }
+        _ => false,
+    })
+}
+
 /// A look at a tree.
 struct Look<'a> {
     root: &'a Path,
@@ -172,54 +197,73 @@ struct Found {
     entries: Vec<(OsString, Entry)>,
     /// Directories, by their paths below the root.
     below: Vec<PathBuf>,
+    seen: Seen,
+}
+
+/// Properties of what was seen, as in [`Changes`].
+struct Seen {
     is_whole: bool,
     is_closed: bool,
+    blocks_git: Option<PathBuf>,
+}
+
+impl Default for Seen {
+    fn default() -> Self {
+        Self { is_whole: true, is_closed: false, blocks_git: None }
+    }
+}
+
+impl Seen {
+    fn add(&mut self, other: Self) {
+        self.is_whole &= other.is_whole;
+        self.is_closed |= other.is_closed;
+        self.blocks_git = self.blocks_git.take().or(other.blocks_git);
+    }
 }
 
 impl Look<'_> {
-    /// Tells `keep` of every directory what `make` makes of what is in it. Whether everything was seen, and whether
-    /// something is closed to its owner.
+    /// Tells `keep` of every directory what `make` makes of what is in it.
     fn everywhere<R: Send>(
         &self,
         make: impl Fn(&Path, Vec<(OsString, Entry)>) -> R + Sync,
         mut keep: impl FnMut(PathBuf, R),
-    ) -> io::Result<(bool, bool)> {
-        let (mut is_whole, mut is_closed) = (true, false);
+    ) -> io::Result<Seen> {
+        let mut seen = Seen::default();
         let mut level = vec![PathBuf::new()];
         while !level.is_empty() {
             let look = |path: &PathBuf| {
                 let found = self.directory(path)?;
-                Ok((make(path, found.entries), found.below, (found.is_whole, found.is_closed)))
+                Ok((make(path, found.entries), found.below, found.seen))
             };
             let found =
                 shares::each(&level, AT_A_TIME, |paths| paths.iter().map(look).collect::<io::Result<Vec<_>>>())?;
             let mut next = Vec::new();
-            for (path, (made, below, (whole, closed))) in level.into_iter().zip(found.into_iter().flatten()) {
+            for (path, (made, below, here)) in level.into_iter().zip(found.into_iter().flatten()) {
                 keep(path, made);
                 next.extend(below);
-                is_whole &= whole;
-                is_closed |= closed;
+                seen.add(here);
             }
             level = next;
         }
-        Ok((is_whole, is_closed))
+        Ok(seen)
     }
 
     /// Looks at one directory. What cannot be read any more counts as gone.
     fn directory(&self, path: &Path) -> io::Result<Found> {
-        let mut found = Found { is_whole: true, ..Found::default() };
+        let mut found = Found::default();
         let known = self.before.and_then(|before| before.snapshot.directories.get(path));
         let entries = match fs::read_dir(self.root.join(path)) {
             Ok(entries) => entries,
             Err(error) => {
                 let is_closed = error.kind() == io::ErrorKind::PermissionDenied;
-                return Ok(Found { is_closed, ..Found::default() });
+                let seen = Seen { is_whole: false, is_closed, blocks_git: None };
+                return Ok(Found { seen, ..Found::default() });
             }
         };
         for entry in entries {
             let kind = entry.as_ref().ok().and_then(|entry| entry.file_type().ok());
             let (Ok(entry), Some(kind)) = (entry, kind) else {
-                found.is_whole = false;
+                found.seen.is_whole = false;
                 continue;
             };
             if let Some(patience) = self.patience.filter(Patience::is_over) {
@@ -227,16 +271,39 @@ impl Look<'_> {
             }
             let name = entry.file_name();
             let is_repository = name == ".git";
-            found.is_whole &= !is_repository || path.as_os_str().is_empty();
+            let is_nested = is_repository && !path.as_os_str().is_empty();
+            found.seen.is_whole &= !is_nested;
+            if found.seen.blocks_git.is_none() {
+                let strange = if is_nested {
+                    self.strange_state(&entry.path())?
+                } else {
+                    (is_special(kind) && GIT_READS.iter().any(|read| name == *read)).then(|| entry.path())
+                };
+                found.seen.blocks_git = strange.map(|at| at.strip_prefix(self.root).unwrap_or(&at).to_owned());
+            }
             if !kind.is_dir() {
                 let seen = self.entry(&entry, kind, known.and_then(|known| known.get(&name)))?;
-                found.is_closed |= matches!(seen, Some(Entry::File { stamp, .. }) if stamp.mode & 0o400 == 0);
+                found.seen.is_closed |= matches!(seen, Some(Entry::File { stamp, .. }) if stamp.mode & 0o400 == 0);
                 found.entries.extend(seen.map(|seen| (name, seen)));
             } else if !is_repository {
                 found.below.push(path.join(name));
             }
         }
         Ok(found)
+    }
+
+    /// A pipe, socket or device below `git`, the repository of a directory: `git status` reads it there, too.
+    fn strange_state(&self, git: &Path) -> io::Result<Option<PathBuf>> {
+        for file in state_files(git) {
+            if let Some(patience) = self.patience {
+                patience.check(&file)?;
+            }
+            // Git follows links. Where one leads is looked at without opening it.
+            if file.metadata().is_ok_and(|meta| is_special(meta.file_type())) {
+                return Ok(Some(file));
+            }
+        }
+        Ok(None)
     }
 
     /// What is there beside directories, and of which something may be known; `None` if it has just gone.
@@ -432,6 +499,38 @@ mod tests {
             told(&Snapshot::changes(root, &before, patience()).unwrap()),
             [("150/deep/file", Change::Deleted), ("7/deep/file", Change::Modified), ("70/new", Change::Added)]
         );
+    }
+
+    #[test]
+    fn a_pipe_that_git_would_wait_for_is_named() {
+        for (place, blocks) in [
+            (".gitignore", true),
+            ("sub/.gitattributes", true),
+            ("a/b/.git/HEAD", true),
+            ("a/.git/objects/pack/x", true),
+            ("pipe", false),
+            (".git/HEAD", false),
+        ] {
+            let root = tempfile::tempdir().unwrap();
+            let root = root.path();
+            let pipe = root.join(place);
+            fs::create_dir_all(pipe.parent().unwrap()).unwrap();
+            let blocking = || {
+                let before = Before { snapshot: &Snapshot::default(), moment: moment(root) };
+                Snapshot::changes(root, &before, patience()).unwrap().blocks_git
+            };
+            fs::write(&pipe, "").unwrap();
+            assert_eq!(blocking(), None, "{place}");
+            fs::remove_file(&pipe).unwrap();
+            nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+            assert_eq!(blocking(), blocks.then(|| PathBuf::from(place)), "{place}");
+        }
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir_all(root.path().join("a/.git")).unwrap();
+        symlink("/dev/zero", root.path().join("a/.git/commondir")).unwrap();
+        let before = Before { snapshot: &Snapshot::default(), moment: moment(root.path()) };
+        let blocks = Snapshot::changes(root.path(), &before, patience()).unwrap().blocks_git;
+        assert_eq!(blocks.as_deref(), Some(Path::new("a/.git/commondir")));
     }
 
     fn sparse(path: &Path, size: u64) {

@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use super::network::Network;
+use super::script_threads;
 use crate::turn::Turn;
 
 /// What a module and all that it imports may take to load.
@@ -22,8 +23,6 @@ const CALL: Duration = Duration::from_secs(30);
 const MARGIN: Duration = Duration::from_secs(1);
 /// The most memory of an engine, in bytes.
 const MEMORY: usize = 256 << 20;
-/// The stack of an engine's thread, in bytes; most of it is for the scripts' own.
-const STACK: usize = 4 << 20;
 /// How many lines on the console are recorded of one engine.
 const MOST_LINES: usize = 1_000;
 /// How much of the console is recorded of one engine, in bytes.
@@ -152,8 +151,7 @@ impl Engine {
                 Err(error) => drop(loaded.send(Err(error))),
             }
         };
-        let thread = std::thread::Builder::new().name("script".to_owned()).stack_size(STACK);
-        thread.spawn(work).map_err(|error| ScriptError::Failed(format!("cannot start a thread: {error}")))?;
+        script_threads::spawn(work).map_err(|error| ScriptError::Failed(format!("cannot start a thread: {error}")))?;
         let mut early = Vec::new();
         let value = loop {
             tokio::select! {

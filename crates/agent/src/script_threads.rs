@@ -1,0 +1,73 @@
+//! Threads for script engines. A thread is used again: on a new one, the memory of an engine costs as much as the engine.
+
+use std::io;
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread::Builder;
+
+/// The stack of a thread, in bytes; most of it is for the scripts' own.
+const STACK: usize = 4 << 20;
+/// How many threads wait for work.
+const IDLE: usize = 32;
+
+type Work = Box<dyn FnOnce() + Send>;
+
+static WAITING: Mutex<Vec<Sender<Work>>> = Mutex::new(Vec::new());
+
+/// Does `work` on a thread of its own.
+///
+/// # Errors
+/// When no thread can be started.
+pub(super) fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let mut work: Work = Box::new(work);
+    while let Some(thread) = waiting(Vec::pop) {
+        match thread.send(work) {
+            Ok(()) => return Ok(()),
+            Err(unsent) => work = unsent.0,
+        }
+    }
+    Builder::new().name("script".to_owned()).stack_size(STACK).spawn(move || serve(work)).map(drop)
+}
+
+/// Does `work`, and whatever comes after it. A panic ends the thread, which is not offered again then.
+fn serve(mut work: Work) {
+    loop {
+        work();
+        let (sender, receiver) = channel();
+        let is_kept = waiting(|threads| {
+            let has_room = threads.len() < IDLE;
+            if has_room {
+                threads.push(sender);
+            }
+            has_room
+        });
+        let Some(next) = is_kept.then(|| receiver.recv().ok()).flatten() else { return };
+        work = next;
+    }
+}
+
+fn waiting<T>(look: impl FnOnce(&mut Vec<Sender<Work>>) -> T) -> T {
+    look(&mut WAITING.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_is_free_is_used_again_and_one_that_panicked_is_not() {
+        let (done, ids) = channel();
+        for _ in 0..200 {
+            let done = done.clone();
+            spawn(move || done.send(std::thread::current().id()).unwrap()).unwrap();
+            std::thread::sleep(std::time::Duration::from_micros(200));
+        }
+        drop(done);
+        let distinct: std::collections::HashSet<_> = ids.iter().collect();
+        assert!(distinct.len() < 200, "{}", distinct.len());
+        spawn(|| panic!("as planned")).unwrap();
+        let (done, heard) = channel();
+        spawn(move || done.send(1).unwrap()).unwrap();
+        assert_eq!(heard.recv(), Ok(1));
+    }
+}

@@ -3,7 +3,7 @@
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::command::{
-    check, cleanup, compare, completions, config, doctor, history, init, list, prune, reference, regrade, report,
+    check, cleanup, compare, completions, config, doctor, history, init, list, man, prune, reference, regrade, report,
     schema, show, status, trend,
 };
 use crate::global::Global;
@@ -67,6 +67,8 @@ pub enum Command {
     Schema(schema::SchemaArgs),
     /// Completions for a shell
     Completions(completions::CompletionsArgs),
+    /// Manual pages
+    Man(man::ManArgs),
     /// The generated reference pages
     #[command(hide = true)]
     Reference(reference::ReferenceArgs),

@@ -21,11 +21,22 @@ pub struct Terminal {
     pub err_style: Style,
 }
 
+/// Whether to use colour where the command line leaves it open, by the variables that programs agree on: `NO_COLOR` turns it
+/// off, `FORCE_COLOR` and `CLICOLOR_FORCE` turn it on, `CLICOLOR=0` turns it off on terminals.
+fn is_colored(variable: impl Fn(&str) -> Option<String>, is_terminal: bool) -> bool {
+    let set = |name: &str| variable(name).filter(|value| !value.is_empty());
+    let forced = ["FORCE_COLOR", "CLICOLOR_FORCE"].into_iter().find_map(set);
+    match (set("NO_COLOR"), forced) {
+        (Some(_), _) => false,
+        (None, Some(forced)) => forced != "0" && forced != "false",
+        (None, None) => is_terminal && set("CLICOLOR").as_deref() != Some("0"),
+    }
+}
+
 impl Terminal {
     /// Looks at both streams and at the few variables that every program honours.
     pub fn of(global: &Global) -> Self {
         let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-        let forced = std::env::var_os("CLICOLOR_FORCE").is_some_and(|value| !value.is_empty() && value != "0");
         let dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb");
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
             .into_iter()
@@ -39,7 +50,7 @@ impl Terminal {
             color: match global.color {
                 Color::Always => true,
                 Color::Never => false,
-                Color::Auto => !set("NO_COLOR") && (forced || (is_terminal && !dumb)),
+                Color::Auto => is_colored(|name| std::env::var(name).ok(), is_terminal && !dumb),
             },
             width: terminal_width().unwrap_or(100).clamp(60, 160),
             interactive: is_terminal && !dumb && !set("CI"),
@@ -146,4 +157,22 @@ fn terminal_width() -> Option<usize> {
         let (columns, _) = report::terminal_size()?;
         Some(columns)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_colored;
+
+    #[test]
+    fn variables_turn_colour_on_and_off() {
+        let colored = |set: &[(&str, &str)], is_terminal: bool| {
+            let value = |name: &str| set.iter().find(|(set, _)| *set == name).map(|(_, value)| (*value).to_owned());
+            is_colored(value, is_terminal)
+        };
+        assert!(colored(&[], true) && !colored(&[], false));
+        assert!(!colored(&[("NO_COLOR", "1")], true) && colored(&[("NO_COLOR", "")], true));
+        assert!(colored(&[("FORCE_COLOR", "1")], false) && !colored(&[("FORCE_COLOR", "0")], true));
+        assert!(colored(&[("CLICOLOR_FORCE", "1")], false) && !colored(&[("CLICOLOR", "0")], true));
+        assert!(!colored(&[("NO_COLOR", "1"), ("FORCE_COLOR", "1")], true), "a user who wants none gets none");
+    }
 }

@@ -9,6 +9,7 @@ pub mod doctor;
 pub mod history;
 pub mod init;
 pub mod list;
+pub mod man;
 pub mod prune;
 pub mod reference;
 pub mod regrade;

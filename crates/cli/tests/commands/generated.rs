@@ -7,7 +7,7 @@ use testkit::Ran;
 use crate::{demo, empty, lines};
 
 /// The commands that people see.
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 16] = [
     "run",
     "check",
     "list",
@@ -23,6 +23,7 @@ const COMMANDS: [&str; 15] = [
     "prune",
     "schema",
     "completions",
+    "man",
 ];
 
 #[test]
@@ -34,6 +35,18 @@ fn completions_know_every_command() {
             assert!(ran.out.contains(command), "{shell}: {command}");
         }
     }
+}
+
+#[test]
+fn every_command_has_a_manual_page() {
+    let project = empty();
+    assert!(project.run(&["man"]).exits(0).out.contains(".TH trialrun 1"));
+    project.run(&["man", "pages"]).exits(0);
+    for command in COMMANDS {
+        assert!(project.read(&format!("pages/trialrun-{command}.1")).contains(command), "{command}");
+    }
+    project.write("taken", "");
+    project.run(&["man", "taken/pages"]).exits(3);
 }
 
 #[test]

@@ -11,6 +11,8 @@ const ELLIPSIS: &[u8] = "…".as_bytes();
 const LEAST: usize = 6;
 /// The most bytes between what was shortened and the ellipsis.
 const MOST_AROUND: usize = 4;
+/// The most bytes that are left of an escape that was cut: `\u001`.
+const MOST_OF_AN_ESCAPE: usize = 5;
 /// Maximum number of places examined in one text.
 const MOST_PLACES: usize = 256;
 /// From here on a text may have been cut at its end without a sign, in bytes.
@@ -35,6 +37,7 @@ pub(super) fn search<'f>(
         }
         places += 1;
         let end = at - text[..at].iter().rev().take(MOST_AROUND).take_while(|byte| is_around(**byte)).count();
+        let end = end - torn_escape(&text[..end]);
         let rest = &text[at + ELLIPSIS.len()..];
         let start =
             text.len() - rest.len() + rest.iter().take(MOST_AROUND).take_while(|byte| is_around(**byte)).count();
@@ -53,6 +56,19 @@ pub(super) fn search<'f>(
             length.into_iter().for_each(|length| found(text.len() - length..text.len()));
         }
     }
+}
+
+/// Length of an escape that `text` ends with and that was cut: `\u00` of `\u001b`, `%2` of `%2F`.
+fn torn_escape(text: &[u8]) -> usize {
+    let tail = &text[text.len().saturating_sub(MOST_OF_AN_ESCAPE)..];
+    let Some(at) = tail.iter().rposition(|byte| matches!(byte, b'\\' | b'%' | b'&')) else { return 0 };
+    let is_torn = match &tail[at..] {
+        [b'\\' | b'%' | b'&'] | [b'\\', b'u' | b'x' | b'U'] => true,
+        [b'\\', b'u' | b'x' | b'U', digits @ ..] | [b'%', digits @ ..] => digits.iter().all(u8::is_ascii_hexdigit),
+        [b'&', name @ ..] => name.iter().all(|byte| *byte == b'#' || byte.is_ascii_alphanumeric()),
+        _ => false,
+    };
+    if is_torn { tail.len() - at } else { 0 }
 }
 
 /// True for what may stand between a text and its ellipsis: `"text"…`, `text\n[… more]`.

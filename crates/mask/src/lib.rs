@@ -140,8 +140,6 @@ impl Mask {
     fn find(&self, text: &[u8], extent: Extent) -> Vec<Range<usize>> {
         let mut found = Vec::new();
         self.search(text, extent, |range| found.push(range));
-        let forms = self.values.iter().flat_map(|values| &values.forms);
-        cut::search(text, forms, extent == Extent::All && self.has_shapes, |range| found.push(range));
         let mut views: Vec<View> = Vec::new();
         while views.len() < MOST_LAYERS
             && let Some(view) = View::of(views.last().map_or(text, |view| view.bytes.as_slice()))
@@ -155,7 +153,10 @@ impl Mask {
         found
     }
 
+    /// Ranges of secrets, and of parts of secrets beside an ellipsis, in one layer.
     fn search(&self, text: &[u8], extent: Extent, mut found: impl FnMut(Range<usize>)) {
+        let forms = self.values.iter().flat_map(|values| &values.forms);
+        cut::search(text, forms, extent == Extent::All && self.has_shapes, &mut found);
         for values in &self.values {
             values.finder.find_iter(text).for_each(|value| found(value.range()));
         }

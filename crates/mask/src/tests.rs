@@ -268,6 +268,23 @@ fn half_a_secret_where_a_text_was_shortened_is_masked_too() {
     assert_eq!(mask.text("…cret-1 is it, ghp_0123456… too…"), "…[masked] is it, [masked]… too…");
     assert_eq!(mask.text("dummy-sec\n[… 9 bytes left out …]\ncret-1"), "[masked]\n[… 9 bytes left out …]\n[masked]");
     assert_eq!(mask.text("dummy… and a … plain one…"), "dummy… and a … plain one…");
+    for key in [
+        "ghp_abcdefghijklmnopqrstuv\u{1b}[31mwxyz",
+        "ghp_abcdefghijklmnopqrstuv\\u001b[31mwxyz",
+        "ghp_abcdefgh\u{200b}ijklmnopqrst",
+        "dummy-\u{1b}[1mse",
+        "dummy\\u002dse",
+    ] {
+        assert_eq!(mask.text(&format!("\"y {key}…\"")), "\"y [masked]…\"", "{key}");
+    }
+    for (key, left) in [
+        ("ghp_abcdefghijklmnop\\u00", "\\u00"),
+        ("ghp_abcdefghijklmnop%1", "%1"),
+        ("ghp_abcdefghijklmnop\u{1b}[3", "\u{1b}[3"),
+        ("dummy-s\\", "\\"),
+    ] {
+        assert_eq!(mask.text(&format!("\"y {key}…\"")), format!("\"y [masked]{left}…\""), "{key}");
+    }
     let long = "x".repeat(2000);
     assert_eq!(mask.text(&format!("{long}dummy-sec")), format!("{long}[masked]"));
 }

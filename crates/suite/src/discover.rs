@@ -171,6 +171,12 @@ fn evals_of(skill: &Path) -> Option<Candidate> {
 
 /// The suites of skills in `root`, in the folders below it, and in those of its examples and of its sub-agents.
 fn evals_below(root: &Path) -> Vec<Candidate> {
+    let files = evals_places(root).into_iter().filter(|path| path.is_file());
+    files.map(|path| Candidate { path, standing: Standing::Searched }).collect()
+}
+
+/// Where [`evals_below`] looks for suites.
+fn evals_places(root: &Path) -> Vec<PathBuf> {
     let is_hidden = |path: &Path| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
     let own = folders(root);
     let examples = folders(&root.join(EXAMPLES_FOLDER));
@@ -180,8 +186,7 @@ fn evals_below(root: &Path) -> Vec<Candidate> {
         .chain(examples)
         .chain(sub_agents)
         .filter(|folder| !is_hidden(folder));
-    let files = all.map(|folder| folder.join(EVALS_FOLDER).join(EVALS_FILE)).filter(|path| path.is_file());
-    files.map(|path| Candidate { path, standing: Standing::Searched }).collect()
+    all.map(|folder| folder.join(EVALS_FOLDER).join(EVALS_FILE)).collect()
 }
 
 /// The folders of tests that cannot be looked into, and the files in them that are not read because of their names.
@@ -193,11 +198,19 @@ fn passed_over(request: &Request) -> Problems {
     }
     roots.extend(request.targets.iter().map(|target| request.skills_dir.join(target)));
     let mut found: BTreeMap<String, Diagnostic> = BTreeMap::new();
+    let evals = evals_places(&request.root);
+    for path in evals.iter().filter(|path| is_special(path)) {
+        let shown = path::shown(path, &request.cwd);
+        found.entry(shown).or_insert_with_key(|shown| not_regular().at(Excerpt::of_file(shown.as_str())));
+    }
     for entry in roots.iter().flat_map(|root| WalkDir::new(root).into_iter().filter_entry(is_entered)) {
         let (path, problem) = match &entry {
             Ok(entry) if entry.depth() > 0 && entry.file_type().is_file() => {
                 let Some(problem) = misnamed_test(entry.path()) else { continue };
                 (entry.path(), problem)
+            }
+            Ok(entry) if entry.depth() > 0 && is_meant(entry.path()) && is_special(entry.path()) => {
+                (entry.path(), not_regular())
             }
             Err(error) if error.io_error().is_some_and(|error| error.kind() == ErrorKind::PermissionDenied) => {
                 let problem = Diagnostic::error("cannot look into the folder: permission denied");
@@ -209,6 +222,20 @@ fn passed_over(request: &Request) -> Problems {
         found.entry(shown).or_insert_with_key(|shown| problem.at(Excerpt::of_file(shown.as_str())));
     }
     found.into_values().collect()
+}
+
+/// True for a name that says that the file is to be read: a suite's or a skill's.
+fn is_meant(path: &Path) -> bool {
+    is_test(path) || format::is_evals_file(path) || path.file_name().is_some_and(|name| name == SKILL_FILE)
+}
+
+/// True for a pipe, a socket, a device, and a link to one.
+fn is_special(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|meta| !meta.is_file() && !meta.is_dir())
+}
+
+fn not_regular() -> Diagnostic {
+    Diagnostic::error("cannot read the file: it is not a regular file")
 }
 
 /// That the file at `path` is a test but for its name.

@@ -64,7 +64,9 @@ pub struct Found {
 /// The configuration in `directory`. One that is there and not read is an error if it is ours, else a warning, unless
 /// what is read is ours.
 pub fn in_directory(directory: &Path, cwd: &Path, problems: &mut Problems) -> Option<Found> {
-    let mut found = FILES.iter().filter(|(name, _)| directory.join(name).is_file());
+    // A pipe or a device is found, too: reading it says that it is not a regular file.
+    let is_there = |name: &str| std::fs::metadata(directory.join(name)).is_ok_and(|meta| !meta.is_dir());
+    let mut found = FILES.iter().filter(|(name, _)| is_there(name));
     let (first, dialect) = found.next()?;
     if let Some((second, other)) = found.next() {
         let at = Excerpt::of_file(shown(&directory.join(second), cwd));

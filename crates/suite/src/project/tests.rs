@@ -340,3 +340,14 @@ fn a_file_that_is_passed_over_is_told() {
         [".ai-tester.yaml:1:1: `.ai-tester.yaml` is not read, because `fabrik.config.json` is there, too"]
     );
 }
+
+#[test]
+fn a_configuration_that_is_a_pipe_is_an_error() {
+    let directory = tempfile::tempdir().unwrap();
+    assert!(
+        std::process::Command::new("mkfifo").arg(directory.path().join("trialrun.yaml")).status().unwrap().success()
+    );
+    let (_, problems) = Project::find(directory.path(), directory.path());
+    let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    assert_eq!(told, ["trialrun.yaml:1:1: cannot read the file: it is not a regular file"]);
+}

@@ -326,3 +326,26 @@ fn a_test_that_is_passed_over_for_its_name_is_told() {
     assert!(loaded.diagnostics.iter().all(|told| !told.is_error()));
     assert_eq!(loaded.diagnostics[2].help, ["call it `hi.test.ts`, or begin its name with `_`"]);
 }
+
+#[test]
+fn pipes_devices_and_links_to_them_are_errors_where_a_file_is_read() {
+    let scratch = Scratch::new();
+    scratch.skill("s").skill("t").write("skills/s/evals/x", "").write("skills/s/tests/x", "").write("skills/u/x", "");
+    scratch.write("examples/e/evals/x", "").write("scenarios/deep/x", "");
+    for place in ["skills/s/evals/evals.json", "examples/e/evals/evals.json", "scenarios/z.fixture.yaml"] {
+        std::os::unix::fs::symlink("/dev/zero", scratch.path(place)).unwrap();
+    }
+    for place in ["scenarios/deep/a.yaml", "skills/s/tests/a.yaml", "skills/u/SKILL.md", "scenarios/notes.txt"] {
+        assert!(std::process::Command::new("mkfifo").arg(scratch.path(place)).status().unwrap().success());
+    }
+    let said = told(&scratch.load(&[]).diagnostics);
+    let expected = [
+        "examples/e/evals/evals.json",
+        "scenarios/deep/a.yaml",
+        "scenarios/z.fixture.yaml",
+        "skills/s/evals/evals.json",
+        "skills/s/tests/a.yaml",
+        "skills/u/SKILL.md",
+    ];
+    assert_eq!(said, expected.map(|place| format!("{place}:1:1: cannot read the file: it is not a regular file")));
+}

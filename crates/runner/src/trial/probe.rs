@@ -13,7 +13,7 @@ use sandbox::supervise::{self, MARK, TROUBLE};
 use sandbox::{Sandbox, Twin};
 
 /// How much of a file is read, in bytes.
-const MOST_OF_A_FILE: u64 = 256 * 1024;
+const MOST_OF_A_FILE: u64 = 16 * 1024 * 1024;
 
 /// How much of each output of a command is kept, in bytes.
 const MOST_OUTPUT: usize = 64 * 1024;
@@ -173,6 +173,9 @@ mod tests {
             panic!("clipped")
         };
         assert_eq!((told, text.len() as u64), (size, MOST_OF_A_FILE));
+        let large = format!("{}end", "x".repeat(300_014));
+        fs::write(work.join("large"), &large).unwrap();
+        assert_eq!(look_at(&work, "large").unwrap(), file_of(&large));
         fs::write(work.join("binary"), [b'a', 0xff]).unwrap();
         assert!(matches!(look_at(&work, "binary").unwrap(), Probed::File { text, .. } if text == "a\u{fffd}"));
     }

@@ -72,6 +72,9 @@ pub fn run(global: &Global, args: &ListArgs, terminal: &Terminal) -> Result<Exit
             })
             .collect();
         terminal.json(&rows);
+    } else if trials.is_empty() && !prepared.diagnostics.iter().any(model::Diagnostic::is_error) {
+        let (nearest, ids) = (prepared.nearest.as_deref(), &prepared.case_ids);
+        return Err(super::run::nothing_selected(&run, &prepared.plan, nearest, ids));
     } else {
         let mut times: HashMap<(usize, &str), usize> = HashMap::new();
         for trial in trials {

@@ -15,6 +15,8 @@ fn list_shows_what_would_run_and_what_is_built_in() {
     assert_eq!(lines(&ran), ["greet::first   fake  #fast", "greet::second  fake  #fast", "greet::third   fake  #slow"]);
     let ran = project.run(&["list", "greet", "--trials", "3", "--case", "first"]).exits(0);
     assert_eq!(lines(&ran), ["greet::first  fake  3 times  #fast"]);
+    let nothing = project.run(&["list", "--eval-id", "nope"]).exits(4);
+    assert!(nothing.err.contains("available ids: first, second, third"), "{}", nothing.said());
     let rows = project.run(&["list", "--json"]).exits(0).json();
     assert_eq!(rows[1]["id"], "greet::second@fake#1");
     assert_eq!(rows[1]["source"]["file"], "skills/greet/tests/b.yaml");

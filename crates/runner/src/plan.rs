@@ -480,7 +480,12 @@ impl Planner<'_> {
         if brings_tools(case) {
             self.takes(agent, case, "tools", |agent| agent.takes_tools());
         }
-        self.problems.extend(agent.check(part));
+        for problem in agent.check(part) {
+            // Some are about the whole file.
+            if problem.is_error() || !self.problems.contains(&problem) {
+                self.problems.push(problem);
+            }
+        }
     }
 
     /// Reports an agent that has no use for `what` the case brings.

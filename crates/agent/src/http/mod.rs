@@ -12,8 +12,9 @@ mod stream;
 mod words;
 
 use std::path::Path;
+use std::sync::Arc;
 
-use model::{Diagnostic, Node};
+use model::{Case, Diagnostic, Excerpt, Node};
 
 use self::body::{Body, Talk};
 use self::conversation::Conversation;
@@ -93,6 +94,7 @@ impl Agent for Http {
             return Vec::new();
         };
         let mut problems = unreached(part, &settings.body);
+        problems.extend(untold_skill(part.case));
         // Later messages may hang on what the agent says.
         if let Some(message) = part.case.messages.first() {
             let talk = Talk { conversation_id: NO_CONVERSATION, history: &[], message };
@@ -134,6 +136,16 @@ fn settings(config: Option<&Configured>, argument: Option<&str>, problems: &mut 
 /// The address as it was meant: `--agent http://HOST/PATH` is an agent's name, a colon and the rest of an address.
 fn written_url(argument: &str) -> String {
     if argument.starts_with("//") { format!("http:{argument}") } else { argument.to_owned() }
+}
+
+/// Warns of a skill that the suite is about: there is no place where the agent would find it. The warning is the same for
+/// every case of a file.
+fn untold_skill(case: &Case) -> Option<Diagnostic> {
+    let skill = case.subject.installed().filter(|skill| skill.directory.is_some())?;
+    let message =
+        format!("the skill `{}` does not reach an agent behind HTTP, so this tests the agent without it", skill.name);
+    let problem = Diagnostic::warning(message).at(Excerpt::of_file(Arc::clone(&case.source.file)));
+    Some(problem.help("`--agent NAME` runs the suite with an agent that reads skills"))
 }
 
 /// What the case brings and no request would say.

@@ -60,6 +60,31 @@ fn an_argument_must_be_an_address() {
 }
 
 #[test]
+fn a_skill_that_the_agent_never_gets_is_warned_of() {
+    let skill = |directory: Option<&str>| model::Skill {
+        name: "greet".into(),
+        description: String::new(),
+        directory: directory.map(Into::into),
+        version: None,
+        body: "Greet.".into(),
+        body_hash: String::new(),
+        content_hash: String::new(),
+        allowed_tools_raw: Vec::new(),
+        allowed_tools: Vec::new(),
+        token_budget: None,
+        frontmatter: serde_json::Map::new(),
+    };
+    let check = |directory| {
+        let mut case = case("a", &["go"]);
+        case.subject = model::Subject::Skill(std::sync::Arc::new(skill(directory)));
+        rehearsal(case, &json!({"url": "http://a"})).check(&Http)
+    };
+    let told = check(Some("/skills/greet"));
+    assert!(told.len() == 1 && told[0].contains("the skill `greet` does not reach"), "{told:?}");
+    assert_eq!(check(None), [""; 0], "a prompt that the suite brings itself");
+}
+
+#[test]
 fn what_a_case_brings_must_be_in_what_is_sent() {
     let mut case = case("a", &["go"]);
     case.messages[0].script = Some("p".into());

@@ -1,0 +1,234 @@
+//! A support bot over HTTP, tested as the first users of the code-first system tested theirs: their files as they are,
+//! against a bot on loopback, with a judge on loopback.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+
+use serde_json::Value;
+use crate::shop::Shop;
+use testkit::Project;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_trialrun");
+
+/// The key of the judge; it must not be seen anywhere.
+const KEY: &str = "sk-test-canary-9f8e7d6c5b4a39281706";
+
+fn project() -> Project {
+    Project::new(PROGRAM).env("OPENAI_API_KEY", KEY)
+}
+
+/// What a run with the bot at `path` and its judge comes to.
+#[track_caller]
+fn run(project: &Project, shop: &Shop, path: &str, arguments: &[&str], code: i32) -> Value {
+    let agent = format!("http:{}", shop.url(path));
+    let judge = shop.url("/judge");
+    let mut all = vec!["--agent", &agent, "--judge", "openai-chat:judge", "--judge-base-url", &judge];
+    all.extend(arguments);
+    project.report(&all, code)
+}
+
+fn specimen(name: &str) -> String {
+    std::fs::read_to_string(format!("{}/../../specimens/code/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
+}
+
+/// A project with the specimens.
+fn seeded() -> Project {
+    let project = project();
+    for name in ["tests/angry-customer.test.ts", "tests/contradictory-info.test.ts", "tests/inquiry.yaml"] {
+        project.write(name, &specimen(name));
+    }
+    project
+}
+
+fn findings(report: &Value) -> Vec<String> {
+    let trials = report["trials"].as_array().unwrap().iter();
+    let all =
+        trials.flat_map(|trial| trial["findings"].as_array().unwrap().iter().map(move |finding| (trial, finding)));
+    all.filter(|(_, finding)| finding["implicit"] != true)
+        .map(|(trial, finding)| {
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            format!("{}: {} {}", text(&trial["case"]), text(&finding["type"]), text(&finding["status"]))
+        })
+        .collect()
+}
+
+#[test]
+fn the_first_tests_ever_written_for_it_run_as_they_are() {
+    let (project, shop) = (seeded(), Shop::open());
+    let report = run(&project, &shop, "/api/chat", &[], 0);
+    let mut found = findings(&report);
+    found.sort();
+    assert_eq!(
+        found,
+        [
+            "angry customer refund request: llm_judge met",
+            "angry customer refund request: not_contains met",
+            "angry customer refund request: sentiment met",
+            "angry customer refund request: tool_called met",
+            "contradictory information handling: guardrail met",
+            "contradictory information handling: llm_judge met",
+            "contradictory information handling: sentiment met",
+            "simple product inquiry: contains met",
+            "simple product inquiry: sentiment met",
+        ]
+    );
+    let judged = &report["summary"]["judge_usage"];
+    assert!(judged["input"].as_u64().is_some_and(|tokens| tokens >= 500), "{judged}");
+    let conversations: Vec<String> = shop
+        .seen()
+        .iter()
+        .filter(|seen| seen.path == "/api/chat")
+        .map(|seen| seen.body["conversation_id"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(conversations.len(), 4, "{conversations:?}");
+    assert_eq!(conversations.iter().collect::<std::collections::BTreeSet<_>>().len(), 3, "{conversations:?}");
+}
+
+#[test]
+fn the_bot_is_understood_in_every_dialect() {
+    let (project, shop) = (seeded(), Shop::open());
+    for dialect in ["openai", "anthropic", "stream/openai", "stream/anthropic", "stream/ui", "stream/data"] {
+        let report = run(&project, &shop, &format!("/{dialect}"), &[], 0);
+        let angry =
+            report["trials"].as_array().unwrap().iter().find(|trial| trial["suite"] == "angry-customer").unwrap();
+        let calls: Vec<&str> =
+            angry["tool_calls"].as_array().unwrap().iter().map(|call| call["name"].as_str().unwrap()).collect();
+        assert_eq!(calls, ["lookup_order", "initiate_refund"], "{dialect}");
+    }
+    let plain = run(&project, &shop, "/stream/text", &["tests/inquiry.yaml"], 0);
+    assert_eq!(plain["summary"]["passed"], 1);
+}
+
+#[test]
+fn a_bot_that_misbehaves_has_failed_and_one_that_is_not_there_has_not() {
+    let (project, shop) = (seeded(), Shop::open());
+    for fault in ["error", "busy", "empty", "garbage", "redirect", "cut", "close"] {
+        let report = run(&project, &shop, &format!("/api/chat?fault={fault}"), &["tests/inquiry.yaml"], 1);
+        assert_eq!(report["trials"][0]["outcome"], "failed", "{fault}");
+        assert!(!report["trials"][0]["because"].as_str().unwrap().is_empty(), "{fault}");
+    }
+    let address = shop.url("/api/chat");
+    drop(shop);
+    let agent = format!("http:{address}");
+    let report = project.report(&["tests/inquiry.yaml", "--agent", &agent, "--retries", "0"], 3);
+    assert_eq!(
+        (&report["trials"][0]["outcome"], &report["trials"][0]["fault"]),
+        (&"broken".into(), &"environment".into())
+    );
+}
+
+#[test]
+fn a_request_that_the_bot_does_not_take_and_a_parser_that_throws_are_mistakes_of_the_test() {
+    let (project, shop) = (seeded(), Shop::open());
+    let mistake = |report: &Value| {
+        let trial = &report["trials"][0];
+        assert_eq!((&trial["outcome"], &trial["fault"]), (&"broken".into(), &"test".into()), "{trial:#}");
+        assert_eq!(trial["attempts"].as_array().unwrap().len(), 1, "it would be the same again");
+        trial["because"].as_str().unwrap().to_owned()
+    };
+    let refused = mistake(&run(&project, &shop, "/api/chat?fault=unreadable", &["tests/inquiry.yaml"], 3));
+    assert!(refused.contains("field required: query") && refused.contains("`body_template`"), "{refused}");
+
+    let config = format!(
+        "export default {{\n  agent: {{\n    type: 'http',\n    url: '{}',\n    \
+         responseParser: (answer) => answer.no.such,\n  }},\n}};\n",
+        shop.url("/api/chat")
+    );
+    project.write("trialrun.config.ts", &config);
+    let thrown = mistake(&project.report(&["tests/inquiry.yaml"], 3));
+    assert!(thrown.contains("trialrun.config.ts:5:") && thrown.contains("TypeError"), "{thrown}");
+}
+
+#[test]
+fn without_a_judge_what_needs_one_is_undecided_and_it_is_said_before_anything_runs() {
+    let shop = Shop::open();
+    let project = Project::new(PROGRAM);
+    project.write("tests/inquiry.yaml", &specimen("tests/inquiry.yaml"));
+    let agent = format!("http:{}", shop.url("/api/chat"));
+    let ran = project.run(&["run", "--agent", &agent]).exits(3);
+    assert!(ran.err.contains("1 assertion stays undecided: no judge"), "{}", ran.said());
+    assert!(ran.out.contains("undecided"), "{}", ran.said());
+}
+
+#[test]
+fn the_configuration_of_the_code_first_system_is_read_as_it_is() {
+    let project =
+        project().env("AGENT_API_KEY", "agent-canary-5511aa22bb33").env("DAYTONA_API_KEY", "daytona-canary-9");
+    project.write("fabrik.config.ts", &specimen("fabrik.config.ts"));
+    project.write("tests/inquiry.yaml", &specimen("tests/inquiry.yaml"));
+    let ran = project.run(&["config"]).exits(0);
+    for shown in ["http", "fabrik.config.ts", "openai"] {
+        assert!(ran.out.contains(shown), "{shown}: {}", ran.said());
+    }
+    assert!(!ran.said().contains("canary"), "{}", ran.said());
+    project.run(&["check"]).exits(0);
+}
+
+#[test]
+fn what_the_configuration_says_is_sent_and_kept_secret() {
+    let shop = Shop::open();
+    let project = project().env("AGENT_API_KEY", "agent-canary-5511aa22bb33");
+    let config = specimen("fabrik.config.ts").replace("http://localhost:3000", &shop.url(""));
+    let config = config.replace("${env.DAYTONA_API_KEY}", "unused");
+    project.write("fabrik.config.ts", &config);
+    project.write("tests/inquiry.yaml", &specimen("tests/inquiry.yaml"));
+    let judge = shop.url("/judge");
+    let ran = project.run(&["run", "--judge", "openai-chat:judge", "--judge-base-url", &judge]).exits(0);
+    let seen = shop.seen();
+    let asked = seen.iter().find(|seen| seen.path == "/api/chat").unwrap();
+    assert_eq!(asked.headers["authorization"], "Bearer agent-canary-5511aa22bb33");
+    assert_eq!(asked.body["message"], "What's the return policy?");
+    let judged = seen.iter().find(|seen| seen.path.starts_with("/judge")).unwrap();
+    assert_eq!(judged.headers["authorization"], format!("Bearer {KEY}"));
+    assert!(!ran.said().contains("canary"), "{}", ran.said());
+    for entry in walk(&project.dir()) {
+        let name = entry.to_string_lossy().into_owned();
+        if name.ends_with("fabrik.config.ts") {
+            continue;
+        }
+        let bytes = std::fs::read(&entry).unwrap();
+        assert!(!String::from_utf8_lossy(&bytes).contains("canary"), "{name}");
+    }
+}
+
+/// Every file below `directory`.
+fn walk(directory: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
+}
+
+/// A user who asks for the return policy and is content when it is told.
+const PLAYED: &str = "name: asks in their own words
+persona: { role: customer, tone: in a hurry }
+user:
+  goal: find out how long something can be returned
+  stop_when: a number of days was named
+  model: scripted:user.yaml
+assertions:
+  - contains: 30 days
+";
+
+#[test]
+fn a_user_that_a_model_plays_speaks_until_there_is_nothing_more_to_say() {
+    let (project, shop) = (project(), Shop::open());
+    project.write("played.yaml", PLAYED);
+    let turn = |message: &str, done: bool| {
+        serde_json::json!({ "message": message, "done": done, "reason": "that is all" }).to_string()
+    };
+    let steps: Vec<Value> = [turn("Hello!", false), turn("What is your return policy?", false), turn("", true)]
+        .map(|text| serde_json::json!({ "text": text, "usage": { "input": 10, "output": 5 } }))
+        .into();
+    project.write("user.yaml", &serde_json::json!({ "steps": steps }).to_string());
+    let report = run(&project, &shop, "/api/chat", &["played.yaml"], 0);
+    let trial = &report["trials"][0];
+    assert_eq!(trial["input"], serde_json::json!(["Hello!", "What is your return policy?"]));
+    assert_eq!(trial["answer"].as_str().map(|answer| answer.contains("30 days")), Some(true));
+    // What playing took is told apart from what the agent did.
+    assert_eq!((&trial["user_usage"]["total"], &trial["judge_usage"]), (&45.into(), &Value::Null));
+    assert_eq!((&trial["usage"]["total"], &report["summary"]["user_usage"]["total"]), (&38.into(), &45.into()));
+    // A script that is too short for the user is the mistake of whoever wrote it.
+    project.write("user.yaml", "steps: [{ text: Hello! }]\n");
+    let report = run(&project, &shop, "/api/chat", &["played.yaml", "--retries", "0"], 3);
+    let trial = &report["trials"][0];
+    assert_eq!((&trial["outcome"], &trial["fault"]), (&"broken".into(), &"test".into()));
+    assert!(trial["because"].as_str().unwrap().contains("the model that plays the user failed"), "{trial}");
+}

@@ -1,0 +1,204 @@
+//! `check`: every problem, before anything runs.
+
+use serde_json::{Value, json};
+
+use super::{demo, empty};
+
+/// One of everything that can be wrong, with the line it is on.
+const WRONG: &str = "scenario: wrong
+descripton: typo
+system_prompt: x
+agent: clade-code
+fixtures:
+  files_committed:
+    - { path: ../outside, content: x }
+    - { path: inside, content_from: nowhere.txt }
+assertions:
+  - { id: a, type: output_contains, pattern: \"(\" }
+  - { id: a, type: tool_called, tool: Bash }
+  - { id: c, type: tool_caled, tool: Bash }
+";
+
+#[test]
+fn check_reports_every_problem_at_once_with_its_line() {
+    let project = empty();
+    project.write("wrong.yaml", WRONG).write(
+        "tool.yaml",
+        "scenario: tool\nsystem_prompt: x\nagent: chat\nmodel: scripted:m.yaml\nassertions:\n  - { id: a, type: tool_called, tool: Basch }\n",
+    );
+    project.write("m.yaml", "steps: [{ text: hi }]\n");
+    let found = project.run(&["check", "wrong.yaml", "tool.yaml", "--format", "json"]).exits(2).json();
+    assert_eq!(found["valid"], false);
+    let problems = found["problems"].as_array().unwrap();
+    let told = |line: u64, severity: &str, words: &[&str]| {
+        let is = |problem: &Value| {
+            let text = problem.to_string();
+            problem["source"]["line"] == line
+                && problem["severity"] == severity
+                && words.iter().all(|word| text.contains(word))
+        };
+        assert!(problems.iter().any(is), "line {line}, {words:?}: {problems:#?}");
+    };
+    told(2, "error", &["unknown key `descripton`", "did you mean `description`?"]);
+    told(4, "error", &["unknown agent `clade-code`", "did you mean `claude-code`?"]);
+    told(7, "error", &["../outside"]);
+    told(8, "error", &["nowhere.txt"]);
+    told(10, "error", &["regular expression"]);
+    told(11, "error", &["`a`"]);
+    told(12, "error", &["tool_caled", "did you mean `tool_called`?"]);
+    told(6, "error", &["Basch", "did you mean `Bash`?"]);
+    assert_eq!((found["errors"].as_u64(), found["warnings"].as_u64()), (Some(8), Some(0)), "{problems:#?}");
+
+    let text = project.run(&["check", "wrong.yaml", "tool.yaml"]).exits(2);
+    assert_eq!(text.out, "");
+    for place in ["wrong.yaml:2:1", "wrong.yaml:4:8", "wrong.yaml:7:15", "wrong.yaml:10:46", "tool.yaml:6:39"] {
+        assert!(text.err.contains(&format!("--> {place}")), "{place}: {}", text.err);
+    }
+    assert!(text.err.contains("descripton: typo") && text.err.ends_with("8 errors\n"), "{}", text.err);
+    assert!(!project.dir().join(".trialrun").exists(), "checking records nothing");
+}
+
+#[test]
+fn text_that_a_comment_cuts_is_an_error_at_the_comment() {
+    let project = empty();
+    let case = "turns:\n  - says: wö is my order #5\n    expect:\n      - contains: order\n";
+    project.write("tests/order.yaml", case);
+    let checked = project.run(&["check", "tests", "--agent", "fake"]).exits(2);
+    assert!(checked.err.contains("`#5` is a comment, so the text ends before it"), "{}", checked.said());
+    assert!(
+        checked.err.contains("order.yaml:2:26") && checked.err.contains("put the text into quotes"),
+        "{}",
+        checked.said()
+    );
+}
+
+#[test]
+fn check_counts_what_is_fine_and_strictness_makes_warnings_errors() {
+    let project = demo();
+    assert_eq!(project.run(&["check"]).exits(0).out, "3 cases and 3 trials are fine; nothing was run\n");
+    assert_eq!(
+        project.run(&["check", "greet", "--format", "json"]).exits(0).json(),
+        json!({"schema": "trialrun.check/1", "valid": true, "cases": 3, "trials": 3, "errors": 0, "warnings": 0, "claims": [], "problems": []})
+    );
+    project.write("bare.yaml", "scenario: bare\nsystem_prompt: x\n");
+    let ran = project.run(&["check", "bare.yaml"]).exits(0);
+    assert_eq!(ran.out, "1 case and 1 trial are fine, with 1 warning; nothing was run\n");
+    assert!(ran.err.contains("`bare` asserts nothing"), "{}", ran.err);
+    project.run(&["check", "bare.yaml", "--strict"]).exits(2);
+    assert_eq!(project.run(&["run", "--dry-run"]).exits(0).out, "3 cases and 3 trials are fine; nothing was run\n");
+    assert_eq!(project.run(&["validate"]).exits(0).code, 0);
+}
+
+#[test]
+fn a_broken_suite_stops_the_run_before_anything_is_recorded() {
+    let project = demo();
+    project.write("skills/greet/tests/d.yaml", WRONG);
+    let ran = project.run(&["run"]).exits(2);
+    assert!(ran.err.contains("descripton") && ran.out.is_empty(), "{}", ran.said());
+    assert!(!project.dir().join(".trialrun").exists());
+}
+
+#[test]
+fn what_became_of_each_claim_is_told_as_briefly_or_fully_as_anybody_wants() {
+    let project = testkit::Project::new(env!("CARGO_BIN_EXE_trialrun"));
+    project.write("skills/notes/SKILL.md", "---\nname: notes\ndescription: Notes.\n---\n\nWrite.\n");
+    let suite = json!({"skill_name": "notes", "evals": [{"id": "a", "prompt": "p", "expected_output": "o", "assertions": [
+        "The file `N.md` exists", "A branch and a commit were created", "It reads well", {"type": "git_clean"}]}]});
+    project.write("skills/notes/evals/evals.json", &suite.to_string());
+    let check = |more: &[&str]| project.run(&[&["check", "skills/notes", "--agent", "fake"], more].concat()).exits(0);
+    let counts = "3 claims: code decides 2, a model judges 1";
+    let brief = check(&[]).out;
+    assert!(brief.ends_with(&format!("nothing was run\n{counts}; `check --verbose` shows which\n")), "{brief}");
+    let verbose = check(&["--verbose"]).out;
+    let table = [
+        "notes::a",
+        "  file_exists `N.md`                 The file `N.md` exists",
+        "  branch_created and commit_created  A branch and a commit were created",
+        "  a model judges                     It reads well",
+        "",
+    ];
+    assert!(verbose.lines().zip(table).all(|(line, expected)| line == expected), "{verbose}");
+    assert!(verbose.ends_with(&format!("{counts}\n")), "{verbose}");
+    let all = check(&["--format", "json"]).json();
+    let claims = all["claims"].as_array().unwrap();
+    assert_eq!(claims.len(), 3);
+    assert_eq!(
+        (&claims[1]["method"], &claims[1]["compiled_as"], &claims[1]["judged"]),
+        (&json!("branch_created + commit_created"), &json!(["branch_created", "commit_created"]), &json!(false))
+    );
+    assert_eq!((&claims[2]["method"], &claims[2]["compiled_as"]), (&json!("judge"), &Value::Null));
+    assert_eq!(claims[2]["source"]["file"], "skills/notes/evals/evals.json");
+}
+
+#[test]
+fn a_problem_names_its_place_and_what_is_meant() {
+    let project = empty();
+    let case = "scenario: a\nsystem_prompt: x\nassertions:\n  - { id: a, type: output_contains, pattern: x }\n";
+    project.write("a.yaml", case).write("b.yaml", &format!("{case}agent: chat\nmodel: scripted:nowhere.yaml\n"));
+    // An agent that is none is not taken for a part of the model's name.
+    let told = project.run(&["check", "a.yaml", "--agent", "fake", "--model", "codx=gpt"]).exits(2);
+    assert!(told.err.contains("unknown agent `codx` in `--model codx=gpt`"), "{}", told.err);
+    assert!(told.err.contains("did you mean `codex`?"), "{}", told.err);
+    project.run(&["check", "a.yaml", "--agent", "fake", "--model", "fake=gpt"]).exits(0);
+    // A script that is missing is the only problem.
+    let told = project.run(&["check", "b.yaml"]).exits(2);
+    assert!(
+        told.err.contains("cannot read the script `nowhere.yaml`") && told.err.contains("b.yaml:6:8"),
+        "{}",
+        told.err
+    );
+    assert!(!told.err.contains("needs a model"), "{}", told.err);
+    // A tab is told on its own line, and an empty file at its beginning.
+    project.write("tab.yaml", "scenario: a\nfixtures:\n  git_init: true\n\tenv: {}\n").write("empty.yaml", "");
+    let told = project.run(&["check", "tab.yaml", "empty.yaml"]).exits(2);
+    assert!(told.err.contains("a tab in the indentation") && told.err.contains("tab.yaml:4:1"), "{}", told.err);
+    assert!(told.err.contains("--> empty.yaml:1:1"), "{}", told.err);
+    // The project's judge is told where it is written.
+    project.write("trialrun.yaml", "judge: gpt-4\n");
+    project.write("c.yaml", "name: c\nagent: fake\nturns: [hi]\nassertions: [{ llm_judge: is polite }]\n");
+    let told = project.run(&["check", "c.yaml"]).exits(2);
+    assert!(told.err.contains("--> trialrun.yaml:1:8"), "{}", told.err);
+    assert!(told.err.contains("a judge is `PROVIDER:MODEL`, such as `openai:gpt-4`"), "{}", told.err);
+}
+
+#[test]
+fn a_case_that_asserts_nothing_is_undecided_in_every_format() {
+    let project = empty();
+    project
+        .write("a.yaml", "scenario: a\nsystem_prompt: x\nagent: fake\n")
+        .write("b.yaml", "name: b\nturns: [hi]\nagent: fake\n")
+        .write("c.fixture.yaml", "agent: fake\n---\n- { title: c, input: hello }\n")
+        .write("d.test.ts", "import { scenario } from 'trialrun';\nexport default scenario('d', () => {});\n");
+    for file in ["a.yaml", "b.yaml", "c.fixture.yaml", "d.test.ts"] {
+        let ran = project.run(&["run", file, "--agent", "fake"]).exits(3);
+        assert!(ran.out.contains("1 trial undecided") && ran.out.contains("asserts nothing"), "{}", ran.said());
+    }
+    project.write("e.fixture.yaml", "- { title: a, input: hello, ouput: x }\n");
+    let told = project.run(&["run", "e.fixture.yaml", "--agent", "fake"]).exits(2);
+    assert!(told.err.contains("e.fixture.yaml:1:29") && told.err.contains("did you mean `output`?"), "{}", told.err);
+    project.write("f.fixture.yaml", "agent: fake\n---\n");
+    project.run(&["run", "f.fixture.yaml"]).exits(4);
+}
+
+#[test]
+fn a_pipe_or_a_device_is_not_read() {
+    let project = empty();
+    project.write(
+        "a.yaml",
+        "scenario: a\nsystem_prompt: x\nassertions:\n  - { id: a, type: output_contains, pattern: x }\n",
+    );
+    for pipe in ["p.yaml", "p.fixture.yaml", "p.test.ts", "p.jsonl"] {
+        let path = project.dir().join(pipe);
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+    }
+    for suite in ["p.yaml", "p.fixture.yaml", "p.test.ts"] {
+        let told = project.run(&["check", suite]).exits(2).err;
+        assert!(told.contains("it is not a regular file") && told.contains(suite), "{told}");
+    }
+    for answers in ["recorded:p.jsonl", "recorded:/dev/zero"] {
+        let told = project.run(&["run", "a.yaml", "--agent", answers]).exits(2).err;
+        assert!(told.contains("it is not a regular file"), "{told}");
+    }
+    std::os::unix::fs::symlink("/dev/zero", project.dir().join("z.yaml")).unwrap();
+    assert!(project.run(&["check", "z.yaml"]).exits(2).err.contains("it is not a regular file"));
+}

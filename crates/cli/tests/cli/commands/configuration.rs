@@ -1,0 +1,302 @@
+//! Configurations: agents of the project, the environment, layers, and what is never shown.
+
+use serde_json::{Value, json};
+use testkit::Project;
+
+use super::empty;
+
+const SCENARIO: &str = "scenario: s\nsystem_prompt: Say hello.\nuser_prompt: go\nassertions: [{id: hello, type: output_contains, pattern: hello}]\n";
+
+/// An agent that says hello from its second conversation on, whoever has them.
+fn late(project: &Project) -> String {
+    let count = project.dir().join("count");
+    format!(
+        "read -r line; n=$(cat '{0}' 2>/dev/null || echo 0); echo $((n+1)) > '{0}'\n[ \"$n\" -ge 1 ] && echo '{{\"text\":\"hello\"}}' || echo '{{\"text\":\"sorry\"}}'\n",
+        count.display()
+    )
+}
+
+fn row(rows: &Value, name: &str) -> (Value, String) {
+    let row = rows.as_array().unwrap().iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("{name}"));
+    (row["value"].clone(), row["layer"].as_str().unwrap().to_owned())
+}
+
+#[test]
+fn a_failed_test_that_passes_when_it_is_tried_again_is_flaky() {
+    let project = empty();
+    project.write("agent.sh", &late(&project)).write("tests/s.yaml", SCENARIO).write(
+        "trialrun.config.ts",
+        "import { defineConfig } from 'trialrun/config';\n\
+         export default defineConfig({ agent: { type: 'subprocess', command: 'sh', args: ['agent.sh'] }, eval: { retries: 1 } });\n",
+    );
+    let report = project.report(&[], 0);
+    let trial = &report["trials"][0];
+    assert_eq!((&trial["outcome"], &trial["flaky"]), (&json!("passed"), &json!(true)), "{trial:#}");
+    let attempts: Vec<_> =
+        trial["attempts"].as_array().unwrap().iter().map(|one| (&one["outcome"], &one["answer"])).collect();
+    assert_eq!(attempts, [(&json!("failed"), &json!("sorry")), (&json!("passed"), &json!("hello"))]);
+    assert_eq!(report["summary"]["flaky"], 1);
+    std::fs::remove_file(project.dir().join("count")).unwrap();
+    let ran = project.run(&["run"]).exits(0);
+    assert!(ran.out.contains("flaky"), "{}", ran.said());
+    // `--retries` is about broken attempts, `--reruns` about failed trials.
+    std::fs::remove_file(project.dir().join("count")).unwrap();
+    project.run(&["run", "--retries", "0"]).exits(0);
+    std::fs::remove_file(project.dir().join("count")).unwrap();
+    project.run(&["run", "--reruns", "0"]).exits(1);
+}
+
+#[test]
+fn a_report_that_this_version_does_not_have_stops_no_run() {
+    let project = empty();
+    project.write("tests/t.yaml", "scenario: t\nsystem_prompt: x\nuser_prompt: hello\nagent: fake\nassertions: [{id: hello, type: output_contains, pattern: hello}]\n");
+    project
+        .write("fabrik.config.cjs", "module.exports = { report: { formats: ['json', 'pdf'], outputDir: './out' } };\n");
+    let ran = project.run(&["run"]).exits(0);
+    assert!(ran.err.contains("unknown report `pdf`: it is not written"), "{}", ran.said());
+    assert!(ran.err.contains("fabrik.config.cjs:1:48"), "{}", ran.said());
+    assert!(project.read("out/report.json").contains("trialrun.report/1"));
+    // Who asks for one on the command line means this run.
+    project.run(&["run", "--report", "pdf"]).exits(2);
+}
+
+#[test]
+fn a_missing_variable_stops_a_run_only_if_it_is_used() {
+    let project = empty();
+    project.write("tests/s.yaml", SCENARIO).write("tests/t.yaml", "scenario: t\nsystem_prompt: x\nuser_prompt: hello\nagent: fake\nassertions: [{id: hello, type: output_contains, pattern: hello}]\n").write(
+        "fabrik.config.js",
+        "export default {\n  agent: { type: 'http', url: 'http://127.0.0.1:9/chat', headers: { 'X-Key': '${env.BOT_KEY}' } },\n  llm: { provider: 'openai', model: 'm', apiKey: '${env.OPENAI}' },\n};\n",
+    );
+    project.run(&["run", "tests/t.yaml"]).exits(0);
+    let ran = project.run(&["check"]).exits(2);
+    assert!(ran.err.contains("`agent.headers.X-Key` needs the variable `BOT_KEY`, which is not set"), "{}", ran.said());
+    assert!(ran.err.contains("fabrik.config.js:2:") && !ran.err.contains("OPENAI"), "{}", ran.said());
+    project.env("BOT_KEY", "canary-of-the-bot").run(&["check"]).exits(0);
+}
+
+#[test]
+fn a_judge_whose_key_is_missing_leaves_undecided_what_needs_it_and_nothing_else() {
+    let project = empty();
+    project.write(
+        "trialrun.config.ts",
+        "export default { defaults: { agent: 'fake' }, llm: { provider: 'openai', model: 'm', apiKey: '${env.OPENAI}' } };\n",
+    );
+    let turns = "turns: [hello]\n";
+    project
+        .write("tests/plain.yaml", &format!("{turns}assertions: [{{contains: hello}}]\n"))
+        .write("tests/judged.yaml", &format!("{turns}assertions: [{{contains: hello}}, {{sentiment: kind}}]\n"))
+        .write(
+            "tests/judged.test.ts",
+            "import { scenario, assert } from 'trialrun';\nexport default scenario('judged in code', async ({ agent }) => {\n  const r = await agent.send('hello');\n  assert.contains(r, 'hello');\n  assert.sentiment(r, 'kind');\n});\n",
+        );
+    let told = "2 assertions stay undecided: `llm.apiKey` needs the variable `OPENAI`, which is not set";
+    let ran = project.run(&["run", "--report", "json=report.json"]).exits(3);
+    assert_eq!(ran.err.matches(told).count(), 1, "{}", ran.said());
+    let report: Value =
+        serde_json::from_str(&std::fs::read_to_string(project.dir().join("report.json")).unwrap()).unwrap();
+    let mut outcomes: Vec<(&str, &str)> = Vec::new();
+    for trial in report["trials"].as_array().unwrap() {
+        outcomes.push((trial["case"].as_str().unwrap(), trial["outcome"].as_str().unwrap()));
+        let undecided = trial["findings"].as_array().unwrap().iter().find(|found| found["status"] == "undecided");
+        let because = undecided.map(|found| found["because"].as_str().unwrap());
+        assert!(because.is_none_or(|because| because.contains("needs the variable `OPENAI`")), "{because:?}");
+    }
+    outcomes.sort_unstable();
+    assert_eq!(outcomes, [("judged", "undecided"), ("judged in code", "undecided"), ("plain", "passed")]);
+    project.run(&["run", "tests/plain.yaml"]).exits(0);
+    project.run(&["check"]).exits(0);
+}
+
+#[test]
+fn config_shows_where_each_value_comes_from_and_no_secret() {
+    let project =
+        empty().env("BOT_TOKEN", "canary-in-a-variable").env("TRIALRUN_JOBS", "7").env("TRIALRUN_TIMEOUT", "3s");
+    project.write(
+        "trialrun.config.ts",
+        "export default {\n  agents: { bot: {\n    type: 'http',\n    url: 'http://me:canary-password@127.0.0.1:9/chat',\n    headers: { Authorization: 'Bearer ${env.BOT_TOKEN}' },\n    bodyTemplate: (m: string) => m,\n  } },\n  defaults: { jobs: 2, timeout: '90s' },\n  llm: { provider: 'openai', model: 'm', apiKey: 'canary-written-down' },\n};\n",
+    );
+    let ran = project.run(&["config", "--json", "--timeout", "2s"]).exits(0);
+    assert!(!ran.said().contains("canary"), "{}", ran.said());
+    let rows = ran.json();
+    let of = |value: Value, layer: &str| (value, layer.to_owned());
+    assert_eq!(row(&rows, "jobs"), of(json!(7), "TRIALRUN_JOBS"));
+    assert_eq!(row(&rows, "timeout_ms"), of(json!(2000), "command line"));
+    assert_eq!(row(&rows, "agent"), of(json!("bot"), "trialrun.config.ts:2"));
+    assert_eq!(row(&rows, "judge"), of(json!("openai:m"), "trialrun.config.ts:9"));
+    assert_eq!(row(&rows, "agents.bot.url"), of(json!("http://***@127.0.0.1:9/chat"), "trialrun.config.ts:4"));
+    assert_eq!(row(&rows, "agents.bot.headers.Authorization"), of(json!("***"), "trialrun.config.ts:5"));
+    assert_eq!(row(&rows, "agents.bot.bodyTemplate"), of(json!("(code)"), "trialrun.config.ts:6"));
+    assert_eq!(row(&rows, "llm.apiKey"), of(json!("***"), "trialrun.config.ts:9"));
+    let text = project.run(&["config"]).exits(0);
+    assert!(!text.said().contains("canary") && text.out.contains("trialrun.config.ts:4"), "{}", text.said());
+}
+
+#[test]
+fn a_variable_of_the_environment_goes_before_the_suite_and_after_the_command_line() {
+    let project = empty().env("TRIALRUN_TRIALS", "3");
+    let scenario = "scenario: s\nsystem_prompt: x\nuser_prompt: hello\nagent: fake\ntrials: 2\nassertions: [{id: hello, type: output_contains, pattern: hello}]\n";
+    project.write("tests/s.yaml", scenario);
+    let trials = |arguments: &[&str]| project.report(arguments, 0)["trials"].as_array().unwrap().len();
+    assert_eq!((trials(&[]), trials(&["--trials", "1"])), (3, 1));
+    let project = project.env("TRIALRUN_JOBS", "many");
+    let ran = project.run(&["run"]).exits(2);
+    assert!(ran.err.contains("the variable `TRIALRUN_JOBS` is `many`"), "{}", ran.said());
+}
+
+#[test]
+fn a_sandbox_that_cannot_be_made_breaks_the_trial_or_gives_way() {
+    let project = empty();
+    let scenario = "scenario: s\nsystem_prompt: x\nuser_prompt: hello\nagent: fake\nfixtures: {git_init: true}\nassertions: [{id: hello, type: output_contains, pattern: hello}]\n";
+    project.write("tests/s.yaml", scenario).write("trialrun.yaml", "sandbox: {provider: daytona}\n");
+    let trial = project.report(&["--retries", "0"], 3)["trials"][0].clone();
+    assert_eq!((&trial["outcome"], &trial["fault"]), (&json!("broken"), &json!("environment")));
+    assert!(trial["because"].as_str().unwrap().contains("daytona"), "{trial:#}");
+    project.write("trialrun.yaml", "sandbox:\n  provider: daytona\n  fallback: local\n");
+    let ran = project.run(&["run"]).exits(0);
+    assert!(
+        ran.err.contains("trials run in `local` ones instead") && ran.err.contains("trialrun.yaml:2:13"),
+        "{}",
+        ran.said()
+    );
+    project.write("trialrun.yaml", "sandbox: dayton\n");
+    assert!(project.run(&["run"]).exits(2).err.contains("unknown sandbox `dayton`"));
+}
+
+#[test]
+fn the_record_and_the_reports_go_where_the_configuration_says() {
+    let project = empty();
+    let scenario = "scenario: s\nsystem_prompt: x\nuser_prompt: hello\nagent: fake\nassertions: [{id: hello, type: output_contains, pattern: hello}]\n";
+    project.write("tests/s.yaml", scenario).write("keep/mine.txt", "x").write(
+        "fabrik.config.json",
+        r#"{"report": {"formats": ["terminal", "json"], "outputDir": "./out"}, "store": {"path": "./keep/traces.db"}}"#,
+    );
+    let ran = project.run(&["run"]).exits(0);
+    assert!(ran.out.contains("PASS"), "{}", ran.said());
+    let report: Value = serde_json::from_str(&project.read("out/report.json")).unwrap();
+    assert_eq!(report["summary"]["passed"], 1);
+    assert!(project.dir().join("keep/traces.db").is_file());
+    assert!(!project.dir().join("keep/.gitignore").exists(), "the folder is somebody else's");
+    project.run(&["show", "s::s@fake#1"]).exits(0);
+    project.write("fabrik.config.json", r#"{"report": {"formats": ["terminl"]}}"#);
+    let ran = project.run(&["run"]).exits(2);
+    assert!(
+        ran.err.contains("unknown report `terminl`") && ran.err.contains("fabrik.config.json:1:25"),
+        "{}",
+        ran.said()
+    );
+}
+
+#[test]
+fn every_variable_has_an_effect_and_is_named_as_the_origin() {
+    let project = empty();
+    project.write("trialrun.yaml", "eval: { retries: 2 }\n");
+    let variables: [(&str, &str, &str, Value); 20] = [
+        ("TRIALRUN_AGENT", "fake", "agent", json!(["fake"])),
+        ("TRIALRUN_MODEL", "m", "model", json!(["m"])),
+        ("TRIALRUN_REASONING_EFFORT", "high", "reasoning_effort", json!("high")),
+        ("TRIALRUN_BASE_URL", "http://127.0.0.1:9", "base_url", json!("http://127.0.0.1:9")),
+        ("TRIALRUN_TRIALS", "3", "trials", json!(3)),
+        ("TRIALRUN_MAX_TURNS", "4", "max_turns", json!(4)),
+        ("TRIALRUN_MAX_TOTAL_TOKENS", "500", "token_budget", json!(500.0)),
+        ("TRIALRUN_TIMEOUT", "90", "timeout_ms", json!(90_000)),
+        ("TRIALRUN_JOBS", "7", "jobs", json!(7)),
+        ("TRIALRUN_RETRIES", "5", "retries", json!(5)),
+        ("TRIALRUN_RERUNS", "6", "reruns", json!(6)),
+        ("TRIALRUN_IDLE_WARN", "9s", "idle_warn_ms", json!(9000)),
+        ("TRIALRUN_STOP_GRACE", "8s", "stop_grace_ms", json!(8000)),
+        ("TRIALRUN_SETUP_TIMEOUT", "6s", "setup_timeout_ms", json!(6000)),
+        ("TRIALRUN_HOOK_TIMEOUT", "5", "hook_timeout_ms", json!(5000)),
+        ("TRIALRUN_SANDBOX", "local", "sandbox", json!("local")),
+        ("TRIALRUN_JUDGE", "ollama:j", "judge", json!("ollama:j")),
+        ("TRIALRUN_JUDGE_BASE_URL", "http://127.0.0.1:8", "judge_base_url", json!("http://127.0.0.1:8")),
+        ("TRIALRUN_JUDGES", "3", "judges", json!(3)),
+        ("TRIALRUN_STATE", "elsewhere", "state", json!("elsewhere")),
+    ];
+    let project = variables.iter().fold(project, |project, (name, text, ..)| project.env(name, text));
+    let rows = project.run(&["config", "--json"]).exits(0).json();
+    for (variable, _, name, value) in &variables {
+        assert_eq!(row(&rows, name), (value.clone(), (*variable).to_owned()), "{variable}");
+    }
+    // No variable that the page names is left out here.
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/configuration.md"));
+    let page = page.unwrap();
+    let named = page.lines().filter_map(|line| line.strip_prefix("| `TRIALRUN_")?.split('`').next());
+    for name in named {
+        let name = format!("TRIALRUN_{name}");
+        assert!(variables.iter().any(|(variable, ..)| *variable == name), "{name}");
+    }
+    assert!(
+        project.env("TRIALRUN_JUDGES", "many").run(&["config"]).exits(2).err.contains("`TRIALRUN_JUDGES` is `many`")
+    );
+}
+
+#[test]
+fn who_set_a_limit_is_told_to_whom_it_stops() {
+    let project = empty().env("TRIALRUN_TIMEOUT", "1s").env("TRIALRUN_MAX_TOTAL_TOKENS", "5");
+    let scenario = "scenario: s\nsystem_prompt: x\nuser_prompt: '!sleep 60s'\nagent: fake\n";
+    let assertions = "assertions: [{id: hello, type: output_contains, pattern: hello}]\n";
+    project.write("tests/s.yaml", &format!("{scenario}{assertions}"));
+    let trial = project.report(&[], 1)["trials"][0].clone();
+    assert_eq!(trial["limits"]["timeout_from"], "TRIALRUN_TIMEOUT", "{trial:#}");
+    assert_eq!(trial["limits"]["token_budget_from"], "TRIALRUN_MAX_TOTAL_TOKENS");
+    assert!(trial["because"].as_str().unwrap().contains("(TRIALRUN_TIMEOUT)"), "{trial:#}");
+    let trial = project.report(&["--timeout", "1s"], 1)["trials"][0].clone();
+    assert_eq!(trial["limits"]["timeout_from"], "--timeout");
+}
+
+#[test]
+fn the_judge_of_the_environment_judges() {
+    let project = empty().env("TRIALRUN_JUDGE", "scripted:judge.yaml");
+    let answer =
+        json!({"answers": [{"id": "c1", "quote": "hello", "reasoning": "Yes.", "verdict": "met", "score": 4}]});
+    project.write("judge.yaml", &json!({"steps": [{"text": answer.to_string()}]}).to_string());
+    let scenario = "scenario: s\nsystem_prompt: x\nuser_prompt: hello\nagent: fake\nassertions: [{id: warm, type: sentiment, expected: friendly}]\n";
+    project.write("tests/s.yaml", scenario).write("trialrun.yaml", "judge: { model: 'ollama:other', judges: 3 }\n");
+    let report = project.report(&["--judges", "1"], 0);
+    assert_eq!(report["run"]["settings"]["judge"], "scripted:judge.yaml");
+    assert_eq!(report["trials"][0]["findings"][0]["status"], "met");
+}
+
+#[test]
+fn the_names_that_suites_of_skills_have_had_elsewhere_are_read_and_named() {
+    let project = Project::new(env!("CARGO_BIN_EXE_trialrun"))
+        .env("ASE_AGENT_TIMEOUT", "90")
+        .env("ASE_AGENT_RETRIES", "4")
+        .env("ASE_KEEP_WORKSPACE", "yes")
+        .env("OPENAI_API_KEY", "sk-test-of-nobody")
+        .env("OPENAI_BASE_URL", "http://127.0.0.1:7/v1");
+    let rows = project.run(&["config", "--json"]).exits(0).json();
+    for (name, value, layer) in [
+        ("timeout_ms", json!(90_000), "ASE_AGENT_TIMEOUT"),
+        ("retries", json!(4), "ASE_AGENT_RETRIES"),
+        ("keep_sandbox", json!(true), "ASE_KEEP_WORKSPACE"),
+        ("judge_base_url", json!("http://127.0.0.1:7/v1"), "OPENAI_BASE_URL"),
+    ] {
+        assert_eq!(row(&rows, name), (value, layer.to_owned()), "{name}");
+    }
+    let typed = [
+        "config",
+        "--json",
+        "--timeout",
+        "5s",
+        "--retries",
+        "1",
+        "--judge-base-url",
+        "http://127.0.0.1:6",
+        "--retry-on",
+        "exit",
+    ];
+    let rows = project.run(&typed).exits(0).json();
+    for (name, value) in [
+        ("timeout_ms", json!(5000)),
+        ("retries", json!(1)),
+        ("judge_base_url", json!("http://127.0.0.1:6")),
+        ("retry_on", json!("exit")),
+    ] {
+        assert_eq!(row(&rows, name), (value, "command line".to_owned()), "{name}");
+    }
+    let refused = project.run(&["config", "--retry-on", "often"]).exits(2);
+    assert!(refused.err.contains("`exit`, `timeout`, `exit,timeout` or `none`"), "{}", refused.said());
+    let other = project.env("TRIALRUN_TIMEOUT", "30").run(&["config", "--json"]).exits(0).json();
+    assert_eq!(row(&other, "timeout_ms"), (json!(30_000), "TRIALRUN_TIMEOUT".to_owned()));
+}

@@ -1,0 +1,121 @@
+//! What is generated: completions, help, reference pages, and the names of before.
+
+use std::path::Path;
+
+use testkit::Ran;
+
+use super::{demo, empty, lines};
+
+/// The commands that people see.
+const COMMANDS: [&str; 16] = [
+    "run",
+    "check",
+    "list",
+    "doctor",
+    "config",
+    "init",
+    "show",
+    "history",
+    "status",
+    "report",
+    "trend",
+    "compare",
+    "prune",
+    "schema",
+    "completions",
+    "man",
+];
+
+#[test]
+fn completions_know_every_command() {
+    let project = empty();
+    for shell in ["bash", "zsh", "fish"] {
+        let ran = project.run(&["completions", shell]).exits(0);
+        for command in COMMANDS {
+            assert!(ran.out.contains(command), "{shell}: {command}");
+        }
+    }
+}
+
+#[test]
+fn every_command_has_a_manual_page() {
+    let project = empty();
+    assert!(project.run(&["man"]).exits(0).out.contains(".TH trialrun 1"));
+    project.run(&["man", "pages"]).exits(0);
+    for command in COMMANDS {
+        assert!(project.read(&format!("pages/trialrun-{command}.1")).contains(command), "{command}");
+    }
+    project.write("taken", "");
+    project.run(&["man", "taken/pages"]).exits(3);
+}
+
+#[test]
+fn help_names_every_command_and_its_groups() {
+    let project = empty();
+    let help = project.run(&["--help"]).exits(0);
+    for command in COMMANDS {
+        assert!(
+            lines(&help).iter().any(|line| line.trim_start().starts_with(&format!("{command} "))),
+            "{command}: {}",
+            help.out
+        );
+        project.run(&[command, "--help"]).exits(0);
+    }
+    let run = project.run(&["run", "--help"]).exits(0);
+    for heading in ["Selection:", "Arms:", "Limits:", "Gates:", "Sandbox:", "Output:"] {
+        assert!(run.out.contains(heading), "{heading}: {}", run.out);
+    }
+    assert!(project.run(&["--version"]).exits(0).out.contains(env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn the_originals_names_work() {
+    let project = demo();
+    let report =
+        project.report(&["--scenario", "first", "--runtime", "fake", "--save", "--runs", "2", "--parallel", "2"], 0);
+    assert_eq!(report["trials"].as_array().unwrap().len(), 2);
+    let report = project.report(&["--file", "skills/greet/tests/a.yaml", "--concurrency", "1"], 0);
+    assert_eq!(report["trials"][0]["case"], "first");
+    project.write(
+        "as-before.yaml",
+        "scenario: as-before\nsystem_prompt: x\nrunner: { runtime: claude }\nassertions: [{ id: a, type: output_contains, pattern: x }]\n",
+    );
+    assert_eq!(project.run(&["list", "as-before.yaml", "--json"]).exits(0).json()[0]["agent"], "claude-code");
+    project.run(&["run", "--format", "json", "--case", "first"]).exits(0).json();
+}
+
+#[test]
+fn reference_pages_are_fresh() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let project = empty();
+    let ran: Ran = project.command(&["reference"]).current_dir(root).output().unwrap().into();
+    assert_eq!(ran.code, 0, "run `cargo run -- reference --write` and read the difference\n{}", ran.said());
+}
+
+#[test]
+fn help_is_short_has_examples_and_shows_what_means_something() {
+    let project = demo();
+    let short = project.run(&["run", "-h"]).exits(0).out;
+    assert!(short.lines().count() < 70, "{short}");
+    for told in ["Examples:", "-k, --test <TEXT>", "--case", "--agent", "(see more with '--help')"] {
+        assert!(short.contains(told), "{told}: {short}");
+    }
+    let long = project.run(&["run", "--help"]).exits(0).out;
+    for rare in ["--max-reasoning-tokens", "--pre-run-command", "--shard"] {
+        assert!(!short.contains(rare) && long.contains(rare), "{rare}");
+    }
+    let list = project.run(&["list", "-h"]).exits(0).out;
+    for told in ["--case", "--agent", "--trials", "--assertions"] {
+        assert!(list.contains(told), "{told}: {list}");
+    }
+    for idle in
+        ["--max-cost", "--judge", "--keep-sandbox", "--watch", "--min-pass-rate", "--seed", "--post-run-command"]
+    {
+        assert!(!list.contains(idle), "{idle}: {list}");
+    }
+    // What is not shown is taken all the same, so that one line of options serves both.
+    let rows = project.run(&["list", "--max-cost", "1", "--case", "first"]).exits(0).out;
+    assert_eq!(rows, "greet::first  fake  #fast\n");
+    let commands = project.run(&["-h"]).exits(0).out;
+    assert!(commands.find("  run ") < commands.find("  check "), "{commands}");
+}

@@ -1,0 +1,317 @@
+//! What a project is and has: `init`, `list`, `doctor`, `config`, and defaults.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use testkit::Ran;
+
+use super::{demo, empty, lines, scenario};
+
+#[test]
+fn list_shows_what_would_run_and_what_is_built_in() {
+    let project = demo();
+    let ran = project.run(&["list"]).exits(0);
+    assert_eq!(lines(&ran), ["greet::first   fake  #fast", "greet::second  fake  #fast", "greet::third   fake  #slow"]);
+    let ran = project.run(&["list", "greet", "--trials", "3", "--case", "first"]).exits(0);
+    assert_eq!(lines(&ran), ["greet::first  fake  3 times  #fast"]);
+    let nothing = project.run(&["list", "--eval-id", "nope"]).exits(4);
+    assert!(nothing.err.contains("available ids: first, second, third"), "{}", nothing.said());
+    let rows = project.run(&["list", "--json"]).exits(0).json();
+    assert_eq!(rows[1]["id"], "greet::second@fake#1");
+    assert_eq!(rows[1]["source"]["file"], "skills/greet/tests/b.yaml");
+    assert_eq!((&rows[1]["title"], &rows[1]["tags"]), (&json!("The second case."), &json!(["fast"])));
+
+    for (kind, named) in [
+        ("--agents", &["claude-code", "chat", "recorded", "fake"][..]),
+        ("--assertions", &["tool_called", "no_path_escape", "token_budget"]),
+        ("--reports", &["terminal", "json", "jsonl"]),
+        ("--sandboxes", &["local"]),
+    ] {
+        let ran = project.run(&["list", kind]).exits(0);
+        let rows = project.run(&["list", kind, "--json"]).exits(0).json();
+        for name in named {
+            assert!(lines(&ran).iter().any(|line| line.split_whitespace().next() == Some(name)), "{kind}: {}", ran.out);
+            assert!(rows.as_array().unwrap().iter().any(|row| row["name"] == *name), "{kind}: {rows:#}");
+        }
+    }
+}
+
+#[test]
+fn doctor_says_what_is_ready_and_tests_itself() {
+    let project = empty();
+    let rows = project.run(&["doctor", "--json"]).exits(0).json();
+    let row = |kind: &str, name: &str| {
+        let mut rows = rows.as_array().unwrap().iter();
+        rows.find(|row| row["kind"] == kind && row["name"] == name).unwrap_or_else(|| panic!("{kind} {name}")).clone()
+    };
+    for (kind, name) in
+        [("agent", "chat"), ("agent", "fake"), ("agent", "recorded"), ("tool", "git"), ("sandbox", "local")]
+    {
+        assert_eq!(row(kind, name)["ready"], true, "{name}");
+    }
+    let claude = row("agent", "claude-code");
+    assert!(claude["ready"] == true || !claude["hints"].as_array().unwrap().is_empty(), "{claude:#}");
+    let text = project.run(&["doctor", "--self-test"]).exits(0);
+    assert!(text.out.contains("✓ self-test  assertions"), "{}", text.out);
+    let rows = project.run(&["runtimes", "--self-test", "--json"]).exits(0).json();
+    let tested: Vec<&Value> = rows.as_array().unwrap().iter().filter(|row| row["kind"] == "self-test").collect();
+    let assertions = project.run(&["list", "--assertions", "--json"]).json().as_array().unwrap().len();
+    assert_eq!(tested.len(), 2 * assertions);
+    assert!(tested.iter().all(|row| row["ready"] == true), "{tested:#?}");
+}
+
+#[test]
+fn config_names_the_layer_of_each_setting() {
+    let project = demo();
+    project.write(
+        "trialrun.yaml",
+        "skills_dir: skills\ndefaults:\n  agent: fake\n  model: big\n  permission_mode: plan\n  timeout: 90s\n  max_turns: 7\n  trials: 2\n  token_budget: 5000\n  jobs: 1\n",
+    );
+    let rows = project.run(&["config", "--json", "--trials", "5", "--timeout", "2m", "--keep-sandbox"]).exits(0).json();
+    let row = |name: &str| {
+        let row = rows.as_array().unwrap().iter().find(|row| row["name"] == name).unwrap();
+        (row["value"].clone(), row["layer"].as_str().unwrap().to_owned())
+    };
+    let of = |value: Value, layer: &str| (value, layer.to_owned());
+    assert_eq!(row("trials"), of(json!(5), "command line"));
+    assert_eq!(row("timeout_ms"), of(json!(120_000), "command line"));
+    assert_eq!(row("keep_sandbox"), of(json!(true), "command line"));
+    assert_eq!(row("agent"), of(json!("fake"), "trialrun.yaml:3"));
+    assert_eq!(row("model"), of(json!("big"), "trialrun.yaml:4"));
+    assert_eq!(row("permission_mode"), of(json!("plan"), "trialrun.yaml:5"));
+    assert_eq!(row("max_turns"), of(json!(7), "trialrun.yaml:7"));
+    assert_eq!(row("token_budget"), of(json!(5000.0), "trialrun.yaml:9"));
+    assert_eq!(row("retries"), of(json!(1), "built in"));
+    let text = project.run(&["config"]).exits(0);
+    assert!(
+        lines(&text).iter().any(|line| line.starts_with("timeout_ms ") && line.ends_with("trialrun.yaml:6")),
+        "{}",
+        text.out
+    );
+    project.write("trialrun.yaml", "agent: { type: http, url: 'http://127.0.0.1:9/' }\njudge: openai:m\n");
+    let rows = project.run(&["config", "--json", "--judge", "openai:n"]).exits(0).json();
+    let of = |name: &str| rows.as_array().unwrap().iter().filter(|row| row["name"] == name).count();
+    assert_eq!((of("agent"), of("judge"), of("agent.url")), (1, 1, 1), "{rows:#}");
+    project.write("trialrun.yaml", "defaults: { agnt: fake }\n");
+    assert!(project.run(&["config"]).exits(2).err.contains("did you mean `agent`?"));
+}
+
+#[test]
+fn a_project_s_defaults_hold_below_the_case_and_the_command_line() {
+    let project = demo();
+    project.write(
+        "trialrun.yaml",
+        "defaults: { agent: fake, trials: 2, max_turns: 9, timeout: 90s, token_budget: 700 }\n",
+    );
+    project.write("skills/greet/tests/a.yaml", &scenario("first", "\"!tokens 10 5\\nhello\""));
+    let report = project.report(&["--case", "first"], 0);
+    let trials = report["trials"].as_array().unwrap();
+    assert_eq!(trials.len(), 2);
+    let limits = &trials[0]["limits"];
+    assert_eq!((&limits["max_turns"], &limits["timeout_ms"]), (&json!(9), &json!(90_000)), "{limits:#}");
+    assert_eq!((&limits["token_budget"], &limits["token_budget_from"]), (&json!(700.0), &json!("project")));
+    let report = project.report(&["--case", "first", "--trials", "1", "--max-turns", "3"], 0);
+    assert_eq!(report["trials"].as_array().unwrap().len(), 1);
+    assert_eq!(report["trials"][0]["limits"]["max_turns"], 3);
+}
+
+#[test]
+fn a_project_of_ai_tester_runs_with_its_own_defaults() {
+    let project = empty();
+    project
+        .write(
+            ".ai-tester.yaml",
+            "skills_dir: ./my-skills\ndefaults:\n  model: scripted:model.yaml\n  permission_mode: plan\n",
+        )
+        .write(
+            "model.yaml",
+            "steps: [{ tools: [{ name: Write, input: { file_path: a, content: b } }] }, { text: hello }]\n",
+        )
+        .write("my-skills/greet/SKILL.md", "---\nname: greet\ndescription: Greets.\n---\nSay hello.\n")
+        .write(
+            "my-skills/greet/tests/a.yaml",
+            "scenario: a\nskill: greet\nassertions:\n  - { id: a, type: output_contains, pattern: hello }\n",
+        );
+    let report = project.report(&["--runtime", "chat"], 0);
+    let trial = &report["trials"][0];
+    assert_eq!((&trial["suite"], &trial["model"]), (&json!("greet"), &json!("scripted:model.yaml")));
+    assert_eq!(trial["tool_calls"][0]["is_error"], true, "plan mode allows no writing: {trial:#}");
+    assert!(project.run(&["config"]).out.contains(".ai-tester.yaml"));
+}
+
+#[test]
+fn a_new_project_runs_offline_and_passes() {
+    let of_skill = &["init", "made", "--template", "skill", "--skill", "release-notes"][..];
+    for (arguments, target, fine) in [
+        (&["init", "made", "--template", "scenario"][..], None, "1 case and 1 trial are fine"),
+        (of_skill, Some("skills/release-notes/tests"), "3 cases and 5 trials are fine"),
+    ] {
+        let project = empty();
+        let ran = project.run(arguments).exits(0);
+        let run: Vec<&str> = std::iter::once("run").chain(target).collect();
+        let tried = format!("cd made && trialrun {}\n", run.join(" "));
+        assert!(ran.out.contains("wrote made/trialrun.yaml") && ran.out.contains(&tried), "{}", ran.out);
+        let inside = |arguments: &[&str]| -> Ran {
+            project.command(arguments).current_dir(project.dir().join("made")).output().unwrap().into()
+        };
+        let checked = inside(&["check", "--strict"]).exits(0).out;
+        assert!(checked.contains(&format!("{fine}; nothing was run\n")), "{checked}");
+        let ran = inside(&run).exits(0);
+        assert!(ran.out.contains("PASS  1 trial passed") && ran.err.is_empty(), "{}", ran.said());
+        // Editors find the schema that the first line of the scenario names.
+        let scenario = found(&project.dir().join("made"), "first.yaml")
+            .into_iter()
+            .find(|path| !path.parent().unwrap().ends_with("models"));
+        let scenario = scenario.unwrap();
+        let text = fs::read_to_string(&scenario).unwrap();
+        let named = text.lines().next().unwrap().strip_prefix("# yaml-language-server: $schema=").unwrap();
+        let schema: Value = serde_json::from_str(&fs::read_to_string(scenario.with_file_name(named)).unwrap()).unwrap();
+        assert_eq!(schema["title"], "scenario");
+    }
+}
+
+#[test]
+fn a_new_project_of_code_runs_offline_and_passes() {
+    let project = empty();
+    let ran = project.run(&["init", "made", "--template", "code"]).exits(0);
+    assert!(ran.out.contains("wrote made/types/trialrun.d.ts") && ran.out.contains("agent of your own"), "{}", ran.out);
+    let inside = |arguments: &[&str]| -> Ran {
+        project.command(arguments).current_dir(project.dir().join("made")).output().unwrap().into()
+    };
+    assert_eq!(inside(&["check", "--strict"]).exits(0).out, "3 cases and 3 trials are fine; nothing was run\n");
+    let ran = inside(&["run"]).exits(0);
+    assert!(ran.out.contains("PASS  3 trials passed") && ran.err.is_empty(), "{}", ran.said());
+    assert_eq!(project.read("made/types/trialrun.d.ts"), project.run(&["schema", "types"]).exits(0).out);
+    let settings: Value = serde_json::from_str(&project.read("made/tests/tsconfig.json")).unwrap();
+    assert_eq!(settings["include"], json!(["**/*.ts", "../types/*.d.ts"]));
+    let conversation = project.read("made/tests/edge-case.yaml");
+    let named = conversation.lines().next().unwrap().strip_prefix("# yaml-language-server: $schema=../").unwrap();
+    let schema: Value = serde_json::from_str(&project.read(&format!("made/{named}"))).unwrap();
+    assert_eq!(schema["title"], "conversation");
+}
+
+fn found(dir: &Path, name: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    entries
+        .flat_map(|path| match path.is_dir() {
+            true => found(&path, name),
+            false if path.ends_with(name) => vec![path],
+            false => Vec::new(),
+        })
+        .collect()
+}
+
+#[test]
+fn init_overwrites_nothing_unless_told_to() {
+    let project = empty();
+    project.write("scenarios/first.yaml", "mine\n");
+    let ran = project.run(&["init"]).exits(2);
+    assert!(ran.err.contains("scenarios/first.yaml") && ran.err.contains("--force"), "{}", ran.err);
+    assert!(!project.dir().join("trialrun.yaml").exists(), "all or nothing");
+    assert_eq!(project.read("scenarios/first.yaml"), "mine\n");
+    project.run(&["init", "--force", "--model", "scripted:x", "--permission-mode", "plan"]).exits(0);
+    assert!(project.read("scenarios/first.yaml").contains("scenario: writes-a-greeting"));
+    assert!(project.read("trialrun.yaml").contains("permission_mode: plan"));
+    let ran = project.run(&["init", "other", "--permission-mode", "pln"]).exits(2);
+    assert!(ran.err.contains("did you mean `plan`?"), "{}", ran.err);
+    project.run(&["init", "other", "--template", "skill", "--skill", "Not A Name"]).exits(2);
+    assert!(!project.dir().join("other").exists());
+}
+
+#[test]
+fn init_writes_no_configuration_that_another_one_would_be_hidden_by() {
+    for (other, is_own) in [(".ai-tester.yaml", false), ("fabrik.config.ts", false), ("trialrun.config.ts", true)] {
+        let project = empty();
+        std::fs::remove_file(project.dir().join("trialrun.yaml")).ok();
+        project.write(other, "");
+        let ran = project.run(&["init", "--template", "code"]).exits(2);
+        assert!(ran.err.contains(&format!("`{other}` is the configuration of this project already")), "{}", ran.err);
+        assert!(!project.dir().join("trialrun.yaml").exists() && !project.dir().join("tests").exists(), "{other}");
+        project.run(&["init", "--force"]).exits(if is_own { 2 } else { 0 });
+        assert_eq!(project.dir().join("trialrun.yaml").exists(), !is_own, "{other}");
+    }
+}
+
+#[test]
+fn a_folder_that_cannot_be_looked_into_is_no_empty_folder() {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt;
+
+    let project = demo();
+    project.write("scenarios/one.yaml", "scenario: one\nagent: fake\nsystem_prompt: x\n");
+    project.write("scenarios/closed/two.yaml", "scenario: two\nagent: fake\nsystem_prompt: x\n");
+    let mode = |path: &std::path::Path, mode: u32| fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    let root = project.dir().parent().unwrap().to_owned();
+    mode(&root, 0o755);
+    let program = root.join("trialrun");
+    fs::copy(env!("CARGO_BIN_EXE_trialrun"), &program).unwrap();
+    let closed = project.dir().join("scenarios/closed");
+    mode(&closed, 0o000);
+    let mut command = std::process::Command::new(&program);
+    command.args(["check", "scenarios"]).current_dir(project.dir()).env_clear();
+    // Permissions mean nothing to root.
+    if nix::unistd::geteuid().is_root() {
+        command.uid(65534).gid(65534);
+    }
+    let ran = testkit::Ran::from(command.output().unwrap());
+    mode(&closed, 0o755);
+    let ran = ran.exits(2);
+    assert!(ran.err.contains("cannot look into the folder") && ran.err.contains("scenarios/closed"), "{}", ran.said());
+}
+
+#[test]
+fn doctor_looks_at_the_agents_and_the_judge_of_the_project() {
+    let project = empty();
+    project.write(
+        "trialrun.yaml",
+        "agents:\n  shop: { type: http, url: \"http://127.0.0.1:9/\" }\n  two: { type: htp }\n  \
+         three: { type: http, url: \"http://127.0.0.1:9/${env.NOWHERE}\" }\njudge: \"anthropic:claude-haiku-4-5\"\n",
+    );
+    let rows = project.run(&["doctor", "--json"]).exits(0).json();
+    let found = |kind: &str, name: &str| {
+        let row = rows.as_array().unwrap().iter().find(|row| row["kind"] == kind && row["name"] == name);
+        row.unwrap_or_else(|| panic!("no {kind} {name}: {rows:#}")).clone()
+    };
+    assert_eq!(found("agent", "shop")["ready"], true);
+    assert!(found("agent", "two")["hints"].to_string().contains("did you mean `http`?"));
+    assert!(found("agent", "three")["hints"].to_string().contains("is not set"));
+    let judge = found("judge", "chosen");
+    assert_eq!(
+        (judge["ready"].as_bool(), judge["about"][0].as_str()),
+        (Some(false), Some("anthropic:claude-haiku-4-5"))
+    );
+}
+
+#[test]
+fn agents_that_nothing_runs_with_are_checked_and_a_default_that_nobody_chose_is_told() {
+    let project = empty();
+    project
+        .write("tests/a.yaml", "name: a\nturns: [{ says: hello }]\nassertions: [{ contains: hello }]\n")
+        .write(
+            "trialrun.yaml",
+            "tests: tests\nagents:\n  shop: { type: http, url: \"http://127.0.0.1:9/\", hedaers: {} }\n  two: { type: fake }\n",
+        );
+    let told = project.run(&["check", "--agent", "fake"]).exits(0).err;
+    for part in [
+        "unknown key `hedaers`",
+        "no selected case uses the agent `shop`",
+        "did you mean `headers`?",
+        "`two` has no `type` that can be configured",
+    ] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    assert!(!told.contains("no agent is named"), "{told}");
+    project.write("trialrun.yaml", "tests: tests\nagents:\n  shop: { type: http, url: \"http://127.0.0.1:9/\" }\n  two: { type: http, url: \"http://127.0.0.1:9/\" }\n");
+    let told = project.run(&["check"]).exits(0).err;
+    assert!(told.contains("no agent is named, so `claude-code` is run") && told.contains("`shop`, `two`"), "{told}");
+}
+
+#[test]
+fn a_report_may_go_to_standard_output_by_name() {
+    let project = demo();
+    let told = project.run(&["run", "--case", "first", "--report", "json=-"]).exits(0);
+    assert_eq!(told.json()["summary"]["passed"], 1);
+    assert!(!project.dir().join("-").exists());
+}

@@ -1,0 +1,233 @@
+//! What was recorded: `history`, `show`, `status`, `report`, `trend`, `compare`, `prune`.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use super::{demo, empty, scenario};
+
+#[test]
+fn where_nothing_was_run_commands_say_so() {
+    let project = demo();
+    assert_eq!(project.run(&["history", "--json"]).exits(0).json(), json!([]));
+    assert_eq!(project.run(&["history"]).exits(0).out, "no trial is recorded here yet\n");
+    for arguments in [&["show", "first"][..], &["status"], &["report"], &["trend"], &["compare", "a", "b"]] {
+        let ran = project.run(arguments).exits(2);
+        assert!(
+            ran.err.contains("nothing is recorded in .trialrun") && ran.err.contains("trialrun run"),
+            "{}",
+            ran.said()
+        );
+    }
+    assert!(!project.dir().join(".trialrun").exists(), "looking makes nothing");
+}
+
+#[test]
+fn prune_leaves_what_the_user_asked_to_keep() {
+    let project = empty();
+    let fixtures = "fixtures: { files_committed: [{ path: a, content: x }] }";
+    project.write("a.yaml", &format!("scenario: a\nsystem_prompt: Work.\nuser_prompt: hi\n{fixtures}\n"));
+    project.run(&["run", "a.yaml", "--agent", "fake", "--keep-sandbox"]);
+    assert_eq!(project.left_over().len(), 1);
+    let ran = project.run(&["prune", "--min-age", "0", "--yes"]).exits(0);
+    assert!(ran.out.contains("1 sandbox kept by `--keep-sandbox` and left alone"), "{}", ran.said());
+    assert_eq!(project.left_over().len(), 1);
+    project.run(&["prune", "--min-age", "0", "--kept", "--yes"]).exits(0);
+    assert_eq!(project.left_over(), Vec::<String>::new());
+}
+
+#[test]
+fn a_record_that_cannot_be_read_is_no_empty_history() {
+    let project = demo();
+    project.write(".trialrun/runs.db", "this is no database");
+    project.run(&["history", "--json"]).exits(2);
+    let ran = project.run(&["run"]).exits(2);
+    assert!(ran.err.contains("runs.db"), "{}", ran.err);
+    assert_eq!(project.read(".trialrun/runs.db"), "this is no database");
+}
+
+#[test]
+fn a_trial_is_shown_by_case_by_id_and_by_run() {
+    let project = demo();
+    project.run(&["run", "--label", "old"]).exits(1);
+    project.run(&["run", "--case", "first"]).exits(0);
+    for named in ["second", "greet::second", "greet::second@fake#1", "old/greet::second@fake#1", "greet::sec"] {
+        let ran = project.run(&["show", named]).exits(0);
+        assert!(ran.out.starts_with("greet::second@fake#1\n"), "{named}: {}", ran.out);
+    }
+    let ran = project.run(&["trace", "second"]).exits(0);
+    for part in ["conversation", "goodbye", "findings", "✗ says-hello", "skill           greet 2.0.0", "sha256 "] {
+        assert!(ran.out.contains(part), "{part}: {}", ran.out);
+    }
+    let shown = project.run(&["show", "second", "--json"]).exits(0).json();
+    assert_eq!((&shown["case"], &shown["outcome"]), (&json!("second"), &json!("failed")));
+    assert!(!shown["steps"].as_array().unwrap().is_empty());
+    let ran = project.run(&["show", "secnd"]).exits(2);
+    assert!(ran.err.contains("secnd"), "{}", ran.err);
+}
+
+#[test]
+fn history_is_newest_first_and_filtered() {
+    let project = demo();
+    project.run(&["run", "--label", "nightly"]).exits(1);
+    project.run(&["run", "--case", "first"]).exits(0);
+    let cases = |arguments: &[&str]| -> Vec<String> {
+        let rows = project.run(&[&["history", "--json"], arguments].concat()).exits(0).json();
+        rows.as_array().unwrap().iter().map(|row| row["case"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(cases(&[])[0], "first");
+    assert_eq!(cases(&[]).len(), 4);
+    assert_eq!(cases(&["--scenario", "first"]), ["first", "first"]);
+    assert_eq!(cases(&["--case", "second"]), ["second"]);
+    assert_eq!(cases(&["--last", "2"]).len(), 2);
+    assert_eq!(cases(&["greet"]).len(), 4);
+    let ran = project.run(&["history", "second"]).exits(2);
+    assert!(ran.err.contains("no trial of a suite `second`") && ran.err.contains("`--case second`"), "{}", ran.err);
+    let ran = project.run(&["history"]).exits(0);
+    assert!(ran.out.contains("(nightly)") && ran.out.contains("✗") && ran.out.contains("greet::second"), "{}", ran.out);
+    // Fields that programs of the original read.
+    let row = &project.run(&["history", "--json", "--last", "1"]).json()[0];
+    assert_eq!(
+        (&row["skill"], &row["scenario"], &row["overallPass"]),
+        (&json!("greet"), &json!("first"), &json!(true))
+    );
+}
+
+#[test]
+fn runs_are_named_by_label_by_age_and_by_the_front_of_their_id() {
+    let project = demo();
+    project.run(&["run", "--label", "one"]).exits(1);
+    project.run(&["run", "--iteration", "two", "--case", "first"]).exits(0);
+    let id = |run: &str| {
+        project.run(&["report", run, "--format", "json"]).exits(0).json()["run"]["id"].as_str().unwrap().to_owned()
+    };
+    assert_eq!((id("one"), id("two")), (id("previous"), id("latest")));
+    let one = id("one");
+    assert_eq!(id(&one[..one.len() - 2]), one);
+    let status = project.run(&["status", "one"]).exits(0);
+    assert!(status.out.contains("(one)") && status.out.contains("3 of 3 trials finished"), "{}", status.out);
+    assert!(status.out.contains("greet::second@fake#1"), "{}", status.out);
+    let ran = project.run(&["status", "three"]).exits(2);
+    assert!(ran.err.contains("three"), "{}", ran.err);
+}
+
+#[test]
+fn a_recorded_run_is_rendered_again() {
+    let project = demo();
+    let live = project.run(&["run"]).exits(1);
+    assert_eq!(project.run(&["report"]).exits(0).out, live.out);
+    let id = project.run(&["report", "--format", "json"]).json()["run"]["id"].as_str().unwrap().to_owned();
+    assert_eq!(project.run(&["report", "--run-id", &id]).exits(0).out, live.out);
+    let failures = project.run(&["report", "--format", "json", "--failures-only"]).exits(0).json();
+    assert_eq!(failures["trials"].as_array().unwrap().len(), 1);
+    assert_eq!(failures["summary"]["trials"], 3, "what is left out is counted all the same");
+    let ran = project.run(&["report", "--failures-only"]).exits(0);
+    assert!(!ran.out.contains("greet::first") && ran.out.contains("greet::second"), "{}", ran.out);
+    let ran = project.run(&["report", "--format", "json", "-o", "out/report.json"]).exits(0);
+    assert_eq!(ran.out, "");
+    assert_eq!(serde_json::from_str::<Value>(&project.read("out/report.json")).unwrap()["run"]["id"], id.as_str());
+}
+
+#[test]
+fn two_runs_are_compared_and_a_regression_is_a_failure() {
+    let project = demo();
+    project.run(&["run", "--label", "before"]).exits(1);
+    project.write("skills/greet/tests/a.yaml", &scenario("first", "good morning"));
+    project.write("skills/greet/tests/b.yaml", &scenario("second", "hello after all"));
+    project.run(&["run", "--label", "after"]).exits(1);
+    let ran = project.run(&["compare", "before", "after"]).exits(1);
+    let at = |text: &str| ran.out.find(text).unwrap_or_else(|| panic!("{text}: {}", ran.out));
+    assert!(at("regressed (1)") < at("fixed (1)") && at("fixed (1)") < at("1 case as before"), "{}", ran.out);
+    assert!(ran.out.contains("✗ greet::first"), "{}", ran.out);
+    assert_eq!(project.run(&["diff", "--before", "before", "--after", "after"]).exits(1).out, ran.out);
+    let told = project.run(&["compare", "previous", "latest", "--json"]).exits(1).json();
+    let changes: Vec<&Value> = told["cases"].as_array().unwrap().iter().map(|case| &case["change"]).collect();
+    assert_eq!(changes, ["regressed", "fixed", "same"]);
+    project.run(&["compare", "before", "before"]).exits(0);
+    project.run(&["compare", "before"]).exits(1);
+    project.run(&["compare"]).exits(1);
+
+    let trend = project.run(&["trend", "--case", "first"]).exits(0);
+    assert!(
+        trend.out.contains("100%") && trend.out.contains("worse") && !trend.out.contains("second"),
+        "{}",
+        trend.out
+    );
+    let rows = project.run(&["trend", "--json"]).exits(0).json();
+    assert_eq!(rows["trials"].as_array().unwrap().len(), 6);
+}
+
+#[test]
+fn a_score_may_fall_as_far_as_the_command_line_or_the_project_says() {
+    let project = demo();
+    let scored = |says: &str| {
+        format!(
+            "scenario: scored\nagent: fake\nsystem_prompt: x\nuser_prompt: {says}\nassertions:\n  - {{ id: a, type: \
+             output_contains, pattern: alpha }}\n  - {{ id: b, type: output_contains, pattern: beta }}\n  - {{ id: c, type: \
+             output_contains, pattern: gamma }}\n"
+        )
+    };
+    project.write("s.yaml", &scored("alpha beta"));
+    project.run(&["run", "s.yaml"]).exits(1);
+    project.write("s.yaml", &scored("alpha"));
+    project.run(&["run", "s.yaml"]).exits(1);
+    let told = project.run(&["compare", "--json"]).exits(1).json();
+    assert_eq!((&told["threshold"], &told["cases"][0]["change"]), (&json!(0.05), &json!("regressed")), "{told:#}");
+    let ran = project.run(&["compare"]).exits(1);
+    assert!(ran.out.contains("score 75% → 50%"), "{}", ran.out);
+    project.run(&["compare", "--threshold", "0.5"]).exits(0);
+    project.write("trialrun.yaml", "defaults: { agent: fake, jobs: 1 }\ndiff: { regressionThreshold: 0.4 }\n");
+    let told = project.run(&["compare", "--json"]).exits(0).json();
+    assert_eq!((&told["threshold"], &told["cases"][0]["change"]), (&json!(0.4), &json!("same")), "{told:#}");
+    project.run(&["compare", "--threshold", "0.2"]).exits(1);
+    assert!(project.run(&["compare", "--threshold", "5"]).exits(2).err.contains("from 0 to 1"));
+}
+
+#[test]
+fn prune_removes_what_nobody_owns_and_only_if_told_to() {
+    let project = demo();
+    project
+        .run(&["run", "--keep-sandbox", "--case", "first", "--agent", "chat", "--model", "scripted:m.yaml"])
+        .exits(2);
+    assert_eq!(project.run(&["prune"]).exits(0).out, format!("No orphan sandbox under {}.\n", project.tmp().display()));
+    project.write("m.yaml", "steps: [{ text: hello }]\n");
+    let report =
+        project.report(&["--keep-sandbox", "--case", "first", "--agent", "chat", "--model", "scripted:m.yaml"], 0);
+    let kept = PathBuf::from(report["trials"][0]["sandbox"].as_str().unwrap());
+    assert!(kept.is_dir(), "{}", kept.display());
+    let ran = project.run(&["sandbox-prune", "--min-age", "0"]).exits(0);
+    let is_orphan = ran.out.contains("Nothing was removed");
+    assert!(kept.is_dir());
+    project.run(&["prune", "--min-age", "0", "--yes"]).exits(0);
+    assert_eq!(kept.exists(), !is_orphan, "{}", ran.out);
+}
+
+#[test]
+fn what_there_is_of_a_sandbox_that_was_not_made_to_its_end_is_kept_and_named() {
+    let project = demo();
+    project.write(
+        "bad.yaml",
+        "scenario: bad\nagent: fake\nsystem_prompt: x\nfixtures: {setup_commands: ['touch seen', 'exit 7']}\n",
+    );
+    let report = project.report(&["bad.yaml", "--keep-sandbox", "--retries", "0"], 3);
+    let because = report["trials"][0]["because"].as_str().unwrap();
+    let (error, place) = because.split_once("; the sandbox is kept in ").unwrap();
+    assert!(error.contains("`exit 7` failed with exit code 7"), "{error}");
+    assert!(std::path::Path::new(place).join("seen").exists(), "{place}");
+}
+
+#[test]
+fn a_case_is_shown_by_its_failed_trial_and_several_cases_are_listed() {
+    let project = demo();
+    project.write("skills/greet/tests/d.yaml", &scenario("third time", "goodbye"));
+    project.run(&["run", "--agent", "fake", "--trials", "2"]).exits(1);
+    let shown = project.run(&["show", "sec"]).exits(0).out;
+    assert!(shown.contains("greet::second@fake#1"), "{shown}");
+    assert!(shown.contains("other trials of this case\n  failed     greet::second@fake#2"), "{shown}");
+    assert!(!project.run(&["show", "greet::second@fake#2"]).exits(0).out.contains("other trials"));
+    let told = project.run(&["show", "thi"]).exits(2).err;
+    assert!(told.starts_with("error: `thi` matches 4 trials of several cases\n"), "{told}");
+    let first = told.lines().nth(1).unwrap();
+    assert!(first.contains("failed  greet::third time@fake#1"), "{told}");
+    assert!(told.contains("passed  greet::third@fake#2"), "{told}");
+}

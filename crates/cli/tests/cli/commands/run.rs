@@ -1,0 +1,123 @@
+//! `run`: gates, reports and the terminal.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::Stdio;
+
+use testkit::Project;
+
+use super::{demo, scenario};
+
+#[test]
+fn gates_decide_what_a_failure_means() {
+    let project = demo();
+    project.run(&["run"]).exits(1);
+    project.run(&["run", "--min-pass-rate", "0.6"]).exits(0);
+    project.run(&["run", "--min-pass-rate", "0.7"]).exits(1);
+    project.run(&["run", "--no-fail-on-assertions"]).exits(0);
+    // A gate hides no broken trial.
+    project.write("skills/greet/tests/d.yaml", &scenario("fourth", "\"!abort gone\""));
+    project.run(&["run", "--no-fail-on-assertions", "--retries", "0"]).exits(3);
+    project.run(&["run", "--min-pass-rate", "0.5", "--retries", "0"]).exits(3);
+    project.run(&["run", "--case", "fourth", "--retries", "0"]).exits(3);
+}
+
+#[test]
+fn quiet_shows_failures_and_the_summary_only() {
+    let project = demo();
+    let ran = project.run(&["run", "--quiet"]).exits(1);
+    assert!(!ran.out.contains("greet::first") && ran.out.contains("greet::second ."), "{}", ran.out);
+    assert!(ran.out.contains("FAIL  1 of 3 trials failed"), "{}", ran.out);
+}
+
+#[test]
+fn a_report_goes_to_standard_output_or_into_a_file() {
+    let project = demo();
+    let report = project.run(&["run", "--report", "json"]).exits(1).json();
+    assert_eq!(report["schema"], "trialrun.report/1");
+    let ran =
+        project.run(&["run", "--report", "jsonl=deep/er/events.jsonl", "--report", "json=deep/report.json"]).exits(1);
+    assert_eq!(ran.out, "", "only what was asked for is printed");
+    assert!(project.read("deep/er/events.jsonl").lines().count() > 10);
+    project.run(&["run", "--report", "json=/proc/nowhere/x.json"]).exits(2);
+}
+
+#[test]
+fn colour_is_for_those_who_want_it() {
+    let project = demo();
+    let plain = project.run(&["run"]).exits(1);
+    assert!(!plain.out.contains('\u{1b}'));
+    let colour = project.run(&["run", "--color", "always"]).exits(1);
+    assert!(colour.out.contains("\u{1b}[32m") && colour.out.contains("\u{1b}[31m"), "{}", colour.out);
+    let forced = |project: Project| project.env("CLICOLOR_FORCE", "1");
+    let project = forced(demo());
+    assert!(project.run(&["run"]).out.contains('\u{1b}'));
+    let project = forced(demo()).env("NO_COLOR", "1");
+    assert!(!project.run(&["run"]).out.contains('\u{1b}'), "whoever wants none has the last word");
+    let wrong = project.run(&["run", "nope"]).exits(2);
+    assert!(!wrong.err.contains('\u{1b}'));
+}
+
+#[test]
+fn no_line_of_a_plain_terminal_is_painted_or_ends_in_blanks() {
+    for columns in ["80", "100"] {
+        let project = demo().env("COLUMNS", columns);
+        for arguments in [
+            &["run"][..],
+            &["run", "--jobs", "2"],
+            &["run", "--trials", "2"],
+            &["status"],
+            &["history"],
+            &["show", "second"],
+            &["trend"],
+            &["compare", "previous", "latest"],
+            &["list"],
+            &["config"],
+            &["doctor"],
+        ] {
+            let ran = project.run(arguments);
+            for line in ran.out.lines() {
+                assert_eq!(line.trim_end(), line, "{arguments:?}");
+            }
+        }
+        let ran = project.run(&["run"]);
+        let rule = ran.out.lines().find(|line| line.starts_with('─')).unwrap();
+        assert_eq!(rule.chars().count().to_string(), columns);
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_trouble() {
+    let project = demo();
+    project.run(&["run"]).exits(1);
+    for arguments in [
+        &["run", "--trials", "300", "--jobs", "2"][..],
+        &["report", "--format", "jsonl"],
+        &["history", "--json"],
+        &["show", "greet::second@fake#7", "--json"],
+        &["schema"],
+        &["completions", "bash"],
+    ] {
+        let mut child = project.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut first = String::new();
+        let mut reader = BufReader::new(child.stdout.take().unwrap());
+        reader.read_line(&mut first).unwrap();
+        drop(reader);
+        let mut said = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        let code = child.wait().unwrap().code();
+        assert_eq!(said, "", "{arguments:?}");
+        assert!(matches!(code, Some(0 | 1)), "{arguments:?}: {code:?}");
+        assert!(!first.is_empty(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn the_record_hides_itself_from_git_and_lies_where_it_is_told_to() {
+    let project = demo();
+    project.run(&["run"]).exits(1);
+    assert_eq!(project.read(".trialrun/.gitignore"), "*\n");
+    project.run(&["run", "--state", "elsewhere", "--case", "first"]).exits(0);
+    let trials = project.run(&["history", "--json", "--state", "elsewhere"]).exits(0).json();
+    assert_eq!(trials.as_array().unwrap().len(), 1);
+    assert_eq!(project.run(&["history", "--json"]).json().as_array().unwrap().len(), 3);
+}

@@ -1,0 +1,334 @@
+//! The README and the pages in `docs/`: links lead somewhere, every block of code is valid, commands parse, and the
+//! commands of tutorials do what the page says, in an empty directory.
+//!
+//! A comment before a block says what the block is for; readers do not see it:
+//!
+//! - `<!-- run -->`: the commands are run and must succeed; `<!-- run: exit 1 -->` must exit with 1;
+//!   `<!-- run: needs bot.mjs -->` runs while `node bot.mjs` listens, and is left out where there is no Node.js.
+//!   What a `text` block below shows must be printed, line by line and in order.
+//! - `<!-- file: PATH -->`: the reader saves the block as `PATH`. A first line with a comment, `# PATH`, says so, too.
+//! - `<!-- shows: PATH -->`: the block is what `PATH` contains.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "a test that cannot go on fails")]
+
+use std::collections::BTreeSet;
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Parser, Tag, TagEnd};
+use crate::shop::Shop;
+use testkit::Project;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_trialrun");
+
+/// The port of the bot in the pages. Tests use a free one.
+const PORT: &str = "3107";
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// Every page that a user reads, relative to the root.
+fn pages() -> Vec<String> {
+    let mut pages: Vec<String> = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(str::to_owned).to_vec();
+    let mut folders = vec![root().join("docs"), root().join("examples"), root().join("packs")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if entry.is_dir() {
+                folders.push(entry);
+            } else if entry.extension().is_some_and(|extension| extension == "md") {
+                pages.push(entry.strip_prefix(root()).unwrap().to_str().unwrap().to_owned());
+            }
+        }
+    }
+    pages.sort_unstable();
+    pages
+}
+
+/// A page and what is in it.
+struct Page {
+    blocks: Vec<Block>,
+    links: Vec<String>,
+    /// The names that links to its headings use.
+    anchors: BTreeSet<String>,
+}
+
+/// A fenced block of code.
+struct Block {
+    language: String,
+    code: String,
+    /// The comment before it.
+    purpose: Option<String>,
+}
+
+impl Block {
+    /// Path under which the reader saves it.
+    fn file(&self) -> Option<String> {
+        if let Some(path) = self.purpose.as_deref().and_then(|purpose| purpose.strip_prefix("file: ")) {
+            return Some(path.to_owned());
+        }
+        let comment = self.code.lines().next()?.trim_start_matches(['#', '/']).strip_prefix(' ')?;
+        let path = comment.split([' ', ',']).next()?;
+        let is_comment = self.code.starts_with('#') || self.code.starts_with("//");
+        (is_comment && Path::new(path).extension().is_some()).then(|| path.to_owned())
+    }
+
+    /// The lines of a block of commands that start trialrun, with their comments taken off.
+    fn commands(&self) -> Vec<Vec<String>> {
+        let joined = self.code.replace("\\\n", " ");
+        let words = |line: &str| shlex::split(line).unwrap_or_else(|| panic!("a shell cannot read {line:?}"));
+        joined.lines().filter(|line| line.starts_with("trialrun ")).map(words).collect()
+    }
+}
+
+impl Page {
+    fn read(path: &str) -> Self {
+        let text = std::fs::read_to_string(root().join(path)).unwrap();
+        let mut page = Self { blocks: Vec::new(), links: Vec::new(), anchors: BTreeSet::new() };
+        let (mut purpose, mut block, mut heading): (Option<String>, Option<Block>, Option<String>) = (None, None, None);
+        let options = pulldown_cmark::Options::ENABLE_TABLES;
+        for event in Parser::new_ext(&text, options) {
+            match event {
+                Event::Html(html) => {
+                    let comment = html.trim().strip_prefix("<!-- ").and_then(|html| html.strip_suffix(" -->"));
+                    purpose = comment.map(str::to_owned).or(purpose);
+                }
+                Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(language))) => {
+                    block = Some(Block { language: language.into(), code: String::new(), purpose: purpose.take() });
+                }
+                Event::End(TagEnd::CodeBlock) => page.blocks.extend(block.take()),
+                Event::Start(Tag::Link { dest_url, .. }) => page.links.push(dest_url.into()),
+                Event::Start(Tag::Heading { level, .. }) if level != HeadingLevel::H1 => heading = Some(String::new()),
+                Event::End(TagEnd::Heading(_)) => page.anchors.extend(heading.take().map(|text| anchor(&text))),
+                Event::Start(Tag::Paragraph) => purpose = None,
+                Event::Text(text) | Event::Code(text) => {
+                    if let Some(block) = &mut block {
+                        block.code.push_str(&text);
+                    } else if let Some(heading) = &mut heading {
+                        heading.push_str(&text);
+                    }
+                }
+                _ => {}
+            }
+        }
+        page
+    }
+}
+
+/// The name by which a link reaches a heading, as GitHub makes it.
+fn anchor(heading: &str) -> String {
+    let kept = heading.to_lowercase().replace(' ', "-");
+    kept.chars().filter(|char| char.is_alphanumeric() || matches!(char, '-' | '_')).collect()
+}
+
+#[test]
+fn every_link_in_the_documentation_leads_somewhere() {
+    let mut dead = Vec::new();
+    for path in pages() {
+        let page = Page::read(&path);
+        for link in page.links.iter().filter(|link| !link.contains("://")) {
+            let (file, fragment) =
+                link.split_once('#').map_or((link.as_str(), None), |(file, name)| (file, Some(name)));
+            let target =
+                if file.is_empty() { root().join(&path) } else { root().join(&path).parent().unwrap().join(file) };
+            let Ok(target) = target.canonicalize() else {
+                dead.push(format!("{path}: {link}"));
+                continue;
+            };
+            let is_page = target.extension().is_some_and(|extension| extension == "md");
+            if let Some(fragment) = fragment.filter(|_| is_page) {
+                let target = Page::read(target.strip_prefix(root()).unwrap().to_str().unwrap());
+                if !target.anchors.contains(fragment) {
+                    dead.push(format!("{path}: {link} (no such heading)"));
+                }
+            }
+        }
+    }
+    assert!(dead.is_empty(), "dead links:\n{}", dead.join("\n"));
+}
+
+#[test]
+fn every_block_of_yaml_and_json_can_be_read() {
+    let scratch = tempfile::tempdir().unwrap();
+    let mut wrong = Vec::new();
+    for path in pages() {
+        for block in Page::read(&path).blocks {
+            let said = match block.language.as_str() {
+                "yaml" => block.code.split("\n---\n").find_map(|document| {
+                    let file = scratch.path().join("block.yaml");
+                    std::fs::write(&file, document).unwrap();
+                    suite::read_document(&file, "block.yaml").err().map(|problems| format!("{problems:?}"))
+                }),
+                "json" => {
+                    let values = serde_json::Deserializer::from_str(&block.code).into_iter::<serde_json::Value>();
+                    values.filter_map(Result::err).next().map(|error| error.to_string())
+                }
+                _ => None,
+            };
+            wrong.extend(said.map(|said| format!("{path}: {said}\n{}", block.code)));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_command_that_is_shown_is_one_that_the_program_understands() {
+    let project = Project::new(PROGRAM);
+    let mut wrong = Vec::new();
+    for path in pages() {
+        for words in Page::read(&path).blocks.iter().filter(|block| block.language == "sh").flat_map(Block::commands) {
+            let until = words.iter().position(|word| matches!(word.as_str(), "|" | ">" | "&&" | "&" | "#"));
+            let typed: Vec<&str> = words[1..until.unwrap_or(words.len())].iter().map(String::as_str).collect();
+            let ran = project.run(&[&typed[..], &["--help"]].concat());
+            if ran.code != 0 {
+                wrong.push(format!("{path}: {words:?}\n{}", ran.err));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The bot of a page; it ends when this is dropped.
+struct Bot(Child);
+
+impl Drop for Bot {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Bot {
+    /// Starts `node FILE` and waits until it listens. `None` without Node.js.
+    fn start(project: &Project, file: &str, port: u16) -> Option<Self> {
+        let child = Command::new("node").arg(file).current_dir(project.dir()).stdout(Stdio::null()).spawn();
+        let bot = Self(child.ok()?);
+        assert!(testkit::until(|| TcpStream::connect(("127.0.0.1", port)).is_ok()), "{file} does not listen");
+        Some(bot)
+    }
+}
+
+/// Follows a page from an empty directory, block by block. How many blocks were run.
+fn follow(path: &str) -> usize {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let bin = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(PROGRAM, bin.path().join("trialrun")).unwrap();
+    let project = Project::new("sh").path_first(bin.path());
+    let (mut bot, mut printed, mut ran) = (None, None, 0);
+    for block in Page::read(path).blocks {
+        let code = block.code.replace(PORT, &port.to_string());
+        let purpose = block.purpose.clone().unwrap_or_default();
+        if let Some(file) = purpose.strip_prefix("shows: ") {
+            assert_eq!(project.read(file), code, "{path} shows another {file}");
+        } else if let Some(file) = block.file() {
+            project.write(&file, &code);
+        } else if block.language == "sh" {
+            printed = None;
+            if !purpose.starts_with("run") {
+                continue;
+            }
+            if let Some(file) = purpose.strip_prefix("run: needs ") {
+                bot = bot.or_else(|| Bot::start(&project, file, port));
+                if bot.is_none() {
+                    eprintln!("there is no Node.js: a block of {path} was not run");
+                    continue;
+                }
+            }
+            let code_wanted = purpose.strip_prefix("run: exit ").map_or(0, |code| code.parse().unwrap());
+            let done = project.run(&["-e", "-c", &code]);
+            assert_eq!(done.code, code_wanted, "{path}: {code}\n{}", done.said());
+            printed = Some(format!("{}{}", done.out, done.err));
+            ran += 1;
+        } else if let (Some(printed), "text") = (&printed, block.language.as_str()) {
+            let mut lines = printed.lines();
+            for shown in code.lines().map(str::trim).filter(|line| !line.is_empty()) {
+                assert!(
+                    lines.any(|line| line.contains(shown)),
+                    "{path} shows {shown:?}, and this was printed:\n{printed}"
+                );
+            }
+        }
+    }
+    ran
+}
+
+#[test]
+fn the_tutorial_for_a_first_skill_test_can_be_followed() {
+    assert_eq!(follow("docs/tutorials/first-skill-test.md"), 7);
+}
+
+#[test]
+fn the_tutorial_for_a_first_skill_evaluation_can_be_followed() {
+    assert_eq!(follow("docs/tutorials/first-skill-evaluation.md"), 2);
+}
+
+#[test]
+fn the_tutorial_for_many_cases_in_one_file_can_be_followed() {
+    assert_eq!(follow("docs/tutorials/many-cases.md"), 1);
+}
+
+#[test]
+fn the_tutorial_for_a_first_bot_test_can_be_followed() {
+    follow("docs/tutorials/first-bot-test.md");
+}
+
+#[test]
+fn the_output_in_the_readme_is_what_the_quickstart_prints() {
+    let project = Project::new(PROGRAM);
+    let state = project.dir().join("state");
+    let mut command = project.command(&["run", "examples/quickstart", "--state", state.to_str().unwrap()]);
+    let ran = testkit::Ran::from(command.current_dir(root()).output().unwrap()).exits(1);
+    let readme = Page::read("README.md");
+    let shown = readme.blocks.iter().find(|block| block.language == "text").unwrap();
+    let mut lines = ran.out.lines().map(str::trim);
+    for line in shown.code.lines().map(str::trim) {
+        assert!(lines.any(|printed| printed == line), "the README shows {line:?}, and this was printed:\n{}", ran.out);
+    }
+}
+
+/// The project that the README shows, with its agent at `url`.
+fn readme_project(url: &str) -> Project {
+    let project = Project::new(PROGRAM).env("SHOP_KEY", "shop-canary-77aa").env("OPENAI_API_KEY", "sk-judge");
+    let address = format!("http://127.0.0.1:{PORT}/api/chat");
+    for block in Page::read("README.md").blocks {
+        if let Some(file) = block.file().filter(|file| !file.starts_with("skills/") && !file.contains(".fixture.")) {
+            project.write(&file, &block.code.replace(&address, url));
+        }
+    }
+    project
+}
+
+#[test]
+fn the_readmes_tests_of_a_bot_pass_against_a_bot_like_it() {
+    let (shop, judge) = (Shop::open(), Shop::open());
+    let project = readme_project(&shop.url("/api/chat"));
+    project.run(&["check"]).exits(0);
+    let judge = judge.url("/judge");
+    let report = project.report(&["--judge", "openai-chat:judge", "--judge-base-url", &judge], 0);
+    let trials = report["trials"].as_array().unwrap().iter();
+    let cases: BTreeSet<&str> = trials.map(|trial| trial["case"].as_str().unwrap()).collect();
+    assert_eq!(cases, BTreeSet::from(["asks for the return policy", "remembers the order"]));
+}
+
+#[test]
+fn the_readmes_scenario_evaluation_and_fixtures_are_valid() {
+    let project = Project::new(PROGRAM);
+    let readme = Page::read("README.md");
+    for block in &readme.blocks {
+        match (block.file(), block.language.as_str()) {
+            (Some(file), "yaml") if !file.starts_with("tests/") => drop(project.write(&file, &block.code)),
+            (None, "json") => drop(project.write("skills/release-notes/evals/evals.json", &block.code)),
+            _ => {}
+        }
+    }
+    project.write("skills/release-notes/evals/files/commits.txt", "a1b2c3 Drop --legacy\n");
+    for skill in ["release-notes", "changelog"] {
+        let text = format!("---\nname: {skill}\ndescription: Does it. Use it when asked.\n---\nBody\n");
+        project.write(&format!("skills/{skill}/SKILL.md"), &text);
+    }
+    project.write("trialrun.yaml", "skills_dir: ./skills\ndefaults: { agent: chat, model: \"scripted:m.yaml\" }\n");
+    project.write("m.yaml", "steps: [{ text: Done. }]\n");
+    let ran = project.run(&["check", "."]).exits(0);
+    assert!(ran.out.contains("4 cases"), "{}", ran.said());
+}

@@ -1,0 +1,86 @@
+//! The recorded behaviour of the original test runner, situation by situation, from a fixtures file to an outcome. What
+//! differs on purpose stands in `vectors/isdk/differences.json` with its reason; whatever stands there and agrees after
+//! all is an error.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test that cannot go on fails, and tells its counts"
+)]
+
+mod compared;
+mod judged;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+const VECTORS: &str = include_str!("../vectors/isdk/vectors.jsonl");
+const DIFFERENCES: &str = include_str!("../vectors/isdk/differences.json");
+
+/// How many vectors without a quirk may differ because of a rule and not of a defect that has a number.
+const MOST_BY_RULE: usize = 40;
+
+#[test]
+fn every_vector_agrees_or_is_listed_with_its_reason() {
+    let listed: BTreeMap<String, String> = serde_json::from_str(DIFFERENCES).unwrap();
+    let only = std::env::var("TRIALRUN_VECTOR").ok();
+    let (mut agree, mut refused, mut differ, mut untagged, mut by_rule, mut skipped) = (0, 0, 0, 0, 0, 0);
+    let mut wrong = Vec::new();
+    let vectors: Vec<Value> = VECTORS.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let bench = judged::Bench::new(&PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/isdk"));
+    for vector in &vectors {
+        let id = vector["id"].as_str().unwrap();
+        if only.as_deref().is_some_and(|only| !id.starts_with(only)) {
+            continue;
+        }
+        if bench.lacks_a_package(vector) {
+            println!("{id} SKIPPED: set TRIALRUN_TEST_PACKAGES to a folder that has its package");
+            skipped += 1;
+            continue;
+        }
+        let outcome = bench.run(vector);
+        if only.is_some() {
+            println!("{id}: {outcome:#?}");
+        }
+        let differences = compared::differences(vector, &outcome);
+        match (differences.is_empty(), listed.get(id)) {
+            (true, None) => {
+                agree += 1;
+                refused += usize::from(outcome.iter().any(|judged| !judged.refused.is_empty()));
+            }
+            (false, Some(reason)) => {
+                let is_untagged = vector.get("quirks").is_none();
+                differ += 1;
+                untagged += usize::from(is_untagged);
+                by_rule += usize::from(is_untagged && reason.starts_with("rule: "));
+            }
+            (true, Some(_)) => wrong.push(format!("{id}: it is listed and agrees after all")),
+            (false, None) => {
+                let quirks = vector.get("quirks").map(Value::to_string).unwrap_or_default();
+                wrong.push(format!("{id} {quirks}: {}", differences.join("; ")));
+            }
+        }
+    }
+    println!(
+        "{agree} agree ({refused} of them are refused before they run), {differ} differ as listed ({untagged} of them without a quirk, {by_rule} of those by a rule), {skipped} skipped, {} in all",
+        vectors.len()
+    );
+    assert!(wrong.is_empty(), "{} vectors:\n{}", wrong.len(), wrong.join("\n"));
+    if only.is_none() {
+        assert_eq!(agree + listed.len() + skipped, vectors.len());
+        assert!(by_rule <= MOST_BY_RULE, "{by_rule} vectors without a quirk differ by a rule");
+    }
+}
+
+#[test]
+fn every_difference_names_a_quirk_or_a_rule() {
+    let listed: BTreeMap<String, String> = serde_json::from_str(DIFFERENCES).unwrap();
+    for (id, reason) in &listed {
+        let named = reason.starts_with('Q') && reason[1..3].chars().all(|c| c.is_ascii_digit());
+        assert!(named || reason.starts_with("rule: "), "{id}: {reason}");
+    }
+}

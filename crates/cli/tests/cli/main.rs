@@ -1,0 +1,37 @@
+//! The program as its users meet it: the real binary, real processes, real git. One test binary, because linking each file on
+//! its own takes longer than all its tests.
+
+mod bot;
+mod claude_code;
+mod code;
+mod codex;
+mod coming_from_agent_skill_eval;
+mod coming_from_ai_test_runner;
+mod coming_from_ai_tester;
+mod coming_from_fabrik;
+mod commands;
+mod conformance;
+mod docs;
+mod edges;
+mod evaluation;
+mod faulty_providers;
+mod fixtures_run;
+mod fixtures_vectors;
+mod hooks;
+mod judging;
+mod kill;
+mod looking;
+mod masking;
+mod misbehaviour;
+mod opencode;
+mod refusals;
+mod regrade;
+mod sandbox;
+mod shop;
+mod signals;
+mod skill_eval;
+mod specimens;
+mod subprocess;
+mod supervise;
+mod trying_again;
+mod typescript;

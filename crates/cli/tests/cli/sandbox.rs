@@ -1,0 +1,850 @@
+//! The local sandbox, with real git and real processes.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
+
+use model::{Change, Collected, CopyTree, Excerpt, FixtureFile, Fixtures, RepositoryChange, Skill, Span, Spanned};
+use sandbox::Host;
+use sandbox::supervise::{Output, Supervisor, run};
+use sandbox::{Registry, Request, SANDBOXES, Sandbox, SandboxError, Workshop, prune};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A temporary directory for sandboxes, and a workshop in it.
+struct Bench {
+    temp: tempfile::TempDir,
+    registry: Arc<Registry>,
+    workshop: Option<Workshop>,
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self::with_env(&[])
+    }
+
+    fn with_env(env: &[(&str, &str)]) -> Self {
+        let temp = tempfile::tempdir().unwrap();
+        let mut lent = BTreeMap::from([("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())]);
+        lent.extend(env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        let host = Host {
+            env: lent,
+            home: None,
+            temp: temp.path().to_owned(),
+            supervisor: Supervisor::new(env!("CARGO_BIN_EXE_trialrun")).unwrap(),
+        };
+        let registry = Registry::new();
+        let workshop = Workshop::open_with("local", &host, &registry).unwrap();
+        Self { temp, registry, workshop: Some(workshop) }
+    }
+
+    async fn try_make(&self, request: Request) -> Result<Arc<dyn Sandbox>, SandboxError> {
+        self.workshop.as_ref().unwrap().make(request).await
+    }
+
+    async fn make(&self, fixtures: Fixtures) -> Arc<dyn Sandbox> {
+        self.try_make(request(fixtures)).await.unwrap()
+    }
+
+    /// Everything that lies in the directory for sandboxes.
+    fn left(&self) -> Vec<PathBuf> {
+        fs::read_dir(self.temp.path()).unwrap().map(|entry| entry.unwrap().path()).collect()
+    }
+}
+
+fn request(fixtures: Fixtures) -> Request {
+    Request {
+        fixtures: Arc::new(fixtures),
+        skill: None,
+        watch_repository: false,
+        source_repo: None,
+        lent: Vec::new(),
+        setup_timeout: PATIENCE,
+        keep: false,
+    }
+}
+
+fn place() -> Excerpt {
+    Excerpt { file: "a.yaml".into(), line: 3, column: 5, length: 1, text: "  here".into(), skipped: 0 }
+}
+
+fn file(path: &str, content: &str) -> FixtureFile {
+    FixtureFile { path: path.into(), content: content.as_bytes().into(), executable: false, source: place() }
+}
+
+fn git(files_committed: &[(&str, &str)]) -> Fixtures {
+    let files_committed = files_committed.iter().map(|(path, content)| file(path, content)).collect();
+    Fixtures { git_init: true, files_committed, ..Fixtures::default() }
+}
+
+fn commands(commands: &[&str]) -> Vec<Spanned<String>> {
+    commands.iter().map(|command| Spanned::new((*command).to_owned(), Span::default())).collect()
+}
+
+fn skill(directory: &Path) -> Arc<Skill> {
+    Arc::new(Skill {
+        name: directory.file_name().unwrap().to_str().unwrap().into(),
+        description: String::new(),
+        directory: Some(directory.to_owned()),
+        version: None,
+        body: String::new(),
+        body_hash: String::new(),
+        content_hash: String::new(),
+        allowed_tools_raw: Vec::new(),
+        allowed_tools: Vec::new(),
+        token_budget: None,
+        frontmatter: serde_json::Map::new(),
+    })
+}
+
+/// A skill `sk` with a test, which holds the answers.
+fn small_skill(parent: &Path) -> Arc<Skill> {
+    let directory = parent.join("sk");
+    fs::create_dir_all(directory.join("tests")).unwrap();
+    fs::write(directory.join("SKILL.md"), "---\nname: sk\n---\nBody\n").unwrap();
+    fs::write(directory.join("tests/t.yaml"), "scenario: x\n").unwrap();
+    skill(&directory)
+}
+
+async fn shell(sandbox: &dyn Sandbox, script: &str) -> Output {
+    let args = [OsStr::new("-c"), OsStr::new(script)];
+    run(sandbox.command(OsStr::new("sh"), &args, &[]), PATIENCE, 1 << 20).await.unwrap()
+}
+
+/// What a script prints, or how it failed.
+async fn says(sandbox: &dyn Sandbox, script: &str) -> String {
+    let output = shell(sandbox, script).await;
+    if output.status.success() {
+        output.stdout.text().trim_end().to_owned()
+    } else {
+        format!("ERR {}", output.stderr.text())
+    }
+}
+
+fn changed(collected: &Collected) -> Vec<(&str, Change)> {
+    collected.files_changed.iter().map(|change| (change.path.as_str(), change.change)).collect()
+}
+
+#[tokio::test]
+async fn the_same_fixture_is_the_same_commit_everywhere() {
+    let fixtures = git(&[("a", "hello\n"), ("dir/b", "world\n")]);
+    // A machine that is set up to make it another one.
+    let elsewhere = tempfile::tempdir().unwrap();
+    let config = "[init]\n defaultBranch = other\n[user]\n name = Somebody\n email = s@example.com\n[core]\n hooksPath = /nowhere\n[commit]\n gpgsign = true\n";
+    fs::write(elsewhere.path().join(".gitconfig"), config).unwrap();
+    let home = elsewhere.path().to_str().unwrap();
+    let hostile = [
+        ("HOME", home),
+        ("XDG_CONFIG_HOME", home),
+        ("GIT_CONFIG_GLOBAL", home),
+        ("GIT_AUTHOR_NAME", "Somebody"),
+        ("GIT_DIR", "/nowhere"),
+        ("TZ", "Asia/Tokyo"),
+    ];
+    for bench in [Bench::new(), Bench::new(), Bench::with_env(&hostile)] {
+        let sandbox = bench.make(fixtures.clone()).await;
+        assert_eq!(
+            says(&*sandbox, "git rev-parse HEAD; git log --format='%an <%ae> %aI %cI %s %D'").await,
+            "80e3919de3993107b3a72e76525968befaed6d27\n\
+             trialrun <trialrun@example.com> 2000-01-01T00:00:00Z 2000-01-01T00:00:00Z trialrun: fixture baseline HEAD -> main"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_copy_is_clean_at_a_glance_and_an_agent_can_commit_in_it() {
+    let bench = Bench::new();
+    let first = bench.make(git(&[("a", "1\n"), ("b", "2\n")])).await;
+    // `diff-files` believes the index and refreshes nothing.
+    assert_eq!(says(&*first, "git diff-files; git fsck --strict; git count-objects").await, "0 objects, 0 kilobytes");
+    let before = first.collect().await.unwrap();
+    let repository = before.repository.clone().unwrap();
+    assert_eq!(changed(&before), []);
+    assert_eq!((repository.branch.as_deref(), repository.status.len()), (Some("main"), 0));
+    assert_eq!(repository.new_commits, [] as [&str; 0]);
+
+    says(&*first, "echo 3 > a; git add a; git commit -qm 'Change a'; git checkout -qb topic; echo 4 > c; rm b").await;
+    let after = first.collect().await.unwrap();
+    assert_eq!(changed(&after), [("a", Change::Modified), ("b", Change::Deleted), ("c", Change::Added)]);
+    let now = after.repository.unwrap();
+    assert_eq!(now.branch.as_deref(), Some("topic"));
+    assert_eq!(now.status, [" D b", "?? c"]);
+    assert_eq!(now.new_commits, [format!("{} Change a", now.head.as_deref().unwrap())]);
+    assert_ne!(now.head, repository.head);
+    assert_eq!(says(&*first, "git log -1 --format='%an %ae'").await, "trialrun trialrun@example.com");
+
+    let second = bench.make(git(&[("a", "1\n"), ("b", "2\n")])).await;
+    assert_eq!(says(&*second, "git status --porcelain --branch; cat a").await, "## main\n1");
+}
+
+#[tokio::test]
+async fn a_change_to_the_repository_alone_is_seen() {
+    let bench = Bench::new();
+    let sandbox = bench.make(git(&[("a", "1\n")])).await;
+    says(&*sandbox, "git commit -q --allow-empty -m one; git commit -q --allow-empty -m two").await;
+    let collected = sandbox.collect().await.unwrap();
+    assert_eq!(changed(&collected), []);
+    let subjects = collected.repository.unwrap().new_commits;
+    assert_eq!(subjects.iter().map(|commit| &commit[41..]).collect::<Vec<_>>(), ["two", "one"]);
+
+    let bare = bench.make(Fixtures::default()).await;
+    assert_eq!(bare.collect().await.unwrap().repository, None);
+    says(&*bare, "git init -qb new .; git -c user.name=a -c user.email=b commit -q --allow-empty -m first").await;
+    let made = bare.collect().await.unwrap().repository.unwrap();
+    assert_eq!((made.branch.as_deref(), made.new_commits.len()), (Some("new"), 1));
+    says(&*bare, "rm -r .git/refs .git/objects").await;
+    assert_eq!(bare.collect().await.unwrap().repository, None, "a repository that is broken is none");
+}
+
+#[tokio::test]
+async fn hooks_and_monitors_of_the_agent_do_not_run_when_it_is_inspected() {
+    let bench = Bench::new();
+    let sandbox = bench.make(git(&[("a", "1\n")])).await;
+    says(&*sandbox, "printf '#!/bin/sh\\ntouch ../ran\\n' > hook; chmod +x hook; git config core.fsmonitor ./hook")
+        .await;
+    let collected = sandbox.collect().await.unwrap();
+    assert_eq!(collected.repository.unwrap().status, ["?? hook"]);
+    assert_eq!(collected.outside_changes, [] as [&str; 0]);
+}
+
+/// A sandbox whose repository is watched, made with these setup commands.
+async fn watched(bench: &Bench, setup: &[&str]) -> Arc<dyn Sandbox> {
+    let fixtures = Fixtures { setup_commands: commands(setup), ..git(&[("a", "1\n"), ("b", "2\n")]) };
+    bench.try_make(Request { watch_repository: true, ..request(fixtures) }).await.unwrap()
+}
+
+async fn change(sandbox: &dyn Sandbox) -> RepositoryChange {
+    *sandbox.collect().await.unwrap().repository_change.unwrap()
+}
+
+#[tokio::test]
+async fn settings_of_the_agent_have_no_say_in_what_git_tells() {
+    let bench = Bench::new();
+    for (hide, expected) in [
+        ("git update-index --assume-unchanged a; echo 2 > a", " M a"),
+        ("git update-index --skip-worktree a; echo 2 > a", " M a"),
+        ("git config core.excludesFile ~/x; echo '*' > ~/x; touch new", "?? new"),
+        ("mkdir -p ~/.config/git; echo '*' > ~/.config/git/ignore; touch new", "?? new"),
+        ("mkdir -p .git/info; echo '*' >> .git/info/exclude; touch new", "?? new"),
+        ("touch new; git config core.worktree $HOME", "?? new"),
+        ("touch new; git config core.bare true", "?? new"),
+        ("touch new; git config status.showUntrackedFiles no", "?? new"),
+        ("git config filter.x.clean 'echo 1'; echo 'a filter=x' > .git/info/attributes; echo 2 > a", " M a"),
+        ("git config core.autocrlf true; printf '1\\r\\n' > a", " M a"),
+    ] {
+        let sandbox = watched(&bench, &[]).await;
+        says(&*sandbox, hide).await;
+        assert_eq!(change(&*sandbox).await.after.status, [expected], "{hide}");
+        assert_eq!(sandbox.collect().await.unwrap().repository.unwrap().status, [expected], "{hide}");
+    }
+    let plain = bench.make(git(&[("a", "1\n")])).await;
+    says(&*plain, "git update-index --assume-unchanged a; echo 2 > a").await;
+    assert_eq!(plain.collect().await.unwrap().repository.unwrap().status, [" M a"]);
+}
+
+#[tokio::test]
+async fn what_setup_configured_still_counts_after_the_agent() {
+    let bench = Bench::new();
+    let sandbox =
+        watched(&bench, &["git config core.fileMode false", "mkdir -p .git/info; echo '*.log' >> .git/info/exclude"])
+            .await;
+    says(&*sandbox, "chmod +x a; touch x.log; git config core.fileMode true; rm .git/info/exclude").await;
+    assert_eq!(change(&*sandbox).await.after.status, [] as [&str; 0]);
+}
+
+const ORIGIN: [&str; 3] =
+    ["git init -q --bare $TMPDIR/r.git", "git remote add origin $TMPDIR/r.git", "git push -q origin main"];
+
+#[tokio::test]
+async fn remotes_are_those_that_stood_before_the_agent_acted() {
+    let bench = Bench::new();
+    let sandbox = watched(&bench, &ORIGIN).await;
+    let address = format!("{}/r.git", sandbox.tmp().display());
+    says(
+        &*sandbox,
+        "git commit -q --allow-empty -m x; git push -q origin main; git init -q --bare $TMPDIR/fork.git; \
+         git remote set-url origin $TMPDIR/fork.git; git remote add fork $TMPDIR/fork.git; git push -q fork HEAD:x",
+    )
+    .await;
+    let change = change(&*sandbox).await;
+    assert_eq!(change.after.remotes.keys().collect::<Vec<_>>(), ["origin"]);
+    let (origin, head) = (&change.after.remotes["origin"], change.after.head.clone().unwrap());
+    assert_eq!((&origin.url, &origin.branches.as_ref().unwrap()["main"]), (&address, &head));
+    assert_eq!(change.new_commits.len(), 1);
+    let pushes = change.after.pushes.iter().map(|(branch, commit)| (branch.as_str(), commit == &head));
+    assert_eq!(pushes.collect::<Vec<_>>(), [("fork/x", true), ("origin/main", true)]);
+}
+
+#[tokio::test]
+async fn nothing_of_the_agents_runs_when_git_looks() {
+    let bench = Bench::new();
+    let mut fixtures = git(&[("a", "1\n")]);
+    // A project whose programs are found where the agent works.
+    fixtures.env = vec![("PATH".into(), ".:/usr/local/bin:/usr/bin:/bin".into())];
+    fixtures.setup_commands = commands(&ORIGIN);
+    let sandbox = bench.try_make(Request { watch_repository: true, ..request(fixtures) }).await.unwrap();
+    let arm = "printf '#!/bin/sh\\ntouch %s/ran\\n' $HOME > evil; chmod +x evil; evil=$PWD/evil
+        for name in core.sshCommand remote.origin.uploadpack core.fsmonitor filter.x.clean filter.x.smudge filter.x.process \
+            diff.external core.pager credential.helper core.askPass core.gitProxy gpg.program; do
+            git config $name $evil
+        done
+        git config url.ext::$evil.insteadOf $TMPDIR
+        mkdir -p .git/hooks; for hook in post-index-change reference-transaction post-checkout; do cp evil .git/hooks/$hook; done
+        echo '* filter=x diff=x' > .gitattributes; git config --global filter.x.clean $evil
+        git init -q sub; git -C sub -c user.name=a -c user.email=b commit -q --allow-empty -m s
+        git -c core.hooksPath=/dev/null -c filter.x.clean=cat -c filter.x.process= add -A 2> /dev/null
+        git -C sub config core.fsmonitor $evil; touch sub/new
+        rm -f ~/ran; cp evil git; cp evil ls; cp evil grep; echo 2 > a";
+    says(&*sandbox, arm).await;
+    let _ = fs::remove_file(sandbox.home().join("ran"));
+    let change = change(&*sandbox).await;
+    assert!(change.after.status.contains(&" M a".to_owned()) || change.after.status.contains(&"MM a".to_owned()));
+    assert_eq!(change.after.remotes["origin"].branches.as_ref().unwrap().len(), 1);
+    let collected = sandbox.collect().await.unwrap();
+    let _ = sandbox.patch(&collected).await;
+    assert!(!sandbox.home().join("ran").exists(), "something of the agent's ran");
+}
+
+#[tokio::test]
+async fn a_repository_that_the_agent_broke_is_lost_and_nothing_waits_for_it() {
+    let bench = Bench::new();
+    for ruin in [
+        "rm -r .git",
+        "rm .git/HEAD; mkfifo .git/HEAD",
+        "rm -r .git/refs; ln -s / .git/refs",
+        "rm .git/index; ln -s /dev/zero .git/index",
+        "rm .git/index; mkfifo .git/index",
+        "echo 'ref: /dev/zero' > .git/HEAD",
+        "mkfifo .git/refs/heads/pipe",
+        "rm -f .git/packed-refs; mkfifo .git/packed-refs",
+        "git commit -q --allow-empty -m x; rm -r .git/objects; mkdir .git/objects",
+        "git commit -q --allow-empty -m x; rm -r .git/objects; ln -s / .git/objects",
+        "echo x > .git/index",
+    ] {
+        let sandbox = watched(&bench, &[]).await;
+        says(&*sandbox, ruin).await;
+        let collected = sandbox.collect().await.unwrap();
+        let lost = collected.repository_change.unwrap().after.lost;
+        assert!(lost.is_some() && collected.repository.is_none(), "{ruin}: {lost:?}");
+    }
+    let bare = bench.make(Fixtures::default()).await;
+    says(&*bare, "mkdir .git; mkfifo .git/HEAD; mkfifo .git/config").await;
+    assert_eq!(bare.collect().await.unwrap().repository, None);
+}
+
+#[tokio::test]
+async fn a_repository_of_another_format_that_the_agent_made_is_read() {
+    let bench = Bench::new();
+    let bare = bench.make(Fixtures::default()).await;
+    let commit = "git -c user.name=a -c user.email=b commit -q --allow-empty -m first";
+    says(&*bare, &format!("git init -q -b new --object-format=sha256 .; {commit}; touch x")).await;
+    let made = bare.collect().await.unwrap().repository.unwrap();
+    assert_eq!((made.head.unwrap().len(), made.new_commits.len(), made.status), (64, 1, vec!["?? x".to_owned()]));
+}
+
+#[tokio::test]
+async fn remotes_are_asked_all_at_once() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    // It hangs up on everybody once all are there. Whoever asks one after the other waits for ever.
+    let service = std::thread::spawn(move || {
+        let all: Vec<_> = (0..4).map(|_| listener.accept().unwrap().0).collect();
+        drop(all);
+    });
+    let bench = Bench::new();
+    let add = format!("for n in 1 2 3 4; do git remote add r$n git://127.0.0.1:{port}/r$n; done");
+    let sandbox = watched(&bench, &[&add]).await;
+    service.join().unwrap();
+    let change = change(&*sandbox).await;
+    assert_eq!(change.before.remotes.values().filter(|remote| remote.branches.is_none()).count(), 4);
+}
+
+#[tokio::test]
+async fn a_change_whose_size_and_time_were_put_back_is_in_the_status() {
+    let bench = Bench::new();
+    for (hide, expected) in [
+        ("touch -r a $TMPDIR/ref; echo 3 > a; touch -r $TMPDIR/ref a", " M a"),
+        ("touch -d @0 a; git update-index --refresh; echo 3 > a; touch -d @0 a", " M a"),
+        ("echo 33 > a; git add a; touch -r a $TMPDIR/ref; echo 44 > a; touch -r $TMPDIR/ref a", "MM a"),
+    ] {
+        for sandbox in [watched(&bench, &[]).await, bench.make(git(&[("a", "1\n")])).await] {
+            says(&*sandbox, hide).await;
+            assert_eq!(sandbox.collect().await.unwrap().repository.unwrap().status, [expected], "{hide}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_sandbox_that_the_agent_removed_or_closed_is_its_doing() {
+    let bench = Bench::new();
+    for (ruin, because) in [
+        ("rm -r \"$PWD\"", "the agent removed its working directory"),
+        ("rm -r \"$PWD\"; ln -s / \"$PWD\"", "the agent removed its working directory"),
+        ("chmod 000 .", "the agent closed its working directory"),
+        ("chmod 000 ..", "the agent closed its working directory"),
+    ] {
+        let sandbox = watched(&bench, &[]).await;
+        says(&*sandbox, ruin).await;
+        let error = sandbox.collect().await.unwrap_err();
+        assert!(matches!(&error, SandboxError::Ruined { because: told } if told == because), "{ruin}: {error}");
+    }
+    for (ruin, path) in [
+        ("mkfifo .gitignore", ".gitignore"),
+        ("mkdir -p sub; mkfifo sub/.gitignore; echo x > sub/a", "sub/.gitignore"),
+        ("mkdir sub; cd sub; git init -q .; rm .git/HEAD; mkfifo .git/HEAD", "sub/.git/HEAD"),
+    ] {
+        for sandbox in [watched(&bench, &[]).await, bench.make(git(&[("a", "1\n")])).await] {
+            says(&*sandbox, ruin).await;
+            let error = sandbox.collect().await.unwrap_err();
+            let because = format!("the agent made `{path}` a pipe, a socket or a device, which git would wait for");
+            assert!(matches!(&error, SandboxError::Ruined { because: told } if *told == because), "{ruin}: {error}");
+        }
+    }
+    let sandbox = watched(&bench, &[]).await;
+    says(&*sandbox, "mkdir new; touch new/x; chmod 000 a new").await;
+    let collected = sandbox.collect().await.unwrap();
+    assert_eq!(changed(&collected), [("new/x", Change::Added)]);
+    assert_eq!(fs::read_to_string(sandbox.work().join("a")).unwrap(), "1\n");
+}
+
+#[tokio::test]
+async fn what_is_written_beside_the_working_directory_is_told() {
+    let bench = Bench::new();
+    let sandbox = bench.make(Fixtures::default()).await;
+    assert_eq!(sandbox.collect().await.unwrap().outside_changes, [] as [&str; 0]);
+    says(&*sandbox, "echo x > ../note; mkdir ../dir; echo x > ~/.cache; echo x > $TMPDIR/x; echo x > in").await;
+    let collected = sandbox.collect().await.unwrap();
+    let base = sandbox.work().parent().unwrap();
+    let expected: Vec<String> = ["dir", "note"].map(|name| base.join(name).to_str().unwrap().to_owned()).into();
+    assert_eq!(collected.outside_changes, expected);
+    assert_eq!(changed(&collected), [("in", Change::Added)]);
+    assert_eq!(collected.sandbox.as_deref(), sandbox.work().to_str());
+    assert_eq!(collected.home.as_deref(), sandbox.home().to_str());
+    assert_eq!(collected.tmp.as_deref(), sandbox.tmp().to_str());
+}
+
+#[tokio::test]
+async fn processes_find_only_their_own_places_and_the_fixtures_variables() {
+    let bench = Bench::with_env(&[("HOME", "/home/u"), ("OPENAI_API_KEY", "sk-test"), ("LANG", "C.UTF-8")]);
+    let env = [("COLOUR", "green"), ("TERM", "vt100")].map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let fixtures = Fixtures {
+        env: env.to_vec(),
+        setup_commands: commands(&["echo $COLOUR $HOME > seen; test ! -t 0"]),
+        ..Fixtures::default()
+    };
+    let sandbox = bench.make(fixtures).await;
+    let home = sandbox.home().to_str().unwrap();
+    assert_eq!(fs::read_to_string(sandbox.work().join("seen")).unwrap(), format!("green {home}\n"));
+    assert_eq!(changed(&sandbox.collect().await.unwrap()), [], "what setup made is not the agent's");
+    let names = says(&*sandbox, "env | sed 's/=.*//' | grep -v -e '^_$' -e PWD -e SHLVL | sort | tr '\\n' ' '").await;
+    assert_eq!(
+        names,
+        "COLOUR GIT_CEILING_DIRECTORIES GIT_CONFIG_NOSYSTEM GIT_TERMINAL_PROMPT HOME LANG PATH TERM TMPDIR ".trim_end()
+    );
+    let extra = [("TERM".to_owned(), "xterm".to_owned()), ("MORE".to_owned(), "x".to_owned())];
+    let env = sandbox.env(&extra);
+    assert_eq!((env["TERM"].as_str(), env["MORE"].as_str()), ("vt100", "x"), "the fixture has the last word");
+    assert_eq!(says(&*sandbox, "pwd").await, sandbox.work().to_str().unwrap());
+    let modes = [sandbox.home(), sandbox.tmp(), sandbox.work().parent().unwrap()]
+        .map(|path| path.metadata().unwrap().permissions().mode() & 0o077);
+    assert_eq!(modes[2], 0, "nobody else gets in");
+}
+
+#[tokio::test]
+async fn what_setup_did_to_the_repository_is_the_baseline() {
+    let bench = Bench::new();
+    let fixtures = Fixtures {
+        setup_commands: commands(&["echo 2 > a && git commit -qam setup", "echo 3 > a", "echo 1 > b"]),
+        ..git(&[("a", "1\n")])
+    };
+    let sandbox = bench.make(fixtures).await;
+    let collected = sandbox.collect().await.unwrap();
+    assert_eq!(changed(&collected), []);
+    let repository = collected.repository.unwrap();
+    assert_eq!(repository.new_commits, [] as [&str; 0]);
+    assert_eq!(repository.status, [" M a", "?? b"]);
+    says(&*sandbox, "echo 4 > a; git commit -qam agent").await;
+    let collected = sandbox.collect().await.unwrap();
+    assert_eq!(changed(&collected), [("a", Change::Modified)]);
+    assert_eq!(collected.repository.unwrap().new_commits.len(), 1);
+}
+
+#[tokio::test]
+async fn a_setup_command_that_fails_is_quoted_and_leaves_nothing() {
+    let mut bench = Bench::new();
+    let failing = |command: &str| Fixtures { setup_commands: commands(&["true", command]), ..git(&[("a", "1\n")]) };
+    let error = bench.try_make(request(failing("echo why >&2; exit 3"))).await.err().unwrap();
+    assert_eq!(error.to_string(), "setup command `echo why >&2; exit 3` failed with exit code 3: why");
+    let hanging = Request {
+        setup_timeout: Duration::from_millis(300),
+        ..request(Fixtures { setup_commands: commands(&["setsid sleep 1000 & sleep 1000"]), ..Fixtures::default() })
+    };
+    let error = bench.try_make(hanging).await.err().unwrap();
+    assert_eq!(
+        error.to_string(),
+        "setup command `setsid sleep 1000 & sleep 1000` was ended after 0.3 s (setup_timeout)"
+    );
+    bench.workshop = None;
+    assert_eq!(bench.left(), [] as [PathBuf; 0]);
+}
+
+#[tokio::test]
+async fn a_skill_is_installed_without_its_answers_and_git_does_not_see_it() {
+    let bench = Bench::new();
+    let elsewhere = tempfile::tempdir().unwrap();
+    fs::write(elsewhere.path().join("secret"), "s").unwrap();
+    let skill = small_skill(elsewhere.path());
+    let directory = skill.directory.clone().unwrap();
+    symlink("../secret", directory.join("link")).unwrap();
+    fs::create_dir_all(directory.join("scripts/tests")).unwrap();
+    fs::write(directory.join("scripts/tests/kept"), "x").unwrap();
+    fs::write(directory.join("tool"), "#!/bin/sh\n").unwrap();
+    fs::set_permissions(directory.join("tool"), PermissionsExt::from_mode(0o755)).unwrap();
+    let with = |fixtures| Request { skill: Some((Arc::clone(&skill), ".claude/skills".into())), ..request(fixtures) };
+
+    // A fixture's own .gitignore says the contrary.
+    let sandbox = bench.try_make(with(git(&[(".gitignore", "!.claude/\n*.log\n")]))).await.unwrap();
+    let installed = sandbox.work().join(".claude/skills/sk");
+    assert!(!installed.join("tests").exists());
+    assert!(installed.join("scripts/tests/kept").exists());
+    assert_eq!(fs::read_link(installed.join("link")).unwrap(), Path::new("../secret"));
+    assert_eq!(installed.join("tool").metadata().unwrap().permissions().mode() & 0o777, 0o755);
+    assert_eq!(
+        says(&*sandbox, "git status --porcelain; git ls-files; cat .gitignore").await,
+        ".gitignore\n!.claude/\n*.log"
+    );
+    assert_eq!(changed(&sandbox.collect().await.unwrap()), []);
+    says(&*sandbox, "echo more >> .claude/skills/sk/SKILL.md").await;
+    assert_eq!(changed(&sandbox.collect().await.unwrap()), [(".claude/skills/sk/SKILL.md", Change::Modified)]);
+
+    let without_git = bench.try_make(with(Fixtures::default())).await.unwrap();
+    assert!(without_git.work().join(".claude/skills/sk/SKILL.md").exists());
+    assert!(!without_git.work().join(".git").exists());
+}
+
+#[tokio::test]
+async fn bytes_modes_and_links_arrive_as_they_are() {
+    let bench = Bench::new();
+    let tree = tempfile::tempdir().unwrap();
+    let bytes: Vec<u8> = (0..=255).cycle().take(70_000).collect();
+    fs::write(tree.path().join("from-tree"), &bytes).unwrap();
+    symlink("/etc/hostname", tree.path().join("absolute")).unwrap();
+    let fixtures = Fixtures {
+        copy_trees: vec![CopyTree { from: tree.path().into(), to: ".".into(), source: place() }],
+        files_committed: vec![
+            FixtureFile { content: bytes.as_slice().into(), ..file("binary", "") },
+            FixtureFile { executable: true, ..file("tool", "#!/bin/sh\necho ran\n") },
+        ],
+        ..git(&[])
+    };
+    let sandbox = bench.make(fixtures).await;
+    for name in ["from-tree", "binary"] {
+        assert_eq!(fs::read(sandbox.work().join(name)).unwrap(), bytes);
+    }
+    assert_eq!(fs::read_link(sandbox.work().join("absolute")).unwrap(), Path::new("/etc/hostname"));
+    let script = "./tool; git show HEAD:binary | cmp - binary && git ls-files -s | cut -d' ' -f1,3 | sed 's/^\\(......\\) 0./\\1 /'";
+    assert_eq!(says(&*sandbox, script).await, "ran\n120000 absolute\n100644 binary\n100644 from-tree\n100755 tool");
+}
+
+#[tokio::test]
+async fn a_fixture_cannot_write_outside_even_through_its_own_links() {
+    let mut bench = Bench::new();
+    let tree = tempfile::tempdir().unwrap();
+    let target = tempfile::tempdir().unwrap();
+    symlink(target.path(), tree.path().join("door")).unwrap();
+    let through = Fixtures {
+        copy_trees: vec![CopyTree { from: tree.path().into(), to: ".".into(), source: place() }],
+        files_committed: vec![file("door/x", "x")],
+        ..Fixtures::default()
+    };
+    let error = bench.try_make(request(through)).await.err().unwrap();
+    assert_eq!(error.to_string(), "files_committed: door/x escapes the sandbox through the link door");
+    assert_eq!(error.excerpt(), Some(&place()));
+    for path in ["../x", "/etc/zzz", "a/../../x"] {
+        let fixtures = Fixtures { files_unstaged: vec![file(path, "x")], ..Fixtures::default() };
+        let error = bench.try_make(request(fixtures)).await.err().unwrap();
+        assert_eq!(error.to_string(), format!("files_unstaged: {path} escapes the sandbox"));
+    }
+    assert_eq!(fs::read_dir(target.path()).unwrap().count(), 0);
+    bench.workshop = None;
+    assert_eq!(bench.left(), [] as [PathBuf; 0]);
+}
+
+#[tokio::test]
+async fn a_tree_that_is_a_repository_keeps_its_history_and_runs_no_hook() {
+    let bench = Bench::new();
+    let origin = bench.make(git(&[("a", "1\n")])).await;
+    says(&*origin, "mkdir .git/hooks; printf '#!/bin/sh\\ntouch hooked\\n' > .git/hooks/post-commit; chmod +x .git/hooks/post-commit").await;
+    let fixtures = Fixtures {
+        copy_trees: vec![CopyTree { from: origin.work().into(), to: "".into(), source: place() }],
+        ..git(&[("b", "2\n")])
+    };
+    let sandbox = bench.make(fixtures).await;
+    assert_eq!(
+        says(&*sandbox, "git log --format=%s; git status --porcelain; ls").await,
+        "trialrun: fixture baseline\ntrialrun: fixture baseline\na\nb"
+    );
+    says(&*sandbox, "git commit -q --allow-empty -m x").await;
+    assert!(sandbox.work().join("hooked").exists(), "the agent's own commits are not ours to change");
+}
+
+#[tokio::test]
+async fn staged_names_are_names_and_not_patterns() {
+    let bench = Bench::new();
+    let fixtures = Fixtures {
+        files_staged: vec![file("*.txt", "x"), file("-dash", "x")],
+        files_unstaged: vec![file("other.txt", "x")],
+        ..git(&[])
+    };
+    let sandbox = bench.make(fixtures).await;
+    assert_eq!(says(&*sandbox, "git status --porcelain").await, "A  *.txt\nA  -dash\n?? other.txt");
+}
+
+#[tokio::test]
+async fn many_at_once_share_a_template_and_all_are_removed() {
+    let mut bench = Bench::new();
+    let fixtures = Arc::new(git(&[("a", "1\n")]));
+    let requests = (0..8).map(|_| Request { fixtures: Arc::clone(&fixtures), ..request(Fixtures::default()) });
+    let workshop = Arc::new(bench.workshop.take().unwrap());
+    let mut making = tokio::task::JoinSet::new();
+    for request in requests {
+        let workshop = Arc::clone(&workshop);
+        making.spawn(async move { workshop.make(request).await.unwrap() });
+    }
+    let sandboxes = making.join_all().await;
+    assert_eq!(bench.left().len(), 8 + 1, "eight sandboxes and their template");
+    assert_eq!(bench.registry.directories().len(), 9);
+    let survey = prune::survey(bench.temp.path(), Duration::ZERO, std::time::SystemTime::now()).unwrap();
+    assert_eq!((survey.live, survey.orphans.len()), (9, 0));
+    // Closed, closed twice, dropped: whatever way, it goes.
+    let (close, drop_them) = sandboxes.split_at(4);
+    for sandbox in close {
+        sandbox.close().await.unwrap();
+        sandbox.close().await.unwrap();
+    }
+    assert_eq!(bench.left().len(), 5);
+    drop(drop_them.to_vec());
+    drop(sandboxes);
+    assert_eq!(bench.left().len(), 1);
+    drop(workshop);
+    assert_eq!(bench.left(), [] as [PathBuf; 0]);
+    assert_eq!(bench.registry.directories(), [] as [PathBuf; 0]);
+}
+
+#[tokio::test]
+async fn a_kept_sandbox_stays_and_is_not_live_for_longer_than_its_maker() {
+    let mut bench = Bench::new();
+    let sandbox = bench.try_make(Request { keep: true, ..request(git(&[("a", "1\n")])) }).await.unwrap();
+    let base = sandbox.work().parent().unwrap().to_owned();
+    sandbox.close().await.unwrap();
+    drop(sandbox);
+    bench.workshop = None;
+    assert_eq!(bench.left(), std::slice::from_ref(&base), "the template is not kept");
+    // As if the process that made it had ended: its mark names another.
+    fs::write(base.join("owner"), "pid 1\nborn 1\nfor sandbox\n").unwrap();
+    let survey = prune::survey(bench.temp.path(), Duration::ZERO, std::time::SystemTime::now()).unwrap();
+    assert_eq!(survey.orphans.len(), 1);
+    assert!(prune::remove(&survey.orphans[0]).unwrap());
+    assert_eq!(bench.left(), [] as [PathBuf; 0]);
+}
+
+#[tokio::test]
+async fn the_end_of_a_run_removes_everything_and_lets_nothing_begin() {
+    let bench = Bench::new();
+    let sandbox = bench.make(git(&[("a", "1\n")])).await;
+    assert_eq!(bench.registry.remove_all().len(), 0);
+    assert_eq!(bench.left(), [] as [PathBuf; 0]);
+    let error = bench.try_make(request(Fixtures::default())).await.err().unwrap();
+    assert!(matches!(error, SandboxError::Ending));
+    drop(sandbox);
+}
+
+#[tokio::test]
+async fn making_that_is_given_up_leaves_nothing() {
+    let mut bench = Bench::new();
+    let outside = tempfile::tempdir().unwrap();
+    let pipe = outside.path().join("began");
+    mkfifo(&pipe, Mode::S_IRWXU).unwrap();
+    let command = format!("echo > '{}'; sleep 1000", pipe.display());
+    let fixtures = Fixtures { setup_commands: commands(&[&command]), ..git(&[("a", "1\n")]) };
+    let began = tokio::task::spawn_blocking(move || fs::read(pipe));
+    tokio::select! {
+        _ = bench.try_make(request(fixtures)) => panic!("the setup command never ends"),
+        read = began => assert_eq!(read.unwrap().unwrap(), b"\n"),
+    }
+    bench.workshop = None;
+    assert_eq!(bench.left(), [] as [PathBuf; 0]);
+}
+
+#[test]
+fn kinds_are_found_by_name() {
+    assert_eq!(SANDBOXES.iter().map(|kind| kind.name()).collect::<Vec<_>>(), ["local"]);
+    let host = Host {
+        env: BTreeMap::new(),
+        home: None,
+        temp: "/nowhere/at/all".into(),
+        supervisor: Supervisor::new("trialrun").unwrap(),
+    };
+    let refused = |name| Workshop::open(name, &host).err().unwrap().to_string();
+    assert_eq!(refused("moon"), "there is no sandbox `moon`");
+    assert!(refused("local").starts_with("cannot make sandboxes in /nowhere/at/all: "));
+}
+
+// The vectors of ai-tester, whose sandboxes these replace.
+
+const VECTORS: &str = include_str!("../vectors/sandbox.jsonl");
+
+/// Where this sandbox is meant to be another than the vector's: label, field, ours, and why. Ours is written with the
+/// original's own name where ours has ours.
+const DIFFERENCES: &[(&str, &str, &str, &str)] = &[
+    ("empty", "dirnamePrefix", "ai-tester-sandbox-", UNNAMED),
+    ("git only", "dirnamePrefix", "ai-tester-sandbox-", UNNAMED),
+    ("git only + skill", "dirnamePrefix", "ai-tester-sandbox-", UNNAMED),
+    ("branch+staged+unstaged", "dirnamePrefix", "ai-tester-sandbox-", UNNAMED),
+    ("branch without git", "dirnamePrefix", "ai-tester-sandbox-", UNNAMED),
+    ("copy tree", "dirnamePrefix", "ai-tester-sandbox-", UNNAMED),
+    ("setup", "dirnamePrefix", "ai-tester-sandbox-", UNNAMED),
+    ("git only", "files", r#"[""]"#, NO_FILE),
+    ("git only", "tracked", "", NO_FILE),
+    ("git only + skill", "tracked", "", NO_FILE),
+    ("setup", "files", r#"["./env.txt"]"#, NO_FILE),
+    ("setup", "tracked", "", NO_FILE),
+    ("git only", "status", "## main", MAIN),
+    ("git only", "log", "ai-tester: initial empty commit|ai-tester|ai-tester@example.com|HEAD -> main", MAIN),
+    (
+        "git only + skill",
+        "files",
+        r#"["./.claude/skills/sk/SKILL.md"]"#,
+        "spec §7 [WEAK] tests are installed, [BUG] .gitignore is left behind",
+    ),
+    ("git only + skill", "status", "## main", "spec §7 [BUG] `?? .gitignore`; issue: fixed branch `main`"),
+    ("git only + skill", "log", "ai-tester: initial empty commit|ai-tester|ai-tester@example.com|HEAD -> main", MAIN),
+    (
+        "branch+staged+unstaged",
+        "log",
+        "ai-tester: fixture baseline|ai-tester|ai-tester@example.com|HEAD -> feature/x, main",
+        MAIN,
+    ),
+    ("copy tree", "status", "## main", MAIN),
+    ("copy tree", "log", "ai-tester: fixture baseline|ai-tester|ai-tester@example.com|HEAD -> main", MAIN),
+    ("setup", "status", "## main\n?? env.txt", MAIN),
+    ("setup", "log", "ai-tester: initial empty commit|ai-tester|ai-tester@example.com|HEAD -> main, tag: v1", MAIN),
+    ("setup", "envfile", "green:HOME\n", "spec §7 [BUG] fixtures.env is never applied; issue: its own HOME"),
+];
+
+const UNNAMED: &str = "the agent sees the path, and must not learn from it what it is tested for";
+
+const NO_FILE: &str = "an empty commit needs no file that tells the agent where it is";
+
+const MAIN: &str = "issue: fixed branch `main`";
+
+/// The fixture behind a vector's label.
+fn vector_fixture(label: &str, tree: &Path) -> Fixtures {
+    let copy = |to: &str| CopyTree { from: tree.to_owned(), to: to.into(), source: place() };
+    match label {
+        "empty" => Fixtures::default(),
+        "git only" | "git only + skill" => git(&[]),
+        "branch+staged+unstaged" => Fixtures {
+            git_branch: Some("feature/x".into()),
+            files_staged: vec![file("a", "2"), file("s", "1")],
+            files_unstaged: vec![file("s", "22"), file("u", "1")],
+            ..git(&[("a", "1")])
+        },
+        "branch without git" => {
+            Fixtures { git_branch: Some("x".into()), files_staged: vec![file("s", "1")], ..Fixtures::default() }
+        }
+        "copy tree" => Fixtures { copy_trees: vec![copy(""), copy("v/d")], ..git(&[]) },
+        "copy escapes" => Fixtures { copy_trees: vec![copy("../out")], ..Fixtures::default() },
+        "abs path inside tmp" => Fixtures { files_committed: vec![file("/etc/zzz", "1")], ..Fixtures::default() },
+        "setup" => Fixtures {
+            setup_commands: commands(&["echo \"$COLOUR:$HOME\" > env.txt", "git tag v1"]),
+            env: vec![("COLOUR".into(), "green".into())],
+            ..git(&[])
+        },
+        "staged ignored file" => {
+            Fixtures { files_staged: vec![file("x.log", "1")], ..git(&[(".gitignore", "*.log\n")]) }
+        }
+        other => panic!("no fixture for the vector {other}"),
+    }
+}
+
+/// What the vector's fields are here, with the original's name for ours.
+async fn observed(label: &str, bench: &Bench, skill: &Arc<Skill>, tree: &Path) -> BTreeMap<&'static str, String> {
+    let skill = (label == "git only + skill").then(|| (Arc::clone(skill), ".claude/skills".to_owned()));
+    let request = Request { skill: skill.clone(), ..request(vector_fixture(label, tree)) };
+    let Ok(sandbox) = bench.try_make(request).await else {
+        return BTreeMap::from([("error", "refused".to_owned())]);
+    };
+    let base = sandbox.work().parent().unwrap().file_name().unwrap().to_str().unwrap();
+    let prefix = base.rsplitn(3, '-').last().unwrap();
+    let ours = |text: String| text.replace("trialrun", "ai-tester");
+    let find = "find . -path ./.git -prune -o ! -type d -print";
+    let mut files: Vec<String> = ours(says(&*sandbox, find).await).lines().map(str::to_owned).collect();
+    files.sort();
+    let mut fields = BTreeMap::from([
+        ("dirnamePrefix", ours(format!("{prefix}-"))),
+        ("files", serde_json::to_string(&if files.is_empty() { vec![String::new()] } else { files }).unwrap()),
+        ("status", ours(says(&*sandbox, "git status --short --branch").await)),
+        ("log", ours(says(&*sandbox, "git log --format='%s|%an|%ae|%D'").await)),
+        ("tracked", ours(says(&*sandbox, "git ls-files").await)),
+    ]);
+    if let Some((skill, folder)) = skill {
+        let installed = format!("{folder}/{}", skill.name);
+        assert!(sandbox.work().join(&installed).is_dir());
+        fields.insert("skillInstallPath", installed);
+    }
+    if let Ok(text) = fs::read_to_string(sandbox.work().join("env.txt")) {
+        fields.insert("envfile", text.replace(sandbox.home().to_str().unwrap(), "HOME"));
+    }
+    fields
+}
+
+#[tokio::test]
+async fn every_vector_agrees_or_differs_as_intended() {
+    let bench = Bench::new();
+    let project = tempfile::tempdir().unwrap();
+    let skill = small_skill(project.path());
+    let tree = project.path().join("tree");
+    fs::create_dir_all(tree.join("sub")).unwrap();
+    fs::write(tree.join(".dot"), "x").unwrap();
+    fs::write(tree.join("sub/f"), "x").unwrap();
+    symlink("sub/f", tree.join("link")).unwrap();
+
+    let (mut all, mut agree, mut listed, mut wrong) = (0, 0, 0, Vec::new());
+    for line in VECTORS.lines() {
+        let vector: serde_json::Map<String, serde_json::Value> = serde_json::from_str(line).unwrap();
+        let label = vector["label"].as_str().unwrap();
+        let observed = observed(label, &bench, &skill, &tree).await;
+        for (field, value) in vector.iter().filter(|(field, value)| *field != "label" && !value.is_null()) {
+            all += 1;
+            let theirs = match value {
+                // Only that it is refused: the message names places of another machine.
+                serde_json::Value::String(_) if field == "error" => "refused".to_owned(),
+                serde_json::Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            let ours = observed.get(field.as_str()).cloned().unwrap_or_default();
+            let intended = DIFFERENCES.iter().find(|(of, at, ..)| *of == label && *at == field.as_str());
+            match intended {
+                None if ours == theirs => agree += 1,
+                Some((_, _, intended, _)) if ours == *intended && ours != theirs => listed += 1,
+                Some(_) if ours == theirs => wrong.push(format!("{label}.{field} agrees after all")),
+                _ => wrong.push(format!("{label}.{field}: ours {ours:?}, theirs {theirs:?}")),
+            }
+        }
+    }
+    // Past the capture of passing tests: the count is for whoever reads the run.
+    let counted = format!("sandbox vectors: {agree} agree + {listed} listed = {all}");
+    std::io::Write::write_all(&mut std::io::stdout(), format!("\n{counted}\n").as_bytes()).unwrap();
+    assert_eq!(wrong, [] as [&str; 0]);
+    assert_eq!((agree + listed, listed), (all, DIFFERENCES.len()));
+}

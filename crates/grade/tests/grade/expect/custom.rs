@@ -1,0 +1,592 @@
+//! Operators of the user's: modules on disk, what they may return, and what happens to those that do not behave.
+
+use std::path::Path;
+
+use model::{Detail, Finding, Status};
+use serde_json::{Value, json};
+
+use crate::expect::{answered, graded_in};
+
+/// A folder of modules.
+struct Modules(tempfile::TempDir);
+
+impl Modules {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let modules = Self(tempfile::tempdir().unwrap());
+        for (name, text) in files {
+            let path = modules.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        modules
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn try_judge(&self, fields: Value, actual: &Value) -> Result<Finding, Vec<String>> {
+        graded_in(Some(self.path()), fields, &answered(actual))
+    }
+
+    /// What an answer comes to with these operators.
+    fn judge(&self, operators: Value, output: Value, actual: &Value) -> Finding {
+        self.try_judge(json!({"operators": operators, "output": output}), actual).unwrap()
+    }
+
+    fn status(&self, operators: Value, output: Value, actual: &Value) -> Status {
+        self.judge(operators, output, actual).status
+    }
+}
+
+/// One operator `$op`, written as `text`.
+fn operator(text: &str) -> Modules {
+    Modules::new(&[("op.js", text)])
+}
+
+/// What the operator `$op` says of an answer.
+fn judged(text: &str, output: Value, actual: &Value) -> Finding {
+    operator(text).judge(json!({"op": "./op.js"}), output, actual)
+}
+
+fn message(finding: &Finding) -> &str {
+    &finding.failures[0].message
+}
+
+fn paths(finding: &Finding) -> Vec<&str> {
+    finding.failures.iter().map(|failure| failure.key.as_str()).collect()
+}
+
+fn detail<'d>(details: &'d [Detail], key: &str) -> &'d Detail {
+    let found = details.iter().find(|detail| detail.key == key);
+    found.unwrap_or_else(|| panic!("no {key} in {details:#?}"))
+}
+
+#[test]
+fn operators_are_found_in_files_and_packages_of_every_kind() {
+    let even = "return actual % 2 === (expected ? 0 : 1)";
+    let modules = Modules::new(&[
+        ("plain.js", &format!("export default function (actual, expected) {{ {even} }}")),
+        (
+            "typed.ts",
+            "type N = number;\nexport const even = (actual: N, expected: boolean): boolean => (actual % 2 === 0) === expected;",
+        ),
+        ("is-even.mjs", &format!("export const isEven = (actual, expected) => {{ {even} }}")),
+        ("old.cjs", &format!("module.exports = function (actual, expected) {{ {even} }}")),
+        ("lib/index.js", "export { default as even } from '../plain.js'"),
+        ("node_modules/esm/package.json", r#"{"name": "esm", "type": "module", "exports": "./main.js"}"#),
+        ("node_modules/esm/main.js", &format!("export const even = (actual, expected) => {{ {even} }}")),
+        ("node_modules/cjs/package.json", r#"{"name": "cjs", "main": "lib/main.js"}"#),
+        ("node_modules/cjs/lib/main.js", "const inner = require('./inner'); exports.even = inner.even"),
+        ("node_modules/cjs/lib/inner.js", &format!("exports.even = function (actual, expected) {{ {even} }}")),
+        ("node_modules/@own/scoped/package.json", r#"{"name": "@own/scoped", "main": "index.js"}"#),
+        ("node_modules/@own/scoped/index.js", &format!("module.exports = (actual, expected) => {{ {even} }}")),
+    ]);
+    for reference in [
+        "./plain.js",
+        "js://./plain.js",
+        "./typed.ts#even",
+        "./is-even.mjs#isEven",
+        "./old.cjs",
+        "./lib/index.js#even",
+        "esm#even",
+        "cjs#even",
+        "@own/scoped",
+        &modules.path().join("plain.js").display().to_string(),
+    ] {
+        let status = |actual: u64| {
+            modules.status(json!({"even": reference}), json!({"n": {"$even": true}}), &json!({"n": actual}))
+        };
+        assert_eq!((status(2), status(3)), (Status::Met, Status::Unmet), "{reference}");
+    }
+    let inferred = |reference: &str, output: Value| modules.status(json!([reference]), output, &json!(2));
+    assert_eq!(inferred("./is-even.mjs", json!({"$isEven": true})), Status::Met);
+    assert_eq!(inferred("esm#even", json!({"$even": true})), Status::Met);
+    assert_eq!(inferred("./plain.js", json!({"$plain": true})), Status::Met);
+    let based = json!({"operators": ["./index.js#even"], "baseDir": "lib", "output": {"$even": true}});
+    assert_eq!(modules.try_judge(based, &json!(2)).unwrap().status, Status::Met);
+}
+
+#[test]
+fn a_reference_that_leads_to_no_function_is_refused() {
+    let modules = Modules::new(&[
+        ("a.js", "export const word = 'x'; export default function () { return true }"),
+        ("broken.js", "export default function ( {"),
+        ("fs.js", "import fs from 'node:fs'; export default () => fs.existsSync('/')"),
+        ("throws.js", "throw new Error('no way'); export default () => true"),
+        ("endless.js", "export default () => true; for (;;) {}"),
+    ]);
+    for (reference, words) in [
+        ("./none.js", "none.js"),
+        ("./a.js#word", "is not a function"),
+        ("./a.js#other", "other"),
+        ("./broken.js", "broken.js:1:"),
+        ("./fs.js", "node:fs"),
+        ("./throws.js", "no way"),
+        ("./endless.js", "stopped after"),
+        ("no-such-package", "no-such-package"),
+        ("http://x/y.js", "is not understood"),
+        ("", "must not be empty"),
+    ] {
+        let told =
+            modules.try_judge(json!({"operators": {"op": reference}, "output": {"$op": 1}}), &json!(1)).unwrap_err();
+        assert!(told.iter().any(|told| told.contains(words)), "{reference}: {told:#?}");
+    }
+    let told = modules.try_judge(json!({"operators": 5, "output": {"$op": 1}}), &json!(1)).unwrap_err();
+    assert!(told[0].contains("must be a map or a list"), "{told:#?}");
+}
+
+#[test]
+fn whatever_an_operator_returns_means_something() {
+    for (returned, status, score, told) in [
+        ("true", Status::Met, 1.0, ""),
+        ("false", Status::Unmet, 0.0, "it is not as it should be"),
+        ("'too loud'", Status::Unmet, 0.0, "too loud"),
+        ("''", Status::Unmet, 0.0, "it is not as it should be"),
+        ("0.4", Status::Met, 0.4, ""),
+        ("7", Status::Met, 1.0, ""),
+        ("0", Status::Unmet, 0.0, "a confidence of 0"),
+        ("-3", Status::Unmet, 0.0, "a confidence of 0"),
+        ("NaN", Status::Unmet, 0.0, ""),
+        ("({score: 0.5})", Status::Met, 0.5, ""),
+        ("({score: 0.5, pass: false})", Status::Unmet, 0.5, "it is not as it should be"),
+        ("({score: 0.5, pass: false, message: 'half'})", Status::Unmet, 0.5, "half"),
+        ("({score: 0.5, pass: true})", Status::Met, 0.5, ""),
+        ("({pass: true})", Status::Met, 0.0, ""),
+        ("({pass: false, message: 'm'})", Status::Unmet, 0.0, "m"),
+        ("({score: 5})", Status::Met, 1.0, ""),
+        ("({score: -5})", Status::Unmet, 0.0, "a confidence of 0"),
+        ("({pass: false, failures: [{message: 'one'}, {key: 'x.y', message: 'two'}]})", Status::Unmet, 0.0, "one"),
+        ("({})", Status::Unmet, 0.0, "neither `score` nor `pass`"),
+        ("[1]", Status::Unmet, 0.0, "says nothing"),
+        ("null", Status::Unmet, 0.0, "says nothing"),
+        ("undefined", Status::Unmet, 0.0, "says nothing"),
+        ("Promise.resolve(true)", Status::Met, 1.0, ""),
+        ("Promise.resolve({score: 0.3})", Status::Met, 0.3, ""),
+        ("new Date(0)", Status::Unmet, 0.0, ""),
+        ("() => true", Status::Unmet, 0.0, ""),
+        ("Symbol('x')", Status::Unmet, 0.0, ""),
+        ("10n", Status::Met, 1.0, ""),
+    ] {
+        let text = format!("export default function (actual, expected) {{ return {returned} }}");
+        let finding =
+            judged(&text, json!({"a": {"$op": 1}, "b": {"$expect": 2, "$score": 0}}), &json!({"a": 5, "b": 2}));
+        assert_eq!(finding.status, status, "{returned}: {finding:#?}");
+        let own = detail(&finding.details, "a").score;
+        assert!((own - score).abs() < 1e-9, "{returned}: {own}");
+        if status == Status::Unmet {
+            assert!(message(&finding).contains(told), "{returned}: {}", message(&finding));
+            assert_eq!(
+                (finding.failures[0].key.as_str(), &finding.failures[0].actual),
+                ("a", &Some(json!(5))),
+                "{returned}"
+            );
+        }
+    }
+}
+
+#[test]
+fn an_operator_that_answers_nothing_holds_nowhere_and_passes_no_not() {
+    for text in ["export default () => {}", "export default () => ({score: 'high'})"] {
+        let status = |output: Value| judged(text, output, &json!(1)).status;
+        assert_eq!(status(json!({"$op": 1})), Status::Unmet);
+        assert_eq!(status(json!({"$not": {"$op": 1}})), Status::Undecided);
+        assert_eq!(status(json!({"$or": [{"$op": 1}, 1]})), Status::Met);
+    }
+}
+
+#[test]
+fn a_threshold_decides_what_a_confidence_comes_to() {
+    let text = "export default (actual, expected) => expected";
+    let status = |operand: Value, threshold: f64| {
+        judged(text, json!({"$op": operand, "$threshold": threshold}), &json!(1)).status
+    };
+    assert_eq!(status(json!(0.5), 0.5), Status::Met);
+    assert_eq!(status(json!(0.5), 0.6), Status::Unmet);
+    assert_eq!(status(json!({"score": 0.5}), 0.5), Status::Met);
+    assert_eq!(status(json!({"score": 0.5}), 0.6), Status::Unmet);
+    assert_eq!(status(json!(0), 0.0), Status::Met);
+}
+
+#[test]
+fn a_result_may_have_parts_failures_and_words() {
+    let text = "export default () => ({
+        score: 0.25, pass: false, title: 'Tone', dimension: 'style', critical: true,
+        details: [{key: 'warm', score: 0.5, weight: 0.5, pass: true}, {key: 'short', score: 0, weight: 0.5, pass: false}],
+        failures: [{message: 'too long', expected: 10, actual: 20}, {key: 'own.path', message: 'cold'}],
+    })";
+    let finding = judged(text, json!({"t": {"$op": 1}}), &json!({"t": "x"}));
+    assert_eq!((finding.status, paths(&finding)), (Status::Unmet, vec!["t", "own.path"]));
+    assert_eq!((&finding.failures[0].expected, &finding.failures[0].actual), (&Some(json!(10)), &Some(json!(20))));
+    assert_eq!(finding.failed_critical, ["t", "own.path"]);
+    let part = detail(&finding.details, "t");
+    assert_eq!((part.title.as_deref(), part.dimension.as_deref(), part.score), (Some("Tone"), Some("style"), 0.25));
+    assert_eq!(part.details.iter().map(|part| part.key.as_str()).collect::<Vec<_>>(), ["warm", "short"]);
+    assert_eq!(part.details[0].dimension.as_deref(), None);
+    let odd = "export default () => ({pass: false, title: 5, details: [1, null, {}], failures: [1, null, {}, 'x'], score: 'x'})";
+    assert_eq!(judged(odd, json!({"$op": 1}), &json!(1)).status, Status::Unmet);
+}
+
+#[test]
+fn options_stand_beside_the_value_and_the_case_is_at_hand() {
+    let text = "export default function (actual, expected, fixture) {
+        return JSON.stringify([expected, fixture.$options, fixture.$data, fixture.kind, fixture.input])
+    }";
+    let modules = operator(text);
+    let told = |operand: Value| {
+        let fields = json!({
+            "operators": {"op": "./op.js"}, "output": {"$op": operand}, "vars": {"v": 1}, "input": {"q": 2},
+            "fixture": {"kind": "k", "input": {"q": "raw"}, "$data": "not this"}, "templates": false,
+        });
+        let finding = modules.try_judge(fields, &json!("x")).unwrap();
+        serde_json::from_str::<Value>(message(&finding)).unwrap()
+    };
+    let rest = [json!({"v": 1}), json!("k"), json!({"q": "raw"})];
+    let with = |expected: Value, options: Value| json!([expected, options, rest[0], rest[1], rest[2]]);
+    assert_eq!(told(json!(5)), with(json!(5), Value::Null));
+    assert_eq!(told(json!({"a": 1})), with(json!({"a": 1}), Value::Null));
+    assert_eq!(told(json!({"$value": 5})), with(json!(5), json!({})));
+    assert_eq!(told(json!({"$value": [1], "loose": true, "n": 2})), with(json!([1]), json!({"loose": true, "n": 2})));
+    let raw = "export default (actual, expected, ctx, validate) => JSON.stringify(expected)";
+    assert_eq!(message(&judged(raw, json!({"$op": {"$value": 5}}), &json!(1))), r#"{"$value":5}"#);
+}
+
+#[test]
+fn an_operator_has_parts_matched_as_the_engine_does() {
+    let text = "export default async (actual, expected, fixture) => await fixture.$validate(actual.inner, expected)";
+    let finding =
+        judged(text, json!({"u": {"$op": {"a": 1, "b": {"$gt": 2}}}}), &json!({"u": {"inner": {"a": 1, "b": 1}}}));
+    assert_eq!((finding.status, paths(&finding)), (Status::Unmet, vec!["u.b"]));
+    assert_eq!(detail(&finding.details, "u").score, 0.5);
+    let met = judged(text, json!({"$op": "/x/i"}), &json!({"inner": "aXb"}));
+    assert_eq!(met.status, Status::Met);
+    // What is asked for must be valid, and what is missing is missing.
+    let wrong = judged(text, json!({"$op": {"$schema": {"type": 5}}}), &json!({"inner": 1}));
+    assert_eq!(wrong.status, Status::Undecided);
+    assert_eq!(judged(text, json!({"$op": "/undefined/"}), &json!({})).status, Status::Unmet);
+    let nothing = "export default async (actual, expected, fixture) => await fixture.$validate()";
+    assert_eq!(judged(nothing, json!({"$op": 1}), &json!(1)).status, Status::Undecided);
+    let itself =
+        "export default async (actual, expected, fixture) => await fixture.$validate(actual, {$op2: expected})";
+    let modules =
+        Modules::new(&[("op.js", itself), ("op2.js", "export default (actual, expected) => actual === expected")]);
+    let both = json!({"op": "./op.js", "op2": "./op2.js"});
+    assert_eq!(modules.status(both.clone(), json!({"$op": 3}), &json!(3)), Status::Met);
+    assert_eq!(modules.status(both, json!({"$op": 3}), &json!(4)), Status::Unmet);
+}
+
+/// Matches each item of a list with weights, as the built-in operators do.
+const PARTS: &str = "
+    export default async function parts(actual, expected, ctx, validate) {
+        const weights = ctx.distribute(expected.map(item => item?.$score))
+        const results = []
+        for (let at = 0; at < expected.length; at++) {
+            results.push(await validate(actual[at], expected[at], ctx.createChildContext(at, expected.length)))
+        }
+        return ctx.aggregate(results, weights)
+    }
+";
+
+#[test]
+fn the_form_of_four_parameters_distributes_and_aggregates() {
+    let operand = json!([{"$expect": 1, "$score": 80}, {"$expect": 2, "$score": 20}]);
+    let finding = judged(PARTS, json!({"l": {"$op": operand}}), &json!({"l": [1, 3]}));
+    assert_eq!((finding.status, paths(&finding)), (Status::Unmet, vec!["l.$op[1]"]));
+    let part = detail(&finding.details, "l");
+    assert!((part.score - 0.8).abs() < 1e-9, "{part:#?}");
+    let parts: Vec<_> = part.details.iter().map(|part| (part.key.as_str(), part.weight, part.score)).collect();
+    assert_eq!(parts, [("l.$op[0]", 0.8, 1.0), ("l.$op[1]", 0.2, 0.0)]);
+    assert_eq!(judged(PARTS, json!({"$op": [1, 2, 3]}), &json!([1, 2, 3])).score, Some(1.0));
+    let single = judged(PARTS, json!({"l": {"$op": [5]}}), &json!({"l": [1]}));
+    assert_eq!(paths(&single), ["l"]);
+    let critical = judged(PARTS, json!({"$op": [{"$expect": 1, "$critical": true}, 2]}), &json!([2, 2]));
+    assert_eq!(critical.failed_critical, ["$op[0]"]);
+    let best = format!("{PARTS}\nparts.strategy = 'max'");
+    let met = judged(&best, json!({"$op": [1, 9], "$strategy": "weighted"}), &json!([1, 2]));
+    assert_eq!((met.status, met.score), (Status::Met, Some(1.0)));
+    let unknown = operator(&format!("{PARTS}\nparts.strategy = 'sum'"));
+    let told = unknown.try_judge(json!({"operators": ["./op.js"], "output": {"$op": []}}), &json!([])).unwrap_err();
+    assert!(told[0].contains("unknown strategy `sum`"), "{told:#?}");
+}
+
+#[test]
+fn how_an_operator_names_its_parts_is_its_own_choice() {
+    let paths_of = |naming: &str, operand: Value, actual: Value| {
+        let finding = judged(&format!("{PARTS}\n{naming}"), json!({"l": {"$op": operand}}), &json!({"l": actual}));
+        finding.failures.iter().map(|failure| failure.key.clone()).collect::<Vec<_>>()
+    };
+    let two = || json!([1, 2]);
+    assert_eq!(paths_of("", two(), json!([1, 9])), ["l.$op[1]"]);
+    assert_eq!(paths_of("parts.virtual = true", two(), json!([1, 9])), ["l.$op[1]"]);
+    assert_eq!(paths_of("parts.virtual = false", two(), json!([1, 9])), ["l.$op[1]"]);
+    assert_eq!(paths_of("parts.virtual = false", json!([1]), json!([9])), ["l.$op[0]"]);
+    assert_eq!(paths_of("parts.virtual = ''", two(), json!([9, 9])), ["l", "l"]);
+    assert_eq!(
+        paths_of("parts.virtual = 'part $key of $count ($operator)'", two(), json!([1, 9])),
+        ["l.part 1 of 2 ($op)"]
+    );
+    assert_eq!(paths_of("parts.virtual = '[$index]'", two(), json!([1, 9])), ["l[1]"]);
+    assert_eq!(paths_of("parts.virtual = 'x$key'", json!([1]), json!([9])), ["l"]);
+}
+
+#[test]
+fn a_context_tells_where_it_stands() {
+    let text = "export default (actual, expected, ctx, validate) => JSON.stringify([
+        ctx.key, ctx.strict, ctx.scoring, ctx.maxScore, ctx.passScore, ctx.threshold, ctx.isKeyPresent, ctx.data, ctx.input,
+        ctx.createSubContext('deep', {threshold: 0.5}).key, ctx.createSubContext('deep', {threshold: 0.5}).threshold,
+    ])";
+    let modules = operator(text);
+    let fields = json!({
+        "operators": ["./op.js"], "output": {"a": {"$op": 1}}, "strict": ["object"], "scoring": true, "maxScore": 10,
+        "passScore": 5, "vars": {"v": 1}, "input": "in",
+    });
+    let finding = modules.try_judge(fields, &json!({"a": 1})).unwrap();
+    let told: Value = serde_json::from_str(message(&finding)).unwrap();
+    let wanted = json!(["a", ["object"], true, 10, 5, null, true, {"v": 1}, "in", "a.deep", 0.5]);
+    assert_eq!(told, wanted);
+}
+
+#[test]
+fn a_custom_operator_goes_before_a_built_in_one_only_where_that_is_allowed() {
+    let modules = operator("export default () => 'mine'");
+    let fields =
+        |allowed: bool| json!({"operators": {"eq": "./op.js"}, "allowOperatorOverride": allowed, "output": {"$eq": 1}});
+    assert_eq!(modules.try_judge(fields(false), &json!(1)).unwrap().status, Status::Met);
+    assert_eq!(message(&modules.try_judge(fields(true), &json!(1)).unwrap()), "mine");
+}
+
+#[test]
+fn an_operator_that_throws_says_nothing_about_the_agent() {
+    for text in [
+        "export default function (actual) {\n  throw new TypeError('not like this')\n}",
+        "export default async function (actual) {\n  throw new TypeError('not like this')\n}",
+        "export default (actual, expected, ctx, validate) =>\n  Promise.reject(new TypeError('not like this'))",
+    ] {
+        let finding = judged(text, json!({"a": {"$op": 1}, "b": 1}), &json!({"a": 1, "b": 1}));
+        assert_eq!((finding.status, finding.score), (Status::Undecided, None), "{text}");
+        let told = message(&finding);
+        assert!(
+            told.contains("$op") && told.contains("TypeError: not like this") && told.contains("op.js:2:"),
+            "{told}"
+        );
+        assert_eq!(paths(&finding), ["a"]);
+    }
+    let odd = judged("export default () => { throw null }", json!({"$op": 1}), &json!(1));
+    assert_eq!(odd.status, Status::Undecided);
+    let typed = Modules::new(&[(
+        "op.ts",
+        "type A = { b: number }\n\nexport default function (actual: A) {\n  const b: number = actual.b.c.d\n  return b > 1\n}",
+    )]);
+    let finding = typed.judge(json!(["./op.ts"]), json!({"$op": 1}), &json!({"b": {}}));
+    assert!(message(&finding).contains("op.ts:4:"), "{}", message(&finding));
+}
+
+#[test]
+fn a_part_that_surely_fails_fails_whatever_an_operator_could_not_say() {
+    let throws = "export default () => { throw new Error('x') }";
+    let sure = judged(throws, json!({"a": {"$op": 1}, "b": 1}), &json!({"a": 1, "b": 2}));
+    assert_eq!(sure.status, Status::Unmet);
+    let not = judged(throws, json!({"$not": {"$op": 1}}), &json!(1));
+    assert_eq!(not.status, Status::Undecided);
+    let or = judged(throws, json!({"$or": [{"$op": 1}, 1]}), &json!(1));
+    assert_eq!(or.status, Status::Met);
+    let either = judged(throws, json!({"$or": [{"$op": 1}, 2]}), &json!(1));
+    assert_eq!(either.status, Status::Undecided);
+    let each = judged(throws, json!({"$each": {"$op": 1}}), &json!([1, 2]));
+    assert_eq!(each.status, Status::Undecided);
+    for operator in ["$all", "$sequence"] {
+        let list = judged(throws, json!({operator: [{"$op": 1}]}), &json!([1, 2]));
+        assert_eq!(list.status, Status::Undecided, "{operator}");
+    }
+    let contains = judged(throws, json!({"$contains": {"$op": 1}}), &json!([1, 2]));
+    assert_eq!(contains.status, Status::Undecided);
+    // Also through an operator that asks, and by score.
+    let modules = Modules::new(&[
+        ("op.js", throws),
+        (
+            "ask.js",
+            "export default async (actual, expected, fixture) => !(await fixture.$validate(actual, expected)).pass",
+        ),
+    ]);
+    let both = json!({"op": "./op.js", "ask": "./ask.js"});
+    assert_eq!(modules.status(both.clone(), json!({"$ask": {"$op": 1}}), &json!(1)), Status::Undecided);
+    for (pass_score, b, wanted) in [(60, 1, Status::Undecided), (50, 1, Status::Met), (60, 2, Status::Unmet)] {
+        let output = json!({"a": {"$op": 1}, "b": 1});
+        let fields = json!({"operators": both, "output": output, "scoring": true, "passScore": pass_score});
+        assert_eq!(modules.try_judge(fields, &json!({"a": 1, "b": b})).unwrap().status, wanted, "{pass_score}");
+    }
+}
+
+#[test]
+fn what_does_not_end_is_stopped_and_the_next_check_goes_on() {
+    let modules = Modules::new(&[
+        ("endless.js", "export default (actual) => { while (actual) {} return true }"),
+        ("bomb.js", "export default () => { const all = []; for (;;) all.push(new Uint8Array(1 << 20)) }"),
+        ("never.js", "export default () => new Promise(() => {})"),
+        ("deep.js", "const deep = (n) => deep(n + 1) + 1; export default () => deep(0)"),
+        ("fine.js", "export default (actual, expected) => actual === expected"),
+    ]);
+    let operators = json!({"endless": "./endless.js", "bomb": "./bomb.js", "never": "./never.js", "deep": "./deep.js", "fine": "./fine.js"});
+    for (name, words) in
+        [("endless", "stopped after"), ("bomb", "of memory"), ("never", "never settled"), ("deep", "stack")]
+    {
+        let finding = modules.judge(operators.clone(), json!({(format!("${name}")): 1}), &json!(1));
+        assert_eq!(finding.status, Status::Undecided, "{name}");
+        assert!(message(&finding).contains(words), "{name}: {}", message(&finding));
+        assert_eq!(modules.status(operators.clone(), json!({"$fine": 1}), &json!(1)), Status::Met, "after {name}");
+        assert_eq!(modules.status(operators.clone(), json!({"$fine": 1}), &json!(2)), Status::Unmet, "after {name}");
+    }
+    let told = modules.judge(operators.clone(), json!({"$expr": "(() => { for (;;) {} })()"}), &json!(1));
+    assert_eq!(told.status, Status::Undecided);
+    assert!(message(&told).contains("stopped after"), "{}", message(&told));
+    assert_eq!(modules.status(operators, json!({"$fine": 1, "$expr": "actual === 1"}), &json!(1)), Status::Met);
+}
+
+#[test]
+fn a_regular_expression_that_backtracks_without_end_is_undecided_and_says_so() {
+    let text = format!("{}!", "a".repeat(64));
+    for expected in [
+        json!("/^(a+)+$/"),
+        json!({"$not": "/^(a+)+$/"}),
+        json!({"$and": ["/a/", "/^(a+)+$/"]}),
+        json!({"$schema": {"type": "string", "pattern": "^(a+)+$"}}),
+    ] {
+        let finding = crate::expect::graded(json!({"output": expected}), &answered(&json!(text)));
+        assert_eq!(finding.status, Status::Undecided, "{expected}");
+        assert!(message(&finding).contains("stopped after"), "{expected}: {}", message(&finding));
+    }
+    let key = crate::expect::graded(json!({"output": {"/^(a+)+$/": 1}}), &answered(&json!({text.as_str(): 1})));
+    assert_eq!(key.status, Status::Undecided);
+    let within = judged(
+        "export default async (actual, expected, fixture) => (await fixture.$validate(actual, expected)).pass",
+        json!({"$op": "/^(a+)+$/"}),
+        &json!(text),
+    );
+    assert_eq!(within.status, Status::Undecided, "{within:#?}");
+    let own = judged("export default (actual) => /^(a+)+$/.test(actual)", json!({"$op": 1}), &json!(text));
+    assert_eq!(own.status, Status::Undecided);
+    assert_eq!(crate::expect::graded(json!({"output": "/^(a+)+$/"}), &answered(&json!("aaa"))).status, Status::Met);
+}
+
+#[test]
+fn operators_that_ask_for_themselves_without_end_are_stopped() {
+    for text in [
+        "export default async (actual, expected, fixture) => await fixture.$validate(actual, {$op: expected})",
+        "export default async (actual, expected, ctx, validate) => await validate(actual, {$op: expected}, ctx)",
+        // Each asks twice.
+        "export default async (actual, expected, fixture) => {
+            const first = await fixture.$validate(actual, {$op: expected})
+            const second = await fixture.$validate(actual, {$op: expected})
+            return first.pass && second.pass
+        }",
+        // And some do not take no for an answer.
+        "export default async (actual, expected, fixture) => {
+            for (let tries = 0; tries < 3; tries++) {
+                try { await fixture.$validate(actual, {$op: expected}) } catch {}
+            }
+            throw new Error('tired')
+        }",
+        // The deepest uses all the stack there is.
+        "const deep = (n) => deep(n + 1) + 1
+        export default async (actual, expected, fixture) => {
+            try { return await fixture.$validate(actual, {$op: expected}) } catch { return deep(0) }
+        }",
+    ] {
+        let modules =
+            Modules::new(&[("op.js", text), ("fine.js", "export default (actual, expected) => actual === expected")]);
+        let finding = modules.judge(json!(["./op.js"]), json!({"$op": 1}), &json!(1));
+        assert_eq!(finding.status, Status::Undecided, "{text}");
+        assert_eq!(modules.status(json!(["./fine.js"]), json!({"$fine": 1}), &json!(1)), Status::Met);
+    }
+}
+
+#[test]
+fn an_operator_may_ask_about_many_parts() {
+    let text = "export default async (actual, expected, fixture) => {
+        for (const item of actual) if (!(await fixture.$validate(item, expected)).pass) return false
+        return true
+    }";
+    let many: Value = (0..3_000).collect();
+    assert_eq!(judged(text, json!({"$op": {"$gte": 0}}), &many).status, Status::Met);
+}
+
+#[test]
+fn deep_values_from_a_script_do_no_harm() {
+    let deep = |inner: &str| {
+        format!(
+            "export default async (actual, expected, fixture) => {{
+                let deep = 1
+                for (let at = 0; at < 100000; at++) deep = {inner}
+                return (await fixture.$validate(deep, deep)).pass
+            }}"
+        )
+    };
+    for inner in ["[deep]", "({a: deep})", "({$not: deep})", "({$expect: deep})"] {
+        let finding = judged(&deep(inner), json!({"$op": 1}), &json!(1));
+        assert_eq!(finding.status, Status::Undecided, "{inner}");
+    }
+    let returned = "export default () => { let d = {pass: false}; for (let at = 0; at < 100000; at++) d = {pass: false, details: [d]}; return d }";
+    assert_ne!(judged(returned, json!({"$op": 1}), &json!(1)).status, Status::Met);
+    let circle = "export default () => { const d = {pass: false}; d.self = d; return d }";
+    assert_ne!(judged(circle, json!({"$op": 1}), &json!(1)).status, Status::Met);
+}
+
+#[test]
+fn what_an_operator_has_matched_is_matched_by_the_rules_of_the_case() {
+    let modules = Modules::new(&[(
+        "ops.js",
+        "export const three = (actual, expected, fixture) => fixture.$validate(actual, expected);\n\
+         export const four = (actual, expected, ctx, validate) => validate(actual, expected, ctx);\n\
+         export const strictly = (actual, expected, ctx, validate) =>\n\
+           validate(actual, expected, ctx.createSubContext('', { strict: true }));\n\
+         export const freely = (actual, expected, ctx, validate) =>\n\
+           validate(actual, expected, ctx.createSubContext('', { strict: false }));",
+    )]);
+    let operators = json!(["./ops.js#three", "./ops.js#four", "./ops.js#strictly", "./ops.js#freely"]);
+    let judged = |rules: Value, output: Value, actual: Value| {
+        let mut fields = rules;
+        fields["operators"] = operators.clone();
+        fields["output"] = output;
+        modules.try_judge(fields, &actual).unwrap().status
+    };
+    for operator in ["$three", "$four"] {
+        assert_eq!(judged(json!({}), json!({ operator: "T" }), json!("Th")), Status::Met, "{operator}");
+        assert_eq!(
+            judged(json!({"diff": "chars"}), json!({ operator: "T" }), json!("Th")),
+            Status::Unmet,
+            "{operator}"
+        );
+        let more = json!({"a": 1, "b": 2});
+        assert_eq!(judged(json!({"strict": true}), json!({ operator: {"a": 1} }), more), Status::Unmet, "{operator}");
+    }
+    let more = json!({"a": 1, "b": 2});
+    assert_eq!(judged(json!({}), json!({"$strictly": {"a": 1}}), more.clone()), Status::Unmet);
+    assert_eq!(judged(json!({"strict": true}), json!({"$freely": {"a": 1}}), more), Status::Met);
+}
+
+#[test]
+fn an_operator_leaves_nothing_behind_for_another_one_but_a_package_may_add_what_it_needs() {
+    let modules = Modules::new(&[
+        ("pollutes.js", "export default () => { Array.prototype.includes = () => true; return true; };"),
+        ("looks.js", "export default (actual) => [1].includes(actual);"),
+        (
+            "both.js",
+            "export const stain = () => { Object.prototype.leak = 1; return true; };\n\
+          export const clean = () => ({}).leak === undefined;",
+        ),
+        (
+            "adds.js",
+            "Array.prototype.second = function () { return this[1]; };\n\
+          export default (actual) => actual.second() === 2;",
+        ),
+    ]);
+    let judged = |operator: &str, reference: &str, actual: Value| {
+        let fields = json!({"operators": {operator: reference}, "output": {operator: 1}});
+        modules.try_judge(fields, &actual).unwrap().status
+    };
+    assert_ne!(judged("$pollutes", "./pollutes.js", json!(2)), Status::Met);
+    assert_eq!(judged("$looks", "./looks.js", json!(2)), Status::Unmet);
+    assert_ne!(judged("$stain", "./both.js#stain", json!(2)), Status::Met);
+    assert_eq!(judged("$clean", "./both.js#clean", json!(2)), Status::Met);
+    assert_eq!(judged("$adds", "./adds.js", json!([1, 2])), Status::Met);
+}

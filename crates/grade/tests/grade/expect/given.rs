@@ -302,7 +302,9 @@ fn a_conversation_that_the_agent_did_not_tell_is_unknown() {
     let status = |expected: Value| graded(json!({"expect": expected}), &untold).status;
     assert_eq!(status(json!({"messages": {"$exists": false}})), Status::Met);
     assert_eq!(status(json!({"output": "x"})), Status::Met);
-    for nothing in [json!({"tools": []}), json!({"messages": []}), json!({"messages": {"$exists": true}})] {
+    for nothing in
+        [json!({"tools": []}), json!({"output": "x", "messages": []}), json!({"messages": {"$exists": true}})]
+    {
         assert_eq!(status(nothing.clone()), Status::Unmet, "{nothing}");
     }
 }

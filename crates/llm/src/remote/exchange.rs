@@ -4,6 +4,7 @@ mod document;
 
 use std::error::Error;
 use std::fmt::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -42,11 +43,12 @@ impl Exchange {
 
     /// Sends `request` once. While nothing has come back it is among `flights`.
     pub(super) async fn run(&self, request: &Request, policy: &Policy, flights: &Flights) -> Result<Reply, Failure> {
-        let attempt = Attempt { exchange: self, request, policy, sent: self.sent(request) };
+        let attempt =
+            Attempt { exchange: self, request, policy, sent: self.sent(request), has_begun: AtomicBool::new(false) };
         let total = policy.timeouts.total;
         let done = match timeout(total, attempt.run(flights)).await {
             Ok(done) => done,
-            Err(_) => Err(attempt.late(Trouble::TimedOut, "the whole answer took longer than", total)),
+            Err(_) => Err(attempt.unfinished(total)),
         };
         done.map_err(|failure| self.scrubbed(failure))
     }
@@ -73,6 +75,8 @@ struct Attempt<'a> {
     request: &'a Request,
     policy: &'a Policy,
     sent: String,
+    /// True once something of the answer has come.
+    has_begun: AtomicBool,
 }
 
 impl Attempt<'_> {
@@ -176,6 +180,7 @@ impl Attempt<'_> {
         let bytes = timeout(limit, arriving.response.chunk()).await.map_err(|_| late())?;
         let bytes = bytes.map_err(|error| self.broken(error))?;
         arriving.begun();
+        self.has_begun.store(true, Ordering::Relaxed);
         // No vendor's format begins so.
         if arriving.seen == 0 && bytes.as_ref().is_some_and(|bytes| bytes.trim_ascii_start().starts_with(b"<")) {
             return Err(Failure::new(Trouble::WebPage, &self.sent));
@@ -244,6 +249,14 @@ impl Attempt<'_> {
         match &self.exchange.key {
             Some(key) => clipped(&key.scrub(&text)),
             None => clipped(&text),
+        }
+    }
+
+    /// What is wrong with an answer that is not whole after `total`.
+    fn unfinished(&self, total: Duration) -> Failure {
+        match self.has_begun.load(Ordering::Relaxed) {
+            true => self.late(Trouble::TimedOut, "the whole answer took longer than", total),
+            false => self.silent(total),
         }
     }
 

@@ -206,6 +206,7 @@ async fn an_answer_that_does_not_come_is_late() {
         let total = Timeouts { connect: long, first_byte: long, idle: long, total: soon };
         for (answer, timeouts, words) in [
             (Answer::silence(), first_byte, "did not begin"),
+            (Answer::silence(), total, "did not begin"),
             (head, first_byte, "did not begin"),
             (begun.clone(), idle, "stood still"),
             (begun, total, "whole answer"),

@@ -1,12 +1,14 @@
 //! One document for another, where no model is asked.
 
+use std::sync::atomic::AtomicBool;
+
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Response, Url};
 use serde_json::Value;
 use tokio::time::timeout;
 
 use super::{Arriving, Attempt, Exchange};
-use crate::{Failure, Policy, Request, Trouble};
+use crate::{Failure, Policy, Request};
 
 impl Exchange {
     /// Sends `body` to `path` below the vendor's address, or asks for what is there. `path` may have a query.
@@ -19,11 +21,12 @@ impl Exchange {
         let url = self.below(path);
         let method = if body.is_some() { "POST" } else { "GET" };
         let sent = format!("{method} {}{}", url.origin().ascii_serialization(), url.path());
-        let attempt = Attempt { exchange: self, request: &Request::default(), policy, sent };
+        let attempt =
+            Attempt { exchange: self, request: &Request::default(), policy, sent, has_begun: AtomicBool::new(false) };
         let total = policy.timeouts.total;
         let done = match timeout(total, attempt.call(url, body)).await {
             Ok(done) => done,
-            Err(_) => Err(attempt.late(Trouble::TimedOut, "the whole answer took longer than", total)),
+            Err(_) => Err(attempt.unfinished(total)),
         };
         done.map_err(|failure| self.scrubbed(failure))
     }

@@ -81,8 +81,9 @@ impl Defaults {
         self.sandbox = setting(sandbox, "sandbox", fields);
     }
 
-    /// Reads the section `eval`, which says some of the same in other words.
-    pub(super) fn read_eval(&mut self, node: &Node, problems: &mut Problems) {
+    /// Reads the section `eval`, which says some of the same in other words. `retries` in it means another thing than
+    /// beside it, which is warned about unless the file is of the original.
+    pub(super) fn read_eval(&mut self, node: &Node, dialect: Dialect, problems: &mut Problems) {
         let Some(fields) = Fields::of(node, "`eval`", problems) else { return };
         let mut fields = fields.in_either_case();
         let parallelism = fields.whole("parallelism", 1, problems);
@@ -91,6 +92,12 @@ impl Defaults {
         let reruns = fields.whole("reruns", 0, problems);
         let retries = fields.whole("retries", 0, problems);
         refuse_both(&mut fields, "reruns", "retries", problems);
+        if let Some(written) = fields.get("retries").filter(|_| dialect != Dialect::Fabrik) {
+            let warning = written.warning("`eval.retries` runs failed trials again, which is called `reruns` everywhere else");
+            problems.push(
+                warning.help("write `eval.reruns` for that; `retries` in `defaults` repeats attempts that are broken"),
+            );
+        }
         let reruns = setting(reruns, "reruns", &mut fields).or(setting(retries, "retries", &mut fields));
         keep_one(&mut self.reruns, reruns, "`eval.reruns` and `reruns` in `defaults`", problems);
         let timeout = fields.duration_or_ms("defaultTimeout", problems);

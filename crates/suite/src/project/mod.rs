@@ -217,7 +217,7 @@ impl Project {
         // Nothing of it is used as long as there is no such sandbox.
         environment::take_below(missing, &["sandbox", "daytona"]);
         if let Some(node) = fields.get("eval") {
-            self.defaults.read_eval(node, problems);
+            self.defaults.read_eval(node, dialect, problems);
         }
         self.regression_threshold = fields.get("diff").and_then(|node| sections::diff(node, problems));
         self.reports =

@@ -270,6 +270,16 @@ fn a_configuration_in_commonjs_is_read() {
 }
 
 #[test]
+fn retries_that_mean_reruns_are_warned_of_in_files_of_this_program() {
+    let (project, problems, _directory) = find(&[("trialrun.yaml", "eval: { retries: 3 }\n")], ".");
+    assert_eq!(project.defaults.reruns.unwrap().value, 3);
+    assert_eq!(
+        problems,
+        ["trialrun.yaml:1:18: `eval.retries` runs failed trials again, which is called `reruns` everywhere else"]
+    );
+}
+
+#[test]
 fn the_only_agent_is_the_default_and_of_several_none_is() {
     let default = |text: &str| find(&[("trialrun.yaml", text)], ".").0.defaults.agent.map(|set| set.value);
     let agents = "agents: {one: {type: http}, two: {type: http}}\n";

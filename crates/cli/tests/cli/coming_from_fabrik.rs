@@ -3,8 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
-use serde_json::Value;
 use crate::shop::Shop;
+use serde_json::Value;
 use testkit::{Project, Ran};
 
 fn specimen(name: &str) -> String {

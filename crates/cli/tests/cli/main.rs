@@ -1,5 +1,5 @@
 //! The program as its users meet it: the real binary, real processes, real git. One test binary, because linking each file on
-//! its own takes longer than all its tests.
+//! its own takes longer than all its tests. `misbehaviour.rs` is another one: it measures the memory of all its child processes.
 
 mod bot;
 mod claude_code;
@@ -22,7 +22,6 @@ mod judging;
 mod kill;
 mod looking;
 mod masking;
-mod misbehaviour;
 mod opencode;
 mod refusals;
 mod regrade;

@@ -93,7 +93,8 @@ impl Defaults {
         let retries = fields.whole("retries", 0, problems);
         refuse_both(&mut fields, "reruns", "retries", problems);
         if let Some(written) = fields.get("retries").filter(|_| dialect != Dialect::Fabrik) {
-            let warning = written.warning("`eval.retries` runs failed trials again, which is called `reruns` everywhere else");
+            let warning =
+                written.warning("`eval.retries` runs failed trials again, which is called `reruns` everywhere else");
             problems.push(
                 warning.help("write `eval.reruns` for that; `retries` in `defaults` repeats attempts that are broken"),
             );

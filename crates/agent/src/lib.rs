@@ -40,12 +40,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use model::{Arm, Case, Definition, Diagnostic, Limits, Node, PermissionMode, SettingSource, TrialId, nearest};
-
-use sandbox::BoxFuture;
-use sandbox::Sandbox;
+use sandbox::{BoxFuture, Breakage, Host, Sandbox};
 
 pub use crate::session::Session;
-use sandbox::{Breakage, Host};
 
 pub use activity::Activity;
 pub use event_sink::EventSink;

@@ -6,11 +6,11 @@ use model::Node;
 use model::decode::Problems;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Url};
+use sandbox::Host;
 use script::Value;
 use tokio::runtime::Handle;
 
 use super::http::{chain, client};
-use sandbox::Host;
 
 /// The most of a response that is read, in bytes.
 const LARGEST: usize = 16 << 20;

@@ -4,13 +4,13 @@ use std::path::Path;
 
 use llm::ToolSpec;
 use model::{Case, Diagnostic, Ending, nearest};
+use sandbox::Breakage;
 use script::{Function, Reference, Value};
 use serde_json::{Map, Value as Json, json};
 
 use super::Scene;
 use super::engine::{Engine, Program, is_of_the_program};
 use crate::turn::Turn;
-use sandbox::Breakage;
 
 /// Finds each tool in its module: what is exported is the tool, or a function that is all of it.
 const FIND: &str = r#"export default wanted.map(([at, keys, name, described]) => {

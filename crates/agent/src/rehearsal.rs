@@ -10,6 +10,7 @@ use model::{
     Arm, Case, Collected, Ending, Event, Excerpt, Limits, PermissionMode, Source, Span, Spanned, Step, TrialId,
     UserMessage, UserResponse,
 };
+use sandbox::{BoxFuture, Breakage, Host, Sandbox, SandboxError, Twin};
 use tokio::sync::watch;
 
 use super::{Agent, Configured, Endpoint, Part, Scene, Setup};
@@ -17,10 +18,7 @@ use crate::activity::Activity;
 use crate::event_sink::EventSink;
 use crate::resolve::Resolver;
 use crate::turn::Turn;
-use sandbox::BoxFuture;
 use sandbox::supervise::Supervisor;
-use sandbox::{Breakage, Host};
-use sandbox::{Sandbox, SandboxError, Twin};
 
 /// A case called `id` whose user says `messages`.
 pub(super) fn case(id: &str, messages: &[&str]) -> Case {

@@ -1,7 +1,6 @@
 //! A conversation with an agent.
 
 use model::{Ending, UserMessage};
-
 use sandbox::BoxFuture;
 
 use crate::turn::Turn;

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use grade::Responder;
 use model::{Budget, Ending, Event, Limits, OnBudget, Question, Step, Tokens, ToolCall, Trace};
+use sandbox::room;
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -15,7 +16,6 @@ use crate::activity::Activity;
 use crate::event_sink::EventSink;
 use crate::pricing::{Bill, Pricing};
 use crate::resolve::Resolver;
-use sandbox::room;
 
 /// How much of an agent's own output is kept for an attempt, in bytes; the rest of it is only followed.
 const MOST_OUTPUT: usize = 16 * 1024 * 1024;

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use llm::{Credentials, ListPrices, Policy, Prices, Providers};
 use model::{Node, PermissionMode, Source, Step, Trace, Usage};
+use sandbox::Host;
 use serde_json::{Value, json};
 
 use super::{Agent, claude_code, codex, find, opencode};
 use crate::pricing::Pricing;
-use sandbox::Host;
 use sandbox::supervise::Supervisor;
 
 const PARSE_OUTPUT: &str = include_str!("../tests/vectors/agent-skill-eval/parse_output.jsonl");

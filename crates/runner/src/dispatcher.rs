@@ -4,7 +4,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
+use agent::Configured;
+use mask::Mask;
 use model::{Event, HookKind, HookRecord, RunInfo, Summary, TrialRecord};
+use sandbox::{Breakage, Host, Registry, Workshop};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 
@@ -17,10 +20,6 @@ use crate::plan::{ModelChoice, Plan, PlannedTrial};
 use crate::spending::Spending;
 use crate::teller::{Listener, Teller};
 use crate::trial::{self, Grading, Halt, Shared};
-use agent::Configured;
-use mask::Mask;
-use sandbox::{Breakage, Host};
-use sandbox::{Registry, Workshop};
 
 /// How many lanes there are at the most: they are as fast as processors are, and grading threads are no more either.
 const MOST_LANES: usize = 4;

@@ -10,9 +10,8 @@ use std::time::Duration;
 
 use grade::Check;
 use model::{Evidence, Finding};
-use tokio::sync::oneshot;
-
 use sandbox::Breakage;
+use tokio::sync::oneshot;
 
 /// How long judging one trial may take. The engine's own limits end nearly everything long before.
 const LONGEST: Duration = Duration::from_secs(120);

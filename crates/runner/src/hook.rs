@@ -6,15 +6,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
+use mask::Mask;
 use model::{Claim, Collected, Event, Finding, HookKind, HookRecord, Status, TrialRecord};
+use sandbox::BoxFuture;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::dispatcher::Control;
 use crate::plan::PlannedTrial;
 use crate::teller::Teller;
 use crate::trial::Halt;
-use mask::Mask;
-use sandbox::BoxFuture;
 
 /// Why a command did not come to its end that somebody stopped.
 pub(crate) const STOPPED: &str = "the run was stopped before it ended";

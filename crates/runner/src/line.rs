@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
+use mask::{KeyBlocks, Mask};
 use model::{Event, Step};
 
 use crate::teller::Teller;
-use mask::{KeyBlocks, Mask};
 
 /// No attempt goes on.
 const OVER: u32 = 0;

@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use agent::{self, AGENTS, Agent, Configured, Part, Setup};
 use grade::{Check, Context, Scripts};
 use model::{
     AgentInfo, Arm, Case, Diagnostic, Excerpt, Limits, OnBudget, PermissionMode, Severity, SkillInfo, Subject, Suite,
@@ -24,7 +25,6 @@ use self::variant::Variant;
 use crate::hook::Hook;
 use crate::select::{Selection, Selector};
 use crate::trial::judging::Judging;
-use agent::{self, AGENTS, Agent, Configured, Part, Setup};
 
 pub(crate) use self::compilation::kind_of_agent;
 pub use self::settings::{Defaults, RetryOn, Settings};

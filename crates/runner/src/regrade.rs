@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use model::{Collected, Event, Fault, Outcome, RunInfo, Step, TrialRecord};
+use sandbox::{Breakage, Host};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
@@ -19,7 +20,6 @@ use crate::dispatcher::{Control, RunEnd, share};
 use crate::line::Line;
 use crate::teller::{Listener, Teller};
 use crate::trial::{self, Halt, Relived, Shared};
-use sandbox::{Breakage, Host};
 
 /// Where recorded trials are read again.
 pub trait Archive: Send + Sync {

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use mask::Mask;
 use model::{EVENT_VERSION, Envelope, Event, Summary, TrialRecord};
 
 use crate::line::Line;
-use mask::Mask;
 
 /// A shorter wait is the price of talking at all, and nobody's.
 const WORTH_TELLING: Duration = Duration::from_millis(1);

@@ -19,6 +19,7 @@ use std::path::Path;
 
 use model::decode::Problems;
 use model::{Diagnostic, Node};
+use sandbox::{BoxFuture, Breakage, Host};
 
 pub use self::reference::reference;
 use self::responses::Responses;
@@ -26,10 +27,7 @@ use self::setting::{Api, Setting};
 use self::threads::Thread;
 use super::own_tools::{self, Owner};
 use super::{Agent, Part, Readiness, Scene};
-use sandbox::BoxFuture;
-
 use crate::session::Session;
-use sandbox::{Breakage, Host};
 
 /// An assistant of OpenAI's; see the module.
 pub struct Assistant;

@@ -4,17 +4,15 @@ use std::sync::Arc;
 
 use llm::{Block, Conversation, Message, Model, OpenError, Opened, Reply as Said, Request, Role, StopReason};
 use model::{Ending, Step, ToolCall, UserMessage};
+use sandbox::{BoxFuture, Breakage};
 use serde_json::json;
 
 use super::setting::Setting;
 use super::shared::{Spent, answer, begin, finish, tell, tools};
 use crate::own_tools::OwnTools;
-use crate::{Endpoint, Scene};
-use sandbox::BoxFuture;
-use sandbox::Breakage;
-
 use crate::session::{Reply, Session};
 use crate::turn::Turn;
+use crate::{Endpoint, Scene};
 
 /// An open conversation.
 pub(super) struct Responses {

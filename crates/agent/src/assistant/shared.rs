@@ -2,12 +2,12 @@
 
 use llm::Reply;
 use model::{Ending, Step, Tokens, ToolCall, ToolResult, Usage};
+use sandbox::Breakage;
 
 use super::OWNER;
 use crate::Scene;
 use crate::own_tools::OwnTools;
 use crate::turn::{Turn, WAITING_ON_PROVIDER};
-use sandbox::Breakage;
 
 /// What answering one message took. A sum with an unknown part is unknown.
 pub(super) struct Spent(Option<Usage>);

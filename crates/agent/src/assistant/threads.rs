@@ -4,18 +4,16 @@ use std::time::Duration;
 
 use llm::{Documents, Failure};
 use model::{Ending, Step, ToolCall, UserMessage};
+use sandbox::{BoxFuture, Breakage};
 use serde_json::{Map, Value, json};
 
 use super::setting::{Api, Setting};
 use super::shared::{Spent, answer, begin, finish, tell, tools};
 use crate::answer::usage::usage;
 use crate::own_tools::OwnTools;
-use crate::{Endpoint, Scene};
-use sandbox::BoxFuture;
-use sandbox::Breakage;
-
 use crate::session::{Reply, Session};
 use crate::turn::Turn;
+use crate::{Endpoint, Scene};
 
 /// How long it takes before a run is looked at for the first time; each further wait is half as long again.
 const FIRST_LOOK: Duration = Duration::from_millis(100);

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use llm::{Block, Conversation, Message, Model, Reply as Said, Request, Role, StopReason, ToolSpec};
 use model::{Diagnostic, Ending, Step, ToolCall, ToolResult, UserMessage, nearest};
+use sandbox::{BoxFuture, Breakage, Host, Sandbox};
 use serde_json::Map;
 
 use self::permission::{Permissions, Rule, Verdict};
@@ -25,12 +26,8 @@ use self::skills::InstalledSkill;
 use self::spent::Spent;
 use super::own_tools::{self, OwnTools, Owner};
 use super::{Agent, Endpoint, Part, Readiness, Scene};
-use sandbox::BoxFuture;
-use sandbox::Sandbox;
-
 use crate::session::{Reply, Session};
 use crate::turn::{Decision, Turn, WAITING_ON_PROVIDER};
-use sandbox::{Breakage, Host};
 
 /// The embedded agent.
 pub struct Chat;

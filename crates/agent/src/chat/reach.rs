@@ -7,9 +7,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use nix::fcntl::OFlag;
+use sandbox::Sandbox;
 
 use crate::resolve::Resolver;
-use sandbox::Sandbox;
 
 /// Files larger than this are not read whole, in bytes.
 const LARGEST_FILE: u64 = 32 * 1024 * 1024;

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use model::PermissionMode;
+use sandbox::{Breakage, Host};
 use serde_json::{Value, json};
 
 use super::closed_tools::ClosedTools;
 use super::sign_in::{self, SignIn};
 use super::{control, exposure};
 use crate::{Endpoint, Setup};
-use sandbox::{Breakage, Host};
 
 /// The hook that looks at calls of scoped tools.
 pub(super) const SCOPE_HOOK: &str = "scope";

@@ -21,6 +21,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use model::{Diagnostic, nearest};
+use sandbox::{BoxFuture, Breakage, Host, supervise};
 
 use self::closed_tools::ClosedTools;
 use self::launch::{Launch, Occasion};
@@ -29,11 +30,7 @@ use self::session::Conversation;
 use self::sign_in::SignIn;
 use super::vendor::Vendor;
 use super::{Agent, Part, Readiness, Scene};
-use sandbox::BoxFuture;
-
 use crate::session::Session;
-use sandbox::supervise;
-use sandbox::{Breakage, Host};
 
 /// Names another program than the `claude` on the `PATH`.
 const PROGRAM_VARIABLE: &str = "TRIALRUN_CLAUDE";

@@ -4,13 +4,13 @@ use std::ffi::OsStr;
 use std::io;
 use std::ops::{Deref, DerefMut};
 
+use sandbox::Sandbox;
 use serde_json::Value;
 
 use super::event::Interpreter;
 use super::launch::Launch;
 use crate::process;
 pub(super) use crate::process::Said;
-use sandbox::Sandbox;
 
 /// A running CLI: a process, and what is understood of it.
 pub(super) struct Process {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::{Effect, Ending, Step, ToolCall, UserMessage};
+use sandbox::{BoxFuture, Breakage, Sandbox};
 use serde_json::Value;
 
 use super::closed_tools::ClosedTools;
@@ -17,10 +18,6 @@ use super::transcripts::Transcripts;
 use crate::Setup;
 use crate::lines::Line;
 use crate::resolve::Resolver;
-use sandbox::BoxFuture;
-use sandbox::Breakage;
-use sandbox::Sandbox;
-
 use crate::session::{Reply, Session};
 use crate::turn::{Decision, Flow, Turn, WAITING_ON_PROVIDER};
 

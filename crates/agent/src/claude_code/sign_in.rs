@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use model::SettingSource;
+use sandbox::Host;
 
 use crate::Endpoint;
-use sandbox::Host;
 
 /// How the CLI is signed in.
 #[derive(Debug, Clone, PartialEq, Eq)]

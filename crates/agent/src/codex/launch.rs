@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use model::{PermissionMode, SettingSource, SideEffectLevel};
+use sandbox::{Breakage, Host};
 use serde_json::{Value, json};
 
 use super::sign_in::{self, AUTH_FILE, SignIn};
 use crate::{Endpoint, Setup};
-use sandbox::{Breakage, Host};
 
 /// What Codex calls the place of its model where that is not its own choice.
 const PROVIDER: &str = "trialrun";

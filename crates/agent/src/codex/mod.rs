@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use model::{Diagnostic, PermissionMode};
+use sandbox::{BoxFuture, Breakage, Host, supervise};
 
 use self::launch::{Launch, Occasion};
 pub use self::reference::reference;
@@ -26,11 +27,7 @@ use self::session::Conversation;
 use self::sign_in::SignIn;
 use super::vendor::Vendor;
 use super::{Agent, Part, Readiness, Scene};
-use sandbox::BoxFuture;
-
 use crate::session::Session;
-use sandbox::supervise;
-use sandbox::{Breakage, Host};
 
 /// Names another program than the `codex` on the `PATH`.
 const PROGRAM_VARIABLE: &str = "TRIALRUN_CODEX";

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::{Ending, Step, Tokens, Usage};
+use sandbox::{BoxFuture, Sandbox};
 
 use super::follower::Follower;
 use super::launch::Launch;
@@ -13,9 +14,6 @@ use super::rollout::{Noted, Rollout};
 use super::stream::{Done, Stream, Told};
 use crate::lines::Line;
 use crate::process::{Process, Said};
-use sandbox::BoxFuture;
-use sandbox::Sandbox;
-
 use crate::session::{Reply, Session};
 use crate::turn::{Flow, Turn, WAITING_ON_PROVIDER};
 

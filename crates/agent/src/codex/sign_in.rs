@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use model::SettingSource;
+use sandbox::Host;
 
 use crate::Endpoint;
-use sandbox::Host;
 
 /// The file that holds a sign-in, in Codex's home.
 pub(super) const AUTH_FILE: &str = "auth.json";

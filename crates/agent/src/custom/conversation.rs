@@ -1,6 +1,7 @@
 //! A conversation with the module.
 
 use model::{Ending, Step, Usage, UserMessage};
+use sandbox::{BoxFuture, Breakage};
 use script::{Function, ScriptError, Value};
 use serde_json::{Map, Value as Json, json};
 
@@ -12,11 +13,8 @@ use crate::answer::Reported;
 use crate::engine::Engine;
 use crate::network::Network;
 use crate::performer::Performer;
-use crate::transcript::{as_text, perform};
-use sandbox::BoxFuture;
-use sandbox::Breakage;
-
 use crate::session::{Reply, Session};
+use crate::transcript::{as_text, perform};
 use crate::turn::Turn;
 
 /// A conversation with the module.

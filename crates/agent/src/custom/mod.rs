@@ -11,15 +11,13 @@ mod reference;
 use std::path::Path;
 
 use model::{Diagnostic, Node};
+use sandbox::{BoxFuture, Breakage, Host};
 
 use self::conversation::Conversation;
 use self::module::Module;
 pub use self::reference::reference;
 use super::{Agent, Part, Readiness, Scene};
-use sandbox::BoxFuture;
-
 use crate::session::Session;
-use sandbox::{Breakage, Host};
 
 /// A module of the user's; see the module.
 pub struct Custom;

@@ -8,17 +8,15 @@
 mod directive;
 
 use model::{Diagnostic, Ending, Step, Usage, UserMessage};
+use sandbox::{BoxFuture, Breakage, Host};
 use serde_json::json;
 
 use self::directive::{Directive, parse};
 use super::chat::Reach;
 use super::performer::Performer;
 use super::{Agent, Part, Readiness, Scene};
-use sandbox::BoxFuture;
-
 use crate::session::{Reply, Session};
 use crate::turn::Turn;
-use sandbox::{Breakage, Host};
 
 pub use self::directive::DIRECTIVES;
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use model::{Ending, Step, Usage, UserMessage};
 use reqwest::Client;
+use sandbox::{BoxFuture, Breakage};
 use script::ScriptError;
 use serde_json::{Map, Value, json};
 
@@ -18,9 +19,6 @@ use super::network;
 use super::settings::{Parser, Settings};
 use super::words::{clipped, one_line};
 use crate::Scene;
-use sandbox::BoxFuture;
-use sandbox::Breakage;
-
 use crate::session::{Reply, Session};
 use crate::turn::Turn;
 

@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use model::{Diagnostic, Ending, Node};
+use sandbox::Breakage;
 use script::{Function, ScriptError, Value};
 use serde_json::Value as Json;
 
 use super::super::engine::{Engine, Program, is_of_the_program};
 use super::settings::Settings;
 use crate::turn::Turn;
-use sandbox::Breakage;
 
 /// Finds what each path leads to, from the module or from its default export. A function keeps its `this`.
 const FIND: &str = "function find(module, path) {

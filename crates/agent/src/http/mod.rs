@@ -15,6 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use model::{Case, Diagnostic, Excerpt, Node};
+use sandbox::{BoxFuture, Breakage, Host};
 
 use self::body::{Body, Talk};
 use self::conversation::Conversation;
@@ -23,10 +24,7 @@ pub(super) use self::network::client;
 pub use self::reference::reference;
 use self::settings::Settings;
 use super::{Agent, Configured, Part, Readiness, Scene};
-use sandbox::BoxFuture;
-
 use crate::session::Session;
-use sandbox::{Breakage, Host};
 
 /// Something behind HTTP; see the module.
 pub struct Http;

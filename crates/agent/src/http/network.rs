@@ -5,9 +5,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use reqwest::{Client, NoProxy, Proxy, redirect};
-use tokio::runtime::{self, Handle};
-
 use sandbox::Host;
+use tokio::runtime::{self, Handle};
 
 /// How long a connection may take.
 const CONNECTING: Duration = Duration::from_secs(10);

@@ -1,5 +1,6 @@
 //! How a project configures an agent behind HTTP, read and checked.
 
+use mask::secret;
 use model::decode::{self, Fields, Problems};
 use model::{Diagnostic, Node, NodeKind};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -7,7 +8,6 @@ use reqwest::{Method, Url};
 
 use super::body::Body;
 use super::path::Path;
-use mask::secret;
 
 /// The most bytes of an answer where nobody says otherwise.
 const LARGEST: usize = 10 << 20;

@@ -5,12 +5,12 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use model::{Definition, PermissionMode, SettingSource, Skill};
+use sandbox::{Breakage, Host};
 use serde_json::{Value, json};
 
 use super::permission::{self, Places};
 use super::provider::Provider;
 use crate::{Endpoint, Setup};
-use sandbox::{Breakage, Host};
 
 /// OpenCode's folder for skills, below its working directory.
 pub(super) const SKILLS: &str = ".opencode/skills";

@@ -19,6 +19,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use model::{Diagnostic, nearest};
+use sandbox::{BoxFuture, Breakage, Host, supervise};
 
 use self::launch::{Launch, Occasion};
 use self::permission::Places;
@@ -26,11 +27,7 @@ use self::provider::Provider;
 pub use self::reference::reference;
 use self::session::Conversation;
 use super::{Agent, Endpoint, Part, Readiness, Scene};
-use sandbox::BoxFuture;
-
 use crate::session::Session;
-use sandbox::supervise;
-use sandbox::{Breakage, Host};
 
 /// Names another program than the `opencode` on the `PATH`.
 const PROGRAM_VARIABLE: &str = "TRIALRUN_OPENCODE";

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
+use sandbox::Host;
 use serde_json::{Value, json};
 
 use crate::Endpoint;
-use sandbox::Host;
 
 /// The provider of a scripted model.
 const SCRIPTED: &str = "scripted";

@@ -7,18 +7,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::{Ending, Step, UserMessage};
+use sandbox::{BoxFuture, Sandbox, supervise};
 
 use super::event::{About, Done, Heard, Interpreter, SubAgent};
 use super::launch::Launch;
 use super::log;
 use crate::lines::Line;
 use crate::process::{Process, Said};
-use sandbox::BoxFuture;
-use sandbox::Sandbox;
-
 use crate::session::{Reply, Session};
 use crate::turn::{Flow, Turn, WAITING_ON_PROVIDER};
-use sandbox::supervise;
 
 /// How many lines of stderr are told as notices; the rest is only kept.
 const MOST_NOTICES: usize = 100;

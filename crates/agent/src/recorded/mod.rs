@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use model::{Diagnostic, Ending, Step, Usage, UserMessage};
+use sandbox::{BoxFuture, Breakage, Host};
 use serde_json::Value;
 
 use self::answer::Answer;
@@ -18,11 +19,8 @@ use self::answers::Answers;
 use super::performer::Performer;
 use super::transcript::{TurnGiven, perform};
 use super::{Agent, Part, Readiness, Scene};
-use sandbox::BoxFuture;
-
 use crate::session::{Reply, Session};
 use crate::turn::Turn;
-use sandbox::{Breakage, Host};
 
 /// Largest file of answers, in bytes.
 const LARGEST: u64 = 1 << 30;

@@ -6,10 +6,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use sandbox::{Breakage, Sandbox};
+
 use super::manner::{MESSAGE, Manner, PROJECT};
 use crate::process::Process;
-use sandbox::Breakage;
-use sandbox::Sandbox;
 
 /// Tells the program which conversation it is in.
 const CONVERSATION: &str = "TRIALRUN_CONVERSATION_ID";

@@ -16,6 +16,7 @@ use std::path::Path;
 
 use model::decode::Problems;
 use model::{Diagnostic, Node};
+use sandbox::{BoxFuture, Breakage, Host};
 
 use self::launch::Launch;
 use self::manner::{Manner, Mode};
@@ -23,10 +24,7 @@ pub use self::reference::reference;
 use self::session::Conversation;
 use super::performer::Performer;
 use super::{Agent, Part, Readiness, Scene};
-use sandbox::BoxFuture;
-
 use crate::session::Session;
-use sandbox::{Breakage, Host};
 
 /// Where skills are installed for it, relative to the working directory: the folder that agents share.
 const SKILLS: &str = ".agents/skills";

@@ -1,6 +1,7 @@
 //! A conversation with a program: one process for all of it, or one for each message.
 
 use model::{Ending, Step, Usage, UserMessage};
+use sandbox::BoxFuture;
 use serde_json::{Map, Value, json};
 
 use super::launch::Launch;
@@ -9,10 +10,8 @@ use crate::answer::Reported;
 use crate::lines::Line;
 use crate::performer::Performer;
 use crate::process::{Process, Said};
-use crate::transcript::perform;
-use sandbox::BoxFuture;
-
 use crate::session::{Reply, Session};
+use crate::transcript::perform;
 use crate::turn::Turn;
 
 /// How many lines of each kind are told as notices; the rest is only kept.

@@ -1,11 +1,11 @@
 use std::sync::Arc;
 
 use model::{Case, Ending, Step};
+use sandbox::Sandbox;
 use serde_json::{Value, json};
 
 use super::super::rehearsal::{Bare, Played, Rehearsal, case, configured};
 use super::*;
-use sandbox::Sandbox;
 
 fn rehearsal(config: &Value, case: Case) -> Rehearsal {
     Rehearsal {

@@ -14,9 +14,8 @@ use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 
 use model::{Change, Collected, CopyTree, Excerpt, FixtureFile, Fixtures, RepositoryChange, Skill, Span, Spanned};
-use sandbox::Host;
 use sandbox::supervise::{Output, Supervisor, run};
-use sandbox::{Registry, Request, SANDBOXES, Sandbox, SandboxError, Workshop, prune};
+use sandbox::{Host, Registry, Request, SANDBOXES, Sandbox, SandboxError, Workshop, prune};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 

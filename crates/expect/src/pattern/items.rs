@@ -2,12 +2,11 @@
 
 use serde_json::Value;
 
+use super::json_text;
 use crate::found::{Flaw, Found};
 use crate::matcher::{At, Matcher, Rule};
 use crate::place::Place;
 use crate::value;
-
-use super::json_text;
 
 /// Expectations by position.
 #[derive(Debug)]

@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::json_text;
 use crate::found::{Flaw, Found};
 use crate::host::Host;
 use crate::matcher::{At, Rule};
 use crate::place::Place;
 use crate::schema::{Patterns, Schema};
-
-use super::json_text;
 
 /// A compiled schema.
 #[derive(Debug)]

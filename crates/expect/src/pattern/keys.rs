@@ -7,6 +7,7 @@ use std::sync::Arc;
 use model::{Node, Spanned};
 use serde_json::Value;
 
+use super::json_text;
 use crate::compile::{Compiler, refused, split_regex};
 use crate::found::{Flaw, Found};
 use crate::host::Pattern;
@@ -14,8 +15,6 @@ use crate::matcher::{At, Matcher, Rule};
 use crate::path;
 use crate::place::Place;
 use crate::value;
-
-use super::json_text;
 
 /// Expectations by key.
 #[derive(Debug)]

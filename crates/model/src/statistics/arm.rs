@@ -2,11 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Estimate, Outcome};
-
 use super::curve::{AtK, curves};
 use super::mean::{amount, rate, share};
 use super::observation::{Observation, by_case};
+use crate::{Estimate, Outcome};
 
 /// One arm's trials taken together: what running the same cases again would show. Trials that were graded are in the
 /// figures; broken, skipped and cancelled ones are counted beside them.

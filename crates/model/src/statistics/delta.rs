@@ -2,12 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Estimate;
-
 use super::Z;
 use super::mean::{estimate, moments};
 use super::observation::{Observation, by_case};
 use super::sign_flip::sign_flip;
+use crate::Estimate;
 
 /// How far two arms are apart in one figure, over the cases that both have it of.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

@@ -1,8 +1,7 @@
 //! Means.
 
-use crate::Estimate;
-
 use super::{student, wilson, wilson_of_share};
+use crate::Estimate;
 
 /// The mean, the sample's standard deviation and Student's 95 % interval; `None` for no values.
 pub fn estimate(values: &[f64]) -> Option<Estimate> {

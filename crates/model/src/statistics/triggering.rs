@@ -2,9 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Estimate, TrialRecord};
-
 use super::mean::rate;
+use crate::{Estimate, TrialRecord};
 
 /// Whether a skill triggered in a trial, and whether it was to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

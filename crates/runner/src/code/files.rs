@@ -6,10 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use files::Found;
+use sandbox::{Sandbox, supervise};
 use script::Value;
-
-use sandbox::Sandbox;
-use sandbox::supervise;
 
 /// How large a file may be that is read, in bytes.
 const LARGEST: u64 = 8 << 20;

@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::Scope;
 
+use agent::{self, Agent};
 use grade::{Check, Context, Scripts};
 use model::{Diagnostic, Suite};
 
 use super::variant::Variant;
 use super::{Settings, agents_of, directory_of, known_tools};
 use crate::grader::STACK;
-use agent::{self, Agent};
 
 /// How many cases a thread takes at a time.
 const CHUNK: usize = 64;

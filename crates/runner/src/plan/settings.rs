@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use agent::Configured;
 use model::{Budgets, Excerpt, OnBudget, PermissionMode};
 
-use agent::Configured;
 use mask::secret::Secrets;
 
 /// Settings of a run, resolved: the command line, then the project, then what is built in. A case's own settings go

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use agent::Setup;
 use model::Case;
 use serde_json::{Map, Value, json};
 
 use super::{PlannedTrial, Settings};
-use agent::Setup;
 
 /// What records tell of a trial of `case` that is set up like that. Trials that are alike share it with the one that was
 /// planned before them, `last`: there may be thousands.

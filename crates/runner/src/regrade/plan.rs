@@ -4,14 +4,14 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use agent::{self, Agent, Setup};
 use grade::{Check, Context, Scripts};
+use mask::Mask;
 use model::{Arm, Case, Diagnostic, Limits, Outcome, PermissionMode, SettingSource, Suite, TrialId, TrialRecord};
 
 use crate::plan::{ModelChoice, Plan, PlanRequest, PlannedTrial, as_arm, directory_of, kind_of_agent, known_tools};
 use crate::trial::Shared;
 use crate::trial::judging::Judging;
-use agent::{self, Agent, Setup};
-use mask::Mask;
 
 /// What to grade again.
 pub struct RegradeRequest<'a> {

@@ -3,13 +3,13 @@
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use agent::Activity;
 use model::{Ending, Event, Limits};
 use tokio::sync::watch;
 
 use super::model_in_use::ModelInUse;
 use super::{Halt, poll_once};
 use crate::line::Line;
-use agent::Activity;
 
 /// What became of something that was watched.
 pub(super) enum Watched<T> {

@@ -7,7 +7,9 @@ mod reply;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use agent::{Flow, Session, Turn};
 use model::{Aside, Collected, Ending, Excerpt, SimulatedUser, Step, UserMessage};
+use sandbox::{Breakage, Sandbox};
 use script::{ScriptError, Value};
 
 use self::judged::Open;
@@ -17,10 +19,6 @@ use super::clock::{Clock, Watched};
 use super::{Attempt, Halt};
 use crate::code::{Ask, Claims, Files, Script, Trouble, Word};
 use crate::user::Move;
-use agent::Session;
-use agent::{Flow, Turn};
-use sandbox::Breakage;
-use sandbox::Sandbox;
 
 /// How long a scenario may take to tell what is left when it is stopped. Nothing but the engine's own work keeps it
 /// longer, and that is left behind.

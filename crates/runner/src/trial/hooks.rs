@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use model::{AttemptRecord, Collected, Event, Finding, HookKind, Outcome};
+use sandbox::Sandbox;
 
 use super::again::{self, Again};
 use super::record::record_of;
 use super::{Attempt, End, Halt};
 use crate::hook::{Graded, Hooked};
 use crate::plan::PlannedTrial;
-use sandbox::Sandbox;
 
 impl Attempt<'_> {
     /// Lets the user's commands look at a trial that was graded, while its sandbox is there: once a trial, so an attempt

@@ -18,12 +18,15 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use agent::{Activity, Agent, Bill, Flow, Pricing, Resolver, Scene, Session, Turn};
 use grade::{Check, Responder};
 use jiff::Timestamp;
+use mask::Mask;
 use model::{
     About, Aside, AttemptRecord, Case, Change, Code, Collected, Ending, Event, Evidence, FileChange, Finding, Limits,
     Need, Outcome, Phases, ReplyProbes, SimulatedUser, Status, Step, TrialRecord, Usage, UserMessage,
 };
+use sandbox::{Breakage, Host, Registry, Request, Sandbox, SandboxError, Workshop};
 use tokio::sync::watch;
 
 use self::again::{Again, Trace};
@@ -42,15 +45,6 @@ use crate::line::Line;
 use crate::plan::{PlannedTrial, RetryOn, Settings};
 use crate::pricing::pricing_of;
 use crate::spending::Spending;
-use agent::Activity;
-use agent::Resolver;
-use agent::Session;
-use agent::{Agent, Scene};
-use agent::{Bill, Pricing};
-use agent::{Flow, Turn};
-use mask::Mask;
-use sandbox::{Breakage, Host};
-use sandbox::{Registry, Request, Sandbox, SandboxError, Workshop};
 
 /// What all trials of a run share.
 pub(crate) struct Shared {

@@ -4,13 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use agent::{Endpoint, Turn, WAITING_ON_PROVIDER};
 use model::{Ending, Limits};
+use sandbox::Sandbox;
 
 use super::Shared;
 use crate::plan::{ModelChoice, PlannedTrial};
-use agent::Endpoint;
-use agent::{Turn, WAITING_ON_PROVIDER};
-use sandbox::Sandbox;
 
 /// A model while a trial uses it.
 pub(super) struct ModelInUse {

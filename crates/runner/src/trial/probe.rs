@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use ::files::Found;
 use model::{FileChange, Need, Probe, Probed};
+use sandbox::{Sandbox, Twin};
 
 use super::files;
 use sandbox::supervise::{self, MARK, TROUBLE};
-use sandbox::{Sandbox, Twin};
 
 /// How much of a file is read, in bytes.
 const MOST_OF_A_FILE: u64 = 16 * 1024 * 1024;

@@ -8,10 +8,10 @@ use model::{
     AnsweredQuestion, CallRecord, Diagnostic, Ending, Evidence, Fault, Finding, LogVars, Outcome, Phases, ReplyRecord,
     RepositoryChange, Ruling, Status, Trace, TracedReply, TrialRecord,
 };
+use sandbox::Breakage;
 
 use super::End;
 use crate::plan::PlannedTrial;
-use sandbox::Breakage;
 
 /// The record of an attempt that ran to its end.
 pub(super) fn record_of(planned: &PlannedTrial, end: End) -> TrialRecord {

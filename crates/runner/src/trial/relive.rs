@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
+use agent::Bill;
 use grade::{Check, Responder};
+use mask::MASKED;
 use model::{Collected, Evidence, Finding, Step, Trace, TrialRecord};
 use tokio::sync::watch;
 
@@ -12,8 +14,6 @@ use super::{Attempt, Cut, End, Grading, Halt, Shared, broken, stopped};
 use crate::line::Line;
 use crate::plan::PlannedTrial;
 use crate::regrade::{complete, merged, observed};
-use agent::Bill;
-use mask::MASKED;
 
 /// Reason why an assertion cannot be decided.
 const MASKED_NOW: &str = "the record has `[masked]` in what it looks at, and the text in that place is not known";

@@ -3,14 +3,13 @@
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
+use agent::{Flow, Session, Turn};
 use model::{Ending, SimulatedUser, Step, UserMessage};
+use sandbox::Breakage;
 
 use super::Attempt;
 use super::clock::{Clock, Watched};
 use crate::user::{Move, NoMove, Player};
-use agent::Session;
-use agent::{Flow, Turn};
-use sandbox::Breakage;
 
 impl Attempt<'_> {
     /// Somebody who plays `user`.

@@ -6,10 +6,9 @@ mod prompt;
 use std::sync::Arc;
 
 use llm::{Conversation, InSchema, Model, NoAnswer, ProviderError, Request, ResponseSchema};
+use mask::Mask;
 use model::{Aside, Ending, SimulatedUser, Trace};
 use serde_json::{Map, Value, json};
-
-use mask::Mask;
 
 /// The longest message that a played user may send, in bytes. Longer ones are a model that runs away.
 const LONGEST: usize = 16 * 1024;

@@ -1,10 +1,9 @@
 //! What a model is told that plays a user.
 
 use llm::{Message, Role};
+use mask::Mask;
 use model::{SimulatedUser, Trace};
 use serde_json::{Value, json};
-
-use mask::Mask;
 
 /// Who the model is and what it is to do. It must stay the user: it never helps the agent, never speaks for it, never
 /// gives away what the user does not know, and stops when the user would.

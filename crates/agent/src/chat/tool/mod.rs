@@ -16,13 +16,13 @@ mod write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use sandbox::BoxFuture;
 use serde_json::Value;
 
 use self::argument::Arguments;
 use super::Bench;
 use super::reach::Reach;
 use crate::turn::Turn;
-use sandbox::BoxFuture;
 
 /// What a tool says to the model: a result, or an error.
 pub(super) type Said = Result<String, String>;

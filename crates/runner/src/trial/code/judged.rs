@@ -5,11 +5,11 @@ use std::time::Instant;
 
 use grade::Check;
 use model::{Collected, Ending, Evidence, Finding};
+use sandbox::Breakage;
 
 use super::super::probe;
 use super::Stage;
 use crate::code::{Claims, Declared};
-use sandbox::Breakage;
 
 /// A claim that is not judged yet.
 pub(super) struct Open {

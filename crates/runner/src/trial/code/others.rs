@@ -3,8 +3,7 @@
 
 use std::sync::Arc;
 
-use agent::Session;
-use agent::{Agent, Configured, Endpoint, Scene, Setup};
+use agent::{Agent, Configured, Endpoint, Scene, Session, Setup};
 use sandbox::Breakage;
 
 /// Those that are open, and what it takes to open more.

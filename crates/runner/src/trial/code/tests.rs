@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use agent::Configured;
 use jiff::Timestamp;
 use model::{Case, Code, Event, Excerpt, Finding, FixtureFile, Outcome, RunInfo, Status, Suite, TrialRecord};
+use sandbox::Host;
 use serde_json::json;
 use tokio::sync::mpsc;
 
@@ -13,8 +15,6 @@ use crate::Control;
 use crate::plan::{PlanRequest, ReadScript, Settings, plan};
 use crate::select::Selection;
 use crate::teller::Heard;
-use agent::Configured;
-use sandbox::Host;
 use sandbox::supervise::Supervisor;
 
 /// A folder of modules and the cases that are in them.

@@ -1,4 +1,7 @@
-//! The agents: one file each, one line in [`AGENTS`]. Only this folder knows vendors' agents.
+//! The agents under test: one file or folder each, one line in [`AGENTS`]. Only this crate knows vendors' agents.
+//!
+//! An [`Agent`] opens a [`Session`] for each trial. The session tells each step to a [`Turn`], which counts it against the
+//! limits, prices it, and sends it to an [`EventSink`].
 
 mod activity;
 mod answer;

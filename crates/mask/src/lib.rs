@@ -1,7 +1,7 @@
 //! The mask: what takes secrets out of everything that leaves the process.
 //!
-//! Grading sees what is true. A [`Teller`](crate::Mask) masks each event on its way out, so no log, report or record
-//! has a secret, findings included. What leaves by another way is masked where it leaves: what commands of the user are
+//! Grading sees the true text. The runner masks each event on its way out, so no log, report or record has a secret, findings
+//! included. What leaves by another way is masked where it leaves: what commands of the user are
 //! told, what judges and played users read, messages about files, and `config`.
 
 mod cut;

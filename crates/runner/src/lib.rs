@@ -1,4 +1,4 @@
-//! PLAN and RUN: puts agents into sandboxes, watches what they do, and has the evidence graded.
+//! PLAN and RUN: plans trials, puts agents into sandboxes, keeps the clock, and has the evidence graded.
 //!
 //! A run is planned from suites and settings ([`plan`]), then run ([`run`]). Each trial goes through the same five
 //! steps: provision, act, collect, grade, close. The one way out is the stream of [`model::Event`]s that the dispatcher

@@ -52,6 +52,7 @@ mod tool_call_sequence;
 mod tool_called;
 mod turn_budget;
 mod turn_count_at_most;
+mod usage;
 pub(crate) mod valid_json;
 
 use std::borrow::Cow;

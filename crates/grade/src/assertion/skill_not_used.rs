@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use model::Evidence;
+use model::{Definition, Evidence};
 use serde_json::json;
 
+use super::usage::Usage;
 use super::{Assertion, Form, Matcher, Parameter, SKILL};
 use crate::example::{Example, Story};
-use crate::place::Place;
 use crate::reading::Reading;
-use crate::skill_use::first_use;
 use crate::verdict::Verdict;
 
 pub(super) const ASSERTION: Assertion = Assertion {
@@ -31,26 +30,15 @@ pub(super) const ASSERTION: Assertion = Assertion {
 };
 
 #[derive(Debug)]
-struct SkillNotUsed {
-    skill: String,
-    place: Place,
-}
+struct SkillNotUsed(Usage);
 
 fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
-    let (skill, place) = reading.required_text("skill")?;
-    Some(Arc::new(SkillNotUsed { skill, place }))
+    let (name, place) = reading.required_text("skill")?;
+    Some(Arc::new(SkillNotUsed(Usage { definition: Definition::Skill, name, place })))
 }
 
 impl Matcher for SkillNotUsed {
     fn judge(&self, evidence: &Evidence) -> Verdict {
-        let trace = &evidence.trace;
-        let skill = &self.skill;
-        let Some(call) = first_use(trace, skill) else {
-            return Verdict::met(format!("`{skill}` was not used")).place(&self.place);
-        };
-        let because = format!("`{skill}` was used, call {}", call + 1);
-        Verdict::unmet(because, format!("no use of the skill `{skill}`"), trace.calls[call].call.summary())
-            .place(&self.place)
-            .at_call(trace, call)
+        self.0.is_absent(&evidence.trace)
     }
 }

@@ -2,16 +2,14 @@
 
 use std::sync::Arc;
 
-use model::Evidence;
+use model::{Definition, Evidence};
 use serde_json::json;
 
+use super::usage::Usage;
 use super::{Assertion, Form, Matcher, Parameter, SKILL};
 use crate::example::{Example, Story};
-use crate::place::Place;
 use crate::reading::Reading;
-use crate::skill_use::{failed_use, first_use, used};
 use crate::verdict::Verdict;
-use crate::words;
 
 pub(super) const ASSERTION: Assertion = Assertion {
     name: "skill_used",
@@ -37,37 +35,16 @@ pub(super) const ASSERTION: Assertion = Assertion {
 };
 
 #[derive(Debug)]
-struct SkillUsed {
-    skill: String,
-    place: Place,
-}
+struct SkillUsed(Usage);
 
 fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
-    let (skill, place) = reading.required_text("skill")?;
-    Some(Arc::new(SkillUsed { skill, place }))
+    let (name, place) = reading.required_text("skill")?;
+    Some(Arc::new(SkillUsed(Usage { definition: Definition::Skill, name, place })))
 }
 
 impl Matcher for SkillUsed {
     fn judge(&self, evidence: &Evidence) -> Verdict {
-        let trace = &evidence.trace;
-        let skill = &self.skill;
-        if let Some(call) = first_use(trace, skill) {
-            let summary = trace.calls[call].call.summary();
-            return Verdict::met(format!("call {}: {summary}", call + 1)).place(&self.place).at_call(trace, call);
-        }
-        let others: Vec<String> = used(trace).iter().map(|name| format!("`{name}`")).collect();
-        let actual = match others.as_slice() {
-            [] => "it used no skill".to_owned(),
-            others => format!("it used {}", words::list(others)),
-        };
-        let verdict = Verdict::unmet(format!("`{skill}` was not used"), format!("use of the skill `{skill}`"), actual)
-            .place(&self.place);
-        match failed_use(trace, skill) {
-            Some(call) => verdict
-                .evidence([format!("call {} failed: {}", call + 1, trace.calls[call].call.summary())])
-                .at_call(trace, call),
-            None => verdict,
-        }
+        self.0.is_there(&evidence.trace)
     }
 }
 

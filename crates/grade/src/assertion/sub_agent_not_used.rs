@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use model::Evidence;
+use model::{Definition, Evidence};
 use serde_json::json;
 
+use super::usage::Usage;
 use super::{Assertion, Form, Matcher, Parameter, SUB_AGENT};
 use crate::example::{Example, Story};
-use crate::place::Place;
 use crate::reading::Reading;
-use crate::skill_use::first_delegation;
 use crate::verdict::Verdict;
 
 pub(super) const ASSERTION: Assertion = Assertion {
@@ -31,26 +30,15 @@ pub(super) const ASSERTION: Assertion = Assertion {
 };
 
 #[derive(Debug)]
-struct SubAgentNotUsed {
-    name: String,
-    place: Place,
-}
+struct SubAgentNotUsed(Usage);
 
 fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     let (name, place) = reading.required_text("sub_agent")?;
-    Some(Arc::new(SubAgentNotUsed { name, place }))
+    Some(Arc::new(SubAgentNotUsed(Usage { definition: Definition::SubAgent, name, place })))
 }
 
 impl Matcher for SubAgentNotUsed {
     fn judge(&self, evidence: &Evidence) -> Verdict {
-        let trace = &evidence.trace;
-        let name = &self.name;
-        let Some(call) = first_delegation(trace, name) else {
-            return Verdict::met(format!("`{name}` was not used")).place(&self.place);
-        };
-        let because = format!("`{name}` was used, call {}", call + 1);
-        Verdict::unmet(because, format!("no use of the sub-agent `{name}`"), trace.calls[call].call.summary())
-            .place(&self.place)
-            .at_call(trace, call)
+        self.0.is_absent(&evidence.trace)
     }
 }

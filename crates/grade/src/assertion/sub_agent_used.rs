@@ -2,16 +2,14 @@
 
 use std::sync::Arc;
 
-use model::Evidence;
+use model::{Definition, Evidence};
 use serde_json::json;
 
+use super::usage::Usage;
 use super::{Assertion, Form, Matcher, Parameter, SUB_AGENT};
 use crate::example::{Example, Story};
-use crate::place::Place;
 use crate::reading::Reading;
-use crate::skill_use::{delegates, failed_delegation, first_delegation};
 use crate::verdict::Verdict;
-use crate::words;
 
 pub(super) const ASSERTION: Assertion = Assertion {
     name: "sub_agent_used",
@@ -33,38 +31,16 @@ pub(super) const ASSERTION: Assertion = Assertion {
 };
 
 #[derive(Debug)]
-struct SubAgentUsed {
-    name: String,
-    place: Place,
-}
+struct SubAgentUsed(Usage);
 
 fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     let (name, place) = reading.required_text("sub_agent")?;
-    Some(Arc::new(SubAgentUsed { name, place }))
+    Some(Arc::new(SubAgentUsed(Usage { definition: Definition::SubAgent, name, place })))
 }
 
 impl Matcher for SubAgentUsed {
     fn judge(&self, evidence: &Evidence) -> Verdict {
-        let trace = &evidence.trace;
-        let name = &self.name;
-        if let Some(call) = first_delegation(trace, name) {
-            let summary = trace.calls[call].call.summary();
-            return Verdict::met(format!("call {}: {summary}", call + 1)).place(&self.place).at_call(trace, call);
-        }
-        let others: Vec<String> = delegates(trace).into_iter().map(|name| format!("`{name}`")).collect();
-        let actual = match others.as_slice() {
-            [] => "it used no sub-agent".to_owned(),
-            others => format!("it used {}", words::list(others)),
-        };
-        let verdict =
-            Verdict::unmet(format!("`{name}` was not used"), format!("use of the sub-agent `{name}`"), actual)
-                .place(&self.place);
-        match failed_delegation(trace, name) {
-            Some(call) => verdict
-                .evidence([format!("call {} failed: {}", call + 1, trace.calls[call].call.summary())])
-                .at_call(trace, call),
-            None => verdict,
-        }
+        self.0.is_there(&evidence.trace)
     }
 }
 

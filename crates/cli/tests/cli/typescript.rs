@@ -130,6 +130,28 @@ fn the_compiler_accepts_what_init_writes_and_tests_of_other_projects() {
 }
 
 #[test]
+fn the_compiler_accepts_every_example() {
+    let Some(compiler) = compiler() else { return };
+    let examples = format!("{}/../../examples", env!("CARGO_MANIFEST_DIR"));
+    let mut compiled = 0;
+    for example in std::fs::read_dir(examples).unwrap().map(|entry| entry.unwrap().path()) {
+        if !example.join("trialrun.config.ts").exists() {
+            continue;
+        }
+        let project = Project::new(PROGRAM);
+        project.run(&["init", "--template", "code"]).exits(0);
+        project.write("example/tsconfig.json", &project.read("tests/tsconfig.json"));
+        for file in ["trialrun.config.ts", "tests/hello.test.ts"] {
+            let text = std::fs::read_to_string(example.join(file)).unwrap();
+            project.write(&format!("example/{file}"), &text);
+        }
+        assert_eq!(compile(&compiler, &project, "example"), "", "{}", example.display());
+        compiled += 1;
+    }
+    assert_eq!(compiled, 3);
+}
+
+#[test]
 fn the_compiler_refuses_what_would_not_run() {
     let Some(compiler) = compiler() else { return };
     let project = Project::new(PROGRAM);

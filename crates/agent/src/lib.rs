@@ -12,6 +12,7 @@ mod codex;
 #[cfg(test)]
 mod contract;
 mod custom;
+mod description;
 mod engine;
 mod event_sink;
 pub mod fake;
@@ -26,6 +27,7 @@ mod own_tools;
 mod performer;
 mod pricing;
 mod process;
+mod program;
 mod recorded;
 #[cfg(test)]
 mod rehearsal;
@@ -42,14 +44,16 @@ mod vendor;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use model::{Arm, Case, Definition, Diagnostic, Limits, Node, PermissionMode, SettingSource, TrialId, nearest};
+use model::{Arm, Case, Diagnostic, Limits, Node, PermissionMode, SettingSource, TrialId, nearest};
 use sandbox::{BoxFuture, Breakage, Host, Sandbox};
 
 pub use crate::session::Session;
 
 pub use activity::Activity;
+pub use description::Description;
 pub use event_sink::EventSink;
 pub use pricing::{Bill, Pricing};
+pub use program::Program;
 pub use resolve::Resolver;
 pub use session::Reply;
 pub use turn::{Decision, Flow, Turn, WAITING_ON_PROVIDER};
@@ -68,25 +72,14 @@ pub static AGENTS: &[&dyn Agent] = &[
     &fake::Fake,
 ];
 
-/// Something that can be put to the test.
+/// An agent under test.
 pub trait Agent: Send + Sync {
-    /// Its name in files and on the command line.
-    fn name(&self) -> &'static str;
+    /// Facts about it.
+    fn description(&self) -> &Description;
 
-    /// What it is, in one line.
-    fn summary(&self) -> &'static str;
-
-    /// Other names it answers to.
-    fn aliases(&self) -> &'static [&'static str] {
-        &[]
-    }
-
-    /// The canonical names of the tools it can have; `None` where any name may occur.
-    fn tools(&self) -> Option<&'static [&'static str]>;
-
-    /// The model it is asked for when nobody names one; `None` leaves the choice to the agent.
-    fn default_model(&self) -> Option<&'static str> {
-        None
+    /// Name in files and on the command line.
+    fn name(&self) -> &'static str {
+        self.description().name
     }
 
     /// Why it cannot have the model `name`, for models that no address but its vendor's own has; `None` if it can, or if
@@ -95,71 +88,13 @@ pub trait Agent: Send + Sync {
         None
     }
 
-    /// Where it looks for skills, relative to its working directory; `None` if it reads no skill files.
-    fn skills_folder(&self) -> Option<&'static str> {
-        None
-    }
-
-    /// Where it looks for definitions of sub-agents, relative to its working directory; `None` if it reads none.
-    fn sub_agents_folder(&self) -> Option<&'static str> {
-        None
-    }
-
-    /// Where it looks for what a case installs.
-    fn folder_of(&self, definition: Definition) -> Option<&'static str> {
-        match definition {
-            Definition::Skill => self.skills_folder(),
-            Definition::SubAgent => self.sub_agents_folder(),
-        }
-    }
-
     /// Where it finds what `case` installs, relative to its working directory.
     fn installed(&self, case: &Case) -> Option<String> {
-        Some(format!("{}/{}", self.folder_of(case.definition)?, case.subject.installed()?.file_name()))
-    }
-
-    /// The wire format it speaks to its model, as the gateway names it; `None` if it reaches no model over HTTP.
-    fn wire(&self) -> Option<&'static str> {
-        None
-    }
-
-    /// Whether its model is one that [`llm`] opens, here in this process.
-    fn asks_providers(&self) -> bool {
-        false
-    }
-
-    /// How it treats permissions in cases that ask whether their skill is of use, where nobody says otherwise.
-    fn evaluation_mode(&self) -> PermissionMode {
-        PermissionMode::BypassPermissions
-    }
-
-    /// The reasoning efforts that it takes; `None` for any, and none at all for an agent without such a setting.
-    fn efforts(&self) -> Option<&'static [&'static str]> {
-        None
+        Some(format!("{}/{}", self.description().folder_of(case.definition)?, case.subject.installed()?.file_name()))
     }
 
     /// Whether OpenRouter bills what it uses, so that what it says it cost is by another list than OpenRouter's.
     fn is_billed_by_openrouter(&self, _host: &Host, _base_url: Option<&str>) -> bool {
-        false
-    }
-
-    /// Whether it can run without a sandbox when a case asks for no files.
-    fn needs_sandbox(&self) -> bool {
-        true
-    }
-
-    /// Whether it has its answers at hand: it waits for no process, no model and no clock.
-    fn answers_at_once(&self) -> bool {
-        false
-    }
-
-    /// Whether a case may name the script or prompt that is to answer.
-    fn takes_script(&self) -> bool {
-        false
-    }
-
-    /// Whether a case may bring tools of its own.
-    fn takes_tools(&self) -> bool {
         false
     }
 
@@ -171,11 +106,6 @@ pub trait Agent: Send + Sync {
         argument.map(problem).into_iter().collect()
     }
 
-    /// Whether the project configures it, as a map under a name of its own: an address, a command.
-    fn takes_config(&self) -> bool {
-        false
-    }
-
     /// What is wrong with how the project configures it. Asked once for each configuration; files that it names start at
     /// `directory`.
     fn check_config(&self, _config: &Node, _directory: &Path) -> Vec<Diagnostic> {
@@ -185,8 +115,10 @@ pub trait Agent: Send + Sync {
     /// What is wrong with running a case like this, found before anything runs.
     fn check(&self, part: &Part<'_>) -> Vec<Diagnostic>;
 
-    /// Whether it can run on this machine.
-    fn ready<'a>(&'a self, host: &'a Host) -> BoxFuture<'a, Readiness>;
+    /// Whether it can run on this machine. An agent without a program always can.
+    fn ready<'a>(&'a self, _host: &'a Host) -> BoxFuture<'a, Readiness> {
+        Box::pin(std::future::ready(Readiness { ready: true, version: None, auth: None, hints: Vec::new() }))
+    }
 
     /// Opens a session. Errors are the machine's, the provider's or ours; an agent that behaves badly is recorded.
     fn open<'a>(&'a self, scene: Scene) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>>;
@@ -231,11 +163,15 @@ impl Configured {
     /// With its place, a `type` that is missing or names none that can be configured.
     pub fn agent(&self) -> Result<&'static dyn Agent, Box<Diagnostic>> {
         let kind = self.node.get("type").unwrap_or(&self.node);
-        let found = kind.as_str().and_then(find).filter(|(agent, argument)| agent.takes_config() && argument.is_none());
+        let found = kind
+            .as_str()
+            .and_then(find)
+            .filter(|(agent, argument)| agent.description().takes_config && argument.is_none());
         if let Some((agent, _)) = found {
             return Ok(agent);
         }
-        let takes: Vec<&str> = AGENTS.iter().filter(|agent| agent.takes_config()).map(|agent| agent.name()).collect();
+        let takes: Vec<&str> =
+            AGENTS.iter().filter(|agent| agent.description().takes_config).map(|agent| agent.name()).collect();
         let problem = kind.error(format!("`{}` has no `type` that can be configured", self.name));
         let near = kind.as_str().and_then(|kind| nearest(kind, takes.iter().copied()));
         Err(Box::new(problem.suggest(near).help(format!("agents that are configured: {}", takes.join(", ")))))
@@ -348,7 +284,7 @@ pub fn find(written: &str) -> Option<(&'static dyn Agent, Option<&str>)> {
         Some((name, argument)) => (name, Some(argument)),
         None => (written, None),
     };
-    let agent = AGENTS.iter().find(|agent| agent.name() == name || agent.aliases().contains(&name))?;
+    let agent = AGENTS.iter().find(|agent| agent.name() == name || agent.description().aliases.contains(&name))?;
     Some((*agent, argument))
 }
 

@@ -56,13 +56,13 @@ impl Pricing {
         list: Option<Option<Arc<llm::ListPrices>>>,
     ) -> Self {
         // What is asked in this process is paid by the same prices already.
-        let is_paid = agent.asks_providers() && !is_script;
+        let is_paid = agent.description().asks_providers && !is_script;
         Self {
             providers: if is_paid { llm::Providers::default() } else { providers.clone() },
             model: model.map(str::to_owned),
             is_script,
             list,
-            speaker: Some(if agent.wire().is_some() { source::CLI } else { source::AGENT }),
+            speaker: Some(if agent.description().wire.is_some() { source::CLI } else { source::AGENT }),
             bill: Bill::default(),
         }
     }

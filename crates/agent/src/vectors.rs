@@ -137,11 +137,18 @@ fn build_command() -> Vec<Vector> {
         let confined = argv.contains(&"workspace-write");
         let is_passed = effort.is_some_and(|effort| argv.iter().any(|word| word.contains(effort)));
         [
-            (name("confined"), json!(confined), json!(agent.evaluation_mode() != PermissionMode::BypassPermissions)),
+            (
+                name("confined"),
+                json!(confined),
+                json!(agent.description().evaluation_mode != PermissionMode::BypassPermissions),
+            ),
             (
                 name("effort"),
                 json!(is_passed),
-                json!(effort.is_some_and(|effort| agent.efforts().is_none_or(|known| known.contains(&effort)))),
+                json!(
+                    effort
+                        .is_some_and(|effort| agent.description().efforts.is_none_or(|known| known.contains(&effort)))
+                ),
             ),
             // Every launch is tested to end without it.
             (name("prompt is an argument"), json!(argv.last() == Some(&"PROMPT")), json!(false)),

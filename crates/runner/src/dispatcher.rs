@@ -102,8 +102,10 @@ pub async fn run(
 
 pub(crate) async fn share(plan: &Plan, host: Arc<Host>) -> Result<Shared, Breakage> {
     let jobs = plan.settings.jobs.max(1);
-    let needs_gateway =
-        plan.trials.iter().any(|trial| matches!(trial.model, ModelChoice::Scripted(_)) && trial.agent.wire().is_some());
+    let needs_gateway = plan
+        .trials
+        .iter()
+        .any(|trial| matches!(trial.model, ModelChoice::Scripted(_)) && trial.agent.description().wire.is_some());
     let gateway = if needs_gateway {
         let started = gateway::Gateway::start().await;
         Some(started.map_err(|error| Breakage::environment(format!("cannot listen on loopback: {error}")))?)

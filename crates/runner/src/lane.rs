@@ -43,7 +43,7 @@ impl Course {
 
 /// Whether a trial waits for nothing and nobody, so that a lane can run it.
 pub(crate) fn suits(planned: &PlannedTrial) -> bool {
-    planned.agent.answers_at_once()
+    planned.agent.description().answers_at_once
         && !planned.checks.iter().any(Check::asks_judge)
         && planned.case.code.is_none()
         && !trial::needs_sandbox(planned)

@@ -475,10 +475,10 @@ impl Planner<'_> {
             }));
         }
         if case.messages.iter().any(|message| message.script.is_some()) {
-            self.takes(agent, case, "script", |agent| agent.takes_script());
+            self.takes(agent, case, "script", |agent| agent.description().takes_script);
         }
         if brings_tools(case) {
-            self.takes(agent, case, "tools", |agent| agent.takes_tools());
+            self.takes(agent, case, "tools", |agent| agent.description().takes_tools);
         }
         for problem in agent.check(part) {
             // Some are about the whole file.
@@ -519,12 +519,15 @@ impl Planner<'_> {
         let Wanted { suite, variant: Variant { name, case }, .. } = wanted;
         let settings = self.request.settings;
         let is_compared = name.is_some() && settings.baseline != Some(false);
-        if !is_compared || agent.folder_of(case.definition).is_some() || case.skip.is_some() {
+        if !is_compared || agent.description().folder_of(case.definition).is_some() || case.skip.is_some() {
             return Arc::clone(case);
         }
         let what = case.definition.name();
         let because = format!("`{written}` reads no {what}s from files, so it would be the same with and without one");
-        let others = AGENTS.iter().filter(|other| other.folder_of(case.definition).is_some()).map(|other| other.name());
+        let others = AGENTS
+            .iter()
+            .filter(|other| other.description().folder_of(case.definition).is_some())
+            .map(|other| other.name());
         let others = format!("agents that do: {}", others.collect::<Vec<_>>().join(", "));
         let without = "`--no-baseline` runs the cases without the comparison";
         let own = case.runner.agent.as_ref().filter(|_| settings.agents.is_empty());
@@ -567,7 +570,7 @@ impl Planner<'_> {
     fn unknown_agent(&mut self, case: &Case, written: &str) {
         let name = written.split(':').next().unwrap_or(written);
         let names = AGENTS.iter().map(|agent| agent.name());
-        let aliases = AGENTS.iter().flat_map(|agent| agent.aliases().iter().copied());
+        let aliases = AGENTS.iter().flat_map(|agent| agent.description().aliases.iter().copied());
         let own_names = self.request.settings.configured.iter().map(|configured| configured.name.as_str());
         let mut problem = Diagnostic::error(format!("unknown agent `{name}`"))
             .suggest(nearest(name, names.clone().chain(aliases).chain(own_names.clone())))
@@ -590,7 +593,9 @@ impl Planner<'_> {
             .models
             .iter()
             .rev()
-            .find(|(of, _)| of.as_deref().is_none_or(|of| of == agent.name() || agent.aliases().contains(&of)))
+            .find(|(of, _)| {
+                of.as_deref().is_none_or(|of| of == agent.name() || agent.description().aliases.contains(&of))
+            })
             .map(|(_, model)| model.clone());
         let is_given = given.is_some();
         // A model belongs to the agent that is named beside it.
@@ -602,8 +607,10 @@ impl Planner<'_> {
             Some(owner) => is_for(model, owner, written),
             None => self.refused(agent, model).is_none(),
         });
-        let name =
-            given.or_else(|| of_case.clone()).or(of_project).or_else(|| agent.default_model().map(str::to_owned));
+        let name = given
+            .or_else(|| of_case.clone())
+            .or(of_project)
+            .or_else(|| agent.description().default_model.map(str::to_owned));
         if let Some(because) = name.as_deref().and_then(|name| self.refused(agent, name)) {
             let own = name == of_case;
             let place = own.then(|| case.runner.model_source.clone().unwrap_or_else(|| case.source.clone()));
@@ -657,12 +664,12 @@ impl Planner<'_> {
         let settings = self.request.settings;
         Setup {
             model: arm.model.clone(),
-            system_prompt: system_prompt(&case.subject, agent.skills_folder()),
+            system_prompt: system_prompt(&case.subject, agent.description().skills_folder),
             permission_mode: case
                 .runner
                 .permission_mode
                 .or(settings.defaults.permission_mode)
-                .or_else(|| case.skill_eval.is_some().then(|| agent.evaluation_mode()))
+                .or_else(|| case.skill_eval.is_some().then(|| agent.description().evaluation_mode))
                 .unwrap_or(PermissionMode::BypassPermissions),
             closed_tools: case.runner.allowed_tools_override.clone(),
             approved_tools: case.subject.skill().map(|skill| skill.allowed_tools_raw.clone()).unwrap_or_default(),
@@ -675,7 +682,7 @@ impl Planner<'_> {
 
     /// Drops a reasoning effort that `agent` does not take, with a warning: it is recorded as none.
     fn drop_effort(&mut self, case: &Case, agent: &dyn Agent, setup: &mut Setup) {
-        let Some(efforts) = agent.efforts() else { return };
+        let Some(efforts) = agent.description().efforts else { return };
         let Some(effort) = setup.reasoning_effort.take_if(|effort| !efforts.contains(&effort.as_str())) else { return };
         let name = agent.name();
         let message = match efforts {
@@ -713,7 +720,7 @@ impl Planner<'_> {
     fn limits(&self, case: &Case, agent: &dyn Agent, setup: &Setup) -> Limits {
         let settings = self.request.settings;
         // Turns of an agent that reaches no model cost nothing.
-        let has_model = agent.wire().is_some() || agent.asks_providers();
+        let has_model = agent.description().wire.is_some() || agent.description().asks_providers;
         let warn_turns = case.warn_turns.filter(|_| has_model);
         let skill = case.subject.skill().and_then(|skill| skill.token_budget);
         let (token_budget, token_budget_from) = if let Some(budget) = settings.max_total_tokens {
@@ -767,7 +774,7 @@ fn agents_of<'a>(settings: &'a Settings, case: &Case) -> Cow<'a, [String]> {
 
 /// The tools that the assertions of `case` may name with `agent`. What a case brings is called whatever it says.
 pub(crate) fn known_tools(agent: &dyn Agent, case: &Case) -> Option<&'static [&'static str]> {
-    agent.tools().filter(|_| !brings_tools(case))
+    agent.description().tools.filter(|_| !brings_tools(case))
 }
 
 fn brings_tools(case: &Case) -> bool {

@@ -19,14 +19,14 @@ use std::path::Path;
 
 use model::decode::Problems;
 use model::{Diagnostic, Node};
-use sandbox::{BoxFuture, Breakage, Host};
+use sandbox::{BoxFuture, Breakage};
 
 pub use self::reference::reference;
 use self::responses::Responses;
 use self::setting::{Api, Setting};
 use self::threads::Thread;
 use super::own_tools::{self, Owner};
-use super::{Agent, Part, Readiness, Scene};
+use super::{Agent, Description, Part, Scene};
 use crate::session::Session;
 
 /// An assistant of OpenAI's; see the module.
@@ -35,33 +35,17 @@ pub struct Assistant;
 /// Whom the tools of a case are for.
 const OWNER: Owner = Owner { agent: "assistant", tools: &[] };
 
+static DESCRIPTION: Description = Description {
+    aliases: &["openai-assistant"],
+    needs_sandbox: false,
+    takes_tools: true,
+    takes_config: true,
+    ..Description::new("assistant", "an assistant by OpenAI's Responses or Assistants API, or by a server like it")
+};
+
 impl Agent for Assistant {
-    fn name(&self) -> &'static str {
-        "assistant"
-    }
-
-    fn summary(&self) -> &'static str {
-        "an assistant by OpenAI's Responses or Assistants API, or by a server like it"
-    }
-
-    fn aliases(&self) -> &'static [&'static str] {
-        &["openai-assistant"]
-    }
-
-    fn tools(&self) -> Option<&'static [&'static str]> {
-        None
-    }
-
-    fn needs_sandbox(&self) -> bool {
-        false
-    }
-
-    fn takes_tools(&self) -> bool {
-        true
-    }
-
-    fn takes_config(&self) -> bool {
-        true
+    fn description(&self) -> &Description {
+        &DESCRIPTION
     }
 
     fn check_argument(&self, _argument: Option<&str>) -> Vec<Diagnostic> {
@@ -98,10 +82,6 @@ impl Agent for Assistant {
             });
         }
         problems
-    }
-
-    fn ready<'a>(&'a self, _host: &'a Host) -> BoxFuture<'a, Readiness> {
-        Box::pin(std::future::ready(Readiness { ready: true, version: None, auth: None, hints: Vec::new() }))
     }
 
     fn open<'a>(&'a self, scene: Scene) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {

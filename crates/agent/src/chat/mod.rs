@@ -25,7 +25,7 @@ pub use self::reference::reference;
 use self::skills::InstalledSkill;
 use self::spent::Spent;
 use super::own_tools::{self, OwnTools, Owner};
-use super::{Agent, Endpoint, Part, Readiness, Scene};
+use super::{Agent, Description, Endpoint, Part, Readiness, Scene};
 use crate::session::{Reply, Session};
 use crate::turn::{Decision, Turn, WAITING_ON_PROVIDER};
 
@@ -35,33 +35,18 @@ pub struct Chat;
 /// Whom the tools of a case are for.
 pub(super) const OWNER: Owner = Owner { agent: "chat", tools: tool::NAMES };
 
+static DESCRIPTION: Description = Description {
+    tools: Some(tool::NAMES),
+    skills_folder: Some(skills::FOLDER),
+    asks_providers: true,
+    takes_script: true,
+    takes_tools: true,
+    ..Description::new("chat", "the embedded agent: a model with the usual coding tools, nothing to install")
+};
+
 impl Agent for Chat {
-    fn name(&self) -> &'static str {
-        "chat"
-    }
-
-    fn summary(&self) -> &'static str {
-        "the embedded agent: a model with the usual coding tools, nothing to install"
-    }
-
-    fn tools(&self) -> Option<&'static [&'static str]> {
-        Some(tool::NAMES)
-    }
-
-    fn skills_folder(&self) -> Option<&'static str> {
-        Some(skills::FOLDER)
-    }
-
-    fn asks_providers(&self) -> bool {
-        true
-    }
-
-    fn takes_script(&self) -> bool {
-        true
-    }
-
-    fn takes_tools(&self) -> bool {
-        true
+    fn description(&self) -> &Description {
+        &DESCRIPTION
     }
 
     fn check_argument(&self, argument: Option<&str>) -> Vec<Diagnostic> {

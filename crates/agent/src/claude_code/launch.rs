@@ -95,7 +95,7 @@ impl Launch {
     pub(super) fn prepare(program: PathBuf, on: &Occasion<'_>) -> Result<Self, Breakage> {
         let sign_in = SignIn::of(on.host, on.endpoint);
         if sign_in == SignIn::None && on.setup.setting_sources.is_empty() {
-            return Err(Breakage::environment(format!("Claude Code is not signed in: {}", super::SIGN_IN_HINT)));
+            return Err(Breakage::environment(format!("Claude Code is not signed in: {}", super::PROGRAM.sign_in)));
         }
         let folder = sign_in::visible_folder(on.host, &sign_in, &on.setup.setting_sources);
         let exposure = exposure::of(on.installed.as_deref(), &on.setup.setting_sources, folder.is_some());

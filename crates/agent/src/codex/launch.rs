@@ -70,7 +70,7 @@ impl Launch {
         // A server of the user's own may need no key.
         let own_server = matches!(on.endpoint, Endpoint::Vendor { base_url: Some(_) });
         if sign_in == SignIn::None && !own_server {
-            return Err(Breakage::environment(format!("Codex is not signed in: {}", super::SIGN_IN_HINT)));
+            return Err(Breakage::environment(format!("Codex is not signed in: {}", super::PROGRAM.sign_in)));
         }
         let visible = sign_in::visible_home(on.host, &on.setup.setting_sources);
         let home = visible.clone().unwrap_or_else(|| on.home.join(".codex"));

@@ -11,48 +11,32 @@ mod reference;
 use std::path::Path;
 
 use model::{Diagnostic, Node};
-use sandbox::{BoxFuture, Breakage, Host};
+use sandbox::{BoxFuture, Breakage};
 
 use self::conversation::Conversation;
 use self::module::Module;
 pub use self::reference::reference;
-use super::{Agent, Part, Readiness, Scene};
+use super::{Agent, Description, Part, Scene};
 use crate::session::Session;
 
 /// A module of the user's; see the module.
 pub struct Custom;
 
+static DESCRIPTION: Description = Description {
+    efforts: Some(&[]),
+    needs_sandbox: false,
+    takes_script: true,
+    takes_tools: true,
+    takes_config: true,
+    ..Description::new(
+        "custom",
+        "a module of yours, `custom:FILE`, that exports `execute({script, args, options})` or an adapter with `send`",
+    )
+};
+
 impl Agent for Custom {
-    fn name(&self) -> &'static str {
-        "custom"
-    }
-
-    fn summary(&self) -> &'static str {
-        "a module of yours, `custom:FILE`, that exports `execute({script, args, options})` or an adapter with `send`"
-    }
-
-    fn efforts(&self) -> Option<&'static [&'static str]> {
-        Some(&[])
-    }
-
-    fn tools(&self) -> Option<&'static [&'static str]> {
-        None
-    }
-
-    fn needs_sandbox(&self) -> bool {
-        false
-    }
-
-    fn takes_script(&self) -> bool {
-        true
-    }
-
-    fn takes_tools(&self) -> bool {
-        true
-    }
-
-    fn takes_config(&self) -> bool {
-        true
+    fn description(&self) -> &Description {
+        &DESCRIPTION
     }
 
     fn check_argument(&self, argument: Option<&str>) -> Vec<Diagnostic> {
@@ -76,10 +60,6 @@ impl Agent for Custom {
 
     fn check(&self, _part: &Part<'_>) -> Vec<Diagnostic> {
         Vec::new()
-    }
-
-    fn ready<'a>(&'a self, _host: &'a Host) -> BoxFuture<'a, Readiness> {
-        Box::pin(std::future::ready(Readiness { ready: true, version: None, auth: None, hints: Vec::new() }))
     }
 
     fn open<'a>(&'a self, scene: Scene) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {

@@ -8,13 +8,13 @@
 mod directive;
 
 use model::{Diagnostic, Ending, Step, Usage, UserMessage};
-use sandbox::{BoxFuture, Breakage, Host};
+use sandbox::{BoxFuture, Breakage};
 use serde_json::json;
 
 use self::directive::{Directive, parse};
 use super::chat::Reach;
 use super::performer::Performer;
-use super::{Agent, Part, Readiness, Scene};
+use super::{Agent, Description, Part, Scene};
 use crate::session::{Reply, Session};
 use crate::turn::Turn;
 
@@ -29,41 +29,19 @@ const SUB_AGENTS: &str = ".fake/agents";
 /// Echoes; see the module.
 pub struct Fake;
 
+static DESCRIPTION: Description = Description {
+    efforts: Some(&[]),
+    skills_folder: Some(SKILLS),
+    sub_agents_folder: Some(SUB_AGENTS),
+    needs_sandbox: false,
+    takes_script: true,
+    takes_tools: true,
+    ..Description::new("fake", "echoes the message and follows a few directives in it; needs no model")
+};
+
 impl Agent for Fake {
-    fn name(&self) -> &'static str {
-        "fake"
-    }
-
-    fn summary(&self) -> &'static str {
-        "echoes the message and follows a few directives in it; needs no model"
-    }
-
-    fn efforts(&self) -> Option<&'static [&'static str]> {
-        Some(&[])
-    }
-
-    fn tools(&self) -> Option<&'static [&'static str]> {
-        None
-    }
-
-    fn skills_folder(&self) -> Option<&'static str> {
-        Some(SKILLS)
-    }
-
-    fn sub_agents_folder(&self) -> Option<&'static str> {
-        Some(SUB_AGENTS)
-    }
-
-    fn needs_sandbox(&self) -> bool {
-        false
-    }
-
-    fn takes_script(&self) -> bool {
-        true
-    }
-
-    fn takes_tools(&self) -> bool {
-        true
+    fn description(&self) -> &Description {
+        &DESCRIPTION
     }
 
     fn check(&self, part: &Part<'_>) -> Vec<Diagnostic> {
@@ -76,10 +54,6 @@ impl Agent for Fake {
                 _ => None,
             })
             .collect()
-    }
-
-    fn ready<'a>(&'a self, _host: &'a Host) -> BoxFuture<'a, Readiness> {
-        Box::pin(std::future::ready(Readiness { ready: true, version: None, auth: None, hints: Vec::new() }))
     }
 
     fn open<'a>(&'a self, scene: Scene) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {

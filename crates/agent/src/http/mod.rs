@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use model::{Case, Diagnostic, Excerpt, Node};
-use sandbox::{BoxFuture, Breakage, Host};
+use sandbox::{BoxFuture, Breakage};
 
 use self::body::{Body, Talk};
 use self::conversation::Conversation;
@@ -23,7 +23,7 @@ pub(super) use self::exchange::chain;
 pub(super) use self::network::client;
 pub use self::reference::reference;
 use self::settings::Settings;
-use super::{Agent, Configured, Part, Readiness, Scene};
+use super::{Agent, Configured, Description, Part, Scene};
 use crate::session::Session;
 
 /// Something behind HTTP; see the module.
@@ -32,37 +32,18 @@ pub struct Http;
 /// What stands for the conversation's id where there is no conversation.
 const NO_CONVERSATION: &str = "00000000-0000-7000-8000-000000000000";
 
+static DESCRIPTION: Description = Description {
+    efforts: Some(&[]),
+    needs_sandbox: false,
+    takes_script: true,
+    takes_tools: true,
+    takes_config: true,
+    ..Description::new("http", "a bot behind HTTP, `http:URL`, or as the project configures it")
+};
+
 impl Agent for Http {
-    fn name(&self) -> &'static str {
-        "http"
-    }
-
-    fn summary(&self) -> &'static str {
-        "a bot behind HTTP, `http:URL`, or as the project configures it"
-    }
-
-    fn efforts(&self) -> Option<&'static [&'static str]> {
-        Some(&[])
-    }
-
-    fn tools(&self) -> Option<&'static [&'static str]> {
-        None
-    }
-
-    fn needs_sandbox(&self) -> bool {
-        false
-    }
-
-    fn takes_script(&self) -> bool {
-        true
-    }
-
-    fn takes_tools(&self) -> bool {
-        true
-    }
-
-    fn takes_config(&self) -> bool {
-        true
+    fn description(&self) -> &Description {
+        &DESCRIPTION
     }
 
     fn check_argument(&self, argument: Option<&str>) -> Vec<Diagnostic> {
@@ -103,10 +84,6 @@ impl Agent for Http {
             problems.extend(wrong.into_iter().map(because));
         }
         problems
-    }
-
-    fn ready<'a>(&'a self, _host: &'a Host) -> BoxFuture<'a, Readiness> {
-        Box::pin(std::future::ready(Readiness { ready: true, version: None, auth: None, hints: Vec::new() }))
     }
 
     fn open<'a>(&'a self, scene: Scene) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {

@@ -83,7 +83,7 @@ impl Launch {
             return Err(Breakage::environment(format!(
                 "OpenCode is not signed in at `{}`: {}",
                 provider.id().unwrap_or_default(),
-                super::SIGN_IN_HINT
+                super::PROGRAM.sign_in
             )));
         }
         lay_out(on, &provider)

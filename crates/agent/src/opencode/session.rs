@@ -271,31 +271,19 @@ mod tests {
 
     use super::*;
     use crate::rehearsal::{Bare, Played, Rehearsal, case};
-    use crate::{Agent, Part, Readiness, Scene};
-    use sandbox::{Breakage, Host};
+    use crate::{Agent, Description, Part, Scene};
+    use sandbox::Breakage;
 
     /// An agent whose program is a shell script.
     struct Stub(std::path::PathBuf);
 
     impl Agent for Stub {
-        fn name(&self) -> &'static str {
-            "stub"
-        }
-
-        fn summary(&self) -> &'static str {
-            "a stub"
-        }
-
-        fn tools(&self) -> Option<&'static [&'static str]> {
-            None
+        fn description(&self) -> &Description {
+            const { &Description::new("stub", "a stub") }
         }
 
         fn check(&self, _part: &Part<'_>) -> Vec<Diagnostic> {
             Vec::new()
-        }
-
-        fn ready<'a>(&'a self, _host: &'a Host) -> BoxFuture<'a, Readiness> {
-            Box::pin(std::future::ready(Readiness { ready: true, version: None, auth: None, hints: Vec::new() }))
         }
 
         fn open<'a>(&'a self, scene: Scene) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {

@@ -11,14 +11,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use model::{Diagnostic, Ending, Step, Usage, UserMessage};
-use sandbox::{BoxFuture, Breakage, Host};
+use sandbox::{BoxFuture, Breakage};
 use serde_json::Value;
 
 use self::answer::Answer;
 use self::answers::Answers;
 use super::performer::Performer;
 use super::transcript::{TurnGiven, perform};
-use super::{Agent, Part, Readiness, Scene};
+use super::{Agent, Description, Part, Scene};
 use crate::session::{Reply, Session};
 use crate::turn::Turn;
 
@@ -70,37 +70,18 @@ impl Recorded {
     }
 }
 
+static DESCRIPTION: Description = Description {
+    efforts: Some(&[]),
+    needs_sandbox: false,
+    answers_at_once: true,
+    takes_script: true,
+    takes_tools: true,
+    ..Description::new("recorded", "answers from a file of JSON lines, `recorded:FILE`; needs no model")
+};
+
 impl Agent for Recorded {
-    fn name(&self) -> &'static str {
-        "recorded"
-    }
-
-    fn summary(&self) -> &'static str {
-        "answers from a file of JSON lines, `recorded:FILE`; needs no model"
-    }
-
-    fn efforts(&self) -> Option<&'static [&'static str]> {
-        Some(&[])
-    }
-
-    fn tools(&self) -> Option<&'static [&'static str]> {
-        None
-    }
-
-    fn needs_sandbox(&self) -> bool {
-        false
-    }
-
-    fn answers_at_once(&self) -> bool {
-        true
-    }
-
-    fn takes_script(&self) -> bool {
-        true
-    }
-
-    fn takes_tools(&self) -> bool {
-        true
+    fn description(&self) -> &Description {
+        &DESCRIPTION
     }
 
     fn check_argument(&self, argument: Option<&str>) -> Vec<Diagnostic> {
@@ -126,10 +107,6 @@ impl Agent for Recorded {
         }
         let missing = Diagnostic::error(format!("`{file}` has no answer for the case `{}`", case.id));
         vec![missing.at(case.source.clone()).suggest(answers.nearest_to(&case.id))]
-    }
-
-    fn ready<'a>(&'a self, _host: &'a Host) -> BoxFuture<'a, Readiness> {
-        Box::pin(std::future::ready(Readiness { ready: true, version: None, auth: None, hints: Vec::new() }))
     }
 
     fn open<'a>(&'a self, scene: Scene) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {

@@ -16,14 +16,14 @@ use std::path::Path;
 
 use model::decode::Problems;
 use model::{Diagnostic, Node};
-use sandbox::{BoxFuture, Breakage, Host};
+use sandbox::{BoxFuture, Breakage};
 
 use self::launch::Launch;
 use self::manner::{Manner, Mode};
 pub use self::reference::reference;
 use self::session::Conversation;
 use super::performer::Performer;
-use super::{Agent, Part, Readiness, Scene};
+use super::{Agent, Description, Part, Scene};
 use crate::session::Session;
 
 /// Where skills are installed for it, relative to the working directory: the folder that agents share.
@@ -32,37 +32,21 @@ const SKILLS: &str = ".agents/skills";
 /// A program of the user's; see the module.
 pub struct Subprocess;
 
+static DESCRIPTION: Description = Description {
+    efforts: Some(&[]),
+    skills_folder: Some(SKILLS),
+    takes_script: true,
+    takes_tools: true,
+    takes_config: true,
+    ..Description::new(
+        "subprocess",
+        "a program of yours in the sandbox, `subprocess:COMMAND`, that speaks JSON lines or is run for each message",
+    )
+};
+
 impl Agent for Subprocess {
-    fn name(&self) -> &'static str {
-        "subprocess"
-    }
-
-    fn summary(&self) -> &'static str {
-        "a program of yours in the sandbox, `subprocess:COMMAND`, that speaks JSON lines or is run for each message"
-    }
-
-    fn efforts(&self) -> Option<&'static [&'static str]> {
-        Some(&[])
-    }
-
-    fn tools(&self) -> Option<&'static [&'static str]> {
-        None
-    }
-
-    fn skills_folder(&self) -> Option<&'static str> {
-        Some(SKILLS)
-    }
-
-    fn takes_script(&self) -> bool {
-        true
-    }
-
-    fn takes_tools(&self) -> bool {
-        true
-    }
-
-    fn takes_config(&self) -> bool {
-        true
+    fn description(&self) -> &Description {
+        &DESCRIPTION
     }
 
     fn check_argument(&self, argument: Option<&str>) -> Vec<Diagnostic> {
@@ -77,10 +61,6 @@ impl Agent for Subprocess {
 
     fn check(&self, _part: &Part<'_>) -> Vec<Diagnostic> {
         Vec::new()
-    }
-
-    fn ready<'a>(&'a self, _host: &'a Host) -> BoxFuture<'a, Readiness> {
-        Box::pin(std::future::ready(Readiness { ready: true, version: None, auth: None, hints: Vec::new() }))
     }
 
     fn open<'a>(&'a self, scene: Scene) -> BoxFuture<'a, Result<Box<dyn Session>, Breakage>> {

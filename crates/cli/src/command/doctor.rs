@@ -92,7 +92,7 @@ async fn agents(host: &Host) -> Vec<Finding> {
         let mut about: Vec<String> = version.into_iter().collect();
         about.extend(auth.map(|auth| format!("sign-in: {auth}")));
         if about.is_empty() {
-            about.push(agent.summary().to_owned());
+            about.push(agent.description().summary.to_owned());
         }
         findings.push(Finding { kind: "agent", name: agent.name().to_owned(), ready, about, hints });
     }

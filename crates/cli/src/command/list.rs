@@ -112,7 +112,7 @@ fn is_negative(case: &model::Case) -> bool {
 fn built_in(args: &ListArgs) -> Option<Vec<(String, String)>> {
     let row = |name: &str, summary: &str| (name.to_owned(), summary.to_owned());
     if args.agents {
-        Some(agent::AGENTS.iter().map(|agent| row(agent.name(), agent.summary())).collect())
+        Some(agent::AGENTS.iter().map(|agent| row(agent.name(), agent.description().summary)).collect())
     } else if args.assertions {
         let shown = |implicit: bool, summary: &str| {
             if implicit { format!("{summary} (goes with every trial)") } else { summary.to_owned() }

@@ -32,8 +32,8 @@ impl Usage {
             [] => format!("it used no {kind}"),
             others => format!("it used {}", words::list(others)),
         };
-        let verdict =
-            Verdict::unmet(format!("`{name}` was not used"), format!("use of the {kind} `{name}`"), actual).place(place);
+        let verdict = Verdict::unmet(format!("`{name}` was not used"), format!("use of the {kind} `{name}`"), actual)
+            .place(place);
         match self.failed(trace) {
             Some(call) => verdict
                 .evidence([format!("call {} failed: {}", call + 1, trace.calls[call].call.summary())])

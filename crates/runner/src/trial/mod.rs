@@ -103,8 +103,8 @@ pub(crate) fn needs_sandbox(planned: &PlannedTrial) -> bool {
 pub(crate) fn has_sandbox(agent: &dyn Agent, case: &Case) -> bool {
     let fixtures = &case.fixtures;
     // Whether a skill is of use shows only beside a place without it.
-    let installs = case.skill_eval.is_some() && agent.folder_of(case.definition).is_some();
-    installs || agent.needs_sandbox() || !fixtures.is_empty() || !fixtures.env.is_empty()
+    let installs = case.skill_eval.is_some() && agent.description().folder_of(case.definition).is_some();
+    installs || agent.description().needs_sandbox || !fixtures.is_empty() || !fixtures.env.is_empty()
 }
 
 fn needs_repository(check: &Check) -> bool {
@@ -412,7 +412,7 @@ impl Attempt<'_> {
         self.line.tell(Event::Waiting { on: "sandbox".into() });
         let began = Instant::now();
         let skill = case.subject.installed().cloned();
-        let folder = agent.folder_of(case.definition);
+        let folder = agent.description().folder_of(case.definition);
         let request = Request {
             fixtures: Arc::clone(&case.fixtures),
             skill: skill.clone().zip(folder.map(str::to_owned)),
@@ -605,7 +605,7 @@ impl Attempt<'_> {
             Watched::Done(reply) => reply.ending,
             Watched::Ended(ending) => ending,
         };
-        if !self.planned.agent.answers_at_once() {
+        if !self.planned.agent.description().answers_at_once {
             let first_token_ms = turn.first_token().map(|at| model::millis(at.saturating_duration_since(began)));
             let replied = Step::Replied { latency_ms: self.agents_time(began, waited), first_token_ms };
             // A limit that was hit on the way is in `ending` already, or is told by the next step.

@@ -22,7 +22,7 @@ impl ModelInUse {
     /// Where the agent's model is: a scripted one is played anew for each attempt.
     pub(super) fn of(planned: &PlannedTrial, shared: &Shared, sandbox: Option<&dyn Sandbox>) -> Self {
         let script = match &planned.model {
-            ModelChoice::Vendor(Some(name)) if planned.agent.asks_providers() => {
+            ModelChoice::Vendor(Some(name)) if planned.agent.description().asks_providers => {
                 let endpoint = Endpoint::Provider(shared.settings.open_model(name));
                 return Self { endpoint, playback: None, _admission: None };
             }
@@ -38,7 +38,7 @@ impl ModelInUse {
             home: place(sandbox.map(Sandbox::home)),
             without_tools: planned.setup.closed_tools.as_ref().is_some_and(Vec::is_empty),
         }));
-        match (&shared.gateway, planned.agent.wire()) {
+        match (&shared.gateway, planned.agent.description().wire) {
             (Some(gateway), Some(_)) => {
                 let token = format!("trialrun-{}", uuid::Uuid::now_v7().simple());
                 let admission = gateway.admit(token.clone(), Arc::clone(&playback));

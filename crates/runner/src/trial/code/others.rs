@@ -39,7 +39,7 @@ impl Others {
         if let Some(config) = other {
             let told = |problem: &model::Diagnostic| Breakage::environment(format!("`agents.{name}`: {problem}"));
             agent = config.agent().map_err(|problem| told(&problem))?;
-            if agent.needs_sandbox() && scene.sandbox.is_none() {
+            if agent.description().needs_sandbox && scene.sandbox.is_none() {
                 return Err(Breakage::environment(format!(
                     "`agents.{name}` needs a sandbox, and the scenario has none; give it `fixtures: {{}}`"
                 )));

@@ -1,0 +1,77 @@
+//! Facts about an agent that are the same for every case.
+
+use model::{Definition, PermissionMode};
+
+use crate::program::Program;
+
+/// Facts about an agent. Everything that lists agents or asks for a capability reads them here.
+#[derive(Debug, Clone, Copy)]
+pub struct Description {
+    /// Name in files and on the command line.
+    pub name: &'static str,
+    /// One line for lists.
+    pub summary: &'static str,
+    /// Other names that files and the command line may use.
+    pub aliases: &'static [&'static str],
+    /// Program that the agent runs; `None` for agents without one.
+    pub program: Option<&'static Program>,
+    /// Canonical names of its tools; `None` if any name may occur.
+    pub tools: Option<&'static [&'static str]>,
+    /// Model of cases that name none; `None` leaves the choice to the agent.
+    pub default_model: Option<&'static str>,
+    /// Reasoning efforts that it accepts: `None` for any, an empty list if it has no such setting.
+    pub efforts: Option<&'static [&'static str]>,
+    /// Folder in which it looks for skills, relative to its working directory; `None` if it reads no skill files.
+    pub skills_folder: Option<&'static str>,
+    /// Folder in which it looks for definitions of sub-agents, relative to its working directory; `None` if it reads none.
+    pub sub_agents_folder: Option<&'static str>,
+    /// Wire format that it speaks to its model, as the gateway names it; `None` if it calls no model over HTTP.
+    pub wire: Option<&'static str>,
+    /// True if [`llm`] opens its model in this process.
+    pub asks_providers: bool,
+    /// Permission mode of evaluations of skills that name none.
+    pub evaluation_mode: PermissionMode,
+    /// True if it needs a sandbox even for a case without files.
+    pub needs_sandbox: bool,
+    /// True if it waits for no process, model or clock.
+    pub answers_at_once: bool,
+    /// True if a case may name the script or prompt that answers.
+    pub takes_script: bool,
+    /// True if a case may bring its own tools.
+    pub takes_tools: bool,
+    /// True if a project configures it, as a map under a name of its own: an address, a command.
+    pub takes_config: bool,
+}
+
+impl Description {
+    /// An agent that works in a sandbox and has no other capability. Fields are set with struct update syntax.
+    pub const fn new(name: &'static str, summary: &'static str) -> Self {
+        Self {
+            name,
+            summary,
+            aliases: &[],
+            program: None,
+            tools: None,
+            default_model: None,
+            efforts: None,
+            skills_folder: None,
+            sub_agents_folder: None,
+            wire: None,
+            asks_providers: false,
+            evaluation_mode: PermissionMode::BypassPermissions,
+            needs_sandbox: true,
+            answers_at_once: false,
+            takes_script: false,
+            takes_tools: false,
+            takes_config: false,
+        }
+    }
+
+    /// Folder in which the agent looks for what a case installs.
+    pub fn folder_of(&self, definition: Definition) -> Option<&'static str> {
+        match definition {
+            Definition::Skill => self.skills_folder,
+            Definition::SubAgent => self.sub_agents_folder,
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Programs of the agents that are command-line tools: finding them and asking for their version.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use sandbox::{Host, supervise};
+
+use crate::Readiness;
+
+/// Time limit for `--version`.
+const VERSION_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Program of an agent.
+#[derive(Debug)]
+pub struct Program {
+    /// Name on the `PATH`.
+    pub command: &'static str,
+    /// Environment variable that names another program.
+    pub variable: &'static str,
+    /// Command that installs it.
+    pub install: &'static str,
+    /// Command that updates it.
+    pub update: &'static str,
+    /// Oldest version that is tested; `None` for no check.
+    pub oldest: Option<[u64; 3]>,
+    /// Variables set when it is asked for its version.
+    pub environment: &'static [(&'static str, &'static str)],
+    /// How to sign in, for users who are not.
+    pub sign_in: &'static str,
+}
+
+impl Program {
+    /// Path of the program.
+    ///
+    /// # Errors
+    /// Where it was looked for and how to install it.
+    pub fn find(&self, host: &Host) -> Result<PathBuf, String> {
+        let Self { command, variable, install, .. } = self;
+        if let Some(named) = host.var(variable) {
+            return host
+                .find_program(named)
+                .ok_or_else(|| format!("{variable} names `{named}`, which is not a program"));
+        }
+        host.find_program(command).ok_or_else(|| {
+            format!("no `{command}` on the PATH: install it with `{install}`, or name it with {variable}")
+        })
+    }
+
+    /// Version that the program at `path` reports, such as `0.169.0`.
+    ///
+    /// # Errors
+    /// If it cannot be started, does not answer in time, or reports no version.
+    pub async fn version(&self, host: &Host, path: &Path) -> Result<String, String> {
+        let mut command = host.supervisor.command(path, ["--version"]);
+        for name in ["PATH", "LANG"] {
+            command.envs(host.var(name).map(|value| (name, value)));
+        }
+        let home =
+            tempfile::tempdir_in(&host.temp).map_err(|error| format!("cannot make a temporary directory: {error}"))?;
+        command.env("HOME", home.path()).env("TERM", "dumb").envs(self.environment.iter().copied());
+        command.current_dir(home.path());
+        let shown = path.display();
+        let output = supervise::run(command, VERSION_TIMEOUT, 64 * 1024)
+            .await
+            .map_err(|error| format!("{shown} cannot be started: {error}"))?;
+        if output.timed_out {
+            return Err(format!("{shown} did not report its version within {} s", VERSION_TIMEOUT.as_secs()));
+        }
+        let said = output.stdout.text();
+        match said.split_whitespace().find(|word| numbers(word).is_some()) {
+            Some(version) if output.status.success() => Ok(version.to_owned()),
+            _ => {
+                let said = if said.trim().is_empty() { output.stderr.text() } else { said };
+                Err(format!("{shown} does not report its version: {}", said.lines().next().unwrap_or("no output")))
+            }
+        }
+    }
+
+    /// Version of the program at `path`, which is asked once in the life of this process; `None` if it reports none.
+    pub async fn known_version(&self, host: &Host, path: &Path) -> Option<String> {
+        static KNOWN: Mutex<Option<HashMap<PathBuf, String>>> = Mutex::new(None);
+        let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(version) = known().as_ref().and_then(|known| known.get(path)) {
+            return Some(version.clone());
+        }
+        let version = self.version(host, path).await.ok()?;
+        known().get_or_insert_default().insert(path.to_owned(), version.clone());
+        Some(version)
+    }
+
+    /// Readiness of an agent that runs this program. `auth` is the way it is signed in, if it is.
+    pub async fn readiness(&self, host: &Host, auth: Option<&str>) -> Readiness {
+        let found = match self.find(host) {
+            Ok(path) => self.version(host, &path).await,
+            Err(hint) => Err(hint),
+        };
+        let version = match found {
+            Ok(version) => version,
+            Err(hint) => return Readiness { ready: false, version: None, auth: None, hints: vec![hint] },
+        };
+        let mut hints = Vec::new();
+        if self.oldest.is_some_and(|oldest| numbers(&version).is_some_and(|version| version < oldest)) {
+            hints.push(format!("{version} is older than any tested version: `{}`", self.update));
+        }
+        if auth.is_none() {
+            hints.push(format!("not signed in, so only scripted models work: {}", self.sign_in));
+        }
+        Readiness { ready: true, version: Some(version), auth: auth.map(str::to_owned), hints }
+    }
+}
+
+/// The three numbers of a version.
+fn numbers(version: &str) -> Option<[u64; 3]> {
+    let mut parts = version.split('.').map(|part| part.split(['-', '+']).next().unwrap_or(part).parse());
+    Some([parts.next()?.ok()?, parts.next()?.ok()?, parts.next()?.ok()?])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::numbers;
+
+    #[test]
+    fn a_version_is_three_numbers() {
+        assert_eq!(numbers("2.1.330"), Some([2, 1, 330]));
+        assert_eq!(numbers("0.169.0-alpha.1"), Some([0, 169, 0]));
+        assert_eq!(numbers("codex-cli"), None);
+        assert_eq!(numbers("1.2"), None);
+    }
+}

@@ -69,6 +69,8 @@ pub enum Command {
     Completions(completions::CompletionsArgs),
     /// Manual pages
     Man(man::ManArgs),
+    /// Print the packages that trialrun is built from and their licences
+    Licenses,
     /// The generated reference pages
     #[command(hide = true)]
     Reference(reference::ReferenceArgs),

@@ -74,6 +74,7 @@ fn dispatch(args: Args, terminal: &terminal::Terminal) -> Result<ExitCode, error
         Command::Prune(args) => command::prune::run(&global, &args, terminal),
         Command::Schema(args) => command::schema::run(&args, terminal),
         Command::Completions(args) => command::completions::run(&args, terminal),
+        Command::Licenses => command::licenses::run(terminal),
         Command::Man(args) => command::man::run(&args, terminal),
         Command::Reference(args) => command::reference::run(&args, terminal),
     }

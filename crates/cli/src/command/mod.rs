@@ -8,6 +8,7 @@ pub mod config;
 pub mod doctor;
 pub mod history;
 pub mod init;
+pub mod licenses;
 pub mod list;
 pub mod man;
 pub mod prune;

@@ -21,6 +21,7 @@ mod fixtures_vectors;
 mod hooks;
 mod judging;
 mod kill;
+mod licenses;
 mod looking;
 mod masking;
 mod opencode;

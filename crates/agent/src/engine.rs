@@ -12,7 +12,6 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use super::network::Network;
-use super::script_threads;
 use crate::turn::Turn;
 
 /// What a module and all that it imports may take to load.
@@ -151,7 +150,7 @@ impl Engine {
                 Err(error) => drop(loaded.send(Err(error))),
             }
         };
-        script_threads::spawn(work).map_err(|error| ScriptError::Failed(format!("cannot start a thread: {error}")))?;
+        script::thread::spawn(work).map_err(|error| ScriptError::Failed(format!("cannot start a thread: {error}")))?;
         let mut early = Vec::new();
         let value = loop {
             tokio::select! {

@@ -32,7 +32,6 @@ mod recorded;
 #[cfg(test)]
 mod rehearsal;
 mod resolve;
-mod script_threads;
 mod session;
 mod subprocess;
 mod transcript;

@@ -11,7 +11,6 @@ use sandbox::{Breakage, Host, Registry, Workshop};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 
-use crate::code::Ahead;
 use crate::grader::Grader;
 use crate::hook::{self, Hook};
 use crate::lane::{self, Course, Current, Lane};
@@ -123,7 +122,6 @@ pub(crate) async fn share(plan: &Plan, host: Arc<Host>) -> Result<Shared, Breaka
         mask: Arc::new(mask_of(plan, &host)),
         settings: plan.settings.clone(),
         hook: plan.hook.clone(),
-        ahead: Ahead::of(plan.trials.iter().filter(|trial| trial.plays_code()).count(), jobs),
         host,
     })
 }

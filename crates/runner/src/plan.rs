@@ -123,11 +123,6 @@ pub struct PlannedTrial {
 }
 
 impl PlannedTrial {
-    /// Whether it is played by code of the user's.
-    pub(crate) fn plays_code(&self) -> bool {
-        self.case.code.is_some() && self.case.skip.is_none() && self.case.broken.is_empty()
-    }
-
     /// The skill under test, as records tell it.
     pub fn skill_info(&self) -> Option<SkillInfo> {
         self.case.subject.skill().map(|skill| SkillInfo {

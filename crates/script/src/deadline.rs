@@ -1,6 +1,6 @@
 //! When work must end, in time of the processor: a machine that is busy with something else stops nobody.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -13,18 +13,13 @@ pub(crate) struct Deadline {
     at: Cell<Option<Duration>>,
     passed: Cell<bool>,
     /// Set by whoever wants the work to end before its time is over.
-    stop: RefCell<Option<Arc<AtomicBool>>>,
+    stop: Option<Arc<AtomicBool>>,
 }
 
 impl Deadline {
     /// One that has passed as soon as `stop` is set, too.
     pub fn stopped_by(stop: Option<Arc<AtomicBool>>) -> Self {
-        Self { stop: RefCell::new(stop), ..Self::default() }
-    }
-
-    /// From now on it has passed as soon as `stop` is set, and nothing else that was.
-    pub fn stop_by(&self, stop: Option<Arc<AtomicBool>>) {
-        self.stop.replace(stop);
+        Self { stop, ..Self::default() }
     }
 
     /// Work begins that may use `budget`.
@@ -45,7 +40,7 @@ impl Deadline {
 
     /// Whether the work must end now.
     pub fn has_passed(&self) -> bool {
-        let is_told = || self.stop.borrow().as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed));
+        let is_told = || self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed));
         let passed = self.at.get().is_some_and(|at| is_told() || used() >= at);
         if passed {
             self.passed.set(true);

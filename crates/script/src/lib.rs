@@ -28,6 +28,7 @@ mod runtime;
 mod shim;
 mod source_map;
 mod syntax;
+pub mod thread;
 mod trace;
 mod typescript;
 mod value;

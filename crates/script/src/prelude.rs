@@ -173,15 +173,6 @@ impl Runtime {
         }
     }
 
-    /// Gives them, and loads what they are made of.
-    ///
-    /// # Errors
-    /// If the limits leave no room for it.
-    pub fn load_prelude(&mut self, budget: Duration) -> Result<(), ScriptError> {
-        self.give_prelude();
-        self.import_named(&format!("{BUILTIN}{}", CORE.0), budget).map(drop)
-    }
-
     /// Loads the module of tests at `path`, absolute. `budget` is for all that it imports, too.
     ///
     /// # Errors

@@ -62,7 +62,7 @@ pub(crate) struct Realm {
     /// Bytes: what the engine's heap may hold, and what may wait outside of it.
     pub memory: usize,
     pub library: Library,
-    pub base_dir: RefCell<PathBuf>,
+    pub base_dir: PathBuf,
     pub shown_from: PathBuf,
     pub deadline: Deadline,
     pub builtins: RefCell<HashMap<String, Builtin>>,
@@ -97,7 +97,7 @@ impl Realm {
             id,
             memory,
             library,
-            base_dir: RefCell::new(base_dir),
+            base_dir,
             shown_from,
             deadline: Deadline::stopped_by(stop),
             builtins: RefCell::default(),
@@ -134,7 +134,7 @@ impl Realm {
 
     /// Whether a file is one of the project.
     pub fn is_own(&self, path: &Path) -> bool {
-        [&*self.base_dir.borrow(), &self.shown_from]
+        [&self.base_dir, &self.shown_from]
             .into_iter()
             .any(|root| path.starts_with(root) || root.canonicalize().is_ok_and(|root| path.starts_with(root)))
     }

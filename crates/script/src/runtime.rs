@@ -154,14 +154,6 @@ impl Runtime {
         Ok(runtime)
     }
 
-    /// Hands it to those whose work it is to do from now on: relative references start at `base_dir`, what is written to the
-    /// console goes to `console`, and work stops when `stop` is set.
-    pub fn hand_over(&mut self, base_dir: PathBuf, console: Option<Console>, stop: Option<Arc<AtomicBool>>) {
-        self.realm.base_dir.replace(base_dir);
-        self.realm.console.replace(console);
-        self.realm.deadline.stop_by(stop);
-    }
-
     /// Makes everything that a script can reach without a module unchangeable, so that no call leaves anything behind for
     /// the next one. What was loaded before may have changed it.
     ///

@@ -163,7 +163,7 @@ fn source<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, name: Option<&Value<'js>>) -> 
         }
         "process" => {
             let (variables, withheld) = variables(ctx, realm)?;
-            make.call((variables, withheld, realm.base_dir.borrow().display().to_string()))
+            make.call((variables, withheld, realm.base_dir.display().to_string()))
         }
         "crypto" => make.call((function(ctx, &"random".into(), |ctx, given| random(&ctx, &given))?,)),
         _ => make.call(()),

@@ -2,15 +2,11 @@
 //! one that loops for ever or eats memory harms no other. What a scenario asks for comes as [`Ask`]s, which the trial
 //! answers in their order; what it claims becomes findings.
 
-mod ahead;
 mod ask;
 mod claims;
 mod files;
-mod processors;
 mod script;
-mod thread;
 
-pub(crate) use self::ahead::Ahead;
 pub(crate) use self::ask::{Ask, Declared, Observed};
 pub(crate) use self::claims::Claims;
 pub(crate) use self::files::Files;

@@ -10,9 +10,7 @@ use model::Code;
 use script::{Asks, Console, Options, Progress, Request, Runtime, ScriptError, Tests, Value};
 use tokio::sync::mpsc;
 
-use super::ahead::{self, Ahead};
-use super::processors::Place;
-use super::{Ask, thread};
+use super::Ask;
 
 /// What a module and all that it imports may take to load.
 const LOADING: Duration = Duration::from_secs(10);
@@ -22,9 +20,6 @@ const PROCESSOR: Duration = Duration::from_secs(30);
 
 /// The most memory of an engine, in bytes.
 const MEMORY: usize = 128 << 20;
-
-/// How often a scenario that waits looks whether there is time for what can wait.
-const LOOK: Duration = Duration::from_millis(4);
 
 /// How many words may wait to be heard before the scenario waits.
 const WAITING: usize = 256;
@@ -73,17 +68,16 @@ pub(crate) struct Script {
 }
 
 impl Script {
-    /// Starts a scenario, which is told `about` of the agent. Engines of others may be made `ahead`.
+    /// Starts a scenario, which gets `about` as what it can know of the agent.
     ///
     /// # Errors
-    /// If there is no thread to be had.
-    pub(crate) fn start(code: &Code, about: Value, ahead: &Ahead) -> std::io::Result<Self> {
+    /// When no thread can be started.
+    pub(crate) fn start(code: &Code, about: Value) -> std::io::Result<Self> {
         let (telling, words) = mpsc::channel(WAITING);
         let (answers, hearing) = channel();
         let stop = Arc::new(AtomicBool::new(false));
-        let (code, ahead) = (code.clone(), ahead.clone());
-        let play = Play { code, about, ahead, stop: Arc::clone(&stop), words: telling, answers: hearing };
-        thread::run(Box::new(move || play.run()))?;
+        let play = Play { code: code.clone(), about, stop: Arc::clone(&stop), words: telling, answers: hearing };
+        script::thread::spawn(move || play.run())?;
         Ok(Self { words, heard: None, answers: Some(answers), stop })
     }
 
@@ -151,7 +145,6 @@ type Answer = (u64, Result<Value, String>);
 struct Play {
     code: Code,
     about: Value,
-    ahead: Ahead,
     stop: Arc<AtomicBool>,
     words: mpsc::Sender<Word>,
     answers: Receiver<Answer>,
@@ -159,44 +152,26 @@ struct Play {
 
 impl Play {
     fn run(self) {
-        let place = Place::wait();
-        let (ended, engine) = match self.engine() {
-            Ok(mut runtime) => (self.play(&mut runtime, place), Some(runtime)),
-            Err(error) => (Err(Trouble::Unloaded(error)), None),
+        // It goes after the trial has heard of the end, because tearing an engine down takes as long as a small scenario.
+        let mut engine = self.engine();
+        let ended = match &mut engine {
+            Ok(runtime) => self.play(runtime),
+            Err(error) => Err(Trouble::Unloaded(error.clone())),
         };
         self.tell(Word::Ended(ended));
-        // To take an engine down takes a fifth of what a small scenario does. The next one does it while its agent thinks,
-        // unless it may hold much.
-        if let Some(engine) = engine.filter(|engine| engine.is_usable() && self.ahead.is_on()) {
-            thread::leave_behind(Box::new(engine));
-        }
     }
 
     /// The engine to play in.
     fn engine(&self) -> Result<Runtime, ScriptError> {
-        let mut runtime = match ahead::take(&self.ahead) {
-            Some(runtime) => runtime,
-            None => {
-                self.ahead.count();
-                self.make()?
-            }
-        };
-        let console = console(self.words.clone());
-        runtime.hand_over(self.directory(), Some(console), Some(Arc::clone(&self.stop)));
-        Ok(runtime)
-    }
-
-    /// An engine that has what tests are written with, for any scenario.
-    fn make(&self) -> Result<Runtime, ScriptError> {
         let mut options = Options::new(self.directory());
         options.memory = MEMORY;
         options.library = agent::library();
+        options.console = Some(console(self.words.clone()));
+        options.stop = Some(Arc::clone(&self.stop));
         if let Some(here) = &*HERE {
             options.shown_from.clone_from(here);
         }
-        let mut runtime = Runtime::new(options)?;
-        runtime.load_prelude(LOADING)?;
-        Ok(runtime)
+        Runtime::new(options)
     }
 
     /// Where its module is.
@@ -204,30 +179,15 @@ impl Play {
         self.code.module.parent().map_or_else(|| PathBuf::from("/"), PathBuf::from)
     }
 
-    /// Does what can wait, if a processor has nothing else to do: takes the last engine down, and makes the one of the next
-    /// scenario that this thread will play.
-    fn tidy(&self) {
-        let Some(_place) = Place::idle() else { return };
-        thread::tidy();
-        // What is wrong with an engine is told to the one who needs it.
-        if !ahead::is_there()
-            && self.ahead.count()
-            && let Ok(engine) = self.make()
-        {
-            ahead::keep(&self.ahead, engine);
-        }
-    }
-
     /// Tells it; after the trial nobody listens.
     fn tell(&self, word: Word) {
         let _ = self.words.blocking_send(word);
     }
 
-    /// Plays it, in its `place` until it first waits.
-    fn play(&self, runtime: &mut Runtime, place: Place<'static>) -> Result<(), Trouble> {
+    fn play(&self, runtime: &mut Runtime) -> Result<(), Trouble> {
         let tests = runtime.tests(&self.code.module, LOADING).map_err(Trouble::Unloaded)?;
         self.check(&tests).map_err(Trouble::Unloaded)?;
-        let mut played = self.scenario(runtime, &tests, place);
+        let mut played = self.scenario(runtime, &tests);
         if let Err(Trouble::Ended(ScriptError::NeverSettled) | Trouble::Stopped(_)) = &played {
             // Nothing is stopped that only tells what it has.
             self.stop.store(false, Ordering::Relaxed);
@@ -251,8 +211,7 @@ impl Play {
         }
     }
 
-    fn scenario(&self, runtime: &mut Runtime, tests: &Tests, place: Place<'static>) -> Result<(), Trouble> {
-        let mut place = Some(place);
+    fn scenario(&self, runtime: &mut Runtime, tests: &Tests) -> Result<(), Trouble> {
         let ask = Asks::new("ask").into();
         let task = runtime
             .begin_scenario(tests, self.code.scenario, ask, self.about.clone(), PROCESSOR)
@@ -267,10 +226,7 @@ impl Play {
                 Progress::Waits(until) => Some(until),
                 Progress::Owed => None,
             };
-            drop(place.take());
-            let answer = self.wait(until);
-            place = Some(Place::now());
-            self.hear(answer, until, runtime)?;
+            self.hear(self.wait(until), until, runtime)?;
         }
     }
 
@@ -301,18 +257,10 @@ impl Play {
         Ok(())
     }
 
-    /// The next answer, if one comes until then. What can wait is done meanwhile.
+    /// The next answer, if one comes until then.
     fn wait(&self, until: Option<Instant>) -> Result<Answer, RecvTimeoutError> {
-        let left = || until.map(|until| until.saturating_duration_since(Instant::now()));
-        while thread::is_untidy() || (self.ahead.is_wanted() && !ahead::is_there()) {
-            let moment = LOOK.min(left().unwrap_or(LOOK));
-            match self.answers.recv_timeout(moment) {
-                Err(RecvTimeoutError::Timeout) if moment == LOOK => self.tidy(),
-                heard => return heard,
-            }
-        }
-        match left() {
-            Some(left) => self.answers.recv_timeout(left),
+        match until {
+            Some(until) => self.answers.recv_timeout(until.saturating_duration_since(Instant::now())),
             None => self.answers.recv().map_err(|_| RecvTimeoutError::Disconnected),
         }
     }

@@ -38,7 +38,7 @@ use self::record::record_of;
 pub(crate) use self::record::{broken, cancelled, panicked, stopped};
 use self::record::{skipped, unloaded};
 pub(crate) use self::relive::{Relived, relive};
-use crate::code::{Ahead, Script};
+use crate::code::Script;
 use crate::grader::{self, Grader};
 use crate::hook::Hook;
 use crate::line::Line;
@@ -58,7 +58,6 @@ pub(crate) struct Shared {
     pub(crate) mask: Arc<Mask>,
     pub(crate) spending: Spending,
     pub(crate) hook: Option<Arc<dyn Hook>>,
-    pub(crate) ahead: Ahead,
 }
 
 impl Shared {
@@ -551,7 +550,7 @@ impl Attempt<'_> {
     fn script(&self, code: &Code) -> Result<Script, Breakage> {
         let model = self.planned.arm.model.as_deref().map_or(script::Value::Undefined, script::Value::from);
         let about = vec![("name".to_owned(), self.planned.arm.agent.as_str().into()), ("model".to_owned(), model)];
-        Script::start(code, script::Value::Map(about), &self.shared.ahead)
+        Script::start(code, script::Value::Map(about))
             .map_err(|error| Breakage::environment(format!("cannot start a thread: {error}")))
     }
 

@@ -79,7 +79,7 @@ fn directory(realm: &Realm, name: &str) -> PathBuf {
     let path = Path::new(name);
     match path.parent().filter(|_| path.is_absolute()) {
         Some(directory) => directory.to_path_buf(),
-        None => realm.base_dir.borrow().clone(),
+        None => realm.base_dir.clone(),
     }
 }
 

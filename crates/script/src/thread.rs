@@ -1,4 +1,5 @@
-//! Threads for script engines. A thread is used again: on a new one, the memory of an engine costs as much as the engine.
+//! A pool of threads for script engines. A thread is used again: on a new one, the memory of an engine costs as much as the
+//! engine.
 
 use std::io;
 use std::sync::mpsc::{Sender, channel};
@@ -14,11 +15,11 @@ type Work = Box<dyn FnOnce() + Send>;
 
 static WAITING: Mutex<Vec<Sender<Work>>> = Mutex::new(Vec::new());
 
-/// Does `work` on a thread of its own.
+/// Runs `work` on a thread that runs nothing else meanwhile.
 ///
 /// # Errors
 /// When no thread can be started.
-pub(super) fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+pub fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let mut work: Work = Box::new(work);
     while let Some(thread) = waiting(Vec::pop) {
         match thread.send(work) {
@@ -29,7 +30,7 @@ pub(super) fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     Builder::new().name("script".to_owned()).stack_size(STACK).spawn(move || serve(work)).map(drop)
 }
 
-/// Does `work`, and whatever comes after it. A panic ends the thread, which is not offered again then.
+/// Runs `work`, and whatever comes after it. A panic ends the thread, which is not offered again then.
 fn serve(mut work: Work) {
     loop {
         work();

@@ -1,9 +1,8 @@
 //! A script engine on a thread of its own: for an agent that is a module, and for tools that are.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use model::{Ending, Step};
@@ -34,12 +33,12 @@ static LIBRARY: LazyLock<Mutex<Library>> = LazyLock::new(Mutex::default);
 
 /// What is loaded from now on is what `modules` has already read, and what it reads then.
 pub fn use_modules(modules: &Library) {
-    *LIBRARY.lock().unwrap_or_else(PoisonError::into_inner) = modules.clone();
+    *lock(&LIBRARY) = modules.clone();
 }
 
 /// The modules that were read so far.
 pub fn library() -> Library {
-    LIBRARY.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    lock(&LIBRARY).clone()
 }
 
 /// What is loaded into an engine.
@@ -53,12 +52,14 @@ pub(super) struct Program {
     pub(super) text: String,
     /// The hosts that its calls may ask; without it there is no `fetch`.
     pub(super) network: Option<Network>,
+    /// `true` if its engine may be [shared](Engine::share).
+    pub(super) is_shared: bool,
 }
 
 impl Program {
     /// Loads it without a thread, to see whether it can be. Functions in what it gives cannot be called any more.
     pub(super) fn check(&self) -> Result<Value, ScriptError> {
-        self.load(&mut Runtime::new(self.options(None))?)
+        self.load(&mut Runtime::new(self.options(None))?).map(|(value, _)| value)
     }
 
     fn options(&self, console: Option<Console>) -> Options {
@@ -72,7 +73,9 @@ impl Program {
         options
     }
 
-    fn load(&self, runtime: &mut Runtime) -> Result<Value, ScriptError> {
+    /// What it makes, and what [freezes](Runtime::freezer) the engine if it is to be shared.
+    fn load(&self, runtime: &mut Runtime) -> Result<(Value, Option<Function>), ScriptError> {
+        let freezer = if self.is_shared { Some(runtime.freezer()?) } else { None };
         // A configuration that has functions imports what it is written with.
         runtime.give_prelude();
         if self.network.is_some() {
@@ -87,7 +90,7 @@ impl Program {
         let names: Vec<String> = (0..self.modules.len()).map(|at| format!("module{at}")).collect();
         text.push_str(&format!("const modules = [{}];\n{}", names.join(", "), self.text));
         let module = runtime.import_source(&text, &self.directory.join(PROGRAM), LOADING)?;
-        Ok(runtime.export(&module, "default")?.unwrap_or_default())
+        Ok((runtime.export(&module, "default")?.unwrap_or_default(), freezer))
     }
 }
 
@@ -95,7 +98,21 @@ impl Program {
 struct Job {
     function: Function,
     arguments: Vec<Value>,
-    reply: oneshot::Sender<Result<Value, ScriptError>>,
+    reply: oneshot::Sender<Called>,
+}
+
+/// What came of a call.
+struct Called {
+    result: Result<Value, ScriptError>,
+    /// `true` if it left nothing behind.
+    is_at_rest: bool,
+}
+
+impl Called {
+    /// The thread ended in the middle of it.
+    fn lost() -> Self {
+        Self { result: Err(ended()), is_at_rest: false }
+    }
 }
 
 /// What an engine's thread waits for while a call goes on.
@@ -121,7 +138,10 @@ pub(super) struct Engine {
     /// What was written to the console outside of turns.
     early: Vec<(Level, String)>,
     lines: mpsc::Receiver<(Level, String)>,
-    left_out: Arc<LeftOut>,
+    room: Arc<Mutex<Room>>,
+    freezer: Option<Function>,
+    /// `true` if the last call went well and left nothing behind.
+    is_at_rest: bool,
     _alive: Alive,
 }
 
@@ -135,15 +155,15 @@ impl Engine {
         let (hearing, heard) = channel();
         let alive = Alive(hearing.clone());
         let (lines_in, mut lines) = mpsc::channel(MOST_LINES);
-        let left_out = Arc::<LeftOut>::default();
-        let of_thread = Arc::clone(&left_out);
+        let room = Arc::<Mutex<Room>>::default();
+        let of_thread = Arc::clone(&room);
         let (loaded, mut loading) = oneshot::channel();
         let budget = CALL.min(Duration::from_millis(timeout_ms).saturating_add(MARGIN));
         let work = move || {
             let made = Runtime::new(program.options(Some(console(lines_in, of_thread))));
-            match made.and_then(|mut runtime| program.load(&mut runtime).map(|value| (runtime, value))) {
-                Ok((runtime, value)) => {
-                    let _ = loaded.send(Ok(value));
+            match made.and_then(|mut runtime| program.load(&mut runtime).map(|loads| (runtime, loads))) {
+                Ok((runtime, loads)) => {
+                    let _ = loaded.send(Ok(loads));
                     let network = program.network;
                     Worker { runtime, budget, network, hearing, heard, requests: JoinSet::new() }.serve(&queue);
                 }
@@ -152,7 +172,7 @@ impl Engine {
         };
         script::thread::spawn(work).map_err(|error| ScriptError::Failed(format!("cannot start a thread: {error}")))?;
         let mut early = Vec::new();
-        let value = loop {
+        let (value, freezer) = loop {
             tokio::select! {
                 biased;
                 // Whoever writes much while loading must not wait for somebody who waits for the loading.
@@ -160,7 +180,24 @@ impl Engine {
                 loaded = &mut loading => break loaded.map_err(|_| ended())??,
             }
         };
-        Ok((Self { jobs, early, lines, left_out, _alive: alive }, value))
+        Ok((Self { jobs, early, lines, room, freezer, is_at_rest: false, _alive: alive }, value))
+    }
+
+    /// Has the engine serve trials one after the other: none can change what the language brings.
+    ///
+    /// # Errors
+    /// If there is no memory left, or its program was not loaded for it.
+    pub(super) async fn share(&mut self) -> Result<(), ScriptError> {
+        let unprepared = || ScriptError::Failed("the engine is not made for more than one trial".to_owned());
+        let freezer = self.freezer.take().ok_or_else(unprepared)?;
+        self.prepare(&freezer, Vec::new()).await.map(drop)
+    }
+
+    /// Makes it ready for another trial; `false` if it is not to be used again, because its last call failed or left
+    /// something behind.
+    pub(super) fn renew(&mut self) -> bool {
+        *lock(&self.room) = Room::default();
+        self.is_at_rest
     }
 
     /// Calls `function` outside of any turn. What it writes to the console is recorded with the next call.
@@ -176,7 +213,7 @@ impl Engine {
             tokio::select! {
                 biased;
                 Some(line) = self.lines.recv() => self.early.push(line),
-                called = &mut answer => return called.unwrap_or_else(|_| Err(ended())),
+                called = &mut answer => return self.take_in(called.unwrap_or_else(|_| Called::lost())),
             }
         }
     }
@@ -204,13 +241,14 @@ impl Engine {
                 biased;
                 () = &mut stopping => return Err(Ending::Cancelled),
                 Some(line) = self.lines.recv() => record(line, turn)?,
-                called = &mut answer => break called.unwrap_or_else(|_| Err(ended())),
+                called = &mut answer => break self.take_in(called.unwrap_or_else(|_| Called::lost())),
             }
         };
         while let Ok(line) = self.lines.try_recv() {
             record(line, turn)?;
         }
-        if let Some(note) = self.left_out.note() {
+        let note = lock(&self.room).note();
+        if let Some(note) = note {
             record((Level::Warning, note), turn)?;
         }
         if let Err(error) = &called {
@@ -218,33 +256,57 @@ impl Engine {
         }
         Ok(called)
     }
+
+    fn take_in(&mut self, called: Called) -> Result<Value, ScriptError> {
+        self.is_at_rest = called.is_at_rest && called.result.is_ok();
+        called.result
+    }
 }
 
-/// What was written to the console and is not recorded.
-#[derive(Debug, Default)]
-struct LeftOut {
-    lines: AtomicUsize,
-    bytes: AtomicUsize,
+/// How much more of the console is recorded, and what was written beyond.
+#[derive(Debug)]
+struct Room {
+    /// Lines and bytes; `None` after the first line that did not fit.
+    left: Option<(usize, usize)>,
+    lines_left_out: usize,
+    bytes_left_out: usize,
 }
 
-impl LeftOut {
-    /// What is said of it, once; nothing where nothing is left out.
-    fn note(&self) -> Option<String> {
-        let (lines, bytes) = (self.lines.swap(0, Ordering::Relaxed), self.bytes.swap(0, Ordering::Relaxed));
+impl Default for Room {
+    fn default() -> Self {
+        Self { left: Some((MOST_LINES, MOST_BYTES)), lines_left_out: 0, bytes_left_out: 0 }
+    }
+}
+
+impl Room {
+    /// `true` if `line` is recorded.
+    fn take(&mut self, line: &str) -> bool {
+        self.left = self.left.and_then(|(lines, bytes)| Some((lines.checked_sub(1)?, bytes.checked_sub(line.len())?)));
+        if self.left.is_none() {
+            self.lines_left_out += 1;
+            self.bytes_left_out += line.len();
+        }
+        self.left.is_some()
+    }
+
+    /// A note of what is left out, once; nothing where nothing is left out.
+    fn note(&mut self) -> Option<String> {
+        let (lines, bytes) = (std::mem::take(&mut self.lines_left_out), std::mem::take(&mut self.bytes_left_out));
         (lines > 0).then(|| format!("(the console had more, which is left out: {lines} lines, {bytes} bytes)"))
     }
 }
 
+/// Nothing that is locked here is left half changed by a panic.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Sends what is written to the console to `lines` as long as there is room, and counts the rest.
-fn console(lines: mpsc::Sender<(Level, String)>, left_out: Arc<LeftOut>) -> Console {
-    let mut room = Some((MOST_LINES, MOST_BYTES));
+fn console(lines: mpsc::Sender<(Level, String)>, room: Arc<Mutex<Room>>) -> Console {
     Box::new(move |level, line: &str| {
-        room = room.and_then(|(lines, bytes)| Some((lines.checked_sub(1)?, bytes.checked_sub(line.len())?)));
-        if room.is_some() {
+        let is_recorded = lock(&room).take(line);
+        if is_recorded {
             let _ = lines.blocking_send((level, line.to_owned()));
-        } else {
-            left_out.lines.fetch_add(1, Ordering::Relaxed);
-            left_out.bytes.fetch_add(line.len(), Ordering::Relaxed);
         }
     })
 }
@@ -275,7 +337,8 @@ struct Worker {
 impl Worker {
     fn serve(mut self, queue: &Receiver<Job>) {
         while let Ok(Job { function, arguments, reply }) = queue.recv() {
-            let _ = reply.send(self.call(&function, &arguments));
+            let result = self.call(&function, &arguments);
+            let _ = reply.send(Called { result, is_at_rest: self.runtime.is_at_rest() });
         }
     }
 

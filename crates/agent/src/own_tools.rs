@@ -238,7 +238,13 @@ fn program(wanted: &[Wanted], directory: &Path) -> Program {
         list.push(json!([at, tool.keys(), tool.reference.inferred_name(), tool.described]));
     }
     let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
-    Program { directory, modules, text: format!("const wanted = {};\n{FIND}", Json::Array(list)), network: None }
+    Program {
+        directory,
+        modules,
+        text: format!("const wanted = {};\n{FIND}", Json::Array(list)),
+        network: None,
+        is_shared: false,
+    }
 }
 
 /// The tools that were found, in the order in which they are wanted.

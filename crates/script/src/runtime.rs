@@ -163,6 +163,15 @@ impl Runtime {
         self.enter(&mut Meter::new(HOUSEKEEPING), None, |ctx, _| shim::freeze(ctx))
     }
 
+    /// A function that makes what the language brings unchangeable, as it is when the function is called. Modules that are
+    /// loaded before the call may add to it; global variables of theirs can be changed after it, too.
+    ///
+    /// # Errors
+    /// If there is no memory left.
+    pub fn freezer(&mut self) -> Result<Function, ScriptError> {
+        self.enter(&mut Meter::new(HOUSEKEEPING), None, |ctx, realm| realm.keep(ctx, shim::freezer(ctx, false)?))
+    }
+
     /// Gives scripts `fetch`, which makes requests called [`FETCH`](crate::FETCH): a map of `url`, `method`, `headers` (a
     /// list of pairs) and `body` (text, or undefined). It expects a map of `status`, `statusText`, `headers`, `url` and
     /// `text`.
@@ -177,6 +186,13 @@ impl Runtime {
     /// to do.
     pub fn is_usable(&self) -> bool {
         self.usable
+    }
+
+    /// `true` if it can go on and no call has left anything behind: no timer, no request, no job.
+    pub fn is_at_rest(&self) -> bool {
+        let Realm { timers, waiting, outbox, .. } = &*self.realm;
+        let has_left = !timers.borrow().is_empty() || !waiting.borrow().is_empty() || !outbox.borrow().is_empty();
+        self.usable && self.tasks.is_empty() && !has_left && !self.context.runtime().is_job_pending()
     }
 
     /// Gives a module that `import "specifier"` means, whoever imports it. Its text is JavaScript.

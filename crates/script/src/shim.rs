@@ -48,7 +48,12 @@ pub(crate) fn install(ctx: &Ctx<'_>, realm: &Rc<Realm>) -> rquickjs::Result<()> 
 
 /// Makes everything that is there unchangeable.
 pub(crate) fn freeze(ctx: &Ctx<'_>) -> rquickjs::Result<()> {
-    eval(ctx, "freeze", include_str!("shim/freeze.js"))?.call(())
+    freezer(ctx, true).and_then(|freeze| freeze.call(()))
+}
+
+/// A function that makes unchangeable what is there now, or everything that is there when it is called.
+pub(crate) fn freezer<'js>(ctx: &Ctx<'js>, everything: bool) -> rquickjs::Result<Function<'js>> {
+    eval(ctx, "freeze", include_str!("shim/freeze.js"))?.call((everything,))
 }
 
 /// Gives scripts `fetch`. What it asks for is a request of this name to the host.

@@ -2,15 +2,15 @@
 
 use model::{Ending, Step, Usage, UserMessage};
 use sandbox::{BoxFuture, Breakage};
-use script::{Function, ScriptError, Value};
+use script::{ScriptError, Value};
 use serde_json::{Map, Value as Json, json};
 
 use super::export::{self, Export};
 use super::given::Given;
+use super::loaded::Loaded;
 use super::module::Module;
 use crate::Scene;
 use crate::answer::Reported;
-use crate::engine::Engine;
 use crate::network::Network;
 use crate::performer::Performer;
 use crate::session::{Reply, Session};
@@ -20,8 +20,8 @@ use crate::turn::Turn;
 /// A conversation with the module.
 pub(super) struct Conversation {
     session_id: String,
-    engine: Engine,
-    export: Export,
+    /// Missing after a call that was given up, and after the one call of a shared engine.
+    loaded: Option<Loaded>,
     /// What the project hands to the module.
     options: Map<String, Json>,
     performer: Performer,
@@ -29,8 +29,6 @@ pub(super) struct Conversation {
     said: Option<Vec<Json>>,
     /// The messages that the module gave last.
     given: Vec<Json>,
-    /// Whether a call was left before it came back; the engine may still be at it.
-    is_busy: bool,
 }
 
 impl Conversation {
@@ -46,22 +44,23 @@ impl Conversation {
         let Module { file, path, options, hosts } = module;
         let broken = |error: &ScriptError| Breakage::environment(format!("`{file}` cannot be loaded: {error}"));
         let program = export::program(&path, Network::to(&hosts, Some(&scene.host))).map_err(|error| broken(&error))?;
-        let (engine, exported) =
-            Engine::start(program, scene.setup.timeout_ms).await.map_err(|error| broken(&error))?;
-        let Some(export) = Export::read(&exported) else {
-            return Err(Breakage::environment(format!("`{file}` exports neither `execute` nor `send`")));
-        };
         let case = &scene.case;
         let is_long = case.messages.len() > 1 || case.code.is_some() || case.user.is_some();
+        // Variables of a module are a natural place for the state of a conversation, and what asks a network is not slowed
+        // down by its engine.
+        let may_be_shared = !is_long && hosts.is_empty();
+        let loaded =
+            Loaded::load(program, scene.setup.timeout_ms, may_be_shared).await.map_err(|error| broken(&error))?;
+        let Some(loaded) = loaded else {
+            return Err(Breakage::environment(format!("`{file}` exports neither `execute` nor `send`")));
+        };
         let mut conversation = Self {
             session_id: scene.session_id("custom"),
-            engine,
-            said: (is_long || matches!(export, Export::Adapter(_))).then(Vec::new),
-            export,
+            said: (is_long || matches!(loaded.export, Export::Adapter(_))).then(Vec::new),
+            loaded: Some(loaded),
             options,
             performer: Performer::default(),
             given: Vec::new(),
-            is_busy: false,
         };
         conversation.connect().await?;
         Ok(conversation)
@@ -69,12 +68,12 @@ impl Conversation {
 
     /// Has an adapter connect, and begin a conversation that knows of no other.
     async fn connect(&mut self) -> Result<(), Breakage> {
-        let Export::Adapter(adapter) = &self.export else { return Ok(()) };
+        let Some(Loaded { engine, export: Export::Adapter(adapter), .. }) = &mut self.loaded else { return Ok(()) };
         let options = Value::from(&Json::Object(self.options.clone()));
         let calls = [("connect", &adapter.connect, vec![options]), ("reset", &adapter.reset, Vec::new())];
         for (name, function, arguments) in calls {
             let Some(function) = function else { continue };
-            let called = self.engine.prepare(function, arguments).await;
+            let called = engine.prepare(function, arguments).await;
             called.map_err(|error| Breakage::environment(because(name, &error)))?;
         }
         Ok(())
@@ -83,34 +82,26 @@ impl Conversation {
     async fn act(&mut self, message: &UserMessage, turn: &mut Turn) -> Result<(), Ending> {
         self.performer.begin(turn, &self.session_id)?;
         turn.waiting("agent");
-        match &self.export {
+        let gone = || Ending::GaveUp { because: "an earlier call was given up".to_owned() };
+        let mut loaded = self.loaded.take().ok_or_else(gone)?;
+        let Loaded { engine, export, .. } = &mut loaded;
+        match export {
             Export::Execute(execute) => {
-                let (execute, context) = (execute.clone(), Value::from(&self.context(message)));
-                let value = self.call("execute", &execute, vec![context], turn).await?;
+                let context = Value::from(&self.context(message));
+                let called = engine.call(execute, vec![context], turn).await?;
+                self.loaded = loaded.done();
+                let value = called.map_err(|error| threw("execute", &error))?;
                 let given = Given::read(&value, &mut self.given).ok_or_else(|| nothing("execute"))?;
                 self.take_in(message, given, turn).await
             }
             Export::Adapter(adapter) => {
-                let send = adapter.send.clone();
-                let text = Value::String(message.text.clone());
-                let arguments = vec![text, Value::from(&self.surroundings(message))];
-                let value = self.call("send", &send, arguments, turn).await?;
+                let arguments = vec![Value::String(message.text.clone()), Value::from(&self.surroundings(message))];
+                let called = engine.call(&adapter.send, arguments, turn).await?;
+                self.loaded = loaded.done();
+                let value = called.map_err(|error| threw("send", &error))?;
                 self.take_in_answer(message, answer(&value)?, turn).await
             }
         }
-    }
-
-    async fn call(
-        &mut self,
-        name: &str,
-        function: &Function,
-        arguments: Vec<Value>,
-        turn: &mut Turn,
-    ) -> Result<Value, Ending> {
-        self.is_busy = true;
-        let called = self.engine.call(function, arguments, turn).await?;
-        self.is_busy = false;
-        called.map_err(|error| Ending::GaveUp { because: because(name, &error) })
     }
 
     /// What `execute` is called with.
@@ -195,6 +186,10 @@ fn nothing(name: &str) -> Ending {
     Ending::GaveUp { because: format!("`{name}` returned nothing") }
 }
 
+fn threw(name: &str, error: &ScriptError) -> Ending {
+    Ending::GaveUp { because: because(name, error) }
+}
+
 fn because(name: &str, error: &ScriptError) -> String {
     let verb = if matches!(error, ScriptError::Thrown { .. }) { " threw" } else { ":" };
     format!("`{name}`{verb} {error}")
@@ -220,12 +215,11 @@ impl Session for Conversation {
 
     fn close<'a>(&'a mut self) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            if let Export::Adapter(adapter) = &self.export
-                && let Some(disconnect) = adapter.disconnect.clone()
-                && !self.is_busy
+            if let Some(Loaded { engine, export: Export::Adapter(adapter), .. }) = &mut self.loaded
+                && let Some(disconnect) = &adapter.disconnect
             {
-                // Nobody is there any more to be told of an error. The thread ends with the engine.
-                let _ = self.engine.prepare(&disconnect, Vec::new()).await;
+                // The trial is over, so an error has no place to go. The thread ends with the engine.
+                let _ = engine.prepare(disconnect, Vec::new()).await;
             }
         })
     }

@@ -68,5 +68,11 @@ pub(super) fn program(file: &Path, network: Option<Network>) -> Result<Program, 
     let file =
         std::path::absolute(file).map_err(|error| ScriptError::Failed(format!("{}: {error}", file.display())))?;
     let directory = file.parent().map_or_else(|| PathBuf::from("."), Path::to_owned);
-    Ok(Program { directory, modules: vec![file.to_string_lossy().into_owned()], text: FIND.to_owned(), network })
+    Ok(Program {
+        directory,
+        modules: vec![file.to_string_lossy().into_owned()],
+        text: FIND.to_owned(),
+        network,
+        is_shared: false,
+    })
 }

@@ -5,6 +5,7 @@
 mod conversation;
 mod export;
 mod given;
+mod loaded;
 mod module;
 mod reference;
 

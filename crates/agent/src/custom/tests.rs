@@ -123,6 +123,91 @@ async fn execute_is_found_in_every_form_and_keeps_its_this() {
     assert_eq!(rehearsal(&file, case("a", &["go"])).play(&Custom).await.unwrap().answer(), Some("hi"));
 }
 
+/// The answers of so many trials of one message, one after the other, on the module with this text.
+async fn answers(text: &str, trials: usize) -> Vec<String> {
+    let (_dir, file) = module("agent.js", text);
+    let mut answers = Vec::new();
+    for _ in 0..trials {
+        let played = rehearsal(&file, case("a", &["go"])).play(&Custom).await.unwrap();
+        answers.push(played.answer().unwrap_or("none").to_owned());
+    }
+    answers
+}
+
+#[tokio::test]
+async fn trials_of_one_message_share_the_variables_of_a_module_for_a_while() {
+    let many = answers("let n = 0; export default () => `${++n}`", 102).await;
+    assert!(many.iter().any(|answer| answer == "2"), "{many:?}");
+    let ones = many.iter().filter(|answer| *answer == "1").count();
+    assert!(ones > 1 && many.iter().all(|answer| answer.parse::<u32>().unwrap() <= 100), "{many:?}");
+}
+
+#[tokio::test]
+async fn conversations_and_adapters_share_nothing() {
+    let (_dir, file) = module("agent.js", "let n = 0; export default () => `${++n}`");
+    for _ in 0..3 {
+        let played = rehearsal(&file, case("a", &["one", "two"])).play(&Custom).await.unwrap();
+        assert_eq!(played.answer(), Some("2"));
+    }
+    assert_eq!(answers("let n = 0; export const send = () => `${++n}`", 3).await, ["1"; 3]);
+}
+
+#[tokio::test]
+async fn a_call_that_throws_or_leaves_something_behind_is_the_last_of_its_engine() {
+    for end in [
+        "setTimeout(() => { n = 99 }, 1)",
+        "setInterval(() => { n = 99 }, 1)",
+        "if (n === 1) throw new Error('x')",
+        "new Promise(() => {}).then(); setTimeout(() => {}, 1e6)",
+    ] {
+        let text = format!("let n = 0; export default () => {{ n++; {end}; return `${{n}}` }}");
+        let expected = if end.contains("throw") { ["none"; 3] } else { ["1"; 3] };
+        assert_eq!(answers(&text, 3).await, expected, "{end}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_cannot_change_what_the_language_brings() {
+    let text = |change: &str| {
+        format!(
+            "Array.prototype.second = function () {{ return this[1] }};
+            globalThis.own = {{ count: 0 }};
+            export default function () {{
+                try {{ {change} }} catch (error) {{ return error.name }}
+                return `${{[1, 2].second()}} ${{Object.keys(globalThis.own)}} ${{typeof {{}}.polluted}}`;
+            }}"
+        )
+    };
+    for change in [
+        "Object.prototype.polluted = 1",
+        "JSON.parse('{\"__proto__\": 1}'); ({}).__proto__.polluted = 1",
+        "Array.prototype.map = 1",
+        "Array.prototype.second = 1",
+        "Math.random = () => 4",
+        "globalThis.Date = class {}",
+        "delete globalThis.JSON",
+        "console.log = () => {}",
+        "Error.stackTraceLimit = 0",
+    ] {
+        assert_eq!(answers(&text(change), 2).await, ["TypeError"; 2], "{change}");
+    }
+    for change in
+        ["globalThis.other = 1", "own.count++", "const e = new Error('x'); e.name = 'Mine'; ({}).toString = 1"]
+    {
+        assert_eq!(answers(&text(change), 2).await, ["2 count undefined"; 2], "{change}");
+    }
+}
+
+#[tokio::test]
+async fn the_console_of_each_trial_has_room_of_its_own() {
+    let (_dir, file) =
+        module("agent.js", "export default () => { for (let n = 0; n < 600; n++) console.log(n); return 'x' }");
+    for _ in 0..3 {
+        let mut played = rehearsal(&file, case("a", &["go"])).play(&Custom).await.unwrap();
+        assert_eq!(notices(&mut played).len(), 600);
+    }
+}
+
 #[tokio::test]
 async fn messages_and_tools_become_turns_and_calls() {
     let played = played(

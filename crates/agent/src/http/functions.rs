@@ -101,5 +101,11 @@ fn program(settings: &Settings, directory: &Path) -> Option<Program> {
     };
     let (modules, paths): (Vec<String>, Vec<Vec<String>>) = references.map(split).unzip();
     let text = format!("const paths = {};\n{FIND}", serde_json::json!(paths));
-    (!modules.is_empty()).then(|| Program { directory: directory.to_owned(), modules, text, network: None })
+    (!modules.is_empty()).then(|| Program {
+        directory: directory.to_owned(),
+        modules,
+        text,
+        network: None,
+        is_shared: false,
+    })
 }

@@ -104,6 +104,11 @@ impl Library {
         Self(Arc::new(Shelves { environment, files: Mutex::new(Arc::new(Files::new())), texts: Mutex::default() }))
     }
 
+    /// `true` if `other` is a clone of this one.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     pub(crate) fn environment(&self) -> &[Variable] {
         &self.0.environment
     }

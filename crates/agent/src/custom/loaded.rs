@@ -1,0 +1,86 @@
+//! Modules that are loaded into engines, and the pool of those that trials share.
+
+use std::sync::{Mutex, PoisonError};
+
+use script::{Library, ScriptError};
+
+use super::export::Export;
+use crate::engine::{Engine, Program, library};
+
+/// How many shared engines wait for a trial. Each has a thread.
+const IDLE: usize = 32;
+/// How many trials share an engine. What a module piles up in its variables ends with its engine.
+const USES: usize = 100;
+
+static POOL: Mutex<Vec<Loaded>> = Mutex::new(Vec::new());
+
+/// A module in an engine.
+pub(super) struct Loaded {
+    pub(super) engine: Engine,
+    pub(super) export: Export,
+    /// Says which trials share the engine, if any do.
+    shared: Option<Key>,
+    uses: usize,
+}
+
+/// The module, as it was read, and the time of a trial, by which calls are stopped.
+struct Key {
+    modules: Vec<String>,
+    library: Library,
+    timeout_ms: u64,
+}
+
+impl Key {
+    fn is(&self, other: &Self) -> bool {
+        self.modules == other.modules && self.library.is_same(&other.library) && self.timeout_ms == other.timeout_ms
+    }
+}
+
+impl Loaded {
+    /// Loads `program`. If it `may_be_shared` and exports `execute`, the engine may be one that another trial is done with.
+    /// `None` if the module exports nothing that can be called.
+    ///
+    /// # Errors
+    /// What is wrong with the program.
+    pub(super) async fn load(
+        mut program: Program,
+        timeout_ms: u64,
+        may_be_shared: bool,
+    ) -> Result<Option<Self>, ScriptError> {
+        let key = Key { modules: program.modules.clone(), library: library(), timeout_ms };
+        if may_be_shared && let Some(mut known) = take(&key) {
+            known.uses += 1;
+            return Ok(Some(known));
+        }
+        program.is_shared = may_be_shared;
+        let (mut engine, exported) = Engine::start(program, timeout_ms).await?;
+        let Some(export) = Export::read(&exported) else { return Ok(None) };
+        let is_shared = may_be_shared && matches!(export, Export::Execute(_));
+        if is_shared {
+            engine.share().await?;
+        }
+        Ok(Some(Self { engine, export, shared: is_shared.then_some(key), uses: 1 }))
+    }
+
+    /// After a call: a shared engine goes back to the pool, any other stays with its trial.
+    pub(super) fn done(mut self) -> Option<Self> {
+        let Some(key) = &self.shared else { return Some(self) };
+        if self.uses < USES && self.engine.renew() {
+            let mut pool = POOL.lock().unwrap_or_else(PoisonError::into_inner);
+            // Those of another plan have modules as they were then.
+            pool.retain(|idle| idle.shared.as_ref().is_some_and(|idle| idle.library.is_same(&key.library)));
+            if pool.len() == IDLE {
+                pool.remove(0);
+            }
+            pool.push(self);
+        }
+        None
+    }
+}
+
+/// The engine that came back last, because its memory is warm.
+fn take(key: &Key) -> Option<Loaded> {
+    let mut pool = POOL.lock().unwrap_or_else(PoisonError::into_inner);
+    let at = pool.iter().rposition(|idle| idle.shared.as_ref().is_some_and(|idle| idle.is(key)))?;
+    Some(pool.remove(at))
+}

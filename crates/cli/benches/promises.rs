@@ -50,6 +50,7 @@ fn main() {
         conversations_memory(scratch.path()),
         fixtures_wall(scratch.path()),
         fixtures_memory(scratch.path()),
+        executor_wall(scratch.path()),
         sandbox(scratch.path()),
         overhead(scratch.path()),
         size(),
@@ -228,7 +229,22 @@ fn ten_thousand_fixtures(scratch: &Path, name: &str) -> PathBuf {
     }
     write(&dir.join("many.fixture.yaml"), &fixtures);
     write(&dir.join("answers.jsonl"), &answers);
+    write(
+        &dir.join("executor.mjs"),
+        "export function execute({ args }) {\n  const id = Number(args.input.split(' ')[1]);\n  \
+         const value = [`the answer ${id}`, { name: `n${id}`, value: id, x: 1 }, [{ id: id - 1 }, { id }]][id % 3];\n  \
+         return { output: value };\n}\n",
+    );
     dir
+}
+
+fn executor_wall(scratch: &Path) -> Promise {
+    let dir = ten_thousand_fixtures(scratch, "executor-wall");
+    let measured = times(5, || {
+        let _ = std::fs::remove_dir_all(dir.join(".trialrun"));
+        ok(&trialrun(&dir, &["run", "many.fixture.yaml", "--agent", "custom:executor.mjs", "--quiet"]));
+    });
+    Promise { what: "10,000 fixtures with an executor in JavaScript", limit: 2600.0, unit: "ms", measured }
 }
 
 const FIXTURES: &str = "run many.fixture.yaml --agent recorded:answers.jsonl --quiet --report json=report.json";

@@ -163,8 +163,8 @@ impl Runtime {
         self.enter(&mut Meter::new(HOUSEKEEPING), None, |ctx, _| shim::freeze(ctx))
     }
 
-    /// A function that makes what the language brings unchangeable, as it is when the function is called. Modules that are
-    /// loaded before the call may add to it; global variables of theirs can be changed after it, too.
+    /// A function that makes what the language brings unchangeable. Modules that are loaded before it is called may add to
+    /// that; global variables of theirs can be changed after it, too.
     ///
     /// # Errors
     /// If there is no memory left.

@@ -51,7 +51,7 @@ pub(crate) fn freeze(ctx: &Ctx<'_>) -> rquickjs::Result<()> {
     freezer(ctx, true).and_then(|freeze| freeze.call(()))
 }
 
-/// A function that makes unchangeable what is there now, or everything that is there when it is called.
+/// A function that makes everything that is there unchangeable, or all but the global variables made before it is called.
 pub(crate) fn freezer<'js>(ctx: &Ctx<'js>, everything: bool) -> rquickjs::Result<Function<'js>> {
     eval(ctx, "freeze", include_str!("shim/freeze.js"))?.call((everything,))
 }

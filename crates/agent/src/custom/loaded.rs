@@ -10,7 +10,7 @@ use crate::engine::{Engine, Program, library};
 /// How many shared engines wait for a trial. Each has a thread.
 const IDLE: usize = 32;
 /// How many trials share an engine. What a module piles up in its variables ends with its engine.
-const USES: usize = 100;
+const USES: usize = 1_000;
 
 static POOL: Mutex<Vec<Loaded>> = Mutex::new(Vec::new());
 

@@ -31,9 +31,16 @@ pub fn reference() -> String {
      | `disconnect()` | at the end, whatever happened |\n\n`send` returns the answer as text, or an object: `text` (or \
      `message`, `content`, `response`), `toolCalls` (`{name, arguments, result?}`), `tokenUsage` (`{input, output}`), \
      `error`; other keys are kept, and visible to `expect`, where the text is `output`, whatever it was called.\n\n## Both\n\n\
-     `null`, `undefined` and an error mean that the agent gave up. Lines on the console are part of the record. A \
-     session has an engine of its own with 256 MiB of memory; one call may have the processor for 30 s. There is no \
-     access to the machine: no files, no processes, and no network without a grant.\n\n## Access to the network\n\n\
+     `null`, `undefined` and an error mean that the agent gave up. Lines on the console are part of the record. An \
+     engine has 256 MiB of memory; one call may have the processor for 30 s. There is no \
+     access to the machine: no files, no processes, and no network without a grant.\n\n## State\n\n\
+     A conversation of several messages, and any session with an adapter or with `network`, has an engine of its own: \
+     variables of the module begin anew.\n\nTrials of one message that call `execute` use one engine after the other, up \
+     to 1,000 trials each, as requests to a server do. A variable of the module, a global one too, keeps its value \
+     from one of these trials to another, and which trials share an engine is not defined. So keep only what does not change an answer, \
+     such as a table that takes long to build. What the language brings (`Array.prototype`, `JSON`, `Math`, …) cannot be \
+     changed after the module is loaded: an attempt throws a `TypeError`. An engine is not used again after \
+     a call that threw or left a timer behind.\n\n## Access to the network\n\n\
      `network: [api.example.com, \"localhost:3000\"]` in the configuration gives the module `fetch` for these hosts, with \
      any port or with the one that is written. Any other address is an error. Bodies are text; a response has `status`, `ok`, `headers`, `text()` \
      and `json()`. Redirects are not followed, because they may lead to another host: the module sees their status. A request ends with the \

@@ -1,14 +1,11 @@
 // Returns a function that makes unchangeable what a script can reach without a module, so that none can leave anything
-// behind for the next one: `everything` that is there when it is called, or else what is there now. Global variables that
-// are made in between can be changed then, and so can what they hold.
+// behind for the next one: `everything`, or all but the global variables that are made in between.
 ((everything) => {
   const { defineProperty, getOwnPropertyDescriptor, getPrototypeOf, freeze } = Object;
   const { ownKeys } = Reflect;
   const { isPrototypeOf } = Object.prototype;
   const has = Object.hasOwn;
   const isObject = (value) => (typeof value === 'object' && value !== null) || typeof value === 'function';
-  // What is made when it is first looked at must be there before nothing can be added.
-  for (const key of ownKeys(globalThis)) void globalThis[key];
   // An object cannot be assigned what it inherits as a read-only property. As an accessor it can: the object then gets
   // a property of its own, as it does where nothing is frozen.
   const replaceable = (holder, key) => {
@@ -36,18 +33,27 @@
       if (has(prototype, key) && 'value' in getOwnPropertyDescriptor(prototype, key)) replaceable(prototype, key);
     }
   };
-  const unnamed = [
-    function* () {}, async () => {}, async function* () {}, (function* () {})(), (async function* () {})(),
-    [][Symbol.iterator](), ''[Symbol.iterator](), new Map().entries(), new Set().values(), /x/[Symbol.matchAll](''),
-  ];
-  const seen = new Set();
-  const prototypes = new Set();
-  const reach = () => {
-    const left = [globalThis, ...unnamed];
+  const known = ownKeys(globalThis);
+  return () => {
+    // What is made when it is first looked at must be there before nothing can be added.
+    for (const key of ownKeys(globalThis)) void globalThis[key];
+    // These two set what the engine itself remembers, which no freezing of an object reaches.
+    for (const key of ['prepareStackTrace', 'stackTraceLimit']) {
+      if (has(Error, key)) defineProperty(Error, key, { value: Error[key], writable: false, configurable: false });
+    }
+    const unnamed = [
+      function* () {}, async () => {}, async function* () {}, (function* () {})(), (async function* () {})(),
+      [][Symbol.iterator](), ''[Symbol.iterator](), new Map().entries(), new Set().values(), /x/[Symbol.matchAll](''),
+    ];
+    const seen = new Set(everything ? [] : [globalThis]);
+    const reached = [];
+    const prototypes = new Set();
+    const left = [...(everything ? [globalThis] : known.map((key) => globalThis[key])), ...unnamed];
     while (left.length > 0) {
       const object = left.pop();
       if (!isObject(object) || seen.has(object)) continue;
       seen.add(object);
+      reached.push(object);
       const above = getPrototypeOf(object);
       if (above !== null) prototypes.add(above);
       left.push(above);
@@ -56,15 +62,6 @@
         if (key === 'prototype' && isObject(value)) prototypes.add(value);
         left.push(value, get, set);
       }
-    }
-  };
-  const globals = everything ? [] : ownKeys(globalThis).map((key) => [key, globalThis[key]]);
-  if (!everything) reach();
-  return () => {
-    if (everything) reach();
-    // These two set what the engine itself remembers, which no freezing of an object reaches.
-    for (const key of ['prepareStackTrace', 'stackTraceLimit']) {
-      if (has(Error, key)) defineProperty(Error, key, { value: Error[key], writable: false, configurable: false });
     }
     for (const prototype of prototypes) prepare(prototype);
     for (const prototype of prototypes) {
@@ -77,12 +74,11 @@
         }
       }
     }
-    for (const object of seen) {
-      if (everything || object !== globalThis) freeze(object);
-    }
-    for (const [key, value] of globals) {
+    for (const object of reached) freeze(object);
+    if (everything) return;
+    for (const key of known) {
       const now = getOwnPropertyDescriptor(globalThis, key);
-      if (now?.configurable && now.value === value) defineProperty(globalThis, key, { value, writable: false, configurable: false });
+      if (now?.configurable && 'value' in now) defineProperty(globalThis, key, { writable: false, configurable: false });
     }
   };
 })

@@ -1,8 +1,8 @@
-//! How fast answers are judged, and in how much memory: `cargo bench -p trialrun-grade`.
+//! Measures the speed and the memory of judging answers: `cargo bench -p trialrun-grade`.
 //!
-//! Each figure is the median of several rounds beside what is promised. The exit code is 1 if one is broken. Processor
-//! time is this thread's own, so that other programs on the machine do not count; peak memory is the process's, after
-//! everything was compiled and judged for the first time.
+//! Each figure is the median of several rounds, printed beside its limit. The exit code is 1 if a limit is exceeded.
+//! Processor time is that of this thread, so other programs on the machine do not count. Peak memory is that of the
+//! process, after everything was compiled and judged for the first time.
 
 #![allow(clippy::expect_used, clippy::print_stdout, missing_docs)]
 
@@ -25,7 +25,7 @@ struct Promise {
     what: &'static str,
     unit: &'static str,
     limit: f64,
-    /// Whether the figure must not be lower, instead of not higher.
+    /// True if the figure must be at least the limit, instead of at most.
     is_least: bool,
     measured: Vec<f64>,
 }
@@ -59,7 +59,8 @@ fn main() {
     std::process::exit(i32::from(promises.iter().any(Promise::is_broken)));
 }
 
-/// Ten thousand cases, a third each with a regular expression, an object and `$contains`, compiled and judged.
+/// Measures ten thousand cases, a third each with a regular expression, an object and `$contains`, compiled and
+/// judged.
 fn matching() -> [Promise; 2] {
     let cases: Vec<(Case, Evidence)> = (0..CASES).map(pair).collect();
     let mut peak = None;
@@ -168,7 +169,7 @@ fn expressions() -> Promise {
     Promise { what: "expressions evaluated, thousands a second", unit: "k/s", limit: 50.0, is_least: true, measured }
 }
 
-/// The whole way of an expression that is written as `$expr`, from evidence to finding.
+/// Measures the whole path of an expression that is written as `$expr`, from evidence to finding.
 fn judged_expressions() -> Promise {
     let scripts = Scripts::default();
     let case = case(&json!({"$expr": "actual > 2"}));
@@ -207,14 +208,14 @@ fn runtimes() -> Promise {
     Promise { what: "an engine made", unit: "ms", limit: 1.0, is_least: false, measured }
 }
 
-/// What this thread has used of the processor.
+/// Returns the processor time that this thread has used, in milliseconds.
 fn processor_ms() -> f64 {
     let told = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux tells what a thread used");
     let nanoseconds: f64 = told.split_whitespace().next().and_then(|field| field.parse().ok()).expect("a number");
     nanoseconds / 1e6
 }
 
-/// The most memory this process has had.
+/// Returns the peak memory of this process, in megabytes.
 fn peak_mb() -> f64 {
     let told = std::fs::read_to_string("/proc/self/status").expect("Linux tells what a process has");
     let line = told.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the high-water mark");

@@ -1,4 +1,4 @@
-//! The arguments of an assertion, however they are written, as the fields of one entry.
+//! Brings the arguments of an assertion, whichever way they are written, into the fields of one entry.
 
 use std::borrow::Cow;
 
@@ -7,10 +7,10 @@ use model::{Arguments, AssertionSpec, Diagnostic, Node, NodeKind, Span, Spanned}
 
 use crate::assertion::{Assertion, Parameter};
 
-/// The keys that every assertion has beside its own fields.
+/// Keys that every assertion has in addition to its own fields.
 pub(crate) const COMMON: [&str; 4] = ["id", "type", "weight", "title"];
 
-/// The entry of `spec` with its arguments as fields, or what is wrong with how they are given.
+/// Returns the entry of `spec` with its arguments as fields. Reports what is wrong with how they are given.
 pub(crate) fn entry<'s>(
     spec: &'s AssertionSpec,
     assertion: &Assertion,
@@ -41,13 +41,13 @@ pub(crate) fn entry<'s>(
     Some(Cow::Owned(Node { kind: NodeKind::Map(entries), ..spec.node.clone() }))
 }
 
-/// Whether `value` only says that the assertion is made: `no_path_escape: true`, or nothing behind the colon.
+/// True if `value` only says that the assertion is made: `no_path_escape: true`, or nothing after the colon.
 fn says_nothing(value: &Node, assertion: &Assertion) -> bool {
     let is_plain = matches!(value.kind, NodeKind::Null | NodeKind::Bool(true));
     is_plain && !assertion.fields.iter().any(|field| field.required)
 }
 
-/// Tells of keys that are not about what is asserted, and would be passed over.
+/// Reports keys that are not about what is asserted. They would be ignored.
 fn refuse_common(entries: &Entries, assertion: &Assertion, problems: &mut Problems) {
     for (key, value) in entries.iter().filter(|(key, _)| COMMON.contains(&key.value.as_str())) {
         let problem = Diagnostic::error(format!("`{}` is no field of `{}`", key.value, assertion.name));
@@ -101,7 +101,7 @@ mod tests {
     use crate::check::{Check, Context, grade};
     use crate::yaml;
 
-    /// What `assertion` says of its own example, with the arguments given as `arguments`, or what is wrong.
+    /// Judges the example of `assertion`, with its arguments given as `arguments`. The error lists the problems.
     fn judged(name: &str, arguments: Arguments, evidence: &model::Evidence) -> Result<Finding, Vec<String>> {
         let spec = AssertionSpec {
             node: node(&Value::Null),
@@ -124,13 +124,13 @@ mod tests {
         yaml::list_item(value, "case.yaml")
     }
 
-    /// The fields of an example.
+    /// Returns the fields of an example.
     fn fields(example: &Value) -> serde_json::Map<String, Value> {
         let fields = example.as_object().unwrap().iter().filter(|(key, _)| !COMMON.contains(&key.as_str()));
         fields.map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 
-    /// The same fields as code gives them, one after the other.
+    /// Returns the same fields as positional arguments, the way code gives them.
     fn listed(assertion: &Assertion, mut fields: serde_json::Map<String, Value>) -> Vec<Node> {
         let mut given = Vec::new();
         for parameter in assertion.parameters {
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn every_example_comes_to_the_same_as_fields_in_one_key_and_as_arguments_of_code() {
-        // What a judge is asked about says nothing by itself.
+        // An assertion that asks a judge cannot decide by itself.
         let by_itself = |assertion: &&Assertion| !assertion.is_implicit() && !assertion.is_judged();
         for assertion in ASSERTIONS.iter().filter(by_itself) {
             for example in [&assertion.pass, &assertion.fail] {

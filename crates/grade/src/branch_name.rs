@@ -1,21 +1,21 @@
-//! Which branch an assertion is about.
+//! Name of the branch that an assertion is about.
 
 use crate::glob;
 use crate::pattern::{Patience, Pattern};
 use crate::place::Place;
 use crate::reading::Reading;
 
-/// A name with wildcards, or a regular expression.
+/// Branch name with wildcards, or a regular expression.
 #[derive(Debug, Clone)]
 pub(crate) enum BranchName {
-    /// As it is written, and where.
+    /// Name as written, and where it is written.
     Name(String, Option<Place>),
     /// Some part of the name matches.
     Pattern(Pattern),
 }
 
 impl BranchName {
-    /// What `name` or `pattern` says; nothing where neither is there. The error is told already.
+    /// Reads `name` or `pattern`. Returns `None` if neither is given. Errors are already reported.
     pub fn read(reading: &mut Reading<'_>) -> Result<Option<Self>, ()> {
         match (reading.fields.get("name"), reading.fields.get("pattern")) {
             (None, None) => Ok(None),
@@ -31,7 +31,7 @@ impl BranchName {
         }
     }
 
-    /// Whether it is `branch`. The error says why nobody knows.
+    /// True if it matches `branch`. The error says why the match cannot be decided.
     pub fn is(&self, branch: &str) -> Result<bool, String> {
         match self {
             Self::Name(name, _) => Ok(glob::matches(name, branch)),
@@ -39,7 +39,7 @@ impl BranchName {
         }
     }
 
-    /// Where it is written.
+    /// Returns where it is written.
     pub fn place(&self) -> Option<&Place> {
         match self {
             Self::Name(_, place) => place.as_ref(),
@@ -57,7 +57,7 @@ impl std::fmt::Display for BranchName {
     }
 }
 
-/// Those of `branches` that are the wanted one. The error says why nobody knows.
+/// Returns those of `branches` that match. The error says why a match cannot be decided.
 pub(crate) fn wanted<'b>(name: Option<&BranchName>, branches: Vec<&'b str>) -> Result<Vec<&'b str>, String> {
     let Some(name) = name else { return Ok(branches) };
     let mut found = Vec::new();
@@ -69,7 +69,7 @@ pub(crate) fn wanted<'b>(name: Option<&BranchName>, branches: Vec<&'b str>) -> R
     Ok(found)
 }
 
-/// `branch`, or `branch NAME`.
+/// Returns `branch` or `branch NAME`, for messages.
 pub(crate) fn branch_told(name: Option<&BranchName>) -> String {
     name.map_or_else(|| "branch".to_owned(), |name| format!("branch {name}"))
 }

@@ -1,4 +1,4 @@
-//! What a call must look like: its tool, and a regular expression for each of some arguments.
+//! Pattern of a tool call: the tool, and a regular expression or an expectation for each of some arguments.
 
 use expect::{Data, Expectation, Pass};
 use model::{Capture, Effect, Evidence, ToolCall, Trace, TracedCall, nearest};
@@ -11,81 +11,81 @@ use crate::place::Place;
 use crate::verdict::Verdict;
 use crate::words;
 
-/// How many characters of a value are shown.
+/// Number of characters of a value that are shown.
 const SHOWN: usize = 120;
 
-/// What a call must look like.
+/// Pattern of a tool call.
 #[derive(Debug)]
 pub(crate) struct CallPattern {
-    /// The tool's name, compared as it is.
+    /// Name of the tool, compared exactly.
     pub tool: String,
     /// Where the name is written.
     pub place: Place,
-    /// All of them must match the same call.
+    /// Patterns of arguments. All of them must match the same call.
     pub arguments: Vec<ArgumentPattern>,
 }
 
-/// What an argument must look like.
+/// Pattern of an argument.
 #[derive(Debug)]
 pub(crate) struct ArgumentPattern {
-    /// The argument's name; absent for all arguments together, as JSON.
+    /// Name of the argument. `None` for the JSON of all arguments together.
     pub name: Option<String>,
-    /// What it must be.
+    /// Required value.
     pub wanted: Wanted,
 }
 
-/// What an argument must be.
+/// Requirement on the value of an argument.
 #[derive(Debug)]
 pub(crate) enum Wanted {
-    /// Its text must match. An argument that is missing or null is empty text.
+    /// The text of the argument must match. An argument that is missing or null is empty text.
     Text(Pattern),
-    /// It must match an expectation.
+    /// The value must match an expectation.
     Value(Box<ExpectedValue>),
 }
 
-/// An expectation of an argument.
+/// Expectation of an argument.
 #[derive(Debug)]
 pub(crate) struct ExpectedValue {
-    /// The expectation.
+    /// The compiled expectation.
     pub expectation: Expectation,
-    /// As JSON.
+    /// The expectation as JSON, for messages.
     pub shown: String,
-    /// Where it is written.
+    /// Where the expectation is written.
     pub place: Place,
-    /// Whether judging it runs code of the user's.
+    /// True if judging it runs the user's code.
     pub runs_code: bool,
 }
 
-/// Whether a call is as the pattern says.
+/// Result of comparing a call with a pattern.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Fit {
-    /// It is.
+    /// The call matches.
     Yes,
-    /// It is not.
+    /// The call does not match.
     No,
-    /// A regular expression gave no answer, and nothing else rules the call out.
+    /// A regular expression could not be decided, and nothing else rules the call out.
     Unknown(String),
 }
 
-/// How far the nearest call is from what was asked for.
+/// How the nearest call differs from the pattern.
 pub(crate) struct Miss {
-    /// Index among all calls; absent when the tool was not called.
+    /// Index among all calls. `None` if the tool was not called.
     pub call: Option<usize>,
-    /// What the nearest call has instead, or which tools were called.
+    /// Value of the nearest call, or the tools that were called.
     pub actual: String,
-    /// The part of the assertion that it fails on.
+    /// The part of the assertion that the call does not match.
     pub place: Place,
-    /// The other calls that came near.
+    /// The other calls that are close to a match.
     pub evidence: Vec<String>,
 }
 
 impl CallPattern {
-    /// Whether `call` is of the right tool; its arguments are not looked at.
+    /// True if `call` is a call of this tool. Arguments are not compared.
     pub fn names(&self, call: &ToolCall) -> bool {
         call.name == self.tool
     }
 
-    /// Whether `call` is as it must be.
+    /// Compares `call` with the pattern.
     pub fn fit(&self, call: &ToolCall, patience: &Patience) -> Fit {
         if !self.names(call) {
             return Fit::No;
@@ -101,7 +101,7 @@ impl CallPattern {
         unknown.map_or(Fit::Yes, Fit::Unknown)
     }
 
-    /// The values of `fields`, whole.
+    /// Returns the values of `fields`, in full length.
     pub fn captures(fields: &[String], call: &ToolCall, shown_chars: usize, step: Option<usize>) -> Vec<Capture> {
         let value = |field: &String| match javascript::argument(&call.input, field) {
             None | Some(Value::Null) => String::new(),
@@ -111,7 +111,7 @@ impl CallPattern {
         fields.iter().map(|field| Capture { field: field.clone(), value: value(field), shown_chars, step }).collect()
     }
 
-    /// In words, after "a" or "no": `Bash` call whose `command` matches /^git/.
+    /// Describes the pattern in words, for use after "a" or "no": `Bash` call whose `command` matches /^git/.
     pub fn describe(&self) -> String {
         let arguments: Vec<String> = self
             .arguments
@@ -126,17 +126,18 @@ impl CallPattern {
         format!("`{}` call{rest}", self.tool)
     }
 
-    /// The part of the assertion that says most: the first pattern, else the tool's name.
+    /// Returns the most specific part of the assertion: the first argument pattern, else the tool name.
     pub fn most_telling_place(&self) -> &Place {
         self.arguments.first().map_or(&self.place, ArgumentPattern::place)
     }
 
-    /// Whether judging runs code of the user's.
+    /// True if judging runs the user's code.
     pub fn runs_code(&self) -> bool {
         self.arguments.iter().any(|argument| matches!(&argument.wanted, Wanted::Value(value) if value.runs_code))
     }
 
-    /// Which of `candidates`, indices of calls none of which fits, comes nearest, and what is wrong with it.
+    /// Finds the call that comes nearest to a match, and how it differs. `candidates` are indices of calls that do not
+    /// match.
     pub fn nearest_miss(&self, trace: &Trace, candidates: &[usize], patience: &Patience) -> Miss {
         let mut misses: Vec<(usize, Vec<&ArgumentPattern>)> = candidates
             .iter()
@@ -202,7 +203,7 @@ impl CallPattern {
 }
 
 impl ArgumentPattern {
-    /// Whether the argument of `call` is as it must be. The error says in one line why nobody knows.
+    /// True if the argument of `call` matches. The error says in one line why the match cannot be decided.
     pub fn fits(&self, call: &ToolCall, patience: &Patience) -> Result<bool, String> {
         match &self.wanted {
             Wanted::Text(pattern) => pattern.test(&self.text(call), patience),
@@ -221,7 +222,7 @@ impl ArgumentPattern {
         }
     }
 
-    /// The regular expression, if one is asked for.
+    /// Returns the regular expression, if there is one.
     pub fn pattern(&self) -> Option<&Pattern> {
         match &self.wanted {
             Wanted::Text(pattern) => Some(pattern),
@@ -229,12 +230,12 @@ impl ArgumentPattern {
         }
     }
 
-    /// The part of the argument's text that matches, if a regular expression is asked for.
+    /// Returns the part of the argument's text that the regular expression matches. Returns `None` without one.
     pub fn found(&self, call: &ToolCall) -> Option<String> {
         self.pattern()?.found(&self.text(call)).filter(|found| !found.is_empty()).map(str::to_owned)
     }
 
-    /// Where what it must be is written.
+    /// Returns where the requirement is written.
     pub fn place(&self) -> &Place {
         match &self.wanted {
             Wanted::Text(pattern) => &pattern.place,
@@ -242,7 +243,7 @@ impl ArgumentPattern {
         }
     }
 
-    /// Whose value it is: `` `command` ``, or all arguments.
+    /// Returns the name of the argument for messages: `` `command` ``, or "arguments" for all of them.
     pub fn whose(&self) -> String {
         self.name.as_ref().map_or_else(|| "arguments".to_owned(), |name| format!("`{name}`"))
     }
@@ -254,8 +255,8 @@ impl ArgumentPattern {
         }
     }
 
-    /// The text of `call`'s argument, empty if there is none; of all arguments their JSON. A call that asks several
-    /// questions has their texts for its `question`, a line each.
+    /// Returns the text of `call`'s argument, empty if there is none. For all arguments together, it is their JSON. If
+    /// a call asks several questions, the argument `question` is their texts, one a line.
     fn text(&self, call: &ToolCall) -> String {
         let Some(name) = &self.name else { return call.input.to_string() };
         match javascript::argument(&call.input, name) {
@@ -265,7 +266,7 @@ impl ArgumentPattern {
         }
     }
 
-    /// `command` "git status", or that there is none.
+    /// Formats the argument for messages: `command` "git status", or that it is missing.
     fn told(&self, call: &ToolCall) -> String {
         let value = self.value(call);
         let text = match (&self.wanted, value) {
@@ -289,7 +290,7 @@ impl std::fmt::Display for ArgumentPattern {
     }
 }
 
-/// A value as JSON, cut where it gets long.
+/// Formats a value as JSON, shortened if it is long.
 fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => words::quoted(text),
@@ -301,19 +302,19 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// The texts of the questions that a call asks, a line each.
+/// Returns the texts of the questions that a call asks, one a line.
 fn asked(call: &ToolCall) -> String {
     let questions = call.input.get("questions").and_then(|questions| questions.as_array());
     let texts = questions.into_iter().flatten().filter_map(|question| question.get("question")?.as_str());
     texts.collect::<Vec<_>>().join("\n")
 }
 
-/// The indices of all calls of `evidence`.
+/// Returns the indices of all calls of `evidence`.
 pub(crate) fn all_calls(evidence: &Evidence) -> Vec<usize> {
     (0..evidence.trace.calls.len()).collect()
 }
 
-/// A verdict that a call, given by its index, is what was not to be found.
+/// Adds a near miss to the verdict that no call matched.
 pub(crate) fn missed(verdict: Verdict, miss: &Miss, trace: &Trace) -> Verdict {
     let verdict = verdict.place(&miss.place).evidence(miss.evidence.iter().cloned());
     match miss.call {

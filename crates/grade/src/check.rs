@@ -1,4 +1,4 @@
-//! From an assertion as it is written to a check, and from evidence to findings.
+//! Compiles written assertions to checks, and judges evidence with them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,23 +20,24 @@ use crate::reading::Reading;
 use crate::scripts::Scripts;
 use crate::verdict::Verdict;
 
-/// The assertion of code that is a function of the user's own.
+/// Name of the assertion in code that is a function written by the user.
 const CUSTOM: &str = "custom";
 
-/// What is known when assertions are compiled.
+/// Context for compiling assertions.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Context<'a> {
-    /// The names of the tools that the agent may have. `None` where anything may be called, and no name is doubted.
+    /// Names of the tools that the agent may have. `None` if any tool may be called, so that no name is reported as
+    /// unknown.
     pub known_tools: Option<&'a [&'a str]>,
-    /// The folder of the file that asserts, absolute; where relative references to modules start.
+    /// Absolute path of the folder that contains the asserting file. Relative references to modules start here.
     pub directory: Option<&'a Path>,
-    /// What runs the code of expectations.
+    /// Script engine that runs the code of expectations.
     pub scripts: Option<&'a Scripts>,
-    /// The case that asserts; [`compile`] fills it in.
+    /// The case that asserts. [`compile`] fills it in.
     pub case: Option<&'a Case>,
 }
 
-/// An assertion that is ready to judge evidence. Cheap to clone, usable from any thread.
+/// Compiled assertion, ready to judge evidence. Cheap to clone, and usable from any thread.
 #[derive(Debug, Clone)]
 pub struct Check {
     id: String,
@@ -48,12 +49,12 @@ pub struct Check {
     matcher: Arc<dyn Matcher>,
 }
 
-/// Where a check comes from.
+/// Source position of a check.
 #[derive(Debug, Clone)]
 enum Written {
     /// The type of an assertion.
     At(Place),
-    /// The head of a case that has none.
+    /// The head of a case without assertions.
     Head(Excerpt),
 }
 
@@ -67,52 +68,53 @@ impl Written {
 }
 
 impl Check {
-    /// The assertion's id.
+    /// Returns the id of the assertion.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// The assertion's type, such as `tool_called`.
+    /// Returns the type of the assertion, such as `tool_called`.
     pub fn kind(&self) -> &'static str {
         self.kind
     }
 
-    /// Its share of the score.
+    /// Returns the weight of the assertion in the score.
     pub fn weight(&self) -> f64 {
         self.weight
     }
 
-    /// Whether judging runs code of the user's, which may take long, and may not come to an end.
+    /// True if judging runs the user's code, which may take long and may not terminate.
     pub fn runs_code(&self) -> bool {
         self.matcher.runs_code()
     }
 
-    /// Whether a model has to be asked, once all else is judged.
+    /// True if a model may have to be asked, after everything else is judged.
     pub fn asks_judge(&self) -> bool {
         self.judged().is_some()
     }
 
-    /// Whether a model has to be asked whatever the agent answers. Where this is false, some answers speak for themselves.
+    /// True if a model must be asked whatever the agent answers. If false, some answers are decided without one.
     pub fn always_asks_judge(&self) -> bool {
         self.asks_judge() && find(self.kind).is_none_or(|assertion| !assertion.may_need_no_judge())
     }
 
-    /// What a model is asked, and what its answers come to.
+    /// Returns the question for a model and the evaluation of its answers.
     pub(crate) fn judged(&self) -> Option<&dyn Judged> {
         self.matcher.judged()
     }
 
-    /// What it is about.
+    /// Returns the part of the evidence that it is about.
     pub fn about(&self) -> About {
         self.about
     }
 
-    /// Where its type is written.
+    /// Returns where its type is written.
     pub fn source(&self) -> Excerpt {
         self.source.excerpt()
     }
 
-    /// How it is decided: its type, `judge` where a model is asked, and for a claim the types that it stands for.
+    /// Returns how it is decided: its type, `judge` if a model is asked, and for a claim the types that it was
+    /// compiled to.
     pub fn method(&self) -> String {
         match self.compiled_as() {
             Some(parts) => {
@@ -126,27 +128,28 @@ impl Check {
         }
     }
 
-    /// What a claim stands for, where no model is asked: assertions and what they look for, such as ``file_exists `a.txt` ``.
+    /// Returns the assertions that a claim was compiled to and what they look for, such as ``file_exists `a.txt` ``.
+    /// Returns `None` if a model is asked.
     pub fn compiled_as(&self) -> Option<Vec<String>> {
         self.matcher.stands_for()
     }
 
-    /// A digest of what it asks for.
+    /// Returns a digest of the assertion with its arguments.
     pub fn digest(&self) -> String {
         model::digest(format!("{}\0{:?}\0{:?}", self.kind, self.about, self.matcher).bytes())
     }
 
-    /// What people call it: its `title`, or the text of a claim.
+    /// Returns its `title`, or the text of a claim.
     pub fn title(&self) -> Option<&str> {
         self.title.as_deref()
     }
 
-    /// What must be looked at in the sandbox, after the agent has ended, before it can judge.
+    /// Returns the probes of the sandbox that must be made, after the agent has ended, before it can judge.
     pub fn needs(&self) -> Vec<Need> {
         self.matcher.needs()
     }
 
-    /// Compiles one assertion, or reports everything that is wrong with it.
+    /// Compiles one assertion. Reports all problems.
     pub(crate) fn compile(spec: &AssertionSpec, context: &Context<'_>, problems: &mut Problems) -> Option<Self> {
         let place = Place::at(&spec.node, spec.kind.span);
         let Some((assertion, parse)) = find(&spec.kind.value).and_then(|assertion| match assertion.form {
@@ -174,7 +177,7 @@ impl Check {
         })
     }
 
-    /// Judges what it is about.
+    /// Judges the part of the evidence that it is about.
     fn judge_part(&self, parts: &mut Parts<'_>) -> Finding {
         match parts.of(self.about) {
             Some(evidence) => self.judge(evidence),
@@ -193,7 +196,7 @@ impl Check {
         self.finding(self.matcher.judge(evidence))
     }
 
-    /// What `verdict` is as a finding of this check.
+    /// Converts `verdict` to a finding of this check.
     pub(crate) fn finding(&self, verdict: Verdict) -> Finding {
         let source = verdict.place.as_ref().map_or_else(|| self.source.excerpt(), Place::excerpt);
         let finding = finding(&self.id, self.kind, self.weight, verdict);
@@ -206,7 +209,7 @@ impl Check {
     }
 }
 
-/// What an assertion has whatever its type is.
+/// Fields that an assertion has whatever its type is.
 struct Own {
     id: String,
     weight: f64,
@@ -214,7 +217,7 @@ struct Own {
 }
 
 impl Own {
-    /// What a file says beside the arguments; code says it among the last one's.
+    /// Reads these fields. A file gives them beside the arguments, code gives them in the last argument.
     fn read(spec: &AssertionSpec, reading: &mut Reading<'_>) -> Self {
         let (mut id, mut weight) = (spec.id.clone(), spec.weight);
         if let Arguments::Listed(_) = spec.arguments {
@@ -232,12 +235,12 @@ impl Own {
     }
 }
 
-/// A check that leaves every trial of `case` undecided, because it asserts nothing.
+/// Returns a check that leaves every trial of `case` undecided, because the case does not assert anything.
 pub fn nothing_asserted(case: &Case) -> Check {
     Check {
         id: NothingAsserted::KIND.to_owned(),
         kind: NothingAsserted::KIND,
-        // All that a trial may score hangs on it.
+        // The whole score of the trial depends on this check.
         weight: case.ruling.scoring.map_or(1.0, |scoring| scoring.max_score),
         title: None,
         about: About::Trial,
@@ -246,7 +249,7 @@ pub fn nothing_asserted(case: &Case) -> Check {
     }
 }
 
-/// Whoever asserts nothing learns nothing.
+/// Check of a case without assertions. It is always undecided.
 #[derive(Debug)]
 struct NothingAsserted;
 
@@ -260,8 +263,8 @@ impl Matcher for NothingAsserted {
     }
 }
 
-/// Compiles what `case` asserts. All problems are reported at once; with an error among them the checks are not to be
-/// used.
+/// Compiles the assertions of `case`. All problems are reported at once. If there is an error among them, the checks
+/// must not be used.
 pub fn compile(case: &Case, context: &Context<'_>) -> (Vec<Check>, Vec<Diagnostic>) {
     let context = &Context { case: Some(case), ..*context };
     let mut problems = Problems::new();
@@ -269,7 +272,7 @@ pub fn compile(case: &Case, context: &Context<'_>) -> (Vec<Check>, Vec<Diagnosti
     let contract = case.skill_eval.as_ref().and_then(|asked| asked.contract.as_ref());
     if asserts_nothing(case) {
         checks.push(nothing_asserted(case));
-        // Formats that count their cases warn of these themselves, once for a file.
+        // Formats that count their cases report this warning themselves, once for a file.
         if case.position.is_none() || !case.assertions.is_empty() {
             let problem = Diagnostic::warning(format!("`{}` asserts nothing, so its trials are undecided", case.id));
             problems.push(problem.at(case.source.clone()).help("add an assertion: `trialrun list --assertions`"));
@@ -289,22 +292,22 @@ pub fn compile(case: &Case, context: &Context<'_>) -> (Vec<Check>, Vec<Diagnosti
         checks.extend(Check::compile(spec, context, &mut problems));
     }
     if asserts_nothing(case) {
-        // What passes whatever the agent does would look like something that was decided.
+        // An assertion that passes whatever the agent does must not look like a decision.
         checks.truncate(1);
     }
     checks.extend(contract.map(|(contract, place)| contract_check(*contract, place.clone())));
     (checks, problems)
 }
 
-/// True if `case` is to run, must assert something, and has neither a contract nor an assertion that can fail. Code asserts
-/// while it runs.
+/// True if `case` runs, must have assertions, and has neither a contract nor an assertion that can fail. False for
+/// cases that are code, because code asserts while it runs.
 fn asserts_nothing(case: &Case) -> bool {
     let has_contract = case.skill_eval.as_ref().is_some_and(|asked| asked.contract.is_some());
     let is_run = case.code.is_none() && case.broken.is_empty() && case.skip.is_none();
     is_run && case.must_assert && case.assertions.iter().all(cannot_fail) && !has_contract
 }
 
-/// The check that a trial left behind only what `contract`, which is written at `place`, allows.
+/// Returns the check that a trial left behind only what `contract` allows. The contract is written at `place`.
 fn contract_check(contract: SideEffectContract, place: Excerpt) -> Check {
     Check {
         id: "side_effect_contract".to_owned(),
@@ -320,7 +323,7 @@ fn contract_check(contract: SideEffectContract, place: Excerpt) -> Check {
 /// Compiles one assertion that code makes while it runs.
 ///
 /// # Errors
-/// Everything that is wrong with it.
+/// Returns all problems of the assertion.
 pub fn claim(spec: &AssertionSpec, context: &Context<'_>) -> Result<Check, Vec<Diagnostic>> {
     let mut problems = Problems::new();
     let check = Check::compile(spec, context, &mut problems);
@@ -328,8 +331,8 @@ pub fn claim(spec: &AssertionSpec, context: &Context<'_>) -> Result<Check, Vec<D
     check.filter(|_| problems.is_empty()).ok_or(problems)
 }
 
-/// Judges `evidence`: a finding for each of `checks` in their order, then one for each implicit assertion that has
-/// something to say.
+/// Judges `evidence`. Returns a finding for each of `checks` in their order, then one for each implicit assertion that
+/// is relevant.
 pub fn grade(checks: &[Check], evidence: &Evidence) -> Vec<Finding> {
     let mut parts = Parts::of_evidence(evidence);
     let mut findings: Vec<Finding> = checks.iter().map(|check| check.judge_part(&mut parts)).collect();
@@ -343,19 +346,19 @@ pub fn grade(checks: &[Check], evidence: &Evidence) -> Vec<Finding> {
     findings
 }
 
-/// Evidence and the parts of it that assertions are about, each made once.
+/// Evidence and the parts of it that assertions are about. Each part is created once, on first use.
 pub(crate) struct Parts<'e> {
     whole: &'e Evidence,
     replies: BTreeMap<usize, Option<Evidence>>,
 }
 
 impl<'e> Parts<'e> {
-    /// None of them made yet.
+    /// Creates the value without any parts.
     pub(crate) fn of_evidence(whole: &'e Evidence) -> Self {
         Self { whole, replies: BTreeMap::new() }
     }
 
-    /// What `about` names; `None` if there is no such reply.
+    /// Returns the part that `about` names. Returns `None` if there is no such reply.
     pub(crate) fn of(&mut self, about: About) -> Option<&Evidence> {
         let number = match about {
             About::Trial => return Some(self.whole),
@@ -428,8 +431,8 @@ fn id_place(spec: &AssertionSpec) -> Place {
     spec.node.get("id").map_or_else(|| Place::at(&spec.node, spec.kind.span), Place::of)
 }
 
-/// What code asserts by a name that no assertion has. A name that is near to one is a slip of the pen; any other may be
-/// somebody's own, and shows when it runs.
+/// Warns of a function that code calls under a name that is not an assertion. A name similar to an assertion is likely
+/// a typo. Any other name may be a function of the user's own, and fails when it runs.
 fn misspelt(claim: &CodeClaim) -> Option<Diagnostic> {
     let name = claim.name.as_str();
     if name == CUSTOM || find(name).is_some_and(|assertion| !assertion.is_implicit()) {
@@ -444,12 +447,12 @@ fn misspelt(claim: &CodeClaim) -> Option<Diagnostic> {
     Some(problem.suggest(near).at(claim.source.clone()))
 }
 
-/// The assertions that users write.
+/// Returns the assertions that users write.
 fn written_down() -> impl Iterator<Item = &'static Assertion> {
     ASSERTIONS.iter().filter(|assertion| !assertion.is_implicit())
 }
 
-/// Every name that they have.
+/// Returns all their names and aliases.
 fn written_names() -> impl Iterator<Item = &'static str> {
     written_down().flat_map(|assertion| std::iter::once(&assertion.name).chain(assertion.aliases)).copied()
 }

@@ -1,22 +1,23 @@
-//! The TypeScript declarations of what tests are written with. The assertions in them are made from the table.
+//! TypeScript declarations for tests. Those of assertions are generated from the table of assertions.
 
 use std::fmt::Write;
 
 use crate::assertion::{ASSERTIONS, Assertion, Field, Parameter, camel_case};
 
-/// All but the assertions.
+/// Declarations of everything except the assertions.
 const FRAME: &str = include_str!("declarations/trialrun.d.ts");
 
-/// Where the assertions' fields go in it.
+/// Placeholder for the fields of the assertions.
 const FIELDS: &str = "/* fields */\n";
 
-/// Where the assertions go in it.
+/// Placeholder for the assertions.
 const MADE: &str = "/* assertions */\n";
 
-/// How wide a comment is.
+/// Maximum width of a comment line, in characters.
 const WIDTH: usize = 116;
 
-/// What a field holds, in words, and as a type. The first whose words begin it counts.
+/// Descriptions of the values of fields, and the TypeScript type for each. The first entry that is a prefix of the
+/// description applies.
 const TYPES: &[(&str, &str)] = &[
     ("text, or a regular expression of code", "string | RegExp"),
     ("text or list of texts", "string | readonly string[]"),
@@ -40,7 +41,7 @@ const TYPES: &[(&str, &str)] = &[
     ("any value", "unknown"),
 ];
 
-/// The declarations: `trialrun.d.ts`.
+/// Returns the text of `trialrun.d.ts`.
 pub fn declarations() -> String {
     let written = ASSERTIONS.iter().filter(|assertion| !assertion.is_implicit());
     let (mut fields, mut claims) = (String::new(), String::new());
@@ -51,7 +52,8 @@ pub fn declarations() -> String {
     FRAME.replacen(FIELDS, &fields, 1).replacen(MADE, &claims, 1)
 }
 
-/// The type of the fields of `assertion`. Writing to text cannot fail, so results of `write!` mean nothing here.
+/// Writes the type of the fields of `assertion`. Results of `write!` are ignored, since writing to a `String` cannot
+/// fail.
 fn declare_fields(out: &mut String, assertion: &Assertion) {
     comment(out, "  ", &format!("The fields of `{}`.", assertion.code_name()));
     let _ = writeln!(out, "  export interface {} {{", type_name(assertion));
@@ -77,7 +79,7 @@ fn declare(out: &mut String, assertion: &Assertion) {
     }
 }
 
-/// The arguments one after the other, and what is left of the fields as the last one.
+/// Returns the positional arguments, followed by the remaining fields as the last argument.
 fn positional(assertion: &Assertion) -> String {
     let mut given = Vec::new();
     let mut named = Vec::new();
@@ -86,7 +88,7 @@ fn positional(assertion: &Assertion) -> String {
         match parameter {
             Parameter::Value(name) | Parameter::Map(name) => {
                 let Some(field) = assertion.fields.iter().find(|field| field.name == *name) else { continue };
-                // Before an argument that must be there no other can be left out; it can be `undefined`.
+                // An argument before a required one cannot be omitted, but it can be `undefined`.
                 let (mark, or) = match field.required {
                     true => ("", ""),
                     false if last_required.is_some_and(|last| at < last) => ("", " | undefined"),
@@ -115,13 +117,13 @@ fn positional(assertion: &Assertion) -> String {
     format!("[{}]", given.join(", "))
 }
 
-/// `true` if code must give the argument.
+/// True if code must give the argument.
 fn is_required(assertion: &Assertion, parameter: &Parameter) -> bool {
     let (Parameter::Value(name) | Parameter::Map(name)) = parameter else { return false };
     assertion.fields.iter().any(|field| field.name == *name && field.required)
 }
 
-/// `ToolCalledFields`.
+/// Returns the name of the type of the fields, such as `ToolCalledFields`.
 fn type_name(assertion: &Assertion) -> String {
     let name = assertion.code_name();
     let mut letters = name.chars();
@@ -129,7 +131,8 @@ fn type_name(assertion: &Assertion) -> String {
     format!("{}{}Fields", first.map(String::from).unwrap_or_default(), letters.as_str())
 }
 
-/// What a field holds as a type: of words that are written as they are, such as `` `all` or `any` ``, those words.
+/// Returns the type of a field. A description that lists literal words, such as `` `all` or `any` ``, becomes a union
+/// of them.
 fn type_of(field: &Field) -> String {
     if let Some((_, known)) = TYPES.iter().find(|(words, _)| field.holds.starts_with(words)) {
         return (*known).to_owned();
@@ -147,7 +150,7 @@ fn parenthesised(written: String) -> String {
     if written.contains(" | ") { format!("({written})") } else { written }
 }
 
-/// `text` as a comment, in lines that are not too wide.
+/// Writes `text` as a comment, wrapped at [`WIDTH`].
 fn comment(out: &mut String, indent: &str, text: &str) {
     let text = text.replace("*/", "*\u{200b}/");
     if indent.len() + text.chars().count() + 7 <= WIDTH {

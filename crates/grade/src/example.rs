@@ -1,4 +1,4 @@
-//! Documented examples: an assertion and evidence, in code, so that they are run.
+//! Documented examples: an assertion and its evidence, written in code so that the self-test runs them.
 
 use std::sync::Arc;
 
@@ -11,45 +11,45 @@ use serde_json::Value;
 
 use crate::{repository, words};
 
-/// An example of an assertion that is met, or is not.
+/// Example of an assertion that is met or not met.
 #[derive(Debug, Clone, Copy)]
 pub struct Example {
-    /// The assertion's entry; `null` for an implicit one.
+    /// Entry of the assertion. `null` for an implicit assertion.
     pub assertion: fn() -> Value,
     pub(crate) evidence: fn() -> Evidence,
 }
 
 impl Example {
-    /// The example as it is written in a case, as YAML; absent for an implicit assertion.
+    /// Returns the example as YAML, the way it is written in a case. Returns `None` for an implicit assertion.
     pub fn written(&self) -> Option<String> {
         let assertion = (self.assertion)();
         (!assertion.is_null()).then(|| crate::yaml::list_item(&assertion, "example.yaml").source.text.clone())
     }
 
-    /// What a trial left behind.
+    /// Returns the evidence of a trial.
     pub fn evidence(&self) -> Evidence {
         (self.evidence)()
     }
 
-    /// What a trial left behind, in words, a line each.
+    /// Returns the evidence in words, one fact a line.
     pub fn told(&self) -> Vec<String> {
         tell(&self.evidence())
     }
 }
 
-/// Nothing is written down for an implicit assertion.
+/// Returns `null`, because an implicit assertion has no entry.
 pub(crate) fn nothing_written() -> Value {
     Value::Null
 }
 
-/// A small story that becomes evidence.
+/// Builder of evidence for examples and tests.
 pub(crate) struct Story {
     steps: Vec<Step>,
     evidence: Evidence,
 }
 
 impl Story {
-    /// An agent that did nothing yet, in `/box/repo`, with `/box/home` for a home.
+    /// Creates evidence of an agent that has not done anything, in `/box/repo`, with the home directory `/box/home`.
     pub fn new() -> Self {
         Self {
             steps: Vec::new(),
@@ -69,12 +69,13 @@ impl Story {
         }
     }
 
-    /// A model turn of its own with one call that succeeds.
+    /// Adds a model turn with one successful call.
     pub fn call(self, name: &str, input: Value) -> Self {
         self.touching(name, input, &[])
     }
 
-    /// A call for which the harness saw what it touches: path as written, path it leads to, and how sure that is.
+    /// Adds a call with the paths that the harness saw it touch: each path as written, the path it resolves to, and
+    /// how certain that is.
     pub fn touching(mut self, name: &str, input: Value, touches: &[(&str, &str, Certainty)]) -> Self {
         let id = format!("call-{}", self.steps.len());
         let mut call = ToolCall::new(id.clone(), name, input, format!("message-{}", self.steps.len()));
@@ -88,7 +89,7 @@ impl Story {
         self
     }
 
-    /// A question, and what it was told.
+    /// Adds a question of the agent, and its answer.
     pub fn question(mut self, question: &str, answer: Option<&str>) -> Self {
         self.steps.push(Step::Question(Question {
             call_id: None,
@@ -102,26 +103,26 @@ impl Story {
         self
     }
 
-    /// The last answer, in a turn of its own.
+    /// Adds the last answer, in a turn of its own.
     pub fn answer(mut self, text: &str) -> Self {
         self.steps.push(Step::Text { message: "answer".into(), text: text.into(), parent: None });
         self.finished(Some(text), None)
     }
 
-    /// A message of the user's.
+    /// Adds a message of the user.
     pub fn asks(mut self, text: &str) -> Self {
         let index = self.steps.iter().filter(|step| matches!(step, Step::UserMessage { .. })).count() + 1;
         self.steps.push(Step::UserMessage { index, of: index, text: text.into() });
         self
     }
 
-    /// How long the reply took that was given last.
+    /// Sets the duration of the last reply.
     pub fn replied(mut self, latency_ms: u64) -> Self {
         self.steps.push(Step::Replied { latency_ms, first_token_ms: None });
         self
     }
 
-    /// A file that was looked for, and what was in it if there was one.
+    /// Adds a probed file with its content, or `None` if it does not exist.
     pub fn file(self, path: &str, content: Option<&str>) -> Self {
         let found = content.map_or(Probed::Nothing, |text| Probed::File {
             size: text.len() as u64,
@@ -131,20 +132,20 @@ impl Story {
         self.probed(Need::File { path: path.into() }, found)
     }
 
-    /// A command that was run within the usual time.
+    /// Adds a command that was run with the default timeout.
     pub fn ran(self, run: &str, exit_code: i32, stdout: &str, stderr: &str) -> Self {
         let (stdout, stderr) = (stdout.into(), stderr.into());
         let found = Probed::Ran { exit_code: Some(exit_code), stdout, stderr, clipped: false };
         self.probed(Need::Command { run: run.into(), timeout_ms: 30_000 }, found)
     }
 
-    /// Something that was looked at, and what came of it.
+    /// Adds a probe and its result.
     pub fn probed(mut self, need: Need, found: Probed) -> Self {
         self.evidence.collected.probes.push(Probe { key: need.key(), need, found });
         self
     }
 
-    /// All files of the working directory, and what is in them.
+    /// Adds all files of the working directory with their contents.
     #[cfg(test)]
     pub fn files(self, files: &[(&str, &str)]) -> Self {
         let file = |(path, text): &(&str, &str)| model::FoundFile {
@@ -155,7 +156,8 @@ impl Story {
         self.probed(Need::Files, Probed::Files { files: files.iter().map(file).collect(), clipped: false })
     }
 
-    /// A repository with one commit on `main`, which is on the remote `origin`, and what became of it.
+    /// Adds a repository with one commit on `main`, which is also on the remote `origin`. `tell` describes the
+    /// changes.
     pub fn repository(mut self, tell: impl FnOnce(&mut RepositoryChange)) -> Self {
         let main = || [("main".to_owned(), "a1".to_owned())].into();
         let remote = RemoteState {
@@ -180,17 +182,17 @@ impl Story {
         self
     }
 
-    /// A file that the agent made.
+    /// Adds a file that the agent created.
     pub fn added(self, path: &str) -> Self {
         self.change(path, Change::Added)
     }
 
-    /// A file that the agent changed.
+    /// Adds a file that the agent changed.
     pub fn changed(self, path: &str) -> Self {
         self.change(path, Change::Modified)
     }
 
-    /// A file that the agent removed.
+    /// Adds a file that the agent deleted.
     #[cfg(test)]
     pub fn deleted(self, path: &str) -> Self {
         self.change(path, Change::Deleted)
@@ -201,7 +203,7 @@ impl Story {
         self
     }
 
-    /// What it used, in tokens: input, output and read from a cache.
+    /// Sets the usage in tokens: input, output, and read from a cache.
     pub fn used(self, input: u64, output: u64, cache_read: u64) -> Self {
         self.finished(None, Some(Tokens { input, output, cache_read, ..Tokens::default() }))
     }
@@ -217,43 +219,43 @@ impl Story {
         self
     }
 
-    /// What a scripted model found in a request.
+    /// Adds the result of a scripted model's check of a request.
     pub fn request(mut self, step: usize, met: bool, because: &str) -> Self {
         self.steps.push(Step::RequestCheck { step, met, because: because.into() });
         self
     }
 
-    /// How acting ended.
+    /// Sets how the trial ended.
     pub fn ending(mut self, ending: Ending) -> Self {
         self.evidence.ending = ending;
         self
     }
 
-    /// The limits, where they are not the usual ones.
+    /// Changes the limits from their defaults.
     pub fn limits(mut self, change: impl FnOnce(&mut Limits)) -> Self {
         change(Arc::make_mut(&mut self.evidence.limits));
         self
     }
 
-    /// The end.
+    /// Returns the evidence.
     pub fn evidence(self) -> Evidence {
         Evidence { trace: Trace::of(&self.steps), ..self.evidence }
     }
 }
 
-/// A commit.
+/// Creates a commit.
 pub(crate) fn commit(sha: &str, subject: &str, on_head: bool) -> Commit {
     Commit { sha: sha.into(), subject: subject.into(), on_head }
 }
 
-/// A branch that was made and is checked out.
+/// Adds a branch that was created and is checked out.
 pub(crate) fn branch_out(change: &mut RepositoryChange, name: &str) {
     let head = change.after.head.clone().unwrap_or_default();
     change.after.branches.insert(name.into(), head);
     change.after.branch = Some(name.into());
 }
 
-/// A commit that was made on what is checked out.
+/// Adds a commit on what is checked out.
 pub(crate) fn commit_on(change: &mut RepositoryChange, sha: &str, subject: &str) {
     change.new_commits.insert(0, commit(sha, subject, true));
     change.after.head = Some(sha.into());
@@ -262,13 +264,13 @@ pub(crate) fn commit_on(change: &mut RepositoryChange, sha: &str, subject: &str)
     }
 }
 
-/// A push to `origin`.
+/// Adds a push to `origin`.
 pub(crate) fn push_to(change: &mut RepositoryChange, branch: &str, head: &str) {
     let origin = change.after.remotes.entry("origin".into()).or_default();
     origin.branches.get_or_insert_default().insert(branch.into(), head.into());
 }
 
-/// A review request that was opened at `origin`.
+/// Adds a review request that was opened at `origin`.
 pub(crate) fn open_request(change: &mut RepositoryChange, number: u64, head: &str) {
     let origin = change.after.remotes.entry("origin".into()).or_default();
     origin.review_requests.get_or_insert_default().push(ReviewRequest {
@@ -280,7 +282,7 @@ pub(crate) fn open_request(change: &mut RepositoryChange, number: u64, head: &st
     });
 }
 
-/// Evidence in words, a line each.
+/// Describes evidence in words, one fact a line.
 fn tell(evidence: &Evidence) -> Vec<String> {
     let Evidence { trace, collected, ending, limits, .. } = evidence;
     let mut lines: Vec<String> =
@@ -339,7 +341,7 @@ fn tell(evidence: &Evidence) -> Vec<String> {
     lines
 }
 
-/// What was looked at, in a line.
+/// Describes a probe in one line.
 fn tell_probe(probe: &Probe) -> String {
     let what = match &probe.need {
         Need::File { path } => format!("file      {path}: "),

@@ -1,6 +1,6 @@
-//! Texts compared without regard to upper and lower case.
+//! Text comparison that ignores case.
 
-/// The first part of `text` that is `wanted`, whatever their case.
+/// Returns the first part of `text` that equals `wanted`, ignoring case.
 pub(crate) fn find<'t>(text: &'t str, wanted: &str) -> Option<&'t str> {
     let wanted = fold(wanted);
     let start = fold(text).find(&wanted)?;
@@ -19,12 +19,12 @@ pub(crate) fn find<'t>(text: &'t str, wanted: &str) -> Option<&'t str> {
     text.get(begins.unwrap_or(text.len())..)
 }
 
-/// `text` as texts are compared.
+/// Folds the case of `text` for comparison.
 pub(crate) fn fold(text: &str) -> String {
     text.chars().flat_map(letters).collect()
 }
 
-/// Letters of one sound and two shapes become one: `ß` is `ss`, and the Greek sigma is the same wherever it stands.
+/// Folds a letter: `ß` becomes `ss`, and all forms of the Greek sigma become the same letter.
 fn letters(letter: char) -> impl Iterator<Item = char> {
     letter.to_uppercase().flat_map(char::to_lowercase)
 }

@@ -1,24 +1,24 @@
-//! What an agent gave, as expectations see it: `output`, `messages`, `tools`, `state`, `usage` and any other key.
+//! The agent's result as expectations see it: `output`, `messages`, `tools`, `state`, `usage` and any other key.
 
 use std::collections::BTreeSet;
 
 use model::{Evidence, Node, NodeKind, Trace};
 use serde_json::{Map, Value, json};
 
-/// The keys that are made from the trace where the agent does not give them itself.
+/// Keys that are computed from the trace if the agent does not return them itself.
 const MADE: [&str; 4] = ["messages", "tools", "state", "usage"];
 
-/// Which of the keys that are made an expectation looks at.
+/// Computed keys that an expectation reads.
 #[derive(Debug, Clone)]
 pub(crate) enum Wanted {
-    /// All of them: what it looks at cannot be told.
+    /// All of them, because the keys that it reads cannot be determined.
     All,
-    /// These.
+    /// Only these keys.
     Keys(BTreeSet<&'static str>),
 }
 
 impl Wanted {
-    /// What `node` looks at.
+    /// Returns the keys that `node` reads.
     pub fn by(node: &Node) -> Self {
         let NodeKind::Map(entries) = &node.kind else { return Self::All };
         let mut keys = BTreeSet::new();
@@ -43,7 +43,7 @@ impl Wanted {
     }
 }
 
-/// Whether the key is not just said about the expectation.
+/// True if the key is matched against the result, and is not metadata of the expectation.
 fn is_rule(key: &str) -> bool {
     !matches!(
         key,
@@ -51,7 +51,7 @@ fn is_rule(key: &str) -> bool {
     )
 }
 
-/// The answer alone. Missing is not null.
+/// Returns the answer alone. A missing answer is not null.
 pub(crate) fn output(trace: &Trace) -> Option<Value> {
     match &trace.result {
         Some(result) => result.get("output").cloned(),
@@ -59,7 +59,7 @@ pub(crate) fn output(trace: &Trace) -> Option<Value> {
     }
 }
 
-/// Everything, as far as it is wanted.
+/// Returns the whole result, with the computed keys that are wanted.
 pub(crate) fn all(evidence: &Evidence, wanted: &Wanted) -> Value {
     let trace = &evidence.trace;
     let mut given = match trace.result.as_deref() {
@@ -67,8 +67,8 @@ pub(crate) fn all(evidence: &Evidence, wanted: &Wanted) -> Value {
         Some(other) => return other.clone(),
         None => trace.answer.iter().map(|answer| ("output".to_owned(), Value::from(answer.as_str()))).collect(),
     };
-    // A result without a conversation has none, and `messages: null` says that it is not known: no list is made up, since
-    // an empty one would say that no call was made.
+    // A result without a conversation has no messages, and `messages: null` says that the conversation is not known.
+    // An empty list must not be made up for it, since that would say that no call was made.
     let is_unknown = given.get("messages").is_some_and(Value::is_null);
     if is_unknown {
         given.remove("messages");
@@ -95,7 +95,7 @@ fn made(key: &str, evidence: &Evidence) -> Value {
     }
 }
 
-/// The conversation: what the user said and the agent's own turns, with their calls.
+/// Returns the conversation: the user's messages and the agent's own turns, with their tool calls.
 fn messages(trace: &Trace) -> Value {
     let mut messages = Vec::new();
     let spoken = trace.user_messages.len().max(1);

@@ -1,12 +1,12 @@
-//! Patterns with wildcards: of paths, and of names that are no paths.
+//! Wildcard patterns for paths, and for names that are not paths.
 
-/// Whether all of `text` matches `pattern`, where `*` stands for any letters, `?` for one and `[a-z]` for one of those. A
-/// `/` is a letter like others.
+/// True if all of `text` matches `pattern`, where `*` matches any letters, `?` matches one letter and `[a-z]` one of
+/// those. A `/` is a letter like any other.
 pub(crate) fn matches(pattern: &str, text: &str) -> bool {
     let parts = parts(pattern);
     let letters: Vec<char> = text.chars().collect();
     let (mut part, mut letter) = (0, 0);
-    // The last star, and how far it reached: where nothing else fits, it takes one letter more.
+    // The last star, and the end of its match. If nothing else matches, the star takes one letter more.
     let mut star: Option<(usize, usize)> = None;
     while letter < letters.len() {
         match parts.get(part) {
@@ -31,11 +31,11 @@ pub(crate) fn matches(pattern: &str, text: &str) -> bool {
     parts[part..].iter().all(|part| matches!(part, Part::Any))
 }
 
-/// Whether the path `path` matches `pattern`, name by name: `*` does not reach over a `/`, and `**` stands for any
-/// directories, or for none.
+/// True if `path` matches `pattern`, component by component: `*` does not match a `/`, and `**` matches any number of
+/// directories, including none.
 pub(crate) fn matches_path(pattern: &str, path: &str) -> bool {
     let names: Vec<&str> = path.split('/').filter(|name| !name.is_empty()).collect();
-    // Which beginnings of the path the parts up to here match.
+    // `reached[n]` is true if the parts so far match the first `n` names of the path.
     let mut reached = vec![false; names.len() + 1];
     reached[0] = true;
     for part in pattern.split('/').filter(|part| !part.is_empty() && *part != ".") {
@@ -51,7 +51,7 @@ pub(crate) fn matches_path(pattern: &str, path: &str) -> bool {
     reached.last().copied().unwrap_or_default()
 }
 
-/// A part of a pattern.
+/// Part of a pattern.
 enum Part {
     Letter(char),
     One,
@@ -93,11 +93,11 @@ fn parts(pattern: &str) -> Vec<Part> {
     parts
 }
 
-/// What stands behind a `[` up to its `]`, and how long that is; `None` where there is no end.
+/// Parses a class after its `[`, up to its `]`. Returns it with its length, or `None` if it is not closed.
 fn class(letters: &[char]) -> Option<(Part, usize)> {
     let is_not = matches!(letters.first(), Some('!' | '^'));
     let start = usize::from(is_not);
-    // A bracket that comes first stands for itself.
+    // A bracket in first position is literal.
     let end = letters.iter().enumerate().skip(start + 1).find(|(_, letter)| **letter == ']')?.0;
     let mut ranges = Vec::new();
     let mut at = start;

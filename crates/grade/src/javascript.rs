@@ -1,9 +1,9 @@
-//! How JavaScript turns values into text, which is what patterns over arguments have always been matched against.
+//! JavaScript's conversion of values to text. Patterns over arguments have always been matched against this text.
 
 use serde_json::{Map, Number, Value};
 
-/// `String(value)`, except that `null` is empty: a number in its shortest form, a list's items joined by commas, an
-/// object as `[object Object]`.
+/// Returns `String(value)`, except that `null` is empty: a number in its shortest form, the items of a list joined by
+/// commas, an object as `[object Object]`.
 pub(crate) fn text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -15,7 +15,7 @@ pub(crate) fn text(value: &Value) -> String {
     }
 }
 
-/// `JSON.stringify(value, null, 2)`.
+/// Returns `JSON.stringify(value, null, 2)`.
 pub(crate) fn pretty(value: &Value) -> String {
     let mut out = String::new();
     write_pretty(&mut out, value, 0);
@@ -55,12 +55,12 @@ fn write_pretty(out: &mut String, value: &Value, depth: usize) {
     }
 }
 
-/// An argument by its own name; what objects inherit in JavaScript is no argument.
+/// Returns an own property of the arguments. Properties that objects inherit in JavaScript do not count.
 pub(crate) fn argument<'a>(input: &'a Value, name: &str) -> Option<&'a Value> {
     input.as_object().and_then(|input: &Map<String, Value>| input.get(name))
 }
 
-/// A number as JavaScript prints it. Beyond 2^53 it has the digits of the nearest double.
+/// Formats a number as JavaScript does. Beyond 2^53 it has the digits of the nearest double.
 fn number(number: &Number) -> String {
     const EXACT: u64 = 1 << 53;
     if let Some(whole) = number.as_i64()
@@ -73,7 +73,7 @@ fn number(number: &Number) -> String {
         return "0".into();
     }
     let sign = if value < 0.0 { "-" } else { "" };
-    // Rust's shortest digits are JavaScript's; only where the point goes differs.
+    // Rust's shortest digits are the same as JavaScript's. Only the position of the decimal point differs.
     let scientific = format!("{:e}", value.abs());
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let digits = mantissa.replace('.', "");

@@ -1,27 +1,27 @@
-//! Paths to a part of a JSON value: `a.b.0`, or `$.a["b"][0]`.
+//! Paths to parts of JSON values: `a.b.0`, or `$.a["b"][0]`.
 
 use serde_json::Value;
 
-/// The keys and indices that lead to a part.
+/// Keys and indices of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct JsonPath {
     written: String,
     steps: Vec<String>,
 }
 
-/// Where a path ends before its end.
+/// Position at which a path does not exist.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Missing<'v> {
-    /// As far as it leads, as it would be written; nothing where it leads nowhere.
+    /// The part of the path that exists, as it would be written. Empty if none of it exists.
     pub reached: String,
-    /// What is there.
+    /// Value at that position.
     pub there: &'v Value,
-    /// The step that leads no further.
+    /// The first step that does not exist.
     pub step: String,
 }
 
 impl JsonPath {
-    /// Reads a path. The error says what is wrong with it.
+    /// Parses a path. The error says what is wrong with it.
     pub fn parse(written: &str) -> Result<Self, &'static str> {
         let mut steps = Vec::new();
         let mut rest = written.strip_prefix('$').unwrap_or(written);
@@ -49,7 +49,7 @@ impl JsonPath {
         Ok(Self { written: written.to_owned(), steps })
     }
 
-    /// The part of `value` that it leads to.
+    /// Returns the part of `value` at this path.
     pub fn find<'v>(&self, value: &'v Value) -> Result<&'v Value, Missing<'v>> {
         let mut there = value;
         for (at, step) in self.steps.iter().enumerate() {
@@ -67,7 +67,7 @@ impl JsonPath {
     }
 }
 
-/// A step in brackets, and what follows it.
+/// Parses a step in brackets. Returns it with the rest of the path.
 fn bracket(inside: &str) -> Result<(String, &str), &'static str> {
     const OPEN: &str = "has a `[` without a `]`";
     for quote in ['"', '\''] {
@@ -89,7 +89,7 @@ impl std::fmt::Display for JsonPath {
     }
 }
 
-/// Whether two values are the same as JSON: numbers by their value, and nothing else like something else.
+/// True if two values are equal as JSON: numbers are compared by value, and values of different types are never equal.
 pub(crate) fn same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => one == other || one.as_f64() == other.as_f64(),

@@ -12,23 +12,23 @@ use crate::sandbox_file::{Look, SandboxFile};
 use crate::verdict::Verdict;
 use crate::words;
 
-/// Where JSON is to be found: in a file, else in the answer.
+/// Location of JSON: in a file, or in the answer.
 #[derive(Debug, Clone)]
 pub(crate) struct JsonSource {
-    /// The file.
+    /// The file. If `None`, the answer is read.
     pub file: Option<SandboxFile>,
 }
 
-/// What was found.
+/// Result of looking for JSON.
 pub(crate) enum Found {
-    /// A value, and whether it stood in a fenced block of the answer.
+    /// A value, and `true` if it was in a fenced block of the answer.
     Value(Value, bool),
-    /// None, why, and what was there.
+    /// No valid JSON, with the reason and with what was there instead.
     None { because: String, actual: String },
 }
 
 impl JsonSource {
-    /// `path`, if it is written. The error is told already.
+    /// Reads `path`, if it is given. Errors are already reported.
     pub fn read(reading: &mut Reading<'_>) -> Option<Self> {
         let file = match reading.fields.get("path") {
             Some(_) => Some(SandboxFile::read(reading)?),
@@ -37,22 +37,22 @@ impl JsonSource {
         Some(Self { file })
     }
 
-    /// What is to be looked at.
+    /// Returns the probes that it needs.
     pub fn needs(&self) -> Vec<Need> {
         self.file.iter().map(SandboxFile::need).collect()
     }
 
-    /// `the answer`, or the file.
+    /// Returns the name of the source for messages: `the answer`, or the file.
     pub fn told(&self) -> String {
         self.file.as_ref().map_or_else(|| "the answer".to_owned(), |file| format!("`{}`", file.path))
     }
 
-    /// Where the file is written.
+    /// Returns where the path is written.
     pub fn place(&self) -> Option<&Place> {
         self.file.as_ref().map(|file| &file.place)
     }
 
-    /// What is there, or why nobody can say.
+    /// Finds the value. The error is the verdict if the source cannot be read.
     pub fn find(&self, evidence: &Evidence) -> Result<Found, Box<Verdict>> {
         let Some(file) = &self.file else { return Ok(in_answer(evidence)) };
         let path = &file.path;
@@ -75,7 +75,7 @@ impl JsonSource {
     }
 }
 
-/// JSON in the answer: all of it, else a fenced block.
+/// Finds JSON in the answer: all of it, else a fenced block.
 pub(crate) fn in_answer(evidence: &Evidence) -> Found {
     let answer: Cow<'_, str> = match given::output(&evidence.trace) {
         Some(Value::String(text)) => text.into(),
@@ -98,7 +98,7 @@ fn parsed(text: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str(text)
 }
 
-/// What stands between fences that say it is JSON, or say nothing.
+/// Returns the contents of fenced blocks that are labelled as JSON or have no label.
 fn fenced(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -113,7 +113,7 @@ fn fenced(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The next fence: its marks, whether JSON may be inside, and what follows its line.
+/// Finds the next fence. Returns its marks, `true` if the block may be JSON, and the text after its line.
 fn opening(text: &str) -> Option<(String, bool, &str)> {
     let mut at = 0;
     for line in text.split_inclusive('\n') {
@@ -130,7 +130,7 @@ fn opening(text: &str) -> Option<(String, bool, &str)> {
     None
 }
 
-/// Where the block ends, and where what follows it begins.
+/// Returns the end of the block, and the start of the text after it.
 fn end_of_block(text: &str, mark: &str) -> (usize, usize) {
     let mut at = 0;
     for line in text.split_inclusive('\n') {

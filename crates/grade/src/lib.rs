@@ -1,11 +1,11 @@
 //! GRADE: turns evidence into findings.
 //!
-//! [`compile`] reads what a case asserts, once, and reports everything that is wrong with it. [`grade`] judges the
-//! evidence of a trial: pure, synchronous, a function of its arguments. [`Responder`] answers an agent's questions from
-//! the case's prepared answers. The assertions are in `assertion/`, a file each, and describe themselves: their
+//! [`compile`] reads the assertions of a case once, and reports all problems. [`grade`] judges the evidence of a
+//! trial: it is pure, synchronous and a function of its arguments. [`Responder`] answers an agent's questions with the
+//! case's prepared answers. The assertions are in `assertion/`, one file each, and describe themselves: their
 //! documentation and the self-test are made from the same [`ASSERTIONS`].
 //!
-//! Nothing here knows a process, a sandbox, a clock or a terminal.
+//! This crate does not depend on processes, sandboxes, clocks or terminals.
 
 mod arguments;
 mod assertion;

@@ -1,22 +1,22 @@
-//! Which assertions look at text that a record masks: from such evidence alone nobody can tell what they come to.
+//! Finds assertions that read text that a record masks. They cannot be decided from such evidence alone.
 
 use model::Evidence;
 use serde_json::to_string;
 
 use crate::check::Check;
 
-/// A part of the evidence.
+/// Part of the evidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
     /// The agent's answers.
     Said,
-    /// Its tool calls and their results.
+    /// The tool calls and their results.
     Called,
-    /// The state that it left behind.
+    /// The state that the agent left behind.
     Left,
 }
 
-/// The parts that assertions of a kind look at; all of them where nothing else is known.
+/// Returns the parts that assertions of a kind read. Returns all of them if the kind is not listed.
 fn parts(kind: &str) -> &'static [Part] {
     match kind {
         "latency" | "token_usage" | "turn_count_at_most" | "nothing_asserted" => &[],
@@ -38,7 +38,7 @@ fn parts(kind: &str) -> &'static [Part] {
     }
 }
 
-/// True if what `check` looks at in `evidence` has `mark`, which stands for text that was masked.
+/// True if the part of `evidence` that `check` reads contains `mark`, which replaces masked text.
 pub fn looks_at_masked(check: &Check, evidence: &Evidence, mark: &str) -> bool {
     parts(check.kind()).iter().any(|part| part.holds(evidence, mark))
 }
@@ -68,7 +68,7 @@ impl Part {
     }
 }
 
-/// True if `json` has `mark`.
+/// True if `json` contains `mark`.
 fn is_in(json: serde_json::Result<String>, mark: &str) -> bool {
     json.is_ok_and(|text| text.contains(mark))
 }

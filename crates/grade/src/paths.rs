@@ -1,14 +1,15 @@
-//! Paths as text: where they lead as far as that can be told without looking at a disk.
+//! Resolution of paths as text, without access to a disk.
 
 use model::tool::{self, Tool};
 use model::{Access, Certainty, Collected, ToolCall, Touch};
 use serde_json::Value;
 
-/// How many alternatives of a glob's braces are looked at.
+/// Maximum number of alternatives of a glob's braces.
 const ALTERNATIVES: usize = 256;
 
-/// The paths that `call` names in arguments of its own, resolved against the sandbox by their text alone: for traces
-/// that no runner has watched. Nothing where there was no sandbox. A `~` of which nobody knows where it leads stays.
+/// Returns the paths in the arguments of `call`, resolved against the sandbox by their text alone. This is for traces
+/// that no runner has observed. Returns nothing if there was no sandbox. A `~` stays if the home directory is not
+/// known.
 pub fn lexical_touches(call: &ToolCall, collected: &Collected) -> Vec<Touch> {
     let Some(sandbox) = collected.sandbox.as_deref() else { return Vec::new() };
     let home = collected.home.as_deref();
@@ -35,7 +36,7 @@ pub fn lexical_touches(call: &ToolCall, collected: &Collected) -> Vec<Touch> {
     touches
 }
 
-/// The paths that a call of a tool nobody knows names, by the names of its arguments.
+/// Returns the paths in a call of an unknown tool, recognized by the names of its arguments.
 pub(crate) fn guessed_by_name(call: &ToolCall, collected: &Collected) -> Vec<Touch> {
     let Some(sandbox) = collected.sandbox.as_deref() else { return Vec::new() };
     let like_a_path = |key: &str| {
@@ -59,7 +60,7 @@ pub(crate) fn guessed_by_name(call: &ToolCall, collected: &Collected) -> Vec<Tou
         .collect()
 }
 
-/// Where `raw` leads from `base`; a `~` with no home to stand for is left as it is.
+/// Resolves `raw` from `base`. A `~` stays as it is if there is no home directory.
 pub(crate) fn resolve(base: &str, home: Option<&str>, raw: &str) -> String {
     let raw = raw.trim_end_matches('\0');
     let tilde = (raw == "~").then_some("").or_else(|| raw.strip_prefix("~/"));
@@ -71,8 +72,8 @@ pub(crate) fn resolve(base: &str, home: Option<&str>, raw: &str) -> String {
     }
 }
 
-/// An absolute path without `.`, `..`, double and final slashes, and without the `/private` that macOS puts before
-/// what it also calls `/var`, `/tmp` and `/etc`.
+/// Normalises an absolute path: removes `.`, `..`, double and trailing slashes, and the `/private` that macOS puts
+/// before the paths that it also calls `/var`, `/tmp` and `/etc`.
 pub(crate) fn normalised(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {
@@ -90,26 +91,27 @@ pub(crate) fn normalised(path: &str) -> String {
     format!("/{}", parts.join("/"))
 }
 
-/// Whether `path` is `root` or below it; both are normalised.
+/// True if `path` is `root` or below it. Both must be normalised.
 pub(crate) fn is_inside(root: &str, path: &str) -> bool {
     root == "/" || path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// The paths that a glob cannot leave, one for each choice that its braces give, as text: absolute, from a home, or from
-/// where the glob is looked up. Nothing for a glob that only takes away.
+/// Returns the fixed front paths that a glob cannot leave, one for each combination of its braces. They are text:
+/// absolute, relative to a home, or relative to the directory in which the glob is applied. Returns nothing for a glob
+/// that only excludes.
 ///
-/// A `..` in what is returned is the glob's own and is not taken yet: what it leads to depends on links.
+/// A `..` in a result comes from the glob and is not resolved yet, because its target depends on links.
 pub fn glob_fronts(glob: &str) -> Vec<String> {
     if glob.starts_with('!') {
         return Vec::new();
     }
     let choices = alternatives(glob).or_else(|| alternatives(&without_plain_braces(glob)));
-    // A pattern with more choices than anybody looks at may lead anywhere.
+    // A pattern with too many combinations may lead anywhere.
     choices.map_or_else(|| vec!["/".to_owned()], |choices| choices.iter().map(|choice| front(choice)).collect())
 }
 
-/// What a glob without braces cannot leave. Behind its fixed front part a `..` takes back a part of the pattern, or leads
-/// above the front where none is left; `**` may stand for no directory at all.
+/// Returns the front path that a glob without braces cannot leave. After the fixed front part, a `..` removes a part
+/// of the pattern, or leads above the front if none is left. `**` may match no directory at all.
 fn front(glob: &str) -> String {
     let (mut front, mut open) = (Vec::new(), Vec::new());
     for part in glob.split('/').filter(|part| !part.is_empty() && *part != ".") {
@@ -129,7 +131,7 @@ fn front(glob: &str) -> String {
     format!("{}{}", if glob.starts_with('/') { "/" } else { "" }, front.join("/"))
 }
 
-/// What a glob's braces stand for; `None` where that is too much to look at.
+/// Expands the braces of a glob. Returns `None` if there are too many alternatives.
 fn alternatives(glob: &str) -> Option<Vec<String>> {
     let mut done = Vec::new();
     let mut open = vec![glob.to_owned()];
@@ -148,7 +150,7 @@ fn alternatives(glob: &str) -> Option<Vec<String>> {
     Some(done)
 }
 
-/// The glob with a `*` for all braces that choose between parts of a name only.
+/// Replaces braces that only choose between parts of a name with `*`.
 fn without_plain_braces(glob: &str) -> String {
     let (mut done, mut rest) = (String::new(), glob.to_owned());
     while let Some((before, inside, after)) = first_braces(&rest) {
@@ -162,7 +164,7 @@ fn without_plain_braces(glob: &str) -> String {
     done + &rest
 }
 
-/// The innermost braces that close first, and what stands around them.
+/// Returns the contents of the innermost braces that close first, with the text around them.
 fn first_braces(glob: &str) -> Option<(&str, &str, &str)> {
     glob.match_indices('}').find_map(|(close, _)| {
         let open = glob[..close].rfind('{')?;

@@ -1,4 +1,4 @@
-//! A regular expression of the user's, and how long an assertion may spend on all of them.
+//! Regular expressions written by the user, and the time limit for all expressions of an assertion.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -10,28 +10,28 @@ use script::{DEFAULT_BUDGET, Regex, RegexError};
 
 use crate::place::Place;
 
-/// A regular expression and where it is written.
+/// Regular expression, and where it is written.
 #[derive(Debug, Clone)]
 pub(crate) struct Pattern {
     /// The expression.
     pub regex: Regex,
-    /// Where.
+    /// Where it is written.
     pub place: Place,
 }
 
-/// The time that the regular expressions of one assertion may waste in one trial: only those that are stopped use it
-/// up. When it is gone, whatever does not finish at once is stopped.
+/// Time that the regular expressions of one assertion may lose to timeouts in one trial. Only expressions that are
+/// stopped use it up. When it is used up, any expression that does not finish at once is stopped.
 pub(crate) struct Patience(Cell<Duration>);
 
 impl Patience {
-    /// Four tests that never end.
+    /// Creates a limit that allows for four tests that do not terminate.
     pub fn new() -> Self {
         Self(Cell::new(DEFAULT_BUDGET * 4))
     }
 }
 
 impl Pattern {
-    /// The regular expression in the text of `node`, whose flags stand before it; one of code has them behind it.
+    /// Parses the text of `node` as a regular expression with its flags in front. In code, the flags come after it.
     pub fn of(node: &Node, problems: &mut Problems) -> Option<Self> {
         if node.tag.as_deref() == Some(REGEX_TAG) {
             return Self::of_literal(node, problems);
@@ -39,7 +39,7 @@ impl Pattern {
         Self::compiled(Regex::parse(node.as_str().unwrap_or_default()), Place::of(node), problems)
     }
 
-    /// The same, where it may also be written with slashes and flags: `/a/i`.
+    /// Same as `of`, and also accepts slashes and flags: `/a/i`.
     pub fn of_literal(node: &Node, problems: &mut Problems) -> Option<Self> {
         let written = node.as_str().unwrap_or_default();
         let parsed = match split_regex(written) {
@@ -49,7 +49,7 @@ impl Pattern {
         Self::compiled(parsed, Place::of(node), problems)
     }
 
-    /// The expression, or a report of what is wrong with it.
+    /// Returns the expression, or reports what is wrong with it.
     fn compiled(parsed: Result<Regex, RegexError>, place: Place, problems: &mut Problems) -> Option<Self> {
         match parsed {
             Ok(regex) => Some(Self { regex, place }),
@@ -64,7 +64,7 @@ impl Pattern {
         }
     }
 
-    /// Whether some part of `text` matches. The error says in one line why nobody knows.
+    /// True if some part of `text` matches. The error says in one line why the match cannot be decided.
     pub fn test(&self, text: &str, patience: &Patience) -> Result<bool, String> {
         let budget = patience.0.get().min(DEFAULT_BUDGET);
         let answer = self.regex.is_match_within(text, budget);
@@ -74,12 +74,12 @@ impl Pattern {
         answer.map_err(|error| format!("{self}: {error}"))
     }
 
-    /// Whether it is written with slashes, its flags behind it.
+    /// True if it is written with slashes, with its flags after it.
     pub fn is_literal(&self) -> bool {
         self.regex.pattern().starts_with('/') && self.regex.pattern() != self.regex.source()
     }
 
-    /// The first part of `text` that matches, if that can be told.
+    /// Returns the first part of `text` that matches, if the match can be decided.
     pub fn found<'t>(&self, text: &'t str) -> Option<&'t str> {
         self.regex.find(text).ok().flatten().map(|found| found.text)
     }
@@ -110,7 +110,7 @@ mod tests {
         let stopped: Vec<String> = (0..100).map(|_| pattern.test(&endless, &patience).unwrap_err()).collect();
         let after = |budget: &str| stopped.iter().filter(|error| error.contains(budget)).count();
         assert_eq!((after("after 250 ms"), after("after 0 ms")), (4, 96), "{stopped:?}");
-        // What finishes at once has no need of patience.
+        // An expression that finishes at once does not need the limit.
         assert_eq!(pattern.test("aaa", &patience), Ok(true));
     }
 }

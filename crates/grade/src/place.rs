@@ -1,18 +1,18 @@
-//! Where a part of an assertion is written, kept cheaply until it is to be drawn.
+//! Source position of a part of an assertion, stored cheaply until it is displayed.
 
 use std::fmt;
 use std::sync::Arc;
 
 use model::{Excerpt, Node, Source, Span};
 
-/// A span and the file it is in.
+/// Span and the file that contains it.
 #[derive(Clone)]
 pub(crate) struct Place {
     source: Arc<Source>,
     span: Span,
 }
 
-/// Where something is written is no part of what it says.
+/// The position is not part of the meaning, so all places have the same debug output.
 impl fmt::Debug for Place {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Place")
@@ -20,23 +20,23 @@ impl fmt::Debug for Place {
 }
 
 impl Place {
-    /// The place of a whole value.
+    /// Returns the place of a whole value.
     pub fn of(node: &Node) -> Self {
         Self::at(node, node.span)
     }
 
-    /// A place in the file that `node` comes from.
+    /// Returns a place in the file that `node` comes from.
     pub fn at(node: &Node, span: Span) -> Self {
         Self { source: Arc::clone(&node.source), span }
     }
 
-    /// The place of a part of an expectation, if it is written in a file.
+    /// Returns the place of a part of an expectation, if it is written in a file.
     pub fn of_expectation(place: &expect::Place) -> Option<Self> {
         let (source, span) = place.parts()?;
         Some(Self { source: Arc::clone(source), span })
     }
 
-    /// The line, ready to be drawn.
+    /// Returns the source line, ready to be displayed.
     pub fn excerpt(&self) -> Excerpt {
         self.source.excerpt(self.span)
     }

@@ -1,4 +1,4 @@
-//! An assertion's entry while it is read.
+//! Reads the entry of an assertion.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,36 +12,37 @@ use crate::check::Context;
 use crate::pattern::Pattern;
 use crate::place::Place;
 
-/// How much of a captured value is shown unless the user says otherwise, in UTF-16 units.
+/// Default length at which a displayed captured value is cut, in UTF-16 units.
 const SHOWN_CHARS: usize = 2000;
 
-/// An assertion's entry, field by field. What is wrong is collected; a part that is wrong reads as absent.
+/// Reader of an assertion's entry, field by field. Problems are collected, and a field with a problem reads as absent.
 pub(crate) struct Reading<'a> {
     pub fields: Fields<'a>,
     pub problems: &'a mut Problems,
     pub context: &'a Context<'a>,
-    /// What people call it, where that is written as `text`.
+    /// Title of the assertion, if it is written as `text`.
     pub title: Option<String>,
 }
 
 impl<'a> Reading<'a> {
-    /// The entry `node`. Its keys may be written in either case: files have `args_match`, and code `argsMatch`.
+    /// Creates a reader of the entry `node`. Keys may be in snake case or camel case: files have `args_match`, and
+    /// code has `argsMatch`.
     pub fn of(node: &'a Node, what: &'a str, problems: &'a mut Problems, context: &'a Context<'a>) -> Option<Self> {
         let fields = Fields::of(node, what, problems)?.in_either_case();
         Some(Self { fields, problems, context, title: None })
     }
 
-    /// A part of the entry.
+    /// Creates a reader of a part of the entry.
     pub fn part<'b>(&'b mut self, node: &'b Node, what: &'b str) -> Option<Reading<'b>> {
         Reading::of(node, what, self.problems, self.context)
     }
 
-    /// Reads `text` as what people call the assertion: for types whose `text` is not what they look for.
+    /// Reads `text` as the title, for types whose `text` is not what they look for.
     pub fn caption(&mut self) {
         self.title = self.fields.text("text", self.problems);
     }
 
-    /// A value that must be there, as text that is not empty, and where it is written.
+    /// Reads a required text that is not empty, and where it is written.
     pub fn required_text(&mut self, key: &'static str) -> Option<(String, Place)> {
         let node = self.fields.require(key, self.problems)?;
         if node.tag.as_deref() == Some(expect::REGEX_TAG) {
@@ -51,21 +52,21 @@ impl<'a> Reading<'a> {
         Some((decode::text(node, &format!("`{key}`"), self.problems)?, Place::of(node)))
     }
 
-    /// The regular expression under `key`, which must be there.
+    /// Reads the required regular expression under `key`.
     pub fn pattern(&mut self, key: &'static str) -> Option<Pattern> {
         let node = self.fields.require(key, self.problems)?;
         decode::text(node, &format!("`{key}`"), self.problems)?;
         Pattern::of(node, self.problems)
     }
 
-    /// The same, where it may also be written with slashes and flags: `/a/i`.
+    /// Same as `pattern`, and also accepts slashes and flags: `/a/i`.
     pub fn literal(&mut self, key: &'static str) -> Option<Pattern> {
         let node = self.fields.require(key, self.problems)?;
         decode::text(node, &format!("`{key}`"), self.problems)?;
         Pattern::of_literal(node, self.problems)
     }
 
-    /// `tool` and `args_match`.
+    /// Reads `tool` and `args_match`.
     pub fn call_pattern(&mut self) -> Option<CallPattern> {
         let tool = self.required_text("tool");
         let arguments = self.argument_patterns();
@@ -75,7 +76,7 @@ impl<'a> Reading<'a> {
         Some(CallPattern { tool, place, arguments: arguments? })
     }
 
-    /// `args_match`; empty when it is not written, absent when it is wrong.
+    /// Reads `args_match`. Returns an empty list if it is not given, and `None` if it is invalid.
     fn argument_patterns(&mut self) -> Option<Vec<ArgumentPattern>> {
         let Some(node) = self.fields.get("args_match") else { return Some(Vec::new()) };
         match &node.kind {
@@ -96,7 +97,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// What the argument `name` must be: a text is a regular expression, anything else an expectation.
+    /// Reads the requirement on the argument `name`: a text is a regular expression, anything else is an expectation.
     fn argument_pattern(&mut self, name: &str, value: &Node) -> Option<ArgumentPattern> {
         let wanted = match &value.kind {
             NodeKind::String(_) => Wanted::Text(Pattern::of(value, self.problems)?),
@@ -111,7 +112,7 @@ impl<'a> Reading<'a> {
         Some(ArgumentPattern { name: Some(name.to_owned()), wanted })
     }
 
-    /// An expectation of the `$operator` engine.
+    /// Reads an expectation of the `$operator` engine.
     fn expectation(&mut self, node: &Node) -> Option<ExpectedValue> {
         let known = self.problems.len();
         let (scripts, code) = self.context.scripts.cloned().unwrap_or_default().for_one();
@@ -125,8 +126,8 @@ impl<'a> Reading<'a> {
         (!is_wrong).then(|| ExpectedValue { expectation, shown, place: Place::of(node), runs_code })
     }
 
-    /// Reports arguments that the tool does not take, because `no_tool_called` would always pass. One whose name is near to
-    /// that of a known argument is an error.
+    /// Reports arguments that the tool does not take, because `no_tool_called` would always pass with them. A name
+    /// similar to that of a known argument is an error.
     fn know_arguments(&mut self, tool: &str) {
         let (Some(_), Some(known)) = (self.context.known_tools, model::tool::arguments(tool)) else { return };
         let Some(NodeKind::Map(entries)) = self.fields.get("args_match").map(|node| &node.kind) else { return };
@@ -140,7 +141,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// A number under `key`.
+    /// Reads a number.
     pub fn number(&mut self, key: &'static str) -> Option<f64> {
         let node = self.fields.get(key)?;
         let number = if let NodeKind::Number(number) = &node.kind { number.as_f64() } else { None };
@@ -150,19 +151,20 @@ impl<'a> Reading<'a> {
         number
     }
 
-    /// `capture`.
+    /// Reads `capture`.
     pub fn capture(&mut self) -> Vec<String> {
         self.fields.texts("capture", self.problems).unwrap_or_default()
     }
 
-    /// `capture_max_chars`, in UTF-16 units.
+    /// Reads `capture_max_chars`, in UTF-16 units.
     pub fn shown_chars(&mut self) -> usize {
         let written = self.fields.whole("capture_max_chars", 1, self.problems);
         written.map_or(SHOWN_CHARS, |chars| usize::try_from(chars).unwrap_or(usize::MAX))
     }
 
-    /// Reports a tool name that no tool of the agent has, because `no_tool_called` would always pass. A name that is near
-    /// to a known one is an error, also to a canonical one where the agent's tools are not known.
+    /// Reports a tool name that is not a tool of the agent, because `no_tool_called` would always pass with it. A name
+    /// similar to a known one is an error. If the agent's tools are not known, so is a name similar to a canonical
+    /// tool.
     pub fn know_tool(&mut self, name: &str, place: &Place) {
         if name.starts_with("mcp__") {
             return;
@@ -188,7 +190,7 @@ impl<'a> Reading<'a> {
         self.problems.push(problem.at(place.excerpt()));
     }
 
-    /// Reports a name that is spelt nearly like that of a canonical tool, letter case included, unless the case brings a
+    /// Reports a name that is similar to that of a canonical tool, or differs only in case, unless the case defines a
     /// tool of that name.
     fn suspect_tool(&mut self, name: &str, place: &Place) {
         let names = || model::tool::TOOLS.iter().map(|tool| tool.name);

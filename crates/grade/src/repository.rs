@@ -1,14 +1,15 @@
-//! What became of a repository, as assertions ask for it. What nobody could look at is told apart from what is not so.
+//! Changes of a repository, as assertions ask for them. What could not be checked is kept apart from what did not
+//! happen.
 
 use model::{Commit, Evidence, RemoteState, RepositoryChange, ReviewRequest};
 
 use crate::verdict::Verdict;
 
-/// How much of a commit's hash is shown.
+/// Number of characters of a commit hash that are shown.
 const SHOWN_SHA: usize = 12;
 
-/// What became of the repository; the verdict where there is nothing to look at. An agent that removed the repository or
-/// broke it does not meet an assertion about it by that.
+/// Returns the changes of the repository. The error is the verdict if there are none to look at. An agent that removed
+/// or broke the repository does not meet an assertion about it that way.
 pub(crate) fn change(evidence: &Evidence) -> Result<&RepositoryChange, Box<Verdict>> {
     match &evidence.collected.repository_change {
         Some(change) => match &change.after.lost {
@@ -25,8 +26,8 @@ pub(crate) fn change(evidence: &Evidence) -> Result<&RepositoryChange, Box<Verdi
     }
 }
 
-/// Local branches that were not there before, by name. A branch that was on a remote before is only looked at here, and
-/// the one that was checked out before its first commit is not new because of that commit.
+/// Returns new local branches, by name. A branch that was on a remote before does not count as new. Neither does a
+/// branch that was checked out before its first commit.
 pub(crate) fn new_branches(change: &RepositoryChange) -> Vec<&str> {
     let (before, after) = (&change.before, &change.after);
     let on_remote = |name: &str| before.remotes.values().any(|remote| has_branch(remote, name));
@@ -34,7 +35,7 @@ pub(crate) fn new_branches(change: &RepositoryChange) -> Vec<&str> {
         !before.branches.contains_key(*name) && before.branch.as_deref() != Some(name) && !on_remote(name)
     };
     let mut new: Vec<&str> = after.branches.keys().map(String::as_str).filter(is_new).collect();
-    // A branch that is checked out and has no commit yet is in no list.
+    // A branch that is checked out and has no commit yet is not in the list.
     new.extend(after.branch.as_deref().filter(|name| !after.branches.contains_key(*name)).filter(is_new));
     new
 }
@@ -43,7 +44,7 @@ fn has_branch(remote: &RemoteState, name: &str) -> bool {
     remote.branches.as_ref().is_some_and(|branches| branches.contains_key(name))
 }
 
-/// Commits that were not there before, newest first, but those that were on a remote.
+/// Returns new commits, newest first, except those that were on a remote before.
 pub(crate) fn new_commits(change: &RepositoryChange) -> Vec<&Commit> {
     let heads = |sha: &str| {
         let remotes = change.before.remotes.values();
@@ -52,24 +53,24 @@ pub(crate) fn new_commits(change: &RepositoryChange) -> Vec<&Commit> {
     change.new_commits.iter().filter(|commit| !heads(&commit.sha)).collect()
 }
 
-/// A branch of a remote that is not as it was.
+/// Branch of a remote that changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Push<'c> {
-    /// The remote's name.
+    /// Name of the remote.
     pub remote: &'c str,
-    /// The branch.
+    /// Name of the branch.
     pub branch: &'c str,
-    /// Its commit now; absent where it is gone.
+    /// Its current commit. `None` if the branch was deleted.
     pub head: Option<&'c str>,
-    /// Whether it was not there before.
+    /// True if it did not exist before.
     pub is_new: bool,
-    /// Whether the remote itself says so. If not, git's own log of the repository does: the remote is one that the agent
-    /// added or pointed elsewhere, and is not asked.
+    /// True if the remote itself reports it. If false, it comes from git's log of the repository: the agent added the
+    /// remote or changed its URL, so the remote is not asked.
     pub is_asked: bool,
 }
 
 impl Push<'_> {
-    /// `origin/main` and its commit.
+    /// Returns `origin/main` and its commit, for messages.
     pub fn told(&self) -> String {
         match self.head {
             Some(head) if self.is_asked => format!("`{}/{}` at {}", self.remote, self.branch, short(head)),
@@ -79,16 +80,16 @@ impl Push<'_> {
     }
 }
 
-/// What can be said of something on remotes.
+/// Changes on remotes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Seen<T> {
-    /// What is not as it was.
+    /// Changed items.
     pub new: Vec<T>,
-    /// What could not be asked, and why, a line each.
+    /// What could not be asked for, and why, one a line.
     pub unknown: Vec<String>,
 }
 
-/// What was pushed.
+/// Returns the branches that were pushed.
 pub(crate) fn pushes(change: &RepositoryChange) -> Seen<Push<'_>> {
     let mut seen = Seen { new: Vec::new(), unknown: Vec::new() };
     for (name, after) in &change.after.remotes {
@@ -104,7 +105,7 @@ pub(crate) fn pushes(change: &RepositoryChange) -> Seen<Push<'_>> {
         }
         for (branch, head) in heads {
             let was = old.and_then(|old| old.get(branch));
-            // Where nobody knows what was there before, only a commit of the agent's tells that it was pushed.
+            // If the earlier state is not known, only a commit of the agent's own shows that the branch was pushed.
             let is_own = || change.new_commits.iter().any(|commit| commit.sha == *head);
             if was != Some(head) && (is_known || is_own()) {
                 let is_new = is_known && was.is_none();
@@ -121,7 +122,7 @@ pub(crate) fn pushes(change: &RepositoryChange) -> Seen<Push<'_>> {
     seen
 }
 
-/// Pushes that git logged in the repository since the agent began, wherever they went.
+/// Returns the pushes to any remote that git logged in the repository since the agent began.
 fn logged_pushes(change: &RepositoryChange) -> impl Iterator<Item = Push<'_>> {
     let (before, after) = (&change.before.pushes, &change.after.pushes);
     after.iter().filter(|(name, head)| before.get(*name) != Some(*head)).filter_map(|(name, head)| {
@@ -135,7 +136,7 @@ fn logged_pushes(change: &RepositoryChange) -> impl Iterator<Item = Push<'_>> {
     })
 }
 
-/// Review requests that were not there before, in whatever state.
+/// Returns new review requests, in any state.
 pub(crate) fn new_requests(change: &RepositoryChange) -> Seen<&ReviewRequest> {
     let mut seen = Seen { new: Vec::new(), unknown: Vec::new() };
     for (name, after) in &change.after.remotes {
@@ -156,13 +157,13 @@ pub(crate) fn new_requests(change: &RepositoryChange) -> Seen<&ReviewRequest> {
     seen
 }
 
-/// Remotes that are known no more cannot be asked.
+/// Reports removed remotes, which cannot be asked.
 fn removed(change: &RepositoryChange) -> impl Iterator<Item = String> {
     let gone = change.before.remotes.keys().filter(|name| !change.after.remotes.contains_key(*name));
     gone.map(|name| format!("the remote `{name}` was removed, so it could not be asked"))
 }
 
-/// Why `what` of that remote is not known.
+/// Returns why `what` of that remote is not known.
 fn reasons(name: &str, remote: &RemoteState, what: &str) -> Vec<String> {
     match remote.unknown.as_slice() {
         [] => vec![format!("the {what} of `{name}` could not be asked for")],
@@ -170,13 +171,13 @@ fn reasons(name: &str, remote: &RemoteState, what: &str) -> Vec<String> {
     }
 }
 
-/// What is undecided because something could not be asked.
+/// Returns the verdict for something that could not be asked for.
 pub(crate) fn unknown(what: &str, reasons: Vec<String>) -> Verdict {
     let first = reasons.first().cloned().unwrap_or_default();
     Verdict::undecided(format!("{what} cannot be told: {first}")).evidence(reasons.into_iter().skip(1))
 }
 
-/// `git status` lines that are new, and those about files that are not as they were: what the agent left uncommitted.
+/// Returns the `git status` lines that are new, and those about files that changed: what the agent left uncommitted.
 pub(crate) fn left_uncommitted<'e>(change: &'e RepositoryChange, evidence: &Evidence) -> Vec<&'e str> {
     let is_changed = |line: &str| {
         let path = path_of(line);
@@ -187,36 +188,36 @@ pub(crate) fn left_uncommitted<'e>(change: &'e RepositoryChange, evidence: &Evid
     lines.filter(|line| !change.before.status.iter().any(|known| known == line) || is_changed(line)).collect()
 }
 
-/// The path that a line of `git status --porcelain` is about.
+/// Returns the path in a line of `git status --porcelain`.
 fn path_of(line: &str) -> String {
     let path = line.get(3..).unwrap_or_default();
     let path = path.rsplit(" -> ").next().unwrap_or(path);
     path.strip_prefix('"').and_then(|path| path.strip_suffix('"')).unwrap_or(path).to_owned()
 }
 
-/// The beginning of a commit's hash.
+/// Returns the beginning of a commit hash.
 pub(crate) fn short(sha: &str) -> &str {
     sha.get(..SHOWN_SHA).unwrap_or(sha)
 }
 
-/// The same, as a text of its own.
+/// Same as `short`, as an owned text.
 pub(crate) fn short_owned(sha: &str) -> String {
     short(sha).to_owned()
 }
 
-/// A commit in a line.
+/// Formats a commit in one line.
 pub(crate) fn told(commit: &Commit) -> String {
     format!("{} {}", short(&commit.sha), commit.subject).trim_end().to_owned()
 }
 
-/// A review request in a line.
+/// Formats a review request in one line.
 pub(crate) fn request_told(request: &ReviewRequest) -> String {
     let from = request.head.as_ref().map_or_else(String::new, |head| format!(" from `{head}`"));
     let to = request.base.as_ref().map_or_else(String::new, |base| format!(" to `{base}`"));
     format!("#{}{from}{to}, {}", request.number, if request.open { "open" } else { "not open" })
 }
 
-/// What became of it, in lines.
+/// Describes the changes, one a line.
 pub(crate) fn summary(change: &RepositoryChange) -> Vec<String> {
     let head = match (&change.after.branch, &change.after.head) {
         (Some(branch), _) => format!("checked out: branch `{branch}`"),

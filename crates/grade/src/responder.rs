@@ -1,10 +1,10 @@
-//! Answers an agent's questions from the case's prepared answers.
+//! Answers an agent's questions with the case's prepared answers.
 
 use model::decode::Problems;
 use model::{Diagnostic, Question, UserResponse};
 use script::Regex;
 
-/// The prepared answers of one trial; each is used once.
+/// Prepared answers of one trial. Each is used once.
 #[derive(Debug, Clone, Default)]
 pub struct Responder {
     entries: Vec<Entry>,
@@ -12,7 +12,7 @@ pub struct Responder {
 
 #[derive(Debug, Clone)]
 struct Entry {
-    /// Which of the case's answers it is.
+    /// Index of the answer in the case.
     index: usize,
     question: Regex,
     choose: String,
@@ -20,7 +20,7 @@ struct Entry {
 }
 
 impl Responder {
-    /// Compiles the prepared answers of a case, or reports every pattern that is not valid. Clone it for each trial.
+    /// Compiles the prepared answers of a case, and reports every invalid pattern. Clone the responder for each trial.
     pub fn compile(responses: &[UserResponse]) -> (Self, Vec<Diagnostic>) {
         let mut problems = Problems::new();
         let mut entries = Vec::with_capacity(responses.len());
@@ -41,13 +41,13 @@ impl Responder {
         (Self { entries }, problems)
     }
 
-    /// Answers `question`: the first prepared answer in order that is not used yet and whose pattern matches is used
-    /// up. Sets the question's `answer` and `response`, or leaves both empty; then `undecided` says why a pattern that
-    /// could not be tried to its end might have matched. Returns what a person should know.
+    /// Answers `question` with the first unused prepared answer whose pattern matches, and marks that answer as used.
+    /// Sets the question's `answer` and `response`, or leaves both empty. In that case `undecided` says which pattern
+    /// might have matched but could not be decided. Returns warnings for the user.
     ///
-    /// The answer is one of the question's labels, also when it is written with other capitals or spaces; for a
-    /// question with several choices it may be several labels with commas between them. Anything else is given as free
-    /// text, with a warning if the question has labels.
+    /// The answer is one of the question's labels, even if it is written with different case or spaces. For a question
+    /// with several choices it may be several labels separated by commas. Anything else is given as free text, with a
+    /// warning if the question has labels.
     pub fn answer(&mut self, question: &mut Question) -> Vec<String> {
         let mut warnings = Vec::new();
         (question.answer, question.response, question.undecided) = (None, None, None);
@@ -72,13 +72,13 @@ impl Responder {
         warnings
     }
 
-    /// Which of the case's answers were not used, by index.
+    /// Returns the indices of the case's answers that were not used.
     pub fn unused(&self) -> Vec<usize> {
         self.entries.iter().filter(|entry| !entry.used).map(|entry| entry.index).collect()
     }
 }
 
-/// What choosing `written` comes to, and a warning if it is none of the labels.
+/// Returns the answer for the choice `written`, with a warning if it is not one of the labels.
 fn choice(written: &str, question: &Question) -> (String, Option<String>) {
     if question.options.is_empty() {
         return (written.to_owned(), None);

@@ -1,4 +1,4 @@
-//! A file in the sandbox that an assertion is about.
+//! Sandbox files that assertions are about.
 
 use model::{Evidence, Need, Probed};
 
@@ -6,27 +6,27 @@ use crate::place::Place;
 use crate::reading::Reading;
 use crate::verdict::Verdict;
 
-/// A file that is to be looked at.
+/// File that an assertion reads.
 #[derive(Debug, Clone)]
 pub(crate) struct SandboxFile {
-    /// Relative to the working directory, with `/`.
+    /// Path relative to the working directory, with `/`.
     pub path: String,
-    /// Where it is written.
+    /// Where the path is written.
     pub place: Place,
 }
 
-/// What was found of it.
+/// Result of looking at the file.
 pub(crate) enum Look<'e> {
-    /// Nothing of that name.
+    /// The file does not exist.
     Nothing,
-    /// A file: its size, what was read of it, and whether that is not all.
+    /// A file: its size, the text that was read, and `true` if the text is incomplete.
     File(u64, &'e str, bool),
-    /// Something else, in words.
+    /// Something other than a file, described in words.
     Other(&'static str),
 }
 
 impl SandboxFile {
-    /// The path under `path`, which must lead into the working directory.
+    /// Reads the field `path`, which must be inside of the working directory.
     pub fn read(reading: &mut Reading<'_>) -> Option<Self> {
         let (path, place) = reading.required_text("path")?;
         let because = if path.starts_with('/') || path.starts_with('~') {
@@ -42,12 +42,12 @@ impl SandboxFile {
         None
     }
 
-    /// What is to be looked at.
+    /// Returns the probe that it needs.
     pub fn need(&self) -> Need {
         Need::File { path: self.path.clone() }
     }
 
-    /// What was found, or why nobody can say.
+    /// Returns what was found. The error is the verdict if the file could not be read.
     pub fn look<'e>(&self, evidence: &'e Evidence) -> Result<Look<'e>, Box<Verdict>> {
         let unknown = |because: String| Box::new(Verdict::undecided(because).place(&self.place));
         let path = &self.path;

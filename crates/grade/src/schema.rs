@@ -1,14 +1,14 @@
-//! A JSON Schema of the assertions, for editors: every type with its fields, made from the table.
+//! JSON Schema of the assertions, for editors. It has every type with its fields, and is generated from the table.
 
 use serde_json::{Map, Value, json};
 
 use crate::assertion::{ASSERTIONS, Assertion, Field, Parameter, camel_case};
 
-/// Second names of fields: of an assertion, the field, and its other name.
+/// Alternative names of fields: the assertion, the field, and its alternative name.
 const SECOND_NAMES: [(&str, &str, &str); 2] = [("command", "run", "command"), ("tests_pass", "command", "run")];
 
-/// The schema of an assertion as files have it: a type alone, a map with a `type`, or a map with the type as its key. A map
-/// with a `type` must have the keys `needed`, too.
+/// Returns the schema of an assertion in a file: a type alone, a map with a `type`, or a map with the type as its key.
+/// A map with a `type` must also have the keys `needed`.
 pub fn assertion_schema(needed: &[&str]) -> Value {
     let written: Vec<&Assertion> = ASSERTIONS.iter().filter(|assertion| !assertion.is_implicit()).collect();
     let names: Vec<String> = written.iter().flat_map(|assertion| names_of(assertion)).collect();
@@ -46,25 +46,25 @@ pub fn assertion_schema(needed: &[&str]) -> Value {
     })
 }
 
-/// Every name that `assertion` answers to, in snake case and in camel case.
+/// Returns the name and all aliases of `assertion`, in snake case and in camel case.
 fn names_of(assertion: &Assertion) -> Vec<String> {
     let names = std::iter::once(&assertion.name).chain(assertion.aliases);
     names.flat_map(|name| spellings(name)).collect()
 }
 
-/// `name`, and how it is written in camel case if that differs.
+/// Returns `name`, and its spelling in camel case if that differs.
 fn spellings(name: &str) -> impl Iterator<Item = String> + use<> {
     let camel = camel_case(name);
     let other = (camel != name).then_some(camel);
     std::iter::once(name.to_owned()).chain(other)
 }
 
-/// True if `assertion` can be made without any argument.
+/// True if `assertion` has no required field.
 fn needs_nothing(assertion: &Assertion) -> bool {
     !assertion.fields.iter().any(|field| field.required)
 }
 
-/// Keys that every assertion has beside its type and its fields.
+/// Returns the keys that every assertion has in addition to its type and its fields.
 fn common() -> Map<String, Value> {
     let text = json!({ "type": "string", "minLength": 1 });
     [("id", text.clone()), ("weight", json!({ "type": "number", "exclusiveMinimum": 0 })), ("title", text)]
@@ -73,7 +73,7 @@ fn common() -> Map<String, Value> {
         .collect()
 }
 
-/// The fields of `assertion` in all their spellings.
+/// Returns the fields of `assertion` in all their spellings.
 fn fields_of(assertion: &Assertion) -> Map<String, Value> {
     let mut fields = Map::new();
     for field in assertion.fields {
@@ -91,7 +91,7 @@ fn names_of_field(assertion: &Assertion, field: &Field) -> Vec<String> {
     spellings(field.name).chain(second.map(|(_, _, other)| (*other).to_owned())).collect()
 }
 
-/// A map of `fields`, and no other keys, with those of `assertion` that must be there.
+/// Returns the schema of a map of `fields` without other keys. The required fields of `assertion` must be present.
 fn map_of(assertion: &Assertion, fields: &Map<String, Value>) -> Value {
     let required = assertion.fields.iter().filter(|field| field.required).map(|field| {
         let names = names_of_field(assertion, field);
@@ -105,7 +105,7 @@ fn map_of(assertion: &Assertion, fields: &Map<String, Value>) -> Value {
     schema
 }
 
-/// Schemas of the value behind a type that is used as a key.
+/// Returns the schemas of the value of a type that is used as a key.
 fn brief(assertion: &Assertion) -> Vec<Value> {
     let field = |name: &str| assertion.fields.iter().find(|field| field.name == name);
     let fields = || map_of(assertion, &fields_of(assertion));
@@ -125,7 +125,7 @@ fn brief(assertion: &Assertion) -> Vec<Value> {
     ways
 }
 
-/// What a field holds, of the words that its table says it in.
+/// Returns the schema for a value that the table describes as `words`.
 fn shape(words: &str) -> Value {
     let text = || json!({ "type": "string" });
     let texts = || json!({ "type": "array", "items": text() });
@@ -163,7 +163,7 @@ fn shape(words: &str) -> Value {
     }
 }
 
-/// A number with the bounds in `words`: `from 0`, `at least 1`, `2 to 100`.
+/// Returns the schema of a number with the bounds in `words`: `from 0`, `at least 1`, `2 to 100`.
 fn bounded(kind: &str, words: &str) -> Value {
     let numbers: Vec<u64> = words.split(|c: char| !c.is_ascii_digit()).filter_map(|part| part.parse().ok()).collect();
     match numbers[..] {
@@ -173,7 +173,7 @@ fn bounded(kind: &str, words: &str) -> Value {
     }
 }
 
-/// Words that are written as they are: `` `all` or `any` ``.
+/// Parses a list of literal words: `` `all` or `any` ``.
 fn literals(words: &str) -> Option<Vec<String>> {
     let words = words.replace(" or ", ", ");
     let word = |word: &str| word.trim().strip_prefix('`')?.strip_suffix('`').map(str::to_owned);

@@ -1,8 +1,8 @@
-//! What findings are worth.
+//! Scores of findings.
 
 use model::Finding;
 
-/// Σ weight · score and Σ weight of the findings that are decided.
+/// Returns Σ weight · score and Σ weight of the findings that are decided.
 pub fn score(findings: &[Finding]) -> (f64, f64) {
     findings.iter().fold((0.0, 0.0), |(sum, weights), finding| match finding.score {
         Some(score) => (sum + finding.weight * score, weights + finding.weight),
@@ -10,7 +10,7 @@ pub fn score(findings: &[Finding]) -> (f64, f64) {
     })
 }
 
-/// The score as a share of what could be had, from 0 to 1; 1 when nothing is decided.
+/// Returns the score as a share of the maximum, from 0 to 1. Returns 1 if no finding is decided.
 pub fn weighted_score(findings: &[Finding]) -> f64 {
     let (sum, weights) = score(findings);
     if weights > 0.0 { sum / weights } else { 1.0 }

@@ -13,45 +13,46 @@ use model::nearest;
 use script::{Asks, Expression, Key, Library, Native, Options, Reference, Regex, Runtime, ScriptError, Value};
 use serde_json::Value as Json;
 
-/// What one expression may use of the processor.
+/// Processor time limit of one expression.
 const EXPRESSION_BUDGET: Duration = Duration::from_secs(1);
-/// What one call of a function, or loading its module, may use of the processor.
+/// Processor time limit of one function call, or of loading its module.
 const CALL_BUDGET: Duration = Duration::from_secs(5);
-/// How many prepared expressions a thread keeps.
+/// Number of compiled expressions that a thread keeps.
 const KEPT: usize = 512;
-/// For how many modules a thread keeps workshops.
+/// Number of modules for which a thread keeps idle runtimes.
 const MODULES: usize = 16;
-/// How many idle workshops a thread keeps for one module.
+/// Number of idle runtimes that a thread keeps for one module.
 const FREE: usize = 2;
 
-/// The embedded engine as expectations need it. Cheap to clone; threads have engines of their own and share only the
+/// Embedded script engine for expectations. Cheap to clone. Threads have engines of their own and only share the
 /// sources of modules.
 #[derive(Debug, Clone)]
 pub struct Scripts {
-    /// Clones have the same: what one has read is good for all of them, and for no others.
+    /// Id shared by all clones. Modules that one clone has loaded are valid for all of them, and for no others.
     id: u64,
     library: Library,
     shown_from: PathBuf,
-    /// Whether an expectation that was read with it has code of the user's.
+    /// True if an expectation that was read with it contains the user's code.
     code: Arc<AtomicBool>,
 }
 
 impl Scripts {
-    /// An engine whose messages show paths from `shown_from`.
+    /// Creates an engine whose messages show paths relative to `shown_from`.
     pub fn new(shown_from: impl Into<PathBuf>) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
         Self { id, library: Library::new(), shown_from: shown_from.into(), code: Arc::default() }
     }
 
-    /// The same engine for one expectation, and what tells afterwards whether that has code of the user's.
+    /// Returns the same engine for one expectation, and a flag that becomes true if the expectation contains the
+    /// user's code.
     pub(crate) fn for_one(&self) -> (Self, Arc<AtomicBool>) {
         let code = Arc::<AtomicBool>::default();
         (Self { code: Arc::clone(&code), ..self.clone() }, code)
     }
 
-    /// Lends a workshop of this thread, for the code of `module` or, without one, for expressions. One is made where none
-    /// is free: a function may ask for something that needs another.
+    /// Runs `work` with a runtime of this thread, for the code of `module` or, without one, for expressions. Creates a
+    /// runtime if none is idle, since a function may call something that needs another.
     fn with<T>(
         &self,
         module: Option<&Path>,
@@ -76,9 +77,9 @@ impl Default for Scripts {
     }
 }
 
-/// Workshops that wait for work, by whose they are and the module whose code they run; the last used module is last.
-/// Expressions have their own. Nothing that the language brings can be changed in any of them: no verdict may depend on
-/// what another case's expression or operator did before.
+/// Idle runtimes, by engine id and module. The most recently used module is last. Expressions have runtimes of their
+/// own. The built-in objects of the language cannot be changed in any of them: a verdict must not depend on what
+/// another case's expression or operator did before.
 #[derive(Default)]
 struct Idle(Vec<Shelf>);
 
@@ -101,7 +102,7 @@ impl Idle {
         if let Some(at) = self.position(scripts, module) {
             return self.0[at].free.pop();
         }
-        // Those of another plan know files as they were then.
+        // Runtimes of another plan have loaded files as they were then.
         self.0.retain(|shelf| shelf.scripts == scripts);
         None
     }
@@ -129,7 +130,7 @@ impl Idle {
     }
 }
 
-/// A runtime, and what it has found and prepared.
+/// Runtime with the functions and expressions that it has compiled.
 struct Workshop {
     runtime: Runtime,
     functions: HashMap<Arc<str>, script::Function>,
@@ -164,7 +165,7 @@ impl Workshop {
             return Ok(known.clone());
         }
         let found = self.find(&Address::of_id(id))?;
-        // A package may add to what the language brings while it is loaded, but a call must not.
+        // A package may extend the built-in objects while it is loaded, but a call must not.
         if !self.is_frozen {
             self.runtime.freeze()?;
             self.is_frozen = true;
@@ -199,15 +200,15 @@ impl Workshop {
     }
 }
 
-/// Where a function is found.
+/// Location of a function.
 enum Address<'a> {
-    /// A reference of the user's, for the operator `name`.
+    /// Reference written by the user, for the operator `name`.
     Reference { text: &'a str, name: &'a str, directory: &'a Path },
-    /// A place in what a module exports.
+    /// Path in the exports of a module.
     Place { module: &'a str, path: &'a str },
 }
 
-/// What the parts of an address are kept apart by; no path and no name has it.
+/// Separator of the parts of an address. It cannot occur in a path or a name.
 const APART: char = '\u{0}';
 
 impl<'a> Address<'a> {
@@ -225,7 +226,7 @@ impl<'a> Address<'a> {
         Self::of(text.unwrap_or_default(), name.unwrap_or_default(), directory)
     }
 
-    /// The module that has it, as far as it can be told without loading it.
+    /// Returns the module that has the function, as far as it can be determined without loading it.
     fn module(&self) -> PathBuf {
         match self {
             Self::Reference { text, directory, .. } => {
@@ -240,7 +241,8 @@ impl<'a> Address<'a> {
     }
 }
 
-/// The module and the path in it. Either may have a `#` of its own, so the one after the module's ending counts.
+/// Splits a reference into the module and the path in it. Either may contain a `#`, so the one after the module's file
+/// extension counts.
 fn split_place(reference: &str) -> Option<(&str, &str)> {
     const ENDINGS: [&str; 6] = [".ts#", ".js#", ".mts#", ".mjs#", ".cts#", ".cjs#"];
     let ends = ENDINGS.iter().filter_map(|ending| reference.find(ending).map(|at| at + ending.len() - 1));
@@ -250,7 +252,8 @@ fn split_place(reference: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// The steps of `[3].expect.output`, from the default export; a path that begins with a name begins with that export.
+/// Returns the steps of `[3].expect.output`, from the default export. A path that begins with a name begins with that
+/// export.
 fn steps(path: &str) -> Vec<Key> {
     let mut steps = Vec::new();
     if path.is_empty() || path.starts_with('[') {
@@ -272,7 +275,7 @@ fn steps(path: &str) -> Vec<Key> {
     steps
 }
 
-/// `3]…` or `"a key"]…`.
+/// Parses `3]…` or `"a key"]…`.
 fn bracket(inside: &str) -> Option<(Key, &str)> {
     let mut values = serde_json::Deserializer::from_str(inside).into_iter::<Json>();
     let key = match values.next()?.ok()? {
@@ -290,7 +293,7 @@ impl Pattern for Compiled {
     }
 }
 
-/// A regular expression of the engine.
+/// Compiled regular expression of the engine.
 #[derive(Debug)]
 struct Compiled(Regex);
 
@@ -405,7 +408,7 @@ fn argument(argument: &Argument<'_>) -> Value {
     }
 }
 
-/// The data of a context and its functions. A context that one of them makes has them, too.
+/// Returns the data of a context and its functions. A context that one of them creates has them as well.
 fn context_value(values: &Json) -> Value {
     let mut entries = match Value::from(values) {
         Value::Map(entries) => entries,
@@ -443,7 +446,7 @@ fn list(arguments: &[Value], at: usize) -> Vec<Json> {
     }
 }
 
-/// `None` for `undefined`.
+/// Returns the value as JSON, or `None` for `undefined`.
 fn json(value: &Value) -> Option<Json> {
     (!value.is_undefined()).then(|| value.to_json())
 }

@@ -13,20 +13,20 @@ use crate::judge;
 use crate::scripts::Scripts;
 use crate::yaml;
 
-/// What became of a documented example.
+/// Result of a documented example.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SelfTestResult {
-    /// The assertion's name.
+    /// Name of the assertion.
     pub assertion: &'static str,
-    /// `pass` or `fail`: what the example is for.
+    /// `pass` or `fail`: the expected result.
     pub example: &'static str,
-    /// Whether it did what it is for.
+    /// True if the result is the expected one.
     pub ok: bool,
-    /// What the assertion said, or what is wrong.
+    /// Reason that the assertion gave, or the error.
     pub because: String,
 }
 
-/// Runs the pass and the fail example of every assertion, in their order.
+/// Runs the pass and the fail example of every assertion, in order.
 pub fn self_test() -> Vec<SelfTestResult> {
     let examples = ASSERTIONS.iter().flat_map(|assertion| {
         let pass = (assertion, "pass", &assertion.pass, Status::Met);
@@ -37,7 +37,7 @@ pub fn self_test() -> Vec<SelfTestResult> {
         .map(|(assertion, example, given, wanted)| {
             let (ok, because) = match run(assertion, given) {
                 Ok(Some(finding)) => (finding.status == wanted, finding.because),
-                // An implicit assertion that does not apply has nothing against the trial.
+                // An implicit assertion that does not apply has no objection to the trial.
                 Ok(None) => (wanted == Status::Met, "nothing to say".into()),
                 Err(because) => (false, because),
             };
@@ -52,7 +52,7 @@ pub fn operator_self_test() -> Vec<expect::SelfTest> {
     expect::self_test(&host)
 }
 
-/// What `assertion` says about its own example.
+/// Returns the finding of `assertion` for its own example.
 pub(crate) fn run(assertion: &Assertion, example: &Example) -> Result<Option<Finding>, String> {
     let evidence: Evidence = example.evidence();
     let mut checks = Vec::new();
@@ -70,7 +70,7 @@ pub(crate) fn run(assertion: &Assertion, example: &Example) -> Result<Option<Fin
     Ok(grade(&checks, &evidence).into_iter().find(|finding| finding.kind == assertion.name))
 }
 
-/// An entry of `assertions` from its tree.
+/// Creates an entry of `assertions` from its tree.
 pub(crate) fn spec_of(node: Node) -> Result<AssertionSpec, String> {
     let text = |key: &str| {
         let found = node.get(key).and_then(|value| Some((value.as_str()?.to_owned(), value.span)));

@@ -1,4 +1,4 @@
-//! Whether an agent made use of a skill, as far as its calls show: it invoked the skill, or looked into its files.
+//! Detects use of a skill from an agent's calls: the agent invoked the skill, or read or ran its files.
 
 mod command;
 
@@ -7,11 +7,11 @@ use serde_json::Value;
 
 use crate::{glob, paths};
 
-/// The file that a skill is read from.
+/// Main file of a skill.
 const SKILL_FILE: &str = "SKILL.md";
 
-/// The first call by which the agent made use of `skill`: it invoked the skill, or read or ran one of its files. A call that
-/// failed is no use, unless it shows that the skill was read all the same.
+/// Returns the first call by which the agent used `skill`: it invoked the skill, or read or ran one of its files. A
+/// failed call does not count, unless its output shows that the skill was read all the same.
 pub(crate) fn first_use(trace: &Trace, skill: &str) -> Option<usize> {
     trace
         .calls
@@ -19,12 +19,12 @@ pub(crate) fn first_use(trace: &Trace, skill: &str) -> Option<usize> {
         .position(|traced| names(traced, |name| is_called(name, skill)) && (succeeded(traced) || shows(traced, skill)))
 }
 
-/// Whether the agent made use of `skill`: it was triggered.
+/// True if the agent used `skill`, that is, the skill was triggered.
 pub fn triggered(trace: &Trace, skill: &str) -> bool {
     first_use(trace, skill).is_some()
 }
 
-/// Whether the agent made use of the skill or the sub-agent `name`.
+/// True if the agent used the skill or the sub-agent `name`.
 pub fn made_use_of(trace: &Trace, definition: Definition, name: &str) -> bool {
     match definition {
         Definition::Skill => triggered(trace, name),
@@ -32,33 +32,33 @@ pub fn made_use_of(trace: &Trace, definition: Definition, name: &str) -> bool {
     }
 }
 
-/// The tools by which agents hand a task to a sub-agent.
+/// Tools by which agents delegate a task to a sub-agent.
 const DELEGATING: [&str; 2] = ["Agent", "Task"];
 
-/// The sub-agent that a call hands a task to, as the call names it.
+/// Returns the sub-agent that a call delegates a task to, as named in the call.
 fn delegate(traced: &TracedCall) -> Option<&str> {
     let is_delegating = DELEGATING.contains(&traced.call.name.as_str());
     traced.call.input.get("subagent_type").filter(|_| is_delegating)?.as_str()
 }
 
-/// Whether `written`, as a call has it, is the sub-agent `name`. One of a plugin is called `plugin:name`.
+/// True if `written`, a name in a call, is the sub-agent `name`. A sub-agent of a plugin is called `plugin:name`.
 fn is_delegate(written: &str, name: &str) -> bool {
     written == name || written.rsplit(':').next() == Some(name)
 }
 
-/// The first call that handed a task to the sub-agent `name`. One that failed handed over nothing.
+/// Returns the first successful call that delegated a task to the sub-agent `name`.
 pub(crate) fn first_delegation(trace: &Trace, name: &str) -> Option<usize> {
     let hands_over = |traced: &TracedCall| delegate(traced).is_some_and(|written| is_delegate(written, name));
     trace.calls.iter().position(|traced| hands_over(traced) && succeeded(traced))
 }
 
-/// The call that tried to hand a task to the sub-agent `name` and failed.
+/// Returns the first failed call that tried to delegate a task to the sub-agent `name`.
 pub(crate) fn failed_delegation(trace: &Trace, name: &str) -> Option<usize> {
     let hands_over = |traced: &TracedCall| delegate(traced).is_some_and(|written| is_delegate(written, name));
     trace.calls.iter().position(|traced| hands_over(traced) && !succeeded(traced))
 }
 
-/// The sub-agents that were handed a task, each once.
+/// Returns the sub-agents that a task was delegated to, each once.
 pub(crate) fn delegates(trace: &Trace) -> Vec<&str> {
     let mut found: Vec<&str> = Vec::new();
     for name in trace.calls.iter().filter(|traced| succeeded(traced)).filter_map(delegate) {
@@ -69,7 +69,7 @@ pub(crate) fn delegates(trace: &Trace) -> Vec<&str> {
     found
 }
 
-/// The skills that the agent made use of, as its calls name them, each once.
+/// Returns the skills that the agent used, as named in its calls, each once.
 pub(crate) fn used(trace: &Trace) -> Vec<String> {
     let mut used: Vec<String> = Vec::new();
     for traced in trace.calls.iter().filter(|traced| succeeded(traced)) {
@@ -83,12 +83,12 @@ pub(crate) fn used(trace: &Trace) -> Vec<String> {
     used
 }
 
-/// The call that tried to make use of `skill` and failed.
+/// Returns the first failed call that tried to use `skill`.
 pub(crate) fn failed_use(trace: &Trace, skill: &str) -> Option<usize> {
     trace.calls.iter().position(|traced| !succeeded(traced) && names(traced, |name| is_called(name, skill)))
 }
 
-/// Whether `name`, as a call has it, is `skill`, or a pattern that takes it in.
+/// True if `name`, as in a call, is `skill` or a pattern that matches it.
 fn is_called(name: &str, skill: &str) -> bool {
     name == skill || (is_pattern(name) && glob::matches(name, skill))
 }
@@ -101,7 +101,7 @@ fn succeeded(traced: &TracedCall) -> bool {
     !traced.result.as_ref().is_some_and(|result| result.is_error)
 }
 
-/// Whether a command that failed has shown the head of the skill's file before it did.
+/// True if the output of a failed command shows the head of the skill's file.
 fn shows(traced: &TracedCall, skill: &str) -> bool {
     let is_head =
         |line: &str| line.strip_prefix("name:").is_some_and(|name| name.trim().trim_matches(['"', '\'']) == skill);
@@ -109,7 +109,7 @@ fn shows(traced: &TracedCall, skill: &str) -> bool {
         && traced.result.as_ref().is_some_and(|result| result.content.lines().any(is_head))
 }
 
-/// Whether `is` holds of a skill that the call is about.
+/// True if `is` returns true for a skill that the call is about.
 fn names(traced: &TracedCall, mut is: impl FnMut(&str) -> bool) -> bool {
     let call = &traced.call;
     let text = |key: &str| call.input.get(key).and_then(Value::as_str);
@@ -127,13 +127,13 @@ fn names(traced: &TracedCall, mut is: impl FnMut(&str) -> bool) -> bool {
             reads.iter().any(|read| is_of_skill(&read.path, read.is_search, &mut is))
         }
         Effect::Read => touched(traced).any(|path| is_of_skill(path, false, &mut is)),
-        // To list files, and to look for their names, is not to read them.
+        // Listing files and searching for file names is not reading them.
         Effect::Search if call.name == "Grep" => touched(traced).any(|path| is_of_skill(path, true, &mut is)),
         _ => false,
     }
 }
 
-/// The paths that a call reads, resolved where somebody did that, and as they are written.
+/// Returns the paths that a call reads: as resolved by the harness, if it did so, and as written.
 fn touched(traced: &TracedCall) -> impl Iterator<Item = &str> {
     let call = &traced.call;
     let resolved =
@@ -142,8 +142,8 @@ fn touched(traced: &TracedCall) -> impl Iterator<Item = &str> {
     resolved.chain(written)
 }
 
-/// Whether `is` holds of the skill that the file `path` is of, or the directory where `is_search` says that all of it is
-/// looked through.
+/// Applies `is` to the skill that contains the file `path`. If `is_search` is true, `path` may also be a directory
+/// that is searched completely.
 fn is_of_skill(path: &str, is_search: bool, is: &mut impl FnMut(&str) -> bool) -> bool {
     if !path.contains("skills/") && !path.contains(SKILL_FILE) {
         return false;
@@ -154,8 +154,8 @@ fn is_of_skill(path: &str, is_search: bool, is: &mut impl FnMut(&str) -> bool) -
     found.is_some_and(is)
 }
 
-/// The name of the skill that the file `path` is of: its `SKILL.md` wherever that is, and any file of a skill where agents
-/// look for them, as in `.claude/skills/NAME/scripts/run.py`.
+/// Returns the name of the skill that contains the file `path`: for a `SKILL.md` anywhere, and for any file of a skill
+/// in a folder in which agents look for skills, as in `.claude/skills/NAME/scripts/run.py`.
 fn folder_of_skill(path: &str) -> Option<&str> {
     if let Some(folder) = path.strip_suffix(SKILL_FILE).and_then(|folder| folder.strip_suffix('/')) {
         return folder.rsplit('/').next().filter(|name| !name.is_empty());

@@ -1,59 +1,59 @@
-//! What a matcher says about evidence.
+//! Result of a matcher.
 
 use model::{Capture, Detail, Failure, Leeway, Position, Status, Trace};
 
 use crate::place::Place;
 
-/// What a matcher says; the check it belongs to makes a finding of it.
+/// Result of a matcher. The check that it belongs to turns it into a finding.
 #[derive(Debug, Clone)]
 pub(crate) struct Verdict {
-    /// Whether it holds.
+    /// Status: met, unmet or undecided.
     pub status: Status,
-    /// 0 to 1, where it is not all or nothing. It tells of nothing that is undecided.
+    /// Score from 0 to 1, if it is not all or nothing. It does not include undecided parts.
     pub score: Option<f64>,
-    /// Why, in one line.
+    /// Reason, in one line.
     pub because: String,
-    /// What was asked for.
+    /// Expected value.
     pub expected: Option<String>,
-    /// What was there instead.
+    /// Actual value.
     pub actual: Option<String>,
-    /// What else helps, a line each.
+    /// Further helpful information, one item a line.
     pub evidence: Vec<String>,
-    /// What kept it from being decided.
+    /// Error that prevented a decision.
     pub error: Option<String>,
-    /// Values of the matching calls.
+    /// Captured values of the matching calls.
     pub captures: Vec<Capture>,
-    /// The part of the assertion that says best what it is about.
+    /// The most specific part of the assertion.
     pub place: Option<Place>,
-    /// Where in the trace.
+    /// Position in the trace.
     pub at: Option<Position>,
-    /// What matching an expectation came to, part by part.
+    /// Details of an expectation's match, part by part.
     pub matched: Option<Box<Matched>>,
 }
 
-/// What matching an expectation came to.
+/// Details of an expectation's match.
 #[derive(Debug, Clone)]
 pub(crate) struct Matched {
-    /// What it is about, such as `output`.
+    /// Subject of the expectation, such as `output`.
     pub key: &'static str,
-    /// 0 to 1.
+    /// Score from 0 to 1.
     pub score: f64,
-    /// What it may still score, where parts of it are undecided.
+    /// Range of the score, if parts are undecided.
     pub leeway: Option<Leeway>,
-    /// What a person would call it.
+    /// Title.
     pub title: Option<String>,
-    /// The category it is reported under.
+    /// Category under which it is reported.
     pub dimension: Option<String>,
-    /// Paths that must hold and do not.
+    /// Paths of critical parts that do not hold.
     pub failed_critical: Vec<String>,
-    /// Its parts.
+    /// Parts of the expectation.
     pub details: Vec<Detail>,
-    /// Every place that is not as it should be.
+    /// All mismatches.
     pub failures: Vec<Failure>,
 }
 
 impl Verdict {
-    /// It holds.
+    /// Creates a verdict that is met.
     pub fn met(because: impl Into<String>) -> Self {
         Self {
             status: Status::Met,
@@ -70,7 +70,7 @@ impl Verdict {
         }
     }
 
-    /// It does not hold.
+    /// Creates a verdict that is not met.
     pub fn unmet(because: impl Into<String>, expected: impl Into<String>, actual: impl Into<String>) -> Self {
         Self {
             status: Status::Unmet,
@@ -80,30 +80,30 @@ impl Verdict {
         }
     }
 
-    /// Nobody can say, because of `error`.
+    /// Creates a verdict that is undecided because of `error`.
     pub fn undecided(error: impl Into<String>) -> Self {
         let error = error.into();
         Self { status: Status::Undecided, error: Some(error.clone()), ..Self::met(error) }
     }
 
-    /// Adds lines that help to understand it.
+    /// Adds lines of further information.
     pub fn evidence(mut self, lines: impl IntoIterator<Item = String>) -> Self {
         self.evidence.extend(lines);
         self
     }
 
-    /// Says how well it holds, from 0 to 1.
+    /// Sets the score, clamped to 0 to 1.
     pub fn scored(self, score: f64) -> Self {
         Self { score: Some(score.clamp(0.0, 1.0)), ..self }
     }
 
-    /// Points at a part of the assertion.
+    /// Sets the part of the assertion that it points at.
     pub fn place(mut self, place: &Place) -> Self {
         self.place = Some(place.clone());
         self
     }
 
-    /// Points at a call.
+    /// Sets the call that it points at.
     pub fn at_call(mut self, trace: &Trace, call: usize) -> Self {
         self.at = Some(Position { turn: trace.calls.get(call).map(|call| call.turn), call: Some(call) });
         self

@@ -1,9 +1,9 @@
-//! What looks wrong about a trial but decides nothing.
+//! Warnings about a trial that do not affect its outcome.
 
 use model::{Case, Diagnostic, Evidence};
 
-/// Warnings about a trial of `case`: prepared answers that no question asked for, more turns than the format's default,
-/// and budgets that only warn.
+/// Returns warnings about a trial of `case`: prepared answers that no question matched, more turns than the format's
+/// default, and exceeded budgets that only warn.
 pub fn warnings(case: &Case, evidence: &Evidence) -> Vec<Diagnostic> {
     let unused = evidence.unused_responses.iter().filter_map(|&at| case.user_responses.get(at)).map(|response| {
         let pattern = &response.match_question.value;

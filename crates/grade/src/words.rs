@@ -1,27 +1,27 @@
-//! How findings put things into words.
+//! Formats texts, numbers and lists for findings.
 
-/// How many characters of a text a finding shows.
+/// Maximum length of a text in a finding, in characters.
 const SHOWN: usize = 120;
 
-/// `text` in quotes on one line, cut where it gets long.
+/// Returns `text` in quotes on one line, cut if it is long.
 pub(crate) fn quoted(text: &str) -> String {
     let shown: String = text.chars().take(SHOWN).collect();
     let rest = if shown.len() < text.len() { "…" } else { "" };
     format!("{}{rest}", serde_json::Value::from(shown))
 }
 
-/// `text`, cut where it gets long.
+/// Returns `text`, cut if it is long.
 pub(crate) fn shortened(text: &str) -> String {
     let shown: String = text.chars().take(SHOWN).collect();
     if shown.len() < text.len() { format!("{shown}…") } else { shown }
 }
 
-/// `1 turn`, `2 turns`.
+/// Formats a count: `1 turn`, `2 turns`.
 pub(crate) fn count(number: usize, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
-/// A number with commas between its thousands; a fraction is kept.
+/// Formats a number with commas between thousands. A fraction is kept.
 pub(crate) fn thousands(number: f64) -> String {
     let text = number.to_string();
     let (whole, fraction) = text.split_once('.').map_or((text.as_str(), ""), |(whole, fraction)| (whole, fraction));
@@ -39,7 +39,7 @@ pub(crate) fn thousands(number: f64) -> String {
     out
 }
 
-/// `a, b and c`.
+/// Joins a list: `a, b and c`.
 pub(crate) fn list(items: &[String]) -> String {
     match items {
         [] => String::new(),
@@ -48,7 +48,7 @@ pub(crate) fn list(items: &[String]) -> String {
     }
 }
 
-/// At most `most` of `lines`, and how many are left out.
+/// Returns at most `most` of `lines`, and how many are left out.
 pub(crate) fn few(lines: Vec<String>, most: usize) -> Vec<String> {
     let left_out = lines.len().saturating_sub(most);
     let mut lines: Vec<String> = lines.into_iter().take(most).collect();
@@ -58,7 +58,7 @@ pub(crate) fn few(lines: Vec<String>, most: usize) -> Vec<String> {
     lines
 }
 
-/// "a" or "an" before `what`, which may begin with a quote.
+/// Adds "a" or "an" before `what`, which may begin with a quote.
 pub(crate) fn one(what: &str) -> String {
     let first = what.chars().find(|c| c.is_alphanumeric());
     let article = if first.is_some_and(|c| "aeiouAEIOU".contains(c)) { "an" } else { "a" };

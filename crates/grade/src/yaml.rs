@@ -1,10 +1,10 @@
-//! Writes a value as YAML the way people do, and remembers where each part went: a tree with true places, without a
-//! parser.
+//! Writes a value as YAML in common style and records the position of each part. The result is a tree with correct
+//! places, without a parser.
 
 use model::{Node, NodeKind, Source, Span, Spanned};
 use serde_json::{Map, Value};
 
-/// `value`, a map, as the item of a list, in a file called `path`.
+/// Writes `value`, a map, as the item of a list, in a file called `path`.
 pub(crate) fn list_item(value: &Value, path: &str) -> Node {
     let mut writer = Writer::default();
     writer.text.push_str("- ");
@@ -18,7 +18,7 @@ pub(crate) fn list_item(value: &Value, path: &str) -> Node {
 #[derive(Default)]
 struct Writer {
     text: String,
-    /// A value's span, then those of its parts; a key before its value. [`tree`] reads them in the same order.
+    /// Span of a value, then those of its parts, with a key before its value. [`tree`] reads them in the same order.
     spans: Vec<Span>,
 }
 
@@ -82,7 +82,7 @@ impl Writer {
     }
 }
 
-/// Whether `text` can be written without quotes and is still text.
+/// True if `text` can be written without quotes and is still read as text.
 fn is_plain(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || "_-./".contains(c))

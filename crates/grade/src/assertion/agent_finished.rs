@@ -1,4 +1,4 @@
-//! `agent_finished`: the agent did not give up.
+//! `agent_finished`: the agent answered, and not with an error.
 
 use model::{Ending, Evidence};
 

@@ -1,4 +1,4 @@
-//! `branch_created`: the agent made a branch.
+//! `branch_created`: the agent created a branch.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
     form: Form::Written { parse },
 };
 
-/// `name`, as assertions about branches have it.
+/// Field `name` of assertions about branches.
 pub(super) const NAME: Field = Field {
     name: "name",
     holds: "text",
@@ -53,7 +53,7 @@ pub(super) const NAME: Field = Field {
     doc: "The branch's name. `*` stands for any letters, `?` for one.",
 };
 
-/// `pattern`, as assertions about branches have it.
+/// Field `pattern` of assertions about branches.
 pub(super) const PATTERN: Field = Field {
     name: "pattern",
     holds: "regular expression, also `/…/flags`",

@@ -1,4 +1,4 @@
-//! `branch_not_created`: the agent made no branch.
+//! `branch_not_created`: the agent did not create a branch.
 
 use std::sync::Arc;
 

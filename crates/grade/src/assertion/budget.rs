@@ -1,4 +1,4 @@
-//! `budget`: the trial stayed within what it was given, beside turns and tokens of all kinds.
+//! `budget`: the trial stayed within its budgets, apart from the limits on turns and on all tokens.
 
 use model::{Budget, Ending, Evidence, OnBudget, Overrun};
 use serde_json::json;
@@ -52,13 +52,13 @@ fn judge(evidence: &Evidence) -> Option<Verdict> {
     Some(Verdict::unmet(told.join("; "), format!("at most {}", words::list(&caps)), words::list(&used)))
 }
 
-/// The budgets that the trial did not keep. Time is the clock's.
+/// Returns the budgets that the trial exceeded. The time budget is enforced by the clock, and is not checked here.
 fn overruns(evidence: &Evidence) -> Vec<Overrun> {
     let usage = evidence.counted();
     evidence.limits.budgets.overruns(usage.tokens, usage.cost_usd, None)
 }
 
-/// What is said of budgets that were not kept where they only warn: those of [`model::Budgets`], and of all tokens.
+/// Returns a message for each exceeded budget that only warns: those of [`model::Budgets`], and that of all tokens.
 pub(crate) fn warned(evidence: &Evidence) -> Vec<String> {
     let limits = &evidence.limits;
     if limits.on_budget != OnBudget::Warn {
@@ -68,7 +68,7 @@ pub(crate) fn warned(evidence: &Evidence) -> Vec<String> {
     let used = usage.tokens.map(|tokens| tokens.total() as f64);
     let all = limits.token_budget.filter(|_| limits.tokens_only_warn()).zip(used).filter(|(limit, used)| used > limit);
     let all = all.map(|(limit, used)| Overrun { budget: Budget::Tokens, limit, used });
-    // No clock stops a trial whose time only warns.
+    // The clock does not stop a trial whose time budget only warns.
     let others = limits.budgets.overruns(usage.tokens, usage.cost_usd, evidence.agent_ms().map(|ms| ms as f64));
     all.iter().chain(&others).map(tell).collect()
 }

@@ -1,4 +1,4 @@
-//! `claim`: what must hold, in people's words.
+//! `claim`: a requirement in natural language.
 
 use std::sync::Arc;
 

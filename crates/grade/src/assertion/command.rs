@@ -1,4 +1,4 @@
-//! `command`: a command in the sandbox does what it should after the agent has finished.
+//! `command`: a command that is run in the sandbox after the agent has finished behaves as expected.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use crate::reading::Reading;
 use crate::verdict::Verdict;
 use crate::words;
 
-/// How long a command may take unless the user says otherwise, in milliseconds.
+/// Default timeout of a command, in milliseconds.
 const TIMEOUT_MS: u64 = 30_000;
 
-/// How many of the last lines it wrote are told.
+/// Number of the command's last output lines that a finding shows.
 const LINES: usize = 8;
 
 pub(super) const ASSERTION: Assertion = Assertion {
@@ -89,7 +89,7 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     Some(Arc::new(Command { run, place, exit_code: exit_code.unwrap_or(0), exit_place, output, timeout_ms }))
 }
 
-/// `run`, or `command`.
+/// Reads `run`, or its alias `command`.
 fn command_line(reading: &mut Reading<'_>) -> Option<(String, Place)> {
     let key = match (reading.fields.get("run"), reading.fields.get("command")) {
         (None, Some(_)) => "command",
@@ -120,7 +120,7 @@ fn exit_code(reading: &mut Reading<'_>) -> Option<(i32, Place)> {
 }
 
 impl Command {
-    /// The command under `command`, which has to succeed in `timeout`.
+    /// Reads the command from the field `command`. It must exit with code 0 within `timeout`.
     pub(super) fn succeeds(reading: &mut Reading<'_>) -> Option<Self> {
         let timeout_ms = reading.fields.duration_ms("timeout", reading.problems).unwrap_or(TIMEOUT_MS);
         let (run, place) = command_line(reading)?;
@@ -151,16 +151,16 @@ impl Matcher for Command {
     }
 }
 
-/// What a command wrote.
+/// Output of a command.
 struct Output<'e> {
     stdout: &'e str,
     stderr: &'e str,
-    /// Whether something of it is missing.
+    /// True if part of the output is missing.
     clipped: bool,
 }
 
 impl Output<'_> {
-    /// The last lines of it.
+    /// Returns the last non-empty lines of the output, at most [`LINES`].
     fn last_lines(&self) -> Vec<String> {
         let lines: Vec<&str> = self.stdout.lines().chain(self.stderr.lines()).filter(|line| !line.is_empty()).collect();
         let from = lines.len().saturating_sub(LINES);
@@ -191,7 +191,7 @@ impl Command {
     }
 }
 
-/// Whether what was written matches.
+/// Checks the output against `pattern`.
 fn written(pattern: &Pattern, output: &Output<'_>) -> Verdict {
     let patience = Patience::new();
     let tested = [output.stdout, output.stderr].map(|text| pattern.test(text, &patience));

@@ -40,7 +40,7 @@ pub(crate) struct CommandNotRan {
 }
 
 impl CommandNotRan {
-    /// Whether the agent did not run it, for an assertion that is written elsewhere.
+    /// Creates the check for an assertion that is written elsewhere, such as a claim.
     pub fn new(sought: Sought) -> Self {
         Self { sought, place: None }
     }

@@ -13,7 +13,7 @@ use crate::shell::{self, Simple};
 use crate::verdict::Verdict;
 use crate::words;
 
-/// How many command lines are told.
+/// Number of command lines that a finding shows.
 const SHOWN: usize = 10;
 
 pub(super) const ASSERTION: Assertion = Assertion {
@@ -38,7 +38,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
     form: Form::Written { parse },
 };
 
-/// `command`, as two assertions have it.
+/// Field `command` of `command_ran` and `command_not_ran`.
 pub(super) const COMMAND: Field = Field {
     name: "command",
     holds: "text",
@@ -47,27 +47,27 @@ pub(super) const COMMAND: Field = Field {
     doc: "The program, with as many of its arguments as matter.",
 };
 
-/// A command that is looked for among the agent's calls.
+/// A command that is looked for in the agent's calls.
 #[derive(Debug, Clone)]
 pub(crate) struct Sought {
     written: String,
-    /// All of these; any at all where there is none.
+    /// Simple commands, as words, all of which must have run. If empty, any command matches.
     parts: Vec<Vec<String>>,
 }
 
 impl Sought {
-    /// Any command.
+    /// Matches any command.
     pub fn any() -> Self {
         Self { written: "a command".into(), parts: Vec::new() }
     }
 
-    /// The commands of a line; `None` if there are none.
+    /// Parses the commands of a line. Returns `None` if the line has no command.
     pub fn line(written: &str) -> Option<Self> {
         let parts: Vec<Vec<String>> = shell::commands(written).into_iter().map(|simple| simple.words).collect();
         (!parts.is_empty()).then(|| Self { written: format!("`{written}`"), parts })
     }
 
-    /// What `command` says, and where.
+    /// Reads the field `command`, and where it is written.
     pub fn read(reading: &mut Reading<'_>) -> Option<(Self, Place)> {
         let (written, place) = reading.required_text("command")?;
         let sought = Self::line(&written);
@@ -78,7 +78,8 @@ impl Sought {
         Some((sought?, place))
     }
 
-    /// The call that ran it, the last of several; or the part that nobody ran.
+    /// Returns the index of the call that ran the command, the last one if there are several. The error is the first
+    /// simple command that did not run.
     pub fn find(&self, trace: &Trace) -> Result<usize, Option<&[String]>> {
         let lines: Vec<(usize, Vec<Vec<String>>)> = shell_calls(trace).map(|(at, line)| (at, ran_by(&line))).collect();
         let mut last = None;
@@ -96,17 +97,17 @@ impl std::fmt::Display for Sought {
     }
 }
 
-/// The calls that ran a command line.
+/// Returns the calls that ran a command line, with their indices.
 pub(super) fn shell_calls(trace: &Trace) -> impl Iterator<Item = (usize, Line)> + '_ {
     trace.calls.iter().enumerate().filter_map(|(at, traced)| Some((at, Line::of(traced)?)))
 }
 
-/// What a call ran.
+/// The command that a call ran.
 #[derive(Debug)]
 pub(super) enum Line {
-    /// A line for a shell.
+    /// A command line for a shell.
     Text(String),
-    /// A program with its arguments.
+    /// A program and its arguments.
     Words(Vec<String>),
 }
 
@@ -124,7 +125,7 @@ impl Line {
         }
     }
 
-    /// Its commands.
+    /// Returns its simple commands.
     pub fn commands(&self) -> Vec<Simple> {
         match self {
             Self::Text(text) => shell::commands(text),
@@ -132,7 +133,7 @@ impl Line {
         }
     }
 
-    /// In one line.
+    /// Formats it as one quoted line.
     pub fn told(&self) -> String {
         match self {
             Self::Text(text) => words::quoted(text),
@@ -152,7 +153,7 @@ pub(crate) struct CommandRan {
 }
 
 impl CommandRan {
-    /// Whether the agent ran it, for an assertion that is written elsewhere.
+    /// Creates the check for an assertion that is written elsewhere, such as a claim.
     pub fn new(sought: Sought) -> Self {
         Self { sought, place: None }
     }

@@ -1,4 +1,4 @@
-//! `commit_created`: the agent made a commit, on what is checked out.
+//! `commit_created`: the agent created a commit on the branch that is checked out.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::repository;
 use crate::verdict::Verdict;
 use crate::words;
 
-/// How many commits are told.
+/// Number of commits that a finding shows.
 const SHOWN: usize = 5;
 
 pub(super) const ASSERTION: Assertion = Assertion {
@@ -49,12 +49,12 @@ pub(super) const ASSERTION: Assertion = Assertion {
     form: Form::Written { parse },
 };
 
-/// What the first line of a commit's message must be like.
+/// Requirement on the first line of a commit message.
 #[derive(Debug)]
 pub(crate) enum Message {
-    /// Some part of it matches.
+    /// Some part of the line matches.
     Pattern(Pattern),
-    /// It has this in it, whatever the case of its letters.
+    /// The line contains this text, ignoring case.
     Text(String),
 }
 

@@ -1,4 +1,4 @@
-//! `commit_not_created`: the agent made no commit.
+//! `commit_not_created`: the agent did not create a commit.
 
 use std::sync::Arc;
 

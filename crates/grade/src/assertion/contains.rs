@@ -1,4 +1,4 @@
-//! `contains`: the answer has a text in it.
+//! `contains`: the answer contains a text.
 
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ impl Matcher for Contains {
 }
 
 impl Contains {
-    /// The words of the text, if they are there with other space between them.
+    /// Returns a hint if the answer contains the words of the text with different white space between them.
     fn near(&self, answer: &str) -> Option<String> {
         let plain = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         let (answer, text) = (plain(answer), plain(&self.text));

@@ -1,4 +1,4 @@
-//! `expect`: what the agent gave matches an expectation of the `$operator` engine.
+//! `expect`: the agent's result matches an expectation of the `$operator` engine.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -92,25 +92,25 @@ const fn field(name: &'static str, holds: &'static str, doc: &'static str) -> Fi
     Field { name, holds, required: false, default: None, doc }
 }
 
-/// What an expectation is about.
+/// Subject of an expectation.
 #[derive(Debug, Clone)]
 enum About {
-    /// Everything the agent gave.
+    /// Everything that the agent returned.
     All(Wanted),
     /// The answer.
     Output,
-    /// The answer, by a schema.
+    /// The answer, checked against a schema.
     Schema,
 }
 
-/// Who decides whether it passes.
+/// Rule that decides whether the expectation passes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Ruled {
-    /// Its own score.
+    /// The expectation's own score decides.
     Itself,
-    /// The case's score.
+    /// The case's score decides.
     Case,
-    /// A case that passes where this does not.
+    /// The case is negated, and passes if this does not.
     Denied,
 }
 
@@ -121,7 +121,7 @@ struct Expect {
     about: About,
     expectation: Expectation,
     data: Data,
-    /// What it takes to pass by a score of its own.
+    /// Scoring, if the expectation passes by a score of its own.
     scoring: Option<Scoring>,
     runs_code: bool,
     parses_json: bool,
@@ -171,7 +171,7 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     rules.pass_score = pass_score.unwrap_or(max_score);
     rules.denied = ruled == Ruled::Denied;
     doubt_scores(reading, &rules, scoring);
-    // A trial that passes by its own score judges its parts by themselves.
+    // If the trial passes by its own score, its parts are judged without scores of their own.
     let is_scored = rules.scoring && ruled == Ruled::Itself;
     let scoring = is_scored.then_some(Scoring { max_score, pass_score: rules.pass_score });
     let (about, expectation) = match key {
@@ -183,7 +183,7 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
         _ => (About::Schema, Expectation::of_schema(&resolved, rules, &host, reading.problems)),
     };
     let runs_code = code.load(Ordering::Relaxed);
-    // Nobody but code looks at it.
+    // Only code reads the data.
     let data = if runs_code { data(vars, input, fixture) } else { Data::default() };
     Some(Arc::new(Expect { about, expectation, data, scoring, runs_code, parses_json }))
 }
@@ -199,7 +199,7 @@ pub(crate) fn cannot_fail(spec: &AssertionSpec) -> bool {
             || is_met_by_all("schema", |schema| matches!(&schema.kind, NodeKind::Map(entries) if entries.is_empty())))
 }
 
-/// True if `expect` asks nothing of a result.
+/// True if `expect` does not require anything of a result.
 fn is_met_by_every_result(expect: &Node) -> bool {
     let NodeKind::Map(entries) = &expect.kind else { return false };
     entries.iter().all(|(key, value)| match (key.value.as_str(), &value.kind) {
@@ -209,7 +209,7 @@ fn is_met_by_every_result(expect: &Node) -> bool {
     })
 }
 
-/// True if an expectation asks nothing of a value. `{}` asks for a map.
+/// True if an expectation does not require anything of a value. (`{}` requires a map.)
 fn is_met_by_every_value(expectation: &Node) -> bool {
     let NodeKind::Map(entries) = &expectation.kind else { return false };
     let asks_nothing = |(key, value): &(Spanned<String>, Node)| {
@@ -218,7 +218,7 @@ fn is_met_by_every_value(expectation: &Node) -> bool {
     !entries.is_empty() && entries.iter().all(asks_nothing)
 }
 
-/// Tells of scores that nothing can have, or that nobody looks at.
+/// Reports scores that cannot be reached or that are ignored.
 fn doubt_scores(reading: &mut Reading<'_>, rules: &Rules, scoring: Option<&Node>) {
     let max_score = rules.budget.max_score;
     if let Some(node) = reading.fields.get("maxScore").filter(|_| max_score <= 0.0) {
@@ -287,7 +287,7 @@ fn budget(reading: &mut Reading<'_>) -> Budget {
     }
 }
 
-/// Finds the custom operators, written as a map of names or as a list.
+/// Reads the custom operators, which are written as a map of names or as a list.
 fn operators(node: &Node, host: &Arc<dyn Host>, rules: &mut Rules, problems: &mut Problems) {
     let named: Vec<(String, &Node)> = match &node.kind {
         NodeKind::Map(entries) => entries.iter().map(|(name, node)| (name.value.clone(), node)).collect(),
@@ -310,14 +310,15 @@ fn operators(node: &Node, host: &Arc<dyn Host>, rules: &mut Rules, problems: &mu
                     Some(help) => problem.help(help),
                     None => problem,
                 });
-                // Its name is known all the same; that it is used is no fault of its own.
+                // The name is registered all the same, so that each use of the operator is not reported as a second
+                // problem.
                 rules.operators.push((name, expect::Function::missing()));
             }
         }
     }
 }
 
-/// The name of an operator that is given by its reference alone.
+/// Returns the name of an operator that is given by its module reference alone.
 fn inferred(node: &Node, problems: &mut Problems) -> Option<String> {
     let text = decode::text(node, "an operator", problems)?;
     match script::Reference::parse(&text) {
@@ -333,7 +334,7 @@ fn inferred(node: &Node, problems: &mut Problems) -> Option<String> {
     }
 }
 
-/// Whether the score decides.
+/// True if the score decides.
 fn is_on(node: Option<&Node>, expectation: &Node, problems: &mut Problems) -> bool {
     let Some(node) = node else { return false };
     match &node.kind {
@@ -431,7 +432,7 @@ impl Expect {
     }
 }
 
-/// Why it comes to `pass`; `not_enough` is what is said of the score where that decides.
+/// Explains the result `pass`. `not_enough` describes the score, if the score decides.
 fn because(pass: Pass, not_enough: Option<String>, failures: &[model::Failure]) -> String {
     let what = match (pass, failures) {
         (Pass::Yes, _) => return "it matches".to_owned(),

@@ -1,4 +1,4 @@
-//! `factuality`: what the reply claims agrees with the truth.
+//! `factuality`: the facts that the reply states agree with a reference text.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::reading::Reading;
 use crate::verdict::Verdict;
 use crate::words;
 
-/// How many claims a finding lists.
+/// Maximum number of claims that a finding lists.
 const LISTED: usize = 10;
 
 pub(super) const ASSERTION: Assertion = Assertion {
@@ -126,7 +126,7 @@ impl Judged for Factuality {
     }
 }
 
-/// The share of claims that agree, of those that agree or contradict; over all judges.
+/// Returns the share of consistent claims among those that are consistent or contradicted, averaged over all judges.
 fn share(answers: &[Answer]) -> f64 {
     let share = |answer: &Answer| {
         let count = |standing| answer.marks.iter().filter(|mark| mark.standing == Some(standing)).count() as f64;

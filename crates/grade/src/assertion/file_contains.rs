@@ -1,4 +1,4 @@
-//! `file_contains`: a file in the sandbox has a text in it.
+//! `file_contains`: a file in the sandbox contains a text.
 
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
     form: Form::Written { parse },
 };
 
-/// `contains`, as two assertions have it.
+/// Field `contains` of `file_contains` and `file_not_contains`.
 pub(super) const CONTAINS: Field = Field {
     name: "contains",
     holds: "text",
@@ -66,7 +66,7 @@ pub(super) const CONTAINS: Field = Field {
 
 #[derive(Debug)]
 struct FileContains {
-    /// The answer, where it is absent.
+    /// The file. If `None`, the answer is searched.
     file: Option<SandboxFile>,
     wanted: Wanted,
 }
@@ -74,7 +74,7 @@ struct FileContains {
 #[derive(Debug)]
 enum Wanted {
     Text(String, Place),
-    /// In whatever case.
+    /// Text that is searched ignoring case.
     Folded(String, Place),
     Pattern(Pattern),
 }
@@ -93,7 +93,7 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     Some(Arc::new(FileContains { file, wanted: wanted? }))
 }
 
-/// `contains`, beside which `text` is a title.
+/// Reads `contains`. Beside it, `text` is a title.
 fn folded(reading: &mut Reading<'_>) -> Option<Wanted> {
     reading.caption();
     if let Some(node) = reading.fields.get("pattern") {

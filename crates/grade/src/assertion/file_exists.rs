@@ -1,4 +1,4 @@
-//! `file_exists`: there is a file in the sandbox.
+//! `file_exists`: a file exists in the sandbox.
 
 use std::sync::Arc;
 
@@ -61,7 +61,7 @@ impl Matcher for FileExists {
     }
 }
 
-/// A file the agent made whose path is nearly the one that was looked for.
+/// Returns a hint if the agent created a file with a path similar to `path`.
 pub(super) fn near(evidence: &Evidence, path: &str) -> Option<String> {
     let added = evidence.collected.files_changed.iter().filter(|file| file.change == model::Change::Added);
     let paths: Vec<&str> = added.map(|file| file.path.as_str()).collect();

@@ -1,4 +1,4 @@
-//! `file_not_contains`: a file in the sandbox, or the answer, does not have a text in it.
+//! `file_not_contains`: a file in the sandbox, or the answer, does not contain a text.
 
 use std::sync::Arc;
 

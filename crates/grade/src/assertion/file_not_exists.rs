@@ -1,4 +1,4 @@
-//! `file_not_exists`: there is no such file in the sandbox.
+//! `file_not_exists`: a file does not exist in the sandbox.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `file_unchanged`: a file of the sandbox is as it was.
+//! `file_unchanged`: the agent did not change a file of the sandbox.
 
 use std::sync::Arc;
 

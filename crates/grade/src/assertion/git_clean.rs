@@ -1,4 +1,4 @@
-//! `git_clean`: the agent left nothing uncommitted.
+//! `git_clean`: the agent did not leave uncommitted changes.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::repository;
 use crate::verdict::Verdict;
 use crate::words;
 
-/// How many lines are told.
+/// Number of lines that a finding shows.
 const SHOWN: usize = 20;
 
 pub(super) const ASSERTION: Assertion = Assertion {
@@ -45,7 +45,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
     form: Form::Written { parse },
 };
 
-/// Whether it is clean, or must not be.
+/// Check that the working tree is clean, or is not.
 #[derive(Debug)]
 pub(crate) struct GitClean {
     pub is_wanted: bool,

@@ -1,4 +1,4 @@
-//! `guardrail`: no rule is broken, as a judge sees it.
+//! `guardrail`: no rule is broken, according to a judge.
 
 use std::sync::Arc;
 
@@ -69,7 +69,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
 
 #[derive(Debug)]
 struct Guardrail {
-    /// What each rule says, and whether it forbids.
+    /// Text of each rule, and `true` if the rule forbids something.
     rules: Vec<(String, bool)>,
     judges: Option<usize>,
 }
@@ -96,7 +96,8 @@ impl Judged for Guardrail {
         if material.is_empty() {
             return Err(judge::nothing_to_judge("an agent that keeps to the rules"));
         }
-        // A breach of a rule can be shown, and so can that something was done; that something was not done cannot.
+        // A quote can show that a rule was broken or that something was done. It cannot show that something was not
+        // done.
         let criterion = |(at, (rule, forbids)): (usize, &(String, bool))| {
             let quoted = if *forbids { Quoted::WhenViolated } else { Quoted::WhenMet };
             Criterion::new(at, told(rule, *forbids), quoted)
@@ -120,7 +121,8 @@ impl Judged for Guardrail {
             let agreement = votes.tally(*first).agreement();
             let because = format!("{} of {all} broken: {}{agreement}", broken.len(), name(*first));
             let actual = quote(votes, *first).unwrap_or_else(|| format!("it did not{}", reasoning(votes, *first)));
-            // One broken rule decides it; one kept rule beside an open one would not have.
+            // One broken rule decides the assertion. If only some rules were kept and the others are open, it would
+            // not be decided.
             let open = (broken.len() + kept < marks.len()).then(|| split(votes).to_owned());
             return Verdict { error: open, ..Verdict::unmet(because, name(*first), actual) }
                 .scored(kept as f64 / marks.len() as f64)

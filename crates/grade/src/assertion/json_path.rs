@@ -1,4 +1,4 @@
-//! `json_path`: a part of a JSON document is there, and is what it should be.
+//! `json_path`: a part of a JSON document exists and has the expected value.
 
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
     form: Form::Written { parse },
 };
 
-/// `json_path`, as two assertions have it.
+/// Field `json_path` of `json_path` and `json_path_not_exists`.
 pub(super) const JSON_PATH: Field = Field {
     name: "json_path",
     holds: "text",
@@ -75,7 +75,7 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     Some(Arc::new(AtPath { source: source?, path, place, equals }))
 }
 
-/// The path, and where it is written.
+/// Reads the path, and where it is written.
 pub(super) fn read_path(reading: &mut Reading<'_>) -> Option<(JsonPath, Place)> {
     let (written, place) = reading.required_text("json_path")?;
     match JsonPath::parse(&written) {
@@ -119,7 +119,7 @@ impl Matcher for AtPath {
     }
 }
 
-/// A value in a line, not too long.
+/// Formats a value as one short line.
 pub(super) fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => words::quoted(text),
@@ -135,7 +135,7 @@ fn there(missing: &Missing<'_>) -> String {
     format!("{place} is {}", shown(missing.there))
 }
 
-/// The key that is nearly the one that is not there.
+/// Returns a hint if the document has a key similar to the missing one.
 fn near(missing: &Missing<'_>) -> Option<String> {
     let keys = missing.there.as_object()?;
     let near = nearest(&missing.step, keys.keys().map(String::as_str))?;

@@ -1,4 +1,4 @@
-//! `json_schema`: the answer is JSON that satisfies a schema.
+//! `json_schema`: the answer is JSON that conforms to a schema.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::reading::Reading;
 use crate::verdict::Verdict;
 use crate::words;
 
-/// How many of the places that do not fit are told beside the first.
+/// Number of mismatches that a finding lists in addition to the first.
 const TOLD: usize = 8;
 
 pub(super) const ASSERTION: Assertion = Assertion {
@@ -66,7 +66,7 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     Some(Arc::new(JsonSchema { schema, place: Place::of(node) }))
 }
 
-/// Lets schemas use the engine's regular expressions.
+/// Regular expressions of the script engine, for use in schemas.
 struct Engine;
 
 impl Patterns for Engine {
@@ -120,7 +120,7 @@ impl JsonSchema {
     }
 }
 
-/// The JSON that `answer` is; where it is none, a hint if it nearly is.
+/// Parses the answer as JSON. The error is a hint if the answer is almost valid JSON.
 fn value_of(answer: &str) -> Result<Value, Option<String>> {
     let text = answer.trim();
     let whole = serde_json::from_str(text);
@@ -135,7 +135,7 @@ fn value_of(answer: &str) -> Result<Value, Option<String>> {
     }
 }
 
-/// What is in the first code fence of `text`, and what is around it.
+/// Returns the content of the first code fence in `text`, and the text around it.
 fn fenced(text: &str) -> Option<(&str, &str)> {
     let (before, rest) = text.split_once("```")?;
     let (_language, rest) = rest.split_once('\n')?;

@@ -1,4 +1,4 @@
-//! `latency`: the reply took no longer than that.
+//! `latency`: the reply did not take longer than a limit.
 
 use std::sync::Arc;
 

@@ -14,9 +14,9 @@ use crate::reading::Reading;
 use crate::verdict::Verdict;
 use crate::words;
 
-/// The highest score unless the user says otherwise.
+/// Default for the highest score.
 const SCALE: u64 = 5;
-/// The highest score there may be: nobody tells more steps apart.
+/// Upper limit for the highest score. Judges cannot tell more steps apart.
 const LARGEST_SCALE: u64 = 100;
 
 pub(super) const ASSERTION: Assertion = Assertion {
@@ -106,7 +106,8 @@ fn scale(reading: &mut Reading<'_>) -> Option<u64> {
     Some(scale)
 }
 
-/// The threshold: one that every answer reaches, or none, would say nothing.
+/// Reads the threshold. A threshold that every answer reaches, or that no answer can reach, is an error, since it
+/// would not decide anything.
 fn threshold(reading: &mut Reading<'_>, scale: Option<u64>) -> Option<f64> {
     let scale = scale.unwrap_or(SCALE) as f64;
     let Some(node) = reading.fields.get("threshold") else { return Some((1.0 + scale) / 2.0) };

@@ -1,4 +1,4 @@
-//! `matches`: the answer matches an ECMAScript regular expression, as code writes it.
+//! `matches`: the answer matches an ECMAScript regular expression, as written in code.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The assertions: a file each, and the table of them all in the order users see.
+//! Types of assertions, one file each, and the table of all types in the order in which users see them.
 
 mod agent_finished;
 pub(crate) mod branch_created;
@@ -69,7 +69,7 @@ use crate::verdict::Verdict;
 
 pub(crate) use budget::warned as over_budget;
 
-/// Every assertion there is: first those that are written down, then those that go with every trial.
+/// All types of assertions: first those that users write, then those that apply to every trial.
 pub const ASSERTIONS: &[Assertion] = &[
     tool_called::ASSERTION,
     tool_call_sequence::ASSERTION,
@@ -126,69 +126,69 @@ pub const ASSERTIONS: &[Assertion] = &[
     request_check::ASSERTION,
 ];
 
-/// A type of assertion, as it describes itself.
+/// Type of an assertion, and its description.
 #[derive(Debug)]
 pub struct Assertion {
-    /// What `type` says. Code calls it by the same name in camel case.
+    /// Value of the field `type`. In code, the function has the same name in camel case.
     pub name: &'static str,
-    /// Other names it answers to.
+    /// Alternative names.
     pub aliases: &'static [&'static str],
-    /// Its arguments where they have no names, in the order in which code gives them.
+    /// Positional arguments, in the order in which code gives them.
     pub parameters: &'static [Parameter],
-    /// What it asks for, in one line.
+    /// Description in one line.
     pub summary: &'static str,
-    /// What else there is to know, in Markdown.
+    /// Further documentation, in Markdown.
     pub details: &'static str,
-    /// Its fields beside `id`, `type` and `weight`.
+    /// Fields other than `id`, `type` and `weight`.
     pub fields: &'static [Field],
-    /// Evidence that meets it.
+    /// Example that meets the assertion.
     pub pass: Example,
-    /// Evidence that does not.
+    /// Example that does not meet the assertion.
     pub fail: Example,
     pub(crate) form: Form,
 }
 
-/// An argument without a name: of `assert.contains(reply, "hello")`, or of the short form `contains: hello`, whose value is
-/// the first one.
+/// Positional argument: of `assert.contains(reply, "hello")`, or of the short form `contains: hello`, whose value is
+/// the first argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parameter {
-    /// The field of that name, which is no map: a map in its place holds the fields by name.
+    /// Field of that name, which is not a map. A map in this position holds the fields by name.
     Value(&'static str),
-    /// The field of that name, which may be a map.
+    /// Field of that name, which may be a map.
     Map(&'static str),
-    /// A map of the fields. Any other value is the only field that must be there.
+    /// Map of the fields. Any other value is the value of the only required field.
     Fields,
 }
 
-/// A field of an assertion.
+/// Field of an assertion.
 #[derive(Debug)]
 pub struct Field {
-    /// Its key.
+    /// Key of the field.
     pub name: &'static str,
-    /// What it holds: "text", "whole number".
+    /// Kind of value, such as "text" or "whole number".
     pub holds: &'static str,
-    /// Whether it must be there.
+    /// True if the field is required.
     pub required: bool,
-    /// What stands for it when it is not there.
+    /// Default, as shown to users.
     pub default: Option<&'static str>,
-    /// What it is for, in one or two sentences.
+    /// Description in one or two sentences.
     pub doc: &'static str,
 }
 
-/// Whether an assertion is written down, and how it judges.
+/// How an assertion comes into a case, and how it is judged.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Form {
     /// The user writes it into a case.
     Written { parse: Parse },
-    /// The user writes it into a case, and a model is asked for it.
+    /// The user writes it into a case, and a model judges it.
     Judged {
         parse: Parse,
-        /// What a judge says to the example that is met.
+        /// Answer of the judge to the example that is met.
         pass: Said,
-        /// What a judge says to the example that is not.
+        /// Answer of the judge to the example that is not met.
         fail: Said,
     },
-    /// It goes with every trial, and speaks up where it applies.
+    /// It applies to every trial, and returns a finding only if it is relevant.
     Implicit { judge: Judge },
 }
 
@@ -196,49 +196,49 @@ type Parse = fn(&mut Reading<'_>) -> Option<Arc<dyn Matcher>>;
 type Judge = fn(&Evidence) -> Option<Verdict>;
 type Said = fn() -> Value;
 
-/// An assertion with its arguments, ready to judge.
+/// Assertion with its arguments, ready to judge evidence.
 pub(crate) trait Matcher: Debug + Send + Sync {
-    /// Whether `evidence` is as it must be.
+    /// Judges `evidence`.
     fn judge(&self, evidence: &Evidence) -> Verdict;
 
-    /// Whether judging runs code of the user's.
+    /// True if judging runs the user's code.
     fn runs_code(&self) -> bool {
         false
     }
 
-    /// What a model is asked, and what its answers come to; `None` for what needs no model.
+    /// Returns the question for a model and the evaluation of its answers. Returns `None` if no model is needed.
     fn judged(&self) -> Option<&dyn Judged> {
         None
     }
 
-    /// What must be looked at in the sandbox before it can judge.
+    /// Returns the probes of the sandbox that must be made before it can judge.
     fn needs(&self) -> Vec<Need> {
         Vec::new()
     }
 
-    /// What was made of it, where that is not what was written: the assertions that stand for a text.
+    /// Returns the assertions that a natural-language text was compiled to. Returns `None` for all other assertions.
     fn stands_for(&self) -> Option<Vec<String>> {
         None
     }
 }
 
 impl Assertion {
-    /// Whether it goes with every trial without being written down.
+    /// True if it applies to every trial without being written in the case.
     pub fn is_implicit(&self) -> bool {
         matches!(self.form, Form::Implicit { .. })
     }
 
-    /// Whether a model is asked for it.
+    /// True if a model judges it.
     pub fn is_judged(&self) -> bool {
         matches!(self.form, Form::Judged { .. })
     }
 
-    /// Whether some answers of an agent decide it without a model, as a reply that is plainly a question.
+    /// True if some answers of an agent decide it without a model, for example a reply that is plainly a question.
     pub fn may_need_no_judge(&self) -> bool {
         self.name == output_is_question::ASSERTION.name
     }
 
-    /// What a judge says to one of its own examples, as it stands in the table.
+    /// Returns the judge's answer to one of the assertion's own examples, which must be the instance in the table.
     pub(crate) fn judge_says(&self, example: &Example) -> Option<Value> {
         match self.form {
             Form::Judged { pass, .. } if std::ptr::eq(example, &raw const self.pass) => Some(pass()),
@@ -247,13 +247,13 @@ impl Assertion {
         }
     }
 
-    /// What code calls it: `toolCalled` for `tool_called`.
+    /// Returns its name in code: `toolCalled` for `tool_called`.
     pub fn code_name(&self) -> String {
         camel_case(self.name)
     }
 }
 
-/// `tool_called` as `toolCalled`.
+/// Converts `tool_called` to `toolCalled`.
 pub(crate) fn camel_case(name: &str) -> String {
     let mut words = name.split('_');
     let mut camel = words.next().unwrap_or_default().to_owned();
@@ -265,13 +265,13 @@ pub(crate) fn camel_case(name: &str) -> String {
     camel
 }
 
-/// The assertion of that name, as files or as code write it.
+/// Finds an assertion by its name in files or in code, or by an alias.
 pub fn find(name: &str) -> Option<&'static Assertion> {
     let name = snake_case(name);
     ASSERTIONS.iter().find(|assertion| assertion.name == name || assertion.aliases.contains(&name.as_ref()))
 }
 
-/// `toolCalled` as `tool_called`; any other name as it is.
+/// Converts `toolCalled` to `tool_called`. Other names are returned unchanged.
 pub(crate) fn snake_case(name: &str) -> Cow<'_, str> {
     if !name.contains(|c: char| c.is_ascii_uppercase()) || name.contains('_') {
         return Cow::Borrowed(name);
@@ -286,7 +286,7 @@ pub(crate) fn snake_case(name: &str) -> Cow<'_, str> {
     Cow::Owned(snake)
 }
 
-/// `tool`, as several assertions have it.
+/// Field `tool`, shared by several assertions.
 const TOOL: Field = Field {
     name: "tool",
     holds: "text",
@@ -295,7 +295,7 @@ const TOOL: Field = Field {
     doc: "The tool's name, such as `Bash`; compared letter by letter.",
 };
 
-/// `args_match`, as several assertions have it.
+/// Field `args_match`, shared by several assertions.
 const ARGS_MATCH: Field = Field {
     name: "args_match",
     holds: "map of regular expressions and values, or regular expression",
@@ -306,7 +306,7 @@ const ARGS_MATCH: Field = Field {
           matter. One regular expression instead of the map is matched against the JSON of all arguments.",
 };
 
-/// `text` where it is what people call the assertion.
+/// Field `text`, where it is the title of the assertion.
 const TITLE: Field = Field {
     name: "text",
     holds: "text",
@@ -315,7 +315,7 @@ const TITLE: Field = Field {
     doc: "What people call it, as `title` says it elsewhere.",
 };
 
-/// `skill`, as several assertions have it.
+/// Field `skill`, shared by several assertions.
 const SKILL: Field = Field {
     name: "skill",
     holds: "text",
@@ -324,7 +324,7 @@ const SKILL: Field = Field {
     doc: "The skill's name, such as `release-notes`; compared letter by letter.",
 };
 
-/// `sub_agent`, as several assertions have it.
+/// Field `sub_agent`, shared by several assertions.
 const SUB_AGENT: Field = Field {
     name: "sub_agent",
     holds: "text",
@@ -333,7 +333,7 @@ const SUB_AGENT: Field = Field {
     doc: "The sub-agent's name, such as `reviewer`; compared letter by letter.",
 };
 
-/// `path`, as several assertions have it.
+/// Field `path`, shared by several assertions.
 const PATH: Field = Field {
     name: "path",
     holds: "text",
@@ -342,7 +342,7 @@ const PATH: Field = Field {
     doc: "The file, relative to the agent's working directory and inside of it.",
 };
 
-/// `judges`, as every judged assertion has it.
+/// Field `judges` of every judged assertion.
 const JUDGES: Field = Field {
     name: "judges",
     holds: "whole number, 1 to 15",
@@ -352,7 +352,7 @@ const JUDGES: Field = Field {
           says anything, it is undecided.",
 };
 
-/// `capture`, as several assertions have it.
+/// Field `capture`, shared by several assertions.
 const CAPTURE: Field = Field {
     name: "capture",
     holds: "list of texts",
@@ -361,7 +361,7 @@ const CAPTURE: Field = Field {
     doc: "Arguments of the matching call to show in the report. The report keeps them whole.",
 };
 
-/// `capture_max_chars`, as several assertions have it.
+/// Field `capture_max_chars`, shared by several assertions.
 const CAPTURE_MAX_CHARS: Field = Field {
     name: "capture_max_chars",
     holds: "whole number, at least 1",

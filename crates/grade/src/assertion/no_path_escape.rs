@@ -71,7 +71,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
     form: Form::Written { parse },
 };
 
-/// Where everything goes and nothing comes from.
+/// Null device and standard streams. Access to them is not an escape.
 const NOWHERE: &[&str] = &["/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/fd"];
 
 #[derive(Debug)]
@@ -107,7 +107,7 @@ impl NoPathEscape {
         self.tools.as_ref().is_some_and(|tools| tools.contains(&call.name))
     }
 
-    /// Whether where `touch` leads decides anything.
+    /// True if the target of `touch` decides the assertion.
     fn decides(&self, call: &ToolCall, touch: &Touch) -> bool {
         match touch.certainty {
             Certainty::Named => self.tools.is_none() || self.names(call),
@@ -115,7 +115,7 @@ impl NoPathEscape {
         }
     }
 
-    /// What `call` touches, each with where its text alone leads.
+    /// Returns the paths that `call` touches, each with its target according to its text alone.
     fn touches(&self, call: &ToolCall, evidence: &Evidence) -> Vec<(Touch, String)> {
         let collected = &evidence.collected;
         let by_text = if tool::find(&call.name).is_none() && self.names(call) {
@@ -156,8 +156,8 @@ impl Matcher for NoPathEscape {
             roots.iter().any(|root| paths::is_inside(root, &path))
         };
         let is_outside = |path: &str| !is_within(&roots, path);
-        // The directories of the system are full of links, and who allows one means it as it is written. A link of the
-        // agent's own says nothing.
+        // The directories of the system are full of links, and a user who allows one means it as it is written. A link
+        // that the agent may have created itself does not count.
         let is_allowed_as_written = |path: &str| is_within(&allowed, path) && !is_within(&inside, path);
 
         let (mut escapes, mut notes, mut first) = (Vec::new(), Vec::new(), None);

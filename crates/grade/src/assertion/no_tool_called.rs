@@ -1,4 +1,4 @@
-//! `no_tool_called`: no call of a tool, or none with such arguments.
+//! `no_tool_called`: a tool was not called, or not with such arguments.
 
 use std::sync::Arc;
 

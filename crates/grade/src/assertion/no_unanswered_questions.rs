@@ -1,4 +1,4 @@
-//! `no_unanswered_questions`: every question of the agent's had a prepared answer.
+//! `no_unanswered_questions`: every question that the agent asked had a prepared answer.
 
 use model::{Evidence, Position, Question};
 use serde_json::json;
@@ -61,14 +61,14 @@ fn judge(evidence: &Evidence) -> Option<Verdict> {
     Some(at_call(verdict.evidence(words::few(asked.collect(), 5)), first, evidence))
 }
 
-/// The question with its choices.
+/// Formats the question with its choices.
 fn asked(question: &Question) -> String {
     let labels: Vec<String> = question.options.iter().map(|option| words::quoted(option)).collect();
     let choice = if labels.is_empty() { String::new() } else { format!(" (choices: {})", labels.join(", ")) };
     format!("{}{choice}", words::quoted(&question.question))
 }
 
-/// Points at the call that asked.
+/// Sets the position of the verdict to the call that asked the question.
 fn at_call(mut verdict: Verdict, question: &Question, evidence: &Evidence) -> Verdict {
     verdict.at = question.call_id.as_ref().and_then(|id| {
         let call = evidence.trace.calls.iter().position(|traced| traced.call.id == *id)?;

@@ -1,4 +1,4 @@
-//! `not_contains`: the answer does not have a text in it.
+//! `not_contains`: the answer does not contain a text.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::reading::Reading;
 use crate::verdict::Verdict;
 use crate::words;
 
-/// How much is shown on either side of what was found, in characters.
+/// Number of characters shown on either side of the text that was found.
 const AROUND: usize = 40;
 
 pub(super) const ASSERTION: Assertion = Assertion {
@@ -67,7 +67,7 @@ impl Matcher for NotContains {
     }
 }
 
-/// `found`, a part of `answer`, and what stands beside it.
+/// Returns `found`, which is a slice of `answer`, with the text around it.
 fn around(answer: &str, found: &str) -> String {
     let start = found.as_ptr() as usize - answer.as_ptr() as usize;
     let (before, after) = (&answer[..start], &answer[start + found.len()..]);

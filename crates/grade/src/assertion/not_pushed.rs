@@ -1,4 +1,4 @@
-//! `not_pushed`: the agent pushed nothing.
+//! `not_pushed`: the agent did not push.
 
 use std::sync::Arc;
 

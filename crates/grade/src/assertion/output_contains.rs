@@ -76,7 +76,8 @@ impl Matcher for OutputContains {
 }
 
 impl OutputContains {
-    /// What would match: the answer if case did not matter, or an earlier text. The turn is where that text is.
+    /// Returns a hint if the answer would match without regard to case, or if an earlier text matches. The second
+    /// value is the turn of that earlier text.
     fn near(&self, evidence: &Evidence, answer: &str, patience: &Patience) -> (Option<String>, Option<usize>) {
         let (flags, source) = (self.pattern.regex.flags(), self.pattern.regex.source());
         if !flags.contains('i') {

@@ -1,4 +1,4 @@
-//! `output_is_question`: the last reply asks the user something.
+//! `output_is_question`: the last reply asks the user a question.
 
 use std::sync::Arc;
 
@@ -101,7 +101,8 @@ impl OutputIsQuestion {
     }
 }
 
-/// Whether a reply is one sentence and that is a question: there is one sign that ends a sentence, and it is the last.
+/// True if a reply is a single sentence and that sentence is a question: it has only one sentence-ending character, a
+/// question mark at the end.
 fn is_plainly_one(reply: &str) -> bool {
     const QUESTION: [char; 5] = ['?', '？', '؟', '\u{37e}', '՞'];
     const END: [char; 9] = ['.', '!', '。', '！', '।', '…', ':', ';', '\n'];

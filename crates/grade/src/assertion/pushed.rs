@@ -1,4 +1,4 @@
-//! `pushed`: the agent pushed a branch, all of it.
+//! `pushed`: the agent pushed a branch with all its commits.
 
 use std::sync::Arc;
 
@@ -85,18 +85,19 @@ impl Matcher for Pushed {
     }
 }
 
-/// The local commit that the remote's branch should have.
+/// Returns the local commit that the remote branch should point to.
 fn local<'c>(change: &'c RepositoryChange, push: &Push<'_>) -> Option<&'c str> {
     let after = &change.after;
     match after.branches.get(push.branch) {
         Some(head) => Some(head),
-        // A branch of another name, or one that exists on the remote only, was pushed from what is checked out.
+        // A branch that has a different name locally, or only exists on the remote, was pushed from what is checked
+        // out.
         None => after.head.as_deref(),
     }
 }
 
 impl Pushed {
-    /// The pushes that count.
+    /// Returns the pushes that the assertion is about.
     fn about<'c>(&self, change: &'c RepositoryChange, seen: &Seen<Push<'c>>) -> Result<Vec<Push<'c>>, String> {
         let is_there = seen.new.iter().copied().filter(|push| push.head.is_some() && push.is_asked);
         if let Some(name) = &self.name {
@@ -146,7 +147,7 @@ impl Pushed {
     }
 }
 
-/// The branch that is checked out, if the agent made it or moved it.
+/// Returns the branch that is checked out, if the agent created or moved it.
 fn own_branch(change: &RepositoryChange) -> Option<&str> {
     let branch = change.after.branch.as_deref()?;
     let head = change.after.branches.get(branch);

@@ -1,4 +1,4 @@
-//! `request_check`: the agent sent its model what the scripted model expects.
+//! `request_check`: the requests that the agent sent to its model are those that the scripted model expects.
 
 use model::Evidence;
 

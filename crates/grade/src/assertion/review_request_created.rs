@@ -118,7 +118,7 @@ impl Matcher for ReviewRequestCreated {
     }
 }
 
-/// The branches that a review request of the agent's is about.
+/// Returns the branches that a review request of the agent can have as its head.
 fn own_branches(change: &RepositoryChange) -> Vec<&str> {
     let mut branches = repository::new_branches(change);
     let pushes = repository::pushes(change).new;
@@ -130,7 +130,7 @@ fn own_branches(change: &RepositoryChange) -> Vec<&str> {
 }
 
 impl ReviewRequestCreated {
-    /// Whether `request` is the wanted one; `None` where its branches are not known.
+    /// True if `request` is the wanted one. Returns `None` if its branches are not known.
     fn holds(&self, request: &ReviewRequest, branches: &[&str]) -> Result<Option<bool>, String> {
         let head = match (request.head.as_deref(), &self.head) {
             (None, _) => None,

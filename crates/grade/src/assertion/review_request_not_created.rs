@@ -1,4 +1,4 @@
-//! `review_request_not_created`: the agent opened no pull request and no merge request.
+//! `review_request_not_created`: the agent did not open a pull request or a merge request.
 
 use std::sync::Arc;
 

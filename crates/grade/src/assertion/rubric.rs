@@ -1,4 +1,4 @@
-//! `rubric`: several criteria at once, each judged by itself.
+//! `rubric`: several criteria, each judged separately.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::reading::Reading;
 use crate::verdict::Verdict;
 use crate::words;
 
-/// The most criteria of a rubric: a judge that is asked more loses its care.
+/// Maximum number of criteria of a rubric. With more, a judge becomes careless.
 const MOST: usize = 50;
 
 pub(super) const ASSERTION: Assertion = Assertion {
@@ -101,7 +101,7 @@ struct Row {
     weight: f64,
 }
 
-/// What it takes.
+/// Condition under which a rubric passes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Pass {
     All,
@@ -210,7 +210,8 @@ impl Judged for Rubric {
             }
             None => Verdict::undecided(split(votes)),
         };
-        // What is enough without the open criteria is decided, and is no reason to count it as if there were none.
+        // If the decided criteria are enough, the verdict does not depend on the open ones, but the open ones are
+        // still reported.
         let error = verdict.error.or_else(|| marks.contains(&None).then(|| split(votes).to_owned()));
         let verdict = Verdict { error, ..verdict };
         verdict.scored(met / all).evidence(lines)
@@ -239,7 +240,8 @@ impl Rubric {
 }
 
 impl Pass {
-    /// Whether that is enough; `None` where it hangs on what is open. `met` and `open` are weights.
+    /// True if the condition is met. Returns `None` if that depends on open criteria. `met` and `open` are sums of
+    /// weights.
     fn holds(self, marks: &[Option<bool>], met: f64, open: f64) -> Option<bool> {
         let any = |wanted: Option<bool>| marks.contains(&wanted);
         match self {
@@ -248,7 +250,7 @@ impl Pass {
             Self::All | Self::Any if any(None) => None,
             Self::All => Some(true),
             Self::Any => Some(false),
-            // Sums of tenths are not exact.
+            // Floating-point sums of tenths are not exact.
             Self::AtLeast(least) if met >= least - 1e-9 => Some(true),
             Self::AtLeast(least) if met + open < least - 1e-9 => Some(false),
             Self::AtLeast(_) => None,

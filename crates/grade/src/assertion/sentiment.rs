@@ -1,4 +1,4 @@
-//! `sentiment`: the reply has such a tone.
+//! `sentiment`: the reply has a certain tone.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::place::Place;
 use crate::reading::Reading;
 use crate::verdict::Verdict;
 
-/// The scale of tones, and from where on a tone is there.
+/// Scale of tones, and the lowest score at which a tone counts as present.
 const SCALE: u64 = 5;
 const THERE: u64 = 3;
 
@@ -68,7 +68,8 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     Some(judge::matcher(Sentiment { expected, place, judges }))
 }
 
-/// A tone that is as wanted is there, whatever the number says.
+/// Returns the score. If the judge says that the tone is as wanted, the score is at least [`THERE`], whatever the
+/// number is.
 fn score(mark: &Mark) -> Option<u64> {
     let score = mark.score?;
     Some(if mark.met? { score.max(THERE) } else { score })

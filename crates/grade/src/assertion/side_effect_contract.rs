@@ -1,4 +1,4 @@
-//! `side_effect_contract`: the agent left behind only what it may.
+//! `side_effect_contract`: the agent left behind only permitted changes.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use crate::repository::{self, Seen};
 use crate::verdict::Verdict;
 use crate::words;
 
-/// What the check of a case's contract is called.
+/// Title of the check of a case's contract.
 pub(crate) const CONTRACT_TITLE: &str = "The run respected its side-effect contract";
 
-/// How many changed files are told.
+/// Number of changed files that a finding shows.
 const SHOWN: usize = 20;
 
 pub(super) const ASSERTION: Assertion = Assertion {

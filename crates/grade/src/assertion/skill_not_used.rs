@@ -1,4 +1,4 @@
-//! `skill_not_used`: the agent did without a skill.
+//! `skill_not_used`: the agent did not use a skill.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `skill_used`: the agent made use of a skill.
+//! `skill_used`: the agent used a skill.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `sub_agent_not_used`: the agent did without a sub-agent.
+//! `sub_agent_not_used`: the agent did not use a sub-agent.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `sub_agent_used`: the agent handed a task to a sub-agent.
+//! `sub_agent_used`: the agent delegated a task to a sub-agent.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `tests_pass`: the tests of what the agent worked on pass.
+//! `tests_pass`: the tests of the agent's project pass.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::shell::{self, Simple, Then};
 use crate::verdict::Verdict;
 use crate::words;
 
-/// Programs that run tests whatever they are told.
+/// Programs that always run tests.
 const RUNNERS: [&str; 14] = [
     "pytest",
     "py.test",
@@ -32,13 +32,13 @@ const RUNNERS: [&str; 14] = [
     "playwright",
 ];
 
-/// Programs that run tests if one of the words of theirs follows.
+/// Programs that run tests if followed by one of [`WORDS`].
 const WITH_WORD: [&str; 22] = [
     "npm", "pnpm", "yarn", "bun", "deno", "node", "cargo", "go", "make", "just", "mvn", "mvnw", "gradle", "gradlew",
     "dotnet", "mix", "swift", "sbt", "rake", "rails", "zig", "composer",
 ];
 
-/// The words.
+/// Words that make a program of [`WITH_WORD`] run tests.
 const WORDS: [&str; 7] = ["test", "tests", "t", "nextest", "check", "verify", "--test"];
 
 pub(super) const ASSERTION: Assertion = Assertion {
@@ -126,13 +126,14 @@ impl Matcher for OwnRun {
     }
 }
 
-/// Whether `line` runs tests: `None` if not, else whether it ends with what they came to.
+/// Returns `None` if `line` does not run tests. Otherwise returns true if the exit code of the line is that of the
+/// tests.
 fn run_of(line: &Line, depth: usize) -> Option<bool> {
     let commands = line.commands();
     let at = commands.iter().position(|simple| shell::invocations(&simple.words).iter().any(|words| is_run(words)))?;
     let is_last = |simple: &Simple| simple.then != Then::Other;
     let is_told = commands[at..].iter().all(is_last);
-    // A shell that is given a line ends as the line does.
+    // A shell that runs a line exits with that line's exit code.
     let inner = commands[at].words.last().filter(|_| depth < 4 && !is_run(&commands[at].words));
     let inner = inner.and_then(|inner| run_of(&Line::Text(inner.clone()), depth + 1));
     Some(is_told && inner.unwrap_or(true))
@@ -145,15 +146,15 @@ fn is_run(words: &[String]) -> bool {
     RUNNERS.contains(&name) || (WITH_WORD.contains(&name) && rest.iter().take(3).any(is_word)) || is_script(program)
 }
 
-/// Whether this is a script of the project's own that runs tests: `test.sh`, `./run-tests`, `scripts/test_all.py`. The
-/// shell's own `test` is none.
+/// True if the program is a script of the project that runs tests: `test.sh`, `./run-tests`, `scripts/test_all.py`.
+/// The shell's own `test` does not count.
 fn is_script(program: &str) -> bool {
     let (folder, file) = program.rsplit_once('/').unwrap_or(("", program));
     let is_file = file.contains('.') || !(folder.is_empty() || folder.ends_with("/bin"));
     is_file && file.split(['.', '-', '_']).any(|word| matches!(word, "test" | "tests"))
 }
 
-/// Whether a file was written after that call.
+/// True if a file was written after that call.
 fn wrote_after(trace: &Trace, call: usize) -> bool {
     let later = trace.calls.iter().skip(call + 1);
     later.into_iter().any(|traced| {

@@ -1,4 +1,4 @@
-//! `time_budget`: the agent finished before the clock ran out.
+//! `time_budget`: the agent finished before the timeout.
 
 use model::{Ending, Evidence, Trace};
 use serde_json::json;
@@ -28,7 +28,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
     form: Form::Implicit { judge },
 };
 
-/// What an agent was doing that has called nothing: the message that it had not answered.
+/// Describes what an agent without tool calls was doing: answering a message, or not answering it.
 fn waiting(trace: &Trace) -> String {
     let said = trace.turns.last().map(|turn| turn.text.trim()).filter(|text| !text.is_empty());
     match (trace.user_messages.last(), said) {

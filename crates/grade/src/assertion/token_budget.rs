@@ -1,4 +1,4 @@
-//! `token_budget`: the agent used no more tokens than it was given.
+//! `token_budget`: the agent stayed within its token limit.
 
 use model::{Budget, Ending, Evidence};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! `token_usage`: the agent used no more tokens than that.
+//! `token_usage`: the agent used at most a number of tokens.
 
 use std::sync::Arc;
 

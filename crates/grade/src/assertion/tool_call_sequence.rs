@@ -1,4 +1,4 @@
-//! `tool_call_sequence`: calls in an order, with any others between them.
+//! `tool_call_sequence`: tools were called in an order, with any other calls between them.
 
 use std::sync::Arc;
 
@@ -74,7 +74,7 @@ struct Step {
     capture: Vec<String>,
 }
 
-/// How far a sequence was found: the call of each step, and the step that stopped it.
+/// Part of a sequence that was found: the call of each step, and the step that could not be decided.
 struct Found {
     calls: Vec<usize>,
     unknown: Option<(usize, String)>,
@@ -103,7 +103,7 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
 }
 
 impl ToolCallSequence {
-    /// The greedy search. A call of which nobody knows whether it matches counts as `unknown_fits` says.
+    /// Searches greedily. `unknown_fits` says whether a call that cannot be decided counts as a match.
     fn search(&self, evidence: &Evidence, patience: &Patience, unknown_fits: bool) -> Found {
         let mut found = Found { calls: Vec::new(), unknown: None };
         let mut cursor = 0;
@@ -146,7 +146,7 @@ impl Matcher for ToolCallSequence {
                 _ => verdict,
             };
         }
-        // More matches never break a sequence: if it fails with every doubtful call counted in, it fails.
+        // More matches never break a sequence. If it fails with every undecided call counted as a match, it fails.
         if let Some((at, error)) = found.unknown
             && self.search(evidence, &patience, true).calls.len() == count
         {

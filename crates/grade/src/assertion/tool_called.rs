@@ -1,4 +1,4 @@
-//! `tool_called`: a call of a tool, with such arguments, at such a place.
+//! `tool_called`: a tool was called, optionally with certain arguments and at a certain position.
 
 use std::sync::Arc;
 

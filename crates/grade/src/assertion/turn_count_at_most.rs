@@ -1,4 +1,4 @@
-//! `turn_count_at_most`: the agent was quick about it.
+//! `turn_count_at_most`: the agent took at most a number of turns.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `valid_json`: the answer, or a file, is JSON.
+//! `valid_json`: the answer, or a file, is valid JSON.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub(super) const ASSERTION: Assertion = Assertion {
     form: Form::Written { parse },
 };
 
-/// `path`, where the answer is looked at without it.
+/// Field `path`, where the answer is checked if the field is absent.
 pub(super) const OPTIONAL_PATH: Field = Field {
     name: "path",
     holds: "text",
@@ -39,7 +39,7 @@ pub(super) const OPTIONAL_PATH: Field = Field {
     doc: "The file, relative to the agent's working directory and inside of it.",
 };
 
-/// Whether it is JSON, or must not be.
+/// Check that a source is valid JSON, or is not.
 #[derive(Debug)]
 pub(crate) struct ValidJson {
     pub source: JsonSource,

@@ -6,7 +6,7 @@ use crate::example::Story;
 use crate::self_test::spec_of;
 use crate::yaml;
 
-/// A case that asserts `assertions`.
+/// Returns a case that asserts `assertions`.
 pub(crate) fn case(assertions: &[Value]) -> Case {
     let spec = |value: &Value| spec_of(yaml::list_item(value, "case.yaml")).unwrap();
     Case {
@@ -16,14 +16,14 @@ pub(crate) fn case(assertions: &[Value]) -> Case {
     }
 }
 
-/// The finding of one assertion about `evidence`.
+/// Returns the finding of one assertion about `evidence`.
 pub(crate) fn judged(assertion: &Value, evidence: &Evidence) -> Finding {
     let (checks, problems) = compile(&case(std::slice::from_ref(assertion)), &Context::default());
     assert_eq!(problems, [], "{assertion}");
     grade(&checks, evidence).remove(0)
 }
 
-/// What `finding` underlines.
+/// Returns the source text that `finding` underlines.
 pub(crate) fn underlined(finding: &Finding) -> String {
     let source = finding.source.as_ref().unwrap();
     source.text.chars().skip(source.column - 1).take(source.length).collect()
@@ -181,14 +181,14 @@ fn a_case_that_asserts_nothing_is_undecided() {
     assert!(problems.len() == 1 && !problems[0].is_error());
     assert_eq!((findings[0].status, findings[0].kind.as_str()), (Status::Undecided, "nothing_asserted"));
     assert_eq!((&*findings[0].source.as_ref().unwrap().file, outcome), ("case.yaml", Outcome::Undecided));
-    // Neither a score nor `not` nor a limit decides what nobody asserted.
+    // A case without assertions stays undecided under a score, `not` and a limit.
     let scored = Some(Scoring { max_score: 100.0, pass_score: 50.0 });
     for ruling in [Ruling { scoring: scored, not: false }, Ruling { scoring: None, not: true }] {
         assert_eq!(outcome_of(&Case { ruling, ..case(&[]) }).0, Outcome::Undecided);
     }
     let limited = Case { max_turns: Some(3), timeout_ms: Some(5), ..case(&[]) };
     assert_eq!(outcome_of(&limited).0, Outcome::Undecided);
-    // A format that counts its cases warns by itself.
+    // A format that counts its cases reports the warning itself.
     let (outcome, _, problems) = outcome_of(&Case { position: Some(0), ..case(&[]) });
     assert_eq!((outcome, problems), (Outcome::Undecided, vec![]));
     for asserted in [Case { must_assert: false, ..case(&[]) }, Case { skip: Some("later".into()), ..case(&[]) }] {

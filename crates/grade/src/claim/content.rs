@@ -1,4 +1,4 @@
-//! What a claim says to be in the answer, or in a file.
+//! Claims about texts in the answer or in a file.
 
 use model::{Evidence, Need, Probed};
 
@@ -10,24 +10,24 @@ use crate::glob;
 use crate::verdict::Verdict;
 use crate::words;
 
-/// Texts that are looked for, in whatever case.
+/// Texts that are searched, ignoring case.
 #[derive(Debug, Clone)]
 pub(super) struct Texts {
     pub texts: Vec<String>,
-    /// Whether one of them is enough.
+    /// True if one of the texts is enough.
     pub is_either: bool,
-    /// Whether none of them may be there.
+    /// True if the claim is that none of the texts is present.
     pub is_negated: bool,
 }
 
 impl Texts {
-    /// The texts, in quotes.
+    /// Returns the texts in quotes, for messages.
     pub fn told(&self) -> String {
         let quoted: Vec<String> = self.texts.iter().map(|text| words::quoted(text)).collect();
         if self.is_either { quoted.join(" or ") } else { words::list(&quoted) }
     }
 
-    /// Whether `text`, which is called `what`, has them.
+    /// Checks `text` for the texts. `what` is its name in messages.
     fn judge(&self, what: &str, text: &str) -> Verdict {
         let (found, missing): (Vec<String>, Vec<String>) =
             self.texts.iter().cloned().partition(|wanted| folded::find(text, wanted).is_some());
@@ -45,7 +45,7 @@ impl Texts {
     }
 }
 
-/// Texts in the answer.
+/// Claim about texts in the answer.
 #[derive(Debug)]
 pub(super) struct OutputContent {
     pub texts: Texts,
@@ -57,13 +57,13 @@ impl Matcher for OutputContent {
     }
 }
 
-/// Texts in a file.
+/// Claim about texts in a file.
 #[derive(Debug)]
 pub(super) struct FileContent {
-    /// Its path; if there is nothing, the one file that ends like it.
+    /// Path of the file. If there is no such file, the only file whose path ends like this is meant.
     pub file: String,
     pub texts: Texts,
-    /// The skill whose own files do not count.
+    /// Name of the skill under test, whose own files do not count.
     pub skill: Option<String>,
 }
 
@@ -72,7 +72,7 @@ impl FileContent {
         Need::File { path: self.file.clone() }
     }
 
-    /// A file somewhere below whose path ends like that, and what is in it.
+    /// Finds the file in a subfolder whose path ends like the name, and returns its path and content.
     fn elsewhere<'e>(&self, evidence: &'e Evidence) -> Result<Option<(&'e str, Option<&'e str>)>, String> {
         let (files, clipped) = listed(evidence)?;
         let pattern = format!("**/{}", self.file);
@@ -100,7 +100,7 @@ impl Matcher for FileContent {
         match evidence.collected.probed(&self.need()) {
             Some(Probed::File { text, clipped, size }) => {
                 let verdict = self.texts.judge(&format!("`{path}`"), text);
-                // What is found is found; what is not may be in the rest.
+                // If the text is found in the part that was read, that decides. If not, it may be in the rest.
                 let is_found = (verdict.status == model::Status::Met) != self.texts.is_negated;
                 if *clipped && !is_found {
                     return Verdict::undecided(format!("`{path}` has {size} bytes, and not all of them were read"));

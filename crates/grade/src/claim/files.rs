@@ -1,4 +1,4 @@
-//! What a claim says about files: that they are there, or what became of them.
+//! Claims that files exist, or that they were created, changed or deleted.
 
 use model::{Change, Evidence, FoundFile, Need, Probed};
 
@@ -8,27 +8,27 @@ use crate::glob;
 use crate::verdict::Verdict;
 use crate::words;
 
-/// How many paths are told.
+/// Number of paths that a finding shows.
 const SHOWN: usize = 10;
 
-/// Files, and what is said of them.
+/// Claim about files.
 #[derive(Debug, Clone)]
 pub(super) struct FilesClaim {
     pub what: About,
-    /// Paths with wildcards, which may begin anywhere; any file at all where there are none.
+    /// Paths with wildcards, in any folder. If empty, any file.
     pub names: Vec<String>,
-    /// Whether one of them is enough.
+    /// True if one of the paths is enough.
     pub is_either: bool,
-    /// Whether the paths begin at the root.
+    /// True if the paths are relative to the root only.
     pub is_at_root: bool,
-    /// Whether it is said not to be so.
+    /// True if the claim is negated.
     pub is_negated: bool,
-    /// The skill whose own files do not count.
+    /// Name of the skill under test, whose own files do not count.
     pub skill: Option<String>,
 }
 
 impl FilesClaim {
-    /// What it is called.
+    /// Returns the name of the method, for reports.
     pub fn method(&self) -> &'static str {
         match (self.what, self.is_negated) {
             (About::Exist, false) => "file_exists",
@@ -44,7 +44,7 @@ impl FilesClaim {
         }
     }
 
-    /// The names.
+    /// Returns the names, for messages.
     pub fn about(&self) -> Option<String> {
         let names: Vec<String> = self.names.iter().map(|name| format!("`{name}`")).collect();
         let joined = if self.is_either { names.join(" or ") } else { words::list(&names) };
@@ -55,7 +55,7 @@ impl FilesClaim {
         self.about().unwrap_or_else(|| "files".to_owned())
     }
 
-    /// Whether the file or directory `path` is meant by `name`.
+    /// True if `name` refers to the file or directory `path`.
     fn is_meant(&self, name: &str, path: &str) -> bool {
         let is_at_root = self.is_at_root || name.starts_with("./");
         let anywhere = format!("**/{name}");
@@ -63,7 +63,7 @@ impl FilesClaim {
         glob::matches_path(pattern, path)
     }
 
-    /// A file that is meant, or is in a directory that is; the directory then.
+    /// Returns a file that `name` refers to, or the directory that it refers to.
     fn find<'p>(&self, name: &str, paths: &[&'p str]) -> Option<&'p str> {
         let own = || paths.iter().copied().filter(|path| !is_of_skill(path, self.skill.as_deref()));
         let folders = |path: &'p str| path.match_indices('/').map(move |(at, _)| &path[..at]);
@@ -92,7 +92,7 @@ impl Matcher for FilesClaim {
     }
 }
 
-/// All files, and whether there are more; or why nobody knows.
+/// Returns all files, and true if there are more. The error says why they could not be listed.
 pub(super) fn listed(evidence: &Evidence) -> Result<(&[FoundFile], bool), String> {
     match evidence.collected.probed(&Need::Files) {
         Some(Probed::Files { files, clipped }) => Ok((files, *clipped)),
@@ -124,20 +124,20 @@ impl FilesClaim {
         }
     }
 
-    /// The names that nothing was found for.
+    /// Returns the names that have no match.
     fn missing(&self, found: &[Option<&str>]) -> Vec<String> {
         let missing = self.names.iter().zip(found).filter(|(_, found)| found.is_none());
         missing.map(|(name, _)| format!("`{name}`")).collect()
     }
 
-    /// A file whose path is nearly a name that nothing was found for.
+    /// Returns a hint if a file has a path similar to a name without a match.
     fn near(&self, paths: &[&str]) -> Option<String> {
         let own = paths.iter().copied().filter(|path| !is_of_skill(path, self.skill.as_deref()));
         let near = model::nearest(self.names.first()?, own)?;
         Some(format!("there is `{near}`"))
     }
 
-    /// Whether that is what the claim is about.
+    /// True if the claim is about this kind of change.
     fn is_about(&self, change: Change) -> bool {
         match self.what {
             About::Exist => false,
@@ -149,7 +149,7 @@ impl FilesClaim {
         }
     }
 
-    /// What became of any file.
+    /// Judges a claim about any file.
     fn any_became(&self, evidence: &Evidence) -> Verdict {
         let changes = &evidence.collected.files_changed;
         let found: Vec<String> = changes
@@ -174,7 +174,7 @@ impl FilesClaim {
         }
     }
 
-    /// What became of the files that are named.
+    /// Judges a claim about named files.
     fn became(&self, evidence: &Evidence) -> Verdict {
         let changes = &evidence.collected.files_changed;
         let about: Vec<&str> =
@@ -205,7 +205,7 @@ impl FilesClaim {
         Verdict::unmet(format!("{} was not {verb}", missing.join(" and ")), format!("{} {verb}", self.told()), actual)
     }
 
-    /// That what must not be changed is there at all: else its name is most likely misspelt.
+    /// Checks that a file that must not change exists at all. If it does not, its name is most likely misspelt.
     fn still_there(&self, evidence: &Evidence) -> Verdict {
         let because = format!("{} was not {}", self.told(), self.verb());
         if !matches!(self.what, About::Modified | About::Changed) {
@@ -228,13 +228,13 @@ impl FilesClaim {
         }
     }
 
-    /// Something else that became of a file that is meant.
+    /// Describes another change of the file `path`.
     fn other(&self, changes: &[model::FileChange], path: &str) -> String {
         let change = changes.iter().find(|file| file.path == path).map_or(Change::Modified, |file| file.change);
         told(path, change)
     }
 
-    /// A file that is meant, and is as it was.
+    /// Describes a file that the claim refers to and that is unchanged.
     fn old(&self, evidence: &Evidence) -> Option<String> {
         let (files, _) = listed(evidence).ok()?;
         let paths: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();

@@ -1,4 +1,4 @@
-//! A claim that is not understood without a judge.
+//! Claims that cannot be compiled to assertions, so a judge decides them.
 
 use model::{Evidence, Need};
 
@@ -9,7 +9,7 @@ use crate::judge::reading::{quote, reasoning, split};
 use crate::judge::{self, Criterion, Form, Judged, Material, Question, Quoted, Votes, prompt};
 use crate::verdict::Verdict;
 
-/// What a judge is asked.
+/// Question for a judge.
 #[derive(Debug)]
 pub(super) struct JudgedClaim {
     text: String,
@@ -20,7 +20,7 @@ pub(super) struct JudgedClaim {
 
 impl JudgedClaim {
     pub fn new(text: &str, setting: &Setting, judges: Option<usize>) -> Self {
-        // That something is not there cannot be shown by a quote.
+        // A quote cannot show that something is absent.
         let says_no = |token: &Token| match token {
             Token::Word(Word::Not | Word::Subject(Subject::Nothing), _) => true,
             Token::Unknown(word) => word.eq_ignore_ascii_case("only"),
@@ -34,7 +34,7 @@ impl JudgedClaim {
 impl Judged for JudgedClaim {
     fn question(&self, evidence: &Evidence) -> Result<Question, Box<Verdict>> {
         let material = Material::of(evidence);
-        // Of an agent that left nothing it can still be said what it did not do.
+        // If the agent did not leave any material, a judge can still say what it did not do.
         if material.is_empty() && self.quoted == Quoted::WhenMet {
             return Err(judge::nothing_to_judge(&self.text));
         }

@@ -1,10 +1,10 @@
-//! What a claim says, segment by segment: the table of patterns.
+//! Meaning of a claim, segment by segment: the table of patterns.
 
 use super::segment::{Name, Segment, segments};
 use super::token::{Token, tokens};
 use super::word::{Subject, Verb, Word};
 
-/// Something that can be looked at, and whether it is said not to be so.
+/// Observable statement, and whether it is negated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Part {
     pub says: Says,
@@ -12,8 +12,8 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// True if it asks for the opposite where the skill is not to be used: what happens to a repository, unless it is
-    /// said not to happen already.
+    /// True if it is inverted for cases in which the skill must not be used: an event in a repository that is not
+    /// already negated.
     pub fn is_turnable(&self) -> bool {
         let is_about_git =
             matches!(self.says, Says::Branch { .. } | Says::Commit { .. } | Says::Push { .. } | Says::Review { .. });
@@ -21,7 +21,7 @@ impl Part {
     }
 }
 
-/// Something that can be looked at.
+/// Observable statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Says {
     Branch {
@@ -42,7 +42,7 @@ pub(super) enum Says {
         is_either: bool,
         is_at_root: bool,
     },
-    /// A command; any where there is none.
+    /// The agent ran a command. `None` for any command.
     Ran {
         command: Option<String>,
     },
@@ -61,24 +61,24 @@ pub(super) enum Says {
     Clean,
 }
 
-/// What is said of files.
+/// Statement about files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum About {
-    /// They are there.
+    /// The files exist.
     Exist,
-    /// The agent made them.
+    /// The agent created them.
     Created,
-    /// The agent made them, or changed them.
+    /// The agent created or changed them.
     Written,
-    /// They were there, and are not as they were.
+    /// They existed, and the agent changed them.
     Modified,
-    /// The agent made them, changed them or removed them.
+    /// The agent created, changed or deleted them.
     Changed,
-    /// The agent removed them.
+    /// The agent deleted them.
     Deleted,
 }
 
-/// What `text` says, if all of it is understood.
+/// Returns the meaning of `text`, or `None` if any part of it is not understood.
 pub(super) fn understood(text: &str) -> Option<Vec<Part>> {
     let segments = segments(&tokens(text))?;
     let mut parts: Vec<Part> = Vec::new();
@@ -95,7 +95,7 @@ pub(super) fn understood(text: &str) -> Option<Vec<Part>> {
     (!parts.is_empty()).then_some(parts)
 }
 
-/// A segment with what it leaves out because it was said before.
+/// Completes a segment with words that it omits because the segment before has them.
 fn completed(mut segment: Segment, before: Option<&Segment>) -> Option<Segment> {
     let is_thing = |subject: &Subject| matches!(subject, Subject::Branch | Subject::Commit | Subject::Review);
     if segment.verbs.is_empty() {
@@ -107,7 +107,7 @@ fn completed(mut segment: Segment, before: Option<&Segment>) -> Option<Segment> 
             Some(before) => before.verbs.clone(),
             None => return None,
         };
-        // `created a branch and a commit`: what follows the verb of before is its object.
+        // `created a branch and a commit`: the words that follow the verb of the previous segment are its object.
         if !is_created {
             segment.after = std::mem::take(&mut segment.before).into_iter().chain(segment.after).collect();
         }
@@ -116,7 +116,7 @@ fn completed(mut segment: Segment, before: Option<&Segment>) -> Option<Segment> 
     if let (true, true, Some(before)) = (segment.subjects.is_empty(), segment.before.is_empty(), before) {
         let is_of_files = !before.is_active && (before.subjects.contains(&Subject::File) || !before.before.is_empty());
         if needs_none {
-            // Which files were committed or pushed is not looked at.
+            // Which files were committed or pushed is not checked.
             return (!is_of_files || segment.verbs.contains(&Verb::Run)).then_some(segment);
         }
         segment.subjects.clone_from(&before.subjects);
@@ -129,11 +129,11 @@ fn completed(mut segment: Segment, before: Option<&Segment>) -> Option<Segment> 
     Some(segment)
 }
 
-/// The parts of a segment: every verb with every subject.
+/// Returns the parts of a segment: every verb combined with every subject.
 fn said(segment: &Segment) -> Option<Vec<Part>> {
     let has = |verb: Verb| segment.verbs.contains(&verb);
     let is_json = has(Verb::Valid) || has(Verb::Invalid);
-    // Whose names they are nobody can tell: `created a.txt containing "x"`.
+    // The names cannot be assigned to one verb: `created a.txt containing "x"`.
     let is_mixed = |verb: &Verb| !matches!(verb, Verb::Contain | Verb::Appear | Verb::Exist);
     if (has(Verb::Contain) || has(Verb::Appear)) && segment.verbs.iter().any(is_mixed) {
         return None;
@@ -142,7 +142,7 @@ fn said(segment: &Segment) -> Option<Vec<Part>> {
     let mut rest = Rest::of(segment);
     for verb in &segment.verbs {
         let is_said_already = match verb {
-            // `there is a branch that was created`, `valid JSON is produced`
+            // `there is a branch that was created`, `valid JSON is produced`.
             Verb::Exist => segment.verbs.len() > 1,
             Verb::Create | Verb::Write => is_json,
             _ => false,
@@ -156,11 +156,11 @@ fn said(segment: &Segment) -> Option<Vec<Part>> {
             if *subject == Subject::Branch { Says::Branch { name: None } } else { Says::Commit { message: None } };
         parts.push(Part { says, is_negated: false });
     }
-    // A word that no part looks at was not understood.
+    // If a word was not used by any part, it was not understood.
     rest.is_used().then_some(parts)
 }
 
-/// What a segment says beside verbs and subjects, and whether it was of use.
+/// Other content of a segment, beside verbs and subjects. Tracks whether all of it was used.
 struct Rest {
     to: Option<String>,
     place: Option<String>,
@@ -217,7 +217,7 @@ fn of_verb(verb: Verb, segment: &Segment, rest: &mut Rest) -> Option<Vec<Part>> 
     }
 }
 
-/// What is created, opened, or there.
+/// Returns the parts for things that are created, opened or exist.
 fn created(verb: Verb, segment: &Segment, rest: &mut Rest) -> Option<Vec<Part>> {
     let part = |says: Says| Part { says, is_negated: segment.is_negated };
     let is_opened = verb == Verb::Open;
@@ -247,21 +247,21 @@ fn created(verb: Verb, segment: &Segment, rest: &mut Rest) -> Option<Vec<Part>> 
     (!parts.is_empty()).then_some(parts)
 }
 
-/// The subjects, or files where only their names are there.
+/// Returns the subjects. If there are none and all names are file names, files are the subject.
 fn named_subjects(segment: &Segment) -> Vec<Subject> {
     let names = || segment.before.iter().chain(&segment.after);
     let are_files = names().count() > 0 && names().all(|name| is_file_name(&name.text));
     if segment.subjects.is_empty() && are_files { vec![Subject::File] } else { segment.subjects.clone() }
 }
 
-/// Whether it is a file's name whatever stands before it.
+/// True if the name is recognizably that of a file.
 fn is_file_name(name: &str) -> bool {
     let last = name.trim_end_matches('/').rsplit('/').next().unwrap_or(name);
     let ending = last.rsplit_once('.').map_or("", |(_, ending)| ending);
     name.ends_with('/') || last.starts_with('.') || ending.chars().any(char::is_alphabetic)
 }
 
-/// The one name of a segment, which must not be a file's.
+/// Returns the only name of a segment. `None` if there are several, or if it is a file name.
 fn single(segment: &Segment, rest: &mut Rest) -> Option<Option<String>> {
     let mut names = segment.before.iter().chain(&segment.after);
     let first = names.next();
@@ -292,7 +292,7 @@ fn files(what: About, segment: &Segment, rest: &mut Rest) -> Option<Says> {
     })
 }
 
-/// Whether a name can only lead into the working directory.
+/// True if a path can only lead into the working directory.
 pub(super) fn is_inside(name: &str) -> bool {
     let has_drive = name.as_bytes().get(1) == Some(&b':');
     !(name.starts_with(['/', '~', '\\']) || has_drive || name.contains(['\0', '\n']))
@@ -300,7 +300,7 @@ pub(super) fn is_inside(name: &str) -> bool {
         && !name.trim_matches(['.', '/']).is_empty()
 }
 
-/// What became of files. Without any subject it is all of them.
+/// Returns the parts for changed files. Without a subject, they are about all files.
 fn changed(what: About, is_negated: bool, segment: &Segment, rest: &mut Rest) -> Option<Vec<Part>> {
     let is_file =
         |subject: &Subject| matches!(subject, Subject::File | Subject::Directory | Subject::Nothing | Subject::Tree);
@@ -310,7 +310,7 @@ fn changed(what: About, is_negated: bool, segment: &Segment, rest: &mut Rest) ->
         return None;
     }
     let says = files(what, segment, rest)?;
-    // That some file was changed is hardly what anybody means.
+    // A claim that some unspecified file was changed is probably not what the author means.
     (has_names || is_negated).then(|| vec![Part { says, is_negated }])
 }
 
@@ -331,7 +331,7 @@ fn ran(segment: &Segment, rest: &mut Rest) -> Option<Vec<Part>> {
     Some(commands.into_iter().map(part).collect())
 }
 
-/// What stands in quotes, where nothing else does.
+/// Returns the quoted texts, if all names are quoted.
 fn quoted(names: &[Name]) -> Option<Vec<String>> {
     let all = names.iter().all(|name| name.is_quoted) && !names.is_empty();
     all.then(|| names.iter().map(|name| name.text.clone()).collect())
@@ -386,7 +386,7 @@ fn json(verb: Verb, segment: &Segment, rest: &mut Rest) -> Option<Vec<Part>> {
     Some(files.into_iter().map(|file| Part { says: Says::Json { file }, is_negated }).collect())
 }
 
-/// Whether a text that is not understood has the words of a claim about branches, commits, pushes or review requests.
+/// True if a text that is not understood has the words of a claim about branches, commits, pushes or review requests.
 pub(super) fn seems_about_git(text: &str) -> bool {
     let tokens = tokens(text);
     let has =

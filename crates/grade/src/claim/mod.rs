@@ -1,8 +1,8 @@
-//! Claims: what must hold, in people's words.
+//! Claims: requirements in natural language.
 //!
-//! A claim is compiled to typed assertions if all of it is understood: every word is one that [`word`] knows, and what
-//! they say together is in the table of [`meaning`]. Else a judge is asked. Half of a claim is never looked at: what was
-//! not understood might be what matters.
+//! A claim is compiled to typed assertions if all of it is understood: [`word`] knows every word, and the table of
+//! [`meaning`] has their combination. Otherwise a judge is asked. A claim that is only understood in part is never
+//! checked in part: the rest might be what matters.
 
 mod content;
 mod files;
@@ -40,22 +40,22 @@ use crate::place::Place;
 use crate::sandbox_file::SandboxFile;
 use crate::verdict::Verdict;
 
-/// What the case says that a claim belongs to.
+/// Properties of the case that a claim belongs to.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Setting {
-    /// Whether the skill was not to be used, so that claims about branches, commits, pushes and review requests are turned
-    /// round.
+    /// True if the skill must not be used, so that claims about branches, commits, pushes and review requests are
+    /// inverted.
     pub is_turned: bool,
-    /// The outcome that is expected, in words.
+    /// Expected outcome in natural language.
     pub expected: Option<String>,
-    /// The skill under test.
+    /// Name of the skill under test.
     pub skill: Option<String>,
-    /// Whether there is a sandbox for certain, so that its files and its repository can be shown to a judge.
+    /// True if there is certainly a sandbox, so that its files and its repository can be shown to a judge.
     pub has_files: bool,
 }
 
 impl Setting {
-    /// What `case` says.
+    /// Returns the setting of `case`.
     pub fn of(case: Option<&Case>) -> Self {
         let Some(case) = case else { return Self::default() };
         let asked = case.skill_eval.as_ref();
@@ -69,7 +69,7 @@ impl Setting {
     }
 }
 
-/// What `text` stands for, and what a person should know about that.
+/// Compiles `text`, and returns a note for the user about the result.
 pub(crate) fn compiled(
     text: &str,
     place: &Place,
@@ -94,19 +94,19 @@ pub(crate) fn compiled(
     (judge::matcher(JudgedClaim::new(text, setting, judges)), warning)
 }
 
-/// A claim that stands for typed assertions, all of which must hold.
+/// Claim that was compiled to typed assertions, all of which must hold.
 #[derive(Debug)]
 struct Claim {
     parts: Vec<Typed>,
-    /// Whether it asks for the opposite of what it says, because the skill was not to be used.
+    /// True if the claim is inverted, because the skill must not be used.
     is_turned: bool,
 }
 
-/// One of them.
+/// One of the typed assertions.
 #[derive(Debug)]
 struct Typed {
     method: &'static str,
-    /// What it looks for, if there is more to it.
+    /// What it looks for, if there is more to say than its type.
     about: Option<String>,
     matcher: Box<dyn Matcher>,
 }
@@ -140,7 +140,7 @@ impl Matcher for Claim {
 }
 
 impl Claim {
-    /// What all its parts come to.
+    /// Returns the combined verdict of all parts.
     fn verdict(&self, evidence: &Evidence) -> Verdict {
         let mut verdicts: Vec<Verdict> = self.parts.iter().map(|part| part.matcher.judge(evidence)).collect();
         if verdicts.len() == 1 {
@@ -172,12 +172,12 @@ fn line(part: &Typed, verdict: &Verdict) -> String {
     format!("{status}: {}: {}", part.method, verdict.because)
 }
 
-/// The typed assertion that a part stands for; `None` where it cannot be asked for.
+/// Returns the typed assertion for a part, or `None` if there is none.
 fn checked(part: Part, place: &Place, setting: &Setting) -> Option<Typed> {
     let Part { says, is_negated } = part;
     let named = |name: &Option<String>| name.as_ref().map(|name| format!("`{name}`"));
     let branch = |name: Option<String>| name.map(|name| BranchName::Name(name, None));
-    // Turned round, nothing of the kind may have happened, whatever its name; what is said not to be so means that.
+    // An inverted claim forbids any such event, whatever the name. A claim that is negated already is not inverted.
     let is_turned = setting.is_turned && !is_negated;
     Some(match says {
         Says::Branch { .. } if is_turned => Typed::new("branch_not_created", None, BranchNotCreated { name: None }),
@@ -240,7 +240,7 @@ fn checked(part: Part, place: &Place, setting: &Setting) -> Option<Typed> {
     })
 }
 
-/// Whether `path` lies in the folder that the skill under test is installed in, whichever agent looks for it there.
+/// True if `path` is in the folder in which the skill under test is installed, for any agent.
 pub(crate) fn is_of_skill(path: &str, skill: Option<&str>) -> bool {
     let mut names = path.split('/');
     let (folder, skills, name) = (names.next(), names.next(), names.next());

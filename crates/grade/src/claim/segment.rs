@@ -1,52 +1,52 @@
-//! A claim in segments: what is said with one verb of one or several things.
+//! Splits a claim into segments: one verb with its subjects and names.
 
 use super::token::Token;
 use super::word::{self, NOUN_OR_VERB, Subject, Verb, Word};
 
-/// Words of claims that are what a program is told to do, where they follow one.
+/// Words of claims that are subcommands of a program if they follow one.
 const SUBCOMMANDS: [&str; 9] = ["run", "push", "commit", "branch", "add", "clean", "edit", "open", "create"];
 
-/// A name in a claim.
+/// Name in a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Name {
-    /// Without quotes.
+    /// Text without quotes.
     pub text: String,
-    /// Whether it stood in quotes.
+    /// True if the name was quoted.
     pub is_quoted: bool,
 }
 
-/// What is said with one verb.
+/// One verb phrase of a claim, with what it is about.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Segment {
-    /// Whether it is said not to be so.
+    /// True if it is negated.
     pub is_negated: bool,
-    /// What it is said of.
+    /// Subjects or objects of the verbs.
     pub subjects: Vec<Subject>,
-    /// Whether that is said to be new.
+    /// True if they are said to be new.
     pub is_new: bool,
-    /// What is said.
+    /// The verbs.
     pub verbs: Vec<Verb>,
-    /// Whether the verb comes before everything else, as in `The agent created …`.
+    /// True if the verb comes first, as in `The agent created …`.
     pub is_active: bool,
     /// Names before the first verb.
     pub before: Vec<Name>,
     /// Names after it.
     pub after: Vec<Name>,
-    /// Whether one of the names is enough.
+    /// True if one of the names is enough.
     pub is_either: bool,
-    /// What is named behind `to`.
+    /// Name after `to`.
     pub to: Option<String>,
-    /// What is named behind `in`.
+    /// Name after `in`.
     pub place: Option<String>,
-    /// Whether it is at the root of the working directory.
+    /// True if it is at the root of the working directory.
     pub is_at_root: bool,
-    /// Whether it is in the answer.
+    /// True if it is in the answer.
     pub is_in_output: bool,
-    /// What a commit is called.
+    /// Commit message.
     pub message: Option<String>,
-    /// A command that is written without quotes.
+    /// Command that is written without quotes.
     pub command: Option<String>,
-    /// What is said to be new by the way: `on the new branch`.
+    /// Subjects that are mentioned as new in passing: `on the new branch`.
     pub implied: Vec<Subject>,
 }
 
@@ -60,7 +60,7 @@ impl Segment {
     }
 }
 
-/// The segments of a claim; `None` if something in it is not understood.
+/// Splits a claim into segments. Returns `None` if something in it is not understood.
 pub(super) fn segments(tokens: &[Token]) -> Option<Vec<Segment>> {
     let mut reader =
         Reader { tokens, at: 0, done: Vec::new(), now: Segment::default(), within: None, is_new_within: false };
@@ -72,7 +72,7 @@ pub(super) fn segments(tokens: &[Token]) -> Option<Vec<Segment>> {
     Some(reader.done)
 }
 
-/// What stands behind `to`, or behind `in`.
+/// Preposition whose object is being read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Within {
     To,
@@ -81,11 +81,11 @@ enum Within {
 
 struct Reader<'t> {
     tokens: &'t [Token],
-    /// What comes next.
+    /// Index of the next token.
     at: usize,
     done: Vec<Segment>,
     now: Segment,
-    /// Whether it is read behind a preposition.
+    /// Preposition whose object is being read, if any.
     within: Option<Within>,
     is_new_within: bool,
 }
@@ -131,11 +131,11 @@ impl<'t> Reader<'t> {
         Some(())
     }
 
-    /// `no`, once in a segment, and before what is said not to be so.
+    /// Handles `no`, which may occur once in a segment, and before what it negates.
     fn negate(&mut self) -> Option<()> {
         let is_late = !self.now.verbs.is_empty() && (!self.now.subjects.is_empty() || self.now.has_names());
         if self.now.is_negated && self.now.subjects.is_empty() && self.now.verbs.is_empty() {
-            // What was carried over from before is said again.
+            // Repeats the negation that was carried over from the segment before.
             return Some(());
         }
         if is_late || self.now.is_negated {
@@ -145,7 +145,8 @@ impl<'t> Reader<'t> {
         Some(())
     }
 
-    /// Whether the word before is that of `did not commit`, and not that of `no commit`.
+    /// True if the word before belongs to a negated verb, as in `did not commit`, and not to a noun, as in `no
+    /// commit`.
     fn follows_auxiliary(&self) -> bool {
         let before = self.at.checked_sub(2).and_then(|at| self.tokens.get(at));
         matches!(before, Some(Token::Word(Word::Not, word)) if !["no", "none", "neither"].contains(&word.as_str()))
@@ -163,7 +164,7 @@ impl<'t> Reader<'t> {
         Some(())
     }
 
-    /// The words of a command that follow `ran` without quotes.
+    /// Reads the words of a command that follow `ran` without quotes.
     fn command(&mut self) -> Option<String> {
         let mut at = self.at;
         while matches!(self.tokens.get(at), Some(Token::Word(Word::Filler, word)) if word != "git") {
@@ -175,7 +176,7 @@ impl<'t> Reader<'t> {
         }
         let mut words = vec![first.to_lowercase()];
         at += 1;
-        // `git push` and `npm run` are commands, although their second words are words of claims.
+        // `git push` and `npm run` are commands, although their second words are also words of claims.
         if let Some(next) = self.tokens.get(at).and_then(written).filter(|next| SUBCOMMANDS.contains(next)) {
             words.push(next.to_owned());
             at += 1;
@@ -216,7 +217,7 @@ impl<'t> Reader<'t> {
         slot.replace(text.to_owned()).is_none().then_some(())
     }
 
-    /// `with the message "…"`.
+    /// Reads `with the message "…"`.
     fn message(&mut self) -> Option<()> {
         self.skip_fillers();
         let Some(Token::Word(Word::Subject(Subject::Message), _)) = self.tokens.get(self.at) else { return None };
@@ -227,7 +228,7 @@ impl<'t> Reader<'t> {
         (!text.trim().is_empty() && self.now.message.replace(text.clone()).is_none()).then_some(())
     }
 
-    /// `called notes`: a name that need not look like one.
+    /// Reads `called notes`: any word is accepted as the name.
     fn called(&mut self) -> Option<()> {
         let text = self.tokens.get(self.at).and_then(written)?;
         let is_quoted = matches!(self.tokens[self.at], Token::Quoted(_));
@@ -241,7 +242,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// A comma, `and` or `or`: what follows goes on with a list, or is something else.
+    /// Handles a comma, `and` or `or`. What follows continues a list or begins a segment.
     fn separator(&mut self, is_or: bool) -> Option<()> {
         let mut is_or = is_or;
         while let Some(Token::Stop | Token::Word(Word::And | Word::Or, _)) = self.tokens.get(self.at) {
@@ -260,7 +261,7 @@ impl<'t> Reader<'t> {
         let says = has(|token| matches!(token, Token::Word(Word::Verb(_), _)));
         let names = has(|token| matches!(token, Token::Quoted(_) | Token::Name(_)));
         let is_about = has(|token| matches!(token, Token::Word(Word::Subject(_), _)));
-        // `create or modify any files`
+        // `create or modify any files`.
         let needs_more = |verb: &Verb| !matches!(verb, Verb::Push | Verb::Commit | Verb::Run);
         let is_bare = self.now.subjects.is_empty() && !self.now.has_names();
         if is_bare && says && !is_negated && !self.now.verbs.is_empty() && self.now.verbs.iter().all(needs_more) {
@@ -272,7 +273,7 @@ impl<'t> Reader<'t> {
             return Some(());
         }
         if is_or && !self.now.is_negated {
-            // One of two files can be looked for; one of two things that happen cannot.
+            // One of two files can be looked for. One of two events cannot.
             let other = |token: &Token| matches!(token, Token::Word(Word::Subject(subject), _) if !matches!(subject, Subject::File | Subject::Directory));
             if !names || ahead.iter().any(other) {
                 return None;
@@ -284,7 +285,7 @@ impl<'t> Reader<'t> {
 
     fn split(&mut self, is_or: bool) {
         let done = std::mem::take(&mut self.now);
-        // `did not create a branch or push`
+        // `did not create a branch or push`.
         self.now.is_negated = is_or && done.is_negated;
         self.within = None;
         if !done.is_empty() {
@@ -293,7 +294,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// A token as it is written.
+/// Returns the text of a token as written.
 fn written(token: &Token) -> Option<&str> {
     match token {
         Token::Word(_, text) | Token::Unknown(text) | Token::Quoted(text) | Token::Name(text) => Some(text),

@@ -18,7 +18,7 @@ fn check_of(text: &str, should_trigger: bool) -> (Check, Vec<Diagnostic>) {
     (checks.remove(0), problems)
 }
 
-/// What `text` stands for, in a line; `judge` where a judge is asked.
+/// Returns the assertions that `text` is compiled to, in one line. Returns `judge` if a judge is asked.
 fn stands_for(text: &str) -> String {
     check_of(text, true).0.compiled_as().map_or_else(|| "judge".to_owned(), |parts| parts.join("; "))
 }

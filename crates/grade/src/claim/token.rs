@@ -1,23 +1,23 @@
-//! A claim as words and names.
+//! Splits a claim into words and names.
 
 use super::word::{self, PHRASES, Subject, Verb, Word};
 
-/// A piece of a claim.
+/// Token of a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Token {
-    /// A word that is known, and as it is written.
+    /// A known word, and its text.
     Word(Word, String),
-    /// A word that is not known, as it is written.
+    /// Text of an unknown word.
     Unknown(String),
-    /// What stands in quotes or backticks.
+    /// Text in quotes or backticks.
     Quoted(String),
-    /// A word that looks like a file's name, or like a branch's.
+    /// A word that looks like the name of a file or a branch.
     Name(String),
     /// `,`, `;` or the end of a sentence.
     Stop,
 }
 
-/// The pieces of `text`.
+/// Returns the tokens of `text`.
 pub(super) fn tokens(text: &str) -> Vec<Token> {
     match announced(text) {
         Some((said, names)) => [said, names].concat(),
@@ -25,8 +25,8 @@ pub(super) fn tokens(text: &str) -> Vec<Token> {
     }
 }
 
-/// What `text` says before a colon and the names that follow it: `file exists: a.txt`, `The agent ran: git status`. A name
-/// behind a colon need not look like one.
+/// Splits `text` at a colon into the statement and the names that follow it: `file exists: a.txt`, `The agent ran: git
+/// status`. After a colon, any word is accepted as a name.
 fn announced(text: &str) -> Option<(Vec<Token>, Vec<Token>)> {
     let (front, rest) = text.trim().trim_end_matches('.').split_once(": ")?;
     let said = plain(front);
@@ -54,7 +54,7 @@ fn announced(text: &str) -> Option<(Vec<Token>, Vec<Token>)> {
             other => other,
         });
     }
-    // Two words side by side are a sentence, not a list.
+    // Two adjacent names without a separator are a sentence, not a list.
     let is_name = |token: &Token| matches!(token, Token::Quoted(_));
     let is_list = !names.is_empty() && names.windows(2).all(|pair| !(is_name(&pair[0]) && is_name(&pair[1])));
     is_list.then_some((said, names))
@@ -83,7 +83,7 @@ fn plain(text: &str) -> Vec<Token> {
     tokens
 }
 
-/// `text` without what stands before a colon at its beginning, as in `ci: a commit was created`.
+/// Returns `text` without a label at its beginning, as in `ci: a commit was created`.
 fn without_label(text: &str) -> &str {
     let is_label = |front: &str| {
         front.len() <= 24
@@ -103,7 +103,7 @@ fn known(word: &str) -> Token {
     }
 }
 
-/// The word that stands for the first ones.
+/// Finds a phrase at the beginning. Returns the word that replaces it, and its number of tokens.
 fn phrase(raw: &[Token]) -> Option<(&'static str, usize)> {
     PHRASES.iter().find_map(|(words, one)| {
         let same = |(token, word): (&Token, &&str)| {
@@ -114,14 +114,14 @@ fn phrase(raw: &[Token]) -> Option<(&'static str, usize)> {
     })
 }
 
-/// Whether `git status` is what the agent ran, and not the state of the working tree.
+/// True if `git status` is a command that the agent ran, and not the state of the working tree.
 fn names_command(before: &[Token], next: &[Token]) -> bool {
     let is_git = matches!(next.first(), Some(Token::Unknown(word)) if word.eq_ignore_ascii_case("git"));
     let last = before.iter().rev().find(|token| !matches!(token, Token::Word(Word::Filler, _)));
     is_git && matches!(last, Some(Token::Word(Word::Verb(Verb::Run), _)))
 }
 
-/// A word; or its parts, where it has a hyphen and all of them are known; or a name.
+/// Returns the token of a word. If it has a hyphen and all its parts are known, returns the tokens of the parts.
 fn words(written: &str) -> Vec<Token> {
     let small = written.to_lowercase().replace('’', "'");
     if word::kind(&small).is_some() {
@@ -137,7 +137,7 @@ fn words(written: &str) -> Vec<Token> {
     vec![Token::Unknown(written.to_owned())]
 }
 
-/// Whether a word without quotes can only be the name of a file or of a branch.
+/// True if an unquoted word can only be the name of a file or a branch.
 fn is_name(word: &str) -> bool {
     let is_letter = |letter: char| letter.is_alphanumeric() || "._-/*?+@".contains(letter);
     let has_ending = word
@@ -151,7 +151,7 @@ fn is_name(word: &str) -> bool {
         && word.chars().any(char::is_alphabetic)
 }
 
-/// Words as they are written, quotes and stops.
+/// Splits `text` into unclassified words, quoted texts and stops.
 fn raw(text: &str) -> Vec<Token> {
     let letters: Vec<char> = text.replace("(s)", "s").chars().collect();
     let mut tokens = Vec::new();
@@ -191,7 +191,8 @@ fn push_word(tokens: &mut Vec<Token>, word: &mut String) {
     }
 }
 
-/// The mark that closes what `letter` opens. A plain quote opens something only where a word begins: else it is in one.
+/// Returns the mark that closes a quote opened by `letter`. A single quote only opens a quote at the start of a word;
+/// elsewhere it is an apostrophe.
 fn closing(letter: char, is_start: bool) -> Option<char> {
     match letter {
         '"' | '`' => Some(letter),
@@ -202,7 +203,7 @@ fn closing(letter: char, is_start: bool) -> Option<char> {
     }
 }
 
-/// Where the closing mark is; a plain quote closes only at the end of a word.
+/// Returns the index of the closing mark. A single quote only closes at the end of a word.
 fn end_of(letters: &[char], from: usize, close: char) -> Option<usize> {
     let ends =
         |at: usize| !matches!(close, '\'' | '’') || letters.get(at + 1).is_none_or(|next| !next.is_alphanumeric());

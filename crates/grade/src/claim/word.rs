@@ -1,33 +1,32 @@
-//! The words that claims are understood by. Everything that is not here is understood by nobody, and makes a judge
-//! necessary.
+//! Vocabulary of claims. If a claim has a word that is not in this file, a judge must be asked.
 
-/// What a claim may be about.
+/// Subject of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Subject {
     Branch,
     Commit,
-    /// What the agent did to files, as it is committed and pushed.
+    /// Changes to files that the agent commits and pushes.
     Work,
     Review,
     File,
     Directory,
     Command,
-    /// What the agent answers.
+    /// Answer of the agent.
     Output,
     Json,
     /// The working tree.
     Tree,
-    /// What a commit is called.
+    /// Commit message.
     Message,
     /// `nothing`.
     Nothing,
 }
 
-/// What may be said of it.
+/// Verb of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verb {
     Create,
-    /// What can only be done to files.
+    /// A verb that only applies to files.
     Write,
     Exist,
     Open,
@@ -36,9 +35,9 @@ pub(super) enum Verb {
     Run,
     Contain,
     Appear,
-    /// Another content.
+    /// Changed content of a file that existed before.
     Modify,
-    /// Anything: added, modified, removed.
+    /// Any change: added, modified or deleted.
     Change,
     Delete,
     Unchanged,
@@ -47,7 +46,7 @@ pub(super) enum Verb {
     Clean,
 }
 
-/// What a word is to a claim.
+/// Role of a word in a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Word {
     Subject(Subject),
@@ -58,9 +57,9 @@ pub(super) enum Word {
     Not,
     And,
     Or,
-    /// Begins something that was said before in other words: `to`, `into`, `against`.
+    /// Preposition of a target: `to`, `into`, `against`.
     To,
-    /// The same of a place: `in`, `on`, `under`.
+    /// Preposition of a place: `in`, `on`, `under`.
     In,
     /// `with`.
     With,
@@ -68,13 +67,13 @@ pub(super) enum Word {
     Called,
     /// `root`.
     Root,
-    /// The usual names of branches that are written without quotes.
+    /// Usual names of branches, written without quotes.
     Main,
-    /// Says nothing that is looked at.
+    /// Word without meaning for the checks.
     Filler,
 }
 
-/// Words of several words, and the one that stands for them.
+/// Phrases of several words, and the word that replaces each.
 pub(super) const PHRASES: [(&[&str], &str); 23] = [
     (&["pull", "request"], "pr"),
     (&["pull", "requests"], "prs"),
@@ -101,7 +100,7 @@ pub(super) const PHRASES: [(&[&str], &str); 23] = [
     (&["final", "message"], "answer"),
 ];
 
-/// What each word is.
+/// Words and their roles.
 const WORDS: &[(Word, &[&str])] = &[
     (Word::Subject(Subject::Branch), &["branch", "branches"]),
     (Word::Subject(Subject::Commit), &["commit", "commits"]),
@@ -263,15 +262,15 @@ const WORDS: &[(Word, &[&str])] = &[
     ),
 ];
 
-/// Words that are a noun as much as a verb: a noun before a verb of its own.
+/// Word that can be a noun or a verb. It is a noun if the segment has another verb.
 pub(super) const NOUN_OR_VERB: &str = "commit";
 
-/// What `word`, in small letters, is; `None` if nobody knows.
+/// Returns the role of `word`, which must be in lower case. Returns `None` if the word is not known.
 pub(super) fn kind(word: &str) -> Option<Word> {
     WORDS.iter().find(|(_, words)| words.contains(&word)).map(|(word, _)| *word)
 }
 
-/// Programs that are known by their names alone, without quotes.
+/// Programs that are recognized by name, without quotes.
 const PROGRAMS: [&str; 70] = [
     "npm",
     "git",
@@ -345,7 +344,7 @@ const PROGRAMS: [&str; 70] = [
     "psql",
 ];
 
-/// Whether `word` is a program that needs no quotes.
+/// True if `word` is a program that does not need quotes.
 pub(super) fn is_program(word: &str) -> bool {
     PROGRAMS.contains(&word)
 }

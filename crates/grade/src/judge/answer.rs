@@ -1,46 +1,46 @@
-//! What a judge answers, read strictly: what is not as it was asked for is no answer.
+//! Strict parser of judge answers: an answer that does not have the requested form is rejected.
 
 use serde_json::{Map, Value, json};
 
 use super::question::{Criterion, Form, Question, Quoted};
 
-/// The most characters of a quote or a reasoning that is kept.
+/// Maximum length of a quote or a reasoning, in characters. The rest is cut off.
 const LONGEST: usize = 600;
-/// The most claims that are taken.
+/// Maximum number of claims that are accepted.
 const MOST_CLAIMS: usize = 200;
 
-/// What one judge answers to a question.
+/// Answer of one judge to a question.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Answer {
-    /// One for each criterion in their order, or one for each claim.
+    /// One mark for each criterion in their order, or one for each claim.
     pub marks: Vec<Mark>,
 }
 
-/// What a judge says about one criterion or claim.
+/// Judgement of one criterion or claim.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Mark {
-    /// The claim, in the judge's words; empty for a criterion.
+    /// The claim in the judge's words. Empty for a criterion.
     pub claim: String,
-    /// Whether it holds; `None` where the judge cannot tell, or was not asked.
+    /// True if it holds. `None` if the judge cannot tell, or was not asked.
     pub met: Option<bool>,
-    /// The score, where one was asked for.
+    /// Score, if one was asked for.
     pub score: Option<u64>,
-    /// How the claim stands to the truth.
+    /// How the claim relates to the reference text.
     pub standing: Option<Standing>,
-    /// A passage of the material; may be empty where there is nothing to be quoted.
+    /// Quoted passage of the material. May be empty if there is nothing to quote.
     pub quote: String,
-    /// Why, in the judge's words.
+    /// Reasoning in the judge's words.
     pub reasoning: String,
 }
 
-/// How a claim stands to the truth.
+/// How a claim relates to the reference text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// The truth says so.
+    /// The reference text states it.
     Consistent,
-    /// Both cannot be true.
+    /// The claim and the reference text cannot both be true.
     Contradicted,
-    /// The truth leaves it open.
+    /// The reference text does not say.
     NotStated,
 }
 
@@ -51,7 +51,8 @@ const STANDINGS: [(&str, Standing); 3] = [
     ("not_stated", Standing::NotStated),
 ];
 
-/// The JSON Schema of an answer. Every object is closed and requires all it has, so that strict modes take it.
+/// Returns the JSON Schema of an answer. Every object is closed and requires all its properties, as strict modes
+/// demand.
 pub(super) fn schema(question: &Question) -> Value {
     let text = || json!({"type": "string"});
     let mut row = Map::new();
@@ -95,11 +96,11 @@ fn closed(properties: &Value) -> Value {
 }
 
 impl Answer {
-    /// Reads an answer to `question`. `seal` is what it has to say back, if it is held to that.
+    /// Parses an answer to `question`. If `seal` is given, the answer must contain it.
     ///
     /// # Errors
-    /// What is wrong with it, in words of ours alone: they are told to the judge outside the fence, so nothing that
-    /// may come from the material is repeated.
+    /// Returns what is wrong with the answer. The message is sent to the judge outside of the fence, so it only has
+    /// fixed words and does not repeat anything that may come from the material.
     pub fn read(question: &Question, seal: Option<&str>, value: &Value) -> Result<Self, String> {
         let answer = value.as_object().ok_or("it must be an object")?;
         if let Some(seal) = seal
@@ -160,8 +161,9 @@ fn mark(question: &Question, criterion: &Criterion, row: &Value) -> Result<Mark,
     Ok(Mark { claim: String::new(), met, score, standing: None, quote, reasoning })
 }
 
-/// Whether the answer rests on something that is not in the material, of which there is nothing to quote. Where `absent` is
-/// not written, an empty quote with a reason says so: that is what judges are told to give.
+/// True if the answer is based on something that is absent from the material, so that there is nothing to quote. If
+/// `absent` is not given, an empty quote with a reasoning means the same, because judges are instructed to answer like
+/// that.
 fn rests_on_absence(row: &Value, place: &str, reasoning: &str) -> Result<bool, String> {
     match row.get("absent") {
         None | Some(Value::Null) => Ok(!reasoning.is_empty()),
@@ -210,7 +212,7 @@ fn score(row: &Value, scale: u64, place: &str) -> Result<u64, String> {
     score.map(|score| score as u64).ok_or(format!("`score` of `{place}` must be a whole number from 1 to {scale}"))
 }
 
-/// A text on one line, as much of it as is kept.
+/// Reads a text as one line, shortened to [`LONGEST`].
 fn text(row: &Value, key: &str, place: &str) -> Result<String, String> {
     let text = row.get(key).and_then(Value::as_str).ok_or(format!("`{key}` of `{place}` must be a text"))?;
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -264,7 +266,7 @@ mod tests {
             let met = Some(verdict == "met");
             let answer = read(&json!([shown("c1", verdict, true), row("c2", "met", "done")])).unwrap();
             assert_eq!((answer.marks[0].met, answer.marks[0].quote.as_str()), (met, ""));
-            // As the words say it that asked for it, without the field.
+            // In the form that the prompt asks for, without the field `absent`.
             let answer = read(&json!([row("c1", verdict, ""), row("c2", "met", "done")])).unwrap();
             assert_eq!(answer.marks[0].met, met);
         }

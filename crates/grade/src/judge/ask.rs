@@ -16,15 +16,15 @@ use super::question::Question;
 use super::request::{content, request};
 use super::together::together;
 
-/// How often a judge is asked that gives no answer.
+/// Number of attempts to get an answer from a judge.
 const TRIES: usize = 2;
-/// The most characters of an error that a finding repeats.
+/// Maximum length of an error in a finding, in characters.
 const LONGEST_ERROR: usize = 500;
 
-/// Gives a text without what a judge is not to see.
+/// Removes from a text what a judge must not see.
 pub type Withhold = Box<dyn Fn(&str) -> String + Send + Sync>;
 
-/// A model that judges one trial.
+/// Model that judges one trial.
 pub struct Judge {
     name: String,
     model: Arc<dyn Model>,
@@ -33,32 +33,32 @@ pub struct Judge {
     breaker: Arc<Breaker>,
     is_script: bool,
     temperature: Option<f64>,
-    /// Takes out what the judge is not to see.
+    /// Removes what the judge must not see.
     withhold: Option<Withhold>,
-    /// Whether the model does not let itself be told how much chance there is to be.
+    /// True if the model rejects a temperature.
     is_headstrong: AtomicBool,
 }
 
-/// What all judges say to one question.
+/// Answers of all judges to one question.
 pub(super) struct Heard {
-    /// Their answers, without those who gave none.
+    /// Valid answers.
     pub answers: Vec<Answer>,
-    /// How many were asked.
+    /// Number of judges that were asked.
     pub asked: usize,
-    /// Why somebody gave none.
+    /// Reason why a judge did not answer.
     pub trouble: Option<String>,
-    /// What it took.
+    /// Usage and cost of asking.
     pub took: Aside,
 }
 
-/// What one judge says to one question.
+/// Answer of one judge to one question.
 struct Vote {
     answer: Result<Answer, String>,
     took: Aside,
 }
 
 impl Judge {
-    /// The judge `name`, which is `model`.
+    /// Creates a judge. `name` identifies `model` in reports and in the cache.
     pub fn new(name: impl Into<String>, model: Arc<dyn Model>) -> Self {
         Self {
             name: name.into(),
@@ -73,32 +73,32 @@ impl Judge {
         }
     }
 
-    /// Asks the model this often about everything, as if it were several judges. An assertion's own number goes first.
+    /// Asks the model this number of times, as if it were several judges. The number of an assertion has precedence.
     pub fn panel(self, judges: usize) -> Self {
         Self { panel: judges.max(1), ..self }
     }
 
-    /// Leaves so much to chance, from 0, instead of what is usual: nothing, but for panels.
+    /// Sets the temperature. The default is 0, and the model's own default for panels.
     pub fn temperature(self, temperature: Option<f64>) -> Self {
         Self { temperature, ..self }
     }
 
-    /// Takes answers that are there already. Trials of different `series` do not share any.
+    /// Caches answers. Trials of different `series` do not share any.
     pub fn cached(self, cache: Arc<Cache>, series: impl Into<String>) -> Self {
         Self { cache: Some((cache, series.into())), ..self }
     }
 
-    /// Sends every text as `withhold` gives it; what the judge quotes is looked for in that.
+    /// Sends every text as `withhold` returns it. Quotes of the judge are searched in that text.
     pub fn withholding(self, withhold: Withhold) -> Self {
         Self { withhold: Some(withhold), ..self }
     }
 
-    /// Shares with other judges of the run whether the model answers at all.
+    /// Sets the breaker, which is shared with other judges of the run and stops asking if the model is not available.
     pub fn with_breaker(self, breaker: Arc<Breaker>) -> Self {
         Self { breaker, ..self }
     }
 
-    /// The error after which the model is asked again right now, as far as it was not looked at before.
+    /// Returns the last error after which the model is being retried, if it was not returned before.
     pub fn last_error(&self) -> Option<String> {
         self.model.take_steps().into_iter().rev().find_map(|step| match step {
             model::Step::Retry { error, .. } => Some(clipped(&error)),
@@ -106,13 +106,13 @@ impl Judge {
         })
     }
 
-    /// The model plays a script: it is asked one thing after the other, in the order of the assertions and once for each
-    /// judge of a panel, and knows no word that is drawn for a call.
+    /// Marks the model as scripted: it is asked one question at a time, in the order of the assertions and once for
+    /// each judge of a panel, and it does not return the seal of a call.
     pub fn of_a_script(self) -> Self {
         Self { is_script: true, cache: None, ..self }
     }
 
-    /// What all judges say to each of `questions`, in their order.
+    /// Returns the answers of all judges to each of `questions`, in their order.
     pub(super) async fn hear(&self, questions: impl Iterator<Item = &Question>) -> Vec<Heard> {
         let questions: Vec<(Question, usize)> = questions.map(|question| self.prepared(question)).collect();
         let asked: Vec<(&Question, usize)> =
@@ -133,7 +133,7 @@ impl Judge {
         questions.iter().map(|(_, judges)| Heard::of(votes.by_ref().take(*judges))).collect()
     }
 
-    /// The question as it is sent, and how many judges are asked.
+    /// Prepares the question for sending. Returns it with the number of judges to ask.
     fn prepared(&self, question: &Question) -> (Question, usize) {
         let mut question = question.clone();
         if let Some(withhold) = &self.withhold {
@@ -184,11 +184,11 @@ impl Judge {
         self.cache.as_ref()?.0.get(key?)
     }
 
-    /// Asks once, with a fence of its own. An answer that cannot be read is asked for once more within this.
+    /// Asks once, with a new fence. This includes one more request if the answer cannot be parsed.
     async fn ask(&self, question: &Question, is_alone: bool) -> (Result<Answer, NoAnswer>, Aside) {
         let fence = Fence::around(&question.material);
         let seal = (!self.is_script).then_some(fence.seal.as_str());
-        // Several judges that are one model and leave nothing to chance would be one judge.
+        // At temperature 0, several judges that are the same model would all give the same answer.
         let usual = is_alone.then_some(0.0);
         let temperature = self.temperature.or(usual).filter(|_| !self.is_headstrong.load(Ordering::Relaxed));
         let request = request(question, &fence, temperature);
@@ -228,10 +228,10 @@ fn took(done: &InSchema) -> Aside {
     Aside { requests: done.replies.into(), cached: 0, tokens: done.tokens, cost_usd: done.cost_usd }
 }
 
-/// Whether asking anew may help. An answer that could not be read was asked for again already.
+/// True if asking again may help. An answer that could not be parsed was already requested again.
 fn is_worth_another(none: &NoAnswer) -> bool {
     match none {
-        // What goes over the network was sent as often as its client has patience already.
+        // The client has already retried requests that fail in transit.
         NoAnswer::Provider(ProviderError::Failed(_)) => refuses_temperature(none),
         NoAnswer::Provider(error) => error.is_transient(),
         NoAnswer::Refused(_) | NoAnswer::TooLong => true,
@@ -239,13 +239,14 @@ fn is_worth_another(none: &NoAnswer) -> bool {
     }
 }
 
-/// The error of a provider that did not answer at all. One that refuses a single request, as for what is in it, did.
+/// Returns the error of a provider that did not answer at all. A provider that rejects a single request, for example
+/// because of its content, did answer.
 fn is_unavailable(none: &NoAnswer) -> Option<&ProviderError> {
     let NoAnswer::Provider(error) = none else { return None };
     (error.is_transient() || is_lasting(error)).then_some(error)
 }
 
-/// Whether no other question would fare better.
+/// True if any other question would fail as well.
 fn is_lasting(error: &ProviderError) -> bool {
     matches!(error, ProviderError::Failed(failure) if failure.trouble.is_lasting() || failure.trouble == Trouble::Silent)
 }
@@ -255,7 +256,7 @@ fn refuses_temperature(none: &NoAnswer) -> bool {
     failure.trouble == Trouble::BadRequest && failure.message.to_ascii_lowercase().contains("temperature")
 }
 
-/// The beginning of a text, on one line.
+/// Returns the beginning of a text, on one line.
 fn clipped(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(LONGEST_ERROR) {

@@ -1,28 +1,28 @@
-//! A judge that is not there, once for a whole run.
+//! Stops asking a judge that is not available, for a whole run.
 
 use std::sync::{Mutex, PoisonError};
 
-/// How many questions in a row have to fail before no other is asked, where another might fare better.
+/// Number of consecutive failures after which no further question is asked, if other questions might have succeeded.
 const FAILURES: u32 = 3;
-/// One of so many questions is asked all the same, because a provider may come back.
+/// One in this number of questions is asked all the same, because a provider may come back.
 const PROBE_EVERY: u32 = 25;
 
-/// Stops asking a judge that does not answer. Trials of a run share it: what the first ones found out, the others need
-/// not find out again, which takes seconds each.
+/// Circuit breaker for a judge that does not answer. The trials of a run share it, so that each of them does not wait
+/// several seconds to find out the same.
 #[derive(Debug, Default)]
 pub struct Breaker(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
     failures: u32,
-    /// How many questions were not asked.
+    /// Number of questions that were not asked.
     refused: u32,
     is_lasting: bool,
     because: String,
 }
 
 impl Breaker {
-    /// Why the judge is not to be asked; `None` if it is.
+    /// Returns why the judge must not be asked, or `None` if it may be.
     pub(super) fn refuses(&self) -> Option<String> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if state.failures < FAILURES && !state.is_lasting {
@@ -33,12 +33,13 @@ impl Breaker {
         (!is_probe).then(|| state.because.clone())
     }
 
-    /// It answered, whatever it said.
+    /// Records that the judge answered, whatever the answer was.
     pub(super) fn answered(&self) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = State::default();
     }
 
-    /// It did not answer, because of `because`. `is_lasting` if no other question would fare better.
+    /// Records that the judge did not answer, with the reason. `is_lasting` is true if any other question would fail
+    /// as well.
     pub fn failed(&self, because: &str, is_lasting: bool) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.failures = state.failures.saturating_add(1);

@@ -1,4 +1,4 @@
-//! Answers that are there already, for one run.
+//! Cache of judge answers, for one run.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -7,11 +7,11 @@ use sha2::{Digest, Sha256};
 
 use super::answer::Answer;
 
-/// Answers by what was asked, and of whom. It lives in memory, as long as its run.
+/// Answers by model and question. The cache is in memory and lasts as long as its run.
 #[derive(Debug, Default)]
 pub struct Cache(Mutex<HashMap<Key, Answer>>);
 
-/// The hash of all that an answer hangs on.
+/// Hash of everything that an answer depends on.
 pub(super) type Key = [u8; 32];
 
 impl Cache {
@@ -24,8 +24,8 @@ impl Cache {
     }
 }
 
-/// The key of what `model` is asked as the judge number `judge`. `series` keeps apart trials that are to be judged each by
-/// itself.
+/// Returns the key of the question `content` to `model` as judge number `judge`. `series` separates trials that must
+/// be judged independently.
 pub(super) fn key(model: &str, content: &str, series: &str, judge: usize) -> Key {
     let mut hash = Sha256::new();
     for part in [model, content, series, &judge.to_string()] {

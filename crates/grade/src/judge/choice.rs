@@ -1,36 +1,36 @@
-//! Which judge a run has that names none.
+//! Default judge of a run that does not name one.
 
-/// A judge for whoever has the key and names no other.
+/// Judge that is used if its key is available and the run does not name another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DefaultJudge {
-    /// The variable of the key.
+    /// Environment variable of the key.
     pub key: &'static str,
     /// The model, as `provider:model`.
     pub model: &'static str,
 }
 
-/// The judges of runs that name none: the first whose key is there. Each is cheap, quick and able to keep to a schema;
-/// its key goes to its own vendor alone.
+/// Default judges of runs that do not name one: the first whose key is available is used. Each is cheap and fast, and
+/// supports schemas. A key is only sent to its own vendor.
 pub const DEFAULT_JUDGES: &[DefaultJudge] = &[
     DefaultJudge { key: "OPENROUTER_API_KEY", model: "openrouter:deepseek/deepseek-v4-flash" },
     DefaultJudge { key: "OPENAI_API_KEY", model: "openai:gpt-4.1-mini" },
     DefaultJudge { key: "ANTHROPIC_API_KEY", model: "anthropic:claude-haiku-4-5" },
 ];
 
-/// The first of [`DEFAULT_JUDGES`] whose key is there.
+/// Returns the first of [`DEFAULT_JUDGES`] whose key is available.
 pub fn default_judge(providers: &llm::Providers) -> Option<&'static str> {
     DEFAULT_JUDGES.iter().find(|judge| providers.holds(judge.key)).map(|judge| judge.model)
 }
 
-/// The judge that is written as `written`: as it is, or, where it is a vendor's model without a provider
-/// (`deepseek/deepseek-v4-flash`), at the first provider that knows such names and whose key is there.
+/// Resolves the name of a judge. A vendor's model without a provider (`deepseek/deepseek-v4-flash`) is assigned to the
+/// first provider that knows such names and whose key is available. Other names are returned unchanged.
 pub fn named_judge(written: &str, providers: &llm::Providers) -> String {
     const KNOW: [(&str, &str); 2] = [("OPENROUTER_API_KEY", "openrouter"), ("OPENAI_API_KEY", "openai")];
     let names_provider = written.split_once(':').is_some_and(|(provider, _)| !provider.contains('/'));
     if names_provider || !written.contains('/') {
         return written.to_owned();
     }
-    // Without a key nothing is wrong with the name: the first provider then says which key is missing.
+    // Without any key, the name is still valid. The first provider is chosen, and reports which key is missing.
     let (_, provider) = KNOW.iter().find(|(key, _)| providers.holds(key)).unwrap_or(&KNOW[0]);
     format!("{provider}:{written}")
 }

@@ -1,24 +1,24 @@
-//! The marks around what is judged, made for one call.
+//! Delimiters around the material, random for each call.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 use super::material::Material;
 
-/// A code and a word that nobody could know who wrote the material.
+/// Random code and word that the author of the material cannot know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fence {
     code: String,
-    /// What an answer has to say back.
+    /// Word that an answer must repeat.
     pub seal: String,
 }
 
 impl Fence {
-    /// Draws a fence that `material` has no part of.
+    /// Generates a fence of which no part occurs in `material`.
     pub fn around(material: &Material) -> Self {
         Self::drawn_from(&mut drawn, material)
     }
 
-    /// As `around`, from this source of codes; it is asked until the material holds none of what it says.
+    /// Same as `around`, with codes from `source`. Codes are generated until one does not occur in the material.
     pub(super) fn drawn_from(source: &mut dyn FnMut() -> String, material: &Material) -> Self {
         let texts: Vec<String> = material.parts.iter().map(|part| part.text.to_lowercase()).collect();
         let mut fresh = || {
@@ -31,29 +31,29 @@ impl Fence {
         };
         let code = fresh();
         let mut seal = fresh();
-        // Half of it is enough to be sure of, and spares the judge some spelling.
+        // Half of it is enough to be certain, and is easier for the judge to copy.
         if seal.len() > 12 && !texts.iter().any(|text| text.contains(&seal[..12])) {
             seal.truncate(12);
         }
         Self { code, seal }
     }
 
-    /// The line before the material.
+    /// Returns the line before the material.
     pub fn begin(&self) -> String {
         format!("<<<{} material begins>>>", self.code)
     }
 
-    /// What the line before each part begins with.
+    /// Returns the beginning of the line before each part.
     pub fn part(&self) -> String {
         format!("<<<{} part:", self.code)
     }
 
-    /// The line after the material.
+    /// Returns the line after the material.
     pub fn end(&self) -> String {
         format!("<<<{} material ends>>>", self.code)
     }
 
-    /// The material with its marks.
+    /// Returns the material with its delimiters.
     pub fn enclose(&self, material: &Material) -> String {
         let mut text = self.begin();
         for part in &material.parts {
@@ -65,7 +65,8 @@ impl Fence {
     }
 }
 
-/// 128 bits that cannot be foreseen, as hexadecimal digits. The keys of the hasher come from the system's own source.
+/// Returns 128 unpredictable bits as hexadecimal digits. The keys of the hasher come from the random source of the
+/// system.
 fn drawn() -> String {
     let half = || RandomState::new().build_hasher().finish();
     format!("{:016x}{:016x}", half(), half())
@@ -101,7 +102,7 @@ mod tests {
     }
 
     proptest! {
-        /// Even if whoever wrote the material had guessed most of what is drawn.
+        /// Holds even if the author of the material had guessed most of the random text.
         #[test]
         fn nothing_that_is_judged_can_hold_the_delimiter(
             text in "(?s).{0,80}",

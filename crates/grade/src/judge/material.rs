@@ -1,4 +1,4 @@
-//! What a judge looks at, made from evidence: part by part, with what is the agent's own told from the rest.
+//! Material for judges, made from evidence. Each part is marked as the agent's own or not.
 
 use model::{Change, Evidence, FoundFile, Need, Probed, Trace, TracedCall};
 use serde_json::Value;
@@ -6,42 +6,42 @@ use serde_json::Value;
 use crate::claim::is_of_skill;
 use crate::{given, repository, words};
 
-/// The most characters of a reply, and of all other parts but calls.
+/// Maximum length of a reply, and of all other parts except calls, in characters.
 const LONGEST_TEXT: usize = 100_000;
-/// The most characters of what was said before, and the most messages of it.
+/// Maximum length of each earlier message, in characters, and maximum number of earlier messages.
 const LONGEST_EARLIER: usize = 8_000;
 const MOST_EARLIER: usize = 30;
-/// The most characters of a call's arguments, and of its result.
+/// Maximum length of a call's arguments and of its result, in characters.
 const LONGEST_CALL: usize = 4_000;
-/// The most calls for one message of the user's.
+/// Maximum number of calls for one message of the user.
 const MOST_CALLS: usize = 100;
-/// The most files that are shown with what is in them.
+/// Maximum number of files whose contents are shown.
 const MOST_CONTENTS: usize = 20;
-/// The most changed files.
+/// Maximum number of changed files.
 const MOST_FILES: usize = 200;
 
-/// What a judge looks at.
+/// Material that a judge reads.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Material {
     /// Its parts, in the order in which things happened.
     pub parts: Vec<Part>,
-    /// Whether the agent gave an answer at last.
+    /// True if the agent gave a final answer.
     pub is_answered: bool,
 }
 
-/// A part of what a judge looks at.
+/// Part of the material.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Part {
-    /// What it is; never made from anything that the agent said.
+    /// Title of the part. It never contains text from the agent.
     pub title: String,
-    /// What it says.
+    /// Text of the part.
     pub text: String,
-    /// Whether it is the agent's own, so that a judge may quote it.
+    /// True if it is the agent's own, so that a judge may quote it.
     pub is_agents: bool,
 }
 
 impl Material {
-    /// All that the evidence tells: what the user said, what was called, and what the agent answered.
+    /// Creates material from all evidence: the user's messages, the tool calls, and the agent's answers.
     pub fn of(evidence: &Evidence) -> Self {
         let trace = &evidence.trace;
         let mut material = Self::default();
@@ -64,8 +64,8 @@ impl Material {
         material
     }
 
-    /// With what the sandbox looks like afterwards, before the last reply: the repository, the names of all files, and what
-    /// is in the small ones. Files of the skill under test are left out.
+    /// Adds the state of the sandbox after the trial, before the last reply: the repository, the names of all files,
+    /// and the contents of small files. Files of the skill under test are left out.
     pub fn with_sandbox(mut self, evidence: &Evidence, skill: Option<&str>) -> Self {
         let last = self.parts.pop_if(|_| self.is_answered);
         if let Some(change) = &evidence.collected.repository_change {
@@ -93,7 +93,7 @@ impl Material {
         self.add("context: all files in the working directory".into(), &lines.join("\n"), LONGEST_TEXT, false);
     }
 
-    /// What is in small files: those first that the agent changed.
+    /// Adds the contents of small files, those first that the agent changed.
     fn add_contents(&mut self, files: &[&FoundFile], evidence: &Evidence) {
         let is_changed =
             |file: &FoundFile| evidence.collected.files_changed.iter().any(|known| known.path == file.path);
@@ -110,7 +110,8 @@ impl Material {
         }
     }
 
-    /// What was said before the user's message `number`, from 1, so that a reply is judged as a part of its conversation.
+    /// Adds the conversation before the user's message `number`, counted from 1, so that a reply is judged in its
+    /// context.
     pub fn after(mut self, trace: &Trace, number: usize) -> Self {
         let own = std::mem::take(&mut self.parts);
         for earlier in number.saturating_sub(MOST_EARLIER).max(1)..number {
@@ -125,13 +126,13 @@ impl Material {
         self
     }
 
-    /// Whether the agent left nothing at all.
+    /// True if the material has no parts of the agent's own.
     pub fn is_empty(&self) -> bool {
         !self.parts.iter().any(|part| part.is_agents)
     }
 
-    /// Whether the agent's own parts have this passage: its words, one after the other. Case, punctuation and white
-    /// space may differ, and `…` or `...` stands for what is left out.
+    /// True if the agent's own parts contain this passage: its words in the same order. Case, punctuation and white
+    /// space may differ, and `…` or `...` stands for omitted text.
     pub fn has(&self, quote: &str) -> bool {
         let quote = visible(quote);
         let pieces: Vec<&str> = quote.split("...").flat_map(|piece| piece.split('…')).collect();
@@ -150,7 +151,7 @@ impl Material {
         }
     }
 
-    /// The calls that were made for that message of the user's, or all of them.
+    /// Adds the calls that were made for that message of the user, or all of them.
     fn add_calls(&mut self, trace: &Trace, message: usize, all: bool) {
         let of_message = |call: &&TracedCall| {
             let turn = trace.turns.get(call.turn);
@@ -159,7 +160,7 @@ impl Material {
         let calls: Vec<(usize, &TracedCall)> =
             trace.calls.iter().enumerate().filter(|(_, call)| of_message(call)).collect();
         let left_out = calls.len().saturating_sub(MOST_CALLS);
-        // The first ones and the last ones say most about what was done.
+        // The first and the last calls are the most informative.
         let (head, tail) = (MOST_CALLS / 2, calls.len().saturating_sub(MOST_CALLS / 2));
         for (at, (number, call)) in calls.into_iter().enumerate() {
             if left_out > 0 && at == head {
@@ -186,12 +187,12 @@ impl Material {
     }
 }
 
-/// The last answer as text: a value that is none is told as JSON.
+/// Returns the last answer as text. A value that is not a text is returned as JSON.
 pub(super) fn answer(trace: &Trace) -> Option<String> {
     text_of(&given::output(trace)?)
 }
 
-/// What the agent answered to a message before the last one.
+/// Returns the agent's answer to an earlier message.
 fn said(trace: &Trace, number: usize) -> Option<String> {
     let reply = trace.replies.get(number.checked_sub(1)?)?;
     match &reply.result {
@@ -219,7 +220,8 @@ fn told(traced: &TracedCall) -> String {
     format!("{} {input}\n{result}", traced.call.name)
 }
 
-/// At most so many characters of `text`: most of its beginning, some of its end, and how much is left out between.
+/// Shortens `text` to `most` characters: keeps most of its beginning and some of its end, and says how much is left
+/// out.
 fn shortened(text: &str, most: usize) -> String {
     let length = text.chars().count();
     if length <= most {
@@ -231,7 +233,7 @@ fn shortened(text: &str, most: usize) -> String {
     format!("{beginning}\n[… {} characters left out …]\n{end}", length - most)
 }
 
-/// `text` with what nobody would see written out, so that a judge sees what a person would not.
+/// Returns `text` with invisible characters written as escapes, so that a judge sees what a person would not.
 fn visible(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -244,7 +246,8 @@ fn visible(text: &str) -> String {
     out
 }
 
-/// Controls, marks of direction, and letters without a form. Joiners are left alone: scripts and emoji need them.
+/// True for control characters, direction marks and characters without a shape. Joiners are kept, because scripts and
+/// emoji need them.
 fn is_hidden(letter: char) -> bool {
     match letter {
         '\n' | '\t' => false,
@@ -255,13 +258,13 @@ fn is_hidden(letter: char) -> bool {
     }
 }
 
-/// The words alone, in small letters, with one blank between.
+/// Returns only the words, in lower case, separated by single spaces.
 fn bare(text: &str) -> String {
     let words = text.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty());
     words.map(str::to_lowercase).collect::<Vec<_>>().join(" ")
 }
 
-/// Whether `text` has all pieces, one after the other. Where words stand apart, only whole words count.
+/// True if `text` contains all pieces in order. In scripts that separate words, only whole words match.
 fn holds_in_order(text: &str, pieces: &[String]) -> bool {
     let text = format!(" {text} ");
     let mut rest = text.as_str();
@@ -269,7 +272,7 @@ fn holds_in_order(text: &str, pieces: &[String]) -> bool {
         let stands_apart = piece.chars().all(|letter| letter < '\u{e00}');
         let wanted = if stands_apart { format!(" {piece} ") } else { piece.clone() };
         let Some(at) = rest.find(&wanted) else { return false };
-        // The blank after a word is also the one before the next.
+        // The space after a word is also the one before the next.
         rest = &rest[at + wanted.len() - usize::from(stands_apart)..];
         true
     })

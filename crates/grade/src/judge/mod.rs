@@ -1,17 +1,17 @@
-//! Judges: models that are asked what no pattern can tell.
+//! Judges: models that are asked questions that a pattern cannot decide.
 //!
-//! An assertion that needs one is two pure halves around one call. `Judged::question` makes of evidence what is to be
-//! asked, `Judged::decide` makes of the answers a verdict. The model only reports: for each criterion a mark or a
-//! score, with a passage that shows it. A passage that is not there makes the answer no answer. What passes is computed
-//! here.
+//! A judged assertion has two pure halves around one model call. `Judged::question` turns evidence into a question,
+//! and `Judged::decide` turns the answers into a verdict. The model only reports observations: for each criterion a
+//! mark or a score, with a quote that shows it. If the quote is not in the material, the answer is rejected. The code
+//! here computes from the report whether the assertion passes.
 //!
-//! What is judged is not trusted. It stands inside a fence whose marks are drawn for the call and are in no part of it,
-//! and the text around it is the same whatever it says (`prompt.rs`). An answer must say back a word that was drawn for
-//! the call, so that one that was prepared in the material is none.
+//! The material is not trusted. It is inside a fence whose delimiters are random for each call and do not occur in the
+//! material, and the text around it does not depend on the material (`prompt.rs`). An answer must repeat a random word
+//! of the call, so an answer that was prepared in the material is rejected.
 //!
-//! A judge that fails is asked once more, and then nobody can say: the finding is undecided, which never counts
-//! against an agent. One that is not there is found out once for the whole run (`breaker.rs`). What judging takes is
-//! accounted apart.
+//! A judge that fails is asked once more. After that the finding is undecided, which never counts against an agent.
+//! That a judge is not available is detected once for the whole run (`breaker.rs`). The usage of judges is accounted
+//! separately.
 
 mod answer;
 mod ask;
@@ -49,27 +49,27 @@ use crate::assertion::Matcher;
 use crate::check::{Check, Parts};
 use crate::verdict::Verdict;
 
-/// What a finding says until a judge was asked, and where none ever is.
+/// Text of a finding that no judge has decided yet, and of one for which none is ever asked.
 const NOT_ASKED: &str = "no judge was asked";
 
-/// The two halves of an assertion that a judge is asked about.
+/// The two halves of an assertion that a judge decides.
 pub(crate) trait Judged: Debug + Send + Sync {
-    /// What is to be asked about `evidence`.
+    /// Returns the question about `evidence`.
     ///
     /// # Errors
-    /// The verdict, where it needs no judge.
+    /// Returns the verdict if no judge is needed.
     fn question(&self, evidence: &Evidence) -> Result<Question, Box<Verdict>>;
 
-    /// What the answers come to.
+    /// Returns the verdict from the answers.
     fn decide(&self, question: &Question, votes: &Votes<'_>) -> Verdict;
 
-    /// What must be looked at in the sandbox before it can be asked.
+    /// Returns the probes of the sandbox that it needs.
     fn needs(&self) -> Vec<Need> {
         Vec::new()
     }
 }
 
-/// A judged assertion among the others: it says what can be said without a judge.
+/// Adapts a judged assertion to a matcher. Without a judge, it returns the verdicts that do not need one.
 #[derive(Debug)]
 pub(crate) struct Asking<J>(pub J);
 
@@ -90,28 +90,29 @@ impl<J: Judged> Matcher for Asking<J> {
     }
 }
 
-/// A matcher of a judged assertion.
+/// Creates the matcher of a judged assertion.
 pub(crate) fn matcher<J: Judged + 'static>(judged: J) -> Arc<dyn Matcher> {
     Arc::new(Asking(judged))
 }
 
-/// The verdict where the agent left nothing to be judged.
+/// Returns the verdict for an agent that did not leave anything to judge.
 pub(crate) fn nothing_to_judge(wanted: &str) -> Box<Verdict> {
     Box::new(Verdict::unmet("there is nothing to judge", wanted, "the agent gave no answer"))
 }
 
-/// A judged assertion of a trial that has to be asked about.
+/// A judged assertion that needs a judge.
 struct Open<'c> {
-    /// Which finding it fills in.
+    /// Index of its finding.
     at: usize,
     check: &'c Check,
     judged: &'c dyn Judged,
     question: Question,
 }
 
-/// Fills in the findings of those of `checks` that need a judge, and tells what judging took; `None` where nobody had
-/// to be asked. `findings` are what [`crate::grade`] said about the same `evidence`. Without a judge, which is why, they
-/// stay undecided. The checks are asked about at the same time, unless the judge wants one after the other.
+/// Asks `judge` about those of `checks` that need it, and fills in their findings. Returns the usage of judging, or
+/// `None` if no question had to be asked. `findings` are those that [`crate::grade`] returned for the same `evidence`.
+/// Without a judge, for the reason in the error, they stay undecided. The questions are asked concurrently, unless the
+/// judge needs one after the other.
 pub async fn consult(
     checks: &[Check],
     evidence: &Evidence,
@@ -140,7 +141,7 @@ pub async fn consult(
     Some(took)
 }
 
-/// The checks that a judge has to be asked about.
+/// Returns the checks that need a judge.
 fn open<'c>(checks: &'c [Check], evidence: &Evidence, findings: &[Finding]) -> Vec<Open<'c>> {
     let mut parts = Parts::of_evidence(evidence);
     let mut open = Vec::new();
@@ -161,7 +162,7 @@ fn open<'c>(checks: &'c [Check], evidence: &Evidence, findings: &[Finding]) -> V
     open
 }
 
-/// What was heard, as a verdict. Where judges that did not answer leave it open, it says why they did not.
+/// Returns the verdict from the answers. If it is undecided because judges did not answer, it says why they did not.
 fn verdict(judged: &dyn Judged, question: &Question, heard: &Heard) -> Verdict {
     let votes = Votes { answers: &heard.answers, asked: heard.asked };
     let trouble = heard.trouble.as_deref();
@@ -178,7 +179,7 @@ fn verdict(judged: &dyn Judged, question: &Question, heard: &Heard) -> Verdict {
     }
 }
 
-/// What an assertion says where a single judge answers `answer`, for documented examples.
+/// Returns the finding if a single judge answers `answer`, for documented examples.
 pub(crate) fn rehearse(check: &Check, evidence: &Evidence, answer: &serde_json::Value) -> Result<Finding, String> {
     let judged = check.judged().ok_or("it asks no judge")?;
     let finding = match judged.question(evidence) {

@@ -1,42 +1,43 @@
-//! What a judge is asked about one assertion: everything but whom, and without any mark of a call.
+//! Question for a judge about one assertion. It does not depend on the judge, and does not have the random parts of a
+//! call.
 
 use super::material::Material;
 
-/// What a judge is asked.
+/// Question for a judge.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Question {
-    /// What is to be found out, in the words of a prompt, and what the user wrote about it.
+    /// Instructions from a prompt, with the user's text.
     pub task: String,
-    /// What is to be answered, one by one; none where the judge has to find the claims itself.
+    /// Criteria, each of which needs an answer. Empty if the judge has to find the claims itself.
     pub criteria: Vec<Criterion>,
-    /// What an answer looks like.
+    /// Form of an answer.
     pub form: Form,
-    /// What it is about.
+    /// Material to judge.
     pub material: Material,
-    /// How many judges the assertion wants; else the run says.
+    /// Number of judges that the assertion asks for. If `None`, the run decides.
     pub judges: Option<usize>,
 }
 
-/// What an answer to each criterion is.
+/// Form of the answer to each criterion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Whether it holds.
+    /// A mark: met or violated.
     Marks,
-    /// A whole number from 1 to this.
+    /// A whole number from 1 to this maximum.
     Scores(u64),
-    /// Both.
+    /// A mark, and a score from 1 to this maximum.
     MarksAndScores(u64),
-    /// The claims that are made, and how each stands to the truth.
+    /// The claims of the reply, and how each relates to the reference text.
     Claims,
 }
 
 impl Form {
-    /// Whether it says of something whether it holds.
+    /// True if an answer has a mark.
     pub fn has_marks(self) -> bool {
         matches!(self, Self::Marks | Self::MarksAndScores(_))
     }
 
-    /// The highest score.
+    /// Returns the highest score.
     pub fn scale(self) -> Option<u64> {
         match self {
             Self::Scores(scale) | Self::MarksAndScores(scale) => Some(scale),
@@ -45,30 +46,30 @@ impl Form {
     }
 }
 
-/// Something that a judge says a mark or a score to.
+/// Criterion that a judge answers with a mark or a score.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Criterion {
-    /// What the answer calls it; made here, so that it is safe to be said back to a judge.
+    /// Id in the answer. It is generated here, so that messages to a judge can safely contain it.
     pub id: String,
-    /// What is to be judged, in the user's words.
+    /// Criterion in the user's words.
     pub text: String,
-    /// When the judge must have a quote.
+    /// When the judge must quote.
     pub quoted: Quoted,
 }
 
-/// When a judge must quote: that something is there can be shown, that it is not cannot.
+/// When a judge must quote. A quote can show that something is present, but not that it is absent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Quoted {
-    /// Whatever the answer is.
+    /// For any answer.
     Always,
-    /// If it holds.
+    /// If the criterion is met.
     WhenMet,
-    /// If it does not hold.
+    /// If the criterion is violated.
     WhenViolated,
 }
 
 impl Criterion {
-    /// The criterion number `at`, from 0.
+    /// Creates the criterion number `at`, counted from 0.
     pub fn new(at: usize, text: impl Into<String>, quoted: Quoted) -> Self {
         Self { id: format!("c{}", at + 1), text: text.into(), quoted }
     }

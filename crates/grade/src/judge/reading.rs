@@ -1,4 +1,4 @@
-//! What judged assertions have in common while they are read, and how they tell what a judge said.
+//! Shared code of judged assertions: reading their fields, and formatting the answers of judges.
 
 use model::{Node, NodeKind, decode};
 
@@ -6,10 +6,10 @@ use super::votes::Votes;
 use crate::reading::Reading;
 use crate::words;
 
-/// The most judges of a panel: more say nothing new, and cost.
+/// Maximum number of judges of a panel. More would cost without adding information.
 pub(crate) const MOST_JUDGES: u64 = 15;
 
-/// `judges`.
+/// Reads `judges`.
 pub(crate) fn judges(reading: &mut Reading<'_>) -> Option<usize> {
     let node = reading.fields.get("judges")?;
     let number = reading.fields.whole("judges", 1, reading.problems)?;
@@ -20,7 +20,7 @@ pub(crate) fn judges(reading: &mut Reading<'_>) -> Option<usize> {
     usize::try_from(number).ok()
 }
 
-/// Texts under `key`; a single one need not be a list. `None` where something is wrong.
+/// Reads the texts under `key`, a list or a single text. Returns `None` if there is an error.
 pub(crate) fn texts(reading: &mut Reading<'_>, key: &'static str) -> Option<Vec<String>> {
     let Some(node) = reading.fields.get(key) else { return Some(Vec::new()) };
     let items: &[Node] = match &node.kind {
@@ -36,24 +36,24 @@ pub(crate) fn texts(reading: &mut Reading<'_>, key: &'static str) -> Option<Vec<
     read.into_iter().collect()
 }
 
-/// A score, with as few decimals as tell it.
+/// Formats a score with at most two decimals.
 pub(crate) fn points(score: f64) -> String {
     ((score * 100.0).round() / 100.0).to_string()
 }
 
-/// Why, in the words of one who says about the criterion number `at` what most say.
+/// Returns the reasoning of a judge that agrees with the majority about the criterion number `at`.
 pub(crate) fn reasoning(votes: &Votes<'_>, at: usize) -> String {
     let said = votes.speaker(at).map(|mark| mark.reasoning.as_str()).filter(|said| !said.is_empty());
     said.map_or_else(String::new, |said| format!(": {said}"))
 }
 
-/// The passage that was quoted for the criterion number `at`.
+/// Returns the passage that was quoted for the criterion number `at`.
 pub(crate) fn quote(votes: &Votes<'_>, at: usize) -> Option<String> {
     let quote = votes.speaker(at).map(|mark| mark.quote.as_str())?;
     (!quote.is_empty()).then(|| words::quoted(quote))
 }
 
-/// What was answered about a criterion, in one line: `met (2 of 3): NAME: "quote"`, and why.
+/// Formats the answers about a criterion in one line: `met (2 of 3): NAME: "quote"`, and the reasoning.
 pub(crate) fn line(votes: &Votes<'_>, at: usize, name: &str) -> String {
     let tally = votes.tally(at);
     let said = match tally.majority() {
@@ -65,7 +65,7 @@ pub(crate) fn line(votes: &Votes<'_>, at: usize, name: &str) -> String {
     format!("{said}{}: {name}{quote}{}", tally.agreement(), reasoning(votes, at))
 }
 
-/// Why nobody can say.
+/// Returns why the judges could not decide.
 pub(crate) fn split(votes: &Votes<'_>) -> &'static str {
     if votes.asked > 1 { "the judges do not agree" } else { "the judge cannot tell" }
 }

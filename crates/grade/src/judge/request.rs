@@ -1,5 +1,5 @@
-//! A question as a request: what is trusted in the system prompt, what is judged inside the fence, and the same text
-//! around it whatever stands inside.
+//! Turns a question into a request. Trusted text is in the system prompt, material is inside the fence, and the text
+//! around the fence does not depend on the material.
 
 use llm::{Conversation, Message, Request, ResponseSchema, Role};
 
@@ -8,7 +8,7 @@ use super::fence::Fence;
 use super::prompt;
 use super::question::{Form, Question};
 
-/// The request that asks `question` inside `fence`.
+/// Returns the request that asks `question` inside `fence`.
 pub(super) fn request(question: &Question, fence: &Fence, temperature: Option<f64>) -> Request {
     let fenced = fence.enclose(&question.material);
     let reminder = prompt::REMINDER.replace("{seal}", &fence.seal);
@@ -17,15 +17,15 @@ pub(super) fn request(question: &Question, fence: &Fence, temperature: Option<f6
         messages: vec![Message::text(Role::User, format!("{fenced}\n\n{reminder}"))],
         temperature,
         response_schema: Some(ResponseSchema { name: "judgement".into(), schema: answer::schema(question) }),
-        // What one trial waited for in vain, the others need not wait for.
+        // If one trial waited in vain, the others do not need to wait.
         gives_up_on_silence: true,
-        // A judge has one conversation and no tools; a script is to play its steps to it.
+        // A judge has one conversation and no tools, so a script plays its steps in that conversation.
         conversation: Conversation::main(),
         ..Request::default()
     }
 }
 
-/// All that is told before the material.
+/// Returns everything that comes before the material.
 fn instructions(question: &Question, fence: &Fence) -> String {
     let marks = prompt::FENCE
         .replace("{begin}", &fence.begin())
@@ -46,12 +46,12 @@ fn instructions(question: &Question, fence: &Fence) -> String {
     parts.join("\n\n")
 }
 
-/// What a cached answer is filed under, beside who answered: everything that is asked, without the marks of a call.
+/// Returns the part of the cache key that describes the question: everything except the random parts of a call.
 pub(super) fn content(question: &Question) -> String {
     let criteria: Vec<(&str, &str)> =
         question.criteria.iter().map(|criterion| (criterion.id.as_str(), criterion.text.as_str())).collect();
     let parts: Vec<(&str, &str)> =
         question.material.parts.iter().map(|part| (part.title.as_str(), part.text.as_str())).collect();
-    // JSON keeps the pieces apart, whatever they hold.
+    // JSON keeps the pieces separate, whatever they contain.
     serde_json::json!([prompt::VERSION, question.task, format!("{:?}", question.form), criteria, parts]).to_string()
 }

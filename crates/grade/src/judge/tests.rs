@@ -1,4 +1,4 @@
-//! Judges that answer, that fail, and that disagree.
+//! Tests of judges that answer, fail and disagree.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -17,7 +17,7 @@ use crate::example::Story;
 use crate::self_test::spec_of;
 use crate::yaml;
 
-/// The checks of one assertion.
+/// Returns the checks of one assertion.
 pub(super) fn checks(assertion: &Value) -> Vec<Check> {
     let spec: AssertionSpec = spec_of(yaml::list_item(assertion, "case.yaml")).unwrap();
     let mut case = Case::new("case", Excerpt::of_file("case.yaml"));
@@ -27,14 +27,14 @@ pub(super) fn checks(assertion: &Value) -> Vec<Check> {
     checks
 }
 
-/// What comes of `checks` when `judge` is asked.
+/// Returns the findings of `checks` after `judge` is asked, and the usage.
 pub(super) async fn hear(checks: &[Check], evidence: &Evidence, judge: &Judge) -> (Vec<Finding>, Option<Aside>) {
     let mut findings = grade(checks, evidence);
     let took = consult(checks, evidence, Ok(judge), &mut findings).await;
     (findings, took)
 }
 
-/// Gives its answers in turn, the last one for ever, and keeps what it was asked.
+/// Model that returns its answers in turn, repeats the last one, and keeps the requests.
 struct Answers {
     answers: Mutex<Vec<Result<Reply, ProviderError>>>,
     asked: Mutex<Vec<Request>>,
@@ -231,7 +231,7 @@ async fn a_script_is_asked_one_thing_after_the_other() {
     assert!(findings.iter().all(|finding| finding.status == Status::Met), "{findings:#?}");
 }
 
-/// A server that gives the same answer to everybody, as long as it lives.
+/// Server that returns the same answer to every request while it is alive.
 struct Server {
     address: SocketAddr,
     closed: Arc<AtomicBool>,
@@ -269,7 +269,7 @@ impl Drop for Server {
     }
 }
 
-/// Reads one request to the end of its body.
+/// Reads one request including its body.
 fn read_request(stream: &mut TcpStream) -> Option<()> {
     let mut read = Vec::new();
     let mut piece = [0; 4096];
@@ -307,7 +307,7 @@ fn completion(content: &str, finish: &str) -> String {
     .to_string()
 }
 
-/// The key that must not be in any text.
+/// Key that must not appear in any text.
 const CANARY: &str = "sk-canary-0123456789abcdef";
 
 fn opened(address: &str) -> Arc<dyn Model> {
@@ -374,7 +374,7 @@ async fn a_judge_that_is_not_there_is_found_out_once_for_a_run() {
     }
     assert_eq!(page.served.load(Ordering::SeqCst), 1);
 
-    // It takes the connection and says nothing.
+    // The server accepts the connection and does not answer.
     let (breaker, silent) = (Arc::new(Breaker::default()), TcpListener::bind("127.0.0.1:0").unwrap());
     for trial in 0..3 {
         let judge = Judge::new("compatible:m", opened(&format!("http://{}", silent.local_addr().unwrap())));

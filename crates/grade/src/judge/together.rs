@@ -1,10 +1,10 @@
-//! Waiting for several things at once, without a runtime's help: dropped, all of them end.
+//! Waits for several futures concurrently, without a runtime. If the wait is dropped, all of them are cancelled.
 
 use std::task::Poll;
 
 use llm::BoxFuture;
 
-/// What each of `futures` comes to, in their order.
+/// Returns the outputs of `futures`, in their order.
 pub(super) async fn together<T>(futures: Vec<BoxFuture<'_, T>>) -> Vec<T> {
     let mut slots: Vec<(BoxFuture<'_, T>, Option<T>)> = futures.into_iter().map(|future| (future, None)).collect();
     std::future::poll_fn(|context| {

@@ -1,29 +1,30 @@
-//! What several judges say together. What hangs on judges that disagree evenly, or did not answer, is undecided.
+//! Combines the answers of several judges. If the result depends on judges that are evenly split or did not answer, it
+//! is undecided.
 
 use super::answer::{Answer, Mark, Standing};
 
-/// The answers of those who were asked.
+/// Answers of the judges that were asked.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Votes<'a> {
-    /// What was answered.
+    /// The valid answers.
     pub answers: &'a [Answer],
-    /// How many were asked.
+    /// Number of judges that were asked.
     pub asked: usize,
 }
 
-/// How many say what.
+/// Numbers of judges by their answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tally {
-    /// That it holds.
+    /// Number of judges that say it holds.
     pub met: usize,
-    /// That it does not.
+    /// Number of judges that say it does not hold.
     pub violated: usize,
-    /// How many were asked.
+    /// Number of judges that were asked.
     pub asked: usize,
 }
 
 impl Tally {
-    /// What more than half of those asked say; `None` if that is nothing.
+    /// Returns the answer of more than half of the judges that were asked, or `None`.
     pub fn majority(self) -> Option<bool> {
         if self.met * 2 > self.asked {
             return Some(true);
@@ -31,7 +32,8 @@ impl Tally {
         (self.violated * 2 > self.asked).then_some(false)
     }
 
-    /// ` (2 of 3)`: how many of several judges say what most say; nothing for a single judge.
+    /// Returns ` (2 of 3)`: the number of judges that agree with the majority. Returns an empty text for a single
+    /// judge.
     pub fn agreement(self) -> String {
         let agree = match self.majority() {
             _ if self.asked < 2 => return String::new(),
@@ -43,26 +45,26 @@ impl Tally {
     }
 }
 
-/// What the scores of several judges may average to, once all have answered.
+/// Range of the mean score, depending on the judges that did not answer.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Scores {
-    /// Those that were given, in order.
+    /// Scores that were given, in order.
     pub given: Vec<f64>,
-    /// The average if everybody who has not answered gave the least.
+    /// Mean if every missing score were the lowest.
     pub least: f64,
-    /// The average if they gave the most.
+    /// Mean if every missing score were the highest.
     pub most: f64,
 }
 
 impl Scores {
-    /// The average of those that were given.
+    /// Returns the mean of the scores that were given.
     pub fn mean(&self) -> f64 {
         self.given.iter().sum::<f64>() / self.given.len().max(1) as f64
     }
 
-    /// Whether the average reaches `threshold`; `None` where that hangs on who has not answered.
+    /// True if the mean reaches `threshold`. Returns `None` if that depends on missing scores.
     pub fn reaches(&self, threshold: f64) -> Option<bool> {
-        // Sums of tenths are not exact.
+        // Floating-point sums of tenths are not exact.
         let reached = |mean: f64| mean >= threshold - 1e-9;
         if reached(self.least) {
             return Some(true);
@@ -70,7 +72,7 @@ impl Scores {
         (!reached(self.most)).then_some(false)
     }
 
-    /// ` (4, 4 and 2 of 5)`: the scores of several judges; nothing for a single one.
+    /// Returns ` (4, 4 and 2 of 5)`: the scores of several judges. Returns an empty text for a single one.
     pub fn told(&self) -> String {
         let scores: Vec<String> = self.given.iter().map(f64::to_string).collect();
         if scores.len() < 2 { String::new() } else { format!(" ({})", crate::words::list(&scores)) }
@@ -78,24 +80,25 @@ impl Scores {
 }
 
 impl<'a> Votes<'a> {
-    /// What all say about the criterion number `at`.
+    /// Returns the marks of all judges for the criterion number `at`.
     pub fn marks(&self, at: usize) -> impl Iterator<Item = &'a Mark> {
         self.answers.iter().filter_map(move |answer| answer.marks.get(at))
     }
 
-    /// How many say what about the criterion number `at`.
+    /// Counts the marks for the criterion number `at`.
     pub fn tally(&self, at: usize) -> Tally {
         let count = |wanted: bool| self.marks(at).filter(|mark| mark.met == Some(wanted)).count();
         Tally { met: count(true), violated: count(false), asked: self.asked }
     }
 
-    /// The first who says about the criterion number `at` what most say, or else anybody.
+    /// Returns the first mark that agrees with the majority about the criterion number `at`. Without one, returns the
+    /// first mark.
     pub fn speaker(&self, at: usize) -> Option<&'a Mark> {
         let wanted = self.tally(at).majority();
         self.marks(at).find(|mark| mark.met == wanted).or_else(|| self.marks(at).next())
     }
 
-    /// The scores that `of` finds in marks of the criterion number `at`, from 1 to `scale`.
+    /// Returns the scores of the criterion number `at`, from 1 to `scale`. `of` reads a score from a mark.
     pub fn scores(&self, at: usize, scale: u64, of: impl Fn(&Mark) -> Option<u64>) -> Scores {
         let given: Vec<f64> = self.marks(at).filter_map(of).map(|score| score as f64).collect();
         let missing = self.asked.saturating_sub(given.len()) as f64;
@@ -105,7 +108,7 @@ impl<'a> Votes<'a> {
         Scores { least: mean(1.0), most: mean(scale as f64), given }
     }
 
-    /// How many find that none of the claims contradicts the truth and one at least agrees with it.
+    /// Counts the judges that find no claim that contradicts the reference text, and at least one that agrees with it.
     pub fn truth(&self) -> Tally {
         let holds = |answer: &&Answer| is_true(answer);
         let met = self.answers.iter().filter(holds).count();
@@ -113,7 +116,8 @@ impl<'a> Votes<'a> {
     }
 }
 
-/// Whether an answer about claims finds one that agrees with the truth, and none that contradicts it.
+/// True if an answer about claims has at least one claim that agrees with the reference text, and none that
+/// contradicts it.
 pub(crate) fn is_true(answer: &Answer) -> bool {
     let has = |standing: Standing| answer.marks.iter().any(|mark| mark.standing == Some(standing));
     has(Standing::Consistent) && !has(Standing::Contradicted)

@@ -1,15 +1,15 @@
-//! What a command runs in turn: behind `sudo`, inside of `bash -c`, as a script.
+//! Finds the programs that a command runs indirectly: after `sudo`, inside of `bash -c`, as a script.
 
 use super::{DEEPEST, commands_within};
 
-/// Words that stand before a command and are none.
+/// Words that come before a command and are not commands.
 const RESERVED: [&str; 13] =
     ["if", "then", "elif", "else", "fi", "while", "until", "do", "done", "!", "{", "}", "time"];
 
-/// Words that begin something that is no command, up to the end of it.
+/// Words that begin something that is not a command, up to its end.
 const HEADS: [&str; 4] = ["for", "case", "select", "function"];
 
-/// Programs that run the command that follows them.
+/// Programs that run the command in their arguments.
 const WRAPPERS: [&str; 20] = [
     "sudo",
     "doas",
@@ -33,7 +33,7 @@ const WRAPPERS: [&str; 20] = [
     "strace",
 ];
 
-/// Programs with a subcommand that does.
+/// Programs with a subcommand that runs the command in its arguments.
 const RUNNERS: [(&str, &str); 13] = [
     ("uv", "run"),
     ("poetry", "run"),
@@ -50,14 +50,15 @@ const RUNNERS: [(&str, &str); 13] = [
     ("mise", "exec"),
 ];
 
-/// Programs that run a script that follows them.
+/// Programs that run the script in their arguments.
 const INTERPRETERS: [&str; 14] =
     ["python", "node", "bash", "sh", "zsh", "dash", "ksh", "ruby", "perl", "php", "deno", "bun", "tsx", "ts-node"];
 
-/// Those of them that are given a command line with `-c`.
+/// Interpreters that accept a command line with `-c`.
 const SHELLS: [&str; 5] = ["bash", "sh", "zsh", "dash", "ksh"];
 
-/// Everything that is run by a command: the program itself, and what it is known to run in turn. Each with its arguments.
+/// Returns everything that a command runs: the program itself, and the programs that it is known to run. Each comes
+/// with its arguments.
 pub(crate) fn invocations(words: &[String]) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     unwrap(words, &mut found, 0);
@@ -82,7 +83,7 @@ fn unwrap(words: &[String], found: &mut Vec<Vec<String>>, depth: usize) {
     }
 }
 
-/// What of `rest` the program `name` runs.
+/// Returns the part of `rest` that the program `name` runs.
 fn next_program<'w>(name: &str, rest: &'w [String]) -> Option<&'w [String]> {
     let is_option = |word: &String| word.starts_with('-');
     let is_run = |word: &String| word == "run" && matches!(name, "deno" | "bun");
@@ -104,7 +105,7 @@ fn next_program<'w>(name: &str, rest: &'w [String]) -> Option<&'w [String]> {
     rest.get(from..)
 }
 
-/// The command line that a shell is given with `-c`.
+/// Returns the command line that a shell is given with `-c`.
 fn code_of<'w>(name: &str, rest: &'w [String]) -> Option<&'w str> {
     if !SHELLS.contains(&name) {
         return None;
@@ -120,7 +121,7 @@ fn is_assignment(word: &str) -> bool {
         && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
 }
 
-/// A program without its folder and without a version at its end.
+/// Returns the name of a program without its folder and without a version at its end.
 fn plain_name(program: &str) -> &str {
     let name = program.rsplit('/').next().unwrap_or(program);
     match name.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.') {
@@ -129,8 +130,8 @@ fn plain_name(program: &str) -> &str {
     }
 }
 
-/// Whether `invocation` is a run of `wanted`: the same program, and the words behind it, with options between. The first
-/// of those words must come first, the others in their order; options may be anywhere.
+/// True if `invocation` is a run of `wanted`: the same program, followed by the same words. The first of those words
+/// must come first and the others in their order. Options may be anywhere.
 pub(crate) fn is_run_of(wanted: &[String], invocation: &[String]) -> bool {
     let (Some((program, wanted)), Some((found, rest))) = (wanted.split_first(), invocation.split_first()) else {
         return false;

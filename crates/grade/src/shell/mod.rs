@@ -1,36 +1,36 @@
-//! What a shell command line runs, as far as its text tells: command by command, word by word.
+//! Parses shell command lines, as far as their text tells, into commands and words.
 
 mod invocation;
 
 pub(crate) use self::invocation::{invocations, is_run_of};
 
-/// How deep command lines inside of command lines are followed.
+/// Maximum nesting of command lines inside of command lines.
 const DEEPEST: usize = 8;
 
-/// How often a command line inside of another may have no end before no more are looked for.
+/// Maximum number of unterminated inner command lines. After that, no more are looked for.
 const MOST_UNCLOSED: usize = 16;
 
-/// What comes behind a command.
+/// Operator after a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Then {
-    /// Nothing more.
+    /// End of the line.
     End,
-    /// `&&`: the next one, if this one succeeded.
+    /// `&&`: the next command runs if this one succeeded.
     And,
-    /// Anything else: whether it succeeded may be lost.
+    /// Any other operator: the exit code of this command may be lost.
     Other,
 }
 
-/// A command with its arguments.
+/// Command with its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Simple {
     /// Its words, without quotes.
     pub words: Vec<String>,
-    /// What comes next.
+    /// Operator that follows.
     pub then: Then,
 }
 
-/// The commands of `line`, those inside of `$(…)` after the one they stand in.
+/// Returns the commands of `line`. Those inside of `$(…)` come after the command that contains them.
 pub(crate) fn commands(line: &str) -> Vec<Simple> {
     commands_within(line, 0)
 }
@@ -59,7 +59,7 @@ struct Lexer {
     word: Option<String>,
     /// Command lines inside of the command that is being read.
     inner: Vec<String>,
-    /// How many of them had no end.
+    /// Number of inner command lines that were not terminated.
     unclosed: usize,
 }
 
@@ -94,7 +94,7 @@ impl Lexer {
             }
         }
         self.end_command(Then::End, depth);
-        // What ends a line with a separator ends with the command before it.
+        // A separator at the end of the line does not count as an operator.
         if let Some(last) = self.commands.last_mut()
             && self.letters.iter().rev().find(|letter| !letter.is_whitespace()).is_none_or(|last| *last != '&')
         {
@@ -168,10 +168,10 @@ impl Lexer {
         }
     }
 
-    /// A command inside of the word, or just the letter.
+    /// Reads a command substitution inside of a word, or only the letter.
     fn dollar(&mut self, letter: char) {
         self.push(letter);
-        // Looking for what is not there takes long.
+        // Searching for a missing end is slow.
         if self.unclosed == MOST_UNCLOSED {
             return;
         }
@@ -190,7 +190,8 @@ impl Lexer {
         self.inner.push(inner.trim_start_matches('(').to_owned());
     }
 
-    /// Takes a redirection and what it leads to; the end of a document that begins in the next line, if it is one.
+    /// Skips a redirection and its target. Returns the delimiter if it is a here-document that begins in the next
+    /// line.
     fn redirection(&mut self, letter: char) -> Option<String> {
         if self.word.as_ref().is_some_and(|word| word.chars().all(|letter| letter.is_ascii_digit())) {
             self.word = None;
@@ -218,7 +219,7 @@ impl Lexer {
         (letter == '<' && (sign == "<" || sign == "<-")).then_some(target).flatten()
     }
 
-    /// Takes the lines of a document up to its end.
+    /// Skips the lines of a here-document up to its end.
     fn skip_document(&mut self, end: &str) {
         while self.at < self.letters.len() {
             let line: String = self.letters[self.at..].iter().take_while(|letter| **letter != '\n').collect();
@@ -231,7 +232,7 @@ impl Lexer {
     }
 }
 
-/// How far it is to the bracket that closes the first letter.
+/// Returns the distance to the bracket that closes the first letter.
 fn closing(letters: &[char]) -> Option<usize> {
     let mut open = 0_usize;
     let mut quote = None;

@@ -1,36 +1,36 @@
-//! Which files a command line reads or runs, as far as its text tells.
+//! Finds the files that a command line reads or runs, as far as its text tells.
 
 use crate::shell::{commands, invocations};
 
-/// Programs that show what is in the files they are given.
+/// Programs that print the contents of files.
 const READERS: [&str; 32] = [
     "cat", "tac", "bat", "batcat", "head", "tail", "less", "more", "most", "nl", "sed", "awk", "gawk", "mawk", "cut",
     "sort", "uniq", "tr", "fold", "fmt", "column", "strings", "xxd", "od", "hexdump", "jq", "yq", "glow", "mdcat",
     "pandoc", "paste", "diff",
 ];
 
-/// Programs that show the lines they find, in directories, too.
+/// Programs that print matching lines, also from directories.
 const SEARCHERS: [&str; 8] = ["rg", "grep", "egrep", "fgrep", "ag", "ack", "ripgrep", "ugrep"];
 
-/// Programs that run the file they are given, or the code.
+/// Programs that run a file or code.
 const RUNNERS: [&str; 19] = [
     "python", "python3", "node", "bash", "sh", "zsh", "dash", "ksh", "ruby", "perl", "php", "deno", "bun", "tsx",
     "ts-node", "uv", "npx", "source", ".",
 ];
 
-/// More words than this are no command that somebody wrote to read a file.
+/// Maximum number of words. A longer command was not written to read a file.
 const MOST_WORDS: usize = 4000;
 
-/// Something that a command looks into.
+/// File or directory that a command reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Read {
-    /// As seen from where the line begins; absolute if the line says so. Nothing is looked up.
+    /// Path relative to the initial directory of the line, or absolute if the line says so. It is not looked up.
     pub(super) path: String,
-    /// Whether it may be a directory all of which is looked through.
+    /// True if it may be a directory that is searched completely.
     pub(super) is_search: bool,
 }
 
-/// What `line` reads or runs, begun in `folder`, in the order of the line.
+/// Returns what `line` reads or runs, in order. `folder` is its initial directory.
 pub(super) fn reads(line: &str, folder: &str) -> Vec<Read> {
     let mut reading = Reading { folder: folder.to_owned(), variables: Vec::new(), found: Vec::new() };
     for simple in commands(line) {
@@ -52,7 +52,7 @@ struct Reading {
 }
 
 impl Reading {
-    /// Keeps what a command sets that sets nothing but variables.
+    /// Records the variables of a command that only sets variables.
     fn assign(&mut self, words: &[String]) {
         let pairs: Option<Vec<_>> = words.iter().map(|word| word.split_once('=')).collect();
         for (name, value) in pairs.into_iter().flatten() {
@@ -80,7 +80,7 @@ impl Reading {
         for word in arguments.iter().filter(|word| !word.starts_with('-')) {
             self.add(word, is_search);
             if RUNNERS.contains(&name) {
-                // In code that is given on the line, files stand in quotes.
+                // In code that is given on the line, file names are in quotes.
                 let pieces = word.split(|letter: char| letter.is_whitespace() || "\"'`(),;[]{}=+".contains(letter));
                 pieces.filter(|piece| piece.contains('/') && *piece != word).for_each(|piece| self.add(piece, false));
             }
@@ -92,7 +92,7 @@ impl Reading {
         self.found.push(Read { path, is_search });
     }
 
-    /// `word` as seen from where the line begins.
+    /// Returns `word` as a path relative to the initial directory of the line.
     fn place(&self, word: &str) -> String {
         let word = self.filled(word);
         if word.starts_with(['/', '~', '$']) || self.folder.is_empty() {
@@ -101,7 +101,7 @@ impl Reading {
         format!("{}/{word}", self.folder)
     }
 
-    /// `word` with the variables that the line has set.
+    /// Returns `word` with the variables that the line has set.
     fn filled(&self, word: &str) -> String {
         if !word.contains('$') {
             return word.to_owned();

@@ -1,5 +1,5 @@
-//! Holds budgets against recorded ones of agent-skill-eval 0.6.1, of which none is meant to differ but in its words; and each
-//! budget by itself: below, at and above what was used, warning and failing.
+//! Compares budgets with recorded results of agent-skill-eval 0.6.1. Only the wording may differ. Also tests each
+//! budget on its own: below, at and above the usage, warning and failing.
 
 #![allow(clippy::unwrap_used)]
 
@@ -11,7 +11,7 @@ use trialrun_grade::{grade, warnings};
 
 const BUDGET: &str = include_str!("../vectors/agent-skill-eval/budget.json");
 
-/// A trial that used that much and took so long.
+/// Returns evidence of a trial with that usage and duration.
 fn evidence(usage: Usage, duration_ms: Option<u64>, limits: Limits) -> Evidence {
     let mut steps = vec![Step::UserMessage { index: 1, of: 1, text: "go".into() }];
     steps.push(Step::Finished {
@@ -49,7 +49,7 @@ fn limits(written: &Value, on_budget: OnBudget) -> Limits {
     }
 }
 
-/// What a violation is of, in the words of the recorded ones.
+/// Returns the subject of a violation, in the words of the recorded results.
 fn kind(told: &str) -> &'static str {
     let used = told.split(" used").next().unwrap();
     ["non-cached input tokens", "input tokens", "output tokens", "reasoning tokens", "USD"]
@@ -74,7 +74,7 @@ fn failed(usage: Usage, limits: Limits) -> bool {
 fn recorded_budgets_agree() {
     let vectors: Value = serde_json::from_str(BUDGET).unwrap();
     let timing = |name: &str| vectors["timing"][name].as_u64().unwrap();
-    // What no cache had, and the rest of the input.
+    // Input that was not cached, and the rest of the input.
     let own = timing("non_cached_input_tokens");
     let tokens = Tokens {
         input: own,
@@ -98,7 +98,7 @@ fn recorded_budgets_agree() {
         recorded.sort_unstable();
         let warn = limits(&case["limits"], OnBudget::Warn);
         assert_eq!(warned(usage, Some(timing("duration_ms")), warn), recorded, "{}", case["limits"]);
-        // The clock is another's: it has stopped the agent long before.
+        // The clock enforces the duration: it stops the agent long before.
         let fails = recorded.iter().any(|kind| *kind != "duration");
         assert_eq!(failed(usage, limits(&case["limits"], OnBudget::Fail)), fails, "{}", case["limits"]);
     }

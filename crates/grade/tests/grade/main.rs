@@ -1,4 +1,4 @@
-//! Assertions and expectations from outside: cases and evidence in, findings out.
+//! Tests of assertions and expectations through the public API: cases and evidence in, findings out.
 
 mod budget_vectors;
 mod expect;

@@ -1,5 +1,5 @@
-//! Holds claims, checks on repositories and on files against recorded verdicts; what is meant to differ is listed with its
-//! reason.
+//! Compares claims and checks on repositories and files with recorded verdicts. Intended differences are listed with
+//! their reasons.
 
 #![allow(clippy::unwrap_used)]
 
@@ -24,7 +24,7 @@ const WORKSPACE: &str = include_str!("../vectors/agent-skill-eval/workspace_fixt
 const SLUG: &str = include_str!("../vectors/agent-skill-eval/slug.jsonl");
 const DIFFERENCES: &str = include_str!("../vectors/agent-skill-eval/differences.json");
 
-/// The commit that was there before the first snapshot: a reset leads back to it.
+/// Commit from before the first snapshot. A reset leads back to it.
 const OLDER: &str = "00";
 
 fn lines(text: &str) -> Vec<Value> {
@@ -43,7 +43,7 @@ fn texts(value: &Value) -> Vec<String> {
     value.as_array().unwrap().iter().map(text).collect()
 }
 
-/// What is asked about `claim`, or `None` if it is refused.
+/// Returns the check for `claim`, or `None` if the claim is rejected.
 fn check(claim: &str, should_trigger: bool) -> Option<Check> {
     let source = Source::new("evals.json", "");
     let node = Node::from_json(&json!(claim), &source);
@@ -101,7 +101,7 @@ fn verdict(check: Option<&Check>, evidence: &Evidence) -> Value {
     }
 }
 
-/// What was recorded, and what is said now.
+/// Name, recorded result and current result.
 type Vector = (String, Value, Value);
 
 fn classify() -> Vec<Vector> {
@@ -113,7 +113,7 @@ fn classify() -> Vec<Vector> {
     lines(CLASSIFY).into_iter().map(vector).collect()
 }
 
-/// The class of each assertion that a claim stands for, as they were called.
+/// Returns the class of each assertion that a claim is compiled to, by its original name.
 fn classes(check: &Check) -> String {
     let class = |method: &str| match method {
         "judge" => "llm",
@@ -130,7 +130,7 @@ fn classes(check: &Check) -> String {
     check.method().split(" + ").map(class).collect::<Vec<_>>().join(" + ")
 }
 
-/// A snapshot as it was recorded. Which commit a branch has is told of those only that were there before.
+/// Returns a recorded snapshot. The commit of a branch is only given if the branch existed before.
 fn state(snapshot: &Value) -> RepositoryState {
     let head = snapshot["head_sha"].as_str();
     let branch = snapshot["current_branch"].as_str().filter(|branch| !branch.is_empty() && *branch != "HEAD");
@@ -196,7 +196,7 @@ fn git_checks() -> Vec<Vector> {
     lines(GIT_CHECKS).into_iter().map(vector).collect()
 }
 
-/// The differences between two snapshots, as a contract that allows nothing tells them.
+/// Returns the differences between two snapshots, as reported by a contract that does not allow any change.
 fn state_diff() -> Vec<Vector> {
     let after = read(AFTER);
     let contract = SideEffectContract {
@@ -235,7 +235,7 @@ fn state_diff() -> Vec<Vector> {
     read(STATE_DIFF).as_object().unwrap().iter().map(vector).collect()
 }
 
-/// A name without its marks and its remote.
+/// Returns a name without its marks and its remote.
 fn plain(name: &str) -> String {
     let name = name.trim_matches(['`', '#', ',']);
     name.strip_prefix("origin/").unwrap_or(name).to_owned()
@@ -308,7 +308,8 @@ fn every_vector_agrees_or_is_listed_with_its_reason() {
     );
     let cited = |reason: &String| ["BUG", "WEAK", "issue 5"].iter().any(|mark| reason.contains(mark));
     wrong.extend(listed.iter().filter(|(_, reason)| !cited(reason)).map(|(name, _)| format!("{name}: cites nothing")));
-    // Past the capture of passing tests: the count is for whoever reads the run.
+    // Written to stdout directly, because the output of passing tests is captured and the count is for the reader of
+    // the run.
     let counted =
         format!("skill evaluation vectors: {agree} agree + {differ} listed = {} of {}", agree + differ, vectors.len());
     std::io::Write::write_all(&mut std::io::stdout(), format!("\n{counted}\n").as_bytes()).unwrap();

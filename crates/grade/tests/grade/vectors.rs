@@ -1,4 +1,4 @@
-//! Holds the assertions against recorded verdicts; what is meant to differ is listed with its reason.
+//! Compares assertions with recorded verdicts. Intended differences are listed with their reasons.
 
 #![allow(clippy::unwrap_used)]
 
@@ -19,7 +19,7 @@ const WEIGHTED: &str = include_str!("../vectors/weighted.jsonl");
 const BASE_TRACE: &str = include_str!("../vectors/base_trace.json");
 const DIFFERENCES: &str = include_str!("../vectors/differences.json");
 
-/// The home that the recorded verdicts were made with.
+/// Home directory of the recorded verdicts.
 const HOME: &str = "/home/u";
 
 fn lines(text: &str) -> Vec<Value> {
@@ -94,7 +94,7 @@ fn verdict(status: Status) -> Value {
     }
 }
 
-/// Every assertion vector: its name, what was recorded, what is said now.
+/// Returns every assertion vector: its name, the recorded result and the current result.
 fn assertion_vectors() -> Vec<(String, Value, Value)> {
     let base: Value = serde_json::from_str(BASE_TRACE).unwrap();
     lines(ASSERTIONS)
@@ -116,7 +116,7 @@ fn assertion_vectors() -> Vec<(String, Value, Value)> {
         .collect()
 }
 
-/// The recorded captures are what is shown of ours, which are whole.
+/// Asserts that recorded captures equal the shown part of ours, which are complete.
 fn assert_captures(finding: &Finding, recorded: &[Value]) {
     assert_eq!(finding.captures.len(), recorded.len(), "{}", finding.id);
     for (capture, recorded) in finding.captures.iter().zip(recorded) {
@@ -228,7 +228,8 @@ fn every_vector_agrees_or_is_listed_with_its_reason() {
     );
     let cited = |reason: &String| ["BUG", "WEAK", "item 8"].iter().any(|mark| reason.contains(mark));
     wrong.extend(listed.iter().filter(|(_, reason)| !cited(reason)).map(|(name, _)| format!("{name}: cites nothing")));
-    // Past the capture of passing tests: the count is for whoever reads the run.
+    // Written to stdout directly, because the output of passing tests is captured and the count is for the reader of
+    // the run.
     let counted =
         format!("assertion vectors: {agree} agree + {differ} listed = {} of {}", agree + differ, vectors.len());
     std::io::Write::write_all(&mut std::io::stdout(), format!("\n{counted}\n").as_bytes()).unwrap();

@@ -1,4 +1,4 @@
-//! Values that are not there, and what was to hold of parts of them.
+//! Tests of values that are missing, and of expectations about their parts.
 
 use expect::Pass;
 use serde_json::json;

@@ -1,4 +1,5 @@
-//! What is said of undecided parts holds however they turn out: the verdict, the ends of the score and what is critical.
+//! Tests that statements about undecided parts hold for every possible decision: the verdict, the range of the score
+//! and the critical failures.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,14 +11,14 @@ use serde_json::{Value, json};
 
 use crate::expect::{host, node};
 
-/// The texts that are matched.
+/// Texts that are matched.
 const TEXTS: [&str; 2] = ["p", "q"];
-/// The patterns that nobody can decide.
+/// Patterns that cannot be decided.
 const PATTERNS: [&str; 2] = ["s0", "s1"];
-/// How many answers there are to give to every pattern for every text.
+/// Number of possible decisions for all patterns and texts.
 const ANSWERS: u32 = 1 << (TEXTS.len() * PATTERNS.len());
 
-/// The engine, but for the patterns, which are decided as the bits of a number say; without one they are stopped.
+/// The engine with stubbed patterns, which are decided by the bits of a number. Without a number, they time out.
 #[derive(Debug)]
 struct Deciding {
     engine: Arc<dyn Host>,
@@ -75,7 +76,7 @@ fn judged(expected: &Value, actual: &Value, answers: Option<u32>) -> Found {
     expectation.judge(Some(actual), &Data::default())
 }
 
-/// An expectation with something said about it.
+/// Adds metadata to an expectation.
 fn said(inner: impl Strategy<Value = Value>, may_be_penalty: bool) -> impl Strategy<Value = Value> {
     let weights = if may_be_penalty { vec![10, 50, -30, -80] } else { vec![10, 50] };
     let weight = prop::option::weighted(0.5, prop::sample::select(weights));
@@ -99,7 +100,7 @@ fn items(inner: impl Strategy<Value = Value>) -> impl Strategy<Value = Value> {
     prop::collection::vec(said(inner, true), 1..4).prop_map(Value::from)
 }
 
-/// An expectation of a text.
+/// Generates an expectation of a text.
 fn of_text() -> impl Strategy<Value = Value> {
     let leaf = prop::sample::select(vec!["p", "q", "zzz", "/s0/", "/s1/"]).prop_map(Value::from);
     leaf.prop_recursive(2, 8, 3, |inner| {
@@ -111,7 +112,7 @@ fn of_text() -> impl Strategy<Value = Value> {
     })
 }
 
-/// An expectation of a list of texts.
+/// Generates an expectation of a list of texts.
 fn of_list() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         items(of_text()).prop_map(|items| json!({"$all": items})),

@@ -1,4 +1,4 @@
-//! Operators of the user's: modules on disk, what they may return, and what happens to those that do not behave.
+//! Tests of custom operators: modules on disk, their return values, and operators that misbehave.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::expect::{answered, graded_in};
 
-/// A folder of modules.
+/// Folder of modules.
 struct Modules(tempfile::TempDir);
 
 impl Modules {
@@ -29,7 +29,7 @@ impl Modules {
         graded_in(Some(self.path()), fields, &answered(actual))
     }
 
-    /// What an answer comes to with these operators.
+    /// Judges `actual` as an answer with these operators.
     fn judge(&self, operators: Value, output: Value, actual: &Value) -> Finding {
         self.try_judge(json!({"operators": operators, "output": output}), actual).unwrap()
     }
@@ -39,12 +39,12 @@ impl Modules {
     }
 }
 
-/// One operator `$op`, written as `text`.
+/// Creates one operator `$op` with the source `text`.
 fn operator(text: &str) -> Modules {
     Modules::new(&[("op.js", text)])
 }
 
-/// What the operator `$op` says of an answer.
+/// Judges an answer with the operator `$op`.
 fn judged(text: &str, output: Value, actual: &Value) -> Finding {
     operator(text).judge(json!({"op": "./op.js"}), output, actual)
 }
@@ -260,7 +260,7 @@ fn an_operator_has_parts_matched_as_the_engine_does() {
     assert_eq!(detail(&finding.details, "u").score, 0.5);
     let met = judged(text, json!({"$op": "/x/i"}), &json!({"inner": "aXb"}));
     assert_eq!(met.status, Status::Met);
-    // What is asked for must be valid, and what is missing is missing.
+    // The operand must be valid, and a missing value stays missing.
     let wrong = judged(text, json!({"$op": {"$schema": {"type": 5}}}), &json!({"inner": 1}));
     assert_eq!(wrong.status, Status::Undecided);
     assert_eq!(judged(text, json!({"$op": "/undefined/"}), &json!({})).status, Status::Unmet);
@@ -275,7 +275,7 @@ fn an_operator_has_parts_matched_as_the_engine_does() {
     assert_eq!(modules.status(both, json!({"$op": 3}), &json!(4)), Status::Unmet);
 }
 
-/// Matches each item of a list with weights, as the built-in operators do.
+/// Operator that matches each item of a list with weights, the same way as the built-in operators.
 const PARTS: &str = "
     export default async function parts(actual, expected, ctx, validate) {
         const weights = ctx.distribute(expected.map(item => item?.$score))
@@ -400,7 +400,7 @@ fn a_part_that_surely_fails_fails_whatever_an_operator_could_not_say() {
     }
     let contains = judged(throws, json!({"$contains": {"$op": 1}}), &json!([1, 2]));
     assert_eq!(contains.status, Status::Undecided);
-    // Also through an operator that asks, and by score.
+    // Also if another operator calls it, and with scores.
     let modules = Modules::new(&[
         ("op.js", throws),
         (
@@ -473,20 +473,20 @@ fn operators_that_ask_for_themselves_without_end_are_stopped() {
     for text in [
         "export default async (actual, expected, fixture) => await fixture.$validate(actual, {$op: expected})",
         "export default async (actual, expected, ctx, validate) => await validate(actual, {$op: expected}, ctx)",
-        // Each asks twice.
+        // Each call makes two more.
         "export default async (actual, expected, fixture) => {
             const first = await fixture.$validate(actual, {$op: expected})
             const second = await fixture.$validate(actual, {$op: expected})
             return first.pass && second.pass
         }",
-        // And some do not take no for an answer.
+        // Ignores that a call is refused.
         "export default async (actual, expected, fixture) => {
             for (let tries = 0; tries < 3; tries++) {
                 try { await fixture.$validate(actual, {$op: expected}) } catch {}
             }
             throw new Error('tired')
         }",
-        // The deepest uses all the stack there is.
+        // The innermost call uses up the stack.
         "const deep = (n) => deep(n + 1) + 1
         export default async (actual, expected, fixture) => {
             try { return await fixture.$validate(actual, {$op: expected}) } catch { return deep(0) }

@@ -1,11 +1,11 @@
-//! Regular expressions and expectations as nobody would write them: no panic, and an end.
+//! Fuzz tests of regular expressions and expectations: they do not panic, and they terminate.
 
 use expect::{Data, Expectation, Rules};
 use serde_json::{Value, json};
 
 use crate::expect::{host, node};
 
-/// Regular expressions, as an expectation writes them.
+/// Regular expressions as written in an expectation.
 const REGEXES: &[&str] = &[
     "/^Hello, (?<name>\\w+)!$/i",
     "/(?<=\\$)\\d+(?:\\.\\d{2})?/",
@@ -97,7 +97,7 @@ const PIECES: &[&str] = &[
     "v",
 ];
 
-/// A row of numbers that follows from its start.
+/// Reproducible pseudo-random number generator.
 struct Row(u64);
 
 impl Row {
@@ -121,7 +121,7 @@ impl Row {
     }
 }
 
-/// `text` with a few of its parts gone, doubled, or made of something else.
+/// Returns `text` with some parts removed, duplicated or replaced.
 fn changed(text: &str, corpus: &[&str], row: &mut Row) -> String {
     let (one, other) = (row.place(text), row.place(text));
     let (start, end) = (one.min(other), one.max(other));
@@ -138,7 +138,7 @@ fn changed(text: &str, corpus: &[&str], row: &mut Row) -> String {
     }
 }
 
-/// Reads and judges, whatever comes of it.
+/// Reads and judges an expectation, whatever the result.
 fn feed(expected: &Value, actual: &Value) {
     let mut problems = Vec::new();
     let (host, expected) = (host(), node(expected));
@@ -151,7 +151,7 @@ fn feed(expected: &Value, actual: &Value) {
     }
 }
 
-/// What a fuzzer would call with whatever it has.
+/// Entry point that a fuzzer would call with any text.
 fn feed_text(text: &str, actual: &Value) {
     match serde_json::from_str::<Value>(text) {
         Ok(expected) => feed(&expected, actual),
@@ -187,11 +187,11 @@ fn no_expectation_panics_or_runs_on() {
         read += usize::from(serde_json::from_str::<Value>(&text).is_ok());
         feed_text(&text, &values[row.below(values.len())]);
     }
-    // Broken JSON alone would try little.
+    // Without enough valid JSON, little would be tested.
     assert!(read > 60, "{read}");
 }
 
-/// Words, keys and values of an expectation exchanged for others, so that it stays JSON.
+/// Replaces some words, keys and values of an expectation, so that it stays JSON.
 fn grafted(value: &Value, parts: &[Value], keys: &[String], row: &mut Row) -> Value {
     if row.below(8) == 0 {
         return parts[row.below(parts.len())].clone();
@@ -217,7 +217,7 @@ fn grafted(value: &Value, parts: &[Value], keys: &[String], row: &mut Row) -> Va
     }
 }
 
-/// Every value in `value`, and every key.
+/// Collects every value in `value`, and every key.
 fn take_apart(value: &Value, parts: &mut Vec<Value>, keys: &mut Vec<String>) {
     parts.push(value.clone());
     match value {

@@ -1,4 +1,4 @@
-//! Expectations of everything an agent gave, in a scenario: what it said and called, what it changed and used.
+//! Tests of expectations about an agent's whole result, in a scenario: its messages, calls, changes and usage.
 
 use model::{
     Change, Evidence, FileChange, Finding, Repository, Status, Step, Tokens, ToolCall, ToolResult, Trace, Usage,
@@ -34,7 +34,7 @@ fn finished(text: &str, output: u64) -> Step {
     }
 }
 
-/// Two questions of the user's, four calls in three turns, and one of a sub-agent.
+/// Returns evidence with two questions of the user, four calls in three turns, and one call of a sub-agent.
 fn story() -> Evidence {
     let steps = [
         user(1, "What is the weather in Ulm?"),
@@ -163,7 +163,7 @@ fn tools_are_asked_for_in_every_form() {
     let order = finding(&json!({"tools": {"$sequence": ["Write", "Read"]}}));
     assert_eq!(order.status, Status::Unmet);
     assert!(order.failures.iter().any(|failure| failure.key == "messages"), "{:#?}", order.failures);
-    // Steps that one turn makes cannot be told apart in order.
+    // Calls of the same turn have no order.
     assert_eq!(finding(&json!({"tools": {"$sequence": ["Bash", "Write"]}})).status, Status::Unmet);
 }
 

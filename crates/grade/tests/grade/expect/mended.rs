@@ -1,4 +1,5 @@
-//! Where the original was wrong, a fact each. The numbers are those of its known faults.
+//! Tests of known faults of the original engine that are fixed here, one fact each. The numbers are those of the
+//! faults.
 
 use expect::{Budget, Data, Expectation, Pass, Rules, Shares, Strict};
 use model::Status;
@@ -158,7 +159,7 @@ fn expected_tools_are_checked_in_every_form() {
         let expected = json!({"tools": wanted});
         assert_eq!(found_in_result(&expected, &given).pass == Pass::Yes, there, "{expected}");
         assert_eq!(found_in_result(&expected, &silent).pass == Pass::Yes, nothing, "{expected} of no calls");
-        // Who has no conversation has called nothing that can be known.
+        // An agent without a known conversation has no known calls.
         let alone = found_in_result(&expected, &json!({"output": "x"}));
         assert!(alone.pass == Pass::No || wanted.get("$not").is_some(), "{expected} of no messages");
     }
@@ -316,7 +317,7 @@ fn what_is_critical_is_so_inside_of_every_operator() {
         assert_eq!(found.pass, Pass::No, "{expected}");
         assert!(!critical(&found).is_empty(), "{expected}: {:#?}", found.flaws);
     }
-    // A branch that is not needed, and what `$not` was glad to miss, fail nothing.
+    // A branch that is not needed, and a mismatch inside of `$not`, do not fail the whole.
     for (expected, actual) in [
         (json!({"$or": [{"$expect": "zz", "$critical": true}, "x"]}), json!("x")),
         (json!({"$not": {"$expect": "zz", "$critical": true}}), json!("x")),
@@ -339,10 +340,10 @@ fn a_node_passes_from_its_own_threshold_on() {
     holds_at(&json!({"$sequence": ["a", "b"], "$threshold": 0.5}), &json!(["a"]), 0.5);
     let named = json!({"u": {"$meta": {"threshold": 0.5}, "a": 1, "b": 2}});
     holds_at(&named, &json!({"u": {"a": 1}}), 0.5);
-    // It relaxes no part that must hold, and only its own node.
+    // It does not relax a critical part, and only applies to its own node.
     fails(&json!({"$threshold": 0.5, "a": 1, "b": {"$expect": 2, "$critical": true}}), &json!({"a": 1}), &["b"]);
     fails(&json!({"u": {"$and": ["a", "z"]}, "$meta": {"threshold": 0.9}}), &json!({"u": "a"}), &["u.$and[1]"]);
-    // A branch that counts for less than the whole does not reach a threshold above that.
+    // A branch whose weight is below the whole does not reach a threshold above that weight.
     let branch = json!({"$or": [{"$expect": "a", "$score": 50}], "$threshold": 0.6});
     let found = found(&branch, &json!("a"));
     assert_eq!(
@@ -519,7 +520,7 @@ fn what_must_be_exact_is_compared_as_it_is() {
     fails(&json!({"$in": ["a"]}), &json!("a "), &[""]);
     fails(&json!({"$schema": {"type": "string", "maxLength": 1}}), &json!(" a "), &[""]);
     holds(&json!({"$expr": "actual === ' a '"}), &json!(" a "));
-    // What only has to be contained, or to match a pattern, is trimmed as before.
+    // A text that only has to be contained, or to match a pattern, is trimmed as before.
     holds(&json!("/^a$/"), &json!(" a "));
     holds(&json!(" a "), &json!("a"));
 }
@@ -608,7 +609,7 @@ fn the_short_forms_count_for_an_operator_also_beside_meta() {
     assert_eq!((both.pass, keys(&both)), (Pass::No, vec!["[0]"]));
     assert_score(&both, 0.7);
     assert_eq!(both.details[0].title.as_deref(), Some("M"));
-    // A plain map has data under these names once `$meta` says what is said about it.
+    // In a plain map, these names are data if `$meta` has the metadata.
     fails(&json!({"$meta": {"title": "M"}, "$title": "C"}), &json!({"a": 1}), &["$title"]);
     holds(&json!({"$meta": {"title": "M"}, "$title": "C"}), &json!({"$title": "C"}));
 }
@@ -638,7 +639,7 @@ fn a_strategy_of_a_plain_map_or_list_counts() {
     fails(&best, &json!({"a": 2, "b": 2}), &[""]);
     holds(&json!({"x": {"$meta": {"strategy": "or"}, "a": 1, "b": 9}}), &json!({"x": {"b": 9}}));
     holds(&json!({"$expect": [1, 2], "$strategy": "max"}), &json!([1, 3]));
-    // Its own keys only.
+    // It only applies to its own keys.
     fails(&json!({"$strategy": "max", "a": {"b": 1, "c": 2}}), &json!({"a": {"b": 1}}), &[""]);
 }
 
@@ -765,12 +766,12 @@ fn an_expression_reaches_nothing_of_the_machine() {
     }
     for name in ["require", "fetch", "Deno", "Bun", "Worker", "global", "std", "os"] {
         refused(&json!({"$expr": format!("{name}.x")}), name);
-        // What cannot be written can still be looked for.
+        // A name that is refused in the source can still be looked up at run time.
         holds(&json!({"$expr": format!("globalThis['{name}'] === undefined")}), &json!(1));
     }
 }
 
-/// Q02 and the rule that a misspelt operator is told.
+/// Q02, and the rule that a misspelt operator is reported.
 #[test]
 fn a_misspelt_operator_is_refused_and_an_unknown_one_is_a_key() {
     refused(&json!({"$contians": "x"}), "there is no operator `$contians`");
@@ -829,7 +830,7 @@ fn a_map_that_names_its_dialect_is_a_schema() {
     fails(&json!({"$schema": dialect, "minimum": 3}), &json!(2), &[""]);
     fails(&json!({"$schema": dialect, "type": ["string", "null"], "$score": 5}), &json!(2), &[""]);
     fails(&json!({"$schema": "https://json-schema.org/draft/2020-12/schema", "const": 1}), &json!(2), &[""]);
-    // What is no schema beside it is data, and the operator takes no text.
+    // Without a schema beside it, the map is data, and the operator does not accept a text.
     for none in [json!({"$schema": dialect}), json!({"$schema": dialect, "$score": 5})] {
         refused(&none, "schema");
     }
@@ -864,7 +865,7 @@ fn items_are_sorted_by_paths() {
     }
 }
 
-/// What is said about an expectation, as far as it may still be used.
+/// Returns the warnings about an expectation that can still be used.
 fn warned(expected: &Value) -> Vec<String> {
     let mut problems = Vec::new();
     Expectation::of_value(&node(expected), Rules::default(), &host(), None, &mut problems);
@@ -883,12 +884,12 @@ fn what_says_nothing_is_told() {
     refused(&json!({"$meta": "important", "a": 1}), "`$meta` must be a map");
 }
 
-/// A function in a module of `directory`.
+/// Returns a function in a module of `directory`.
 fn function(reference: &str) -> model::Node {
     model::Node { tag: Some("!function".into()), ..node(&json!(reference)) }
 }
 
-/// What `expected` comes to with `code` for the text `CODE` in it.
+/// Judges `actual` by `expected`, with each text `CODE` replaced by `code`.
 fn found_with_code(code: &str, mut expected: model::Node, actual: &Value) -> expect::Found {
     fn put(node: &mut model::Node, reference: &str) {
         match &mut node.kind {
@@ -982,7 +983,7 @@ fn penalties_that_outweigh_a_part_take_from_the_whole_wherever_they_stand() {
         let expected = json!({"x": inner, "y": 1});
         assert_score(&found(&expected, &json!({"x": [[1, 3]], "y": 1})), 0.4);
     }
-    // The whole scores at least nothing, and a penalty within a penalty is no reward.
+    // The score of the whole is at least 0, and a penalty within a penalty is not a reward.
     assert_score(&found(&json!([{"$expect": 1, "$score": -20}, 2]), &json!([1, 3])), 0.0);
     let double = json!([{"$expect": [{"$expect": 1, "$score": -50}, 9], "$score": -50}, 2]);
     assert_score(&found(&double, &json!([[1, 3], 2])), 1.0);
@@ -1003,7 +1004,7 @@ fn a_list_fails_critically_where_every_item_breaks_what_is_critical() {
         assert_eq!(of(&json!([user, other]), operator), (0.5, false), "{operator}");
         assert_eq!(of(&json!([user]), operator), (0.5, true), "{operator}");
         assert_eq!(of(&json!([]), operator), (0.0, true), "{operator}");
-        // The score is that of an item that keeps to what is critical, not of a better one that does not.
+        // The score is that of an item that meets the critical parts, not of a better one that does not.
         let wanted = json!({"a": {"$expect": 1, "$critical": true}, "b": 1, "c": 1});
         let operand = if operator == "$contains" { wanted } else { json!([wanted]) };
         let found = found(&json!({ operator: operand }), &json!([{"a": 1}, {"a": 2, "b": 1, "c": 1}]));

@@ -1,4 +1,4 @@
-//! Expectations with the real engine behind them.
+//! Tests of expectations with the real engine.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::needless_pass_by_value)]
 
@@ -24,7 +24,7 @@ use model::{
 use serde_json::Value;
 use trialrun_grade::{Context, Scripts, compile, grade};
 
-/// The embedded engine.
+/// Returns the embedded engine.
 fn host() -> Arc<dyn Host> {
     Arc::new(Scripts::default())
 }
@@ -33,14 +33,14 @@ fn node(value: &Value) -> Node {
     Node::from_json(value, &Source::new("case.yaml", ""))
 }
 
-/// An expectation of a value, and what is said about it.
+/// Reads an expectation of a value. Returns it with the problems.
 fn read(rules: &Rules, expected: &Value) -> (Expectation, Vec<String>) {
     let mut problems = Vec::new();
     let expectation = Expectation::of_value(&node(expected), rules.clone(), &host(), None, &mut problems);
     (expectation, problems.iter().map(ToString::to_string).collect())
 }
 
-/// What `actual` comes to; nothing may be wrong with the expectation.
+/// Judges `actual`. The expectation must not have problems.
 fn found_by(rules: &Rules, expected: &Value, actual: &Value) -> Found {
     let (expectation, problems) = read(rules, expected);
     assert!(problems.is_empty(), "{expected}: {problems:#?}");
@@ -51,7 +51,7 @@ fn found(expected: &Value, actual: &Value) -> Found {
     found_by(&Rules::default(), expected, actual)
 }
 
-/// As `found`, of everything an agent gave.
+/// Same as `found`, for the whole result of an agent.
 fn found_in_result(expected: &Value, actual: &Value) -> Found {
     let mut problems = Vec::new();
     let expectation = Expectation::of_result(&node(expected), Rules::default(), &host(), None, &mut problems);
@@ -59,25 +59,25 @@ fn found_in_result(expected: &Value, actual: &Value) -> Found {
     expectation.judge(Some(actual), &Data::default())
 }
 
-/// That it matches, and fully.
+/// Asserts that it matches with the full score.
 fn holds(expected: &Value, actual: &Value) {
     let found = found(expected, actual);
     assert_eq!((found.pass, found.score), (Pass::Yes, 1.0), "{expected} of {actual}: {:#?}", found.flaws);
     assert!(found.flaws.is_empty(), "{:#?}", found.flaws);
 }
 
-/// That it does not match, and where.
+/// Asserts that it does not match, and the paths of the mismatches.
 fn fails(expected: &Value, actual: &Value, at: &[&str]) {
     let found = found(expected, actual);
     assert_eq!(found.pass, Pass::No, "{expected} of {actual}");
     assert_eq!(keys(&found), at, "{expected} of {actual}: {:#?}", found.flaws);
 }
 
-/// What is wrong with an expectation.
+/// Asserts that the expectation is invalid.
 fn refused(expected: &Value, words: &str) {
     let (expectation, problems) = read(&Rules::default(), expected);
     assert!(problems.iter().any(|problem| problem.contains(words)), "{expected}: {problems:#?}");
-    // Whoever goes on regardless gets no pass from it.
+    // If it is used all the same, it does not pass.
     assert_ne!(expectation.judge(Some(&Value::Null), &Data::default()).pass, Pass::Yes);
 }
 
@@ -85,17 +85,17 @@ fn keys(found: &Found) -> Vec<&str> {
     found.flaws.iter().map(|flaw| flaw.key.as_deref().unwrap_or("?")).collect()
 }
 
-/// The paths of what fails everything.
+/// Returns the paths of critical failures.
 fn critical(found: &Found) -> Vec<&str> {
     found.flaws.iter().filter(|flaw| flaw.critical).map(|flaw| flaw.key.as_deref().unwrap_or("?")).collect()
 }
 
-/// That two scores are the same but for the noise of floats.
+/// Asserts that two scores are equal, except for rounding errors.
 fn assert_score(found: &Found, score: f64) {
     assert!((found.score - score).abs() < 1e-9, "{} is not {score}: {:#?}", found.score, found.details);
 }
 
-/// A case with this one assertion.
+/// Returns a case with this one assertion.
 fn case(assertion: &Value) -> Case {
     let node = node(assertion);
     let kind = node.get("type").unwrap();
@@ -114,7 +114,7 @@ fn case(assertion: &Value) -> Case {
     }
 }
 
-/// What an assertion `expect` with these fields comes to; references start at `directory`.
+/// Grades an assertion `expect` with these fields. References start at `directory`.
 fn graded_in(directory: Option<&Path>, fields: Value, evidence: &Evidence) -> Result<Finding, Vec<String>> {
     let mut assertion = fields;
     assertion["id"] = "it".into();
@@ -132,7 +132,7 @@ fn graded(fields: Value, evidence: &Evidence) -> Finding {
     graded_in(None, fields, evidence).unwrap()
 }
 
-/// What an agent left behind that answered `output` and did nothing else.
+/// Returns the evidence of an agent that answered `output` and did nothing else.
 fn answered(output: &Value) -> Evidence {
     let result = serde_json::json!({"output": output});
     let finished = Step::Finished {

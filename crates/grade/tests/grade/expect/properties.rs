@@ -1,4 +1,4 @@
-//! What holds of every expectation and every value. The cases are the same in each run.
+//! Properties that hold for every expectation and every value. The random cases are the same in each run.
 
 mod any;
 mod full;
@@ -36,7 +36,7 @@ fn budget() -> impl Strategy<Value = Budget> {
     (max_score, unassigned, shares).prop_map(|(max_score, unassigned, shares)| Budget { max_score, unassigned, shares })
 }
 
-/// An expectation, whatever is wrong with it.
+/// Reads an expectation in all three ways, ignoring problems.
 fn read(rules: Rules, expected: &Value, diff: Option<&Value>) -> [Expectation; 3] {
     let mut problems = Vec::new();
     let (host, expected, diff) = (host(), node(expected), diff.map(node));
@@ -58,7 +58,8 @@ fn check_details(details: &[Detail]) {
     }
 }
 
-/// What does not depend on how the actual value is written: the verdict, the score, the paths and the parts.
+/// Returns the part of a result that does not depend on the formatting of the actual value: the verdict, the score,
+/// the paths and the parts.
 fn gist(found: &Found) -> (Pass, String, Vec<(String, bool)>, String) {
     let mut flaws: Vec<_> =
         found.flaws.iter().map(|flaw| (flaw.key.clone().unwrap_or_default(), flaw.critical)).collect();
@@ -66,7 +67,7 @@ fn gist(found: &Found) -> (Pass, String, Vec<(String, bool)>, String) {
     (found.pass, format!("{:.12}", found.score), flaws, format!("{:?}", found.details))
 }
 
-/// The same value with the keys of every map in the opposite order.
+/// Returns the same value with the keys of every map in reverse order.
 fn reversed(value: &Value) -> Value {
     match value {
         Value::Array(items) => items.iter().map(reversed).collect(),

@@ -1,11 +1,11 @@
-//! What is expected of the calls of an agent, wherever it is written.
+//! Tests of expectations about an agent's calls, in all notations.
 
 use expect::{Data, Expectation, Pass, Rules, Strict};
 use serde_json::{Value, json};
 
 use crate::expect::{assert_score, found_in_result, host, keys, node};
 
-/// An answer `x` whose calls have these names, each in a message of its own.
+/// Returns an answer `x` with calls of these names, each in a message of its own.
 fn called(names: &[&str]) -> Value {
     let call = |name: &&str| json!({"role": "assistant", "content": "", "tools": [{"name": name, "args": {"n": 1}}]});
     let mut messages = vec![json!({"role": "user", "content": "go"})];
@@ -26,7 +26,7 @@ fn refused(expected: &Value, words: &str) {
     assert!(problems.iter().any(is_meant), "{expected}: {problems:#?}");
 }
 
-/// That the calls `yes` are as expected, and those of `no` are not.
+/// Asserts that the calls `yes` match, and the calls `no` do not.
 #[track_caller]
 fn tells(expected: &Value, yes: &[&[&str]], no: &[&[&str]]) {
     for names in yes {
@@ -141,10 +141,10 @@ fn calls_that_nobody_knows_of_are_like_nothing() {
             let found = found_in_result(&json!({"tools": tools}), &answer);
             assert_eq!((found.pass, keys(&found)), (Pass::No, vec!["tools"]), "{tools} of {answer}");
         }
-        // Who is not known to have called anything has not called this.
+        // If no calls are known, this tool was not called.
         assert_eq!(found_in_result(&json!({"tools": {"$not": "delete_all"}}), &answer).pass, Pass::Yes);
     }
-    // A message without calls has none that could be unlike this.
+    // A message without calls has no call that could differ from this.
     let mixed = json!({"tools": [{"$or": [{"name": "c"}, {"$not": {"name": "/./"}}]}]});
     tells(&mixed, &[&["c"]], &[READS, &[]]);
 }
@@ -185,7 +185,7 @@ fn a_key_near_one_that_results_have_is_doubted() {
     {
         for expected in [json!({key: "x"}), json!({"$and": [{key: "x"}]})] {
             let problems = told(&expected);
-            // Singulars may be keys of the agent's own.
+            // The singular form may be a key of the agent's own.
             let is_error = !["tool", "message"].contains(&key);
             assert_eq!(problems.iter().any(model::Diagnostic::is_error), is_error, "{expected}: {problems:#?}");
             assert!(problems.iter().any(|told| format!("{told:?}").contains(near)), "{expected}: {problems:#?}");

@@ -1,4 +1,4 @@
-//! What nobody can say, what must hold, and what takes away: how they come together.
+//! Tests of how undecided, critical and penalty parts combine.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::expect::{
     answered, assert_score, case, critical, fails, found, found_by, graded, graded_in, holds, host, keys, node, read,
 };
 
-/// The engine, with one expression that is always stopped: `/stop/`.
+/// The engine with one expression that always times out: `/stop/`.
 #[derive(Debug)]
 struct Stopping {
     engine: Arc<dyn Host>,
@@ -62,7 +62,7 @@ impl Host for Stopping {
     }
 }
 
-/// What `actual` comes to, and how often `/stop/` was tried.
+/// Judges `actual`. Returns how often `/stop/` was tried as well.
 fn tried(expected: &Value, actual: &Value) -> (Found, usize) {
     let tried = Arc::new(AtomicUsize::new(0));
     let host: Arc<dyn Host> = Arc::new(Stopping { engine: host(), tried: Arc::clone(&tried) });
@@ -76,7 +76,7 @@ fn tried(expected: &Value, actual: &Value) -> (Found, usize) {
     (found, tried.load(Ordering::Relaxed))
 }
 
-/// The verdict, and the least and the most it scores in percent.
+/// Returns the verdict, and the lowest and the highest possible score in percent.
 fn judged(expected: &Value, actual: &Value) -> (Pass, i64, i64) {
     let (found, _) = tried(expected, actual);
     let percent = |score: f64| (score * 100.0).round() as i64;
@@ -126,9 +126,9 @@ fn what_is_critical_stays_so_in_the_items_that_were_tried() {
         let found = crate::expect::found_in_result(&json!({"tools": tools}), &calls);
         assert!(!critical(&found).is_empty(), "{tools}: {:#?}", found.flaws);
     }
-    // Where one item matches, nothing that others fail by is of interest.
+    // If one item matches, critical parts that other items fail do not matter.
     holds(&json!({"$contains": inner()}), &json!([{"r": "a", "c": "x"}, {"r": "a", "c": "zz"}]));
-    // What is no list has none of the items that must be there.
+    // A value that is not a list has none of the required items.
     for operator in ["$all", "$sequence"] {
         assert_eq!(critical(&crate::expect::found(&json!({operator: [must(json!("zz"))]}), &json!("zz"))), [""]);
     }
@@ -163,7 +163,7 @@ fn what_is_undecided_makes_a_score_a_range() {
 fn a_threshold_decides_where_both_ends_of_the_range_agree() {
     let of = |threshold: f64| judged(&json!({"$threshold": threshold, "$and": ["x", "zzz", STOP]}), &json!("x")).0;
     assert_eq!([of(0.3), of(0.5), of(0.7)], [Pass::Yes, Pass::Unknown, Pass::No]);
-    // Something critical that failed fails, and something critical that is undecided may.
+    // A critical part that failed fails the whole. An undecided one may.
     let with = |other: Value| judged(&json!({"$threshold": 0.3, "$and": ["x", other, STOP]}), &json!("x")).0;
     assert_eq!(with(must(json!("zzz"))), Pass::No);
     assert_eq!(with(must(json!(STOP))), Pass::Unknown);
@@ -172,7 +172,7 @@ fn a_threshold_decides_where_both_ends_of_the_range_agree() {
     assert_eq!(judged(&or, &json!("x")).0, Pass::Unknown);
 }
 
-/// What an assertion of three equal parts comes to, of which `b` fails and `c` is never decided.
+/// Judges an assertion of three equal parts, of which `b` fails and `c` is undecided.
 fn thirds(pass_score: f64, b: Value, c: Value) -> (Status, Finding) {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("op.js"), "export default () => { throw new Error('no idea') }").unwrap();
@@ -207,7 +207,7 @@ fn a_score_decides_where_what_is_undecided_cannot_change_it() {
         assert!((leeway.least - 1.0 / 3.0).abs() < 1e-9 && (leeway.most - 2.0 / 3.0).abs() < 1e-9, "{leeway:?}");
         assert_eq!([outcome(&part, pass_score, false), outcome(&part, pass_score, true)], [straight, turned]);
     }
-    // An undecided critical part may fail everything, and one that failed has.
+    // An undecided critical part may fail the whole. A failed one has.
     let (own, part) = thirds(30.0, json!("zzz"), json!({"$op": 1, "$critical": true}));
     assert_eq!((own, part.failed_critical.len()), (Status::Undecided, 0));
     assert_eq!(outcome(&part, 30.0, false), Outcome::Undecided);
@@ -233,7 +233,8 @@ fn a_record_of_before_has_no_range_and_is_ruled_as_it_was() {
 fn a_sequence_remembers_what_it_could_not_say() {
     let steps = |steps: Value| json!({"$sequence": steps});
     for (expected, actual, wanted) in [
-        // One item cannot be both steps, whichever it is. What an undecided item scores that is none is not known.
+        // One item cannot be both steps, whichever it is. What an undecided item that is not a step scores is not
+        // known.
         (steps(json!([STOP, "b"])), json!(["b"]), (Pass::No, 50, 100)),
         (steps(json!([{"$or": ["b", STOP]}, "b"])), json!(["x", "b"]), (Pass::Unknown, 50, 100)),
         (steps(json!([{"$or": ["b", STOP]}, "b"])), json!(["x", "b", "b"]), (Pass::Yes, 100, 100)),
@@ -248,7 +249,7 @@ fn a_sequence_remembers_what_it_could_not_say() {
     ] {
         assert_eq!(judged(&expected, &actual), wanted, "{expected} of {actual}");
     }
-    // Whoever must not be missed may be.
+    // A critical item that is undecided may be missing.
     let (found, _) = tried(&steps(json!([must(json!(STOP))])), &json!(["x"]));
     assert!(found.flaws.iter().any(|flaw| flaw.critical && flaw.undecided), "{:#?}", found.flaws);
 }
@@ -348,7 +349,7 @@ fn after_eight_stopped_pieces_of_work_nothing_more_is_tried() {
     assert_eq!((found.pass, times), (Pass::Unknown, 8));
     let last = found.flaws.last().and_then(|flaw| flaw.message.as_deref()).unwrap();
     assert!(last.contains("8 pieces"), "{last}");
-    // What needs no host is judged as before, and the next judgement begins anew.
+    // Parts that do not need the host are judged as before, and the next judgement starts with a new limit.
     let (found, times) = tried(&json!([{"$each": STOP}, 1]), &json!([list, 2]));
     assert_eq!((found.pass, times), (Pass::No, 8));
     let (found, _) = tried(&json!({"$and": [{"$each": STOP}, {"$each": {"$expr": "true"}}]}), &list);
@@ -373,7 +374,7 @@ fn a_score_that_is_not_enough_says_so() {
     };
     assert!(because(80.0).starts_with("scores 50 of 100, and needs 80: b: "), "{}", because(80.0));
     assert_eq!(because(50.0), "it matches");
-    // Also where every part passes by a threshold.
+    // Also if every part passes by a threshold.
     let output = json!({"$threshold": 0.5, "a": 1, "b": 2});
     let part = graded(json!({"output": output, "scoring": true, "ruled": "case"}), &answered(&json!({"a": 1})));
     let scoring = Scoring { max_score: 100.0, pass_score: 80.0 };

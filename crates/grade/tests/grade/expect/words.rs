@@ -1,4 +1,4 @@
-//! What is said to be expected, where that is not the value that was written.
+//! Tests of descriptions of expected values, where they differ from the value as written.
 
 use serde_json::{Value, json};
 

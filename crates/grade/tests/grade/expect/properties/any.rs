@@ -1,9 +1,10 @@
-//! Values and expectations of every kind, sensible or not.
+//! Generates values and expectations of every kind, sensible or not.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-/// Whether an expectation may have regular expressions and expressions, which may look at the order of keys.
+/// Whether a generated expectation may have regular expressions and expressions, which may depend on the order of
+/// keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Code {
     Allowed,
@@ -43,14 +44,14 @@ fn map(value: impl Strategy<Value = Value>) -> impl Strategy<Value = Value> {
     prop::collection::vec((key(), value), 0..4).prop_map(|entries| Value::Object(entries.into_iter().collect()))
 }
 
-/// Any value.
+/// Generates any value.
 pub fn value() -> impl Strategy<Value = Value> {
     leaf().prop_recursive(4, 24, 4, |inner| {
         prop_oneof![prop::collection::vec(inner.clone(), 0..4).prop_map(Value::Array), map(inner)]
     })
 }
 
-/// How texts are to be compared, in words right and wrong.
+/// Generates options of text comparison, valid and invalid.
 pub fn diff() -> impl Strategy<Value = Value> {
     let item = prop_oneof![
         Just(json!({"value": "a", "added": true})),
@@ -93,7 +94,7 @@ fn schema() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// What takes the place of a value: an expectation of it, a list of them, or a map with a key of its own.
+/// Generates an operator in place of a value: on an expectation of it, a list of them, or a map with its own key.
 fn operation(inner: BoxedStrategy<Value>, code: Code) -> BoxedStrategy<(String, Value)> {
     let list = || prop::collection::vec(inner.clone(), 0..4).prop_map(Value::Array);
     let named = |name: &'static str| move |operand: Value| (name.to_owned(), operand);
@@ -176,7 +177,7 @@ fn said() -> impl Strategy<Value = Option<(String, Value)>> {
     prop::option::weighted(0.4, entry)
 }
 
-/// Any expectation.
+/// Generates any expectation.
 pub fn expectation(code: Code) -> BoxedStrategy<Value> {
     let patterns = match code {
         Code::Allowed => vec!["/a/", "/^\\[?\\{/s", "/(/", "/(a+)+$/i", "//", "/x"],

@@ -1,9 +1,9 @@
-//! A value and an expectation that it matches in full.
+//! Generates a value and an expectation that it matches in full.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-/// A value and what it matches.
+/// A value and an expectation that it matches.
 pub type Pair = (Value, Value);
 
 fn leaf() -> impl Strategy<Value = Pair> {
@@ -49,7 +49,7 @@ fn weight() -> impl Strategy<Value = Option<Value>> {
     prop::option::of(prop::sample::select(weights))
 }
 
-/// The same expectation with a weight of its own.
+/// Returns the same expectation with a weight.
 fn weighed(expected: Value, weight: Option<Value>) -> Value {
     match weight {
         Some(weight) => json!({"$expect": expected, "$score": weight}),
@@ -74,7 +74,7 @@ fn around((actual, expected): Pair, form: usize) -> Pair {
     (actual, expected)
 }
 
-/// A list and what it matches.
+/// Returns a list and an expectation that it matches.
 fn list(pairs: Vec<(Pair, Option<Value>)>, form: usize) -> Pair {
     let actual: Value = pairs.iter().map(|((actual, _), _)| actual.clone()).collect();
     let mut items: Vec<Value> = pairs.into_iter().map(|((_, expected), weight)| weighed(expected, weight)).collect();
@@ -89,7 +89,7 @@ fn list(pairs: Vec<(Pair, Option<Value>)>, form: usize) -> Pair {
         (4, 1..) => json!({"$last": items.pop()}),
         (5, count @ 2..) => json!({"$nth": {"$index": 1 - count as i64, "$expect": items.remove(1)}}),
         (6, _) => json!({"$each": {"$exists": true}}),
-        // Fewer than there are.
+        // Fewer items than there are.
         (7, 1..) => {
             items.pop();
             Value::Array(items)
@@ -99,7 +99,7 @@ fn list(pairs: Vec<(Pair, Option<Value>)>, form: usize) -> Pair {
     (actual, expected)
 }
 
-/// A map and what it matches.
+/// Returns a map and an expectation that it matches.
 fn map(pairs: Vec<(&'static str, Pair, Option<Value>)>, left_out: usize) -> Pair {
     let mut actual = Map::new();
     let mut expected = Map::new();
@@ -113,7 +113,7 @@ fn map(pairs: Vec<(&'static str, Pair, Option<Value>)>, left_out: usize) -> Pair
     (actual.into(), expected.into())
 }
 
-/// A value and an expectation that it matches in full.
+/// Generates a value and an expectation that it matches in full.
 pub fn matching() -> impl Strategy<Value = Pair> {
     leaf().prop_recursive(4, 40, 5, |inner| {
         let keys = vec!["a", "b", "c d", "e.f", "g[0]", "length", "", "output"];

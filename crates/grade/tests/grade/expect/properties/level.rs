@@ -1,9 +1,9 @@
-//! Items with weights, below each other, each of which holds or fails by itself.
+//! Generates nested levels of weighted items, each of which holds or fails independently.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-/// How the items of a level are written.
+/// Notation of the items of a level.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Form {
     Map,
@@ -16,17 +16,17 @@ pub enum Form {
     Max,
 }
 
-/// An item.
+/// Item of a tree.
 #[derive(Debug, Clone)]
 pub enum Tree {
-    /// It holds, or fails.
+    /// An item that holds or fails.
     Leaf(bool),
-    /// Several, each with its share of the most there is.
+    /// Several items, each with its share of the maximum score.
     Level(Form, Vec<(Option<f64>, Tree)>),
 }
 
 impl Tree {
-    /// An expectation for which each leaf holds or fails whatever the value.
+    /// Returns an expectation in which each leaf holds or fails whatever the value is.
     pub fn expected(&self, max_score: f64) -> Value {
         let Self::Level(form, items) = self else {
             return json!({"$exists": matches!(self, Self::Leaf(true))});
@@ -52,7 +52,7 @@ impl Tree {
         }
     }
 
-    /// A value that has all the parts there are expectations of.
+    /// Returns a value that has all expected parts.
     pub fn actual(&self) -> Value {
         let Self::Level(form, items) = self else { return json!(1) };
         match form {
@@ -65,7 +65,7 @@ impl Tree {
         }
     }
 
-    /// The ways to the leaves that hold and have nothing but positive items above them.
+    /// Returns the paths to the leaves that hold and only have positive items above them.
     pub fn positive_leaves(&self) -> Vec<Vec<usize>> {
         match self {
             Self::Leaf(holds) => {
@@ -88,7 +88,7 @@ impl Tree {
         }
     }
 
-    /// The same with the leaf at the end of `path` failing.
+    /// Returns the same tree with the leaf at `path` failing.
     pub fn with_failure(&self, path: &[usize]) -> Self {
         match (self, path) {
             (Self::Level(form, items), [first, rest @ ..]) => {
@@ -101,7 +101,7 @@ impl Tree {
     }
 }
 
-/// Any tree of items. Those that look at one and the same value are leaves.
+/// Generates any tree of items. Items that all look at the same value are leaves.
 pub fn tree() -> impl Strategy<Value = Tree> {
     let share = || {
         prop::option::of(prop_oneof![

@@ -19,7 +19,7 @@ const SHOWN: usize = 120;
 pub(crate) struct CallPattern {
     /// Name of the tool, compared exactly.
     pub tool: String,
-    /// Where the name is written.
+    /// Source position of the name.
     pub place: Place,
     /// Patterns of arguments. All of them must match the same call.
     pub arguments: Vec<ArgumentPattern>,
@@ -50,7 +50,7 @@ pub(crate) struct ExpectedValue {
     pub expectation: Expectation,
     /// The expectation as JSON, for messages.
     pub shown: String,
-    /// Where the expectation is written.
+    /// Source position of the expectation.
     pub place: Place,
     /// True if judging it runs the user's code.
     pub runs_code: bool,
@@ -67,7 +67,7 @@ pub(crate) enum Fit {
     Unknown(String),
 }
 
-/// How the nearest call differs from the pattern.
+/// Difference between the nearest call and the pattern.
 pub(crate) struct Miss {
     /// Index among all calls. `None` if the tool was not called.
     pub call: Option<usize>,

@@ -15,7 +15,7 @@ use crate::place::Place;
 pub(crate) struct Pattern {
     /// The expression.
     pub regex: Regex,
-    /// Where it is written.
+    /// Source position of the expression.
     pub place: Place,
 }
 

@@ -85,7 +85,7 @@ impl Push<'_> {
 pub(crate) struct Seen<T> {
     /// Changed items.
     pub new: Vec<T>,
-    /// What could not be asked for, and why, one a line.
+    /// Reasons why something could not be asked for, one a line.
     pub unknown: Vec<String>,
 }
 

@@ -11,7 +11,7 @@ use crate::verdict::Verdict;
 pub(crate) struct SandboxFile {
     /// Path relative to the working directory, with `/`.
     pub path: String,
-    /// Where the path is written.
+    /// Source position of the path.
     pub place: Place,
 }
 

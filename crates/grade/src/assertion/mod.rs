@@ -175,7 +175,7 @@ pub struct Field {
     pub doc: &'static str,
 }
 
-/// How an assertion comes into a case, and how it is judged.
+/// Kind of an assertion: written by the user, judged by a model, or implicit.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Form {
     /// The user writes it into a case.

@@ -116,7 +116,7 @@ fn completed(mut segment: Segment, before: Option<&Segment>) -> Option<Segment> 
     if let (true, true, Some(before)) = (segment.subjects.is_empty(), segment.before.is_empty(), before) {
         let is_of_files = !before.is_active && (before.subjects.contains(&Subject::File) || !before.before.is_empty());
         if needs_none {
-            // Which files were committed or pushed is not checked.
+            // The check does not distinguish the files that were committed or pushed.
             return (!is_of_files || segment.verbs.contains(&Verb::Run)).then_some(segment);
         }
         segment.subjects.clone_from(&before.subjects);

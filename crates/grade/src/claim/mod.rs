@@ -106,7 +106,7 @@ struct Claim {
 #[derive(Debug)]
 struct Typed {
     method: &'static str,
-    /// What it looks for, if there is more to say than its type.
+    /// Object of the assertion, such as a file name, if there is one.
     about: Option<String>,
     matcher: Box<dyn Matcher>,
 }

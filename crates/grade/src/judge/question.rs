@@ -53,11 +53,11 @@ pub(crate) struct Criterion {
     pub id: String,
     /// Criterion in the user's words.
     pub text: String,
-    /// When the judge must quote.
+    /// Condition under which the judge must quote.
     pub quoted: Quoted,
 }
 
-/// When a judge must quote. A quote can show that something is present, but not that it is absent.
+/// Condition under which a judge must quote. A quote can show that something is present, but not that it is absent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Quoted {
     /// For any answer.

@@ -3,8 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-/// Whether a generated expectation may have regular expressions and expressions, which may depend on the order of
-/// keys.
+/// Code in a generated expectation: regular expressions and expressions, which may depend on the order of keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Code {
     Allowed,

@@ -1,7 +1,7 @@
-//! How fast texts are compared: `cargo bench -p trialrun-expect --bench diff`.
+//! Measures the speed of comparing texts: `cargo bench -p trialrun-expect --bench diff`.
 //!
-//! Each figure is the median of several runs after a warm-up, beside what is promised. The exit code is 1 if one is
-//! broken.
+//! Each figure is the median of several runs after a warm-up, printed beside its limit. The exit code is 1 if a limit
+//! is exceeded.
 
 #![allow(clippy::print_stdout, missing_docs)]
 
@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use trialrun_expect::diff::{Kind, Options, diff};
 
-/// The same sequence of numbers on every run.
+/// Pseudo-random numbers, the same on every run.
 struct Numbers(u64);
 
 impl Numbers {
@@ -46,7 +46,7 @@ fn lines(seed: u64) -> Vec<String> {
     std::iter::from_fn(more).collect()
 }
 
-/// `lines` with `percent` of them changed.
+/// Returns `lines` with `percent` of them changed.
 fn changed(lines: &[String], percent: u64) -> String {
     let mut numbers = Numbers(99);
     let mut text = String::new();
@@ -64,7 +64,7 @@ struct Case {
     expected: String,
     actual: String,
     kind: Kind,
-    /// In milliseconds.
+    /// Limit in milliseconds.
     limit: f64,
 }
 

@@ -1,8 +1,8 @@
-//! How much stopped work one judgement bears. Each piece takes all the time it may have before it is stopped; an
-//! expectation that asks for many of them would not come to an end.
+//! Limit on the number of timeouts in one judgement. Each piece of code uses all of its time before it is stopped, so
+//! an expectation with many of them would not terminate.
 //!
-//! Patterns and code are run by rules that know nothing of each other, and by schemas; so it is the host they are given
-//! that counts, on the thread that a judgement stays on.
+//! Patterns and code are run by independent rules and by schemas. The count is therefore kept in the host that they
+//! are given, on the thread on which a judgement runs.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -12,22 +12,22 @@ use serde_json::Value;
 
 use crate::host::{Answer, Argument, Function, Host, Invalid, Pattern, Trouble};
 
-/// How many pieces may be stopped before nothing more is tried.
+/// Number of stopped pieces after which nothing more is run.
 const MOST_STOPPED: usize = 8;
 
 thread_local! {
-    /// How many pieces were stopped in the judgement that this thread is at.
+    /// Number of stopped pieces in the current judgement of this thread.
     static STOPPED: Cell<usize> = const { Cell::new(0) };
 }
 
-/// The time of one judgement, which has a count of its own.
+/// Scope of one judgement, with its own count.
 #[derive(Debug)]
 pub struct Allowance {
     outer: usize,
 }
 
 impl Allowance {
-    /// Begins to count; what counted before goes on when this is dropped.
+    /// Starts a new count. When the value is dropped, the previous count continues.
     pub fn begin() -> Self {
         Self { outer: STOPPED.replace(0) }
     }
@@ -39,7 +39,7 @@ impl Drop for Allowance {
     }
 }
 
-/// Why nothing is tried any more, if it is so.
+/// Returns the error if nothing more is run.
 fn spent() -> Option<String> {
     let message = || format!("not tried: {MOST_STOPPED} pieces of code or regular expressions were stopped before");
     (STOPPED.get() >= MOST_STOPPED).then(message)
@@ -49,7 +49,7 @@ fn count(was_stopped: bool) {
     STOPPED.set(STOPPED.get() + usize::from(was_stopped));
 }
 
-/// A host that gives up when too much was stopped.
+/// Host that refuses to run anything after too many timeouts.
 #[derive(Debug)]
 pub struct Allowed(pub Arc<dyn Host>);
 

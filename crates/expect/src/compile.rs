@@ -1,4 +1,4 @@
-//! From an expectation as it is written to a matcher. Everything that is wrong with it is told, at its place.
+//! Compiles written expectations to matchers, and reports all problems with their places.
 
 use std::sync::Arc;
 
@@ -16,38 +16,38 @@ use crate::rules::Rules;
 use crate::schema;
 use crate::text_diff::TextDiff;
 
-/// The tag of a regular expression.
+/// Tag of a regular expression.
 pub const REGEX_TAG: &str = "!re";
-/// The tag of a JSON Schema.
+/// Tag of a JSON Schema.
 pub const SCHEMA_TAG: &str = "!json-schema";
-/// The tag of a function in a module; the text is what the host finds it by.
+/// Tag of a function in a module. The text identifies the function for the host.
 pub const FUNCTION_TAG: &str = "!function";
 
-/// The operator that holds when its operand does not.
+/// Operator that negates its operand.
 const NOT: &str = "$not";
 
-/// Reads expectations.
+/// Compiler of expectations.
 pub struct Compiler<'a> {
-    /// What holds for all of them.
+    /// Rules for all expectations.
     pub rules: &'a Rules,
-    /// Who knows regular expressions and code.
+    /// Host that provides regular expressions and code.
     pub host: &'a Arc<dyn Host>,
-    /// How texts are compared, where the case says so.
+    /// Text comparison of the case, if it defines one.
     pub diff: Option<&'a TextDiff>,
-    /// What is wrong.
+    /// Problems that were found.
     pub problems: &'a mut Problems,
-    /// Whether something that was read is critical.
+    /// True if a part that was read is critical.
     pub critical: bool,
 }
 
-/// An operator of a map: a built-in one or one of the user's.
+/// Operator in a map: built-in or custom.
 enum Known<'r> {
     BuiltIn(&'static Operator),
     Custom(&'r Function),
 }
 
 impl Compiler<'_> {
-    /// The matcher of `node`. Where something is wrong it is told, and never holds.
+    /// Compiles `node`. An invalid part is reported, and never matches.
     pub fn matcher(&mut self, node: &Node) -> Matcher {
         let NodeKind::Map(entries) = &node.kind else {
             return Matcher::of(self.plain(node), Place::of(node));
@@ -78,7 +78,7 @@ impl Compiler<'_> {
         Matcher { meta, place: Place::of(node), rule, critical }
     }
 
-    /// The rule of a map: its operators, and its other keys if it has some. All of them must hold.
+    /// Returns the rule of a map: its operators, and its other keys if there are any. All of them must hold.
     fn map(&mut self, entries: &[(Spanned<String>, Node)], operators: &[usize], rest: &Node) -> Box<dyn Rule> {
         let has_rest = matches!(&rest.kind, NodeKind::Map(entries) if !entries.is_empty());
         if operators.is_empty() {
@@ -101,7 +101,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// The operator of that name.
+    /// Returns the operator of that name.
     fn operator(&self, name: &str) -> Option<Known<'_>> {
         if !name.starts_with('$') {
             return None;
@@ -111,12 +111,12 @@ impl Compiler<'_> {
         if self.rules.allow_override { custom().or_else(built_in) } else { built_in().or_else(custom) }
     }
 
-    /// Whether `name` is an operator's.
+    /// True if `name` is an operator.
     pub fn is_operator(&self, name: &str) -> bool {
         self.operator(name).is_some()
     }
 
-    /// Whether `name` is that of a built-in operator, and no operator of the user's takes its place.
+    /// True if `name` is a built-in operator that no custom operator overrides.
     pub fn is_built_in(&self, name: &str) -> bool {
         matches!(self.operator(name), Some(Known::BuiltIn(_)))
     }
@@ -134,7 +134,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// The keys of a map that is no operator's.
+    /// Reads the keys of a map that are not operators.
     fn keys(&mut self, node: &Node) -> Keys {
         let NodeKind::Map(entries) = &node.kind else { return Keys::none(Place::of(node)) };
         for (key, value) in entries {
@@ -143,7 +143,7 @@ impl Compiler<'_> {
         Keys::read(self, node, entries)
     }
 
-    /// Tells of a key that looks like an operator and is none.
+    /// Reports a key that looks like an operator but is not one.
     fn doubt(&mut self, key: &Spanned<String>, value: &Node) {
         if !key.value.starts_with('$') || key.value == "$" || meta::SHORTHANDS.contains(&key.value.as_str()) {
             return;
@@ -159,7 +159,7 @@ impl Compiler<'_> {
         });
     }
 
-    /// The rule of anything but a map.
+    /// Returns the rule of anything except a map.
     fn plain(&mut self, node: &Node) -> Box<dyn Rule> {
         match (node.tag.as_deref(), &node.kind) {
             (Some(REGEX_TAG), NodeKind::String(text)) => {
@@ -181,7 +181,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// A regular expression, or nothing that matches if it is none.
+    /// Compiles a regular expression. An invalid one is reported, and never matches.
     pub fn regex(&mut self, node: &Node, source: &str, flags: &str) -> Box<dyn Rule> {
         match self.host.regex(source, flags) {
             Ok(pattern) => Box::new(Regex { written: format!("/{source}/{flags}"), pattern, place: Place::of(node) }),
@@ -196,7 +196,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// A JSON Schema, whatever its heuristics.
+    /// Compiles a JSON Schema, whether or not it looks like one.
     pub fn schema(&mut self, node: &Node) -> Box<dyn Rule> {
         let patterns = Arc::new(crate::pattern::HostPatterns(Arc::clone(self.host)));
         match schema::Schema::compile(node, patterns, self.problems) {
@@ -217,14 +217,14 @@ impl Compiler<'_> {
         nothing(node)
     }
 
-    /// Says that the operand of `operator` must be something else.
+    /// Reports that the operand of `operator` has the wrong type.
     pub fn wrong_operand(&mut self, operand: &Node, operator: &str, wanted: &str) {
         self.problems.push(operand.error(format!("`{operator}` takes {wanted}, not {}", operand.kind_name())));
     }
 }
 
-/// Whether a map with these entries is a JSON Schema that says with `$schema` by which rules, and not an operator with
-/// its operand.
+/// True if a map with these entries is a JSON Schema that names its dialect with `$schema`, and not the operator
+/// `$schema` with its operand.
 fn schema_names_its_dialect(entries: &[(Spanned<String>, Node)]) -> bool {
     const DIALECT: &str = "$schema";
     const TYPE: &str = "type";
@@ -238,7 +238,7 @@ fn schema_names_its_dialect(entries: &[(Spanned<String>, Node)]) -> bool {
     if !entries.iter().any(says_more) {
         return false;
     }
-    // A schema need not have a `type`, and may have several.
+    // A schema may have no `type`, or several.
     let has_name = |(key, value): &&(Spanned<String>, Node)| key.value == TYPE && value.as_str().is_some();
     let is_kept =
         |entry: &&(Spanned<String>, Node)| entry.0.value != DIALECT && (entry.0.value != TYPE || has_name(entry));
@@ -250,10 +250,10 @@ fn schema_names_its_dialect(entries: &[(Spanned<String>, Node)]) -> bool {
     schema::looks_like_schema(&Node { kind: NodeKind::Map(rest), ..dialect.clone() })
 }
 
-/// What is wrong with a text in the user's file, at its very place where that can be told.
+/// Returns the error for a text in the user's file, with the exact position if that can be determined.
 pub fn refused(node: &Node, invalid: &Invalid) -> model::Diagnostic {
     let written = node.source.text.get(node.span.start()..node.span.end()).unwrap_or_default();
-    // Escapes and folding move characters about; only text that stands there as it is can be pointed into.
+    // Escapes and folding change offsets, so a position can only be given if the text is written literally.
     let inside = invalid.range.as_ref().zip(node.as_str()).and_then(|(range, text)| {
         let offset = node.span.start() + written.find(text)?;
         Some(Span::new(offset + range.start, offset + range.end))
@@ -265,19 +265,19 @@ pub fn refused(node: &Node, invalid: &Invalid) -> model::Diagnostic {
     }
 }
 
-/// What stands for something that is wrong.
+/// Returns the rule that replaces an invalid one.
 fn nothing(node: &Node) -> Box<dyn Rule> {
     Box::new(Never { place: Place::of(node) })
 }
 
-/// The source and the flags of `/source/flags`, if `text` is written like that.
+/// Splits `/source/flags` into the source and the flags, if `text` has that form.
 pub fn split_regex(text: &str) -> Option<(&str, &str)> {
     let (source, flags) = text.strip_prefix('/')?.rsplit_once('/')?;
     let known = |(at, flag): (usize, char)| "dgimsuvy".contains(flag) && !flags[..at].contains(flag);
     (!source.is_empty() && flags.char_indices().all(known)).then_some((source, flags))
 }
 
-/// A tree for values that come from code, with no file behind it.
+/// Creates a tree for a value from code, which is not in a file.
 pub fn node_of(value: &Value) -> Node {
     Node::from_json(value, &Source::new("", ""))
 }

@@ -1,6 +1,6 @@
-//! What a four-parameter operator calls `ctx`: plain data, and pure functions of it that a host binds to its scripts.
+//! The `ctx` of four-parameter operators: plain data, and pure functions of it that a host binds to its scripts.
 //!
-//! The data is a JSON map, so that it can go into a script, be changed there and come back with a request.
+//! The data is a JSON map, so that it can be passed to a script, changed there, and returned with a request.
 
 use std::borrow::Cow;
 
@@ -19,7 +19,7 @@ use crate::strategy::{self, Strategy};
 use crate::value;
 use crate::weight::{Budget, Shares};
 
-/// What an expression may read about where it stands.
+/// Returns the `ctx` of an expression.
 pub(crate) fn of(at: &At<'_>) -> Value {
     let rules = at.run.rules;
     json!({
@@ -34,7 +34,7 @@ pub(crate) fn of(at: &At<'_>) -> Value {
     })
 }
 
-/// Where matching stands, as data.
+/// Returns the current position and options as data.
 pub(crate) fn describe(at: &At<'_>, strategy: Strategy, operator: &str, naming: &Naming, mut values: Value) -> Value {
     let naming = match naming {
         Naming::Virtual => Value::Bool(true),
@@ -59,7 +59,7 @@ pub(crate) fn describe(at: &At<'_>, strategy: Strategy, operator: &str, naming: 
     values
 }
 
-/// Where matching stands, from the data that came back. What is not in it is as it was at `above`.
+/// Restores the position and options from returned data. Missing values are taken from `above`.
 pub(crate) fn at<'a>(context: &Value, above: &At<'a>) -> At<'a> {
     let key = context.get("key").and_then(Value::as_str).unwrap_or(&above.key).to_owned();
     let threshold = match context.get("threshold") {
@@ -71,7 +71,7 @@ pub(crate) fn at<'a>(context: &Value, above: &At<'a>) -> At<'a> {
     At { key, threshold, critical, present, ..above.below("") }
 }
 
-/// The rules of matching with a context that came back: those of the case, but for what the operator overrode.
+/// Returns the rules for a returned context: those of the case, with the operator's overrides.
 pub(crate) fn rules<'r>(context: &Value, rules: &'r Rules, problems: &mut Problems) -> Cow<'r, Rules> {
     let strict = match context.get("strict") {
         Some(strict) if *strict != rules.strict.to_json() => Strict::read(&node_of(strict), problems),
@@ -85,7 +85,7 @@ pub(crate) fn rules<'r>(context: &Value, rules: &'r Rules, problems: &mut Proble
     Cow::Owned(Rules { strict, diff_permissive, budget, ..rules.clone() })
 }
 
-/// `ctx.createSubContext(path, overrides)`.
+/// Implements `ctx.createSubContext(path, overrides)`.
 pub fn sub(context: &Value, path: &str, overrides: Option<&Value>) -> Value {
     let mut map = context.as_object().cloned().unwrap_or_default();
     let key = path::below(text(context, "key"), path);
@@ -96,7 +96,7 @@ pub fn sub(context: &Value, path: &str, overrides: Option<&Value>) -> Value {
     Value::Object(map)
 }
 
-/// `ctx.createChildContext(keyOrIndex, count, overrides)`.
+/// Implements `ctx.createChildContext(keyOrIndex, count, overrides)`.
 pub fn child(context: &Value, key: &Value, count: usize, overrides: Option<&Value>) -> Value {
     let name = value::text(key);
     let operator = text(context, "operator");
@@ -112,7 +112,8 @@ pub fn child(context: &Value, key: &Value, count: usize, overrides: Option<&Valu
     sub(context, &step, overrides)
 }
 
-/// `ctx.distribute(items)`: weights, null for none, maps with a `value`, or expectations with a `$score`.
+/// Implements `ctx.distribute(items)`. Items are weights, null for none, maps with a `value`, or expectations with a
+/// `$score`.
 pub fn distribute(context: &Value, weights: &[Value]) -> Value {
     let number = |score: &Value| score.as_f64().or_else(|| score.get("value")?.as_f64());
     let weight = |item: &Value| {
@@ -123,7 +124,7 @@ pub fn distribute(context: &Value, weights: &[Value]) -> Value {
     strategy(context).distribute(&budget(context, Budget::default()), &weights).into_iter().map(Value::from).collect()
 }
 
-/// `ctx.aggregate(results, weights)`.
+/// Implements `ctx.aggregate(results, weights)`.
 pub fn aggregate(context: &Value, results: &[Value], weights: &[Value]) -> Value {
     let place = Place::nowhere();
     let weights = weights.iter().take(results.len());
@@ -136,7 +137,7 @@ pub fn aggregate(context: &Value, results: &[Value], weights: &[Value]) -> Value
     result_json(whole, text(context, "key"))
 }
 
-/// What matching came to, as scripts read it.
+/// Converts a result to JSON for scripts.
 pub(crate) fn result_json(found: Found, key: &str) -> Value {
     let failures: Vec<Value> = found.flaws.iter().map(|flaw| flaw_json(flaw, key)).collect();
     let mut result = Map::new();
@@ -155,7 +156,7 @@ pub(crate) fn result_json(found: Found, key: &str) -> Value {
     Value::Object(result)
 }
 
-/// A failure as scripts read it.
+/// Converts a mismatch to JSON for scripts.
 fn flaw_json(flaw: &Flaw, key: &str) -> Value {
     json!({
         "key": flaw.key.as_deref().unwrap_or(key),
@@ -179,7 +180,7 @@ fn detail_json(detail: &model::Detail) -> Value {
     })
 }
 
-/// A result as a script holds it.
+/// Converts a script's result back.
 fn found(result: &Value, place: &Place) -> Found {
     let score = result.get("score").and_then(Value::as_f64).unwrap_or_default();
     let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
@@ -226,7 +227,7 @@ fn text<'v>(context: &'v Value, key: &str) -> &'v str {
     context.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// `template` with each `$name` replaced.
+/// Returns `template` with each `$name` replaced.
 fn fill(template: &str, values: &[(&str, &dyn std::fmt::Display)]) -> String {
     let mut filled = String::new();
     let mut rest = template;

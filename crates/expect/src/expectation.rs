@@ -1,4 +1,4 @@
-//! A whole expectation: of an agent's answer, of everything it gave, or that an answer satisfies a schema.
+//! A whole expectation: of an agent's answer, of its whole result, or a schema of an answer.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -21,10 +21,10 @@ use crate::text_diff::TextDiff;
 use crate::tools;
 use crate::weight::final_score;
 
-/// The key that says how texts are compared.
+/// Key of the text comparison.
 const DIFF: &str = "diff";
 
-/// A compiled expectation: plain data, to be used from any thread.
+/// Compiled expectation: plain data that can be used from any thread.
 #[derive(Debug)]
 pub struct Expectation {
     matcher: Matcher,
@@ -34,20 +34,20 @@ pub struct Expectation {
     key: &'static str,
 }
 
-/// What expressions and operators see beside the value.
+/// Data for expressions and operators, in addition to the value.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Data {
-    /// The variables.
+    /// Variables.
     pub variables: Value,
-    /// The case's input.
+    /// Input of the case.
     pub input: Option<Value>,
-    /// The case as it is written.
+    /// The case as written.
     pub fixture: Value,
 }
 
 impl Expectation {
-    /// An expectation of one value. `diff` is how the case compares texts. What is wrong with it is told, and never
-    /// holds.
+    /// Compiles an expectation of one value. `diff` is the text comparison of the case. Invalid parts are reported,
+    /// and never match.
     pub fn of_value(
         node: &Node,
         rules: Rules,
@@ -59,8 +59,8 @@ impl Expectation {
         Self::compile(rules, host, diff, "", problems, |compiler| compiler.matcher(node))
     }
 
-    /// An expectation of everything an agent gave: `output`, `messages` and any other key. `tools` in it is about the
-    /// calls in the messages, and `diff` says how texts are compared, as the parameter does.
+    /// Compiles an expectation of an agent's whole result: `output`, `messages` and any other key. `tools` in it
+    /// applies to the calls in the messages, and `diff` is the text comparison, like the parameter.
     pub fn of_result(
         node: &Node,
         rules: Rules,
@@ -73,7 +73,7 @@ impl Expectation {
         Self::compile(rules, host, inner.or(diff), "", problems, |compiler| tools::matcher(compiler, &node))
     }
 
-    /// That a value satisfies a JSON Schema, whatever it looks like.
+    /// Compiles an expectation that a value conforms to a JSON Schema, whether or not the map looks like one.
     pub fn of_schema(node: &Node, rules: Rules, host: &Arc<dyn Host>, problems: &mut Problems) -> Self {
         Self::compile(rules, host, None, "schema", problems, |compiler| {
             Matcher::of(compiler.schema(node), Place::of(node))
@@ -96,7 +96,7 @@ impl Expectation {
         Self { matcher, rules, diff, host, key }
     }
 
-    /// What `actual`, which is missing where it is `None`, comes to.
+    /// Judges `actual`, or a missing value if it is `None`.
     pub fn judge(&self, actual: Option<&Value>, data: &Data) -> Found {
         let run = Run {
             host: &*self.host,
@@ -112,8 +112,8 @@ impl Expectation {
         self.levelled(self.matcher.judge(actual, &At::root(&run, self.key)))
     }
 
-    /// The result of the whole, which scores at least 0. A critical penalty that stands alone takes from the whole. Others
-    /// are told when they are read.
+    /// Returns the result of the whole, whose score is at least 0. A critical penalty that stands alone reduces the
+    /// score of the whole. Other penalties that stand alone are reported when they are read.
     fn levelled(&self, mut found: Found) -> Found {
         let weight = self.matcher.meta.weight.filter(|weight| *weight < 0.0 && self.matcher.meta.critical);
         let Some(weight) = weight else {
@@ -132,13 +132,13 @@ impl Expectation {
         Found { score: final_score(whole.score), most: final_score(whole.most), details, title, dimension, ..whole }
     }
 
-    /// Where it is written.
+    /// Returns the source position.
     pub fn place(&self) -> &Place {
         &self.matcher.place
     }
 }
 
-/// What is expected, and how texts are compared in it.
+/// Splits `node` into the expectation and its text comparison.
 fn without_diff<'n>(node: &'n Node, is_given: bool, problems: &mut Problems) -> (Cow<'n, Node>, Option<&'n Node>) {
     let (NodeKind::Map(entries), None) = (&node.kind, &node.tag) else { return (Cow::Borrowed(node), None) };
     let Some((key, diff)) = entries.iter().find(|(key, _)| key.value == DIFF) else {

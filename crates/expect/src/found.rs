@@ -1,4 +1,4 @@
-//! What matching one value came to.
+//! Result of matching one value.
 
 use model::{Detail, Segment, Status};
 use serde_json::Value;
@@ -6,24 +6,24 @@ use serde_json::Value;
 use crate::kept::{kept, shortened};
 use crate::place::Place;
 
-/// Whether it matches.
+/// Verdict on a match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pass {
-    /// It does.
+    /// It matches.
     Yes,
-    /// It does not.
+    /// It does not match.
     No,
-    /// Nobody can say.
+    /// It cannot be decided.
     Unknown,
 }
 
 impl Pass {
-    /// `Yes` if it is so.
+    /// Returns `Yes` if `holds`, else `No`.
     pub fn of(holds: bool) -> Self {
         if holds { Self::Yes } else { Self::No }
     }
 
-    /// Both must hold.
+    /// Combines two verdicts that must both be `Yes`.
     pub fn and(self, other: Self) -> Self {
         match (self, other) {
             (Self::No, _) | (_, Self::No) => Self::No,
@@ -32,7 +32,7 @@ impl Pass {
         }
     }
 
-    /// One of them must hold.
+    /// Combines two verdicts of which one must be `Yes`.
     pub fn or(self, other: Self) -> Self {
         match (self, other) {
             (Self::Yes, _) | (_, Self::Yes) => Self::Yes,
@@ -41,7 +41,7 @@ impl Pass {
         }
     }
 
-    /// As findings say it.
+    /// Converts to the status of a finding.
     pub fn status(self) -> Status {
         match self {
             Self::Yes => Status::Met,
@@ -51,64 +51,64 @@ impl Pass {
     }
 }
 
-/// What matching one value came to: how much of it is as it should be, and what is not.
+/// Result of matching one value: the score, and the mismatches.
 #[derive(Debug, Clone)]
 pub struct Found {
-    /// At most 1; below 0 where penalties outweigh, until the whole is settled. What is undecided earns nothing and costs
-    /// all it can.
+    /// Score of at most 1. It is below 0 if penalties outweigh, until the score of the whole is computed. Undecided
+    /// parts count with their lowest possible score.
     pub score: f64,
-    /// What it would score if everything undecided turned out well; the score itself where nothing is undecided.
+    /// Highest possible score if all undecided parts hold. Equal to `score` if nothing is undecided.
     pub most: f64,
-    /// Whether it matches.
+    /// Verdict.
     pub pass: Pass,
-    /// What is not as it should be.
+    /// Mismatches.
     pub flaws: Vec<Flaw>,
-    /// Its parts.
+    /// Parts.
     pub details: Vec<Detail>,
-    /// What a person would call it.
+    /// Title.
     pub title: Option<String>,
-    /// The category it is reported under.
+    /// Category under which it is reported.
     pub dimension: Option<String>,
-    /// Whether everything fails when it does.
+    /// True if its failure fails the whole.
     pub critical: bool,
-    /// Where it is asked for, if it is an expectation of its own.
+    /// Source position, if it is an expectation of its own.
     pub place: Option<Place>,
 }
 
-/// How many flaws of a value keep all of what was expected and there. A list of which thousands of items are missing
-/// would be kept as often otherwise.
+/// Number of mismatches of a value for which complete expected and actual values are stored. Otherwise, a list with
+/// thousands of missing items would be stored thousands of times.
 const KEPT_WHOLE: usize = 64;
 
-/// One place that is not as it should be.
+/// A mismatch.
 #[derive(Debug, Clone)]
 pub struct Flaw {
-    /// Its path; `None` until the node it belongs to puts its own there.
+    /// Path. `None` until the enclosing node sets its own path.
     pub key: Option<String>,
-    /// What is wrong, in one line; `None` where only a general word is known.
+    /// Description in one line. `None` if only a general text is known.
     pub message: Option<String>,
-    /// What was asked for.
+    /// Expected value.
     pub expected: Option<Value>,
-    /// What was there.
+    /// Actual value.
     pub actual: Option<Value>,
-    /// What differs.
+    /// Difference between the texts.
     pub diff: Vec<Segment>,
-    /// Whether everything fails by it.
+    /// True if it fails the whole.
     pub critical: bool,
-    /// Whether nobody can say if it is one.
+    /// True if it is not decided whether it is a mismatch.
     pub undecided: bool,
-    /// Whether it cost no score, so that no threshold makes up for it.
+    /// True if it did not reduce the score, so that no threshold makes up for it.
     pub firm: bool,
-    /// The user's line.
+    /// Source position.
     pub place: Place,
 }
 
 impl Found {
-    /// A full match.
+    /// Returns a full match.
     pub fn full() -> Self {
         Self::scored(1.0, Pass::Yes)
     }
 
-    /// A result without parts and without a word about what is wrong.
+    /// Returns a result without parts and without mismatches.
     pub fn scored(score: f64, pass: Pass) -> Self {
         Self {
             score,
@@ -123,46 +123,46 @@ impl Found {
         }
     }
 
-    /// No match, for this reason.
+    /// Returns a result that does not match, with the mismatch.
     pub fn flawed(flaw: Flaw) -> Self {
         Self { flaws: vec![flaw], ..Self::scored(0.0, Pass::No) }
     }
 
-    /// No answer, for this reason.
+    /// Returns an undecided result, with the reason.
     pub fn unknown(flaw: Flaw) -> Self {
         Self { most: 1.0, flaws: vec![Flaw { undecided: true, ..flaw }], ..Self::scored(0.0, Pass::Unknown) }
     }
 
-    /// Takes over what is wrong with a part.
+    /// Adds the mismatches of a part.
     pub fn add_flaws(&mut self, flaws: Vec<Flaw>) {
         let room = KEPT_WHOLE.saturating_sub(self.flaws.len());
         let short = |(at, flaw): (usize, Flaw)| if at < room { flaw } else { flaw.in_short() };
         self.flaws.extend(flaws.into_iter().enumerate().map(short));
     }
 
-    /// Whether something in it that must hold fails, as far as it is decided.
+    /// True if a critical part certainly fails.
     pub fn fails_critically(&self) -> bool {
         (self.critical && self.pass == Pass::No) || self.flaws.iter().any(Flaw::is_critical)
     }
 
-    /// Whether nobody can say if something in it that must hold fails.
+    /// True if it is undecided whether a critical part fails.
     pub fn may_fail_critically(&self) -> bool {
         (self.critical && self.pass == Pass::Unknown) || self.flaws.iter().any(|flaw| flaw.critical && flaw.undecided)
     }
 }
 
-/// What is known of the branches of which one was enough: what the flaw is like that tells that none was.
+/// Collects the branches of an expectation of which one is enough, for the mismatch that none of them matched.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Branches {
     critical: bool,
-    /// Whether nobody can say if something critical failed.
+    /// True if it is undecided whether something critical failed.
     doubtful: bool,
-    /// The best score, and whether what has it fails by something firm.
+    /// Best score, and `true` if its branch has a mismatch that did not reduce the score.
     nearest: Option<(f64, bool)>,
 }
 
 impl Branches {
-    /// Takes one into account, which has this score.
+    /// Adds a branch with its score.
     pub fn add(&mut self, found: &Found, score: f64) {
         self.critical |= found.fails_critically();
         self.doubtful |= found.may_fail_critically();
@@ -173,7 +173,7 @@ impl Branches {
         });
     }
 
-    /// The flaw of all of them together, which came to `pass`.
+    /// Returns the combined mismatch of all branches, given their verdict.
     pub fn flaw(&self, pass: Pass, flaw: Flaw) -> Flaw {
         let surely = self.critical || flaw.critical;
         Flaw {
@@ -186,7 +186,7 @@ impl Branches {
 }
 
 impl Flaw {
-    /// A flaw at `place`.
+    /// Creates a mismatch at `place`.
     pub fn new(place: &Place, message: impl Into<String>) -> Self {
         Self {
             key: None,
@@ -201,37 +201,37 @@ impl Flaw {
         }
     }
 
-    /// Whether everything fails by it, for sure.
+    /// True if it certainly fails the whole.
     pub fn is_critical(&self) -> bool {
         self.critical && !self.undecided
     }
 
-    /// What was asked for.
+    /// Sets the expected value.
     pub fn expected(mut self, expected: Value) -> Self {
         self.expected = Some(expected);
         self
     }
 
-    /// What was there; of a large value only what it is known by.
+    /// Sets the actual value. A large value is replaced by a short description.
     pub fn actual(mut self, actual: Option<&Value>) -> Self {
         self.actual = actual.map(kept);
         self
     }
 
-    /// The same with the beginnings of large values.
+    /// Returns the mismatch with large values shortened.
     fn in_short(mut self) -> Self {
         self.expected = self.expected.map(shortened);
         self.actual = self.actual.map(shortened);
         self
     }
 
-    /// What differs.
+    /// Sets the text difference.
     pub fn diff(mut self, diff: Vec<Segment>) -> Self {
         self.diff = diff;
         self
     }
 
-    /// As reports tell it.
+    /// Converts to a failure for reports.
     pub fn into_failure(self) -> model::Failure {
         model::Failure {
             critical: self.is_critical(),
@@ -245,5 +245,5 @@ impl Flaw {
     }
 }
 
-/// What is said where nothing better is known.
+/// Message if no more specific one is known.
 const GENERAL: &str = "it is not as it should be";

@@ -1,4 +1,4 @@
-//! What matching needs from outside: regular expressions and code. The engine itself does no I/O and runs no script.
+//! Interface for regular expressions and code. The engine itself does no I/O and runs no scripts.
 
 use std::fmt::Debug;
 use std::ops::Range;
@@ -9,41 +9,41 @@ use serde_json::Value;
 
 use crate::strategy::Strategy;
 
-/// Answers what a function asks for, from the arguments of its request; `None` is `undefined`. The error is what the
-/// function sees thrown.
+/// Callback that answers the request of a function. It receives the arguments, where `None` is `undefined`. An error
+/// is thrown in the function.
 pub type Answer<'a> = dyn FnMut(&[Option<Value>]) -> Result<Value, String> + 'a;
 
-/// Regular expressions, expressions and custom operators, whoever runs them.
+/// Provider of regular expressions, expressions and custom operators.
 pub trait Host: Debug + Send + Sync {
-    /// A compiled ECMAScript regular expression.
+    /// Compiles an ECMAScript regular expression.
     ///
     /// # Errors
-    /// When the pattern or its flags are not valid.
+    /// Returns an error if the pattern or its flags are not valid.
     fn regex(&self, source: &str, flags: &str) -> Result<Arc<dyn Pattern>, Invalid>;
 
-    /// Reads the text of a JavaScript expression without running it. `names` are the variables that it will have.
+    /// Parses a JavaScript expression without running it. `names` are the variables that it will have.
     ///
     /// # Errors
-    /// When its syntax is wrong, or it uses a name that nothing has.
+    /// Returns an error if the syntax is wrong, or if the expression uses an undefined name.
     fn expression(&self, text: &str, names: &[&str]) -> Result<(), Invalid>;
 
-    /// Runs an expression. `scope` has its variables; `None` is `undefined`. The answer is `None` for `undefined`, too.
+    /// Evaluates an expression. `scope` has its variables. `None` is `undefined`, in the scope and as the result.
     ///
     /// # Errors
-    /// When it throws or is stopped.
+    /// Returns an error if the expression throws or is stopped.
     fn evaluate(&self, text: &str, scope: &[(&str, Option<&Value>)]) -> Result<Option<Value>, Trouble>;
 
-    /// Finds the function that `reference` names and what it says about itself. Relative references start at
-    /// `directory`; `name` is the operator's, with its `$`.
+    /// Finds the function that `reference` names, and its properties. Relative references start at `directory`. `name`
+    /// is that of the operator, with its `$`.
     ///
     /// # Errors
-    /// When there is no such function or its module cannot be loaded.
+    /// Returns an error if there is no such function, or if its module cannot be loaded.
     fn function(&self, reference: &str, name: &str, directory: &Path) -> Result<Function, Invalid>;
 
-    /// Calls a function. What it asks for with `validate` goes to `answer`.
+    /// Calls a function. Its calls of `validate` are passed to `answer`.
     ///
     /// # Errors
-    /// When it throws or is stopped.
+    /// Returns an error if the function throws or is stopped.
     fn call(
         &self,
         function: &Function,
@@ -52,79 +52,79 @@ pub trait Host: Debug + Send + Sync {
     ) -> Result<Option<Value>, Trouble>;
 }
 
-/// A compiled regular expression.
+/// Compiled regular expression.
 pub trait Pattern: Debug + Send + Sync {
-    /// Whether some part of `text` matches.
+    /// Returns true if some part of `text` matches.
     ///
     /// # Errors
-    /// Why there is no answer: it was stopped.
+    /// Returns an error if the match was stopped.
     fn is_match(&self, text: &str) -> Result<bool, String>;
 }
 
-/// Why something the user wrote cannot be used.
+/// Error in a text that the user wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invalid {
-    /// What is wrong, in one line.
+    /// Message in one line.
     pub message: String,
-    /// Where in the text, in bytes.
+    /// Byte range in the text.
     pub range: Option<Range<usize>>,
-    /// What to do.
+    /// Suggestion for the user.
     pub help: Option<String>,
 }
 
-/// Why code gave no answer.
+/// Error of code that did not return.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Trouble {
-    /// It threw.
+    /// It threw an exception.
     Thrown(String),
-    /// It was stopped: it took too long or too much memory.
+    /// It was stopped, because it took too long or used too much memory.
     Stopped(String),
 }
 
-/// A function of the user's that checks values.
+/// Custom function that checks values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Function {
-    /// What the host finds it by.
+    /// Id of the function for the host.
     pub id: Arc<str>,
-    /// How many parameters it declares.
+    /// Number of declared parameters.
     pub length: usize,
-    /// How it shows in paths.
+    /// Representation in paths.
     pub naming: Naming,
-    /// How it counts the parts it checks; goes before what the user says.
+    /// Strategy for combining its parts. It has precedence over the user's.
     pub strategy: Option<Strategy>,
-    /// Whether it takes only lists.
+    /// True if it only accepts lists.
     pub expects_list: bool,
 }
 
 impl Function {
-    /// A function that is never found, for an operator whose own could not be.
+    /// Returns a function that never exists, for an operator whose function could not be found.
     pub fn missing() -> Self {
         Self { id: Arc::from(""), length: 0, naming: Naming::Virtual, strategy: None, expects_list: false }
     }
 }
 
-/// How an operator with several parts shows in their paths.
+/// Representation of an operator with several parts in their paths.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Naming {
-    /// `$and[0]`, and nothing where there is only one part.
+    /// `$and[0]`. Omitted if there is only one part.
     #[default]
     Virtual,
     /// `.$and`, then `[0]`.
     Physical,
-    /// A template of the variables `$operator`, `$key`, `$index`, `$count`.
+    /// Template with the variables `$operator`, `$key`, `$index`, `$count`.
     Template(Arc<str>),
 }
 
-/// An argument of a call.
+/// Argument of a call.
 #[derive(Debug, Clone)]
 pub enum Argument<'a> {
-    /// A value; `None` is `undefined`.
+    /// A value. `None` is `undefined`.
     Value(Option<&'a Value>),
-    /// A map of these and of `$validate(actual, expected)`; a key without a value is `undefined`.
+    /// A map of these values and of `$validate(actual, expected)`. A key without a value is `undefined`.
     Fixture(Vec<(&'a str, Option<&'a Value>)>),
-    /// What a four-parameter operator calls `ctx`: these values, and `createSubContext`, `createChildContext`,
-    /// `distribute` and `aggregate`, which are [`crate::context`] bound to them.
+    /// The `ctx` of four-parameter operators: these values, with `createSubContext`, `createChildContext`,
+    /// `distribute` and `aggregate`, which are the functions of [`crate::context`] bound to them.
     Context(Value),
-    /// A function that has a value matched: `validate(actual, expected, ctx)`.
+    /// Function that matches a value: `validate(actual, expected, ctx)`.
     Validate,
 }

@@ -1,5 +1,5 @@
-//! Penalties that nobody reads: there is nothing beside them that they could take from, and what is not wanted would be
-//! asked for.
+//! Reports penalties without effect: those that have no neighbours whose score they could reduce, so that the unwanted
+//! value would be required instead.
 
 use model::decode::Problems;
 use model::{Diagnostic, Excerpt, Node, NodeKind};
@@ -9,14 +9,14 @@ use crate::meta::{self, Meta};
 use crate::rules::Rules;
 use crate::schema;
 
-/// The operators whose operand is an expectation that stands alone.
+/// Operators whose operand is a single expectation.
 const OF_ONE: [&str; 8] = ["$not", "$contains", "$each", "$sort", "$nth", "$first", "$last", "$expect"];
 
-/// The operators whose operand is a list of expectations that share.
+/// Operators whose operand is a list of expectations that share the score.
 const OF_MANY: [&str; 4] = ["$and", "$or", "$all", "$sequence"];
 
-/// Tells of every penalty in `node`, as it is written, that has no effect. That of the whole is one only if it is
-/// critical; the original asks for what stands there otherwise, and so it is no error.
+/// Reports every penalty in `node`, as written, that has no effect. A penalty on the whole has an effect only if it is
+/// critical. Otherwise it is only a warning, because the original engine requires the value in that case.
 pub fn tell(node: &Node, rules: &Rules, problems: &mut Problems) {
     if let Some((Meta { critical: false, .. }, place)) = penalty(node) {
         let problem = Diagnostic::warning("a penalty has no effect here: there is nothing that it could take from");
@@ -46,7 +46,7 @@ fn tell_inside(node: &Node, rules: &Rules, problems: &mut Problems) {
     }
 }
 
-/// Whether a map is matched key by key.
+/// True if a map is matched key by key.
 fn is_data(node: &Node, rules: &Rules) -> bool {
     node.tag.as_deref() != Some(SCHEMA_TAG) && !(rules.heuristic_schema && schema::looks_like_schema(node))
 }
@@ -63,7 +63,8 @@ fn tell_alone(operator: &str, operand: &Node, problems: &mut Problems) {
     }
 }
 
-/// What `node` says about itself and where, if it is a penalty. What is wrong with that is told where it is read.
+/// Returns the metadata of `node` and its place, if it is a penalty. Problems in the metadata are reported elsewhere,
+/// when it is read.
 fn penalty(node: &Node) -> Option<(Meta, Excerpt)> {
     let NodeKind::Map(entries) = &node.kind else { return None };
     let has_operator = entries.iter().any(|(key, _)| is_operator(&key.value));

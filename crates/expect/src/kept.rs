@@ -1,22 +1,22 @@
-//! What is kept of a value beside a failure: all of it where it is small, else enough to know it by. A list may fail a
-//! hundred times, and must not be kept a hundred times.
+//! Values stored with a failure: the complete value if it is small, else a short description. A list may fail a
+//! hundred times, and must not be stored a hundred times.
 
 use std::io;
 
 use serde_json::Value;
 
-/// The JSON of the largest value that is kept whole, in bytes.
+/// Maximum size of the JSON of a value that is stored completely, in bytes.
 const MOST: usize = 64 * 1024;
 
-/// What is kept of a larger one, in bytes.
+/// Size to which the JSON of a larger value is cut, in bytes.
 const CUT: usize = 2_000;
 
-/// The value, or a short description of a large one.
+/// Returns the value, or a short description of a large one.
 pub fn kept(value: &Value) -> Value {
     if room_after(value, MOST).is_some() { value.clone() } else { described(value) }
 }
 
-/// The value, or a short description of one that is not small.
+/// Returns the value, or a short description if it is not small.
 pub fn shortened(value: Value) -> Value {
     if room_after(&value, CUT).is_some() { value } else { described(&value) }
 }
@@ -30,7 +30,8 @@ fn described(value: &Value) -> Value {
     })
 }
 
-/// What is left of `room` bytes once the JSON of `value` has its place, at least; `None` where it has none.
+/// Returns the rest of `room` bytes after the JSON of `value`, which is at most this. Returns `None` if the JSON does
+/// not fit.
 fn room_after(value: &Value, room: usize) -> Option<usize> {
     match value {
         Value::String(text) => room.checked_sub(text.len() + 2),
@@ -48,16 +49,16 @@ fn beginning(text: &str) -> &str {
     &text[..text.floor_char_boundary(CUT)]
 }
 
-/// The first bytes of the JSON, without writing the rest.
+/// Returns the first bytes of the JSON, without writing the rest.
 fn json_of(value: &Value) -> String {
     let mut begun = Begun(Vec::with_capacity(CUT));
-    // It ends with an error where it is full.
+    // Writing fails when the buffer is full.
     let _ = serde_json::to_writer(&mut begun, value);
     let whole = begun.0.utf8_chunks().next().map(|chunk| chunk.valid().to_owned());
     whole.unwrap_or_default()
 }
 
-/// Takes the first bytes and refuses the rest.
+/// Writer that accepts the first bytes and rejects the rest.
 struct Begun(Vec<u8>);
 
 impl io::Write for Begun {

@@ -1,13 +1,13 @@
-//! The `$operator` matching and scoring engine: a value in, a scored tree out.
+//! The `$operator` engine for matching and scoring: a value in, a scored tree out.
 //!
-//! An expectation is written as data: a text that must be contained, a regular expression, a number, a list by position,
-//! a map of the keys that matter, a JSON Schema, or operators such as `$contains`, `$sequence` and `$expr`.
-//! [`Expectation`] reads it once, tells everything that is wrong with it at its place, and then judges any number of
-//! values. What comes out is [`Found`]: whether it matches, a score from 0 to 1, every flaw with its path and the user's
-//! line, and a tree of parts with weights and dimensions.
+//! An expectation is written as data: a text that must be contained, a regular expression, a number, a list by
+//! position, a map of the keys that matter, a JSON Schema, or operators such as `$contains`, `$sequence` and `$expr`.
+//! [`Expectation`] compiles it once, reports all problems with their places, and then judges any number of values. The
+//! result is [`Found`]: the verdict, a score from 0 to 1, every mismatch with its path and source line, and a tree of
+//! parts with weights and dimensions.
 //!
-//! The engine does no I/O and runs no script: regular expressions and code come from a [`Host`]. Templates are resolved
-//! before it sees an expectation.
+//! The engine does no I/O and runs no scripts: regular expressions and code come from a [`Host`]. Templates are
+//! resolved before the engine reads an expectation.
 
 mod allowance;
 mod compile;

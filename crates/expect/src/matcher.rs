@@ -1,4 +1,4 @@
-//! A compiled expectation of one value.
+//! Compiled expectation of one value.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -17,75 +17,76 @@ use crate::strategy::Strategy;
 use crate::text_diff::TextDiff;
 use crate::weight::{NOISE, final_score, settled};
 
-/// How deep matching may go; only a custom operator that matches its own value again gets there.
+/// Maximum depth of matching. Only a custom operator that matches its own value again can reach it.
 const MOST_DEPTH: usize = 200;
 
-/// What judges one value.
+/// Rule that judges one value.
 pub trait Rule: std::fmt::Debug + Send + Sync {
-    /// What `actual`, which is missing where it is `None`, comes to.
+    /// Judges `actual`, or a missing value if it is `None`.
     fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found;
 }
 
-/// A compiled expectation of one value, with what is said about it.
+/// Compiled expectation of one value, with its metadata.
 #[derive(Debug)]
 pub struct Matcher {
-    /// What is said about it.
+    /// Metadata.
     pub meta: Meta,
-    /// Where it is written.
+    /// Source position.
     pub place: Place,
-    /// What judges the value.
+    /// Rule that judges the value.
     pub rule: Box<dyn Rule>,
-    /// Whether everything fails where this, or some part of it, is not met. A penalty is not to be met.
+    /// True if the whole fails when this, or some part of it, is not met. Always false for a penalty, which need not
+    /// be met.
     pub critical: bool,
 }
 
-/// What a whole matching has in common.
+/// Shared state of a whole match.
 pub struct Run<'a> {
-    /// Who runs code and regular expressions.
+    /// Host that runs code and regular expressions.
     pub host: &'a dyn Host,
-    /// The same, for what is compiled on the way.
+    /// The same host, for expressions that are compiled while matching.
     pub shared_host: &'a std::sync::Arc<dyn Host>,
-    /// What holds everywhere.
+    /// Rules of the expectation.
     pub rules: &'a Rules,
-    /// How the case compares texts.
+    /// Text comparison of the case.
     pub diff: Option<&'a TextDiff>,
-    /// The variables that expressions and operators see.
+    /// Variables for expressions and operators.
     pub data: &'a Value,
-    /// The case's input.
+    /// Input of the case.
     pub input: Option<&'a Value>,
-    /// The case as it is written.
+    /// The case as written.
     pub fixture: &'a Value,
-    /// What operators of the user's have asked while others waited for them.
+    /// Number of matches that custom operators requested while other operators were waiting.
     pub asked: Cell<usize>,
 }
 
-/// Where in the value matching stands, and what was said above it.
+/// Current position in the value, with the inherited options.
 #[derive(Clone)]
 pub struct At<'a> {
-    /// What is the same everywhere.
+    /// Shared state.
     pub run: &'a Run<'a>,
-    /// The path.
+    /// Path.
     pub key: String,
-    /// Whether the key is there, whatever its value.
+    /// True if the key exists, whatever its value is.
     pub present: bool,
-    /// The threshold for confidences that bring none of their own.
+    /// Threshold of scores without a threshold of their own.
     pub threshold: Option<f64>,
-    /// Whether a failure here fails everything.
+    /// True if a failure here fails the whole.
     pub critical: bool,
-    /// How the items of this value are counted, if the operator around it says so.
+    /// Strategy for combining the items of this value, if the enclosing operator sets one.
     pub strategy: Option<Strategy>,
-    /// Whether nobody will look at how texts differ.
+    /// True if text differences are not needed.
     pub quiet: bool,
-    /// Whether it counts in favour when this does not hold, so that nothing may fail by a mistake of the user's.
+    /// True if a mismatch counts as a success, so that an error of the user must not look like a mismatch.
     pub negated: bool,
-    /// How deep it is, against matching without end.
+    /// Depth, to stop infinite recursion.
     pub depth: usize,
-    /// How many operators of the user's wait for what this comes to.
+    /// Number of custom operators that wait for this result.
     pub waiting: usize,
 }
 
 impl<'a> At<'a> {
-    /// The beginning, at `key`.
+    /// Creates the initial position, at `key`.
     pub fn root(run: &'a Run<'a>, key: &str) -> Self {
         Self {
             run,
@@ -101,35 +102,36 @@ impl<'a> At<'a> {
         }
     }
 
-    /// A part of the value, at `key` below here; nothing is below when `key` is empty.
+    /// Returns the position of a part of the value, at `key` relative to this one. An empty `key` stays at the same
+    /// path.
     pub fn below(&self, key: &str) -> Self {
         Self { strategy: None, depth: self.depth + 1, ..self.called(path::below(&self.key, key)) }
     }
 
-    /// The same place under another path.
+    /// Returns the same position with another path.
     fn called(&self, key: String) -> Self {
         let Self { run, key: _, present, threshold, critical, strategy, quiet, negated, depth, waiting } = *self;
         Self { run, key, present, threshold, critical, strategy, quiet, negated, depth, waiting }
     }
 
-    /// A part of the value of which only the verdict counts.
+    /// Returns the position of a part of which only the verdict is needed.
     pub fn quietly(&self) -> Self {
         Self { quiet: true, ..self.below("") }
     }
 
-    /// Item `index` of `count` that an operator has.
+    /// Returns the position of item `index` of an operator with `count` items.
     pub fn item(&self, operator: &str, index: usize, count: usize) -> Self {
         if count > 1 { self.below(&format!("{operator}[{index}]")) } else { self.below("") }
     }
 }
 
 impl Matcher {
-    /// A matcher of which nothing is said.
+    /// Creates a matcher without metadata.
     pub fn of(rule: Box<dyn Rule>, place: Place) -> Self {
         Self { meta: Meta::default(), place, rule, critical: false }
     }
 
-    /// What `actual` comes to.
+    /// Judges `actual`.
     pub fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
         if at.depth > MOST_DEPTH {
             return Found::unknown(Flaw::new(&self.place, format!("matching goes deeper than {MOST_DEPTH} levels")));
@@ -153,7 +155,7 @@ impl Matcher {
         found
     }
 
-    /// Where matching stands in here: as before, but for what is said about this expectation.
+    /// Returns the position with the metadata of this expectation applied.
     fn here<'m, 'a>(&self, at: &'m At<'a>) -> Cow<'m, At<'a>> {
         let Meta { critical, threshold, strategy, .. } = self.meta;
         if !critical && threshold.is_none() && strategy.is_none() {
@@ -167,8 +169,8 @@ impl Matcher {
         })
     }
 
-    /// A threshold of its own decides whether it passes; its own parts are not looked at any more. It makes up for
-    /// nothing that is critical or has cost no score.
+    /// Applies the expectation's own threshold, which decides the verdict in place of its parts. It does not make up
+    /// for mismatches that are critical or did not reduce the score.
     fn apply_threshold(&self, found: &mut Found) {
         let Some(threshold) = self.meta.threshold else { return };
         let must_hold = |flaw: &&Flaw| flaw.critical || flaw.firm;
@@ -185,7 +187,7 @@ impl Matcher {
         found.pass = if is_open { enough.and(Pass::Unknown) } else { enough };
         match found.pass {
             Pass::Yes => found.flaws.clear(),
-            // The others are made up for, or are not: that is what nobody can say.
+            // It is not decided whether the threshold makes up for the other mismatches.
             Pass::Unknown => found.flaws.retain(|flaw| flaw.undecided),
             Pass::No => {}
         }
@@ -203,7 +205,7 @@ impl Matcher {
         found.flaws.push(Flaw::new(&self.place, message));
     }
 
-    /// Puts the user's words on the result, and on its direct parts that have none of their own.
+    /// Sets the user's title and dimension on the result, and on its direct parts that have none.
     fn describe(&self, found: &mut Found) {
         let Meta { title, dimension, critical, .. } = &self.meta;
         let fill = |own: &mut Option<String>, given: &Option<String>| {
@@ -222,7 +224,7 @@ impl Matcher {
     }
 }
 
-/// Makes the result one part of what is above it, unless it is that already. The whole value has no part of its own.
+/// Wraps the result as one part of the enclosing result, unless it already is. The whole value is not wrapped.
 fn wrap(found: &mut Found, key: &str) {
     if key.is_empty() || found.details.first().is_some_and(|first| first.key == key) {
         return;

@@ -1,4 +1,4 @@
-//! What stands beside an expectation about the expectation: `$score`, `$title`, `$meta` and their like.
+//! Metadata of expectations: `$score`, `$title`, `$meta` and so on.
 
 use model::decode::{self, Fields, Problems};
 use model::{Node, NodeKind, nearest};
@@ -6,39 +6,39 @@ use model::{Node, NodeKind, nearest};
 use crate::strategy::Strategy;
 use crate::value;
 
-/// The container of all of it.
+/// Key of the map of all metadata.
 pub const CONTAINER: &str = "$meta";
 
-/// The short forms.
+/// Short forms of the metadata keys.
 pub const SHORTHANDS: [&str; 7] =
     ["$score", "$critical", "$title", "$description", "$dimension", "$strategy", "$threshold"];
 
-/// What is said about an expectation.
+/// Metadata of an expectation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Meta {
-    /// Its share among its neighbours; below 0 for a penalty.
+    /// Weight among its neighbours. Below 0 for a penalty.
     pub weight: Option<f64>,
-    /// Whether everything fails when it does.
+    /// True if its failure fails the whole.
     pub critical: bool,
-    /// How its items are counted.
+    /// Strategy for combining its items.
     pub strategy: Option<Strategy>,
-    /// The confidence from which it passes.
+    /// Score at which it passes.
     pub threshold: Option<f64>,
-    /// What a person would call it.
+    /// Title.
     pub title: Option<String>,
-    /// The category it is reported under.
+    /// Category under which it is reported.
     pub dimension: Option<String>,
 }
 
-/// Whether the shorthands of this map say something about it. Beside `$meta` they are data like any other key, unless
-/// the map is an operator's, which has no data.
+/// True if the short forms in this map are metadata. Beside `$meta` they are data like any other key, unless the map
+/// is that of an operator, which has no data.
 pub fn has_shorthands(entries: &[(model::Spanned<String>, Node)], is_operator: bool) -> bool {
     let container = entries.iter().find(|(key, _)| key.value == CONTAINER);
     is_operator || !container.is_some_and(|(_, node)| matches!(node.kind, NodeKind::Map(_) | NodeKind::List(_)))
 }
 
 impl Meta {
-    /// What `node` says about itself, if it is a map.
+    /// Reads the metadata of `node`, if it is a map.
     pub fn read(node: &Node, is_operator: bool, problems: &mut Problems) -> Self {
         let mut meta = Self::default();
         let NodeKind::Map(entries) = &node.kind else { return meta };
@@ -71,7 +71,7 @@ impl Meta {
         meta
     }
 
-    /// Takes what is not there yet.
+    /// Fills in missing values from `other`.
     fn lay(&mut self, other: Self) {
         self.weight = self.weight.or(other.weight);
         self.strategy = self.strategy.or(other.strategy);
@@ -80,17 +80,18 @@ impl Meta {
         self.dimension = self.dimension.take().or(other.dimension);
     }
 
-    /// The fields that `$meta`, the shorthands and a `$score` map have in common; those that are there win.
+    /// Reads the fields that `$meta`, the short forms and a `$score` map have in common. Fields that are present
+    /// override.
     fn fill(&mut self, fields: &mut Fields<'_>, critical: &mut Option<bool>, prefix: &str, problems: &mut Problems) {
         let short = prefix == "$";
         let name = |long: &'static str, with: &'static str| if short { with } else { long };
         self.title = present(fields.any_text(name("title", "$title"), problems)).or(self.title.take());
         self.dimension = present(fields.any_text(name("dimension", "$dimension"), problems)).or(self.dimension.take());
-        // A note for people; it is read so that it may be there.
+        // A note for people. It is only read so that it is a known field.
         fields.any_text(name("description", "$description"), problems);
         let key = name("critical", "$critical");
         let written = fields.get(key).map(|node| value::truthy(&node.to_json()));
-        // What is not a boolean is told; what it stands for is plain all the same.
+        // A value that is not a boolean is reported. Its truthiness is used all the same.
         *critical = fields.boolean(key, problems).or(written).or(*critical);
         if let Some(node) = fields.get(name("strategy", "$strategy")).filter(|node| node.as_str() != Some("")) {
             self.strategy = decode::choice(node, "a strategy", &Strategy::ALL, problems).or(self.strategy);
@@ -100,7 +101,7 @@ impl Meta {
         }
     }
 
-    /// `score`: a weight, or a map of a weight and more.
+    /// Reads `score`: a weight, or a map of a weight and other fields.
     fn score(&mut self, node: Option<&Node>, critical: &mut Option<bool>, problems: &mut Problems) {
         let Some(node) = node else { return };
         match &node.kind {
@@ -128,7 +129,7 @@ impl Meta {
     }
 }
 
-/// That `$meta` is no map. A text there is surely meant to say something.
+/// Reports that `$meta` is not a map. A text is an error, because it is surely meant as metadata.
 fn no_map(container: &Node) -> model::Diagnostic {
     let message = format!("`{CONTAINER}` must be a map, not {}", container.kind_name());
     match container.kind {
@@ -149,7 +150,7 @@ fn threshold(node: &Node, problems: &mut Problems) -> Option<f64> {
     value
 }
 
-/// The metadata key that `key` is a slip of, such as `$socre`.
+/// Returns the metadata key that `key` is probably a misspelling of, such as `$socre`.
 pub fn near(key: &str) -> Option<&'static str> {
     nearest(key, SHORTHANDS.iter().copied().chain([CONTAINER]))
 }

@@ -1,11 +1,11 @@
-//! Finding a value by a key or a path such as `users[0].name`, as lodash does.
+//! Looks up a value by a key or a path such as `users[0].name`, like lodash.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 
-/// The value under `key` in a map or a list: its own key first, then as a path. `length` of a list or of a text is its
-/// number.
+/// Returns the value under `key` in a map or a list: first as an own key, then as a path. `length` of a list or a text
+/// is its length.
 pub fn get<'a>(value: &'a Value, key: &str) -> Option<Cow<'a, Value>> {
     if let Some(found) = own(value, key) {
         return Some(found);
@@ -24,12 +24,12 @@ pub fn get<'a>(value: &'a Value, key: &str) -> Option<Cow<'a, Value>> {
     Some(at)
 }
 
-/// The first step of a path: the key that a map has, or the index of the item that a list has, because of it.
+/// Returns the first step of a path: the key of a map, or the index of an item of a list, without its brackets.
 pub fn head(key: &str) -> Cow<'_, str> {
     steps(key).into_iter().next().unwrap_or(Cow::Borrowed(key))
 }
 
-/// `key` below `parent`.
+/// Returns the path of `key` below `parent`.
 pub fn below(parent: &str, key: &str) -> String {
     if key.is_empty() {
         parent.to_owned()
@@ -54,13 +54,13 @@ fn own<'a>(value: &'a Value, key: &str) -> Option<Cow<'a, Value>> {
     }
 }
 
-/// `0` and `12`, but not `012`.
+/// Parses an index: `0` and `12`, but not `012`.
 fn index(key: &str) -> Option<usize> {
     let is_plain = key == "0" || (!key.starts_with('0') && !key.starts_with('+'));
     is_plain.then(|| key.parse().ok()).flatten()
 }
 
-/// The steps of `a.b[0]["c d"]`.
+/// Returns the steps of `a.b[0]["c d"]`.
 fn steps(path: &str) -> Vec<Cow<'_, str>> {
     let mut steps = Vec::new();
     let mut rest = path;
@@ -94,7 +94,7 @@ fn steps(path: &str) -> Vec<Cow<'_, str>> {
     steps
 }
 
-/// The step in brackets that `text` begins with, without its quotes, and what follows.
+/// Returns the step in brackets at the beginning of `text`, without its quotes, and the rest.
 fn bracketed(text: &str) -> Option<(Cow<'_, str>, &str)> {
     let quote = text.chars().next().filter(|c| matches!(c, '"' | '\''));
     let Some(quote) = quote else {

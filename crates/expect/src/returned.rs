@@ -1,4 +1,4 @@
-//! What a script says about a value: a boolean, a confidence, a message, or a whole result.
+//! Return values of scripts: a boolean, a score, a message, or a whole result.
 
 use model::{Detail, Status};
 use serde_json::{Map, Value};
@@ -10,7 +10,7 @@ use crate::place::Place;
 use crate::value;
 use crate::weight::NOISE;
 
-/// Reads what a script returned. `expected` is what it was asked for.
+/// Reads the return value of a script. `expected` is the expected value that the script was given.
 pub fn read(
     returned: Option<&Value>,
     expected: Option<&Value>,
@@ -37,7 +37,8 @@ pub fn read(
     found
 }
 
-/// A confidence, which passes from the threshold on; where there is none, unless it is 0.
+/// Returns the result of a score. It passes if it reaches the threshold. Without a threshold, it passes unless it is
+/// 0.
 pub fn confidence(score: f64, at: &At<'_>, place: &Place) -> Found {
     let score = if score.is_nan() { 0.0 } else { score.clamp(0.0, 1.0) };
     let mut found = Found::scored(score, Pass::of(passes(score, at)));
@@ -61,7 +62,7 @@ fn below(score: f64, at: &At<'_>) -> String {
     }
 }
 
-/// What is said of a confidence that is not enough.
+/// Returns the message for a score below the threshold.
 pub fn below_threshold(score: f64, threshold: f64) -> String {
     format!("a confidence of {score:.2} is below the threshold {threshold}")
 }
@@ -73,13 +74,14 @@ fn failed(place: &Place, message: Option<&str>) -> Found {
     })
 }
 
-/// An answer that does not say whether it holds is no match, and passes nothing where a match must not be.
+/// Returns the result of a return value without a verdict: a mismatch, or undecided if a mismatch would count as a
+/// success.
 fn open(place: &Place, message: String, at: &At<'_>) -> Found {
     if at.negated { Found::unknown(Flaw::new(place, message)) } else { failed(place, Some(&message)) }
 }
 
-/// `{score, pass, message, title, dimension, critical, details, failures}`, each optional, but one of the first two and
-/// `failures` must be there.
+/// Reads `{score, pass, message, title, dimension, critical, details, failures}`. Each key is optional, but there must
+/// be a `score`, a `pass` or `failures`.
 fn of_map(result: &Map<String, Value>, at: &At<'_>, place: &Place) -> Found {
     let number = result.get("score").and_then(Value::as_f64);
     let failures = result.get("failures").and_then(Value::as_array);
@@ -99,7 +101,7 @@ fn of_map(result: &Map<String, Value>, at: &At<'_>, place: &Place) -> Found {
     found.dimension = text("dimension");
     found.critical = critical;
     found.details = result.get("details").and_then(Value::as_array).map(|list| details(list)).unwrap_or_default();
-    // What it says is wrong with a value that it lets pass is wrong with nothing.
+    // Failures of a value that passes are ignored.
     let told = failures.into_iter().flatten().filter(|_| !holds);
     found.flaws = told.map(|failure| flaw(failure, critical, place)).collect();
     if !holds && found.flaws.is_empty() {
@@ -134,7 +136,7 @@ fn flaw(failure: &Value, critical: bool, place: &Place) -> Flaw {
     }
 }
 
-/// Details as a script gives them.
+/// Reads the details that a script returned.
 pub fn details(list: &[Value]) -> Vec<Detail> {
     let number = |value: &Value, key: &str| value.get(key).and_then(Value::as_f64);
     let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);

@@ -1,4 +1,4 @@
-//! What holds for a whole expectation: strictness, scoring, diffs, operators.
+//! Rules for a whole expectation: strictness, scoring, diffs, operators.
 
 use std::path::PathBuf;
 
@@ -9,28 +9,28 @@ use serde_json::Value;
 use crate::host::Function;
 use crate::weight::Budget;
 
-/// What holds for a whole expectation.
+/// Rules for a whole expectation.
 #[derive(Debug, Clone)]
 pub struct Rules {
-    /// What must not have more than is asked for.
+    /// Values that must not have more than the expected parts.
     pub strict: Strict,
-    /// Whether a map with the `type` of a JSON Schema is one.
+    /// True if a map with the `type` of a JSON Schema is a schema.
     pub heuristic_schema: bool,
-    /// How weights are shared.
+    /// Distribution of weights.
     pub budget: Budget,
-    /// Whether scores count; only scripts can tell.
+    /// True if scores decide. Only scripts can see it.
     pub scoring: bool,
-    /// The score that passes; only scripts can tell.
+    /// Score that passes. Only scripts can see it.
     pub pass_score: f64,
-    /// Whether it is wanted that the whole does not hold.
+    /// True if the whole must not match.
     pub denied: bool,
-    /// Whether undeclared changes are allowed where a list of changes is given.
+    /// True if changes that are not listed are allowed where a list of changes is given.
     pub diff_permissive: Option<bool>,
     /// Custom operators by name, with their `$`.
     pub operators: Vec<(String, Function)>,
-    /// Whether a custom operator goes before a built-in one of its name.
+    /// True if a custom operator overrides a built-in one of the same name.
     pub allow_override: bool,
-    /// Where relative references to modules start.
+    /// Folder in which relative references to modules start.
     pub directory: PathBuf,
 }
 
@@ -53,20 +53,20 @@ impl Default for Rules {
 }
 
 impl Rules {
-    /// The custom operator of that name.
+    /// Returns the custom operator of that name.
     pub fn operator(&self, name: &str) -> Option<&Function> {
         self.operators.iter().find(|(known, _)| known == name).map(|(_, function)| function)
     }
 }
 
-/// What must not have more than is asked for.
+/// Values that must not have more than the expected parts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Strict {
-    /// Maps have no other keys.
+    /// True if maps must not have other keys.
     pub object: bool,
-    /// Lists have no other items.
+    /// True if lists must not have other items.
     pub array: bool,
-    /// Diffs have no other changes, and every listed one.
+    /// True if diffs must not have other changes, and must have every listed one.
     pub diff: bool,
 }
 
@@ -92,7 +92,7 @@ impl Strict {
         }
     }
 
-    /// As scripts read it.
+    /// Converts to JSON for scripts.
     pub fn to_json(self) -> Value {
         let kinds = [("object", self.object), ("array", self.array), ("diff", self.diff)];
         kinds.iter().filter(|(_, on)| *on).map(|(name, _)| Value::from(*name)).collect()

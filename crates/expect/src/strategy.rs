@@ -1,4 +1,4 @@
-//! How the items of a level come together into one result.
+//! Combines the items of a level into one result.
 
 use model::Detail;
 use serde_json::Value;
@@ -7,22 +7,22 @@ use crate::found::{Branches, Flaw, Found, Pass};
 use crate::place::Place;
 use crate::weight::Budget;
 
-/// How items are counted.
+/// Strategy for combining items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Strategy {
-    /// All of them, each by its weight.
+    /// All items, each by its weight.
     #[default]
     Weighted,
-    /// The best one.
+    /// The best item.
     Max,
 }
 
 impl Strategy {
-    /// Every strategy by its written names.
+    /// All strategies by their written names.
     pub const ALL: [(&'static str, Self); 4] =
         [("weighted", Self::Weighted), ("max", Self::Max), ("and", Self::Weighted), ("or", Self::Max)];
 
-    /// As scripts name it.
+    /// Returns the name for scripts.
     pub fn name(self) -> &'static str {
         match self {
             Self::Weighted => "weighted",
@@ -30,12 +30,12 @@ impl Strategy {
         }
     }
 
-    /// The strategy of that name.
+    /// Returns the strategy of that name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().find(|(written, _)| *written == name).map(|(_, strategy)| *strategy)
     }
 
-    /// What each item is worth.
+    /// Returns the share of each item.
     pub fn distribute(self, budget: &Budget, weights: &[Option<f64>]) -> Vec<f64> {
         match self {
             Self::Weighted => budget.together(weights),
@@ -43,7 +43,7 @@ impl Strategy {
         }
     }
 
-    /// The result of the items together; where there are none, there is nothing amiss. `place` is that of the whole.
+    /// Combines the results of the items. Without items, the result is a full match. `place` is that of the whole.
     pub fn aggregate(self, items: impl IntoIterator<Item = Found>, shares: &[f64], place: &Place) -> Found {
         let mut items = items.into_iter().peekable();
         match self {
@@ -54,15 +54,16 @@ impl Strategy {
     }
 }
 
-/// Of many items that fail, one is judged after the other, and little is kept of each.
+/// Combines items by weight. Items are judged one after the other, and little is stored of each, because many may
+/// fail.
 fn weighted(items: impl Iterator<Item = Found>, shares: &[f64], place: &Place) -> Found {
-    // Where nothing can be earned, everything is there from the start, for penalties to take from.
+    // If no points can be earned, the score starts at 1 so that penalties can reduce it.
     let earns = shares.iter().any(|share| *share > 0.0);
     let mut whole = Found::scored(if earns { 0.0 } else { 1.0 }, Pass::Yes);
     for (at, item) in items.enumerate() {
         let share = shares.get(at).copied().unwrap_or_default();
         if share < 0.0 {
-            // A penalty whose own parts cost more than they earn is not incurred; it is no reward.
+            // A penalty whose own parts cost more than they earn is not incurred. It is not a reward.
             whole.score += item.most.max(0.0) * share;
             whole.most += item.score.max(0.0) * share;
             punish(&mut whole, &item, place);
@@ -77,8 +78,8 @@ fn weighted(items: impl Iterator<Item = Found>, shares: &[f64], place: &Place) -
     whole
 }
 
-/// The best of the items, which is none where there are none. A penalty is nothing that could be met. Only the
-/// best one counts.
+/// Returns the best of the items, or a mismatch if there are none. A penalty cannot be the best. Only the best item
+/// counts.
 pub fn best(items: Vec<Found>, shares: &[f64], place: &Place) -> Found {
     let share_of = |at: usize| shares.get(at).copied().unwrap_or_default();
     let mut whole = Found::scored(0.0, Pass::No);
@@ -111,7 +112,8 @@ pub fn best(items: Vec<Found>, shares: &[f64], place: &Place) -> Found {
     whole
 }
 
-/// What a penalty does to the verdict of `whole`: nothing, unless it is critical, or nobody can say if it is incurred.
+/// Applies a penalty to the verdict of `whole`. It has no effect, unless it is critical or it is undecided whether it
+/// is incurred.
 fn punish(whole: &mut Found, item: &Found, place: &Place) {
     match item.pass {
         Pass::Yes if item.critical => {
@@ -128,7 +130,7 @@ fn punish(whole: &mut Found, item: &Found, place: &Place) {
     }
 }
 
-/// What is said when none of several branches matches.
+/// Returns the mismatch for several branches of which none matches.
 fn none_of<'f>(branches: impl Iterator<Item = &'f Found>, place: &Place) -> Flaw {
     let first: Vec<Option<&Flaw>> = branches.map(|branch| branch.flaws.first()).collect();
     let mut message = match first.len() {
@@ -147,7 +149,7 @@ fn none_of<'f>(branches: impl Iterator<Item = &'f Found>, place: &Place) -> Flaw
     Flaw { expected, actual, ..Flaw::new(place, message) }
 }
 
-/// What is said when something that must not be is there.
+/// Returns the mismatch for a value that must not be present.
 fn penalty(title: &Option<String>, details: &[Detail], place: &Place) -> Flaw {
     let message = title.clone().unwrap_or_else(|| "something is there that must not be".into());
     let key = if let [only] = details { only.key.clone() } else { String::new() };

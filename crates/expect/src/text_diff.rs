@@ -1,4 +1,4 @@
-//! Whether two texts say the same: by a diff, and by a list of the changes that are allowed.
+//! Compares two texts by a diff and a list of allowed changes.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::meta::Meta;
 use crate::place::Place;
 use crate::value;
 
-/// How texts are compared. By default: by whatever kind of diff suits them, and no change is allowed.
+/// Comparison of texts. By default, the kind of diff is chosen automatically, and no change is allowed.
 #[derive(Debug, Clone, Default)]
 pub struct TextDiff {
     kind: Option<Kind>,
@@ -24,7 +24,7 @@ pub struct TextDiff {
     permissive: Option<bool>,
 }
 
-/// A change that is allowed, or that must be.
+/// Change that is allowed or required.
 #[derive(Debug)]
 struct Allowed {
     item: Item<Arc<dyn Pattern>>,
@@ -34,8 +34,8 @@ struct Allowed {
 }
 
 impl TextDiff {
-    /// Reads what a case says under `diff`: `true`, a kind, a list of changes, or a map of `type`, `items`, `permissive`
-    /// and the options of the kinds. `None` where it says `false` or nothing.
+    /// Reads the value of `diff` in a case: `true`, a kind, a list of changes, or a map of `type`, `items`,
+    /// `permissive` and the options of the kinds. Returns `None` for `false` or null.
     pub fn read(node: &Node, compiler: &mut Compiler<'_>) -> Option<Self> {
         match &node.kind {
             NodeKind::Bool(false) | NodeKind::Null => None,
@@ -64,14 +64,14 @@ impl TextDiff {
         }
     }
 
-    /// The fields that a `diff` map and the operand of `$diff` have in common.
+    /// Reads the fields that a `diff` map and the operand of `$diff` have in common.
     pub fn of_fields(fields: &mut Fields<'_>, compiler: &mut Compiler<'_>) -> Self {
         let kind = fields.choice("type", KINDS, compiler.problems);
         let options = Options::read(fields, compiler.problems);
         let permissive = fields.boolean("permissive", compiler.problems);
         let diff = Self { kind: kind.flatten(), options, items: None, permissive };
         match fields.get("items") {
-            // With a list of changes, characters are compared unless something else is said.
+            // With a list of changes, the default kind is characters.
             Some(items) => {
                 let kind = if kind.is_some() { diff.kind } else { Some(Kind::Chars) };
                 Self { kind, ..diff }.with_items(items, compiler)
@@ -80,7 +80,7 @@ impl TextDiff {
         }
     }
 
-    /// What the case says where this says nothing: the changes, and the kind with them.
+    /// Fills in missing values from the case: the changes, and the kind with them.
     pub fn or(self, case: Option<&Self>) -> Self {
         let Some(case) = case else { return self };
         let says_kind = self.kind.is_some();
@@ -101,8 +101,8 @@ impl TextDiff {
         Self { items: Some(Arc::new(items)), ..self }
     }
 
-    /// What `actual`, which is trimmed, comes to where `expected` was asked for. Line breaks around the expected text do
-    /// not count, nor does the break at the end of a last line; changes may be listed as they are with them or without.
+    /// Compares `actual`, which is trimmed, with `expected`. Line breaks around the expected text do not count, and
+    /// neither does the break at the end of a last line. Changes may be listed with these breaks or without.
     pub fn judge(&self, actual: &str, expected: &str, at: &At<'_>, place: &Place) -> Found {
         let inner = without_outer_breaks(expected);
         let is_of_lines = self.kind.unwrap_or_else(|| diff::auto(inner, actual)) == Kind::Lines;
@@ -127,7 +127,7 @@ impl TextDiff {
             let flaw = Flaw::new(place, format!("expected {}", value::shown(Some(&expected)))).diff(segments);
             Found::flawed(flaw.expected(expected).actual(Some(&actual.into())))
         };
-        // Characters differ where texts do; finding out how is not worth it when nobody looks.
+        // If the texts differ, so do their characters. The diff is not computed if it is not needed.
         let plain = self.items.is_none() && self.options == Options::default();
         let kind = self.kind.unwrap_or_else(|| diff::auto(expected, actual));
         if at.quiet && plain && kind == Kind::Chars && actual != expected {
@@ -179,9 +179,9 @@ impl TextDiff {
     }
 }
 
-/// What differs between two texts, as reports draw it; nothing where nobody looks.
+/// Returns the difference between two texts for reports, or nothing if it is not needed.
 fn drawn(diff: &diff::Diff, at: &At<'_>) -> Vec<Segment> {
-    /// How many characters of a diff are kept.
+    /// Maximum length of a stored diff, in characters.
     const MOST: usize = 2_000;
     let segment = |segment: diff::Segment| Segment {
         part: match segment.change {
@@ -194,7 +194,7 @@ fn drawn(diff: &diff::Diff, at: &At<'_>) -> Vec<Segment> {
     if at.quiet { Vec::new() } else { diff::drawn(diff, MOST).into_iter().map(segment).collect() }
 }
 
-/// `text` without the line breaks around it: a block of text in a file ends in one that nobody asked for.
+/// Removes the line breaks around `text`, because a text block in a file ends with a line break that is not intended.
 fn without_outer_breaks(text: &str) -> &str {
     let (start, end) = (text.trim_start(), text.trim_end());
     let begins_with_one = text[..text.len() - start.len()].contains('\n');
@@ -203,7 +203,7 @@ fn without_outer_breaks(text: &str) -> &str {
     if begins_with_one { text.trim_start() } else { text }
 }
 
-/// What the covered items are worth, and that there are no others.
+/// Returns the score of the covered items and of the absence of other changes.
 fn score(allowed: &[Allowed], coverage: &Coverage, at: &At<'_>) -> f64 {
     let mut weights: Vec<Option<f64>> = allowed.iter().map(|allowed| allowed.meta.weight).collect();
     if coverage.closed {
@@ -260,7 +260,7 @@ impl Allowed {
     }
 }
 
-/// A text or a regular expression; anything else is taken as its JSON.
+/// Reads a text or a regular expression. Any other value is converted to JSON.
 fn pattern(node: &Node, compiler: &mut Compiler<'_>) -> Option<diff::Pattern<Arc<dyn Pattern>>> {
     let json = node.to_json();
     let text = value::text(&json);
@@ -276,7 +276,7 @@ fn pattern(node: &Node, compiler: &mut Compiler<'_>) -> Option<diff::Pattern<Arc
     }
 }
 
-/// The value of a text that a diff is about, trimmed as every compared text is.
+/// Returns the text of a value for a diff, trimmed like every compared text.
 pub fn text_of(actual: Option<&Value>) -> Option<&str> {
     match actual {
         Some(Value::String(text)) => Some(text.trim()),

@@ -1,18 +1,18 @@
-//! `tools` in an expectation of everything an agent gave: what must hold of the calls that it made.
+//! `tools` in an expectation of an agent's whole result: a requirement on its calls.
 //!
-//! | written | means |
+//! | written | meaning |
 //! | --- | --- |
-//! | a list, or `{$all: list}` | each is among the calls of some message; an item `{$not: …}` is no call at all |
+//! | a list, or `{$all: list}` | each is among the calls of some message; an item `{$not: …}` forbids such calls |
 //! | `{$sequence: list}` | each is among the calls of a message of its own, in this order |
-//! | an empty list | there is a conversation; no call is asked for |
+//! | an empty list | there is a conversation; no call is required |
 //! | a map | some call has these keys |
 //! | a text | some call has this name |
 //! | `true` | there is a call |
 //! | `{$in: list}`, `{$nin: list}` | some call is one of these; no call is |
-//! | any other operator | it holds of the list of all calls; a text in it is the name of a call |
+//! | any other operator | it holds for the list of all calls; a text in it is the name of a call |
 //!
-//! It is checked beside `messages`, and a weight on an item counts. It means that wherever a map stands for the whole
-//! result: beside operators, and inside of `$and`, `$or`, `$not` and `$expect`.
+//! It is checked in addition to `messages`, and a weight on an item counts. It has this meaning wherever a map stands
+//! for the whole result: beside operators, and inside of `$and`, `$or`, `$not` and `$expect`.
 
 mod call;
 mod denial;
@@ -31,19 +31,19 @@ use crate::pattern::{ALL_CALLS, CONVERSATION, NO_CALLS, OWN_CALLS};
 /// The key.
 const TOOLS: &str = "tools";
 
-/// The keys of a result that agents have.
+/// Usual keys of an agent's result.
 const USUAL: [&str; 5] = ["output", "messages", TOOLS, "state", "usage"];
 
-/// A key and what stands under it.
+/// Key and its value.
 type Entry = (Spanned<String>, Node);
 
-/// The matcher of everything an agent gave.
+/// Compiles the expectation of an agent's whole result.
 pub fn matcher(compiler: &mut Compiler<'_>, node: &Node) -> Matcher {
     let node = whole(compiler, node);
     compiler.matcher(&node)
 }
 
-/// What is asked of the whole result, with `tools` told in terms of the calls.
+/// Returns the expectation of the whole result, with `tools` rewritten to expectations of the calls.
 fn whole(compiler: &mut Compiler<'_>, node: &Node) -> Node {
     let (NodeKind::Map(entries), None) = (&node.kind, &node.tag) else { return node.clone() };
     let mut told = Vec::with_capacity(entries.len());
@@ -65,7 +65,7 @@ fn whole(compiler: &mut Compiler<'_>, node: &Node) -> Node {
     Node { kind: NodeKind::Map(told), ..node.clone() }
 }
 
-/// Tells of a key that looks like one that results have. Its singular may be a key of the agent's own, so that is only a
+/// Reports a key that is similar to one of a result. A singular form may be a key of the agent's own, so it is only a
 /// warning.
 fn doubt(compiler: &mut Compiler<'_>, key: &Spanned<String>, value: &Node) {
     let name = path::head(&key.value);
@@ -80,7 +80,7 @@ fn doubt(compiler: &mut Compiler<'_>, key: &Spanned<String>, value: &Node) {
     }
 }
 
-/// What stands in place of `tools`.
+/// Returns the replacement of `tools`.
 fn calls(compiler: &mut Compiler<'_>, key: &Spanned<String>, wanted: &Node) -> Entry {
     let marked = |marker: &str| Spanned::new(marker.to_owned(), key.span);
     let Some((operator, list)) = listed(wanted).filter(|(_, list)| !has_denial(compiler, list)) else {
@@ -93,7 +93,7 @@ fn calls(compiler: &mut Compiler<'_>, key: &Spanned<String>, wanted: &Node) -> E
     (marked(CONVERSATION), with(wanted, NodeKind::Map(entries)))
 }
 
-/// The list of a list, of `$all` and of `$sequence`, and the operator that it is for.
+/// Returns the list of a plain list, of `$all` or of `$sequence`, with the operator that applies to it.
 fn listed(wanted: &Node) -> Option<(&'static str, &Node)> {
     let (operator, list) = match &wanted.kind {
         NodeKind::List(_) => ("$all", wanted),
@@ -111,7 +111,7 @@ fn has_denial(compiler: &Compiler<'_>, list: &Node) -> bool {
     matches!(&list.kind, NodeKind::List(items) if items.iter().any(|item| is_denial(compiler, item)))
 }
 
-/// `item` is among the calls of a message; what is said about it is said about the message's whole.
+/// Requires that `item` is among the calls of a message. Its metadata is moved to the expectation of the message.
 fn in_a_message(compiler: &mut Compiler<'_>, item: &Node) -> Node {
     let call = unweighted(call::of_one(compiler, item));
     let contains = with(item, NodeKind::Map(vec![entry("$contains", call)]));
@@ -120,14 +120,14 @@ fn in_a_message(compiler: &mut Compiler<'_>, item: &Node) -> Node {
     with(item, NodeKind::Map(entries))
 }
 
-/// What `node` says about itself.
+/// Returns the metadata of `node`.
 fn said_about(node: &Node) -> Vec<Entry> {
     let NodeKind::Map(entries) = &node.kind else { return Vec::new() };
     let is_said = |key: &str| key == meta::CONTAINER || (is_meta(key) && meta::has_shorthands(entries, false));
     entries.iter().filter(|(key, _)| is_said(&key.value)).cloned().collect()
 }
 
-/// `node` without the weight that it says it has, which is told of what is around it.
+/// Returns `node` without its weight, which is set on the enclosing expectation.
 fn unweighted(node: Node) -> Node {
     let NodeKind::Map(entries) = &node.kind else { return node };
     let is_short = |key: &str| key == "$score" && meta::has_shorthands(entries, false);
@@ -146,7 +146,8 @@ fn is_meta(key: &str) -> bool {
     key == meta::CONTAINER || meta::SHORTHANDS.contains(&key)
 }
 
-/// Nothing, `false`, 0 and an empty text ask for nothing of the calls: they are compared with what stands there.
+/// False for null, `false`, 0 and an empty text, which make no requirement on the calls and are compared with the
+/// value as it is.
 fn asks_for_something(node: &Node) -> bool {
     match &node.kind {
         NodeKind::Null | NodeKind::Bool(false) => false,
@@ -156,7 +157,7 @@ fn asks_for_something(node: &Node) -> bool {
     }
 }
 
-/// A list with each item told anew; anything else as it is.
+/// Returns a list with each item rewritten. Any other value is returned unchanged.
 fn each(list: &Node, told: impl FnMut(&Node) -> Node) -> Node {
     match &list.kind {
         NodeKind::List(items) => with(list, NodeKind::List(items.iter().map(told).collect())),

@@ -1,20 +1,20 @@
-//! The items of a list that were tried on one expectation, of which one was enough.
+//! Collects the items of a list that were tried on one expectation, if one is enough.
 
 use crate::found::{Flaw, Found, Pass};
 
-/// How an item stands to what is critical in the expectation.
+/// State of the critical parts of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// Nothing critical fails.
+    /// No critical part fails.
     Kept,
-    /// Nobody can say.
+    /// It is not decided.
     Doubtful,
-    /// Something critical fails.
+    /// A critical part fails.
     Broken,
 }
 
 impl Standing {
-    /// That of an item which came to `found`.
+    /// Returns the state of an item with the result `found`.
     pub fn of(found: &Found) -> Self {
         if found.fails_critically() {
             Self::Broken
@@ -26,24 +26,24 @@ impl Standing {
     }
 }
 
-/// What the items come to together. The best one counts; but one that keeps to what is critical goes before any that does
-/// not, for otherwise the score of one would be taken and the mistake of another.
+/// Combined result of the items. The best one counts, but an item that meets the critical parts has precedence over
+/// any that does not. Otherwise the score of one item would be combined with the failure of another.
 #[derive(Debug, Default)]
 pub struct Tried {
     kept: Option<Best>,
     doubtful: Option<Best>,
     broken: Option<Best>,
-    /// True if something critical fails in an item, or may fail.
+    /// True if a critical part of an item fails, or may fail.
     may_break: bool,
 }
 
-/// The best of the items that stand alike.
+/// The best of the items in the same state.
 #[derive(Debug)]
 struct Best {
     score: f64,
-    /// The least score of any of them.
+    /// Lowest score of any of them.
     least: f64,
-    /// What any of them might score at most.
+    /// Highest possible score of any of them.
     most: f64,
     firm: bool,
     index: usize,
@@ -51,8 +51,8 @@ struct Best {
 }
 
 impl Tried {
-    /// Takes the item at `index` into account, which came to `found`. `surely` where it had to be tried, and not only
-    /// perhaps.
+    /// Adds the item at `index` with its result. `surely` is true if the item had to be tried, and false if that is
+    /// not decided.
     pub fn add(&mut self, index: usize, found: Found, surely: bool) {
         let of_item = Standing::of(&found);
         self.may_break |= of_item != Standing::Kept;
@@ -62,7 +62,7 @@ impl Tried {
         self.put(standing, Best { score, least: score, most, firm, index, flaws: found.flaws });
     }
 
-    /// Takes the scores of an item into account.
+    /// Adds the scores of an item.
     pub fn add_scores(&mut self, standing: Standing, score: f64, most: f64) {
         self.put(standing, Best { score, least: score, most, firm: false, index: 0, flaws: Vec::new() });
     }
@@ -78,14 +78,14 @@ impl Tried {
             return;
         };
         let (least, most) = (known.least.min(new.least), known.most.max(new.most));
-        // Of equals, one that a threshold could make up for.
+        // Of items with the same score, prefers one that a threshold could make up for.
         if new.score > known.score || (new.score == known.score && known.firm && !new.firm) {
             *known = new;
         }
         (known.least, known.most) = (least, most);
     }
 
-    /// From the least to the most that they score together; nothing where none was tried.
+    /// Returns the lowest and the highest possible combined score, or 0 if no item was tried.
     pub fn scores(&self) -> (f64, f64) {
         let most = |best: &Option<Best>| best.as_ref().map_or(f64::NEG_INFINITY, |best| best.most);
         match (&self.kept, &self.doubtful, &self.broken) {
@@ -100,13 +100,13 @@ impl Tried {
         self.kept.as_ref().or(self.doubtful.as_ref()).or(self.broken.as_ref())
     }
 
-    /// The position of the best one, its score and what is wrong with it.
+    /// Returns the index of the best item, its score and its mismatches.
     pub fn nearest(&self) -> Option<(usize, f64, &[Flaw])> {
         self.best().map(|best| (best.index, best.score, best.flaws.as_slice()))
     }
 
-    /// The flaw that tells that none of them was enough, where they came to `pass`. Where none was tried, everything
-    /// fails by it if something in the expectation `is_critical`.
+    /// Returns the mismatch that no item was enough, given the combined verdict. If no item was tried, it fails the
+    /// whole if a part of the expectation `is_critical`.
     pub fn flaw(&self, pass: Pass, flaw: Flaw, is_critical: bool) -> Flaw {
         let all_break = self.kept.is_none() && self.doubtful.is_none();
         let surely = flaw.critical || (all_break && (self.broken.is_some() || is_critical));

@@ -1,11 +1,11 @@
-//! Values compared and told as JavaScript programmers expect, without its coercions.
+//! Comparison and formatting of values in JavaScript style, without its coercions.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use serde_json::{Number, Value};
 
-/// Whether two values are equal all the way down. 1 and 1.0 are the same number; the order of keys does not matter.
+/// True if two values are deeply equal. 1 and 1.0 are the same number, and the order of keys does not matter.
 pub fn same(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => compare_numbers(left, right) == Some(Ordering::Equal),
@@ -20,7 +20,7 @@ pub fn same(left: &Value, right: &Value) -> bool {
     }
 }
 
-/// How two numbers or two texts compare, texts by UTF-16 units; `None` for anything else.
+/// Compares two numbers or two texts, texts by UTF-16 units. Returns `None` for anything else.
 pub fn compare(left: &Value, right: &Value) -> Option<Ordering> {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => compare_numbers(left, right),
@@ -29,8 +29,8 @@ pub fn compare(left: &Value, right: &Value) -> Option<Ordering> {
     }
 }
 
-/// By what the numbers are, however they are written: as floats, large neighbours would be one and the same, and sorting
-/// them would go wrong.
+/// Compares numbers by their exact values, whatever their notation. As floats, large neighbouring integers would be
+/// equal, and sorting would be inconsistent.
 fn compare_numbers(left: &Number, right: &Number) -> Option<Ordering> {
     match (whole(left), whole(right)) {
         (Some(left), Some(right)) => Some(left.cmp(&right)),
@@ -45,12 +45,12 @@ fn whole(number: &Number) -> Option<i128> {
 }
 
 fn compare_with_float(whole: i128, float: f64) -> Ordering {
-    // Out of range, the conversion stops at the ends, beyond any number that was written whole.
+    // Out of range, the conversion saturates, beyond any number that was written as an integer.
     let by_whole = whole.cmp(&(float.trunc() as i128));
     by_whole.then_with(|| 0.0.partial_cmp(&float.fract()).unwrap_or(Ordering::Equal))
 }
 
-/// A text as it is, anything else as compact JSON.
+/// Returns a text as it is, and anything else as compact JSON.
 pub fn text(value: &Value) -> Cow<'_, str> {
     match value {
         Value::String(text) => Cow::Borrowed(text),
@@ -58,7 +58,7 @@ pub fn text(value: &Value) -> Cow<'_, str> {
     }
 }
 
-/// Compact JSON, whole numbers without a fraction.
+/// Returns compact JSON, with integers without a fraction.
 pub fn json(value: &Value) -> String {
     let mut out = String::new();
     write(value, &mut out);
@@ -99,7 +99,7 @@ fn write(value: &Value, out: &mut String) {
     }
 }
 
-/// What kind of value it is, with its article; "nothing" for a missing one.
+/// Returns the type of a value, with its article. Returns "nothing" for a missing value.
 pub fn kind(value: Option<&Value>) -> &'static str {
     match value {
         None => "nothing",
@@ -112,7 +112,7 @@ pub fn kind(value: Option<&Value>) -> &'static str {
     }
 }
 
-/// A value on one line for messages, cut where it is long.
+/// Formats a value on one line for messages, cut if it is long.
 pub fn shown(value: Option<&Value>) -> String {
     const MOST: usize = 80;
     let Some(value) = value else { return "nothing".into() };
@@ -123,7 +123,7 @@ pub fn shown(value: Option<&Value>) -> String {
     }
 }
 
-/// The same, a text without quotes: what stands after other words.
+/// Same as `shown`, but a text has no quotes. For use after other words.
 pub fn told(value: &Value) -> String {
     match value {
         Value::String(text) if text.chars().nth(80).is_none() => text.clone(),
@@ -131,7 +131,7 @@ pub fn told(value: &Value) -> String {
     }
 }
 
-/// As JavaScript's conditions have it.
+/// True if the value is truthy in JavaScript.
 pub fn truthy(value: &Value) -> bool {
     match value {
         Value::Null => false,

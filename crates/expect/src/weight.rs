@@ -1,10 +1,10 @@
-//! How the score of a level is shared among the items on it.
+//! Distributes the score of a level among its items.
 
-/// What differs between two floats that mean the same score.
+/// Tolerance within which two floats are the same score.
 pub const NOISE: f64 = 1e-9;
 
-/// A sum of shares as the score of a part, which is below 0 where penalties outweigh. Shares that add up to the whole are
-/// the whole: their noise must not keep a full match from being one.
+/// Converts a sum of shares to the score of a part, which is below 0 if penalties outweigh. Sums within the tolerance
+/// of 1 or 0 are rounded, so that rounding errors do not prevent a full match.
 pub fn settled(score: f64) -> f64 {
     if (score - 1.0).abs() < NOISE {
         1.0
@@ -15,28 +15,28 @@ pub fn settled(score: f64) -> f64 {
     }
 }
 
-/// The score of a whole expectation, from which penalties take away what there is and no more.
+/// Returns the score of a whole expectation, which is at least 0.
 pub fn final_score(score: f64) -> f64 {
     settled(score).max(0.0)
 }
 
-/// What weights are measured against.
+/// Scale of weights.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Budget {
-    /// What a full match of everything scores.
+    /// Score of a full match.
     pub max_score: f64,
-    /// What is left for all items without a weight together, where the weights would take everything. A share when it
-    /// is below 1, else points.
+    /// Total for all items without a weight, if the weights would use up everything. A share if it is below 1, else
+    /// points.
     pub unassigned: f64,
-    /// Whether a small number is a share.
+    /// Interpretation of small weights.
     pub shares: Shares,
 }
 
-/// Whether a weight is a share of 1 or points of the most there is.
+/// Interpretation of a weight: as a share of 1, or as points of the maximum score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Shares {
-    /// Weights below 1 are shares, others points. 1 itself is the whole where no other weight beside it is greater: the
-    /// step from 0.99 to 1 must not be one from nearly all to nearly nothing.
+    /// Weights below 1 are shares, others are points. A weight of 1 is the whole if no other weight beside it is
+    /// greater: the step from 0.99 to 1 must not be one from almost everything to almost nothing.
     #[default]
     Guessed,
     /// Every weight is points.
@@ -52,15 +52,15 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// The shares of items that are counted together: the positive ones add up to 1. Negative weights are penalties and
-    /// are only converted.
+    /// Returns the shares of items that are combined: the positive ones add up to 1. Negative weights are penalties
+    /// and are only converted.
     pub fn together(&self, weights: &[Option<f64>]) -> Vec<f64> {
         let (converted, unassigned) = self.converted(weights);
         let free = converted.iter().filter(|weight| weight.is_none()).count();
         let positive: f64 = converted.iter().flatten().filter(|weight| **weight > 0.0).sum();
         let zeros = converted.iter().flatten().filter(|weight| **weight == 0.0).count();
         if free == 0 && positive == 0.0 && zeros > 0 {
-            // Where nobody is worth anything, everybody is worth the same.
+            // If no item has a weight above 0, all items have the same share.
             let share = |weight: &Option<f64>| weight.filter(|weight| *weight < 0.0).unwrap_or(1.0 / zeros as f64);
             return converted.iter().map(share).collect();
         }
@@ -79,12 +79,12 @@ impl Budget {
         converted.iter().map(share).collect()
     }
 
-    /// The shares of items of which one is enough: each for itself, and the whole for an item without a weight.
+    /// Returns the shares of items of which one is enough: each on its own, and 1 for an item without a weight.
     pub fn each(&self, weights: &[Option<f64>]) -> Vec<f64> {
         self.converted(weights).0.into_iter().map(|weight| weight.unwrap_or(1.0)).collect()
     }
 
-    /// Every weight as a share, and what is left for those without one.
+    /// Converts every weight to a share. Returns them with the total for items without a weight.
     fn converted(&self, weights: &[Option<f64>]) -> (Vec<Option<f64>>, f64) {
         let greatest = weights.iter().flatten().fold(0.0_f64, |most, weight| most.max(*weight));
         let points = self.max_score.max(greatest);

@@ -1,4 +1,4 @@
-//! Which changes a list of allowed ones accounts for.
+//! Determines which changes are covered by a list of allowed changes.
 
 use serde_json::Value;
 
@@ -6,29 +6,29 @@ use super::json::same;
 use super::spaces::trimmed;
 use super::{Diff, Part};
 
-/// What a text must be: exactly this, or whatever an expression of the caller's matches.
+/// Pattern of a text: an exact text, or an expression that the caller evaluates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pattern<R> {
-    /// This text.
+    /// An exact text.
     Text(String),
     /// An expression.
     Regex(R),
 }
 
-/// A part that may, or must, be among those of a diff. What is left out is not looked at.
+/// A part that may or must occur in a diff. Fields that are absent are not compared.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Item<R> {
-    /// The text of the part.
+    /// Text of the part.
     pub value: Option<Pattern<R>>,
-    /// In JSON, where the leaf is.
+    /// Path of the leaf, in JSON.
     pub path: Option<Pattern<R>>,
-    /// In JSON, what the leaf holds.
+    /// Value of the leaf, in JSON.
     pub val: Option<Value>,
-    /// Whether only the actual text has it.
+    /// True if only the actual text has the part.
     pub added: Option<bool>,
-    /// Whether only the expected text has it.
+    /// True if only the expected text has the part.
     pub removed: Option<bool>,
-    /// Whether some part must be covered by this item.
+    /// True if at least one part must be covered by this item.
     pub required: bool,
 }
 
@@ -38,40 +38,41 @@ impl<R> Default for Item<R> {
     }
 }
 
-/// What a list of items makes of a diff.
+/// Result of applying a list of items to a diff.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Coverage {
-    /// For each item, whether it covers some part, changed or not.
+    /// For each item, true if it covers some part, changed or not.
     pub covered: Vec<bool>,
-    /// The changes that no item covers, as indices of [`Diff::parts`].
+    /// Indices in [`Diff::parts`] of the changes that no item covers.
     pub uncovered: Vec<usize>,
-    /// The items that had to cover something and did not, as indices: the required ones, or all of them if strict.
+    /// Indices of the items that had to cover a part and did not: the required ones, or all of them if strict.
     pub missed: Vec<usize>,
-    /// Whether uncovered changes are an error: unless permissive, and always if strict. Then "no other changes" counts as
-    /// one more thing to score.
+    /// True if uncovered changes are an error: unless permissive, and always if strict. In that case "no other
+    /// changes" is scored as one more item.
     pub closed: bool,
 }
 
 impl Coverage {
-    /// Whether the diff is as the items want it.
+    /// True if the diff meets the requirements of the items.
     pub fn passes(&self) -> bool {
         self.missed.is_empty() && (!self.closed || self.uncovered.is_empty())
     }
 }
 
-/// Which parts of `diff` the `items` cover. One item may cover several parts, and a part be covered by several items.
+/// Determines which parts of `diff` the `items` cover. One item may cover several parts, and several items may cover
+/// the same part.
 ///
-/// `permissive` lets changes pass that no item covers; `strict` overrules it and wants every item to cover something.
-/// `matches` tells whether an expression matches somewhere in a text.
+/// `permissive` allows changes that no item covers. `strict` overrides it, and requires every item to cover a part.
+/// `matches` evaluates an expression on a text.
 ///
-/// A part is covered by an item if everything the item gives agrees. The text of an item is compared with the part without
-/// the white space at both ends of either. An expression is tried on the part, the part without its last line end, and
-/// the part without white space at both ends. An item that wants something added or
-/// removed never covers a part that both texts have; one that gives neither may.
+/// An item covers a part if all fields of the item agree with it. The text of an item is compared with the part after
+/// trimming white space from both. An expression is tried on the part, on the part without its last line end, and on
+/// the part without white space at both ends. An item that is added or removed never covers a part that both texts
+/// have. An item that gives neither may.
 ///
 /// # Errors
 ///
-/// The first error of `matches`.
+/// Returns the first error of `matches`.
 pub fn cover<R, E>(
     diff: &Diff,
     items: &[Item<R>],
@@ -84,7 +85,7 @@ pub fn cover<R, E>(
     for (at, part) in diff.parts.iter().enumerate() {
         let mut accounted = !part.is_change();
         for (item, covered) in items.iter().zip(&mut covered) {
-            // A part known to be accounted for is of interest only to items that have covered nothing yet.
+            // A part that is already covered only matters to items that have not covered anything yet.
             if (accounted && *covered) || !item.covers(part, matches)? {
                 continue;
             }
@@ -126,7 +127,7 @@ impl<R> Item<R> {
     }
 }
 
-/// A part of plain text has no path; then the text decides, if one is given.
+/// A part of plain text has no path. In that case the text decides, if one is given.
 fn path_agrees<R, E>(
     path: &Pattern<R>,
     part: &Part,
@@ -166,7 +167,7 @@ mod tests {
     use super::super::{Kind, Options, diff};
     use super::*;
 
-    /// An expression is a text to be found in another; `?` has no answer.
+    /// Tests whether a text is found in another. `?` returns an error.
     fn found_in(wanted: &&'static str, text: &str) -> Result<bool, &'static str> {
         if *wanted == "?" { Err("no answer") } else { Ok(text.contains(wanted)) }
     }

@@ -1,10 +1,10 @@
-//! A diff for people: what differs, with no more around it than is needed to find it.
+//! Abridged diff for display: the changes, with a little context.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Diff, Kind, Part};
 
-/// Whose a segment is.
+/// Kind of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
@@ -16,27 +16,28 @@ pub enum Change {
     Added,
 }
 
-/// A stretch of text with one fate. Segments are to be shown one directly after the other.
+/// A section of text. Segments are displayed one directly after the other.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Segment {
-    /// Whose it is.
+    /// Kind of the segment.
     pub change: Change,
-    /// What to show; `…` stands for what was left out.
+    /// Text to show. `…` marks omitted text.
     pub text: String,
 }
 
-/// How many characters are shown on each side of a change.
+/// Number of characters shown on each side of a change.
 const AROUND: usize = 32;
-/// How many lines are shown on each side of a change when lines are compared.
+/// Number of lines shown on each side of a change when lines are compared.
 const LINES_AROUND: usize = 2;
-/// The part of the limit that one change may take; what is removed and what is added in its place should both be seen.
+/// Divisor of the limit that gives the maximum length of one change, so that both a removal and the addition in its
+/// place are visible.
 const SHARE: usize = 3;
-/// What stands for text that was left out.
+/// Marker of omitted text.
 const CUT: &str = "…";
 
-/// The changes of `diff` and a little of what is around them, in at most `limit` characters. What both texts have is
-/// shortened away from the changes, a long change in its middle, and the rest is left out when the limit is reached; `…`
-/// tells where. Without changes nothing is drawn.
+/// Returns the changes of `diff` with a little context, in at most `limit` characters. Unchanged text is shortened
+/// away from the changes, a long change is shortened in its middle, and the rest is omitted when the limit is reached.
+/// `…` marks each omission. Returns nothing if there are no changes.
 pub fn drawn(diff: &Diff, limit: usize) -> Vec<Segment> {
     if !diff.has_changes() {
         return Vec::new();
@@ -59,12 +60,12 @@ pub fn drawn(diff: &Diff, limit: usize) -> Vec<Segment> {
 
 struct Drawing {
     segments: Vec<Segment>,
-    /// How many characters there is room for.
+    /// Number of characters that are left.
     left: usize,
 }
 
 impl Drawing {
-    /// Whether there was room for all of `text`. If not, its beginning and `…` fill the room.
+    /// Adds `text`, and returns true if all of it fits. Otherwise its beginning and `…` fill the rest.
     fn put(&mut self, change: Change, text: &str) -> bool {
         let length = text.chars().take(self.left.saturating_add(1)).count();
         let fits = length <= self.left;
@@ -78,7 +79,7 @@ impl Drawing {
         fits
     }
 
-    /// Says that something is left out although there is no room to say it.
+    /// Marks an omission although there is no space for the marker.
     fn mark_cut(&mut self) {
         let Some(last) = self.segments.last_mut() else { return };
         if !last.text.ends_with(CUT) {
@@ -88,7 +89,7 @@ impl Drawing {
     }
 }
 
-/// The first characters of `text` and `…`, `length` in all.
+/// Returns the first characters of `text` and `…`, with a total length of `length`.
 fn beginning(text: &str, length: usize) -> String {
     match length.checked_sub(CUT.chars().count()) {
         None => String::new(),
@@ -96,7 +97,7 @@ fn beginning(text: &str, length: usize) -> String {
     }
 }
 
-/// `text` in at most `length` characters, without its middle if need be.
+/// Returns `text` in at most `length` characters, omitting its middle if necessary.
 fn shortened(text: &str, length: usize) -> String {
     if text.chars().nth(length).is_none() {
         return text.to_owned();
@@ -106,7 +107,7 @@ fn shortened(text: &str, length: usize) -> String {
     format!("{}{CUT}{}", &text[..after_chars(text, head)], &text[before_chars(text, tail)..])
 }
 
-/// What is shown of text that both have: what is near a change.
+/// Returns the part of unchanged text that is near a change.
 fn context(part: &Part, kind: Kind, is_first: bool, is_last: bool) -> String {
     let text = part.value.as_str();
     let lines = kind == Kind::Lines;
@@ -127,23 +128,23 @@ fn context(part: &Part, kind: Kind, is_first: bool, is_last: bool) -> String {
     format!("{}{CUT}{end}{}", &text[..head], &text[tail..])
 }
 
-/// Where the first `count` characters end, in bytes.
+/// Returns the byte offset of the end of the first `count` characters.
 fn after_chars(text: &str, count: usize) -> usize {
     text.char_indices().nth(count).map_or(text.len(), |(at, _)| at)
 }
 
-/// Where the last `count` characters begin, in bytes.
+/// Returns the byte offset of the start of the last `count` characters.
 fn before_chars(text: &str, count: usize) -> usize {
     count.checked_sub(1).map_or(text.len(), |last| text.char_indices().rev().nth(last).map_or(0, |(at, _)| at))
 }
 
-/// Where the first `count` lines end, in bytes.
+/// Returns the byte offset of the end of the first `count` lines.
 fn after_lines(text: &str, count: usize) -> usize {
     let last = count.checked_sub(1);
     last.map_or(0, |last| text.match_indices('\n').nth(last).map_or(text.len(), |(at, _)| at + 1))
 }
 
-/// Where the last `count` lines begin, in bytes.
+/// Returns the byte offset of the start of the last `count` lines.
 fn before_lines(text: &str, count: usize) -> usize {
     let body = text.strip_suffix('\n').unwrap_or(text);
     let last = count.checked_sub(1);

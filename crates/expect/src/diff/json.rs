@@ -5,15 +5,15 @@ use serde_json::{Map, Number, Value};
 use super::Part;
 use super::spaces::trimmed;
 
-/// Whether `text` is an object or a list of JSON.
+/// True if `text` is a JSON object or array.
 pub(super) fn is_container(text: &str) -> bool {
     let text = trimmed(text);
     let braced = |open, close| text.starts_with(open) && text.ends_with(close);
     (braced('{', '}') || braced('[', ']')) && serde_json::from_str::<Value>(text).is_ok()
 }
 
-/// The leaves that differ: a number, text, `true`, `false`, `null`, or an object or list without anything in it. Texts of
-/// which one is no JSON are compared as texts, white space at their ends aside.
+/// Returns the leaves that differ: numbers, strings, `true`, `false`, `null`, and empty objects and arrays. If one of
+/// the texts is not valid JSON, both are compared as trimmed texts.
 pub(super) fn parts(expected: &str, actual: &str) -> Vec<Part> {
     let (expected, actual) = (trimmed(expected), trimmed(actual));
     let mut parts = Vec::new();
@@ -28,7 +28,7 @@ pub(super) fn parts(expected: &str, actual: &str) -> Vec<Part> {
     parts
 }
 
-/// Whether two values are the same. Numbers are compared by value: `1` is `1.0`.
+/// True if two values are equal. Numbers are compared by value: `1` equals `1.0`.
 pub(super) fn same(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => same_number(left, right),
@@ -44,7 +44,7 @@ pub(super) fn same(left: &Value, right: &Value) -> bool {
 }
 
 fn same_number(left: &Number, right: &Number) -> bool {
-    // Two whole numbers are equal as they are; as fractions large neighbours would be.
+    // Integers are compared exactly. As floats, large neighbouring integers would be equal.
     let whole = |number: &Number| number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
     match (whole(left), whole(right)) {
         (Some(left), Some(right)) => left == right,
@@ -92,7 +92,7 @@ fn either(expected: Option<&Value>, actual: Option<&Value>, path: &str, parts: &
     }
 }
 
-/// The keys of both, each once, sorted.
+/// Returns the keys of both objects, each once, sorted.
 fn keys<'v>(expected: &'v Map<String, Value>, actual: &'v Map<String, Value>) -> Vec<&'v str> {
     let mut keys: Vec<&str> = expected.keys().chain(actual.keys()).map(String::as_str).collect();
     keys.sort_unstable();

@@ -1,8 +1,8 @@
-//! What differs between two texts, in parts that a check can allow one by one.
+//! Compares two texts, and returns the difference in parts that a check can allow one by one.
 //!
-//! Where parts decide a verdict they must be the ones that the author of a check has seen elsewhere, so the units a text
-//! is cut into and the choice between equally short ways from one text to the other are those of the `diff` package of
-//! npm, version 8.0. `tests/vectors/diff.jsonl` records what that package gives.
+//! If parts decide a verdict, they must be those that the author of a check has seen in other tools. The units of a
+//! text and the choice between equally short edit scripts are therefore those of the npm package `diff`, version 8.0.
+//! `tests/vectors/diff.jsonl` has recorded results of that package.
 
 mod cover;
 mod drawn;
@@ -30,13 +30,13 @@ pub use route::EFFORT;
 use route::{Op, Run};
 use units::Units;
 
-/// What texts are cut into before they are compared.
+/// Units into which texts are split for comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Kind {
     /// Characters (Unicode scalar values).
     Chars,
-    /// Words and punctuation marks; how much white space is between them does not count.
+    /// Words and punctuation marks. The amount of white space between them does not count.
     Words,
     /// Words, punctuation marks, line ends and runs of other white space.
     WordsWithSpace,
@@ -48,7 +48,7 @@ pub enum Kind {
     Json,
 }
 
-/// The kinds by the names they have in a file; `auto` is no kind but the wish to have one chosen by [`auto`].
+/// Kinds by their names in a file. `auto` is not a kind: with it, [`auto`] chooses one.
 pub const KINDS: &[(&str, Option<Kind>)] = &[
     ("auto", None),
     ("chars", Some(Kind::Chars)),
@@ -59,33 +59,33 @@ pub const KINDS: &[(&str, Option<Kind>)] = &[
     ("json", Some(Kind::Json)),
 ];
 
-/// A stretch of text that both texts have, or only one of them.
+/// Section of text that both texts have, or only one of them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Part {
-    /// The text. In JSON it is `path: value`, or the value alone at the root.
+    /// Text of the part. In JSON it is `path: value`, or only the value at the root.
     pub value: String,
-    /// Only the actual text has it.
+    /// True if only the actual text has it.
     #[serde(default)]
     pub added: bool,
-    /// Only the expected text has it.
+    /// True if only the expected text has it.
     #[serde(default)]
     pub removed: bool,
-    /// In JSON, where the leaf is: `a.b[0]`, and nothing (`""`) at the root.
+    /// Path of the leaf, in JSON: `a.b[0]`, or `""` at the root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// In JSON, what the leaf holds.
+    /// Value of the leaf, in JSON.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "present")]
     pub val: Option<Value>,
 }
 
 impl Part {
-    /// Whether only one of the texts has it.
+    /// True if only one of the texts has it.
     pub fn is_change(&self) -> bool {
         self.added || self.removed
     }
 }
 
-/// Keeps a leaf that is `null` apart from no leaf at all.
+/// Distinguishes a leaf that is `null` from an absent one.
 mod present {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
     use serde_json::Value;
@@ -99,26 +99,26 @@ mod present {
     }
 }
 
-/// How an actual text differs from an expected one.
+/// Difference between an expected and an actual text.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Diff {
-    /// What the texts were cut into.
+    /// Units that were compared.
     pub kind: Kind,
-    /// Both texts from beginning to end; of JSON only what differs.
+    /// Both texts from beginning to end. For JSON, only the differences.
     pub parts: Vec<Part>,
-    /// False if the texts are too different to be compared in detail. Then everything between what they have in common
-    /// at the beginning and at the end is one removed and one added part.
+    /// False if the texts are too different for a detailed comparison. In that case, everything between their common
+    /// beginning and their common end is one removed and one added part.
     pub complete: bool,
 }
 
 impl Diff {
-    /// Whether anything differs.
+    /// True if the texts differ.
     pub fn has_changes(&self) -> bool {
         self.parts.iter().any(Part::is_change)
     }
 }
 
-/// The kind that suits two texts: JSON if both are an object or a list of JSON, lines if one of them has several, words if
+/// Chooses the kind for two texts: JSON if both are a JSON object or array, lines if one of them has several, words if
 /// one of them has words and at least 20 UTF-16 units, else characters.
 pub fn auto(expected: &str, actual: &str) -> Kind {
     let wordy = |text: &str| text.contains(' ') && text.encode_utf16().take(LONG).count() == LONG;
@@ -133,15 +133,15 @@ pub fn auto(expected: &str, actual: &str) -> Kind {
     }
 }
 
-/// From this length on a text without line ends is compared by words.
+/// Minimum length at which a text without line ends is compared by words, in UTF-16 units.
 const LONG: usize = 20;
 
-/// How `actual` differs from `expected`.
+/// Compares `actual` with `expected`.
 ///
-/// Without a `kind` it is chosen by [`auto`]. If words or lines then show no change although the texts differ, characters
-/// do, unless it is white space that `options` ask to ignore.
+/// Without a `kind`, [`auto`] chooses one. If the comparison of words or lines then shows no change although the texts
+/// differ, characters are compared, unless only white space differs that `options` ignore.
 ///
-/// Effort is bounded by [`EFFORT`] and by [`Options::max_edit_length`]; see [`Diff::complete`].
+/// The effort is limited by [`EFFORT`] and by [`Options::max_edit_length`]. See [`Diff::complete`].
 pub fn diff(expected: &str, actual: &str, kind: Option<Kind>, options: &Options) -> Diff {
     let chosen = kind.unwrap_or_else(|| auto(expected, actual));
     let found = of_kind(expected, actual, chosen, options);

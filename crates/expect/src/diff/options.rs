@@ -1,4 +1,4 @@
-//! What does not count as a difference, and how finely differences are told.
+//! Options of a comparison: which differences are ignored, and how they are reported.
 
 use std::borrow::Cow;
 
@@ -7,30 +7,30 @@ use model::decode::{Fields, Problems};
 
 use super::Kind;
 
-/// Options of a comparison, by the names of the `diff` package in a file (`ignoreCase`). Each acts on the kinds it names
-/// and is without effect on the others.
+/// Options of a comparison. In a file they have the names of the `diff` package (`ignoreCase`). Each applies to the
+/// kinds that its description names, and has no effect on others.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options {
-    /// `ignoreCase`: upper and lower case are the same. All kinds but JSON.
+    /// `ignoreCase`: ignores upper and lower case. All kinds except JSON.
     pub ignore_case: bool,
-    /// `ignoreWhitespace`: true ignores white space at both ends of lines; false makes words count the white space
-    /// between them, as [`Kind::WordsWithSpace`] does.
+    /// `ignoreWhitespace`: true ignores white space at both ends of lines. False compares the white space between
+    /// words, like [`Kind::WordsWithSpace`].
     pub ignore_whitespace: Option<bool>,
-    /// `ignoreNewlineAtEof`: a line with a line end is the same as one without. Lines, unless `newlineIsToken`.
+    /// `ignoreNewlineAtEof`: ignores whether the last line has a line end. Lines, unless `newlineIsToken`.
     pub ignore_newline_at_eof: bool,
-    /// `newlineIsToken`: a line and its end are compared apart. Lines.
+    /// `newlineIsToken`: compares a line and its end separately. Lines.
     pub newline_is_token: bool,
-    /// `stripTrailingCr`: `\r\n` is read as `\n`. Lines.
+    /// `stripTrailingCr`: reads `\r\n` as `\n`. Lines.
     pub strip_trailing_cr: bool,
-    /// `oneChangePerToken`: neighbours do not become one part. All kinds but JSON.
+    /// `oneChangePerToken`: does not merge adjacent units into one part. All kinds except JSON.
     pub one_change_per_token: bool,
-    /// `maxEditLength`: how many units may be removed and added in all before the texts count as too different. All kinds
-    /// but JSON.
+    /// `maxEditLength`: total number of units that may be removed and added before the texts count as too different.
+    /// All kinds except JSON.
     pub max_edit_length: Option<u64>,
 }
 
 impl Options {
-    /// Reads a map of nothing but options.
+    /// Reads a map that only contains options.
     pub fn parse(node: &Node, problems: &mut Problems) -> Option<Self> {
         let mut fields = Fields::of(node, "the options of a diff", problems)?;
         let options = Self::read(&mut fields, problems);
@@ -38,12 +38,12 @@ impl Options {
         Some(options)
     }
 
-    /// Reads the options out of a map that holds other keys, too; they are left for the caller to read and finish.
+    /// Reads the options from a map that contains other keys as well. The caller reads those and finishes the map.
     pub fn read(fields: &mut Fields<'_>, problems: &mut Problems) -> Self {
         if fields.node().get("timeout").is_some()
             && let Some(node) = fields.get("timeout")
         {
-            // Asked for only where it is, so that no list of known keys names it.
+            // Only read if present, so that it is not listed among the known keys.
             problems.push(
                 node.error("a diff has no `timeout`: the same texts must compare alike on every machine")
                     .help("bound it by `maxEditLength`, the number of changes"),
@@ -61,7 +61,7 @@ impl Options {
         }
     }
 
-    /// `text` without the line ends that the user wants ignored, which only lines have.
+    /// Returns `text` without the line ends that the user ignores. This only applies to lines.
     pub(super) fn without_ignored<'t>(&self, text: &'t str, kind: Kind) -> Cow<'t, str> {
         let text = self.line_ends(text, kind);
         if kind != Kind::Lines || !self.ignore_newline_at_eof || self.newline_is_token || !text.ends_with('\n') {
@@ -73,7 +73,7 @@ impl Options {
         }
     }
 
-    /// `text` with the line ends it is compared with.
+    /// Returns `text` with the line ends that are used for comparison.
     pub(super) fn line_ends<'t>(&self, text: &'t str, kind: Kind) -> Cow<'t, str> {
         if kind == Kind::Lines && self.strip_trailing_cr && text.contains("\r\n") {
             Cow::Owned(text.replace("\r\n", "\n"))

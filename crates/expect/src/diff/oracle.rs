@@ -1,4 +1,4 @@
-//! Compares with the recorded results of the `diff` package of npm 8.0.2.
+//! Compares with the recorded results of the npm package `diff` 8.0.2.
 
 use serde::Deserialize;
 
@@ -13,7 +13,7 @@ struct Vector {
     options: Value,
     expected: String,
     actual: String,
-    /// The parts as texts: `=` both have it, `-` it is removed, `+` it is added.
+    /// Parts as texts: `=` in both, `-` removed, `+` added.
     parts: Vec<String>,
 }
 

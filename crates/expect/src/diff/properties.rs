@@ -1,4 +1,4 @@
-//! What holds for whatever texts are compared.
+//! Properties that hold for all pairs of texts.
 
 use proptest::prelude::*;
 
@@ -6,7 +6,7 @@ use super::*;
 
 const KEEPING: [Kind; 4] = [Kind::Chars, Kind::WordsWithSpace, Kind::Lines, Kind::Sentences];
 
-/// Texts that have much in common now and then.
+/// Generates texts that often have much in common.
 fn text() -> impl Strategy<Value = String> {
     prop_oneof!["[ab .!?\\n\\r\\t]{0,40}", "\\PC{0,20}", any::<String>(), "(\\{\"[ab]\":\\[[01],[01]\\]\\}|\\[\\])"]
 }

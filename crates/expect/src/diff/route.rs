@@ -1,20 +1,21 @@
-//! The shortest way from one sequence to another by removing and adding, after E. W. Myers, "An O(ND) Difference
-//! Algorithm and Its Variations" (1986), in its greedy form.
+//! Computes the shortest edit script between two sequences, after E. W. Myers, "An O(ND) Difference Algorithm and Its
+//! Variations" (1986), in its greedy form.
 //!
-//! Several ways can be equally short, and which one is taken decides the parts. Of two ways onto a diagonal the one that
-//! has come further in the old sequence is taken; where both have come equally far, the one that removes.
+//! Several edit scripts can be equally short, and the choice between them decides the parts. Of two paths to a
+//! diagonal, the one that has come further in the old sequence is chosen. If both have come equally far, it is the one
+//! that removes.
 //!
-//! One bit is kept for each step and diagonal, whether it was reached by adding. That is enough to find the way again,
-//! because what is equal is always followed as far as it goes.
+//! One bit is stored for each step and diagonal: whether the step was an addition. That is enough to reconstruct the
+//! path, because equal units are always followed as far as possible.
 
-/// How much is done to compare two texts: the sum of the diagonals visited and the units found equal.
+/// Limit on the effort of comparing two texts: the sum of the diagonals visited and the units found equal.
 ///
-/// It lets any two texts of up to 7 000 units each (characters, words or lines) come to an end, and longer ones if they
-/// do not differ too much: with no unit in common some 16 000 of them can be removed and added, in a fraction of a second
-/// and within 16 MiB of memory.
+/// It is enough for any two texts of up to 7 000 units each (characters, words or lines), and for longer ones if they
+/// do not differ too much. With no unit in common, some 16 000 units can be removed and added, in a fraction of a
+/// second and within 16 MiB of memory.
 pub const EFFORT: u64 = 1 << 27;
 
-/// What happens to a unit.
+/// Operation on a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Op {
     Keep,
@@ -22,21 +23,21 @@ pub(super) enum Op {
     Add,
 }
 
-/// Neighbouring units with the same fate.
+/// Adjacent units with the same operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Run {
     pub op: Op,
     pub count: usize,
 }
 
-/// The way from `old` to `new` with the fewest removals and additions, or `None` if there are more than `most` of them or
-/// they are not found with this `effort`.
+/// Returns the shortest edit script from `old` to `new`. Returns `None` if it has more than `most` removals and
+/// additions, or if it is not found within `effort`.
 pub(super) fn shortest(old: &[u32], new: &[u32], most: Option<u64>, effort: u64) -> Option<Vec<Run>> {
     let trace = Search::of(old, new)?.run(most.unwrap_or(u64::MAX), effort)?;
     Some(runs(old, new, &trace))
 }
 
-/// The way that removes and adds everything between what both have in common at the beginning and at the end.
+/// Returns the edit script that replaces everything between the common beginning and the common end.
 pub(super) fn coarse(old: &[u32], new: &[u32]) -> Vec<Run> {
     let head = common(old, new);
     let (old, new) = (&old[head..], &new[head..]);
@@ -61,7 +62,7 @@ fn push(runs: &mut Vec<Run>, op: Op, count: usize) {
     }
 }
 
-/// The whole way, given which of its steps add.
+/// Returns the whole edit script. `adds` says which of its steps are additions.
 fn runs(old: &[u32], new: &[u32], adds: &[bool]) -> Vec<Run> {
     let (mut x, mut y) = (0, 0);
     let mut runs = Vec::new();
@@ -85,27 +86,29 @@ fn runs(old: &[u32], new: &[u32], adds: &[bool]) -> Vec<Run> {
     runs
 }
 
-/// On a diagonal `k` lie the points where `x` units of the old and `x - k` of the new sequence have been passed.
+/// State of the search. Diagonal `k` has the points at which `x` units of the old and `x - k` units of the new
+/// sequence have been passed.
 struct Search<'s> {
     old: &'s [u32],
     new: &'s [u32],
     old_len: i32,
     new_len: i32,
-    /// The furthest `x` on each diagonal, from `-new_len - 1` on.
+    /// The furthest `x` on each diagonal, starting at `-new_len - 1`.
     furthest: Vec<i32>,
-    /// The diagonals worth a look: beyond one that has come to the end of a text no way is shorter than along that end.
+    /// Range of the diagonals to search. Beyond a diagonal that has reached the end of a text, no path is shorter than
+    /// the one along that end.
     lowest: i32,
     highest: i32,
     steps: Steps,
-    /// How much was done.
+    /// Effort so far.
     spent: u64,
 }
 
-/// No way leads to this diagonal. One step from it leads to none, either.
+/// Value of a diagonal that no path reaches. One more step from it leads to no valid point either.
 const ABSENT: i32 = i32::MIN / 2;
 
 impl<'s> Search<'s> {
-    /// Sequences of hundreds of millions of units are too long to be searched.
+    /// Returns `None` for sequences of hundreds of millions of units, which are too long to be searched.
     fn of(old: &'s [u32], new: &'s [u32]) -> Option<Self> {
         let limit = usize::try_from(i32::MAX / 4).ok()?;
         let diagonals = old.len().checked_add(new.len())?.checked_add(3).filter(|count| *count <= limit)?;
@@ -123,7 +126,7 @@ impl<'s> Search<'s> {
         })
     }
 
-    /// Which of the steps of the shortest way add.
+    /// Returns which steps of the shortest path are additions.
     fn run(mut self, most: u64, effort: u64) -> Option<Vec<bool>> {
         let head = i32::try_from(common(self.old, self.new)).ok()?;
         if self.arrive(0, head) {
@@ -140,8 +143,8 @@ impl<'s> Search<'s> {
         None
     }
 
-    /// Goes as far as one more edit leads on every diagonal: `Some(Some(k))` if the way along `k` is at its end, `None` if
-    /// that was too much effort.
+    /// Extends the paths on every diagonal by one edit. Returns `Some(Some(k))` if the path on `k` has reached the
+    /// end, and `None` if the effort is exceeded.
     fn row(&mut self, edits: i32, effort: u64) -> Option<Option<i32>> {
         let first = self.lowest.max(-edits);
         // Each edit leads from an even diagonal to an odd one, or back.
@@ -154,7 +157,7 @@ impl<'s> Search<'s> {
         while k <= last {
             let right = self.furthest[at + 1];
             self.steps.push(left < right);
-            // Ways that are at the end of a text are beyond `first` and `last`, so both steps lead to a point there is.
+            // Paths at the end of a text are outside of `first` and `last`, so both steps lead to an existing point.
             let start = right.max(left + 1);
             let x = self.follow(k, start);
             self.furthest[at] = x;
@@ -177,7 +180,7 @@ impl<'s> Search<'s> {
         if self.spent > effort { None } else { Some(None) }
     }
 
-    /// How far what is equal goes from `x` on diagonal `k`.
+    /// Returns how far units are equal from `x` on diagonal `k`.
     fn follow(&self, k: i32, mut x: i32) -> i32 {
         while let (Some(old), Some(new)) = (self.old.get(x as usize), self.new.get((x - k) as usize))
             && old == new
@@ -187,7 +190,8 @@ impl<'s> Search<'s> {
         x
     }
 
-    /// Narrows the diagonals if `x` on diagonal `k` is at the end of a text, and tells whether it is at the end of both.
+    /// Narrows the range of diagonals if `x` on diagonal `k` is at the end of a text. Returns true if it is at the end
+    /// of both.
     fn arrive(&mut self, k: i32, x: i32) -> bool {
         let (old_end, new_end) = (x >= self.old_len, x - k >= self.new_len);
         if old_end {
@@ -204,14 +208,14 @@ impl<'s> Search<'s> {
     }
 }
 
-/// For each number of edits and each diagonal, whether it was reached by adding.
+/// For each number of edits and each diagonal, a bit that is set if the step was an addition.
 #[derive(Default)]
 struct Steps {
     words: Vec<u64>,
-    /// What is not in `words` yet, and how many bits of it.
+    /// Bits that are not in `words` yet, and their number.
     word: u64,
     used: u32,
-    /// The first diagonal of each number of edits, and the word its bit is in.
+    /// For each number of edits, the first diagonal and the word that has its bit.
     rows: Vec<(i32, usize)>,
 }
 
@@ -233,7 +237,7 @@ impl Steps {
         (self.word, self.used) = (0, 0);
     }
 
-    /// The steps that lead to diagonal `k` of the last row, in the order they are taken.
+    /// Returns the steps that lead to diagonal `k` of the last row, in order.
     fn back(&self, mut k: i32) -> Vec<bool> {
         let mut adds: Vec<bool> = Vec::with_capacity(self.rows.len());
         for (first, start) in self.rows.iter().rev() {
@@ -289,7 +293,7 @@ mod tests {
         assert_eq!(coarse(&[], &[]), []);
     }
 
-    /// The number of edits of the shortest way, by the textbook table.
+    /// Returns the number of edits of the shortest edit script, computed with the textbook table.
     fn distance(old: &[u32], new: &[u32]) -> usize {
         let mut row: Vec<usize> = (0..=new.len()).collect();
         for (i, old) in old.iter().enumerate() {

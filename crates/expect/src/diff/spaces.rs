@@ -1,14 +1,14 @@
-//! White space as ECMAScript means it, and its share-out among the parts of a diff by words.
+//! White space as defined by ECMAScript, and its distribution among the parts of a diff by words.
 
 use super::Part;
 
-/// Whether `\s` matches it.
+/// True if `\s` matches the character.
 pub(super) fn is_space(c: char) -> bool {
-    // Unicode's White_Space has NEXT LINE, ECMAScript has the byte order mark instead.
+    // Unicode's White_Space contains NEXT LINE, where ECMAScript's contains the byte order mark.
     c == '\u{feff}' || (c.is_whitespace() && c != '\u{85}')
 }
 
-/// Without the white space at both ends.
+/// Trims white space from both ends.
 pub(super) fn trimmed(text: &str) -> &str {
     text.trim_matches(is_space)
 }
@@ -21,7 +21,7 @@ fn trailing(text: &str) -> &str {
     &text[text.trim_end_matches(is_space).len()..]
 }
 
-/// The parts between two parts that both texts have.
+/// Parts between two unchanged parts.
 #[derive(Default)]
 struct Gap {
     before: Option<usize>,
@@ -30,8 +30,9 @@ struct Gap {
     after: Option<usize>,
 }
 
-/// Neighbouring words share the white space between them, so it stands in two parts wherever something changes. This
-/// leaves it in one of them: with the words that both texts have as far as it is the same in both, else with the change.
+/// Removes duplicate white space. Adjacent words share the white space between them, so it is in two parts wherever
+/// something changes. Afterwards it is in one of them: in the unchanged part as far as it is the same in both texts,
+/// else in the change.
 pub(super) fn share(parts: &mut [Part]) {
     let mut gap = Gap::default();
     for at in 0..parts.len() {
@@ -58,7 +59,7 @@ impl Gap {
         }
     }
 
-    /// What both changes begin with belongs to the part before, what both end with to the part after.
+    /// Moves the common beginning of both changes to the part before, and the common end to the part after.
     fn close_replaced(&self, parts: &mut [Part], removed: usize, added: usize) {
         let (old_text, new_text) = (parts[removed].value.clone(), parts[added].value.clone());
         let (mut old, mut new) = (old_text.as_str(), new_text.as_str());
@@ -68,7 +69,7 @@ impl Gap {
             (old, new) = (&old[shared..], &new[shared..]);
         }
         if let Some(after) = self.after {
-            // A change of nothing but white space may have given it up already.
+            // A change that only has white space may have lost it already.
             let shared = common_end(trailing(old), trailing(new));
             let (old_end, new_end) = (old.len() - shared, new.len() - shared);
             swap_start(&mut parts[after].value, trailing(&new_text), &new[new_end..]);
@@ -77,7 +78,7 @@ impl Gap {
         (parts[removed].value, parts[added].value) = (old.to_owned(), new.to_owned());
     }
 
-    /// Every part keeps the white space at its end.
+    /// Keeps the white space at the end of every part.
     fn close_added(&self, parts: &mut [Part], added: usize) {
         if self.before.is_some() {
             drop_start(&mut parts[added].value);
@@ -87,8 +88,7 @@ impl Gap {
         }
     }
 
-    /// The white space of the new text stays with what both texts have, and leaves the removed part where it was there,
-    /// too.
+    /// Keeps the white space of the new text in the unchanged parts, and removes it from the removed part.
     fn close_removed(&self, parts: &mut [Part], removed: usize) {
         let text = parts[removed].value.clone();
         let left = match (self.before, self.after) {
@@ -120,7 +120,7 @@ fn drop_start(text: &mut String) {
     text.drain(..leading(text).len());
 }
 
-/// Puts `new` in the place of `old` at the end of `text`.
+/// Replaces `old` with `new` at the end of `text`.
 fn swap_end(text: &mut String, old: &str, new: &str) {
     if text.ends_with(old) {
         text.truncate(text.len() - old.len());
@@ -128,27 +128,27 @@ fn swap_end(text: &mut String, old: &str, new: &str) {
     }
 }
 
-/// Puts `new` in the place of `old` at the start of `text`.
+/// Replaces `old` with `new` at the start of `text`.
 fn swap_start(text: &mut String, old: &str, new: &str) {
     if text.starts_with(old) {
         text.replace_range(..old.len(), new);
     }
 }
 
-/// How many bytes both begin with.
+/// Returns the length of the common beginning, in bytes.
 fn common_start(left: &str, right: &str) -> usize {
     left.chars().zip(right.chars()).take_while(|(left, right)| left == right).map(|(c, _)| c.len_utf8()).sum()
 }
 
-/// How many bytes both end with.
+/// Returns the length of the common end, in bytes.
 fn common_end(left: &str, right: &str) -> usize {
     let ends = left.chars().rev().zip(right.chars().rev());
     ends.take_while(|(left, right)| left == right).map(|(c, _)| c.len_utf8()).sum()
 }
 
-/// The length in bytes of the longest end of `left` that `right` begins with.
+/// Returns the length in bytes of the longest suffix of `left` that is a prefix of `right`.
 fn overlap(left: &str, right: &str) -> usize {
-    // For each place in `right`, how much of its beginning ends there (Knuth, Morris and Pratt).
+    // For each position in `right`, the length of the prefix that ends there (Knuth, Morris and Pratt).
     let (left, right) = (left.as_bytes(), right.as_bytes());
     let mut borders = vec![0; right.len()];
     let extend = |borders: &[usize], mut matched: usize, byte: u8| {

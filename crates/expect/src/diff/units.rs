@@ -1,4 +1,4 @@
-//! Cuts texts into the units they are compared by.
+//! Splits texts into the units of a comparison.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -7,23 +7,23 @@ use std::ops::Range;
 use super::spaces::{is_space, trimmed};
 use super::{Kind, Options};
 
-/// Two texts in units; equal units have equal numbers.
+/// Units of two texts. Equal units have equal ids.
 pub(super) struct Units<'t> {
     pub old: Sequence<'t>,
     pub new: Sequence<'t>,
 }
 
-/// One text in units.
+/// Units of one text.
 pub(super) struct Sequence<'t> {
     text: &'t str,
-    /// Where each unit is, in bytes. Neighbouring words share the white space between them.
+    /// Byte range of each unit. Adjacent words share the white space between them.
     ranges: Vec<Range<usize>>,
-    /// What each unit is.
+    /// Id of each unit.
     pub ids: Vec<u32>,
 }
 
 impl<'t> Sequence<'t> {
-    /// The text from the first to the last of `units`.
+    /// Returns the text from the first to the last of `units`.
     pub fn text(&self, units: Range<usize>) -> &'t str {
         let first = self.ranges.get(units.start).map_or(self.text.len(), |range| range.start);
         let last = units.end.checked_sub(1).and_then(|last| self.ranges.get(last)).map_or(first, |range| range.end);
@@ -32,7 +32,7 @@ impl<'t> Sequence<'t> {
 }
 
 impl<'t> Units<'t> {
-    /// Both texts, cut as `kind` and `options` want it. JSON has no units and is cut into lines.
+    /// Splits both texts as `kind` and `options` say. JSON has no units and is split into lines.
     pub fn of(old: &'t str, new: &'t str, kind: Kind, options: &Options) -> Self {
         let mut names = Names::default();
         let mut sequence = |text: &'t str| {
@@ -44,7 +44,7 @@ impl<'t> Units<'t> {
     }
 }
 
-/// Numbers for what is equal.
+/// Ids of units. Equal units have the same id.
 #[derive(Default)]
 struct Names<'t> {
     ids: HashMap<Cow<'t, str>, u32>,
@@ -62,7 +62,7 @@ impl<'t> Names<'t> {
     }
 }
 
-/// The part of a unit that must agree for two units to be equal.
+/// Returns the part of a unit that is compared.
 fn what_counts<'t>(unit: &'t str, kind: Kind, options: &Options) -> &'t str {
     match kind {
         Kind::Words => trimmed(unit),
@@ -85,19 +85,19 @@ fn ranges(text: &str, kind: Kind, options: &Options) -> Vec<Range<usize>> {
     }
 }
 
-/// The letters and digits a word is made of. Letters of other scripts than Latin are words of one letter.
+/// True for letters and digits of words. Letters of scripts other than Latin are words of one letter.
 fn is_word(c: char) -> bool {
     c.is_ascii_alphanumeric()
         || c == '_'
         || matches!(c, '\u{c0}'..='\u{2c6}' | '\u{2c8}'..='\u{2d7}' | '\u{2de}'..='\u{2ff}' | '\u{1e00}'..='\u{1eff}')
 }
 
-/// How many bytes at the beginning of `text` are of `class`.
+/// Returns the length in bytes of the prefix of `text` whose characters are in `class`.
 fn span(text: &str, class: impl Fn(char) -> bool) -> usize {
     text.find(|c| !class(c)).unwrap_or(text.len())
 }
 
-/// The length in bytes of the word or else the character that `text` begins with.
+/// Returns the length in bytes of the word that `text` begins with, or else of its first character.
 fn word_or_char(text: &str) -> usize {
     match span(text, is_word) {
         0 => text.chars().next().map_or(0, char::len_utf8),
@@ -105,7 +105,8 @@ fn word_or_char(text: &str) -> usize {
     }
 }
 
-/// Words and other characters, each with the white space on both sides of it; white space alone if there is nothing else.
+/// Splits into words and other characters, each with the white space on both sides. Returns white space alone if there
+/// is nothing else.
 fn words(text: &str) -> Vec<Range<usize>> {
     let mut ranges = Vec::new();
     let mut start = 0;
@@ -122,7 +123,7 @@ fn words(text: &str) -> Vec<Range<usize>> {
     ranges
 }
 
-/// Words, line ends, other white space within a line, and other characters.
+/// Splits into words, line ends, other white space within a line, and other characters.
 fn words_with_space(text: &str) -> Vec<Range<usize>> {
     let within_line = |c| is_space(c) && c != '\n' && c != '\r';
     let unit = |rest: &str| {
@@ -137,7 +138,7 @@ fn words_with_space(text: &str) -> Vec<Range<usize>> {
     cut(text, unit)
 }
 
-/// Lines with their ends, or lines that are not empty and their ends.
+/// Splits into lines with their ends. If `apart` is true, splits into non-empty lines and line ends.
 fn lines(text: &str, apart: bool) -> Vec<Range<usize>> {
     let unit = |rest: &str| match rest.find('\n') {
         None => rest.len(),
@@ -150,7 +151,7 @@ fn lines(text: &str, apart: bool) -> Vec<Range<usize>> {
     cut(text, unit)
 }
 
-/// Sentences, and the white space that ends them.
+/// Splits into sentences and the white space after them.
 fn sentences(text: &str) -> Vec<Range<usize>> {
     let unit = |at: usize, rest: &str| {
         let space = span(rest, is_space);
@@ -164,7 +165,7 @@ fn sentences(text: &str) -> Vec<Range<usize>> {
     cut_at(text, unit)
 }
 
-/// Cuts a text into units whose length in bytes `unit` tells from what is left.
+/// Splits a text into units. `unit` returns the length in bytes of the next unit, given the rest of the text.
 fn cut(text: &str, unit: impl Fn(&str) -> usize) -> Vec<Range<usize>> {
     cut_at(text, |_, rest| unit(rest))
 }

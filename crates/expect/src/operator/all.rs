@@ -11,7 +11,7 @@ use crate::place::Place;
 use crate::strategy::Strategy;
 use crate::value;
 
-/// The operator.
+/// The `$all` operator.
 pub const ALL: Operator = Operator {
     name: "$all",
     summary: "Each expectation is met by some item of the list, in any order.",

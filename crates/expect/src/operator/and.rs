@@ -10,7 +10,7 @@ use crate::matcher::{At, Matcher, Rule};
 use crate::place::Place;
 use crate::strategy::{self, Strategy};
 
-/// The operator.
+/// The `$and` operator.
 pub const AND: Operator = Operator {
     name: "$and",
     summary: "Every item of the list holds of the same value.",
@@ -25,7 +25,7 @@ pub const AND: Operator = Operator {
     read: |compiler, operand| Branches::read(compiler, operand, "$and", Strategy::Weighted),
 };
 
-/// Expectations of the same value, counted together.
+/// Expectations of the same value, combined by a strategy.
 #[derive(Debug)]
 pub(super) struct Branches {
     operator: &'static str,
@@ -55,7 +55,7 @@ impl Rule for Branches {
         let weights: Vec<_> = self.branches.iter().map(|branch| branch.meta.weight).collect();
         let shares = self.strategy.distribute(&at.run.rules.budget, &weights);
         let count = self.branches.len();
-        // Of branches of which one is enough, what each wants is told in one line.
+        // If one branch is enough, the mismatches of all branches are reported in one line.
         let quiet = at.quiet || self.strategy == Strategy::Max;
         let found = self
             .branches
@@ -63,7 +63,7 @@ impl Rule for Branches {
             .enumerate()
             .map(|(index, branch)| branch.judge(actual, &At { quiet, ..at.item(self.operator, index, count) }));
         match self.strategy {
-            // Of no branches none holds.
+            // Without branches, the value does not match.
             Strategy::Max => strategy::best(found.collect(), &shares, &self.place),
             Strategy::Weighted => self.strategy.aggregate(found, &shares, &self.place),
         }

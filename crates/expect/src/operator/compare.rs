@@ -1,4 +1,4 @@
-//! `$gt`, `$gte`, `$lt`, `$lte`: more or less than a value of the same kind.
+//! `$gt`, `$gte`, `$lt`, `$lte`: comparison with a value of the same type.
 
 use std::cmp::Ordering;
 
@@ -18,7 +18,7 @@ const DETAILS: &str = "A number is compared with a number, a text with a text by
                        in one map, and all must hold: `{$gte: 1, $lte: 5}`.";
 const SCORING: &str = "All or nothing.";
 
-/// The operator.
+/// The `$gt` operator.
 pub const GT: Operator = Operator {
     name: "$gt",
     summary: "The value is greater than this one.",
@@ -29,7 +29,7 @@ pub const GT: Operator = Operator {
     read: |compiler, operand| Compare::read(compiler, operand, "$gt", "greater than", |order| order.is_gt()),
 };
 
-/// The operator.
+/// The `$gte` operator.
 pub const GTE: Operator = Operator {
     name: "$gte",
     summary: "The value is this one or greater.",
@@ -40,7 +40,7 @@ pub const GTE: Operator = Operator {
     read: |compiler, operand| Compare::read(compiler, operand, "$gte", "at least", |order| order.is_ge()),
 };
 
-/// The operator.
+/// The `$lt` operator.
 pub const LT: Operator = Operator {
     name: "$lt",
     summary: "The value is less than this one.",
@@ -51,7 +51,7 @@ pub const LT: Operator = Operator {
     read: |compiler, operand| Compare::read(compiler, operand, "$lt", "less than", |order| order.is_lt()),
 };
 
-/// The operator.
+/// The `$lte` operator.
 pub const LTE: Operator = Operator {
     name: "$lte",
     summary: "The value is this one or less.",

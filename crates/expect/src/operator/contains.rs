@@ -8,7 +8,7 @@ use crate::matcher::{At, Matcher, Rule};
 use crate::place::Place;
 use crate::tried::Tried;
 
-/// The operator.
+/// The `$contains` operator.
 pub const CONTAINS: Operator = Operator {
     name: "$contains",
     summary: "Some item of the list matches; of a text, a part; of a map, some keys.",
@@ -49,7 +49,7 @@ impl Rule for Contains {
     }
 }
 
-/// What the item that matches best comes to, of `items`, which are those of the list `whole`.
+/// Returns the result of the item that matches best. `items` are those of the list `whole`.
 pub(super) fn one_of(whole: &Value, items: &[Value], wanted: &Matcher, at: &At<'_>, place: &Place) -> Found {
     let mut tried = Tried::default();
     let mut pass = Pass::No;
@@ -84,7 +84,7 @@ pub(super) fn one_of(whole: &Value, items: &[Value], wanted: &Matcher, at: &At<'
     Found { flaws: vec![tried.flaw(pass, flaw, wanted.critical)], ..best }
 }
 
-/// What is wrong with the item that comes nearest.
+/// Describes the mismatch of the nearest item.
 fn near(tried: &Tried, at: &At<'_>) -> String {
     let Some((index, _, [flaw, ..])) = tried.nearest() else { return String::new() };
     let message = flaw.message.as_deref().unwrap_or("it does not match");

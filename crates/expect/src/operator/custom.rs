@@ -1,4 +1,4 @@
-//! An operator of the user's: a function in a module.
+//! Custom operators: functions in modules.
 
 use std::borrow::Cow;
 
@@ -14,20 +14,21 @@ use crate::matcher::{At, Rule, Run};
 use crate::place::Place;
 use crate::returned;
 
-/// The key that sets what is expected apart from options.
+/// Key that separates the expected value from options.
 const VALUE: &str = "$value";
 
-/// How many parameters make an operator one that matches parts itself.
+/// Number of parameters of an operator that matches parts itself.
 const RAW: usize = 4;
 
-/// How many operators may wait for each other. Each takes some of the thread's stack and an engine of its own.
+/// Maximum number of operators that wait for each other. Each uses some of the thread's stack and an engine of its
+/// own.
 const MOST_WAITING: usize = 16;
 
-/// How much may be asked while others wait, all together: operators that each ask several times would not come to an end
-/// otherwise.
+/// Maximum number of requests while other operators wait, in total. Without it, operators that each make several
+/// requests would not terminate.
 const MOST_ASKED: usize = 10_000;
 
-/// A call of an operator, with its operand.
+/// Call of a custom operator, with its operand.
 #[derive(Debug)]
 pub struct Custom {
     name: String,
@@ -53,7 +54,7 @@ impl Custom {
         Self { name: name.to_owned(), function, expected, options, place: Place::of(operand) }
     }
 
-    /// The keys of the fixture at the top, then what the operator needs.
+    /// Returns the top-level keys of the fixture, then the values that the operator needs.
     fn fixture<'v>(&'v self, at: &At<'v>) -> Vec<(&'v str, Option<&'v Value>)> {
         let mut values: Vec<(&str, Option<&Value>)> = match at.run.fixture {
             Value::Object(map) => map.iter().map(|(key, value)| (key.as_str(), Some(value))).collect(),
@@ -94,7 +95,7 @@ impl Rule for Custom {
         };
         let mut found = match called {
             Ok(result) => returned::read(result.as_ref(), Some(&self.expected), actual, &here, &self.place),
-            // Code of the user's that breaks says nothing about the agent.
+            // An error in the user's code says nothing about the agent.
             Err(Trouble::Thrown(because) | Trouble::Stopped(because)) => {
                 let flaw = Flaw::new(&self.place, format!("`{}`: {because}", self.name));
                 Found::unknown(flaw.expected(self.expected.clone()).actual(actual))
@@ -107,7 +108,7 @@ impl Rule for Custom {
     }
 }
 
-/// Answers `validate(actual, expected, ctx)`: what matching came to, as scripts read it.
+/// Answers `validate(actual, expected, ctx)` with the result as JSON.
 fn validate(asked: &[Option<Value>], at: &At<'_>) -> Result<Value, String> {
     let [actual, expected, rest @ ..] = asked else {
         return Err("validate needs an actual and an expected value".into());
@@ -136,7 +137,7 @@ fn validate(asked: &[Option<Value>], at: &At<'_>) -> Result<Value, String> {
     let here = At { run: &run, waiting: at.waiting + 1, ..here };
     let found = matcher.judge(actual.as_ref(), &here);
     at.run.asked.set(run.asked.get());
-    // A script takes what is not a match for a mismatch; where nobody can say, there is no answer for it.
+    // A script would take any result that is not a match for a mismatch, so an undecided result is an error.
     if found.pass == Pass::Unknown {
         let because = found.flaws.into_iter().find_map(|flaw| flaw.message);
         return Err(because.unwrap_or_else(|| "nobody can say whether it matches".into()));
@@ -144,7 +145,7 @@ fn validate(asked: &[Option<Value>], at: &At<'_>) -> Result<Value, String> {
     Ok(context::result_json(found, &here.key))
 }
 
-/// Whether an operator at `at` may ask for more.
+/// Returns an error if an operator at `at` must not make more requests.
 fn may_ask(at: &At<'_>) -> Result<(), String> {
     let asked = &at.run.asked;
     if at.waiting == 0 {
@@ -160,7 +161,7 @@ fn may_ask(at: &At<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// As JavaScript's `typeof` says it.
+/// Returns the result of JavaScript's `typeof`.
 fn script_type(value: Option<&Value>) -> &'static str {
     match value {
         None => "undefined",

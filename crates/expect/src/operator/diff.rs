@@ -1,4 +1,4 @@
-//! `$diff`: a text says the same as another, but for listed changes.
+//! `$diff`: a text equals another, except for listed changes.
 
 use model::decode::Fields;
 use model::{Node, NodeKind};
@@ -12,7 +12,7 @@ use crate::place::Place;
 use crate::text_diff::{TextDiff, text_of};
 use crate::value;
 
-/// The operator.
+/// The `$diff` operator.
 pub const DIFF: Operator = Operator {
     name: "$diff",
     summary: "The text says the same as this one, but for the changes that are listed.",

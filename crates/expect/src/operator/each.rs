@@ -9,7 +9,7 @@ use crate::place::Place;
 use crate::strategy::Strategy;
 use crate::value;
 
-/// The operator.
+/// The `$each` operator.
 pub const EACH: Operator = Operator {
     name: "$each",
     summary: "Every item of the list matches.",

@@ -1,4 +1,4 @@
-//! `$eq` and `$ne`: exactly this value, or anything but.
+//! `$eq` and `$ne`: exactly this value, or any other.
 
 use model::Node;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use crate::matcher::{At, Rule};
 use crate::place::Place;
 use crate::value;
 
-/// The operator.
+/// The `$eq` operator.
 pub const EQ: Operator = Operator {
     name: "$eq",
     summary: "The value is exactly this one.",
@@ -28,7 +28,7 @@ pub const EQ: Operator = Operator {
     read: |_, operand| Some(Equal::of(operand, true)),
 };
 
-/// The operator.
+/// The `$ne` operator.
 pub const NE: Operator = Operator {
     name: "$ne",
     summary: "The value is anything but this one.",

@@ -1,4 +1,4 @@
-//! Examples that are tests: an expectation, values that match it and values that do not.
+//! Examples of operators that are run as tests: an expectation, values that match it and values that do not.
 
 use std::sync::Arc;
 
@@ -12,23 +12,23 @@ use crate::found::Pass;
 use crate::host::Host;
 use crate::rules::Rules;
 
-/// An expectation, values that match it and values that do not, all as JSON.
+/// Expectation with matching and non-matching values, all as JSON.
 #[derive(Debug)]
 pub struct Example {
-    /// The expectation.
+    /// Expectation.
     pub expectation: &'static str,
     /// Values that match.
     pub matches: &'static [&'static str],
-    /// Values that do not.
+    /// Values that do not match.
     pub differs: &'static [&'static str],
 }
 
-/// Whether an operator does what its documentation says.
+/// Result of the examples of an operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SelfTest {
-    /// The operator.
+    /// Name of the operator.
     pub operator: &'static str,
-    /// What it does otherwise.
+    /// Examples with another result than documented.
     pub wrong: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! `$exists`: a value is there, or is not.
+//! `$exists`: a value exists, or does not.
 
 use model::NodeKind;
 use model::decode::Fields;
@@ -10,7 +10,7 @@ use crate::matcher::{At, Rule};
 use crate::place::Place;
 use crate::value;
 
-/// The operator.
+/// The `$exists` operator.
 pub const EXISTS: Operator = Operator {
     name: "$exists",
     summary: "The value is there (`true`), or is not (`false`).",

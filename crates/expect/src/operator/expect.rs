@@ -1,4 +1,4 @@
-//! `$expect`: an expectation with room for what is said about it.
+//! `$expect`: an expectation with metadata beside it.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::{Example, Operator};
 use crate::found::Found;
 use crate::matcher::{At, Matcher, Rule};
 
-/// The operator.
+/// The `$expect` operator.
 pub const EXPECT: Operator = Operator {
     name: "$expect",
     summary: "The expectation holds; `$score`, `$title` and their like may stand beside it.",

@@ -1,4 +1,4 @@
-//! `$expr`: a JavaScript expression says so.
+//! `$expr`: a JavaScript expression decides.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use crate::place::Place;
 use crate::returned;
 use crate::value;
 
-/// The operator.
+/// The `$expr` operator.
 pub const EXPR: Operator = Operator {
     name: "$expr",
     summary: "A JavaScript expression says so.",
@@ -48,7 +48,7 @@ pub const EXPR: Operator = Operator {
     },
 };
 
-/// The variables of an expression.
+/// Variables of an expression.
 const NAMES: [&str; 5] = ["actual", "expected", "data", "input", "ctx"];
 
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use crate::matcher::{At, Rule};
 use crate::place::Place;
 use crate::value;
 
-/// The operator.
+/// The `$in` operator.
 pub const IN: Operator = Operator {
     name: "$in",
     summary: "The value is one of these.",
@@ -21,7 +21,7 @@ pub const IN: Operator = Operator {
     read: |compiler, operand| Membership::read(compiler, operand, "$in", true),
 };
 
-/// The operator.
+/// The `$nin` operator.
 pub const NIN: Operator = Operator {
     name: "$nin",
     summary: "The value is none of these.",

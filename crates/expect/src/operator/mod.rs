@@ -1,4 +1,4 @@
-//! The operators: a file each, and the table of them all in the order users see.
+//! Operators, one file each, and the table of all operators in the order in which users see them.
 
 mod all;
 mod and;
@@ -26,7 +26,7 @@ pub use self::example::{Example, SelfTest, self_test};
 use crate::compile::Compiler;
 use crate::matcher::Rule;
 
-/// Every operator.
+/// All operators.
 pub const OPERATORS: &[Operator] = &[
     and::AND,
     or::OR,
@@ -54,26 +54,26 @@ pub const OPERATORS: &[Operator] = &[
     expect::EXPECT,
 ];
 
-/// The operator whose operand is code.
+/// Name of the operator whose operand is code.
 pub const EXPR: &str = expr::EXPR.name;
 
-/// An operator, as it describes itself.
+/// Operator, and its description.
 #[derive(Debug)]
 pub struct Operator {
-    /// Its name, with the `$`.
+    /// Name with the `$`.
     pub name: &'static str,
-    /// What it asks for, in one line.
+    /// Description in one line.
     pub summary: &'static str,
-    /// What it takes.
+    /// Description of the operand.
     pub operand: &'static str,
-    /// What else there is to know about what it means, in Markdown.
+    /// Further documentation of the meaning, in Markdown.
     pub details: &'static str,
-    /// What it scores, in one or two sentences.
+    /// Description of the score in one or two sentences.
     pub scoring: &'static str,
-    /// Expectations with values that match and values that do not.
+    /// Examples with values that match and values that do not.
     pub examples: &'static [Example],
     pub(crate) read: Read,
 }
 
-/// Reads an operand. `None` where something is wrong with it, which has been told.
+/// Function that reads an operand. Returns `None` if the operand is invalid, which has been reported.
 pub(crate) type Read = fn(&mut Compiler<'_>, &Node) -> Option<Box<dyn Rule>>;

@@ -8,7 +8,7 @@ use crate::matcher::{At, Matcher, Rule};
 use crate::place::Place;
 use crate::value;
 
-/// The operator.
+/// The `$not` operator.
 pub const NOT: Operator = Operator {
     name: "$not",
     summary: "The expectation does not hold.",
@@ -24,7 +24,7 @@ pub const NOT: Operator = Operator {
     read: |compiler, operand| {
         let beside = compiler.critical;
         let inner = compiler.matcher(operand);
-        // What is critical further inside need not hold.
+        // Critical parts of the operand need not hold.
         compiler.critical = beside || inner.meta.critical;
         let denied = format!("not {}", value::told(&operand.to_json()));
         Some(Box::new(Not { inner, denied, place: Place::of(operand) }))
@@ -34,7 +34,7 @@ pub const NOT: Operator = Operator {
 #[derive(Debug)]
 struct Not {
     inner: Matcher,
-    /// What is asked for, in words.
+    /// Description of the expected value.
     denied: String,
     place: Place,
 }

@@ -10,10 +10,10 @@ use crate::matcher::{At, Matcher, Rule};
 use crate::place::Place;
 use crate::value;
 
-/// The key that says which item.
+/// Key of the index.
 const INDEX: &str = "$index";
 
-/// The operator.
+/// The `$nth` operator.
 pub const NTH: Operator = Operator {
     name: "$nth",
     summary: "The item at `$index` matches the rest of the map.",
@@ -40,7 +40,7 @@ pub const NTH: Operator = Operator {
     },
 };
 
-/// The operator.
+/// The `$first` operator.
 pub const FIRST: Operator = Operator {
     name: "$first",
     summary: "The first item of the list matches.",
@@ -58,7 +58,7 @@ pub const FIRST: Operator = Operator {
     },
 };
 
-/// The operator.
+/// The `$last` operator.
 pub const LAST: Operator = Operator {
     name: "$last",
     summary: "The last item of the list matches.",
@@ -100,7 +100,7 @@ fn index(node: &Node, compiler: &mut Compiler<'_>) -> Option<i64> {
     index
 }
 
-/// An index says nothing about the first or the last item.
+/// Removes `$index`, which has no meaning for the first or the last item, and reports it.
 fn without_index(operand: &Node, operator: &str, compiler: &mut Compiler<'_>) -> Node {
     let (NodeKind::Map(entries), Some(index)) = (&operand.kind, operand.get(INDEX)) else { return operand.clone() };
     let problem = index.warning(format!("`{INDEX}` says nothing to `{operator}`"));

@@ -4,7 +4,7 @@ use super::and::Branches;
 use super::{Example, Operator};
 use crate::strategy::Strategy;
 
-/// The operator.
+/// The `$or` operator.
 pub const OR: Operator = Operator {
     name: "$or",
     summary: "At least one item of the list holds.",

@@ -1,8 +1,8 @@
-//! `$schema`: the value satisfies a JSON Schema.
+//! `$schema`: the value conforms to a JSON Schema.
 
 use super::{Example, Operator};
 
-/// The operator.
+/// The `$schema` operator.
 pub const SCHEMA: Operator = Operator {
     name: "$schema",
     summary: "The value satisfies a JSON Schema.",

@@ -12,7 +12,7 @@ use crate::place::Place;
 use crate::tried::{Standing, Tried};
 use crate::value;
 
-/// The operator.
+/// The `$sequence` operator.
 pub const SEQUENCE: Operator = Operator {
     name: "$sequence",
     summary: "The expectations are met by items of the list in the same order; others may stand between.",
@@ -86,7 +86,7 @@ impl Rule for Sequence {
     }
 }
 
-/// What the steps so far may have come to.
+/// Possible result of the steps so far.
 #[derive(Debug, Clone, Copy)]
 struct Way {
     score: f64,
@@ -94,20 +94,20 @@ struct Way {
     pass: Pass,
 }
 
-/// What the steps so far may have come to, by the item that the next one is looked for from. There are several where
-/// nobody can say which item met a step.
+/// Possible results of the steps so far, by the index from which the next step is searched. There are several if it is
+/// not decided which item met a step.
 type Ways = BTreeMap<usize, Way>;
 
 impl Way {
-    /// Nobody can say which of the two it is.
+    /// Combines two possible results, of which either may apply.
     fn or(self, other: Self) -> Self {
         let pass = if self.pass == other.pass { self.pass } else { Pass::Unknown };
         Self { score: self.score.min(other.score), most: self.most.max(other.most), pass }
     }
 
-    /// One step further, which is worth from `least` to `most` of its `share`.
+    /// Adds a step, whose result is from `least` to `most` of its `share`.
     fn after(self, share: f64, least: f64, most: f64, pass: Pass) -> Self {
-        // A penalty whose own parts cost more than they earn is not incurred; it is no reward.
+        // A penalty whose own parts cost more than they earn is not incurred. It is not a reward.
         let (least, most) = if share < 0.0 { (most.max(0.0), least.max(0.0)) } else { (least, most) };
         Self { score: self.score + share * least, most: self.most + share * most, pass: self.pass.and(pass) }
     }
@@ -117,31 +117,31 @@ fn add(ways: &mut Ways, from: usize, way: Way) {
     ways.entry(from).and_modify(|known| *known = known.or(way)).or_insert(way);
 }
 
-/// What looking for one step came to.
+/// Result of searching one step.
 struct Search {
-    /// Where the next one may be looked for.
+    /// Possible starts of the search for the next step.
     ways: Ways,
-    /// Whether it is met, at least on one way.
+    /// True if the step is met for at least one start.
     is_met: bool,
-    /// Whether it is not met, at least on one way.
+    /// True if the step is not met for at least one start.
     is_missed: bool,
-    /// The items that do not match.
+    /// Items that do not match.
     tried: Tried,
-    /// From where on every way leads past an item.
+    /// First index that is searched from every start.
     last: usize,
-    /// Why nobody can say whether some item matches.
+    /// Reason why it is not decided whether some item matches.
     stopped: Option<Flaw>,
 }
 
 impl Search {
-    /// What is wrong with the item that comes nearest, and `own`, that it is not enough.
+    /// Returns the mismatches of the nearest item, and `own`, which says that it is not enough.
     fn into_flaws(self, own: Flaw) -> Vec<Flaw> {
         let nearest = self.tried.nearest().filter(|(_, score, _)| *score > 0.0);
         let (perhaps, mut flaws) =
             nearest.map(|(index, _, flaws)| (index < self.last, flaws.to_vec())).unwrap_or_default();
         for flaw in &mut flaws {
             flaw.undecided |= perhaps;
-            // Another item would not have failed by it.
+            // Another item might not have failed critically.
             flaw.critical &= own.critical;
         }
         flaws.push(own);
@@ -149,13 +149,13 @@ impl Search {
     }
 }
 
-/// Looks for `step` from each of the places where it may be looked for; no item is judged twice.
+/// Searches for `step` from each of the possible starts. Each item is judged only once.
 fn search(items: &[Value], from: &Ways, step: &Matcher, share: f64, at: &At<'_>) -> Search {
     let last = from.keys().next_back().copied().unwrap_or_default();
     let (ways, tried) = (Ways::new(), Tried::default());
     let mut search = Search { ways, is_met: false, is_missed: false, tried, last, stopped: None };
     let inside = At { present: true, ..at.quietly() };
-    // A penalty that is met fails everything if it is critical; one that is not met fails nothing.
+    // A critical penalty that is met fails the whole. A penalty that is not met does not fail anything.
     let met = Pass::of(share >= 0.0 || !step.meta.critical);
     let missed = Pass::of(share < 0.0);
     let mut waiting = from.iter().map(|(from, way)| (*from, *way)).peekable();
@@ -186,7 +186,7 @@ fn search(items: &[Value], from: &Ways, step: &Matcher, share: f64, at: &At<'_>)
         if found.pass == Pass::Unknown {
             search.stopped = search.stopped.or_else(|| found.flaws.first().cloned());
         }
-        // Only from the last place on, every way leads past the item.
+        // From the last start on, the item is searched from every start.
         search.tried.add(index, found, index >= last);
     }
     looking.extend(waiting);
@@ -202,7 +202,7 @@ fn search(items: &[Value], from: &Ways, step: &Matcher, share: f64, at: &At<'_>)
     search
 }
 
-/// A step and what is to be told of it.
+/// Step with the data for messages about it.
 struct Told<'s> {
     step: &'s Matcher,
     name: String,
@@ -211,19 +211,19 @@ struct Told<'s> {
 }
 
 impl Told<'_> {
-    /// That it is there and must not be.
+    /// Returns the mismatch for a value that must not be present.
     fn penalty(&self) -> Flaw {
         let message = format!("{} is there and must not be", self.name);
         Flaw { critical: true, ..Flaw::new(&self.step.place, message) }
     }
 
-    /// That no item meets it.
+    /// Returns the mismatch for a step that no item meets.
     fn missed(&self, actual: Option<&Value>) -> Flaw {
         let after = if self.from == 0 { String::new() } else { format!(" after item {}", self.from - 1) };
         Flaw::new(&self.step.place, format!("{} is not met by any item{after}", self.name)).actual(actual)
     }
 
-    /// That nobody can say whether some item meets it.
+    /// Returns the undecided mismatch for a step that some item may meet.
     fn doubt(&self, critical: bool) -> Flaw {
         let because = self.stopped.and_then(|flaw| flaw.message.as_deref()).unwrap_or("an item is undecided");
         let message = format!("whether {} is met is undecided: {because}", self.name);

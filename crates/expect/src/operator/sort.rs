@@ -1,4 +1,4 @@
-//! `$sort`: a list matches after it was sorted.
+//! `$sort`: a list matches after sorting.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -17,13 +17,13 @@ use crate::path;
 use crate::place::Place;
 use crate::value;
 
-/// The variables of an expression in `$by`.
+/// Variables of an expression in `$by`.
 const NAMES: [&str; 7] = ["item", "actual", "index", "array", "data", "input", "ctx"];
 
-/// The key that says by what.
+/// Key of the sort order.
 const BY: &str = "$by";
 
-/// The operator.
+/// The `$sort` operator.
 pub const SORT: Operator = Operator {
     name: "$sort",
     summary: "The list matches the rest of the map after it was sorted by `$by`.",
@@ -63,7 +63,7 @@ struct Sort {
     place: Place,
 }
 
-/// What items are sorted by.
+/// Sort key.
 #[derive(Debug)]
 struct Key {
     of: Of,
@@ -120,14 +120,14 @@ impl Key {
         }
     }
 
-    /// The value that `item` is sorted by.
+    /// Returns the value by which `item` is sorted.
     fn value(&self, item: &Value, index: usize, array: &Value, at: &At<'_>) -> Result<Option<Value>, Trouble> {
         match &self.of {
             Of::Field(name) => Ok(path::get(item, name).map(Cow::into_owned)),
             Of::Expression(text) => {
                 let index = Value::from(index);
                 let context = if text.contains("ctx") { context::of(at) } else { Value::Null };
-                // The whole list is handed over for each item; that is for those who look at it.
+                // Passing the whole list for each item is slow, so it is only passed to expressions that use it.
                 let array = if text.contains("array") { array } else { &Value::Null };
                 let scope = [
                     ("item", Some(item)),
@@ -150,7 +150,7 @@ impl Key {
     }
 }
 
-/// Missing values and null come last, numbers before texts, lists before maps.
+/// Compares two values. Missing values and null come last, numbers before texts, lists before maps.
 fn order(left: Option<&Value>, right: Option<&Value>) -> Ordering {
     let rank = |value: Option<&Value>| match value {
         None => 6,
@@ -175,7 +175,7 @@ fn order(left: Option<&Value>, right: Option<&Value>) -> Ordering {
     }
 }
 
-/// Key by key in the order of the keys: how a map happens to be written does not matter.
+/// Compares two maps key by key, in the order of the keys. The order in which a map is written does not matter.
 fn order_of_maps(left: &Map<String, Value>, right: &Map<String, Value>) -> Ordering {
     let sorted = |map: &Map<String, Value>| map.keys().cloned().collect::<BTreeSet<String>>();
     let (left_keys, right_keys) = (sorted(left), sorted(right));

@@ -1,4 +1,4 @@
-//! A function of the user's in place of a value: `(actual, input) => …`.
+//! A custom function in place of a value: `(actual, input) => …`.
 
 use serde_json::Value;
 
@@ -8,12 +8,12 @@ use crate::matcher::{At, Rule};
 use crate::place::Place;
 use crate::returned;
 
-/// A function that judges the value.
+/// Function that judges the value.
 #[derive(Debug)]
 pub struct Code {
     /// The function.
     pub function: Function,
-    /// Where it is written.
+    /// Source position.
     pub place: Place,
 }
 

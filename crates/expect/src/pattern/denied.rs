@@ -1,11 +1,11 @@
-//! What must not hold: the operand of `$not`, and a penalty.
+//! A rule that must not hold: the operand of `$not`, and a penalty.
 
 use serde_json::Value;
 
 use crate::found::Found;
 use crate::matcher::{At, Rule};
 
-/// A rule whose failing counts in favour.
+/// A rule whose failure counts as a success.
 #[derive(Debug)]
 pub struct Denied {
     /// The rule.

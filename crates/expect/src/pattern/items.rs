@@ -1,4 +1,4 @@
-//! A list: each item must match the value's at its position.
+//! A list: each item must match the value's item at the same position.
 
 use serde_json::Value;
 
@@ -11,9 +11,9 @@ use crate::value;
 /// Expectations by position.
 #[derive(Debug)]
 pub struct Items {
-    /// One for each of the first items.
+    /// Expectations of the first items.
     pub items: Vec<Matcher>,
-    /// Where they are written.
+    /// Source position.
     pub place: Place,
 }
 

@@ -1,4 +1,4 @@
-//! A JSON Schema that the value must satisfy.
+//! A JSON Schema to which the value must conform.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use crate::matcher::{At, Rule};
 use crate::place::Place;
 use crate::schema::{Patterns, Schema};
 
-/// A compiled schema.
+/// Compiled schema.
 #[derive(Debug)]
 pub struct JsonSchema {
     /// The schema.
     pub schema: Schema,
-    /// Where it is written.
+    /// Source position.
     pub place: Place,
 }
 
@@ -38,7 +38,7 @@ impl Rule for JsonSchema {
     }
 }
 
-/// Lets schemas use the host's regular expressions.
+/// Regular expressions of the host, for use in schemas.
 #[derive(Debug)]
 pub struct HostPatterns(pub Arc<dyn Host>);
 

@@ -1,10 +1,10 @@
-//! Texts that are JSON where a map or a list was asked for. They do not match, for a text is what the agent gave; but it
-//! is worth knowing.
+//! Hint for a text that is JSON where a map or a list was expected. It does not match, because the agent returned a
+//! text, but the user should know.
 
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-/// What a message says in addition where `actual` is the JSON of a map or a list.
+/// Returns the hint for a message, if `actual` is the JSON of a map or a list.
 pub fn remark(actual: Option<&Value>) -> &'static str {
     match actual {
         Some(Value::String(text)) if is_json(text) => "; the text is JSON, which is parsed with `responseParser: json`",

@@ -1,4 +1,4 @@
-//! A map: each key must be found in the value and match there; the value may have others, unless it must not.
+//! A map: each key must exist in the value and match there. The value may have other keys, unless the match is strict.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -29,30 +29,30 @@ struct Entry {
     matcher: Matcher,
 }
 
-/// How the value of an entry is found.
+/// Way to find the value of an entry.
 #[derive(Debug)]
 enum Key {
-    /// By a key, or by a path.
+    /// A key, or a path.
     Path(String),
     /// The first key that matches.
     Regex { written: String, pattern: Arc<dyn Pattern> },
-    /// What was made of `tools`.
+    /// Replacement of `tools`.
     Made(Made),
 }
 
-/// What stands for `tools` where that is about the calls an agent made. No key that is written begins like these.
+/// Key that replaces `tools`, for an expectation of the agent's calls. No written key begins like these.
 pub const ALL_CALLS: &str = "\0all calls";
-/// As [`ALL_CALLS`], where no call may be like something.
+/// Same as [`ALL_CALLS`], for an expectation that no call may meet.
 pub const NO_CALLS: &str = "\0no calls";
-/// The messages, because of the calls in them.
+/// Key of the messages, for an expectation of the calls in them.
 pub const CONVERSATION: &str = "\0conversation";
-/// The calls of one message.
+/// Key of the calls of one message.
 pub const OWN_CALLS: &str = "\0own calls";
 
 #[derive(Debug, Clone, Copy)]
 enum Made {
-    /// Every call in the list `messages`, or the list `tools` where there are no messages. `must_be_known` where a
-    /// result without either does not match whatever is asked.
+    /// Every call in the list `messages`, or the list `tools` if there are no messages. If `must_be_known` is true, a
+    /// result without either does not match.
     Calls {
         must_be_known: bool,
     },
@@ -60,19 +60,19 @@ enum Made {
     OwnCalls,
 }
 
-/// What an entry is about.
+/// Path and value of an entry.
 struct Match<'v> {
     path: Cow<'v, str>,
     value: Option<Cow<'v, Value>>,
 }
 
 impl Keys {
-    /// A map without keys.
+    /// Creates a map without keys.
     pub fn none(place: Place) -> Self {
         Self { entries: Vec::new(), place }
     }
 
-    /// Reads the keys of `node`, which are `entries`.
+    /// Reads the keys of `node`, whose entries are `entries`.
     pub fn read(compiler: &mut Compiler<'_>, node: &Node, entries: &[(Spanned<String>, Node)]) -> Self {
         let mut read = Vec::with_capacity(entries.len());
         for (name, value) in entries {
@@ -156,12 +156,12 @@ impl Entry {
 }
 
 impl Key {
-    /// Nothing if `name` is no valid regular expression, which is told.
+    /// Returns `None` if `name` is not a valid regular expression, which is reported.
     fn read(compiler: &mut Compiler<'_>, name: &Spanned<String>, value: &Node) -> Option<Self> {
         if let Some(made) = Made::of(&name.value) {
             return Some(Self::Made(made));
         }
-        // Two slashes with nothing between are the expression that any key matches.
+        // `//` is the empty expression, which any key matches.
         let regex = split_regex(&name.value).or_else(|| (name.value == "//").then_some(("", "")));
         let Some((source, flags)) = regex else { return Some(Self::Path(name.value.clone())) };
         match compiler.host.regex(source, flags) {
@@ -174,7 +174,7 @@ impl Key {
         }
     }
 
-    /// The value it names, and what to call it.
+    /// Returns the value that it refers to, with its path.
     fn find<'v>(&'v self, whole: &'v Value) -> Result<Match<'v>, String> {
         Ok(match self {
             Self::Path(key) => Match { path: key.into(), value: path::get(whole, key) },
@@ -186,7 +186,7 @@ impl Key {
         })
     }
 
-    /// The keys of `whole` that are accounted for by this one, whether they are there or not.
+    /// Returns the keys of `whole` that this entry accounts for, whether they exist or not.
     fn names<'v>(&'v self, whole: &Value, found: Match<'v>) -> Vec<Cow<'v, str>> {
         match self {
             Self::Path(key) => {
@@ -194,7 +194,7 @@ impl Key {
                 vec![if is_own { key.into() } else { path::head(key) }]
             }
             Self::Regex { .. } => vec![found.path],
-            // Nobody wrote anything about the message around its calls.
+            // The user's expectation is only about the calls, so all other keys of the message are allowed.
             Self::Made(Made::OwnCalls) => {
                 whole.as_object().into_iter().flat_map(|message| message.keys().cloned().map(Cow::Owned)).collect()
             }
@@ -219,7 +219,7 @@ impl Made {
             Self::Calls { .. } => Match { path: "tools".into(), value: calls(whole) },
             Self::Conversation => Match { path: "messages".into(), value: whole.get("messages").map(Cow::Borrowed) },
             Self::OwnCalls => {
-                // A message without calls has a list without any: nothing is judged that is not there.
+                // A message without calls counts as a message with an empty list.
                 let none = || Cow::Owned(Value::Array(Vec::new()));
                 let value = whole.get("tools").filter(|tools| !tools.is_null()).map_or_else(none, Cow::Borrowed);
                 Match { path: "tools".into(), value: Some(value) }
@@ -242,7 +242,7 @@ fn first_match(whole: &Value, pattern: &dyn Pattern) -> Result<Option<String>, S
     Ok(None)
 }
 
-/// Every call of every message in order.
+/// Returns all calls of all messages, in order.
 fn calls(whole: &Value) -> Option<Cow<'_, Value>> {
     match whole.get("messages") {
         Some(Value::Array(messages)) => {

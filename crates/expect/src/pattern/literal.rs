@@ -1,4 +1,4 @@
-//! A number, a boolean or null: the value must be the same, without any coercion.
+//! A number, a boolean or null: the value must be equal, without any coercion.
 
 use serde_json::Value;
 
@@ -7,12 +7,12 @@ use crate::matcher::{At, Rule};
 use crate::place::Place;
 use crate::value;
 
-/// A value that must be there.
+/// Expected value.
 #[derive(Debug)]
 pub struct Literal {
     /// The value.
     pub value: Value,
-    /// Where it is written.
+    /// Source position.
     pub place: Place,
 }
 

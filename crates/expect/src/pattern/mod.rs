@@ -1,4 +1,4 @@
-//! Expectations that are values: a text, a list, a map, a regular expression, a schema, code.
+//! Expectations that are written as values: a text, a list, a map, a regular expression, a schema, code.
 
 mod code;
 mod denied;

@@ -1,5 +1,5 @@
-//! What stands for an expectation that is not valid: it never holds. Nothing runs while there is one; whoever goes on
-//! regardless gets no pass from it.
+//! Replacement of an invalid expectation, which never matches. An expectation with errors must not be run, and if it
+//! is run all the same, it does not pass.
 
 use serde_json::Value;
 
@@ -7,10 +7,10 @@ use crate::found::{Flaw, Found};
 use crate::matcher::{At, Rule};
 use crate::place::Place;
 
-/// An expectation that is not valid.
+/// Invalid expectation.
 #[derive(Debug)]
 pub struct Never {
-    /// Where it is written.
+    /// Source position.
     pub place: Place,
 }
 

@@ -1,4 +1,4 @@
-//! A regular expression over a text, or over the JSON of anything else.
+//! A regular expression, matched against a text, or against the JSON of any other value.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use crate::matcher::{At, Rule};
 use crate::place::Place;
 use crate::value;
 
-/// A regular expression.
+/// Regular expression.
 #[derive(Debug)]
 pub struct Regex {
-    /// As it is written, `/…/flags`.
+    /// The expression as written, `/…/flags`.
     pub written: String,
     /// The compiled expression.
     pub pattern: Arc<dyn Pattern>,
-    /// Where it is written.
+    /// Source position.
     pub place: Place,
 }
 

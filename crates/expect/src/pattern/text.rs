@@ -1,4 +1,4 @@
-//! A text: the value has it somewhere, or says the same by the rules of a diff.
+//! A text: the value contains it, or equals it by the rules of a diff.
 
 use serde_json::Value;
 
@@ -8,14 +8,14 @@ use crate::place::Place;
 use crate::text_diff::TextDiff;
 use crate::value;
 
-/// A text that must be in the value.
+/// Text that the value must contain.
 #[derive(Debug)]
 pub struct Text {
     /// The text.
     pub expected: String,
-    /// How the case wants texts compared; then containing it is not enough.
+    /// Text comparison of the case. If it is given, containing the text is not enough.
     pub diff: Option<TextDiff>,
-    /// Where it is written.
+    /// Source position.
     pub place: Place,
 }
 

@@ -1,4 +1,4 @@
-//! Several rules in one map: operators beside each other, or beside plain keys. All of them must hold.
+//! Several rules in one map: several operators, or operators beside plain keys. All of them must hold.
 
 use serde_json::Value;
 
@@ -11,15 +11,15 @@ use crate::strategy::Strategy;
 /// Rules that must all hold, each with the name of its operator.
 #[derive(Debug)]
 pub struct Together {
-    /// The rules; the name is empty for plain keys, whose paths say enough.
+    /// The rules. The name is empty for plain keys, whose paths are enough.
     pub rules: Vec<(String, Matcher)>,
-    /// Where they are written.
+    /// Source position.
     pub place: Place,
 }
 
 impl Rule for Together {
     fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
-        // A strategy beside several operators is for the items of each, not for the operators among themselves.
+        // A strategy beside several operators applies to the items of each, not to the operators.
         let shares = Strategy::Weighted.distribute(&at.run.rules.budget, &vec![None; self.rules.len()]);
         let found = self.rules.iter().map(|(name, matcher)| {
             let key = if name.is_empty() { at.key.clone() } else { path::below(&at.key, name) };

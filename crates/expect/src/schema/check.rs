@@ -1,4 +1,4 @@
-//! The keywords that are checked here and not by the library: patterns, formats and those of ajv-keywords.
+//! Keywords that are checked here and not by the library: patterns, formats and those of ajv-keywords.
 
 use std::cell::RefCell;
 use std::cmp::Ordering;
@@ -12,7 +12,7 @@ use super::mismatch::{counted, kind_of, listed, must_be_one_of, shown};
 use super::vocabulary::Dialect;
 use super::{Patterns, Undecided};
 
-/// What a keyword demands of a value.
+/// Requirement of a keyword on a value.
 pub(super) enum Check {
     /// `pattern`, `regexp`
     Pattern {
@@ -20,7 +20,7 @@ pub(super) enum Check {
         flags: String,
     },
     Format(&'static Format),
-    /// `formatMinimum` and the like: the orders that are allowed, and the words for them.
+    /// `formatMinimum` and so on: the allowed orders, and the words for them.
     FormatLimit {
         format: &'static Format,
         limit: String,
@@ -50,19 +50,19 @@ pub(super) enum Check {
     MinLength(usize),
     /// `maxLength` beside `transform`
     MaxLength(usize),
-    /// A reference to the schema of all schemas.
+    /// A reference to the meta-schema.
     Dialect(Dialect),
 }
 
-/// A check and what a text goes through before it.
+/// Check, with the transformations of a text before it.
 pub(super) struct Rule {
     pub(super) check: Check,
     pub(super) transforms: Vec<Transform>,
-    /// What `toEnumCase` can make of a text.
+    /// Options of `toEnumCase`.
     pub(super) cases: Vec<String>,
 }
 
-/// What `transform` does to a text.
+/// Transformation of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Transform {
     TrimStart,
@@ -70,11 +70,11 @@ pub(super) enum Transform {
     Trim,
     ToLowerCase,
     ToUpperCase,
-    /// To the option that differs from it by case only.
+    /// Replaces the text with the option that only differs in case.
     ToEnumCase,
 }
 
-/// The names under which the library knows the keywords that are checked here, and the user's for them.
+/// User's keywords that are checked here.
 const CHECKED: &[&str] = &[
     "pattern",
     "regexp",
@@ -100,13 +100,13 @@ const CHECKED: &[&str] = &[
     "$ref",
 ];
 
-/// The name under which the library knows `keyword`. No keyword of its own is called so, so that none of its own checks
-/// can come in between.
+/// Returns the name of `keyword` for the library. The library has no keyword of that name, so that none of its own
+/// checks apply.
 pub(super) fn library_name(keyword: &str) -> String {
     format!("check:{keyword}")
 }
 
-/// Makes the library call `rules`; the value of such a keyword is an index into them.
+/// Registers `rules` with the library. The value of such a keyword is an index into them.
 pub(super) fn register<'i>(
     mut options: ValidationOptions<'i>,
     rules: &Arc<[Rule]>,
@@ -150,11 +150,11 @@ impl<'i> Keyword<'i> for Applied {
 }
 
 thread_local! {
-    /// The library has no way to say "I do not know", so it is said past it.
+    /// Undecided check. The library has no way to return it, so it is passed around the library.
     static UNDECIDED: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Runs `validation`, whose result is void if a check on the way had no answer.
+/// Runs `validation`. Its result is invalid if a check could not be decided.
 pub(super) fn watched<T>(validation: impl FnOnce() -> T) -> Result<T, Undecided> {
     UNDECIDED.with_borrow_mut(|undecided| *undecided = None);
     let result = validation();
@@ -165,7 +165,7 @@ pub(super) fn watched<T>(validation: impl FnOnce() -> T) -> Result<T, Undecided>
 }
 
 impl Rule {
-    /// The inner error is what the value must be.
+    /// Judges `value`. The inner error is the requirement that it does not meet.
     fn judge(&self, value: &Value, patterns: &dyn Patterns) -> Result<Result<(), String>, Undecided> {
         match value {
             Value::String(text) if !self.transforms.is_empty() => {
@@ -178,7 +178,7 @@ impl Rule {
 }
 
 impl Check {
-    /// The inner error is what the value must be.
+    /// Judges `value`. The inner error is the requirement that it does not meet.
     fn judge(&self, value: &Value, patterns: &dyn Patterns) -> Result<Result<(), String>, Undecided> {
         let outcome = match (self, value) {
             (Self::Pattern { source, flags }, Value::String(text)) => {
@@ -349,7 +349,7 @@ fn characters(count: usize) -> String {
     counted(count as u64, "character")
 }
 
-/// Whether the expression has a `\Z`, which ECMAScript takes for a mere `Z` and nobody means as such.
+/// True if the expression has a `\Z`, which ECMAScript takes for a literal `Z`. No user means that.
 fn ends_as_in_other_dialects(source: &str) -> bool {
     source.match_indices("\\Z").any(|(at, _)| at > 0 && !source[..at].ends_with('\\'))
 }
@@ -381,7 +381,7 @@ impl Transform {
     }
 }
 
-/// Whether two values are equal as JSON has it: `1` and `1.0` are one number.
+/// True if two values are equal as JSON: `1` and `1.0` are the same number.
 pub(super) fn same(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => left == right || left.as_f64() == right.as_f64(),

@@ -1,24 +1,24 @@
-//! The formats of ajv-formats, checked in full.
+//! Formats of ajv-formats, with their complete checks.
 
 use std::cmp::Ordering;
 
 use super::{internet, temporal};
 
-/// A format by its name.
+/// Format and its name.
 pub(super) struct Format {
     pub(super) name: &'static str,
     pub(super) test: Test,
-    /// Which of two texts comes first; only such a format can have limits.
+    /// Order of two texts. Only a format with an order can have limits.
     pub(super) order: Option<fn(&str, &str) -> Option<Ordering>>,
 }
 
-/// What a format is tested on.
+/// Test of a format.
 pub(super) enum Test {
-    /// Nothing: it is a hint for people.
+    /// No test. The format is a hint for people.
     None,
-    /// Texts.
+    /// Test of texts.
     Text(fn(&str) -> bool),
-    /// Numbers.
+    /// Test of numbers.
     Number(fn(f64) -> bool),
     /// Texts that must be regular expressions.
     Pattern,
@@ -69,7 +69,7 @@ pub(super) const FORMATS: &[Format] = &[
     hint("binary"),
 ];
 
-/// The format called `name`.
+/// Returns the format called `name`.
 pub(super) fn format(name: &str) -> Option<&'static Format> {
     FORMATS.iter().find(|format| format.name == name)
 }

@@ -1,19 +1,19 @@
-//! Which maps among expectations are meant as a schema.
+//! Recognizes maps in expectations that are schemas.
 
 use model::{Node, NodeKind};
 
 use super::vocabulary::{Dialect, KEYWORDS, Role, TYPES, is_remark, keyword, nearest_keyword};
 
-/// The tag that says so outright.
+/// Tag that marks a schema explicitly.
 const TAG: &str = "!json-schema";
 
-/// What may stand beside a schema and belongs to the matcher.
+/// Metadata of the matcher that may be beside a schema.
 const METADATA: &[&str] =
     &["$meta", "$score", "$title", "$critical", "$dimension", "$threshold", "$strategy", "$description"];
 
-/// Whether `node` is meant as a schema: its `type` is the name of a type, and everything else in it is a keyword of
-/// JSON Schema or belongs to the matcher. A map with other keys is data that happens to have a `type`, unless those are
-/// misspelt keywords beside right ones. The tag `!json-schema` makes any map a schema.
+/// True if `node` is meant as a schema: its `type` is the name of a type, and every other key is a keyword of JSON
+/// Schema or metadata. A map with other keys is data that happens to have a `type`, unless those keys are misspelt
+/// keywords beside correct ones. The tag `!json-schema` makes any map a schema.
 pub fn looks_like_schema(node: &Node) -> bool {
     let NodeKind::Map(entries) = &node.kind else { return false };
     if node.tag.as_deref() == Some(TAG) {
@@ -33,7 +33,7 @@ pub fn looks_like_schema(node: &Node) -> bool {
     says_more && strangers.all(|key| !key.starts_with('$') && nearest_keyword(key, Dialect::Draft7).is_some())
 }
 
-/// `id` is a name of far too many other things.
+/// Excludes `id`, which is the name of too many other things.
 fn is_keyword(key: &str) -> bool {
     key != "id" && keyword(key).is_some()
 }

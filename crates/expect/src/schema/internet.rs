@@ -1,13 +1,13 @@
-//! The formats of addresses and identifiers.
+//! Formats of addresses and identifiers.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// An absolute address with something behind its scheme.
+/// True for an absolute URI with something after its scheme.
 pub(super) fn is_uri(text: &str) -> bool {
     scheme(text).is_some_and(|(_, rest)| !rest.starts_with(['?', '#']) && !rest.is_empty() && is_reference(rest))
 }
 
-/// An absolute or relative address.
+/// True for an absolute or relative URI.
 pub(super) fn is_uri_reference(text: &str) -> bool {
     scheme(text).is_some_and(|(_, rest)| is_reference(rest)) || is_reference(text)
 }
@@ -20,7 +20,7 @@ fn scheme(text: &str) -> Option<(&str, &str)> {
     (starts && characters.all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b))).then_some((scheme, rest))
 }
 
-/// What may stand behind a scheme.
+/// True for a valid text after a scheme.
 fn is_reference(text: &str) -> bool {
     let (text, fragment) = text.split_once('#').unwrap_or((text, ""));
     let (text, query) = text.split_once('?').unwrap_or((text, ""));
@@ -62,13 +62,13 @@ fn all_digits(text: &str) -> bool {
     text.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// Whether `text` is made of unreserved characters, delimiters of parts, `more`, and percent-encoded bytes.
+/// True if `text` only has unreserved characters, sub-delimiters, characters in `more`, and percent-encoded bytes.
 fn made_of(text: &str, more: &str) -> bool {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=".contains(&b) || more.as_bytes().contains(&b);
     all_but_percents(text, |c| u8::try_from(c).is_ok_and(plain))
 }
 
-/// Whether every character outside percent-encoded bytes is `plain`.
+/// True if every character outside of percent-encoded bytes is `plain`.
 fn all_but_percents(text: &str, plain: impl Fn(char) -> bool) -> bool {
     let mut characters = text.chars();
     while let Some(c) = characters.next() {
@@ -81,7 +81,7 @@ fn all_but_percents(text: &str, plain: impl Fn(char) -> bool) -> bool {
     true
 }
 
-/// An address with `{placeholders}` as RFC 6570 has them.
+/// True for a URI with `{placeholders}` as defined in RFC 6570.
 pub(super) fn is_uri_template(text: &str) -> bool {
     let literal = |c: char| c > ' ' && !"\"'<>%\\^`{|}".contains(c);
     let mut rest = text;
@@ -112,7 +112,7 @@ fn is_expression(text: &str) -> bool {
     })
 }
 
-/// A public address of the web or of FTP: no private networks, no bare host names.
+/// True for a public URL of the web or FTP, without private networks and bare host names.
 pub(super) fn is_url(text: &str) -> bool {
     let lower = text.get(..8.min(text.len())).unwrap_or(text).to_ascii_lowercase();
     let Some(start) = ["https://", "http://", "ftp://"].iter().find(|start| lower.starts_with(**start)) else {
@@ -149,7 +149,7 @@ fn is_domain(host: &str) -> bool {
     top.chars().count() >= 2 && top.chars().all(letter) && rest.split('.').all(|label| label.split('-').all(part))
 }
 
-/// `name@domain.tld`, without quotes and comments.
+/// True for `name@domain.tld`, without quotes and comments.
 pub(super) fn is_email(text: &str) -> bool {
     let Some((name, domain)) = text.split_once('@') else { return false };
     let atom = |atom: &str| {
@@ -158,7 +158,7 @@ pub(super) fn is_email(text: &str) -> bool {
     name.split('.').all(atom) && domain.contains('.') && domain.split('.').all(is_label)
 }
 
-/// Letters, digits and, inside, hyphens.
+/// True for letters, digits and inner hyphens.
 fn is_label(text: &str) -> bool {
     !text.is_empty()
         && !text.starts_with('-')
@@ -166,7 +166,7 @@ fn is_label(text: &str) -> bool {
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
 }
 
-/// A name of a host; one dot at its end is allowed.
+/// True for a host name. One dot at its end is allowed.
 pub(super) fn is_hostname(text: &str) -> bool {
     let name = text.strip_suffix('.').unwrap_or(text);
     (1..=253).contains(&name.len()) && name.split('.').all(|label| label.len() <= 63 && is_label(label))
@@ -180,7 +180,7 @@ pub(super) fn is_ipv6(text: &str) -> bool {
     text.parse::<Ipv6Addr>().is_ok()
 }
 
-/// 32 hexadecimal digits in five groups, with or without `urn:uuid:`.
+/// True for 32 hexadecimal digits in five groups, with or without `urn:uuid:`.
 pub(super) fn is_uuid(text: &str) -> bool {
     let bare = match text.get(..9) {
         Some(start) if start.eq_ignore_ascii_case("urn:uuid:") => &text[9..],
@@ -194,19 +194,19 @@ pub(super) fn is_uuid(text: &str) -> bool {
             .all(|(group, length)| group.len() == length && group.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
-/// `/a/0`, with `~0` and `~1` for `~` and `/`; the empty text is the whole document.
+/// True for `/a/0`, with `~0` and `~1` for `~` and `/`. The empty text is the whole document.
 pub(super) fn is_json_pointer(text: &str) -> bool {
     (text.is_empty() || text.starts_with('/')) && tildes_are_escapes(text)
 }
 
-/// `#/a/0`, percent-encoded.
+/// True for `#/a/0`, percent-encoded.
 pub(super) fn is_json_pointer_uri_fragment(text: &str) -> bool {
     let Some(pointer) = text.strip_prefix('#') else { return false };
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-.!$&'()*+,;:=@~/".contains(c);
     is_json_pointer(pointer) && all_but_percents(pointer, plain)
 }
 
-/// `1/a` or `0#`: so many levels up, then a pointer or the key itself.
+/// True for `1/a` or `0#`: a number of levels up, then a pointer or the key itself.
 pub(super) fn is_relative_json_pointer(text: &str) -> bool {
     let length = text.bytes().take_while(u8::is_ascii_digit).count();
     let (up, rest) = text.split_at(length);
@@ -218,7 +218,7 @@ fn tildes_are_escapes(text: &str) -> bool {
     text.match_indices('~').all(|(at, _)| text[at + 1..].starts_with(['0', '1']))
 }
 
-/// Base64 with its padding.
+/// True for Base64 with its padding.
 pub(super) fn is_base64(text: &str) -> bool {
     let data = text.trim_end_matches('=');
     text.len().is_multiple_of(4)

@@ -1,4 +1,4 @@
-//! What the library found, told in the words of the user's schema.
+//! Translates the errors of the library to the terms of the user's schema.
 
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::paths::{Location, LocationSegment};
@@ -8,13 +8,13 @@ use serde_json::Value;
 use super::SchemaError;
 use super::translation::Translation;
 
-/// How many alternatives of `anyOf` and `oneOf` are explained.
+/// Maximum number of alternatives of `anyOf` and `oneOf` that are explained.
 const EXPLAINED: usize = 3;
 
-/// How many characters of a value are shown.
+/// Number of characters of a value that are shown.
 const SHOWN: usize = 60;
 
-/// Everything in `value` that `validator`, made of `document`, does not allow.
+/// Returns all errors that `validator`, which is compiled from `document`, finds in `value`.
 pub(super) fn all(
     validator: &Validator,
     document: &Value,
@@ -39,7 +39,7 @@ pub(super) fn all(
     found
 }
 
-/// `a.b[0]`
+/// Returns the path as `a.b[0]`.
 fn path(location: &Location, value: &Value) -> String {
     let mut path = String::new();
     let mut at = Some(value);
@@ -62,7 +62,7 @@ fn path(location: &Location, value: &Value) -> String {
     path
 }
 
-/// One message for each thing that is wrong in `whole`.
+/// Returns one message for each error in `whole`.
 fn messages(error: &ValidationError<'_>, whole: &Value) -> Vec<String> {
     let value = error.instance();
     let one = |text: String| vec![text];
@@ -100,7 +100,7 @@ fn messages(error: &ValidationError<'_>, whole: &Value) -> Vec<String> {
     }
 }
 
-/// The keywords that compare the value with one other.
+/// Returns the message of a keyword that compares the value with a limit.
 fn limit(kind: &ValidationErrorKind, value: &Value) -> Option<String> {
     let shown_value = shown(value);
     let length = || value.as_str().map_or(0, |text| text.chars().count());
@@ -138,7 +138,7 @@ fn limit(kind: &ValidationErrorKind, value: &Value) -> Option<String> {
     })
 }
 
-/// "1 item", "2 items"
+/// Formats a count: "1 item", "2 items".
 pub(super) fn counted(count: u64, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
@@ -151,7 +151,7 @@ fn properties(count: u64) -> String {
     if count == 1 { "1 property".to_owned() } else { format!("{count} properties") }
 }
 
-/// The first thing wrong with each alternative.
+/// Returns the first error of each alternative.
 fn alternatives(context: &[Vec<ValidationError<'static>>], whole: &Value) -> String {
     let mut told: Vec<String> = context
         .iter()
@@ -186,7 +186,7 @@ fn types(kind: &TypeKind) -> String {
     }
 }
 
-/// What kind of value it is, with its article, in the words of JSON Schema.
+/// Returns the type of a value in the terms of JSON Schema, with its article.
 pub(super) fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -199,7 +199,7 @@ pub(super) fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-/// The value as JSON, cut if it is long.
+/// Returns the value as JSON, cut if it is long.
 pub(super) fn shown(value: &Value) -> String {
     let text = value.to_string();
     if text.chars().count() <= SHOWN {
@@ -209,13 +209,13 @@ pub(super) fn shown(value: &Value) -> String {
     format!("{cut}…")
 }
 
-/// "must be "a", "b" or "c""
+/// Returns "must be "a", "b" or "c"".
 pub(super) fn must_be_one_of(options: &[Value]) -> String {
     let options: Vec<String> = options.iter().map(shown).collect();
     format!("must be {}", joined(&options, "or"))
 }
 
-/// "`a`, `b` and `c`"
+/// Returns "`a`, `b` and `c`".
 pub(super) fn listed<T: AsRef<str>>(names: &[T], last: &str) -> String {
     let names: Vec<String> = names.iter().map(|name| format!("`{}`", name.as_ref())).collect();
     joined(&names, last)

@@ -1,8 +1,8 @@
-//! JSON Schema: a schema in the user's file is compiled once and tells of every value what does not fit.
+//! JSON Schema: compiles a schema in the user's file once, and then returns the errors of any number of values.
 //!
-//! A schema is read as ajv reads it: draft-07 unless `$schema` says otherwise, with the formats of ajv-formats and the
-//! keywords of ajv-keywords. Other than there, a schema that cannot be compiled is an error at its place. All dialects
-//! are translated into one, with every reference resolved, and the library that validates sees only that.
+//! A schema is read like ajv reads it: as draft-07 unless `$schema` says otherwise, with the formats of ajv-formats
+//! and the keywords of ajv-keywords. Unlike there, a schema that cannot be compiled is an error at its place. All
+//! dialects are translated into one, with every reference resolved, and the validating library only receives that.
 
 mod check;
 mod format;
@@ -28,68 +28,69 @@ pub use heuristic::looks_like_schema;
 
 use translation::Translation;
 
-/// What decides whether a text matches an ECMAScript regular expression.
+/// Provider of ECMAScript regular expressions.
 ///
-/// The flags are `u` for patterns and for `regexp` without flags of its own, none for the format `regex`, and otherwise
-/// what the user wrote, without `g` and `y`. The source is never preceded by flags: `(?i)a` is an error.
+/// The flags are `u` for patterns and for `regexp` without flags of its own, empty for the format `regex`, and
+/// otherwise those of the user, without `g` and `y`. The source never begins with flags: `(?i)a` is an error.
 pub trait Patterns: Send + Sync {
-    /// Whether `source` with `flags` is a valid expression.
+    /// Checks that `source` with `flags` is a valid expression.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Returns what is wrong with it.
     fn check(&self, source: &str, flags: &str) -> Result<(), String>;
 
-    /// Whether some part of `text` matches; the expression has passed [`Patterns::check`].
+    /// Returns true if some part of `text` matches. The expression has passed [`Patterns::check`].
     ///
     /// # Errors
-    /// Why there is no answer, such as a time limit.
+    /// Returns why the match is not decided, such as a timeout.
     fn is_match(&self, source: &str, flags: &str, text: &str) -> Result<bool, String>;
 }
 
-/// How deep a value may be nested; the library follows it by recursion.
+/// Maximum nesting depth of a value. The library is recursive.
 const DEEPEST_VALUE: usize = 200;
 
-/// A compiled schema. A clone shares it.
+/// Compiled schema. Clones share it.
 #[derive(Clone)]
 pub struct Schema(Arc<Compiled>);
 
 struct Compiled {
     translation: Translation,
     patterns: Arc<dyn Patterns>,
-    /// The validator of the last value; values of one kind have the same names, and often one follows another.
+    /// The most recently used validator. Values of the same kind have the same property names, and often follow each
+    /// other.
     last: Mutex<Arc<Spelled>>,
 }
 
-/// A document the library has compiled.
+/// Document that the library has compiled.
 struct Spelled {
-    /// The names of the properties it is for; none if it is for every value.
+    /// Property names that it is compiled for. Empty if it is for every value.
     names: BTreeSet<String>,
     document: Value,
     validator: Validator,
 }
 
-/// Something in a value that its schema does not allow.
+/// Error of a value.
 #[derive(Clone, PartialEq)]
 pub struct SchemaError {
-    /// Where in the value: `a.b[0]`, empty for the value itself.
+    /// Path in the value: `a.b[0]`, or empty for the value itself.
     pub path: String,
-    /// The keyword that is not met, as the user wrote it; empty where a schema is just `false`.
+    /// Keyword that is not met, as written by the user. Empty if the schema is just `false`.
     pub keyword: String,
-    /// What the value must be, in a few words that follow the path: "must be a string, not a number".
+    /// Requirement in a few words that follow the path: "must be a string, not a number".
     pub message: String,
-    /// What stands under the keyword in the user's schema.
+    /// Value of the keyword in the user's schema.
     pub expected: Value,
     source: Arc<Source>,
     span: Span,
 }
 
-/// The validation has no result, such as when a pattern was stopped; it says why.
+/// The validation has no result, for example because a pattern was stopped. The text is the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Undecided(pub String);
 
 impl Schema {
-    /// Compiles the schema in `node`. Keys that start with `_` are left out. Every problem is pushed with its place;
-    /// the result is absent if one of them is an error.
+    /// Compiles the schema in `node`. Keys that start with `_` are ignored. Every problem is reported with its place.
+    /// Returns `None` if one of them is an error.
     pub fn compile(node: &Node, patterns: Arc<dyn Patterns>, problems: &mut Problems) -> Option<Self> {
         let mut found = Problems::new();
         let translation = Translation::of(node, &*patterns, &mut found);
@@ -107,11 +108,11 @@ impl Schema {
         }
     }
 
-    /// Everything in `value` that the schema does not allow; nothing if it is valid.
+    /// Returns all errors of `value`. The list is empty if the value is valid.
     ///
     /// # Errors
-    /// [`Undecided`] if a pattern that was asked has no answer, or the value is nested so deep that following it is not
-    /// safe.
+    /// Returns [`Undecided`] if a pattern could not be decided, or if the value is nested too deeply for safe
+    /// recursion.
     pub fn validate(&self, value: &Value) -> Result<Vec<SchemaError>, Undecided> {
         if is_deeper_than(value, DEEPEST_VALUE) {
             return Err(Undecided(format!("the value is nested more than {DEEPEST_VALUE} deep")));
@@ -122,7 +123,7 @@ impl Schema {
 }
 
 impl Compiled {
-    /// The validator for `value`.
+    /// Returns the validator for `value`.
     fn spelled(&self, value: &Value) -> Result<Arc<Spelled>, Undecided> {
         let last = Arc::clone(&self.last.lock().unwrap_or_else(PoisonError::into_inner));
         if !self.translation.depends_on_names() {
@@ -156,7 +157,7 @@ impl fmt::Debug for Schema {
 }
 
 impl SchemaError {
-    /// The keyword in the user's schema.
+    /// Returns the source line of the keyword in the user's schema.
     pub fn excerpt(&self) -> Excerpt {
         self.source.excerpt(self.span)
     }
@@ -193,7 +194,7 @@ impl fmt::Display for Undecided {
 
 impl std::error::Error for Undecided {}
 
-/// Whether `value` has more than `limit` levels of lists and maps.
+/// True if `value` has more than `limit` levels of lists and maps.
 fn is_deeper_than(value: &Value, limit: usize) -> bool {
     let mut waiting = vec![(value, 0)];
     while let Some((value, depth)) = waiting.pop() {

@@ -1,5 +1,5 @@
-//! `patternProperties`: which of them apply depends on the names in the value, so that part of the document is made
-//! anew for every value.
+//! `patternProperties`. The patterns that apply depend on the property names in the value, so this part of the
+//! document is generated for every value.
 
 use std::collections::BTreeSet;
 
@@ -7,20 +7,20 @@ use serde_json::{Map, Value, json};
 
 use super::{Patterns, Undecided};
 
-/// `patternProperties` and the keywords beside it that look at the same properties.
+/// `patternProperties` and the keywords beside it that concern the same properties.
 pub(super) struct PatternProperties {
-    /// The name of the definition it becomes.
+    /// Name of the definition that it becomes.
     pub(super) definition: String,
-    /// Under `properties`.
+    /// Schemas under `properties`.
     pub(super) properties: Map<String, Value>,
-    /// The patterns and the names of the definitions for the properties they match.
+    /// Patterns, with the names of the definitions for the properties that they match.
     pub(super) patterns: Vec<(String, String)>,
-    /// The other keywords.
+    /// Other keywords.
     pub(super) rest: Map<String, Value>,
 }
 
 impl PatternProperties {
-    /// A schema without patterns that says the same of a value whose properties have these `names`.
+    /// Returns an equivalent schema without patterns for values whose properties have these `names`.
     pub(super) fn spelled_out(&self, names: &BTreeSet<String>, patterns: &dyn Patterns) -> Result<Value, Undecided> {
         let mut properties = self.properties.clone();
         let mut all_of = Vec::with_capacity(self.patterns.len());
@@ -45,7 +45,7 @@ impl PatternProperties {
     }
 }
 
-/// Every name of a property in `value`, however deep.
+/// Returns all property names in `value`, at any depth.
 pub(super) fn names(value: &Value) -> BTreeSet<&str> {
     let mut found = BTreeSet::new();
     let mut waiting = vec![value];

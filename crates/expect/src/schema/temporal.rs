@@ -1,33 +1,33 @@
-//! The formats of dates and times, and which of two is the earlier.
+//! Formats of dates and times, and their order.
 
 use std::cmp::Ordering;
 
-/// `2024-02-29`, a day that exists.
+/// True for `2024-02-29`, a day that exists.
 pub(super) fn is_date(text: &str) -> bool {
     day_number(text).is_some()
 }
 
-/// `12:00:00Z`, with an offset.
+/// True for `12:00:00Z`, with an offset.
 pub(super) fn is_time(text: &str) -> bool {
     Clock::read(text).is_some_and(|clock| clock.offset.is_some())
 }
 
-/// `12:00:00`, with or without an offset.
+/// True for `12:00:00`, with or without an offset.
 pub(super) fn is_iso_time(text: &str) -> bool {
     Clock::read(text).is_some()
 }
 
-/// A date and a time with an offset.
+/// True for a date and a time with an offset.
 pub(super) fn is_date_time(text: &str) -> bool {
     split(text).is_some_and(|(date, time)| is_date(date) && is_time(time))
 }
 
-/// A date and a time with or without an offset.
+/// True for a date and a time with or without an offset.
 pub(super) fn is_iso_date_time(text: &str) -> bool {
     split(text).is_some_and(|(date, time)| is_date(date) && is_iso_time(time))
 }
 
-/// `P1DT2H`, or weeks alone: `P3W`.
+/// True for `P1DT2H`, or weeks alone: `P3W`.
 pub(super) fn is_duration(text: &str) -> bool {
     let Some(rest) = text.strip_prefix('P').filter(|rest| !rest.is_empty()) else { return false };
     if let Some(weeks) = rest.strip_suffix('W') {
@@ -41,7 +41,7 @@ pub(super) fn is_duration(text: &str) -> bool {
     amounts(date, "YMD") && amounts(time, "HMS")
 }
 
-/// Whether `text` is a row of numbers, each with one of `units`, in that order.
+/// True if `text` is a sequence of numbers, each followed by one of `units`, in that order.
 fn amounts(text: &str, units: &str) -> bool {
     let mut units = units.chars();
     let mut rest = text;
@@ -56,22 +56,22 @@ fn amounts(text: &str, units: &str) -> bool {
     true
 }
 
-/// Compares dates; nothing if one is none.
+/// Compares dates. Returns `None` if one is not a date.
 pub(super) fn compare_dates(left: &str, right: &str) -> Option<Ordering> {
     Some(day_number(left)?.cmp(&day_number(right)?))
 }
 
-/// Compares times as instants of one day; a time without offset is UTC.
+/// Compares times as instants of one day. A time without offset is UTC.
 pub(super) fn compare_times(left: &str, right: &str) -> Option<Ordering> {
     Clock::read(left)?.instant().partial_cmp(&Clock::read(right)?.instant())
 }
 
-/// Compares what the clock shows, whatever the offset.
+/// Compares local times, ignoring the offsets.
 pub(super) fn compare_iso_times(left: &str, right: &str) -> Option<Ordering> {
     Clock::read(left)?.shown().partial_cmp(&Clock::read(right)?.shown())
 }
 
-/// Compares instants; a time without offset is UTC.
+/// Compares instants. A time without offset is UTC.
 pub(super) fn compare_date_times(left: &str, right: &str) -> Option<Ordering> {
     instant(left)?.partial_cmp(&instant(right)?)
 }
@@ -81,14 +81,14 @@ fn instant(text: &str) -> Option<f64> {
     Some(f64::from(day_number(date)?) * 86_400.0 + Clock::read(time)?.instant())
 }
 
-/// Splits at the one `t`, `T` or white space.
+/// Splits at the only `t`, `T` or white space.
 fn split(text: &str) -> Option<(&str, &str)> {
     let is_separator = |c: char| c == 't' || c == 'T' || c.is_whitespace();
     let (date, time) = text.split_once(is_separator)?;
     (!time.contains(is_separator)).then_some((date, time))
 }
 
-/// A number that grows by one with every day that exists.
+/// Returns a number that increases with every existing day.
 fn day_number(text: &str) -> Option<i32> {
     let bytes = text.as_bytes();
     if bytes.len() != 10 || bytes[4] != b'-' || bytes[7] != b'-' {
@@ -114,12 +114,12 @@ fn digits(text: &str) -> Option<i32> {
     text.parse().ok()
 }
 
-/// A time of day.
+/// Time of day.
 struct Clock {
     hour: i32,
     minute: i32,
     second: f64,
-    /// In minutes, east is positive.
+    /// Offset in minutes, positive to the east.
     offset: Option<i32>,
 }
 
@@ -151,24 +151,24 @@ impl Clock {
         (hour <= 23 && minute <= 59 && (second < 60.0 || clock.is_leap_second())).then_some(clock)
     }
 
-    /// A leap second comes at the end of a day of UTC only.
+    /// True if this is a leap second, which only exists at the end of a UTC day.
     fn is_leap_second(&self) -> bool {
         let utc = self.hour * 60 + self.minute - self.offset.unwrap_or(0);
         self.second < 61.0 && utc.rem_euclid(24 * 60) == 24 * 60 - 1
     }
 
-    /// Seconds since midnight UTC.
+    /// Returns the seconds since midnight UTC.
     fn instant(&self) -> f64 {
         self.shown() - f64::from(self.offset.unwrap_or(0)) * 60.0
     }
 
-    /// Seconds since midnight as the clock shows it.
+    /// Returns the seconds since midnight in local time.
     fn shown(&self) -> f64 {
         f64::from(self.hour * 3600 + self.minute * 60) + self.second
     }
 }
 
-/// `Z`, `+01`, `+0130` or `+01:30`, in minutes.
+/// Parses `Z`, `+01`, `+0130` or `+01:30`. Returns minutes.
 fn offset(zone: &str) -> Option<i32> {
     if zone.eq_ignore_ascii_case("z") {
         return Some(0);

@@ -6,15 +6,15 @@ use serde_json::{Value, json};
 
 use super::{Patterns, Schema, SchemaError, Undecided, looks_like_schema};
 
-/// Schemas with the values that the validator whose behaviour is wanted accepts and refuses.
+/// Schemas with values that the model validator accepts and rejects.
 const VECTORS: &str = include_str!("../../tests/vectors/schema.jsonl");
 
-/// The expressions of the script engine; a source with `STOP` in it is stopped.
+/// Regular expressions of the script engine. A source that contains `STOP` is stopped.
 struct Engine;
 
 fn regex(source: &str, flags: &str) -> Result<script::Regex, script::RegexError> {
     let written = match flags {
-        // A source that begins like flags is none of them.
+        // A source that begins like inline flags has none.
         "" if source.starts_with("(?") => format!("(?:){source}"),
         "" => source.to_owned(),
         flags => format!("(?{flags}){source}"),
@@ -51,13 +51,13 @@ fn errors(schema: &Value, value: &Value) -> Vec<SchemaError> {
     compiled.unwrap_or_else(|| panic!("{schema}: {problems:?}")).validate(value).unwrap()
 }
 
-/// Whether the verdict on the schema, or of it on `value`, is meant to be another than recorded.
+/// True if the verdict on the schema, or its verdict on `value`, intentionally differs from the recorded one.
 fn differs(schema: &Value, value: Option<&Value>) -> bool {
     let schema = schema.to_string();
     DIFFERENCES.iter().any(|(of, on, _)| *of == schema && *on == value.and_then(Value::as_str))
 }
 
-/// The schemas and values on which the verdict is not as recorded.
+/// Returns the schemas and values whose verdict differs from the recorded one.
 fn unlike_recorded() -> Vec<(Value, Option<Value>)> {
     let mut unlike = Vec::new();
     for line in VECTORS.lines() {
@@ -88,7 +88,7 @@ fn verdicts_are_as_recorded_but_for_the_differences() {
     assert!(DIFFERENCES.iter().all(|(_, _, why)| !why.is_empty()));
 }
 
-/// Where the verdicts are meant to be others than recorded: the schema, the value if only one is, and why.
+/// Intended differences from the recorded verdicts: the schema, the value if only one is concerned, and the reason.
 const DIFFERENCES: &[(&str, Option<&str>, &str)] = &[
     (r#"{"format":"uri"}"#, Some("http://h:8a/"), "a port is a number"),
     (r#"{"deepProperties":{"a":{}}}"#, None, "`a` is no JSON pointer, so nothing would be checked"),
@@ -97,7 +97,7 @@ const DIFFERENCES: &[(&str, Option<&str>, &str)] = &[
     (r#"{"patternProperties":{"(":{}}}"#, None, "an invalid expression is an error wherever it stands"),
 ];
 
-/// `written`, JSON without white space, with the place of everything in it.
+/// Parses `written`, JSON without white space, with the place of every value in it.
 fn placed(written: &str) -> Node {
     let source = Source::new("schema.yaml", written);
     let mut node = Node::from_json(&serde_json::from_str(written).unwrap(), &source);

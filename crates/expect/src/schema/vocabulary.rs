@@ -1,9 +1,9 @@
-//! The words of JSON Schema: its dialects, their keywords, and what stands under each.
+//! Vocabulary of JSON Schema: its dialects, their keywords, and the type of each keyword.
 
 use model::nearest;
 use serde_json::Value;
 
-/// A version of JSON Schema.
+/// Version of JSON Schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Dialect {
     Draft4,
@@ -15,7 +15,7 @@ pub(super) enum Dialect {
 
 use Dialect::{Draft4, Draft6, Draft7, Draft2019, Draft2020};
 
-/// The dialects with the words people know them by and the address that stands for them, without scheme and fragment.
+/// Dialects with their common names, and their addresses without scheme and fragment.
 const DIALECTS: &[(Dialect, &str, &str)] = &[
     (Draft4, "draft-04", "json-schema.org/draft-04/schema"),
     (Draft6, "draft-06", "json-schema.org/draft-06/schema"),
@@ -25,7 +25,7 @@ const DIALECTS: &[(Dialect, &str, &str)] = &[
 ];
 
 impl Dialect {
-    /// The dialect `address` stands for; `http` and `https`, with and without `#`, are one.
+    /// Returns the dialect of `address`. `http` and `https`, with and without `#`, are equivalent.
     pub(super) fn of(address: &str) -> Option<Self> {
         let bare = address.trim_end_matches('#');
         let bare = bare.strip_prefix("https://").or_else(|| bare.strip_prefix("http://"))?;
@@ -36,13 +36,13 @@ impl Dialect {
         DIALECTS.iter().find(|(dialect, _, _)| *dialect == self).map_or("", |(_, name, _)| name)
     }
 
-    /// As it is written in `$schema`.
+    /// Returns the address as written in `$schema`.
     pub(super) fn address(self) -> String {
         let bare = DIALECTS.iter().find(|(dialect, _, _)| *dialect == self).map_or("", |(_, _, bare)| bare);
         if self <= Draft7 { format!("http://{bare}#") } else { format!("https://{bare}") }
     }
 
-    /// Whether `value` is a schema of this dialect.
+    /// True if `value` is a schema of this dialect.
     pub(super) fn is_schema(self, value: &Value) -> bool {
         match self {
             Self::Draft4 => jsonschema::draft4::meta::is_valid(value),
@@ -53,16 +53,16 @@ impl Dialect {
         }
     }
 
-    /// Every address there is, for messages.
+    /// Returns all addresses, for messages.
     pub(super) fn addresses() -> impl Iterator<Item = String> {
         DIALECTS.iter().map(|(dialect, _, _)| dialect.address())
     }
 }
 
-/// What stands under a keyword, as far as schemas go.
+/// Schemas in the value of a keyword.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Under {
-    /// No schema.
+    /// None.
     Nothing,
     /// One schema.
     Schema,
@@ -76,18 +76,18 @@ pub(super) enum Under {
     MapOrNames,
 }
 
-/// What a keyword is for.
+/// Purpose of a keyword.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// It says something of the value.
+    /// Makes a requirement on the value.
     Says,
-    /// It names a schema, refers to one or keeps one.
+    /// Names, references or stores a schema.
     Names,
-    /// It says something to people, or nothing to a validator.
+    /// Annotation for people, without meaning for a validator.
     Tells,
 }
 
-/// A keyword and the dialects that have it.
+/// Keyword, and the dialects that have it.
 #[derive(Clone, Copy)]
 pub(super) struct Keyword {
     pub(super) name: &'static str,
@@ -125,8 +125,8 @@ const fn up_to(until: Dialect, keyword: Keyword) -> Keyword {
     Keyword { until, ..keyword }
 }
 
-/// Every keyword there is: the standard's, those of ajv-formats, ajv-keywords and OpenAPI, and what editors and
-/// generators of code leave in schemas.
+/// All keywords: those of the standard, of ajv-formats, ajv-keywords and OpenAPI, and those that editors and code
+/// generators add to schemas.
 pub(super) const KEYWORDS: &[Keyword] = &[
     names("$schema", Draft4, Draft2020),
     names("$id", Draft6, Draft2020),
@@ -204,7 +204,7 @@ pub(super) const KEYWORDS: &[Keyword] = &[
     applies("selectDefault", Under::Schema),
     says("typeof"),
     says("instanceof"),
-    // What speaks to people
+    // Annotations.
     tells("$comment"),
     tells("$vocabulary"),
     tells("title"),
@@ -217,7 +217,7 @@ pub(super) const KEYWORDS: &[Keyword] = &[
     tells("contentMediaType"),
     tells("contentEncoding"),
     tells("contentSchema"),
-    // What OpenAPI, editors and generators of code add
+    // Keywords of OpenAPI, editors and code generators.
     tells("example"),
     tells("discriminator"),
     tells("xml"),
@@ -237,17 +237,17 @@ pub(super) const KEYWORDS: &[Keyword] = &[
     tells("additionalPropertiesName"),
 ];
 
-/// The keyword called `name`, whatever the dialect.
+/// Returns the keyword called `name`, in any dialect.
 pub(super) fn keyword(name: &str) -> Option<&'static Keyword> {
     KEYWORDS.iter().find(|keyword| keyword.name == name)
 }
 
-/// The keyword most likely meant by `written`, among those of `dialect`.
+/// Returns the keyword of `dialect` that is most similar to `written`.
 pub(super) fn nearest_keyword(written: &str, dialect: Dialect) -> Option<&'static str> {
     nearest(written, KEYWORDS.iter().filter(|keyword| keyword.in_dialect(dialect)).map(|keyword| keyword.name))
 }
 
-/// Whether a key says by its first letters that it is somebody's own remark.
+/// True if the prefix of a key marks it as a private remark.
 pub(super) fn is_remark(key: &str) -> bool {
     key.starts_with('_') || key.starts_with("x-") || key.starts_with("//") || key.starts_with("$comment")
 }
@@ -258,5 +258,5 @@ impl Keyword {
     }
 }
 
-/// The names of types.
+/// Names of types.
 pub(super) const TYPES: &[&str] = &["string", "number", "integer", "boolean", "object", "array", "null"];

@@ -1,4 +1,4 @@
-//! Calls as users write them, told in terms of plain maps: a text is a call's name, a map some of its keys.
+//! Rewrites calls as users write them to plain maps: a text is the name of a call, a map has some of its keys.
 
 use model::{Node, NodeKind, Spanned};
 
@@ -6,10 +6,10 @@ use super::{Entry, each, entry, has_denial, is_denial, is_meta, said_about, unwe
 use crate::compile::{Compiler, REGEX_TAG, split_regex};
 use crate::schema::looks_like_schema;
 
-/// The key of the name.
+/// Key of the name.
 const NAME: &str = "name";
 
-/// What is asked of the list of all calls by `node`, which may be written as if it were one call.
+/// Returns the expectation of the list of all calls for `node`, which may be written as if it were one call.
 pub fn of_all(compiler: &mut Compiler<'_>, node: &Node) -> Node {
     match &node.kind {
         NodeKind::Bool(true) => {
@@ -37,7 +37,7 @@ pub fn of_all(compiler: &mut Compiler<'_>, node: &Node) -> Node {
     }
 }
 
-/// What is asked of one call by `node`.
+/// Returns the expectation of one call for `node`.
 pub fn of_one(compiler: &mut Compiler<'_>, node: &Node) -> Node {
     match &node.kind {
         NodeKind::Bool(true) => with(node, NodeKind::Map(Vec::new())),
@@ -77,7 +77,7 @@ fn rule_of_one(compiler: &mut Compiler<'_>, key: &Spanned<String>, value: &Node)
     }
 }
 
-/// A map that has operators, which are about the list of all calls.
+/// Rewrites a map that has operators, which apply to the list of all calls.
 fn operators(compiler: &mut Compiler<'_>, node: &Node, entries: &[Entry]) -> Node {
     let told = entries.iter().map(|(key, value)| rule_of_all(compiler, key, value)).collect();
     Node { kind: NodeKind::Map(told), ..node.clone() }
@@ -110,7 +110,7 @@ fn rule_of_all(compiler: &mut Compiler<'_>, key: &Spanned<String>, value: &Node)
     }
 }
 
-/// Some call is `value`, or one of a list.
+/// Requires that some call is `value`, or one of a list.
 fn some(compiler: &mut Compiler<'_>, key: &Spanned<String>, value: &Node) -> Entry {
     let call = match &value.kind {
         NodeKind::List(_) => with(value, NodeKind::Map(vec![entry("$or", one_of(compiler, value))])),
@@ -119,7 +119,7 @@ fn some(compiler: &mut Compiler<'_>, key: &Spanned<String>, value: &Node) -> Ent
     renamed(key, "$contains", call)
 }
 
-/// The calls of a list of which one is enough. A text in it is compared as it is.
+/// Rewrites the calls of a list of which one is enough. A text in it is compared exactly.
 fn one_of(compiler: &mut Compiler<'_>, list: &Node) -> Node {
     each(list, |item| match item.kind {
         NodeKind::String(_) if item.tag.is_none() => exactly(item),
@@ -127,7 +127,7 @@ fn one_of(compiler: &mut Compiler<'_>, list: &Node) -> Node {
     })
 }
 
-/// Each call of `list` was made, and none that it denies.
+/// Requires each call of `list`, and no call that the list denies.
 fn every(compiler: &mut Compiler<'_>, list: &Node) -> Entry {
     if !has_denial(compiler, list) {
         return entry("$all", each(list, |item| of_one(compiler, item)));
@@ -143,7 +143,7 @@ fn every(compiler: &mut Compiler<'_>, list: &Node) -> Entry {
     entry("$and", told)
 }
 
-/// A step that is met by whatever is something else says nothing.
+/// Reports a step that any other call would meet, which makes no requirement.
 fn refuse_denial(compiler: &mut Compiler<'_>, step: &Node) {
     if is_denial(compiler, step) {
         let problem = step.error("a step of `$sequence` must say what the call is, not only what it is not");
@@ -152,7 +152,7 @@ fn refuse_denial(compiler: &mut Compiler<'_>, step: &Node) {
     }
 }
 
-/// The keys of a call beside operators would be looked for in the list of all calls.
+/// Reports keys of a call beside operators, which would be looked up in the list of all calls.
 fn refuse_keys_beside(compiler: &mut Compiler<'_>, entries: &[Entry]) {
     let is_of_a_list =
         |key: &str| key == "length" || key.starts_with(|c: char| matches!(c, '[' | '/') || c.is_ascii_digit());
@@ -166,19 +166,19 @@ fn refuse_keys_beside(compiler: &mut Compiler<'_>, entries: &[Entry]) {
     }
 }
 
-/// `{type: array, maxItems: 3}` is a schema of the list, not of one call.
+/// True for a schema of the list, such as `{type: array, maxItems: 3}`, and not of one call.
 fn is_schema_of_a_list(compiler: &Compiler<'_>, node: &Node) -> bool {
     compiler.rules.heuristic_schema
         && node.get("type").and_then(Node::as_str) == Some("array")
         && looks_like_schema(node)
 }
 
-/// Whether it is a text that names a call.
+/// True if it is a text that names a call.
 fn is_name(node: &Node) -> bool {
     matches!(node.kind, NodeKind::String(_)) && node.tag.as_deref().is_none_or(|tag| tag == REGEX_TAG)
 }
 
-/// A call by its name; a regular expression stays one.
+/// Returns a call by its name, which may be a regular expression.
 fn named(node: &Node) -> Node {
     let is_regex = node.tag.is_some() || node.as_str().is_some_and(|text| split_regex(text).is_some());
     if is_regex { with(node, NodeKind::Map(vec![entry(NAME, node.clone())])) } else { exactly(node) }

@@ -1,12 +1,12 @@
-//! Expectations of a call that say only what it must not be. "Some call is not like this" is hardly ever what is meant:
-//! they are about all calls, none of which may be like this.
+//! Expectations of a call that only say what it must not be. "Some call is not like this" is rarely intended, so they
+//! apply to all calls, none of which may be like this.
 
 use model::{Node, NodeKind};
 
 use super::is_meta;
 use crate::compile::Compiler;
 
-/// Whether all that `node` says is what must not be.
+/// True if `node` only says what must not be.
 pub fn is_denial(compiler: &Compiler<'_>, node: &Node) -> bool {
     if node.tag.is_some() {
         return false;

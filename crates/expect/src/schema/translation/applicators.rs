@@ -1,4 +1,4 @@
-//! The keywords of the standard that hold schemas.
+//! Keywords of the standard that contain schemas.
 
 use model::{Node, NodeKind};
 use serde_json::{Map, Value, json};
@@ -8,7 +8,7 @@ use crate::schema::pattern_properties::PatternProperties;
 use crate::schema::vocabulary::Dialect;
 
 impl<'a> Translator<'a, '_> {
-    /// Whether the keyword is one of these; then it is translated.
+    /// Translates the keyword and returns true, if it is one of these.
     pub(super) fn applicator(&mut self, part: &mut Part<'a>, entry: Entry<'a>) -> bool {
         let (key, node) = entry;
         match key.value.as_str() {
@@ -57,7 +57,7 @@ impl<'a> Translator<'a, '_> {
         true
     }
 
-    /// A map of names to schemas.
+    /// Translates a map of names to schemas.
     pub(super) fn map(&mut self, entry: Entry<'a>, in_place: bool) -> Option<Map<String, Value>> {
         let NodeKind::Map(entries) = &entry.1.kind else {
             self.wrong(entry, "a map of names to schemas");
@@ -66,7 +66,7 @@ impl<'a> Translator<'a, '_> {
         Some(entries.iter().map(|(name, node)| (name.value.clone(), self.schema(node, in_place))).collect())
     }
 
-    /// A list of schemas with at least one.
+    /// Translates a non-empty list of schemas.
     fn list(&mut self, entry: Entry<'a>, in_place: bool) -> Option<Vec<Value>> {
         match &entry.1.kind {
             NodeKind::List(items) if !items.is_empty() => {
@@ -83,7 +83,7 @@ impl<'a> Translator<'a, '_> {
         }
     }
 
-    /// The three keywords for properties belong together once there are patterns; the patterns take the others along.
+    /// Translates the three keywords for properties. They are translated together if there are patterns.
     fn properties(&mut self, part: &mut Part<'a>, entry: Entry<'a>) {
         let (key, node) = entry;
         let patterns = part.get("patternProperties").filter(|node| has_entries(node));
@@ -155,7 +155,7 @@ impl<'a> Translator<'a, '_> {
                 schemas.insert(name.value.clone(), schema);
             }
         }
-        // The newer keywords may stand beside the older one.
+        // The newer keywords may occur beside the older one.
         merge(part, "dependentRequired", names, entry);
         merge(part, "dependentSchemas", schemas, entry);
     }

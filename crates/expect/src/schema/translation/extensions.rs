@@ -1,4 +1,4 @@
-//! The keywords of ajv-formats and ajv-keywords.
+//! Keywords of ajv-formats and ajv-keywords.
 
 use std::cmp::Ordering;
 
@@ -9,17 +9,17 @@ use super::{Entry, Part, Translator};
 use crate::schema::check::{Check, Transform};
 use crate::schema::format::{FORMATS, Test, format};
 
-/// What `typeof` can name. No JSON value is of the types that are left out of [`POSSIBLE_TYPES`].
+/// Type names for `typeof`. No JSON value has a type that is not in [`POSSIBLE_TYPES`].
 const TYPES_OF: &[&str] = &["undefined", "string", "number", "object", "function", "boolean", "symbol"];
 const POSSIBLE_TYPES: &[&str] = &["string", "number", "object", "boolean"];
 
-/// What `instanceof` can name. No JSON value is an instance of what is left out of [`POSSIBLE_CLASSES`].
+/// Class names for `instanceof`. No JSON value is an instance of a class that is not in [`POSSIBLE_CLASSES`].
 const CLASSES: &[&str] = &["Object", "Array", "Function", "Number", "String", "Date", "RegExp", "Buffer", "Promise"];
 const POSSIBLE_CLASSES: &[&str] = &["Object", "Array"];
 
 const DEFAULTS: &[&str] = &["timestamp", "datetime", "date", "time", "random", "randomint", "seq"];
 
-/// How far behind the first item a pointer may reach.
+/// Maximum index of an item in a pointer.
 const FARTHEST_ITEM: usize = 10_000;
 
 impl<'a> Translator<'a, '_> {
@@ -79,7 +79,7 @@ impl<'a> Translator<'a, '_> {
         let Some(name) = part.get("format").and_then(Node::as_str) else {
             return self.error(node, format!("`{}` needs `format` beside it", key.value));
         };
-        // An unknown format is reported where it stands.
+        // An unknown format is reported at its own keyword.
         let Some(format) = format(name) else { return };
         if format.order.is_none() {
             let ordered: Vec<&str> =
@@ -142,14 +142,14 @@ impl<'a> Translator<'a, '_> {
             let problem = node.error("the flag `y` has no meaning in a schema");
             return self.report(problem.help("begin the expression with `^`"), node.span);
         }
-        // What `g` changes is where the next search begins, and there is none.
+        // `g` only affects where the next search starts, and there is no next search.
         let flags = flags.replace('g', "");
         if let Some(source) = self.valid_pattern(source, &flags, node) {
             self.check(part, entry, Check::Pattern { source, flags });
         }
     }
 
-    /// No value is changed; the checks beside it look at the text as it would be.
+    /// Reads `transform`. The value is not changed: the checks beside it use the transformed text.
     fn transform(&mut self, part: &Part<'a>, entry: Entry<'a>) {
         let (_, node) = entry;
         let NodeKind::List(items) = &node.kind else { return self.wrong(entry, "a list of transformations") };
@@ -218,7 +218,7 @@ impl<'a> Translator<'a, '_> {
         self.check(part, entry, Check::DeepRequired(pointers));
     }
 
-    /// The steps of a pointer that leads somewhere below.
+    /// Returns the steps of a pointer to something below the root.
     fn pointer(&mut self, pointer: &str, node: &Node) -> Option<Vec<String>> {
         if pointer.is_empty() || !crate::schema::internet::is_json_pointer(pointer) {
             let problem = node.error(format!("`{pointer}` is no JSON pointer to something below"));
@@ -261,7 +261,7 @@ impl<'a> Translator<'a, '_> {
         }
     }
 
-    /// One or several names out of `known`; a warning if no JSON value can be any of them.
+    /// Reads one or several names from `known`. Warns if no JSON value can be any of them.
     fn choices(&mut self, entry: Entry<'a>, known: &[&'static str], possible: &[&str]) -> Option<Vec<String>> {
         let (key, node) = entry;
         let items = if let NodeKind::List(items) = &node.kind { items.as_slice() } else { std::slice::from_ref(node) };
@@ -328,7 +328,7 @@ fn item_index(step: &str) -> Option<usize> {
     step.bytes().all(|b| b.is_ascii_digit()).then(|| step.parse().unwrap_or(usize::MAX)).filter(|_| !step.is_empty())
 }
 
-/// A schema for what must, if there is anything, be at `step`.
+/// Returns a schema for the value at `step`, if there is one.
 fn step_into(step: &str, inner: &Value) -> Value {
     match item_index(step) {
         Some(index) => {
@@ -340,7 +340,7 @@ fn step_into(step: &str, inner: &Value) -> Value {
     }
 }
 
-/// A schema that matches only if there is something at `step` and it matches `inner`.
+/// Returns a schema that requires a value at `step` that matches `inner`.
 fn reach(step: &str, inner: &Value) -> Value {
     let object = json!({"type": "object", "required": [step], "properties": {step: inner}});
     match item_index(step) {
@@ -354,7 +354,7 @@ fn reach(step: &str, inner: &Value) -> Value {
     }
 }
 
-/// The name of the case for a value, as `selectCases` has it.
+/// Returns the key of a value in `selectCases`.
 fn case_name(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -363,7 +363,7 @@ fn case_name(value: &Value) -> Option<String> {
     }
 }
 
-/// Every value whose case is called `name`.
+/// Returns all values whose case is called `name`.
 fn case_values(name: &str) -> Vec<Value> {
     let mut values = vec![Value::String(name.to_owned())];
     if let Ok(value) = serde_json::from_str::<Value>(name)

@@ -1,6 +1,6 @@
-//! A schema in the user's file, in any dialect, translated into one document the library understands: draft 2020-12
-//! without addresses and anchors. Every schema that something refers to is a definition, and every reference is
-//! `#/definitions/N`. On the way everything the user may have got wrong is reported at its place.
+//! Translates a schema in the user's file, in any dialect, into one document for the library: draft 2020-12 without
+//! ids and anchors. Every schema that is the target of a reference becomes a definition, and every reference is
+//! `#/definitions/N`. All errors of the user are reported at their places.
 
 mod applicators;
 mod extensions;
@@ -21,13 +21,13 @@ use super::reference::References;
 use super::vocabulary::{Dialect, Role, Under, is_remark, keyword, nearest_keyword};
 use super::{Patterns, Undecided};
 
-/// How deep a schema may be nested.
+/// Maximum nesting depth of a schema.
 pub(super) const DEEPEST: usize = 100;
 
-/// The key under which a translated schema keeps where it comes from, as an index.
+/// Key under which a translated schema stores the index of its origin.
 const ORIGIN: &str = "origin";
 
-/// A translated schema.
+/// Translated schema.
 pub(super) struct Translation {
     original: Value,
     document: Value,
@@ -37,10 +37,10 @@ pub(super) struct Translation {
     whole: Said,
 }
 
-/// Where a translated schema comes from: its keywords there, by their translated names.
+/// Origin of a translated schema: the user's keywords, by their translated names.
 type Origin = HashMap<String, Said>;
 
-/// A keyword as the user wrote it.
+/// Keyword as written by the user.
 pub(super) struct Said {
     pub(super) keyword: String,
     pub(super) value: Value,
@@ -49,7 +49,7 @@ pub(super) struct Said {
 }
 
 impl Translation {
-    /// Translates `root`; absent if it is no schema at all.
+    /// Translates `root`. Returns `None` if it is not a schema at all.
     pub(super) fn of(root: &Node, patterns: &dyn Patterns, problems: &mut Problems) -> Option<Self> {
         let dialect = dialect_of(root, problems)?;
         let references = References::of(root, dialect, problems);
@@ -78,17 +78,17 @@ impl Translation {
         Some(Self { original, document, rules: rules.into(), origins, by_name, whole })
     }
 
-    /// The schema as the user wrote it.
+    /// Returns the schema as written by the user.
     pub(super) fn original(&self) -> &Value {
         &self.original
     }
 
-    /// Whether the document is another for values with other names of properties.
+    /// True if the document depends on the property names of the value.
     pub(super) fn depends_on_names(&self) -> bool {
         !self.by_name.is_empty()
     }
 
-    /// The document for a value whose properties have these `names`.
+    /// Returns the document for a value whose properties have these `names`.
     pub(super) fn document(&self, names: &BTreeSet<String>, patterns: &dyn Patterns) -> Result<Value, Undecided> {
         let mut document = self.document.clone();
         if let Some(definitions) = document.get_mut("definitions").and_then(Value::as_object_mut) {
@@ -105,7 +105,7 @@ impl Translation {
         check::register(options, &self.rules, patterns).build(document).map_err(|error| error.to_string())
     }
 
-    /// What the user wrote that became the part of `document` at `location`.
+    /// Returns the user's keyword that was translated to the part of `document` at `location`.
     pub(super) fn said(&self, document: &Value, location: &Location) -> &Said {
         let mut at = document;
         let mut found = &self.whole;
@@ -126,7 +126,7 @@ impl Translation {
     }
 }
 
-/// The dialect `root` is written in, or the problem that it is no schema.
+/// Returns the dialect of `root`, or reports that it is not a schema.
 fn dialect_of(root: &Node, problems: &mut Problems) -> Option<Dialect> {
     match &root.kind {
         NodeKind::Bool(_) => return Some(Dialect::Draft7),
@@ -148,41 +148,42 @@ fn dialect_of(root: &Node, problems: &mut Problems) -> Option<Dialect> {
     dialect
 }
 
-/// A translation in the making.
+/// Translator of one schema.
 struct Translator<'a, 'p> {
     dialect: Dialect,
     patterns: &'p dyn Patterns,
     references: References<'a>,
-    /// What is referred to, the root first; more are found on the way.
+    /// Targets of references, the root first. More are added during the translation.
     definitions: Vec<&'a Node>,
-    /// Which definition says of the same value that it must match which other one, and where.
+    /// Pairs of definitions of which the first requires the same value to match the second, and the place of the
+    /// requirement.
     edges: Vec<(usize, usize, &'a Node)>,
-    /// The definition that is being translated.
+    /// Index of the definition that is being translated.
     current: usize,
     depth: usize,
     rules: Vec<Rule>,
     origins: Vec<Origin>,
     by_name: Vec<PatternProperties>,
-    /// The schemas under patterns, translated.
+    /// Translated schemas of patterns.
     patterned: Map<String, Value>,
-    /// The problems that were reported; a schema that is referred to is translated more than once.
+    /// Problems that were reported. A schema with references to it is translated more than once.
     told: HashSet<(usize, usize, String)>,
     problems: &'p mut Problems,
 }
 
-/// A schema that is being translated.
+/// Schema that is being translated.
 struct Part<'a> {
     node: &'a Node,
-    /// Whether it speaks of the same value as the definition it is in.
+    /// True if it applies to the same value as the enclosing definition.
     in_place: bool,
     out: Map<String, Value>,
     all_of: Vec<Value>,
     origin: Origin,
-    /// What a text goes through before it is looked at.
+    /// Transformations of a text before it is checked.
     transforms: Vec<Transform>,
 }
 
-/// A key and its value in the user's schema.
+/// Key and value in the user's schema.
 type Entry<'a> = (&'a Spanned<String>, &'a Node);
 
 impl<'a> Part<'a> {
@@ -195,7 +196,7 @@ impl<'a> Part<'a> {
         self.node.get(key)
     }
 
-    /// Puts the translation of a keyword into the translated schema.
+    /// Adds the translation of a keyword to the translated schema.
     fn put(&mut self, name: &str, value: Value, (key, node): Entry<'a>) {
         let said = Said {
             keyword: key.value.clone(),
@@ -209,7 +210,7 @@ impl<'a> Part<'a> {
 }
 
 impl<'a> Translator<'a, '_> {
-    /// Translates the root and everything that is referred to.
+    /// Translates the root and all targets of references.
     fn definitions(&mut self) -> Map<String, Value> {
         let mut translated = Map::new();
         while let Some(node) = self.definitions.get(self.current).copied() {
@@ -221,7 +222,7 @@ impl<'a> Translator<'a, '_> {
         translated
     }
 
-    /// Translates one schema and what is in it.
+    /// Translates one schema and its inner schemas.
     fn schema(&mut self, node: &'a Node, in_place: bool) -> Value {
         let entries = match &node.kind {
             NodeKind::Bool(value) => return Value::Bool(*value),
@@ -270,7 +271,7 @@ impl<'a> Translator<'a, '_> {
         }
     }
 
-    /// A keyword that speaks to people; what it must be is told so that data is not taken for a schema.
+    /// Reads a keyword that is an annotation. Its type is checked so that data is not mistaken for a schema.
     fn remark(&mut self, entry: Entry<'_>) {
         let (key, node) = entry;
         match (key.value.as_str(), &node.kind) {
@@ -288,7 +289,8 @@ impl<'a> Translator<'a, '_> {
         }
     }
 
-    /// A key that is no keyword: an error if it is nearly one that could have such a value, else a warning.
+    /// Reports a key that is not a keyword: as an error if it is similar to a keyword that could have such a value,
+    /// else as a warning.
     fn unknown(&mut self, key: &Spanned<String>, node: &Node) {
         let near = nearest_keyword(&key.value, self.dialect);
         let holds_schemas = near.and_then(keyword).is_some_and(|near| near.under != Under::Nothing);
@@ -301,7 +303,7 @@ impl<'a> Translator<'a, '_> {
         self.report(problem.at(node.source.excerpt(key.span)), key.span);
     }
 
-    /// The name of the definition that `node` becomes.
+    /// Returns the index of the definition for `node`.
     fn definition(&mut self, node: &'a Node) -> usize {
         let known = self.definitions.iter().position(|known| std::ptr::eq(*known, node));
         known.unwrap_or_else(|| {
@@ -310,7 +312,7 @@ impl<'a> Translator<'a, '_> {
         })
     }
 
-    /// Makes the library call `check` for the keyword.
+    /// Registers `check` for the keyword.
     fn check(&mut self, part: &mut Part<'a>, entry: Entry<'a>, check: Check) {
         part.put(&check::library_name(&entry.0.value), json!(self.rules.len()), entry);
         let transforms = part.transforms.clone();
@@ -322,7 +324,7 @@ impl<'a> Translator<'a, '_> {
         self.report(node.error(message), node.span);
     }
 
-    /// That the value of a keyword is of a wrong kind.
+    /// Reports that the value of a keyword has the wrong type.
     fn wrong(&mut self, (key, node): Entry<'_>, needs: &str) {
         let shown = match &node.kind {
             NodeKind::Number(number) => number.to_string(),
@@ -338,7 +340,7 @@ impl<'a> Translator<'a, '_> {
         }
     }
 
-    /// Reports every schema that demands of a value nothing but that it matches that same schema.
+    /// Reports every schema that only requires a value to match that same schema.
     fn report_circles(&mut self) {
         let edges = std::mem::take(&mut self.edges);
         for (from, to, node) in &edges {
@@ -362,7 +364,7 @@ impl<'a> Translator<'a, '_> {
     }
 }
 
-/// The texts in a list.
+/// Returns the texts in a list.
 fn texts(node: Option<&Node>) -> Vec<String> {
     match node.map(|node| &node.kind) {
         Some(NodeKind::List(items)) => items.iter().filter_map(Node::as_str).map(str::to_owned).collect(),

@@ -1,4 +1,4 @@
-//! The keywords of the standard that hold no schemas.
+//! Keywords of the standard that do not contain schemas.
 
 use model::decode::as_whole;
 use model::{Node, NodeKind, nearest};
@@ -11,7 +11,7 @@ use crate::schema::reference::Target;
 use crate::schema::vocabulary::{Dialect, TYPES};
 
 impl<'a> Translator<'a, '_> {
-    /// Whether the keyword is one of these; then it is translated.
+    /// Translates the keyword and returns true, if it is one of these.
     pub(super) fn standard(&mut self, part: &mut Part<'a>, entry: Entry<'a>) -> bool {
         let (key, node) = entry;
         match key.value.as_str() {
@@ -101,7 +101,8 @@ impl<'a> Translator<'a, '_> {
         }
     }
 
-    /// A reference whose target depends on the way that led to it. In a schema of one piece there is only one way.
+    /// Translates a reference whose target depends on the path of evaluation. In a schema of one document there is
+    /// only one path.
     fn dynamic_reference(&mut self, part: &mut Part<'a>, entry: Entry<'a>) {
         let (key, node) = entry;
         let Some(reference) = node.as_str() else { return self.wrong(entry, "a string") };
@@ -184,7 +185,7 @@ impl<'a> Translator<'a, '_> {
         }
     }
 
-    /// `maximum`, `minimum`: in draft-04 the keyword beside it says whether the bound itself is allowed.
+    /// Translates `maximum` or `minimum`. In draft-04 another keyword says whether the limit itself is allowed.
     fn bound(&mut self, part: &mut Part<'a>, entry: Entry<'a>) {
         if self.number(entry).is_none() {
             return;
@@ -258,7 +259,7 @@ impl<'a> Translator<'a, '_> {
         part.put("dependentRequired", Value::Object(needs), entry);
     }
 
-    /// `node` as a regular expression that is valid.
+    /// Reads `node` as a valid regular expression.
     pub(super) fn pattern(&mut self, entry: Entry<'_>, node: &Node) -> Option<String> {
         let Some(source) = node.as_str() else {
             self.wrong((entry.0, node), "a regular expression");
@@ -311,7 +312,7 @@ impl<'a> Translator<'a, '_> {
         None
     }
 
-    /// `node` as a list of names, none of them twice.
+    /// Reads `node` as a list of distinct names.
     pub(super) fn names(&mut self, entry: Entry<'_>, node: &Node) -> Option<Vec<String>> {
         let NodeKind::List(items) = &node.kind else {
             self.wrong((entry.0, node), "a list of names");
@@ -331,7 +332,7 @@ impl<'a> Translator<'a, '_> {
         Some(names)
     }
 
-    /// That a keyword says nothing without another.
+    /// Reports that a keyword has no effect without another.
     pub(super) fn idle(&mut self, (key, node): Entry<'_>, other: &str) {
         let message = format!("`{}` says nothing without `{other}` beside it", key.value);
         let problem = model::Diagnostic::warning(message).at(node.source.excerpt(key.span));
@@ -339,7 +340,7 @@ impl<'a> Translator<'a, '_> {
     }
 }
 
-/// Formats of the standard and of OpenAPI that are near to others, but not meant to be them.
+/// Formats of the standard and of OpenAPI that have names similar to others, but are not misspellings of them.
 const STRANGE_FORMATS: &[&str] = &[
     "cuid",
     "ulid",
@@ -367,7 +368,7 @@ fn names_null(types: &Node) -> bool {
     }
 }
 
-/// What `transform` lists, as far as it is known.
+/// Returns the known transformations in `transform`.
 pub(super) fn transforms(node: &Node) -> Vec<Transform> {
     let NodeKind::List(items) = &node.kind else { return Vec::new() };
     let known = |name: &str| Transform::NAMES.iter().find(|(known, _)| *known == name).map(|(_, transform)| *transform);

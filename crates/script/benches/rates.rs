@@ -1,6 +1,6 @@
-//! How fast the engine is: medians of some rounds, one line each, beside the promise where there is one. The exit code is
-//! 1 if one is broken. The first argument that is a directory is taken for a
-//! project with packages in its `node_modules`; its `*.test.ts` files are imported, too.
+//! Measures the speed of the engine: the median of several rounds, one line each, beside its limit if there is one.
+//! The exit code is 1 if a limit is exceeded. The first argument that is a directory is used as a project with
+//! packages in its `node_modules`. Its `*.test.ts` files are imported as well.
 
 #![allow(clippy::print_stdout, clippy::expect_used)]
 
@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use trialrun_script::{Asks, Expression, Library, Options, Runtime, Value};
 
 const BUDGET: Duration = Duration::from_secs(60);
-/// What making a runtime may take.
+/// Maximum time to create a runtime.
 const RUNTIME: Duration = Duration::from_millis(1);
-/// How many simple expressions are evaluated in a second at the least.
+/// Minimum number of simple expressions that are evaluated in a second.
 const EVALUATIONS: f64 = 50_000.0;
 
 const TYPESCRIPT: &str = "interface Shape { a: string }
@@ -68,7 +68,7 @@ fn mark(is_broken: bool) -> &'static str {
     if is_broken { " BROKEN" } else { "" }
 }
 
-/// Whether an expression that throws nothing and waits for nothing is evaluated too slowly.
+/// Returns true if the evaluation of an expression that does not throw or wait is too slow.
 fn expressions(here: &Path, library: &Library) -> bool {
     let mut are_slow = false;
     let mut runtime = runtime(here, library);

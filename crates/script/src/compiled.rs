@@ -8,18 +8,18 @@ use rquickjs::loader::{Bundle, Loader};
 use rquickjs::module::{Declared, WriteOptions};
 use rquickjs::{Ctx, Module};
 
-/// A module's name in the engine, and what the engine made of its text.
+/// Name of a module in the engine, and its compiled code.
 type Compiled = (&'static str, &'static [u8]);
 
-/// By name. They stay as long as the process: there are as many as the program has sources.
+/// Compiled sources by name. They are never freed, since their number is that of the program's sources.
 static COMPILED: Mutex<BTreeMap<&'static str, &'static [Compiled]>> = Mutex::new(BTreeMap::new());
 
-/// Modules of packages by name, with a hash of their text. They stay as long as the process; what a package had before it
-/// was installed again stays, too.
+/// Modules of packages by name, with a hash of their text. They are never freed, not even after the package was
+/// installed again.
 static PACKAGES: Mutex<BTreeMap<String, (u64, &'static [Compiled])>> = Mutex::new(BTreeMap::new());
 
-/// Declares the module `name` of a package. The first runtime that needs it compiles it; the others load what that made,
-/// which has no text.
+/// Declares the module `name` of a package. The first runtime that needs it compiles it. The others load the compiled
+/// code, which does not include the text.
 pub(crate) fn declare_of_package<'js>(
     ctx: &Ctx<'js>,
     name: &str,
@@ -43,14 +43,14 @@ pub(crate) fn declare_of_package<'js>(
     Ok(module)
 }
 
-/// What is compiled, for as long as the process runs.
+/// Keeps compiled code for the lifetime of the process.
 fn kept(name: &str, code: &[u8]) -> &'static [Compiled] {
     let name: &'static str = name.to_owned().leak();
     vec![(name, &*code.to_vec().leak())].leak()
 }
 
-/// Declares the module `name`, which is one of the program's own: its `text` is always the same. Only the first runtime
-/// that needs it compiles it.
+/// Declares the module `name`, which is one of the program's own, with a constant `text`. Only the first runtime that
+/// needs it compiles it.
 pub(crate) fn declare<'js>(
     ctx: &Ctx<'js>,
     name: &str,
@@ -61,7 +61,7 @@ pub(crate) fn declare<'js>(
         return (Bundle { 0: known }).load(ctx, name, None);
     }
     let module = Module::declare(ctx.clone(), name, text())?;
-    // Places stay: by them the program's own steps on the way to an error are told from the user's.
+    // Positions are kept, because they distinguish the program's own stack frames from the user's.
     let code = module.write(WriteOptions { strip_source: true, ..WriteOptions::default() })?;
     keep(name, &code);
     Ok(module)
@@ -75,7 +75,7 @@ fn keep(name: &str, code: &[u8]) {
     }
 }
 
-/// Entries come whole or not at all, whoever panics.
+/// Entries are inserted completely or not at all, so a panic of another thread does no harm.
 fn lock() -> std::sync::MutexGuard<'static, BTreeMap<&'static str, &'static [Compiled]>> {
     COMPILED.lock().unwrap_or_else(PoisonError::into_inner)
 }

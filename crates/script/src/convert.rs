@@ -1,4 +1,4 @@
-//! Values made into those of the engine, and back.
+//! Converts values to those of the engine, and back.
 
 use std::rc::Rc;
 
@@ -9,22 +9,22 @@ use rquickjs::{Array, Ctx, Exception, Object, Type};
 use crate::realm::Realm;
 use crate::value::{Asks, Function, Native, Value};
 
-/// How deep a value may nest on its way across.
+/// Maximum nesting depth of a converted value.
 const DEPTH: usize = 128;
 
-/// How many values may cross at once.
+/// Maximum number of values in one conversion.
 const COUNT: usize = 2_000_000;
 
-/// After how many values the clock is looked at.
+/// Number of values after which the deadline is checked.
 const PAUSE: usize = 4_096;
 
-/// What the key of an entry takes beside its text, in bytes.
+/// Size of the key of a map entry without its text, in bytes.
 const ENTRY: usize = size_of::<String>();
 
-/// What a request takes beside its arguments, in bytes, about: its promise and both its ends.
+/// Approximate size of a request without its arguments, in bytes: its promise and both resolving functions.
 const REQUEST: usize = 512;
 
-/// Makes a value of the engine from `value`.
+/// Converts `value` to a value of the engine.
 pub(crate) fn to_script<'js>(
     ctx: &Ctx<'js>,
     realm: &Rc<Realm>,
@@ -59,7 +59,7 @@ fn to_script_at<'js>(
             let object = Object::new(ctx.clone())?;
             for (key, entry) in entries {
                 let entry = to_script_at(ctx, realm, entry, depth + 1)?;
-                // Setting it would ask what the object inherits under this name.
+                // An assignment would call a setter that the object inherits under this name.
                 object.prop(key.as_str(), Property::from(entry).writable().enumerable().configurable())?;
             }
             object.into_value()
@@ -92,7 +92,7 @@ fn asks<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, asks: &Asks) -> rquickjs::Result
     })
 }
 
-/// A function of Rust that takes whatever it is given.
+/// Creates a JavaScript function from a Rust closure that accepts any arguments.
 pub(crate) fn function<'js>(
     ctx: &Ctx<'js>,
     name: &Rc<str>,
@@ -102,7 +102,7 @@ pub(crate) fn function<'js>(
     rquickjs::Function::new(ctx.clone(), body)?.with_name(name)
 }
 
-/// The arguments of a request. What waits in the outbox counts together.
+/// Converts the arguments of a request. The sizes of all requests in the outbox are added up.
 fn owed<'js>(
     ctx: &Ctx<'js>,
     realm: &Rc<Realm>,
@@ -137,7 +137,7 @@ fn arguments<'js>(
     Ok(arguments)
 }
 
-/// Takes `value` out of the engine.
+/// Converts a value of the engine to a Rust value.
 pub(crate) fn from_script<'js>(
     ctx: &Ctx<'js>,
     realm: &Rc<Realm>,
@@ -146,7 +146,7 @@ pub(crate) fn from_script<'js>(
     Reader::new(ctx, realm, realm.memory).read(value)
 }
 
-/// What a value takes outside the engine, in bytes, about.
+/// Returns the approximate size of a value outside of the engine, in bytes.
 fn weight(value: &Value) -> usize {
     let inside = match value {
         Value::String(text) => text.len(),
@@ -160,10 +160,10 @@ fn weight(value: &Value) -> usize {
 struct Reader<'r, 'js> {
     ctx: &'r Ctx<'js>,
     realm: &'r Rc<Realm>,
-    /// The objects that hold the one being read.
+    /// Objects that contain the one being read.
     above: Vec<rquickjs::Value<'js>>,
     count: usize,
-    /// How many more bytes the values may take outside the engine.
+    /// Number of bytes that are left for values outside of the engine.
     room: usize,
 }
 
@@ -186,7 +186,7 @@ impl<'r, 'js> Reader<'r, 'js> {
         if self.count > COUNT {
             return Err(self.too_large());
         }
-        // Reading plain values runs no code that the engine could interrupt.
+        // Reading plain values does not run code that the engine could interrupt.
         if self.count.is_multiple_of(PAUSE) && self.realm.deadline.has_passed() {
             return Err(Exception::throw_message(self.ctx, "interrupted"));
         }
@@ -236,7 +236,7 @@ impl<'r, 'js> Reader<'r, 'js> {
     }
 
     fn list(&mut self, object: Object<'js>) -> rquickjs::Result<Value> {
-        // As a number: a length may be more than the engine's whole numbers hold.
+        // Read as a number, because a length may exceed the engine's integers.
         let length: f64 = object.get("length")?;
         let Some(array) = object.into_array() else { return Ok(Value::Undefined) };
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
@@ -274,7 +274,7 @@ impl<'r, 'js> Reader<'r, 'js> {
         Ok(Value::Map(entries))
     }
 
-    /// What stands for a value that has no counterpart of its own.
+    /// Returns the replacement of a value that has no counterpart in Rust.
     fn replace(&mut self, value: rquickjs::Value<'js>) -> rquickjs::Result<Value> {
         let replace: rquickjs::Function<'js> = self.realm.tools(self.ctx)?.get("replace")?;
         let stands_for: rquickjs::Value<'js> = replace.call((value,))?;
@@ -282,7 +282,8 @@ impl<'r, 'js> Reader<'r, 'js> {
     }
 }
 
-/// The text that `value` is; without it, none. Half a surrogate pair is no character of Rust's.
+/// Returns the text of `value`, or an empty text if it is not a string. An unpaired surrogate cannot be represented in
+/// Rust.
 pub(crate) fn text<'js>(ctx: &Ctx<'js>, realm: &Realm, value: rquickjs::Value<'js>) -> rquickjs::Result<String> {
     let Some(text) = value.as_string() else { return Ok(String::new()) };
     if let Ok(text) = text.to_string() {
@@ -292,7 +293,7 @@ pub(crate) fn text<'js>(ctx: &Ctx<'js>, realm: &Realm, value: rquickjs::Value<'j
     well_formed.call((value,))
 }
 
-/// What a handle to `function` needs to know beside its index.
+/// Returns the name and the number of parameters of `function`.
 pub(crate) fn describe(function: &rquickjs::Function<'_>) -> (String, usize) {
     let name = function.get::<_, Option<String>>("name").ok().flatten().unwrap_or_default();
     let length = function.get::<_, Option<f64>>("length").ok().flatten().unwrap_or_default();

@@ -1,4 +1,5 @@
-//! When work must end, in time of the processor: a machine that is busy with something else stops nobody.
+//! Deadline of a piece of work, in processor time, so that nothing is stopped because the machine is busy with
+//! something else.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -7,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use nix::time::{ClockId, clock_gettime};
 
-/// When the work under way on this thread must end, and whether it was told so.
+/// Deadline of the current work on this thread, and whether it has been reported as passed.
 #[derive(Default)]
 pub(crate) struct Deadline {
     at: Cell<Option<Duration>>,
@@ -17,28 +18,28 @@ pub(crate) struct Deadline {
 }
 
 impl Deadline {
-    /// One that has passed as soon as `stop` is set, too.
+    /// Creates a deadline that also counts as passed when `stop` is set.
     pub fn stopped_by(stop: Option<Arc<AtomicBool>>) -> Self {
         Self { stop, ..Self::default() }
     }
 
-    /// Work begins that may use `budget`.
+    /// Starts work with the time limit `budget`.
     pub fn begin(&self, budget: Duration) {
         self.begin_at(used(), budget);
     }
 
-    /// The same, where this thread has [`used`] so much now: to ask takes a call of the system.
+    /// Same as `begin`, with the current value of [`used`], which saves a system call.
     pub fn begin_at(&self, used: Duration, budget: Duration) {
         self.passed.set(false);
         self.at.set(used.checked_add(budget));
     }
 
-    /// The work is over.
+    /// Ends the work.
     pub fn end(&self) {
         self.at.set(None);
     }
 
-    /// Whether the work must end now.
+    /// Returns true if the work must stop now.
     pub fn has_passed(&self) -> bool {
         let is_told = || self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed));
         let passed = self.at.get().is_some_and(|at| is_told() || used() >= at);
@@ -48,7 +49,7 @@ impl Deadline {
         passed
     }
 
-    /// Whether the last work was told to end.
+    /// Returns true if the deadline of the last work was reported as passed.
     pub fn was_told(&self) -> bool {
         self.passed.get()
     }
@@ -58,7 +59,8 @@ thread_local! {
     static STARTED: Instant = Instant::now();
 }
 
-/// What this thread has used of the processor so far; the time that has passed where a system does not count it.
+/// Returns the processor time that this thread has used. Returns elapsed time on systems that do not count processor
+/// time.
 pub(crate) fn used() -> Duration {
     match clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID) {
         Ok(time) => Duration::from(time),

@@ -1,4 +1,4 @@
-//! A JavaScript engine with limits: memory, stack, and time for each piece of work.
+//! JavaScript engine with limits on memory, stack and time.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -8,33 +8,33 @@ use rquickjs::{Context, Ctx, Object, Runtime};
 
 use crate::deadline::Deadline;
 
-/// What an engine may use.
+/// Limits of an engine.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
-    /// Bytes of heap, everything together.
+    /// Total heap size in bytes.
     pub memory: usize,
-    /// Bytes of native stack. Must leave room on the smallest thread the engine is used from.
+    /// Native stack size in bytes. It must leave room on the smallest thread that uses the engine.
     pub stack: usize,
 }
 
-/// Why a piece of work was not finished.
+/// Error of a piece of work.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum EngineError {
-    /// It took longer than it was given. The engine can go on.
+    /// It exceeded its time limit. The engine can be used further.
     #[error("stopped after {} ms", budget.as_millis())]
     TimedOut { budget: Duration },
-    /// It needed more memory than the engine has. The engine must not be used again.
+    /// It needed more memory than the limit. The engine must not be used again.
     #[error("needed more than {} MiB of memory", limit >> 20)]
     OutOfMemory { limit: usize },
-    /// It threw.
+    /// It threw an exception.
     #[error("{name}: {message}")]
     Thrown { name: String, message: String },
-    /// The engine itself is at fault.
+    /// The engine itself failed.
     #[error("the script engine failed: {0}")]
     Failed(String),
 }
 
-/// One runtime with one context. Limits hold for a runtime, so two engines never share one.
+/// One runtime with one context. Limits apply to a runtime, so engines never share one.
 pub(crate) struct Engine {
     context: Context,
     deadline: Rc<Deadline>,
@@ -42,7 +42,7 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    /// An engine that has the built-in objects `I` beside the language's own.
+    /// Creates an engine that has the built-in objects `I` in addition to those of the language.
     pub fn new<I: Intrinsic>(limits: Limits) -> Result<Self, EngineError> {
         let failed = |error: rquickjs::Error| EngineError::Failed(error.to_string());
         let runtime = Runtime::new().map_err(failed)?;
@@ -55,7 +55,7 @@ impl Engine {
         Ok(Self { context, deadline, limits })
     }
 
-    /// Does `work`, and stops it when `budget` is over.
+    /// Runs `work`, and stops it when `budget` is exceeded.
     pub fn run<T>(
         &self,
         budget: Duration,
@@ -76,7 +76,7 @@ impl Engine {
         if self.deadline.was_told() {
             return EngineError::TimedOut { budget };
         }
-        // Where not even an error object fits, the engine throws a bare null.
+        // If there is no memory for an error object, the engine throws null.
         if thrown.is_null() {
             return EngineError::OutOfMemory { limit: self.limits.memory };
         }

@@ -1,81 +1,81 @@
-//! What goes wrong with a script, told with the place in the user's file.
+//! Errors of scripts, with their places in the user's files.
 
 use std::fmt;
 use std::time::Duration;
 
 use model::{Diagnostic, Excerpt};
 
-/// Why a script has no result.
+/// Error of a script.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScriptError {
-    /// It threw, or a promise nobody looked at was rejected.
+    /// It threw an exception, or a promise without a handler was rejected.
     #[error("{name}: {message}")]
     Thrown {
-        /// The error's name, `TypeError`; `Error` for things that are no error objects.
+        /// Name of the error, such as `TypeError`. `Error` for values that are not error objects.
         name: String,
-        /// Its message.
+        /// Message of the error.
         message: String,
-        /// Where it was thrown, in the file as the user wrote it.
+        /// Place of the throw, in the file as the user wrote it.
         place: Option<Box<Excerpt>>,
-        /// The way there, innermost first, without what is not the user's.
+        /// Stack, innermost frame first, without frames outside of the user's code.
         stack: Vec<Frame>,
     },
-    /// It is no valid program.
+    /// It is not valid JavaScript.
     #[error("{message}")]
     Syntax {
-        /// What is wrong.
+        /// Description of the error.
         message: String,
-        /// Where.
+        /// Place of the error.
         place: Option<Box<Excerpt>>,
-        /// What to write instead, where that can be told.
+        /// Suggestion, if there is one.
         help: Option<String>,
     },
-    /// Something it refers to is not there: a file, a package, an export, a part of Node.js.
+    /// Something it refers to does not exist: a file, a package, an export, a part of Node.js.
     #[error("{what}")]
     Missing {
-        /// The whole sentence: what is not there, and why.
+        /// Whole sentence: what is missing, and the reason.
         what: String,
-        /// The file or directory that refers to it.
+        /// File or directory that refers to it.
         from: String,
-        /// The import, if a file's text has it.
+        /// Place of the import, if it is in the text of a file.
         place: Option<Box<Excerpt>>,
-        /// What to do about it, where that can be told.
+        /// Suggestion, if there is one.
         help: Option<String>,
     },
-    /// It took longer than it was given.
+    /// It exceeded its time limit.
     #[error("stopped after {} ms", budget.as_millis())]
     TimedOut {
-        /// What it was given.
+        /// The time limit.
         budget: Duration,
         /// The function that was stopped, or the last call in it, as far as it is known.
         place: Option<Box<Excerpt>>,
     },
-    /// It needed more memory than there is. The runtime must not be used again.
+    /// It needed more memory than the limit. The runtime must not be used again.
     #[error("needed more than {} of memory", Bytes(*limit))]
     OutOfMemory {
-        /// In bytes.
+        /// The limit in bytes.
         limit: usize,
-        /// Where it was, as far as there was memory to tell.
+        /// Place of the allocation, if there was memory left to determine it.
         place: Option<Box<Excerpt>>,
     },
-    /// It waits for a promise that nothing can settle any more.
+    /// It waits for a promise that can no longer be settled.
     #[error("it waits for a promise that is never settled")]
     NeverSettled,
-    /// The engine itself is at fault, or it was asked for something impossible.
+    /// The engine itself failed, or the request was impossible.
     #[error("{0}")]
     Failed(String),
 }
 
-/// One step on the way to an error.
+/// Stack frame of an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
-    /// The function, if it has a name.
+    /// Name of the function, if it has one.
     pub function: Option<String>,
-    /// The path as the user would write it.
+    /// Path as the user would write it.
     pub file: String,
-    /// 1-based.
+    /// Line, 1-based.
     pub line: usize,
-    /// 1-based, in characters.
+    /// Column, 1-based, in characters.
     pub column: usize,
 }
 
@@ -98,12 +98,12 @@ impl fmt::Display for Bytes {
 }
 
 impl ScriptError {
-    /// Something the engine did not do.
+    /// Creates an error for a failure of the engine.
     pub(crate) fn engine(error: &rquickjs::Error) -> Self {
         Self::Failed(format!("the script engine failed: {error}"))
     }
 
-    /// Where it happened in the user's file, if that is known.
+    /// Returns the place in the user's file, if it is known.
     pub fn place(&self) -> Option<&Excerpt> {
         match self {
             Self::Thrown { place, .. }
@@ -115,7 +115,7 @@ impl ScriptError {
         }
     }
 
-    /// What to do about it, where that can be told.
+    /// Returns a suggestion, if there is one.
     pub fn help(&self) -> Option<&str> {
         match self {
             Self::Syntax { help, .. } | Self::Missing { help, .. } => help.as_deref(),
@@ -124,7 +124,7 @@ impl ScriptError {
         }
     }
 
-    /// The steps to the error, innermost first; empty for everything but [`ScriptError::Thrown`].
+    /// Returns the stack, innermost frame first. Empty for all errors other than [`ScriptError::Thrown`].
     pub fn stack(&self) -> &[Frame] {
         match self {
             Self::Thrown { stack, .. } => stack,
@@ -132,7 +132,7 @@ impl ScriptError {
         }
     }
 
-    /// The same as an error about the user's files, at its place if it has one.
+    /// Converts to a diagnostic about the user's files, with its place if there is one.
     pub fn diagnostic(&self) -> Diagnostic {
         let mut diagnostic = Diagnostic::error(self.to_string());
         if let Some(place) = self.place() {

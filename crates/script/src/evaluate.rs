@@ -1,4 +1,4 @@
-//! Evaluating expressions: compiled once, then called like any other function.
+//! Evaluates expressions: each is compiled once, and then called like any other function.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -17,10 +17,10 @@ use crate::runtime::{Runtime, refuse};
 use crate::trace::EXPRESSION;
 use crate::value::Value;
 
-/// How many compiled expressions a runtime keeps.
+/// Maximum number of compiled expressions that a runtime keeps.
 const KEPT: usize = 8_192;
 
-/// What a runtime has compiled, by text: for each set of given names a function of its own.
+/// Compiled expressions by text, with one function for each set of given names.
 #[derive(Default)]
 pub(crate) struct Compiled(HashMap<Arc<str>, Vec<Variant>>);
 
@@ -40,7 +40,7 @@ impl Compiled {
     }
 
     fn insert(&mut self, expression: &Expression, given: &[usize], function: Persistent<rquickjs::Function<'static>>) {
-        // Starting over is as good as any cleverer eviction for texts that are used in turn.
+        // For texts that are used in turn, clearing the cache is as good as a more complex eviction.
         if self.0.len() >= KEPT {
             self.0.clear();
         }
@@ -56,11 +56,11 @@ fn compile<'js>(ctx: &Ctx<'js>, code: &str) -> rquickjs::Result<rquickjs::Functi
 }
 
 impl Runtime {
-    /// The value of `expression`. `scope` is asked for each name it refers to, JavaScript's own included, and only for
-    /// those: what it gives wins over a global of the same name. A promise is waited for.
+    /// Evaluates `expression`. `scope` is asked only for names that the expression refers to, including those of
+    /// JavaScript. Its values have precedence over globals of the same name. A promise is awaited.
     ///
     /// # Errors
-    /// What it threw, a name that is not defined included, or why it was stopped.
+    /// Returns the exception, including that for an undefined name, or why the evaluation was stopped.
     pub fn evaluate<'s>(
         &mut self,
         expression: &Expression,
@@ -70,10 +70,10 @@ impl Runtime {
         self.evaluate_with(expression, scope, budget, &mut refuse)
     }
 
-    /// The same with a host that answers the requests of functions in the scope, as in [`Runtime::call`].
+    /// Same as `evaluate`, with a host that answers the requests of functions in the scope, as in [`Runtime::call`].
     ///
     /// # Errors
-    /// As for [`Runtime::evaluate`].
+    /// Same as for [`Runtime::evaluate`].
     pub fn evaluate_with<'s>(
         &mut self,
         expression: &Expression,

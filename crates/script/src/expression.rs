@@ -1,4 +1,4 @@
-//! Expressions: small texts of JavaScript inside documents.
+//! Expressions: short JavaScript texts in documents.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -18,41 +18,42 @@ use oxc_span::{GetSpan, SourceType};
 use crate::syntax::{Mistake, span, with_stack};
 use crate::typescript::first_error;
 
-/// Why a text is no expression.
+/// Syntax error of an expression.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct SyntaxError {
-    /// What is wrong.
+    /// Description of the error.
     pub message: String,
-    /// Where, in bytes of the text.
+    /// Byte range in the text.
     pub range: Range<usize>,
-    /// What to write instead, where that can be told.
+    /// Suggestion, if there is one.
     pub help: Option<String>,
 }
 
-/// A text of JavaScript that has a value, known to be valid: plain data, cheap to clone, usable from any thread.
+/// Valid JavaScript text that has a value: plain data, cheap to clone, usable from any thread.
 ///
-/// It is an expression; or the body of a function, if it contains a `return` of its own; or a function, which is called
+/// It is an expression, the body of a function if it has a top-level `return`, or a function that is called without
+/// arguments. It may use `await`. It is always strict, so that it cannot create global variables by mistake.
 /// without arguments. It may `await`. It is always strict, so it cannot make new global variables by mistake.
 #[derive(Clone)]
 pub struct Expression(pub(crate) Arc<Prepared>);
 
 pub(crate) struct Prepared {
     pub(crate) text: Arc<str>,
-    /// What stands between the braces of the function that is made of it. The text begins on the second line.
+    /// Body of the generated function, without its braces. The user's text begins on the second line.
     body: String,
     is_async: bool,
     pub(crate) names: Vec<FreeName>,
 }
 
-/// A name that an expression refers to and does not declare.
+/// Name that an expression refers to without declaring it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FreeName {
     /// The name.
     pub name: String,
-    /// Where it is first used, in bytes of the text.
+    /// Byte range of its first use in the text.
     pub range: Range<usize>,
-    /// Whether it is used for more than `typeof`, which takes a name that nobody declares.
+    /// False if it is only used with `typeof`, which accepts an undeclared name.
     pub must_exist: bool,
 }
 
@@ -70,13 +71,13 @@ impl PartialEq for Expression {
 
 impl Eq for Expression {}
 
-/// What the text turned out to be.
+/// Form of the text.
 enum Form {
     /// These bytes are an expression.
     Value(Range<usize>),
     /// These bytes are a function.
     Function(Range<usize>),
-    /// All of it is a body.
+    /// The whole text is a function body.
     Body,
 }
 
@@ -87,10 +88,10 @@ struct Reading {
 }
 
 impl Expression {
-    /// Reads a text.
+    /// Parses a text.
     ///
     /// # Errors
-    /// If it is not valid, or has no value.
+    /// Returns an error if the text is not valid or has no value.
     pub fn parse(text: &str) -> Result<Self, SyntaxError> {
         let wrong = |Mistake { message, span, help }| {
             let end = span.end().min(text.len());
@@ -105,22 +106,23 @@ impl Expression {
         Ok(Self(Arc::new(Prepared { text: text.into(), body, is_async, names })))
     }
 
-    /// As it was written.
+    /// Returns the text as written.
     pub fn text(&self) -> &str {
         &self.0.text
     }
 
-    /// The names it needs that are neither its own nor JavaScript's, each once, in the order of their first use.
+    /// Returns the names that are neither declared in the text nor built in, each once, in the order of their first
+    /// use.
     pub fn free_names(&self) -> Vec<&FreeName> {
         self.0.names.iter().filter(|free| free.must_exist && !is_global(&free.name)).collect()
     }
 
-    /// Whether it refers to `name` without declaring it.
+    /// Returns true if it refers to `name` without declaring it.
     pub fn uses(&self, name: &str) -> bool {
         self.0.names.iter().any(|free| free.name == name)
     }
 
-    /// A function of those of its free names that are `given`.
+    /// Returns the source of a function whose parameters are the free names in `given`.
     pub(crate) fn code(&self, given: &[&str]) -> String {
         let Prepared { body, is_async, .. } = &*self.0;
         let mut code = String::with_capacity(body.len() + 64);
@@ -130,7 +132,7 @@ impl Expression {
     }
 }
 
-/// The bytes of `range` where they are, with blanks for what stands before them.
+/// Returns the text of `range` at its position, with blanks in place of the text before it.
 fn alone(text: &str, range: &Range<usize>) -> String {
     let before = text[..range.start].chars().map(|c| if c == '\n' { '\n' } else { ' ' });
     before.chain(text[range.clone()].chars()).collect()
@@ -143,7 +145,7 @@ fn read(text: &str) -> Result<Reading, Mistake> {
     };
     match read_body(text) {
         Ok(reading) => Ok(reading),
-        // What it was meant to be decides which of the two to believe.
+        // The apparent intention of the text decides which of the two errors is reported.
         Err(as_body) if looks_like_body(text) => Err(as_body),
         Err(_) => Err(as_value),
     }
@@ -153,7 +155,7 @@ fn looks_like_body(text: &str) -> bool {
     text.contains("return") || text.contains(';') || text.trim_start().starts_with(['{', '}'])
 }
 
-/// The text in parentheses, where an object is no block and a comment at the end does no harm.
+/// Parses the text in parentheses, so that `{` begins an object and not a block, and a comment at the end is allowed.
 fn read_value(text: &str) -> Result<Reading, Mistake> {
     let wrapped = format!("({text}\n)");
     let inside = |mistake: Mistake| Mistake {
@@ -183,7 +185,7 @@ fn read_value(text: &str) -> Result<Reading, Mistake> {
     Ok(reading)
 }
 
-/// What an expression must not do is told before it runs.
+/// Reports imports before the expression runs, because an expression must not use them.
 fn imports_nothing(parsed: &ParserReturn<'_>) -> Result<(), Mistake> {
     match parsed.module_record.dynamic_imports.first() {
         None => Ok(()),
@@ -195,7 +197,7 @@ fn imports_nothing(parsed: &ParserReturn<'_>) -> Result<(), Mistake> {
     }
 }
 
-/// A parenthesis of ours must not show in an error.
+/// Adjusts an error about the added parenthesis.
 fn end_of_text(text: &str, mistake: Mistake) -> Mistake {
     if mistake.span.start() > text.len() {
         return Mistake { message: "the expression is not complete".into(), help: None, ..mistake };
@@ -255,7 +257,7 @@ fn is_function(tree: &Tree<'_>) -> bool {
     matches!(tree.without_parentheses(), Tree::ArrowFunctionExpression(_) | Tree::FunctionExpression(_))
 }
 
-/// What a program refers to, and whether it waits. The form is for the caller to say.
+/// Collects the names that a program refers to, and whether it uses `await`. The caller sets the form.
 fn survey(program: &Program<'_>) -> Result<Reading, Mistake> {
     let mut levels = Level::default();
     levels.visit_program(program);
@@ -282,7 +284,7 @@ fn survey(program: &Program<'_>) -> Result<Reading, Mistake> {
     Ok(Reading { form: Form::Body, is_async: levels.awaits, names })
 }
 
-/// What the outermost function does, those inside aside.
+/// Properties of the outermost function, without those of inner functions.
 #[derive(Default)]
 struct Level {
     returns: bool,
@@ -310,7 +312,7 @@ impl<'a> Visit<'a> for Level {
     }
 }
 
-/// Whether `name` is there without anybody declaring it.
+/// True if `name` is built in.
 fn is_global(name: &str) -> bool {
     const GLOBALS: &[&str] = &[
         "AbortController",

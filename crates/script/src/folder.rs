@@ -1,4 +1,4 @@
-//! What the tests of several files need: a directory with some files, and a runtime that lives there.
+//! Shared by the tests of several files: a directory with some files, and a runtime for it.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::{Function, Module, Options, Runtime, ScriptError, Value};
 
 pub const BUDGET: Duration = Duration::from_secs(20);
 
-/// The directory goes with it.
+/// Directory that is deleted on drop, with a runtime.
 pub struct Folder {
     directory: TempDir,
     pub runtime: Runtime,

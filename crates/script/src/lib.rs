@@ -1,11 +1,13 @@
-//! The embedded script engine: JavaScript and TypeScript with limits, and ECMAScript regular expressions.
+//! Embedded script engine: JavaScript and TypeScript with limits, and ECMAScript regular expressions.
 //!
-//! The engine is QuickJS. It knows no agent and no assertion. A [`Runtime`] imports the user's modules, calls their
-//! functions and evaluates [`Expression`]s, each within a budget of time and memory. What crosses is a [`Value`]. A
-//! script has no access to the machine; what it needs of the world it asks the host for, with an [`Asks`].
+//! The engine is QuickJS. This crate does not depend on agents or assertions. A [`Runtime`] imports the user's
+//! modules, calls their functions and evaluates [`Expression`]s, each within limits on time and memory. Values are
+//! exchanged as [`Value`]. A script has no access to the machine. For anything else it asks the host, with an
+//! [`Asks`].
 //!
-//! A [`Regex`] needs no runtime: every thread has an engine for them, made when it is first needed, so that a test costs
-//! about a microsecond and threads never wait for each other. One that is nothing but words needs no engine either.
+//! A [`Regex`] does not need a runtime: every thread has its own engine for them, created on first use, so that a test
+//! takes about a microsecond and threads never wait for each other. An expression that only consists of words does not
+//! need an engine at all.
 
 mod compiled;
 mod convert;

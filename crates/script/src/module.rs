@@ -1,4 +1,4 @@
-//! Modules: where they are, what they are made of, how they come into a runtime.
+//! Modules: resolution, formats and loading.
 
 pub(crate) mod commonjs;
 pub(crate) mod json;

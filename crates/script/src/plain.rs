@@ -1,7 +1,7 @@
-//! Expressions without any operator but the ends of the text. Every engine reads them alike, so none is needed: most of
-//! what people expect of an answer is some words in it.
+//! Expressions without operators except for anchors. They do not need an engine, because they have the same meaning in
+//! all of them. Most expectations of an answer only look for some words.
 
-/// Words that are looked for.
+/// Expression that only consists of words.
 pub(crate) struct Plain<'p> {
     words: &'p str,
     /// `^`
@@ -11,7 +11,7 @@ pub(crate) struct Plain<'p> {
 }
 
 impl<'p> Plain<'p> {
-    /// The expression `source` with these flags, if it is as simple as that.
+    /// Parses the expression `source` with these flags, if it is that simple.
     pub(crate) fn of(source: &'p str, flags: &str) -> Option<Self> {
         if !flags.is_empty() {
             return None;
@@ -21,7 +21,7 @@ impl<'p> Plain<'p> {
         words.chars().all(stands_for_itself).then_some(Self { words, at_start, at_end })
     }
 
-    /// Whether some part of `text` matches.
+    /// True if some part of `text` matches.
     pub(crate) fn is_in(&self, text: &str) -> bool {
         match (self.at_start, self.at_end) {
             (false, false) => text.contains(self.words),
@@ -32,8 +32,8 @@ impl<'p> Plain<'p> {
     }
 }
 
-/// Whether a character means nothing else in an expression, wherever it stands. Surrogates are in no text, so a
-/// character outside of the basic plane is found whole also by those who see two units in it.
+/// True if a character is literal at every position of an expression. Texts do not contain surrogates, so a character
+/// outside of the basic plane is always found as a whole, even by engines that use two units for it.
 fn stands_for_itself(letter: char) -> bool {
     letter.is_alphanumeric() || " _-,;:'\"!#%&@~<>=".contains(letter)
 }

@@ -1,4 +1,4 @@
-//! Where the parts of an exported value are written.
+//! Source positions of the parts of an exported value.
 
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
@@ -20,34 +20,34 @@ use crate::syntax::{Mistake, span, with_stack};
 use crate::typescript::{Language, first_error};
 use crate::value::Key;
 
-/// How many places are told apart. Names that lead in circles, or to themselves many times over, must come to an end.
+/// Maximum number of places. It stops names that refer to themselves in cycles or many times over.
 const PLACES: usize = 200_000;
 
-/// How deep names may lead into each other.
+/// Maximum depth of names that refer to names.
 const HOPS: usize = 64;
 
-/// Where a value is written, and its parts as far as the text shows them.
+/// Place of a value, and of its parts as far as the text shows them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Place {
-    /// Bytes of the text.
+    /// Byte range in the text.
     pub span: Span,
-    /// Its parts.
+    /// Places of its parts.
     pub inside: Inside,
 }
 
-/// The parts of a [`Place`].
+/// Parts of a [`Place`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Inside {
-    /// It has none, or what they are shows only when it runs.
+    /// It has no parts, or they are only known at run time.
     Opaque,
-    /// The items of an array; only the first ones if something unknown is spread among them.
+    /// Items of an array. Only the first ones if the array contains a spread of an unknown value.
     List(Vec<Place>),
-    /// The properties of an object that are written out, with where their names are.
+    /// Properties of an object literal, with the positions of their names.
     Map(Vec<(Spanned<String>, Place)>),
 }
 
 impl Place {
-    /// The place that `path` leads to, or the last one on the way that is known, and how many steps that took.
+    /// Returns the place at `path`, or the last known place on the path, with the number of steps to it.
     pub fn find(&self, path: &[Key]) -> (&Place, usize) {
         let mut place = self;
         for (taken, key) in path.iter().enumerate() {
@@ -70,11 +70,11 @@ impl Place {
     }
 }
 
-/// Where the value that a module exports under `export` is written: literals, seen through type annotations, through
-/// names of top-level variables, and through a call with a single literal. Nothing if the module does not export it.
+/// Returns the place of the value that a module exports under `export`. It follows literals, type annotations, names
+/// of top-level variables, and calls with a single literal. Returns `None` if the module does not export it.
 ///
 /// # Errors
-/// If the text is not valid.
+/// Returns an error if the text is not valid.
 pub fn positions(text: &str, language: Language, export: &str) -> Result<Option<Place>, SyntaxError> {
     let found = with_stack(text, || {
         let allocator = Allocator::default();
@@ -86,31 +86,31 @@ pub fn positions(text: &str, language: Language, export: &str) -> Result<Option<
     found.map_err(|Mistake { message, span, help }| SyntaxError { message, range: span.start()..span.end(), help })
 }
 
-/// A call in a text.
+/// Call in a text.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct CallPlace {
-    /// What is called, such as `assert.contains`.
+    /// The callee, such as `assert.contains`.
     pub callee: Span,
-    /// Its arguments; only the first ones if something is spread among them.
+    /// Its arguments. Only the first ones if there is a spread among them.
     pub arguments: Vec<Place>,
-    /// The whole of it.
+    /// Byte range of the whole call.
     span: Span,
-    /// The last part of what is called, such as `contains`.
+    /// Last part of the callee, such as `contains`.
     name: Option<String>,
-    /// Whether it is called on something named `assert`.
+    /// True if it is a method call on something named `assert`.
     is_claim: bool,
 }
 
-/// The calls in a text, outer ones before those inside them.
+/// Calls in a text, outer calls before inner ones.
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
     found: Vec<CallPlace>,
-    /// Whether something else than what tests are written with goes by the name `assert` in the text.
+    /// True if `assert` in the text refers to something other than the test module's.
     has_other_assert: bool,
 }
 
 impl Calls {
-    /// Those in `text`; none if it is not valid.
+    /// Returns the calls in `text`, or none if it is not valid.
     pub fn of(text: &str, language: Language) -> Self {
         let found = with_stack(text, || {
             let allocator = Allocator::default();
@@ -124,14 +124,15 @@ impl Calls {
         found.unwrap_or_default()
     }
 
-    /// The call around byte `at` whose callee is called `name`, the innermost if there are several. If none is, the
-    /// outermost call there: the engine points somewhere into a call, at times into one of its arguments.
+    /// Returns the innermost call around byte `at` whose callee is called `name`. If there is none, returns the
+    /// outermost call there, since the engine reports a position anywhere in a call, sometimes in one of its
+    /// arguments.
     pub fn around(&self, at: usize, name: &str) -> Option<&CallPlace> {
         let around = || self.found.iter().filter(|call| (call.span.start()..=call.span.end()).contains(&at));
         around().rfind(|call| call.name.as_deref() == Some(name)).or_else(|| around().next())
     }
 
-    /// What is called on the `assert` of tests within `call`, once for each time it is written, and where.
+    /// Returns the methods that `call` calls on the `assert` of tests, once for each occurrence, with their positions.
     pub fn claims(&self, call: &CallPlace) -> Vec<Spanned<String>> {
         if self.has_other_assert {
             return Vec::new();
@@ -148,11 +149,11 @@ impl Calls {
 struct Search<'a> {
     names: Names<'a>,
     calls: Calls,
-    /// What is imported from modules that are not for tests.
+    /// Names that are imported from modules other than the test module.
     others: HashSet<&'a str>,
 }
 
-/// Whether the module itself has something at its top that is called `assert`.
+/// True if the module declares something called `assert` at its top level.
 fn has_own_assert(program: &Program<'_>) -> bool {
     let declares = |statement: &Statement<'_>| match statement {
         Statement::VariableDeclaration(declaration) => declaration
@@ -198,7 +199,7 @@ impl<'a> Visit<'a> for Search<'a> {
     }
 }
 
-/// Whether `callee` is `scenario.skip`, `scenario.only` or `scenario.each(…)`.
+/// True if `callee` is `scenario.skip`, `scenario.only` or `scenario.each(…)`.
 fn makes_scenario(callee: &Expression<'_>) -> bool {
     let of_scenario = |callee: &Expression<'_>, names: &[&str]| {
         callee.as_member_expression().is_some_and(|member| {
@@ -214,8 +215,8 @@ fn makes_scenario(callee: &Expression<'_>) -> bool {
 }
 
 impl Search<'_> {
-    /// Whether a call is one of something that is named `assert`, or of a property of that name of something that is not
-    /// another module's.
+    /// True if it is a method call on something named `assert`, or on a property of that name of an object that is not
+    /// imported from another module.
     fn is_on_assert(&self, call: &CallExpression<'_>) -> bool {
         let Some(member) = call.callee.get_inner_expression().as_member_expression() else { return false };
         match member.object().get_inner_expression() {
@@ -229,10 +230,10 @@ impl Search<'_> {
     }
 }
 
-/// The variables at the top of a module.
+/// Top-level variables of a module.
 struct Names<'a> {
     values: HashMap<&'a str, &'a Expression<'a>>,
-    /// How many places there may still be.
+    /// Number of places that are left.
     left: Cell<usize>,
 }
 
@@ -281,7 +282,7 @@ impl<'a> Names<'a> {
         })
     }
 
-    /// `module.exports = …`.
+    /// Returns the place of the value in `module.exports = …`.
     fn assigned(&self, expression: &'a Expression<'a>) -> Option<Place> {
         let Expression::AssignmentExpression(assignment) = expression else { return None };
         let target = assignment.left.as_member_expression()?;
@@ -368,7 +369,7 @@ fn name_of<'a>(name: &'a ModuleExportName<'a>) -> &'a str {
     }
 }
 
-/// The variable that `declaration` declares and exports under `export`.
+/// Returns the variable that `declaration` declares and exports under `export`.
 fn declared<'a>(declaration: &'a Declaration<'a>, export: &str) -> Option<&'a str> {
     let Declaration::VariableDeclaration(declaration) = declaration else { return None };
     declaration.declarations.iter().find_map(|declarator| match &declarator.id {

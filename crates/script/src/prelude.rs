@@ -1,5 +1,5 @@
-//! What tests are written with: the modules that define scenarios, and how the program finds and runs those. What an
-//! assertion means is the host's: here it is a request with a name, arguments and a place.
+//! Modules with which tests are written, and the functions that find and run their scenarios. The host defines what an
+//! assertion means. In this crate it is a request with a name, arguments and a place.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,69 +21,69 @@ use crate::trace::{self, Site};
 use crate::typescript::{self, Language};
 use crate::value::{Function, Value};
 
-/// What the others are made of.
+/// Module that the others are based on.
 const CORE: (&str, &str) = ("trialrun:core", include_str!("prelude/core.js"));
 
-/// What tests import, by every name that it has.
+/// Module that tests import, with all its names.
 const TESTS: (&[&str], &str) = (&["trialrun", "@fabrik/core", "@fabriklabs/core"], include_str!("prelude/trialrun.js"));
 
-/// What a configuration imports, by every name that it has.
+/// Module that configurations import, with all its names.
 const CONFIGURATION: (&[&str], &str) =
     (&["trialrun/config", "@fabrik/cli", "@fabriklabs/cli"], include_str!("prelude/config.js"));
 
-/// What makes a scenario. Its properties, such as `skip`, do too.
+/// Function that creates a scenario. Its properties, such as `skip`, also create one.
 pub(crate) const SCENARIO: &str = "scenario";
 
-/// What the tests of other tools import.
+/// Modules that tests for other tools import.
 const OTHERS: [&str; 8] =
     ["vitest", "@jest/globals", "node:test", "bun:test", "mocha", "ava", "@playwright/test", "tape"];
 
-/// A module of tests that was loaded.
+/// Loaded test module.
 #[derive(Debug, Clone)]
 pub struct Tests {
-    /// The scenarios that it exports, in the order in which they are written.
+    /// Exported scenarios, in the order in which they are written.
     pub scenarios: Vec<Written>,
-    /// Those that were made and are not exported.
+    /// Scenarios that were created but not exported.
     pub others: Vec<Written>,
     run: Function,
     rethrow: Function,
 }
 
-/// A scenario as it is written.
+/// Scenario as written.
 #[derive(Debug, Clone)]
 pub struct Written {
-    /// What it is called.
+    /// Name.
     pub name: String,
-    /// Its options, as they are.
+    /// Options, unprocessed.
     pub options: Value,
-    /// The call that made it, if that is in a file of the user's; known after [`Runtime::locate`].
+    /// Call that created it, if that is in a file of the user. Set by [`Runtime::locate`].
     pub call: Option<Call>,
-    /// Where it was made, as the engine has it.
+    /// Stack of its creation, in the engine's format.
     stack: String,
 }
 
-/// A call in a file of the user's.
+/// Call in a file of the user.
 #[derive(Debug, Clone)]
 pub struct Call {
     /// The file.
     pub source: Arc<Source>,
-    /// What is called, such as `assert.contains`.
+    /// The callee, such as `assert.contains`.
     pub callee: Span,
-    /// Where its arguments are written; only the first ones if something is spread among them.
+    /// Places of its arguments. Only the first ones if there is a spread among them.
     pub arguments: Vec<Place>,
-    /// What is called on the `assert` of tests within its arguments, once for each time, and where.
+    /// Methods that its arguments call on the `assert` of tests, once for each occurrence, with their positions.
     pub claims: Vec<Spanned<String>>,
 }
 
 impl Call {
-    /// The line it is on, with what is called underlined.
+    /// Returns the source line of the call, with the callee underlined.
     pub fn excerpt(&self) -> Excerpt {
         self.source.excerpt(self.callee)
     }
 
-    /// `value`, which was given as argument number `at`, from 0, as a tree: what is written out in the call has its place
-    /// there, everything else that of the call. Entries that are undefined are left out. A regular expression is text
-    /// like `/source/flags` with the tag `!re`, a function is its name with the tag `!function`.
+    /// Converts `value`, the argument at index `at`, to a tree. Parts that are written in the call have their own
+    /// place, others that of the call. Entries that are undefined are left out. A regular expression is a text of the
+    /// form `/source/flags` with the tag `!re`. A function is its name with the tag `!function`.
     pub fn argument(&self, at: usize, value: &Value) -> Node {
         let place = self.arguments.get(at);
         self.node(value, place, place.map_or(self.callee, |place| place.span))
@@ -96,7 +96,7 @@ impl Call {
             Value::Bool(value) => (NodeKind::Bool(*value), None),
             Value::Number(number) => match value.to_json() {
                 serde_json::Value::Number(number) => (NodeKind::Number(number), None),
-                // JSON has no such number, and nothing takes it for one.
+                // JSON has no such number, and no assertion accepts it as one.
                 _ => (NodeKind::String(number.to_string()), None),
             },
             Value::String(text) => (NodeKind::String(text.clone()), None),
@@ -148,13 +148,13 @@ impl Call {
     }
 }
 
-/// Whether `module` is what tests are written with, by any of its names.
+/// True if `module` is the test module, by any of its names.
 pub(crate) fn is_for_tests(module: &str) -> bool {
     TESTS.0.contains(&module)
 }
 
 impl Tests {
-    /// Whether `text` may be a module of tests: it imports what they are written with, or exports something and is not
+    /// Returns true if `text` may be a test module: it imports the test module, or it exports something and is not
     /// written for another tool.
     pub fn may_be(text: &str) -> bool {
         let imports =
@@ -164,7 +164,7 @@ impl Tests {
 }
 
 impl Runtime {
-    /// Gives the modules that tests and configurations import: `trialrun`, `trialrun/config` and their other names.
+    /// Provides the modules that tests and configurations import: `trialrun`, `trialrun/config` and their other names.
     pub fn give_prelude(&mut self) {
         let mut builtins = self.realm.builtins.borrow_mut();
         builtins.insert(CORE.0.to_owned(), Builtin::Own(CORE.1));
@@ -176,7 +176,7 @@ impl Runtime {
     /// Loads the module of tests at `path`, absolute. `budget` is for all that it imports, too.
     ///
     /// # Errors
-    /// What is missing, not valid, or thrown on the way.
+    /// Returns an error if something is missing, not valid, or throws.
     pub fn tests(&mut self, path: &Path, budget: Duration) -> Result<Tests, ScriptError> {
         self.give_prelude();
         let directory = path.parent().unwrap_or(path);
@@ -197,8 +197,8 @@ impl Runtime {
         }
     }
 
-    /// Warnings about imports of the module at `path`, whose text is `source`, that lead nowhere. The module was loaded all
-    /// the same, because nothing uses what they import.
+    /// Returns warnings about unresolved imports of the module at `path`, whose text is `source`. The module was
+    /// loaded all the same, because the imports are not used.
     pub fn missing_imports(&self, path: &Path, source: &Source) -> Vec<Diagnostic> {
         let Some(language) = Language::of(path) else { return Vec::new() };
         let directory = path.parent().unwrap_or(path);
@@ -212,18 +212,19 @@ impl Runtime {
         missing.collect()
     }
 
-    /// Finds where the scenarios of `tests` are written.
+    /// Sets the source positions of the scenarios of `tests`.
     pub fn locate(&self, tests: &mut Tests) {
         for written in tests.scenarios.iter_mut().chain(&mut tests.others) {
             written.call = self.call_site(&written.stack, SCENARIO);
         }
     }
 
-    /// Begins scenario number `index` of `tests`, from 0. What it asks for goes to `ask`: a name and an object. `about` is
-    /// what it is told of the agent. It ends when everything that it began has ended, with the scores that it recorded.
+    /// Starts the scenario of `tests` at `index`. Its requests go to `ask`: each is a name and an object. `about` is
+    /// the information about the agent that the scenario receives. The task ends when everything that it started has
+    /// ended, and returns the recorded scores.
     ///
     /// # Errors
-    /// What was thrown before it first waited.
+    /// Returns the exception if the scenario throws before it first waits.
     pub fn begin_scenario(
         &mut self,
         tests: &Tests,
@@ -237,19 +238,19 @@ impl Runtime {
         self.begin(&tests.run, &[index, ask, about], budget)
     }
 
-    /// What the scenario that was begun has thrown, although what it began before does not end.
+    /// Returns the exception of the current scenario, even if something that it started before has not ended.
     pub fn thrown(&mut self, tests: &Tests) -> Option<ScriptError> {
         let thrown = self.call(&tests.rethrow, &[], HOUSEKEEPING, &mut refuse).err();
         thrown.filter(|error| matches!(error, ScriptError::Thrown { .. } | ScriptError::OutOfMemory { .. }))
     }
 
-    /// The call of `name` that a script made where it took `stack`, the property of an error: the innermost one in a file
-    /// of the user's.
+    /// Returns the call of `name` that a script made at `stack`, the property of an error: the innermost one in a file
+    /// of the user.
     pub fn call_site(&self, stack: &str, name: &str) -> Option<Call> {
         trace::site(&self.realm, stack).map(|site| Call::at(&site, name))
     }
 
-    /// Where an error with this `stack` was thrown, if that is in a file of the user's.
+    /// Returns the place of the throw of an error with this `stack`, if that is in a file of the user.
     pub fn thrown_at(&self, stack: &str) -> Option<Excerpt> {
         trace::thrown(&self.realm, stack)
     }

@@ -1,4 +1,4 @@
-//! Running scripts in turns: as far as they get without the host, then again when it has answered.
+//! Runs scripts in steps: until they need the host, and again after it has answered.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -14,18 +14,18 @@ use crate::runtime::Runtime;
 use crate::trace::{Work, explain, explain_thrown};
 use crate::value::{Function, Value};
 
-/// What a script asks the host for.
+/// Request of a script to the host.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
-    /// To be named with the answer.
+    /// Id that the answer must name.
     pub id: u64,
-    /// The name of the [`Asks`](crate::Asks) that was called.
+    /// Name of the [`Asks`](crate::Asks) that was called.
     pub name: Arc<str>,
-    /// The bound arguments and then those of the script.
+    /// The bound arguments, then those of the script.
     pub arguments: Vec<Value>,
 }
 
-/// A call under way. It belongs to the runtime that began it and ends with [`Progress::Done`], an error, or
+/// Running call. It belongs to the runtime that started it, and ends with [`Progress::Done`], an error, or
 /// [`Runtime::cancel`].
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Task {
@@ -33,20 +33,20 @@ pub struct Task {
     pub(crate) id: u64,
 }
 
-/// How far a step came.
+/// Result of a step.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Progress {
-    /// To the end.
+    /// The call ended.
     Done(Value),
-    /// To requests that have to be answered. A runtime has one queue: they may be another task's.
+    /// Requests must be answered. A runtime has one queue, so they may be those of another task.
     Asks(Vec<Request>),
-    /// To where it waits for a timer, which is due then, or for an answer that is still owed, which may come earlier.
+    /// The call waits for a timer, which is due at this time, or for a pending answer, which may come earlier.
     Waits(Instant),
-    /// To where it waits for answers that are still owed, and for nothing else.
+    /// The call only waits for pending answers.
     Owed,
 }
 
-/// What a call was given and what of it is used up. Time counts only while the script has the processor.
+/// Time limit of a call and the time used. Only processor time of the script counts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Meter {
     pub budget: Duration,
@@ -63,25 +63,25 @@ impl Meter {
     }
 }
 
-/// What the runtime knows of a [`Task`].
+/// State of a [`Task`] in the runtime.
 pub(crate) struct Underway {
     begun: Begun,
     meter: Meter,
 }
 
-/// What a call came to before it returned.
+/// Result of a call before it returned.
 pub(crate) enum Begun {
     Done(Value),
     Promised(Persistent<Promise<'static>>),
 }
 
-/// Where the queue stands when it is empty.
+/// State after the queue is empty.
 pub(crate) enum Turn {
     Settled,
     Idle,
 }
 
-/// Takes `result` out, or the promise it is.
+/// Returns the value of `result`, or the promise if it is one.
 pub(crate) fn begun<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, result: rquickjs::Value<'js>) -> rquickjs::Result<Begun> {
     let then = result.as_object().filter(|_| !result.is_array());
     let is_thenable = match then {
@@ -97,7 +97,7 @@ pub(crate) fn begun<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, result: rquickjs::Va
     Ok(Begun::Promised(Persistent::save(ctx, promise)))
 }
 
-/// Runs what is ready: jobs, and timers that are due, until `promise` is settled or nothing is ready.
+/// Runs ready jobs and due timers, until `promise` is settled or nothing is ready.
 pub(crate) fn turn(
     context: &Context,
     realm: &Rc<Realm>,
@@ -116,16 +116,16 @@ pub(crate) fn turn(
     }
 }
 
-/// After how many jobs the clock is looked at, which takes longer than most of them do. One that takes long is stopped
-/// by itself.
+/// Number of jobs after which the deadline is checked, since the check takes longer than most jobs. A long job is
+/// stopped by the engine itself.
 const JOBS: usize = 16;
 
-/// Runs the queue empty.
+/// Runs all jobs in the queue.
 pub(crate) fn run_jobs(context: &Context, realm: &Rc<Realm>, work: &Work<'_>) -> Result<(), ScriptError> {
     for done in 1_usize.. {
         let more = match context.runtime().execute_pending_job() {
             Ok(more) => more,
-            // A job keeps what a script throws for those who wait for it. Only being stopped comes as far as this.
+            // An exception in a job is stored in its promise. Only a job that was stopped returns an error here.
             Err(job) => {
                 let error = job.0.with(|ctx| explain(&ctx, realm, &rquickjs::Error::Exception, work));
                 if realm.deadline.was_told() {
@@ -150,7 +150,7 @@ pub(crate) fn run_jobs(context: &Context, realm: &Rc<Realm>, work: &Work<'_>) ->
     })
 }
 
-/// Calls back the first timer that is due, if one is.
+/// Calls the first timer that is due, if any.
 fn fire(ctx: &Ctx<'_>, realm: &Rc<Realm>, work: &Work<'_>) -> Result<bool, ScriptError> {
     let now = Instant::now();
     let due = {
@@ -175,11 +175,11 @@ fn fire(ctx: &Ctx<'_>, realm: &Rc<Realm>, work: &Work<'_>) -> Result<bool, Scrip
 }
 
 impl Runtime {
-    /// Calls `function` and lets it run until it first waits for something. `budget` is the time that it may have the
-    /// processor, all steps together.
+    /// Calls `function` and runs it until it first waits. `budget` is the limit on its processor time, for all steps
+    /// together.
     ///
     /// # Errors
-    /// What the function threw before it first waited.
+    /// Returns the exception if the function throws before it first waits.
     pub fn begin(&mut self, function: &Function, arguments: &[Value], budget: Duration) -> Result<Task, ScriptError> {
         let mut meter = Meter::new(budget);
         let begun = self.start(function, arguments, &mut meter)?;
@@ -188,10 +188,11 @@ impl Runtime {
         Ok(Task { runtime: self.realm.id, id })
     }
 
-    /// Lets `task` go on as far as it gets. After an error or [`Progress::Done`] the task is over.
+    /// Continues `task` as far as possible. The task is over after an error or [`Progress::Done`].
     ///
     /// # Errors
-    /// What it threw; [`ScriptError::NeverSettled`] if nothing it could wait for is left.
+    /// Returns the exception, or [`ScriptError::NeverSettled`] if the task waits and nothing is left that it could
+    /// wait for.
     pub fn step(&mut self, task: &Task) -> Result<Progress, ScriptError> {
         let underway = if task.runtime == self.realm.id { self.tasks.remove(&task.id) } else { None };
         let Some(Underway { begun, mut meter }) = underway else {
@@ -209,30 +210,29 @@ impl Runtime {
         Ok(progress)
     }
 
-    /// Answers a request: its promise is fulfilled with the value, or rejected with an error of that message. An answer
-    /// to a request that is no longer waited for is dropped.
+    /// Answers a request: its promise is fulfilled with the value, or rejected with an error of that message. An
+    /// answer to a request that is no longer awaited is dropped.
     ///
     /// # Errors
-    /// If the value cannot cross.
+    /// Returns an error if the value cannot be converted.
     pub fn answer(&mut self, request: u64, answer: &Result<Value, String>) -> Result<(), ScriptError> {
         let mut meter = Meter::new(crate::runtime::HOUSEKEEPING);
         self.enter(&mut meter, None, |ctx, realm| realm.settle(ctx, request, answer).map(|_| ()))
     }
 
-    /// What was asked for that nobody was told of yet: what a script asked right before it was stopped.
+    /// Returns requests that have not been returned yet, such as those that a script made right before it was stopped.
     pub fn requests(&mut self) -> Vec<Request> {
         self.realm.requests()
     }
 
-    /// Gives a task up. What it has started in the runtime, timers and requests, stays there.
+    /// Cancels a task. Timers and requests that it has started stay in the runtime.
     pub fn cancel(&mut self, task: &Task) {
         if task.runtime == self.realm.id {
             self.tasks.remove(&task.id);
         }
     }
 
-    /// What a script that is not done waits for, where it began at `since`. A timer that was there before is not what it
-    /// waits for.
+    /// Returns what an unfinished script waits for. The script was started at `since`. Older timers do not count.
     fn idle(&mut self, since: u64) -> Result<Progress, ScriptError> {
         let requests = self.realm.requests();
         if !requests.is_empty() {
@@ -247,7 +247,7 @@ impl Runtime {
         if self.realm.waiting.borrow().is_empty() { Err(ScriptError::NeverSettled) } else { Ok(Progress::Owed) }
     }
 
-    /// Runs until `promise` is settled, with the host at hand to answer and time really passing.
+    /// Runs until `promise` is settled. The host answers requests, and timers are awaited in real time.
     pub(crate) fn finish(
         &mut self,
         promise: &Persistent<Promise<'static>>,
@@ -270,7 +270,7 @@ impl Runtime {
                 }
                 Progress::Waits(until) => {
                     let wait = until.saturating_duration_since(Instant::now());
-                    // It would not be done in time, so there is nothing to wait for.
+                    // The timer would exceed the time limit, so it is not awaited.
                     if wait > meter.left() {
                         return Err(ScriptError::TimedOut { budget: meter.budget, place: None });
                     }

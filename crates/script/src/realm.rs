@@ -1,4 +1,4 @@
-//! What one runtime's scripts share with the program: kept functions, requests on their way, timers, modules.
+//! State shared between the scripts of one runtime and the program: functions, pending requests, timers, modules.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
@@ -18,7 +18,7 @@ use crate::pump::Request;
 use crate::runtime::Options;
 use crate::value::{Function, Value};
 
-/// How loud a line on the console is.
+/// Level of a console line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
     /// `console.debug`, `console.trace`.
@@ -31,61 +31,62 @@ pub enum Level {
     Error,
 }
 
-/// Takes what scripts write to the console, line by line.
+/// Receiver of the lines that scripts write to the console.
 pub type Console = Box<dyn FnMut(Level, &str)>;
 
-/// The text of a module that the program gives.
+/// Text of a built-in module.
 #[derive(Clone)]
 pub(crate) enum Builtin {
-    /// One of its own, the same in every runtime.
+    /// One of the program's own, the same in every runtime.
     Own(&'static str),
-    /// Any other.
+    /// Any other text.
     Given(Arc<str>),
 }
 
-/// A promise the host will settle.
+/// Promise that the host settles.
 pub(crate) struct Pending {
     resolve: Persistent<rquickjs::Function<'static>>,
     reject: Persistent<rquickjs::Function<'static>>,
 }
 
-/// A callback that waits for its time.
+/// Scheduled callback.
 pub(crate) struct Timer {
     pub callback: Persistent<rquickjs::Function<'static>>,
-    /// For those that fire again.
+    /// Interval, for repeated timers.
     pub every: Option<std::time::Duration>,
 }
 
-/// Everything here holds values of the engine and must be [cleared](Realm::clear) before the engine goes.
+/// State of a runtime. It contains values of the engine, so it must be [cleared](Realm::clear) before the engine is
+/// dropped.
 pub(crate) struct Realm {
     pub id: u64,
-    /// Bytes: what the engine's heap may hold, and what may wait outside of it.
+    /// Limit in bytes on the engine's heap, and on pending requests outside of it.
     pub memory: usize,
     pub library: Library,
     pub base_dir: PathBuf,
     pub shown_from: PathBuf,
     pub deadline: Deadline,
     pub builtins: RefCell<HashMap<String, Builtin>>,
-    /// The text of every module that was loaded, by its name in the engine.
+    /// Texts of all loaded modules, by their names in the engine.
     pub texts: RefCell<HashMap<String, Arc<Text>>>,
-    /// Those of them in which calls were looked for, as messages show them.
+    /// Those modules in which calls were searched, as shown in messages.
     pub sources: RefCell<HashMap<String, Arc<Source>>>,
     pub commonjs: RefCell<HashMap<PathBuf, Persistent<Object<'static>>>>,
-    /// Imports that failed, by the message that was thrown for them.
+    /// Failed imports, by the message that was thrown for them.
     pub missing: RefCell<Vec<(String, ScriptError)>>,
     pub console: RefCell<Option<Console>>,
     tools: RefCell<Option<Persistent<Object<'static>>>>,
-    /// By index, with the number that was next when it was kept.
+    /// Functions by index, with the value of `next` when they were stored.
     functions: RefCell<HashMap<u32, (u64, Persistent<rquickjs::Function<'static>>)>>,
     pub namespaces: RefCell<Vec<Persistent<Object<'static>>>>,
     pub outbox: RefCell<Vec<Request>>,
-    /// What the arguments in the outbox take, in bytes, about.
+    /// Approximate size of the arguments in the outbox, in bytes.
     pub owed: Cell<usize>,
-    /// The name of the module that the program is about to import: it needs no resolving.
+    /// Name of the module that the program is about to import, which is not resolved.
     pub entry: RefCell<Option<String>>,
     pub waiting: RefCell<BTreeMap<u64, Pending>>,
     pub timers: RefCell<BTreeMap<(Instant, u64), Timer>>,
-    /// The promises that were rejected with nobody to see it, and why.
+    /// Promises that were rejected without a handler, and the reasons.
     pub rejected: RefCell<Vec<(Persistent<rquickjs::Value<'static>>, Persistent<rquickjs::Value<'static>>)>>,
     next: Cell<u64>,
 }
@@ -119,27 +120,27 @@ impl Realm {
         }
     }
 
-    /// A number that was not given before: requests and timers share one sequence, so that what came after a moment can
-    /// be told from what was before.
+    /// Returns a new number. Requests and timers share one sequence, so that later ones can be distinguished from
+    /// earlier ones.
     pub fn number(&self) -> u64 {
         let number = self.next.get();
         self.next.set(number + 1);
         number
     }
 
-    /// The path as the user would write it.
+    /// Returns the path as the user would write it.
     pub fn shown(&self, path: &Path) -> String {
         path.strip_prefix(&self.shown_from).unwrap_or(path).display().to_string()
     }
 
-    /// Whether a file is one of the project.
+    /// True if a file is in the project.
     pub fn is_own(&self, path: &Path) -> bool {
         [&self.base_dir, &self.shown_from]
             .into_iter()
             .any(|root| path.starts_with(root) || root.canonicalize().is_ok_and(|root| path.starts_with(root)))
     }
 
-    /// The functions of the language that Rust needs, as they were before any script could change them.
+    /// Returns the built-in functions that Rust needs, as they were before a script could change them.
     pub fn tools<'js>(&self, ctx: &Ctx<'js>) -> rquickjs::Result<Object<'js>> {
         match &*self.tools.borrow() {
             Some(tools) => tools.clone().restore(ctx),
@@ -151,7 +152,7 @@ impl Realm {
         *self.tools.borrow_mut() = Some(Persistent::save(ctx, tools));
     }
 
-    /// A handle to `function`, the same one every time.
+    /// Returns a handle to `function`, the same one every time.
     pub fn keep<'js>(&self, ctx: &Ctx<'js>, function: rquickjs::Function<'js>) -> rquickjs::Result<Function> {
         let index: rquickjs::Function<'js> = self.tools(ctx)?.get("index")?;
         let index: u32 = index.call((function.clone(),))?;
@@ -173,7 +174,7 @@ impl Realm {
         }
     }
 
-    /// Puts a request into the outbox and gives the promise of its answer.
+    /// Adds a request to the outbox and returns the promise of its answer.
     pub fn ask<'js>(
         &self,
         ctx: &Ctx<'js>,
@@ -188,7 +189,7 @@ impl Realm {
         Ok(promise.into_value())
     }
 
-    /// Settles the promise of request `id`, if it still waits.
+    /// Settles the promise of request `id`, if it is still pending.
     pub fn settle(self: &Rc<Self>, ctx: &Ctx<'_>, id: u64, answer: &Result<Value, String>) -> rquickjs::Result<bool> {
         let Some(pending) = self.waiting.borrow_mut().remove(&id) else { return Ok(false) };
         match answer {
@@ -202,13 +203,13 @@ impl Realm {
         Ok(true)
     }
 
-    /// The requests that were made since this was last asked.
+    /// Returns the requests since the last call.
     pub fn requests(&self) -> Vec<Request> {
         self.owed.set(0);
         self.outbox.take()
     }
 
-    /// Forgets requests, timers and handles of functions that were made at or after `number`.
+    /// Drops requests, timers and function handles that were created at or after `number`.
     pub fn forget_since(&self, number: u64) {
         let mut outbox = self.outbox.borrow_mut();
         outbox.retain(|request| request.id < number);
@@ -221,7 +222,7 @@ impl Realm {
         self.timers.borrow_mut().retain(|(_, id), _| *id < number);
     }
 
-    /// Lets go of every value of the engine.
+    /// Drops all values of the engine.
     pub fn clear(&self) {
         self.tools.take();
         self.functions.take();

@@ -1,4 +1,4 @@
-//! Regular expressions as ECMAScript means them, with a time limit.
+//! ECMAScript regular expressions with a time limit.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -14,26 +14,27 @@ use rquickjs::{Array, Ctx, Function, Object, Persistent};
 use crate::engine::{Engine, EngineError, Limits};
 use crate::plain::Plain;
 
-/// How long one test of one text may take unless something else is said.
+/// Default time limit of one test of one text.
 pub const DEFAULT_BUDGET: Duration = Duration::from_millis(250);
 
-/// The flags a pattern may begin with, as in `(?i)`.
+/// Flags with which a pattern may begin, as in `(?i)`.
 const FLAGS: &str = "imsuv";
 
-/// A long text and the engine's own copy of it must fit, a runaway pattern must not fill the machine.
+/// Limits of the engine. A long text and the engine's own copy of it must fit, but a runaway pattern must not use up
+/// the memory of the machine.
 const LIMITS: Limits = Limits { memory: 128 << 20, stack: 256 << 10 };
 
-/// The longest expression that is compiled, in bytes. The engine's time to compile grows with the square of the length, and
-/// nothing stops it: at this length it is a fraction of a second.
+/// Maximum length of an expression, in bytes. The engine's compile time grows with the square of the length, and
+/// cannot be interrupted. At this length it is a fraction of a second.
 const LONGEST: usize = 32 << 10;
 
-/// How many compiled expressions a thread keeps.
+/// Maximum number of compiled expressions that a thread keeps.
 const KEPT: usize = 512;
 
-/// A valid regular expression with ECMAScript semantics: plain data, cheap to clone, usable from any thread.
+/// Valid regular expression with ECMAScript semantics: plain data, cheap to clone, usable from any thread.
 ///
-/// A pattern may begin with flags in the style of other dialects, `(?i)`, `(?ms)`: any of `i`, `m`, `s`, `u`, `v`, each
-/// once. Everything after them is the expression as `new RegExp` takes it, `(?i:…)` for a part included.
+/// A pattern may begin with flags in the style of other dialects, `(?i)`, `(?ms)`: any of `i`, `m`, `s`, `u`, `v`,
+/// each at most once. The rest is an expression as `new RegExp` accepts it, including `(?i:…)` for a part.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Regex {
     pattern: Arc<str>,
@@ -41,60 +42,61 @@ pub struct Regex {
     flags: Arc<str>,
 }
 
-/// A part of a text that a [`Regex`] matched.
+/// Part of a text that a [`Regex`] matched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Match<'t> {
-    /// The matched text.
+    /// Matched text.
     pub text: &'t str,
-    /// Where it is, in bytes. An expression without `u` or `v` can match half a character; then it is the whole one.
+    /// Byte range. An expression without `u` or `v` can match half a surrogate pair. In that case the range has the
+    /// whole character.
     pub range: Range<usize>,
 }
 
-/// Why a pattern is no regular expression, or why a test has no result.
+/// Error of a pattern or of a test.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RegexError {
     /// The pattern is not valid.
     #[error("invalid regular expression: {because}")]
     Invalid {
-        /// As it was written.
+        /// The pattern as written.
         pattern: String,
-        /// What is wrong with it.
+        /// Description of the error.
         because: String,
-        /// What to write instead, where that can be told.
+        /// Suggestion, if there is one.
         help: Option<String>,
     },
-    /// The test was stopped: neither a match nor none.
+    /// The test was stopped, and has no result.
     #[error("the regular expression was stopped after {} ms", budget.as_millis())]
     TimedOut {
-        /// What it was given.
+        /// The time limit.
         budget: Duration,
     },
-    /// The test needed too much memory: neither a match nor none.
+    /// The test needed too much memory, and has no result.
     #[error("the regular expression needed more than {} MiB of memory", limit >> 20)]
     OutOfMemory {
-        /// In bytes.
+        /// The limit in bytes.
         limit: usize,
     },
-    /// The engine failed, which is nobody's fault but its own.
+    /// The engine itself failed.
     #[error("{0}")]
     Engine(String),
 }
 
 impl Regex {
-    /// Reads a pattern, leading flags and all, and compiles it to see that it is valid.
+    /// Parses a pattern with its leading flags, and compiles it to check that it is valid.
     ///
     /// # Errors
-    /// [`RegexError::Invalid`] if it is not, with a way out where one is known.
+    /// Returns [`RegexError::Invalid`] if it is not valid, with a suggestion if there is one.
     pub fn parse(pattern: &str) -> Result<Self, RegexError> {
         let invalid =
             |because: String, help: Option<String>| RegexError::Invalid { pattern: pattern.to_owned(), because, help };
         let (flags, source) = leading_flags(pattern).map_err(|(because, help)| invalid(because, Some(help)))?;
-        // As `RegExp.prototype.source` has it.
+        // Same as `RegExp.prototype.source`.
         let source = if source.is_empty() { "(?:)" } else { source };
         Self { pattern: pattern.into(), source: source.into(), flags: flags.into() }.compiled()
     }
 
-    /// Itself, once it was seen to be valid.
+    /// Returns itself after checking that it is valid.
     fn compiled(self) -> Result<Self, RegexError> {
         if Plain::of(&self.source, &self.flags).is_some() {
             return Ok(self);
@@ -118,11 +120,11 @@ impl Regex {
         }
     }
 
-    /// Compiles the pattern of a regular expression literal with its flags, any of `dgimsuvy`. `g` and `d` change nothing
-    /// about whether a text matches; `y` binds the match to the beginning.
+    /// Compiles the pattern of a regular expression literal with its flags, any of `dgimsuvy`. `g` and `d` do not
+    /// affect whether a text matches. `y` requires the match to be at the start.
     ///
     /// # Errors
-    /// [`RegexError::Invalid`] if the pattern or the flags are not valid.
+    /// Returns [`RegexError::Invalid`] if the pattern or the flags are not valid.
     pub fn literal(source: &str, flags: &str) -> Result<Self, RegexError> {
         let written = format!("/{source}/{flags}");
         let invalid = |because: String| RegexError::Invalid { pattern: written.clone(), because, help: None };
@@ -135,7 +137,7 @@ impl Regex {
         let kept: String = flags.chars().filter(|flag| !matches!(flag, 'd' | 'g' | 'y')).collect();
         let bare = if source.is_empty() { "(?:)" } else { source };
         let bare = Self { pattern: written.as_str().into(), source: bare.into(), flags: kept.as_str().into() };
-        // By itself first: it could end the group that it is put into.
+        // Compiled on its own first, because it could close the group that is put around it.
         let bare = bare.compiled()?;
         if !flags.contains('y') {
             return Ok(bare);
@@ -143,34 +145,34 @@ impl Regex {
         Self { source: format!("(?<![\\s\\S])(?:{source})").into(), ..bare }.compiled()
     }
 
-    /// As it was written, leading flags included.
+    /// Returns the pattern as written, including leading flags.
     pub fn pattern(&self) -> &str {
         &self.pattern
     }
 
-    /// What ECMAScript calls the source: the pattern without its leading flags, `(?:)` when nothing is left.
+    /// Returns the source as in ECMAScript: the pattern without its leading flags, or `(?:)` if it is empty.
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// The leading flags, in the order they are written.
+    /// Returns the leading flags, in the order in which they are written.
     pub fn flags(&self) -> &str {
         &self.flags
     }
 
-    /// Whether some part of `text` matches, within [`DEFAULT_BUDGET`].
+    /// Returns true if some part of `text` matches, within [`DEFAULT_BUDGET`].
     ///
     /// # Errors
-    /// [`RegexError::TimedOut`] or [`RegexError::OutOfMemory`]: there is no answer.
+    /// Returns [`RegexError::TimedOut`] or [`RegexError::OutOfMemory`] if there is no result.
     pub fn is_match(&self, text: &str) -> Result<bool, RegexError> {
         self.is_match_within(text, DEFAULT_BUDGET)
     }
 
-    /// Whether some part of `text` matches, within `budget`. The clock is looked at every few thousand steps, so a test
-    /// that takes less is never stopped.
+    /// Returns true if some part of `text` matches, within `budget`. The time is checked every few thousand steps, so
+    /// a shorter test is never stopped.
     ///
     /// # Errors
-    /// [`RegexError::TimedOut`] or [`RegexError::OutOfMemory`]: there is no answer.
+    /// Returns [`RegexError::TimedOut`] or [`RegexError::OutOfMemory`] if there is no result.
     pub fn is_match_within(&self, text: &str, budget: Duration) -> Result<bool, RegexError> {
         if let Some(plain) = Plain::of(&self.source, &self.flags) {
             return Ok(plain.is_in(text));
@@ -186,10 +188,10 @@ impl Regex {
         Ok(found?)
     }
 
-    /// The first part of `text` that matches, within [`DEFAULT_BUDGET`].
+    /// Returns the first part of `text` that matches, within [`DEFAULT_BUDGET`].
     ///
     /// # Errors
-    /// [`RegexError::TimedOut`] or [`RegexError::OutOfMemory`]: there is no answer.
+    /// Returns [`RegexError::TimedOut`] or [`RegexError::OutOfMemory`] if there is no result.
     pub fn find<'t>(&self, text: &'t str) -> Result<Option<Match<'t>>, RegexError> {
         let found: Result<Option<Range<usize>>, EngineError> = with_pool(|pool| {
             let Pool { compiled, constructor, exec, engine, .. } = pool;
@@ -217,7 +219,7 @@ impl std::fmt::Display for Regex {
 }
 
 impl RegexError {
-    /// What to write instead, where that can be told.
+    /// Returns a suggestion, if there is one.
     pub fn help(&self) -> Option<&str> {
         match self {
             Self::Invalid { help, .. } => help.as_deref(),
@@ -236,7 +238,7 @@ impl From<EngineError> for RegexError {
     }
 }
 
-/// Splits `pattern` into its leading flags and the rest; the error is what is wrong and what to do.
+/// Splits `pattern` into its leading flags and the rest. The error is a description and a suggestion.
 fn leading_flags(pattern: &str) -> Result<(&str, &str), (String, String)> {
     let Some((flags, rest)) = pattern.strip_prefix("(?").and_then(|rest| rest.split_once(')')) else {
         return Ok(("", pattern));
@@ -266,7 +268,7 @@ fn leading_flags(pattern: &str) -> Result<(&str, &str), (String, String)> {
     Ok((flags, rest))
 }
 
-/// What people who know other dialects most likely meant.
+/// Returns a suggestion for syntax of other dialects.
 fn mistake(source: &str, because: &str) -> Option<String> {
     let flag_group = || {
         source.match_indices("(?").any(|(at, _)| {
@@ -288,7 +290,7 @@ fn mistake(source: &str, because: &str) -> Option<String> {
     known.iter().find(|(applies, _)| *applies).map(|(_, help)| (*help).to_owned())
 }
 
-/// The bytes that hold `units`, a range of UTF-16 units; characters that are cut are taken whole.
+/// Returns the byte range of `units`, a range of UTF-16 units. Characters that are cut are included completely.
 fn bytes_of(text: &str, units: &Range<usize>) -> Range<usize> {
     let (mut start, mut end) = (text.len(), text.len());
     let mut unit = 0;
@@ -314,8 +316,8 @@ struct Key {
 
 type Compiled = HashMap<Key, Persistent<Object<'static>>>;
 
-/// A thread's engine and the expressions it has compiled. The values are dropped before the engine they live in: the
-/// order of the fields matters.
+/// Engine of a thread and its compiled expressions. The values must be dropped before the engine, so the order of the
+/// fields matters.
 struct Pool {
     compiled: Compiled,
     constructor: Persistent<Constructor<'static>>,
@@ -338,8 +340,8 @@ impl Pool {
     }
 }
 
-/// `source` as the engine takes it. Under `v` the engine refuses a `-` outside of classes, where it is a character like any
-/// other.
+/// Returns `source` in the form that the engine accepts. With the flag `v`, the engine rejects a `-` outside of
+/// classes, where it is an ordinary character.
 fn for_engine<'s>(source: &'s str, flags: &str) -> Cow<'s, str> {
     if !flags.contains('v') || !source.contains('-') {
         return Cow::Borrowed(source);
@@ -349,7 +351,7 @@ fn for_engine<'s>(source: &'s str, flags: &str) -> Cow<'s, str> {
     let mut at = 0;
     while let Some(c) = source[at..].chars().next() {
         let length = match c {
-            // `\-` is taken apart like the rest: what is escaped is no class.
+            // Also skips `\-`: an escaped character does not open a class.
             '\\' => 1 + source[at + 1..].chars().next().map_or(0, char::len_utf8),
             // `(?i-m:`
             '(' if classes == 0 && source[at + 1..].starts_with('?') => {
@@ -370,7 +372,7 @@ fn for_engine<'s>(source: &'s str, flags: &str) -> Cow<'s, str> {
     Cow::Owned(written)
 }
 
-/// The compiled expression, from the cache if it is there.
+/// Returns the compiled expression, from the cache if possible.
 fn compile<'js>(
     ctx: &Ctx<'js>,
     compiled: &mut Compiled,
@@ -382,7 +384,7 @@ fn compile<'js>(
     }
     let source = for_engine(&key.source, &key.flags);
     let regex: Object<'js> = constructor.clone().restore(ctx)?.construct((&*source, &*key.flags))?;
-    // Starting over is as good as any cleverer eviction for patterns that are used in turn.
+    // For patterns that are used in turn, clearing the cache is as good as a more complex eviction.
     if compiled.len() >= KEPT {
         compiled.clear();
     }
@@ -394,7 +396,7 @@ thread_local! {
     static POOL: RefCell<Option<Pool>> = const { RefCell::new(None) };
 }
 
-/// Does `work` with this thread's engine. An engine that ran out of memory is thrown away.
+/// Runs `work` with this thread's engine. An engine that ran out of memory is dropped.
 fn with_pool<T>(work: impl FnOnce(&mut Pool) -> Result<T, EngineError>) -> Result<T, EngineError> {
     let done = POOL.try_with(|slot| {
         let Ok(mut slot) = slot.try_borrow_mut() else {

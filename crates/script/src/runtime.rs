@@ -1,4 +1,4 @@
-//! A runtime: one JavaScript engine with its limits, its modules and its values.
+//! Runtime: one JavaScript engine with its limits, modules and values.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -21,32 +21,32 @@ use crate::shim;
 use crate::trace::{Work, explain};
 use crate::value::{Function, Key, Value};
 
-/// What reading a property or settling a promise may take.
+/// Time limit for reading a property or settling a promise.
 pub(crate) const HOUSEKEEPING: Duration = Duration::from_secs(10);
 
-/// What a runtime may use and what it sees of the world.
+/// Limits and environment of a runtime.
 pub struct Options {
-    /// Bytes of heap, everything together.
+    /// Total heap size in bytes.
     pub memory: usize,
-    /// Bytes of native stack. Must leave room on the thread the runtime is used from.
+    /// Native stack size in bytes. It must leave room on the thread that uses the runtime.
     pub stack: usize,
-    /// Where bare package names are looked for when no file imports them, and what `process.cwd()` says.
+    /// Directory in which package names are resolved if no file imports them, and result of `process.cwd()`.
     pub base_dir: PathBuf,
-    /// Paths below this directory are shown without it.
+    /// Directory to which displayed paths are relative.
     pub shown_from: PathBuf,
-    /// Takes what scripts write to the console; without it, that is lost.
+    /// Receiver of console output. Without it, the output is dropped.
     pub console: Option<Console>,
-    /// The files that were read so far; a clone of another runtime's saves reading them again.
+    /// Cache of files. A clone of another runtime's library avoids reading the same files again.
     pub library: Library,
-    /// Whether nothing that is there from the start can be changed, so that no script leaves anything behind for the
-    /// next one. Packages that add to built-in objects, or give theirs properties that these have, do not work then.
+    /// True to freeze all built-in objects from the start, so that a script cannot affect the next one. Packages do
+    /// not work then if they extend built-in objects, or if they assign a property that a built-in object has.
     pub frozen: bool,
-    /// While it is set, from any thread, whatever a script does is stopped.
+    /// Stop flag. While it is set, by any thread, all scripts are stopped.
     pub stop: Option<Arc<AtomicBool>>,
 }
 
 impl Options {
-    /// 64 MiB, 1 MiB of stack, no console, a library of its own.
+    /// Returns options with 64 MiB of memory, 1 MiB of stack, no console, and a new library.
     pub fn new(base_dir: impl Into<PathBuf>) -> Self {
         let base_dir = base_dir.into();
         Self {
@@ -73,7 +73,7 @@ impl std::fmt::Debug for Options {
     }
 }
 
-/// A module of a runtime, loaded and evaluated.
+/// Loaded and evaluated module of a runtime.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Module {
     runtime: u64,
@@ -82,14 +82,13 @@ pub struct Module {
 }
 
 impl Module {
-    /// The real path of its file; for other modules the name they were given.
+    /// Returns the real path of its file, or for other modules the name that they were given.
     pub fn path(&self) -> &str {
         &self.path
     }
 }
 
-/// One JavaScript engine. It lives on one thread. Values that it gave out and that name functions are good for this
-/// runtime only.
+/// JavaScript engine on one thread. Function values that it returns are only valid for this runtime.
 pub struct Runtime {
     pub(crate) tasks: HashMap<u64, Underway>,
     pub(crate) expressions: crate::evaluate::Compiled,
@@ -102,7 +101,7 @@ pub struct Runtime {
 
 impl Drop for Runtime {
     fn drop(&mut self) {
-        // Values go before the engine they live in.
+        // Values must be dropped before the engine.
         self.tasks.clear();
         self.expressions.clear();
         self.realm.clear();
@@ -115,17 +114,17 @@ impl std::fmt::Debug for Runtime {
     }
 }
 
-/// Every runtime of the process has a number of its own.
+/// Returns a number that is unique in the process.
 fn number() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 impl Runtime {
-    /// A runtime with nothing loaded.
+    /// Creates a runtime without modules.
     ///
     /// # Errors
-    /// If the limits leave no room for the language itself.
+    /// Returns an error if the limits do not leave room for the language itself.
     pub fn new(options: Options) -> Result<Self, ScriptError> {
         let failed = |error: rquickjs::Error| ScriptError::engine(&error);
         let engine = rquickjs::Runtime::new().map_err(failed)?;
@@ -158,7 +157,7 @@ impl Runtime {
     /// the next one. What was loaded before may have changed it.
     ///
     /// # Errors
-    /// If there is no memory left, or what was loaded left something that cannot be frozen.
+    /// Returns an error if there is no memory left, or if a loaded module added something that cannot be frozen.
     pub fn freeze(&mut self) -> Result<(), ScriptError> {
         self.enter(&mut Meter::new(HOUSEKEEPING), None, |ctx, _| shim::freeze(ctx))
     }
@@ -177,13 +176,13 @@ impl Runtime {
     /// `text`.
     ///
     /// # Errors
-    /// If there is no memory left.
+    /// Returns an error if there is no memory left.
     pub fn give_fetch(&mut self) -> Result<(), ScriptError> {
         self.enter(&mut Meter::new(HOUSEKEEPING), None, shim::give_fetch)
     }
 
-    /// Whether it can go on. It cannot after it ran out of memory, and after a script failed or was stopped that had more
-    /// to do.
+    /// Returns true if the runtime can be used further. It cannot after it ran out of memory, or after a script with
+    /// pending work failed or was stopped.
     pub fn is_usable(&self) -> bool {
         self.usable
     }
@@ -201,11 +200,11 @@ impl Runtime {
         self.realm.builtins.borrow_mut().insert(specifier.to_owned(), builtin);
     }
 
-    /// Loads and evaluates a module: a path beginning with `./`, `../` or `/`, or a package. `from` is the directory, or
-    /// the file, it is imported from. A module is evaluated once; `budget` is for all it imports, too.
+    /// Loads and evaluates a module: a path that begins with `./`, `../` or `/`, or a package. `from` is the importing
+    /// directory or file. A module is evaluated once. `budget` includes all its imports.
     ///
     /// # Errors
-    /// What is missing, not valid, or thrown on the way.
+    /// Returns an error if something is missing, not valid, or throws.
     pub fn import(&mut self, specifier: &str, from: &Path, budget: Duration) -> Result<Module, ScriptError> {
         let directory = if from.is_file() { from.parent().unwrap_or(from) } else { from };
         let name = loader::name(&self.realm, directory, specifier, Asked::Import)
@@ -213,10 +212,10 @@ impl Runtime {
         self.import_named(&name, budget)
     }
 
-    /// Evaluates `text` as the module in the file `name`, whether there is one or not. TypeScript if the name says so.
+    /// Evaluates `text` as the module in the file `name`, which need not exist. It is TypeScript if the name says so.
     ///
     /// # Errors
-    /// What is missing, not valid, or thrown on the way.
+    /// Returns an error if something is missing, not valid, or throws.
     pub fn import_source(&mut self, text: &str, name: &Path, budget: Duration) -> Result<Module, ScriptError> {
         let key = name.display().to_string();
         loader::provide(&self.realm, name, text)?;
@@ -249,27 +248,27 @@ impl Runtime {
         Ok(module)
     }
 
-    /// What `module` exports under `name`, if it exports that.
+    /// Returns the export `name` of `module`, if there is one.
     ///
     /// # Errors
-    /// If the value cannot cross.
+    /// Returns an error if the value cannot be converted.
     pub fn export(&mut self, module: &Module, name: &str) -> Result<Option<Value>, ScriptError> {
         self.at(module, &[Key::Name(name.to_owned())])
     }
 
-    /// The names that `module` exports, in alphabetical order, `default` among them.
+    /// Returns the names of the exports of `module`, in alphabetical order, including `default`.
     ///
     /// # Errors
-    /// If the module is another runtime's.
+    /// Returns an error if the module is another runtime's.
     pub fn exports(&mut self, module: &Module) -> Result<Vec<String>, ScriptError> {
         self.look(module, |_, _, namespace| namespace.keys().collect())
     }
 
-    /// What is found in `module` along `path`, whose first step is the name of an export. With it a function can be found
-    /// again in another runtime.
+    /// Returns the value in `module` at `path`, whose first step is the name of an export. This way a function can be
+    /// found again in another runtime.
     ///
     /// # Errors
-    /// If the value cannot cross, or a getter on the way throws.
+    /// Returns an error if the value cannot be converted, or if a getter on the path throws.
     pub fn at(&mut self, module: &Module, path: &[Key]) -> Result<Option<Value>, ScriptError> {
         self.look(module, |ctx, realm, namespace| {
             let mut value = namespace.into_value();
@@ -298,10 +297,10 @@ impl Runtime {
         namespace.filter(|_| module.runtime == self.realm.id).ok_or_else(other)
     }
 
-    /// A property of a function, `undefined` if it has none of this name.
+    /// Returns a property of a function, or `undefined` if there is none of this name.
     ///
     /// # Errors
-    /// If the function is another runtime's or the value cannot cross.
+    /// Returns an error if the function is another runtime's or the value cannot be converted.
     pub fn property(&mut self, function: &Function, name: &str) -> Result<Value, ScriptError> {
         self.enter(&mut Meter::new(HOUSEKEEPING), None, |ctx, realm| {
             let value = realm.function(ctx, function)?.get(name)?;
@@ -309,15 +308,14 @@ impl Runtime {
         })
     }
 
-    /// Calls `function` and waits for what it promises. Requests it makes are put to `host`, one after the other; the
-    /// host's time does not count, that of timers the function waits for does. What it leaves behind, timers it did not
-    /// wait for and requests nobody awaits, is dropped, and functions in its result or its requests cannot be called
-    /// once it is over.
+    /// Calls `function` and awaits its promise. `host` answers its requests, one after the other. The host's time does
+    /// not count, but timers that the function awaits do. Timers and requests that the function does not await are
+    /// dropped at the end, and functions in its result or its requests cannot be called afterwards.
     ///
-    /// While [tasks](Runtime::begin) are under way, their requests are put to `host`, too.
+    /// While [tasks](Runtime::begin) are running, `host` also receives their requests.
     ///
     /// # Errors
-    /// What it threw, or why it was stopped.
+    /// Returns the exception, or why the call was stopped.
     pub fn call(
         &mut self,
         function: &Function,
@@ -331,8 +329,8 @@ impl Runtime {
         self.complete(begun, since, &mut meter, None, host)
     }
 
-    /// Sees what was begun at `since` to its end and leaves nothing of it behind: no timers, no requests, no handles of
-    /// functions, no jobs. With tasks under way there is no telling whose they are.
+    /// Completes a call that was started at `since`, and drops everything that it leaves behind: timers, requests,
+    /// function handles, jobs. If tasks are running, these cannot be assigned to the call, so they are kept.
     pub(crate) fn complete(
         &mut self,
         begun: Result<Begun, ScriptError>,
@@ -345,7 +343,7 @@ impl Runtime {
             Begun::Done(value) => Ok(value),
             Begun::Promised(promise) => self.wait(&promise, since, meter, expression, host),
         });
-        // A getter or a `toJSON` that was run to take the value out may have left something in the queue, too.
+        // A getter or a `toJSON` that ran during the conversion may have added jobs as well.
         let result = value.and_then(|value| self.drain(meter, expression).map(|()| value));
         if self.tasks.is_empty() {
             self.realm.forget_since(since);
@@ -370,12 +368,12 @@ impl Runtime {
         })
     }
 
-    /// Runs what a script left in the queue.
+    /// Runs the jobs that a script left in the queue.
     pub(crate) fn drain(&mut self, meter: &mut Meter, expression: Option<&str>) -> Result<(), ScriptError> {
         self.timed(meter, expression, pump::run_jobs)
     }
 
-    /// Runs until `promise` is settled, and takes out what it was fulfilled with.
+    /// Runs until `promise` is settled, and returns its value.
     pub(crate) fn wait(
         &mut self,
         promise: &Persistent<Promise<'static>>,
@@ -409,7 +407,7 @@ impl Runtime {
         self.timed(meter, expression, |context, realm, work| pump::turn(context, realm, promise, work))
     }
 
-    /// Does `work` with the engine, and stops it when what `meter` has left is over.
+    /// Runs `work` with the engine, and stops it when the rest of `meter` is used up.
     pub(crate) fn enter<T>(
         &mut self,
         meter: &mut Meter,
@@ -438,12 +436,12 @@ impl Runtime {
         let more = done.is_err() && realm.deadline.was_told();
         realm.deadline.end();
         if done.is_err() {
-            // What else went wrong belongs to the same work.
+            // Other rejections belong to the same work.
             realm.rejected.take();
         }
         meter.used += deadline::used().saturating_sub(began);
         let done = done.map_err(|error| match error {
-            // Of a null the engine does not say whether it was thrown for want of memory.
+            // If null is thrown, the engine does not say whether memory ran out.
             ScriptError::Thrown { name, message, .. }
                 if name == "Error" && message == "null" && is_nearly_full(context, *memory) =>
             {
@@ -459,13 +457,13 @@ impl Runtime {
     }
 }
 
-/// Whether nine tenths of the heap are in use.
+/// True if nine tenths of the heap are in use.
 fn is_nearly_full(context: &Context, limit: usize) -> bool {
     let used = usize::try_from(context.runtime().memory_usage().malloc_size).unwrap_or_default();
     used >= limit / 10 * 9
 }
 
-/// What `value` has of its own under `key`.
+/// Returns the own property `key` of `value`.
 fn step<'js>(
     ctx: &Ctx<'js>,
     realm: &Realm,
@@ -482,7 +480,7 @@ fn step<'js>(
     if own { object.get(name.as_str()).map(Some) } else { Ok(None) }
 }
 
-/// There is nobody to ask while a module is loaded or an expression evaluated.
+/// Rejects a request, because there is no host while a module is loaded or an expression is evaluated.
 #[allow(clippy::needless_pass_by_value)]
 pub(crate) fn refuse(request: Request) -> Result<Value, String> {
     Err(format!("`{}` cannot be used here", request.name))

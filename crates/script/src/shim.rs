@@ -1,4 +1,4 @@
-//! What scripts find beside the language: console, timers, URL and a few others.
+//! Globals of scripts beside those of the language: console, timers, URL and a few others.
 
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -12,10 +12,10 @@ use crate::realm::{Level, Realm, Timer};
 use crate::trace::INTERNAL;
 use crate::value::Asks;
 
-/// What is there before any script is: what the program needs of the language, and the names of what scripts find.
+/// Sources that run at the start: functions that the program needs, and the names of the globals.
 const START: (&str, &str) = (include_str!("shim/tools.js"), include_str!("shim/globals.js"));
 
-/// Made when a script first looks at them, most never are.
+/// Sources of globals that are created on first use, since most scripts do not use them.
 const LAZY: [(&str, &str); 9] = [
     ("console", include_str!("shim/console.js")),
     ("schedule", include_str!("shim/schedule.js")),
@@ -28,13 +28,13 @@ const LAZY: [(&str, &str); 9] = [
     ("event", include_str!("shim/event.js")),
 ];
 
-/// The name of the requests that `fetch` makes.
+/// Name of the requests that `fetch` makes.
 pub const FETCH: &str = "fetch";
 
-/// A timer is never further away.
+/// Maximum delay of a timer, in milliseconds.
 const LONGEST: f64 = 2_147_483_647.0;
 
-/// Puts everything in its place.
+/// Installs the globals.
 pub(crate) fn install(ctx: &Ctx<'_>, realm: &Rc<Realm>) -> rquickjs::Result<()> {
     let (tools, globals) = START;
     let start = module(ctx, "start", || format!("export const tools = {tools};\nexport const globals = {globals};"))?;
@@ -46,7 +46,7 @@ pub(crate) fn install(ctx: &Ctx<'_>, realm: &Rc<Realm>) -> rquickjs::Result<()> 
     globals.call((source,))
 }
 
-/// Makes everything that is there unchangeable.
+/// Freezes all existing objects.
 pub(crate) fn freeze(ctx: &Ctx<'_>) -> rquickjs::Result<()> {
     freezer(ctx, true).and_then(|freeze| freeze.call(()))
 }
@@ -56,30 +56,30 @@ pub(crate) fn freezer<'js>(ctx: &Ctx<'js>, everything: bool) -> rquickjs::Result
     eval(ctx, "freeze", include_str!("shim/freeze.js"))?.call((everything,))
 }
 
-/// Gives scripts `fetch`. What it asks for is a request of this name to the host.
+/// Provides `fetch`, which makes requests of this name to the host.
 pub(crate) fn give_fetch(ctx: &Ctx<'_>, realm: &Rc<Realm>) -> rquickjs::Result<()> {
     let ask = to_script(ctx, realm, &Asks::new(FETCH).into())?;
     eval(ctx, FETCH, include_str!("shim/fetch.js"))?.call((ask,))
 }
 
-/// What `source`, an expression, is.
+/// Evaluates `source`, an expression.
 fn eval<'js>(ctx: &Ctx<'js>, name: &str, source: &str) -> rquickjs::Result<Function<'js>> {
     module(ctx, name, || format!("export default {source}"))?.get("default")
 }
 
-/// A module of the program's own, which waits for nothing.
+/// Evaluates a module of the program's own, which does not wait for anything.
 fn module<'js>(ctx: &Ctx<'js>, name: &str, text: impl FnOnce() -> String) -> rquickjs::Result<Module<'js, Evaluated>> {
     let (module, evaluated) = compiled::declare(ctx, &format!("{INTERNAL}shim/{name}"), text)?.eval()?;
     evaluated.result::<Value<'js>>().unwrap_or(Err(rquickjs::Error::Unknown))?;
     Ok(module)
 }
 
-/// What makes text of values: `inspect` and `format`.
+/// Returns the functions that format values: `inspect` and `format`.
 pub(crate) fn inspector<'js>(ctx: &Ctx<'js>) -> rquickjs::Result<Object<'js>> {
     eval(ctx, "inspect", include_str!("shim/inspect.js"))?.call(())
 }
 
-/// The variables of `process.env`, and the names of those whose values are kept from scripts.
+/// Returns the variables of `process.env`, and the names of secrets, whose values are withheld from scripts.
 fn variables<'js>(ctx: &Ctx<'js>, realm: &Realm) -> rquickjs::Result<(Object<'js>, Vec<String>)> {
     let variables = Object::new(ctx.clone())?;
     let mut withheld = Vec::new();
@@ -92,7 +92,7 @@ fn variables<'js>(ctx: &Ctx<'js>, realm: &Realm) -> rquickjs::Result<(Object<'js
     Ok((variables, withheld))
 }
 
-/// `(length)` to an `ArrayBuffer` of random bytes.
+/// Implements `(length)`, which returns an `ArrayBuffer` of random bytes.
 fn random<'js>(ctx: &Ctx<'js>, given: &[Value<'js>]) -> rquickjs::Result<Value<'js>> {
     let length = given.first().and_then(Value::as_int).and_then(|length| usize::try_from(length).ok());
     let mut bytes = vec![0; length.unwrap_or_default()];
@@ -121,7 +121,7 @@ fn write<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, given: &[Value<'js>]) -> rquick
     Ok(undefined(ctx))
 }
 
-/// `(callback, milliseconds, again)` to the number of a timer.
+/// Implements `(callback, milliseconds, again)`, which returns the id of a timer.
 fn timer<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, given: &[Value<'js>]) -> rquickjs::Result<Value<'js>> {
     let Some(callback) = given.first().and_then(Value::as_function) else { return Ok(undefined(ctx)) };
     let milliseconds = given.get(1).and_then(Value::as_number).filter(|number| number.is_finite()).unwrap_or_default();
@@ -130,7 +130,7 @@ fn timer<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, given: &[Value<'js>]) -> rquick
     let id = realm.number();
     let timer = Timer {
         callback: Persistent::save(ctx, callback.clone()),
-        // One that fires without a pause would never let anything else go on.
+        // A repeated timer without a pause would block everything else.
         every: again.then_some(wait.max(Duration::from_millis(1))),
     };
     if let Some(at) = Instant::now().checked_add(wait) {
@@ -148,7 +148,7 @@ fn clear<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, given: &[Value<'js>]) -> rquick
     Ok(undefined(ctx))
 }
 
-/// What the source of this name makes, each with what it needs of Rust. Only they ever see that.
+/// Evaluates the source of this name with the Rust functions that it needs. Only these sources have access to them.
 fn source<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, name: Option<&Value<'js>>) -> rquickjs::Result<Value<'js>> {
     let name = name.and_then(Value::as_string).map(rquickjs::String::to_string).transpose()?.unwrap_or_default();
     let Some((_, source)) = LAZY.iter().find(|(known, _)| name == *known) else { return Ok(undefined(ctx)) };

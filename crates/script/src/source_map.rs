@@ -1,15 +1,15 @@
-//! From places in what the engine ran to places in what the user wrote.
+//! Maps positions in the text that the engine ran to positions in the text that the user wrote.
 
 use oxc_sourcemap::SourceMap;
 
-/// A line and a column, both 0-based, the column in UTF-16 units as source maps have it.
+/// Line and column, both 0-based. The column is in UTF-16 units, as in source maps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Position {
     pub line: u32,
     pub column: u32,
 }
 
-/// Where each piece of a transformed text comes from, sorted by where it is.
+/// Origins of the pieces of a transformed text, sorted by their positions in it.
 #[derive(Debug, Default)]
 pub(crate) struct Mapping(Vec<(Position, Position)>);
 
@@ -29,7 +29,7 @@ impl Mapping {
         Self(pieces)
     }
 
-    /// The place that `generated` comes from: that of the nearest piece before it on its line.
+    /// Returns the origin of `generated`: that of the nearest piece before it on its line.
     pub fn original(&self, generated: Position) -> Option<Position> {
         let after = self.0.partition_point(|(at, _)| *at <= generated);
         let (at, from) = self.0.get(after.checked_sub(1)?)?;
@@ -37,7 +37,7 @@ impl Mapping {
     }
 }
 
-/// The byte of `text` that is `column` bytes into `line`, and no further than the line goes.
+/// Returns the byte offset in `text` that is `column` bytes into `line`, or the end of the line if it is shorter.
 pub(crate) fn byte(text: &str, line: u32, column: u32) -> usize {
     let start = line_start(text, line);
     let rest = &text[start..];
@@ -49,7 +49,7 @@ pub(crate) fn byte(text: &str, line: u32, column: u32) -> usize {
     at
 }
 
-/// The same the other way: where byte `at` of `text`, which is on `line`, is to a source map.
+/// Converts the byte offset `at` of `text`, which is on `line`, to a source map position.
 pub(crate) fn position(text: &str, line: u32, at: usize) -> Position {
     let before = &text[line_start(text, line)..at];
     let units: usize = before.chars().map(char::len_utf16).sum();
@@ -61,7 +61,7 @@ fn line_start(text: &str, line: u32) -> usize {
     text.match_indices('\n').nth(above).map_or(text.len(), |(end, _)| end + 1)
 }
 
-/// The byte that `position` means in `text`; the end of the line if it is shorter.
+/// Returns the byte offset of `position` in `text`, or the end of the line if it is shorter.
 pub(crate) fn offset(text: &str, position: Position) -> usize {
     let start = line_start(text, position.line);
     let mut units = 0;
@@ -74,7 +74,7 @@ pub(crate) fn offset(text: &str, position: Position) -> usize {
     text.len()
 }
 
-/// The bytes of the word that begins at `start`, or of the one character that is there.
+/// Returns the byte range of the word that begins at `start`, or of the single character there.
 pub(crate) fn word(text: &str, start: usize) -> model::Span {
     let rest = text.get(start..).unwrap_or_default();
     let length = rest.find(|c: char| !c.is_alphanumeric() && c != '_' && c != '$').unwrap_or(rest.len());

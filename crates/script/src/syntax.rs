@@ -1,29 +1,29 @@
-//! Parsing with a floor under the stack: the parser and everything that walks its tree recurse as deep as the text nests.
+//! Parses on a sufficient stack: the parser and the visitors of its tree are recursive, as deep as the text is nested.
 
 use oxc_span::Span as Range;
 
-/// Nesting that every thread's stack has room for.
+/// Nesting depth that fits on the stack of every thread.
 const SHALLOW: usize = 40;
 
-/// Nesting beyond which a text is refused.
+/// Nesting depth above which a text is rejected.
 const DEEP: usize = 4_000;
 
-/// Texts longer than this always get a stack of their own.
+/// Length above which a text always gets a stack of its own, in bytes.
 const LONG: usize = 1 << 20;
 
-/// More than one level of nesting takes, in an unoptimised build too.
+/// Upper limit of the stack size for one level of nesting, in bytes, even in an unoptimised build.
 const STACK_PER_LEVEL: usize = 96 << 10;
 
-/// What is wrong with a text, and where in it.
+/// Syntax error in a text, with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mistake {
     pub message: String,
-    /// Bytes of the text.
+    /// Byte range in the text.
     pub span: model::Span,
     pub help: Option<String>,
 }
 
-/// Does `work`, which parses `text`, on a stack that is deep enough for it.
+/// Runs `work`, which parses `text`, on a stack that is large enough.
 pub(crate) fn with_stack<T: Send>(text: &str, work: impl FnOnce() -> Result<T, Mistake> + Send) -> Result<T, Mistake> {
     let refused = |message: &str| Mistake { message: message.into(), span: model::Span::new(0, 0), help: None };
     let depth = nesting(text);
@@ -43,19 +43,19 @@ pub(crate) fn with_stack<T: Send>(text: &str, work: impl FnOnce() -> Result<T, M
     })
 }
 
-/// A place as the rest of the program has it.
+/// Converts a range of the parser.
 pub(crate) fn span(range: Range) -> model::Span {
     model::Span::new(range.start as usize, range.end as usize)
 }
 
-/// One open bracket and what nests inside it without brackets: operators, and words such as `await` and `else`.
+/// An open bracket and the nesting inside it without brackets: operators, and words such as `await` and `else`.
 #[derive(Default)]
 struct Level {
     chain: usize,
     template: bool,
 }
 
-/// How deep a text nests at most. It guesses from characters alone, and rather too much than too little.
+/// Estimates the maximum nesting depth of a text from its characters. The estimate may be too high, but not too low.
 fn nesting(text: &str) -> usize {
     let mut scan = Scan { bytes: text.as_bytes(), at: 0, levels: vec![Level::default()], chains: 0, deepest: 0 };
     scan.run();
@@ -66,7 +66,7 @@ struct Scan<'t> {
     bytes: &'t [u8],
     at: usize,
     levels: Vec<Level>,
-    /// The sum over all levels.
+    /// Sum over all levels.
     chains: usize,
     deepest: usize,
 }
@@ -162,7 +162,7 @@ impl Scan<'_> {
         }
     }
 
-    /// Whether the statement goes on after this line end.
+    /// True if the statement continues after this line end.
     fn goes_on(&self) -> bool {
         let before = self.bytes[..self.at - 1].iter().rev().find(|byte| !byte.is_ascii_whitespace());
         let after = self.bytes[self.at..].iter().take(256).find(|byte| !byte.is_ascii_whitespace());
@@ -201,7 +201,7 @@ impl Scan<'_> {
     fn skip_to(&mut self, end: &[u8]) {
         let rest = &self.bytes[self.at..];
         let found = rest.windows(end.len()).position(|window| window == end);
-        // The line end itself stays, it ends a statement.
+        // The line end itself is kept, because it ends a statement.
         self.at += found.map_or(rest.len(), |found| found + end.len() - 1);
         if end.len() > 1 {
             self.at = (self.at + 1).min(self.bytes.len());

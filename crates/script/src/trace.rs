@@ -1,4 +1,4 @@
-//! Errors of the engine made into ones that point at the user's files.
+//! Converts errors of the engine to errors that point at the user's files.
 
 use std::path::Path;
 use std::rc::Rc;
@@ -17,21 +17,21 @@ use crate::source_map;
 use crate::syntax::Mistake;
 use crate::typescript::{self, Language};
 
-/// What names of the program's own sources begin with; the user does not see them in a stack.
+/// Prefix of the names of the program's own sources, which are not shown in a stack.
 pub(crate) const INTERNAL: &str = "internal:";
 
-/// The name that the text of an expression has in the engine.
+/// Name of an expression's text in the engine.
 pub(crate) const EXPRESSION: &str = "expression";
 
-/// What is known about the work that failed.
+/// Context of the work that failed.
 pub(crate) struct Work<'w> {
     pub budget: Duration,
     pub memory: usize,
-    /// The text that was evaluated, if it was one that came from no file.
+    /// Text of the expression, if it does not come from a file.
     pub expression: Option<&'w str>,
 }
 
-/// What `error` means. [`ScriptError::OutOfMemory`] means that the runtime is of no more use.
+/// Converts `error`. After [`ScriptError::OutOfMemory`], the runtime must not be used again.
 pub(crate) fn explain(ctx: &Ctx<'_>, realm: &Rc<Realm>, error: &rquickjs::Error, work: &Work<'_>) -> ScriptError {
     let thrown = match error {
         rquickjs::Error::Allocation => return ScriptError::OutOfMemory { limit: work.memory, place: None },
@@ -51,7 +51,7 @@ pub(crate) fn explain_thrown<'js>(
     thrown: rquickjs::Value<'js>,
     work: &Work<'_>,
 ) -> ScriptError {
-    // Where not even an error object fits, the engine throws a bare null.
+    // If there is no memory for an error object, the engine throws null.
     if thrown.is_null() && !throws_null(realm, work) {
         return ScriptError::OutOfMemory { limit: work.memory, place: None };
     }
@@ -81,7 +81,8 @@ pub(crate) fn explain_thrown<'js>(
     ScriptError::Thrown { message: plainer(&name, message), name, place, stack }
 }
 
-/// Whether a script says somewhere that it throws null, as few ever do. Then a null does not mean that memory ran out.
+/// True if the text of a script throws null somewhere, which is rare. In that case null does not mean that memory ran
+/// out.
 fn throws_null(realm: &Realm, work: &Work<'_>) -> bool {
     let says_so = |text: &str| {
         let after = ["throw", "reject"].into_iter().flat_map(|word| text.match_indices(word));
@@ -96,7 +97,7 @@ fn text(realm: &Realm, object: &Object<'_>, key: &str) -> Option<String> {
     crate::convert::text(object.ctx(), realm, value).ok()
 }
 
-/// What was thrown that is no error: its text, or as JSON.
+/// Returns the text of a thrown value that is not an error, or its JSON.
 fn said<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, thrown: rquickjs::Value<'js>) -> String {
     match crate::convert::from_script(ctx, realm, thrown) {
         Ok(crate::Value::String(text)) => text,
@@ -109,7 +110,7 @@ fn said<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, thrown: rquickjs::Value<'js>) ->
     }
 }
 
-/// Names the limits of the place in a message about something that exists elsewhere.
+/// Explains the restrictions of scripts in a message about a name that exists in other environments.
 fn plainer(name: &str, message: String) -> String {
     let Some(missing) = message.strip_suffix(" is not defined").filter(|_| name == "ReferenceError") else {
         return message;
@@ -140,13 +141,13 @@ fn plainer(name: &str, message: String) -> String {
     format!("{} is not available here: {because}", missing.trim_matches('\''))
 }
 
-/// One line of a stack as the engine writes it: 1-based, the column in bytes.
+/// Stack frame as the engine writes it: 1-based, with the column in bytes.
 struct Step {
     function: Option<String>,
     file: String,
     line: u32,
     column: u32,
-    /// A place in a text that could not be compiled, rather than in a function that was called.
+    /// True for a place in a text that could not be compiled, and not in a function that was called.
     is_compiling: bool,
 }
 
@@ -154,34 +155,35 @@ fn steps(stack: &str) -> Vec<Step> {
     stack.lines().filter_map(step).collect()
 }
 
-/// The way to an error, innermost first.
+/// Returns the stack of an error, innermost frame first.
 fn way(realm: &Realm, error: &Object<'_>) -> Vec<Step> {
     steps(&text(realm, error, "stack").unwrap_or_default())
 }
 
-/// The innermost step that is in a text of the user's.
+/// Returns the place of the innermost frame in a text of the user.
 fn place(realm: &Realm, way: &[Step], work: &Work<'_>) -> Option<Box<Excerpt>> {
     way.iter().find_map(|step| excerpt(realm, step, work)).map(Box::new)
 }
 
-/// Where a script was stopped. The engine knows calls, and no other places: of a loop it knows the call before it.
+/// Returns the place at which a script was stopped. The engine only knows calls. For a loop, it knows the call before
+/// it.
 fn stopped(realm: &Realm, error: &Object<'_>, work: &Work<'_>) -> Option<Box<Excerpt>> {
     let stack = text(realm, error, "stack").unwrap_or_default();
-    // A function of the engine's own was at work where this is none of the user's.
+    // If the innermost frame is not in the user's text, a function of the engine was running.
     let innermost = stack.lines().next().and_then(step);
     let in_loop = innermost.and_then(|step| in_loop(realm, &step)).map(Box::new);
     in_loop.or_else(|| place(realm, &steps(&stack), work))
 }
 
-/// The loop that a function may be in which was last seen at `step`. It is looked for in the text that the engine ran,
-/// since what comes from TypeScript has no place for the beginnings of functions.
+/// Returns the loop in which a function that was last seen at `step` may be. It is searched in the text that the
+/// engine ran, since the mapping to TypeScript does not have the beginnings of functions.
 fn in_loop(realm: &Realm, step: &Step) -> Option<Excerpt> {
     let text: Arc<Text> = realm.texts.borrow().get(&step.file).cloned()?;
     let above = if text.kind == Kind::CommonJs { LINES_ABOVE } else { 0 };
     let line = step.line.checked_sub(1)?.checked_sub(above)?;
     let code = text.code();
     let passed = source_map::byte(code, line, step.column.saturating_sub(1));
-    // Of a function without any call the engine knows nothing but its line.
+    // For a function without calls, the engine only knows its line.
     let by_line = || {
         let line = passed..source_map::byte(code, line, u32::MAX);
         typescript::loop_of_function_on(code, Language::JavaScript, line)
@@ -196,19 +198,19 @@ fn in_loop(realm: &Realm, step: &Step) -> Option<Excerpt> {
     Some(Source::new(shown, &*text.original).excerpt(source_map::word(&text.original, at)))
 }
 
-/// Where in a text of the user's the error was thrown that has this `stack`.
+/// Returns the place in the user's text at which the error with this `stack` was thrown.
 pub(crate) fn thrown(realm: &Realm, stack: &str) -> Option<Excerpt> {
     let work = Work { budget: Duration::ZERO, memory: 0, expression: None };
     place(realm, &steps(stack), &work).map(|place| *place)
 }
 
-/// Whether a module is one that the program has made up, and which is in no file.
+/// True if a module was generated by the program, and is not in a file.
 fn is_made_up(file: &str) -> bool {
     let name = Path::new(file).file_name().and_then(|name| name.to_str());
     name.is_some_and(|name| name.starts_with(".trialrun-") && name.ends_with(".mjs"))
 }
 
-/// Reads `at name (file:1:2)` or `at file:1:2`.
+/// Parses `at name (file:1:2)` or `at file:1:2`.
 fn step(line: &str) -> Option<Step> {
     let rest = line.trim_start().strip_prefix("at ")?;
     let called = rest.strip_suffix(')').and_then(|rest| rest.split_once(" ("));
@@ -220,11 +222,11 @@ fn step(line: &str) -> Option<Step> {
     Some(Step { function, file: file.to_owned(), line, column, is_compiling: called.is_none() })
 }
 
-/// The user's text that a step is in.
+/// Position of a frame in the user's text.
 struct Origin {
     text: Arc<str>,
     shown: String,
-    /// In bytes.
+    /// Byte offset.
     at: usize,
 }
 
@@ -235,11 +237,11 @@ fn origin(realm: &Realm, step: &Step, work: &Work<'_>) -> Option<Origin> {
     Some(Origin { text, shown, at })
 }
 
-/// The same, exactly where the engine says.
+/// Same as `origin`, exactly at the engine's position.
 fn original(realm: &Realm, step: &Step, work: &Work<'_>) -> Option<Origin> {
     let (line, column) = (step.line.checked_sub(1)?, step.column.saturating_sub(1));
     if step.file == EXPRESSION {
-        // The text stands below the line that declares its names.
+        // The text is below the line that declares its names.
         let text: Arc<str> = work.expression?.into();
         let at = source_map::byte(&text, line.checked_sub(1)?, column);
         return Some(Origin { at, shown: EXPRESSION.to_owned(), text });
@@ -256,7 +258,7 @@ fn original(realm: &Realm, step: &Step, work: &Work<'_>) -> Option<Origin> {
     Some(Origin { at, shown: realm.shown(Path::new(&step.file)), text: Arc::clone(&text.original) })
 }
 
-/// Where the innermost step of `stack` that is in a text of the user's is.
+/// Returns the place of the innermost frame of `stack` in a text of the user.
 pub(crate) fn site(realm: &Realm, stack: &str) -> Option<Site> {
     let work = Work { budget: Duration::ZERO, memory: 0, expression: None };
     stack.lines().filter_map(step).find_map(|step| {
@@ -268,17 +270,17 @@ pub(crate) fn site(realm: &Realm, stack: &str) -> Option<Site> {
     })
 }
 
-/// A place in a text of the user's.
+/// Place in a text of the user.
 pub(crate) struct Site {
     pub text: Arc<Text>,
     pub source: Arc<Source>,
-    /// In bytes.
+    /// Byte offset.
     pub at: usize,
 }
 
-/// The engine points at the end of `throw new Error(…)`; people look for its beginning.
+/// Moves from the end of `throw new Error(…)`, which the engine reports, to its beginning, which people look for.
 fn thrown_at(text: &str, language: Language, at: usize) -> usize {
-    /// How far back a statement may begin.
+    /// Maximum distance to the beginning of a statement, in bytes.
     const NEAR: usize = 4_000;
     let mut from = at.saturating_sub(NEAR);
     while !text.is_char_boundary(from) {
@@ -309,7 +311,7 @@ fn frame(realm: &Realm, step: &Step, work: &Work<'_>) -> Option<Frame> {
     })
 }
 
-/// A syntax error that the engine found in a module's text. The parser explains most of them better.
+/// Converts a syntax error that the engine found in a module. The parser explains most of them better.
 fn syntax(realm: &Realm, message: &str, steps: &[Step]) -> Option<ScriptError> {
     if let Some(error) = no_export(realm, message) {
         return Some(error);
@@ -324,13 +326,14 @@ fn syntax(realm: &Realm, message: &str, steps: &[Step]) -> Option<ScriptError> {
     Some(ScriptError::Syntax { message: message.to_owned(), place, help: None })
 }
 
-/// The error for a mistake in `text`.
+/// Creates the error for a mistake in `text`.
 pub(crate) fn mistaken(text: &str, shown: String, mistake: Mistake) -> ScriptError {
     let place = Source::new(shown, text).excerpt(mistake.span);
     ScriptError::Syntax { message: mistake.message, place: Some(Box::new(place)), help: mistake.help }
 }
 
-/// The engine's word for an import of a name that the module does not export, which says nothing about who imports it.
+/// Converts the engine's message for an import of a name that the module does not export. The message does not name
+/// the importer.
 fn no_export(realm: &Realm, message: &str) -> Option<ScriptError> {
     let quoted: Vec<&str> = message.split('\'').collect();
     let [_, name, _, module, ..] = quoted[..] else { return None };
@@ -344,7 +347,7 @@ fn no_export(realm: &Realm, message: &str) -> Option<ScriptError> {
     Some(ScriptError::Missing { what, from, place: importer.map(|(_, place)| Box::new(place)), help: None })
 }
 
-/// The file that imports `name` from `module`, as far as the texts tell.
+/// Returns the file that imports `name` from `module`, as far as the texts show.
 fn importer(realm: &Realm, name: &str, module: &str) -> Option<(String, Excerpt)> {
     let stem = Path::new(module).file_stem()?.to_str()?.to_owned();
     let texts = realm.texts.borrow();

@@ -1,4 +1,4 @@
-//! TypeScript made into JavaScript, and what else the parser tells about a module's text.
+//! Converts TypeScript to JavaScript, and extracts other information from a module's text.
 
 use std::path::Path;
 
@@ -18,17 +18,17 @@ use oxc_transformer::{TransformOptions, Transformer};
 use crate::source_map::Mapping;
 use crate::syntax::{Mistake, span, with_stack};
 
-/// What a module is written in.
+/// Language of a module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Language {
     /// An ECMAScript module or a script.
     JavaScript,
-    /// The same with types.
+    /// TypeScript.
     TypeScript,
 }
 
 impl Language {
-    /// What a file of this name is written in, if it is one of the two.
+    /// Returns the language of a file of this name, if it is one of the two.
     pub fn of(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()? {
             "js" | "mjs" | "cjs" => Some(Self::JavaScript),
@@ -39,21 +39,21 @@ impl Language {
 
     pub(crate) fn source_type(self) -> SourceType {
         match self {
-            // Whether it is a module shows in the text.
+            // The text shows if it is a module.
             Self::JavaScript => SourceType::unambiguous(),
             Self::TypeScript => SourceType::ts(),
         }
     }
 }
 
-/// A text without its types.
+/// Text without types.
 pub(crate) struct Stripped {
     pub code: String,
     pub mapping: Mapping,
 }
 
-/// Takes the types out of `text`: enumerations, namespaces and parameter properties become code, imports that only
-/// types use go.
+/// Removes the types from `text`: enumerations, namespaces and parameter properties become code, and imports that are
+/// only used by types are removed.
 pub(crate) fn strip(text: &str, path: &Path) -> Result<Stripped, Mistake> {
     with_stack(text, || {
         let allocator = Allocator::default();
@@ -82,7 +82,7 @@ fn print<'a>(program: &'a Program<'a>, path: &Path) -> oxc_codegen::CodegenRetur
     Codegen::new().with_options(options).build(program)
 }
 
-/// The engine knows no decorators, and its word about them helps nobody.
+/// Rejects decorators, because the engine does not support them and its error message does not help.
 fn undecorated(program: &Program<'_>) -> Result<(), Mistake> {
     let mut search = Decorators(None);
     search.visit_program(program);
@@ -92,7 +92,7 @@ fn undecorated(program: &Program<'_>) -> Result<(), Mistake> {
     }
 }
 
-/// The place of the first one.
+/// Finds the place of the first decorator.
 struct Decorators(Option<model::Span>);
 
 impl<'a> Visit<'a> for Decorators {
@@ -101,7 +101,7 @@ impl<'a> Visit<'a> for Decorators {
     }
 }
 
-/// What is wrong with `text` as a whole, if anything is.
+/// Returns the first error in `text`, if any.
 pub(crate) fn check(text: &str, language: Language) -> Result<(), Mistake> {
     with_stack(text, || {
         let allocator = Allocator::default();
@@ -114,7 +114,8 @@ pub(crate) fn check(text: &str, language: Language) -> Result<(), Mistake> {
     })
 }
 
-/// Whether `text`, JavaScript, imports or exports anything; a text that is not valid does as soon as it seems to.
+/// True if `text`, which is JavaScript, has imports or exports. For an invalid text, the words that suggest them are
+/// enough.
 pub(crate) fn is_module(text: &str) -> bool {
     if !may_be_module(text) {
         return false;
@@ -127,8 +128,8 @@ pub(crate) fn is_module(text: &str) -> bool {
     known.unwrap_or(true)
 }
 
-/// Whether the words `import`, `export` or `await` occur as a module uses them. Reading the text as a program takes far
-/// longer, and most of what is not a module has none of them.
+/// True if the words `import`, `export` or `await` occur like they do in a module. Parsing the text takes far longer,
+/// and most texts that are not modules do not contain any of them.
 fn may_be_module(text: &str) -> bool {
     let bytes = text.as_bytes();
     let stands_alone = |at: usize, length: usize| {
@@ -142,7 +143,7 @@ fn may_be_module(text: &str) -> bool {
         .any(|word| text.match_indices(word).any(|(at, _)| stands_alone(at, word.len())))
 }
 
-/// Where `text` imports `specifier`.
+/// Returns the place at which `text` imports `specifier`.
 pub(crate) fn import_span(text: &str, language: Language, specifier: &str) -> Option<model::Span> {
     let found = with_stack(text, || {
         let allocator = Allocator::default();
@@ -158,7 +159,7 @@ pub(crate) fn import_span(text: &str, language: Language, specifier: &str) -> Op
     })
 }
 
-/// What `text` imports, as it is written, in no particular order; nothing if it is not valid.
+/// Returns the specifiers that `text` imports, in no particular order. Returns none if it is not valid.
 pub(crate) fn imported(text: &str, language: Language) -> Vec<String> {
     let found = with_stack(text, || {
         let allocator = Allocator::default();
@@ -168,7 +169,7 @@ pub(crate) fn imported(text: &str, language: Language) -> Vec<String> {
     found.unwrap_or_default()
 }
 
-/// What `text` imports for the sake of values, and where; imports of types alone are left out.
+/// Returns the imports of values in `text` with their places. Imports that are only types are left out.
 pub(crate) fn imported_values(text: &str, language: Language) -> Vec<(String, model::Span)> {
     let found = with_stack(text, || {
         let allocator = Allocator::default();
@@ -194,7 +195,7 @@ pub(crate) fn first_error(parsed: &ParserReturn<'_>) -> Result<(), Mistake> {
 }
 
 pub(crate) fn mistake(error: &oxc_diagnostics::OxcDiagnostic) -> Mistake {
-    // Of two declarations the later one is wrong.
+    // Of two declarations, the later one is the error.
     let repeated = error.message.contains("already been declared");
     let label = if repeated { error.labels.iter().max_by_key(|label| label.offset()) } else { error.labels.first() };
     let span = label.map_or_else(Default::default, |label| {
@@ -205,7 +206,7 @@ pub(crate) fn mistake(error: &oxc_diagnostics::OxcDiagnostic) -> Mistake {
     Mistake { message: error.message.to_string(), span, help }
 }
 
-/// Where `text` imports `name` from a module whose specifier ends in something like `stem`.
+/// Returns the place at which `text` imports `name` from a module whose specifier ends in something like `stem`.
 pub(crate) fn imported_name(text: &str, language: Language, name: &str, stem: &str) -> Option<model::Span> {
     let found = with_stack(text, || {
         let allocator = Allocator::default();
@@ -222,7 +223,7 @@ pub(crate) fn imported_name(text: &str, language: Language, name: &str, stem: &s
     found.ok().flatten()
 }
 
-/// Where the statement that throws and that holds byte `at` says what it throws.
+/// Returns the position of the thrown expression in the `throw` statement that contains byte `at`.
 pub(crate) fn throw_around(text: &str, language: Language, at: usize) -> Option<usize> {
     let found = with_stack(text, || {
         let allocator = Allocator::default();
@@ -234,13 +235,13 @@ pub(crate) fn throw_around(text: &str, language: Language, at: usize) -> Option<
     found.ok().flatten().map(|start| start as usize)
 }
 
-/// Where the loop begins in which a function can be that has last passed byte `at`: the first one after it, with no call
-/// in between, in the same function and the same loop.
+/// Returns the beginning of the loop in which a function that has last passed byte `at` can be: the first one after
+/// it, without calls in between, in the same function and the same loop.
 pub(crate) fn loop_after(text: &str, language: Language, at: usize) -> Option<usize> {
     find_loop(text, language, at..at)
 }
 
-/// Where the first loop begins in a function that begins between the bytes of `line`.
+/// Returns the beginning of the first loop in a function that begins between the bytes of `line`.
 pub(crate) fn loop_of_function_on(text: &str, language: Language, line: std::ops::Range<usize>) -> Option<usize> {
     find_loop(text, language, line)
 }
@@ -259,12 +260,12 @@ fn find_loop(text: &str, language: Language, passed: std::ops::Range<usize>) -> 
 
 struct Loops {
     at: u32,
-    /// Where functions begin that may be the one, if it is not known that they hold `at`.
+    /// Upper limit of the beginnings of functions to search, if it is not known that the function contains `at`.
     begins_before: u32,
     found: Option<u32>,
-    /// Whether what comes next cannot be reached without passing another place.
+    /// True if the code that follows cannot be reached without passing another call.
     is_over: bool,
-    /// Whether this is part of the call at `at`, so that it was passed before.
+    /// True if this is part of the call at `at`, so that it was passed before.
     is_within_call: bool,
 }
 
@@ -348,7 +349,7 @@ struct Throws {
 impl<'a> Visit<'a> for Throws {
     fn visit_throw_statement(&mut self, statement: &ThrowStatement<'a>) {
         if (statement.span.start..=statement.span.end).contains(&self.at) {
-            // One further inside is found later.
+            // An inner statement is found later and replaces this one.
             self.found = Some(statement.argument.span().start);
             walk::walk_throw_statement(self, statement);
         }
@@ -375,7 +376,7 @@ mod tests {
 
     #[test]
     fn a_loop_is_found_only_where_nothing_else_is_passed_on_the_way() {
-        // The engine has passed `<`; `>` is where the loop begins.
+        // The engine has passed `<`. The loop begins at `>`.
         for (text, has_loop) in [
             ("f(<); >while (1) {}", true),
             ("f(<1, g(2)); >for (;;) { g(); }", true),

@@ -1,15 +1,15 @@
-//! What crosses between Rust and scripts.
+//! Values that are exchanged between Rust and scripts.
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Number;
 
-/// A value on its way between Rust and a script. It crosses by content: neither side sees what the other changes later.
+/// Value that is passed between Rust and a script. It is copied: neither side sees later changes of the other.
 ///
-/// On the way out of a script a `Date` becomes its ISO text, a `Map` a map, a `Set` and a typed array a list, an error
-/// its `name` and `message`, and what has a `toJSON` what that returns. Symbols become undefined, a big integer a
-/// number when it fits and text when not.
+/// When it is returned from a script, a `Date` becomes its ISO text, a `Map` a map, a `Set` and a typed array a list,
+/// an error its `name` and `message`, and an object with `toJSON` the result of that. Symbols become undefined. A big
+/// integer becomes a number if it fits, else text.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum Value {
     /// `undefined`.
@@ -19,13 +19,13 @@ pub enum Value {
     Null,
     /// `true` or `false`.
     Bool(bool),
-    /// A number, `NaN` and the infinities included.
+    /// A number, including `NaN` and the infinities.
     Number(f64),
-    /// Text. Half a surrogate pair becomes U+FFFD.
+    /// Text. An unpaired surrogate becomes U+FFFD.
     String(String),
     /// An array.
     List(Vec<Value>),
-    /// An object's own enumerable properties, in their order.
+    /// The own enumerable properties of an object, in order.
     Map(Vec<(String, Value)>),
     /// A regular expression.
     Regex {
@@ -34,15 +34,15 @@ pub enum Value {
         /// `RegExp.prototype.flags`.
         flags: String,
     },
-    /// A function of a script. It can be called by the runtime it came from and by no other.
+    /// A function of a script. Only the runtime that it came from can call it.
     Function(Function),
-    /// A function of the program, called synchronously. From Rust to scripts only.
+    /// A function of the program, called synchronously. Only from Rust to scripts.
     Native(Native),
-    /// A request to the host, answered later. From Rust to scripts only.
+    /// A request to the host, which answers later. Only from Rust to scripts.
     Asks(Asks),
 }
 
-/// A function of a script, kept by its [`Runtime`](crate::Runtime): plain data.
+/// Handle to a function of a script, which its [`Runtime`](crate::Runtime) keeps: plain data.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Function {
     pub(crate) runtime: u64,
@@ -52,33 +52,33 @@ pub struct Function {
 }
 
 impl Function {
-    /// Its name; empty when it has none.
+    /// Returns its name, which may be empty.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// How many parameters it declares before the first one that has a default or takes the rest.
+    /// Returns the number of declared parameters before the first one that has a default value or is a rest parameter.
     pub fn length(&self) -> usize {
         self.length
     }
 }
 
-/// What a [`Native`] does with its arguments; the error is the message of the error it throws.
+/// Rust implementation of a [`Native`]. The error is the message of the exception that it throws.
 pub type NativeFunction = dyn Fn(&[Value]) -> Result<Value, String> + Send + Sync;
 
-/// A pure function of the program that a script can call like its own.
+/// Pure function of the program that a script can call.
 #[derive(Clone)]
 pub struct Native {
-    /// What a script sees as its name.
+    /// Name that scripts see.
     pub name: Arc<str>,
-    /// What it does.
+    /// Implementation.
     pub function: Arc<NativeFunction>,
-    /// Arguments that go before those of the script.
+    /// Arguments that come before those of the script.
     pub bound: Vec<Value>,
 }
 
 impl Native {
-    /// `function` under `name`.
+    /// Creates a function called `name`.
     pub fn new(
         name: impl Into<Arc<str>>,
         function: impl Fn(&[Value]) -> Result<Value, String> + Send + Sync + 'static,
@@ -86,7 +86,7 @@ impl Native {
         Self { name: name.into(), function: Arc::new(function), bound: Vec::new() }
     }
 
-    /// The same with these arguments before those of the script.
+    /// Sets arguments that come before those of the script.
     pub fn bind(mut self, bound: Vec<Value>) -> Self {
         self.bound = bound;
         self
@@ -105,29 +105,29 @@ impl PartialEq for Native {
     }
 }
 
-/// A function whose calls are requests to the host: each gives the script a promise, which the host settles.
+/// Function whose calls are requests to the host. Each call returns a promise that the host settles.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Asks {
-    /// What is asked for: the name of the request, and what a script sees as the function's name.
+    /// Name of the request, and of the function in scripts.
     pub name: Arc<str>,
-    /// Arguments that go before those of the script.
+    /// Arguments that come before those of the script.
     pub bound: Vec<Value>,
 }
 
 impl Asks {
-    /// Requests called `name`.
+    /// Creates a function for requests called `name`.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self { name: name.into(), bound: Vec::new() }
     }
 
-    /// The same with these arguments before those of the script.
+    /// Sets arguments that come before those of the script.
     pub fn bind(mut self, bound: Vec<Value>) -> Self {
         self.bound = bound;
         self
     }
 }
 
-/// A step into a value: see [`Runtime::at`](crate::Runtime::at).
+/// Step of a path into a value: see [`Runtime::at`](crate::Runtime::at).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Key {
     /// A property of an object, or an export of a module.
@@ -154,12 +154,13 @@ impl From<usize> for Key {
     }
 }
 
-/// The largest whole number that a script's numbers hold exactly, and every one below.
+/// Largest integer up to which JavaScript numbers are exact.
 const SAFE: f64 = 9_007_199_254_740_991.0;
 
 impl Value {
-    /// As JSON has it: entries that are undefined or functions are left out of maps and are null in lists, at the top and
-    /// for `NaN` and the infinities it is null, a regular expression is its literal as text.
+    /// Converts to JSON. Entries that are undefined or functions are omitted from maps and become null in lists. At
+    /// the top level they become null, and so do `NaN` and the infinities. A regular expression becomes the text of
+    /// its literal.
     pub fn to_json(&self) -> serde_json::Value {
         match self {
             Self::Undefined | Self::Null | Self::Function(_) | Self::Native(_) | Self::Asks(_) => {
@@ -180,17 +181,17 @@ impl Value {
         }
     }
 
-    /// Whether it is `undefined`.
+    /// True if it is `undefined`.
     pub fn is_undefined(&self) -> bool {
         matches!(self, Self::Undefined)
     }
 
-    /// Whether a script could call it.
+    /// True if a script could call it.
     pub fn is_callable(&self) -> bool {
         matches!(self, Self::Function(_) | Self::Native(_) | Self::Asks(_))
     }
 
-    /// Whether JavaScript takes it for true.
+    /// True if it is truthy in JavaScript.
     pub fn is_truthy(&self) -> bool {
         match self {
             Self::Undefined | Self::Null => false,
@@ -201,7 +202,7 @@ impl Value {
         }
     }
 
-    /// The text, if it is text.
+    /// Returns the text, if it is one.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Self::String(text) => Some(text),
@@ -209,7 +210,7 @@ impl Value {
         }
     }
 
-    /// The number, if it is one.
+    /// Returns the number, if it is one.
     pub fn as_number(&self) -> Option<f64> {
         match self {
             Self::Number(value) => Some(*value),
@@ -217,7 +218,7 @@ impl Value {
         }
     }
 
-    /// `true` or `false`, if it is one of them.
+    /// Returns the boolean, if it is one.
     pub fn as_bool(&self) -> Option<bool> {
         match self {
             Self::Bool(value) => Some(*value),
@@ -225,7 +226,7 @@ impl Value {
         }
     }
 
-    /// The value under `key`, if this is a map that has it.
+    /// Returns the value under `key`, if this is a map that has it.
     pub fn get(&self, key: &str) -> Option<&Value> {
         match self {
             Self::Map(entries) => entries.iter().find(|(name, _)| name == key).map(|(_, value)| value),
@@ -233,7 +234,7 @@ impl Value {
         }
     }
 
-    /// What kind of value it is, with its article, for messages: "a string", "a list".
+    /// Returns the type of a value with its article, for messages: "a string", "a list".
     pub fn kind_name(&self) -> &'static str {
         match self {
             Self::Undefined => "undefined",

@@ -1,4 +1,4 @@
-//! CommonJS modules: `require`, `module.exports`, and how they look to `import`.
+//! CommonJS modules: `require`, `module.exports`, and `import` of them.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -16,10 +16,11 @@ use crate::module::resolve::Asked;
 use crate::module::{json, loader};
 use crate::realm::Realm;
 
-/// How many lines stand above the module's own text in what the engine gets.
+/// Number of lines above the module's own text in the generated source.
 pub(crate) const LINES_ABOVE: u32 = 1;
 
-/// Evaluates the module at `path`, once, and gives its `module.exports`. Within a cycle that is what there is so far.
+/// Evaluates the module at `path` once, and returns its `module.exports`. In an import cycle, returns the exports so
+/// far.
 pub(crate) fn load<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, path: &Path) -> rquickjs::Result<Value<'js>> {
     let known = realm.commonjs.borrow().get(path).cloned();
     if let Some(module) = known {
@@ -97,17 +98,17 @@ fn resolve<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, base: &str, arguments: &[Valu
     }
 }
 
-/// What `require` of the module called `name` gives.
+/// Returns the result of `require` for the module called `name`.
 fn required<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, name: &str) -> rquickjs::Result<Value<'js>> {
     let path = Path::new(name);
     if path.is_absolute() && loader::text(ctx, realm, name)?.kind != Kind::Module {
         return load(ctx, realm, path);
     }
     let promise = loader::import(ctx, realm, name)?;
-    // Whoever requires it learns of an error; nobody else has to.
+    // The caller of `require` handles an error, so the promise must not count as unhandled.
     let watched: Function<'js> = realm.tools(ctx)?.get("promise")?;
     watched.call::<_, Value<'js>>((promise.clone(),))?;
-    // Its end comes through the queue, even where nothing waits.
+    // It ends through the job queue, even if nothing waits for it.
     while promise.state() == PromiseState::Pending && !realm.deadline.has_passed() && ctx.execute_pending_job() {}
     match promise.result::<Object<'js>>() {
         Some(namespace) => {
@@ -123,7 +124,8 @@ fn required<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, name: &str) -> rquickjs::Res
     }
 }
 
-/// An ECMAScript module that stands for a CommonJS one: its exports are the default, and each is there by its name.
+/// Creates an ECMAScript module for a CommonJS one. `module.exports` is the default export, and each of its properties
+/// is a named export.
 pub(crate) fn as_module<'js>(
     ctx: &Ctx<'js>,
     realm: &Rc<Realm>,

@@ -13,7 +13,7 @@ use crate::source_map::{Position, offset, word};
 use crate::syntax::Mistake;
 use crate::trace::mistaken;
 
-/// The value that `text` holds.
+/// Parses `text`.
 pub(crate) fn parse<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, name: &str, text: &Text) -> rquickjs::Result<Value<'js>> {
     let parse: rquickjs::Function<'js> = realm.tools(ctx)?.get("parse")?;
     parse.call((&*text.original,)).map_err(|error| match why(realm, name, text) {
@@ -25,7 +25,7 @@ pub(crate) fn parse<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, name: &str, text: &T
     })
 }
 
-/// What is wrong with the text, with the place, which the engine does not tell.
+/// Returns the syntax error with its place, which the engine does not report.
 fn why(realm: &Realm, name: &str, text: &Text) -> Option<ScriptError> {
     let error = serde_json::from_str::<serde_json::Value>(&text.original).err()?;
     let line = u32::try_from(error.line().saturating_sub(1)).ok()?;
@@ -34,7 +34,7 @@ fn why(realm: &Realm, name: &str, text: &Text) -> Option<ScriptError> {
     let message = message.split(" at line ").next().unwrap_or_default().to_owned();
     let path = std::path::Path::new(name);
     if !realm.is_own(path) {
-        // It may be no module at all, and what stands in it nobody's business.
+        // The file may not be meant as a module, so its content must not be shown.
         let message = format!("`{}` is no valid JSON: {message}", realm.shown(path));
         return Some(ScriptError::Syntax { message, place: None, help: None });
     }
@@ -43,7 +43,7 @@ fn why(realm: &Realm, name: &str, text: &Text) -> Option<ScriptError> {
     Some(mistaken(&text.original, realm.shown(path), mistake))
 }
 
-/// A module whose default export is `value`.
+/// Creates a module whose default export is `value`.
 pub(crate) fn as_module<'js>(ctx: &Ctx<'js>, name: &str, value: Value<'js>) -> rquickjs::Result<Module<'js, Declared>> {
     let module = Module::declare(ctx.clone(), name, "export default import.meta.value;")?;
     module.meta()?.set("value", value)?;

@@ -1,4 +1,4 @@
-//! What was found and read on the disk, shared between runtimes.
+//! Cache of resolved and loaded files, shared between runtimes.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
@@ -12,16 +12,16 @@ use crate::source_map::Mapping;
 use crate::syntax::Mistake;
 use crate::typescript::{self, Language};
 
-/// How large the text of a module may be, in bytes.
+/// Maximum size of the text of a module, in bytes.
 const LARGEST: u64 = 16 << 20;
 
-/// A variable of the environment: its name and its value. Without a value, reading it is an error: it is a secret.
+/// Environment variable: its name and its value. Without a value, it is a secret, and reading it is an error.
 pub type Variable = (String, Option<String>);
 
-/// The modules a process has found and read: each file is looked for, read and stripped of its types once, however many
-/// runtimes import it. Cheap to clone; a clone is the same library.
+/// Modules that a process has resolved and read. Each file is resolved, read and stripped of its types once, for all
+/// runtimes that import it. Cheap to clone. Clones share the same library.
 ///
-/// A file that changes after it was read keeps its first text until [`Library::forget`].
+/// If a file changes after it was read, its first text stays in use until [`Library::forget`].
 #[derive(Clone)]
 pub struct Library(Arc<Shelves>);
 
@@ -31,19 +31,19 @@ struct Shelves {
     texts: Mutex<HashMap<PathBuf, Arc<Text>>>,
 }
 
-/// One module's text, ready for the engine.
+/// Text of a module, ready for the engine.
 pub(crate) struct Text {
     pub kind: Kind,
-    /// As the user wrote it.
+    /// Text as the user wrote it.
     pub original: Arc<str>,
-    /// As the engine gets it, where that differs.
+    /// Text for the engine, if it differs.
     pub code: Option<String>,
     pub mapping: Option<Mapping>,
     pub language: Language,
     calls: OnceLock<Calls>,
 }
 
-/// What a file is to the engine.
+/// Format of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Module,
@@ -51,9 +51,9 @@ pub(crate) enum Kind {
     Json,
 }
 
-/// Why a file is no module.
+/// Error of a file that cannot be a module.
 pub(crate) enum Unreadable {
-    /// It could not be read, or is of a kind that is not understood; a whole sentence.
+    /// It could not be read, or has an unknown format. The text is a whole sentence.
     File(String),
     /// It is not valid.
     Syntax { original: Arc<str>, mistake: Mistake },
@@ -75,7 +75,7 @@ impl Text {
         self.code.as_deref().unwrap_or(&self.original)
     }
 
-    /// The calls in it, found when they are first asked for.
+    /// Returns the calls in the text, which are searched on first use.
     pub fn calls(&self) -> &Calls {
         self.calls.get_or_init(|| Calls::of(&self.original, self.language))
     }
@@ -94,12 +94,12 @@ impl std::fmt::Debug for Library {
 }
 
 impl Library {
-    /// One that knows nothing yet.
+    /// Creates an empty library.
     pub fn new() -> Self {
         Self::with_environment(Vec::new())
     }
 
-    /// One that knows nothing yet, for runtimes whose scripts find these variables in `process.env`.
+    /// Creates an empty library for runtimes whose scripts find these variables in `process.env`.
     pub fn with_environment(environment: Vec<Variable>) -> Self {
         Self(Arc::new(Shelves { environment, files: Mutex::new(Arc::new(Files::new())), texts: Mutex::default() }))
     }
@@ -113,13 +113,13 @@ impl Library {
         &self.0.environment
     }
 
-    /// Forgets everything: what is imported next is looked for and read again.
+    /// Clears the cache: the next imports resolve and read their files again.
     pub fn forget(&self) {
         *lock(&self.0.files) = Arc::new(Files::new());
         lock(&self.0.texts).clear();
     }
 
-    /// The files that the module at `path` imports, and those that they import in turn. Packages and what is not there are
+    /// Returns the files that the module at `path` imports, directly and indirectly. Packages and missing files are
     /// left out.
     pub fn imports(&self, path: &Path) -> BTreeSet<PathBuf> {
         let mut found = BTreeSet::new();
@@ -143,7 +143,7 @@ impl Library {
         files.resolve(directory, specifier, asked)
     }
 
-    /// The module in the file at `path`, a real path.
+    /// Returns the module in the file at `path`, which must be a real path.
     pub(crate) fn read(&self, path: &Path) -> Result<Arc<Text>, Unreadable> {
         if let Some(known) = lock(&self.0.texts).get(path) {
             return Ok(Arc::clone(known));
@@ -155,14 +155,14 @@ impl Library {
     }
 }
 
-/// The text of a module, which is a file of moderate size with the name of one. The error is a whole sentence.
+/// Reads the text of a module: a regular file of limited size with a file extension. The error is a whole sentence.
 fn contents(path: &Path) -> Result<String, String> {
     let shown = path.display();
     if path.extension().is_none() {
         return Err(format!("`{shown}` is no module: its name has no ending such as `.js`"));
     }
     let cannot = |error: std::io::Error| format!("cannot read `{shown}`: {error}");
-    // What is no file, a device or a pipe, must not even be opened.
+    // Anything other than a regular file, such as a device or a pipe, must not even be opened.
     if !std::fs::metadata(path).map_err(cannot)?.is_file() {
         return Err(format!("`{shown}` is no file"));
     }
@@ -175,12 +175,12 @@ fn contents(path: &Path) -> Result<String, String> {
     Ok(text)
 }
 
-/// A panic of another thread leaves the shelves as they were before or after it, both are fine.
+/// A panic of another thread leaves the maps in a valid state before or after its change.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Makes a text ready. What it is follows from the name, then from the package it is in, then from what it says.
+/// Prepares a text for the engine. Its format depends on the file name, then on its package, then on its content.
 pub(crate) fn prepare(path: &Path, text: &str) -> Result<Text, Unreadable> {
     let text: Arc<str> = text.strip_prefix('\u{feff}').unwrap_or(text).into();
     let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
@@ -193,7 +193,7 @@ pub(crate) fn prepare(path: &Path, text: &str) -> Result<Text, Unreadable> {
         "ts" | "mts" | "cts" => {
             let stripped = typescript::strip(&text, path)
                 .map_err(|mistake| Unreadable::Syntax { original: Arc::clone(&text), mistake })?;
-            // `export =` and `import x = require()` are CommonJS; that shows only in the code.
+            // `export =` and `import x = require()` are CommonJS. That is only visible in the compiled code.
             let seems_commonjs = extension == "ts" && is_commonjs(&stripped.code);
             let commonjs = extension == "cts" || (seems_commonjs && !typescript::is_module(&stripped.code));
             Ok(Text {
@@ -221,13 +221,14 @@ fn is_commonjs(text: &str) -> bool {
     text.contains("module.exports") || text.contains("exports.") || text.contains("require(")
 }
 
-/// The directory of the package that the module at `path` belongs to: of the nearest `package.json`, else its own.
+/// Returns the directory of the package that contains the module at `path`: that of the nearest `package.json`, else
+/// the module's own.
 pub(crate) fn package_of(path: &Path) -> Option<&Path> {
     let package = path.ancestors().skip(1).find(|directory| directory.join("package.json").is_file());
     package.or_else(|| path.parent())
 }
 
-/// What the nearest `package.json` says about `.js` files.
+/// Returns the `type` in the nearest `package.json`, which applies to `.js` files.
 fn package_type(path: &Path) -> Option<String> {
     for directory in path.ancestors().skip(1) {
         let Ok(text) = contents(&directory.join("package.json")) else {

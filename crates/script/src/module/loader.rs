@@ -1,4 +1,4 @@
-//! The engine's way to modules: names for specifiers, texts for names.
+//! Module loader of the engine: resolves specifiers to names, and loads the texts of names.
 
 use std::borrow::Cow;
 use std::path::{Component, Path, PathBuf};
@@ -20,11 +20,11 @@ use crate::shim;
 use crate::trace::{INTERNAL, mistaken};
 use crate::typescript;
 
-/// What names of modules begin with that the program gives.
+/// Prefix of the names of built-in modules.
 pub(crate) const BUILTIN: &str = "builtin:";
 
-/// Imports the module called `name`. No text of a script's can ask for a module by its name in the engine: that is told
-/// to the resolver beside the specifier, for this one import.
+/// Imports the module called `name`. A script's text cannot request a module by its name in the engine. For this one
+/// import, the name is passed to the resolver separately.
 pub(crate) fn import<'js>(ctx: &Ctx<'js>, realm: &Realm, name: &str) -> rquickjs::Result<Promise<'js>> {
     *realm.entry.borrow_mut() = Some(name.to_owned());
     let promise = Module::import(ctx, name);
@@ -32,12 +32,12 @@ pub(crate) fn import<'js>(ctx: &Ctx<'js>, realm: &Realm, name: &str) -> rquickjs
     promise
 }
 
-/// Lets `engine` find modules.
+/// Installs the module loader in `engine`.
 pub(crate) fn install(engine: &rquickjs::Runtime, realm: &Rc<Realm>) {
     engine.set_loader(Names(Rc::clone(realm)), Texts(Rc::clone(realm)));
 }
 
-/// Makes `text` the module called `path`, whatever is on the disk.
+/// Sets `text` as the text of the module called `path`, whatever is on the disk.
 pub(crate) fn provide(realm: &Realm, path: &Path, text: &str) -> Result<(), ScriptError> {
     let name = path.display().to_string();
     let text = prepare(path, text).map_err(|error| unreadable(realm, path, error))?;
@@ -47,13 +47,13 @@ pub(crate) fn provide(realm: &Realm, path: &Path, text: &str) -> Result<(), Scri
 }
 
 impl Unresolved {
-    /// The error for whoever asked: `from` a file or directory, at `place` in it.
+    /// Converts to an error of the importer: `from` is its file or directory, and `place` the import.
     pub(crate) fn into_script_error(self, from: String, place: Option<model::Excerpt>) -> ScriptError {
         ScriptError::Missing { what: self.what, from, place: place.map(Box::new), help: self.help }
     }
 }
 
-/// The name in the engine of what `specifier` means in `directory`.
+/// Returns the engine's name of the module that `specifier` refers to in `directory`.
 pub(crate) fn name(realm: &Realm, directory: &Path, specifier: &str, asked: Asked) -> Result<String, Unresolved> {
     if realm.builtins.borrow().contains_key(specifier) {
         return Ok(format!("{BUILTIN}{specifier}"));
@@ -74,7 +74,7 @@ pub(crate) fn name(realm: &Realm, directory: &Path, specifier: &str, asked: Aske
     }
 }
 
-/// The directory that a module called `name` imports from.
+/// Returns the directory from which a module called `name` imports.
 fn directory(realm: &Realm, name: &str) -> PathBuf {
     let path = Path::new(name);
     match path.parent().filter(|_| path.is_absolute()) {
@@ -83,8 +83,8 @@ fn directory(realm: &Realm, name: &str) -> PathBuf {
     }
 }
 
-/// The name of what the module `base` means by `specifier`. An error is thrown into the script, and kept for when it
-/// comes out again.
+/// Returns the name of the module that `specifier` refers to in the module `base`. An error is thrown in the script,
+/// and stored so that it can be returned when it leaves the script.
 pub(crate) fn find(
     ctx: &Ctx<'_>,
     realm: &Realm,
@@ -92,7 +92,7 @@ pub(crate) fn find(
     specifier: &str,
     asked: Asked,
 ) -> rquickjs::Result<String> {
-    // Text that is no module's, such as an expression, has no files beside it.
+    // A text that is not a module, such as an expression, has no files beside it.
     if !Path::new(base).is_absolute() && !realm.texts.borrow().contains_key(base) {
         let what = format!("`{specifier}` is not available here: an expression has no access to modules");
         let help = Some("put the code into a custom operator, which is a module".to_owned());
@@ -108,8 +108,8 @@ pub(crate) fn find(
     )
 }
 
-/// Whether the module `base` may import what `specifier` says: a path from the root of the machine has to lead into its
-/// own package or into the project.
+/// Checks that the module `base` may import `specifier`. An absolute path must lead into its own package or into the
+/// project.
 fn reachable(realm: &Realm, base: &str, specifier: &str) -> Result<(), Unresolved> {
     let path = specifier.strip_prefix("file://").unwrap_or(specifier);
     if !path.starts_with('/') || realm.builtins.borrow().contains_key(specifier) {
@@ -127,7 +127,7 @@ fn is_below(path: &str, directory: &Path) -> bool {
     without_steps(path).starts_with(directory)
 }
 
-/// `path`, absolute, without `.` and `..`.
+/// Returns `path` as an absolute path without `.` and `..`.
 fn without_steps(path: &str) -> PathBuf {
     let mut plain = PathBuf::from("/");
     for part in Path::new(path).components() {
@@ -140,14 +140,14 @@ fn without_steps(path: &str) -> PathBuf {
     plain
 }
 
-/// Where the module `base` imports `specifier`.
+/// Returns the place at which the module `base` imports `specifier`.
 fn importing(realm: &Realm, base: &str, specifier: &str) -> Option<model::Excerpt> {
     let text = realm.texts.borrow().get(base).cloned()?;
     let span = typescript::import_span(&text.original, text.language, specifier)?;
     Some(Source::new(realm.shown(Path::new(base)), &*text.original).excerpt(span))
 }
 
-/// Throws what stands for `error` until it is explained.
+/// Throws a placeholder for `error`, which is replaced when the error is explained.
 pub(crate) fn throw(ctx: &Ctx<'_>, realm: &Realm, error: ScriptError) -> rquickjs::Error {
     let message = match error.place() {
         Some(place) => format!("{error} (imported at {place})"),
@@ -174,12 +174,12 @@ pub(crate) fn unreadable(realm: &Realm, path: &Path, error: Unreadable) -> Scrip
     }
 }
 
-/// A text as the engine takes it: without the NUL that ends a text in C. Where one may stand, its escape may, too.
+/// Returns a text without NUL, which would end it in C. Wherever a NUL is allowed, its escape is allowed as well.
 pub(crate) fn without_nul(code: &str) -> Cow<'_, str> {
     if code.contains('\0') { Cow::Owned(code.replace('\0', "\\x00")) } else { Cow::Borrowed(code) }
 }
 
-/// The text of the module called `name`, from the disk if it was not given otherwise.
+/// Returns the text of the module called `name`, from the disk unless it was provided.
 pub(crate) fn text(ctx: &Ctx<'_>, realm: &Realm, name: &str) -> rquickjs::Result<Arc<Text>> {
     if let Some(known) = realm.texts.borrow().get(name) {
         return Ok(Arc::clone(known));
@@ -202,7 +202,7 @@ impl Resolver for Names {
     ) -> rquickjs::Result<String> {
         match self.0.entry.take() {
             Some(entry) if entry == name => Ok(entry),
-            // The program's own sources know each other by name.
+            // The program's own sources import each other by name.
             _ if base.starts_with(INTERNAL) => Ok(name.to_owned()),
             _ if base.starts_with(BUILTIN) && self.0.builtins.borrow().contains_key(name) => {
                 Ok(format!("{BUILTIN}{name}"))
@@ -265,12 +265,12 @@ fn load<'js>(ctx: &Ctx<'js>, realm: &Rc<Realm>, name: &str) -> rquickjs::Result<
     }
 }
 
-/// `true` if the module called `name` is in a package that was installed.
+/// True if the module called `name` is in an installed package.
 fn is_of_package(name: &str) -> bool {
     Path::new(name).components().any(|part| part.as_os_str() == "node_modules")
 }
 
-/// Fills `import.meta`.
+/// Fills in `import.meta`.
 fn describe(module: &Module<'_, Declared>, name: &str) -> rquickjs::Result<()> {
     let meta = module.meta()?;
     meta.set("url", format!("file://{name}"))?;

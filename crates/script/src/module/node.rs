@@ -1,9 +1,9 @@
-//! The parts of Node.js: small stands-in for a few, a clear word about the rest.
+//! Node.js modules: shims for a few, and explanatory errors for the rest.
 
 use crate::module::resolve::Unresolved;
 use crate::trace::INTERNAL;
 
-/// The stands-in, by the name without `node:`.
+/// Shims by their names without `node:`.
 const SHIMS: [(&str, &str); 11] = [
     ("assert", include_str!("../shim/assert.js")),
     ("assert/strict", include_str!("../shim/assert_strict.js")),
@@ -18,10 +18,10 @@ const SHIMS: [(&str, &str); 11] = [
     (COMPARE, include_str!("../shim/compare.js")),
 ];
 
-/// What several of them share. It is no part of Node.js, so nobody else can import it.
+/// Module shared by several shims. It is not part of Node.js, so it cannot be imported by scripts.
 const COMPARE: &str = "compare";
 
-/// The parts a script cannot have, and why.
+/// Node.js modules that are not available, and the reasons.
 const WITHOUT: [(&[&str], &str); 4] = [
     (
         &[
@@ -71,7 +71,7 @@ const WITHOUT: [(&[&str], &str); 4] = [
     ),
 ];
 
-/// The name of the part of Node.js that `specifier` means, if it means one.
+/// Returns the name of the Node.js module that `specifier` refers to, if any.
 pub(crate) fn of_node(specifier: &str) -> Option<&str> {
     if let Some(name) = specifier.strip_prefix("node:") {
         return Some(name);
@@ -81,18 +81,18 @@ pub(crate) fn of_node(specifier: &str) -> Option<&str> {
     known.then_some(specifier)
 }
 
-/// The module that stands in for `name`.
+/// Returns the name of the shim for `name`.
 pub(crate) fn shimmed(name: &str) -> Option<String> {
     SHIMS.iter().any(|(shim, _)| *shim == name && *shim != COMPARE).then(|| format!("{INTERNAL}{name}"))
 }
 
-/// The text of the stand-in called `name` in the engine.
+/// Returns the source of the shim that the engine calls `name`.
 pub(crate) fn source(name: &str) -> Option<&'static str> {
     let name = name.strip_prefix(INTERNAL)?;
     SHIMS.iter().find(|(shim, _)| *shim == name).map(|(_, source)| *source)
 }
 
-/// Why a part of Node.js cannot be imported.
+/// Returns the error for a Node.js module that is not available.
 pub(crate) fn unavailable(name: &str, specifier: &str) -> Unresolved {
     let because =
         WITHOUT.iter().find(|(names, _)| names.contains(&name)).map_or("scripts run without Node.js", |(_, b)| b);

@@ -1,11 +1,11 @@
-//! Which file an import means: Node's algorithm, with TypeScript's extensions.
+//! Module resolution: Node's algorithm, with TypeScript's extensions.
 
 use std::path::{Path, PathBuf};
 
 use model::nearest;
 use oxc_resolver::{ResolveError, ResolveOptions, Resolver};
 
-/// How a module is asked for, which decides between the faces of a package that has several.
+/// Kind of import, which selects the entry point of a package that has several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asked {
     /// By `import`.
@@ -14,14 +14,14 @@ pub(crate) enum Asked {
     Require,
 }
 
-/// Why there is no file, and what to do about it.
+/// Resolution error, with a suggestion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Unresolved {
     pub what: String,
     pub help: Option<String>,
 }
 
-/// Finds files, and remembers what it has seen of the disk.
+/// Resolver of files, with a cache of the file system.
 pub(crate) struct Files {
     import: Resolver,
     require: Resolver,
@@ -34,7 +34,7 @@ impl Files {
         Self { import, require }
     }
 
-    /// The real path of the file that `specifier` means in `directory`.
+    /// Returns the real path of the file that `specifier` refers to in `directory`.
     pub fn resolve(&self, directory: &Path, specifier: &str, asked: Asked) -> Result<PathBuf, Unresolved> {
         let specifier = specifier.strip_prefix("file://").unwrap_or(specifier);
         if let Some((scheme, _)) = specifier.split_once("://") {
@@ -59,7 +59,7 @@ fn options(conditions: &[&str]) -> ResolveOptions {
     ResolveOptions {
         condition_names: conditions.iter().map(ToString::to_string).collect(),
         extensions: [".ts", ".mts", ".js", ".mjs", ".cjs", ".cts", ".json"].map(String::from).to_vec(),
-        // What is written wins over what TypeScript would have compiled it from.
+        // A file with the written extension has precedence over the TypeScript file that would compile to it.
         extension_alias: vec![
             alias(".js", &[".js", ".ts"]),
             alias(".mjs", &[".mjs", ".mts"]),
@@ -94,7 +94,7 @@ fn explain(error: &ResolveError, directory: &Path, specifier: &str) -> Unresolve
     }
 }
 
-/// The part of a specifier that names the package.
+/// Returns the package name in a specifier.
 pub(crate) fn package_of(specifier: &str) -> &str {
     let parts = if specifier.starts_with('@') { 2 } else { 1 };
     specifier.match_indices('/').nth(parts - 1).map_or(specifier, |(at, _)| &specifier[..at])
@@ -104,7 +104,7 @@ fn is_installed(directory: &Path, package: &str) -> bool {
     directory.ancestors().any(|above| above.join("node_modules").join(package).is_dir())
 }
 
-/// A file with nearly the name that was asked for.
+/// Returns a file with a name similar to the requested one.
 fn neighbour(directory: &Path, specifier: &str) -> Option<String> {
     let wanted = directory.join(specifier);
     let folder = wanted.parent()?;
@@ -114,7 +114,7 @@ fn neighbour(directory: &Path, specifier: &str) -> Option<String> {
     };
     let names: Vec<String> =
         entries.flatten().take(1_000).filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    // Who writes no ending is told none.
+    // A name without an extension is compared with names without extensions.
     let has_ending = Path::new(&wanted).extension().is_some();
     let candidates = names.iter().filter_map(|name| {
         if has_ending { Some(name.as_str()) } else { Path::new(name).file_stem().and_then(|stem| stem.to_str()) }

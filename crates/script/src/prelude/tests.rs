@@ -1,7 +1,7 @@
 use crate::folder::{BUDGET, Folder};
 use crate::{Asks, Progress, Request, ScriptError, Task, Tests, Value};
 
-/// The file `a.test.ts` of a folder, loaded.
+/// Loads the file `a.test.ts` of a folder.
 fn load(place: &mut Folder) -> Result<Tests, ScriptError> {
     let path = place.path().join("a.test.ts");
     let mut tests = place.runtime.tests(&path, BUDGET)?;
@@ -24,12 +24,12 @@ fn begin(place: &mut Folder, tests: &Tests) -> Task {
     place.runtime.begin_scenario(tests, 0, Asks::new("ask").into(), about, BUDGET).unwrap()
 }
 
-/// A request as its name and what is asked.
+/// Returns the name and the argument of a request.
 fn asked(request: &Request) -> (String, Value) {
     (request.arguments[0].as_str().unwrap().to_owned(), request.arguments[1].clone())
 }
 
-/// Plays a whole scenario: what it asks for is answered by `host`.
+/// Runs a whole scenario. `host` answers its requests.
 fn play(
     place: &mut Folder,
     tests: &Tests,

@@ -15,7 +15,7 @@ fn evaluate(text: &str, names: &[(&str, Value)]) -> Result<Value, ScriptError> {
     evaluate_in(&mut runtime(), text, names)
 }
 
-/// That it was stopped because it used up `budget`.
+/// Asserts that it was stopped because it exceeded the time limit.
 fn is_stopped(outcome: &Result<Value, ScriptError>, expected: Duration) {
     assert!(matches!(outcome, Err(ScriptError::TimedOut { budget, .. }) if *budget == expected), "{outcome:?}");
 }
@@ -318,7 +318,7 @@ fn a_rejection_nobody_looks_at_is_an_error_and_does_not_linger() {
 fn a_promise_that_nothing_settles_is_an_error() {
     assert_eq!(evaluate("new Promise(() => {})", &[]), Err(ScriptError::NeverSettled));
     let late = evaluate_within("new Promise((done) => setTimeout(done, 100000))", Duration::from_millis(50));
-    // Nothing is waited for in vain.
+    // The call does not wait in vain.
     is_stopped(&late, Duration::from_millis(50));
 }
 

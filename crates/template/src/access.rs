@@ -1,4 +1,4 @@
-//! Ways into values that are at hand: members, items, parts.
+//! Access to resolved values: members, items, slices.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -8,12 +8,12 @@ use crate::operation::Given;
 use crate::path::{self, Key};
 use crate::value::{Entries, Value};
 
-/// How many steps it takes to find a part of `value`: text is walked, and so are the names of a map.
+/// Returns the number of steps to find a part of `value`. Texts and the names of a map are searched linearly.
 pub(crate) fn walked(value: &Value) -> usize {
     if matches!(value, Value::List(_)) { 0 } else { value.size() }
 }
 
-/// A step into a value that is at hand, which is called `name`.
+/// Returns the member `key` of a resolved value. `name` is the name of the value in messages.
 pub(crate) fn member(value: &Value, key: &Key, name: &str) -> Result<Value, Failure> {
     let found = match (value, key) {
         (Value::List(list), Key::Position(position)) => {
@@ -49,7 +49,7 @@ fn nowhere(value: &Value, key: &Key, name: &str) -> Failure {
     })
 }
 
-/// `items[start:stop:step]`
+/// Returns `items[start:stop:step]`.
 pub(crate) fn picked<T>(
     items: &[T],
     start: Option<i64>,
@@ -81,7 +81,7 @@ pub(crate) fn picked<T>(
     Ok(found)
 }
 
-/// What `loop` is in the body of a loop.
+/// Returns the value of `loop` in the body of a loop.
 pub(crate) fn loop_position(items: &[Value], at: usize) -> Result<Value, Failure> {
     let count = items.len();
     let mut entries: Entries = vec![
@@ -102,7 +102,7 @@ pub(crate) fn loop_position(items: &[Value], at: usize) -> Result<Value, Failure
     Value::map(entries)
 }
 
-/// What `namespace(…)` makes.
+/// Returns the value of `namespace(…)`.
 pub(crate) fn namespace(given: Given) -> Result<Value, Failure> {
     let mut entries = match given.positional.as_slice() {
         [] => Vec::new(),

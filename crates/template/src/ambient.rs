@@ -1,19 +1,19 @@
-//! Time and chance, given from outside: the same template has the same value whenever it is resolved.
+//! Time and randomness, given by the caller, so that a template always resolves to the same value.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The time and the chance that templates see.
+/// Time and random seed for templates.
 #[derive(Debug, Clone, Default)]
 pub struct Ambient {
-    /// Milliseconds since 1970 (UTC); without it `strftime_now` is an error.
+    /// Milliseconds since 1970 (UTC). Without it, `strftime_now` is an error.
     pub now_ms: Option<i64>,
-    /// How far the local time is ahead of UTC, in minutes.
+    /// Offset of the local time from UTC, in minutes.
     pub utc_offset_minutes: i32,
-    /// What random numbers follow from.
+    /// Seed of the random numbers.
     pub seed: u64,
 }
 
-/// A row of random numbers that follows from a seed.
+/// Pseudo-random number generator.
 #[derive(Debug, Default)]
 pub(crate) struct Chance(AtomicU64);
 
@@ -22,9 +22,9 @@ impl Chance {
         Self(AtomicU64::new(seed))
     }
 
-    /// A whole number in `0..bound`; 0 if there is none.
+    /// Returns an integer in `0..bound`, or 0 if `bound` is 0.
     pub(crate) fn below(&self, bound: u64) -> u64 {
-        // SplitMix64: neighbouring seeds give unrelated rows.
+        // SplitMix64: neighbouring seeds give unrelated sequences.
         const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
         let state = self.0.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP);
         let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

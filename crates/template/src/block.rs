@@ -1,4 +1,4 @@
-//! Segments to a tree of parts: statements find their ends.
+//! Parses segments to a tree of parts, and matches statements with their ends.
 
 use crate::error::{TemplateError, suggestion};
 use crate::lexer::Word;
@@ -7,13 +7,13 @@ use crate::parser::Parser;
 use crate::segment::{Inside, Segment};
 use crate::syntax::{Expression, Kind, Loop, Macro, Part};
 
-/// Statements that begin something.
+/// Statements that open a block, or stand alone.
 const STATEMENTS: [&str; 4] = ["if", "for", "set", "macro"];
 
-/// Statements that go on with something or end it.
+/// Statements that continue or close a block.
 const CONTINUATIONS: [&str; 5] = ["elif", "else", "endif", "endfor", "endmacro"];
 
-/// The parts that `segments` of `text` make.
+/// Parses `segments` of `text`.
 pub(crate) fn parse(text: &str, segments: &[Segment]) -> Result<Vec<Part>, TemplateError> {
     let mut blocks = Blocks { text, segments, at: 0, nesting: 0 };
     let parts = blocks.until(&[])?;
@@ -33,7 +33,7 @@ struct Blocks<'a> {
 }
 
 impl<'a> Blocks<'a> {
-    /// Parts up to one of `ends`, which is not taken, or up to a continuation that belongs to something else.
+    /// Parses up to one of `ends`, which is not consumed, or up to a continuation that belongs to another statement.
     fn until(&mut self, ends: &[&str]) -> Result<Vec<Part>, TemplateError> {
         let mut parts = Vec::new();
         while let Some(segment) = self.segments.get(self.at) {
@@ -140,7 +140,7 @@ impl<'a> Blocks<'a> {
         Ok(Part::Macro(Macro { name, parameters, body }))
     }
 
-    /// What stands between `else` and `end`, if there is an `else`.
+    /// Parses the parts between `else` and `end`, if there is an `else`.
     fn otherwise(&mut self, end: &str) -> Result<Vec<Part>, TemplateError> {
         match self.next_statement() {
             Some((inside, "else")) => {
@@ -179,13 +179,13 @@ impl<'a> Blocks<'a> {
         Parser::new(self.text, &inside.tokens, &inside.inner)
     }
 
-    /// The words after the statement's own.
+    /// Returns a parser for the words after the statement's name.
     fn head(&self, inside: &'a Inside) -> Parser<'a> {
         Parser::new(self.text, inside.tokens.get(1..).unwrap_or_default(), &inside.inner)
     }
 }
 
-/// The word that says which statement it is; empty if it is none.
+/// Returns the name of the statement, or an empty text if it has none.
 fn first_word(inside: &Inside) -> &str {
     match inside.tokens.first().map(|token| &token.word) {
         Some(Word::Name(name)) => name,

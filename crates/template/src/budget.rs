@@ -1,21 +1,21 @@
-//! What one text may cost, and what it has cost so far.
+//! Limit on the cost of evaluating one text.
 
 use std::cell::Cell;
 
 use crate::error::Failure;
 use crate::limit;
 
-/// Steps that were taken.
+/// Number of steps that were taken.
 #[derive(Debug, Default)]
 pub(crate) struct Budget {
     taken: Cell<usize>,
 }
 
 impl Budget {
-    /// Takes so many steps.
+    /// Adds steps.
     ///
     /// # Errors
-    /// They are more than one text may take.
+    /// Returns an error if the total exceeds the limit for one text.
     pub(crate) fn spend(&self, steps: usize) -> Result<(), Failure> {
         self.taken.set(self.taken.get().saturating_add(steps));
         if self.taken.get() > limit::STEPS {

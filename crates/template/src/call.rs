@@ -1,4 +1,4 @@
-//! Calls, filters and tests: who is meant, and with what.
+//! Evaluates calls, filters and tests.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use crate::syntax::{Arguments, Expression, Kind, Located};
 use crate::value::{Function, Value};
 use crate::{filter as filters, function as functions, method, predicate};
 
-/// The result of `callee(…)`.
+/// Returns the result of `callee(…)`.
 pub(crate) fn function<'a>(
     evaluator: &mut Evaluator<'a>,
     callee: &'a Expression,
@@ -24,7 +24,7 @@ pub(crate) fn function<'a>(
         return apply(evaluator, method, &operand, given, range);
     }
     let called = match &callee.kind {
-        // Variables of the same name do not hide functions: they cannot be called.
+        // Variables do not hide functions of the same name, because variables cannot be called.
         Kind::Name(name) => called(evaluator, name).map_err(|failure| failure.at(callee.range.clone()))?,
         _ => match evaluator.value(callee)? {
             Value::Function(function) => function,
@@ -81,7 +81,7 @@ fn apply(
     result.map_err(|failure| failure.at(range.clone()))
 }
 
-/// The result of `operand | name(…)`.
+/// Returns the result of `operand | name(…)`.
 pub(crate) fn filter<'a>(
     evaluator: &mut Evaluator<'a>,
     operand: &'a Expression,
@@ -114,14 +114,14 @@ fn unknown_filter(name: &str) -> Failure {
     failure.suggest("filters", name, &known)
 }
 
-/// Whether `operand is name(…)`.
+/// Returns the result of `operand is name(…)`.
 pub(crate) fn test<'a>(
     evaluator: &mut Evaluator<'a>,
     operand: &'a Expression,
     name: &'a Located<String>,
     arguments: &'a Arguments,
 ) -> Result<bool, TemplateError> {
-    // `True`, `False` and `None` are tests as well as values.
+    // `True`, `False` and `None` are names of tests as well as values.
     let test_name = match name.value.as_str() {
         "True" => "true",
         "False" => "false",

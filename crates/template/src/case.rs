@@ -1,6 +1,6 @@
-//! Upper and lower case.
+//! Conversion to upper and lower case.
 
-/// The first letter of each word in upper case, the others as they are.
+/// Returns `text` with the first letter of each word in upper case, and the others unchanged.
 pub(crate) fn title(text: &str) -> String {
     let mut titled = String::with_capacity(text.len());
     let mut inside = false;
@@ -16,7 +16,7 @@ pub(crate) fn title(text: &str) -> String {
     titled
 }
 
-/// The first letter in upper case, the others as they are.
+/// Returns `text` with the first letter in upper case, and the others unchanged.
 pub(crate) fn capitalized(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()

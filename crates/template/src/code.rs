@@ -1,9 +1,9 @@
-//! Templates in code: what they put there is not a value but more code.
+//! Templates in code, where the result of a template is not a value but more code.
 
 use model::decode::Problems;
 use model::{Node, NodeKind};
 
-/// Warns of every template in `node` that is in code: in the text under a key called `code`.
+/// Warns of every template in `node` that is in code, that is, in the text under a key called `code`.
 pub fn warn_of_code(node: &Node, code: &str, problems: &mut Problems) {
     match &node.kind {
         NodeKind::List(items) => items.iter().for_each(|item| warn_of_code(item, code, problems)),
@@ -26,7 +26,7 @@ fn warn(node: &Node, code: &str, inside: &str, problems: &mut Problems) {
     problems.push(node.warning(message).help(format!("an expression reads variables by itself: `data.{name}`")));
 }
 
-/// What the first placeholder of `text` holds, if it has one.
+/// Returns the content of the first placeholder in `text`, if there is one.
 fn placeholder(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once("{{").or_else(|| text.split_once("{%"))?;
     let end = rest.find("}}").or_else(|| rest.find("%}"))?;

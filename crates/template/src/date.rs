@@ -1,4 +1,4 @@
-//! Dates as text, and text as dates.
+//! Formatting and parsing of dates.
 
 use std::fmt::Write as _;
 
@@ -25,18 +25,18 @@ const DAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday",
 
 const MS_OF_DAY: i64 = 86_400_000;
 
-/// The furthest moment ECMAScript knows, on both sides of 1970.
+/// The maximum distance from 1970 in ECMAScript, in both directions.
 const FURTHEST_MS: i64 = 100_000_000 * MS_OF_DAY;
 
-/// A date and time on the local clock.
+/// Date and time in local time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Moment {
-    /// Since 1970, on the local clock.
+    /// Milliseconds since 1970, in local time.
     local_ms: i64,
 }
 
 impl Moment {
-    /// A moment told in milliseconds since 1970 (UTC).
+    /// Creates a moment from milliseconds since 1970 (UTC).
     pub(crate) fn of_ms(ms: i64, clock: &Ambient) -> Self {
         Self::local(ms.saturating_add(i64::from(clock.utc_offset_minutes) * 60_000))
     }
@@ -45,7 +45,7 @@ impl Moment {
         Self { local_ms: local_ms.clamp(-FURTHEST_MS, FURTHEST_MS) }
     }
 
-    /// Year, month and day, the latter from 1.
+    /// Returns year, month and day. Month and day start at 1.
     fn date(self) -> (i64, i64, i64) {
         // Days since 1 March of the year 0, in eras of 400 years, which all have the same length.
         let days = self.local_ms.div_euclid(MS_OF_DAY) + 719_468;
@@ -62,13 +62,13 @@ impl Moment {
         self.local_ms.rem_euclid(MS_OF_DAY)
     }
 
-    /// From Sunday, which is 0.
+    /// Returns the day of the week. Sunday is 0.
     fn weekday(self) -> i64 {
         (self.local_ms.div_euclid(MS_OF_DAY) + 4).rem_euclid(7)
     }
 }
 
-/// `date` as `format` has it; what it does not know stays as it is.
+/// Formats `date` with `format`. Unknown directives are kept as they are.
 pub(crate) fn show(date: &Moment, format: &str) -> Result<Value, Failure> {
     let mut text = String::new();
     let mut chars = format.chars();
@@ -119,7 +119,7 @@ fn field(date: &Moment, letter: char) -> Option<String> {
     })
 }
 
-/// Text as in ISO 8601, or milliseconds since 1970, as a moment. Without a zone it is on the local clock already.
+/// Parses an ISO 8601 text or milliseconds since 1970. Without a time zone, it is local time.
 pub(crate) fn read(value: &Value, clock: &Ambient) -> Result<Moment, Failure> {
     let found = match value {
         Value::Number(number) => return Ok(Moment::of_ms(number.as_double() as i64, clock)),
@@ -136,7 +136,7 @@ fn parse(text: &str, clock: &Ambient) -> Option<Moment> {
     let (date, rest) = text.split_at_checked(10)?;
     let mut fields = date.split('-');
     let (year, month, day) = (fields.next()?, fields.next()?, fields.next()?);
-    // Ten characters in all, so that there is no fourth field.
+    // The text has ten characters, so there is no fourth field.
     let (year, month, day) = (fixed(year, 4)?, fixed(month, 2)?, fixed(day, 2)?);
     let days = days_since_1970(year, month, day)?;
     let Some(time) = rest.strip_prefix(['T', 't', ' ']) else {
@@ -165,7 +165,7 @@ fn ms_of_day(time: &str) -> Option<i64> {
     Some(((hour * 60 + minute) * 60 + second) * 1_000 + millis)
 }
 
-/// `Z`, `+02`, `+0200` or `+02:00`.
+/// Parses `Z`, `+02`, `+0200` or `+02:00`. Returns minutes.
 fn offset_minutes(zone: &str) -> Option<i64> {
     if zone.eq_ignore_ascii_case("z") {
         return Some(0);
@@ -183,12 +183,12 @@ fn offset_minutes(zone: &str) -> Option<i64> {
     (minutes < 60 && offset <= 24 * 60).then_some(sign * offset)
 }
 
-/// So many digits and nothing else.
+/// Parses exactly `count` digits.
 fn fixed(digits: &str, count: usize) -> Option<i64> {
     (digits.len() == count).then(|| whole(digits))?
 }
 
-/// Digits and nothing else.
+/// Parses a text that only has digits.
 fn whole(digits: &str) -> Option<i64> {
     digits.bytes().all(|digit| digit.is_ascii_digit()).then(|| digits.parse().ok())?
 }
@@ -204,7 +204,7 @@ fn days_since_1970(year: i64, month: i64, day: i64) -> Option<i64> {
     if !(1..=length).contains(&day) {
         return None;
     }
-    // Years begin in March here, so that the leap day is their last.
+    // Years begin in March here, so that the leap day is the last day.
     let year = year - i64::from(month <= 2);
     let (era, year_of_era) = (year.div_euclid(400), year.rem_euclid(400));
     let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;

@@ -1,36 +1,36 @@
-//! What is wrong with a template.
+//! Errors of templates.
 
 use std::ops::Range;
 
 use model::{Diagnostic, Excerpt, nearest};
 
-/// Why a text is no valid template, or why it has no value.
+/// Error of a text that is not a valid template, or that cannot be evaluated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct TemplateError {
-    /// What is wrong, in one line, lower case, without a final period.
+    /// Description in one line, in lower case, without a final period.
     pub message: String,
-    /// Where in the template's text, in bytes.
+    /// Byte range in the template's text.
     pub range: Range<usize>,
-    /// What to do about it.
+    /// Suggestion for the user.
     pub help: Option<String>,
-    /// Where, if it is not this text that is wrong but a variable's that it uses.
+    /// Place of the error, if it is not in this text but in that of a variable that it uses.
     pub place: Option<Box<Excerpt>>,
     pub(crate) nature: Nature,
-    /// Placeholders further on in the same text that name something which is not there, too.
+    /// Other placeholders in the same text whose variables are missing.
     pub(crate) others: Vec<TemplateError>,
 }
 
-/// What an error means for whoever catches it.
+/// Kind of an error, for its handlers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Nature {
     #[default]
     Plain,
-    /// Something that was looked up is not there, which is what `is defined` asks.
+    /// Something that was looked up does not exist. This is what `is defined` tests.
     Missing,
-    /// The text is no template of its dialect.
+    /// The text is not a template of its dialect.
     Unread,
-    /// A limit that the same template would not pass in another place.
+    /// A limit that the same template might not exceed in another place.
     Passing,
 }
 
@@ -39,7 +39,7 @@ impl TemplateError {
         Self { message: message.into(), range, help: None, place: None, nature: Nature::Plain, others: Vec::new() }
     }
 
-    /// A limit that depends on where the template stands.
+    /// Creates an error about a limit that depends on the place of the template.
     pub(crate) fn passing(range: Range<usize>, message: impl Into<String>) -> Self {
         Self { nature: Nature::Passing, ..Self::new(range, message) }
     }
@@ -49,7 +49,7 @@ impl TemplateError {
         self
     }
 
-    /// A warning at `place` that the text is no template and stays as it is.
+    /// Creates a warning at `place` that the text is not a template and is kept as it is.
     pub(crate) fn warning_at(&self, place: Excerpt) -> Diagnostic {
         let message = format!("this is not a template and stays as it is: {}", self.message);
         let problem = Diagnostic::warning(message).at(place);
@@ -59,7 +59,7 @@ impl TemplateError {
         }
     }
 
-    /// The same problem, to be drawn at `place`.
+    /// Creates a diagnostic at `place`.
     pub(crate) fn diagnostic_at(&self, place: Excerpt) -> Diagnostic {
         let place = self.place.as_deref().cloned().unwrap_or(place);
         let problem = Diagnostic::error(&self.message).at(place);
@@ -70,7 +70,7 @@ impl TemplateError {
     }
 }
 
-/// A problem whose place is known to the caller only: the result of a filter, a test, a function.
+/// Error without a position, which only the caller knows: the result of a filter, a test, a function.
 #[derive(Debug)]
 pub(crate) struct Failure {
     message: String,
@@ -83,7 +83,7 @@ impl Failure {
         Self { message: message.into(), help: None, nature: Nature::Plain }
     }
 
-    /// Something looked up that is not there.
+    /// Creates an error about something that does not exist.
     pub(crate) fn missing(message: impl Into<String>) -> Self {
         Self { nature: Nature::Missing, ..Self::new(message) }
     }
@@ -93,7 +93,7 @@ impl Failure {
         self
     }
 
-    /// "Did you mean", or else what there is to choose from.
+    /// Adds the help "did you mean", or else a list of the known names.
     pub(crate) fn suggest(self, what: &str, written: &str, known: &[&str]) -> Self {
         match suggestion(what, written, known) {
             Some(help) => self.help(help),
@@ -107,13 +107,13 @@ impl Failure {
     }
 }
 
-/// How many names a help lists before it stops.
+/// Maximum number of names in a help text.
 const LISTED: usize = 12;
 
-/// Among how many names the nearest one is searched.
+/// Maximum number of names among which a similar one is searched.
 pub(crate) const SEARCHED: usize = 1_000;
 
-/// "Did you mean", or else what there is to choose from.
+/// Returns "did you mean", or else a list of the known names.
 pub(crate) fn suggestion(what: &str, written: &str, known: &[&str]) -> Option<String> {
     if let Some(near) = nearest(written, known.iter().copied().take(SEARCHED)) {
         return Some(format!("did you mean `{near}`?"));

@@ -1,4 +1,4 @@
-//! A template with its variables to what it becomes.
+//! Evaluates a template with its variables.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -18,7 +18,7 @@ use crate::syntax::{Arguments, Expression, Kind, Macro, Operator, Part};
 use crate::template::{Outcome, Template, Whole};
 use crate::value::{Entries, Function, Value, push};
 
-/// What `template` becomes.
+/// Evaluates `template`.
 pub(crate) fn evaluate(template: &Template, resolution: &Resolution<'_>) -> Result<Outcome, TemplateError> {
     if let Some(whole) = &template.whole
         && let Some(value) = whole_value(whole, resolution).map_err(|error| placed(error, 0..template.text().len()))?
@@ -44,19 +44,20 @@ pub(crate) fn evaluate(template: &Template, resolution: &Resolution<'_>) -> Resu
     Ok(Outcome::Text(text))
 }
 
-/// The value that a placeholder names which is all there is.
+/// Returns the value for a template that consists of a single placeholder that names a value.
 fn whole_value(whole: &Whole, resolution: &Resolution<'_>) -> Result<Option<model::Node>, TemplateError> {
     let name = [Key::Name(whole.inner.clone())];
     let keys = if resolution.variables.raw(&whole.inner).is_some() { Some(&name[..]) } else { whole.keys.as_deref() };
     let Some(keys) = keys else { return Ok(None) };
     match resolution.find(keys)? {
         Found::Node(node) => Ok(Some(node)),
-        // The expression tells what is wrong with it, or is more than a path after all.
+        // Evaluating the expression reports the error, or shows that it is more than a path.
         Found::Nowhere { .. } => Ok(None),
     }
 }
 
-/// An error of a variable that this text uses has its own place; in this text it is where the variable is used.
+/// Sets the range of an error. An error in a variable that this text uses has its own place, and its range in this
+/// text is that of the use.
 fn placed(mut error: TemplateError, range: Range<usize>) -> TemplateError {
     if error.place.is_some() || error.range.is_empty() {
         error.range = range;
@@ -64,7 +65,7 @@ fn placed(mut error: TemplateError, range: Range<usize>) -> TemplateError {
     error
 }
 
-/// A step of a path, with its place in the template.
+/// Step of a path, with its range in the template.
 struct Step {
     key: Key,
     range: Range<usize>,
@@ -73,14 +74,14 @@ struct Step {
 /// Names that are set in one scope.
 pub(crate) type Frame = HashMap<String, Value>;
 
-/// The state of one evaluation.
+/// State of one evaluation.
 pub(crate) struct Evaluator<'a> {
     pub(crate) resolution: &'a Resolution<'a>,
     /// Names that the template sets, the innermost scope last.
     pub(crate) frames: Vec<Frame>,
     pub(crate) macros: Vec<&'a Macro>,
     pub(crate) budget: Budget,
-    /// Whether what a name stands for is escaped for a regular expression.
+    /// True if the values of names are escaped for a regular expression.
     pub(crate) escapes: bool,
 }
 
@@ -120,7 +121,8 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// What the placeholders among `parts` name that is not there; those up to the first part that is more than that.
+    /// Returns errors for missing names in the placeholders of `parts`, up to the first part that is not text or a
+    /// placeholder.
     fn missing(&mut self, parts: &'a [Part]) -> Vec<TemplateError> {
         let mut errors = Vec::new();
         for part in parts {
@@ -173,7 +175,7 @@ impl<'a> Evaluator<'a> {
             let error = TemplateError::new(space.range.clone(), "only members of a namespace can be set");
             return Err(error.help("make one with `{% set name = namespace() %}`"));
         };
-        // A list of it is refused just as the namespace would be.
+        // A list of the value is rejected under the same conditions as the namespace would be.
         Value::list(vec![value.clone()]).map_err(|failure| failure.at(range))?;
         let mut entries = entries.borrow_mut();
         match entries.iter_mut().find(|(name, _)| **name == *member) {
@@ -183,7 +185,7 @@ impl<'a> Evaluator<'a> {
         Ok(())
     }
 
-    /// The local value of a name.
+    /// Returns the local value of a name.
     pub(crate) fn local(&self, name: &str) -> Option<&Value> {
         self.frames.iter().rev().find_map(|frame| frame.get(name))
     }
@@ -326,7 +328,8 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// A name with steps into its value. All steps are taken together, so that no more is resolved than is used.
+    /// Evaluates a name with the steps into its value. All steps are taken together, so that only what is used is
+    /// resolved.
     fn path(&mut self, expression: &'a Expression) -> Result<Value, TemplateError> {
         let mut steps = Vec::new();
         let mut base = expression;
@@ -385,7 +388,7 @@ impl<'a> Evaluator<'a> {
         match found.map_err(|error| placed(error, base.range.clone()))? {
             Found::Node(node) => Value::of_node(&node).map_err(|failure| failure.at(base.range.clone())),
             Found::Nowhere { at, why } => {
-                // The names were searched for the nearest one.
+                // Similar names were searched.
                 self.spend(why.searched / limit::VALUES_A_STEP, &base.range)?;
                 let range = at.checked_sub(1).and_then(|at| steps.get(at)).map_or(&base.range, |step| &step.range);
                 let mut error = TemplateError::new(range.clone(), why.message);
@@ -396,7 +399,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// The values of what a call is given.
+    /// Evaluates the arguments of a call.
     pub(crate) fn given(&mut self, arguments: &'a Arguments) -> Result<Given, TemplateError> {
         let positional = arguments.positional.iter().map(|value| self.value(value)).collect::<Result<_, _>>()?;
         let named = arguments.named.iter().map(|(name, value)| Ok((name.value.clone(), self.value(value)?)));
@@ -405,10 +408,10 @@ impl<'a> Evaluator<'a> {
     }
 }
 
-/// Whether an output is a value as it is, not one that the template computes.
+/// True if an output is the value of a name, and not one that the template computes.
 fn names_a_value(expression: &Expression) -> bool {
     match &expression.kind {
-        // A default of the `env` format.
+        // A default value in the `env` format.
         Kind::Choice { condition, then, .. } => {
             matches!(condition.kind, Kind::Test { .. }) && condition.range == then.range && then.is_path()
         }

@@ -1,4 +1,4 @@
-//! The filters: `value | filter`.
+//! Filters: `value | filter`.
 
 use std::cmp::{Ordering, Reverse};
 use std::rc::Rc;
@@ -13,7 +13,7 @@ use crate::path::length;
 use crate::predicate;
 use crate::value::{Entries, Value, push};
 
-/// Every filter. Functions are filters, too.
+/// All filters. Functions are filters as well.
 pub(crate) const FILTERS: &[Operation] = &[
     plain("list", "The list itself.", "{{ [1, 2]|list }}", "1,2", |call| call.items().map(|_| call.operand.clone())),
     plain("first", "The first item of a list.", "{{ ['a', 'b']|first }}", "a", |call| {
@@ -128,7 +128,7 @@ pub(crate) const FILTERS: &[Operation] = &[
     }),
 ];
 
-/// Names and values as a list of lists.
+/// Returns names and values as a list of lists.
 pub(crate) fn pairs(entries: Entries) -> Result<Value, Failure> {
     let pair = |(name, value)| Value::list(vec![Value::Text(name), value]);
     Value::list(entries.into_iter().map(pair).collect::<Result<_, _>>()?)
@@ -162,7 +162,8 @@ fn sort(call: &Call<'_>) -> Result<Value, Failure> {
             _ => Ordering::Equal,
         });
     } else {
-        // As in a dictionary: without regard to case, unless that is all that differs, and then lower case first.
+        // Sorted as in a dictionary: case is ignored, unless it is the only difference. In that case lower case comes
+        // first.
         items.sort_by_cached_key(|item| match item {
             Value::Text(text) => (text.to_lowercase(), Reverse(Rc::clone(text))),
             _ => (String::new(), Reverse("".into())),
@@ -171,7 +172,7 @@ fn sort(call: &Call<'_>) -> Result<Value, Failure> {
     Value::list(items)
 }
 
-/// How many steps it takes to bring `items` in order: each is compared as often as a list of that length can be halved.
+/// Returns the number of steps to sort `items`: each is compared as often as a list of that length can be halved.
 fn sorting(items: &[Value]) -> usize {
     let bytes: usize = items.iter().map(|item| if let Value::Text(text) = item { text.len() } else { 0 }).sum();
     let halvings = items.len().checked_ilog2().and_then(|halvings| usize::try_from(halvings).ok()).unwrap_or(0) + 1;
@@ -213,7 +214,7 @@ fn map_member(call: &Call<'_>) -> Result<Value, Failure> {
     Value::list(values)
 }
 
-/// A member of an item, which must be a map.
+/// Returns a member of an item, which must be a map.
 fn member(call: &Call<'_>, item: &Value, attribute: &str) -> Result<Option<Value>, Failure> {
     if !item.is_map() {
         return Err(not_a_map(call, item));
@@ -252,7 +253,7 @@ fn number(call: &Call<'_>) -> Result<Number, Failure> {
     }
 }
 
-/// The longest beginning of `text` that is a number.
+/// Parses the longest prefix of `text` that is a number.
 fn leading_number(text: &str, fraction: bool) -> Number {
     let text = text.trim_start();
     let sign = usize::from(text.starts_with(['+', '-']));
@@ -276,7 +277,7 @@ fn absolute(call: &Call<'_>) -> Result<Value, Failure> {
     }
 }
 
-/// The filter of that name.
+/// Returns the filter of that name.
 pub(crate) fn named(name: &str) -> Option<&'static Operation> {
     FILTERS.iter().find(|filter| filter.entry.name == name)
 }

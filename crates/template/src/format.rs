@@ -1,4 +1,4 @@
-//! The other ways of writing placeholders, which a fixture may choose with `templateFormat`.
+//! Alternative placeholder formats, which a fixture selects with `templateFormat`.
 
 use std::ops::Range;
 
@@ -9,17 +9,17 @@ use crate::path::{self, Key};
 use crate::syntax::{Expression, Kind, Located, Part};
 use crate::template::Whole;
 
-/// How placeholders are written.
+/// Format of placeholders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
     /// `{{ name }}`, with expressions and statements: the default.
     #[default]
     Jinja,
-    /// `{name}`; a brace itself is written twice.
+    /// `{name}`. A literal brace is doubled.
     FString,
     /// `{{.name}}`, and nothing else of that language.
     Golang,
-    /// `$name`, `${name}`, `${name:-otherwise}`; a dollar sign itself is written `\$`.
+    /// `$name`, `${name}`, `${name:-otherwise}`. A literal dollar sign is written `\$`.
     Env,
 }
 
@@ -38,10 +38,10 @@ const FORMATS: [(&str, Format); 9] = [
 type Parsed = (Vec<Part>, Option<Whole>);
 
 impl Format {
-    /// The format that a fixture's `templateFormat` names.
+    /// Returns the format of a fixture's `templateFormat`.
     ///
     /// # Errors
-    /// There is none of that name.
+    /// Returns an error if there is no format of that name.
     pub fn of(node: &Node) -> Result<Self, Box<Diagnostic>> {
         let names = || FORMATS.iter().map(|(name, _)| *name);
         let written = node.as_str().unwrap_or_default();
@@ -67,9 +67,9 @@ impl Format {
 struct Pieces<'a> {
     text: &'a str,
     parts: Vec<Part>,
-    /// Where the placeholders are.
+    /// Ranges of the placeholders.
     used: Vec<Range<usize>>,
-    /// Whether a character stands for itself by being escaped.
+    /// True if the text contains an escaped character.
     escaped: bool,
 }
 
@@ -199,14 +199,14 @@ struct EnvVariable {
     end: usize,
 }
 
-/// `$name`, `${name}` or `${name:-otherwise}` at `dollar`.
+/// Parses `$name`, `${name}` or `${name:-otherwise}` at `dollar`.
 fn env_variable(text: &str, dollar: usize, last_brace: usize) -> Option<EnvVariable> {
     let rest = &text[dollar + 1..];
     let braced = rest.starts_with('{');
     let start = dollar + 1 + usize::from(braced);
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
     let length = text[start..].find(|c| !is_name(c)).unwrap_or(text.len() - start);
-    // A dot after a bare name ends a sentence.
+    // A dot after a name without braces ends a sentence.
     let written = &text[start..start + length];
     let length = if braced { length } else { written.trim_end_matches('.').len() };
     let name = start..start + length;
@@ -226,7 +226,7 @@ fn env_variable(text: &str, dollar: usize, last_brace: usize) -> Option<EnvVaria
     Some(EnvVariable { end: otherwise.end + 1, name, otherwise: Some(otherwise) })
 }
 
-/// The value that a placeholder names.
+/// Parses the path in a placeholder.
 fn name(text: &str, range: Range<usize>) -> Result<Expression, TemplateError> {
     let written = &text[range.clone()];
     let start = range.start + written.len() - written.trim_start().len();

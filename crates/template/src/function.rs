@@ -1,4 +1,4 @@
-//! The global functions: `name(…)`. Each is a filter as well, which is given its first argument from the left.
+//! Global functions: `name(…)`. Each is a filter as well, which receives its first argument from the left.
 
 use crate::date;
 use crate::error::Failure;
@@ -118,7 +118,7 @@ pub(crate) const FUNCTIONS: &[Operation] = &[
         },
         parameters: &["map"],
         required: 0,
-        // Its arguments have names of the user's choice, so it is called apart from the others.
+        // The names of its arguments are the user's choice, so it is called separately.
         run: |call| Ok(call.value(0).clone()),
     },
     Operation {
@@ -135,7 +135,7 @@ pub(crate) const FUNCTIONS: &[Operation] = &[
     },
 ];
 
-/// The function of that name.
+/// Returns the function of that name.
 pub(crate) fn named(name: &str) -> Option<&'static Operation> {
     FUNCTIONS.iter().find(|function| function.entry.name == name)
 }

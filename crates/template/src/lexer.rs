@@ -1,11 +1,11 @@
-//! The words of one `{{ … }}` or `{% … %}`.
+//! Splits the content of a `{{ … }}` or `{% … %}` into tokens.
 
 use std::ops::Range;
 
 use crate::error::TemplateError;
 use crate::number::Number;
 
-/// One word of an expression.
+/// Token of an expression.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Word {
     Number(Number),
@@ -20,22 +20,22 @@ pub(crate) struct Token {
     pub(crate) range: Range<usize>,
 }
 
-/// What stands between the delimiters.
+/// Content of a tag.
 pub(crate) struct Tag {
     pub(crate) tokens: Vec<Token>,
-    /// Between the delimiters and their `-`.
+    /// Range between the delimiters and their `-`.
     pub(crate) inner: Range<usize>,
-    /// One past the closing delimiter.
+    /// Offset after the closing delimiter.
     pub(crate) end: usize,
-    /// Whether it ends with `-`, so that the white space after it goes.
+    /// True if it ends with `-`, so that the white space after it is removed.
     pub(crate) trims: bool,
 }
 
-/// Longer ones first.
+/// Longer symbols come first.
 const SYMBOLS: [&str; 22] =
     ["<=", ">=", "==", "!=", "(", ")", "[", "]", "{", "}", ",", ".", ":", "|", "<", ">", "+", "-", "~", "*", "/", "%"];
 
-/// Reads the words from `start` on until `close`. `None` if the text ends before.
+/// Reads the tokens from `start` to `close`. Returns `None` if the text ends before.
 pub(crate) fn read_tag(text: &str, start: usize, close: &str) -> Result<Option<Tag>, TemplateError> {
     let mut lexer = Lexer { text, at: start, tokens: Vec::new(), open: 0 };
     loop {
@@ -57,7 +57,7 @@ struct Lexer<'a> {
     text: &'a str,
     at: usize,
     tokens: Vec<Token>,
-    /// How many `{` of maps are open.
+    /// Number of open `{` of maps.
     open: usize,
 }
 
@@ -70,7 +70,7 @@ impl Lexer<'_> {
         self.at += self.rest().len() - self.rest().trim_start().len();
     }
 
-    /// Whether the closing delimiter stands here, and then whether with a `-` before it.
+    /// Returns `None` if there is no closing delimiter here. Otherwise returns true if it has a `-` before it.
     fn closes_with(&self, close: &str) -> Option<bool> {
         let rest = self.rest();
         if self.open > 0 {
@@ -82,7 +82,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// Reads one word; `false` if the text ends inside it.
+    /// Reads one token. Returns `false` if the text ends inside it.
     fn word(&mut self) -> Result<bool, TemplateError> {
         let Some(first) = self.rest().chars().next() else { return Ok(false) };
         let start = self.at;
@@ -125,7 +125,7 @@ impl Lexer<'_> {
     fn number(&mut self) -> Result<Word, TemplateError> {
         let start = self.at;
         self.digits();
-        // After a dot it is a member's name by mistake, as in `users.0.name`.
+        // After a dot it is a misspelt index, as in `users.0.name`.
         let after_dot = self.tokens.last().is_some_and(|token| token.word == Word::Symbol("."));
         let fraction = self.rest().strip_prefix('.').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
         if fraction && !after_dot {

@@ -1,8 +1,9 @@
 //! The `{{ }}` template dialect of fixtures files.
 //!
-//! A text is a template if it holds `{{ … }}` or `{% … %}`. It is resolved with [`Variables`], whose values may be
-//! templates themselves. A placeholder that is all there is and names a value becomes that value, whatever it is;
-//! everything else becomes text. What is unknown or makes no sense is an error and never silently nothing.
+//! A text is a template if it contains `{{ … }}` or `{% … %}`. It is resolved with [`Variables`], whose values may be
+//! templates themselves. A text that consists of a single placeholder that names a value becomes that value, whatever
+//! its type is. Every other template becomes text. An unknown name or an invalid operation is an error and never
+//! becomes empty text.
 
 mod access;
 mod ambient;

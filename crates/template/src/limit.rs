@@ -1,32 +1,33 @@
-//! How much a template may cost, so that a mistake in it ends in a message and not in a full machine.
+//! Limits on the cost of a template, so that a mistake in it results in an error and does not use up the machine's
+//! memory.
 
-/// The most steps one text may take: expressions evaluated, items looked at, with large values counted as several.
+/// Maximum number of steps of one text: expressions evaluated and items read, with large values counted as several.
 pub(crate) const STEPS: usize = 200_000;
 
-/// How many bytes of a text, or values of a variable, are looked at in one step.
+/// Number of bytes of a text, or values of a variable, that count as one step.
 pub(crate) const BYTES_A_STEP: usize = 256;
 pub(crate) const VALUES_A_STEP: usize = 8;
 
-/// The longest text, in bytes.
+/// Maximum length of a text, in bytes.
 pub(crate) const TEXT: usize = 1 << 20;
 
-/// The longest list.
+/// Maximum length of a list.
 pub(crate) const ITEMS: usize = 100_000;
 
-/// How deep expressions, blocks and brackets may be nested in one text.
+/// Maximum nesting of expressions, blocks and brackets in one text.
 pub(crate) const NESTING: u16 = 32;
 
-/// How deep the tree of one expression may become; long chains of operators count, too.
+/// Maximum depth of the tree of one expression. Long chains of operators count as well.
 pub(crate) const EXPRESSION: u16 = 100;
 
-/// How deep lists and maps may be nested.
+/// Maximum nesting of lists and maps.
 pub(crate) const DATA: u16 = 100;
 
-/// How deep evaluation may go in all: expressions, macros, variables that use variables.
+/// Maximum total depth of evaluation: expressions, macros, variables that use variables.
 pub(crate) const DEPTH: u32 = 128;
 
-/// How much one resolution may make in all: values, with long texts counted as several.
+/// Maximum total size of the values that one resolution creates. Long texts count as several values.
 pub(crate) const WEIGHT: usize = 500_000;
 
-/// How many bytes of text weigh as much as a value.
+/// Number of bytes of text that count as one value.
 pub(crate) const WEIGHED_BYTES: usize = 64;

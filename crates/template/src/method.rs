@@ -1,4 +1,4 @@
-//! What can be called on a value: `text.upper()`, `map.items()`.
+//! Methods of values: `text.upper()`, `map.items()`.
 
 use crate::case;
 use crate::error::Failure;
@@ -6,7 +6,7 @@ use crate::filter::pairs;
 use crate::operation::{Call, Entry, Operation, plain};
 use crate::value::{Entries, Value};
 
-/// The methods of text.
+/// Methods of texts.
 pub(crate) const TEXT: &[Operation] = &[
     plain("upper", "The text in upper case.", "{{ 'abc'.upper() }}", "ABC", |call| {
         Ok(Value::text(&call.text()?.to_uppercase()))
@@ -65,7 +65,7 @@ pub(crate) const TEXT: &[Operation] = &[
     },
 ];
 
-/// The methods of maps.
+/// Methods of maps.
 pub(crate) const MAP: &[Operation] = &[
     Operation {
         entry: Entry {
@@ -94,10 +94,10 @@ pub(crate) const MAP: &[Operation] = &[
     }),
 ];
 
-/// The method of that name that `value` has.
+/// Returns the method `name` of `value`.
 ///
 /// # Errors
-/// It has none of that name.
+/// Returns an error if there is no method of that name.
 pub(crate) fn named(value: &Value, name: &str) -> Result<&'static Operation, Failure> {
     let methods = match value {
         Value::Text(_) => TEXT,
@@ -128,7 +128,7 @@ fn split(call: &Call<'_>) -> Result<Value, Failure> {
     Value::list(parts)
 }
 
-/// So many words of `text`, and then the rest as one.
+/// Splits `text` into at most `most` words, followed by the rest as one text.
 fn words(text: &str, most: usize) -> Vec<&str> {
     let mut words = Vec::new();
     let mut rest = text.trim_start();

@@ -1,11 +1,11 @@
-//! The variables that a template uses.
+//! Variables that a template uses.
 
 use std::ops::Range;
 
 use crate::function;
 use crate::syntax::{Expression, Kind, Part};
 
-/// Every use of a name that the template does not set itself, in the order they are written.
+/// Returns every use of a name that the template does not set itself, in order.
 pub(crate) fn of(parts: &[Part]) -> Vec<(String, Range<usize>)> {
     let mut names = Names { bound: Vec::new(), found: Vec::new() };
     names.parts(parts);

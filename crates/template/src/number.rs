@@ -1,10 +1,10 @@
-//! Numbers as templates count and print them.
+//! Numbers in templates: arithmetic and formatting.
 
 use std::cmp::Ordering;
 
 use serde_json::Number as Json;
 
-/// A number: whole as long as it can be, otherwise a double.
+/// Number: an integer if possible, otherwise a double.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Number {
     Whole(i64),
@@ -19,7 +19,7 @@ impl Number {
         }
     }
 
-    /// A double that is a whole number is one.
+    /// Creates a number from a double. A double without a fraction becomes an integer.
     pub(crate) fn of_double(value: f64) -> Self {
         let whole = value.fract() == 0.0 && value.abs() <= 9_007_199_254_740_992.0;
         if whole { Self::Whole(value as i64) } else { Self::Double(value) }
@@ -36,7 +36,7 @@ impl Number {
         }
     }
 
-    /// The whole number it is, if it is one.
+    /// Returns the integer, if it is one.
     pub(crate) fn as_whole(self) -> Option<i64> {
         match self {
             Self::Whole(value) => Some(value),
@@ -44,7 +44,7 @@ impl Number {
         }
     }
 
-    /// JSON has no infinity and no NaN; they are told as `None`.
+    /// Converts to JSON. Returns `None` for infinity and NaN, which JSON does not have.
     pub(crate) fn to_json(self) -> Option<Json> {
         match self {
             Self::Whole(value) => Some(value.into()),
@@ -72,14 +72,14 @@ impl Number {
         self.calculate(other, exact, |left, right| left / right)
     }
 
-    /// What is left of a division; its sign is that of the left side.
+    /// Returns the remainder of a division, with the sign of the left side.
     pub(crate) fn remainder(self, other: Self) -> Self {
         self.calculate(other, i64::checked_rem, |left, right| left % right)
     }
 
-    /// A total order for sorting, in which what is no number has a place, too.
+    /// Total order for sorting, which includes NaN.
     pub(crate) fn order(self, other: Self) -> Ordering {
-        // A double that is as large as a whole number stands after it.
+        // A double that equals an integer comes after it.
         let rank = |number: Self| (number.as_whole().is_none(), number.as_whole());
         self.as_double().total_cmp(&other.as_double()).then_with(|| rank(self).cmp(&rank(other)))
     }
@@ -112,7 +112,7 @@ impl PartialOrd for Number {
 }
 
 impl std::fmt::Display for Number {
-    /// As ECMAScript prints numbers: `3`, `0.5`, `1e+21`, `Infinity`.
+    /// Formats like ECMAScript: `3`, `0.5`, `1e+21`, `Infinity`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Whole(value) => write!(f, "{value}"),

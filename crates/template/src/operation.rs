@@ -1,4 +1,5 @@
-//! Filters, tests, functions and methods describe themselves; the reference is made from their tables.
+//! Filters, tests, functions and methods, with their descriptions. The reference documentation is generated from their
+//! tables.
 
 use crate::ambient::{Ambient, Chance};
 use crate::budget::Budget;
@@ -6,35 +7,35 @@ use crate::error::Failure;
 use crate::number::Number;
 use crate::value::Value;
 
-/// A thing of the template language, for the reference.
+/// Entry of the template language in the reference documentation.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry {
-    /// What it is called.
+    /// Name.
     pub name: &'static str,
-    /// How it is written, with its arguments.
+    /// Syntax with the arguments.
     pub usage: &'static str,
-    /// What it does.
+    /// Description.
     pub doc: &'static str,
-    /// A template that uses it, which needs no variables.
+    /// Example template, which does not need variables.
     pub example: &'static str,
-    /// What the example becomes; absent if that is a matter of time or chance, or an error.
+    /// Result of the example. `None` if it depends on time or randomness, or is an error.
     pub shows: Option<&'static str>,
 }
 
-/// Something with a name that takes values and gives one.
+/// Named operation on values.
 pub(crate) struct Operation {
     pub(crate) entry: Entry,
-    /// The names of its arguments, in their order.
+    /// Names of its arguments, in order.
     pub(crate) parameters: &'static [&'static str],
-    /// How many of them there must be.
+    /// Number of required arguments.
     pub(crate) required: usize,
     pub(crate) run: fn(&Call<'_>) -> Result<Value, Failure>,
 }
 
-/// What an operation is given.
+/// Arguments and context of an operation.
 pub(crate) struct Call<'a> {
     pub(crate) name: &'static str,
-    /// What a filter, test or method is applied to.
+    /// Value to which a filter, test or method is applied.
     pub(crate) operand: &'a Value,
     given: Vec<Option<Value>>,
     pub(crate) clock: &'a Ambient,
@@ -48,7 +49,7 @@ pub(crate) struct Given {
     pub(crate) named: Vec<(String, Value)>,
 }
 
-/// An operation without arguments.
+/// Creates an operation without arguments.
 pub(crate) const fn plain(
     name: &'static str,
     doc: &'static str,
@@ -65,7 +66,7 @@ pub(crate) const fn plain(
 }
 
 impl Operation {
-    /// Runs it on `operand` with arguments that are told apart by place and name.
+    /// Runs the operation on `operand` with positional and named arguments.
     pub(crate) fn apply(
         &self,
         operand: &Value,
@@ -111,12 +112,12 @@ impl Operation {
 }
 
 impl Call<'_> {
-    /// The argument at this place, if there is one and it is not null.
+    /// Returns the argument at this index, if it is given and not null.
     pub(crate) fn argument(&self, at: usize) -> Option<&Value> {
         self.given.get(at)?.as_ref().filter(|value| !matches!(value, Value::Null))
     }
 
-    /// The argument at this place, null if there is none.
+    /// Returns the argument at this index, or null.
     pub(crate) fn value(&self, at: usize) -> &Value {
         self.given.get(at).and_then(Option::as_ref).unwrap_or(&Value::Null)
     }
@@ -137,7 +138,7 @@ impl Call<'_> {
         }
     }
 
-    /// A whole number.
+    /// Returns an integer argument.
     pub(crate) fn whole_argument(&self, at: usize) -> Result<Option<i64>, Failure> {
         let Some(number) = self.number_argument(at)? else { return Ok(None) };
         let whole = number.as_whole();
@@ -152,7 +153,7 @@ impl Call<'_> {
         Failure::new(format!("`{}` takes {wanted} here, not {}", self.name, found.kind()))
     }
 
-    /// It cannot be applied to this kind of value.
+    /// Returns the error that the operation cannot be applied to this type of value.
     pub(crate) fn not_for(&self, wanted: &str) -> Failure {
         Failure::new(format!("`{}` works on {wanted}, not on {}", self.name, self.operand.kind()))
     }

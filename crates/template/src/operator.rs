@@ -1,4 +1,4 @@
-//! What operators do.
+//! Implementation of operators.
 
 use std::rc::Rc;
 
@@ -8,7 +8,8 @@ use crate::limit;
 use crate::syntax::Operator;
 use crate::value::{Map, Value, within};
 
-/// The value of `left operator right`. `and` and `or` are not among them: they may leave the right side out.
+/// Returns the value of `left operator right`, for all operators except `and` and `or`, which may not evaluate the
+/// right side.
 pub(crate) fn apply(operator: Operator, left: &Value, right: &Value, budget: &Budget) -> Result<Value, Failure> {
     match operator {
         Operator::Equal => return Ok(Value::Bool(equal(left, right, budget)?)),
@@ -80,7 +81,7 @@ fn concatenate(left: &Value, right: &Value) -> Result<Value, Failure> {
     Ok(Value::Text(text.into()))
 }
 
-/// Whether `left` is in `right`; `None` if nothing can be in it.
+/// True if `left` is in `right`. Returns `None` if `right` cannot contain anything.
 fn member(left: &Value, right: &Value, budget: &Budget) -> Result<Option<bool>, Failure> {
     Ok(match (left, right) {
         (_, Value::List(list)) => {
@@ -98,15 +99,15 @@ fn member(left: &Value, right: &Value, budget: &Budget) -> Result<Option<bool>, 
     })
 }
 
-/// How much a comparison looks at before it gives up: shared lists can be far larger than they look.
+/// Maximum number of values in a comparison. Shared lists can be far larger than they look.
 const COMPARED: usize = 1_000_000;
 
-/// Values that are compared with each other, as one piece of work.
+/// Comparison of values, with a common limit.
 pub(crate) struct Comparison<'a> {
     budget: &'a Budget,
-    /// Values, long texts counted as several.
+    /// Number of values that were compared. Long texts count as several.
     seen: usize,
-    /// How many of them are paid for.
+    /// Number of them that are already charged to the budget.
     paid: usize,
 }
 
@@ -115,7 +116,7 @@ impl<'a> Comparison<'a> {
         Self { budget, seen: 0, paid: 0 }
     }
 
-    /// Whether two values are the same, through and through. A number is never the same as a text.
+    /// True if two values are deeply equal. A number never equals a text.
     pub(crate) fn equal(&mut self, left: &Value, right: &Value) -> Result<bool, Failure> {
         let same = self.same(left, right)?;
         let steps = (self.seen - self.paid) / limit::VALUES_A_STEP;
@@ -159,7 +160,7 @@ impl<'a> Comparison<'a> {
         })
     }
 
-    /// Whether two maps of the same size have the same members, in whatever order.
+    /// True if two maps of the same size have the same members, in any order.
     fn same_entries(&mut self, left: &Map, right: &Map) -> Result<bool, Failure> {
         for (at, (key, value)) in left.entries.iter().enumerate() {
             let other = match right.entries.get(at) {
@@ -178,12 +179,12 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// Whether two values are the same.
+/// True if two values are deeply equal.
 pub(crate) fn equal(left: &Value, right: &Value, budget: &Budget) -> Result<bool, Failure> {
     Comparison::new(budget).equal(left, right)
 }
 
-/// So many spaces.
+/// Returns `count` spaces.
 pub(crate) fn spaces(count: usize) -> Result<String, Failure> {
     within(count)?;
     Ok(" ".repeat(count))

@@ -1,4 +1,4 @@
-//! Words to a tree.
+//! Parses tokens to an expression tree.
 
 use std::ops::Range;
 
@@ -7,15 +7,15 @@ use crate::lexer::{Token, Word};
 use crate::limit;
 use crate::syntax::{Arguments, Expression, Kind, Located, Operator};
 
-/// Words that are never names.
+/// Reserved words, which cannot be names.
 const RESERVED: [&str; 12] = ["and", "or", "not", "in", "is", "if", "else", "elif", "for", "set", "macro", "endmacro"];
 
-/// Reads the words of one tag.
+/// Parser of the tokens of one tag.
 pub(crate) struct Parser<'a> {
     text: &'a str,
     tokens: &'a [Token],
     at: usize,
-    /// One past the last word, for errors at the end.
+    /// Offset after the last token, for errors at the end.
     end: usize,
     nesting: u16,
 }
@@ -26,14 +26,14 @@ impl<'a> Parser<'a> {
         Self { text, tokens, at: 0, end, nesting: 0 }
     }
 
-    /// Everything that is left, as one expression.
+    /// Parses the rest as one expression.
     pub(crate) fn whole_expression(&mut self) -> Result<Expression, TemplateError> {
         let expression = self.expression()?;
         self.finish()?;
         Ok(expression)
     }
 
-    /// Nothing may be left.
+    /// Returns an error if there is a rest.
     pub(crate) fn finish(&self) -> Result<(), TemplateError> {
         match self.tokens.get(self.at) {
             None => Ok(()),
@@ -52,7 +52,7 @@ impl<'a> Parser<'a> {
         Ok(expression)
     }
 
-    /// An expression that stops before `if`, such as what a loop goes over.
+    /// Parses an expression that stops before `if`, such as the items of a loop.
     pub(crate) fn simple_expression(&mut self) -> Result<Expression, TemplateError> {
         self.binary(0)
     }
@@ -65,7 +65,7 @@ impl<'a> Parser<'a> {
         self.node(Kind::Choice { condition, then: Box::new(then), otherwise }, range)
     }
 
-    /// Operators whose rank is above `floor`, from left to right.
+    /// Parses operators whose rank is above `floor`, from left to right.
     fn binary(&mut self, floor: u8) -> Result<Expression, TemplateError> {
         let mut left = self.prefixed(floor)?;
         while let Some((operator, words)) = self.operator().filter(|(operator, _)| operator.rank() > floor) {
@@ -77,7 +77,7 @@ impl<'a> Parser<'a> {
         Ok(left)
     }
 
-    /// `not` binds less tightly than comparisons and more tightly than `and`.
+    /// Parses `not`, whose precedence is below comparisons and above `and`.
     fn prefixed(&mut self, floor: u8) -> Result<Expression, TemplateError> {
         let start = self.here().start;
         if !self.eat_name("not") {
@@ -111,7 +111,7 @@ impl<'a> Parser<'a> {
         Ok(operand)
     }
 
-    /// A sign binds more tightly than a filter: `-3|abs` is 3.
+    /// Parses a sign, whose precedence is above filters: `-3|abs` is 3.
     fn signed(&mut self) -> Result<Expression, TemplateError> {
         let start = self.here().start;
         if self.eat("+") {
@@ -225,7 +225,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// `(a)`, or with a comma a tuple, which is a list.
+    /// Parses `(a)`, or with a comma a tuple, which becomes a list.
     fn parenthesised(&mut self) -> Result<Expression, TemplateError> {
         let start = self.here().start;
         self.expect("(")?;
@@ -271,7 +271,7 @@ impl<'a> Parser<'a> {
         self.node(Kind::Map(entries), start..self.last_end())
     }
 
-    /// The operator that stands here and how many words it has.
+    /// Returns the operator at this position, and its number of tokens.
     fn operator(&self) -> Option<(Operator, usize)> {
         let operator = match self.word_at(0)? {
             Word::Name(name) => match name.as_str() {
@@ -313,7 +313,7 @@ impl<'a> Parser<'a> {
         Ok(node)
     }
 
-    /// One level deeper, for prefixes that follow each other.
+    /// Runs `read` one nesting level deeper, for consecutive prefixes.
     fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, TemplateError>) -> Result<T, TemplateError> {
         self.nesting += 1;
         if self.nesting > limit::NESTING {
@@ -324,7 +324,7 @@ impl<'a> Parser<'a> {
         Ok(read)
     }
 
-    /// A name that is no reserved word.
+    /// Parses a name that is not a reserved word.
     pub(crate) fn name(&mut self, wanted: &str) -> Result<Located<String>, TemplateError> {
         match self.word_at(0) {
             Some(Word::Name(name)) if RESERVED.contains(&name.as_str()) => Err(self.unexpected(wanted)),
@@ -370,7 +370,7 @@ impl<'a> Parser<'a> {
         self.tokens.get(self.at + ahead).map(|token| &token.word)
     }
 
-    /// Where the next word is, or the end.
+    /// Returns the range of the next token, or of the end.
     pub(crate) fn here(&self) -> Range<usize> {
         self.tokens.get(self.at).map_or(self.end..self.end, |token| token.range.clone())
     }
@@ -384,7 +384,7 @@ impl<'a> Parser<'a> {
         &self.text[start..self.end]
     }
 
-    /// The next word is not what should stand here.
+    /// Returns the error that the next token is not the expected one.
     pub(crate) fn unexpected(&self, wanted: &str) -> TemplateError {
         let Some(token) = self.tokens.get(self.at) else {
             return TemplateError::new(self.here(), format!("{wanted} is missing"));
@@ -407,7 +407,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// `users.0.name` as `users[0].name`.
+/// Converts `users.0.name` to `users[0].name`.
 fn bracketed(path: &str) -> String {
     let mut parts = path.split('.');
     let mut written = parts.next().unwrap_or_default().to_owned();

@@ -1,14 +1,14 @@
-//! Ways into a value: `users[0].profile`, `a["b"]`.
+//! Paths into values: `users[0].profile`, `a["b"]`.
 
 use model::{Node, NodeKind};
 
 use crate::error::{SEARCHED, suggestion};
 
-/// One step of a path.
+/// Step of a path.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Key {
     Name(String),
-    /// Below zero it counts from the end.
+    /// Index. Negative values count from the end.
     Position(i64),
 }
 
@@ -21,12 +21,12 @@ impl std::fmt::Display for Key {
     }
 }
 
-/// What is wrong with a step that leads nowhere.
+/// Error of a step that does not exist.
 #[derive(Debug)]
 pub(crate) struct Nowhere {
     pub(crate) message: String,
     pub(crate) help: Option<String>,
-    /// Among how many names the nearest one was searched.
+    /// Number of names among which a similar one was searched.
     pub(crate) searched: usize,
 }
 
@@ -35,13 +35,13 @@ impl Nowhere {
         Self { message, help: None, searched: 0 }
     }
 
-    /// There is no such name among `known`.
+    /// Creates the error for a name that is not in `known`.
     pub(crate) fn unknown(message: String, what: &str, written: &str, known: &[&str]) -> Self {
         Self { message, help: suggestion(what, written, known), searched: known.len().min(SEARCHED) }
     }
 }
 
-/// Reads `text` as a path. `None` if it is none; then it may still be an expression.
+/// Parses `text` as a path. Returns `None` if it is not a path, although it may still be an expression.
 pub(crate) fn parse(text: &str) -> Option<Vec<Key>> {
     let mut keys = Vec::new();
     let mut rest = text;
@@ -64,7 +64,7 @@ pub(crate) fn parse(text: &str) -> Option<Vec<Key>> {
     (!keys.is_empty()).then_some(keys)
 }
 
-/// What stands after a `[`, up to its `]`, and what follows that.
+/// Parses the content after a `[`, up to its `]`. Returns it with the rest.
 fn bracket(inside: &str) -> Option<(Key, &str)> {
     if let Some(quote) = inside.chars().next().filter(|first| matches!(first, '\'' | '"')) {
         let (name, after) = inside[1..].split_once(quote)?;
@@ -77,7 +77,7 @@ fn bracket(inside: &str) -> Option<(Key, &str)> {
     Some((Key::Position(sign * i64::from(position)), after))
 }
 
-/// The path as it is written: `users[0].name`.
+/// Formats a path: `users[0].name`.
 pub(crate) fn written(keys: &[Key]) -> String {
     let mut path = String::new();
     for key in keys {
@@ -90,14 +90,14 @@ pub(crate) fn written(keys: &[Key]) -> String {
     path
 }
 
-/// A part of a value: one of its own, or one that follows from it.
+/// Part of a value: stored in it, or derived from it.
 pub(crate) enum Child<'a> {
     Own(&'a Node),
     Text(String),
     Number(usize),
 }
 
-/// What `key` leads to in `node`.
+/// Returns the part of `node` at `key`.
 pub(crate) fn child<'a>(node: &'a Node, key: &Key) -> Option<Child<'a>> {
     match (&node.kind, key) {
         (NodeKind::Map(entries), _) => {
@@ -118,7 +118,7 @@ pub(crate) fn child<'a>(node: &'a Node, key: &Key) -> Option<Child<'a>> {
     }
 }
 
-/// The length of a text in Unicode code points, which is what positions count as well.
+/// Returns the length of a text in Unicode code points, which indices count as well.
 pub(crate) fn length(text: &str) -> usize {
     text.chars().count()
 }
@@ -131,14 +131,14 @@ fn index(key: &Key, length: usize) -> Option<usize> {
     place(position, length)
 }
 
-/// A position that may count from the end as one from the start.
+/// Converts an index that may count from the end to one from the start.
 pub(crate) fn place(position: i64, length: usize) -> Option<usize> {
     let length = i64::try_from(length).ok()?;
     let at = if position < 0 { position + length } else { position };
     (0..length).contains(&at).then_some(usize::try_from(at).ok()?)
 }
 
-/// Why `key` leads nowhere in `node`, which is called `name`.
+/// Returns why `key` does not exist in `node`, which is called `name`.
 pub(crate) fn nowhere(node: &Node, name: &str, key: &Key) -> Nowhere {
     let position = matches!(key, Key::Position(_));
     match &node.kind {

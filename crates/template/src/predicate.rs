@@ -1,4 +1,4 @@
-//! The tests: `value is test`.
+//! Tests: `value is test`.
 
 use crate::error::Failure;
 use crate::number::Number;
@@ -6,7 +6,7 @@ use crate::operation::{Call, Entry, Given, Operation, plain};
 use crate::operator::{Comparison, equal};
 use crate::value::Value;
 
-/// Every test. `defined` and `undefined` are answered before a value is needed, since there may be none.
+/// All tests. `defined` and `undefined` are handled before a value is needed, since there may be none.
 pub(crate) const TESTS: &[Operation] = &[
     plain("defined", "There is such a variable or member.", "{{ x is defined }}", "false", |_| yes(true)),
     plain("undefined", "There is no such variable or member.", "{{ x is undefined }}", "true", |_| yes(false)),
@@ -67,10 +67,10 @@ fn remainder(call: &Call<'_>) -> Result<f64, Failure> {
     }
 }
 
-/// The test of that name.
+/// Returns the test of that name.
 ///
 /// # Errors
-/// There is none.
+/// Returns an error if there is none.
 pub(crate) fn named(name: &str) -> Result<&'static Operation, Failure> {
     TESTS.iter().find(|test| test.entry.name == name).ok_or_else(|| {
         let known: Vec<&str> = TESTS.iter().map(|test| test.entry.name).collect();
@@ -78,7 +78,7 @@ pub(crate) fn named(name: &str) -> Result<&'static Operation, Failure> {
     })
 }
 
-/// Whether `value` passes a test that a filter names. All that it compares is one comparison.
+/// True if `value` passes the test that a filter names. All comparisons share one limit.
 pub(crate) fn passes(
     test: &Operation,
     value: &Value,

@@ -8,14 +8,14 @@ use crate::value::push;
 
 const FLAGS: &str = "dgimsuvy";
 
-/// Whether the parts make a regular expression between slashes, whatever the placeholders in it become.
+/// True if the parts form a regular expression literal, whatever the values of its placeholders are.
 pub(crate) fn is_regex_literal(parts: &[Part]) -> bool {
     let mut text = String::new();
     for part in parts {
         match part {
             Part::Text(written) => text.push_str(written),
             Part::Set { .. } | Part::SetMember { .. } | Part::Macro(_) => {}
-            // Something that is neither a slash nor a flag.
+            // A character that is neither a slash nor a flag.
             _ => text.push('\0'),
         }
     }
@@ -23,20 +23,20 @@ pub(crate) fn is_regex_literal(parts: &[Part]) -> bool {
     !pattern.is_empty() && flags.chars().all(|flag| FLAGS.contains(flag))
 }
 
-/// The characters that a backslash makes plain, with the flag `u` as well.
+/// Characters that may be escaped with a backslash, even with the flag `u`.
 const SYNTAX: &str = "\\^$.*+?()[]{}|/";
 
-/// Characters that mean something beside others: `-` between two in a class, `,` in a repetition, `=` after `(?`, any of
-/// them twice in a class of the flag `v`.
+/// Characters with a meaning in context: `-` between two others in a class, `,` in a repetition, `=` after `(?`, any
+/// of them doubled in a class with the flag `v`.
 const BESIDE_OTHERS: &str = ",-=<>#&!%:;@~`";
 
-/// How far before its end the beginning of an escape is looked for: `\u{10FFF`, the name of a group.
+/// Maximum distance from the end at which the beginning of an escape is searched: `\u{10FFF`, the name of a group.
 const ESCAPE: usize = 64;
 
-/// Puts `text` after the beginning of a regular expression's source as text that is matched as it is.
+/// Appends `text` to the beginning of a regular expression's source so that it is matched literally.
 ///
 /// # Errors
-/// The source ends with a backslash, which would change what stands after it.
+/// Returns an error if the source ends with a backslash, which would change the meaning of the text after it.
 pub(crate) fn push_escaped(source: &mut String, text: &str) -> Result<(), Failure> {
     let Some(first) = text.chars().next() else { return Ok(()) };
     if ends_with_backslash(source) {
@@ -59,21 +59,21 @@ fn escape(found: char, source: &mut String) {
         '\n' => write!(source, "\\n"),
         '\r' => write!(source, "\\r"),
         '\u{2028}' | '\u{2029}' => write!(source, "\\u{:04x}", u32::from(found)),
-        // Only what must be escaped may be: with the flag `u` any other backslash is an error.
+        // Only characters that must be escaped are escaped: with the flag `u`, any other backslash is an error.
         _ if SYNTAX.contains(found) => write!(source, "\\{found}"),
         _ if BESIDE_OTHERS.contains(found) => write!(source, "\\x{:02x}", u32::from(found)),
         _ => write!(source, "{found}"),
     };
 }
 
-/// Backslashes in a row.
+/// Consecutive backslashes.
 struct Run {
-    /// Where the last one is.
+    /// Offset of the last one.
     last: usize,
     count: usize,
 }
 
-/// The last backslashes of `source`, if they are near its end.
+/// Returns the last backslashes of `source`, if they are near its end.
 fn last_run(source: &str) -> Option<Run> {
     let window = source.len().saturating_sub(ESCAPE);
     let last = window + source.as_bytes().get(window..)?.iter().rposition(|byte| *byte == b'\\')?;
@@ -81,19 +81,19 @@ fn last_run(source: &str) -> Option<Run> {
     Some(Run { last, count: before.iter().rev().take_while(|byte| **byte == b'\\').count() })
 }
 
-/// How many bytes have to be looked at to put a value after `source`.
+/// Returns the number of bytes that must be read to append a value to `source`.
 pub(crate) fn looked_at(source: &str) -> usize {
     last_run(source).map_or(0, |run| run.count)
 }
 
-/// Whether the last character of `source` is a backslash that escapes what follows.
+/// True if the last character of `source` is a backslash that escapes the next character.
 fn ends_with_backslash(source: &str) -> bool {
     last_run(source).is_some_and(|run| run.last + 1 == source.len() && run.count % 2 == 1)
 }
 
-/// Whether `source` ends in an escape that a letter or digit would go on with: `\1`, `\x4`, `\u00`, `\c`, `\k<a`.
+/// True if `source` ends in an escape that a letter or digit would extend: `\1`, `\x4`, `\u00`, `\c`, `\k<a`.
 fn ends_in_escape(source: &str) -> bool {
-    // A backslash that is escaped itself escapes nothing.
+    // A backslash that is escaped itself does not escape anything.
     let Some(run) = last_run(source).filter(|run| run.count % 2 == 1) else { return false };
     let mut letters = source[run.last + 1..].chars();
     let rest = match letters.next() {

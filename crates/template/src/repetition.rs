@@ -41,7 +41,7 @@ impl<'a> Evaluator<'a> {
         if kept.is_empty() { self.parts(&repeated.otherwise, out) } else { Ok(()) }
     }
 
-    /// The items that the loop's condition lets through.
+    /// Returns the items that meet the loop's condition.
     fn kept(&mut self, repeated: &'a Loop, items: &[Value]) -> Result<Vec<Value>, TemplateError> {
         let Some(condition) = &repeated.condition else { return Ok(items.to_vec()) };
         let mut kept = Vec::new();
@@ -77,7 +77,7 @@ impl<'a> Evaluator<'a> {
         Ok(())
     }
 
-    /// The text that a macro makes.
+    /// Returns the text of a macro call.
     pub(crate) fn run_macro(
         &mut self,
         number: usize,

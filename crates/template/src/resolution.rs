@@ -1,4 +1,4 @@
-//! One walk through values and the templates in them: what is being resolved, how deep, how much.
+//! State of resolving values and the templates in them: what is being resolved, the depth and the size.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
@@ -14,17 +14,17 @@ use crate::path::{self, Child, Key, Nowhere};
 use crate::template::{Outcome, Template};
 use crate::variables::Variables;
 
-/// What a path leads to.
+/// Result of looking up a path.
 pub(crate) enum Found {
-    /// A value with its templates resolved.
+    /// Value with its templates resolved.
     Node(Node),
-    /// The step at this place leads nowhere.
+    /// The step at this index does not exist.
     Nowhere { at: usize, why: Nowhere },
 }
 
-/// Where a value stands among the variables, for messages.
+/// Path of a value among the variables, for messages.
 pub(crate) enum Label<'a> {
-    /// Not among them.
+    /// Not in a variable.
     Outside,
     Start(&'a str),
     Below(&'a Label<'a>, &'a Key),
@@ -52,14 +52,14 @@ impl Label<'_> {
     }
 }
 
-/// What is done about a template that cannot be resolved: go on without it, or stop.
+/// Handler of a template that cannot be resolved. It returns an error to stop.
 pub(crate) type OnError<'a> = dyn FnMut(&Node, TemplateError) -> Result<(), TemplateError> + 'a;
 
 pub(crate) struct Resolution<'v> {
     pub(crate) variables: &'v Variables,
-    /// The variables' texts that are being resolved, each inside the one before.
+    /// Texts of variables that are being resolved, each used by the one before.
     trail: RefCell<Vec<(usize, String)>>,
-    /// What stays as it is of the text that is being resolved.
+    /// Parts of the current text that are kept as they are.
     left: RefCell<Vec<TemplateError>>,
     depth: Cell<u32>,
     weight: Cell<usize>,
@@ -107,7 +107,7 @@ impl<'v> Resolution<'v> {
         result
     }
 
-    /// The value that `path` leads to, starting at a variable. Only what lies on the way is resolved.
+    /// Returns the value at `path`, which starts with a variable. Only values on the path are resolved.
     pub(crate) fn find(&self, path: &[Key]) -> Result<Found, TemplateError> {
         let Some((first, rest)) = path.split_first() else { return Ok(self.unknown("")) };
         let name = first.to_string();
@@ -115,7 +115,7 @@ impl<'v> Resolution<'v> {
         self.deeper(&(0..0), || self.follow(Place::Raw(raw), path, rest))
     }
 
-    /// As [`Resolution::find`], for a value that is looked at and not kept: with what it weighs, which does not count.
+    /// Same as [`Resolution::find`], for a value that is not kept. Returns its size as well, which does not count.
     pub(crate) fn look_up(&self, path: &[Key]) -> (Result<Found, TemplateError>, usize) {
         let before = self.weight.get();
         let found = self.find(path);
@@ -149,7 +149,7 @@ impl<'v> Resolution<'v> {
         }
     }
 
-    /// A text that is a template is resolved before a step into it.
+    /// Resolves a text that is a template before a step into it.
     fn opened(&self, place: Place<'v>, here: &[Key]) -> Result<Place<'v>, TemplateError> {
         match place {
             Place::Raw(node) if may_be_template(node.as_str()) => Ok(Place::Resolved(self.settled_tree(node, here)?)),
@@ -179,7 +179,7 @@ impl<'v> Resolution<'v> {
         })
     }
 
-    /// A variable's value, or a part of it, with its templates resolved.
+    /// Returns a variable's value, or a part of it, with its templates resolved.
     fn settled_tree(&self, node: &Node, here: &[Key]) -> Result<Node, TemplateError> {
         with_label(here, |label| self.tree(node, Format::default(), label, &mut |_, error| Err(error)))
     }
@@ -189,7 +189,7 @@ impl<'v> Resolution<'v> {
         Found::Nowhere { at: 0, why: Nowhere::unknown(format!("unknown variable `{name}`"), "variables", name, &known) }
     }
 
-    /// `node` with every template in it resolved, keys included.
+    /// Returns `node` with every template in it resolved, including those in keys.
     pub(crate) fn tree(
         &self,
         node: &Node,
@@ -262,7 +262,7 @@ impl<'v> Resolution<'v> {
         label: &Label<'_>,
         taken: &mut HashSet<String>,
     ) -> Result<Spanned<String>, TemplateError> {
-        // Keys of a document are unique; only what templates made of them may collide.
+        // Keys of a document are unique. Only results of templates may collide.
         let templates = may_be_template(Some(&name.value)) || taken.contains(&name.value);
         if !templates && format == Format::default() {
             taken.insert(name.value.clone());
@@ -290,7 +290,7 @@ impl<'v> Resolution<'v> {
         Ok(Spanned::new((*value).to_owned(), name.span))
     }
 
-    /// What the text of `node` becomes.
+    /// Resolves the text of `node`.
     fn text(&self, node: &Node, text: &str, format: Format, label: &Label<'_>) -> Result<Node, TemplateError> {
         if format == Format::default() && !may_be_template(Some(text)) {
             self.weigh(text.len() / limit::WEIGHED_BYTES)?;
@@ -314,7 +314,7 @@ impl<'v> Resolution<'v> {
         outcome
     }
 
-    /// Notes that a variable's text is being resolved; an error if it already is.
+    /// Records that a variable's text is being resolved. Returns an error if it already is.
     fn begin(&self, address: usize, name: String) -> Result<(), TemplateError> {
         let mut trail = self.trail.borrow_mut();
         if let Some(first) = trail.iter().position(|(other, _)| *other == address) {
@@ -335,7 +335,7 @@ impl<'v> Resolution<'v> {
         let template = match Template::parse_as(text, format) {
             Ok(Some(template)) => template,
             Ok(None) => return Ok(node.clone()),
-            // It is told where the variable stands, which is read by itself, too.
+            // It is reported at the variable, which is also read on its own.
             Err(error) if keeps_unread && is_inside && error.nature == Nature::Unread => return Ok(node.clone()),
             Err(error) => return Err(error),
         };
@@ -355,7 +355,7 @@ impl<'v> Resolution<'v> {
         }
     }
 
-    /// `value` in the place of `at`: diagnostics about it point there.
+    /// Returns `value` with the place of `at`, so that diagnostics about it point there.
     fn copied(&self, value: &Node, at: &Node) -> Result<Node, TemplateError> {
         let node = self.placed(value, at)?;
         Ok(Node { tag: at.tag.clone().or(node.tag), ..node })
@@ -396,12 +396,12 @@ impl<'v> Resolution<'v> {
     }
 }
 
-/// Whether it is worth a closer look.
+/// True if the text may be a template.
 pub(crate) fn may_be_template(text: Option<&str>) -> bool {
     text.is_some_and(|text| text.contains("{{") || text.contains("{%"))
 }
 
-/// Points at the part of `node` that `error` is about.
+/// Sets the place of `error` to the part of `node` that it is about.
 fn located(mut error: TemplateError, node: &Node, text: &str) -> TemplateError {
     if error.place.is_none() {
         error.place = Some(Box::new(node.source.excerpt(narrow(node, text, &error.range))));
@@ -412,8 +412,8 @@ fn located(mut error: TemplateError, node: &Node, text: &str) -> TemplateError {
     error
 }
 
-/// Where `range` of the text of `node` is in the file: the same words, found again in what is written there, since
-/// quotes and escapes shift them. All of `node` if they are not found.
+/// Returns the position in the file of `range` in the text of `node`. The same words are searched in the source, since
+/// quotes and escapes shift offsets. Returns the span of `node` if they are not found.
 pub(crate) fn narrow(node: &Node, text: &str, range: &Range<usize>) -> Span {
     let words = text.get(range.clone()).unwrap_or_default();
     let written = node.source.text.get(node.span.start()..node.span.end()).unwrap_or_default();
@@ -427,7 +427,7 @@ pub(crate) fn narrow(node: &Node, text: &str, range: &Range<usize>) -> Span {
     }
 }
 
-/// Everything about a node but its value.
+/// Returns everything of a node except its value.
 fn shell(node: &Node) -> Node {
     Node { kind: NodeKind::Null, span: node.span, tag: node.tag.clone(), source: node.source.clone() }
 }
@@ -445,7 +445,7 @@ fn grown(child: Child<'_>, parent: &Node) -> Node {
     Node { kind, tag: None, ..shell(parent) }
 }
 
-/// The label of a path, which lives only as long as it is used.
+/// Calls `using` with the label of a path, which only lives during the call.
 fn with_label<T>(path: &[Key], using: impl FnOnce(&Label<'_>) -> T) -> T {
     fn below<T>(label: &Label<'_>, rest: &[Key], using: impl FnOnce(&Label<'_>) -> T) -> T {
         match rest.split_first() {

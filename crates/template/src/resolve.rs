@@ -1,4 +1,4 @@
-//! Templates in the user's file, and what is wrong with them.
+//! Resolves the templates in the user's file, and reports their errors.
 
 use model::Node;
 use model::decode::Problems;
@@ -8,22 +8,21 @@ use crate::format::Format;
 use crate::resolution::{Label, Resolution, narrow};
 use crate::variables::Variables;
 
-/// `node` with every template in it resolved: text, the items of lists, the values of maps and their keys. Everything
-/// else is as it was, the order of keys included.
+/// Returns `node` with every template in it resolved: texts, the items of lists, the values of maps and their keys.
+/// Everything else stays unchanged, including the order of keys.
 ///
-/// A template that cannot be resolved is a problem at its place, and stays as it is. What a template becomes has the
-/// place of the template, so that later problems point there; it keeps the tags of the value, and the template's own.
-/// Where the variables keep what cannot be read, that is a warning.
+/// A template that cannot be resolved is reported at its place, and stays as it is. The result of a template has the
+/// place of the template, so that later problems point there. It keeps the tags of the value, and the template's own.
+/// If the variables are set to keep invalid templates, these are warnings.
 pub fn resolve(node: &Node, variables: &Variables, problems: &mut Problems) -> Node {
     resolve_as(Format::default(), node, variables, problems)
 }
 
-/// As [`resolve`], with placeholders written as `format` has them. Templates inside variables are written in the
-/// default way whatever the format.
+/// Same as [`resolve`], with placeholders in `format`. Templates inside of variables always have the default format.
 pub fn resolve_as(format: Format, node: &Node, variables: &Variables, problems: &mut Problems) -> Node {
     let mut limit_told = false;
     let mut report = |at: &Node, error: TemplateError| {
-        // Past a limit everything fails in the same way.
+        // After a limit is exceeded, everything fails with the same error.
         if variables.exhausted() && std::mem::replace(&mut limit_told, true) {
             return Ok(());
         }
@@ -41,7 +40,7 @@ pub fn resolve_as(format: Format, node: &Node, variables: &Variables, problems: 
     let resolved = Resolution::new(variables).tree(node, format, &Label::Outside, &mut report);
     match resolved {
         Ok(resolved) => resolved,
-        // A limit, which is no single template's fault.
+        // A limit was exceeded that is not caused by a single template.
         Err(error) => {
             let _ = report(node, error);
             node.clone()

@@ -1,8 +1,9 @@
-//! A text taken apart into what stays and what is evaluated, with the white space between them settled.
+//! Splits a text into text segments and tags, and trims the white space between them.
 //!
-//! - One line end at the end of a template goes.
-//! - Spaces before a statement or comment that begins a line go, and the line end right after one.
-//! - `-` inside a delimiter takes all white space on that side.
+//! - One line end at the end of a template is removed.
+//! - Spaces before a statement or comment at the beginning of a line are removed, and so is the line end right after
+//!   one.
+//! - `-` inside a delimiter removes all white space on that side.
 
 use std::ops::Range;
 
@@ -11,7 +12,7 @@ use crate::lexer::{Tag, Token, read_tag};
 
 #[derive(Debug)]
 pub(crate) enum Segment {
-    /// Text that stays.
+    /// Text that is kept.
     Text(String),
     /// `{{ … }}`
     Expression(Inside),
@@ -19,18 +20,18 @@ pub(crate) enum Segment {
     Statement(Inside),
 }
 
-/// What stands between delimiters.
+/// Content of a tag.
 #[derive(Debug)]
 pub(crate) struct Inside {
     pub(crate) tokens: Vec<Token>,
-    /// With the delimiters.
+    /// Range with the delimiters.
     pub(crate) range: Range<usize>,
-    /// Without them.
+    /// Range without the delimiters.
     pub(crate) inner: Range<usize>,
 }
 
-/// The segments of `text`. What looks like a template but is none stays text: `{{}}`, and delimiters that nothing
-/// closes.
+/// Splits `text`. Text that looks like a template but is not one stays text: `{{}}`, and delimiters that are not
+/// closed.
 pub(crate) fn split(text: &str) -> Result<Vec<Segment>, TemplateError> {
     let text = text.strip_suffix('\n').unwrap_or(text);
     let mut splitter = Splitter {
@@ -50,16 +51,16 @@ pub(crate) fn split(text: &str) -> Result<Vec<Segment>, TemplateError> {
     Ok(splitter.segments)
 }
 
-/// How a tag treats the text beside it.
+/// Effect of a tag on the text beside it.
 #[derive(Debug, Default)]
 struct Edge {
-    /// It has a `-` on this side.
+    /// True if it has a `-` on this side.
     trims: bool,
-    /// It is a statement or comment.
+    /// True if it is a statement or comment.
     block: bool,
 }
 
-/// Where the last delimiter of each kind that closes something begins. What opens after it is never closed.
+/// Offset of the last closing delimiter of each kind. A tag that is opened after it is never closed.
 struct Closings {
     expression: Option<usize>,
     statement: Option<usize>,
@@ -76,14 +77,14 @@ struct Splitter<'a> {
     text: &'a str,
     closings: Closings,
     segments: Vec<Segment>,
-    /// Text that may be trimmed by the tag that follows.
+    /// Text that the following tag may trim.
     pending: String,
-    /// The end of the tag before `pending`.
+    /// End of the tag before `pending`.
     before: Edge,
 }
 
 impl Splitter<'_> {
-    /// Reads what begins at `open`; where to go on.
+    /// Reads the tag that begins at `open`. Returns the offset at which to continue.
     fn delimiter(&mut self, open: usize) -> Result<usize, TemplateError> {
         let kind = self.text.as_bytes().get(open + 1).copied();
         if kind == Some(b'#') {
@@ -157,7 +158,8 @@ impl Splitter<'_> {
     }
 }
 
-/// `text` without the spaces that its last line consists of. `whole` says that it begins the template.
+/// Returns `text` without its last line, if that only has spaces. `whole` is true if the text is the beginning of the
+/// template.
 fn strip_indent(text: &str, whole: bool) -> &str {
     let line = text.rfind('\n').map(|at| at + 1).or(whole.then_some(0));
     match line {

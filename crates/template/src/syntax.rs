@@ -1,20 +1,20 @@
-//! What a template consists of once it is parsed.
+//! Syntax tree of a template.
 
 use std::ops::Range;
 
 use crate::number::Number;
 
-/// Something with its place in the template's text.
+/// Value with its range in the template's text.
 #[derive(Debug, Clone)]
 pub(crate) struct Located<T> {
     pub(crate) value: T,
     pub(crate) range: Range<usize>,
 }
 
-/// A part of a template, in the order they are written.
+/// Part of a template, in the order of the text.
 #[derive(Debug, Clone)]
 pub(crate) enum Part {
-    /// Text that stays as it is.
+    /// Text that is kept as it is.
     Text(String),
     /// `{{ … }}`
     Output(Expression),
@@ -32,7 +32,7 @@ pub(crate) enum Part {
 
 #[derive(Debug, Clone)]
 pub(crate) struct Loop {
-    /// One name, or several that each item is taken apart into.
+    /// One name, or several to which the parts of each item are assigned.
     pub(crate) names: Vec<Located<String>>,
     pub(crate) items: Expression,
     pub(crate) condition: Option<Expression>,
@@ -51,7 +51,7 @@ pub(crate) struct Macro {
 pub(crate) struct Expression {
     pub(crate) kind: Kind,
     pub(crate) range: Range<usize>,
-    /// Of the tree below, itself included.
+    /// Depth of the tree, including this node.
     pub(crate) depth: u16,
 }
 
@@ -89,7 +89,7 @@ pub(crate) enum Kind {
     },
 }
 
-/// What a call is given.
+/// Arguments of a call.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Arguments {
     pub(crate) positional: Vec<Expression>,
@@ -144,12 +144,12 @@ impl Operator {
         }
     }
 
-    /// Operators of a higher rank bind more tightly.
+    /// Returns the precedence. A higher rank binds more tightly.
     pub(crate) fn rank(self) -> u8 {
         match self {
             Self::Or => 1,
             Self::And => 2,
-            // `not` stands between them.
+            // `not` is between them.
             Self::Add | Self::Subtract | Self::Concatenate => 5,
             Self::Multiply | Self::Divide | Self::Remainder => 6,
             _ => 4,
@@ -158,7 +158,7 @@ impl Operator {
 }
 
 impl Expression {
-    /// The expressions it is made of, and those are all.
+    /// Returns all direct subexpressions.
     pub(crate) fn children(&self) -> Vec<&Expression> {
         match &self.kind {
             Kind::Null | Kind::Bool(_) | Kind::Number(_) | Kind::Text(_) | Kind::Name(_) => Vec::new(),
@@ -176,7 +176,7 @@ impl Expression {
         }
     }
 
-    /// Whether it only names a value: `user`, `user.name`, `users[0]["name"]`.
+    /// True if it only names a value: `user`, `user.name`, `users[0]["name"]`.
     pub(crate) fn is_path(&self) -> bool {
         match &self.kind {
             Kind::Name(_) => true,
@@ -187,7 +187,7 @@ impl Expression {
     }
 }
 
-/// Whether it is written out: `'name'`, `0`, `-1`.
+/// True if it is a literal: `'name'`, `0`, `-1`.
 fn is_position_or_name(key: &Expression) -> bool {
     match &key.kind {
         Kind::Text(_) | Kind::Number(_) => true,

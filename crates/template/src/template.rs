@@ -17,7 +17,7 @@ use crate::syntax::Part;
 use crate::variables::Variables;
 use model::Node;
 
-/// A parsed template: plain data.
+/// Parsed template: plain data.
 #[derive(Debug, Clone)]
 pub struct Template {
     pub(crate) parts: Vec<Part>,
@@ -26,47 +26,47 @@ pub struct Template {
     text: String,
 }
 
-/// The inside of a placeholder that is all there is.
+/// Content of the placeholder of a template that consists of a single placeholder.
 #[derive(Debug, Clone)]
 pub(crate) struct Whole {
-    /// Which may be a variable's name even if it is no name otherwise: `user-name`.
+    /// Text of the placeholder, which may be the name of a variable even if it is not a valid name: `user-name`.
     pub(crate) inner: String,
     pub(crate) keys: Option<Vec<Key>>,
 }
 
-/// What a template becomes.
+/// Result of a template.
 pub(crate) enum Outcome {
-    /// A placeholder that is all there is names a value.
+    /// Value that a single placeholder names.
     Value(Node),
     Text(String),
 }
 
 impl Template {
-    /// Reads `text` in the default dialect. `None` if it is no template: no `{{ … }}` with something in it, and no
-    /// `{% … %}`. Then it stays as it is, comments included.
+    /// Parses `text` in the default dialect. Returns `None` if it is not a template: it has no non-empty `{{ … }}` and
+    /// no `{% … %}`. In that case the text stays as it is, including comments.
     ///
     /// # Errors
-    /// The syntax is broken, or the template is nested too deeply.
+    /// Returns an error if the syntax is invalid, or if the template is nested too deeply.
     pub fn parse(text: &str) -> Result<Option<Self>, TemplateError> {
         Self::parse_as(text, Format::default())
     }
 
-    /// Reads `text` in the dialect of `format`.
+    /// Parses `text` in the dialect of `format`.
     ///
     /// # Errors
-    /// As for [`Template::parse`].
+    /// Same as for [`Template::parse`].
     pub fn parse_as(text: &str, format: Format) -> Result<Option<Self>, TemplateError> {
         let unread = |error: TemplateError| TemplateError { nature: Nature::Unread, ..error };
         match format {
             Format::Jinja => Self::parse_jinja(text).map_err(unread),
-            // What stands in the braces may well be of that language, of which little is known here.
+            // The braces may contain other syntax of that language, most of which is not supported here.
             Format::Golang => Ok(format.parse(text)?.map(|(parts, whole)| Self::new(text, parts, whole))),
             _ => Ok(format.parse(text).map_err(unread)?.map(|(parts, whole)| Self::new(text, parts, whole))),
         }
     }
 
-    /// The same with each `${{ … }}` left as text that names something which is no variable: that is how workflows of
-    /// other tools are written. What is said of each, too.
+    /// Returns the template with each `${{ … }}` kept as text if it names something that is not a variable, because
+    /// workflows of other tools use this syntax. Returns an error for each as well.
     pub(crate) fn without_foreign(mut self, is_known: &dyn Fn(&str) -> bool) -> (Self, Vec<TemplateError>) {
         let mut foreign = Vec::new();
         for part in &mut self.parts {
@@ -99,29 +99,28 @@ impl Template {
         Self { parts, whole, regex, text: text.to_owned() }
     }
 
-    /// As it is written.
+    /// Returns the text as written.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The variables it uses, each as often as it does, in the order they are written; names that it sets itself are
-    /// not among them.
+    /// Returns each use of a variable, in order. Names that the template sets itself are not included.
     pub fn names(&self) -> Vec<Spanned<String>> {
         let located = |(name, range): (String, Range<usize>)| Spanned::new(name, Span::new(range.start, range.end));
         names::of(&self.parts).into_iter().map(located).collect()
     }
 
-    /// Whether the text is a regular expression between slashes (`/…{{ name }}…/i`). Then what a variable's name stands
-    /// for is put in as text to be matched, with the special characters escaped.
+    /// Returns true if the text is a regular expression literal (`/…{{ name }}…/i`). In that case the value of a
+    /// variable is inserted with special characters escaped, so that it is matched literally.
     pub fn is_regex_literal(&self) -> bool {
         self.regex
     }
 
-    /// What it becomes with `variables`: the value itself for a placeholder that is all there is and names one
-    /// (`{{ user }}`, `{{ users[0].name }}`), otherwise text.
+    /// Returns the result with `variables`: the value itself for a single placeholder that names one (`{{ user }}`,
+    /// `{{ users[0].name }}`), otherwise text.
     ///
     /// # Errors
-    /// A name is unknown, an operation has no result, a limit is passed.
+    /// Returns an error if a name is unknown, an operation has no result, or a limit is exceeded.
     pub fn render(&self, variables: &Variables) -> Result<serde_json::Value, TemplateError> {
         match evaluate(self, &Resolution::new(variables))? {
             Outcome::Value(node) => Ok(node.to_json()),
@@ -130,7 +129,7 @@ impl Template {
     }
 }
 
-/// The one placeholder that is all there is but white space.
+/// Returns the placeholder of a template that consists of a single placeholder and white space.
 fn whole(text: &str, segments: &[Segment]) -> Option<Whole> {
     let mut found = None;
     for segment in segments {

@@ -1,4 +1,4 @@
-//! Values while a template is evaluated, and how they are printed.
+//! Values during the evaluation of a template, and their formatting.
 
 use std::cell::RefCell;
 use std::fmt::Write as _;
@@ -10,10 +10,10 @@ use crate::error::Failure;
 use crate::limit;
 use crate::number::Number;
 
-/// Names and values, in their order.
+/// Names and values, in order.
 pub(crate) type Entries = Vec<(Rc<str>, Value)>;
 
-/// A value. Collections are shared, so that copies cost nothing.
+/// Value. Collections are shared, so that copies are cheap.
 #[derive(Debug, Clone)]
 pub(crate) enum Value {
     Null,
@@ -22,16 +22,16 @@ pub(crate) enum Value {
     Text(Rc<str>),
     List(Rc<List>),
     Map(Rc<Map>),
-    /// The one thing that can be changed: what `namespace()` makes.
+    /// The only mutable value, created by `namespace()`.
     Namespace(Rc<RefCell<Entries>>),
     Function(Function),
 }
 
-/// Something that can be called.
+/// Callable value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Function {
     Global(&'static str),
-    /// The number of a macro.
+    /// Index of a macro.
     Macro(usize),
 }
 
@@ -62,7 +62,7 @@ impl Value {
         Self::Number(Number::of_count(count))
     }
 
-    /// A list; too long or too deep ones and ones of namespaces are refused.
+    /// Creates a list. Returns an error if it is too long, too deep or contains a namespace.
     pub(crate) fn list(items: Vec<Value>) -> Result<Self, Failure> {
         if items.len() > limit::ITEMS {
             return Err(Failure::new(format!("a list may have at most {} items", limit::ITEMS)));
@@ -71,7 +71,7 @@ impl Value {
         Ok(Self::List(Rc::new(List { items, depth })))
     }
 
-    /// A map; too long or too deep ones and ones of namespaces are refused. Keys are unique.
+    /// Creates a map with unique keys. Returns an error if it is too large, too deep or contains a namespace.
     pub(crate) fn map(entries: Entries) -> Result<Self, Failure> {
         let depth = depth_above(&mut entries.iter().map(|(_, value)| value))?;
         Ok(Self::Map(Rc::new(Map { entries, depth })))
@@ -93,7 +93,7 @@ impl Value {
         })
     }
 
-    /// What kind of value it is, with its article, for messages.
+    /// Returns the type of a value with its article, for messages.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Null => "nothing (null)",
@@ -107,7 +107,7 @@ impl Value {
         }
     }
 
-    /// Whether a condition holds with it: null, false, 0 and everything empty are not.
+    /// True if a condition with this value is true: it is not null, false, 0 or empty.
     pub(crate) fn is_true(&self) -> bool {
         match self {
             Self::Null => false,
@@ -121,7 +121,7 @@ impl Value {
         }
     }
 
-    /// The member of that name of a map or namespace; nothing else has any.
+    /// Returns the member of that name of a map or namespace. Other values have no members.
     pub(crate) fn member(&self, name: &str) -> Option<Value> {
         let find =
             |entries: &Entries| entries.iter().find(|(known, _)| **known == *name).map(|(_, value)| value.clone());
@@ -132,12 +132,12 @@ impl Value {
         }
     }
 
-    /// Whether it has members.
+    /// True if it has members.
     pub(crate) fn is_map(&self) -> bool {
         matches!(self, Self::Map(_) | Self::Namespace(_))
     }
 
-    /// The entries of a map or namespace.
+    /// Returns the entries of a map or namespace.
     pub(crate) fn entries(&self) -> Option<Entries> {
         match self {
             Self::Map(map) => Some(map.entries.clone()),
@@ -146,7 +146,7 @@ impl Value {
         }
     }
 
-    /// As it appears in a text: null as nothing, lists joined by commas, maps as compact JSON.
+    /// Formats it for a text: null as nothing, lists joined by commas, maps as compact JSON.
     pub(crate) fn print(&self, out: &mut String) -> Result<(), Failure> {
         match self {
             Self::Null => Ok(()),
@@ -159,7 +159,7 @@ impl Value {
         }
     }
 
-    /// The text of [`Value::print`].
+    /// Returns the text of [`Value::print`].
     pub(crate) fn to_text(&self) -> Result<Rc<str>, Failure> {
         if let Self::Text(text) = self {
             return Ok(Rc::clone(text));
@@ -169,7 +169,7 @@ impl Value {
         Ok(out.into())
     }
 
-    /// As JSON; `depth` is how far it is indented already.
+    /// Formats it as JSON. `depth` is the current indentation level.
     pub(crate) fn print_json(&self, style: &Style, depth: usize, out: &mut String) -> Result<(), Failure> {
         match self {
             Self::Null => push(out, "null"),
@@ -187,7 +187,7 @@ impl Value {
         }
     }
 
-    /// How many steps it takes to look at it.
+    /// Returns the number of steps to read it.
     pub(crate) fn size(&self) -> usize {
         match self {
             Self::Text(text) => text.len() / limit::BYTES_A_STEP,
@@ -202,7 +202,7 @@ impl Value {
         match self {
             Self::List(list) => Ok(list.depth),
             Self::Map(map) => Ok(map.depth),
-            // It could come to hold itself.
+            // It could contain itself.
             Self::Namespace(_) => Err(Failure::new("a namespace cannot be put into another value")),
             _ => Ok(0),
         }
@@ -220,16 +220,16 @@ fn depth_above(items: &mut dyn Iterator<Item = &Value>) -> Result<u16, Failure> 
     Ok(depth + 1)
 }
 
-/// How JSON is laid out.
+/// Layout of JSON.
 pub(crate) struct Style {
     pub(crate) comma: &'static str,
     pub(crate) colon: &'static str,
-    /// Spaces for each level; none for one line.
+    /// Number of spaces for each level. 0 for a single line.
     pub(crate) indent: usize,
 }
 
 impl Style {
-    /// `{"a":1}`
+    /// Layout `{"a":1}`.
     pub(crate) const COMPACT: Self = Self { comma: ",", colon: ":", indent: 0 };
 
     fn map(&self, entries: &[(Rc<str>, Value)], depth: usize, out: &mut String) -> Result<(), Failure> {
@@ -276,7 +276,7 @@ fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// The texts of `items` with `separator` between them.
+/// Writes the texts of `items` with `separator` between them.
 pub(crate) fn join(items: &[Value], separator: &str, out: &mut String) -> Result<(), Failure> {
     for (at, item) in items.iter().enumerate() {
         if at > 0 {
@@ -287,14 +287,14 @@ pub(crate) fn join(items: &[Value], separator: &str, out: &mut String) -> Result
     Ok(())
 }
 
-/// Appends within the limit of texts.
+/// Appends a text, within the limit on the length of texts.
 pub(crate) fn push(out: &mut String, text: &str) -> Result<(), Failure> {
     within(out.len().saturating_add(text.len()))?;
     out.push_str(text);
     Ok(())
 }
 
-/// Whether a text may be as long as that.
+/// Returns an error if a text must not be that long.
 pub(crate) fn within(length: usize) -> Result<(), Failure> {
     if length > limit::TEXT {
         return Err(Failure::new(format!("the text becomes longer than {} MiB", limit::TEXT >> 20)));

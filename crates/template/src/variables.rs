@@ -12,44 +12,44 @@ use crate::error::TemplateError;
 use crate::path::Key;
 use crate::resolution::{Found, Resolution};
 
-/// The largest map that is searched without an index.
+/// Maximum size of a map that is searched without an index.
 const SCANNED: usize = 64;
 
-/// The values that templates name.
+/// Values that templates refer to.
 ///
-/// A value may contain templates itself. They are resolved when they are asked for, each once, and no further than is
-/// asked for: `{{ input.a }}` does not touch `input.b`, so a map may refer to its own parts.
+/// A value may contain templates itself. Each is resolved once, on first use, and only as far as needed: `{{ input.a
+/// }}` does not resolve `input.b`, so a map may refer to its own parts.
 #[derive(Debug, Default)]
 pub struct Variables {
     entries: Vec<(String, Node)>,
-    /// Where in `entries` a name is.
+    /// Index of each name in `entries`.
     places: HashMap<String, usize>,
     ambient: Ambient,
     chance: Chance,
-    /// Whether a text that is no valid template stays as it is.
+    /// True if a text that is not a valid template is kept as it is.
     keeps_unread: bool,
-    /// What texts with templates came to, by the address of the text's node, which does not move.
+    /// Results of texts with templates, by the address of the text's node, which does not move.
     settled: Mutex<HashMap<usize, Result<Node, TemplateError>>>,
-    /// Where in a large map a name is, by the address of the map's entries, which do not move either.
+    /// Indexes of large maps, by the address of the map's entries, which do not move either.
     indexes: Mutex<HashMap<usize, HashMap<String, usize>>>,
-    /// Whether the values were found to become too large. It is not tried again.
+    /// True if the values became too large. Resolving is not tried again.
     exhausted: AtomicBool,
 }
 
 impl Variables {
-    /// No variables at all.
+    /// Creates an empty set of variables.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Lays the entries of `map` over what is there: an entry of the same name is replaced. Anything but a map has no
+    /// Adds the entries of `map`. An existing entry of the same name is replaced. A value that is not a map has no
     /// entries.
     pub fn layer(self, map: &Node) -> Self {
         let NodeKind::Map(entries) = &map.kind else { return self };
         entries.iter().fold(self, |variables, (name, value)| variables.with(&name.value, value.clone()))
     }
 
-    /// Lays the entries of a JSON object over what is there. Problems in them point at the start of `origin`.
+    /// Adds the entries of a JSON object. Problems in them point at the start of `origin`.
     pub fn layer_json(self, map: &serde_json::Map<String, serde_json::Value>, origin: &Arc<Source>) -> Self {
         map.iter().fold(self, |variables, (name, value)| variables.with(name, Node::from_json(value, origin)))
     }
@@ -66,7 +66,7 @@ impl Variables {
         self.unsettled()
     }
 
-    /// Takes one variable away.
+    /// Removes one variable.
     pub fn without(mut self, name: &str) -> Self {
         if let Some(gone) = self.places.remove(name) {
             self.entries.remove(gone);
@@ -75,20 +75,20 @@ impl Variables {
         self.unsettled()
     }
 
-    /// The time and the chance that functions such as `strftime_now` and `randomInt` use.
+    /// Sets the time and the random seed for functions such as `strftime_now` and `randomInt`.
     pub fn ambient(mut self, ambient: Ambient) -> Self {
         self.chance = Chance::new(ambient.seed);
         self.ambient = ambient;
         self.unsettled()
     }
 
-    /// Lets a text that is no valid template stay as it is, with a warning: prompts have braces of their own,
-    /// `style={{color: 1}}` or `{{#if name}}`. So do `${{ … }}` whose names are no variables.
+    /// Keeps a text that is not a valid template as it is, with a warning, because prompts may contain braces, such as
+    /// `style={{color: 1}}` or `{{#if name}}`. Also keeps `${{ … }}` with names that are not variables.
     pub fn keeping_unread(self) -> Self {
         Self { keeps_unread: true, ..self }.unsettled()
     }
 
-    /// Forgets what depends on values that have changed.
+    /// Clears results that depend on values that have changed.
     fn unsettled(mut self) -> Self {
         self.settled = Mutex::default();
         self.indexes = Mutex::default();
@@ -96,20 +96,20 @@ impl Variables {
         self
     }
 
-    /// All names, in the order they were first set.
+    /// Returns all names, in the order in which they were first set.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.entries.iter().map(|(name, _)| name.as_str())
     }
 
-    /// The value of `name` as it was set, templates and all.
+    /// Returns the value of `name` as it was set, with its templates.
     pub fn raw(&self, name: &str) -> Option<&Node> {
         self.places.get(name).and_then(|at| self.entries.get(*at)).map(|(_, value)| value)
     }
 
-    /// The value of `name` with its templates resolved; `None` if there is no such variable.
+    /// Returns the value of `name` with its templates resolved, or `None` if there is no such variable.
     ///
     /// # Errors
-    /// What is wrong with a template in it. Its `place` says where.
+    /// Returns the error of a template in the value. Its `place` has the source position.
     pub fn get(&self, name: &str) -> Result<Option<Node>, TemplateError> {
         match Resolution::new(self).find(&[Key::Name(name.to_owned())])? {
             Found::Node(node) => Ok(Some(node)),
@@ -117,8 +117,8 @@ impl Variables {
         }
     }
 
-    /// All values with their templates resolved. One that cannot be is a problem, and left out. Once they become too
-    /// large, all that follow are left out without another problem.
+    /// Returns all values with their templates resolved. A value that cannot be resolved is reported and left out.
+    /// After the values have become too large, all further ones are left out without another report.
     pub fn to_json(&self, problems: &mut Problems) -> serde_json::Map<String, serde_json::Value> {
         let mut values = serde_json::Map::new();
         for (name, raw) in &self.entries {
@@ -157,7 +157,7 @@ impl Variables {
         self.settled.lock().unwrap_or_else(PoisonError::into_inner).get(&address).cloned()
     }
 
-    /// Whether the values were found to become too large.
+    /// True if the values became too large.
     pub(crate) fn exhausted(&self) -> bool {
         self.exhausted.load(Ordering::Relaxed)
     }
@@ -166,14 +166,14 @@ impl Variables {
         self.exhausted.store(true, Ordering::Relaxed);
     }
 
-    /// The entry of that name in a map that belongs to these variables.
+    /// Returns the entry of that name in a map that belongs to these variables.
     pub(crate) fn entry<'a>(&self, map: &'a [(Spanned<String>, Node)], name: &str) -> Option<&'a Node> {
         if map.len() <= SCANNED {
             return map.iter().find(|(known, _)| known.value == name).map(|(_, value)| value);
         }
         let mut indexes = self.indexes.lock().unwrap_or_else(PoisonError::into_inner);
         let index = indexes.entry(map.as_ptr() as usize).or_insert_with(|| {
-            // The first of several of the same name counts.
+            // Of several entries with the same name, the first one counts.
             map.iter().enumerate().rev().map(|(at, (name, _))| (name.value.clone(), at)).collect()
         });
         index.get(name).and_then(|at| map.get(*at)).map(|(_, value)| value)

@@ -1,4 +1,5 @@
-//! What `@isdk/ai-test-runner` 0.2.3 does with templates, recorded. A vector agrees, or `differences.json` says why not.
+//! Compares with recorded template results of `@isdk/ai-test-runner` 0.2.3. A vector agrees, or `differences.json`
+//! gives the reason.
 
 #![allow(clippy::unwrap_used)]
 
@@ -15,7 +16,7 @@ fn read(name: &str) -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors").join(name)).unwrap()
 }
 
-/// What one fixture came to.
+/// Result of one fixture.
 #[derive(Debug, PartialEq)]
 struct Outcome {
     status: &'static str,
@@ -44,7 +45,7 @@ fn templates_do_what_was_recorded() {
     assert!(seen > 130, "{seen}");
 }
 
-/// Fixture, answer and result of each fixture of a vector.
+/// Returns the fixture, the answer and the result of each fixture of a vector.
 fn cases(vector: &Value) -> Vec<(&Value, &Value, Value)> {
     let Some(fixtures) = vector["fixtures"].as_array() else {
         return vec![(&vector["fixture"], &vector["exec"], vector["expect"].clone())];
@@ -68,7 +69,7 @@ fn outcome(fixture: &Value, output: &Value, answer: &Value, options: &Value) -> 
     let config = &options["fixtureConfig"];
     let variables = layered(layers(fixture, options, config, &origin), fixture, &origin);
     let mut problems = Problems::new();
-    // What a fixture's own templates name is the fixture's first, and then what it is laid under.
+    // Templates in a fixture use the fixture's own values first, then those of the layers below it.
     let own = resolve(&Node::from_json(fixture, &origin), &variables, &mut problems).to_json();
     let common = resolve(&Node::from_json(config, &origin), &variables, &mut problems).to_json();
     let args = layers(&own, options, &common, &origin).to_json(&mut problems);
@@ -101,7 +102,7 @@ fn layered(variables: Variables, map: &Value, origin: &Arc<Source>) -> Variables
     }
 }
 
-/// The layers of the variables that an executor is given.
+/// Returns the layers of an executor's variables.
 fn layers(fixture: &Value, options: &Value, config: &Value, origin: &Arc<Source>) -> Variables {
     let input = match fixture.get("input").or_else(|| config.get("input")) {
         None | Some(Value::Null) => json!({}),
@@ -113,7 +114,7 @@ fn layers(fixture: &Value, options: &Value, config: &Value, origin: &Arc<Source>
     layers.into_iter().fold(Variables::new(), |variables, layer| layered(variables, layer, origin))
 }
 
-/// A small part of matching, enough for most vectors; `None` beyond it.
+/// Simplified matching that is enough for most vectors. Returns `None` for the others.
 fn matches(actual: &Value, expected: &Value) -> Option<bool> {
     match expected {
         Value::String(text) => match regex(text) {
@@ -126,7 +127,7 @@ fn matches(actual: &Value, expected: &Value) -> Option<bool> {
     }
 }
 
-/// JSON texts are the same if their values are.
+/// JSON texts are equal if their values are.
 fn includes(actual: &str, text: &str) -> bool {
     let json = |text: &str| serde_json::from_str::<Value>(text).ok();
     actual.trim().contains(text.trim()) || json(text).is_some_and(|expected| json(actual) == Some(expected))
@@ -152,7 +153,7 @@ fn regex(text: &str) -> Option<(String, bool)> {
     flags.chars().all(|flag| "dgimsuvy".contains(flag)).then(|| (pattern.to_owned(), flags.contains('i')))
 }
 
-/// Whether `text` has a part that a pattern of letters, `.`, `^`, `$` and escapes describes.
+/// True if a part of `text` matches a pattern of letters, `.`, `^`, `$` and escapes.
 fn found(text: &str, pattern: &str, fold: bool) -> bool {
     let (text, pattern) =
         if fold { (text.to_lowercase(), pattern.to_lowercase()) } else { (text.to_owned(), pattern.to_owned()) };

@@ -3,7 +3,7 @@ use serde_json::json;
 use super::variables;
 use crate::{Format, Template};
 
-/// Texts from which others are made: everything the language has, and what once went wrong.
+/// Texts from which others are generated: all of the syntax, and previously failing inputs.
 const CORPUS: &[&str] = &[
     "{{ a.b[0]['c'] }} {{- x -}} {# c #}",
     "{% for k, v in o.items() if v %}\n{{ loop.index }}{% else %}-{% endfor %}",
@@ -70,7 +70,7 @@ const PIECES: &[&str] = &[
     "for x in list",
 ];
 
-/// A row of numbers that follows from its start.
+/// Reproducible pseudo-random number generator.
 struct Row(u64);
 
 impl Row {

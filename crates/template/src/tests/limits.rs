@@ -135,7 +135,7 @@ fn all_that_one_operation_compares_is_one_comparison() {
     assert_eq!(rendered(&format!("{large}x{{{{ n.a == n.b }}}}"), json!({})), Ok(json!("xfalse")));
 }
 
-/// Maps that hold the next one twice, so many levels of them.
+/// Returns `levels` maps, each of which contains the next one twice.
 fn doubling(levels: usize) -> serde_json::Map<String, Value> {
     let level = |at: usize| {
         let next = format!("{{{{a{}}}}}", at + 1);
@@ -151,13 +151,13 @@ fn values_that_become_too_large_are_not_tried_again() {
     let told = values.to_json(&mut problems);
     assert_eq!(problems.len(), 1, "{problems:?}");
     assert!(told.len() < 40);
-    // Not even one that is small.
+    // Not even a small one.
     assert_eq!(values.get("a40").unwrap_err().message, "the values become too large");
     let node = Node::from_json(&json!({"x": "{{ a0 }}", "y": ["{{ a1 }}", "{{ a2 }}!"]}), &Source::new("f", ""));
     let mut problems = Problems::new();
     resolve(&node, &variables(Value::Object(doubling(40))), &mut problems);
     assert_eq!(problems.len(), 1, "{problems:?}");
-    // Other values are another matter.
+    // After a change of the values, they are resolved again.
     let values = values.with("a1", node_of(&json!("y")));
     assert_eq!(values.get("a0").unwrap().unwrap().to_json(), json!({"p": "y", "q": "y"}));
 }

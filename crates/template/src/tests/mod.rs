@@ -1,4 +1,4 @@
-//! Templates as a fixture writes them.
+//! Tests of templates as written in fixtures.
 
 mod fuzz;
 mod limits;
@@ -16,7 +16,7 @@ fn variables(values: Value) -> Variables {
     Variables::new().layer_json(&values, &Source::new("variables", ""))
 }
 
-/// What `text` becomes; text that is no template stays.
+/// Renders `text`. A text that is not a template is returned unchanged.
 fn rendered(text: &str, values: Value) -> Result<Value, TemplateError> {
     Ok(match Template::parse(text)? {
         Some(template) => template.render(&variables(values))?,
@@ -32,7 +32,7 @@ fn shown(text: &str, values: Value) -> String {
     }
 }
 
-/// Message, what it points at, and help of an error.
+/// Returns the message, the range and the help of an error.
 #[track_caller]
 fn refused(text: &str, values: Value) -> (String, String, String) {
     match rendered(text, values) {

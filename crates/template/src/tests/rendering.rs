@@ -62,7 +62,7 @@ fn a_placeholder_that_is_all_there_is_keeps_the_type_of_its_value() {
         ("{{users.length}}", json!(1)),
         ("{{ users[-1] }}", json!({"profile": {"p": 1}})),
         ("{{ users[-1].profile.p }}", json!(1)),
-        // An expression is text.
+        // The result of an expression is text.
         ("{{ 1 + 2 }}", json!("3")),
         ("{{ user.id|abs }}", json!("1")),
         ("{{ true }}", json!("true")),
@@ -197,11 +197,11 @@ fn what_a_name_stands_for_is_escaped_in_a_regular_expression() {
         ("/{{ words[-1] }}/", "/a\\|b/"),
         ("/^[{{ class }}]+$/", "/^[a\\x2dz]+$/"),
         ("/^(a)\\1{{ zero }}{{ zero }}$/", "/^(a)\\1\\x300$/"),
-        // A computed text is a part of the expression as it is.
+        // A computed text is inserted into the expression without escaping.
         ("/{{ word|string }}/", "/a|b/"),
         ("/{{ ['a.', 'b.']|join('|') }}/", "/a.|b./"),
         ("{{ '/' + word + '/' }}", "/a|b/"),
-        // These are none.
+        // These are not regular expression literals.
         ("/usr/{{ word }}", "/usr/a|b"),
         ("a/{{ word }}/", "a/a|b/"),
         ("/{{ word }}/{{ name }}", "/a|b/Alice"),

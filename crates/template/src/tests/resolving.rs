@@ -18,7 +18,7 @@ fn resolved(node: &Value, values: Value) -> (Value, Vec<String>) {
 fn becomes(node: &Value, values: Value, wanted: &Value) {
     let (found, problems) = resolved(node, values);
     assert_eq!(problems, Vec::<String>::new());
-    // As text, so that the order of keys counts.
+    // Compared as text, so that the order of keys counts.
     assert_eq!(found.to_string(), wanted.to_string());
 }
 
@@ -27,7 +27,7 @@ fn problem(node: &Value, values: Value, wanted: &str) {
     assert_eq!(resolved(node, values).1, [wanted]);
 }
 
-/// A text in a file, written as in YAML with quotes.
+/// Returns a text in a file, written in YAML with quotes.
 fn text(source: &Arc<Source>, written: &str) -> Node {
     let start = source.text.find(written).unwrap();
     let value = written.trim_matches('"').to_owned();
@@ -71,15 +71,15 @@ fn what_only_looks_like_a_circle_is_none() {
         json!({"input": {"a": "x", "b": "{{input.a}}!", "c": "{{ input.b|upper }}"}}),
         &json!("x! X!"),
     );
-    // One value under two names, one of which begins with the other.
+    // One value under two names, one of which is a prefix of the other.
     becomes(
         &json!("{{user}} {{user2}}"),
         json!({"user": {"a": 1}, "user2": "{{user}}"}),
         &json!("{\"a\":1} {\"a\":1}"),
     );
-    // A list that uses an item of its own.
+    // A list that uses one of its own items.
     becomes(&json!("{{l}}"), json!({"l": ["x", "{{l[0]}}"]}), &json!(["x", "x"]));
-    // An unrelated variable that is wrong.
+    // An unrelated variable with an error.
     becomes(&json!("{{a}}"), json!({"a": 1, "wrong": "{{ nowhere|nothing }}"}), &json!(1));
 }
 
@@ -107,7 +107,7 @@ fn problems_point_into_the_file() {
     let mut problems = Problems::new();
     resolve(&text(&source, "\"{{ name }} and {{ usr.x }}\""), &values, &mut problems);
     resolve(&text(&source, "\"{{ greet }}\""), &values, &mut problems);
-    // The same fault is told once.
+    // The same error is reported once.
     resolve(&text(&source, "\"{{ greet }}\""), &values, &mut problems);
     let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
     assert_eq!(told, ["f.yaml:2:25: unknown variable `usr`", "f.yaml:1:15: unknown variable `nmae`"]);

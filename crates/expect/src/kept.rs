@@ -30,8 +30,7 @@ fn described(value: &Value) -> Value {
     })
 }
 
-/// Returns the rest of `room` bytes after the JSON of `value`, which is at most this. Returns `None` if the JSON does
-/// not fit.
+/// Estimates how much of `room` bytes is left after the JSON of `value`. Returns `None` if the JSON does not fit.
 fn room_after(value: &Value, room: usize) -> Option<usize> {
     match value {
         Value::String(text) => room.checked_sub(text.len() + 2),

@@ -80,7 +80,8 @@ impl TextDiff {
         }
     }
 
-    /// Fills in missing values from the case: the changes, and the kind with them.
+    /// Returns the comparison with absent settings taken from the case: the kind, the changes, `permissive` and the
+    /// options.
     pub fn or(self, case: Option<&Self>) -> Self {
         let Some(case) = case else { return self };
         let says_kind = self.kind.is_some();

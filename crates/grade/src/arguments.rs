@@ -10,7 +10,7 @@ use crate::assertion::{Assertion, Parameter};
 /// Keys that every assertion has in addition to its own fields.
 pub(crate) const COMMON: [&str; 4] = ["id", "type", "weight", "title"];
 
-/// Returns the entry of `spec` with its arguments as fields. Reports what is wrong with how they are given.
+/// Returns the entry of `spec` with its arguments as fields. Reports invalid arguments.
 pub(crate) fn entry<'s>(
     spec: &'s AssertionSpec,
     assertion: &Assertion,

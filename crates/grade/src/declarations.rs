@@ -150,7 +150,7 @@ fn parenthesised(written: String) -> String {
     if written.contains(" | ") { format!("({written})") } else { written }
 }
 
-/// Writes `text` as a comment, wrapped at [`WIDTH`].
+/// Writes `text` as a comment, wrapped at `WIDTH`.
 fn comment(out: &mut String, indent: &str, text: &str) {
     let text = text.replace("*/", "*\u{200b}/");
     if indent.len() + text.chars().count() + 7 <= WIDTH {

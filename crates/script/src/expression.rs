@@ -34,7 +34,6 @@ pub struct SyntaxError {
 ///
 /// It is an expression, the body of a function if it has a top-level `return`, or a function that is called without
 /// arguments. It may use `await`. It is always strict, so that it cannot create global variables by mistake.
-/// without arguments. It may `await`. It is always strict, so it cannot make new global variables by mistake.
 #[derive(Clone)]
 pub struct Expression(pub(crate) Arc<Prepared>);
 

@@ -7,9 +7,9 @@ use serde_json::Number;
 
 /// Value that is passed between Rust and a script. It is copied: neither side sees later changes of the other.
 ///
-/// When it is returned from a script, a `Date` becomes its ISO text, a `Map` a map, a `Set` and a typed array a list,
-/// an error its `name` and `message`, and an object with `toJSON` the result of that. Symbols become undefined. A big
-/// integer becomes a number if it fits, else text.
+/// A value that is returned from a script is converted: a `Date` becomes its ISO text, a `Map` a map, a `Set` and a
+/// typed array a list, an error its `name` and `message`, and an object with `toJSON` the result of that. Symbols
+/// become undefined. A big integer becomes a number if it fits, else text.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum Value {
     /// `undefined`.

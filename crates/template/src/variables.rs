@@ -17,8 +17,8 @@ const SCANNED: usize = 64;
 
 /// Values that templates refer to.
 ///
-/// A value may contain templates itself. Each is resolved once, on first use, and only as far as needed: `{{ input.a
-/// }}` does not resolve `input.b`, so a map may refer to its own parts.
+/// A value may contain templates itself. Each is resolved once, on first use, and only as far as needed. For example,
+/// `{{ input.a }}` does not resolve `input.b`, so a map may refer to its own parts.
 #[derive(Debug, Default)]
 pub struct Variables {
     entries: Vec<(String, Node)>,

@@ -160,7 +160,7 @@ struct Output<'e> {
 }
 
 impl Output<'_> {
-    /// Returns the last non-empty lines of the output, at most [`LINES`].
+    /// Returns the last non-empty lines of the output, at most `LINES`.
     fn last_lines(&self) -> Vec<String> {
         let lines: Vec<&str> = self.stdout.lines().chain(self.stderr.lines()).filter(|line| !line.is_empty()).collect();
         let from = lines.len().saturating_sub(LINES);

@@ -68,7 +68,7 @@ fn parse(reading: &mut Reading<'_>) -> Option<Arc<dyn Matcher>> {
     Some(judge::matcher(Sentiment { expected, place, judges }))
 }
 
-/// Returns the score. If the judge says that the tone is as wanted, the score is at least [`THERE`], whatever the
+/// Returns the score. If the judge says that the tone is as wanted, the score is at least `THERE`, whatever the
 /// number is.
 fn score(mark: &Mark) -> Option<u64> {
     let score = mark.score?;

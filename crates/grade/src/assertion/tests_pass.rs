@@ -32,13 +32,13 @@ const RUNNERS: [&str; 14] = [
     "playwright",
 ];
 
-/// Programs that run tests if followed by one of [`WORDS`].
+/// Programs that run tests if followed by one of `WORDS`.
 const WITH_WORD: [&str; 22] = [
     "npm", "pnpm", "yarn", "bun", "deno", "node", "cargo", "go", "make", "just", "mvn", "mvnw", "gradle", "gradlew",
     "dotnet", "mix", "swift", "sbt", "rake", "rails", "zig", "composer",
 ];
 
-/// Words that make a program of [`WITH_WORD`] run tests.
+/// Words that make a program of `WITH_WORD` run tests.
 const WORDS: [&str; 7] = ["test", "tests", "t", "nextest", "check", "verify", "--test"];
 
 pub(super) const ASSERTION: Assertion = Assertion {

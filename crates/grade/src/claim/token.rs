@@ -25,8 +25,8 @@ pub(super) fn tokens(text: &str) -> Vec<Token> {
     }
 }
 
-/// Splits `text` at a colon into the statement and the names that follow it: `file exists: a.txt`, `The agent ran: git
-/// status`. After a colon, any word is accepted as a name.
+/// Splits `text` at a colon into the statement and the names that follow it, such as `The agent ran: git status` or
+/// `file exists: a.txt`. After a colon, any word is accepted as a name.
 fn announced(text: &str) -> Option<(Vec<Token>, Vec<Token>)> {
     let (front, rest) = text.trim().trim_end_matches('.').split_once(": ")?;
     let said = plain(front);

@@ -212,7 +212,7 @@ fn score(row: &Value, scale: u64, place: &str) -> Result<u64, String> {
     score.map(|score| score as u64).ok_or(format!("`score` of `{place}` must be a whole number from 1 to {scale}"))
 }
 
-/// Reads a text as one line, shortened to [`LONGEST`].
+/// Reads a text as one line, shortened to `LONGEST`.
 fn text(row: &Value, key: &str, place: &str) -> Result<String, String> {
     let text = row.get(key).and_then(Value::as_str).ok_or(format!("`{key}` of `{place}` must be a text"))?;
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -1,6 +1,6 @@
 //! Measures the speed of comparing texts: `cargo bench -p trialrun-expect --bench diff`.
 //!
-//! Each figure is the median of several runs after a warm-up, printed beside its limit. The exit code is 1 if a limit
+//! Each figure is the median of several runs after a warm-up, printed next to its limit. The exit code is 1 if a limit
 //! is exceeded.
 
 #![allow(clippy::print_stdout, missing_docs)]

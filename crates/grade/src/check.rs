@@ -217,7 +217,7 @@ struct Own {
 }
 
 impl Own {
-    /// Reads these fields. A file gives them beside the arguments, code gives them in the last argument.
+    /// Reads these fields. A file has them next to the arguments, code has them in the last argument.
     fn read(spec: &AssertionSpec, reading: &mut Reading<'_>) -> Self {
         let (mut id, mut weight) = (spec.id.clone(), spec.weight);
         if let Arguments::Listed(_) = spec.arguments {

@@ -105,7 +105,7 @@ pub(crate) fn pushes(change: &RepositoryChange) -> Seen<Push<'_>> {
         }
         for (branch, head) in heads {
             let was = old.and_then(|old| old.get(branch));
-            // If the earlier state is not known, only a commit of the agent's own shows that the branch was pushed.
+            // If the earlier state is not known, only a commit that the agent created shows that the branch was pushed.
             let is_own = || change.new_commits.iter().any(|commit| commit.sha == *head);
             if was != Some(head) && (is_known || is_own()) {
                 let is_new = is_known && was.is_none();

@@ -1,4 +1,4 @@
-//! Measures the speed of the engine: the median of several rounds, one line each, beside its limit if there is one.
+//! Measures the speed of the engine: the median of several rounds, one line each, with its limit if there is one.
 //! The exit code is 1 if a limit is exceeded. The first argument that is a directory is used as a project with
 //! packages in its `node_modules`. Its `*.test.ts` files are imported as well.
 

@@ -1,4 +1,4 @@
-//! Globals of scripts beside those of the language: console, timers, URL and a few others.
+//! Globals of scripts in addition to those of the language: console, timers, URL and a few others.
 
 use std::rc::Rc;
 use std::time::{Duration, Instant};

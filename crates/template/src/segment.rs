@@ -51,7 +51,7 @@ pub(crate) fn split(text: &str) -> Result<Vec<Segment>, TemplateError> {
     Ok(splitter.segments)
 }
 
-/// Effect of a tag on the text beside it.
+/// Effect of a tag on the adjacent text.
 #[derive(Debug, Default)]
 struct Edge {
     /// True if it has a `-` on this side.

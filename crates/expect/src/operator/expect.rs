@@ -1,4 +1,4 @@
-//! `$expect`: an expectation with metadata beside it.
+//! `$expect`: an expectation with metadata.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Several rules in one map: several operators, or operators beside plain keys. All of them must hold.
+//! Several rules in one map: several operators, or operators and plain keys. All of them must hold.
 
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ pub struct Together {
 
 impl Rule for Together {
     fn judge(&self, actual: Option<&Value>, at: &At<'_>) -> Found {
-        // A strategy beside several operators applies to the items of each, not to the operators.
+        // A strategy in a map of several operators applies to the items of each, not to the operators.
         let shares = Strategy::Weighted.distribute(&at.run.rules.budget, &vec![None; self.rules.len()]);
         let found = self.rules.iter().map(|(name, matcher)| {
             let key = if name.is_empty() { at.key.clone() } else { path::below(&at.key, name) };

@@ -44,11 +44,11 @@ pub(super) enum Check {
     TypeOf(Vec<String>),
     /// `instanceof`
     InstanceOf(Vec<String>),
-    /// `enum` beside `transform`
+    /// `enum` together with `transform`
     Enum(Vec<Value>),
-    /// `minLength` beside `transform`
+    /// `minLength` together with `transform`
     MinLength(usize),
-    /// `maxLength` beside `transform`
+    /// `maxLength` together with `transform`
     MaxLength(usize),
     /// A reference to the meta-schema.
     Dialect(Dialect),

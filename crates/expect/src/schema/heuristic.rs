@@ -7,7 +7,7 @@ use super::vocabulary::{Dialect, KEYWORDS, Role, TYPES, is_remark, keyword, near
 /// Tag that marks a schema explicitly.
 const TAG: &str = "!json-schema";
 
-/// Metadata of the matcher that may be beside a schema.
+/// Metadata of the matcher that a schema may contain.
 const METADATA: &[&str] =
     &["$meta", "$score", "$title", "$critical", "$dimension", "$threshold", "$strategy", "$description"];
 

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Patterns, Undecided};
 
-/// `patternProperties` and the keywords beside it that concern the same properties.
+/// `patternProperties`, with the other keywords of the schema that concern the same properties.
 pub(super) struct PatternProperties {
     /// Name of the definition that it becomes.
     pub(super) definition: String,

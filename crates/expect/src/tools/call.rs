@@ -152,7 +152,7 @@ fn refuse_denial(compiler: &mut Compiler<'_>, step: &Node) {
     }
 }
 
-/// Reports keys of a call beside operators, which would be looked up in the list of all calls.
+/// Reports keys of a call next to operators, which would be looked up in the list of all calls.
 fn refuse_keys_beside(compiler: &mut Compiler<'_>, entries: &[Entry]) {
     let is_of_a_list =
         |key: &str| key == "length" || key.starts_with(|c: char| matches!(c, '[' | '/') || c.is_ascii_digit());

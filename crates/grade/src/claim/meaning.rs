@@ -160,7 +160,7 @@ fn said(segment: &Segment) -> Option<Vec<Part>> {
     rest.is_used().then_some(parts)
 }
 
-/// Other content of a segment, beside verbs and subjects. Tracks whether all of it was used.
+/// Other content of a segment than verbs and subjects. Tracks whether all of it was used.
 struct Rest {
     to: Option<String>,
     place: Option<String>,

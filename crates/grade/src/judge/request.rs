@@ -17,7 +17,7 @@ pub(super) fn request(question: &Question, fence: &Fence, temperature: Option<f6
         messages: vec![Message::text(Role::User, format!("{fenced}\n\n{reminder}"))],
         temperature,
         response_schema: Some(ResponseSchema { name: "judgement".into(), schema: answer::schema(question) }),
-        // If one trial waited in vain, the others do not need to wait.
+        // If one trial got no answer, the others do not need to wait for one.
         gives_up_on_silence: true,
         // A judge has one conversation and no tools, so a script plays its steps in that conversation.
         conversation: Conversation::main(),

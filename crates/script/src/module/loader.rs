@@ -92,7 +92,7 @@ pub(crate) fn find(
     specifier: &str,
     asked: Asked,
 ) -> rquickjs::Result<String> {
-    // A text that is not a module, such as an expression, has no files beside it.
+    // A text that is not a module, such as an expression, does not have a directory.
     if !Path::new(base).is_absolute() && !realm.texts.borrow().contains_key(base) {
         let what = format!("`{specifier}` is not available here: an expression has no access to modules");
         let help = Some("put the code into a custom operator, which is a module".to_owned());

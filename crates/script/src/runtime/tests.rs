@@ -318,7 +318,7 @@ fn a_rejection_nobody_looks_at_is_an_error_and_does_not_linger() {
 fn a_promise_that_nothing_settles_is_an_error() {
     assert_eq!(evaluate("new Promise(() => {})", &[]), Err(ScriptError::NeverSettled));
     let late = evaluate_within("new Promise((done) => setTimeout(done, 100000))", Duration::from_millis(50));
-    // The call does not wait in vain.
+    // The call does not wait for a timer that is due after its time limit.
     is_stopped(&late, Duration::from_millis(50));
 }
 

@@ -155,7 +155,7 @@ impl<'a> Translator<'a, '_> {
                 schemas.insert(name.value.clone(), schema);
             }
         }
-        // The newer keywords may occur beside the older one.
+        // A schema may have the newer keywords in addition to the older one.
         merge(part, "dependentRequired", names, entry);
         merge(part, "dependentSchemas", schemas, entry);
     }

@@ -149,7 +149,7 @@ impl<'a> Translator<'a, '_> {
         }
     }
 
-    /// Reads `transform`. The value is not changed: the checks beside it use the transformed text.
+    /// Reads `transform`. The value is not changed: the other checks of the schema use the transformed text.
     fn transform(&mut self, part: &Part<'a>, entry: Entry<'a>) {
         let (_, node) = entry;
         let NodeKind::List(items) = &node.kind else { return self.wrong(entry, "a list of transformations") };

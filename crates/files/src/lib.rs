@@ -1,7 +1,7 @@
-//! Reads files that somebody else wrote: an agent, or a user who mistyped a path.
+//! Reads files that this program did not write: files that an agent wrote, and files whose path a user typed.
 //!
-//! Only a regular file is opened, so a pipe or a device never blocks the caller, and never more is read than the caller
-//! asked for. A file below a folder is read only if no link leads out of that folder.
+//! Only regular files are opened, so a pipe or a device never blocks the caller. Every read has a size limit that the
+//! caller sets. A file below a folder is read only if no link leads out of that folder.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read};
@@ -11,32 +11,32 @@ use std::path::{Path, PathBuf};
 use nix::fcntl::OFlag;
 use nix::libc;
 
-/// The entry at a path below a folder.
+/// Entry that [`find`] finds at a path below a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
-    /// Nothing.
+    /// There is no entry.
     Nothing,
-    /// A directory, by its real path.
+    /// A directory, with its real path.
     Directory(PathBuf),
-    /// A regular file, by its real path.
+    /// A regular file, with its real path.
     File(PathBuf),
-    /// A pipe, a socket, a device, or a link that leads nowhere.
+    /// A pipe, a socket, a device, or a broken link.
     Special,
-    /// The path leads out of the folder, so nothing was looked at.
+    /// The path leads out of the folder, so the entry was not examined.
     Outside,
 }
 
-/// Looks at `path` below `folder`, whose own links are resolved. Links inside are followed.
+/// Examines `path` below `folder`, which must be a canonical path. Links inside `folder` are followed.
 ///
 /// # Errors
-/// When the system does not let it be looked at.
+/// Returns an error if the system denies access.
 pub fn find(folder: &Path, path: &Path) -> io::Result<Found> {
     let written = folder.join(path);
     let parent = match written.parent().unwrap_or(folder).canonicalize() {
         Err(error) if is_missing(&error) => return Ok(Found::Nothing),
         parent => parent?,
     };
-    // The last part by itself: a link that leads nowhere is something all the same.
+    // The last component is not resolved with its parent, because a broken link still counts as an entry.
     let (Some(name), true) = (written.file_name(), parent.starts_with(folder)) else { return Ok(Found::Outside) };
     let there = parent.join(name);
     match there.symlink_metadata() {
@@ -64,16 +64,16 @@ fn is_missing(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::InvalidFilename)
 }
 
-/// Opens a regular file for reading. A link in the last part of `path` is not followed, and the other end of a pipe is
-/// not waited for.
+/// Opens a regular file for reading. A link in the last component of `path` is not followed, and opening a pipe does
+/// not block.
 ///
 /// # Errors
-/// When there is no file, it is not a regular one, or the system refuses.
+/// Returns an error if the file does not exist, is not a regular file, or cannot be opened.
 pub fn open(path: &Path) -> io::Result<File> {
     if !path.symlink_metadata()?.is_file() {
         return Err(not_regular());
     }
-    // Something else may have taken its place since.
+    // Another kind of file may have replaced it since the check.
     let careful = (OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits();
     let file = OpenOptions::new().read(true).custom_flags(careful).open(path)?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(not_regular()) }
@@ -83,10 +83,11 @@ fn not_regular() -> io::Error {
     io::Error::new(ErrorKind::InvalidInput, "it is not a regular file")
 }
 
-/// Reads a regular file that an agent may have written, of at most `most` bytes, without following a link.
+/// Reads a regular file of at most `most` bytes that an agent may have written. A link in the last component is not
+/// followed.
 ///
 /// # Errors
-/// As [`open`], and when the file is larger.
+/// Same as [`open`]; also if the file is larger than `most`.
 pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
     open(path)?.take(most.saturating_add(1)).read_to_end(&mut content)?;
@@ -96,10 +97,10 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     Ok(content)
 }
 
-/// Reads a file that a user named, of at most `most` bytes. Links are followed.
+/// Reads a file of at most `most` bytes whose path a user typed. Links are followed.
 ///
 /// # Errors
-/// As [`read`].
+/// Same as [`read`]; also if the path is a directory.
 pub fn read_named(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     if fs::metadata(path)?.is_dir() {
         return Err(io::Error::new(ErrorKind::IsADirectory, "it is a directory"));
@@ -107,10 +108,10 @@ pub fn read_named(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     read(&path.canonicalize()?, most)
 }
 
-/// Reads a text that a user named, of at most `most` bytes. Links are followed.
+/// Reads a text file of at most `most` bytes whose path a user typed. Links are followed.
 ///
 /// # Errors
-/// As [`read_named`], and when the file is not UTF-8.
+/// Same as [`read_named`]; also if the file is not UTF-8.
 pub fn read_named_text(path: &Path, most: u64) -> io::Result<String> {
     let content = read_named(path, most)?;
     String::from_utf8(content).map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is not UTF-8 text"))

@@ -1,4 +1,4 @@
-//! Who may ask, and what was asked.
+//! Admitted trials and the requests they have sent.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use llm::{Conversation, Flights, Model, Waiting};
 
-/// The trials that are let in, by token.
+/// The admitted trials, by token.
 #[derive(Default)]
 pub(crate) struct Guests {
     admitted: Mutex<HashMap<String, Arc<Guest>>>,
 }
 
-/// One trial that is let in.
+/// One admitted trial.
 pub(crate) struct Guest {
     pub(crate) model: Arc<dyn Model>,
     pub(crate) flights: Flights,
@@ -47,13 +47,13 @@ impl Guest {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).push(request);
     }
 
-    /// The number of the next request, from 1.
+    /// Returns the number of the next request, starting at 1.
     pub(crate) fn next_number(&self) -> u64 {
         self.requests.fetch_add(1, Ordering::Relaxed) + 1
     }
 }
 
-/// A trial's right to ask. It ends when this is dropped: later requests are refused.
+/// Permission for one trial to send requests. Dropping it revokes the token: later requests are refused.
 pub struct Admission {
     token: String,
     guest: Arc<Guest>,
@@ -61,17 +61,17 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// What has arrived so far, in order.
+    /// Returns the requests received so far, in order.
     pub fn seen(&self) -> Vec<SeenRequest> {
         self.guest.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// How long the oldest unanswered request has been waiting; `None` if all are answered.
+    /// Returns the age of the oldest unanswered request; `None` if all are answered.
     pub fn in_flight(&self) -> Option<Duration> {
         self.guest.flights.longest()
     }
 
-    /// The requests that are unanswered now, the oldest first.
+    /// Returns the unanswered requests, the oldest first.
     pub fn waiting(&self) -> Vec<Waiting> {
         self.guest.flights.waiting()
     }
@@ -80,7 +80,7 @@ impl Admission {
 impl Drop for Admission {
     fn drop(&mut self) {
         let mut admitted = self.guests.lock();
-        // The same token may have been let in anew, and then it is no longer this one's.
+        // The same token may have been admitted again since; then the entry belongs to the newer admission.
         if admitted.get(&self.token).is_some_and(|guest| Arc::ptr_eq(guest, &self.guest)) {
             admitted.remove(&self.token);
         }
@@ -88,34 +88,34 @@ impl Drop for Admission {
 }
 
 impl std::fmt::Debug for Admission {
-    /// Without the token.
+    /// Leaves out the token.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Admission").field("seen", &self.seen()).finish_non_exhaustive()
     }
 }
 
-/// A request as it arrived, without its text and without its token.
+/// A received request, without its text and its token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeenRequest {
-    /// The method, such as `POST`.
+    /// HTTP method, such as `POST`.
     pub method: String,
-    /// The path, without the query.
+    /// Path without the query.
     pub path: String,
-    /// How it was signed.
+    /// Header that carried the token.
     pub auth: Auth,
-    /// What the client calls itself.
+    /// Value of the `User-Agent` header.
     pub user_agent: Option<String>,
-    /// Whether a stream was asked for.
+    /// True if the client asked for a stream.
     pub stream: bool,
-    /// Which conversation it belongs to.
+    /// Conversation that the request belongs to.
     pub conversation: Conversation,
-    /// The model that was asked for; `None` if the request was none for a message, or could not be read.
+    /// Requested model; `None` if the request was not for a message or could not be parsed.
     pub model: Option<String>,
-    /// The tools it offers, in order.
+    /// Names of the offered tools, in order.
     pub tools: Vec<String>,
 }
 
-/// How a request was signed.
+/// Header that carried a request's token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Auth {
     /// The token was the value of `x-api-key`.
@@ -125,7 +125,7 @@ pub enum Auth {
 }
 
 impl Auth {
-    /// As the header is written.
+    /// Returns the header as it is written in the request.
     pub fn name(self) -> &'static str {
         match self {
             Self::ApiKey => "x-api-key",

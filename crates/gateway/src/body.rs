@@ -1,4 +1,4 @@
-//! The bytes of a response, and how they stop.
+//! Bodies of responses, complete or broken on purpose.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -8,36 +8,36 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use llm::Flight;
 
-/// What comes after the last byte.
+/// Event after the last byte of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
     /// The response is complete.
     Whole,
     /// The connection closes.
     Cut,
-    /// Nothing, for as long as the client waits.
+    /// Nothing is sent and the connection stays open until the client gives up.
     Hang,
 }
 
-/// A response's body: pieces that are sent one by one, and an end.
+/// Body of a response: pieces that are sent one by one, and how the body ends.
 pub(crate) struct Pieces {
     pieces: VecDeque<Bytes>,
-    /// The length that the headers promise; `None` for a stream.
+    /// Length promised in the headers; `None` for a stream.
     promised: Option<u64>,
     end: End,
     flushed: bool,
-    /// The request counts as unanswered until the body is dropped.
+    /// Keep the request counted as unanswered until the body is dropped.
     _flights: Vec<Flight>,
 }
 
 impl Pieces {
-    /// A body of one piece.
+    /// Creates a body of one piece.
     pub(crate) fn whole(bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
         Self { promised: Some(bytes.len() as u64), ..Self::stream([bytes], End::Whole) }
     }
 
-    /// A body whose length nobody promises.
+    /// Creates a body without a promised length.
     pub(crate) fn stream(pieces: impl IntoIterator<Item = Bytes>, end: End) -> Self {
         Self {
             pieces: pieces.into_iter().filter(|piece| !piece.is_empty()).collect(),
@@ -48,21 +48,21 @@ impl Pieces {
         }
     }
 
-    /// The first half of `bytes`, though the headers promise all of it.
+    /// Creates a body that sends the first half of `bytes`, although the headers promise all of it.
     pub(crate) fn half(bytes: impl Into<Bytes>, end: End) -> Self {
         let bytes = bytes.into();
         let half = bytes.slice(..bytes.len() / 2);
         Self { promised: Some(bytes.len() as u64), ..Self::stream([half], end) }
     }
 
-    /// The same body, kept together with what tells that it is on its way.
+    /// Attaches the `flights` that mark the request as unanswered until the body is dropped.
     pub(crate) fn carrying(mut self, flights: impl IntoIterator<Item = Flight>) -> Self {
         self._flights.extend(flights);
         self
     }
 }
 
-/// The connection is to be closed in the middle of a body, on purpose.
+/// Closes the connection in the middle of a body, on purpose.
 #[derive(Debug, thiserror::Error)]
 #[error("cut on purpose")]
 pub(crate) struct CutOnPurpose;
@@ -81,7 +81,7 @@ impl Body for Pieces {
         match self.end {
             End::Whole => Poll::Ready(None),
             End::Hang => Poll::Pending,
-            // An error makes the server drop what it has not written yet. It writes when a body has nothing to give.
+            // An error makes the server drop what it has not written yet. The server writes when a body is pending.
             End::Cut if !self.flushed => {
                 self.flushed = true;
                 context.waker().wake_by_ref();

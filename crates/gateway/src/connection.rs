@@ -1,4 +1,4 @@
-//! One request, from its first byte to the answer's last.
+//! Handles one request, from its first byte to the last byte of the answer.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -16,9 +16,9 @@ use tokio::time::timeout;
 use crate::admission::{Auth, Guest, Guests, SeenRequest};
 use crate::body::{End, Pieces};
 
-/// How much is read of a body whose sender is not let in, in bytes.
+/// Maximum number of bytes read from the body of a request with an unknown token.
 const MOST_OF_A_STRANGERS: u64 = 1024 * 1024;
-/// Timeout for the body of a request whose sender is not let in: a small one arrives with its head.
+/// Timeout for the body of a request with an unknown token. A small body arrives together with its head.
 const PATIENCE_WITH_STRANGERS: Duration = Duration::from_millis(100);
 /// Timeout for the next part of a body.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -31,8 +31,8 @@ pub(crate) async fn answer(
 ) -> Result<Response<Pieces>, Infallible> {
     let (parts, body) = request.into_parts();
     let signed_in = sign_in(&parts.headers, guests);
-    // The body of a guest is read before the answer: a client that is still writing does not listen. Nothing is kept of the
-    // body of a stranger, and only what arrives at once is read.
+    // The body of an admitted request is read before the answer is sent, because a client does not read while it is
+    // still writing. The body of a refused request is discarded, and only what arrives at once is read.
     let body = match &signed_in {
         Some(_) => read(body, largest_body, u64::MAX).await,
         None => timeout(PATIENCE_WITH_STRANGERS, read(body, 0, MOST_OF_A_STRANGERS)).await.unwrap_or(Body::TooLarge),
@@ -46,7 +46,7 @@ pub(crate) async fn answer(
         return Ok(without_upgrade());
     }
     let asked = WIRES.iter().find(|wire| (wire.method(), wire.path()) == (method, path)).copied();
-    // Errors need some vendor's words; the first format's serve where nobody's path was asked for.
+    // Errors need some vendor's format; the first format is used if the path belongs to none.
     let Some(wire) = asked.or(WIRES.first().copied()) else {
         return Ok(empty(StatusCode::NOT_FOUND));
     };
@@ -70,20 +70,21 @@ pub(crate) async fn answer(
     Ok(response)
 }
 
-/// Whether it asks to speak over a WebSocket where there are only requests.
+/// Returns `true` if the request asks for a WebSocket on a path that only accepts plain requests.
 fn is_upgrade(method: &Method, path: &str, headers: &HeaderMap) -> bool {
     let wants = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"websocket");
     *method == Method::GET && headers.get(UPGRADE).is_some_and(wants) && WIRES.iter().any(|wire| wire.path() == path)
 }
 
-/// Clients that are told so fall back to requests at once; with any other answer they try again and again.
+/// Returns the answer that makes clients fall back to plain requests at once. After any other answer they retry again
+/// and again.
 fn without_upgrade() -> Response<Pieces> {
     let mut response = empty(StatusCode::UPGRADE_REQUIRED);
     response.headers_mut().insert(UPGRADE, HeaderValue::from_static("HTTP/1.1"));
     response
 }
 
-/// A request of somebody who is let in.
+/// A request with a valid token.
 struct Call<'a> {
     wire: &'a dyn Wire,
     guest: &'a Arc<Guest>,
@@ -95,7 +96,7 @@ struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// A request for a message.
+    /// Answers a request for a message.
     async fn message(&self, body: &[u8]) -> Response<Pieces> {
         let read = self.wire.read(&|name| self.header(name), body);
         let Incoming { request, stream } = match read {
@@ -112,7 +113,7 @@ impl Call<'_> {
             Answer::Reply(reply) if stream => events(all(self.wire.stream(&reply)), End::Whole),
             Answer::Reply(reply) => document(200, self.wire.whole(&reply).to_string()),
             Answer::Failed(failure) => self.failed(&failure),
-            // The request counts as unanswered for as long as the client is there to wait.
+            // The request counts as unanswered until the client gives up.
             Answer::Broken { how: Break::Hang, .. } => std::future::pending().await,
             Answer::Broken { how, begun } if stream => self.broken_stream(&how, &begun),
             Answer::Broken { how, begun } => self.broken_document(&how, &begun),
@@ -120,7 +121,7 @@ impl Call<'_> {
         response.map(|body| body.carrying(own.into_iter().chain([flight])))
     }
 
-    /// A request for anything else.
+    /// Answers any other request.
     fn aside(&self, body: &[u8]) -> Response<Pieces> {
         self.saw(None, false);
         match WIRES.iter().find_map(|wire| Some((wire, wire.aside(self.method, self.path, body)?))) {
@@ -155,7 +156,7 @@ impl Call<'_> {
         let SseStream { mut opening, mut content, .. } = self.wire.stream(begun);
         match how {
             Break::Cut => {
-                // Half of the content is sent, and of the event after it the half.
+                // Sends the first half of the content, then the first half of the next event.
                 let next = content.split_off(content.len() / 2);
                 let torn = next.first().map(|event| event.to_string().into_bytes()).unwrap_or_default();
                 opening.append(&mut content);
@@ -208,7 +209,7 @@ impl Call<'_> {
     }
 }
 
-/// Whose request it is and how it says so.
+/// Returns the trial that the request's token belongs to, and the header that carried the token.
 fn sign_in(headers: &HeaderMap, guests: &Guests) -> Option<(Arc<Guest>, Auth)> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let key = text("x-api-key").and_then(|key| guests.find(key)).map(|guest| (guest, Auth::ApiKey));
@@ -225,7 +226,7 @@ enum Body {
     Broken,
 }
 
-/// The whole body. What is beyond the limit is read but not kept, and after `most` bytes nothing is read.
+/// Reads the whole body. Bytes beyond `largest` are read but not kept; after `most` bytes reading stops.
 async fn read(mut body: Arriving, largest: usize, most: u64) -> Body {
     let mut kept = Vec::new();
     let mut too_large = false;

@@ -1,12 +1,12 @@
 //! A loopback endpoint that speaks vendors' wire formats and answers from any model.
 //!
-//! One [`Gateway`] serves a whole run. Each trial is let in with a token of its own and a model of its own
-//! ([`Gateway::admit`]); a real agent CLI is given the gateway's address and the token as its key, and talks to what it
-//! takes for its vendor. The token may arrive as `x-api-key` or as `Authorization: Bearer`; how it arrived is kept, the
-//! token itself is not shown anywhere. A request with a token nobody let in is refused in the vendor's own words.
+//! One [`Gateway`] serves a whole run. Each trial is admitted with its own token and its own model
+//! ([`Gateway::admit`]). A real agent CLI gets the gateway's address as its vendor's address and the token as its key.
+//! The token may arrive as `x-api-key` or as `Authorization: Bearer`. The gateway records which header was used and
+//! never shows the token itself. A request with an unknown token is refused with the vendor's own error format.
 //!
-//! The gateway knows no agent and no script. Which formats there are is the table [`llm::WIRES`]; how an answer breaks
-//! on purpose is told by the model ([`llm::Answer::Broken`]) and acted out here, on the wire.
+//! The gateway knows nothing about agents or scripts. The supported formats are listed in [`llm::WIRES`]. The model
+//! decides how an answer breaks on purpose ([`llm::Answer::Broken`]), and the gateway breaks it on the wire.
 
 mod admission;
 mod body;

@@ -16,13 +16,13 @@ use crate::Admission;
 use crate::admission::Guests;
 use crate::connection::answer;
 
-/// The most bytes a request's body may have, as with the vendors.
+/// Maximum size of a request body, in bytes; the same limit as the vendors'.
 const LARGEST_BODY: usize = 32 * 1024 * 1024;
 
-/// Timeout for the head of a request, so that a client that is gone leaves no connection behind.
+/// Timeout for the head of a request, so that a client that has gone away does not keep a connection open.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A loopback endpoint for a run. It stops, and closes every connection, when it is dropped.
+/// A loopback endpoint for a run. Dropping it stops it and closes every connection.
 pub struct Gateway {
     address: SocketAddr,
     guests: Arc<Guests>,
@@ -30,7 +30,7 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Starts to listen on a free port of 127.0.0.1, in the runtime this is awaited in.
+    /// Starts to listen on a free port of 127.0.0.1, in the current Tokio runtime.
     pub async fn start() -> io::Result<Self> {
         Self::with(LARGEST_BODY, PATIENCE).await
     }
@@ -43,12 +43,13 @@ impl Gateway {
         Ok(Self { address, guests, listening })
     }
 
-    /// What an agent is given for its vendor's address: `http://127.0.0.1:PORT`.
+    /// Returns the address to give to agents as their vendor's: `http://127.0.0.1:PORT`.
     pub fn base_url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Lets in whoever knows `token`, and answers from `model`. A token that is let in twice belongs to the later.
+    /// Admits requests that carry `token` and answers them from `model`. If a token is admitted twice, the later
+    /// admission applies.
     pub fn admit<M: Model + 'static>(&self, token: impl Into<String>, model: Arc<M>) -> Admission {
         self.guests.admit(token.into(), model)
     }
@@ -66,14 +67,14 @@ impl Drop for Gateway {
     }
 }
 
-/// Takes connections until it is aborted, which ends them too.
+/// Accepts connections until the task is aborted, which also closes all connections.
 async fn listen(listener: TcpListener, guests: Arc<Guests>, largest_body: usize, patience: Duration) {
     let mut connections = JoinSet::new();
     loop {
         let stream = tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => stream,
-                // Out of file descriptors, most likely: others have to end first.
+                // Most likely there are no file descriptors left: other connections must end first.
                 Err(_) => {
                     tokio::time::sleep(Duration::from_millis(20)).await;
                     continue;
@@ -81,12 +82,12 @@ async fn listen(listener: TcpListener, guests: Arc<Guests>, largest_body: usize,
             },
             Some(_) = connections.join_next() => continue,
         };
-        // Without it small events wait for one another; it cannot fail on a socket that is open.
+        // Without it small events are delayed (Nagle's algorithm). It cannot fail on an open socket.
         let _ = stream.set_nodelay(true);
         let guests = Arc::clone(&guests);
         connections.spawn(async move {
             let service = service_fn(|request| answer(request, &guests, largest_body));
-            // A client that leaves, and a cut on purpose, end a connection with an error that is nobody's trouble.
+            // A client that disconnects and a cut on purpose end the connection with an error that needs no handling.
             let mut builder = http1::Builder::new();
             builder.timer(TokioTimer::new()).header_read_timeout(patience);
             let _ = builder.serve_connection(TokioIo::new(stream), service).await;
@@ -135,7 +136,7 @@ mod tests {
         let size = 30 * 1024 * 1024;
         let head = format!("POST /v1/messages HTTP/1.1\r\nhost: x\r\nx-api-key: t\r\ncontent-length: {size}\r\n\r\n");
         client.write_all(head.as_bytes()).await.unwrap();
-        // No more than the limit and what the system keeps is ever taken.
+        // Only the limit and what the system buffers is ever accepted.
         let mut written = 0;
         let chunk = vec![b' '; 64 * 1024];
         while written < size && client.write_all(&chunk).await.is_ok() {

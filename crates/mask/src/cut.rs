@@ -1,25 +1,25 @@
-//! What is left of a secret where a text was shortened. Findings and summaries are shortened before they are masked, and half
-//! a secret looks like nothing.
+//! Finds the rest of a secret at a place where a text was shortened. Findings and summaries are shortened before they
+//! are masked, and half a secret no longer has a key's shape.
 
 use std::ops::Range;
 
 use super::shape;
 
-/// Sign for text that was left out.
+/// Marks the place where text was left out.
 const ELLIPSIS: &[u8] = "…".as_bytes();
-/// The least of a secret that is masked, in bytes.
+/// Minimum length of a partial secret that is masked, in bytes.
 const LEAST: usize = 6;
-/// The most bytes between what was shortened and the ellipsis.
+/// Maximum number of bytes between the shortened text and the ellipsis.
 const MOST_AROUND: usize = 4;
-/// The most bytes that are left of an escape that was cut: `\u001`.
+/// Maximum length of a truncated escape, in bytes: `\u001`.
 const MOST_OF_AN_ESCAPE: usize = 5;
 /// Maximum number of places examined in one text.
 const MOST_PLACES: usize = 256;
-/// From here on a text may have been cut at its end without a sign, in bytes.
+/// Length in bytes from which a text may have been cut at its end without an ellipsis.
 const LONG: usize = 1000;
 
-/// Tells `found` of what stands beside places in `text` where something was left out, and is a part of one of `forms`; with
-/// `shapes` also of what begins like a key there.
+/// Calls `found` with each range in `text` beside an omission that is a part of one of `forms`; with `shapes`, also
+/// with ranges there that look like the beginning of a key.
 pub(super) fn search<'f>(
     text: &[u8],
     forms: impl Iterator<Item = &'f Vec<u8>> + Clone,
@@ -58,7 +58,7 @@ pub(super) fn search<'f>(
     }
 }
 
-/// Length of an escape that `text` ends with and that was cut: `\u00` of `\u001b`, `%2` of `%2F`.
+/// Length of a truncated escape at the end of `text`: `\u00` of `\u001b`, `%2` of `%2F`.
 fn torn_escape(text: &[u8]) -> usize {
     let tail = &text[text.len().saturating_sub(MOST_OF_AN_ESCAPE)..];
     let Some(at) = tail.iter().rposition(|byte| matches!(byte, b'\\' | b'%' | b'&')) else { return 0 };
@@ -71,18 +71,18 @@ fn torn_escape(text: &[u8]) -> usize {
     if is_torn { tail.len() - at } else { 0 }
 }
 
-/// True for what may stand between a text and its ellipsis: `"text"…`, `text\n[… more]`.
+/// Returns `true` if the byte may stand between a text and its ellipsis: `"text"…`, `text\n[… more]`.
 fn is_around(byte: u8) -> bool {
     matches!(byte, b'[' | b']' | b'(' | b')' | b'"' | b'\'' | b'`' | b' ' | b'\n' | b'\t')
 }
 
-/// How much of the beginning of `form` the text `before` ends with.
+/// Returns the length of the longest beginning of `form` that `before` ends with, if it is at least `least` bytes.
 fn begun(before: &[u8], form: &[u8], least: usize) -> Option<usize> {
     let most = form.len().saturating_sub(1).min(before.len());
     (least..=most).rev().find(|length| before.ends_with(&form[..*length]))
 }
 
-/// How much of the end of `form` the text `after` begins with.
+/// Returns the length of the longest end of `form` that `after` begins with.
 fn ended(after: &[u8], form: &[u8]) -> Option<usize> {
     let most = form.len().saturating_sub(1).min(after.len());
     (LEAST..=most).rev().find(|length| after.starts_with(&form[form.len() - length..]))

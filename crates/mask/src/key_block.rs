@@ -1,17 +1,18 @@
-//! Private keys that arrive line by line. A single line does not show that it belongs to a key.
+//! Masks private keys that arrive line by line. A single line does not show that it belongs to a key.
 
 use std::sync::{Mutex, PoisonError};
 
 use super::MASKED;
 
-/// The most lines of a private key. What comes after them is shown again, so that a mark alone hides nothing else.
+/// Maximum number of lines of a private key. Later lines are shown again, so that a `BEGIN` marker alone cannot hide
+/// other output.
 const MOST_LINES: usize = 200;
 
 const BEGIN: &str = "-----BEGIN";
 const END: &str = "-----END";
 const KEY: &str = "PRIVATE KEY";
 
-/// The private keys that have begun and not ended, by the stream they stand in.
+/// Private keys that have begun but not ended, by stream.
 #[derive(Default)]
 pub struct KeyBlocks(Mutex<Vec<Open>>);
 
@@ -21,7 +22,7 @@ struct Open {
 }
 
 impl KeyBlocks {
-    /// `line`, the next one of `stream`, without what belongs to a private key that began in an earlier line.
+    /// Masks `line`, the next line of `stream`, as far as it belongs to a private key that began in an earlier line.
     pub fn mask(&self, stream: &str, line: &mut String) {
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(at) = open.iter().position(|open| open.stream == stream) {

@@ -1,8 +1,8 @@
-//! The mask: what takes secrets out of everything that leaves the process.
+//! Removes secrets from everything that leaves the process.
 //!
-//! Grading sees the true text. The runner masks each event on its way out, so no log, report or record has a secret, findings
-//! included. What leaves by another way is masked where it leaves: what commands of the user are
-//! told, what judges and played users read, messages about files, and `config`.
+//! Grading sees the original text. The runner masks each event before it is sent, so no log, report or record contains
+//! a secret, including findings. Data that leaves in another way is masked there: the input of user commands, the
+//! prompts of judges and played users, messages about files, and `config`.
 
 mod cut;
 mod key_block;
@@ -29,25 +29,26 @@ use self::view::{MOST_LAYERS, View};
 /// Replacement for a secret.
 pub const MASKED: &str = "[masked]";
 
-/// No secret and no part of one that is masked is shorter, in bytes. Values have many short texts.
+/// Minimum length in bytes of a secret, or of a part of one, that is masked. Shorter values occur too often in ordinary
+/// text.
 const SHORTEST: usize = 8;
 
-/// The size up to which a set of secrets may grow when it is compiled, in bytes.
+/// Maximum size of a compiled set of secrets, in bytes.
 const MOST_COMPILED: usize = 256 << 20;
 
-/// The secrets of a run: exact values of variables whose names say so, and shapes that keys have.
+/// Secrets of a run: the exact values of variables whose names mark them as secrets, and the shapes of keys.
 #[derive(Clone, Default)]
 pub struct Mask {
-    /// The values of secrets, source by source: the environment, the configuration, the fixture.
+    /// Values of secrets by source: the environment, the configuration, the fixture.
     values: Vec<Arc<Values>>,
     has_shapes: bool,
 }
 
-/// The values of secrets of one source.
+/// Values of secrets from one source.
 struct Values {
-    /// Every form of each.
+    /// Every form of each value.
     forms: Vec<Vec<u8>>,
-    /// What finds them.
+    /// Compiled expression that matches any of the forms.
     finder: Regex,
 }
 
@@ -57,33 +58,34 @@ impl fmt::Debug for Mask {
     }
 }
 
-/// The part of a text that is masked.
+/// Which secrets are masked.
 #[derive(Clone, Copy, PartialEq)]
 enum Extent {
-    /// Everything that is, or looks like, a secret.
+    /// Everything that is a secret or looks like one.
     All,
-    /// The values that are known to be secrets of the user.
+    /// Only the values that are known to be the user's secrets.
     Values,
 }
 
 impl Mask {
-    /// Masks the values of those variables of `env` whose names look like a secret's, passwords in URLs, lent headers, and
-    /// whatever has a key's shape.
+    /// Creates a mask for the values of variables in `env` whose names mark them as secrets, for passwords in URLs, for
+    /// credentials in header variables, and for anything with the shape of a key.
     pub fn of<'a>(env: impl IntoIterator<Item = (&'a String, &'a String)>) -> Self {
         Self { values: Vec::new(), has_shapes: true }.with(secret::texts(env))
     }
 
-    /// The same for a trial whose fixture sets `env`. The user wrote these values down, but reports are passed on.
+    /// Adds the secrets of a trial whose fixture sets `env`. The user wrote these values into a file, but reports are
+    /// passed on to others.
     pub fn with_fixture(&self, env: &[(String, String)]) -> Self {
         self.clone().with(secret::texts(env.iter().map(|(name, value)| (name, value))))
     }
 
-    /// The same with further secrets.
+    /// Adds further secrets.
     pub fn with_secrets(self, secrets: &Secrets) -> Self {
         self.with(secrets.texts())
     }
 
-    /// The same with `forms` of secrets, the longest of which come first.
+    /// Adds `forms` of secrets, which must be sorted with the longest first.
     fn with(mut self, forms: Vec<Vec<u8>>) -> Self {
         let literal = |text: &Vec<u8>| -> String {
             let byte = |byte: &u8| match byte {
@@ -101,12 +103,13 @@ impl Mask {
         self
     }
 
-    /// `text` without its secrets.
+    /// Returns `text` with its secrets masked.
     pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
         self.masked(text, Extent::All)
     }
 
-    /// `text` without the values that are known to be secrets of the user; what only looks like one stays.
+    /// Returns `text` with the values that are known to be the user's secrets masked. Text that only looks like a
+    /// secret stays.
     pub fn without_values<'t>(&self, text: &'t str) -> Cow<'t, str> {
         self.masked(text, Extent::Values)
     }
@@ -136,7 +139,7 @@ impl Mask {
         Cow::Owned(masked)
     }
 
-    /// Ranges of secrets in `text`, as it is and below each layer of its escapes.
+    /// Returns the ranges of secrets in `text`, both as it is and with each layer of escapes decoded.
     fn find(&self, text: &[u8], extent: Extent) -> Vec<Range<usize>> {
         let mut found = Vec::new();
         self.search(text, extent, |range| found.push(range));
@@ -153,7 +156,7 @@ impl Mask {
         found
     }
 
-    /// Ranges of secrets, and of parts of secrets beside an ellipsis, in one layer.
+    /// Searches one layer for secrets, and for parts of secrets beside an ellipsis.
     fn search(&self, text: &[u8], extent: Extent, mut found: impl FnMut(Range<usize>)) {
         let forms = self.values.iter().flat_map(|values| &values.forms);
         cut::search(text, forms, extent == Extent::All && self.has_shapes, &mut found);
@@ -165,12 +168,12 @@ impl Mask {
         }
     }
 
-    /// `value` without its secrets, keys included.
+    /// Masks the secrets in `value`, including its keys.
     pub fn value(&self, value: &mut Value) {
         Pass::of(self).value(value);
     }
 
-    /// `text` without its secrets, in place.
+    /// Masks the secrets in `text`, in place.
     pub fn string(&self, text: &mut String) {
         if let Cow::Owned(masked) = self.text(text) {
             *text = masked;
@@ -178,7 +181,7 @@ impl Mask {
     }
 }
 
-/// `name`, with a number behind it where it `is_taken`.
+/// Returns `name`, with a number appended if `is_taken`.
 fn numbered(name: String, is_taken: impl Fn(&str) -> bool) -> String {
     let more = (2..).map(|number| format!("{name} {number}"));
     let free = [name.clone()].into_iter().chain(more).find(|name| !is_taken(name));

@@ -1,4 +1,5 @@
-//! Secrets in streams: a model's words come in pieces, each in a frame of its own, and a secret may be cut between two.
+//! Masks secrets in streams. A model's text arrives in pieces, each in its own frame, and a secret may be split between
+//! two frames.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -7,15 +8,15 @@ use serde_json::Value;
 
 use super::{Extent, MASKED, Mask};
 
-/// One text of a frame.
+/// One text in a frame.
 struct Piece {
-    /// The line it stands in, and its number among the texts of that line.
+    /// Index of its line, and of the text within that line.
     place: (usize, usize),
-    /// Where it stands in all texts of its path.
+    /// Its range in the joined text of its path.
     range: Range<usize>,
 }
 
-/// All texts that stand at one path of their frames, one after the other.
+/// All texts at the same path of their frames, joined in order.
 #[derive(Default)]
 struct Joined {
     text: String,
@@ -23,7 +24,8 @@ struct Joined {
 }
 
 impl Mask {
-    /// `text`, frames of JSON line by line, without the secrets that are cut between frames; `None` if there are none.
+    /// Masks secrets that are split between frames in `text`, which has a JSON frame on each line. Returns `None` if
+    /// there are none.
     pub(super) fn frames(&self, text: &str) -> Option<String> {
         let mut frames: Vec<(&str, Option<Value>)> = text.lines().map(frame).collect();
         if frames.iter().filter(|(_, value)| value.is_some()).count() < 2 {
@@ -69,7 +71,7 @@ impl Mask {
         Some(told)
     }
 
-    /// The places of the pieces that hold parts of a secret which no piece holds whole.
+    /// Returns the places of the pieces that hold part of a secret which is not contained in any single piece.
     fn cut(&self, joined: &Joined) -> Vec<(usize, usize)> {
         if joined.pieces.len() < 2 {
             return Vec::new();
@@ -89,7 +91,7 @@ impl Mask {
     }
 }
 
-/// A line: what stands before its JSON, such as `data: `, and that.
+/// Splits a line into the text before its JSON, such as `data: `, and the parsed JSON.
 fn frame(line: &str) -> (&str, Option<Value>) {
     let start = line.find(['{', '[']).filter(|start| *start <= "data: ".len()).unwrap_or(line.len());
     let (before, json) = line.split_at(start);
@@ -99,7 +101,7 @@ fn frame(line: &str) -> (&str, Option<Value>) {
     }
 }
 
-/// Calls `visit` with each text in `value` and its path.
+/// Calls `visit` with the path and the text of each string in `value`.
 fn each_text(value: &mut Value, path: &mut String, visit: &mut impl FnMut(&str, &mut String)) {
     let len = path.len();
     match value {

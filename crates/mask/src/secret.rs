@@ -1,4 +1,4 @@
-//! What is a secret among variables and in configurations, and what it looks like where it turns up.
+//! Finds secrets in variables and configurations, and lists the forms in which they may appear.
 
 use std::fmt;
 
@@ -6,14 +6,14 @@ use model::{Node, NodeKind};
 
 use crate::layers;
 
-/// Shorter values are too common to be told from ordinary text, in bytes.
+/// Minimum length of a secret in bytes. Shorter values cannot be told apart from ordinary text.
 const SHORTEST: usize = 8;
-/// A name alone in a URL is a token rather than somebody's name from here on, in bytes.
+/// Length in bytes from which a user name without a password in a URL counts as a token.
 const SHORTEST_TOKEN: usize = 16;
 
-/// How the names of variables end whose values are secrets.
+/// Endings of the last part of a variable's name that mark its value as a secret.
 const WORDS: [&str; 7] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL"];
-/// Last parts of such names that are too short to be the end of a longer word.
+/// Last parts of names that mark a secret, and that are too short to be matched as the end of a longer word.
 const LAST_PARTS: [&str; 16] = [
     "PAT",
     "AUTH",
@@ -32,7 +32,7 @@ const LAST_PARTS: [&str; 16] = [
     "SAS",
     "HMAC",
 ];
-/// What is within the names of secrets that go on behind it, such as `OPENAI_API_KEY_2`.
+/// Parts of names that mark a secret even with a suffix, such as `OPENAI_API_KEY_2`.
 const WITHIN: [&str; 9] = [
     "API_KEY",
     "ACCESS_KEY",
@@ -47,7 +47,7 @@ const WITHIN: [&str; 9] = [
 /// Parts of names that mark a secret wherever they occur in the name.
 const CONNECTIONS: [&str; 6] =
     ["WEBHOOK_URL", "WEBHOOK_URI", "CONNECTION_STRING", "CONN_STRING", "CONN_STR", "CONNECTIONSTRING"];
-/// Last parts of names that tell something about a secret.
+/// Last parts of names that describe a secret instead of holding it.
 const ABOUT: [&str; 14] = [
     "NAME",
     "FILE",
@@ -64,13 +64,13 @@ const ABOUT: [&str; 14] = [
     "ALGORITHM",
     "POLICY",
 ];
-/// Secrets whose names do not end so.
+/// Names of secrets that the rules above do not cover.
 const NAMES: [&str; 2] = ["AWS_ACCESS_KEY_ID", "AWS_BEARER_TOKEN_BEDROCK"];
-/// Variables whose values are HTTP headers, one a line.
+/// Variables whose values are HTTP headers, one per line.
 const HEADERS: [&str; 1] = ["ANTHROPIC_CUSTOM_HEADERS"];
 
-/// Every text that gives a secret of `env` away: the values of variables that are named like secrets, passwords in URLs
-/// and the values of lent headers that sign in; each in every form. The longest first.
+/// Returns every text that reveals a secret of `env`: values of variables with names of secrets, passwords in URLs and
+/// credentials in header variables. Each is given in every form, the longest first.
 pub fn texts<'a>(env: impl IntoIterator<Item = (&'a String, &'a String)>) -> Vec<Vec<u8>> {
     let mut secrets: Vec<String> = Vec::new();
     for (name, value) in env {
@@ -89,7 +89,7 @@ pub fn texts<'a>(env: impl IntoIterator<Item = (&'a String, &'a String)>) -> Vec
     disguised(&secrets)
 }
 
-/// Every form of `secrets` that gives them away, the longest first.
+/// Returns every form of `secrets`, the longest first.
 fn disguised(secrets: &[String]) -> Vec<Vec<u8>> {
     let mut texts: Vec<Vec<u8>> = secrets.iter().flat_map(|secret| forms(secret)).collect();
     texts.retain(|text| text.len() >= SHORTEST);
@@ -98,7 +98,7 @@ fn disguised(secrets: &[String]) -> Vec<Vec<u8>> {
     texts
 }
 
-/// Secrets that somebody wrote down for a run. They are never shown.
+/// Secrets that users wrote into configuration. They are never shown.
 #[derive(Clone, Default)]
 pub struct Secrets {
     values: Vec<String>,
@@ -111,20 +111,21 @@ impl fmt::Debug for Secrets {
 }
 
 impl Secrets {
-    /// What `node`, a configuration, calls a key, a token or a password, values of headers that sign in, and passwords in URLs.
+    /// Collects the secrets of `node`, a configuration: values of keys named like a key, token or password, credentials
+    /// in headers, and passwords in URLs.
     pub fn of(node: &Node) -> Self {
         let mut values = Vec::new();
         collect("", "", node, &mut values);
         Self { values }
     }
 
-    /// The same with those of another configuration.
+    /// Adds the secrets of another configuration.
     pub fn and(mut self, node: &Node) -> Self {
         collect("", "", node, &mut self.values);
         self.unique()
     }
 
-    /// The same with the password of an address.
+    /// Adds the password in an address.
     pub fn and_in_url(mut self, address: &str) -> Self {
         self.values.extend(in_url(address));
         self.unique()
@@ -136,15 +137,15 @@ impl Secrets {
         self
     }
 
-    /// Whether the value that a configuration has under `key`, itself under `section`, is a secret as a whole.
+    /// Returns `true` if the whole `value` of `key` in the configuration section `section` is a secret.
     pub fn is_one(section: &str, key: &str, value: &str) -> bool {
         let mut found = Vec::new();
         of_entry(section, key, value, &mut found);
         found.iter().any(|secret| secret == value)
     }
 
-    /// True if `line`, of a file that may not even be readable, assigns a literal to a name like a secret's:
-    /// `apiKey: abc`, `"password" = "x"`.
+    /// Returns `true` if `line` assigns a literal to a name that marks a secret: `apiKey: abc`, `"password" = "x"`. The
+    /// file that contains the line need not be valid.
     pub fn are_assigned_in(line: &str) -> bool {
         let assigned = line.char_indices().filter(|(_, letter)| matches!(letter, ':' | '='));
         assigned.into_iter().any(|(at, _)| {
@@ -159,14 +160,14 @@ impl Secrets {
             let is_word = ["true", "false", "null", "none"].contains(&value) || value.contains('(');
             let is_literal =
                 value.len() > 3 && !is_reference && !is_word && !value.bytes().all(|byte| byte.is_ascii_digit());
-            // Budgets are in tokens, and a bare `key` is a name.
+            // Budgets are counted in tokens, and a bare `key` is a name.
             let lower = name.to_ascii_lowercase();
             let is_named = is_of_variable(&in_words(name)) || is_of_header(name);
             is_literal && is_named && !["key", "keys"].contains(&&*lower) && !lower.ends_with("tokens")
         })
     }
 
-    /// Every text that gives one away, the longest first.
+    /// Returns every text that reveals one of the secrets, the longest first.
     pub fn texts(&self) -> Vec<Vec<u8>> {
         disguised(&self.values)
     }
@@ -182,7 +183,7 @@ fn collect(section: &str, key: &str, node: &Node, values: &mut Vec<String>) {
 }
 
 fn of_entry(section: &str, key: &str, value: &str, values: &mut Vec<String>) {
-    // Where the environment did not have it, there is nothing to be kept.
+    // The variable was not set, so there is no secret to mask.
     if value.contains("${env.") {
         return;
     }
@@ -191,14 +192,14 @@ fn of_entry(section: &str, key: &str, value: &str, values: &mut Vec<String>) {
     if section.eq_ignore_ascii_case("headers") {
         values.extend(in_header(&format!("{key}: {value}")));
     }
-    // A bare `key` is a name more often than a secret, and numbers are amounts.
+    // A bare `key` is more often a name than a secret, and numbers are amounts.
     let is_amount = value.bytes().all(|byte| byte.is_ascii_digit());
     if is_of_variable(&in_words(key)) && !key.eq_ignore_ascii_case("key") && !is_a_path(value) && !is_amount {
         values.push(value.to_owned());
     }
 }
 
-/// `apiKey` as a variable would have it: `api_key`.
+/// Converts `apiKey` to the form of a variable's name: `api_key`.
 fn in_words(key: &str) -> String {
     let mut words = String::with_capacity(key.len() + 4);
     let mut was_small = false;
@@ -212,22 +213,22 @@ fn in_words(key: &str) -> String {
     words
 }
 
-/// Whether a variable's name says that its value is a secret. Its last part does, `API_KEY` and not `KEY_LAYOUT`, or what
-/// can be nothing else: `API_KEY_2`.
+/// Returns `true` if a variable's name marks its value as a secret. Either its last part does (`API_KEY`, but not
+/// `KEY_LAYOUT`), or a part that has no other meaning (`API_KEY_2`).
 pub fn is_of_variable(name: &str) -> bool {
     let name = name.to_ascii_uppercase().replace(['-', '.'], "_");
     let last = name.rsplit('_').next().unwrap_or_default();
     let bare = last.strip_suffix('S').unwrap_or(last);
     let is_last = WORDS.iter().any(|word| bare.ends_with(word)) || LAST_PARTS.contains(&last);
-    // `PWD` is where a shell stands, `DB_PWD` is none.
+    // `PWD` is the shell's working directory; `DB_PWD` is a password.
     let is_last = is_last && name != "PWD";
     let is_within = WITHIN.iter().any(|word| name.contains(word)) && !ABOUT.contains(&last);
     let connects = CONNECTIONS.iter().any(|word| name.contains(word));
     NAMES.contains(&name.as_str()) || is_last || is_within || connects
 }
 
-/// Whether a value says where a secret is instead of being one. What a generator made may begin with `/` too, but has
-/// long parts of letters of both kinds with digits among them.
+/// Returns `true` if a value is the path of a secret instead of the secret itself. Generated secrets may begin with `/`
+/// too, but have long parts that mix upper and lower case letters with digits.
 fn is_a_path(value: &str) -> bool {
     let random = |part: &str| {
         let has = |is: fn(&char) -> bool| part.chars().any(|letter| is(&letter));
@@ -240,29 +241,29 @@ fn is_a_path(value: &str) -> bool {
     ["/", "~/", "./", "../"].iter().any(|start| value.starts_with(start)) && !value.split('/').any(random)
 }
 
-/// True if a header's name says that its value is a credential.
+/// Returns `true` if a header's name marks its value as a credential.
 pub fn is_of_header(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     is_of_variable(&name) || ["auth", "authorization", "cookie", "signature"].iter().any(|end| name.ends_with(end))
 }
 
-/// The secrets of a header that is written as `Name: value`, where its name says so.
+/// Returns the secrets of a header line `Name: value` if its name marks it as a credential.
 fn in_header(line: &str) -> Vec<String> {
     let Some((_, value)) = line.split_once(':').filter(|(name, _)| is_of_header(name.trim())) else {
         return Vec::new();
     };
-    // `Bearer` and its like stand before what is secret.
+    // A scheme such as `Bearer` precedes the secret.
     let bare = value.trim().split_once(' ').map(|(_, bare)| bare.trim().to_owned());
     [value.trim().to_owned()].into_iter().chain(bare).collect()
 }
 
-/// The values in a connection string, `Server=x;Password=y`, whose names say that they are secret.
+/// Returns the values in a connection string, such as `Server=x;Password=y`, whose names mark them as secrets.
 fn in_connection(value: &str) -> Vec<String> {
     let pairs = value.split(';').filter_map(|pair| pair.split_once('='));
     pairs.filter(|(name, _)| is_of_variable(&in_words(name.trim()))).map(|(_, value)| value.trim().to_owned()).collect()
 }
 
-/// The passwords of the URLs in `value`, and names that are tokens.
+/// Returns the passwords of the URLs in `value`, and user names that are tokens.
 fn in_url(value: &str) -> Vec<String> {
     let mut found = Vec::new();
     for rest in value.split("://").skip(1) {
@@ -275,15 +276,15 @@ fn in_url(value: &str) -> Vec<String> {
         }
         if !password.is_empty() {
             found.extend([password.to_owned(), decoded(password)]);
-            // A short password is told from ordinary text by what stands around it.
+            // A short password is recognised by the text around it.
             found.extend((password.len() < SHORTEST).then(|| format!("{user}:{password}@")));
         }
     }
     found
 }
 
-/// What a secret looks like where escapes are undone: as it is, line by line, with a plus for each space, as base64 and as
-/// hexadecimal digits, those in UTF-16 too.
+/// Returns the forms of a secret after escapes are decoded: as it is, line by line, with a plus for each space, as
+/// base64 and as hexadecimal digits, both also for UTF-16.
 fn forms(secret: &str) -> Vec<Vec<u8>> {
     let secret = secret.trim();
     if secret.len() < SHORTEST {
@@ -308,7 +309,7 @@ fn forms(secret: &str) -> Vec<Vec<u8>> {
     forms
 }
 
-/// `text` from a URL as it was before.
+/// Decodes the percent escapes of a URL in `text`.
 fn decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -328,15 +329,15 @@ fn decoded(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The base64 of `bytes` where `before` bytes, modulo 3, of something else stand before them: the digits that depend on
-/// these bytes alone, without padding.
+/// Returns the base64 digits that depend only on `bytes` if `before` bytes, modulo 3, of other data precede them;
+/// without padding.
 fn base64_within(bytes: &[u8], before: usize) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let all: Vec<u8> = std::iter::repeat_n(0, before).chain(bytes.iter().copied()).collect();
     let mut digits = String::new();
     for group in all.chunks(3) {
         let bits = group.iter().enumerate().fold(0_u32, |bits, (at, byte)| bits | u32::from(*byte) << (16 - 8 * at));
-        // As many digits as whole bytes fill: an unfinished one depends on what comes behind.
+        // Keeps only the digits that whole bytes fill: an incomplete digit depends on the bytes after it.
         let whole = group.len() * 8 / 6;
         let digit = |at: usize| DIGITS.get((bits >> (18 - 6 * at) & 63) as usize).copied().map(char::from);
         digits.extend((0..whole).filter_map(digit));

@@ -1,8 +1,10 @@
-//! Formats of keys, of every provider: one table of facts.
+//! Formats of keys, for all providers, in one table.
 //!
-//! The formats are those of gitleaks' default configuration where a key can be told by itself, and those that providers of
-//! models document. Source: <https://github.com/gitleaks/gitleaks>, `config/gitleaks.toml` at commit 009e025ad410, MIT, read on
-//! 2026-11-22. Left out is what can only be told by the words around it, and what is public by design. A row has texts of which
+//! The formats are those of gitleaks' default configuration that identify a key on their own, and those that model
+//! providers document. Source: <https://github.com/gitleaks/gitleaks>, `config/gitleaks.toml` at commit 009e025ad410,
+//! MIT, read on 2026-11-22. Formats that can only be recognised by the words around them, and values that are public by
+//! design, are left out. Each row lists marks of which every matching key contains one, so that ordinary text is
+//! searched only once.
 //! each of its keys holds one, so that ordinary text is looked through once.
 
 use std::ops::Range;
@@ -10,12 +12,12 @@ use std::sync::{LazyLock, OnceLock};
 
 use regex::bytes::{Regex, RegexBuilder};
 
-/// The shortest text that has one of these shapes, in bytes. Most of what is masked is shorter.
+/// Minimum length of a text with one of these shapes, in bytes. Most masked texts are shorter.
 const SHORTEST: usize = 16;
 
 /// A shape of keys.
 struct Shape {
-    /// Texts of which each of its keys, or what stands before it, has one.
+    /// Texts of which every such key, or the text before it, contains one.
     marks: &'static [&'static str],
     /// Regular expression; its first group is masked, or the whole match if it has none.
     pattern: &'static str,
@@ -25,11 +27,11 @@ struct Shape {
 /// Condition under which a match counts as a key.
 #[derive(PartialEq)]
 enum How {
-    /// Wherever it stands: nothing else looks so.
+    /// Always: nothing else has this form.
     Anywhere,
-    /// Unless it goes on from a letter or a digit.
+    /// Only if no letter or digit precedes it.
     Alone,
-    /// Like that, and only with a digit in it: words look so, too.
+    /// As `Alone`, and only if it contains a digit: ordinary words have this form too.
     WithDigit,
 }
 
@@ -47,7 +49,7 @@ const fn with_digit(marks: &'static [&'static str], pattern: &'static str) -> Sh
 
 #[rustfmt::skip]
 const SHAPES: &[Shape] = &[
-    // Providers of models.
+    // Model providers.
     anywhere(&["sk-ant-"], r"sk-ant-[A-Za-z0-9_\-]{16,}"),
     with_digit(&["sk-"], r"sk-[A-Za-z0-9_\-]{24,}"),
     anywhere(&["AIza"], r"AIza[0-9A-Za-z_\-]{35}"),
@@ -60,7 +62,7 @@ const SHAPES: &[Shape] = &[
     anywhere(&["nvapi-"], r"nvapi-[A-Za-z0-9_\-]{40,}"),
     anywhere(&["lsv2_"], r"lsv2_[a-z]{2}_[A-Za-z0-9_]{32,}"),
     alone(&["dtn_"], r"dtn_[A-Za-z0-9]{32,}"),
-    // Forges.
+    // Code hosts.
     anywhere(&["ghp_", "gho_", "ghu_", "ghs_", "ghr_"], r"gh[pousr]_[A-Za-z0-9]{30,}"),
     anywhere(&["github_pat_"], r"github_pat_[A-Za-z0-9_]{40,}"),
     anywhere(&["glpat-"], r"glpat-[A-Za-z0-9_\-]{20,}(?:\.[0-9a-z]{9})?"),
@@ -72,7 +74,7 @@ const SHAPES: &[Shape] = &[
     anywhere(&["_gitlab_session="], r"_gitlab_session=([0-9a-z]{32})"),
     anywhere(&["ATATT3"], r"ATATT3[A-Za-z0-9_\-=]{100,}"),
     anywhere(&["ATBB"], r"(?-u:\b)ATBB[A-Za-z0-9]{32}(?-u:\b)"),
-    // Registries of packages and of images.
+    // Registries of packages and images.
     anywhere(&["npm_"], r"npm_[A-Za-z0-9]{36}"),
     anywhere(&["pypi-AgEIcHlwaS5vcmc"], r"pypi-AgEIcHlwaS5vcmc[A-Za-z0-9_\-]{50,}"),
     anywhere(&["rubygems_"], r"rubygems_[a-f0-9]{48}"),
@@ -140,7 +142,7 @@ const SHAPES: &[Shape] = &[
     alone(&["rdme_"], r"rdme_[a-z0-9]{70}"),
     anywhere(&["fio-u-"], r"fio-u-[A-Za-z0-9\-_=]{64}"),
     alone(&["p8e-"], r"p8e-[A-Za-z0-9]{32}"),
-    // Payment, trade and parcels.
+    // Payment, retail and shipping.
     anywhere(&["sk_live_", "sk_test_", "sk_prod_", "rk_live_", "rk_test_", "rk_prod_"],
         r"[rs]k_(?:live|test|prod)_[A-Za-z0-9]{10,}"),
     anywhere(&["whsec_"], r"whsec_[A-Za-z0-9+/]{24,}={0,2}"),
@@ -154,7 +156,7 @@ const SHAPES: &[Shape] = &[
     anywhere(&["sm_aat_", "sm_pat_", "sm_sat_"], r"sm_[aps]at_[A-Za-z0-9]{16}"),
     anywhere(&["s-s4t2ud-", "s-s4t2af-"], r"s-s4t2(?:ud|af)-[a-f0-9]{64}"),
     anywhere(&["_mmk"], r"(?-u:\b)[A-Za-z0-9]{6}_[A-Za-z0-9]{29}_mmk"),
-    // Keys and tokens of no provider.
+    // Keys and tokens that are not specific to a provider.
     alone(&["eyJ"], r"eyJ[A-Za-z0-9_\-]{14,}\.eyJ[A-Za-z0-9_\-]{14,}(?:\.[A-Za-z0-9_\-]*)?"),
     alone(&["ZXlK"], r"ZXlK[A-Za-z0-9+/_\-]{60,}={0,2}"),
     anywhere(&["PRIVATE KEY"],
@@ -169,13 +171,13 @@ const SHAPES: &[Shape] = &[
         r#"(?i)[?&](?:(?:[a-z]+[_-])?(?:api[_-]?key|key|token|secret|password))=([^&\s"'<>]+)"#),
 ];
 
-/// Finds every mark of the table in one go.
+/// Expression that finds all marks of the table in one pass.
 static MARKS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let marks: Vec<String> = SHAPES.iter().flat_map(|shape| shape.marks).map(|mark| regex::escape(mark)).collect();
     compiled(&marks.join("|"))
 });
 
-/// The compiled patterns; few runs need many of them.
+/// Patterns, compiled on first use, because few runs need many of them.
 static PATTERNS: LazyLock<Vec<OnceLock<Option<Regex>>>> =
     LazyLock::new(|| SHAPES.iter().map(|_| OnceLock::new()).collect());
 
@@ -183,7 +185,7 @@ fn compiled(pattern: &str) -> Option<Regex> {
     RegexBuilder::new(pattern).unicode(false).build().ok()
 }
 
-/// Tells `found` of everything in `text` that has the shape of a key.
+/// Calls `found` with every range of `text` that has the shape of a key.
 pub(super) fn search(text: &[u8], mut found: impl FnMut(Range<usize>)) {
     let Some(marks) = MARKS.as_ref().filter(|_| text.len() >= SHORTEST) else { return };
     let mut there: Vec<&[u8]> = Vec::new();
@@ -196,7 +198,7 @@ pub(super) fn search(text: &[u8], mut found: impl FnMut(Range<usize>)) {
         return;
     }
     for (shape, pattern) in SHAPES.iter().zip(PATTERNS.iter()) {
-        // A mark may stand within a longer one.
+        // A mark may be contained in a longer one.
         let is_there = |mark: &str| there.iter().any(|found| holds(found, mark.as_bytes()));
         if !shape.marks.iter().any(|mark| is_there(mark)) {
             continue;
@@ -212,7 +214,7 @@ pub(super) fn search(text: &[u8], mut found: impl FnMut(Range<usize>)) {
     }
 }
 
-/// Length of a key's beginning at the end of `text`, if its rest was cut off.
+/// Length of the beginning of a key at the end of `text` whose rest was cut off.
 pub(super) fn begun(text: &[u8]) -> Option<usize> {
     let is_of_key = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'+' | b'=' | b'~');
     let start = text.iter().rposition(|byte| !is_of_key(byte)).map_or(0, |at| at + 1);

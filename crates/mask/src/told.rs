@@ -1,4 +1,4 @@
-//! Masks the events of a run. Every field is named here, so that each new field needs a decision.
+//! Masks the events of a run. Every field is named in this file, so that each new field needs a decision.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -14,33 +14,33 @@ use serde_json::{Map, Value};
 use super::{Mask, numbered};
 
 impl Mask {
-    /// `event` without secrets. Gives whether it had one.
+    /// Masks the secrets in `event`. Returns `true` if it contained one.
     pub fn event(&self, event: &mut Event) -> bool {
         let pass = Pass::of(self);
         pass.event(event);
         pass.has_hidden.get()
     }
 
-    /// A finished trial without secrets.
+    /// Masks the record of a finished trial.
     pub fn record(&self, record: &mut TrialRecord) {
         Pass::of(self).record(record);
     }
 
-    /// Masks the result of a command of the user's.
+    /// Masks the result of a user's command.
     pub fn hook(&self, record: &mut HookRecord) {
         Pass::of(self).hook(record);
     }
 
-    /// What was found in a sandbox without secrets: the agent chose the names of files and the subjects of commits.
+    /// Masks the evidence collected from a sandbox: the agent chose the names of files and the subjects of commits.
     pub fn collected(&self, collected: &mut Collected) {
         Pass::of(self).collected(collected);
     }
 }
 
-/// One pass of a mask over an event.
+/// Applies a mask to one event.
 pub(super) struct Pass<'m> {
     mask: &'m Mask,
-    /// True if something was masked.
+    /// True if a secret was masked.
     has_hidden: Cell<bool>,
 }
 
@@ -69,7 +69,7 @@ impl<'m> Pass<'m> {
         }
     }
 
-    /// Entries, their keys included; keys that are alike then are numbered, so that no entry is lost.
+    /// Masks the entries of an object, including keys. Keys that become equal are numbered, so that no entry is lost.
     fn entries(&self, entries: &mut Map<String, Value>) {
         entries.values_mut().for_each(|entry| self.value(entry));
         if entries.keys().all(|key| matches!(self.mask.text(key), Cow::Borrowed(_))) {
@@ -84,7 +84,7 @@ impl<'m> Pass<'m> {
         *entries = masked;
     }
 
-    /// Names, each with something that is no text.
+    /// Masks the keys of a map whose values are not text.
     fn names<T>(&self, named: &mut BTreeMap<String, T>) {
         for (mut name, value) in std::mem::take(named) {
             self.string(&mut name);
@@ -118,7 +118,7 @@ impl<'m> Pass<'m> {
         }
     }
 
-    /// Masks the description of a run: people type addresses and names.
+    /// Masks the description of a run: users type the addresses and names in it.
     fn run(&self, info: &mut RunInfo) {
         let RunInfo { label, settings, agents, skills: _, trials: _, jobs: _, .. } = info;
         self.strings(label);
@@ -201,7 +201,7 @@ impl<'m> Pass<'m> {
         }
     }
 
-    /// A repository: names of branches are typed by agents, and addresses by people.
+    /// Masks the state of a repository: agents choose the names of branches, and users type addresses.
     fn repository(&self, state: &mut RepositoryState) {
         let RepositoryState { branch, branches, remotes, recent_commits, status, pushes, lost, .. } = state;
         self.strings(lost);
@@ -223,7 +223,8 @@ impl<'m> Pass<'m> {
         self.strings(commits.iter_mut().map(|commit| &mut commit.subject));
     }
 
-    /// What was looked at for an assertion; its key, a digest, stays what it was looked up by.
+    /// Masks the result of a probe for an assertion. Its key is a digest and stays the same, because the result is
+    /// looked up by it.
     fn probe(&self, probe: &mut Probe) {
         let Probe { need, found, key: _ } = probe;
         match need {
@@ -283,7 +284,7 @@ impl<'m> Pass<'m> {
         }
     }
 
-    /// Findings; their ids stay unique.
+    /// Masks findings and keeps their ids unique.
     fn findings(&self, findings: &mut [Finding]) {
         for at in 0..findings.len() {
             self.finding(&mut findings[at]);
@@ -312,7 +313,7 @@ impl<'m> Pass<'m> {
 
     pub(super) fn failure(&self, failure: &mut Failure) {
         let Failure { key, message, expected, actual, diff, source, critical: _ } = failure;
-        // A diff may cut a secret to pieces, none of which looks like one.
+        // A diff may split a secret into pieces that do not look like secrets.
         let side = |other: Part| diff.iter().filter(|piece| piece.part != other).map(|piece| &*piece.text).collect();
         let sides: [String; 2] = [side(Part::Extra), side(Part::Missing)];
         if sides.iter().any(|text| matches!(self.mask.text(text), Cow::Owned(_))) {

@@ -1,27 +1,27 @@
-//! A text with one layer of escapes taken off, and the way back to the places in the original.
+//! A text with one layer of escapes decoded, with a mapping back to the original.
 //!
-//! A secret turns up as JSON in a URL, with colours between its letters, or in HTML. Instead of writing down every disguise
-//! of every secret, the text is undone layer by layer, and what is found in a layer is masked in the original.
+//! A secret can appear as JSON in a URL, with colour codes between its letters, or in HTML. Instead of listing every
+//! such form of every secret, the text is decoded layer by layer. A secret found in a layer is masked in the original.
 
 use std::ops::Range;
 
-/// Maximum number of escape layers that are undone: JSON within JSON within a URL is three.
+/// Maximum number of escape layers that are decoded; JSON within JSON within a URL has three.
 pub(super) const MOST_LAYERS: usize = 4;
 
-/// A text without its outermost layer of escapes.
+/// A text with its outermost layer of escapes decoded.
 pub(super) struct View {
     pub(super) bytes: Vec<u8>,
     /// Origins of its parts, in order.
     pieces: Vec<Piece>,
 }
 
-/// A part of a view: bytes that were copied one by one, or what one escape stands for.
+/// A part of a view: copied bytes, or the bytes that one escape stands for.
 struct Piece {
     /// Start in the view.
     at: usize,
     /// Start in the original.
     from: usize,
-    /// Length of the escape in the original; absent for copied bytes.
+    /// Length of the escape in the original; `None` for copied bytes.
     escape: Option<usize>,
 }
 
@@ -45,7 +45,7 @@ impl Meant {
 }
 
 impl View {
-    /// `original` without one layer of escapes; `None` if there are none.
+    /// Decodes one layer of escapes in `original`; returns `None` if there are none.
     pub(super) fn of(original: &[u8]) -> Option<Self> {
         let mut view = Self { bytes: Vec::new(), pieces: Vec::new() };
         let (mut at, mut copied, mut is_same) = (0, 0, true);
@@ -79,16 +79,16 @@ impl View {
         }
     }
 
-    /// Range in the original that corresponds to `range` of the view.
+    /// Returns the range in the original that corresponds to `range` of the view.
     pub(super) fn original(&self, range: Range<usize>) -> Range<usize> {
         let (start, _) = self.place(range.start);
         let (_, end) = self.place(range.end.saturating_sub(1).max(range.start));
         start..end
     }
 
-    /// From where to where the original of the byte at `at` goes.
+    /// Returns the range of the original from which the byte at `at` comes.
     fn place(&self, at: usize) -> (usize, usize) {
-        // Of several that begin here all but the last are empty.
+        // If several pieces begin here, all but the last are empty.
         let piece = self.pieces.partition_point(|piece| piece.at <= at).checked_sub(1);
         let Some(piece) = piece.and_then(|index| self.pieces.get(index)) else { return (at, at + 1) };
         match piece.escape {
@@ -98,7 +98,7 @@ impl View {
     }
 }
 
-/// Every layer of `secret` that differs from the one before it.
+/// Returns every layer of `secret` that differs from the one before it.
 pub(crate) fn layers(secret: &str) -> Vec<Vec<u8>> {
     let mut layers: Vec<Vec<u8>> = Vec::new();
     while layers.len() < MOST_LAYERS
@@ -109,24 +109,24 @@ pub(crate) fn layers(secret: &str) -> Vec<Vec<u8>> {
     layers
 }
 
-/// True for the first byte of every escape.
+/// Returns `true` if an escape may begin with this byte.
 fn may_begin(byte: u8) -> bool {
     matches!(byte, b'\\' | b'%' | b'&' | 0x00..=0x08 | 0x0b | 0x0c | 0x0e..=0x1f | 0x7f | 0xc2 | 0xe2 | 0xef)
 }
 
-/// The escape that `text` begins with: its length, and what it stands for.
+/// Decodes the escape that `text` begins with. Returns its length and the bytes it stands for.
 fn escape(text: &[u8]) -> Option<(usize, Meant)> {
     match text {
         [b'\\', rest @ ..] => backslash(rest).map(|(taken, meant)| (taken + 1, meant)),
         [b'%', high, low, ..] => Some((3, Meant::byte(hex(*high)? << 4 | hex(*low)?))),
         [b'&', rest @ ..] => entity(rest).map(|(taken, meant)| (taken + 1, meant)),
         [0x1b, rest @ ..] => Some((1 + control_sequence(rest), Meant::default())),
-        // The same as one character.
+        // The same control sequence introducer as one character.
         [0xc2, 0x9b, rest @ ..] => Some((2 + parameters(rest), Meant::default())),
         // Characters without width: soft hyphens, joiners and the byte order mark.
         [0xc2, 0xad, ..] => Some((2, Meant::default())),
         [0xe2, 0x80, 0x8b..=0x8f, ..] | [0xe2, 0x81, 0xa0, ..] | [0xef, 0xbb, 0xbf, ..] => Some((3, Meant::default())),
-        // Controls that show nothing; text in UTF-16 has one beside each letter.
+        // Control characters without a visible form; UTF-16 text has one beside each letter.
         [0x00..=0x08 | 0x0b | 0x0c | 0x0e..=0x1f | 0x7f, ..] => Some((1, Meant::default())),
         _ => None,
     }
@@ -155,7 +155,7 @@ fn backslash(rest: &[u8]) -> Option<(usize, Meant)> {
     }
 }
 
-/// `0041`, `{41}`, or both halves of a letter beyond 16 bits, after `\u`.
+/// Decodes the part after `\u`: `0041`, `{41}`, or a surrogate pair.
 fn unicode(after: &[u8]) -> Option<(usize, char)> {
     if let Some(braced) = after.strip_prefix(b"{") {
         let end = braced.iter().take(7).position(|byte| *byte == b'}')?;

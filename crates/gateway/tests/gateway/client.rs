@@ -1,4 +1,4 @@
-//! A client that shows what really came over the wire.
+//! A client that shows exactly what arrived over the wire.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,12 +10,12 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use trialrun_gateway::{Admission, Gateway};
 
-/// What was received until the connection closed.
+/// Bytes received until the connection closed, parsed.
 pub struct Received {
     pub status: u16,
     pub head: String,
     pub body: String,
-    /// Whether the body is as long as the server promised, or its stream was ended as streams are.
+    /// True if the body has the promised length, or if its stream was properly ended.
     pub complete: bool,
 }
 
@@ -31,12 +31,12 @@ impl Received {
         (self.status, text("type"), text("message"))
     }
 
-    /// The data of the events that can be read.
+    /// Returns the data of the events that can be parsed.
     pub fn events(&self) -> Vec<Value> {
         self.body.lines().filter_map(|line| serde_json::from_str(line.strip_prefix("data: ")?).ok()).collect()
     }
 
-    /// The types of those events.
+    /// Returns the types of those events.
     pub fn event_types(&self) -> Vec<String> {
         self.events().iter().map(|event| event["type"].as_str().unwrap().to_owned()).collect()
     }
@@ -49,7 +49,7 @@ impl Received {
     }
 }
 
-/// A gateway with one trial let in.
+/// A gateway with one admitted trial.
 pub struct Bench {
     pub gateway: Gateway,
     pub playback: Arc<Playback>,
@@ -64,7 +64,7 @@ impl Bench {
         Self { gateway, playback, admission }
     }
 
-    /// Sends `body` with the trial's key and reads until the server closes.
+    /// Sends `body` with the trial's key and reads until the server closes the connection.
     pub async fn post(&self, body: &Value) -> Received {
         self.send("POST /v1/messages?beta=true", "x-api-key: sk-test", &body.to_string()).await
     }
@@ -76,7 +76,7 @@ impl Bench {
         received(&bytes)
     }
 
-    /// Sends a request and leaves the answer to the caller.
+    /// Sends a request and lets the caller read the answer.
     pub async fn connect(&self, line: &str, headers: &str, body: &str) -> TcpStream {
         let base_url = self.gateway.base_url();
         let address = base_url.strip_prefix("http://").unwrap();
@@ -89,7 +89,7 @@ impl Bench {
         client
     }
 
-    /// Lets everybody else work until `done`.
+    /// Yields to other tasks until `done` returns true.
     pub async fn until(&self, done: impl Fn(&Self) -> bool) {
         let wait = async {
             while !done(self) {
@@ -107,7 +107,7 @@ pub fn play(script: &Value) -> Arc<Playback> {
     Arc::new(script.play(stage))
 }
 
-/// A request of an agent with one tool.
+/// Returns a request of an agent with one tool.
 pub fn asks(text: &str) -> Value {
     json!({
         "model": "m1", "max_tokens": 1000, "system": [{"type": "text", "text": "Be brief."}],
@@ -122,7 +122,7 @@ pub fn streaming(text: &str) -> Value {
     body
 }
 
-/// Takes a response apart, its chunks put together.
+/// Parses a response and joins its chunks.
 pub fn received(bytes: &[u8]) -> Received {
     let text = String::from_utf8_lossy(bytes).into_owned();
     let (head, rest) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no response: {text:?}"));

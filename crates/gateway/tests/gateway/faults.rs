@@ -8,7 +8,7 @@ async fn broken(fault: Value) -> Bench {
         .await
 }
 
-/// The next request is answered as if nothing had happened.
+/// Asserts that the next request is answered normally.
 async fn recovers(bench: &Bench) {
     assert!(!bench.playback.faulted().unwrap().recovered);
     assert_eq!(bench.post(&asks("x")).await.json()["content"][0]["text"], "fine");

@@ -1,4 +1,4 @@
-//! A real client on a real socket, against every kind of answer.
+//! Tests a real client on a real socket against every kind of answer.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -1,5 +1,5 @@
-//! Kinds of sandboxes that projects ask for and that this version cannot make. A trial that needs one is broken and says
-//! so; one that needs none runs.
+//! Kinds of sandboxes that projects may ask for but that this version does not support. A trial that needs one is
+//! reported as broken; a trial that does not need one runs.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use super::{Maker, Registry, Request, Sandbox, SandboxError, SandboxKind};
 use crate::BoxFuture;
 use crate::Host;
 
-/// A kind that is known by name alone.
+/// A kind of sandbox that is known only by name.
 pub struct Absent(pub &'static str);
 
 impl SandboxKind for Absent {
@@ -24,7 +24,7 @@ impl SandboxKind for Absent {
     }
 }
 
-/// Makes none.
+/// Maker that always fails.
 struct Nobody(&'static str);
 
 impl Maker for Nobody {

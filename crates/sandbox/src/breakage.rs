@@ -1,41 +1,41 @@
-//! What keeps a trial from saying anything about its agent.
+//! Infrastructure failures, which make a trial say nothing about its agent.
 
 use model::Fault;
 
-/// Infrastructure trouble during a trial, and whose it is. Never the agent's.
+/// An infrastructure failure during a trial, with its cause. It is never the agent's fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{because}")]
 pub struct Breakage {
-    /// Whose trouble.
+    /// Part of the system that is at fault.
     pub fault: Fault,
-    /// What happened, in one line.
+    /// Description of the failure, in one line.
     pub because: String,
-    /// Whether it would be the same if the trial were tried again.
+    /// True if another attempt would fail in the same way.
     pub is_final: bool,
 }
 
 impl Breakage {
-    /// The machine's trouble: a missing program, a full disk, a failing setup command.
+    /// Creates a failure of the machine: a missing program, a full disk, a failing setup command.
     pub fn environment(because: impl Into<String>) -> Self {
         Self { fault: Fault::Environment, because: because.into(), is_final: false }
     }
 
-    /// The same trouble, which comes again with every try.
+    /// Marks the failure as one that every attempt repeats.
     pub fn for_good(self) -> Self {
         Self { is_final: true, ..self }
     }
 
-    /// A mistake in the user's test or configuration, which is the same at every try.
+    /// Creates a failure caused by a mistake in the user's test or configuration. Every attempt repeats it.
     pub fn test(because: impl Into<String>) -> Self {
         Self { fault: Fault::Test, because: because.into(), is_final: true }
     }
 
-    /// The model provider's trouble.
+    /// Creates a failure of the model provider.
     pub fn provider(because: impl Into<String>) -> Self {
         Self { fault: Fault::Provider, because: because.into(), is_final: false }
     }
 
-    /// Our own trouble.
+    /// Creates a failure of this program.
     pub fn harness(because: impl Into<String>) -> Self {
         Self { fault: Fault::Harness, because: because.into(), is_final: false }
     }

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use mask::secret;
 
-/// What the machine lends: how to find programs, how to read text, who is asking, and the way to the network where it
-/// leads through a proxy or needs certificates of its own. A proxy's password gets in with it, and is masked as every
-/// password in a URL is.
+/// Variables of the host that processes in a sandbox inherit: how to find programs, text encoding, the user's name, and
+/// access to the network through a proxy or with extra certificates. A proxy's password is passed on too, and is masked
+/// like every password in a URL.
 const LENT: &[&str] = &[
     "PATH",
     "SHELL",
@@ -30,8 +30,9 @@ const LENT: &[&str] = &[
     "no_proxy",
 ];
 
-/// The environment below the agent's and the fixture's own: of `host` only what is lent, and the sandbox's own places.
-/// Nothing tells of the user's home, so programs find their default places, which lie in the sandbox's.
+/// Returns the base environment of a sandbox, below the variables of the agent and the fixture. It contains only the
+/// allowed variables of `host` and the sandbox's own directories. The user's home is not passed on, so programs use
+/// their default locations, which are in the sandbox's home.
 pub(super) fn of(host: &BTreeMap<String, String>, base: &Path, home: &Path, tmp: &Path) -> BTreeMap<String, String> {
     let lent = |name: &str| LENT.contains(&name) || (name.starts_with("LC_") && !secret::is_of_variable(name));
     let mut env: BTreeMap<String, String> = host
@@ -45,7 +46,7 @@ pub(super) fn of(host: &BTreeMap<String, String>, base: &Path, home: &Path, tmp:
         ("TMPDIR".to_owned(), text(tmp)),
         ("TERM".to_owned(), "dumb".to_owned()),
         ("GIT_CONFIG_NOSYSTEM".to_owned(), "1".to_owned()),
-        // A repository around the sandbox is not the sandbox's.
+        // Git must not find a repository that contains the sandbox.
         ("GIT_CEILING_DIRECTORIES".to_owned(), text(base)),
         ("GIT_TERMINAL_PROMPT".to_owned(), "0".to_owned()),
     ]);

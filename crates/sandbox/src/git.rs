@@ -1,4 +1,4 @@
-//! Repositories of fixtures, made so that the same fixture is the same commit everywhere.
+//! Repositories of fixtures. The same fixture gives the same commit on every machine.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,11 +9,11 @@ use model::Excerpt;
 use super::SandboxError;
 use crate::supervise::{Captured, Supervisor, run};
 
-/// The most of git's output that is kept, in bytes.
+/// Maximum size of git output that is kept, in bytes.
 const MAX_OUTPUT: usize = 1 << 20;
 
-/// What every fixture's repository is configured with: somebody to commit as, nothing that starts by itself, and trust
-/// in what a copy keeps: size and time, not inode numbers.
+/// Configuration of every fixture's repository: a commit author, no automatic maintenance, and change detection by size
+/// and time only, because inode numbers differ in a copy.
 const CONFIG: &str = "\
 [user]
 \tname = trialrun
@@ -29,7 +29,8 @@ const CONFIG: &str = "\
 \tcheckStat = minimal
 ";
 
-/// Runs git as told by its first argument, without the repository's own hooks. The name of what failed goes to stdout.
+/// Defines `g`, which runs git without the repository's own hooks. If git fails, the name of the failed command goes to
+/// stdout.
 const PRELUDE: &str = r#"
 set -e
 g() {
@@ -58,13 +59,13 @@ if [ -n "$2" ]; then mkdir -p .git/info; printf '%s\n' "$2" >> .git/info/exclude
 if [ -n "$3" ]; then g checkout -q -B "$3"; fi
 "#;
 
-/// Arguments: the paths to add, as they are.
+/// Arguments: the paths to add, taken literally.
 const STAGE: &str = r#"
 export GIT_LITERAL_PATHSPECS=1
 g add -- "$@"
 "#;
 
-/// Argument: whether to pack, because few files copy faster than many.
+/// Argument: `pack` to pack the repository, because few files copy faster than many.
 const SETTLE: &str = r#"
 if [ "$1" = pack ]; then
     g repack -adqn
@@ -75,18 +76,18 @@ git -c core.fsmonitor=false update-index -q --refresh > /dev/null 2>&1 || :
 g status --porcelain --ignore-submodules=dirty
 "#;
 
-/// Git for fixtures: fixed author, fixed dates, no settings but the repository's own.
+/// Runs git for fixtures, with a fixed author, fixed dates, and only the repository's own settings.
 pub(super) struct Git<'a> {
     pub(super) supervisor: &'a Supervisor,
-    /// A sandbox's environment.
+    /// Environment of the sandbox.
     pub(super) env: BTreeMap<String, String>,
     pub(super) timeout: Duration,
-    /// Where the fixture stands.
+    /// Location of the fixture in the user's file.
     pub(super) source: Option<&'a Excerpt>,
 }
 
 impl Git<'_> {
-    /// Makes `work` a repository with everything in it committed; the commit is empty where there is `nothing` to commit.
+    /// Makes `work` a repository and commits everything in it. With `nothing`, the commit is empty.
     pub(super) async fn commit(
         &self,
         work: &Path,
@@ -99,7 +100,7 @@ impl Git<'_> {
         self.script(work, COMMIT, &args).await.map(drop)
     }
 
-    /// Clones `source` into the empty directory `work`, as the user whose environment `env` is.
+    /// Clones `source` into the empty directory `work`, with the user's environment `env`.
     pub(super) async fn clone(
         &self,
         source: &str,
@@ -123,7 +124,7 @@ impl Git<'_> {
         }))
     }
 
-    /// Makes a repository that was cloned one of a fixture: somebody to commit as, and a directory that is not seen.
+    /// Applies a fixture's settings to a cloned repository: the commit author, an ignored path and a branch.
     pub(super) async fn adopt(
         &self,
         work: &Path,
@@ -139,7 +140,8 @@ impl Git<'_> {
         self.script(work, STAGE, paths).await.map(drop)
     }
 
-    /// Makes the repository quick to copy, if `pack`, refreshes the index and says what `git status` says.
+    /// Packs the repository if `pack` is true, so that it copies quickly, refreshes the index and returns the output of
+    /// `git status`.
     pub(super) async fn settle(&self, work: &Path, pack: bool) -> Result<Vec<String>, SandboxError> {
         let pack = if pack { "pack" } else { "" };
         Ok(lines(&self.script(work, SETTLE, &[pack]).await?))
@@ -179,7 +181,7 @@ impl Git<'_> {
     }
 }
 
-/// A line for `info/exclude` that matches this file, or this directory if the path ends with `/`, and no other.
+/// Returns a line for `info/exclude` that matches only this file, or only this directory if the path ends with `/`.
 fn pattern(path: &str) -> String {
     let mut pattern = String::from("/");
     for c in path.trim_start_matches('/').chars() {

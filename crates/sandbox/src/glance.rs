@@ -1,4 +1,4 @@
-//! A repository read without git, and without trusting what an agent made of it.
+//! Reads the state of a repository without git, so that nothing an agent put into it can run.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -10,13 +10,13 @@ use walkdir::WalkDir;
 use super::patience::Patience;
 use super::snapshot::hash_file;
 
-/// Largest of git's own files that is read, in bytes: the index of a million files.
+/// Maximum size of a file of git's own that is read, in bytes: the index of a million files.
 pub(super) const LARGEST: u64 = 128 << 20;
 
-/// Largest of git's own files that is a text of a few lines, in bytes.
+/// Maximum size of a short text file of git's own, in bytes.
 const TEXT: u64 = 1 << 20;
 
-/// The most references and logs of references that are read.
+/// Maximum number of references and reference logs that are read.
 const MOST_FILES: usize = 100_000;
 
 /// Files that describe the state of a repository and do not grow with the worktree.
@@ -28,15 +28,15 @@ const SETTINGS: [&str; 3] = ["config", "info/exclude", "info/attributes"];
 /// Folder of git's logs of remote-tracking branches.
 const LOGS: &str = "logs/refs/remotes";
 
-/// How git's log ends that says that a branch was pushed.
+/// End of the entry that git logs when a branch is pushed.
 const PUSHED: &str = "\tupdate by push";
 
-/// The settings of a repository: what is in each of its files that tell git how to behave.
+/// Content of the repository's configuration files, by path.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct GitSettings(pub(super) BTreeMap<&'static str, Vec<u8>>);
 
 impl GitSettings {
-    /// Those of the repository whose top is `work`.
+    /// Reads the settings of the repository at `work`.
     fn read(work: &Path) -> Self {
         let git = work.join(".git");
         let content = |name: &&'static str| Some((*name, files::read(&git.join(name), TEXT).ok()?));
@@ -44,26 +44,27 @@ impl GitSettings {
     }
 }
 
-/// A repository at a glance.
+/// State of a repository that can be read without git.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Glance {
-    /// HEAD, index, references and settings, with a digest of each. Times would say less: they can be set.
+    /// HEAD, index, references and settings, with a digest of each. Timestamps are not sufficient, because an agent can
+    /// set them.
     digests: BTreeMap<PathBuf, Option<[u8; 32]>>,
-    /// The commit that is checked out.
+    /// Checked-out commit.
     pub(super) head: Option<String>,
-    /// The branch that is checked out.
+    /// Checked-out branch.
     pub(super) branch: Option<String>,
-    /// Its settings.
+    /// Settings of the repository.
     pub(super) settings: GitSettings,
-    /// Remote-tracking branches that git logged as pushed, such as `fork/main`, and the commits they were pushed at.
+    /// Remote-tracking branches that git logged as pushed, such as `fork/main`, with the last pushed commit of each.
     pub(super) pushes: BTreeMap<String, String>,
 }
 
 impl Glance {
-    /// At the repository whose top is `work`; `None` if there is none.
+    /// Reads the state of the repository at `work`; returns `None` if there is none.
     ///
     /// # Errors
-    /// When `patience` has run out.
+    /// Returns an error if `patience` has run out.
     pub(super) fn at(work: &Path, patience: Patience) -> io::Result<Option<Self>> {
         let git = work.join(".git");
         if !git.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
@@ -93,13 +94,13 @@ impl Glance {
         Ok(Some(glance))
     }
 
-    /// True if the repository is certainly unchanged since another glance.
+    /// Returns `true` if the repository is certainly unchanged since `other` was read.
     pub(super) fn is_as(&self, other: &Self) -> bool {
         self == other && self.digests.values().all(Option::is_some)
     }
 }
 
-/// Everything that is no directory at or below `path`; links are not followed.
+/// Returns everything at or below `path` except directories. Links are not followed.
 pub(super) fn state_files(path: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     let walk = WalkDir::new(path).follow_root_links(false).into_iter().flatten();
     walk.filter(|entry| !entry.file_type().is_dir()).take(MOST_FILES).map(walkdir::DirEntry::into_path)
@@ -117,7 +118,7 @@ fn text(path: &Path) -> Option<String> {
     String::from_utf8(files::read(path, TEXT).ok()?).ok()
 }
 
-/// The commit of a reference; a loose one goes before a packed one.
+/// Returns the commit of a reference. A loose reference takes precedence over a packed one.
 fn resolve(git: &Path, reference: &str) -> Option<String> {
     if let Ok(files::Found::File(loose)) = files::find(&git.canonicalize().ok()?, Path::new(reference)) {
         return hash(text(&loose)?.trim());
@@ -135,7 +136,7 @@ fn hash(text: &str) -> Option<String> {
     whole.then(|| text.to_owned())
 }
 
-/// The remote-tracking branches that git's own log says were pushed, and at which commit last.
+/// Returns the remote-tracking branches that git logged as pushed, with the last pushed commit of each.
 fn logged_pushes(git: &Path, patience: Patience) -> io::Result<BTreeMap<String, String>> {
     let logs = git.join(LOGS);
     let mut pushes = BTreeMap::new();
@@ -144,13 +145,14 @@ fn logged_pushes(git: &Path, patience: Patience) -> io::Result<BTreeMap<String, 
         let Some(log) = text(&path) else { continue };
         let Some(line) = log.lines().rev().find(|line| line.ends_with(PUSHED)) else { continue };
         let branch = path.strip_prefix(&logs).unwrap_or(&path).to_string_lossy().into_owned();
-        // The commit before, the commit after, who and when.
+        // Fields of the line: old commit, new commit, committer, time.
         pushes.extend(line.split(' ').nth(1).and_then(hash).map(|commit| (branch, commit)));
     }
     Ok(pushes)
 }
 
-/// Copies a file of git's own, with the time of its last change: git holds the index's against those of files.
+/// Copies one of git's own files and keeps its modification time, because git compares the index's time with those of
+/// files.
 pub(super) fn copy(from: &Path, to: &Path) -> io::Result<()> {
     let source = files::open(from)?;
     let meta = source.metadata()?;

@@ -1,30 +1,30 @@
-//! What the machine lends to a run. The CLI gathers it; nothing in this crate asks the machine by itself.
+//! Access of a run to the machine. The CLI fills it in; nothing in this crate reads the machine's settings by itself.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::supervise::Supervisor;
 
-/// The machine, as far as trials may see it.
+/// The parts of the machine that trials may use.
 #[derive(Debug, Clone)]
 pub struct Host {
-    /// The environment to pick from; nothing of it reaches an agent unless it is on an allow-list.
+    /// Environment of this process. A variable reaches an agent only if it is on an allow-list.
     pub env: BTreeMap<String, String>,
-    /// The user's real home, for sign-ins that live there and for `setting_sources: [user]`.
+    /// The user's real home, for credentials stored there and for `setting_sources: [user]`.
     pub home: Option<PathBuf>,
-    /// Where sandboxes are made.
+    /// Directory in which sandboxes are created.
     pub temp: PathBuf,
-    /// Starts processes so that none outlives its trial.
+    /// Starts processes so that none of them outlives its trial.
     pub supervisor: Supervisor,
 }
 
 impl Host {
-    /// A variable that is set and not empty.
+    /// Returns the value of a variable if it is set and not empty.
     pub fn var(&self, name: &str) -> Option<&str> {
         self.env.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// The first executable file of that name on the host's `PATH`; a name with a slash is taken as it is.
+    /// Returns the first executable file with this name on the host's `PATH`. A name with a slash is used as a path.
     pub fn find_program(&self, name: &str) -> Option<PathBuf> {
         if name.contains('/') {
             return is_executable(Path::new(name)).then(|| PathBuf::from(name));

@@ -1,9 +1,10 @@
-//! Looks into a repository that an agent had its hands on, by git, with nothing of the agent's that git would run or obey.
+//! Inspects a repository after an agent has worked in it. Git runs without any of the agent's configuration or
+//! programs.
 //!
-//! Git works on a *view*: a git directory of ours, made for one look and removed after it. HEAD, index and references in
-//! it are copies of the agent's, objects are read where they are, and settings are those that stood before the agent
-//! acted. So no configuration, filter, hook, monitor or ignore file that the agent put below `.git` or into its home has a
-//! say, and git writes nothing into the agent's repository.
+//! Git works on a *view*: a temporary git directory of this program, which is removed after the inspection. HEAD, index
+//! and references in it are copies of the agent's. Objects are read from the agent's repository, and settings are those
+//! from before the agent acted. So configuration, filters, hooks, monitors and ignore files that the agent put below
+//! `.git` or into its home have no effect, and git writes nothing into the agent's repository.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -21,17 +22,17 @@ use super::registry::Registry;
 use super::template::blocking;
 use crate::supervise::{Captured, Output, Supervisor, run};
 
-/// The most of git's output that is kept, in bytes.
+/// Maximum size of git output that is kept, in bytes.
 const MAX_OUTPUT: usize = 1 << 20;
 
 /// Maximum number of commits that are reported.
 const MAX_COMMITS: usize = 1000;
 
-/// Git's directory within a view, and the home that git finds.
+/// Name of the git directory, and of git's home, within a view.
 const GIT: &str = "git";
 const HOME: &str = "home";
 
-/// The agent's own settings within a view: asked for the format of the repository and for nothing else.
+/// Name of the copy of the agent's settings within a view. Only the format of the repository is read from it.
 const THEIRS: &str = "theirs";
 
 /// Settings that turn off git's automatic actions.
@@ -54,35 +55,35 @@ const OURS: [&str; 16] = [
     "gc.auto=0",
 ];
 
-/// `git status` without a process in submodules, whose settings are the agent's.
+/// Arguments of `git status` that start no process in submodules, whose settings may come from the agent.
 const STATUS: [&str; 3] = ["status", "--porcelain", "--ignore-submodules=dirty"];
 
-/// The same as a script, for an index that the agent may have written.
+/// Script that prints the same status for an index that the agent may have written.
 pub(super) const STATUS_SCRIPT: &str = "g status --porcelain --ignore-submodules=dirty";
 
-/// Prefix of every script. Files that the index says to skip are examined, too. An index without sizes and times makes git
-/// read every file.
+/// Prefix of every script. Files that the index marks to be skipped are examined too. An index without sizes and times
+/// makes git read every file.
 const PRELUDE: &str = r#"
 if [ -f "$GIT_DIR/index" ] && { [ -n "$reads_all" ] || g ls-files -v | grep -q '^[a-zS]'; }; then
     g ls-files -s -z | GIT_INDEX_FILE="$GIT_DIR/plain" g update-index -z --index-info && mv "$GIT_DIR/plain" "$GIT_DIR/index"
 fi
 "#;
 
-/// Reads the format of a repository that the agent made.
+/// Script that reads the format of a repository that the agent created.
 const FORMAT: &str = r#"
 for key in extensions.objectformat extensions.refstorage; do
     git config --file "$1" --get "$key" || echo
 done
 "#;
 
-/// Why there is no view of a repository.
+/// Reason why a repository cannot be viewed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Unreadable {
-    /// The agent's repository cannot be read, and why.
+    /// The agent's repository cannot be read; with the reason.
     Left(String),
-    /// The machine does not let it be read, and why.
+    /// The machine prevents reading it; with the reason.
     Machine(String),
-    /// Git did not answer in time, and why. The agent's doing if git answered before the agent acted.
+    /// Git did not answer in time; with the reason. This is the agent's fault if git answered before the agent acted.
     Late(String),
 }
 
@@ -93,22 +94,22 @@ impl Unreadable {
     }
 }
 
-/// Everything a look needs.
+/// Inputs of an inspection.
 pub(super) struct Inspection<'a> {
     pub(super) supervisor: &'a Supervisor,
-    /// The environment of git, without what a view sets.
+    /// Environment of git, without the variables that a view sets.
     pub(super) env: BTreeMap<String, String>,
-    /// The settings that stood before the agent acted; `None` if there was no repository then.
+    /// Settings from before the agent acted; `None` if there was no repository then.
     pub(super) settings: Option<&'a GitSettings>,
-    /// Folder in which views are made.
+    /// Directory in which views are created.
     pub(super) root: &'a Path,
-    /// Git reads every file, instead of trusting sizes and times: an agent can put them back.
+    /// Makes git read every file instead of trusting sizes and times, which an agent can restore.
     pub(super) reads_all: bool,
     pub(super) registry: &'a Arc<Registry>,
     pub(super) patience: Patience,
 }
 
-/// The environment of git below a view: that of the sandbox, with programs found at absolute places outside of it.
+/// Returns the environment of git for a view: the sandbox's, but `PATH` has only absolute entries outside the sandbox.
 pub(super) fn environment(sandbox: &BTreeMap<String, String>, base: &Path) -> BTreeMap<String, String> {
     let mut env = sandbox.clone();
     let is_safe = |place: &&str| Path::new(place).is_absolute() && !Path::new(place).starts_with(base);
@@ -133,7 +134,7 @@ pub(super) fn environment(sandbox: &BTreeMap<String, String>, base: &Path) -> BT
 }
 
 impl<'a> Inspection<'a> {
-    /// A view of the repository whose top is `work`.
+    /// Creates a view of the repository at `work`.
     pub(super) async fn view(&'a self, work: &Path) -> Result<View<'a>, Unreadable> {
         let view = self.empty_view(work).await?;
         let (git, from) = (view.git(), work.join(".git"));
@@ -146,7 +147,7 @@ impl<'a> Inspection<'a> {
         Ok(view)
     }
 
-    /// A view of nothing but the settings: enough to ask a remote.
+    /// Creates a view with settings but without commits, which is sufficient to query a remote.
     pub(super) async fn empty_view(&'a self, work: &Path) -> Result<View<'a>, Unreadable> {
         let (root, registry) = (self.root.to_owned(), Arc::clone(self.registry));
         let settings = self.settings.cloned();
@@ -161,7 +162,7 @@ impl<'a> Inspection<'a> {
     }
 }
 
-/// A git directory without a commit, with these settings.
+/// Creates a git directory without commits, with these settings.
 fn lay_out(base: &Path, settings: Option<&GitSettings>) -> io::Result<()> {
     let git = base.join(GIT);
     for directory in [HOME, "git/refs", "git/info", "git/objects/info"] {
@@ -176,7 +177,7 @@ fn lay_out(base: &Path, settings: Option<&GitSettings>) -> io::Result<()> {
     }
 }
 
-/// Copies what says where the repository `from` stands into the view `git`, and has objects read where they are.
+/// Copies the state of the repository `from` into the view `git`, and lets git read objects from `from`.
 fn copy_state(from: &Path, git: &Path, patience: Patience) -> Result<(), Unreadable> {
     let objects = from.join("objects");
     if !objects.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
@@ -207,12 +208,12 @@ fn copy_state(from: &Path, git: &Path, patience: Patience) -> Result<(), Unreada
     Ok(())
 }
 
-/// True for an error of the machine rather than of a file.
+/// Returns `true` for an error of the machine rather than of a file.
 fn is_machines(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::OutOfMemory)
 }
 
-/// A git directory of ours that shows a repository. Dropping it removes it.
+/// A temporary git directory that shows a repository. Dropping it removes it.
 pub(super) struct View<'a> {
     inspection: &'a Inspection<'a>,
     work: PathBuf,
@@ -224,7 +225,7 @@ impl View<'_> {
         self.base.path().join(GIT)
     }
 
-    /// Takes over the format of a repository that was made by the agent: its settings have no other say.
+    /// Applies the format of a repository that the agent created. None of its other settings are used.
     async fn take_format(&self, work: &Path) -> Result<(), Unreadable> {
         let theirs = self.base.path().join(THEIRS);
         glance::copy(&work.join(".git/config"), &theirs)
@@ -247,7 +248,7 @@ impl View<'_> {
         Ok(())
     }
 
-    /// What `git status --porcelain` says of files, where the index is what it was.
+    /// Returns the output of `git status --porcelain`. The index must be one that the agent did not write.
     pub(super) async fn status(&self) -> Result<Vec<String>, Unreadable> {
         if self.inspection.reads_all {
             return self.script(STATUS_SCRIPT, &[]).await;
@@ -255,7 +256,7 @@ impl View<'_> {
         self.ask(&STATUS).await
     }
 
-    /// Commits that are checked out and were not in `since`: hash and subject, newest first.
+    /// Returns the commits reachable from HEAD but not from `since`: hash and subject, newest first.
     pub(super) async fn commits(&self, since: Option<&str>) -> Result<Vec<String>, Unreadable> {
         let range = since.map_or_else(|| "HEAD".to_owned(), |since| format!("{since}..HEAD"));
         let max = format!("--max-count={MAX_COMMITS}");
@@ -267,10 +268,10 @@ impl View<'_> {
         self.told(output).await.map(|told| lines(&told))
     }
 
-    /// What git says to `args`, however long others take that it asks: a remote, for example.
+    /// Runs git with `args` and its own timeout, for commands that depend on others, such as a remote.
     ///
     /// # Errors
-    /// In one line, what git says or that its time was over.
+    /// Returns git's error message or the timeout, in one line.
     pub(super) async fn ask_within(&self, args: &[&str], patience: Duration) -> Result<Vec<String>, String> {
         let output = self.output("git", OURS.iter().chain(args), patience).await?;
         if output.timed_out {
@@ -283,12 +284,12 @@ impl View<'_> {
         Err(said.lines().next_back().unwrap_or("git failed").trim().to_owned())
     }
 
-    /// What `script` writes, in which `g` is git.
+    /// Returns the output of `script`, in which `g` runs git.
     pub(super) async fn script(&self, script: &str, args: &[&str]) -> Result<Vec<String>, Unreadable> {
         self.run(script, args, MAX_OUTPUT).await.map(|told| lines(&told))
     }
 
-    /// The same, of which `most` bytes are kept.
+    /// Runs `script`, in which `g` runs git, and keeps at most `most` bytes of output.
     pub(super) async fn run(&self, script: &str, args: &[&str], most: usize) -> Result<Captured, Unreadable> {
         let reads_all = if self.inspection.reads_all { "yes" } else { "" };
         let script = format!("reads_all={reads_all}\ng() {{ git {} \"$@\"; }}\n{PRELUDE}{script}", OURS.join(" "));
@@ -297,7 +298,7 @@ impl View<'_> {
         self.told(output).await
     }
 
-    /// Output of a process, or who is at fault for its failure.
+    /// Returns the output of a process, or the cause of its failure.
     async fn told(&self, output: Result<Output, String>) -> Result<Captured, Unreadable> {
         let output = output.map_err(Unreadable::Machine)?;
         if output.status.success() && !output.timed_out {
@@ -346,7 +347,8 @@ impl View<'_> {
     }
 }
 
-/// Something among the objects of a repository that is neither a file nor a directory: git waits for a pipe without end.
+/// Returns an entry among a repository's objects that is neither a file nor a directory. Git would wait for a pipe
+/// forever.
 fn strange_object(objects: &Path, patience: Patience) -> Option<PathBuf> {
     let mut files = state_files(objects).take_while(|_| !patience.is_over());
     files.find(|path| !path.symlink_metadata().is_ok_and(|meta| meta.is_file()))

@@ -1,4 +1,4 @@
-//! What makes two fixtures the same.
+//! Identity of fixtures: two fixtures with the same key share a template.
 
 use std::io;
 use std::path::Path;
@@ -10,8 +10,9 @@ use super::snapshot::hash;
 use super::template::not_installed;
 use super::tree::{self, Kind};
 
-/// SHA-256 over everything a template is built from: the block, the content of every tree it copies, the skill, and the
-/// address of what it is cloned from. Not over setup commands and variables, which belong to each trial.
+/// Returns the SHA-256 of everything a template is built from: the fixtures block, the content of every tree it copies,
+/// the skill, and the address of the cloned repository. Setup commands and variables are not included, because they
+/// belong to each trial.
 pub(super) fn of(fixtures: &Fixtures, skill: Option<(&Path, &str)>, source: Option<&str>) -> io::Result<[u8; 32]> {
     let mut key = Key(Sha256::new());
     key.add(source.unwrap_or_default().as_bytes());
@@ -43,7 +44,7 @@ pub(super) fn of(fixtures: &Fixtures, skill: Option<(&Path, &str)>, source: Opti
 struct Key(Sha256);
 
 impl Key {
-    /// With its length before it, so that no two lists of parts read the same.
+    /// Adds a part prefixed with its length, so that different lists of parts never give the same bytes.
     fn add(&mut self, part: &[u8]) {
         self.count(part.len());
         self.0.update(part);

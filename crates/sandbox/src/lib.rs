@@ -1,4 +1,5 @@
-//! Sandboxes: where agents work, with the processes in them. One kind a file, one line in [`SANDBOXES`].
+//! Sandboxes: the directories where agents work, and the processes in them. Each kind has its own file and a line in
+//! [`SANDBOXES`].
 
 mod absent;
 mod breakage;
@@ -42,199 +43,202 @@ pub use host::Host;
 pub use registry::Registry;
 pub use twin::Twin;
 
-/// A future behind a pointer, so that traits with async functions can be used as objects.
+/// A boxed future, so that traits with async functions can be used as trait objects.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Every kind of sandbox, in the order users see them.
+/// All kinds of sandbox, in display order.
 pub static SANDBOXES: &[&dyn SandboxKind] = &[&local::Local];
 
-/// Kinds that projects ask for and that this version cannot make: a trial that needs one is broken.
+/// Kinds that projects may ask for but that this version does not support. A trial that needs one is reported as
+/// broken.
 pub static ABSENT: &[&dyn SandboxKind] = &[&absent::Absent("daytona")];
 
 /// A kind of sandbox.
 pub trait SandboxKind: Send + Sync {
-    /// Its name in files and on the command line.
+    /// Returns the name of the kind in files and on the command line.
     fn name(&self) -> &'static str;
 
-    /// What it is, in one line.
+    /// Returns a one-line description.
     fn summary(&self) -> &'static str;
 
-    /// Makes ready to make sandboxes for one run. Everything that is made is entered in `registry` beforehand.
+    /// Prepares to create sandboxes for one run. Every directory is entered in `registry` before it is created.
     ///
     /// # Errors
-    /// When this machine has no place for them.
+    /// Returns an error if this machine cannot hold sandboxes of this kind.
     fn open(&self, host: &Host, registry: &Arc<Registry>) -> Result<Box<dyn Maker>, SandboxError>;
 }
 
-/// Makes the sandboxes of one run; what they have in common is done once and lives as long as this.
+/// Creates the sandboxes of one run. Shared work is done once, and its result lives as long as the maker.
 pub trait Maker: Send + Sync {
-    /// Makes a sandbox. Nothing is left of it when that fails or the future is dropped, unless it is to be kept.
+    /// Creates a sandbox. If this fails or the future is dropped, everything is removed, unless the sandbox is to be
+    /// kept.
     fn make(&self, request: Request) -> BoxFuture<'_, Result<Arc<dyn Sandbox>, SandboxError>>;
 }
 
-/// A place for one trial. Dropping the last reference removes it, unless it is to be kept.
+/// The sandbox of one trial. Dropping the last reference removes it, unless it is to be kept.
 pub trait Sandbox: Send + Sync {
-    /// Where the agent works: absolute, links resolved.
+    /// Returns the agent's working directory: absolute, with links resolved.
     fn work(&self) -> &Path;
 
-    /// The agent's home.
+    /// Returns the agent's home directory.
     fn home(&self) -> &Path;
 
-    /// The agent's directory for temporary files.
+    /// Returns the agent's directory for temporary files.
     fn tmp(&self) -> &Path;
 
-    /// The environment of processes in it: what the machine lends, then `extra`, then the fixture's own variables,
-    /// each going before what was there.
+    /// Returns the environment of processes in the sandbox: the allowed variables of the host, then `extra`, then the
+    /// fixture's own variables. Later ones override earlier ones.
     fn env(&self, extra: &[(String, String)]) -> BTreeMap<String, String>;
 
-    /// A supervised command that runs in [`work`](Self::work) with [`env`](Self::env); to be started with
-    /// [`Contained::spawn`](crate::supervise::Contained::spawn) or [`supervise::run`](crate::supervise::run()). Its
-    /// streams are the caller's to set.
+    /// Returns a supervised command that runs in [`work`](Self::work) with [`env`](Self::env). Start it with
+    /// [`Contained::spawn`](crate::supervise::Contained::spawn) or [`supervise::run`](crate::supervise::run()). The
+    /// caller sets its streams.
     fn command(&self, program: &OsStr, args: &[&OsStr], extra: &[(String, String)]) -> tokio::process::Command;
 
-    /// What is in it now, compared with what was in it when it was made.
+    /// Collects the current content and compares it with the content at creation.
     fn collect(&self) -> BoxFuture<'_, Result<Collected, SandboxError>>;
 
-    /// What changed since it was made, of which `collected` tells, as a patch; `None` where git cannot tell.
+    /// Returns the changes since creation, as described by `collected`, as a patch; `None` if git cannot make one.
     fn patch<'s>(&'s self, collected: &'s Collected) -> BoxFuture<'s, Option<String>>;
 
-    /// A copy of it as it is now, for commands whose doing is to leave no trace in it.
+    /// Copies the current sandbox, for commands whose effects must not remain in it.
     fn copy(&self) -> BoxFuture<'_, Result<Twin, SandboxError>>;
 
-    /// Removes it, unless it is to be kept. Closing twice is no mistake.
+    /// Removes the sandbox, unless it is to be kept. Closing it twice is allowed.
     fn close(&self) -> BoxFuture<'_, Result<(), SandboxError>>;
 }
 
-/// What a sandbox is to hold.
+/// Description of a sandbox to create.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// The files and the repository. Shared by every trial of a case, so that what it describes is built once.
+    /// Files and repository. All trials of a case share it, so that its template is built only once.
     pub fixtures: Arc<Fixtures>,
-    /// A skill to install, and the agent's folder for skills, relative to where it works.
+    /// Skill to install, and the agent's directory for skills relative to its working directory.
     pub skill: Option<(Arc<Skill>, String)>,
-    /// Look at the repository and its remotes before the agent comes, to tell afterwards what became of them.
+    /// Record the repository and its remotes before the agent starts, to compare them afterwards.
     pub watch_repository: bool,
-    /// A repository that the sandbox is a clone of; the fixtures come on top of it.
+    /// Repository to clone into the sandbox; the fixtures are added on top.
     pub source_repo: Option<String>,
-    /// Variables beside those that every sandbox has, such as what signs in at the source repository.
+    /// Additional variables, such as the credentials for the source repository.
     pub lent: Vec<(String, String)>,
-    /// How long each setup command may take.
+    /// Timeout of each setup command.
     pub setup_timeout: Duration,
-    /// Leave it where it is when it is closed.
+    /// Keep the directory when the sandbox is closed.
     pub keep: bool,
 }
 
-/// Makes the sandboxes of a run, of whatever kind.
+/// Creates the sandboxes of a run, of one kind.
 pub struct Workshop {
     maker: Box<dyn Maker>,
 }
 
 impl Workshop {
-    /// Makes ready for sandboxes of the kind `name`, entered in a registry of its own.
+    /// Prepares to create sandboxes of the kind `name`, with a new registry.
     ///
     /// # Errors
-    /// When there is no such kind, or this machine has no place for it.
+    /// Returns an error if the kind is unknown, or if this machine cannot hold sandboxes of it.
     pub fn open(name: &str, host: &Host) -> Result<Self, SandboxError> {
         Self::open_with(name, host, &Registry::new())
     }
 
-    /// As [`open`](Self::open), with a registry whose owner removes everything when the run ends badly.
+    /// Same as [`open`](Self::open), with a registry whose owner removes everything when the run is aborted.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// Same as [`open`](Self::open).
     pub fn open_with(name: &str, host: &Host, registry: &Arc<Registry>) -> Result<Self, SandboxError> {
         let kind = find(name).ok_or_else(|| SandboxError::Unknown { name: name.to_owned() })?;
         Ok(Self { maker: kind.open(host, registry)? })
     }
 
-    /// Makes a sandbox.
+    /// Creates a sandbox.
     ///
     /// # Errors
-    /// When it cannot be made as the request says. Nothing is left of it then, unless it is to be kept.
+    /// Returns an error if the sandbox cannot be created as requested. Everything is removed then, unless it is to be
+    /// kept.
     pub async fn make(&self, request: Request) -> Result<Arc<dyn Sandbox>, SandboxError> {
         self.maker.make(request).await
     }
 }
 
-/// The kind of sandbox with this name, be it one that cannot be made.
+/// Returns the kind of sandbox with this name, including unsupported kinds.
 pub fn find(name: &str) -> Option<&'static dyn SandboxKind> {
     SANDBOXES.iter().chain(ABSENT).copied().find(|kind| kind.name() == name)
 }
 
-/// Why there is no sandbox, or nothing to be learned from it. Not the agent's fault, unless it ruined the sandbox.
+/// Error of creating or inspecting a sandbox. Not the agent's fault, unless it ruined the sandbox.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
-    /// No kind has this name.
+    /// There is no kind of this name.
     #[error("there is no sandbox `{name}`")]
     Unknown {
-        /// As written.
+        /// Name as written by the user.
         name: String,
     },
-    /// The kind is known, and this version cannot make it.
+    /// The kind is known but this version does not support it.
     #[error("the trial needs a sandbox, and this version cannot make one of the kind `{name}`")]
     Absent {
-        /// The kind.
+        /// Name of the kind.
         name: &'static str,
     },
-    /// The file system refused something.
+    /// An operation on the file system failed.
     #[error("cannot {doing}: {source}")]
     Io {
-        /// What was tried, with the path.
+        /// Attempted operation, with its path.
         doing: String,
-        /// What the system says.
+        /// Error of the system.
         source: io::Error,
     },
-    /// The fixture asks for something that a sandbox does not do.
+    /// The fixture asks for something that sandboxes do not support.
     #[error("{because}")]
     Fixture {
-        /// What and why.
+        /// Description and reason.
         because: String,
-        /// The user's line.
+        /// Location in the user's file.
         source_line: Option<Box<Excerpt>>,
     },
-    /// Git did not do what the fixture needs.
+    /// A git command that the fixture needs failed.
     #[error("{because}")]
     Git {
-        /// What was tried and what git says.
+        /// Attempted operation and git's message.
         because: String,
-        /// The user's block.
+        /// Location of the fixtures block.
         source_line: Option<Box<Excerpt>>,
     },
     /// A setup command failed.
     #[error("setup command `{command}` {how}{}", if stderr.is_empty() { String::new() } else { format!(": {stderr}") })]
     Setup {
-        /// As written.
+        /// Command as written.
         command: String,
-        /// `failed with exit code 3`, `was ended after 60 s (setup_timeout)`.
+        /// Reason: `failed with exit code 3`, `was ended after 60 s (setup_timeout)`.
         how: String,
         /// True if it exited by itself.
         exited: bool,
-        /// The end of what it wrote to stderr.
+        /// End of its stderr.
         stderr: String,
-        /// The user's block.
+        /// Location of the fixtures block.
         source_line: Option<Box<Excerpt>>,
     },
-    /// It was not made to its end, and what there is of it was to be kept.
+    /// Creation failed, and the incomplete sandbox was kept.
     #[error("{error}; the sandbox is kept in {}", work.display())]
     Kept {
-        /// Why it was not made to its end.
+        /// Error that stopped the creation.
         error: Box<SandboxError>,
-        /// Where the agent would have worked.
+        /// The agent's working directory.
         work: PathBuf,
     },
-    /// The agent left nothing that could be looked at.
+    /// The agent left nothing that can be inspected.
     #[error("{because}")]
     Ruined {
-        /// The agent's action.
+        /// Description of the agent's action.
         because: String,
     },
-    /// The run is being ended, and nothing new is made.
+    /// The run is ending and nothing new is created.
     #[error("the run is ending")]
     Ending,
 }
 
 impl SandboxError {
-    /// The user's line that is to blame, if one is.
+    /// Returns the location in the user's file that caused the error, if any.
     pub fn excerpt(&self) -> Option<&Excerpt> {
         match self {
             Self::Fixture { source_line, .. } | Self::Git { source_line, .. } | Self::Setup { source_line, .. } => {
@@ -245,8 +249,8 @@ impl SandboxError {
         }
     }
 
-    /// True if the sandbox of another attempt would fail in the same way: what is written in the suite is to blame, and
-    /// not the machine, a remote or the clock.
+    /// Returns `true` if another attempt would fail in the same way, because the cause is in the suite and not the
+    /// machine, a remote or a timeout.
     fn is_final(&self) -> bool {
         match self {
             Self::Unknown { .. } | Self::Absent { .. } | Self::Fixture { .. } => true,

@@ -1,4 +1,4 @@
-//! Sandboxes that are directories of this machine.
+//! Sandboxes that are directories on this machine.
 //!
 //! ```text
 //! <temporary directory>/trialrun-sandbox-<pid>-<random>/
@@ -8,8 +8,8 @@
 //!     owner    whose sandbox it is, locked while it is in use
 //! ```
 //!
-//! A directory keeps nobody in. What an agent writes elsewhere in there is found out; what it writes elsewhere on the
-//! machine is told by its calls alone.
+//! A directory does not confine an agent. Files that the agent writes elsewhere below the sandbox's directory are
+//! detected; files that it writes elsewhere on the machine show only in its tool calls.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -41,8 +41,8 @@ use crate::BoxFuture;
 use crate::Host;
 use crate::supervise::{Output, Supervisor, run};
 
-/// What a sandbox's directory is called, whatever its case and its arm are: the agent sees the path, and must not learn from
-/// it what it is tested for.
+/// Name of a sandbox's directory, the same for every case and arm: the agent sees the path and must not learn from it
+/// what is tested.
 const SANDBOX: &str = "sandbox";
 
 const WORK: &str = "work";
@@ -52,10 +52,10 @@ const TMP: &str = "tmp";
 /// Timeout for making a patch.
 const PATCHING: Duration = Duration::from_secs(20);
 
-/// The most of a setup command's output that is kept, in bytes.
+/// Maximum size of a setup command's output that is kept, in bytes.
 const MAX_OUTPUT: usize = 64 * 1024;
 
-/// How much of its stderr a failed setup command is quoted with, in characters.
+/// Maximum length of the stderr of a failed setup command in its error message, in characters.
 const QUOTED: usize = 2000;
 
 /// The kind `local`.
@@ -105,7 +105,7 @@ impl Maker for LocalMaker {
 }
 
 impl LocalMaker {
-    /// The directories, and the template's copy in them.
+    /// Creates the directories and copies the template into them.
     async fn lay_out(&self, request: &Request, template: Option<Arc<Template>>) -> Result<LocalSandbox, SandboxError> {
         let Templates { root, env, supervisor, registry, .. } = &self.templates;
         let (root, registry, keep) = (root.clone(), Arc::clone(registry), request.keep);
@@ -153,19 +153,19 @@ struct LocalSandbox {
     tmp: PathBuf,
     env: BTreeMap<String, String>,
     fixture_env: Vec<(String, String)>,
-    /// The user's own environment.
+    /// Environment of the user.
     host_env: Arc<BTreeMap<String, String>>,
-    /// Repository that it is a clone of.
+    /// Repository to clone.
     source_repo: Option<String>,
     supervisor: Supervisor,
     registry: Arc<Registry>,
     timeout: Duration,
     baseline: Baseline,
-    /// The repository before the agent came, if anybody wants to know what becomes of it.
+    /// State of the repository before the agent started, if its changes are needed.
     watched: Option<Looked>,
 }
 
-/// What was in a sandbox before the agent came.
+/// Content of a sandbox before the agent started.
 #[derive(Clone)]
 struct Baseline {
     files: Arc<Files>,
@@ -173,7 +173,7 @@ struct Baseline {
 }
 
 impl LocalSandbox {
-    /// Runs the setup commands, and takes down what they left.
+    /// Runs the setup commands and records the resulting files.
     async fn set_up(&mut self, fixtures: &Fixtures, timeout: Duration) -> Result<(), SandboxError> {
         if fixtures.setup_commands.is_empty() {
             return Ok(());
@@ -197,8 +197,8 @@ impl LocalSandbox {
         Ok(())
     }
 
-    /// Takes down what the repository and its remotes are before the agent comes. Trials of the same fixture share what is
-    /// the same for all of them.
+    /// Records the state of the repository and its remotes before the agent starts. Trials of the same fixture share
+    /// the parts that are equal for all of them.
     async fn watch(&mut self) -> Result<(), SandboxError> {
         if self.baseline.files.repository.is_none() {
             return Ok(());
@@ -239,7 +239,7 @@ impl LocalSandbox {
         }
     }
 
-    /// How long looking at what is there may take: as long as one of the commands that put it there.
+    /// Timeout for reading the sandbox: the same as for one of the setup commands that created its content.
     fn patience(&self) -> Patience {
         Patience::new(self.timeout, "setup_timeout")
     }
@@ -263,7 +263,7 @@ impl LocalSandbox {
             let look = || Snapshot::changes(&work, &before, patience).map_err(|error| unread(&work, error));
             let mut changes = look()?;
             if changes.is_closed {
-                // Whoever may read everything anyway sees the same.
+                // A user with full access (root) sees the same with and without this step.
                 removal::open_up(&work);
                 changes = look()?;
             }
@@ -278,13 +278,13 @@ impl LocalSandbox {
             let left = if now.is_none() {
                 Left::Gone
             } else if baseline.files.is_repository(now.as_ref()) {
-                // Where no file changed, either, `git status` says what it said.
+                // If no file changed either, `git status` gives the same output as before.
                 let status = status.as_ref().or(baseline.files.status.as_ref());
                 Left::Repository(status.filter(|_| changes.is_whole && changes.files.is_empty()).cloned())
             } else {
                 Left::Nothing
             };
-            // The index may be the agent's, too, and then agree with any file.
+            // The agent may also have written the index, which could then match any file.
             let reads_all = changes.keeps_a_size || matches!(left, Left::Nothing);
             Ok((changes.files, beside(&path)?, now, left, reads_all))
         })
@@ -313,7 +313,7 @@ impl LocalSandbox {
         })
     }
 
-    /// Changes of the repository and its remotes.
+    /// Compares the repository and its remotes with their state before the agent started.
     async fn change(
         &self,
         before: &Looked,
@@ -328,7 +328,7 @@ impl LocalSandbox {
         Ok(change)
     }
 
-    /// Git is asked only for what is not known: a process costs more than all the rest.
+    /// Runs git only for unknown parts, because starting a process takes longer than everything else here.
     async fn repository(
         &self,
         now: &Glance,
@@ -424,7 +424,7 @@ impl Sandbox for LocalSandbox {
     }
 }
 
-/// What is told of a repository that was watched to those who want to know no more than usual.
+/// Converts the change of a watched repository to the form that is reported for every repository.
 fn at_a_glance(change: &RepositoryChange) -> Repository {
     let mine = change.new_commits.iter().filter(|commit| commit.on_head);
     Repository {
@@ -435,7 +435,7 @@ fn at_a_glance(change: &RepositoryChange) -> Repository {
     }
 }
 
-/// What the agent did to the directories of its sandbox that leaves nothing to look at.
+/// Returns a description of the agent's action if it made the sandbox's directories unreadable.
 fn ruin(base: &Path, work: &Path) -> Option<String> {
     [base, work].into_iter().find_map(|directory| {
         let what = match directory.symlink_metadata() {
@@ -448,7 +448,8 @@ fn ruin(base: &Path, work: &Path) -> Option<String> {
     })
 }
 
-/// Why a tree could not be read once the agent has acted. A tree that takes too long is the agent's: it was made in time.
+/// Converts an error of reading a tree after the agent acted. A tree that takes too long is the agent's fault, because
+/// reading it took less time before.
 fn unread(work: &Path, error: io::Error) -> SandboxError {
     if error.kind() == io::ErrorKind::TimedOut {
         return SandboxError::Ruined {
@@ -458,7 +459,7 @@ fn unread(work: &Path, error: io::Error) -> SandboxError {
     SandboxError::io("read", work)(error)
 }
 
-/// Why git could not tell of the repository once the agent has acted. As with [`unread`], being late is the agent's doing.
+/// Converts an error of git after the agent acted. As in [`unread`], a timeout is the agent's fault.
 fn after_acting(unreadable: Unreadable) -> SandboxError {
     match unreadable {
         Unreadable::Left(because) | Unreadable::Machine(because) => SandboxError::Git { because, source_line: None },
@@ -468,7 +469,7 @@ fn after_acting(unreadable: Unreadable) -> SandboxError {
     }
 }
 
-/// What lies beside the sandbox's own directories.
+/// Returns the entries beside the sandbox's own directories.
 fn beside(base: &Path) -> Result<Vec<String>, SandboxError> {
     let own = [WORK, HOME, TMP, OWNER];
     let entries = fs::read_dir(base).map_err(SandboxError::io("read", base))?;

@@ -1,4 +1,4 @@
-//! The directory of a sandbox, and the mark that says whose it is.
+//! The directory of a sandbox, and the file that names its owner.
 
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
@@ -9,18 +9,19 @@ use std::sync::Arc;
 use super::registry::{Entry, Registry};
 use super::{SandboxError, removal};
 
-/// What every directory of ours is called at first.
+/// Prefix of the names of all directories of this program.
 pub(super) const PREFIX: &str = "trialrun-";
 
-/// The file in it that names the owner. The owner holds a lock on it for as long as the directory is in use.
+/// Name of the file in the directory that identifies the owner. The owner holds a lock on it as long as the directory
+/// is in use.
 pub(super) const OWNER: &str = "owner";
 
-/// What a directory is for.
+/// Purpose of a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// One trial's sandbox.
     Sandbox,
-    /// What the sandboxes of a run are copied from.
+    /// Templates that the sandboxes of a run are copied from.
     Templates,
 }
 
@@ -32,7 +33,8 @@ impl Purpose {
     }
 }
 
-/// A directory of ours: entered in the registry, marked and locked; removed when dropped, unless it is to be kept.
+/// A directory of this program: entered in the registry, marked and locked. Dropping it removes it, unless it is to be
+/// kept.
 #[derive(Debug)]
 pub(super) struct Base {
     path: PathBuf,
@@ -42,7 +44,8 @@ pub(super) struct Base {
 }
 
 impl Base {
-    /// Makes `<root>/trialrun-<name>-<pid>-<random>/`, for the user alone. `root` has its links resolved.
+    /// Creates `<root>/trialrun-<name>-<pid>-<random>/`, accessible only to the user. `root` must have its links
+    /// resolved.
     pub(super) fn make(
         root: &Path,
         name: &str,
@@ -75,7 +78,7 @@ impl Base {
         &self.path
     }
 
-    /// A moment on the file system's own clock, not before anything that was written until now.
+    /// Returns a time on the file system's own clock that is not before any earlier write.
     pub(super) fn moment(&self) -> io::Result<(i64, i64)> {
         use std::os::unix::fs::MetadataExt;
         self.owner.set_modified(std::time::SystemTime::now())?;
@@ -83,12 +86,12 @@ impl Base {
         Ok((meta.ctime(), meta.ctime_nsec()))
     }
 
-    /// Removes it now and says how that went.
+    /// Removes the directory now and returns the result.
     pub(super) fn remove(mut self) -> io::Result<()> {
         if self.keep {
             return Ok(());
         }
-        // Not tried a second time by the drop.
+        // Keeps `drop` from trying again.
         self.keep = true;
         removal::remove(&self.path)
     }
@@ -111,7 +114,7 @@ fn mark(base: &Path, pid: u32, purpose: Purpose, keep: bool) -> io::Result<File>
     Ok(owner)
 }
 
-/// What a mark says.
+/// Content of an owner file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Mark {
     pub(super) pid: Option<u32>,
@@ -121,15 +124,15 @@ pub(super) struct Mark {
     pub(super) kept: bool,
 }
 
-/// Whose directory `base` is, and whether it is in use: its lock is held, or the process that made it lives. The second
-/// counts where the mark is missing too, because it is made a moment after the directory.
+/// Returns the owner of `base` and whether it is in use: its lock is held, or the process that created it is alive. The
+/// process also counts if the owner file is missing, because the file is created shortly after the directory.
 pub(super) fn read(base: &Path) -> Mark {
     let named = base.file_name().and_then(|name| pid_in(&name.to_string_lossy()));
     let live = named.is_some_and(|pid| birth(pid).is_some());
     let mut mark = Mark { pid: named, purpose: Purpose::Sandbox, live, kept: false };
     let Ok(file) = files::open(&base.join(OWNER)) else { return mark };
     let mut text = String::new();
-    // An agent may have put anything there; what matters fits into a few bytes.
+    // An agent may have replaced the file; a valid one fits into a few bytes.
     let _ = (&file).take(1000).read_to_string(&mut text);
     let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     let written = field("pid").and_then(|pid| pid.parse().ok());
@@ -145,7 +148,7 @@ pub(super) fn read(base: &Path) -> Mark {
     mark
 }
 
-/// The pid in a directory's name.
+/// Returns the process id in a directory's name.
 fn pid_in(name: &str) -> Option<u32> {
     let (rest, random) = name.strip_prefix(PREFIX)?.rsplit_once('-')?;
     let (_, pid) = rest.rsplit_once('-')?;
@@ -153,13 +156,14 @@ fn pid_in(name: &str) -> Option<u32> {
     random.then(|| pid.parse().ok()).flatten()
 }
 
-/// When a living process was started, on the kernel's own scale; a later process with the same id has another.
+/// Returns the start time of a living process on the kernel's own scale. A later process with the same id has a
+/// different one.
 #[cfg(target_os = "linux")]
 fn birth(pid: u32) -> Option<u64> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let name_end = stat.iter().rposition(|byte| *byte == b')')?;
     let mut fields = std::str::from_utf8(stat.get(name_end + 1..)?).ok()?.split_ascii_whitespace();
-    // A zombie does nothing any more.
+    // A zombie no longer uses anything.
     let alive = !matches!(fields.next()?, "Z" | "X");
     alive.then(|| fields.nth(18)?.parse().ok()).flatten()
 }

@@ -7,11 +7,11 @@ use super::inspection::View;
 /// Maximum size of a patch, in bytes.
 const LONGEST: usize = 1 << 20;
 
-/// Of more files there is no patch: their names go onto a command line.
+/// Maximum number of changed files for a patch, because their names are passed on a command line.
 const MOST_FILES: usize = 1000;
 
-/// Compares the working directory with a commit in an index of its own. The arguments are the commit, how many of the
-/// files were there before, these, and those that are new.
+/// Script that compares the working directory with a commit, using a separate index. The arguments are the commit, the
+/// number of files that existed before, those files, and the new files.
 const COMPARE: &str = r#"
 set -e
 base=$1 old=$2; shift 2
@@ -29,14 +29,14 @@ g add -A -f -- "$@" 2> /dev/null
 g diff --cached --no-ext-diff --no-textconv --no-color "$base" -- "$@"
 "#;
 
-/// True if there may be a patch: of a repository with a commit, in which some files changed.
+/// Returns `true` if a patch may be possible: the repository has a commit, and some files changed.
 pub(super) fn is_possible(collected: &Collected) -> bool {
     let has_base = collected.repository_change.as_ref().is_some_and(|change| change.before.head.is_some());
     has_base && (1..=MOST_FILES).contains(&collected.files_changed.len())
 }
 
-/// What the agent changed since fixtures and skill were placed, if git can tell: `None` without a commit, if nothing
-/// changed, and if a file was changed that is in no commit.
+/// Returns the agent's changes since the fixtures and the skill were installed. `None` if there is no commit, if
+/// nothing changed, or if a changed file is not part of any commit.
 pub(super) async fn of(view: &View<'_>, collected: &Collected) -> Option<String> {
     let base = collected.repository_change.as_ref()?.before.head.clone()?;
     let (new, old): (Vec<_>, Vec<_>) = collected.files_changed.iter().partition(|file| file.change == Change::Added);

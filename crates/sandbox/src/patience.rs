@@ -1,10 +1,10 @@
-//! How long looking at a tree may take: an agent may have left one that has no end.
+//! Timeout for reading a tree, because an agent may have left one that never ends.
 
 use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How long looking may take.
+/// Timeout for reading a tree.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Patience {
     since: Instant,
@@ -13,22 +13,22 @@ pub(super) struct Patience {
 }
 
 impl Patience {
-    /// From now on, so long; the setting that says so.
+    /// Starts the timeout `limit` now. `setting` is the name of the setting that configures it.
     pub(super) fn new(limit: Duration, setting: &'static str) -> Self {
         Self { since: Instant::now(), limit, setting }
     }
 
-    /// How much of it is left.
+    /// Returns the remaining time.
     pub(super) fn left(&self) -> Duration {
         self.limit.saturating_sub(self.since.elapsed())
     }
 
-    /// Whether it has run out.
+    /// Returns `true` if the time has run out.
     pub(super) fn is_over(&self) -> bool {
         self.since.elapsed() >= self.limit
     }
 
-    /// An error that says where somebody had come to, if it has run out.
+    /// Returns an error that names `path`, the last path examined, if the time has run out.
     pub(super) fn check(&self, path: &Path) -> io::Result<()> {
         if !self.is_over() {
             return Ok(());

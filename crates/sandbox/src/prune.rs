@@ -1,4 +1,4 @@
-//! Directories that nobody uses any more.
+//! Finds and removes directories of earlier runs that are no longer in use.
 
 use std::fs;
 use std::io;
@@ -8,39 +8,39 @@ use std::time::{Duration, SystemTime};
 pub use super::owner::Purpose;
 use super::{owner, removal};
 
-/// A directory whose owner is gone.
+/// A directory whose owner has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Orphan {
-    /// Where it is.
+    /// Path of the directory.
     pub path: PathBuf,
-    /// What it was for.
+    /// Purpose of the directory.
     pub purpose: Purpose,
-    /// The process that made it, if it is known.
+    /// Process that created it, if known.
     pub pid: Option<u32>,
-    /// Since it was made, or since something in its uppermost level changed.
+    /// Time since it was created, or since its top level last changed.
     pub age: Duration,
-    /// What its files hold, in bytes; links are not followed.
+    /// Total size of its files in bytes; links are not followed.
     pub size: u64,
 }
 
-/// What lies in a directory for sandboxes.
+/// Directories of this program below one root.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Survey {
-    /// What may be removed, oldest first.
+    /// Directories that can be removed, oldest first.
     pub orphans: Vec<Orphan>,
-    /// How many would be orphans but are younger than asked for.
+    /// Number of orphans that are younger than the minimum age.
     pub younger: usize,
-    /// How many are in use.
+    /// Number of directories in use.
     pub live: usize,
     /// Sandboxes that the user asked to keep (`--keep-sandbox`), oldest first.
     pub kept: Vec<Orphan>,
 }
 
-/// Looks for orphans directly below `root`. A directory is in use while its lock is held or the process that made it
-/// lives, and then it is never an orphan, whatever its age. Other users' directories are not looked at.
+/// Finds orphans directly below `root`. A directory is in use while its lock is held or the process that created it is
+/// alive; then it is never an orphan, whatever its age. Directories of other users are ignored.
 ///
 /// # Errors
-/// When `root` cannot be read.
+/// Returns an error if `root` cannot be read.
 pub fn survey(root: &Path, min_age: Duration, now: SystemTime) -> io::Result<Survey> {
     let mut survey = Survey::default();
     for entry in fs::read_dir(root)? {
@@ -68,10 +68,10 @@ pub fn survey(root: &Path, min_age: Duration, now: SystemTime) -> io::Result<Sur
     Ok(survey)
 }
 
-/// Removes an orphan. `false` if somebody uses it after all, and then it is left.
+/// Removes an orphan. Returns `false` and removes nothing if the directory is in use after all.
 ///
 /// # Errors
-/// When something of it cannot be removed.
+/// Returns an error if a part of it cannot be removed.
 pub fn remove(orphan: &Orphan) -> io::Result<bool> {
     if made(&orphan.path).is_some() && owner::read(&orphan.path).live {
         return Ok(false);
@@ -80,7 +80,7 @@ pub fn remove(orphan: &Orphan) -> io::Result<bool> {
     Ok(true)
 }
 
-/// When `path` was made or last changed, if it is a directory, this user's, and named like ours.
+/// Returns the time when `path` was created or last changed, if it is a directory of this user with our name prefix.
 fn made(path: &Path) -> Option<SystemTime> {
     use std::os::unix::fs::MetadataExt;
     let named = path.file_name()?.to_str()?.starts_with(owner::PREFIX);
@@ -100,7 +100,7 @@ mod tests {
     use crate::owner::{Base, OWNER};
     use crate::registry::Registry;
 
-    /// A process that has ended, so that nobody owns what it made.
+    /// Returns the id of a process that has ended, so that its directories are orphans.
     fn dead_pid() -> u32 {
         let mut child = std::process::Command::new("/bin/true").spawn().unwrap();
         child.wait().unwrap();

@@ -1,4 +1,4 @@
-//! What is to be removed when a run ends badly.
+//! Directories to remove when a run is aborted.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{SandboxError, removal};
 
-/// Every directory of the run, entered before it is made and struck off when it is gone. A signal's or a panic's last
-/// act is [`remove_all`](Self::remove_all).
+/// All directories of the run. A directory is entered before it is created and deleted from the list after its removal.
+/// The handler of a signal or a panic calls [`remove_all`](Self::remove_all) last.
 #[derive(Debug, Default)]
 pub struct Registry {
     state: Mutex<State>,
@@ -17,18 +17,18 @@ pub struct Registry {
 #[derive(Debug, Default)]
 struct State {
     closed: bool,
-    /// Path → whether it is to be kept.
+    /// Maps a path to whether it is to be kept.
     directories: BTreeMap<PathBuf, bool>,
 }
 
 impl Registry {
-    /// An empty registry.
+    /// Creates an empty registry.
     pub fn new() -> Arc<Self> {
         Arc::default()
     }
 
-    /// Removes every directory that is not to be kept, and lets none be entered from now on. What could not be removed,
-    /// and why.
+    /// Removes every directory that is not to be kept, and rejects new entries from now on. Returns the directories
+    /// that could not be removed, with the errors.
     pub fn remove_all(&self) -> Vec<(PathBuf, io::Error)> {
         let directories = {
             let mut state = self.state();
@@ -39,7 +39,7 @@ impl Registry {
         doomed.filter_map(|(path, _)| removal::remove(&path).err().map(|error| (path, error))).collect()
     }
 
-    /// Every directory that is entered now.
+    /// Returns all directories entered at the moment.
     pub fn directories(&self) -> Vec<PathBuf> {
         self.state().directories.keys().cloned().collect()
     }
@@ -58,7 +58,7 @@ impl Registry {
     }
 }
 
-/// A line of the registry; dropping it strikes it off.
+/// Entry of a directory in the registry. Dropping it deletes the entry.
 #[derive(Debug)]
 pub(super) struct Entry {
     registry: Arc<Registry>,

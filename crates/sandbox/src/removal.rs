@@ -1,4 +1,4 @@
-//! Removing a tree, whatever somebody did to it.
+//! Removes a tree, whatever permissions an agent set in it.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -6,12 +6,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-/// A process that is being ended may write for a moment longer; so often it is tried again, with pauses that grow from
-/// a millisecond to a quarter of a second.
+/// Maximum number of attempts, because a process that is being ended may still write for a moment. The pauses between
+/// them grow from a millisecond to a quarter of a second.
 const ROUNDS: u32 = 12;
 
-/// Removes `path` and everything below it. Links are removed, not followed; directories that forbid it are opened up
-/// first. Something that is gone already is no error.
+/// Removes `path` and everything below it. Links are removed but not followed. Permissions of directories that prevent
+/// it are changed first. A missing path is not an error.
 pub(super) fn remove(path: &Path) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     files::remove(path);
@@ -29,7 +29,7 @@ pub(super) fn remove(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives the owner every right to every directory, and the right to read every file.
+/// Gives the owner all permissions on every directory, and read permission on every file.
 pub(super) fn open_up(path: &Path) {
     let Ok(meta) = path.symlink_metadata() else { return };
     let right = match meta.file_type() {
@@ -49,7 +49,7 @@ pub(super) fn open_up(path: &Path) {
     }
 }
 
-/// The files of a tree, removed on every processor: nearly all the work there is.
+/// Removes the files of a tree with several threads, which is nearly all of the work.
 #[cfg(target_os = "linux")]
 mod files {
     use std::ffi::CString;
@@ -64,11 +64,11 @@ mod files {
 
     use crate::shares;
 
-    /// How many directories are emptied at a time.
+    /// Number of directories that a thread takes at a time.
     const AT_A_TIME: usize = 16;
 
-    /// Removes what it can below the directories in `root`, and leaves the rest and all trouble to who removes those. What
-    /// is in `root` itself goes last: it says whose the tree is.
+    /// Removes as much as it can below the directories in `root`. The caller removes the rest and handles the errors.
+    /// Entries directly in `root` stay until the end, because they identify the owner of the tree.
     pub(super) fn remove(root: &Path) {
         let Ok(root) = open(AT_FDCWD, root, ResolveFlag::empty()) else { return };
         let mut level = vec![PathBuf::from(".")];
@@ -80,9 +80,9 @@ mod files {
         }
     }
 
-    /// Removes what is in a directory but directories, and tells which those are.
+    /// Removes the entries of a directory except subdirectories, and returns those.
     fn empty(root: &OwnedFd, path: &Path) -> io::Result<Vec<PathBuf>> {
-        // Somebody may still be there, and put a link to elsewhere in a directory's place.
+        // A running process may still replace a directory with a link to another place.
         let inside = ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_SYMLINKS;
         let mut directory = Dir::from_fd(open(root, path, inside)?)?;
         let mut below = Vec::new();

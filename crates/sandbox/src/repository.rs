@@ -1,8 +1,9 @@
-//! What became of a sandbox's repository: its branches, its index, its remotes and their review requests, before the agent
-//! came and after it has gone. Nothing is cut off that a verdict depends on, and what could not be asked is told as such.
+//! State of a sandbox's repository before and after the agent's work: its branches, its index, its remotes and their
+//! review requests. Data that a verdict depends on is never truncated, and facts that could not be determined are
+//! marked as unknown.
 //!
-//! Remotes are those that stood before the agent came, at the addresses they had then: an agent must not choose which host
-//! the user's credentials are sent to.
+//! Remotes are those that were configured before the agent started, with their addresses at that time: an agent must
+//! not choose the host to which the user's credentials are sent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -16,15 +17,16 @@ use sha2::{Digest, Sha256};
 use super::inspection::{Inspection, Unreadable, View};
 use super::review_requests::Reviews;
 
-/// The most new commits that are told of.
+/// Maximum number of new commits that are reported.
 const MOST_NEW: &str = "1000";
-/// How long a remote may take to tell its branches.
+/// Timeout of one request to a remote.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What separates the parts of what [`LOOK`] tells: no line of git's begins with it.
+/// Separator between the parts of the output of [`LOOK`]. No line of git's output begins with it.
 const PART: char = '\u{1e}';
 
-/// Everything about a repository that needs nobody else, by one process: each costs more than what it does.
+/// Script that prints the local state of a repository. A single process is used, because starting one takes longer than
+/// its work.
 const LOOK: &str = r#"
 part() { printf '\036%s\n' "$1"; }
 g rev-parse --git-dir > /dev/null || exit 1
@@ -43,76 +45,76 @@ g remote | while read -r name; do printf '%s\t%s\n' "$name" "$(g remote get-url 
 :
 "#;
 
-/// Commits that are reached now and from none of the arguments. An agent may have thrown old commits away, and git
-/// refuses to leave out what is gone unless it is told to.
+/// Script that lists the commits that are reachable now but from none of the arguments. `--ignore-missing` is needed
+/// because an agent may have deleted old commits, and git otherwise refuses to exclude missing ones.
 const NEW: &str = r#"
 head=$(g rev-parse -q --verify 'HEAD^{commit}')
 g log --ignore-missing --format='%H %s' --max-count="$1" --all ${head:+HEAD} --not $2 --
 "#;
 
-/// Those of the arguments that are commits of this repository.
+/// Script that prints those arguments that are commits of this repository.
 const HELD: &str = r#"
 for commit; do g cat-file -e "$commit^{commit}" 2> /dev/null && echo "$commit"; done
 :
 "#;
 
-/// A repository at one moment, and everything its refs reach.
+/// State of a repository at one moment, with the commits of its references.
 #[derive(Debug, Clone)]
 pub(super) struct Looked {
     pub(super) state: RepositoryState,
-    /// What every ref and HEAD stand for.
+    /// Commits of all references and of HEAD.
     tips: BTreeSet<String>,
-    /// The latest commits that are reached from HEAD.
+    /// Latest commits reachable from HEAD.
     mine: BTreeSet<String>,
-    /// Remotes and where they are, what signs in included.
+    /// Names and addresses of remotes, including credentials.
     remotes: Vec<(String, String)>,
 }
 
 impl Looked {
-    /// The same before its remotes were asked.
+    /// Returns the state without the results of asking its remotes.
     fn without_remotes(&self) -> Self {
         let mut looked = self.clone();
         looked.state.remotes.clear();
         looked
     }
 
-    /// The same, its remotes left out, with another `git status`.
+    /// Returns the state without the results of its remotes, and with another `git status`.
     fn with_status(&self, status: Vec<String>) -> Self {
         let mut looked = self.without_remotes();
         looked.state.status = status;
         looked
     }
 
-    /// What is left of one that cannot be read any more: the remotes that it had.
+    /// Returns the state of a repository that can no longer be read; only the remotes it had are kept.
     fn lost(&self, because: &str) -> Self {
         let state = RepositoryState { lost: Some(because.to_owned()), ..RepositoryState::default() };
         Self { state, tips: BTreeSet::new(), mine: BTreeSet::new(), remotes: self.remotes.clone() }
     }
 }
 
-/// What is surely known of a repository by what it was.
+/// Part of a repository's state that is certainly unchanged.
 pub(super) enum Left {
-    /// Perhaps nothing.
+    /// Nothing is known to be unchanged.
     Nothing,
-    /// Everything but its files; what `git status` says of them now, if that is known.
+    /// Everything except files is unchanged; with the current `git status`, if known.
     Repository(Option<Vec<String>>),
-    /// There is none any more.
+    /// The repository no longer exists.
     Gone,
 }
 
-/// Looks at a repository and its remotes.
+/// Records a repository and its remotes.
 pub(super) struct Watch<'a> {
     pub(super) git: Inspection<'a>,
     pub(super) reviews: Reviews<'a>,
 }
 
 impl Watch<'_> {
-    /// The repository whose top is `work` as it is now, without its remotes' branches.
+    /// Reads the current state of the repository at `work`, without asking its remotes.
     pub(super) async fn look(&self, work: &Path) -> Result<Looked, Unreadable> {
         look(&self.git.view(work).await?).await
     }
 
-    /// Asks the remotes of what was looked at, all at once.
+    /// Asks all remotes of `looked` concurrently.
     pub(super) async fn ask_remotes(&self, work: &Path, looked: &mut Looked) {
         if looked.remotes.is_empty() {
             return;
@@ -124,11 +126,11 @@ impl Watch<'_> {
         looked.state.remotes = names.zip(told).collect();
     }
 
-    /// What became of `before`, of which so much is left as it was: then git is asked for little or nothing, since a
-    /// process costs more than all the rest.
+    /// Returns the changes since `before`. `left` is the part that is unchanged, for which git is run rarely or not at
+    /// all, because starting a process takes longer than everything else here.
     ///
     /// # Errors
-    /// When this machine does not let it be looked at, and why.
+    /// Returns an error with a reason if this machine prevents reading the repository.
     pub(super) async fn change(
         &self,
         work: &Path,
@@ -149,7 +151,7 @@ impl Watch<'_> {
             Err(Unreadable::Left(because)) => before.lost(&because),
             Err(unreadable) => return Err(unreadable),
         };
-        // What the agent made of the list of remotes has no say in whom the harness asks.
+        // The agent's changes to the list of remotes must not decide whom this program asks.
         after.remotes.clone_from(&before.remotes);
         self.ask_remotes(work, &mut after).await;
         let is_moved = !after.tips.is_subset(&before.tips);
@@ -195,7 +197,7 @@ impl Watch<'_> {
         match requests {
             Some(Ok(requests)) => remote.review_requests = Some(requests),
             Some(Err(because)) => remote.unknown.push(format!("review requests of `{name}`: {because}")),
-            // A folder can have none, so that there is none is known.
+            // A folder cannot have review requests, so the list is known to be empty.
             None if is_folder(url) => remote.review_requests = Some(Vec::new()),
             None => {
                 let because = "it is not at GitHub or GitLab, and no other service can be asked";
@@ -206,7 +208,7 @@ impl Watch<'_> {
     }
 }
 
-/// State of a repository that is read without asking a remote.
+/// Reads the state of a repository without asking a remote.
 async fn look(view: &View<'_>) -> Result<Looked, Unreadable> {
     let told = view.script(LOOK, &[]).await?;
     let mut parts: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -243,8 +245,8 @@ async fn look(view: &View<'_>) -> Result<Looked, Unreadable> {
     Ok(Looked { state, tips, mine, remotes })
 }
 
-/// Leaves a remote's branches as they were where somebody else changed them meanwhile: another trial of the same
-/// repository, say. Whoever pushes a commit has it.
+/// Restores the earlier state of remote branches that were changed by others meanwhile, for example by another trial of
+/// the same repository. A new commit counts as the agent's only if this repository contains it.
 async fn leave_out_others(view: &View<'_>, before: &RepositoryState, after: &mut RepositoryState) {
     let was = |remote: &RemoteState| {
         let known = before.remotes.values().find(|known| known.url == remote.url);
@@ -280,7 +282,7 @@ async fn leave_out_others(view: &View<'_>, before: &RepositoryState, after: &mut
     }
 }
 
-/// Outputs of all futures, polled together.
+/// Polls all futures together and returns their outputs in order.
 async fn all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
     let mut running: Vec<Pin<Box<F>>> = futures.map(Box::pin).collect();
     let mut done: Vec<Option<F::Output>> = running.iter().map(|_| None).collect();
@@ -296,25 +298,25 @@ async fn all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
     done.into_iter().flatten().collect()
 }
 
-/// SHA-256 of some lines.
+/// Returns the SHA-256 of some lines.
 fn digest(lines: &[&str]) -> String {
     let digest = Sha256::digest(lines.join("\n"));
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A line of `git log --format='%H %s'`.
+/// Parses a line of `git log --format='%H %s'`.
 fn commit(line: &str, mine: &BTreeSet<String>) -> Commit {
     let (sha, subject) = line.split_once(' ').unwrap_or((line, ""));
     Commit { on_head: mine.contains(sha), sha: sha.to_owned(), subject: subject.to_owned() }
 }
 
-/// An address without what signs in.
+/// Returns an address without its credentials.
 fn without_sign_in(url: &str) -> String {
     match url.split_once("://") {
         Some((scheme, rest)) => {
             let end = rest.find('/').unwrap_or(rest.len());
             let (user, host) = rest[..end].rsplit_once('@').unwrap_or(("", &rest[..end]));
-            // Over ssh, whoever is asked for is a part of where it is; a password is not.
+            // For ssh, the user name is a part of the address; a password is not.
             let user = user.split(':').next().filter(|user| scheme.ends_with("ssh") && !user.is_empty());
             let user = user.map_or_else(String::new, |user| format!("{user}@"));
             format!("{scheme}://{user}{host}{}", &rest[end..])

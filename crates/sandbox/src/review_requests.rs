@@ -1,4 +1,4 @@
-//! Review requests of a remote, asked of its service by the program that people use for it: `gh` or `glab`.
+//! Asks the hosting service of a remote for its review requests, with the service's own program: `gh` or `glab`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,22 +8,23 @@ use serde_json::Value;
 
 use crate::supervise::{Supervisor, run};
 
-/// The most that is read of an answer, in bytes.
+/// Maximum size of an answer that is read, in bytes.
 const MAX_OUTPUT: usize = 8 << 20;
-/// How many review requests are asked for, open or closed; the newest first.
+/// Maximum number of review requests to ask for, open or closed; the newest first.
 const MOST: &str = "500";
 
 /// Asks services for review requests.
 pub(super) struct Reviews<'a> {
     pub(super) supervisor: &'a Supervisor,
-    /// The user's own environment: it is the user's account that is asked.
+    /// Environment of the user, because the user's account is used.
     pub(super) env: &'a BTreeMap<String, String>,
-    /// Repository that sandboxes are clones of.
+    /// Repository that the sandboxes are cloned from.
     pub(super) source_repo: Option<&'a str>,
 }
 
 impl Reviews<'_> {
-    /// The review requests of the project at `url`, which may take that long; `None` if it is at no service that is known.
+    /// Returns the review requests of the project at `url`, with the timeout `patience`; `None` if it is not on a known
+    /// service.
     pub(super) async fn of(&self, url: &str, patience: Duration) -> Option<Result<Vec<ReviewRequest>, String>> {
         let forge = Forge::of(url)?;
         if self.may_ask(&forge) {
@@ -33,8 +34,8 @@ impl Reviews<'_> {
         Some(Err(format!("`{host}` is not asked: set `GITLAB_HOST={host}` if it is your {service}")))
     }
 
-    /// True if the user's account may be used at a host: the service's own, the one that the user's variables name, or
-    /// that of `--source-repo`.
+    /// Returns `true` if the user's account may be used at a host: the service's own host, the one in the user's
+    /// variables, or that of `--source-repo`.
     fn may_ask(&self, forge: &Forge) -> bool {
         let named =
             ["GITLAB_HOST", "GL_HOST"].iter().find_map(|name| self.env.get(*name).filter(|host| !host.is_empty()));
@@ -78,13 +79,13 @@ impl Reviews<'_> {
     }
 }
 
-/// The host in what a variable names: itself or a URL.
+/// Returns the host in a variable's value, which is a host or a URL.
 fn host_of(named: &str) -> &str {
     let rest = named.split_once("://").map_or(named, |(_, rest)| rest);
     rest.split(['/', ':']).next().unwrap_or(rest)
 }
 
-/// The list that a service's program wrote down.
+/// Parses the list that a service's program printed.
 fn read(kind: ForgeKind, answer: &str) -> Option<Vec<ReviewRequest>> {
     let Value::Array(list) = serde_json::from_str(answer.trim()).ok()? else { return None };
     list.iter().map(|request| review_request(kind, request)).collect()
@@ -102,7 +103,7 @@ fn review_request(kind: ForgeKind, request: &Value) -> Option<ReviewRequest> {
         head: text(head),
         base: text(base),
         url: text(url),
-        // What says nothing of its state was listed, so it is there.
+        // A request without a state was listed, so it exists and counts as open.
         open: state.is_none_or(|state| ["open", "opened"].contains(&state.to_ascii_lowercase().as_str())),
     })
 }

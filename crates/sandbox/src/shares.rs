@@ -1,4 +1,4 @@
-//! Work on many files, shared out among the processors.
+//! Distributes work on many files over several threads.
 
 use std::io;
 use std::num::NonZero;
@@ -6,17 +6,17 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// The most threads that one piece of work is shared among: beyond that they wait for each other in the file system.
+/// Maximum number of threads for one piece of work. More threads would wait for each other in the file system.
 const MOST: usize = 8;
 
-/// How many there are here. Finding out takes longer than copying a file.
+/// Number of threads available. It is cached because determining it takes longer than copying a file.
 static THREADS: LazyLock<usize> = LazyLock::new(|| thread::available_parallelism().map_or(1, NonZero::get).min(MOST));
 
-/// Does `work` on all of `items`, so many at a time, on this thread if that is all at once and else on several. What it
-/// returns is in the order of the items.
+/// Applies `work` to `items` in chunks of `at_a_time`: on this thread if there is only one chunk, otherwise on several.
+/// The results are in the order of the items.
 ///
 /// # Errors
-/// The first error in that order; what comes after it may be done or not.
+/// Returns the first error in that order. Later items may have been processed or not.
 pub(super) fn each<T: Sync, R: Send>(
     items: &[T],
     at_a_time: usize,

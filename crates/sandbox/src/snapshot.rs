@@ -1,4 +1,4 @@
-//! What files there are, to be compared with what there were.
+//! Records the files of a tree, to be compared with a later state.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
@@ -14,35 +14,35 @@ use super::glance::state_files;
 use super::patience::Patience;
 use super::shares;
 
-/// The largest file that is read, in bytes: with the larger ones, size and time of the last change must do. A file that
-/// is all hole has no end.
+/// Maximum size of a file that is hashed, in bytes. Larger files are compared by size and modification time, because a
+/// sparse file can be arbitrarily large.
 pub(super) const MOST_READ: u64 = 64 * 1024 * 1024;
 
-/// Files of any directory that git opens when it looks at a worktree.
+/// Files in any directory that git opens when it examines a worktree.
 const GIT_READS: [&str; 3] = [".gitignore", ".gitattributes", ".gitmodules"];
 
-/// How many directories are read at a time.
+/// Number of directories that a thread takes at a time.
 const AT_A_TIME: usize = 16;
 
-/// Every file and link of a tree but those of repositories.
+/// All files and links of a tree except those of repositories.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Snapshot {
-    /// What is in each directory, by its path below the root. One that has nothing but directories is not here.
+    /// Entries of each directory, by its path below the root. Directories that contain only directories are left out.
     directories: HashMap<PathBuf, HashMap<OsString, Entry>>,
 }
 
-/// What is not as it was.
+/// Differences from an earlier snapshot.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Changes {
-    /// Sorted by path.
+    /// Changed files, sorted by path.
     pub(super) files: Vec<FileChange>,
-    /// Everything was seen: there is no directory that cannot be read, and no repository inside.
+    /// True if everything was read: no directory was unreadable, and there was no nested repository.
     pub(super) is_whole: bool,
-    /// Something is closed to its owner.
+    /// True if the owner lacks permission for an entry.
     pub(super) is_closed: bool,
-    /// A file has another content and its old size: by its times alone, git may take it for unchanged.
+    /// True if a file has new content but its old size. By its timestamps alone, git may take it for unchanged.
     pub(super) keeps_a_size: bool,
-    /// A pipe, socket or device that git would open and wait for, by its path below the root.
+    /// A pipe, socket or device that git would open and block on, by its path below the root.
     pub(super) blocks_git: Option<PathBuf>,
 }
 
@@ -55,22 +55,22 @@ enum Entry {
     Link {
         target: PathBuf,
     },
-    /// A pipe, a socket, a device.
+    /// A pipe, a socket or a device.
     Other,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Content {
-    /// Its SHA-256.
+    /// SHA-256 of the content.
     Hash([u8; 32]),
-    /// There is nothing to be told from it: the file is too large, or its size says enough, or it is new.
+    /// The content was not read: the file is too large, its size already differs, or it is new.
     Unread,
-    /// The system does not let it be read.
+    /// The system denies reading it.
     Unreadable,
 }
 
-/// What tells at a glance that a file is as it was. The time of its last change of any kind is not here, because a copy
-/// has another; it is held against the moment when the copy was made.
+/// Metadata that identifies an unchanged file. The change time (ctime) is not included, because it differs in a copy;
+/// it is compared with the time when the copy was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     size: u64,
@@ -84,10 +84,10 @@ impl Stamp {
     }
 }
 
-/// What is known from before.
+/// An earlier snapshot and its time.
 pub(super) struct Before<'a> {
     pub(super) snapshot: &'a Snapshot,
-    /// When it held true, on the file system's clock: what was touched later, or in the same moment, is read.
+    /// Time of the snapshot on the file system's clock. Files changed at or after this time are read again.
     pub(super) moment: (i64, i64),
 }
 
@@ -97,7 +97,7 @@ impl Snapshot {
         Self::taken(&Look { root, before: None, read_all: true, patience: None })
     }
 
-    /// Reads what may have changed since `before`, and what is new.
+    /// Reads files that may have changed since `before`, and new files.
     pub(super) fn since(root: &Path, before: &Before<'_>, patience: Patience) -> io::Result<Self> {
         Self::taken(&Look { root, before: Some(before), read_all: true, patience: Some(patience) })
     }
@@ -115,7 +115,7 @@ impl Snapshot {
         Ok(Self { directories })
     }
 
-    /// What is not as it was `before`. What is new, or has another size, is not read.
+    /// Returns the changes since `before`. New files and files with another size are not read.
     pub(super) fn changes(root: &Path, before: &Before<'_>, patience: Patience) -> io::Result<Changes> {
         let look = Look { root, before: Some(before), read_all: false, patience: Some(patience) };
         let old = &before.snapshot.directories;
@@ -138,12 +138,12 @@ impl Snapshot {
     }
 }
 
-/// True for a pipe, a socket and a device.
+/// Returns `true` for a pipe, a socket and a device.
 fn is_special(kind: FileType) -> bool {
     !kind.is_file() && !kind.is_dir() && !kind.is_symlink()
 }
 
-/// How one directory differs from what is known of it.
+/// Compares one directory with its earlier state.
 fn differences(
     directory: &Path,
     known: Option<&HashMap<OsString, Entry>>,
@@ -172,7 +172,7 @@ fn differences(
     changes
 }
 
-/// True if a file was changed and has the size that it had.
+/// Returns `true` if a file changed but kept its size.
 fn keeps_a_size(known: Option<&HashMap<OsString, Entry>>, found: &[(OsString, Entry)]) -> bool {
     found.iter().any(|(name, entry)| match (known.and_then(|known| known.get(name)), entry) {
         (Some(old @ Entry::File { stamp, .. }), Entry::File { stamp: new, .. }) => {
@@ -182,25 +182,25 @@ fn keeps_a_size(known: Option<&HashMap<OsString, Entry>>, found: &[(OsString, En
     })
 }
 
-/// A look at a tree.
+/// One traversal of a tree.
 struct Look<'a> {
     root: &'a Path,
     before: Option<&'a Before<'a>>,
-    /// What is new, or has another size, is read, too.
+    /// Also read new files and files with another size.
     read_all: bool,
     patience: Option<Patience>,
 }
 
-/// What is in one directory.
+/// Content of one directory.
 #[derive(Default)]
 struct Found {
     entries: Vec<(OsString, Entry)>,
-    /// Directories, by their paths below the root.
+    /// Subdirectories, by their paths below the root.
     below: Vec<PathBuf>,
     seen: Seen,
 }
 
-/// Properties of what was seen, as in [`Changes`].
+/// Properties of the entries seen, as in [`Changes`].
 struct Seen {
     is_whole: bool,
     is_closed: bool,
@@ -222,7 +222,7 @@ impl Seen {
 }
 
 impl Look<'_> {
-    /// Tells `keep` of every directory what `make` makes of what is in it.
+    /// Calls `make` for the content of every directory and passes the result to `keep`.
     fn everywhere<R: Send>(
         &self,
         make: impl Fn(&Path, Vec<(OsString, Entry)>) -> R + Sync,
@@ -248,7 +248,7 @@ impl Look<'_> {
         Ok(seen)
     }
 
-    /// Looks at one directory. What cannot be read any more counts as gone.
+    /// Reads one directory. An entry that can no longer be read counts as deleted.
     fn directory(&self, path: &Path) -> io::Result<Found> {
         let mut found = Found::default();
         let known = self.before.and_then(|before| before.snapshot.directories.get(path));
@@ -292,13 +292,14 @@ impl Look<'_> {
         Ok(found)
     }
 
-    /// A pipe, socket or device below `git`, the repository of a directory: `git status` reads it there, too.
+    /// Returns a pipe, socket or device below `git`, the repository of a directory, because `git status` reads it there
+    /// too.
     fn strange_state(&self, git: &Path) -> io::Result<Option<PathBuf>> {
         for file in state_files(git) {
             if let Some(patience) = self.patience {
                 patience.check(&file)?;
             }
-            // Git follows links. Where one leads is looked at without opening it.
+            // Git follows links, so the target is examined, without opening it.
             if file.metadata().is_ok_and(|meta| is_special(meta.file_type())) {
                 return Ok(Some(file));
             }
@@ -306,7 +307,7 @@ impl Look<'_> {
         Ok(None)
     }
 
-    /// What is there beside directories, and of which something may be known; `None` if it has just gone.
+    /// Reads one entry that is not a directory, reusing what is `known`. Returns `None` if it has just been deleted.
     fn entry(&self, entry: &DirEntry, kind: FileType, known: Option<&Entry>) -> io::Result<Option<Entry>> {
         if kind.is_symlink() {
             return Ok(Some(Entry::Link { target: fs::read_link(entry.path()).unwrap_or_default() }));
@@ -333,7 +334,7 @@ impl Look<'_> {
 }
 
 impl Entry {
-    /// The same kind and content, and as executable.
+    /// Returns `true` if kind, content and the executable bits are equal.
     fn same_as(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::File { stamp: a, content: one }, Self::File { stamp: b, content: two }) => {
@@ -348,7 +349,7 @@ impl Entry {
     }
 }
 
-/// What a file of that size has in it. Only patience that has run out is an error.
+/// Hashes a file of this size. Returns an error only if `patience` has run out.
 fn read(path: &Path, size: u64, patience: Option<Patience>) -> io::Result<Content> {
     if size > MOST_READ {
         return Ok(Content::Unread);
@@ -360,7 +361,7 @@ fn read(path: &Path, size: u64, patience: Option<Patience>) -> io::Result<Conten
     }
 }
 
-/// SHA-256 of a file's content.
+/// Returns the SHA-256 of a file's content.
 pub(super) fn hash(path: &Path) -> io::Result<[u8; 32]> {
     hash_within(path, None)
 }
@@ -369,7 +370,7 @@ fn hash_within(path: &Path, patience: Option<Patience>) -> io::Result<[u8; 32]> 
     hash_file(files::open(path)?, path, patience)
 }
 
-/// SHA-256 of what is left to read of `file`, which is at `path`.
+/// Returns the SHA-256 of the remaining content of `file`, whose path is `path`.
 pub(super) fn hash_file(mut file: File, path: &Path, patience: Option<Patience>) -> io::Result<[u8; 32]> {
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; 64 * 1024];
@@ -418,7 +419,7 @@ mod tests {
         let before = Before { snapshot: &snapshot, moment: moment(root) };
         assert_eq!(Snapshot::changes(root, &before, patience()).unwrap().files, []);
 
-        // The same size, and the time put back: only the content tells.
+        // Same size and restored time: only the content differs.
         let time = root.join("content").metadata().unwrap().modified().unwrap();
         fs::write(root.join("content"), "two").unwrap();
         File::options().write(true).open(root.join("content")).unwrap().set_modified(time).unwrap();

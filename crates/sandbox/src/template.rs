@@ -1,4 +1,4 @@
-//! Fixtures are built once and copied for each trial.
+//! Templates: fixtures are built once and copied for each trial.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -27,37 +27,38 @@ pub(super) struct Template {
     pub(super) files: Arc<Files>,
 }
 
-/// What is in a working directory, to be compared with later.
+/// Content of a working directory, to be compared with later.
 #[derive(Debug, Default)]
 pub(super) struct Files {
     pub(super) snapshot: Snapshot,
     pub(super) repository: Option<Glance>,
-    /// What `git status` says, if it was asked.
+    /// Output of `git status`, if it was run.
     pub(super) status: Option<Vec<String>>,
-    /// The repository, remotes left out, as the first who watched it found it.
+    /// State of the repository without its remotes, recorded by the first trial that watches it.
     pub(super) looked: OnceCell<Option<Looked>>,
 }
 
 impl Files {
-    /// Whether the repository, its files left aside, is surely what it was.
+    /// Returns `true` if the repository, apart from its files, is certainly unchanged.
     pub(super) fn is_repository(&self, now: Option<&Glance>) -> bool {
         self.repository.as_ref().zip(now).is_some_and(|(before, now)| now.is_as(before))
     }
 }
 
 impl Template {
-    /// Copies it into the empty directory `to`.
+    /// Copies the template into the empty directory `to`.
     pub(super) fn copy(&self, to: &Path) -> Result<(), SandboxError> {
         unpack::unpack(&self.work, &self.items, to).map_err(SandboxError::io("copy the fixture to", to))
     }
 }
 
-/// What a skill leaves at home: its tests and evals, which hold the answers, its own repository, and what Python keeps.
+/// Returns `true` for the parts of a skill that are not installed: its tests and evals, which contain the answers, its
+/// own repository, and Python's caches.
 pub(super) fn not_installed(path: &Path) -> bool {
     path.ends_with("__pycache__") || [".git", "evals", "tests"].iter().any(|own| path == Path::new(own))
 }
 
-/// The templates of a run, in a directory of their own.
+/// Templates of a run, in their own directory.
 pub(super) struct Templates {
     pub(super) root: PathBuf,
     pub(super) env: Arc<BTreeMap<String, String>>,
@@ -67,10 +68,11 @@ pub(super) struct Templates {
     pub(super) shelf: Mutex<Shelf>,
 }
 
-/// Templates by the request that asked for them, and by what is in them.
+/// Templates by the request that asked for them, and by the key of their content.
 #[derive(Default)]
 pub(super) struct Shelf {
-    /// By identity, so that a trial like the one before costs no reading. What is identified is kept alive here.
+    /// By the addresses of the requested objects, so that a trial with the same request needs no reading. The objects
+    /// are kept alive here.
     asked: HashMap<(usize, usize, String), Asked>,
     built: HashMap<[u8; 32], Arc<OnceCell<Arc<Template>>>>,
 }
@@ -81,7 +83,7 @@ struct Asked {
 }
 
 impl Templates {
-    /// The template for a request; `None` for one that asks for no files.
+    /// Returns the template for a request; `None` if the request contains no files.
     pub(super) async fn get(&self, request: &Request) -> Result<Option<Arc<Template>>, SandboxError> {
         let fixtures = &request.fixtures;
         let skill = request.skill.as_ref();
@@ -130,7 +132,8 @@ impl Templates {
         built.get_or_try_init(|| self.build(request, installation, &name)).await.cloned()
     }
 
-    /// The order is the fixture's meaning: trees, committed files, commit, branch, staged files, unstaged files.
+    /// Builds a template. The order defines the fixture's meaning: trees, committed files, commit, branch, staged
+    /// files, unstaged files.
     async fn build(
         &self,
         request: &Request,
@@ -156,10 +159,10 @@ impl Templates {
         }
         let writing = (work.clone(), Arc::clone(fixtures), skill.clone());
         blocking(move || write_baseline(&writing.0, &writing.1, writing.2.as_ref())).await?;
-        // A repository that came with a tree keeps its objects as they are.
+        // The objects of a repository that came with a tree are kept as they are.
         let own = !work.join(".git/objects").exists();
         if has_repository {
-            // A directory is told from a file by its last character.
+            // A trailing `/` distinguishes a directory from a file.
             let exclude = skill.as_ref().map(|skill| match skill.from.is_file() {
                 true => skill.to.clone(),
                 false => format!("{}/", skill.to),
@@ -167,7 +170,7 @@ impl Templates {
             let exclude = exclude.as_deref();
             let branch = fixtures.git_branch.as_deref();
             match request.source_repo {
-                // What was cloned is the baseline already.
+                // The cloned commit already is the baseline.
                 Some(_) if nothing => git.adopt(&work, exclude, branch).await?,
                 _ => git.commit(&work, nothing, exclude, branch).await?,
             }
@@ -179,7 +182,7 @@ impl Templates {
         }
         write_files(&work, fixtures, Layer::Unstaged).await?;
 
-        // The index is to know the times that every copy has.
+        // The index must record the times that every copy has.
         let at = work.clone();
         blocking(move || set_times(&at)).await?;
         let status = if has_repository { Some(git.settle(&work, own).await?) } else { None };
@@ -193,7 +196,7 @@ impl Templates {
     }
 }
 
-/// A skill and where it goes.
+/// A skill and its destination.
 #[derive(Debug, Clone)]
 struct Installation {
     from: PathBuf,
@@ -209,7 +212,7 @@ impl Installation {
     }
 }
 
-/// An empty directory, whatever an attempt that failed half-way has left.
+/// Creates an empty directory, removing the remains of a failed attempt.
 fn clear(work: &Path) -> Result<(), SandboxError> {
     super::removal::remove(work).map_err(SandboxError::io("clear", work))?;
     fs::create_dir(work).map_err(SandboxError::io("make the directory", work))
@@ -275,7 +278,7 @@ fn set_times(work: &Path) -> Result<(), SandboxError> {
 }
 
 fn finish(work: PathBuf, status: Option<Vec<String>>, patience: Patience) -> Result<Template, SandboxError> {
-    // Once more: the repository has been written to since.
+    // Times are set again because git has written to the repository since.
     set_times(&work)?;
     let mut items = tree::list(&work, |_| false).map_err(SandboxError::io("read", &work))?;
     unpack::keep_small(&work, &mut items).map_err(SandboxError::io("read", &work))?;
@@ -285,7 +288,7 @@ fn finish(work: PathBuf, status: Option<Vec<String>>, patience: Patience) -> Res
     Ok(Template { work, items, files: Arc::new(files) })
 }
 
-/// Files are read and written where waiting for them blocks nobody else.
+/// Runs file system work on a thread for blocking calls.
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, SandboxError> + Send + 'static,
 ) -> Result<T, SandboxError> {

@@ -1,4 +1,4 @@
-//! Trees of files: writing into one without ever leaving it, and copying one.
+//! Trees of files: writes below a directory without ever leaving it, and copies trees.
 
 use std::collections::HashSet;
 use std::fs::{self, File, Metadata};
@@ -12,15 +12,15 @@ use nix::sys::stat::{UtimensatFlags, utimensat};
 use nix::sys::time::TimeSpec;
 use walkdir::WalkDir;
 
-/// When every file of a fixture was last changed: 2000-01-01T00:00:00Z. With the same time everywhere, git and the
-/// search for changes see at a glance that a copied file is as it was.
+/// Modification time of every file of a fixture: 2000-01-01T00:00:00Z. With the same time everywhere, git and the
+/// comparison of snapshots recognise a copied file as unchanged without reading it.
 pub(super) const FIXTURE_TIME: u64 = 946_684_800;
 
-/// When every file of a fixture's repository was last changed: later than what its index knows, so that git trusts the
-/// index.
+/// Modification time of the files in a fixture's repository. It is later than the times in the index, so that git
+/// trusts the index.
 pub(super) const REPOSITORY_TIME: u64 = FIXTURE_TIME + 1;
 
-/// One thing in a tree.
+/// An entry of a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Item {
     /// Relative to the tree's root.
@@ -36,7 +36,7 @@ pub(super) enum Kind {
     File {
         mode: u32,
         size: u64,
-        /// What is in it, where that is at hand.
+        /// Content, if it is in memory.
         content: Option<Box<[u8]>>,
     },
     Link {
@@ -44,11 +44,12 @@ pub(super) enum Kind {
     },
 }
 
-/// Everything below `root`, parents before children, in an order that is the same everywhere; what `skip` says is left
-/// out with everything below it. `root` may itself be a link; links below it are not followed.
+/// Lists everything below `root`, parents before children, in an order that is the same on every machine. Entries for
+/// which `skip` returns true are left out with everything below them. `root` itself may be a link; links below it are
+/// not followed.
 ///
 /// # Errors
-/// When something cannot be read, or is neither a file nor a directory nor a link.
+/// Returns an error if an entry cannot be read, or is neither a file nor a directory nor a link.
 pub(super) fn list(root: &Path, skip: impl Fn(&Path) -> bool) -> io::Result<Vec<Item>> {
     let root = root.canonicalize()?;
     let mut items = Vec::new();
@@ -73,26 +74,26 @@ pub(super) fn list(root: &Path, skip: impl Fn(&Path) -> bool) -> io::Result<Vec<
     Ok(items)
 }
 
-/// Writes below one directory and nowhere else: a path that leads out, by `..`, by being absolute or through a link, is
+/// Writes only below one directory. A path that leads out of it, by `..`, by being absolute or through a link, is
 /// refused before anything is written.
 pub(super) struct Writer {
     root: PathBuf,
-    /// Directories that are known to be real ones.
+    /// Paths that are known to be real directories.
     known: HashSet<PathBuf>,
 }
 
 impl Writer {
-    /// `root` is an existing directory with its links resolved.
+    /// Creates a writer for `root`, an existing directory with its links resolved.
     pub(super) fn new(root: &Path) -> Self {
         Self { root: root.to_owned(), known: HashSet::from([root.to_owned()]) }
     }
 
-    /// Makes a directory and those above it.
+    /// Creates a directory and its parents.
     fn directory(&mut self, path: &Path) -> io::Result<PathBuf> {
         self.descend(path, path)
     }
 
-    /// Makes `directory` and those above it for `path`, which lies in it.
+    /// Creates `directory`, in which `path` is, and its parents.
     fn descend(&mut self, directory: &Path, path: &Path) -> io::Result<PathBuf> {
         let mut place = self.root.clone();
         for component in directory.components() {
@@ -119,26 +120,26 @@ impl Writer {
         Ok(place)
     }
 
-    /// Writes a file; one that is there is replaced, and a link to a file inside is followed.
+    /// Writes a file. An existing file is replaced, and a link to a file inside is followed.
     pub(super) fn file(&mut self, path: &Path, content: &[u8], executable: bool) -> io::Result<()> {
         let place = self.vacate(path, true)?;
         let mode = if executable { 0o777 } else { 0o666 };
         File::options().write(true).create_new(true).mode(mode).open(place)?.write_all(content)
     }
 
-    /// Copies the file `from`, with its permissions; one that is there is replaced.
+    /// Copies the file `from` with its permissions. An existing file is replaced.
     pub(super) fn copy(&mut self, path: &Path, from: &Path, mode: u32) -> io::Result<()> {
         let place = self.vacate(path, false)?;
         copy_file(from, &place, mode | 0o400)
     }
 
-    /// Makes a link; a file or link that is there is replaced. What it points to does not matter, because nothing is
-    /// ever written through it to the outside.
+    /// Creates a link. An existing file or link is replaced. The target may be outside, because nothing is ever written
+    /// through the link to the outside.
     pub(super) fn link(&mut self, path: &Path, target: &Path) -> io::Result<()> {
         symlink(target, self.vacate(path, false)?)
     }
 
-    /// Copies everything below `from` that `skip` does not name to below `to`.
+    /// Copies everything below `from`, except entries for which `skip` returns true, to below `to`.
     pub(super) fn tree(&mut self, from: &Path, to: &Path, skip: impl Fn(&Path) -> bool) -> io::Result<()> {
         let from = from.canonicalize()?;
         let items = list(&from, skip)?;
@@ -160,7 +161,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Where `path` is to be written, with nothing there.
+    /// Returns the real path for writing `path`, after removing an existing entry there.
     fn vacate(&mut self, path: &Path, follow: bool) -> io::Result<PathBuf> {
         let Some(Component::Normal(name)) = path.components().next_back() else { return Err(escapes(path, None)) };
         let mut place = self.descend(path.parent().unwrap_or(Path::new("")), path)?.join(name);
@@ -179,7 +180,7 @@ impl Writer {
         Ok(place)
     }
 
-    /// What the link `place` leads to, if that is inside.
+    /// Returns the target of the link `place`, if it is inside.
     fn inside(&self, place: &Path, path: &Path) -> io::Result<PathBuf> {
         let target = place.canonicalize().ok().filter(|target| target.starts_with(&self.root));
         target.ok_or_else(|| escapes(path, Some(self.relative(place))))
@@ -201,8 +202,8 @@ fn escapes(path: &Path, link: Option<&Path>) -> io::Error {
     )
 }
 
-/// A worktree's or submodule's `.git` is a file that names the repository. Copied, it would let the agent's commits land
-/// in the user's own repository.
+/// Checks that a `.git` file, as a worktree or submodule has, names a repository below `root`. Otherwise the copied
+/// file would let the agent's commits reach the user's own repository.
 fn must_stay_below(root: &Path, git_file: &Path) -> io::Result<()> {
     let text = fs::read_to_string(git_file).unwrap_or_default();
     let Some(named) = text.trim_end().strip_prefix("gitdir:").map(str::trim) else { return Ok(()) };
@@ -217,16 +218,17 @@ fn must_stay_below(root: &Path, git_file: &Path) -> io::Result<()> {
     Err(io::Error::new(ErrorKind::PermissionDenied, because))
 }
 
-/// Whether the file systems at hand cannot share blocks between files; learned at the first refusal, and then not asked
-/// again for every file.
+/// True if the file systems in use cannot share blocks between files. It is set at the first refusal, so that sharing
+/// is not tried again for every file.
 static NO_REFLINK: AtomicBool = AtomicBool::new(false);
 
-/// Whether blocks may be shared, as far as that has been tried.
+/// Returns `true` if sharing blocks has not failed so far.
 pub(super) fn may_share_blocks() -> bool {
     !NO_REFLINK.load(Ordering::Relaxed)
 }
 
-/// Gives the empty file `to` the blocks of `from`, without copying them. Whether that can be done here.
+/// Makes the empty file `to` share the blocks of `from` instead of copying them. Returns `false` if that is not
+/// possible.
 pub(super) fn share_blocks(from: &File, to: &File) -> bool {
     let shared = may_share_blocks() && reflink_copy::reflink_file(from, to).is_ok();
     if !shared {
@@ -235,7 +237,7 @@ pub(super) fn share_blocks(from: &File, to: &File) -> bool {
     shared
 }
 
-/// Copies a file to a place where there is none.
+/// Copies a file to a path that does not exist yet.
 fn copy_file(from: &Path, to: &Path, mode: u32) -> io::Result<()> {
     let mut source = File::open(from)?;
     let mut copy = File::options().read(true).write(true).create_new(true).mode(mode).open(to)?;
@@ -248,7 +250,7 @@ fn copy_file(from: &Path, to: &Path, mode: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives everything in a tree the time it is to have, in the template and in every copy.
+/// Sets the fixed times of all entries of a tree, in the template and in every copy.
 pub(super) fn set_times(root: &Path, items: &[Item]) -> io::Result<()> {
     for Item { path, kind } in items {
         let place = root.join(path);
@@ -330,7 +332,7 @@ mod tests {
         fs::set_permissions(outside.join("tree/binary"), fs::Permissions::from_mode(0o444)).unwrap();
         symlink("../secret", outside.join("tree/link")).unwrap();
         let mut writer = Writer::new(&inside);
-        // Twice, because a second tree may bring the same files again.
+        // Twice, because a second tree may contain the same files again.
         for _ in 0..2 {
             writer.tree(&outside.join("tree"), Path::new("to/here"), |path| path == Path::new("skipped")).unwrap();
         }

@@ -1,8 +1,8 @@
-//! A copy of a sandbox, for commands whose doing is to leave no trace in the sandbox itself.
+//! A copy of a sandbox, for commands whose effects must not remain in the sandbox itself.
 //!
-//! To the commands the copy stands where the sandbox does: build directories, virtual environments and whatever else wrote
-//! down where it is would not work elsewhere, or would write to the original. Where the machine allows no namespace, they run
-//! in the copy's own place.
+//! The commands see the copy at the sandbox's own path: build directories, virtual environments and other files that
+//! record their path would not work elsewhere, or would write to the original. Where the machine does not allow a
+//! namespace, they run at the copy's real path.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -28,7 +28,7 @@ use super::tree::share_blocks;
 use crate::BoxFuture;
 use crate::supervise::Supervisor;
 
-/// How much of a file is copied before somebody looks at the clock, in bytes.
+/// Number of bytes copied between two checks of the timeout.
 const PIECE: usize = 1 << 20;
 
 /// A copy of a sandbox. Dropping it removes it.
@@ -38,27 +38,27 @@ pub struct Twin {
     supervisor: Supervisor,
     env: BTreeMap<String, String>,
     work: PathBuf,
-    /// Where each directory is, and where it seems to be.
+    /// Real path of each directory, and the path at which commands see it.
     places: Vec<(PathBuf, PathBuf)>,
 }
 
-/// What a copy is made of.
+/// Inputs for making a copy.
 pub(super) struct Original {
-    /// Where copies are made.
+    /// Directory in which copies are created.
     pub(super) root: PathBuf,
     pub(super) registry: Arc<Registry>,
     pub(super) supervisor: Supervisor,
-    /// The environment of commands.
+    /// Environment of commands.
     pub(super) env: BTreeMap<String, String>,
-    /// Where they run.
+    /// Working directory of commands.
     pub(super) work: PathBuf,
-    /// Everything that is copied.
+    /// Directories to copy.
     pub(super) directories: Vec<PathBuf>,
     pub(super) patience: Patience,
 }
 
 impl Original {
-    /// Makes the copy. Nothing is left of one that cannot be made.
+    /// Creates the copy. If this fails, everything is removed.
     pub(super) async fn copy(self) -> Result<Twin, SandboxError> {
         blocking(move || {
             let Self { root, registry, supervisor, env, work, directories, patience } = self;
@@ -84,17 +84,18 @@ impl Original {
 }
 
 impl Twin {
-    /// A supervised command that runs in the copy as [`Sandbox::command`](super::Sandbox::command) does in the sandbox.
+    /// Returns a supervised command that runs in the copy as [`Sandbox::command`](super::Sandbox::command) does in the
+    /// sandbox.
     pub fn command(&self, program: &OsStr, args: &[&OsStr]) -> Command {
         let mut command = self.supervisor.command_elsewhere(&self.places, program, args);
         command.current_dir(&self.work).envs(&self.env);
         command
     }
 
-    /// Removes it.
+    /// Removes the copy.
     ///
     /// # Errors
-    /// When something of it cannot be removed.
+    /// Returns an error if a part of it cannot be removed.
     pub fn close(self) -> BoxFuture<'static, Result<(), SandboxError>> {
         Box::pin(blocking(move || {
             let path = self.base.path().to_owned();
@@ -103,8 +104,8 @@ impl Twin {
     }
 }
 
-/// Copies the directory `from` to `to`, which is not there yet: files, links and directories with their permissions and
-/// times. Pipes, sockets and devices are left out, as is what goes away meanwhile.
+/// Copies the directory `from` to `to`, which must not exist yet: files, links and directories with their permissions
+/// and times. Pipes, sockets and devices are left out, as are entries that are deleted meanwhile.
 fn copy_tree(from: &Path, to: &Path, patience: Patience) -> io::Result<()> {
     let mut directories: Vec<(PathBuf, Metadata)> = Vec::new();
     for entry in WalkDir::new(from) {
@@ -132,7 +133,7 @@ fn copy_tree(from: &Path, to: &Path, patience: Patience) -> io::Result<()> {
             copied => copied.map_err(|error| in_place(&error, entry.path()))?,
         }
     }
-    // Only now: nothing can be made in a directory that forbids it, and what is made in one changes its time.
+    // Must come last: entries cannot be created in a read-only directory, and creating one changes its time.
     for (place, meta) in directories.into_iter().rev() {
         set_times(&place, &meta)?;
         fs::set_permissions(&place, fs::Permissions::from_mode(meta.mode() & 0o7777))?;
@@ -140,7 +141,7 @@ fn copy_tree(from: &Path, to: &Path, patience: Patience) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes a directory, and tells which permissions and times it is to have: those of `from`.
+/// Creates a directory and returns the metadata of `from`, whose permissions and times it must get.
 fn make_directory(from: &Path, to: &Path) -> io::Result<Metadata> {
     let meta = fs::symlink_metadata(from)?;
     fs::create_dir(to)?;
@@ -162,7 +163,7 @@ fn copy_link(from: &Path, to: &Path) -> io::Result<()> {
 
 fn copy_file(from: &Path, to: &Path, patience: Patience) -> io::Result<()> {
     let source = match files::open(from) {
-        // Something else took its place meanwhile.
+        // Another kind of file replaced it meanwhile.
         Err(error) if error.kind() == ErrorKind::InvalidInput => return Ok(()),
         source => source?,
     };
@@ -193,14 +194,14 @@ fn copy_content(source: &File, meta: &Metadata, copy: &mut File, from: &Path, pa
     }
 }
 
-/// Files with holes: a file of terabytes may be nothing else.
+/// Copies sparse files: a file of terabytes may consist of holes only.
 mod holes {
     use std::fs::File;
     use std::io;
     #[cfg(target_os = "linux")]
     use std::os::unix::fs::FileExt;
 
-    /// Copies what is between the holes. Whether the system can tell where they are.
+    /// Copies the data between the holes. Returns `false` if the system cannot locate the holes.
     #[cfg(target_os = "linux")]
     pub(super) fn copy(source: &File, size: u64, to: &File) -> io::Result<bool> {
         use nix::errno::Errno;
@@ -236,7 +237,7 @@ mod holes {
     }
 }
 
-/// Gives `place` the times of what `meta` tells of; of a link, its own.
+/// Sets the times of `place` to those in `meta`. For a link, its own times are set.
 fn set_times(place: &Path, meta: &Metadata) -> io::Result<()> {
     let read = TimeSpec::new(meta.atime(), meta.atime_nsec());
     let changed = TimeSpec::new(meta.mtime(), meta.mtime_nsec());

@@ -1,4 +1,4 @@
-//! Copying a template's tree, once for each trial: as few calls of the system for a file as can be, on every processor.
+//! Copies a template's tree for each trial, with as few system calls per file as possible and on several threads.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -13,24 +13,24 @@ use nix::sys::stat::{Mode, mode_t};
 use super::shares;
 use super::tree::{Item, Kind, may_share_blocks, set_time, share_blocks, time_of};
 
-/// How many files are copied at a time.
+/// Number of files that a thread takes at a time.
 const AT_A_TIME: usize = 512;
 
-/// The largest file that is read and written in one go, in bytes.
+/// Maximum size of a file that is read and written with one call each, in bytes.
 const ONE_GO: usize = 64 * 1024;
 
-/// The largest file whose content a template has in memory, in bytes, and how much they may have together. To open a file,
-/// read it and close it takes longer than what is in most of them is worth.
+/// Maximum size of a file whose content a template keeps in memory, and of all of them together, in bytes. For most
+/// files, opening, reading and closing takes longer than copying the content.
 const SMALL: u64 = 4 * 1024;
 const KEPT: u64 = 32 * 1024 * 1024;
 
-/// How a directory is opened of which nothing is wanted but what is in it, by name.
+/// Flags for opening a directory that is only used to address its entries by name.
 #[cfg(target_os = "linux")]
 const AS_PLACE: OFlag = OFlag::O_PATH.union(OFlag::O_DIRECTORY).union(OFlag::O_CLOEXEC);
 #[cfg(not(target_os = "linux"))]
 const AS_PLACE: OFlag = OFlag::O_DIRECTORY.union(OFlag::O_CLOEXEC);
 
-/// Takes what is in the small files below `from` into memory, for [`unpack`], as far as there is room for it.
+/// Loads the content of the small files below `from` into memory for [`unpack`], up to the limit.
 pub(super) fn keep_small(from: &Path, items: &mut [Item]) -> io::Result<()> {
     let mut room = KEPT;
     for Item { path, kind } in items {
@@ -60,7 +60,7 @@ pub(super) fn unpack(from: &Path, items: &[Item], to: &Path) -> io::Result<()> {
         let mut copier = Copier { from, to, place: None, buffer: vec![0; ONE_GO], exact: Vec::new() };
         items.iter().try_for_each(|item| copier.copy(item))
     })?;
-    // Only now: nothing can be made in a directory that forbids it.
+    // Must come last: entries cannot be created in a read-only directory.
     for (place, mode) in closed.into_iter().rev() {
         fs::set_permissions(place, fs::Permissions::from_mode(mode))?;
     }
@@ -72,11 +72,11 @@ struct Copier<'a> {
     to: &'a Path,
     place: Option<Place>,
     buffer: Vec<u8>,
-    /// Modes that a file has at once if it is made with them: nothing is masked.
+    /// Modes that files get exactly when they are created with them, because the umask does not change them.
     exact: Vec<u32>,
 }
 
-/// The directory that the last file was in, in the template and in the copy.
+/// Directory of the last copied file, in the template and in the copy.
 struct Place {
     path: PathBuf,
     from: OwnedFd,
@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(["a", "link", "closed/b"].map(changed), [FIXTURE_TIME; 3]);
         assert_eq!(changed(".git/index"), REPOSITORY_TIME);
 
-        // The same again out of memory, as far as it is there.
+        // Copies again, now with small files from memory.
         let listed = items.clone();
         keep_small(&from, &mut items).unwrap();
         let is_kept = |item: &&Item| matches!(&item.kind, Kind::File { content: Some(_), .. });

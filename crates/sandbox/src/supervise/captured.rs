@@ -1,8 +1,8 @@
-//! Output of a process, of which too much is not kept.
+//! Output of a process, limited in size.
 
 use std::collections::VecDeque;
 
-/// The beginning and the end of a stream of bytes.
+/// Beginning and end of a stream of bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Captured {
     head: Vec<u8>,
@@ -12,12 +12,12 @@ pub struct Captured {
 }
 
 impl Captured {
-    /// Keeps at most `limit` bytes: the first half of them from the beginning, the rest from the end.
+    /// Keeps at most `limit` bytes: half of them from the beginning of the stream, the rest from its end.
     pub fn new(limit: usize) -> Self {
         Self { limit, ..Self::default() }
     }
 
-    /// Takes in what came next.
+    /// Appends the next bytes of the stream.
     pub fn push(&mut self, bytes: &[u8]) {
         let room = (self.limit - self.limit / 2).saturating_sub(self.head.len()).min(bytes.len());
         let (first, rest) = bytes.split_at(room);
@@ -28,12 +28,12 @@ impl Captured {
         self.left_out += excess as u64;
     }
 
-    /// How many bytes of the middle were not kept.
+    /// Returns the number of bytes in the middle that were not kept.
     pub fn left_out(&self) -> u64 {
         self.left_out
     }
 
-    /// What was kept; where something is missing, a line says how much.
+    /// Returns the kept bytes. If some are missing, a line says how many.
     pub fn bytes(&self) -> Vec<u8> {
         let mut all = self.head.clone();
         if self.left_out > 0 {
@@ -43,7 +43,7 @@ impl Captured {
         all
     }
 
-    /// [`bytes`](Self::bytes) as text; what is not UTF-8 is replaced.
+    /// Returns [`bytes`](Self::bytes) as text, with invalid UTF-8 replaced.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.bytes()).into_owned()
     }

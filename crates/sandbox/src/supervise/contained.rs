@@ -1,4 +1,4 @@
-//! A running process and everything below it, as one thing.
+//! A running process and all its descendants, handled as one unit.
 
 use std::io;
 use std::process::ExitStatus;
@@ -9,13 +9,13 @@ use nix::unistd::Pid;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-/// How long a supervisor may take to end what it was told to kill. It gives up by itself before that.
+/// Timeout for a supervisor to kill its processes. It gives up by itself before that.
 const LAST_RESORT: Duration = Duration::from_secs(15);
 
-/// How long a drop waits for the end it has brought about; it takes milliseconds.
+/// Timeout for `drop` to wait until the killed processes have ended; normally this takes milliseconds.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// A program under its supervisor. Dropping it kills the program and everything it started.
+/// A program under its supervisor. Dropping it kills the program and all processes it started.
 #[derive(Debug)]
 pub struct Contained {
     child: Child,
@@ -25,47 +25,47 @@ impl Contained {
     /// Starts a command made by [`Supervisor::command`](super::Supervisor::command).
     ///
     /// # Errors
-    /// When the supervisor cannot be started. A program that cannot is told by exit code 127 or 126 and a line on
-    /// stderr that starts with [`MARK`](super::MARK).
+    /// Returns an error if the supervisor cannot be started. If the program itself cannot be started, the exit code is
+    /// 127 or 126, and stderr has a line that starts with [`MARK`](super::MARK).
     pub fn spawn(mut command: Command) -> io::Result<Self> {
-        // Out of reach of Ctrl-C in the terminal: the harness decides what it means.
+        // A separate process group keeps Ctrl-C in the terminal away: the harness decides how to handle it.
         let child = command.process_group(0).spawn()?;
         Ok(Self { child })
     }
 
-    /// The program's stdin, if it is piped and was not taken yet.
+    /// Takes the program's stdin, if it is piped and was not taken yet.
     pub fn take_stdin(&mut self) -> Option<ChildStdin> {
         self.child.stdin.take()
     }
 
-    /// The program's stdout, if it is piped and was not taken yet.
+    /// Takes the program's stdout, if it is piped and was not taken yet.
     pub fn take_stdout(&mut self) -> Option<ChildStdout> {
         self.child.stdout.take()
     }
 
-    /// The program's stderr, if it is piped and was not taken yet.
+    /// Takes the program's stderr, if it is piped and was not taken yet.
     pub fn take_stderr(&mut self) -> Option<ChildStderr> {
         self.child.stderr.take()
     }
 
-    /// The supervisor's process id while it runs.
+    /// Returns the supervisor's process id while it runs.
     pub fn id(&self) -> Option<u32> {
         self.child.id()
     }
 
-    /// Waits until the program has ended and nothing below it is left. Its own code, or 128 + the signal. May be called
-    /// again, and may be dropped half-way.
+    /// Waits until the program and all its descendants have ended. Returns the program's exit code, or 128 + the
+    /// signal. It may be called again, and its future may be dropped before it completes.
     ///
     /// # Errors
-    /// When the system cannot tell.
+    /// Returns an error if the system cannot report the status.
     pub async fn wait(&mut self) -> io::Result<ExitStatus> {
         self.child.wait().await
     }
 
-    /// Asks the program and everything below it to end (SIGTERM), and kills what is left after `grace`.
+    /// Sends SIGTERM to the program and all its descendants, and kills the remaining ones after `grace`.
     ///
     /// # Errors
-    /// As [`wait`](Self::wait).
+    /// Same as [`wait`](Self::wait).
     pub async fn stop(&mut self, grace: Duration) -> io::Result<ExitStatus> {
         self.signal(Signal::SIGTERM);
         self.signal(Signal::SIGCONT);
@@ -75,10 +75,10 @@ impl Contained {
         }
     }
 
-    /// Kills the program and everything below it.
+    /// Kills the program and all its descendants.
     ///
     /// # Errors
-    /// As [`wait`](Self::wait).
+    /// Same as [`wait`](Self::wait).
     pub async fn kill(&mut self) -> io::Result<ExitStatus> {
         self.kill_now();
         match tokio::time::timeout(LAST_RESORT, self.child.wait()).await {
@@ -97,7 +97,7 @@ impl Contained {
     }
 
     fn signal(&self, signal: Signal) {
-        // There is an id only while the supervisor has not been waited for, so it is nobody else's.
+        // The id exists only until the supervisor has been waited for, so it cannot belong to another process.
         if let Some(id) = self.child.id() {
             let _ = kill(Pid::from_raw(id.cast_signed()), signal);
         }
@@ -110,14 +110,14 @@ impl Drop for Contained {
         if self.is_over() {
             return;
         }
-        // Whoever looks at the sandbox next, or removes it, must not meet somebody who still writes.
+        // Code that inspects or removes the sandbox next must not run while a process still writes to it.
         let began = Instant::now();
         let mut see_off = || {
             while !self.is_over() && began.elapsed() < FAREWELL {
                 std::thread::sleep(Duration::from_millis(1));
             }
         };
-        // Other trials live on the same thread, and their clocks go on.
+        // Other trials run on the same thread, and their timeouts continue.
         match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
             Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(see_off),
             _ => see_off(),
@@ -146,7 +146,7 @@ mod tests {
         let mut process = Contained::spawn(command).unwrap();
         let (mut stdin, mut stdout) = (process.take_stdin().unwrap(), process.take_stdout().unwrap());
         stdout.read_exact(&mut [0; 6]).await.unwrap();
-        // The process ends when the other task lets it, and there is one thread for both.
+        // The process ends only after the other task has run, and both tasks share one thread.
         let dropping = tokio::spawn(async move {
             let other = tokio::spawn(async move {
                 tokio::task::yield_now().await;

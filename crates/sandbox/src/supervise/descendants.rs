@@ -1,10 +1,10 @@
-//! Who lives below a process.
+//! Finds the descendants of a process.
 
 use std::collections::HashMap;
 
 use nix::unistd::Pid;
 
-/// Every process below `root`, parents before children. Not those that lost their parent to another reaper.
+/// Returns all processes below `root`, parents before children. Processes adopted by another reaper are not included.
 pub(super) fn of(root: Pid) -> Vec<Pid> {
     let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
     for (pid, parent) in processes() {
@@ -19,7 +19,7 @@ pub(super) fn of(root: Pid) -> Vec<Pid> {
     found.into_iter().map(Pid::from_raw).collect()
 }
 
-/// Every process of the machine with its parent.
+/// Returns all processes of the machine with their parents.
 #[cfg(target_os = "linux")]
 fn processes() -> Vec<(i32, i32)> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
@@ -33,7 +33,8 @@ fn processes() -> Vec<(i32, i32)> {
         .collect()
 }
 
-/// The fourth field. The second, the program's name, may hold anything, so counting begins after its last parenthesis.
+/// Returns the parent's id, which is the fourth field. The second field, the program's name, may contain any character,
+/// so counting starts after its last parenthesis.
 #[cfg(target_os = "linux")]
 fn parent_in(stat: &[u8]) -> Option<i32> {
     let name_end = stat.iter().rposition(|byte| *byte == b')')?;
@@ -67,7 +68,7 @@ mod tests {
 
     #[test]
     fn a_child_and_its_child_are_found() {
-        // The shell says when it has started another, and stays until that one is ended.
+        // The shell prints a line after it has started another process, and stays until that one has ended.
         let mut shell = std::process::Command::new("/bin/sh")
             .args(["-c", "sleep 1000 & echo; wait"])
             .stdout(std::process::Stdio::piped())

@@ -1,4 +1,4 @@
-//! The last step before the program: a session of its own and a clean slate of signals.
+//! The last step before the program starts: a new session and a cleared signal mask.
 
 use std::io::ErrorKind;
 use std::os::unix::process::CommandExt;
@@ -9,16 +9,16 @@ use nix::sys::signal::SigSet;
 use super::words::Words;
 use super::{say, space};
 
-/// Becomes the program. Returns only if it cannot.
+/// Replaces this process with the program. Returns only if that fails.
 pub(super) fn main(words: &Words) -> Result<u8, String> {
     let Some((program, args)) = words.program.split_first() else { return Err("no program to run".into()) };
     if let Some(owner) = words.owner {
         space::be(owner)?;
     }
-    // Fails only for a process that leads its group already, and then Ctrl-C does not reach it either.
+    // Fails only if this process already leads a group, and then Ctrl-C does not reach it either.
     let _ = nix::unistd::setsid();
     space::die_with_parent()?;
-    // A blocked signal stays blocked across exec, and the supervisor blocks what it waits for.
+    // A blocked signal stays blocked across exec, and the supervisor blocks the signals it waits for.
     SigSet::empty().thread_set_mask().map_err(|error| format!("cannot unblock signals: {error}"))?;
     let error = Command::new(program).args(args).exec();
     say(&format!("cannot run {}: {error}", program.to_string_lossy()));

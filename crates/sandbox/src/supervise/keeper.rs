@@ -1,4 +1,4 @@
-//! The supervisor itself.
+//! The supervisor process.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -17,10 +17,11 @@ use nix::unistd::Pid;
 use super::words::{Words, myself, take_over};
 use super::{descendants, say};
 
-/// How long processes that cannot be killed, such as another user's, are tried before they are left and named.
+/// Time to retry killing processes that cannot be killed, such as another user's, before they are reported and left
+/// running.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Runs the program, ends everything below when it is over, and exits as the program did.
+/// Runs the program, ends all its descendants when it has ended, and exits with the program's code.
 pub(super) fn main(words: &Words) -> Result<u8, String> {
     if words.program.is_empty() {
         return Err("no program to run".into());
@@ -44,7 +45,7 @@ pub(super) fn main(words: &Words) -> Result<u8, String> {
     keeper.code.ok_or_else(|| "nobody knows how the program ended".into())
 }
 
-/// Says whether this machine allows a namespace: `namespace`, or why not.
+/// Prints whether this machine allows a PID namespace: `namespace`, or the reason why not.
 pub(super) fn probe(_: &Words) -> Result<u8, String> {
     use std::io::Write;
     let word = match start_space(&[], &[])? {
@@ -58,8 +59,8 @@ pub(super) fn probe(_: &Words) -> Result<u8, String> {
     Ok(0)
 }
 
-/// Blocks every signal this process waits for. From here on they are kept until asked for, also for the processes that
-/// inherit the mask, so that none is lost on a half-made supervisor.
+/// Blocks all signals that this process waits for. They are queued until they are waited for, also in processes that
+/// inherit the mask, so that none arrives before the supervisor is ready.
 fn block_signals() -> Result<SigSet, String> {
     let signals: SigSet =
         [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGUSR1, Signal::SIGALRM]
@@ -69,14 +70,14 @@ fn block_signals() -> Result<SigSet, String> {
     Ok(signals)
 }
 
-/// Adopts whatever below loses its parent.
+/// Makes this process adopt all descendants that lose their parent.
 fn become_reaper() -> Result<(), String> {
     #[cfg(target_os = "linux")]
     nix::sys::prctl::set_child_subreaper(true).map_err(|error| format!("cannot adopt orphans: {error}"))?;
     Ok(())
 }
 
-/// Sends this process SIGUSR1 when the other end of the lifeline is gone.
+/// Sends SIGUSR1 to this process when the other end of the lifeline is closed.
 fn watch(mut lifeline: File) -> Result<(), String> {
     let wait = move || {
         let mut byte = [0];
@@ -108,12 +109,12 @@ fn start_plain(program: &[OsString], binds: &[(PathBuf, PathBuf)]) -> Result<Chi
     exec.spawn().map_err(|error| format!("cannot start a process: {error}"))
 }
 
-/// Where that is really which a program was to find at `path`.
+/// Returns the real path of a program that appears at `path` after the bind mounts.
 fn place_of(path: &Path, binds: &[(PathBuf, PathBuf)]) -> Option<PathBuf> {
     binds.iter().find_map(|(from, to)| path.strip_prefix(to).ok().map(|rest| from.join(rest)))
 }
 
-/// Starts the program in a namespace, or tells why the machine refuses it.
+/// Starts the program in a PID namespace, or returns the reason why the machine does not allow it.
 fn start_space(program: &[OsString], binds: &[(PathBuf, PathBuf)]) -> Result<Result<Child, String>, String> {
     use std::os::fd::AsRawFd;
     let broken = |error: &dyn std::fmt::Display| format!("cannot hear from the namespace: {error}");
@@ -139,7 +140,8 @@ fn start_space(program: &[OsString], binds: &[(PathBuf, PathBuf)]) -> Result<Res
     Ok(Err(if said.is_empty() { "the namespace ended before it began".into() } else { said }))
 }
 
-/// Gives up stdin and stdout, which belong to the program: nobody should wait for an end that only this process delays.
+/// Closes stdin and stdout, which belong to the program, so that no reader waits for an end that only this process
+/// delays.
 pub(super) fn let_go_of_streams() {
     if let Ok(null) = File::options().read(true).write(true).open("/dev/null") {
         let _ = nix::unistd::dup2_stdin(&null);
@@ -147,7 +149,7 @@ pub(super) fn let_go_of_streams() {
     }
 }
 
-/// A process's end as an exit code: its own, or 128 + the signal. `None` while it lives.
+/// Converts a wait status to an exit code: the process's own, or 128 + the signal. `None` if it is still running.
 pub(super) fn code_of(status: WaitStatus) -> Option<u8> {
     match status {
         WaitStatus::Exited(_, code) => Some(u8::try_from(code & 0xff).unwrap_or(u8::MAX)),
@@ -159,13 +161,13 @@ pub(super) fn code_of(status: WaitStatus) -> Option<u8> {
 struct Keeper {
     /// The program, or the process that waits for its namespace.
     main: Pid,
-    /// How it ended.
+    /// Exit code, once it has ended.
     code: Option<u8>,
     grace: Option<Duration>,
 }
 
 impl Keeper {
-    /// Waits until the program is over or must be.
+    /// Waits until the program has ended or must be killed.
     fn look_after(&mut self, signals: &SigSet) -> Result<(), String> {
         let mut asked = false;
         while self.code.is_none() {
@@ -183,11 +185,11 @@ impl Keeper {
         Ok(())
     }
 
-    /// SIGTERM to everything below, and an alarm for when the grace is over.
+    /// Sends SIGTERM to all descendants, and starts a timer for the grace period.
     fn ask_politely(&self) -> Result<(), String> {
         for pid in descendants::of(Pid::this()) {
             let _ = kill(pid, Signal::SIGTERM);
-            // A process that is stopped hears nothing until it goes on.
+            // A stopped process does not receive signals until it continues.
             let _ = kill(pid, Signal::SIGCONT);
         }
         let Some(grace) = self.grace else { return Ok(()) };
@@ -198,14 +200,15 @@ impl Keeper {
         thread::Builder::new().spawn(alarm).map(drop).map_err(|error| format!("cannot set an alarm: {error}"))
     }
 
-    /// Kills until nothing is left. Whoever loses its parent on the way becomes a child of this process, so the end is
-    /// reached when there are no children.
+    /// Kills all descendants until none is left. Processes that lose their parent become children of this process, so
+    /// no child means that all have ended.
     fn end_everything(&mut self) -> Result<(), String> {
         let began = Instant::now();
         let mut pause = Duration::from_micros(50);
         while self.bury() {
             let left = descendants::of(Pid::this());
-            // The program too, should there be no way to see it; while nobody has taken leave of it, its id is its own.
+            // The program is included in case it cannot be found as a descendant. Until it has been reaped, its id
+            // cannot be reused.
             for pid in left.iter().chain(self.code.is_none().then_some(&self.main)) {
                 let _ = kill(*pid, Signal::SIGKILL);
             }
@@ -214,14 +217,14 @@ impl Keeper {
                 say(&format!("cannot end {}", names.join(", ")));
                 return Ok(());
             }
-            // Killed processes take a moment to go, and there is no signal to wait for that cannot be missed.
+            // Killed processes take a moment to end, and no signal reports it reliably.
             thread::sleep(pause);
             pause = (pause * 2).min(Duration::from_millis(5));
         }
         Ok(())
     }
 
-    /// Takes leave of every child that has ended. Whether others remain.
+    /// Reaps all children that have ended. Returns `true` if others remain.
     fn bury(&mut self) -> bool {
         loop {
             match waitpid(None, Some(WaitPidFlag::WNOHANG)) {

@@ -1,12 +1,13 @@
-//! The pipe that tells supervisors whether the harness lives.
+//! The pipe that tells supervisors whether the harness is alive.
 
 use std::io::{self, PipeReader, PipeWriter};
 use std::os::fd::{AsRawFd, RawFd};
 
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 
-/// One pipe for the whole harness. Supervisors inherit the end that reads; the harness alone holds the end that writes,
-/// and never writes. When it is gone, however it went, they read the end of the pipe and end everything below them.
+/// One pipe for the whole harness. Supervisors inherit the read end. Only the harness holds the write end, and never
+/// writes to it. When the harness ends for any reason, supervisors read the end of the pipe and kill all their
+/// processes.
 #[derive(Debug)]
 pub struct Lifeline {
     reader: PipeReader,
@@ -14,17 +15,17 @@ pub struct Lifeline {
 }
 
 impl Lifeline {
-    /// A lifeline that holds for as long as it is kept.
+    /// Creates a lifeline that holds until it is dropped.
     ///
     /// # Errors
-    /// When the process may open no more descriptors.
+    /// Returns an error if the process cannot open more file descriptors.
     pub fn new() -> io::Result<Self> {
         let (reader, writer) = io::pipe()?;
         fcntl(&reader, FcntlArg::F_SETFD(FdFlag::empty()))?;
         Ok(Self { reader, _writer: writer })
     }
 
-    /// The descriptor that supervisors inherit.
+    /// Returns the file descriptor that supervisors inherit.
     pub fn fd(&self) -> RawFd {
         self.reader.as_raw_fd()
     }

@@ -1,4 +1,4 @@
-//! Running a command to its end.
+//! Runs a command until it ends.
 
 use std::io;
 use std::process::{ExitStatus, Stdio};
@@ -9,28 +9,28 @@ use tokio::process::Command;
 
 use super::{Captured, Contained};
 
-/// How long output may be waited for once everything that could write it has ended.
+/// Timeout for reading the remaining output after all processes that could write it have ended.
 const DREGS: Duration = Duration::from_secs(2);
 
-/// How a command went.
+/// Result of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
-    /// Its exit code, or 128 + the signal.
+    /// Exit code, or 128 + the signal.
     pub status: ExitStatus,
-    /// What it wrote to stdout.
+    /// Output on stdout.
     pub stdout: Captured,
-    /// What it wrote to stderr.
+    /// Output on stderr.
     pub stderr: Captured,
-    /// Whether it was killed because its time was over.
+    /// True if it was killed because of the timeout.
     pub timed_out: bool,
 }
 
-/// Runs a command made by [`Supervisor::command`](super::Supervisor::command) without input until it ends or `timeout`
-/// is over; either way nothing of it is left afterwards, also when the future is dropped. Of each output stream at most
-/// `max_output` bytes are kept; a flood neither fills the memory nor blocks the command.
+/// Runs a command made by [`Supervisor::command`](super::Supervisor::command) without input, until it ends or `timeout`
+/// has passed. In both cases none of its processes remain, also if the future is dropped. At most `max_output` bytes of
+/// each output stream are kept; more output neither fills the memory nor blocks the command.
 ///
 /// # Errors
-/// When the supervisor cannot be started.
+/// Returns an error if the supervisor cannot be started.
 pub async fn run(mut command: Command, timeout: Duration, max_output: usize) -> io::Result<Output> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut contained = Contained::spawn(command)?;
@@ -48,7 +48,7 @@ pub async fn run(mut command: Command, timeout: Duration, max_output: usize) -> 
         tokio::pin!(reading, ending);
         tokio::select! {
             ended = &mut ending => {
-                // A process that could not be ended may hold on to the pipe.
+                // A process that could not be killed may keep the pipe open.
                 let _ = tokio::time::timeout(DREGS, reading).await;
                 ended
             }

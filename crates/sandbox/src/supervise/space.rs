@@ -1,23 +1,23 @@
-//! A pid namespace around the program, where the machine allows it. Its first process dies, and the kernel ends
-//! everything in it, whatever it forked, detached or ignored.
+//! A PID namespace around the program, where the machine allows it. When its first process ends, the kernel kills all
+//! processes in it, including forked and detached ones and those that ignore signals.
 
 use super::words::Words;
 
-/// Makes the namespace, starts its first process, and exits as that does. It is a process of its own because a process
-/// that has left for a new namespace cannot come back: when the machine refuses half-way, the supervisor, which never
-/// left, still stands on the floor.
+/// Creates the namespace, starts its first process, and exits with that process's code. This is a separate process
+/// because a process that has entered a new namespace cannot go back. If the machine refuses half-way, the supervisor,
+/// which never left, can still run the program without a namespace.
 #[cfg(target_os = "linux")]
 pub(super) fn main(words: &Words) -> Result<u8, String> {
     linux::space(words)
 }
 
-/// The namespace's first process: starts the program, buries the dead, and exits as the program does.
+/// First process of the namespace: starts the program, reaps ended processes, and exits with the program's code.
 #[cfg(target_os = "linux")]
 pub(super) fn init(words: &Words) -> Result<u8, String> {
     linux::init(words)
 }
 
-/// Becomes user and group `owner` again, in a user namespace where this process is root.
+/// Switches back to user and group `owner` in a user namespace where this process is root.
 #[cfg(target_os = "linux")]
 pub(super) fn be((uid, gid): (u32, u32)) -> Result<(), String> {
     use nix::sched::{CloneFlags, unshare};
@@ -25,8 +25,8 @@ pub(super) fn be((uid, gid): (u32, u32)) -> Result<(), String> {
     linux::map((uid, 0), (gid, 0))
 }
 
-/// Has the kernel kill this process when its parent ends. The parent is a process with one thread, so that end is not
-/// mistaken.
+/// Makes the kernel kill this process when its parent ends. The parent has only one thread, so the end of a thread
+/// cannot be mistaken for it.
 #[cfg(target_os = "linux")]
 pub(super) fn die_with_parent() -> Result<(), String> {
     nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL)
@@ -79,7 +79,8 @@ mod linux {
                 return Ok(super::super::TROUBLE);
             }
         };
-        // The first process has its own hold on it; were this one kept, the answer would never end.
+        // The first process has its own handle. If this one stayed open, the reader would never see the end of the
+        // answer.
         nix::unistd::close(answer).map_err(|error| format!("cannot close the answer: {error}"))?;
         let_go_of_streams();
         loop {
@@ -102,12 +103,12 @@ mod linux {
                 .map_err(|error| format!("a user namespace is refused: {error}"))?;
             map((0, owner.0), (0, owner.1))?;
         }
-        // After the change of user namespace, which forgets it.
+        // Must follow the change of user namespace, which resets this setting.
         die_with_parent()?;
         if words.parent.is_some_and(|parent| Pid::from_raw(parent) != getppid()) {
             return Err("the supervisor is gone".into());
         }
-        // What is mounted inside must not be seen outside.
+        // Mounts inside must not be visible outside.
         mount(None::<&str>, "/", None::<&str>, MsFlags::MS_REC | MsFlags::MS_SLAVE, None::<&str>)
             .map_err(|error| format!("private mounts are refused: {error}"))?;
         bind(&words.binds)?;
@@ -120,7 +121,7 @@ mod linux {
         init.spawn().map_err(|error| format!("the namespace's first process cannot be started: {error}"))
     }
 
-    /// Puts what is at the first of each two places to the second.
+    /// Bind-mounts the first path of each pair at the second.
     fn bind(places: &[(PathBuf, PathBuf)]) -> Result<(), String> {
         if places.is_empty() {
             return Ok(());
@@ -131,7 +132,7 @@ mod linux {
             mount(Some(from), to, None::<&str>, flags, None::<&str>)
                 .map_err(|error| format!("a mount at {} is refused: {error}", to.display()))?;
         }
-        // It is still in what was there before.
+        // The working directory still refers to the directory from before the mounts.
         std::env::set_current_dir(&here).map_err(|error| format!("{} cannot be entered: {error}", here.display()))
     }
 
@@ -140,7 +141,7 @@ mod linux {
         die_with_parent()?;
         let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
         if let Err(error) = mount(Some("proc"), "/proc", Some("proc"), flags, None::<&str>) {
-            // Without it `ps` and `kill` would disagree about who is who.
+            // Without a new `/proc`, `ps` and `kill` would use different process ids.
             let _ = write!(answer, "a /proc of its own is refused: {error}");
             return Ok(super::super::TROUBLE);
         }
@@ -158,7 +159,7 @@ mod linux {
         let program = pid_of(&child.map_err(|error| format!("cannot start a process: {error}"))?);
         let_go_of_streams();
         loop {
-            // Everything that lost its parent in here ends up with this process.
+            // All processes in the namespace that lose their parent become children of this process.
             if let Ok(status) = waitpid(None, None)
                 && status.pid() == Some(program)
                 && let Some(code) = code_of(status)
@@ -168,7 +169,7 @@ mod linux {
         }
     }
 
-    /// Tells the kernel which one user and group a new user namespace knows: (inside, outside).
+    /// Maps one user and one group into a new user namespace: (inside, outside).
     pub(super) fn map(users: (u32, u32), groups: (u32, u32)) -> Result<(), String> {
         let write = |file: &str, text: String| {
             fs::write(format!("/proc/self/{file}"), text).map_err(|error| format!("{file} is refused: {error}"))

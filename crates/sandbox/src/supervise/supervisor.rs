@@ -1,4 +1,4 @@
-//! The harness's side: how processes are started.
+//! Starts supervised processes from the harness.
 
 use std::ffi::OsStr;
 use std::io;
@@ -10,48 +10,49 @@ use tokio::process::Command;
 
 use super::Lifeline;
 
-/// Starts processes so that nothing of them is left when they end, are stopped, or the harness dies.
+/// Starts processes so that none of their descendants remain when they end, are stopped, or the harness dies.
 #[derive(Debug, Clone)]
 pub struct Supervisor {
-    /// The `trialrun` binary; absolute, because processes start in other directories than this one.
+    /// The `trialrun` binary; absolute, because processes start in other directories.
     pub program: PathBuf,
-    /// Ends everything when the harness is gone.
+    /// Ends all processes when the harness has ended.
     pub lifeline: Arc<Lifeline>,
-    /// Do without a namespace even where the machine allows one.
+    /// Use no namespace even where the machine allows one.
     pub floor: bool,
 }
 
-/// How processes are held together on this machine.
+/// Containment of processes on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Containment {
-    /// By a pid namespace: nothing gets out.
+    /// A PID namespace: no process can escape.
     Namespace,
-    /// By a process that adopts orphans.
+    /// Without PID namespaces (fallback mode): a process adopts orphans.
     Floor {
-        /// Why there is no namespace.
+        /// Reason why there is no namespace.
         because: String,
     },
 }
 
 impl Supervisor {
-    /// Starts processes through `program`, which must be this binary; a relative path counts from here.
+    /// Starts processes through `program`, which must be this binary. A relative path is resolved against the current
+    /// directory.
     ///
     /// # Errors
-    /// When the process may open no more descriptors, or the path is empty.
+    /// Returns an error if the process cannot open more file descriptors, or if the path is empty.
     pub fn new(program: impl Into<PathBuf>) -> io::Result<Self> {
         Ok(Self { program: std::path::absolute(program.into())?, lifeline: Arc::new(Lifeline::new()?), floor: false })
     }
 
-    /// A supervised command, to be started with [`Contained::spawn`](super::Contained::spawn) or
-    /// [`run`](super::run()). Its environment is empty until the caller fills it; a `program` without a slash is looked
-    /// for on the `PATH` of that environment.
+    /// Returns a supervised command, to be started with [`Contained::spawn`](super::Contained::spawn) or
+    /// [`run`](super::run()). Its environment is empty until the caller fills it. A `program` without a slash is
+    /// searched on the `PATH` of that environment.
     pub fn command<A: AsRef<OsStr>>(&self, program: impl AsRef<OsStr>, args: impl IntoIterator<Item = A>) -> Command {
         self.command_elsewhere(&[], program, args)
     }
 
-    /// The same, for a program that finds at the second of each two places what is at the first. Where the machine
-    /// allows a namespace nobody else sees it so; on the floor the program works at the first place, and variables that
-    /// name the second one name the first.
+    /// Same as [`command`](Self::command), but the program finds the first path of each pair in `places` at the second.
+    /// With a namespace, only the program sees it so. Without one, the program works at the first path, and variables
+    /// that name the second path are changed to the first.
     pub fn command_elsewhere<A: AsRef<OsStr>>(
         &self,
         places: &[(PathBuf, PathBuf)],
@@ -70,10 +71,10 @@ impl Supervisor {
         command
     }
 
-    /// How processes are held together here. Starts a process to find out.
+    /// Returns the kind of containment that works here. Starts a process to find out.
     ///
     /// # Errors
-    /// When the binary cannot be started.
+    /// Returns an error if the binary cannot be started.
     pub async fn containment(&self) -> io::Result<Containment> {
         if self.floor {
             return Ok(Containment::Floor { because: "not wanted".into() });

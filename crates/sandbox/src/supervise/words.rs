@@ -1,4 +1,4 @@
-//! The arguments the roles hand to each other.
+//! Command-line arguments that the hidden roles pass to each other.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -6,22 +6,22 @@ use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What a role is told on its command line: settings, then `--`, then the program and its arguments.
+/// Arguments of a role: settings, then `--`, then the program and its arguments.
 #[derive(Debug, Default)]
 pub(super) struct Words {
     /// `--lifeline FD`: the inherited read end of the lifeline.
     pub(super) lifeline: Option<RawFd>,
-    /// `--grace-ms N`: how long the polite way may take; for as long as it likes when absent.
+    /// `--grace-ms N`: grace period between SIGTERM and SIGKILL; unlimited if absent.
     pub(super) grace: Option<Duration>,
-    /// `--floor`: no namespace.
+    /// `--floor`: do not use a namespace.
     pub(super) floor: bool,
-    /// `--answer FD`: where to say whether the namespace could be made.
+    /// `--answer FD`: descriptor on which to report whether the namespace could be created.
     pub(super) answer: Option<RawFd>,
-    /// `--parent PID`: who is to live for this process to live.
+    /// `--parent PID`: process that must be alive, otherwise this process ends.
     pub(super) parent: Option<i32>,
-    /// `--owner UID:GID`: who to be again inside a user namespace where this process is root.
+    /// `--owner UID:GID`: user and group to switch back to inside a user namespace where this process is root.
     pub(super) owner: Option<(u32, u32)>,
-    /// `--bind FROM TO`, any number of times: the program is to find at `TO` what is at `FROM`.
+    /// `--bind FROM TO`, repeatable: the program finds the content of `FROM` at `TO`.
     pub(super) binds: Vec<(PathBuf, PathBuf)>,
     /// The program and its arguments.
     pub(super) program: Vec<OsString>,
@@ -67,7 +67,7 @@ impl Words {
     }
 }
 
-/// Takes over an inherited pipe end so that nothing below inherits it in turn. The pipe is opened anew through its
+/// Takes over an inherited pipe end so that no child inherits it in turn. The pipe is opened again through its
 /// descriptor's path, close-on-exec, and the inherited descriptor is closed.
 pub(super) fn take_over(fd: RawFd, write: bool) -> Result<File, String> {
     let path = PathBuf::from(if cfg!(target_os = "linux") { "/proc/self/fd" } else { "/dev/fd" }).join(fd.to_string());
@@ -80,10 +80,10 @@ pub(super) fn take_over(fd: RawFd, write: bool) -> Result<File, String> {
     Ok(file)
 }
 
-/// This very binary, to be started in another role.
+/// Returns the path of this binary, to start it in another role.
 pub(super) fn myself() -> Result<PathBuf, String> {
     if cfg!(target_os = "linux") {
-        // Still right when the file was replaced or lies where this user may not look.
+        // Works even if the file was replaced or is in a directory that this user cannot read.
         return Ok("/proc/self/exe".into());
     }
     std::env::current_exe().map_err(|error| format!("cannot find its own binary: {error}"))

@@ -1,33 +1,33 @@
-//! When an agent was last heard of, and what it waits for. Shared with the clock that watches over it.
+//! Time of an agent's last output, and what the agent waits for. Shared with the timeout that watches the agent.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// When an agent was last heard of, and what it waits for.
+/// Time of an agent's last output, and what the agent waits for.
 #[derive(Debug)]
 pub struct Activity {
     state: Mutex<(Instant, &'static str)>,
 }
 
 impl Default for Activity {
-    /// Heard of now, waiting for its first word.
+    /// Starts now, waiting for the agent's first output.
     fn default() -> Self {
         Self { state: Mutex::new((Instant::now(), "agent")) }
     }
 }
 
 impl Activity {
-    /// Something was heard.
+    /// Records that output arrived now.
     pub fn heard(&self) {
         self.with(|state| state.0 = Instant::now());
     }
 
-    /// Sets what is waited for; whether that is news.
+    /// Sets what the agent waits for. Returns `true` if that changed.
     pub fn waits_for(&self, on: &'static str) -> bool {
         self.with(|state| std::mem::replace(&mut state.1, on) != on)
     }
 
-    /// For how long nothing was heard, and what is waited for.
+    /// Returns the time since the last output, and what the agent waits for.
     pub fn idle(&self) -> (Duration, &'static str) {
         self.with(|state| (state.0.elapsed(), state.1))
     }

@@ -5,7 +5,6 @@
 //! MIT, read on 2026-11-22. Formats that can only be recognised by the words around them, and values that are public by
 //! design, are left out. Each row lists marks of which every matching key contains one, so that ordinary text is
 //! searched only once.
-//! each of its keys holds one, so that ordinary text is looked through once.
 
 use std::ops::Range;
 use std::sync::{LazyLock, OnceLock};

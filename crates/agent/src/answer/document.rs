@@ -1,16 +1,16 @@
-//! An answer that is one JSON document, in any of the forms that bots use.
+//! Reads an answer that is one JSON document, in any of the forms that bots use.
 
 use serde_json::{Map, Value};
 
 use super::super::transcript::given;
 use super::{Answer, Call};
 
-/// Where an answer's text is, the first one that is text counts.
+/// Fields that may hold an answer's text. The first one that is a string is used.
 pub(crate) const TEXTS: [&str; 4] = ["message", "text", "content", "response"];
-/// Where calls are listed.
+/// Fields that may list tool calls.
 pub(super) const CALLS: [&str; 2] = ["tool_calls", "toolCalls"];
 
-/// Reads `document` into `answer`, and says whether its text was found.
+/// Reads `document` into `answer`. Returns `true` if it has a text.
 pub(crate) fn read(document: &Value, answer: &mut Answer) -> bool {
     let Some(map) = document.as_object() else { return false };
     answer.count.look(map);
@@ -43,7 +43,7 @@ pub(crate) fn read(document: &Value, answer: &mut Answer) -> bool {
     }
 }
 
-/// The calls that `holder` lists.
+/// Adds the calls that `holder` lists to `answer`.
 fn listed(holder: &Map<String, Value>, place: &str, answer: &mut Answer) {
     for key in CALLS {
         if let Some(calls) = given(holder, key) {
@@ -52,7 +52,7 @@ fn listed(holder: &Map<String, Value>, place: &str, answer: &mut Answer) {
     }
 }
 
-/// A message's content: text, or a list of blocks.
+/// Reads a message's content: text, or a list of blocks. Returns `true` if it has a text.
 fn read_content(content: &Value, answer: &mut Answer) -> bool {
     match content {
         Value::String(text) => {
@@ -68,7 +68,7 @@ fn read_content(content: &Value, answer: &mut Answer) -> bool {
     }
 }
 
-/// A block of a content; says whether it is a known one.
+/// Reads a block of a content. Returns `true` if its type is known.
 pub(crate) fn block(block: &Map<String, Value>, answer: &mut Answer) -> bool {
     let text = |key: &str| block.get(key).and_then(Value::as_str);
     match text("type").unwrap_or("text") {
@@ -92,7 +92,7 @@ pub(crate) fn block(block: &Map<String, Value>, answer: &mut Answer) -> bool {
     true
 }
 
-/// The text of a result that is a list of nothing but texts; anything else as it is.
+/// Joins a result that is a list of texts only; returns any other result unchanged.
 fn flat(content: &Value) -> Value {
     let texts = content.as_array().and_then(|blocks| {
         blocks.iter().map(|block| block.get("text").and_then(Value::as_str)).collect::<Option<Vec<_>>>()
@@ -100,7 +100,7 @@ fn flat(content: &Value) -> Value {
     texts.map_or_else(|| content.clone(), |texts| Value::from(texts.concat()))
 }
 
-/// The items of an answer of the Responses API; says whether there are any.
+/// Reads the items of an answer of the Responses API. Returns `true` if it has any known ones.
 fn responses(map: &Map<String, Value>, answer: &mut Answer) -> bool {
     let items = map.get("output").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let mut found = false;
@@ -108,7 +108,7 @@ fn responses(map: &Map<String, Value>, answer: &mut Answer) -> bool {
     found
 }
 
-/// An item of such an answer; says whether it is a known one.
+/// Reads one item of such an answer. Returns `true` if its type is known.
 pub(crate) fn item(item: &Map<String, Value>, answer: &mut Answer) -> bool {
     let text = |key: &str| item.get(key).and_then(Value::as_str);
     match text("type").unwrap_or_default() {
@@ -132,7 +132,7 @@ pub(crate) fn item(item: &Map<String, Value>, answer: &mut Answer) -> bool {
     }
 }
 
-/// The error that `document` reports under that name.
+/// Returns the error in the field `error` of `document`.
 pub(crate) fn error(document: &Map<String, Value>) -> Option<String> {
     let error =
         document.get("error").filter(|error| !matches!(error, Value::Null | Value::Bool(false)) && **error != "")?;

@@ -1,5 +1,5 @@
-//! An answer as it is put together: texts and calls in the order in which they came. The forms in which agents write
-//! answers, and what these took, are read in one place each: see `document` and `usage`.
+//! Builds an answer from its parts: texts and calls in the order of arrival. The formats of answers are read in
+//! `document`, and those of usage in `usage`.
 
 pub(super) mod document;
 mod reported;
@@ -13,24 +13,24 @@ pub(super) use self::reported::Reported;
 use self::usage::Count;
 use super::transcript::{CallGiven, as_text};
 
-/// What is odd about a call that has no name.
+/// Warning about a call without a name.
 pub(super) const NAMELESS: &str = "a call has no name";
 
-/// What the agent answered, whole or as far as it came.
+/// Answer of an agent, complete or as far as it has arrived.
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
     pieces: Vec<Piece>,
-    /// Where in `pieces` a call is, by what names it.
+    /// Index in `pieces` of each call, by the keys that refer to it.
     calls: HashMap<String, usize>,
-    /// What it says it used.
+    /// Reported usage.
     pub(crate) count: Count,
-    /// What it is as a value, where it is more than text.
+    /// Value of the answer, if it is more than text.
     pub(crate) output: Option<Value>,
-    /// The body it was read from, where that is JSON.
+    /// Body that the answer was read from, if that is JSON.
     pub(crate) raw: Option<Value>,
-    /// What is odd about it.
+    /// Warnings about irregularities in the answer.
     pub(crate) doubts: Vec<String>,
-    /// Whether texts that are found in the usual places count; a parser of the user's finds others.
+    /// True if texts in the usual places are ignored, because a parser of the user's extracts the text.
     is_deaf: bool,
 }
 
@@ -39,16 +39,16 @@ pub(crate) struct Answer {
 pub(crate) enum Piece {
     Text(String),
     Call(Call),
-    /// What follows is another turn of the model.
+    /// The following parts belong to another turn of the model.
     Turn,
 }
 
-/// A call that may come in pieces.
+/// A tool call that may arrive in pieces.
 #[derive(Debug, Default)]
 pub(crate) struct Call {
     pub(crate) id: Option<String>,
     pub(crate) name: String,
-    /// The arguments as they are written, so far.
+    /// The JSON text of the arguments received so far.
     arguments: String,
     pub(crate) input: Option<Value>,
     pub(crate) result: Option<String>,
@@ -56,12 +56,12 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// A call of which no arguments have come.
+    /// Creates a call without arguments.
     pub(crate) fn new(id: Option<String>, name: impl Into<String>) -> Self {
         Self { id, name: name.into(), ..Self::default() }
     }
 
-    /// What it is called with.
+    /// Returns the arguments of the call.
     pub(crate) fn input(&self) -> Value {
         let written = || match self.arguments.trim() {
             "" => Value::Object(Map::new()),
@@ -70,7 +70,7 @@ impl Call {
         self.input.clone().unwrap_or_else(written)
     }
 
-    /// More of the arguments as they are written.
+    /// Appends more of the JSON text of the arguments.
     pub(crate) fn write(&mut self, more: &str) {
         self.arguments.push_str(more);
     }
@@ -92,17 +92,17 @@ impl From<CallGiven> for Call {
 }
 
 impl Answer {
-    /// An answer whose text somebody else finds.
+    /// Creates an answer whose text is extracted by other code.
     pub(crate) fn without_text() -> Self {
         Self { is_deaf: true, ..Self::default() }
     }
 
-    /// The parts in order.
+    /// Returns the parts in order.
     pub(crate) fn pieces(&self) -> &[Piece] {
         &self.pieces
     }
 
-    /// Adds text that was found in one of the usual places.
+    /// Adds text from one of the usual places.
     pub(crate) fn hear(&mut self, text: &str) {
         if !self.is_deaf {
             self.say(text);
@@ -117,14 +117,14 @@ impl Answer {
         }
     }
 
-    /// What comes next belongs to a new turn.
+    /// Starts a new turn for the following parts.
     pub(crate) fn next_turn(&mut self) {
         if !matches!(self.pieces.last(), None | Some(Piece::Turn)) {
             self.pieces.push(Piece::Turn);
         }
     }
 
-    /// Adds a call; pieces of it and its result name it by `key`.
+    /// Adds a call. Its later pieces and its result refer to it by `key`.
     pub(crate) fn call(&mut self, key: Option<&str>, call: Call) {
         if let Some(key) = key {
             self.calls.insert(key.to_owned(), self.pieces.len());
@@ -132,12 +132,12 @@ impl Answer {
         self.pieces.push(Piece::Call(call));
     }
 
-    /// Has `key` name the part `at`, too.
+    /// Makes `key` another name of the part at index `at`.
     pub(crate) fn name(&mut self, key: &str, at: usize) {
         self.calls.insert(key.to_owned(), at);
     }
 
-    /// The call that `key` names.
+    /// Returns the call with the key `key`.
     pub(crate) fn called(&mut self, key: &str) -> Option<&mut Call> {
         match self.pieces.get_mut(*self.calls.get(key)?)? {
             Piece::Call(call) => Some(call),
@@ -145,7 +145,7 @@ impl Answer {
         }
     }
 
-    /// What the call came to that `key` names.
+    /// Sets the result of the call with the key `key`.
     pub(crate) fn result(&mut self, key: &str, result: &Value, is_error: bool) {
         match self.called(key) {
             Some(call) => (call.result, call.is_error) = (Some(as_text(result)), is_error),
@@ -153,7 +153,7 @@ impl Answer {
         }
     }
 
-    /// Adds the calls in a list, in any form; `place` names the list.
+    /// Adds the calls in a list, in any known form. `place` is the name of the list.
     pub(crate) fn listed(&mut self, calls: &Value, place: &str) {
         let Some(calls) = calls.as_array() else {
             return self.doubt(format!("`{place}` is not a list"));
@@ -169,24 +169,24 @@ impl Answer {
         }
     }
 
-    /// Something odd that stops nothing.
+    /// Adds a warning about an irregularity that does not stop the conversation.
     pub(crate) fn doubt(&mut self, doubt: String) {
         if !self.doubts.contains(&doubt) {
             self.doubts.push(doubt);
         }
     }
 
-    /// Whether there are texts, even empty ones.
+    /// Returns `true` if there are texts, including empty ones.
     pub(crate) fn has_text(&self) -> bool {
         self.pieces.iter().any(|piece| matches!(piece, Piece::Text(_)))
     }
 
-    /// Whether there are calls.
+    /// Returns `true` if there are calls.
     pub(crate) fn has_calls(&self) -> bool {
         self.pieces.iter().any(|piece| matches!(piece, Piece::Call(_)))
     }
 
-    /// All of its texts; those of different turns on lines of their own. `None` if there is none.
+    /// Returns all texts, with those of different turns on separate lines. `None` if there is none.
     pub(crate) fn text(&self) -> Option<String> {
         let mut text: Option<String> = None;
         let mut is_new_turn = false;
@@ -207,7 +207,7 @@ impl Answer {
     }
 }
 
-/// `call` with the names that are usual, where it has those of a kit for web pages.
+/// Renames the fields of a call in the form of the Vercel AI SDK to their usual names.
 fn usual(call: &Map<String, Value>) -> Map<String, Value> {
     const NAMES: [(&str, &str); 3] = [("toolName", "name"), ("toolCallId", "id"), ("output", "result")];
     let mut call = call.clone();

@@ -1,4 +1,4 @@
-//! An answer that a program or a module gives as a map, in the words that are in use for its parts.
+//! Reads an answer that a program or a module returns as a map, with any of the common names of its parts.
 
 use model::Usage;
 use serde_json::{Map, Value};
@@ -8,36 +8,36 @@ use super::usage::PLACES;
 use super::{Answer, NAMELESS, Piece, document};
 use crate::transcript::{CallGiven, TurnGiven, given, spread};
 
-/// Another place for its text.
+/// Further name of the text field.
 const OUTPUT: &str = "output";
-/// Another place for its calls.
+/// Further name of the field that lists calls.
 const TOOLS: &str = "tools";
-/// What says something about an answer, but is none of it.
+/// Fields that describe an answer but are not part of its content.
 const BESIDE: [&str; 5] = ["conversation_id", "conversationId", "error", "latency_ms", "latencyMs"];
 
-/// What an answer says.
+/// Content of a reported answer.
 #[derive(Debug, Default)]
 pub(crate) struct Reported {
     pub(crate) text: Option<String>,
     /// The calls and the text.
     pub(crate) turns: Vec<TurnGiven>,
     pub(crate) usage: Usage,
-    /// What the agent says went wrong.
+    /// Error that the agent reports.
     pub(crate) error: Option<String>,
-    /// The whole of it, where it is more than text, calls and usage.
+    /// The whole map, if it is more than text, calls and usage.
     pub(crate) result: Option<Value>,
-    /// What is odd about it.
+    /// Warnings about irregularities in the answer.
     pub(crate) doubts: Vec<String>,
 }
 
 impl Reported {
-    /// An answer that is nothing but text.
+    /// Creates an answer that consists of text only.
     pub(crate) fn of_text(text: impl Into<String>) -> Self {
         let text = text.into();
         Self { turns: spread(Vec::new(), Some(&text), None), text: Some(text), ..Self::default() }
     }
 
-    /// Reads `map`. An answer without a text, a call and an error says nothing, and is none.
+    /// Reads `map`. Returns `None` if it has no text, no call and no error.
     pub(crate) fn read(map: Map<String, Value>) -> Option<Self> {
         let document = Value::Object(map);
         let mut answer = Answer::default();
@@ -60,11 +60,12 @@ impl Reported {
     }
 }
 
-/// All of `map`, where it is more than its parts; its `output` is its text, unless it has one that is a value.
+/// Returns all of `map` if it has more than the known parts. Its `output` counts as text, unless it is neither a string
+/// nor a list of items.
 fn whole(mut map: Map<String, Value>, text: Option<&str>) -> Option<Value> {
     let is_part =
         |key: &str| key == TOOLS || [&TEXTS[..], &CALLS, &PLACES, &BESIDE].iter().any(|keys| keys.contains(&key));
-    // Items of the Responses API are where the text and the calls were found.
+    // Items of the Responses API are not counted, because the text and the calls were read from them.
     let is_item = |item: &Value| item.get("type").is_some_and(Value::is_string);
     let is_more = |(key, value): (&String, &Value)| match value {
         Value::Null | Value::String(_) if key == OUTPUT => false,
@@ -82,7 +83,7 @@ fn whole(mut map: Map<String, Value>, text: Option<&str>) -> Option<Value> {
     Some(Value::Object(map))
 }
 
-/// The calls of an answer; those without a name are told as odd.
+/// Takes the calls of an answer and warns about those without a name.
 fn calls(answer: &mut Answer) -> Vec<CallGiven> {
     let mut calls = Vec::new();
     for piece in std::mem::take(&mut answer.pieces) {

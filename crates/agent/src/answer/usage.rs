@@ -1,55 +1,55 @@
-//! What an answer says about the tokens it took, in the forms that are about.
+//! Reads the token usage of an answer, in any of the common forms.
 
 use model::{Tokens, Usage};
 use serde_json::{Map, Value};
 
-/// Where usage is told.
+/// Fields that may hold the usage.
 pub(super) const PLACES: [&str; 4] = ["usage", "tokenUsage", "token_usage", "totalUsage"];
 const INPUT: [&str; 6] = ["input_tokens", "prompt_tokens", "input", "inputTokens", "promptTokens", "prompt_eval_count"];
 const OUTPUT: [&str; 6] =
     ["output_tokens", "completion_tokens", "output", "outputTokens", "completionTokens", "eval_count"];
-/// Names of what was read from a cache and is not in the input.
+/// Names for tokens read from a cache that are not included in the input.
 const CACHE_READ: [&str; 3] = ["cache_read_input_tokens", "cache_read", "cacheRead"];
 const CACHE_WRITE: [&str; 3] = ["cache_creation_input_tokens", "cache_write", "cacheWrite"];
-/// Names of what was read from a cache and is in the input, too.
+/// Names for tokens read from a cache that are included in the input.
 const CACHED: [&str; 1] = ["cachedInputTokens"];
 const REASONING: [&str; 3] = ["reasoning_tokens", "reasoning", "reasoningTokens"];
-/// Names of what it cost, in US dollars.
+/// Names for the cost in US dollars.
 const COST: [&str; 2] = ["cost_usd", "costUsd"];
 
-/// Every name of a number of tokens.
+/// Returns all names of token counts.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     let read = INPUT.into_iter().chain(OUTPUT).chain(REASONING);
     read.chain(CACHE_READ).chain(CACHE_WRITE).chain(CACHED)
 }
 
-/// What a map of usage tells.
+/// Reads a map of usage.
 pub(crate) fn usage(told: &Map<String, Value>) -> Usage {
     let mut count = Count::default();
     count.read(told);
     count.usage()
 }
 
-/// A number of tokens: a whole number, even where it is written with a point.
+/// Reads a number of tokens: an integer, possibly written with a decimal point.
 fn whole(value: &Value) -> Option<u64> {
     value.as_number().and_then(model::decode::as_whole)
 }
 
-/// The numbers that are known so far. A stream tells them one after the other; what is told later counts.
+/// Counts known so far. A stream reports them one after the other, and later values replace earlier ones.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Count {
     input: Option<u64>,
     output: Option<u64>,
     cache_read: Option<u64>,
     cache_write: Option<u64>,
-    /// The part of the input that was read from a cache.
+    /// Part of the input that was read from a cache.
     cached: Option<u64>,
     reasoning: Option<u64>,
     cost_usd: Option<f64>,
 }
 
 impl Count {
-    /// Takes in what `holder` says in any place where usage is told.
+    /// Reads the usage of `holder` from any of the usual fields.
     pub(crate) fn look(&mut self, holder: &Map<String, Value>) {
         let told = PLACES.iter().find_map(|place| holder.get(*place)?.as_object());
         if let Some(told) = told {
@@ -59,7 +59,7 @@ impl Count {
         }
     }
 
-    /// Takes in `told`.
+    /// Reads the numbers in `told`.
     pub(crate) fn read(&mut self, told: &Map<String, Value>) {
         let first = |names: &[&str]| names.iter().find_map(|name| whole(told.get(*name)?));
         let within =
@@ -77,7 +77,7 @@ impl Count {
         self.cost_usd = cost.filter(|cost| cost.is_finite() && *cost >= 0.0).or(self.cost_usd);
     }
 
-    /// Adds what a step took to what those before it did.
+    /// Adds the usage of another step.
     pub(crate) fn add(&mut self, step: &Self) {
         let sum = |old: &mut Option<u64>, new: Option<u64>| {
             *old = match (*old, new) {
@@ -91,7 +91,7 @@ impl Count {
         sum(&mut self.reasoning, step.reasoning);
     }
 
-    /// Whether nothing is known.
+    /// Returns `true` if no number is known.
     pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
     }

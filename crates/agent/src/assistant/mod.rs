@@ -1,11 +1,12 @@
-//! The agent `assistant`: one that OpenAI, or a server like it, keeps the conversation of. It is reached by the Responses
-//! API, where each response names the one before it, or by the Assistants API, where an assistant runs on a thread.
+//! The agent `assistant`: an agent whose conversation is stored by OpenAI, or by a compatible server. It is accessed by
+//! the Responses API, where each response names the previous one, or by the Assistants API, where an assistant runs on
+//! a thread.
 //!
-//! The service stands between the agent and us, so what it does not answer is the provider's trouble, and the trial is
-//! broken: an address that nobody answers at, any error status, a response or a run that *failed*, one that *expired*
-//! while nobody waited for us, and answers in no format that is known. What the agent decided on is the agent's: a refusal, an answer that
-//! is *incomplete* because its tokens ran out or a filter cut it, a tool that nobody here can answer. A run that somebody
-//! *cancelled* went away.
+//! The service is between the agent and this program, so its failures are the provider's fault and break the trial: an
+//! unreachable address, any error status, a response or a run that *failed*, one that *expired* although this program
+//! was not late, and answers in an unknown format. Decisions of the agent are the agent's fault: a refusal, an answer
+//! that is *incomplete* because it reached its token limit or a filter cut it, a call of a tool that does not exist
+//! here. A run that was *cancelled* from outside counts as gone.
 
 mod reference;
 mod responses;
@@ -29,10 +30,10 @@ use super::own_tools::{self, Owner};
 use super::{Agent, Description, Part, Scene};
 use crate::session::Session;
 
-/// An assistant of OpenAI's; see the module.
+/// An assistant hosted by OpenAI; see the module.
 pub struct Assistant;
 
-/// Whom the tools of a case are for.
+/// Owner of the case's tools.
 const OWNER: Owner = Owner { agent: "assistant", tools: &[] };
 
 static DESCRIPTION: Description = Description {
@@ -61,7 +62,7 @@ impl Agent for Assistant {
     fn check(&self, part: &Part<'_>) -> Vec<Diagnostic> {
         let mut problems = own_tools::check(part.case, part.directory, OWNER);
         let Some(config) = part.config else { return problems };
-        // What is wrong with the configuration itself is told once, apart.
+        // Errors in the configuration itself are reported separately, once.
         let Some(setting) = Setting::read(&config.node, &mut Problems::new()) else { return problems };
         let providers = setting.providers(part.providers);
         let base_url = setting.base_url(part.base_url);

@@ -1,4 +1,4 @@
-//! A conversation by the Responses API: each response names the one before it, and only what is new is sent.
+//! A conversation by the Responses API: each response names the previous one, and only new content is sent.
 
 use std::sync::Arc;
 
@@ -23,10 +23,10 @@ pub(super) struct Responses {
     opened: bool,
 }
 
-/// The model behind the interface.
+/// Opens the model behind the API.
 ///
 /// # Errors
-/// A key or an address that is missing or wrong.
+/// Returns an error if a key or an address is missing or invalid.
 pub(super) fn open(
     providers: &llm::Providers,
     model: &str,
@@ -39,7 +39,7 @@ pub(super) fn open(
 }
 
 impl Responses {
-    /// Opens a conversation; nothing is sent yet.
+    /// Opens a conversation without sending a request.
     pub(super) async fn open(scene: &Scene, setting: Setting) -> Result<Self, Breakage> {
         let named = setting.model(scene.setup.model.as_deref()).map(str::to_owned);
         let model: Arc<dyn Model> = match (&scene.endpoint, &named) {
@@ -68,7 +68,7 @@ impl Responses {
         Ok(Self { id: scene.session_id("assistant"), model, request, tools, opened: false })
     }
 
-    /// Follows the conversation from a message of the user's to the answer.
+    /// Runs the conversation from a user message to the answer.
     async fn follow(&mut self, text: &str, turn: &mut Turn, spent: &mut Spent) -> Result<Option<String>, Ending> {
         if !std::mem::replace(&mut self.opened, true) {
             begin(turn, &self.id, Some(self.request.model.as_str()).filter(|name| !name.is_empty()), &self.tools)?;
@@ -114,7 +114,7 @@ impl Responses {
     }
 }
 
-/// Records what was said, and gives the calls, which are recorded when they are answered.
+/// Records the model's message and returns its calls, which are recorded when they are answered.
 fn take_in(said: &Said, turn: &mut Turn) -> Result<Vec<ToolCall>, Ending> {
     let message = || said.message_id.clone();
     let mut calls = Vec::new();
@@ -133,13 +133,13 @@ fn take_in(said: &Said, turn: &mut Turn) -> Result<Vec<ToolCall>, Ending> {
         turn.record(step).go()?;
     }
     if !has_spoken && calls.is_empty() {
-        // A message that says nothing is a turn all the same.
+        // A message without content still counts as a turn.
         turn.record(Step::Text { message: message(), text: String::new(), parent: None }).go()?;
     }
     Ok(calls)
 }
 
-/// What the user gets to read, unless the agent stopped for another reason than that it was done.
+/// Returns the text for the user, unless the agent stopped before it was done.
 fn answer_of(said: &Said) -> Result<Option<String>, Ending> {
     let because = match &said.stop_reason {
         StopReason::Refusal => "it declined to answer",
@@ -159,7 +159,7 @@ impl Session for Responses {
     }
 
     fn close<'a>(&'a mut self) -> BoxFuture<'a, ()> {
-        // A request ends with the future that sent it; what the service keeps is its user's to look at.
+        // Dropping the future ends its request. Data stored by the service stays there for its user.
         Box::pin(std::future::ready(()))
     }
 }

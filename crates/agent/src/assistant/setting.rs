@@ -1,14 +1,14 @@
-//! What a project says about an assistant.
+//! Configuration of an assistant.
 
 use model::decode::{self, Fields, Problems};
 use model::{Diagnostic, Node};
 
 use crate::field::{either, without_functions};
 
-/// Where a key is put that belongs to the agent alone.
+/// Variable that holds the key of this agent.
 pub(super) const KEY: &str = "OPENAI_API_KEY";
 
-/// What a project says about an assistant. What it holds is never shown.
+/// Configuration of an assistant. Its values are never shown, because it may hold a key.
 pub(super) struct Setting {
     pub(super) api: Api,
     pub(super) model: Option<String>,
@@ -17,17 +17,17 @@ pub(super) struct Setting {
     pub(super) key: Option<String>,
 }
 
-/// Which interface it is reached by.
+/// API that the assistant is accessed by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Api {
-    /// Responses, each naming the one before it.
+    /// The Responses API, where each response names the previous one.
     Responses,
-    /// Runs on a thread, by the assistant with this id.
+    /// The Assistants API, with the id of the assistant that runs on a thread.
     Assistants(String),
 }
 
 impl Setting {
-    /// Reads a configuration. `None` where something is wrong, which is in `problems` then.
+    /// Reads a configuration. Returns `None` if it has errors, which are added to `problems`.
     pub(super) fn read(node: &Node, problems: &mut Problems) -> Option<Self> {
         let before = problems.len();
         without_functions(node, "assistant", problems);
@@ -64,7 +64,7 @@ impl Setting {
         (problems.len() == before).then_some(Self { api, model, instructions, base_url, key })
     }
 
-    /// The model to ask for: what the run was told goes before what the project says.
+    /// Returns the model to request. The model of the run takes precedence over the one in the configuration.
     pub(super) fn model<'s>(&'s self, told: Option<&'s str>) -> Option<&'s str> {
         let named = |told: &'s str| {
             let bare = ["openai:", "openai-responses:"].iter().find_map(|prefix| told.strip_prefix(prefix));
@@ -73,17 +73,17 @@ impl Setting {
         told.map(named).or(self.model.as_deref())
     }
 
-    /// What the key and the address are opened with.
+    /// Returns the providers, with the configured key if there is one.
     pub(super) fn providers(&self, providers: &llm::Providers) -> llm::Providers {
         self.key.as_deref().map_or_else(|| providers.clone(), |key| providers.with(KEY, key))
     }
 
-    /// Where it is: what the project says goes before what the command line does.
+    /// Returns the address of the service. The configuration takes precedence over the command line.
     pub(super) fn base_url<'s>(&'s self, given: Option<&'s str>) -> Option<&'s str> {
         self.base_url.as_deref().or(given)
     }
 
-    /// What is wrong with a model that nobody names.
+    /// Returns the error for a configuration without a model.
     pub(super) fn without_model(node: &Node) -> Diagnostic {
         let place = node.get("type").unwrap_or(node);
         place.error("`assistant` needs a `model`").help("or an `assistant_id`, whose assistant has one")

@@ -1,4 +1,4 @@
-//! What both interfaces have in common.
+//! Code shared by both APIs.
 
 use llm::Reply;
 use model::{Ending, Step, Tokens, ToolCall, ToolResult, Usage};
@@ -9,7 +9,7 @@ use crate::Scene;
 use crate::own_tools::OwnTools;
 use crate::turn::{Turn, WAITING_ON_PROVIDER};
 
-/// What answering one message took. A sum with an unknown part is unknown.
+/// Usage of answering one message. A sum with an unknown part is unknown.
 pub(super) struct Spent(Option<Usage>);
 
 impl Spent {
@@ -36,12 +36,12 @@ impl Spent {
     }
 }
 
-/// The tools of the scene's case.
+/// Opens the tools of the case.
 pub(super) async fn tools(scene: &Scene) -> Result<OwnTools, Breakage> {
     OwnTools::open(scene, OWNER).await
 }
 
-/// Records that a conversation is open.
+/// Records that a conversation was opened.
 pub(super) fn begin(turn: &mut Turn, id: &str, model: Option<&str>, tools: &OwnTools) -> Result<(), Ending> {
     turn.record(Step::Session {
         session_id: Some(id.to_owned()),
@@ -53,7 +53,7 @@ pub(super) fn begin(turn: &mut Turn, id: &str, model: Option<&str>, tools: &OwnT
     .go()
 }
 
-/// Records tries that are repeated.
+/// Records the steps of repeated requests.
 pub(super) fn tell(steps: Vec<Step>, turn: &mut Turn) -> Result<(), Ending> {
     for step in steps {
         turn.waiting(WAITING_ON_PROVIDER);
@@ -62,8 +62,8 @@ pub(super) fn tell(steps: Vec<Step>, turn: &mut Turn) -> Result<(), Ending> {
     Ok(())
 }
 
-/// Records `call` and what the case's tool of that name answers. A tool that is not there is the agent's failure: nobody
-/// could go on from here.
+/// Records `call` and the answer of the case's tool with that name. Calling a tool that does not exist is the agent's
+/// failure, because the conversation cannot continue.
 pub(super) async fn answer(call: ToolCall, tools: &mut OwnTools, turn: &mut Turn) -> Result<ToolResult, Ending> {
     let (id, name, input) = (call.id.clone(), call.raw_name.clone(), call.input.clone());
     turn.record(Step::ToolCall(call)).go()?;
@@ -83,7 +83,7 @@ pub(super) async fn answer(call: ToolCall, tools: &mut OwnTools, turn: &mut Turn
     Ok(result)
 }
 
-/// Records how answering one message ended, and what it took.
+/// Records the ending and the usage of answering one message.
 pub(super) fn finish(answered: Result<Option<String>, Ending>, spent: &Spent, turn: &mut Turn) -> Ending {
     let (text, ending) = match answered {
         Ok(text) => (text, Ending::Finished),
@@ -91,7 +91,7 @@ pub(super) fn finish(answered: Result<Option<String>, Ending>, spent: &Spent, tu
     };
     let is_error = ending != Ending::Finished;
     let subtype = if is_error { "error" } else { "success" }.to_owned();
-    // What was used is told even after a stop, and may itself be the end.
+    // Usage is reported even after a stop, and may itself exceed a limit.
     match turn.record(Step::Finished { subtype, is_error, usage: spent.usage(), text, result: None }).go() {
         Err(stopped) if ending == Ending::Finished => stopped,
         _ => ending,

@@ -21,7 +21,7 @@ fn rehearsal(config: &Value, messages: &[&str]) -> Rehearsal {
     }
 }
 
-/// A folder with a tool that adds, and how a case names it.
+/// Creates a folder with a tool that adds, and names the tool in the case.
 fn adding(rehearsal: &mut Rehearsal) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let tool = "export const add = { name: 'add', parameters: { a: 'number', b: 'number' }, execute({ a, b }) { \
@@ -45,7 +45,7 @@ fn called(name: &str, arguments: &str) -> Value {
     json!({"type": "function_call", "call_id": "c1", "name": name, "arguments": arguments})
 }
 
-/// A service with the Responses API that does what the user's text says.
+/// A service with the Responses API whose behaviour depends on the user's text.
 fn responding(asked: &Asked) -> Answered {
     let input = &asked.body["input"][0];
     let text = input.pointer("/content/0/text").and_then(Value::as_str).unwrap_or_default();
@@ -125,7 +125,7 @@ async fn what_the_agent_decides_is_its_own_and_what_the_service_does_is_not() {
     assert!(matches!(&played.endings[..], [Ending::ProviderFailed { .. }]), "{:?}", played.endings);
 }
 
-/// A service with the Assistants API. What a run comes to is told by the text of the last message.
+/// A service with the Assistants API. The text of the last message decides the result of a run.
 fn threads() -> impl Fn(&Asked) -> Answered + Send + Sync + 'static {
     let said: Arc<Mutex<Vec<String>>> = Arc::default();
     move |asked: &Asked| {
@@ -219,7 +219,7 @@ async fn a_run_that_asks_for_a_tool_of_the_case_gets_its_answer() {
     let played = rehearsal.play(&Assistant).await.unwrap();
     assert_eq!(played.calls(), [("add", "3", false)]);
     assert_eq!(played.answer(), Some("add,got \"3\" of 2"));
-    // Those of a case whose messages are not written down.
+    // Tools of a case without written messages.
     rehearsal.case.tools = std::mem::take(&mut rehearsal.case.messages[0].tools);
     let played = rehearsal.play(&Assistant).await.unwrap();
     assert_eq!(played.calls(), [("add", "3", false)]);

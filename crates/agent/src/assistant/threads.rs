@@ -1,4 +1,4 @@
-//! A conversation by the Assistants API: a thread for each trial, a run for each message.
+//! A conversation by the Assistants API: one thread for each trial, one run for each message.
 
 use std::time::Duration;
 
@@ -15,30 +15,30 @@ use crate::session::{Reply, Session};
 use crate::turn::Turn;
 use crate::{Endpoint, Scene};
 
-/// How long it takes before a run is looked at for the first time; each further wait is half as long again.
+/// Delay before a run is polled for the first time. Each further delay is half as long again.
 const FIRST_LOOK: Duration = Duration::from_millis(100);
-/// The longest of these waits.
+/// Maximum delay between two polls.
 const LONGEST_LOOK: Duration = Duration::from_secs(2);
-/// How long calling a run off may take.
+/// Timeout for cancelling a run.
 const TO_CANCEL: Duration = Duration::from_secs(2);
 
 /// An open conversation.
 pub(super) struct Thread {
     documents: Documents,
-    /// The thread's id.
+    /// Id of the thread.
     id: String,
-    /// What every run is made with.
+    /// Body of the request that starts a run.
     run: Value,
     model: Option<String>,
     tools: OwnTools,
     opened: bool,
-    /// The run that is under way.
+    /// Path of the current run.
     running: Option<String>,
-    /// A key of the agent's own, which nothing that is told may show.
+    /// The agent's own key, which must not appear in any message.
     key: Option<String>,
 }
 
-/// Why following a run ended.
+/// Reason why a run was not followed to its end.
 enum Cut {
     Ended(Ending),
     Failed(Box<Failure>),
@@ -66,10 +66,10 @@ impl Cut {
 }
 
 impl Thread {
-    /// Makes a thread.
+    /// Creates a thread.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// Returns an error if it cannot be created.
     pub(super) async fn open(scene: &Scene, setting: Setting) -> Result<Self, Breakage> {
         let given = match &scene.endpoint {
             Endpoint::Vendor { base_url } => base_url.as_deref(),
@@ -143,7 +143,7 @@ impl Thread {
         Ok(Some(self.answer(&id, turn).await?))
     }
 
-    /// Has the case's tools answer what the run asks for.
+    /// Answers the calls of a run with the case's tools.
     async fn act(&mut self, run: &Value, message: &str, turn: &mut Turn) -> Result<Value, Cut> {
         if turn.turns_left() == 0 {
             return Err(turn.out_of_turns().into());
@@ -169,14 +169,14 @@ impl Thread {
         Ok(json!({ "tool_outputs": outputs }))
     }
 
-    /// What the run has added to the thread.
+    /// Returns the text that the run has added to the thread.
     async fn answer(&self, run: &str, turn: &mut Turn) -> Result<String, Cut> {
         let path = format!("/threads/{}/messages?run_id={run}&order=asc&limit=100", self.id);
         let listed = self.get(&path, turn).await?;
         let Some(messages) = listed.get("data").and_then(Value::as_array) else {
             return Err(provider(unreadable("the thread's messages have no `data`", &listed)).into());
         };
-        // Some servers give the whole thread.
+        // Some servers return the whole thread.
         let is_own = |message: &&Value| {
             message.get("role").and_then(Value::as_str) == Some("assistant")
                 && message.get("run_id").and_then(Value::as_str).is_none_or(|of| of == run)
@@ -199,7 +199,7 @@ impl Thread {
         self.told(self.documents.post(path, body), turn).await
     }
 
-    /// Waits for an answer, unless the trial is to stop, and tells of tries that were repeated.
+    /// Waits for a response, unless the trial is to stop, and records repeated requests.
     async fn told(&self, asking: impl Future<Output = Result<Value, Failure>>, turn: &mut Turn) -> Result<Value, Cut> {
         let asked = tokio::select! {
             biased;
@@ -211,7 +211,7 @@ impl Thread {
         Ok(asked?)
     }
 
-    /// What a service says of a run is not searched for keys yet.
+    /// Removes the agent's key from the service's messages about a run.
     fn scrubbed(&self, ending: Ending) -> Ending {
         match (ending, &self.key) {
             (Ending::ProviderFailed { because }, Some(key)) => provider(because.replace(key.as_str(), "[key]")),
@@ -219,7 +219,7 @@ impl Thread {
         }
     }
 
-    /// Calls off a run that nobody waits for any more.
+    /// Cancels the current run, whose result is no longer needed.
     async fn cancel(&mut self) {
         if let Some(path) = self.running.take() {
             let body = json!({});
@@ -229,7 +229,7 @@ impl Thread {
     }
 }
 
-/// Whether a run that has ended has answered, and whose fault it is otherwise.
+/// Returns the ending of a run that did not complete, according to whose fault it is.
 fn judged(run: &Value) -> Result<(), Ending> {
     let told = |path: &str| run.pointer(path).and_then(Value::as_str).unwrap_or_default();
     match status(run) {
@@ -247,7 +247,7 @@ fn judged(run: &Value) -> Result<(), Ending> {
     }
 }
 
-/// Waits, unless the trial is to stop.
+/// Waits for `wait`, unless the trial is to stop.
 async fn pause(wait: Duration, turn: &Turn) -> Result<(), Ending> {
     tokio::select! {
         biased;
@@ -264,7 +264,7 @@ fn id_of(document: &Value) -> Option<String> {
     document.get("id").and_then(Value::as_str).filter(|id| !id.is_empty()).map(str::to_owned)
 }
 
-/// The texts of a message, and refusals, one after the other.
+/// Returns the texts and refusals of a message, joined in order.
 fn text_of(message: &Value) -> String {
     let Some(parts) = message.get("content").and_then(Value::as_array) else {
         return message.get("content").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -297,7 +297,7 @@ impl Session for Thread {
     }
 
     fn close<'a>(&'a mut self) -> BoxFuture<'a, ()> {
-        // The thread stays, so that what was said can be looked at where it is kept.
+        // The thread is kept, so that the conversation can be examined at the service.
         Box::pin(self.cancel())
     }
 }

@@ -1,6 +1,6 @@
-//! Cutting text that is too long for a model, between characters and never in silence.
+//! Shortens text that is too long for a model, at character boundaries and always with a notice.
 
-/// The beginning of `text`, at most `most` characters, and whether it was cut.
+/// Returns at most `most` characters from the beginning of `text`, and `true` if it was shortened.
 pub(super) fn head(text: &str, most: usize) -> (&str, bool) {
     match text.char_indices().nth(most) {
         Some((end, _)) => (&text[..end], true),
@@ -8,7 +8,7 @@ pub(super) fn head(text: &str, most: usize) -> (&str, bool) {
     }
 }
 
-/// `text` with its middle left out where it has more than `most` characters.
+/// Leaves out the middle of `text` if it has more than `most` characters.
 pub(super) fn middle(text: String, most: usize) -> String {
     if text.len() <= most {
         return text;

@@ -1,5 +1,5 @@
-//! The agent `chat`: a model with the usual coding tools, in this process. It needs no program but a shell, and works
-//! with whatever model [`llm`] can open.
+//! The agent `chat`: a model with the usual coding tools, run inside this process. It needs no program except a shell,
+//! and works with every model that [`llm`] can open.
 
 mod clip;
 mod permission;
@@ -32,7 +32,7 @@ use crate::turn::{Decision, Turn, WAITING_ON_PROVIDER};
 /// The embedded agent.
 pub struct Chat;
 
-/// Whom the tools of a case are for.
+/// Owner of the case's tools.
 pub(super) const OWNER: Owner = Owner { agent: "chat", tools: tool::NAMES };
 
 static DESCRIPTION: Description = Description {
@@ -89,7 +89,7 @@ impl Agent for Chat {
     }
 }
 
-/// Whether there is a model, and one that can be reached from here.
+/// Checks that a model is configured and can be opened here.
 fn check_model(part: &Part<'_>) -> Option<Diagnostic> {
     let Part { case, arm, .. } = part;
     let forms = || llm::PROVIDERS.iter().map(|provider| format!("`{}:{}`", provider.name, provider.argument));
@@ -104,15 +104,16 @@ fn check_model(part: &Part<'_>) -> Option<Diagnostic> {
                 .help(known())
         }
     };
-    // A model that the command line or the project named is not the case's to answer for.
+    // If the command line or the project named the model, the case's line is not the cause.
     let own = arm.model.is_none() || arm.model == case.runner.model;
     let place = case.runner.model_source.as_ref().unwrap_or(&case.source);
     Some(if own { problem.at(place.clone()) } else { problem })
 }
 
-/// Why the model `written` cannot be asked from here. What the machine lacks is a warning: the file is not wrong.
+/// Returns the reason why the model `written` cannot be used here. A deficiency of the machine is a warning, because
+/// the file is not wrong.
 fn out_of_reach(part: &Part<'_>, written: &str) -> Option<Diagnostic> {
-    // A script was read when the trial was planned.
+    // Scripts are read when the trial is planned.
     if llm::provider_of(written).is_some_and(|(provider, _)| provider.name == "scripted") {
         return None;
     }
@@ -124,12 +125,12 @@ fn out_of_reach(part: &Part<'_>, written: &str) -> Option<Diagnostic> {
     })
 }
 
-/// What the tools work with.
+/// Context of the tools.
 struct Bench {
     sandbox: Arc<dyn Sandbox>,
     reach: Arc<Reach>,
     skills: Vec<InstalledSkill>,
-    /// The trial's wall clock; no command may take longer.
+    /// The trial's wall clock limit, which also limits each command.
     time: Duration,
 }
 
@@ -144,10 +145,10 @@ struct Talk {
     opened: bool,
 }
 
-/// A tool that may be used.
+/// A tool chosen by a call.
 enum Chosen {
     BuiltIn(&'static tool::Tool),
-    /// Which of the case's.
+    /// A tool of the case, by its index.
     Own(usize),
 }
 
@@ -211,7 +212,7 @@ impl Talk {
         .go()
     }
 
-    /// Follows the model from call to call until it has answered. `Ok` is its answer.
+    /// Lets the model answer and runs its calls until it has finished. Returns its answer.
     async fn follow(&mut self, turn: &mut Turn, spent: &mut Spent) -> Result<Option<String>, Ending> {
         loop {
             if turn.turns_left() == 0 {
@@ -260,7 +261,8 @@ impl Talk {
         said.map_err(|error| Ending::ProviderFailed { because: error.to_string() })
     }
 
-    /// Records one message of the model's and keeps it for the next request; its calls are still to be answered.
+    /// Records a message of the model and keeps it for the next request. Returns its calls, which must still be
+    /// answered.
     fn take_in(&mut self, said: &Said, turn: &mut Turn) -> Result<Vec<ToolCall>, Ending> {
         self.request.messages.push(Message { role: Role::Assistant, content: said.content.clone() });
         let message = || said.message_id.clone();
@@ -281,13 +283,13 @@ impl Talk {
             turn.record(step).go()?;
         }
         if !has_spoken {
-            // A message that says nothing is a turn all the same.
+            // A message without content still counts as a turn.
             turn.record(Step::Text { message: message(), text: String::new(), parent: None }).go()?;
         }
         Ok(calls)
     }
 
-    /// What `call` comes to; `None` if the trial is to stop.
+    /// Returns the result of `call`; `None` if the trial is to stop.
     async fn answer(&mut self, call: &ToolCall, turn: &mut Turn) -> Result<Option<tool::Said>, Ending> {
         let said = match self.permitted(call, turn)? {
             Ok(Chosen::BuiltIn(tool)) => tool.answer(&call.id, &call.input, &self.bench, turn).await,
@@ -298,7 +300,7 @@ impl Talk {
         Ok(said)
     }
 
-    /// The tool that `call` wants, or what the model is told instead.
+    /// Returns the tool for `call`, or the error message for the model.
     fn permitted(&self, call: &ToolCall, turn: &mut Turn) -> Result<Result<Chosen, String>, Ending> {
         let own = || self.own_tools.find(&call.name).map(Chosen::Own);
         let chosen = tool::find(&call.name).map(Chosen::BuiltIn).or_else(own);
@@ -326,7 +328,7 @@ impl Talk {
         })
     }
 
-    /// Records what a call came to and keeps it for the next request. Results of one message's calls go back together.
+    /// Records the result of a call and keeps it for the next request. The results for one message are sent together.
     fn give_back(&mut self, call: &ToolCall, said: tool::Said, turn: &mut Turn) -> Result<(), Ending> {
         let is_error = said.is_err();
         let (Ok(content) | Err(content)) = said;
@@ -340,7 +342,7 @@ impl Talk {
     }
 }
 
-/// The model, and its name.
+/// Returns the model and its name.
 fn reached(endpoint: Endpoint, named: Option<&str>) -> Result<(Arc<dyn Model>, String), Breakage> {
     match endpoint {
         Endpoint::Script(playback) => {
@@ -355,7 +357,7 @@ fn reached(endpoint: Endpoint, named: Option<&str>) -> Result<(Arc<dyn Model>, S
     }
 }
 
-/// What the user gets to read, unless the model stopped for another reason than that it was done.
+/// Returns the text for the user, unless the model stopped before it was done.
 fn answer_of(said: &Said) -> Result<Option<String>, Ending> {
     let texts = said.content.iter().filter_map(|block| match block {
         Block::Text { text } => Some(text.as_str()),
@@ -391,7 +393,7 @@ impl Session for Talk {
                 text,
                 result: None,
             };
-            // What was used is told even after a stop, and may itself be the end.
+            // Usage is reported even after a stop, and may itself exceed a limit.
             match turn.record(finished).go() {
                 Err(stopped) if ending == Ending::Finished => Reply::ended(stopped),
                 _ => Reply { ending },
@@ -400,12 +402,12 @@ impl Session for Talk {
     }
 
     fn close<'a>(&'a mut self) -> BoxFuture<'a, ()> {
-        // A command ends with its call, so nothing is left running.
+        // A command ends with its call, so no process is left running.
         Box::pin(std::future::ready(()))
     }
 }
 
-/// The ending in the word that the trace has for it.
+/// Returns the name of the ending in the trace.
 fn subtype(ending: &Ending) -> &'static str {
     match ending {
         Ending::Finished => "success",

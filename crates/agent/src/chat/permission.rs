@@ -1,11 +1,11 @@
-//! Which calls are allowed: the closed tool list, the permission mode, and the tools that were approved beforehand.
+//! Permissions of calls: the closed tool list, the permission mode, and the tools approved beforehand.
 
 use model::{Effect, PermissionMode, ToolCall};
 
 use super::reach::Reach;
 use crate::Setup;
 
-/// What an agent may do.
+/// Permissions of an agent.
 #[derive(Debug, Clone)]
 pub(super) struct Permissions {
     mode: PermissionMode,
@@ -13,7 +13,8 @@ pub(super) struct Permissions {
     approved: Vec<Rule>,
 }
 
-/// A tool and the scopes it is limited to, as `Bash(git *, ls)` writes it; no scopes means all of it.
+/// A tool and the scopes it is limited to, written as `Bash(git *, ls)`. Without scopes, all calls of the tool are
+/// covered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Rule {
     pub(super) tool: String,
@@ -21,7 +22,7 @@ pub(super) struct Rule {
 }
 
 impl Rule {
-    /// `Name` or `Name(scope, scope…)`.
+    /// Parses `Name` or `Name(scope, scope…)`.
     pub(super) fn parse(written: &str) -> Self {
         let (tool, scopes) = match written.split_once('(') {
             Some((tool, scopes)) => (tool, scopes.rsplit_once(')').map_or(scopes, |(scopes, _)| scopes)),
@@ -41,7 +42,7 @@ impl Rule {
         let matches = |text: &str| self.scopes.iter().any(|scope| in_scope(scope, text));
         match (call.effect, subject(call, reach)) {
             (_, None) => false,
-            // Each command of a line needs a scope: `git *` does not allow `git log; rm -rf .`.
+            // Every command of a line needs a matching scope: `git *` does not allow `git log; rm -rf .`.
             (Effect::Shell, Some(command)) => commands(&command)
                 .is_some_and(|commands| !commands.is_empty() && commands.iter().all(|command| matches(command))),
             (_, Some(subject)) => matches(&subject),
@@ -49,14 +50,14 @@ impl Rule {
     }
 }
 
-/// Whether a call is allowed.
+/// Decision about a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It is.
+    /// The call is allowed.
     Allowed,
-    /// Only if somebody says yes.
+    /// The call needs the user's approval.
     Asks,
-    /// It is not, for this reason.
+    /// The call is forbidden, for this reason.
     Forbidden(String),
 }
 
@@ -64,17 +65,17 @@ impl Permissions {
     pub(super) fn of(setup: &Setup) -> Self {
         let rules = |written: &[String]| written.iter().map(|rule| Rule::parse(rule)).collect::<Vec<_>>();
         let closed = setup.closed_tools.as_deref().map(rules);
-        // A closed list stands in the place of the skill's own: what it names needs no more approval.
+        // A closed list replaces the skill's own list: the tools it names need no further approval.
         let approved = closed.clone().unwrap_or_else(|| rules(&setup.approved_tools));
         Self { mode: setup.permission_mode, closed, approved }
     }
 
-    /// Whether the model is told of the tool at all.
+    /// Returns `true` if the tool is offered to the model.
     pub(super) fn has(&self, tool: &str) -> bool {
         self.closed.as_ref().is_none_or(|rules| rules.iter().any(|rule| rule.tool == tool))
     }
 
-    /// Whether `call` is allowed.
+    /// Decides whether `call` is allowed.
     pub(super) fn verdict(&self, call: &ToolCall, reach: &Reach) -> Verdict {
         if let Some(rules) = &self.closed
             && !rules.iter().any(|rule| rule.allows(call, reach))
@@ -98,7 +99,8 @@ impl Permissions {
     }
 }
 
-/// What a scope is held against: the command, the path below the working directory, the skill's name.
+/// Returns the text that scopes are matched against: the command, the path below the working directory, or the skill's
+/// name.
 fn subject(call: &ToolCall, reach: &Reach) -> Option<String> {
     let tool = model::tool::find(&call.name)?;
     let (argument, is_path) = match tool.paths.first() {
@@ -107,7 +109,7 @@ fn subject(call: &ToolCall, reach: &Reach) -> Option<String> {
     };
     let written = match call.input.get(argument) {
         Some(value) => value.as_str()?,
-        // A search that names no path is of the whole working directory.
+        // A search without a path covers the whole working directory.
         None if is_path => ".",
         None => return None,
     };
@@ -117,8 +119,8 @@ fn subject(call: &ToolCall, reach: &Reach) -> Option<String> {
     Some(written.to_owned())
 }
 
-/// Whether `text` is what `scope` describes. `*` is any text; `name:*` and `name *` are also `name` alone, and a scope
-/// without `*` allows arguments after it.
+/// Returns `true` if `text` matches `scope`. `*` is any text; `name:*` and `name *` also match `name` alone, and a
+/// scope without `*` allows arguments after it.
 fn in_scope(scope: &str, text: &str) -> bool {
     let text = text.trim();
     let bare = scope.strip_suffix(":*").or_else(|| scope.strip_suffix(" *"));
@@ -132,7 +134,7 @@ fn in_scope(scope: &str, text: &str) -> bool {
     }
 }
 
-/// Whether `text` is `pattern`, in which `*` is any text.
+/// Returns `true` if `text` matches `pattern`, in which `*` is any text.
 fn like(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();
@@ -146,8 +148,8 @@ fn like(pattern: &str, text: &str) -> bool {
     rest.ends_with(last)
 }
 
-/// The commands of a shell line, split where the shell starts another one. `None` if it runs commands in places that
-/// are not looked into: substitutions, groups and here-documents.
+/// Splits a shell line into its commands. Returns `None` if it runs commands in constructs that are not analysed:
+/// substitutions, groups and here-documents.
 fn commands(line: &str) -> Option<Vec<String>> {
     let mut commands = vec![String::new()];
     let mut quote = None;
@@ -169,7 +171,7 @@ fn commands(line: &str) -> Option<Vec<String>> {
             }
         }
         match (quote, letter) {
-            // `2>&1` starts nothing.
+            // In `2>&1`, the `&` does not start a command.
             (None, '&') if redirecting => {}
             (None, ';' | '&' | '|' | '\n') => {
                 commands.push(String::new());

@@ -1,11 +1,11 @@
-//! What the embedded agent tells its model about its place.
+//! System prompt of the embedded agent.
 
 use std::fmt::Write;
 use std::path::Path;
 
 use super::skills::InstalledSkill;
 
-/// The system prompt, in the pieces it is sent in: the agent's own, then the user's in their order.
+/// Returns the system prompt in parts: the agent's own part, then those of the user in order.
 pub(super) fn system(
     work: Option<&Path>,
     skills: &[InstalledSkill],

@@ -1,19 +1,20 @@
-//! The prompts that cases name as their script.
+//! Prompts that cases name in `script`.
 
 use std::path::Path;
 
 use model::{Case, Diagnostic};
 
-/// Largest prompt that is read, in bytes.
+/// Maximum size of a prompt that is read, in bytes.
 const LARGEST: u64 = 16 << 20;
 
-/// A script that is at least this long is no name, in UTF-16 units as the format has always counted.
+/// Length from which a script is not a file name, in UTF-16 units, in which the format has always counted.
 const LONGEST_NAME: usize = 256;
 
-/// The text of every prompt that `case` names, each once. A script that is no name of a file is the prompt itself.
+/// Returns the text of every prompt that `case` names, each once. A script that is not a file name is the prompt
+/// itself.
 ///
 /// # Errors
-/// A problem for each file that cannot be read.
+/// Returns a problem for each file that cannot be read.
 pub(super) fn prompts(case: &Case, directory: &Path) -> Result<Vec<String>, Vec<Diagnostic>> {
     let mut scripts: Vec<&str> = Vec::new();
     for script in case.messages.iter().filter_map(|message| message.script.as_deref()) {
@@ -40,7 +41,7 @@ pub(super) fn prompts(case: &Case, directory: &Path) -> Result<Vec<String>, Vec<
     if problems.is_empty() { Ok(texts) } else { Err(problems) }
 }
 
-/// Whether a script is the text itself and not the name of one.
+/// Returns `true` if a script is the text itself and not the name of a file.
 fn is_source(script: &str) -> bool {
     script.contains(['\n', '\r', '{', '}']) || script.encode_utf16().count() >= LONGEST_NAME
 }

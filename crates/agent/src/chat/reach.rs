@@ -1,5 +1,5 @@
-//! How far an agent's file tools reach. They run inside the harness, with the user's own rights, so nothing but the
-//! sandbox's own directories is within reach: neither for writing nor for reading, and no link leads out.
+//! File access of an agent's tools. They run inside the harness, with the user's own permissions, so they can read and
+//! write only in the sandbox's own directories, and links that lead out are refused.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -11,25 +11,25 @@ use sandbox::Sandbox;
 
 use crate::resolve::Resolver;
 
-/// Files larger than this are not read whole, in bytes.
+/// Maximum size of a file that is read as a whole, in bytes.
 const LARGEST_FILE: u64 = 32 * 1024 * 1024;
 
-/// The directories an agent's file tools may use.
+/// Directories that an agent's file tools may use.
 #[derive(Debug, Clone)]
 pub(crate) struct Reach {
     work: PathBuf,
-    /// The working directory first.
+    /// The accessible directories, the working directory first.
     roots: Vec<PathBuf>,
     resolver: Resolver,
 }
 
 impl Reach {
-    /// The directories of `sandbox`: where the agent works, its home and its place for temporary files.
+    /// Allows the directories of `sandbox`: the working directory, the home and the directory for temporary files.
     pub(crate) fn of(sandbox: &dyn Sandbox) -> Self {
         Self::new(sandbox.work(), sandbox.home(), sandbox.tmp())
     }
 
-    /// These directories.
+    /// Allows these directories.
     pub(crate) fn new(work: &Path, home: &Path, tmp: &Path) -> Self {
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let work = real(work);
@@ -38,15 +38,15 @@ impl Reach {
         Self { work, roots, resolver }
     }
 
-    /// The agent's working directory.
+    /// Returns the agent's working directory.
     pub(crate) fn work(&self) -> &Path {
         &self.work
     }
 
-    /// The place that an agent calls `written`: absolute, its links followed.
+    /// Returns the absolute path for `written`, the path as the agent wrote it, with links resolved.
     ///
     /// # Errors
-    /// In words for the agent, if it is out of reach.
+    /// Returns a message for the agent if the path is outside the allowed directories.
     pub(crate) fn locate(&self, written: &str) -> Result<PathBuf, String> {
         let place = self.resolver.resolve(written).unwrap_or_default();
         if self.roots.iter().any(|root| place.starts_with(root)) {
@@ -58,7 +58,7 @@ impl Reach {
         ))
     }
 
-    /// `path` as an agent would write it: relative to the working directory if it is below.
+    /// Returns `path` as an agent would write it: relative to the working directory if it is below that.
     pub(crate) fn shown(&self, path: &Path) -> String {
         match path.strip_prefix(&self.work) {
             Ok(below) if below.as_os_str().is_empty() => ".".to_owned(),
@@ -67,20 +67,20 @@ impl Reach {
         }
     }
 
-    /// The content of the file that an agent calls `written`.
+    /// Reads the file that the agent calls `written`.
     ///
     /// # Errors
-    /// In words for the agent.
+    /// Returns a message for the agent.
     pub(crate) fn read(&self, written: &str) -> Result<Vec<u8>, String> {
         let path = self.locate(written)?;
         read_file(&path).map_err(|wrong| format!("{written} {wrong}"))
     }
 
-    /// Makes the file that an agent calls `written`, with the directories above it, or replaces its content; its mode
-    /// stays. Whether it is new.
+    /// Writes the file that the agent calls `written`. Missing directories are created; an existing file keeps its
+    /// mode. Returns `true` if the file is new.
     ///
     /// # Errors
-    /// In words for the agent.
+    /// Returns a message for the agent.
     pub(crate) fn write(&self, written: &str, content: &[u8]) -> Result<bool, String> {
         let path = self.locate(written)?;
         let failed = |error: std::io::Error| format!("{written} cannot be written: {error}");
@@ -95,10 +95,10 @@ impl Reach {
     }
 }
 
-/// The content of a file that is within reach.
+/// Reads a file in an allowed directory.
 ///
 /// # Errors
-/// In words that go after the file's name.
+/// Returns a message to be appended to the file's name.
 pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>, String> {
     files::read(path, LARGEST_FILE).map_err(|error| match error.kind() {
         ErrorKind::NotFound => "does not exist".to_owned(),
@@ -109,8 +109,8 @@ pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>, String> {
     })
 }
 
-/// Opens a regular file for writing without following a link that took its place in the meantime, and without waiting for the other
-/// end of a pipe.
+/// Opens a regular file for writing. A link that has replaced it in the meantime is not followed, and opening a pipe
+/// does not block.
 fn open(path: &Path, options: &mut OpenOptions) -> Result<File, String> {
     let careful = (OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC).bits();
     let file = options.custom_flags(careful).open(path).map_err(|error| match error.kind() {

@@ -1,23 +1,23 @@
-//! The skills that are installed in the sandbox.
+//! Skills installed in the sandbox.
 
 use super::reach::Reach;
 
-/// Where skills are, relative to the working directory.
+/// Folder of the skills, relative to the working directory.
 pub(super) const FOLDER: &str = ".claude/skills";
 
-/// A skill as the agent finds it in its sandbox.
+/// An installed skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct InstalledSkill {
-    /// The name of its directory.
+    /// Name of its directory.
     pub(super) name: String,
-    /// What its frontmatter says it is for; empty if it says nothing.
+    /// Description from its frontmatter; empty if there is none.
     pub(super) description: String,
     /// Its directory, relative to the working directory.
     pub(super) folder: String,
 }
 
 impl InstalledSkill {
-    /// Every skill within reach, by name.
+    /// Returns all installed skills, sorted by name.
     pub(super) fn all(reach: &Reach) -> Vec<Self> {
         let Ok(entries) = reach.locate(FOLDER).and_then(|path| path.read_dir().map_err(|error| error.to_string()))
         else {
@@ -37,7 +37,7 @@ impl InstalledSkill {
         skills
     }
 
-    /// The text after the frontmatter, as it is now.
+    /// Reads the current text after the frontmatter.
     pub(super) fn body(&self, reach: &Reach) -> Result<String, String> {
         let text = reach.read(&format!("{}/SKILL.md", self.folder))?;
         let text = String::from_utf8_lossy(&text);
@@ -45,7 +45,7 @@ impl InstalledSkill {
     }
 }
 
-/// The frontmatter and the text after it.
+/// Splits a text into its frontmatter and the rest.
 fn split(text: &str) -> (&str, &str) {
     let Some(rest) = text.strip_prefix("---\n").or_else(|| text.strip_prefix("---\r\n")) else { return ("", text) };
     let mut end = 0;
@@ -58,8 +58,8 @@ fn split(text: &str) -> (&str, &str) {
     ("", text)
 }
 
-/// The description in a skill's frontmatter. The skill under test was read in full before; this is only what the model
-/// is told about it, so the first line of a value and its folded lines will do.
+/// Returns the description in a skill's frontmatter. The skill under test was already fully parsed when it was loaded.
+/// This text is only for the model, so the first line of a value and its folded lines are sufficient.
 fn description(text: &str) -> String {
     let mut lines = split(text).0.lines();
     let Some(first) = lines.find_map(|line| line.strip_prefix("description:")) else { return String::new() };

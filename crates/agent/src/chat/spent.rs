@@ -1,9 +1,9 @@
-//! What the answers to one message of the user's took.
+//! Usage of answering one user message.
 
 use llm::Reply;
 use model::{Tokens, Usage};
 
-/// What several answers of a model took together. A sum with an unknown part is unknown.
+/// Sum of the usage of several model answers. A sum with an unknown part is unknown.
 pub(super) struct Spent {
     tokens: Option<Tokens>,
     cost_usd: Option<f64>,
@@ -27,7 +27,7 @@ impl Spent {
     }
 
     pub(super) fn usage(&self) -> Usage {
-        // Without an answer nobody knows what asking cost.
+        // Without an answer the cost of the requests is unknown.
         Usage { tokens: self.tokens, cost_usd: self.cost_usd.filter(|_| self.replies > 0) }
     }
 }

@@ -1,4 +1,4 @@
-//! The loop, on scripted models, with real files and real processes.
+//! Tests the loop with scripted models, real files and real processes.
 
 mod providers;
 
@@ -11,12 +11,12 @@ use super::super::rehearsal::{Played, Rehearsal, case, response};
 use super::*;
 use crate::Setup;
 
-/// Plays `steps` on an agent that was told `go`.
+/// Runs the script `steps` for the message `go`.
 async fn played(steps: Value) -> Played {
     Rehearsal::scripted("go", &steps).play(&Chat).await.unwrap()
 }
 
-/// A step with one call.
+/// Returns a step with one call.
 fn call(name: &str, input: Value) -> Value {
     let mut step = json!({"tools": [{ "name": name }]});
     step["tools"][0]["input"] = input;
@@ -59,7 +59,7 @@ async fn a_file_is_written_read_and_edited_in_the_sandbox() {
     let trace = played.turn.trace();
     assert_eq!((played.answer(), trace.turn_count()), (Some("done"), 4));
     assert_eq!((trace.turns[0].thinking.as_str(), trace.turns[0].text.as_str()), ("hm", "I write."));
-    // Three steps of 100 + 10 tokens that say nothing about theirs.
+    // Three steps that report no usage count as 100 + 10 tokens each.
     assert_eq!(played.tokens(), Some(3 * 110 + 16));
     assert_eq!(trace.tools, tool::NAMES);
     assert_eq!(trace.model.as_deref(), Some("script.json"));

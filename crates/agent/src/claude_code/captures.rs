@@ -1,8 +1,8 @@
-//! Recorded sessions of real versions, held against the scripts that their model followed.
+//! Tests recorded sessions of real versions against the scripts that their model followed.
 //!
-//! A capture is `stdout.jsonl`, the `script.json` of the model server (step n answers request n) and `meta.json` (how
-//! the process was started and ended, and the requests it made). What the steps that were really served say is what
-//! must be read from stdout; the few sessions where it cannot be are in [`EXCEPTIONS`], each with its reason.
+//! A capture consists of `stdout.jsonl`, the `script.json` of the model server (step n answers request n), and
+//! `meta.json` (how the process was started and ended, and the requests it made). The text of the served steps must be
+//! read from stdout. The few sessions where that is not possible are in [`EXCEPTIONS`], each with its reason.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::event::{Done, Heard, Interpreter};
 
-/// What must be read from a capture.
+/// Expected content of a capture.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Expected {
     calls: Vec<(String, Value)>,
@@ -21,11 +21,11 @@ struct Expected {
     answer: Option<String>,
     tokens: Option<Tokens>,
     ending: Option<&'static str>,
-    /// The text of the steps that were served with a fault.
+    /// Text of the steps that were served with a fault.
     spoilt: Option<String>,
 }
 
-/// Captures in which something else is read than the script says: parts of `version/name`, why, and what instead.
+/// Captures whose content differs from the script: parts of `version/name`, the reason, and the expected difference.
 type Exception = (&'static [&'static str], &'static str, fn(&mut Expected));
 
 const EXCEPTIONS: &[Exception] = &[
@@ -153,14 +153,14 @@ impl Expected {
     }
 }
 
-/// What `stdout` tells, as steps.
+/// Reads `stdout` as steps.
 pub(crate) fn steps(stdout: &str) -> Vec<Step> {
     let mut interpreter = Interpreter::new("test", None);
     let heard = stdout.lines().flat_map(|line| interpreter.read(line));
     heard.filter_map(|heard| if let Heard::Step(step) = heard { Some(step) } else { None }).collect()
 }
 
-/// Reads a capture as a session does, and tells the trace and how the last message ended.
+/// Reads a capture as a session does. Returns the trace and the ending of the last message.
 fn read(stdout: &str) -> (Trace, Option<Done>) {
     let mut interpreter = Interpreter::new("test", None);
     let mut trace = Trace::default();
@@ -201,7 +201,7 @@ fn actual(stdout: &str) -> Expected {
     }
 }
 
-/// The CLI fills in this argument where the model leaves it out.
+/// Adds the arguments that the CLI fills in if the model leaves them out.
 fn with_defaults(calls: &mut [(String, Value)]) {
     for (name, input) in calls {
         if name == "Edit" && input.get("replace_all").is_none() {
@@ -210,7 +210,7 @@ fn with_defaults(calls: &mut [(String, Value)]) {
     }
 }
 
-/// `name!` is the whole name, `name` any part of it.
+/// Returns `true` if `pattern` matches a capture: `name!` is the whole name, `name` any part of it.
 fn concerns(pattern: &str, capture: &str) -> bool {
     pattern.strip_suffix('!').map_or_else(|| capture.contains(pattern), |whole| capture.ends_with(whole))
 }

@@ -1,8 +1,8 @@
-//! A closed tool list: which tools exist at all, and which calls of them are within their scopes.
+//! A closed tool list: the tools that exist, and the scopes that their calls must match.
 //!
-//! The CLI has its own rules for scopes, and asks its host about calls that they do not allow. But what it takes for
-//! harmless, such as `ls` or reading below the working directory, it allows without asking anybody. So a hook looks at
-//! every call of a scoped tool first; a call runs only if both agree.
+//! The CLI has its own rules for scopes, and asks its host about calls that they do not allow. But it allows calls that
+//! it considers harmless, such as `ls` or reading below the working directory, without asking. So a hook checks every
+//! call of a scoped tool first, and a call runs only if both agree.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::resolve::Resolver;
 
-/// A closed tool list. Also the reading of any list of tools.
+/// A closed tool list. It is also used to parse other lists of tools.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ClosedTools {
     entries: Vec<Entry>,
@@ -21,13 +21,13 @@ pub(super) struct ClosedTools {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Entry {
     tool: String,
-    /// Empty: all of the tool.
+    /// Scopes; if empty, all calls of the tool are covered.
     scopes: Vec<String>,
 }
 
 impl ClosedTools {
-    /// Reads `Name` and `Name(scope, scope…)`. A tool that is named twice has the scopes of both; once without a scope
-    /// it has none.
+    /// Parses entries `Name` and `Name(scope, scope…)`. A tool that is named twice has the scopes of both; if one of
+    /// them has no scope, the tool is not limited.
     pub(super) fn read(written: &[String]) -> Self {
         let mut entries: Vec<Entry> = Vec::new();
         for item in written {
@@ -50,23 +50,23 @@ impl ClosedTools {
         Self { entries }
     }
 
-    /// The built-in tools of the list, by name.
+    /// Returns the names of the built-in tools in the list.
     pub(super) fn built_in(&self) -> impl Iterator<Item = &str> {
         self.entries.iter().map(|entry| entry.tool.as_str()).filter(|tool| !tool.starts_with("mcp__"))
     }
 
-    /// Whether the list names tools of servers.
+    /// Returns `true` if the list names tools of MCP servers.
     pub(super) fn names_servers(&self) -> bool {
         self.entries.iter().any(|entry| entry.tool.starts_with("mcp__"))
     }
 
-    /// Whether some tool is limited to scopes.
+    /// Returns `true` if at least one tool is limited to scopes.
     pub(super) fn is_scoped(&self) -> bool {
         self.entries.iter().any(|entry| !entry.scopes.is_empty())
     }
 
-    /// The list as the CLI's own permission rules. A command's scope without a `*` allows arguments after it, as scopes
-    /// were always meant; for the CLI it would be that very command line.
+    /// Returns the list as the CLI's own permission rules. A command's scope without `*` allows arguments after it, as
+    /// scopes in suites always did; for the CLI it would match only that exact command line.
     pub(super) fn rules(&self) -> Vec<String> {
         let mut rules = Vec::new();
         for Entry { tool, scopes } in &self.entries {
@@ -83,10 +83,10 @@ impl ClosedTools {
         rules
     }
 
-    /// Why a call must not run although the CLI might let it; `None` if nothing is against it.
+    /// Returns the reason why a call must not run even if the CLI would allow it; `None` if there is none.
     pub(super) fn objection(&self, name: &str, input: &Value, resolver: &Resolver) -> Option<String> {
         let Some(entry) = self.entries.iter().find(|entry| entry.tool == name) else {
-            // Built-in tools that are not listed do not exist for the CLI. Those of servers do.
+            // For the CLI, built-in tools that are not listed do not exist, but tools of servers do.
             let server = name.strip_prefix("mcp__")?.split("__").next()?;
             let whole_server = format!("mcp__{server}");
             let listed = self.entries.iter().any(|entry| entry.tool == whole_server);
@@ -102,23 +102,23 @@ impl ClosedTools {
                 let skill = input.get("skill").and_then(Value::as_str).unwrap_or_default();
                 entry.scopes.iter().any(|scope| matches(scope, skill))
             }
-            // The CLI asks about these, and then the answer is no.
+            // The CLI asks its host about these, and the host denies them.
             Effect::Ask | Effect::Mcp | Effect::Other => true,
         };
         (!within).then(|| format!("{name} is limited to: {}", entry.scopes.join(", ")))
     }
 }
 
-/// Whether each command of a shell line is within a scope. What stands in quotes, substitutions and here-documents is
-/// not looked into: the CLI does that, and asks when it does not understand it.
+/// Returns `true` if each command of a shell line is within a scope. Quoted text, substitutions and here-documents are
+/// not analysed: the CLI does that, and asks if it does not understand them.
 fn commands_within(entry: &Entry, line: &str) -> bool {
     let commands = commands(line);
     let within = |command: &String| entry.scopes.iter().any(|scope| matches(scope, without_assignments(command)));
     !commands.is_empty() && commands.iter().all(within)
 }
 
-/// Whether the path that a call names is within a scope. Scopes are patterns as in `.gitignore`, from the working
-/// directory; `~/` is the agent's home and `//` the root of all.
+/// Returns `true` if the path of a call is within a scope. Scopes are patterns as in `.gitignore`, relative to the
+/// working directory; `~/` is the agent's home and `//` the file system's root.
 fn path_within(entry: &Entry, input: &Value, resolver: &Resolver) -> bool {
     let Some(tool) = tool::find(&entry.tool) else { return false };
     let Some((argument, _)) = tool.paths.first() else { return false };
@@ -139,8 +139,8 @@ fn path_within(entry: &Entry, input: &Value, resolver: &Resolver) -> bool {
     })
 }
 
-/// Whether `text` is what `scope` describes. `*` is any text; `name:*` and `name *` are also `name` alone, and a scope
-/// without `*` allows arguments after it.
+/// Returns `true` if `text` matches `scope`. `*` is any text; `name:*` and `name *` also match `name` alone, and a
+/// scope without `*` allows arguments after it.
 fn matches(scope: &str, text: &str) -> bool {
     let text = text.trim();
     let bare = scope.strip_suffix(":*").or_else(|| scope.strip_suffix(" *")).unwrap_or(scope);
@@ -151,7 +151,7 @@ fn matches(scope: &str, text: &str) -> bool {
     like(bare, text) || like(&format!("{bare} *"), text) || like(&format!("{bare}\n*"), text)
 }
 
-/// Whether `text` is `pattern`, in which `*` is any text.
+/// Returns `true` if `text` matches `pattern`, in which `*` is any text.
 fn like(pattern: &str, text: &str) -> bool {
     let Some((first, stars)) = pattern.split_once('*') else { return pattern == text };
     let Some(mut rest) = text.strip_prefix(first) else { return false };
@@ -164,7 +164,7 @@ fn like(pattern: &str, text: &str) -> bool {
     rest.ends_with(last)
 }
 
-/// A command without the variables that are set for it.
+/// Returns a command without the variable assignments before it.
 fn without_assignments(command: &str) -> &str {
     let mut rest = command.trim_start();
     while let Some((word, after)) = rest.split_once(char::is_whitespace) {
@@ -181,8 +181,7 @@ fn without_assignments(command: &str) -> &str {
     rest
 }
 
-/// The commands of a shell line, split where the shell starts another one outside of quotes, brackets and
-/// here-documents.
+/// Splits a shell line into its commands, outside of quotes, brackets and here-documents.
 fn commands(line: &str) -> Vec<String> {
     let mut commands = vec![String::new()];
     let mut quote: Option<char> = None;
@@ -194,7 +193,7 @@ fn commands(line: &str) -> Vec<String> {
         let next = letters.peek().copied();
         let starts_another = match letter {
             ';' | '|' => true,
-            // `2>&1` and `&>` start nothing.
+            // In `2>&1` and `&>`, the `&` does not start a command.
             '&' => !matches!(before, '<' | '>') && next != Some('>'),
             '\n' => true,
             _ => false,
@@ -250,7 +249,7 @@ fn push(commands: &mut [String], letter: char) {
     }
 }
 
-/// The word that ends a here-document, read from after its `<<`.
+/// Returns the word that ends a here-document, read from after its `<<`.
 fn delimiter(letters: &mut std::iter::Peekable<std::str::Chars<'_>>) -> String {
     let mut word = String::new();
     while let Some(&letter) = letters.peek() {

@@ -1,41 +1,42 @@
-//! What goes to Claude Code's stdin: user messages, and both halves of the control protocol, a JSON object a line.
+//! Messages to Claude Code's stdin: user messages, and both directions of the control protocol, one JSON object per
+//! line.
 
 use serde_json::{Value, json};
 
-/// Told to the model for a question that no answer was prepared for.
+/// Answer for the model if no answer was prepared for its question.
 const NO_ANSWER: &str = "No answer was prepared for this question.";
 
-/// A question of the CLI to its host.
+/// A request of the CLI to its host.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Request {
-    /// Goes back with the answer.
+    /// Id that the answer must repeat.
     pub(super) id: String,
-    /// What is asked.
+    /// Content of the request.
     pub(super) ask: Ask,
 }
 
-/// What the CLI asks its host.
+/// Content of a request of the CLI to its host.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Ask {
-    /// May this tool run? For AskUserQuestion: what does the user say?
+    /// Asks whether a tool may run. For AskUserQuestion: asks for the user's answers.
     Tool {
-        /// The tool's name.
+        /// Name of the tool.
         name: String,
-        /// Its arguments.
+        /// Arguments of the tool.
         input: Value,
-        /// The call.
+        /// Id of the call.
         call_id: Option<String>,
     },
-    /// A hook that was registered in [`initialize`] fires.
+    /// A hook that was registered in [`initialize`] was triggered.
     Hook {
-        /// Which one.
+        /// Id of the hook.
         callback: String,
-        /// What it is told.
+        /// Data passed to the hook.
         input: Value,
     },
-    /// Something this host knows nothing of.
+    /// A request that this host does not know.
     Unknown {
-        /// Its name.
+        /// Name of the request.
         subtype: String,
     },
 }
@@ -58,22 +59,22 @@ impl Request {
         Some(Self { id, ask })
     }
 
-    /// Yes, with these arguments.
+    /// Returns the answer that allows the call with these arguments.
     pub(super) fn allow(&self, input: &Value) -> Value {
         self.answer(&json!({"behavior": "allow", "updatedInput": input}))
     }
 
-    /// No, and why. The agent goes on.
+    /// Returns the answer that denies the call, with a reason. The agent continues.
     pub(super) fn deny(&self, message: &str) -> Value {
         self.answer(&json!({"behavior": "deny", "message": message, "interrupt": false}))
     }
 
-    /// Nothing against it.
+    /// Returns the answer that does not object.
     pub(super) fn pass(&self) -> Value {
         self.answer(&json!({}))
     }
 
-    /// A hook's no, before any permission is looked at.
+    /// Returns the answer of a hook that forbids the call before any permission is checked.
     pub(super) fn forbid(&self, because: &str) -> Value {
         self.answer(&json!({"hookSpecificOutput": {
             "hookEventName": "PreToolUse",
@@ -82,12 +83,12 @@ impl Request {
         }}))
     }
 
-    /// A hook's end of the turn: no further request goes to the model.
+    /// Returns the answer of a hook that ends the turn: no further request goes to the model.
     pub(super) fn end_turn(&self, because: &str) -> Value {
         self.answer(&json!({"continue": false, "stopReason": because}))
     }
 
-    /// The host cannot answer.
+    /// Returns the answer that reports an error of the host.
     pub(super) fn fail(&self, because: &str) -> Value {
         json!({"type": "control_response", "response": {"subtype": "error", "request_id": self.id, "error": because}})
     }
@@ -101,7 +102,7 @@ impl Request {
     }
 }
 
-/// A message from the user.
+/// Returns a user message.
 pub(super) fn user(text: &str) -> Value {
     json!({
         "type": "user",
@@ -111,8 +112,8 @@ pub(super) fn user(text: &str) -> Value {
     })
 }
 
-/// Opens the protocol: hooks that call back, and what is added to the system prompt. It goes this way because an
-/// argument of the process has a limit, and a file would lie where the agent finds it.
+/// Returns the request that opens the protocol: it registers hooks and adds to the system prompt. The prompt is sent
+/// here because an argument of the process has a size limit, and the agent could find a file.
 pub(super) fn initialize(hooks: &Value, system_prompt: Option<&str>) -> Value {
     let mut request = json!({"subtype": "initialize", "hooks": hooks});
     if let Some(text) = system_prompt {
@@ -121,7 +122,7 @@ pub(super) fn initialize(hooks: &Value, system_prompt: Option<&str>) -> Value {
     json!({"type": "control_request", "request_id": "initialize", "request": request})
 }
 
-/// Asks the CLI to stop what it is doing.
+/// Returns the request that interrupts the CLI.
 pub(super) fn interrupt() -> Value {
     json!({"type": "control_request", "request_id": "interrupt", "request": {"subtype": "interrupt"}})
 }
@@ -134,7 +135,7 @@ pub(super) struct Asked {
     pub(super) multi_select: bool,
 }
 
-/// The questions in the arguments of an AskUserQuestion call; those without a text are none.
+/// Returns the questions in the arguments of an AskUserQuestion call. Questions without a text are skipped.
 pub(super) fn questions(input: &Value) -> Vec<Asked> {
     let ask = |from: &Value| {
         let question = from.get("question")?.as_str().filter(|text| !text.is_empty())?.to_owned();
@@ -152,7 +153,7 @@ pub(super) fn questions(input: &Value) -> Vec<Asked> {
     }
 }
 
-/// The arguments with the answers in them. A question without an answer is told so, and the agent goes on.
+/// Adds the answers to the arguments. A question without an answer gets a notice, and the agent continues.
 pub(super) fn answered(mut input: Value, answers: Vec<(String, Option<String>)>) -> Value {
     if let Some(fields) = input.as_object_mut()
         && !answers.is_empty()

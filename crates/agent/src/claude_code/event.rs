@@ -1,5 +1,5 @@
-//! Events from Claude Code's stdout, a JSON object a line, read as steps. Unknown events are ignored; a known one that
-//! cannot be read is reported, because the agent may have acted in it. The caller keeps every line as it came.
+//! Reads events on Claude Code's stdout, one JSON object per line, as steps. Unknown events are ignored. A known event
+//! that cannot be read is reported, because the agent may have acted in it. The caller keeps every line unchanged.
 
 use std::collections::HashSet;
 
@@ -12,89 +12,91 @@ use super::skill_name::SkillName;
 use super::slash::Slash;
 use crate::lines::Content;
 
-/// The name of the model in messages that no model wrote.
+/// Name of the model in messages that were not written by a model.
 const SYNTHETIC: &str = "<synthetic>";
 
-/// What a line says.
+/// Meaning of a line.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Heard {
-    /// The agent did something.
+    /// A step of the agent.
     Step(Step),
-    /// The CLI asks its host something and waits.
+    /// The CLI asks its host and waits for the answer.
     Asked(Request),
-    /// The CLI refuses a request of its host.
+    /// The CLI rejected a request of its host.
     Refused {
-        /// Which one.
+        /// Id of the request.
         request: String,
-        /// Why.
+        /// Reason for the rejection.
         because: String,
     },
-    /// A request of the agent's own is answered, and used this. Only told where it was asked for.
+    /// A request of the agent itself was answered and used these tokens. Reported only if usage must be known during
+    /// the turn.
     Used(Tokens),
-    /// Something that looks wrong.
+    /// A warning about something unusual.
     Warning(String),
-    /// A line that should be an event and cannot be read: what it is.
+    /// A line that should be an event but cannot be read; with a description.
     Unreadable(&'static str),
-    /// The user's message is dealt with.
+    /// The user's message has been processed.
     Done(Done),
 }
 
-/// How dealing with a user's message ended, in the CLI's words.
+/// Ending of processing a user message, as the CLI reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Done {
-    /// With an answer.
+    /// The agent answered.
     Answered,
-    /// At the limit of turns.
+    /// The limit of turns was reached.
     OutOfTurns,
-    /// At a limit of money, which is never one that trialrun has set.
+    /// A cost limit was reached, which trialrun never sets.
     OutOfMoney,
-    /// With an error that is the agent's.
+    /// An error that is the agent's fault.
     GaveUp(String),
-    /// With an error that is not the agent's: the CLI did not get as far as its model, or reports an end that is unknown.
+    /// An error that is not the agent's fault: the CLI did not reach its model, or reported an unknown ending.
     Broken(String),
-    /// Because the model could not be reached or did not answer well.
+    /// The model could not be reached or did not answer properly.
     ProviderFailed(String),
-    /// Because somebody interrupted it.
+    /// The processing was interrupted.
     Interrupted(String),
 }
 
-/// Understands one process's events.
+/// Interprets the events of one process.
 #[derive(Debug, Default)]
 pub(super) struct Interpreter {
     auth: Option<String>,
     session_id: Option<String>,
     meter: Meter,
-    /// Calls whose refusal was told already.
+    /// Calls whose denial was already recorded.
     refused: HashSet<String>,
-    /// What kind of error the last message was that no model wrote.
+    /// Kind of error in the last message that was not written by a model.
     fault: Option<String>,
-    /// What the answer has used that is on its way.
+    /// Tokens used so far by the answer in progress.
     on_the_way: Tokens,
-    /// The skill that the user's message asks for.
+    /// Skill requested by the user's message.
     slash: Slash,
-    /// The name of the skill under test.
+    /// Name of the skill under test.
     skill: SkillName,
-    /// True once the model has answered the user's message with anything.
+    /// True once the model has sent any answer to the user's message.
     has_answered: bool,
 }
 
 impl Interpreter {
-    /// For a new process whose sign-in is called `auth`, and that has the skill `plugin` in a plug-in of the same name.
+    /// Creates an interpreter for a new process with the sign-in named `auth`, and with the skill `plugin` in a plug-in
+    /// of the same name.
     pub(super) fn new(auth: impl Into<String>, plugin: Option<&str>) -> Self {
         Self { auth: Some(auth.into()), skill: SkillName::new(plugin), ..Self::default() }
     }
 
-    /// The id of the session, once it is known.
+    /// Returns the id of the session, once it is known.
     pub(super) fn session_id(&self) -> Option<&str> {
         self.session_id.as_deref()
     }
 
-    /// Notes that the refusal of a call was told, so that it is not told again.
+    /// Marks the denial of a call as recorded, so that it is not recorded again.
     pub(super) fn refused(&mut self, call_id: &str) {
         self.refused.insert(call_id.to_owned());
     }
 
-    /// The user's message is about to be sent.
+    /// Prepares for a user message that is about to be sent.
     pub(super) fn asked(&mut self, message: &str) {
         self.slash = Slash::of(message);
         self.has_answered = false;
@@ -140,7 +142,7 @@ impl Interpreter {
         }
     }
 
-    /// `init` comes with every user message; the session is told when it is a new one.
+    /// Reads `init`, which comes with every user message; the session is recorded only when it is a new one.
     fn init(&mut self, line: &Value) -> Vec<Heard> {
         self.slash.offered(line);
         let session_id = owned(line, "session_id");
@@ -167,7 +169,7 @@ impl Interpreter {
         std::iter::once(Heard::Step(session)).chain(warnings).collect()
     }
 
-    /// One line for each block; lines of one message have the same id.
+    /// Reads a line with blocks of a message. Lines of the same message have the same id.
     fn assistant(&mut self, line: &Value) -> Vec<Heard> {
         let message = line.get("message").unwrap_or(&Value::Null);
         let Some(blocks) = message.get("content").and_then(Value::as_array) else {
@@ -200,7 +202,7 @@ impl Interpreter {
         heard
     }
 
-    /// The results of tools, which come as messages of the user.
+    /// Reads the results of tools, which arrive as user messages.
     fn user(&mut self, line: &Value) -> Vec<Heard> {
         let blocks = line.pointer("/message/content").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let results = blocks.iter().filter(|block| text(block, "type") == Some("tool_result"));
@@ -216,7 +218,7 @@ impl Interpreter {
             .collect()
     }
 
-    /// Counts an answer while it comes. A sub-agent's own are in the result alone.
+    /// Counts the tokens of an answer while it arrives. Those of a sub-agent are only in the result.
     fn meter(&mut self, line: &Value) -> Vec<Heard> {
         let event = line.get("event").unwrap_or(&Value::Null);
         if owned(line, "parent_tool_use_id").is_some() {
@@ -228,7 +230,7 @@ impl Interpreter {
                 Vec::new()
             }
             "message_delta" => {
-                // What it tells is the sum so far; what it leaves out is as it was.
+                // The reported number is the sum so far; a missing one means no change.
                 let output = event.pointer("/usage/output_tokens").and_then(Value::as_u64);
                 self.on_the_way.output = output.unwrap_or(self.on_the_way.output);
                 Vec::new()
@@ -257,7 +259,7 @@ impl Interpreter {
         heard
     }
 
-    /// How dealing with the message ended. It has an answer only where `subtype`, `is_error` and `result` all say so.
+    /// Returns the ending of a message. It has an answer only if `subtype`, `is_error` and `result` all say so.
     fn done(&self, line: &Value) -> Done {
         let said = || {
             let errors = line.get("errors").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
@@ -288,7 +290,8 @@ impl Interpreter {
         }
         let status = line.get("api_error_status").and_then(Value::as_u64);
         let refused = text(line, "stop_reason") == Some("refusal");
-        // A conversation that has outgrown its model, an answer that never ends and a refusal are the agent's doing.
+        // A conversation too long for its model, an answer that reaches its token limit and a refusal are the agent's
+        // fault.
         let own_doing = refused
             || self.fault.as_deref() == Some("max_output_tokens")
             || text(line, "result").is_some_and(|text| text.starts_with("Prompt is too long"));
@@ -308,13 +311,13 @@ impl Interpreter {
             return None;
         }
         let tool = tool.unwrap_or_default().to_owned();
-        // Asking the user is not a permission that somebody failed to get.
+        // Asking the user is not a permission that was denied.
         (model::tool::effect(&tool) != Effect::Ask)
             .then(|| Heard::Step(Step::PermissionDenied { tool, call_id, message }))
     }
 }
 
-/// What a block of a model message is.
+/// Reads a block of a model message as a step.
 fn step(block: &Value, message: &str, parent: Option<&String>) -> Option<Step> {
     let (message, parent) = (message.to_owned(), parent.cloned());
     match text(block, "type")? {
@@ -349,7 +352,7 @@ fn tool_result(block: &Value) -> Option<ToolResult> {
     })
 }
 
-/// A tool's answer as text. Pictures are named, not shown.
+/// Returns a tool's answer as text. Images are named, not shown.
 fn content(content: &Value) -> String {
     match content {
         Value::Null => String::new(),
@@ -400,7 +403,7 @@ mod tests {
         lines.iter().flat_map(|line| interpreter.read(&line.to_string())).collect()
     }
 
-    /// How a message ended to which the model has said something.
+    /// Returns the ending of a message that the model has answered.
     fn done(result: &Value) -> Option<Done> {
         let said = json!({"type": "assistant", "message": {"id": "m", "model": "m", "content": []}});
         ended(&[said], result)

@@ -1,8 +1,8 @@
-//! How the agent is shown the skill under test, and nothing else of what lies about.
+//! Shows the agent the skill under test without showing it other settings.
 //!
-//! The CLI finds skills where its setting sources are, and the hermetic default is to have none. So the skill, which is
-//! installed below the working directory, gets a second door: a link in the sandbox's own configuration folder, read as
-//! the `user` source. Where that folder is the real one, the skill comes as a plug-in of its own.
+//! The CLI finds skills in its setting sources, and by default (hermetic) it has none. So the skill, which is installed
+//! below the working directory, also gets a link in the sandbox's own configuration folder, which is read as the `user`
+//! source. If that folder is the real one, the skill comes as a separate plug-in.
 
 use std::io;
 use std::os::unix::fs::symlink;
@@ -11,33 +11,33 @@ use std::path::{Path, PathBuf};
 use model::SettingSource;
 use serde_json::json;
 
-/// The agent's folder for skills, below its working directory and below its home.
+/// Folder for skills, relative to the agent's working directory and to its home.
 pub(super) const SKILLS: &str = ".claude/skills";
 
-/// Its folder for definitions of sub-agents.
+/// Folder for definitions of sub-agents.
 pub(super) const SUB_AGENTS: &str = ".claude/agents";
 
-/// The folder that both are in.
+/// Parent folder of both.
 const CLAUDE: &str = ".claude";
 
-/// How the skill is shown.
+/// Way in which the skill is shown to the agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Exposure {
-    /// There is none, or the agent finds it where it is installed.
+    /// There is no skill, or the agent finds it where it is installed.
     Nothing,
-    /// By a link in the sandbox's configuration folder.
+    /// A link in the sandbox's configuration folder.
     Home {
-        /// Where it is installed, below the working directory.
+        /// Path of the installed skill, below the working directory.
         installed: String,
     },
-    /// By a plug-in made for it.
+    /// A plug-in made for the skill.
     Plugin {
-        /// Where it is installed, below the working directory.
+        /// Path of the installed skill, below the working directory.
         installed: String,
     },
 }
 
-/// How what is `installed` is shown to an agent that reads `sources`.
+/// Returns the way in which `installed` is shown to an agent that reads `sources`.
 pub(super) fn of(installed: Option<&str>, sources: &[SettingSource], real_folder: bool) -> Exposure {
     match installed {
         None => Exposure::Nothing,
@@ -47,19 +47,19 @@ pub(super) fn of(installed: Option<&str>, sources: &[SettingSource], real_folder
     }
 }
 
-/// The name of what is installed there.
+/// Returns the name of the installed skill or sub-agent.
 fn name_of(installed: &str) -> &str {
     let entry = installed.rsplit('/').next().unwrap_or(installed);
     entry.strip_suffix(".md").unwrap_or(entry)
 }
 
 impl Exposure {
-    /// Whether the agent must read the `user` source, which is the sandbox's own.
+    /// Returns `true` if the agent must read the `user` source, which is the sandbox's own.
     pub(super) fn needs_user_source(&self) -> bool {
         matches!(self, Self::Home { .. })
     }
 
-    /// The plug-in's folder.
+    /// Returns the folder of the plug-in.
     pub(super) fn plugin(&self, home: &Path) -> Option<PathBuf> {
         match self {
             Self::Plugin { installed } => Some(home.join(".skill-under-test").join(name_of(installed))),
@@ -67,7 +67,7 @@ impl Exposure {
         }
     }
 
-    /// The name of the skill that comes in a plug-in.
+    /// Returns the name of a skill that comes in a plug-in.
     pub(super) fn in_plugin(&self) -> Option<&str> {
         match self {
             Self::Plugin { installed } => Some(name_of(installed)),
@@ -75,7 +75,7 @@ impl Exposure {
         }
     }
 
-    /// Makes the links. Those that are there already stay.
+    /// Creates the links. Existing links are kept.
     pub(super) fn lay_out(&self, home: &Path, work: &Path) -> io::Result<()> {
         match self {
             Self::Nothing => Ok(()),

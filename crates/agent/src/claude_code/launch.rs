@@ -1,4 +1,4 @@
-//! How the CLI is started: program, arguments, environment, and the first thing it is told.
+//! Start of the CLI: program, arguments, environment, and the first message.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,33 +12,33 @@ use super::sign_in::{self, SignIn};
 use super::{control, exposure};
 use crate::{Endpoint, Setup};
 
-/// The hook that looks at calls of scoped tools.
+/// Hook that checks calls of scoped tools.
 pub(super) const SCOPE_HOOK: &str = "scope";
-/// The hook that ends the agent's turn when the chain's turns are used up.
+/// Hook that ends the agent's turn when the conversation's turns are used up.
 pub(super) const TURNS_HOOK: &str = "turns";
 
-/// What keeps runs alike, whoever's machine they run on.
+/// Variables that make runs alike on all machines.
 const QUIET: [(&str, &str); 5] = [
     ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
     ("DISABLE_AUTOUPDATER", "1"),
     ("DISABLE_TELEMETRY", "1"),
     ("DISABLE_ERROR_REPORTING", "1"),
-    // A background task would answer after the message's result, when nobody listens any more.
+    // A background task would answer after the message's result, when its answer is no longer read.
     ("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS", "1"),
 ];
 
-/// What is left away where none of the machine's settings are wanted.
+/// Variables that turn off features of the machine's settings in hermetic runs.
 const HERMETIC: [(&str, &str); 2] =
     [("CLAUDE_CODE_DISABLE_BUNDLED_SKILLS", "1"), ("CLAUDE_CODE_DISABLE_AUTO_MEMORY", "1")];
 
-/// With a scripted model every request is one the script knows of: no second try in another way.
+/// Variables for scripted models, so that every request is one that the script knows, without fallback requests.
 const SCRIPTED: [(&str, &str); 3] = [
     ("CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS", "1"),
     ("CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK", "1"),
     ("ENABLE_TOOL_SEARCH", "false"),
 ];
 
-/// Variables of the user's that are about another session, or that are decided here.
+/// Variables of the user that belong to another session, or that are set here.
 const NOT_LENT: [&str; 9] = [
     "CLAUDE_CONFIG_DIR",
     "CLAUDE_CODE_ENTRYPOINT",
@@ -51,47 +51,47 @@ const NOT_LENT: [&str; 9] = [
     "CLAUDE_PROJECT_DIR",
 ];
 
-/// Everything that is needed to start the CLI, once or again.
+/// Data for starting the CLI, for the first time or again.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Launch {
-    /// The CLI.
+    /// Path of the CLI.
     pub(super) program: PathBuf,
-    /// Its arguments, without those that resume a session.
+    /// Arguments, without those that resume a session.
     pub(super) args: Vec<String>,
-    /// What is added to the sandbox's environment.
+    /// Variables added to the sandbox's environment.
     pub(super) env: Vec<(String, String)>,
-    /// The first line it is sent.
+    /// First line sent to the CLI.
     pub(super) initialize: Value,
-    /// How it is signed in.
+    /// Name of the sign-in.
     pub(super) auth: &'static str,
-    /// The skill that it sees in a plug-in of the same name.
+    /// Skill that the CLI sees in a plug-in of the same name.
     pub(super) plugin: Option<String>,
-    /// The user's own configuration folder, where it sees that.
+    /// The user's own configuration folder, if the CLI sees it.
     pub(super) folder: Option<PathBuf>,
 }
 
-/// What a launch depends on.
+/// Inputs of a launch.
 pub(super) struct Occasion<'a> {
     pub(super) host: &'a Host,
     pub(super) setup: &'a Setup,
     pub(super) endpoint: &'a Endpoint,
     pub(super) home: &'a Path,
     pub(super) work: &'a Path,
-    /// Where the skill or sub-agent under test is installed, below `work`.
+    /// Path of the installed skill or sub-agent under test, below `work`.
     pub(super) installed: Option<String>,
-    /// Whether the case has answers for the agent.
+    /// True if the case has answers for the agent.
     pub(super) answers: bool,
-    /// How many messages the user has to say.
+    /// Number of user messages.
     pub(super) messages: usize,
-    /// Whether what is used has to be known on the way.
+    /// True if usage must be known during the turn.
     pub(super) counts: bool,
 }
 
 impl Launch {
-    /// Decides on everything, and lays out in the sandbox's home what shows the agent its skill.
+    /// Determines all data of the launch, and creates the links in the sandbox's home that show the agent its skill.
     ///
     /// # Errors
-    /// When nobody is signed in, or the sandbox cannot be written to.
+    /// Returns an error if there is no sign-in, or if the sandbox cannot be written to.
     pub(super) fn prepare(program: PathBuf, on: &Occasion<'_>) -> Result<Self, Breakage> {
         let sign_in = SignIn::of(on.host, on.endpoint);
         if sign_in == SignIn::None && on.setup.setting_sources.is_empty() {
@@ -151,7 +151,7 @@ fn arguments(on: &Occasion<'_>, closed: Option<&ClosedTools>, exposure: &exposur
     }
     if let Some(closed) = closed {
         let mut tools: Vec<&str> = closed.built_in().collect();
-        // The line to the user is the harness's; it stays open where there is somebody to answer.
+        // The harness provides the channel to the user; it stays open if answers are prepared.
         if on.answers && !tools.contains(&"AskUserQuestion") {
             tools.push("AskUserQuestion");
         }
@@ -171,14 +171,14 @@ fn arguments(on: &Occasion<'_>, closed: Option<&ClosedTools>, exposure: &exposur
         args.extend(["--mcp-config".to_owned(), file.to_string_lossy().into_owned()]);
     }
     if let (Endpoint::Gateway { base_url, token }, false) = (on.endpoint, setup.setting_sources.is_empty()) {
-        // The user's settings may set variables, and would win over the environment.
+        // The user's settings may set variables, which would override the environment.
         let env = json!({"env": {"ANTHROPIC_BASE_URL": base_url, "ANTHROPIC_API_KEY": token}});
         args.extend(["--settings".to_owned(), env.to_string()]);
     }
     args
 }
 
-/// With scopes, what they do not allow must come to this host instead of being allowed by the mode.
+/// With scopes, calls outside of them must be decided by this host instead of being allowed by the mode.
 fn permission_mode(mode: PermissionMode, closed: Option<&ClosedTools>) -> PermissionMode {
     match mode {
         PermissionMode::Plan => mode,
@@ -187,7 +187,7 @@ fn permission_mode(mode: PermissionMode, closed: Option<&ClosedTools>) -> Permis
     }
 }
 
-/// What the CLI asks for as its model. A scripted one is called by its file.
+/// Returns the model name for the CLI. A scripted model has the name of its file.
 fn model_name(setup: &Setup, endpoint: &Endpoint) -> Option<String> {
     let name = setup.model.as_deref()?;
     match endpoint {
@@ -219,7 +219,7 @@ fn environment(on: &Occasion<'_>, sign_in: &SignIn, folder: Option<&Path>) -> Ve
             env.extend(SCRIPTED.iter().map(owned));
         }
         Endpoint::Vendor { base_url } => {
-            // What the user set goes before what is set here, but for where the agent's folder is.
+            // The user's variables take precedence over those set here, except for the location of the agent's folder.
             let lent = on.host.env.iter().filter(|(name, value)| {
                 sign_in::is_lent(on.host, name) && !value.is_empty() && !NOT_LENT.contains(&name.as_str())
             });
@@ -241,28 +241,28 @@ fn initialize(on: &Occasion<'_>, closed: Option<&ClosedTools>) -> Value {
     if closed.is_some_and(|closed| closed.is_scoped() || closed.names_servers()) {
         hooks["PreToolUse"] = json!([{"hookCallbackIds": [SCOPE_HOOK]}]);
     }
-    // One message is held to its turns by the CLI, which counts anew for each.
+    // For a single message the CLI itself enforces the limit of turns, but it counts anew for each message.
     if on.messages > 1 || on.counts {
         hooks["PostToolBatch"] = json!([{"hookCallbackIds": [TURNS_HOOK]}]);
     }
     control::initialize(&hooks, on.setup.system_prompt.as_deref())
 }
 
-/// How long the CLI waits for its model, so that it reports a provider that does not answer before the trial's time is
-/// over. By itself it would try for an hour and a half.
+/// Timeouts of the CLI for its model, so that it reports an unresponsive provider before the trial's timeout. By
+/// default it would retry for an hour and a half.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Patience {
     retries: u32,
-    /// For the beginning of an answer.
+    /// Timeout for the beginning of an answer.
     request: Duration,
-    /// For the next part of it.
+    /// Timeout for the next part of an answer.
     stream: Duration,
 }
 
 impl Patience {
-    /// The shortest silence in mid-answer that the CLI lets be set.
+    /// Minimum timeout during an answer that the CLI accepts.
     const SHORTEST_STREAM: Duration = Duration::from_secs(10);
-    /// A request is given less than this only where the trial's time is short.
+    /// Minimum timeout of a request, unless the trial's timeout is too short for it.
     const FAIR_REQUEST: Duration = Duration::from_secs(60);
 
     fn of(timeout_ms: u64, scripted: bool) -> Self {
@@ -271,12 +271,12 @@ impl Patience {
         let each = |retries: u32| usable.saturating_sub(Self::pauses(retries)) / (retries + 1);
         let retries = (2..=most).rev().find(|retries| each(*retries) >= Self::FAIR_REQUEST).unwrap_or(2);
         let request = each(retries).clamp(Duration::from_secs(1), Duration::from_secs(600));
-        // A broken-off answer is asked for again about three times, whatever is set.
+        // The CLI retries an interrupted answer about three times, whatever is configured.
         let stream = (usable / 5).clamp(Self::SHORTEST_STREAM, Duration::from_secs(300));
         Self { retries, request, stream }
     }
 
-    /// How long the CLI pauses between its tries, all together: half a second, doubled each time, at most 32 s.
+    /// Returns the total time that the CLI pauses between its attempts: half a second, doubled each time, at most 32 s.
     fn pauses(retries: u32) -> Duration {
         (0..retries).map(|retry| Duration::from_millis(500 * 2_u64.pow(retry.min(6)))).sum()
     }
@@ -363,7 +363,7 @@ mod tests {
         launch.args.get(at + 1).map(String::as_str)
     }
 
-    /// The last one counts, as for the process.
+    /// Returns the last value of a variable, which is the one that the process gets.
     fn variable<'a>(launch: &'a Launch, name: &str) -> Option<&'a str> {
         launch.env.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }

@@ -1,13 +1,13 @@
-//! What a session has used, message by message.
+//! Usage of a session, message by message.
 
 use model::{Tokens, Usage};
 use serde_json::Value;
 
-/// Turns the totals that a process reports into what each message used.
+/// Converts the totals that a process reports into the usage of each message.
 ///
-/// `usage` of a result leaves sub-agents out, and is zero where a budget ended the message. `modelUsage` has everything,
-/// but is a running total of the process, and in newer versions of the session. The newest versions add the difference
-/// themselves.
+/// `usage` of a result does not include sub-agents, and is zero if a budget ended the message. `modelUsage` includes
+/// everything, but is a running total of the process, and in newer versions of the session. The newest versions report
+/// the difference themselves.
 #[derive(Debug, Default)]
 pub(super) struct Meter {
     tokens: Tokens,
@@ -15,7 +15,7 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    /// What was used since the last result.
+    /// Returns the usage since the last result.
     pub(super) fn read(&mut self, result: &Value) -> Usage {
         if let Some(models) = models(result, "model_usage_since_last_result") {
             self.tokens += models.tokens;
@@ -33,7 +33,7 @@ impl Meter {
         let cost_usd = result.get("total_cost_usd").and_then(Value::as_f64).map(|total| {
             let since = total - self.cost_usd;
             self.cost_usd = total;
-            // Subtracting leaves dust; nobody is billed in less than a hundred-millionth of a dollar.
+            // Subtraction leaves rounding errors; costs below a hundred-millionth of a dollar are irrelevant.
             (since.max(0.0) * 1e8).round() / 1e8
         });
         Usage { tokens, cost_usd }
@@ -46,7 +46,7 @@ struct Models {
     cost_usd: f64,
 }
 
-/// The sum over a map of models, if there is one.
+/// Returns the sum over a map of models, if there is one.
 fn models(result: &Value, key: &str) -> Option<Models> {
     let entries = result.get(key)?.as_object()?;
     let mut sum = Models { any: !entries.is_empty(), tokens: Tokens::default(), cost_usd: 0.0 };
@@ -64,7 +64,7 @@ fn models(result: &Value, key: &str) -> Option<Models> {
     Some(sum)
 }
 
-/// What a message's `usage` tells; `None` if it tells no number.
+/// Reads a message's `usage`; returns `None` if it has no number.
 pub(super) fn plain(usage: &Value) -> Option<Tokens> {
     const KINDS: [&str; 4] =
         ["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens"];

@@ -1,5 +1,5 @@
-//! The agent `claude-code`: Claude Code itself, spoken to as its own SDK does, by JSON lines with a control protocol in
-//! them. What was tried and why it is as it is: `docs/design/claude-code.md`.
+//! The agent `claude-code`: Claude Code itself, driven like by its own SDK, with JSON lines that contain a control
+//! protocol. Experiments and reasons: `docs/design/claude-code.md`.
 
 #[cfg(test)]
 pub(super) mod captures;
@@ -79,10 +79,10 @@ const TOOLS: &[&str] = &[
     "Write",
 ];
 
-/// Claude Code.
+/// The agent `claude-code`.
 pub struct ClaudeCode;
 
-/// Whether `address` is OpenRouter's: its host, not a word somewhere in it.
+/// Returns `true` if the host of `address` is OpenRouter's; the name elsewhere in the address does not count.
 fn is_openrouter(address: &str) -> bool {
     const HOST: &str = "openrouter.ai";
     let host = reqwest::Url::parse(address.trim()).ok().and_then(|url| url.host_str().map(str::to_ascii_lowercase));
@@ -117,7 +117,7 @@ impl Agent for ClaudeCode {
     }
 
     fn refuses_model(&self, name: &str, base_url: Option<&str>, providers: &llm::Providers) -> Option<String> {
-        // Another address may have any model under any name.
+        // A server at another address may offer any model under any name.
         let vendor = Vendor::of(name).filter(|_| base_url.is_none() && !providers.holds("ANTHROPIC_BASE_URL"))?;
         (vendor != Vendor::Anthropic).then(|| format!("`{name}` is a model of {}", vendor.name()))
     }

@@ -12,15 +12,15 @@ use super::launch::Launch;
 use crate::process;
 pub(super) use crate::process::Said;
 
-/// A running CLI: a process, and what is understood of it.
+/// A running CLI process with its interpreter.
 pub(super) struct Process {
     process: process::Process,
-    /// Understands what it says.
+    /// Interprets its output.
     pub(super) interpreter: Interpreter,
 }
 
 impl Process {
-    /// Starts the CLI and opens the control protocol; `resume` is a session to go on with.
+    /// Starts the CLI and opens the control protocol. `resume` is the id of a session to continue.
     pub(super) fn start(launch: &Launch, sandbox: &dyn Sandbox, resume: Option<&str>) -> io::Result<Self> {
         let mut args: Vec<&OsStr> = launch.args.iter().map(OsStr::new).collect();
         if let Some(session) = resume {

@@ -1,5 +1,5 @@
-//! A conversation with the CLI: one process for all of the user's messages, and another one that resumes the session
-//! where the first is gone.
+//! A conversation with the CLI: one process for all user messages. If the process has ended, another one resumes the
+//! session.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,11 +21,11 @@ use crate::resolve::Resolver;
 use crate::session::{Reply, Session};
 use crate::turn::{Decision, Flow, Turn, WAITING_ON_PROVIDER};
 
-/// How long an interrupted CLI may take to say what it has used.
+/// Timeout for an interrupted CLI to report its usage.
 const TO_SETTLE: Duration = Duration::from_secs(2);
-/// How many lines of stderr are told as notices; the rest is only kept.
+/// Maximum number of stderr lines that are recorded as notices; further lines are only kept.
 const MOST_NOTICES: usize = 100;
-/// Said of every scripted model, whose name nobody can know.
+/// Notice that the CLI prints for every scripted model, because it does not know the model's name.
 const UNKNOWN_MODEL: &str = "[claude-code:unrecognized_model]";
 
 /// An open conversation.
@@ -37,27 +37,27 @@ pub(super) struct Conversation {
     process: Option<Process>,
     session_id: Option<String>,
     notices: usize,
-    /// Removed after the process is gone.
+    /// Transcripts, removed after the process has ended.
     transcripts: Option<Transcripts>,
-    /// What the process exited with when the conversation was closed.
+    /// Exit code of the process when the conversation was closed.
     exit_code: Option<i32>,
 }
 
-/// How a line changed things.
+/// Effect of a line on the conversation.
 enum Course {
-    /// The agent goes on.
+    /// The agent continues.
     On,
-    /// It must be stopped, and this is how its acting ended.
+    /// The agent must be stopped, with this ending.
     Stop(Ending),
-    /// It has dealt with the message.
+    /// The agent has processed the message.
     Done(Ending),
 }
 
-/// How speaking to the CLI ended.
+/// Result of sending a message to the CLI.
 enum Spoken {
-    /// It said something.
+    /// The CLI produced output.
     Heard(Ending),
-    /// It was gone before it said a word.
+    /// The CLI ended without any output.
     NotHeard(Ending),
 }
 
@@ -65,7 +65,7 @@ impl Conversation {
     /// Starts the CLI.
     ///
     /// # Errors
-    /// When it cannot be started.
+    /// Returns an error if it cannot be started.
     pub(super) fn open(launch: Launch, sandbox: Arc<dyn Sandbox>, setup: &Setup) -> Result<Self, Breakage> {
         let process = Process::start(&launch, sandbox.as_ref(), None)
             .map_err(|error| Breakage::environment(format!("cannot start {}: {error}", launch.program.display())))?;
@@ -94,7 +94,7 @@ impl Conversation {
         };
         let mut ending = self.speak(&mut process, text, turn).await;
         if matches!(ending, Spoken::NotHeard(_)) && self.session_id.is_some() {
-            // It was about to go when it was spoken to.
+            // The process was about to end when the message was sent.
             self.process = Some(process);
             process = match self.process().await {
                 Ok(process) => process,
@@ -122,7 +122,7 @@ impl Conversation {
         spoken
     }
 
-    /// The running CLI, or another one that goes on with its session.
+    /// Returns the running process, or a new one that resumes its session.
     async fn process(&mut self) -> Result<Process, Ending> {
         let lost = match self.process.take() {
             Some(mut process) => {
@@ -141,7 +141,7 @@ impl Conversation {
         })
     }
 
-    /// Follows the CLI until it has dealt with the message.
+    /// Reads the CLI's output until it has processed the message.
     async fn follow(&mut self, process: &mut Process, turn: &mut Turn) -> Spoken {
         let mut stopping = Box::pin(turn.stopping());
         let mut heard = false;
@@ -215,7 +215,7 @@ impl Conversation {
                     });
                 }
                 Heard::Refused { .. } => {}
-                // The calls of the answer are still dealt with; the hook behind them ends the agent's turn.
+                // The calls of this answer are still processed; the hook after them ends the agent's turn.
                 Heard::Used(tokens) => {
                     let _ = turn.uses(tokens);
                 }
@@ -270,7 +270,7 @@ impl Conversation {
                 request.forbid(&message)
             }
             Ask::Hook { callback, input } if callback == TURNS_HOOK => {
-                // A sub-agent has turns of its own.
+                // A sub-agent has its own turns.
                 if input.get("agent_id").is_some_and(|id| !id.is_null()) {
                     return request.pass();
                 }
@@ -288,7 +288,7 @@ impl Conversation {
         }
     }
 
-    /// Stops what the CLI is doing, and has it say what it has used, if it will.
+    /// Interrupts the CLI and waits for it to report its usage.
     async fn interrupt(&mut self, process: &mut Process, turn: &mut Turn) {
         process.say(&control::interrupt());
         process.hush();
@@ -347,8 +347,8 @@ impl Session for Conversation {
     }
 }
 
-/// Keeps a line as it came, but for answers of the control protocol, which tell of the user's account, and for answers of
-/// the model in pieces, which are told whole.
+/// Keeps a line unchanged, except for control protocol answers, which contain data of the user's account, and for
+/// partial model answers, which are also reported as a whole.
 fn keep(stream: &str, line: &Line, turn: &mut Turn) {
     if line.dropped > 0 {
         turn.warn(format!(
@@ -360,7 +360,7 @@ fn keep(stream: &str, line: &Line, turn: &mut Turn) {
     }
 }
 
-/// How acting ended. A provider that failed goes before a limit that was hit by the way.
+/// Returns the ending. A provider failure takes precedence over a limit that was reached at the same time.
 fn ending(done: Done, stop: Option<Ending>, turn: &mut Turn) -> Ending {
     match done {
         Done::ProviderFailed(because) => Ending::ProviderFailed { because },
@@ -369,7 +369,7 @@ fn ending(done: Done, stop: Option<Ending>, turn: &mut Turn) -> Ending {
             Done::GaveUp(because) => Ending::GaveUp { because },
             Done::Interrupted(because) => Ending::Aborted { because: format!("somebody interrupted it: {because}") },
             Done::Broken(because) => Ending::Aborted { because: format!("Claude Code ended with an error: {because}") },
-            // No limit of trialrun's, so the agent has not broken one.
+            // Not a limit of trialrun, so the agent has not exceeded one.
             Done::OutOfMoney => Ending::Aborted {
                 because: "Claude Code stopped at a limit of money that its own settings have (`error_max_budget_usd`)"
                     .to_owned(),

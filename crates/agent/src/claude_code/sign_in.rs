@@ -1,4 +1,4 @@
-//! How the CLI is signed in, and which configuration folder it sees.
+//! Sign-in of the CLI, and the configuration folder it uses.
 
 use std::path::{Path, PathBuf};
 
@@ -7,34 +7,34 @@ use sandbox::Host;
 
 use crate::Endpoint;
 
-/// How the CLI is signed in.
+/// Sign-in of the CLI.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum SignIn {
-    /// With the trial's own token, at the gateway.
+    /// The trial's own token, at the gateway.
     Scripted,
-    /// With a key or a token from the environment.
+    /// A key or a token from the environment; with its name.
     Lent(&'static str),
-    /// With what the user's configuration folder holds. It is used in place, never copied or linked.
+    /// Credentials in the user's configuration folder. The folder is used in place, never copied or linked.
     Subscription,
-    /// Not at all.
+    /// No sign-in.
     None,
 }
 
-/// Variables that sign in, in the order the CLI looks at them, and what that is called.
+/// Variables that hold credentials, in the order in which the CLI reads them, with the names of the sign-ins.
 const SECRETS: [(&str, &str); 3] = [
     ("ANTHROPIC_AUTH_TOKEN", "auth token"),
     ("ANTHROPIC_API_KEY", "api key"),
     ("CLAUDE_CODE_OAUTH_TOKEN", "oauth token"),
 ];
 
-/// A cloud provider whose own sign-in the CLI uses.
+/// A cloud provider with its own sign-in.
 struct Cloud {
-    /// The variable that says so.
+    /// Variable that enables the provider.
     switch: &'static str,
-    /// What the sign-in is called.
+    /// Name of the sign-in.
     called: &'static str,
-    /// How the names of variables begin that sign in there or say where it is. They are all the CLI has: its home is the
-    /// sandbox's, so files in the user's home are found only where a variable names them, such as
+    /// Prefixes of variables that hold credentials or addresses of the provider. The CLI gets nothing else: its home is
+    /// the sandbox's, so it finds files in the user's home only if a variable names them, such as
     /// `AWS_SHARED_CREDENTIALS_FILE` or `GOOGLE_APPLICATION_CREDENTIALS`.
     lent: &'static [&'static str],
 }
@@ -56,15 +56,15 @@ impl Cloud {
     }
 }
 
-/// Whether the CLI is to see the variable `name` of `host` where the vendor has its model: its own variables, and those
-/// of a cloud provider that is switched on.
+/// Returns `true` if the variable `name` of `host` is passed to the CLI for a vendor's model: the CLI's own variables,
+/// and those of an enabled cloud provider.
 pub(super) fn is_lent(host: &Host, name: &str) -> bool {
     let of_cloud = |cloud: &Cloud| cloud.lent.iter().any(|start| name.starts_with(start)) && cloud.is_on(host);
     name.starts_with("ANTHROPIC_") || name.starts_with("CLAUDE_") || CLOUDS.iter().any(of_cloud)
 }
 
 impl SignIn {
-    /// How it is signed in at `endpoint`.
+    /// Returns the sign-in for `endpoint`.
     pub(super) fn of(host: &Host, endpoint: &Endpoint) -> Self {
         match endpoint {
             Endpoint::Gateway { .. } | Endpoint::Script(_) | Endpoint::Provider(_) => Self::Scripted,
@@ -72,20 +72,20 @@ impl SignIn {
         }
     }
 
-    /// How it is signed in where the vendor has its model.
+    /// Returns the sign-in for a vendor's model.
     pub(super) fn at_the_vendor(host: &Host) -> Self {
-        // The CLI asks a cloud provider that is switched on before it looks at keys.
+        // The CLI uses an enabled cloud provider before it looks for keys.
         let cloud = CLOUDS.iter().find(|cloud| cloud.is_on(host)).map(|cloud| cloud.called);
         let key = || SECRETS.iter().find(|(name, _)| host.var(name).is_some()).map(|(_, called)| *called);
         if let Some(called) = cloud.or_else(key) {
             return Self::Lent(called);
         }
-        // On macOS the credentials are in the keychain, where only the CLI itself looks.
+        // On macOS the credentials are in the keychain, which only the CLI itself reads.
         let stored = config_folder(host).is_some_and(|folder| folder.join(".credentials.json").is_file());
         if stored || cfg!(target_os = "macos") { Self::Subscription } else { Self::None }
     }
 
-    /// In words that hold no secret.
+    /// Returns the name of the sign-in, without secrets.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::Scripted => "scripted",
@@ -96,20 +96,20 @@ impl SignIn {
     }
 }
 
-/// The user's own configuration folder.
+/// Returns the user's own configuration folder.
 pub(super) fn config_folder(host: &Host) -> Option<PathBuf> {
     let moved = host.var("CLAUDE_CONFIG_DIR").map(PathBuf::from);
     moved.or_else(|| host.home.as_ref().map(|home| home.join(".claude")))
 }
 
-/// The configuration folder that the agent is to see, where it is not the sandbox's own.
+/// Returns the configuration folder for the agent, if it is not the sandbox's own.
 pub(super) fn visible_folder(host: &Host, sign_in: &SignIn, sources: &[SettingSource]) -> Option<PathBuf> {
     let wanted = *sign_in == SignIn::Subscription || sources.contains(&SettingSource::User);
     if wanted { config_folder(host) } else { None }
 }
 
-/// The file that names the user's own MCP servers, where the CLI does not find it by itself: it lies beside the
-/// configuration folder, but is looked for in it once the folder is named.
+/// Returns the file that names the user's own MCP servers, if the CLI does not find it by itself. The file is beside
+/// the configuration folder, but the CLI searches inside the folder if a variable names that.
 pub(super) fn server_file(host: &Host, sources: &[SettingSource]) -> Option<PathBuf> {
     if !sources.contains(&SettingSource::User) || host.var("CLAUDE_CONFIG_DIR").is_some() {
         return None;

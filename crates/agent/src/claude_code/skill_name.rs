@@ -1,22 +1,22 @@
-//! The name of the skill under test. Where the agent sees the user's own folder, the skill comes in a plug-in, and the
-//! CLI calls it `NAME:NAME`. How one is signed in must not decide a verdict, so it is recorded as `NAME`.
+//! Name of the skill under test. If the agent sees the user's own folder, the skill comes in a plug-in, and the CLI
+//! calls it `NAME:NAME`. The sign-in must not affect a verdict, so the skill is recorded as `NAME`.
 
 use std::collections::HashSet;
 
 use model::{Effect, Step};
 use serde_json::Value;
 
-/// Takes the plug-in's name off the skill under test.
+/// Removes the plug-in's name from the skill under test.
 #[derive(Debug, Default)]
 pub(super) struct SkillName {
-    /// `NAME:NAME` and `NAME`, where the skill comes in a plug-in.
+    /// `NAME:NAME` and `NAME`, if the skill comes in a plug-in.
     names: Option<(String, String)>,
-    /// The calls whose results may say the long name.
+    /// Ids of calls whose results may contain the long name.
     calls: HashSet<String>,
 }
 
 impl SkillName {
-    /// For the skill in the plug-in made for it, if there is one.
+    /// Creates a renamer for the plug-in `plugin`, if there is one.
     pub(super) fn new(plugin: Option<&str>) -> Self {
         let names = plugin.map(|name| (format!("{name}:{name}"), name.to_owned()));
         Self { names, calls: HashSet::new() }

@@ -1,4 +1,4 @@
-//! Models on the network: made up ones, and scripted ones behind a real endpoint on loopback.
+//! Models on the network: made-up ones, and scripted ones behind a real endpoint on loopback.
 
 use std::sync::Mutex;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 use super::super::super::rehearsal::Rehearsal;
 use super::super::*;
 
-/// A model that answers what it is told to, and says on the way what happens.
+/// A model that gives prepared answers and reports steps on the way.
 struct Distant {
     answers: Mutex<Vec<Result<Said, llm::ProviderError>>>,
     steps: Mutex<Vec<Step>>,
@@ -96,7 +96,7 @@ async fn a_missing_key_is_the_environments_fault() {
     assert_eq!(told, ["`openai:m1` cannot be asked: `openai` needs a key: OPENAI_API_KEY is not set"]);
 }
 
-/// What a scripted model says, asked over the network by the provider `name` and its wire format.
+/// Plays a scripted model over the network, through the provider `name` and its wire format.
 async fn over_the_network(name: &str, steps: &serde_json::Value) -> super::Played {
     let mut rehearsal = Rehearsal::scripted("go", steps);
     let Endpoint::Script(playback) = &rehearsal.endpoint else { panic!("no script") };

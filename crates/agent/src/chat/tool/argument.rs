@@ -1,19 +1,18 @@
-//! Reading a call's arguments. What is wrong with them is told to the model, by name.
+//! Reads a call's arguments. The model gets an error message that names the wrong argument.
 
 use model::nearest;
 use serde_json::{Map, Value};
 
 use super::super::clip;
 
-/// The arguments of a call, checked against its tool's schema as far as names and what is required.
+/// Arguments of a call. Names and required arguments are checked against the tool's schema.
 #[derive(Debug)]
 pub(super) struct Arguments {
     given: Map<String, Value>,
 }
 
 impl Arguments {
-    /// Takes `input` if it has everything that `schema` requires and nothing that it does not know; `null` counts as
-    /// absent.
+    /// Accepts `input` if it has all arguments that `schema` requires and no unknown ones. `null` counts as absent.
     pub(super) fn of(input: Value, schema: &Value) -> Result<Self, String> {
         let mut given = match input {
             Value::Object(given) => given,
@@ -37,7 +36,7 @@ impl Arguments {
         Ok(Self { given })
     }
 
-    /// Text.
+    /// Takes an optional string.
     pub(super) fn text(&mut self, name: &str) -> Result<Option<String>, String> {
         match self.given.remove(name) {
             None => Ok(None),
@@ -46,12 +45,12 @@ impl Arguments {
         }
     }
 
-    /// Text that the schema requires.
+    /// Takes a required string.
     pub(super) fn required(&mut self, name: &str) -> Result<String, String> {
         self.text(name)?.ok_or_else(|| format!("Invalid arguments: `{name}` is missing"))
     }
 
-    /// `true` or `false`; `false` if absent.
+    /// Takes a boolean; `false` if absent.
     pub(super) fn flag(&mut self, name: &str) -> Result<bool, String> {
         match self.given.remove(name) {
             None => Ok(false),
@@ -60,7 +59,7 @@ impl Arguments {
         }
     }
 
-    /// A whole number of at least `least`.
+    /// Takes an integer of at least `least`.
     pub(super) fn count(&mut self, name: &str, least: u64) -> Result<Option<u64>, String> {
         let Some(value) = self.given.remove(name) else { return Ok(None) };
         let count = match &value {
@@ -73,7 +72,7 @@ impl Arguments {
         }
     }
 
-    /// One of `choices`; the first if absent.
+    /// Takes one of `choices`; the first one if absent.
     pub(super) fn choice(&mut self, name: &str, choices: &[&'static str]) -> Result<&'static str, String> {
         let Some(written) = self.text(name)? else { return Ok(choices.first().copied().unwrap_or_default()) };
         let found = choices.iter().find(|choice| **choice == written).copied();
@@ -82,7 +81,7 @@ impl Arguments {
         })
     }
 
-    /// Whatever it is.
+    /// Takes any value.
     pub(super) fn value(&mut self, name: &str) -> Option<Value> {
         self.given.remove(name)
     }

@@ -1,4 +1,4 @@
-//! Asking the user.
+//! The tool that asks the user.
 
 use serde_json::{Value, json};
 
@@ -58,7 +58,7 @@ fn ask(mut arguments: Arguments, id: &str, turn: &mut Turn) -> Said {
     if given.is_empty() {
         return Err("Invalid arguments: `questions` is empty".to_owned());
     }
-    // All of them are read before the first is asked: an answer is used only once.
+    // All questions are parsed before the first is asked, because an answer can be used only once.
     let questions: Vec<Question> = given.iter().enumerate().map(read).collect::<Result<_, _>>()?;
     let told = questions.iter().map(|question| {
         let answer = turn.ask(Some(id), &question.text, &question.labels, question.multi_select);

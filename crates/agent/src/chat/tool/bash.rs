@@ -1,4 +1,4 @@
-//! Running a shell command.
+//! The tool that runs a shell command.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,11 +9,11 @@ use super::super::clip;
 use super::{Arguments, Call, Run, Said, Tool};
 use sandbox::supervise::{self, MARK, TROUBLE};
 
-/// How long a command may take unless the model asks for another time.
+/// Timeout of a command if the model does not set one.
 const TIMEOUT: Duration = Duration::from_secs(120);
-/// Longer output loses its middle, in characters.
+/// Maximum length of the output in characters; longer output loses its middle.
 const MOST: usize = 30_000;
-/// How much of either stream is kept while the command runs, in bytes.
+/// Maximum size of each stream that is kept while the command runs, in bytes.
 const KEPT: usize = 4 * MOST;
 
 pub(super) const TOOL: Tool = Tool {
@@ -45,8 +45,8 @@ async fn bash(mut arguments: Arguments, call: Call<'_>) -> Said {
         return Err("Invalid arguments: `command` has a NUL character in it".to_owned());
     }
     let shell = if Path::new("/bin/bash").exists() { "/bin/bash" } else { "/bin/sh" };
-    // Both streams go the same way, so that their lines stay in order. It stands on the command's first line, so that the
-    // shell counts lines as the model does.
+    // Both streams are merged, so that their lines stay in order. The redirection is on the command's first line, so
+    // that the shell's line numbers match the model's.
     let script = format!("exec 2>&1; {command}");
     let process = call.bench.sandbox.command(shell.as_ref(), &["-c".as_ref(), script.as_ref()], &[]);
     let output = supervise::run(process, timeout, KEPT)

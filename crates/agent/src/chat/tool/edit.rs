@@ -1,4 +1,4 @@
-//! Replacing a piece of a file.
+//! The tool that replaces text in a file.
 
 use serde_json::{Value, json};
 
@@ -54,7 +54,7 @@ fn edit(arguments: &mut Arguments, files: &Files) -> Said {
     Ok(format!("Edited {path} ({count} {}).", plural(count, "replacement")))
 }
 
-/// Where the text is after all but for spaces and line ends.
+/// Returns a hint if `old` occurs with different whitespace or line ends.
 fn almost(text: &str, old: &str) -> &'static str {
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let wanted = words(old);

@@ -1,4 +1,4 @@
-//! Finding files by name.
+//! The tool that finds files by name.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{Arguments, Files, Run, Said, Tool};
 use crate::resolve::fixed_part;
 
-/// More paths are not listed.
+/// Maximum number of paths listed.
 const MOST: usize = 1_000;
 
 pub(super) const TOOL: Tool = Tool {
@@ -34,8 +34,8 @@ fn schema() -> Value {
 fn glob(arguments: &mut Arguments, files: &Files) -> Said {
     let pattern = arguments.required("pattern")?;
     let base = arguments.text("path")?.unwrap_or_else(|| ".".to_owned());
-    // The front of the pattern without special characters is a directory and may lead anywhere, so it is looked at like
-    // every other path.
+    // The part of the pattern before its first special character is a directory that may be anywhere, so it is checked
+    // like every other path.
     let front = fixed_part(&pattern);
     let front = front.rfind('/').map_or("", |slash| &front[..=slash]);
     let place = if front.starts_with(['/', '~']) { front.to_owned() } else { format!("{base}/{front}") };
@@ -69,8 +69,8 @@ fn glob(arguments: &mut Arguments, files: &Files) -> Said {
     Ok(found.join("\n"))
 }
 
-/// Every file below `root`, links unfollowed, a repository's own folder left out; with `ignoring` also what the
-/// `.gitignore` files in the tree name.
+/// Returns every file below `root` without following links. A repository's own folder is left out; with `ignoring`,
+/// also everything that the `.gitignore` files in the tree exclude.
 pub(super) fn walk(root: &Path, ignoring: bool) -> impl Iterator<Item = PathBuf> + use<> {
     WalkBuilder::new(root)
         .standard_filters(false)

@@ -1,4 +1,4 @@
-//! Finding text in files.
+//! The tool that finds text in files.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -12,9 +12,9 @@ use super::glob::walk;
 use super::read::is_binary;
 use super::{Arguments, Files, Run, Said, Tool};
 
-/// Entries shown unless the model asks for another number.
+/// Default number of entries shown.
 const ENTRIES: u64 = 250;
-/// Longer lines are cut, in characters.
+/// Maximum length of a line in characters; longer lines are cut.
 const LINE_LENGTH: usize = 500;
 
 const MODES: &[&str] = &["files_with_matches", "content", "count"];
@@ -71,12 +71,12 @@ fn grep(arguments: &mut Arguments, files: &Files) -> Said {
         if files.stopped.is_set() {
             return Err("stopped".to_owned());
         }
-        // A file that was named itself has no path below it.
+        // If the search names a file, that file has no path below itself.
         let below = file.strip_prefix(&root).ok().filter(|below| !below.as_os_str().is_empty()).unwrap_or(&file);
         if only.as_ref().is_some_and(|only| !only.is_match(below)) {
             continue;
         }
-        // A link that leads elsewhere, or a file that cannot be read, has nothing to show.
+        // A link that leads outside, or an unreadable file, is skipped.
         let Ok(content) = reach::read_file(&file) else { continue };
         if !is_binary(&content) {
             search(&regex, &String::from_utf8_lossy(&content), &files.reach.shown(&file), mode, &mut found);
@@ -115,7 +115,7 @@ fn search(regex: &Regex, text: &str, name: &str, mode: &str, found: &mut Vec<Str
     }
 }
 
-/// What `glob` describes: a name wherever it is, or a path below the searched directory.
+/// Compiles `glob`, which matches a file name at any depth, or a path below the searched directory.
 fn file_filter(glob: &str) -> Result<GlobMatcher, String> {
     let anywhere = if glob.contains('/') { glob.to_owned() } else { format!("**/{glob}") };
     let compiled = Glob::new(&anywhere).map_err(|error| format!("`glob` is no glob pattern: {error}"))?;

@@ -1,5 +1,5 @@
-//! The tools of the embedded agent: one file each, one line in [`TOOLS`]. They have the names and arguments that models
-//! know from other coding agents.
+//! Tools of the embedded agent. Each has its own file and a line in [`TOOLS`]. Their names and arguments are those that
+//! models know from other coding agents.
 
 mod argument;
 mod ask_user_question;
@@ -24,42 +24,42 @@ use super::Bench;
 use super::reach::Reach;
 use crate::turn::Turn;
 
-/// What a tool says to the model: a result, or an error.
+/// Result of a tool for the model: the output, or an error message.
 pub(super) type Said = Result<String, String>;
 
-/// A tool.
+/// A tool of the embedded agent.
 pub(super) struct Tool {
-    /// Its name, which is a canonical one.
+    /// Its canonical name.
     pub(super) name: &'static str,
-    /// What the model is told it is for.
+    /// Description for the model.
     pub(super) description: &'static str,
-    /// The JSON Schema of its arguments.
+    /// JSON Schema of its arguments.
     pub(super) schema: fn() -> Value,
     run: Run,
 }
 
-/// How a tool does its work.
+/// Function that runs a tool.
 enum Run {
-    /// On files alone, on a thread of its own.
+    /// Works on files only, on a separate thread.
     OnFiles(fn(&mut Arguments, &Files) -> Said),
-    /// With everything the agent has.
+    /// Uses the whole context of the agent.
     OnBench(for<'a> fn(Arguments, Call<'a>) -> BoxFuture<'a, Said>),
 }
 
-/// Every tool, in the order the model sees them.
+/// All tools, in the order in which the model sees them.
 pub(super) static TOOLS: &[Tool] =
     &[bash::TOOL, read::TOOL, write::TOOL, edit::TOOL, glob::TOOL, grep::TOOL, ask_user_question::TOOL, skill::TOOL];
 
-/// The names of [`TOOLS`].
+/// Names of [`TOOLS`].
 pub(super) const NAMES: &[&str] = &["Bash", "Read", "Write", "Edit", "Glob", "Grep", "AskUserQuestion", "Skill"];
 
-/// What tools that work on files alone have.
+/// Context of tools that work on files only.
 struct Files {
     reach: Arc<Reach>,
     stopped: Stopped,
 }
 
-/// Whether nobody waits for the tool's answer any more.
+/// True once the tool's answer is no longer needed.
 #[derive(Clone, Default)]
 struct Stopped(Arc<AtomicBool>);
 
@@ -69,7 +69,7 @@ impl Stopped {
     }
 }
 
-/// Waits for a tool's answer; when it is dropped, nobody does.
+/// Guard of a pending answer. Dropping it tells the tool to stop.
 struct Waiting(Stopped);
 
 impl Drop for Waiting {
@@ -78,20 +78,21 @@ impl Drop for Waiting {
     }
 }
 
-/// A call that is being answered.
+/// A call in progress.
 struct Call<'a> {
     id: &'a str,
     bench: &'a Bench,
     turn: &'a mut Turn,
 }
 
-/// The tool of that name.
+/// Returns the tool with this name.
 pub(super) fn find(name: &str) -> Option<&'static Tool> {
     TOOLS.iter().find(|tool| tool.name == name)
 }
 
 impl Tool {
-    /// Answers the call `id` with `input`. `None`: the trial is to stop, and everything the call had begun is ended.
+    /// Answers the call `id` with `input`. Returns `None` if the trial is to stop; then all processes of the call have
+    /// ended.
     pub(super) async fn answer(&self, id: &str, input: &Value, bench: &Bench, turn: &mut Turn) -> Option<Said> {
         let mut arguments = match Arguments::of(input.clone(), &(self.schema)()) {
             Ok(arguments) => arguments,

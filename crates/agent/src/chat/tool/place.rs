@@ -1,4 +1,4 @@
-//! A sandbox's directories, for tests of tools that work on files alone.
+//! Temporary directories like a sandbox's, for tests of tools that work on files only.
 
 use std::sync::Arc;
 

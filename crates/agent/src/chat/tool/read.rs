@@ -1,4 +1,4 @@
-//! Reading a file.
+//! The tool that reads a file.
 
 use std::fmt::Write;
 
@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use super::super::clip;
 use super::{Arguments, Files, Run, Said, Tool};
 
-/// Lines shown unless the model asks for another number.
+/// Default number of lines shown.
 const LINES: u64 = 2_000;
-/// Longer lines are cut, in characters.
+/// Maximum length of a line in characters; longer lines are cut.
 const LINE_LENGTH: usize = 2_000;
-/// Everything shown together is not longer than about this, in bytes.
+/// Approximate maximum size of the output, in bytes.
 const MOST: usize = 100_000;
-/// How much of a file is looked at to tell whether it is text, in bytes.
+/// Number of bytes examined to detect a binary file.
 const PROBE: usize = 8_000;
 
 pub(super) const TOOL: Tool = Tool {
@@ -39,7 +39,7 @@ fn schema() -> Value {
 
 fn read(arguments: &mut Arguments, files: &Files) -> Said {
     let path = arguments.required("file_path")?;
-    // Some models count from 0.
+    // Some models count lines from 0.
     let offset = arguments.count("offset", 0)?.unwrap_or(1).max(1);
     let limit = arguments.count("limit", 1)?.unwrap_or(LINES);
     let content = files.reach.read(&path)?;
@@ -71,7 +71,7 @@ fn read(arguments: &mut Arguments, files: &Files) -> Said {
     Ok(shown)
 }
 
-/// Whether `content` is no text.
+/// Returns `true` if `content` is not text.
 pub(super) fn is_binary(content: &[u8]) -> bool {
     content.iter().take(PROBE).any(|byte| *byte == 0)
 }

@@ -1,4 +1,4 @@
-//! Loading a skill.
+//! The tool that loads a skill.
 
 use model::nearest;
 use serde_json::{Value, json};

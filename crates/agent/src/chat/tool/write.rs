@@ -1,4 +1,4 @@
-//! Writing a whole file.
+//! The tool that writes a whole file.
 
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ fn write(arguments: &mut Arguments, files: &Files) -> Said {
     Ok(format!("{} {path} ({lines} {}).", if is_new { "Created" } else { "Replaced" }, plural(lines, "line")))
 }
 
-/// `word`, as it is for that many.
+/// Returns `word` in the singular or plural for `count`.
 pub(super) fn plural(count: usize, word: &str) -> String {
     format!("{word}{}", if count == 1 { "" } else { "s" })
 }

@@ -1,5 +1,5 @@
-//! What every agent has to do, whatever it is: one suite, which each of them plays that can be played here. How an agent
-//! is made to do what a test needs is its [`Stage`]'s business.
+//! Requirements on every agent, as one test suite. Every agent that can run here is tested. Its [`Stage`] defines how
+//! the agent is made to behave as a test needs.
 
 mod modules;
 mod programs;
@@ -13,10 +13,10 @@ use self::stage::{Act, Blame, Stage};
 use super::AGENTS;
 use super::rehearsal::Played;
 
-/// How many conversations are had at once.
+/// Number of concurrent conversations.
 const AT_ONCE: usize = 50;
 
-/// Every agent that can be played here, in each of its ways.
+/// Returns all agents that can run here, in each of their variants.
 async fn stages() -> Vec<Box<dyn Stage>> {
     let mut stages: Vec<Box<dyn Stage>> = vec![
         Box::new(programs::Lines),
@@ -30,7 +30,7 @@ async fn stages() -> Vec<Box<dyn Stage>> {
     stages
 }
 
-/// Those that can be made to do `act`.
+/// Returns those that can perform `act`.
 async fn able(act: &Act) -> Vec<Box<dyn Stage>> {
     let able: Vec<_> = stages().await.into_iter().filter(|stage| stage.can(act)).collect();
     assert!(able.len() >= 6, "{act:?}");
@@ -101,7 +101,7 @@ async fn conversations_that_are_had_at_once_do_not_mix() {
             let set = stage.set(&[say(&format!("number {at}")), Act::Count]);
             let agent = stage.agent();
             all.spawn(async move {
-                // All of it: what is kept beside the rehearsal has to last as long.
+                // Moves the whole set, so that what is kept beside the rehearsal lives as long.
                 let set = set;
                 let played = set.rehearsal.play(agent).await.unwrap();
                 let texts: Vec<_> = played.turn.trace().turns.iter().map(|turn| turn.text.clone()).collect();

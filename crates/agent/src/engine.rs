@@ -1,4 +1,4 @@
-//! A script engine on a thread of its own: for an agent that is a module, and for tools that are.
+//! A script engine on its own thread, for agents and tools that are modules.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -13,51 +13,51 @@ use tokio::task::JoinSet;
 use super::network::Network;
 use crate::turn::Turn;
 
-/// What a module and all that it imports may take to load.
+/// Timeout for loading a module and its imports.
 const LOADING: Duration = Duration::from_secs(10);
-/// How long one call may have the processor.
+/// Maximum processor time of one call.
 const CALL: Duration = Duration::from_secs(30);
-/// How much later than the trial's own clock a call is stopped, so that it is the clock that ends the trial.
+/// Extra time of a call after the trial's own timeout, so that the trial's timeout is the one that applies.
 const MARGIN: Duration = Duration::from_secs(1);
-/// The most memory of an engine, in bytes.
+/// Maximum memory of an engine, in bytes.
 const MEMORY: usize = 256 << 20;
-/// How many lines on the console are recorded of one engine.
+/// Maximum number of console lines that are recorded per engine.
 const MOST_LINES: usize = 1_000;
-/// How much of the console is recorded of one engine, in bytes.
+/// Maximum size of the console output that is recorded per engine, in bytes.
 const MOST_BYTES: usize = 1 << 20;
-/// The file that holds a program as far as its imports and its errors are concerned. There is none.
+/// File name of a program, used for its imports and errors. The file does not exist.
 const PROGRAM: &str = ".trialrun-program.mjs";
 
-/// What was read for one plan, for its run to use.
+/// Module sources read for a plan, to be used by its run.
 static LIBRARY: LazyLock<Mutex<Library>> = LazyLock::new(Mutex::default);
 
-/// What is loaded from now on is what `modules` has already read, and what it reads then.
+/// Makes later loads use the sources in `modules`, and adds newly read ones to it.
 pub fn use_modules(modules: &Library) {
     *lock(&LIBRARY) = modules.clone();
 }
 
-/// The modules that were read so far.
+/// Returns the module sources read so far.
 pub fn library() -> Library {
     lock(&LIBRARY).clone()
 }
 
-/// What is loaded into an engine.
+/// Program of an engine.
 #[derive(Debug, Clone)]
 pub(super) struct Program {
-    /// The directory that imports start at.
+    /// Directory for resolving imports.
     pub(super) directory: PathBuf,
-    /// The modules that are imported, as an import names them.
+    /// Modules to import, as written in an import.
     pub(super) modules: Vec<String>,
-    /// A module that makes, of these modules as `modules`, its default export: what there is to be called.
+    /// Source of a module whose default export is the callable part; it gets the imported modules as `modules`.
     pub(super) text: String,
-    /// The hosts that its calls may ask; without it there is no `fetch`.
+    /// Hosts to which its calls may send requests; without it there is no `fetch`.
     pub(super) network: Option<Network>,
     /// `true` if its engine may be [shared](Engine::share).
     pub(super) is_shared: bool,
 }
 
 impl Program {
-    /// Loads it without a thread, to see whether it can be. Functions in what it gives cannot be called any more.
+    /// Loads the program without a thread, to check it. Functions in the returned value cannot be called.
     pub(super) fn check(&self) -> Result<Value, ScriptError> {
         self.load(&mut Runtime::new(self.options(None))?).map(|(value, _)| value)
     }
@@ -83,7 +83,7 @@ impl Program {
         }
         let mut text = String::new();
         for (at, specifier) in self.modules.iter().enumerate() {
-            // Imported by itself, what is wrong with it is not told with a place in a program that nobody wrote.
+            // The module is first imported on its own, so that its errors do not point into a generated program.
             runtime.import(specifier, &self.directory, LOADING)?;
             text.push_str(&format!("import * as module{at} from {};\n", serde_json::json!(specifier)));
         }
@@ -94,7 +94,7 @@ impl Program {
     }
 }
 
-/// Something to do for an engine's thread.
+/// A call for an engine's thread.
 struct Job {
     function: Function,
     arguments: Vec<Value>,
@@ -115,15 +115,15 @@ impl Called {
     }
 }
 
-/// What an engine's thread waits for while a call goes on.
+/// Message to an engine's thread during a call.
 enum Heard {
-    /// The answer to a request.
+    /// Answer to a request.
     Answer(u64, Result<Value, String>),
-    /// The call is given up.
+    /// The call was abandoned.
     Gone,
 }
 
-/// Dropped, it tells the thread that its call is given up.
+/// Guard of an engine. Dropping it tells the thread that its call was abandoned.
 struct Alive(Sender<Heard>);
 
 impl Drop for Alive {
@@ -132,10 +132,10 @@ impl Drop for Alive {
     }
 }
 
-/// A program that is loaded. Its thread ends when this is dropped, at the latest when its script has used up its time.
+/// A loaded program. Dropping it ends its thread, at the latest when the script's time is used up.
 pub(super) struct Engine {
     jobs: Sender<Job>,
-    /// What was written to the console outside of turns.
+    /// Console output from outside of turns.
     early: Vec<(Level, String)>,
     lines: mpsc::Receiver<(Level, String)>,
     room: Arc<Mutex<Room>>,
@@ -146,10 +146,10 @@ pub(super) struct Engine {
 }
 
 impl Engine {
-    /// Loads `program`, and gives what it makes. A call may take as long as a trial of `timeout_ms`.
+    /// Loads `program` and returns its value. Each call may take as long as a trial with `timeout_ms`.
     ///
     /// # Errors
-    /// What is wrong with the program.
+    /// Returns an error if the program cannot be loaded.
     pub(super) async fn start(program: Program, timeout_ms: u64) -> Result<(Self, Value), ScriptError> {
         let (jobs, queue) = channel();
         let (hearing, heard) = channel();
@@ -175,7 +175,7 @@ impl Engine {
         let (value, freezer) = loop {
             tokio::select! {
                 biased;
-                // Whoever writes much while loading must not wait for somebody who waits for the loading.
+                // A script that prints much while it loads must not block on this function, which waits for it to load.
                 Some(line) = lines.recv() => early.push(line),
                 loaded = &mut loading => break loaded.map_err(|_| ended())??,
             }
@@ -200,10 +200,10 @@ impl Engine {
         self.is_at_rest
     }
 
-    /// Calls `function` outside of any turn. What it writes to the console is recorded with the next call.
+    /// Calls `function` outside of a turn. Its console output is recorded with the next call.
     ///
     /// # Errors
-    /// The script's.
+    /// Returns an error of the script.
     pub(super) async fn prepare(&mut self, function: &Function, arguments: Vec<Value>) -> Result<Value, ScriptError> {
         let (reply, mut answer) = oneshot::channel();
         if self.jobs.send(Job { function: function.clone(), arguments, reply }).is_err() {
@@ -218,11 +218,11 @@ impl Engine {
         }
     }
 
-    /// Calls `function` and records what it writes to the console. An error is the script's; where it came from is
-    /// recorded, too.
+    /// Calls `function` and records its console output. The inner result has an error of the script, whose location is
+    /// recorded too.
     ///
     /// # Errors
-    /// Why the trial is to stop.
+    /// Returns the ending if the trial is to stop.
     pub(super) async fn call(
         &mut self,
         function: &Function,
@@ -323,14 +323,14 @@ fn record((level, text): (Level, String), turn: &mut Turn) -> Result<(), Ending>
     turn.record(Step::Notice { from: from.to_owned(), text }).go()
 }
 
-/// What an engine's thread has.
+/// State of an engine's thread.
 struct Worker {
     runtime: Runtime,
     budget: Duration,
     network: Option<Network>,
     hearing: Sender<Heard>,
     heard: Receiver<Heard>,
-    /// Requests over the network that are under way. They end with the thread.
+    /// Pending network requests. They end with the thread.
     requests: JoinSet<()>,
 }
 
@@ -370,7 +370,7 @@ impl Worker {
         }
     }
 
-    /// Begins what is asked for; what is not there is refused.
+    /// Starts a requested operation; unknown operations are refused.
     fn take(&mut self, request: Request) -> Result<(), ScriptError> {
         let network = self.network.clone().filter(|_| *request.name == *FETCH);
         let Some((network, runtime)) = network.and_then(|network| Some((network.clone(), network.runtime()?.clone())))
@@ -388,7 +388,7 @@ impl Worker {
     }
 }
 
-/// Where an error came from, a line each: the user's text, and the way there. Empty if nothing is known.
+/// Returns the location of an error, one line each: the user's line and the stack. Empty if it is unknown.
 fn way_of(error: &ScriptError) -> Vec<String> {
     let is_own = |file: &str| Path::new(file).file_name().is_some_and(|name| name == PROGRAM);
     let place = error.place().filter(|place| !is_own(&place.file));
@@ -397,7 +397,7 @@ fn way_of(error: &ScriptError) -> Vec<String> {
     place.into_iter().chain(frames).collect()
 }
 
-/// Whether an error points at a program that nobody wrote.
+/// Returns `true` if the location of an error is in the generated program.
 pub(super) fn is_of_the_program(error: &ScriptError) -> bool {
     error.place().is_some_and(|place| place.file.ends_with(PROGRAM))
 }

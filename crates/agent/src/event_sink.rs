@@ -1,9 +1,9 @@
-//! Where the events of an attempt go.
+//! Receiver of the events of an attempt.
 
 use model::Event;
 
-/// Where the events of an attempt go. The runner numbers, masks and records them.
+/// Receiver of the events of an attempt. The runner numbers, masks and records them.
 pub trait EventSink: Send + Sync {
-    /// Takes an event; waits while the record is behind.
+    /// Accepts an event. Blocks while the recorder is behind.
     fn send(&self, event: Event);
 }

@@ -1,13 +1,13 @@
-//! What the configurations of several agents have in common.
+//! Code shared by the configurations of several agents.
 
 use model::decode::{Fields, Problems};
 use model::{Node, NodeKind};
 
-/// The tag of a text that stands for a function.
+/// YAML tag of a text that refers to a function.
 const FUNCTION: &str = "!function";
 
-/// The value under either spelling of a key: configurations are written in YAML and in TypeScript, each with its own
-/// custom. Both at once is a mistake.
+/// Returns the value under either spelling of a key, because configurations are written in YAML and in TypeScript,
+/// which use different conventions. Both spellings at once are an error.
 pub(super) fn either<'a>(
     fields: &mut Fields<'a>,
     snake: &'static str,
@@ -23,7 +23,7 @@ pub(super) fn either<'a>(
     }
 }
 
-/// Refuses functions anywhere in `node`, for an agent that has no use for them.
+/// Reports functions anywhere in `node` as errors, for an agent that does not support them.
 pub(super) fn without_functions(node: &Node, agent: &str, problems: &mut Problems) {
     match &node.kind {
         NodeKind::List(items) => items.iter().for_each(|item| without_functions(item, agent, problems)),

@@ -1,24 +1,24 @@
-//! Skills that the user asks for by `/NAME`: the CLI puts them into the conversation without a word about it.
+//! Skills that the user requests with `/NAME`: the CLI adds them to the conversation without reporting it.
 
 use model::{Step, ToolCall, ToolResult};
 use serde_json::{Value, json};
 
-/// What stands for the tool's own name in the call that nobody made.
+/// Stands in for the tool's own name in the call that the model did not make.
 const RAW_NAME: &str = "/";
 
-/// The skill that a message asks for.
+/// The skill that a message requests.
 #[derive(Debug, Default)]
 pub(super) struct Slash {
-    /// What stands behind the `/` with which the message begins.
+    /// Text after the `/` at the beginning of the message.
     name: Option<String>,
-    /// The rest of the message.
+    /// Rest of the message.
     args: String,
-    /// The skill of that name, once the CLI has said that there is one.
+    /// Skill of that name, once the CLI has reported that it exists.
     skill: Option<String>,
 }
 
 impl Slash {
-    /// Of `message`. Only one at the very beginning counts, as it does for the CLI.
+    /// Parses `message`. Only a `/` at the very beginning counts, as for the CLI.
     pub(super) fn of(message: &str) -> Self {
         let Some(rest) = message.strip_prefix('/') else { return Self::default() };
         let (name, args) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
@@ -26,7 +26,8 @@ impl Slash {
         Self { name, args: args.trim().to_owned(), skill: None }
     }
 
-    /// Hears which skills there are, as `init` tells with every message. One of a plug-in is `PLUGIN:NAME` there.
+    /// Reads the available skills from `init`, which comes with every message. A skill of a plug-in is named
+    /// `PLUGIN:NAME` there.
     pub(super) fn offered(&mut self, init: &Value) {
         let Some(name) = &self.name else { return };
         let skills = init.get("skills").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
@@ -34,7 +35,8 @@ impl Slash {
         self.skill = skills.iter().filter_map(Value::as_str).find(is_it).map(str::to_owned);
     }
 
-    /// The call that this comes to, once, as the first thing of the model's message `message`; its answer is not told.
+    /// Returns the call of the requested skill, once, as the first step of the model's message `message`. The content
+    /// of its result is not known.
     pub(super) fn take(&mut self, message: &str) -> Option<[Step; 2]> {
         let skill = self.skill.take()?;
         let id = format!("{message}-skill");

@@ -1,27 +1,29 @@
-//! Traces of a conversation in the user's own configuration folder, where a subscription keeps its sign-in. The CLI writes
-//! its transcripts there; they are removed when the conversation is over, and nothing else is.
+//! Files of a conversation in the user's own configuration folder, which is used when a subscription stores its sign-in
+//! there. The CLI writes its transcripts to that folder. They are removed when the conversation is over, and no other
+//! file is.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The folder of the transcripts, in the configuration folder; each working directory has one of its own there.
+/// Folder of the transcripts in the configuration folder. Each working directory has its own subfolder.
 const PROJECTS: &str = "projects";
-/// Longer names of such folders are shortened by the CLI in a way of its own, in characters.
+/// Maximum length of a subfolder's name in characters; the CLI shortens longer names with its own rule.
 const LONGEST_NAME: usize = 200;
-/// A session's id is that of a transcript only if it is at least so long, so that no other file begins with it.
+/// Minimum length of a session id that is used to find transcripts, so that the names of other files cannot begin with
+/// it.
 const SHORTEST_ID: usize = 32;
 
 /// Files that a conversation leaves in `folder`; removed when dropped.
 #[derive(Debug)]
 pub(super) struct Transcripts {
     folder: PathBuf,
-    /// The sandbox's working directory, which is no other trial's.
+    /// The sandbox's working directory, which no other trial uses.
     work: PathBuf,
     sessions: Vec<String>,
 }
 
 impl Transcripts {
-    /// Of a conversation that works in `work`.
+    /// Tracks the files of a conversation in `work`.
     pub(super) fn new(folder: &Path, work: &Path) -> Self {
         Self { folder: folder.to_owned(), work: work.to_owned(), sessions: Vec::new() }
     }
@@ -40,7 +42,7 @@ impl Drop for Transcripts {
         if name.len() <= LONGEST_NAME {
             let _ = fs::remove_dir_all(self.folder.join(PROJECTS).join(name));
         }
-        // What else belongs to a session is called after it: `todos/ID-agent-ID.json`, `file-history/ID`.
+        // Other files of a session contain its id in their names: `todos/ID-agent-ID.json`, `file-history/ID`.
         let folders = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let folders = folders.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
         let entries = folders.filter_map(|folder| fs::read_dir(folder.path()).ok()).flatten().flatten();
@@ -58,7 +60,7 @@ impl Drop for Transcripts {
     }
 }
 
-/// The name of the folder for transcripts of sessions in `work`.
+/// Returns the name of the folder for transcripts of sessions in `work`.
 fn folder_name(work: &Path) -> String {
     work.to_string_lossy().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect()
 }

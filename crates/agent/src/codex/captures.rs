@@ -1,9 +1,9 @@
-//! Recorded threads of a real version, held against the scripts that their model followed.
+//! Tests recorded threads of a real version against the scripts that their model followed.
 //!
-//! A capture is `stdout.jsonl`, the `script.json` of the model server (step n answers request n) and `meta.json` (how
-//! the process was started and ended, and the requests it made). What the steps that were really served say is what
-//! must be read from stdout; the sessions where it cannot be are in [`EXCEPTIONS`], each with its reason. The captures
-//! below `codex-0.169.0-threads` have `thread.jsonl` besides, the thread's own file; there nothing is hidden.
+//! A capture consists of `stdout.jsonl`, the `script.json` of the model server (step n answers request n), and
+//! `meta.json` (how the process was started and ended, and the requests it made). The text of the served steps must be
+//! read from stdout. The sessions where that is not possible are in [`EXCEPTIONS`], each with its reason. The captures
+//! below `codex-0.169.0-threads` also have `thread.jsonl`, the thread's own file, in which nothing is missing.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use super::item;
 use super::rollout::{Noted, Rollout};
 use super::stream::{Done, Stream, Told};
 
-/// What must be read from a capture.
+/// Expected content of a capture.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Expected {
     calls: Vec<(String, Value)>,
@@ -28,7 +28,7 @@ struct Expected {
     ending: Option<&'static str>,
 }
 
-/// Captures in which something else is read than the script says: which, why, and what instead.
+/// Captures whose content differs from the script: the captures, the reason, and the expected difference.
 type Exception = (&'static [&'static str], &'static str, fn(&mut Expected));
 
 const EXCEPTIONS: &[Exception] = &[
@@ -119,7 +119,7 @@ impl Expected {
     }
 }
 
-/// What a tool of a script must be read as, where stdout tells of it.
+/// Returns the calls expected for a tool of a script, if stdout reports it.
 fn calls(tool: &Value) -> Vec<(String, Value)> {
     let (name, namespace) = (tool["name"].as_str().unwrap_or_default(), tool["namespace"].as_str());
     if name == change::APPLY_PATCH {
@@ -137,7 +137,7 @@ fn calls(tool: &Value) -> Vec<(String, Value)> {
     vec![(call.name, input)]
 }
 
-/// What `stdout` tells, as steps, with an end for each message that is answered.
+/// Reads `stdout` as steps, with an end for each answered message.
 pub(crate) fn steps(stdout: &str) -> Vec<Step> {
     let mut stream = Stream::default();
     let mut answer = None;
@@ -273,7 +273,7 @@ fn what_tools_answered_is_read_too_and_retries_are_told() {
     assert!(retries("e_refused").len() > 2);
 }
 
-/// What is read from the files of a thread.
+/// Content of the files of a thread.
 #[derive(Default)]
 struct Thread {
     trace: Trace,
@@ -284,7 +284,7 @@ struct Thread {
 }
 
 impl Thread {
-    /// Reads them as a session does, but one file after the other.
+    /// Reads the files as a session does, but one after the other.
     fn read(capture: &str) -> Self {
         let folder = root().join("codex-0.169.0-threads").join(capture);
         let mut thread = Self::default();
@@ -316,7 +316,7 @@ impl Thread {
         }
     }
 
-    /// Each call as its name, what it is about, and its result; `!` where that is an error.
+    /// Returns each call as its name, its main argument and its result; `!` marks an error.
     fn calls(&self) -> Vec<String> {
         let call = |traced: &model::TracedCall| {
             let result = match &traced.result {

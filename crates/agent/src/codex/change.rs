@@ -1,25 +1,25 @@
-//! Changes of files: what a patch asks for, and which calls that is.
+//! Changes of files: parses patches and converts changes to calls.
 
 use model::ToolCall;
 use serde_json::{Map, Value, json};
 
 use super::command::quoted;
 
-/// The tool that changes files.
+/// Name of the tool that changes files.
 pub(super) const APPLY_PATCH: &str = "apply_patch";
 
 /// A change of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Change {
-    /// Which file.
+    /// Path of the file.
     pub(super) path: String,
-    /// What is done to it.
+    /// Kind of the change.
     pub(super) kind: Kind,
-    /// What a new file holds, or how one differs; `None` where nobody tells.
+    /// Content of a new file or the diff of an existing one; `None` if unknown.
     pub(super) text: Option<String>,
 }
 
-/// What is done to a file.
+/// Kind of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Add,
@@ -28,7 +28,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// Reads the word for it.
+    /// Parses Codex's name of the kind.
     pub(super) fn read(word: &str) -> Option<Self> {
         Some(match word {
             "add" => Self::Add,
@@ -48,7 +48,7 @@ impl Kind {
 }
 
 impl Change {
-    /// The call that the change is, by what Codex calls `id`.
+    /// Returns the canonical call for the change. `id` is Codex's id.
     pub(super) fn call(&self, id: &str, message: &str) -> ToolCall {
         let mut input = Map::new();
         let name = match self.kind {
@@ -68,18 +68,18 @@ impl Change {
         call
     }
 
-    /// The id of that call.
+    /// Returns the id of that call.
     pub(super) fn id(&self, id: &str) -> String {
         format!("{id}:{}", self.path)
     }
 
-    /// What it came to, in words.
+    /// Returns a description of the completed change.
     pub(super) fn done(&self) -> String {
         format!("{} {}", self.kind.word(), self.path)
     }
 }
 
-/// What `patch` asks for, file by file; paths start at `work`.
+/// Returns the changes that `patch` requests, one per file. Relative paths start at `work`.
 pub(super) fn asked(patch: &str, work: Option<&str>) -> Vec<Change> {
     let mut changes: Vec<Change> = Vec::new();
     for line in patch.lines() {

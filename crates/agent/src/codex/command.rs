@@ -1,16 +1,17 @@
-//! Command lines as Codex writes them down.
+//! Parses command lines in Codex's notation.
 
-/// What a shell was given to run: `/bin/bash -lc 'git status'` is `git status`. Any other command is itself.
+/// Returns the script of a shell command: `/bin/bash -lc 'git status'` becomes `git status`. Any other command is
+/// unchanged.
 pub(super) fn unwrapped(line: &str) -> String {
     words(line).and_then(|words| script(&words)).unwrap_or_else(|| line.to_owned())
 }
 
-/// The same of a command that is a list of words.
+/// Same as [`unwrapped`], for a command that is a list of words.
 pub(super) fn of_words(words: &[String]) -> String {
     script(words).unwrap_or_else(|| words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "))
 }
 
-/// A word as a shell has to see it.
+/// Quotes a word for a shell, if needed.
 pub(super) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./=:@%+,".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -19,14 +20,14 @@ pub(super) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// The text that a shell is told to run.
+/// Returns the script argument of a shell command.
 fn script(words: &[String]) -> Option<String> {
     let [program, flag, script] = words else { return None };
     let name = program.rsplit('/').next().unwrap_or(program);
     (["sh", "bash", "zsh", "dash"].contains(&name) && ["-c", "-lc"].contains(&flag.as_str())).then(|| script.clone())
 }
 
-/// The words of a line, quotes undone; `None` if a quote is left open.
+/// Splits a line into words and removes quotes; returns `None` if a quote is not closed.
 fn words(line: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;

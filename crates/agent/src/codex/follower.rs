@@ -4,13 +4,13 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// Where threads are kept, below Codex's home: a folder for each day.
+/// Folder of the threads below Codex's home, with a subfolder for each day.
 const SESSIONS: &str = "sessions";
-/// How much is read at once, in bytes; the rest is read the next time.
+/// Maximum number of bytes read per call; the rest is read next time.
 const AT_ONCE: u64 = 4 * 1024 * 1024;
-/// A longer line is cut, in bytes, so that it cannot be read.
+/// Maximum length of a line in bytes. A longer line is cut and reported as unreadable.
 const LONGEST_LINE: usize = 16 * 1024 * 1024;
-/// How much of such a line is given, in bytes.
+/// Number of bytes that are kept of such a line.
 const SHOWN: usize = 1024;
 
 /// Follows the file of one thread.
@@ -19,20 +19,20 @@ pub(super) struct Follower {
     sessions: PathBuf,
     ending: String,
     file: Option<File>,
-    /// How far it is read.
+    /// Position up to which the file has been read.
     at: u64,
-    /// The line that is not whole yet.
+    /// Beginning of a line that is not complete yet.
     begun: Vec<u8>,
 }
 
 impl Follower {
-    /// Of `thread`, for a Codex whose home is `home`.
+    /// Creates a follower of `thread`, for a Codex whose home is `home`.
     pub(super) fn of(home: &Path, thread: &str) -> Self {
         let ending = format!("-{thread}.jsonl");
         Self { sessions: home.join(SESSIONS), ending, file: None, at: 0, begun: Vec::new() }
     }
 
-    /// Whether there is such a file.
+    /// Returns `true` if the file exists.
     pub(super) fn is_found(&mut self) -> bool {
         if self.file.is_none() {
             self.file = find(&self.sessions, &self.ending, 3).and_then(|path| files::open(&path).ok());
@@ -40,7 +40,7 @@ impl Follower {
         self.file.is_some()
     }
 
-    /// The whole lines that were written since the last call.
+    /// Returns the complete lines that were written since the last call.
     pub(super) fn next(&mut self) -> Vec<String> {
         let mut lines = Vec::new();
         if !self.is_found() {
@@ -52,7 +52,7 @@ impl Follower {
             let read = file
                 .seek(SeekFrom::Start(self.at))
                 .and_then(|_| Read::by_ref(file).take(AT_ONCE).read_to_end(&mut piece));
-            // What cannot be read now is tried again.
+            // A read error is retried at the next call.
             let Ok(count @ 1..) = read else { return lines };
             self.at += count as u64;
             for part in piece.split_inclusive(|byte| *byte == b'\n') {
@@ -70,7 +70,7 @@ impl Follower {
     }
 }
 
-/// The file below `folder` whose name ends so, the newest days first.
+/// Returns the file below `folder` whose name ends with `ending`, searching the newest days first.
 fn find(folder: &Path, ending: &str, levels: usize) -> Option<PathBuf> {
     let mut names: Vec<PathBuf> = std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).collect();
     names.sort_unstable_by(|one, other| other.cmp(one));

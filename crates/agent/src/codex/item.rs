@@ -1,11 +1,11 @@
-//! Codex's own tools, as the canonical ones.
+//! Maps Codex's own tools to the canonical ones.
 
 use model::ToolCall;
 use serde_json::{Map, Value, json};
 
 use super::command;
 
-/// The tools that run a command, in the versions that are known.
+/// Tools that run a command, in the known versions.
 const SHELLS: [&str; 5] = ["exec_command", "shell", "shell_command", "local_shell", "container.exec"];
 
 /// Other tools with a canonical name.
@@ -17,12 +17,12 @@ const NAMES: [(&str, &str); 5] = [
     ("web_search", "WebSearch"),
 ];
 
-/// Whether a tool of that name runs a command.
+/// Returns `true` if the tool with this name runs a command.
 pub(super) fn is_shell(name: &str) -> bool {
     SHELLS.contains(&name)
 }
 
-/// A call as the model makes it.
+/// Converts a call as the model makes it.
 pub(super) fn call(id: &str, namespace: Option<&str>, name: &str, input: Value, message: &str) -> ToolCall {
     let (canonical, input) = match namespace {
         Some(server) if server.starts_with("mcp__") => (format!("{server}__{name}"), input),
@@ -41,14 +41,14 @@ pub(super) fn call(id: &str, namespace: Option<&str>, name: &str, input: Value, 
     call
 }
 
-/// A call of a shell, of which only the command is known.
+/// Returns the call of a shell of which only the command is known.
 pub(super) fn command(id: &str, line: &str, message: &str) -> ToolCall {
     let mut call = ToolCall::new(id, "Bash", json!({"command": command::unwrapped(line)}), message);
     call.raw_name = "command_execution".to_owned();
     call
 }
 
-/// A call of a server's tool.
+/// Converts a call of an MCP server's tool.
 pub(super) fn of_server(id: &str, item: &Value, message: &str) -> ToolCall {
     let text = |key: &str| item.get(key).and_then(Value::as_str).unwrap_or_default();
     let input = item.get("arguments").filter(|input| !input.is_null()).cloned();
@@ -56,7 +56,8 @@ pub(super) fn of_server(id: &str, item: &Value, message: &str) -> ToolCall {
     ToolCall::new(id, name, input.unwrap_or_else(|| Value::Object(Map::new())), message)
 }
 
-/// What a server's tool answered: the texts, or all of it.
+/// Returns the answer of an MCP server's tool, and `true` if it is an error. The answer is the texts, or all of it as
+/// JSON.
 pub(super) fn server_answer(item: &Value) -> (String, bool) {
     let failed = item.get("status").and_then(Value::as_str) == Some("failed");
     let message = |error: &Value| error.get("message").unwrap_or(error).clone();
@@ -72,7 +73,7 @@ pub(super) fn server_answer(item: &Value) -> (String, bool) {
     (result.get("content").map_or_else(|| plain(result), texts), failed || is_error)
 }
 
-/// The texts of a list of blocks, a line each; anything else as its JSON.
+/// Returns the texts of a list of blocks, one per line; anything else as JSON.
 pub(super) fn texts(content: &Value) -> String {
     match content {
         Value::Array(blocks) => {
@@ -89,7 +90,7 @@ pub(super) fn texts(content: &Value) -> String {
     }
 }
 
-/// A text as it is, anything else as its JSON; nothing for null.
+/// Returns a text unchanged and anything else as JSON; null becomes empty.
 fn plain(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -98,7 +99,7 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// The arguments of a shell, with the command where it is canonically.
+/// Moves the command in the arguments of a shell to its canonical field.
 fn shell_input(input: Value) -> Value {
     let Value::Object(mut input) = input else { return input };
     let line = match input.remove("cmd").or_else(|| input.get("command").cloned()) {
@@ -113,7 +114,7 @@ fn shell_input(input: Value) -> Value {
     Value::Object(input)
 }
 
-/// The arguments of a tool that reads a file, with the file where it is canonically.
+/// Moves the file in the arguments of a reading tool to its canonical field.
 fn file_input(mut input: Value) -> Value {
     if let Value::Object(fields) = &mut input
         && let Some(path) = fields.remove("path")

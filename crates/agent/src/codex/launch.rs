@@ -1,4 +1,4 @@
-//! How the CLI is started: program, arguments, environment, and the home that it finds.
+//! Start of the CLI: program, arguments, environment and home directory.
 
 use std::fs;
 use std::io;
@@ -13,15 +13,15 @@ use serde_json::{Value, json};
 use super::sign_in::{self, AUTH_FILE, SignIn};
 use crate::{Endpoint, Setup};
 
-/// What Codex calls the place of its model where that is not its own choice.
+/// Name of the model provider in Codex's settings, if it is not Codex's default.
 const PROVIDER: &str = "trialrun";
-/// The variable with the trial's token.
+/// Variable that holds the trial's token.
 const TOKEN: &str = "TRIALRUN_CODEX_TOKEN";
-/// The model that a scripted one stands for: Codex offers its tools by the model's name, and offers fewer to one that it
-/// does not know.
+/// Model name for scripted models. Codex chooses its tools by the model's name, and offers fewer tools to an unknown
+/// model.
 const SCRIPTED_MODEL: &str = "gpt-5.5";
 
-/// What keeps runs alike, whoever's machine they run on, and sends nothing to anybody but the model.
+/// Settings that make runs alike on all machines, and that send no data to anyone except the model.
 const QUIET: [(&str, bool); 3] = [
     ("check_for_update_on_startup", false),
     ("analytics.enabled", false),
@@ -29,45 +29,45 @@ const QUIET: [(&str, bool); 3] = [
     ("features.unbounded_connection_retries", false),
 ];
 
-/// What is left away where none of the machine's settings are wanted. Plug-ins would be fetched from the network.
+/// Settings that turn off features of the machine in hermetic runs. Plug-ins would be downloaded from the network.
 const HERMETIC: [(&str, bool); 2] = [("features.plugins", false), ("skills.bundled.enabled", false)];
 
-/// Everything that is needed to start the CLI for a message.
+/// Data for starting the CLI for a message.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Launch {
-    /// The CLI.
+    /// Path of the CLI.
     pub(super) program: PathBuf,
-    /// Its arguments, without those that resume a thread and say where the message is.
+    /// Arguments, without those that resume a thread and name the source of the message.
     pub(super) args: Vec<String>,
-    /// What is added to the sandbox's environment.
+    /// Variables added to the sandbox's environment.
     pub(super) env: Vec<(String, String)>,
-    /// Its home, where it keeps its threads.
+    /// Home of the CLI, where it stores its threads.
     pub(super) home: PathBuf,
-    /// How it is signed in.
+    /// Name of the sign-in.
     pub(super) auth: &'static str,
 }
 
-/// What a launch depends on.
+/// Inputs of a launch.
 pub(super) struct Occasion<'a> {
     pub(super) host: &'a Host,
     pub(super) setup: &'a Setup,
     pub(super) endpoint: &'a Endpoint,
     pub(super) home: &'a Path,
     pub(super) work: &'a Path,
-    /// What the repository in `work` is a clone of.
+    /// Address from which the repository in `work` was cloned.
     pub(super) remote: Option<&'a str>,
-    /// How far the case says that it reaches out.
+    /// Side effects that the case declares.
     pub(super) level: Option<SideEffectLevel>,
 }
 
 impl Launch {
-    /// Decides on everything, and makes the CLI's home.
+    /// Determines all data of the launch, and creates the CLI's home.
     ///
     /// # Errors
-    /// When nobody is signed in, or the sandbox cannot be written to.
+    /// Returns an error if there is no sign-in, or if the sandbox cannot be written to.
     pub(super) fn prepare(program: PathBuf, on: &Occasion<'_>) -> Result<Self, Breakage> {
         let sign_in = SignIn::of(on.host, on.endpoint);
-        // A server of the user's own may need no key.
+        // A user's own server may need no key.
         let own_server = matches!(on.endpoint, Endpoint::Vendor { base_url: Some(_) });
         if sign_in == SignIn::None && !own_server {
             return Err(Breakage::environment(format!("Codex is not signed in: {}", super::PROGRAM.sign_in)));
@@ -83,7 +83,7 @@ impl Launch {
     }
 }
 
-/// An empty home, but for the sign-in.
+/// Creates an empty home that contains only the sign-in.
 fn make_home(home: &Path, sign_in: &SignIn) -> io::Result<()> {
     fs::create_dir_all(home)?;
     let SignIn::Subscription(file) = sign_in else { return Ok(()) };
@@ -106,7 +106,7 @@ fn arguments(on: &Occasion<'_>, sign_in: &SignIn) -> Vec<String> {
     args
 }
 
-/// What the agent may do on its own. Nobody is there to be asked, so what it may not do is refused.
+/// Returns the arguments for the permission mode. No user can be asked, so calls that need approval are denied.
 fn permissions(mode: PermissionMode) -> &'static [&'static str] {
     match mode {
         PermissionMode::BypassPermissions => &["--dangerously-bypass-approvals-and-sandbox"],
@@ -122,7 +122,7 @@ fn model_name(setup: &Setup, endpoint: &Endpoint) -> Option<String> {
     }
 }
 
-/// Settings that go before those of any file.
+/// Returns the settings that take precedence over those in files.
 fn settings(on: &Occasion<'_>, sign_in: &SignIn) -> Vec<(&'static str, Value)> {
     let setup = on.setup;
     let reads = |source: SettingSource| setup.setting_sources.contains(&source);
@@ -144,7 +144,7 @@ fn settings(on: &Occasion<'_>, sign_in: &SignIn) -> Vec<(&'static str, Value)> {
         settings.push(("model_reasoning_effort", json!(effort)));
     }
     if matches!(setup.permission_mode, PermissionMode::AcceptEdits | PermissionMode::Default) {
-        // Otherwise it could write everything but a commit.
+        // Otherwise it could write files but not commit them.
         let roots = std::iter::once(format!("{work}/.git")).chain(on.remote.and_then(local_remote));
         settings.push(("sandbox_workspace_write.writable_roots", json!(roots.collect::<Vec<_>>())));
         if reaches_out(on) {
@@ -156,7 +156,7 @@ fn settings(on: &Occasion<'_>, sign_in: &SignIn) -> Vec<(&'static str, Value)> {
         (_, SignIn::Lent { variable, .. }) => Some(*variable),
         _ => None,
     };
-    // What signs the agent in is no business of the commands that it runs.
+    // The agent's credentials are hidden from the commands that it runs.
     settings.extend(secret.map(|secret| ("shell_environment_policy.exclude", json!([secret]))));
     if let Some(provider) = provider(on, sign_in, secret) {
         settings.push(("model_provider", json!(PROVIDER)));
@@ -165,21 +165,21 @@ fn settings(on: &Occasion<'_>, sign_in: &SignIn) -> Vec<(&'static str, Value)> {
     settings
 }
 
-/// The directory of a remote on this machine, which a push writes to.
+/// Returns the directory of a remote on this machine, which a push writes to.
 fn local_remote(remote: &str) -> Option<String> {
     let path = remote.strip_prefix("file://").unwrap_or(remote);
     let folder = fs::canonicalize(path).ok().filter(|folder| folder.is_dir())?;
     Some(folder.to_string_lossy().into_owned())
 }
 
-/// Whether commands may use the network: the case says that it reaches services, or its repository has a remote elsewhere
-/// that it may be about to push to.
+/// Returns `true` if commands may use the network: the case declares that it uses services, or its repository has a
+/// remote elsewhere that it may push to.
 fn reaches_out(on: &Occasion<'_>) -> bool {
     on.level.is_some_and(|level| level >= SideEffectLevel::LiveSafe)
         || on.remote.is_some_and(|remote| local_remote(remote).is_none())
 }
 
-/// Where the model is, unless it is where Codex itself would look.
+/// Returns the settings of the model provider, unless it is Codex's default.
 fn provider(on: &Occasion<'_>, sign_in: &SignIn, secret: Option<&str>) -> Option<Value> {
     let (base_url, scripted) = match on.endpoint {
         Endpoint::Gateway { base_url, .. } => (format!("{base_url}/v1"), true),
@@ -208,7 +208,7 @@ fn environment(on: &Occasion<'_>, sign_in: &SignIn, home: &Path) -> Vec<(String,
     match on.endpoint {
         Endpoint::Gateway { token, .. } => {
             env.push((TOKEN.to_owned(), token.clone()));
-            // The way to the gateway leads through no proxy.
+            // Requests to the gateway must not go through a proxy.
             env.extend(["NO_PROXY", "no_proxy"].map(|name| {
                 let others = on.host.var(name).map(|others| format!(",{others}")).unwrap_or_default();
                 (name.to_owned(), format!("127.0.0.1{others}"))
@@ -225,7 +225,7 @@ fn environment(on: &Occasion<'_>, sign_in: &SignIn, home: &Path) -> Vec<(String,
     env
 }
 
-/// A value as TOML, on one line.
+/// Formats a value as TOML, on one line.
 fn toml(value: &Value) -> String {
     match value {
         Value::Object(fields) => {
@@ -233,19 +233,19 @@ fn toml(value: &Value) -> String {
             format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
         }
         Value::Array(items) => format!("[{}]", items.iter().map(toml).collect::<Vec<_>>().join(",")),
-        // The one character that JSON writes plainly and TOML does not.
+        // DEL is the only character that JSON allows unescaped and TOML does not.
         Value::String(text) => json!(text).to_string().replace('\u{7f}', "\\u007F"),
         other => other.to_string(),
     }
 }
 
-/// How long the CLI waits for its model, so that it reports a provider that does not answer before the trial's time is
-/// over. It has no limit for the beginning of an answer.
+/// Timeouts of the CLI for its model, so that it reports an unresponsive provider before the trial's timeout. It has no
+/// timeout for the beginning of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Patience {
-    /// For each of a request and its answer, so that they multiply.
+    /// Number of retries, both for a request and for its answer, so that they multiply.
     retries: u32,
-    /// For the next part of an answer.
+    /// Timeout for the next part of an answer.
     stream: Duration,
 }
 

@@ -1,17 +1,17 @@
-//! What a thread has used, message by message.
+//! Usage of a thread, message by message.
 
 use model::Tokens;
 use serde_json::Value;
 
-/// Turns the running total of a thread into what each message used: a process that resumes a thread reports what all of
-/// it has used. A number that is lower than before is not a running total but a sum of its own, which is added.
+/// Converts the running total of a thread into the usage of each message: a process that resumes a thread reports the
+/// sum of all messages. A number lower than before is not a running total but a separate sum, which is added.
 #[derive(Debug, Default)]
 pub(super) struct Meter {
     total: Tokens,
 }
 
 impl Meter {
-    /// What was used since the last total; `None` if this one tells no number.
+    /// Returns the usage since the last total; `None` if this one has no number.
     pub(super) fn read(&mut self, usage: &Value) -> Option<Tokens> {
         let total = tokens(usage)?;
         let mut before = std::mem::replace(&mut self.total, total);
@@ -28,13 +28,13 @@ impl Meter {
     }
 }
 
-/// True if no number of `total` is lower than in `before`.
+/// Returns `true` if no number of `total` is lower than in `before`.
 fn is_at_least(total: Tokens, before: Tokens) -> bool {
     total.total() >= before.total() && total.output >= before.output && total.cache_read >= before.cache_read
 }
 
-/// Tokens as Codex counts them: what caches had is part of its input, and reasoning part of its output. `None` if it tells
-/// no number.
+/// Reads Codex's token counts. Its input includes cached tokens, and its output includes reasoning. Returns `None` if
+/// there is no number.
 pub(super) fn tokens(usage: &Value) -> Option<Tokens> {
     let count = |key: &str| usage.get(key).and_then(Value::as_u64);
     count("input_tokens").or(count("output_tokens"))?;

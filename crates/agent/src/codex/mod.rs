@@ -1,5 +1,5 @@
-//! The agent `codex`: Codex itself, run by `codex exec` for each of the user's messages. What was tried and why it is as
-//! it is: `docs/design/codex.md`.
+//! The agent `codex`: Codex itself, run by `codex exec` for each user message. Experiments and reasons:
+//! `docs/design/codex.md`.
 
 #[cfg(test)]
 pub(super) mod captures;
@@ -29,7 +29,7 @@ use crate::session::Session;
 /// Where it looks for skills.
 const SKILLS: &str = ".agents/skills";
 
-/// Codex.
+/// The agent `codex`.
 pub struct Codex;
 
 static PROGRAM: Program = Program {
@@ -56,7 +56,7 @@ impl Agent for Codex {
     }
 
     fn refuses_model(&self, name: &str, base_url: Option<&str>, _providers: &llm::Providers) -> Option<String> {
-        // Another address may have any model under any name.
+        // A server at another address may offer any model under any name.
         let vendor = Vendor::of(name).filter(|_| base_url.is_none())?;
         (vendor != Vendor::OpenAi).then(|| format!("`{name}` is a model of {}", vendor.name()))
     }

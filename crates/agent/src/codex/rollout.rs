@@ -1,6 +1,6 @@
-//! The file in which Codex keeps a thread, line by line while it works: every item of the conversation with the
-//! model's own call ids, what came of each call, and what each answer of the model used. It is the whole story, where
-//! stdout tells only a part; but nobody has promised its format, so nothing in it is relied on to be there.
+//! Reads the file in which Codex stores a thread, line by line while it works: every item of the conversation with the
+//! model's own call ids, the results of calls, and the usage of each model answer. The file is complete, whereas stdout
+//! has only a part. But its format is not documented as stable, so no part of it is required to be there.
 
 use std::collections::HashMap;
 
@@ -11,72 +11,72 @@ use super::change::{self, APPLY_PATCH, Change, Kind};
 use super::{item, meter};
 use crate::lines::Content;
 
-/// What a line says.
+/// Meaning of a line.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Noted {
-    /// The agent did something.
+    /// A step of the agent.
     Act(Step),
-    /// The model's name.
+    /// Name of the model.
     Model(String),
-    /// The agent's own version.
+    /// Version of the agent.
     Version(String),
-    /// An answer of the model is complete, and used this.
+    /// An answer of the model is complete and used these tokens.
     Used(Tokens),
-    /// A call has started another agent, which is kept in a file of its own.
+    /// A call has started another agent, which has its own file.
     Spawned {
-        /// The other thread.
+        /// Id of the other thread.
         thread: String,
-        /// The call.
+        /// Id of the call.
         call: String,
     },
-    /// Every call of the model's last answer is answered, so it is asked again.
+    /// Every call of the model's last answer has a result, so the model is called again.
     Answered,
     /// A line that cannot be read.
     Damaged,
 }
 
-/// Understands one thread's file.
+/// Interprets the file of one thread.
 #[derive(Debug, Default)]
 pub(super) struct Rollout {
-    /// The call whose sub-agent the thread is, and what its messages' ids begin with.
+    /// Call that started this thread as a sub-agent; prefix of its messages' ids.
     parent: Option<String>,
-    /// How many answers of the model began.
+    /// Number of model answers that have begun.
     answers: u64,
-    /// Whether what comes next belongs to the last of them.
+    /// True if the next item belongs to the last of them.
     goes_on: bool,
     /// The agent's working directory.
     work: Option<String>,
-    /// Calls of which not everything is told.
+    /// Calls that are not fully recorded yet.
     open: HashMap<String, Open>,
-    /// How many calls of the last answer the model has not been answered yet.
+    /// Number of calls of the last answer that have no result yet.
     unanswered: usize,
-    /// How many skills were put into the conversation.
+    /// Number of skills that were added to the conversation.
     skills: usize,
 }
 
-/// A call of which not everything is told.
+/// A call that is not fully recorded yet.
 #[derive(Debug)]
 struct Open {
     message: String,
     kind: What,
-    /// Whether its result was told.
+    /// True if its result was recorded.
     told: bool,
 }
 
 #[derive(Debug)]
 enum What {
-    /// A command; if it goes on beside the conversation, what it has said when it was left alone.
+    /// A command. If it continues in the background, its output up to then.
     Shell { so_far: Option<String> },
-    /// A patch, which is told when it is known what it did.
+    /// A patch, which is recorded when its effect is known.
     Patch(String),
-    /// A script that calls other tools; told by itself only where it has called none.
+    /// A script that calls other tools. It is recorded itself only if it has called none.
     Script { input: Value, acted: bool },
-    /// Anything else.
+    /// Any other call.
     Other,
 }
 
 impl Rollout {
-    /// The file of a sub-agent that `call` has started.
+    /// Creates the reader for the file of a sub-agent that `call` has started.
     pub(super) fn of_subagent(call: &str) -> Self {
         Self { parent: Some(call.to_owned()), ..Self::default() }
     }
@@ -111,8 +111,8 @@ impl Rollout {
         }
     }
 
-    /// What is still to be told once nothing more comes: results of commands that were left running, and patches and
-    /// scripts of which nobody said what they did.
+    /// Returns what is left when the file has ended: results of commands that were left running, and patches and
+    /// scripts whose effect was never reported.
     pub(super) fn settle(&mut self) -> Vec<Noted> {
         let mut left: Vec<(String, Open)> = self.open.drain().filter(|(_, open)| !open.told).collect();
         left.sort_by(|one, other| one.0.cmp(&other.0));
@@ -129,7 +129,7 @@ impl Rollout {
         noted
     }
 
-    /// An item of the conversation.
+    /// Reads an item of the conversation.
     fn item(&mut self, item: &Value) -> Vec<Noted> {
         match text(item, "type").unwrap_or_default() {
             "message" if text(item, "role") == Some("assistant") => {
@@ -169,7 +169,7 @@ impl Rollout {
         }
     }
 
-    /// A call of a function.
+    /// Reads a call of a function.
     fn call(&mut self, item: &Value, name: &str, input: Value) -> Vec<Noted> {
         let message = self.message();
         let id = text(item, "call_id").or(text(item, "id")).unwrap_or(&message).to_owned();
@@ -178,7 +178,7 @@ impl Rollout {
         vec![self.told(item::call(&id, text(item, "namespace"), name, input, &message))]
     }
 
-    /// A call of a tool that takes text.
+    /// Reads a call of a tool that takes text.
     fn custom(&mut self, item: &Value) -> Vec<Noted> {
         let message = self.message();
         let id = text(item, "call_id").unwrap_or(&message).to_owned();
@@ -199,7 +199,7 @@ impl Rollout {
         }
     }
 
-    /// Something that a call did, as Codex itself tells of it.
+    /// Reads an effect of a call, as reported by Codex itself.
     fn effect(&mut self, item: &Value) -> Vec<Noted> {
         let id = text(item, "id").unwrap_or_default();
         let by_script = self.has_script();
@@ -248,7 +248,7 @@ impl Rollout {
         }
     }
 
-    /// Files were changed: by a patch, by a command that is one, or by a script.
+    /// Reads a change of files: by a patch, by a command that applies one, or by a script.
     fn changed(&mut self, id: &str, item: &Value) -> Vec<Noted> {
         let is_error = text(item, "status") != Some("completed");
         let entries = item.get("changes").and_then(Value::as_object).into_iter().flatten();
@@ -273,7 +273,7 @@ impl Rollout {
         noted
     }
 
-    /// What the model is told about its call.
+    /// Reads the result of a call as the model gets it.
     fn output(&mut self, id: &str, content: String) -> Vec<Noted> {
         self.goes_on = false;
         let mut noted = Vec::new();
@@ -316,7 +316,7 @@ impl Rollout {
         noted
     }
 
-    /// A skill that the user named with `$` was put into the conversation.
+    /// Reads a skill that was added to the conversation because the user named it with `$`.
     fn skill(&mut self, said: &str) -> Vec<Noted> {
         let Some(rest) = said.strip_prefix("<skill>\n<name>") else { return Vec::new() };
         let Some((name, rest)) = rest.split_once("</name>\n<path>") else { return Vec::new() };
@@ -330,7 +330,7 @@ impl Rollout {
         vec![self.told(invoked), result(id, body, false)]
     }
 
-    /// What a patch asks for, as calls; one that says nothing is a call all the same.
+    /// Returns the requested changes of a patch as calls. A patch without changes is still a call.
     fn asked(&self, id: &str, patch: &str, message: &str) -> Vec<ToolCall> {
         let mut calls: Vec<ToolCall> =
             change::asked(patch, self.work.as_deref()).iter().map(|change| change.call(id, message)).collect();
@@ -361,7 +361,7 @@ impl Rollout {
         self.open.values().any(|open| matches!(open.kind, What::Script { .. }))
     }
 
-    /// The message of the script that has just done something.
+    /// Returns the message of the script that has just acted, and marks that script.
     fn script_acts(&mut self) -> String {
         let mut of = None;
         for open in self.open.values_mut() {
@@ -373,7 +373,7 @@ impl Rollout {
         of.unwrap_or_else(|| self.message())
     }
 
-    /// The answer that an item belongs to. One begins when the one before is complete.
+    /// Returns the id of the answer that an item belongs to. A new answer begins when the previous one is complete.
     fn message(&mut self) -> String {
         if !self.goes_on {
             self.answers += 1;
@@ -387,13 +387,13 @@ impl Rollout {
     }
 }
 
-/// How a command went, as the model is told.
+/// Outcome of a command, as the model gets it.
 enum Ran {
-    /// It goes on, and has said this so far.
+    /// It is still running and has printed this so far.
     On(String),
-    /// To its end.
+    /// It has ended.
     Through { said: String, failed: bool },
-    /// Not at all.
+    /// It did not run.
     Never,
 }
 
@@ -409,22 +409,22 @@ fn ran(content: &str) -> Ran {
     match code {
         Some(code) => Ran::Through { said, failed: code != 0 },
         None if head.contains("Process running with session ID") => Ran::On(said),
-        // What another tool has to say that ran in its place.
+        // Output of another tool that ran instead.
         None if head.starts_with("Wall time: ") && !said.is_empty() => ran(&said),
         None => Ran::Never,
     }
 }
 
-/// Whether a tool of which nothing else is known says that it did not run.
+/// Returns `true` if the result of an unknown tool says that the tool did not run.
 fn is_refusal(content: &str) -> bool {
     let starts = ["unsupported ", "unable to ", "failed to parse function arguments"];
     let first = content.lines().next().unwrap_or_default();
-    // Such as `write_stdin failed: …` and `request_user_input is unavailable in …`.
+    // For example `write_stdin failed: …` and `request_user_input is unavailable in …`.
     let says = |words: &str| first.split_once(words).is_some_and(|(tool, _)| !tool.contains(' '));
     starts.iter().any(|start| first.starts_with(start)) || says(" failed: ") || says(" is unavailable in ")
 }
 
-/// A change that was made.
+/// Reads a completed change.
 fn made(path: &str, change: &Value) -> Option<Change> {
     let kind = Kind::read(text(change, "type")?)?;
     let key = if kind == Kind::Update { "unified_diff" } else { "content" };
@@ -432,7 +432,7 @@ fn made(path: &str, change: &Value) -> Option<Change> {
     Some(Change { path: path.to_owned(), kind, text })
 }
 
-/// The arguments of a function; what is no JSON stays text.
+/// Parses the arguments of a function; text that is not JSON stays a string.
 fn arguments(written: &str) -> Value {
     match written.trim() {
         "" => Value::Object(Map::new()),
@@ -440,7 +440,7 @@ fn arguments(written: &str) -> Value {
     }
 }
 
-/// What a tool answered, as text.
+/// Returns the answer of a tool as text.
 fn output(output: &Value) -> String {
     match output {
         Value::Array(blocks) => {
@@ -452,13 +452,13 @@ fn output(output: &Value) -> String {
     }
 }
 
-/// The texts of a message.
+/// Returns the texts of a message.
 fn parts(item: &Value, key: &str) -> String {
     let parts = item.get(key).and_then(Value::as_array).into_iter().flatten();
     parts.filter_map(|part| text(part, "text").or(text(part, "refusal"))).collect()
 }
 
-/// What is shown of the model's thoughts.
+/// Returns the visible part of the model's reasoning.
 fn summary(item: &Value) -> String {
     let thoughts = |key: &str| -> Vec<&str> {
         let parts = item.get(key).and_then(Value::as_array).into_iter().flatten();

@@ -1,5 +1,5 @@
-//! A conversation with the CLI: a process for each of the user's messages, each going on with the thread of the one
-//! before.
+//! A conversation with the CLI: one process for each user message. Each process continues the thread of the previous
+//! one.
 
 use std::ffi::OsStr;
 use std::sync::Arc;
@@ -17,13 +17,14 @@ use crate::process::{Process, Said};
 use crate::session::{Reply, Session};
 use crate::turn::{Flow, Turn, WAITING_ON_PROVIDER};
 
-/// How often the thread's file is looked at while stdout is silent. The agent goes on until its limits are seen in there.
+/// Interval for reading the thread's file while stdout is silent. The agent may exceed its limits until the file shows
+/// it.
 const LOOK: Duration = Duration::from_millis(20);
-/// How many lines of stderr are told as notices; the rest is only kept.
+/// Maximum number of stderr lines that are recorded as notices; further lines are only kept.
 const MOST_NOTICES: usize = 100;
-/// Said about every message that comes by stdin.
+/// Notice that the CLI prints for every message on stdin.
 const READING: &str = "Reading ";
-/// Said about calls that never ran. The thread's file has them.
+/// Notice about calls that were refused. They are in the thread's file.
 const REFUSED: &str = "codex_core::tools::router: error=";
 
 /// An open conversation.
@@ -31,52 +32,52 @@ pub(super) struct Conversation {
     launch: Launch,
     sandbox: Arc<dyn Sandbox>,
     stream: Stream,
-    /// The agent's own thread, and those of its sub-agents.
+    /// Threads of the agent itself and of its sub-agents.
     threads: Vec<Thread>,
     thread_id: Option<String>,
     source: Option<Source>,
     model: Option<String>,
     version: Option<String>,
-    /// Whether the session was told.
+    /// True if the session was recorded.
     is_told: bool,
     /// True once an event on stdout could not be read.
     is_damaged: bool,
     notices: usize,
 }
 
-/// A thread's file.
+/// File of a thread.
 struct Thread {
     id: String,
     follower: Follower,
     rollout: Rollout,
 }
 
-/// Where the agent's acts are read.
+/// Source of the agent's steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
-    /// In the files of its threads.
+    /// The files of its threads.
     Files,
-    /// In its stdout, because there are no such files.
+    /// Its stdout, because there are no such files.
     Stdout,
 }
 
-/// What is known of the message that is being dealt with.
+/// State of the message in progress.
 #[derive(Default)]
 struct Progress {
-    /// What the agent said last.
+    /// Last text of the agent.
     answer: Option<String>,
-    /// What was used, as the files tell.
+    /// Usage according to the files.
     used: Option<Tokens>,
-    /// How its last turn ended; nothing while a turn is open.
+    /// Ending of its last turn; `None` while a turn is open.
     done: Option<Done>,
-    /// What its turns used, as stdout tells.
+    /// Usage of its turns according to stdout.
     reported: Option<Tokens>,
-    /// Why it must be stopped.
+    /// Ending with which the agent must be stopped.
     stop: Option<Ending>,
 }
 
 impl Conversation {
-    /// Ready for the first message.
+    /// Creates a conversation that is ready for the first message.
     pub(super) fn new(launch: Launch, sandbox: Arc<dyn Sandbox>) -> Self {
         Self {
             launch,
@@ -104,7 +105,7 @@ impl Conversation {
                 return Ending::Aborted { because: format!("cannot start {program}: {error}") };
             }
         };
-        // By stdin, so that no message is too long for a command line or looks like an option.
+        // The message goes to stdin, so that it cannot be too long for a command line or look like an option.
         process.say(text.to_owned());
         process.hush();
         turn.waiting("model");
@@ -121,7 +122,7 @@ impl Conversation {
         Process::start(self.sandbox.command(self.launch.program.as_os_str(), &args, &self.launch.env))
     }
 
-    /// Follows the CLI until it has dealt with the message and is gone.
+    /// Reads the output of the CLI until it has processed the message and ended.
     async fn follow(&mut self, process: &mut Process, turn: &mut Turn, progress: &mut Progress) -> Ending {
         let mut stopping = Box::pin(turn.stopping());
         let mut look = tokio::time::interval(LOOK);
@@ -157,7 +158,7 @@ impl Conversation {
                 }
                 Some(Said::End) => is_at_end = true,
             }
-            // It may begin another turn after the first, so it is read until it closes its output.
+            // It may start another turn after the first, so it is read until it closes its output.
             if (is_at_end || progress.stop.is_some())
                 && let Some(done) = progress.done.take()
             {
@@ -185,7 +186,7 @@ impl Conversation {
         }
     }
 
-    /// A line of stdout.
+    /// Reads a line of stdout.
     fn hear(&mut self, line: &Line, turn: &mut Turn, progress: &mut Progress) {
         keep("stdout", line, turn);
         self.is_damaged |= line.dropped > 0;
@@ -229,7 +230,7 @@ impl Conversation {
         }
     }
 
-    /// What is new in the files of the threads.
+    /// Reads new lines in the files of the threads.
     fn look(&mut self, turn: &mut Turn, progress: &mut Progress) {
         if self.source == Some(Source::Stdout) {
             return;
@@ -257,7 +258,7 @@ impl Conversation {
             Noted::Version(version) => {
                 self.version.get_or_insert(version);
             }
-            // An answer that is on its way when a limit is hit comes or does not; it would be chance that counts.
+            // Whether an answer in progress is still counted after a limit is reached would depend on chance.
             Noted::Used(_) if matches!(progress.stop, Some(Ending::OutOfBudget { .. })) => {}
             Noted::Used(tokens) => {
                 *progress.used.get_or_insert_default() += tokens;
@@ -285,7 +286,7 @@ impl Conversation {
     }
 
     fn act(&mut self, step: Step, turn: &mut Turn, progress: &mut Progress) {
-        // What it did after it was to stop is not what it is judged by.
+        // Steps after the stop are not used for the verdict.
         if progress.stop.is_some() && !matches!(step, Step::ToolResult(_)) {
             return;
         }
@@ -307,7 +308,7 @@ impl Conversation {
         }
     }
 
-    /// Tells the session once, when it is known as well as it will be.
+    /// Records the session once, when everything about it is known.
     fn tell_session(&mut self, turn: &mut Turn) {
         if std::mem::replace(&mut self.is_told, true) {
             return;
@@ -322,7 +323,7 @@ impl Conversation {
     }
 
     fn done(&mut self, done: Done, turn: &mut Turn, progress: &mut Progress) -> Ending {
-        // The file of the thread tells everything once more, where there is one.
+        // The file of the thread, if there is one, contains everything again.
         if self.is_damaged
             && self.source != Some(Source::Files)
             && let Flow::Stop(ending) = turn.unreadable("Codex printed an event that is not valid JSON")
@@ -339,7 +340,7 @@ impl Conversation {
                 self.finish("failed", None, turn, progress);
                 progress.stop.take().unwrap_or(Ending::GaveUp { because })
             }
-            // A provider that failed goes before a limit that was hit by the way.
+            // A provider failure takes precedence over a limit that was reached at the same time.
             Done::ProviderFailed(because) => {
                 self.finish("failed", None, turn, progress);
                 Ending::ProviderFailed { because }
@@ -347,8 +348,8 @@ impl Conversation {
         }
     }
 
-    /// Tells what is left to be told once the process is gone. `tokens` is what it says itself that it used, sub-agents
-    /// left out.
+    /// Records the remaining steps after the process has ended. `tokens` is the usage that the process itself reported,
+    /// without sub-agents.
     fn finish(&mut self, subtype: &str, tokens: Option<Tokens>, turn: &mut Turn, progress: &mut Progress) {
         if self.source == Some(Source::Files) {
             let left: Vec<Noted> = self.threads.iter_mut().flat_map(|thread| thread.rollout.settle()).collect();
@@ -370,10 +371,10 @@ impl Conversation {
         }
     }
 
-    /// Ends the CLI with everything that it started, and tells what was used until then.
+    /// Ends the CLI and all processes it started, and records the usage so far.
     async fn interrupt(&mut self, process: &mut Process, turn: &mut Turn, progress: &mut Progress) {
         let _ = process.stop().await;
-        // From here on only results and what was used count.
+        // From here on only results and usage are recorded.
         progress.stop.get_or_insert(Ending::Cancelled);
         self.look(turn, progress);
         self.finish("interrupted", None, turn, progress);
@@ -404,7 +405,7 @@ impl Session for Conversation {
     }
 }
 
-/// Keeps a line as it came.
+/// Keeps a line unchanged.
 fn keep(stream: &str, line: &Line, turn: &mut Turn) {
     if line.dropped > 0 {
         turn.warn(format!(

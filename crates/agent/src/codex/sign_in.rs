@@ -1,4 +1,4 @@
-//! How the CLI is signed in, and which of the user's files it sees.
+//! Sign-in of the CLI, and the files of the user that it sees.
 
 use std::path::PathBuf;
 
@@ -7,37 +7,37 @@ use sandbox::Host;
 
 use crate::Endpoint;
 
-/// The file that holds a sign-in, in Codex's home.
+/// File in Codex's home that holds the sign-in.
 pub(super) const AUTH_FILE: &str = "auth.json";
 
-/// Variables that sign in, in the order they are looked at, and what that is called.
+/// Variables that hold credentials, in the order in which they are read, with the names of the sign-ins.
 const SECRETS: [(&str, &str); 3] =
     [("CODEX_API_KEY", "api key"), ("OPENAI_API_KEY", "api key"), ("CODEX_ACCESS_TOKEN", "access token")];
 
-/// Variables that say on whose account, and which certificates are trusted. They hold no secret.
+/// Variables for the account and for trusted certificates. They hold no secrets.
 const BESIDE: [&str; 3] = ["OPENAI_ORGANIZATION", "OPENAI_PROJECT", "CODEX_CA_CERTIFICATE"];
 
-/// How the CLI is signed in.
+/// Sign-in of the CLI.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum SignIn {
-    /// With the trial's own token, at the gateway.
+    /// The trial's own token, at the gateway.
     Scripted,
-    /// With a key or a token from this variable.
+    /// A key or a token from a variable.
     Lent {
-        /// Its name.
+        /// Name of the variable.
         variable: &'static str,
-        /// What that is called.
+        /// Name of the sign-in.
         called: &'static str,
     },
-    /// With what this file of the user's holds. The CLI gets a link to it, never a copy: it renews what is in there, and
-    /// a copy would end the user's own session.
+    /// Credentials in this file of the user. The CLI gets a link to it and never a copy: it renews the credentials, and
+    /// renewing a copy would invalidate the user's own session.
     Subscription(PathBuf),
-    /// Not at all.
+    /// No sign-in.
     None,
 }
 
 impl SignIn {
-    /// How it is signed in at `endpoint`.
+    /// Returns the sign-in for `endpoint`.
     pub(super) fn of(host: &Host, endpoint: &Endpoint) -> Self {
         match endpoint {
             Endpoint::Gateway { .. } | Endpoint::Script(_) | Endpoint::Provider(_) => Self::Scripted,
@@ -45,7 +45,7 @@ impl SignIn {
         }
     }
 
-    /// How it is signed in where the vendor has its model.
+    /// Returns the sign-in for a vendor's model.
     pub(super) fn at_the_vendor(host: &Host) -> Self {
         let lent = SECRETS.iter().find(|(name, _)| host.var(name).is_some());
         if let Some((variable, called)) = lent {
@@ -55,7 +55,7 @@ impl SignIn {
         file.map_or(Self::None, Self::Subscription)
     }
 
-    /// In words that hold no secret.
+    /// Returns the name of the sign-in, without secrets.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::Scripted => "scripted",
@@ -66,18 +66,18 @@ impl SignIn {
     }
 }
 
-/// What is lent of the host's environment beside the secret.
+/// Returns the host's variables that are passed on in addition to the credentials.
 pub(super) fn lent_beside(host: &Host) -> impl Iterator<Item = (String, String)> {
     BESIDE.iter().filter_map(|name| Some(((*name).to_owned(), host.var(name)?.to_owned())))
 }
 
-/// The user's own Codex home.
+/// Returns the user's own Codex home.
 pub(super) fn users_home(host: &Host) -> Option<PathBuf> {
     let moved = host.var("CODEX_HOME").map(PathBuf::from);
     moved.or_else(|| host.home.as_ref().map(|home| home.join(".codex")))
 }
 
-/// The Codex home that the agent is to see, where it is not the sandbox's own.
+/// Returns the Codex home for the agent, if it is not the sandbox's own.
 pub(super) fn visible_home(host: &Host, sources: &[SettingSource]) -> Option<PathBuf> {
     users_home(host).filter(|_| sources.contains(&SettingSource::User))
 }

@@ -1,8 +1,8 @@
-//! Events from Codex's stdout, a JSON object a line. Unknown events are ignored, and damaged ones are reported; the caller
-//! keeps every line as it came.
+//! Reads events on Codex's stdout, one JSON object per line. Unknown events are ignored, and damaged ones are reported.
+//! The caller keeps every line unchanged.
 //!
-//! The events leave much out: which model it is, which of the steps were one message, calls that never ran. What they
-//! tell of the agent's acts serves only where there is no [`rollout`](super::rollout).
+//! The events are incomplete: they lack the model's name, the grouping of steps into messages, and refused calls. They
+//! are the source of the agent's steps only if there is no [`rollout`](super::rollout).
 
 use std::collections::HashSet;
 
@@ -14,50 +14,50 @@ use super::item;
 use super::meter::Meter;
 use crate::lines::Content;
 
-/// What a line says.
+/// Meaning of a line.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Told {
-    /// The thread it is, new or resumed.
+    /// Id of the thread, new or resumed.
     Thread(String),
-    /// The agent did something.
+    /// A step of the agent.
     Act(Step),
-    /// Something else happened that is told nowhere else.
+    /// Another event that no other source reports.
     Aside(Step),
     /// A turn begins.
     Begun,
     /// A turn has ended.
     Done(Done),
-    /// A line that should be an event and cannot be read.
+    /// A line that should be an event but cannot be read.
     Damaged,
 }
 
-/// How dealing with a user's message ended.
+/// Ending of processing a user message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Done {
-    /// With an answer.
+    /// The agent answered.
     Answered {
-        /// What the message used, if it says so.
+        /// Usage of the message, if reported.
         tokens: Option<Tokens>,
     },
-    /// With an error that is the agent's.
+    /// An error that is the agent's fault.
     GaveUp(String),
-    /// Because the model could not be reached or did not answer well.
+    /// The model could not be reached or did not answer properly.
     ProviderFailed(String),
 }
 
-/// Understands the events of a thread, over all of its processes.
+/// Interprets the events of a thread, across all its processes.
 #[derive(Debug, Default)]
 pub(super) struct Stream {
     meter: Meter,
-    /// How many processes there were; their items are numbered anew.
+    /// Number of processes so far; each numbers its items anew.
     process: usize,
-    /// How many messages of the model began.
+    /// Number of model messages that have begun.
     messages: u64,
-    /// Whether what comes next belongs to the last of them.
+    /// True if the next event belongs to the last of them.
     goes_on: bool,
-    /// Whether that one has called something, so that only calls can belong to it any more.
+    /// True if that message already has a call, so that only calls can still belong to it.
     has_called: bool,
-    /// Calls that were told, by their items.
+    /// Calls already recorded, by item id.
     begun: HashSet<String>,
 }
 
@@ -143,7 +143,7 @@ impl Stream {
                 self.goes_on = false;
                 vec![Told::Act(Step::ToolCall(call))]
             }
-            // A warning: it goes on.
+            // Only a warning: the agent continues.
             "error" => {
                 let text = text(item, "message").unwrap_or_default().to_owned();
                 vec![Told::Aside(Step::Notice { from: "agent".into(), text })]
@@ -152,7 +152,7 @@ impl Stream {
         }
     }
 
-    /// A call that has ended; one of whose beginning nobody heard is told now.
+    /// Reads a completed call. If its start was not reported, the call is recorded now.
     fn answered(&mut self, item: &Value, id: String, content: String, is_error: bool) -> Vec<Told> {
         let mut told = if self.begun.contains(&id) { Vec::new() } else { self.started(item) };
         self.goes_on = false;
@@ -177,14 +177,14 @@ impl Stream {
         format!("{}-{}", self.process, text(item, "id").unwrap_or_default())
     }
 
-    /// The message that a call belongs to. One begins after anything that was answered.
+    /// Returns the message that a call belongs to. A new message begins after any result.
     fn calls(&mut self) -> String {
         self.begin();
         self.has_called = true;
         self.message()
     }
 
-    /// The message that words belong to. They come before calls.
+    /// Returns the message that text belongs to. Text precedes calls.
     fn speaks(&mut self) -> String {
         if self.has_called {
             self.goes_on = false;
@@ -209,7 +209,7 @@ fn change(change: &Value) -> Option<Change> {
     Some(Change { path: text(change, "path")?.to_owned(), kind: Kind::read(text(change, "kind")?)?, text: None })
 }
 
-/// What is known of the arguments of a call between agents.
+/// Returns the known arguments of a call between agents.
 fn with_prompt(item: &Value) -> Value {
     let known = ["prompt", "receiver_thread_ids"].into_iter().filter_map(|key| {
         let value =
@@ -219,7 +219,7 @@ fn with_prompt(item: &Value) -> Value {
     Value::Object(known.collect())
 }
 
-/// `Reconnecting... 1/5 (why)`. An error that is the last one is told once more when the message has failed.
+/// Parses `Reconnecting... 1/5 (why)`. The last error is reported again when the message has failed.
 fn retry(message: &str) -> Option<Step> {
     let rest = message.strip_prefix("Reconnecting...")?.trim_start();
     let (count, error) = rest
@@ -229,7 +229,7 @@ fn retry(message: &str) -> Option<Step> {
     Some(Step::Retry { attempt, status: status(error), error: error.to_owned(), delay_ms: None })
 }
 
-/// The HTTP status that an error names.
+/// Returns the HTTP status in an error message.
 fn status(error: &str) -> Option<u16> {
     let mut rest = error;
     while let Some((_, after)) = rest.split_once("status") {
@@ -242,8 +242,8 @@ fn status(error: &str) -> Option<u16> {
     None
 }
 
-/// Whose trouble a failure is. A conversation that has outgrown its model and an answer that never ends are the
-/// agent's doing; everything else that fails a message is the way to its model.
+/// Returns the ending for a failure. A conversation too long for its model and an answer that reaches its token limit
+/// are the agent's fault; every other failure is the provider's.
 fn failure(message: Option<&str>) -> Done {
     const OWN: [&str; 3] =
         ["ran out of room in the model's context window", "context_length_exceeded", "max_output_tokens"];

@@ -1,10 +1,10 @@
-//! The agent `custom`: modules.
+//! Stages of the agent `custom`: modules.
 
 use super::stage::{Act, Set, Stage, rehearsal};
 use crate::rehearsal::Rehearsal;
 use crate::{Agent, custom};
 
-/// What a module does with a text.
+/// Behaviour of a module, by text.
 const DOES: &str = "let n = 0;
 const usage = { input: 3, output: 4 };
 const does = (text) => {
@@ -34,7 +34,7 @@ fn absent() -> Option<Set> {
     Some(Set { rehearsal: Rehearsal { argument, ..rehearsal(&[Act::Count]) }, _kept: None })
 }
 
-/// A function.
+/// A module with a function.
 pub(super) struct Execute;
 
 impl Stage for Execute {
@@ -59,7 +59,7 @@ impl Stage for Execute {
     }
 }
 
-/// An adapter.
+/// A module with an adapter.
 pub(super) struct Adapter;
 
 impl Stage for Adapter {

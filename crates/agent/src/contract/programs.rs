@@ -1,4 +1,4 @@
-//! The agent `subprocess`: shell scripts.
+//! Stages of the agent `subprocess`: shell scripts.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use super::stage::{Act, Set, Stage, with_config};
 use crate::rehearsal::{Bare, Rehearsal};
 use crate::{Agent, subprocess};
 
-/// Reads messages from lines.
+/// Script that reads messages from lines.
 const LINES: &str = r#"while read -r line; do
     n=$((n + 1))
     text=${line#*'"message":"'}
@@ -14,13 +14,13 @@ const LINES: &str = r#"while read -r line; do
     DOES
 done"#;
 
-/// Reads one message, and counts in a file.
+/// Script that reads one message and keeps its count in a file.
 const ONCE: &str = r#"text=$(cat)
 echo >> messages
 n=$(wc -l < messages)
 DOES"#;
 
-/// What either does with `$text`.
+/// Behaviour of both for `$text`.
 const DOES: &str = r#"used='"usage":{"input":3,"output":4}'
     case $text in
         "say "*) printf '{"text":"%s",%s}\n' "${text#say }" "$used" ;;

@@ -1,4 +1,4 @@
-//! Agents behind HTTP: one server on loopback, which speaks as each of them is spoken to.
+//! Stages of agents behind HTTP: one loopback server that supports the protocols of all of them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -10,22 +10,22 @@ use crate::loopback::{Answered, Asked, Loopback, nobody};
 use crate::rehearsal::{Bare, Rehearsal};
 use crate::{Agent, Endpoint, assistant, chat, http};
 
-/// A tool that a case brings, for agents that leave it to us to call it.
+/// A tool of the case, for agents whose calls are answered by this program.
 const FIND: &str = "export const find = { name: 'find', parameters: { q: 'number' }, execute: () => 'found' };";
 
-/// What a server knows of its conversations: how many messages each has.
+/// Messages of each conversation, by its id.
 type Known = Arc<Mutex<HashMap<String, Vec<String>>>>;
 
-/// How an agent is spoken to, and what it is configured with.
+/// Protocol and configuration of one agent.
 struct Service {
     name: &'static str,
     agent: &'static dyn Agent,
     blames: Blame,
     server: Arc<Loopback>,
     nobody: String,
-    /// What is to be played, given an address.
+    /// Creates the rehearsal for a list of acts and an address.
     rehearsal: fn(&[Act], &str) -> Rehearsal,
-    /// Whether the case has to bring the tool.
+    /// True if the case must provide the tool.
     calls_here: bool,
 }
 
@@ -58,7 +58,7 @@ impl Stage for Service {
     }
 }
 
-/// Every agent behind HTTP.
+/// Returns the stages of all agents behind HTTP.
 pub(super) async fn stages() -> Vec<Box<dyn Stage>> {
     let server = Arc::new(Loopback::serve(serve(Known::default())).await);
     let nobody = nobody().await;
@@ -113,7 +113,7 @@ fn serve(known: Known) -> impl Fn(&Asked) -> Answered + Send + Sync + 'static {
     }
 }
 
-/// The text that `act` comes to, where it comes to text.
+/// Returns the text that results from `act`, if any.
 fn text_of(act: &Act, count: usize) -> String {
     match act {
         Act::Say(text) => text.clone(),
@@ -123,7 +123,7 @@ fn text_of(act: &Act, count: usize) -> String {
     }
 }
 
-/// One more message of a conversation; how many there are.
+/// Adds a message to a conversation and returns the number of its messages.
 fn count(known: &mut HashMap<String, Vec<String>>, conversation: &str, text: &str) -> usize {
     let messages = known.entry(conversation.to_owned()).or_default();
     messages.push(text.to_owned());

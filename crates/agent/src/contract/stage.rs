@@ -1,4 +1,4 @@
-//! How agents are made to do what a test needs.
+//! Ways to make each agent behave as a test needs.
 
 use std::any::Any;
 use std::path::Path;
@@ -8,30 +8,30 @@ use serde_json::{Value, json};
 use crate::rehearsal::{Rehearsal, case, configured};
 use crate::{Agent, fake, recorded};
 
-/// How long a huge answer is, in bytes.
+/// Length of a huge answer, in bytes.
 pub(super) const HUGE: usize = 1_000_000;
 
-/// What an agent is to do with a message. Every answer has used 3 tokens of input and 4 of output.
+/// Behaviour of an agent for a message. Every answer reports 3 input tokens and 4 output tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Act {
-    /// It answers this.
+    /// Answers this text.
     Say(String),
-    /// It answers the number of messages that it got so far.
+    /// Answers the number of messages received so far.
     Count,
-    /// It calls the tool `find` with `{"q": 1}`, gets `found`, and says `done`.
+    /// Calls the tool `find` with `{"q": 1}`, gets `found`, and answers `done`.
     Call,
-    /// It answers a great many `x`.
+    /// Answers [`HUGE`] times `x`.
     Huge,
-    /// It does not answer.
+    /// Does not answer.
     Hang,
-    /// It gives up.
+    /// Gives up.
     Fail,
-    /// It answers what nobody can read.
+    /// Answers something unreadable.
     Garbage,
 }
 
 impl Act {
-    /// What the user says to bring it about.
+    /// Returns the user's message that requests the act.
     pub(super) fn word(&self) -> String {
         match self {
             Self::Say(text) => format!("say {text}"),
@@ -44,7 +44,7 @@ impl Act {
         }
     }
 
-    /// What the user wants who says `word`.
+    /// Returns the act that the message `word` requests.
     pub(super) fn of(word: &str) -> Self {
         match word {
             "count" => Self::Count,
@@ -58,21 +58,21 @@ impl Act {
     }
 }
 
-/// Whose trouble an answer is that cannot be read.
+/// Part of the system that is blamed for an unreadable answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Blame {
     Agent,
     Provider,
 }
 
-/// What is ready to be played.
+/// A rehearsal that is ready to run.
 pub(super) struct Set {
     pub(super) rehearsal: Rehearsal,
-    /// What must be there as long as it is played.
+    /// Resources that must live as long as the rehearsal runs.
     pub(super) _kept: Option<Box<dyn Any + Send>>,
 }
 
-/// An agent in one of its ways.
+/// One variant of an agent.
 pub(super) trait Stage: Send + Sync {
     fn name(&self) -> &'static str;
 
@@ -86,20 +86,20 @@ pub(super) trait Stage: Send + Sync {
         Blame::Agent
     }
 
-    /// The agent, and a user who has it do `acts`.
+    /// Prepares the agent and a user who requests `acts`.
     fn set(&self, acts: &[Act]) -> Set;
 
-    /// The same where the agent is not there; `None` for one that is part of this program.
+    /// Prepares the same with an agent that is not available; `None` for an agent that is part of this program.
     fn absent(&self) -> Option<Set>;
 }
 
-/// A case in which the user has an agent do `acts`.
+/// Creates a case in which the user requests `acts`.
 pub(super) fn rehearsal(acts: &[Act]) -> Rehearsal {
     let words: Vec<String> = acts.iter().map(Act::word).collect();
     Rehearsal::of(case("a", &words.iter().map(String::as_str).collect::<Vec<_>>()))
 }
 
-/// As [`rehearsal`], with an agent that is configured.
+/// Same as [`rehearsal`], with a configuration of the agent.
 pub(super) fn with_config(acts: &[Act], config: &Value) -> Rehearsal {
     Rehearsal { config: Some(configured(config, Path::new("/none"))), ..rehearsal(acts) }
 }
@@ -144,7 +144,7 @@ impl Stage for Directives {
 pub(super) struct Answers;
 
 impl Answers {
-    /// The conversation, as far as it was had.
+    /// Returns the recorded conversation, up to its end.
     fn line(acts: &[Act]) -> Value {
         let mut messages = Vec::new();
         let mut line = json!({"case": "a"});

@@ -25,18 +25,18 @@ pub(super) struct Conversation {
     /// What the project hands to the module.
     options: Map<String, Json>,
     performer: Performer,
-    /// What was said so far, on both sides; kept only where there is more than one message.
+    /// Messages of both sides so far; kept only if there is more than one user message.
     said: Option<Vec<Json>>,
-    /// The messages that the module gave last.
+    /// Messages that the module returned last.
     given: Vec<Json>,
 }
 
 impl Conversation {
-    /// Loads the module, and connects where it is an adapter.
+    /// Loads the module, and connects if it is an adapter.
     ///
     /// # Errors
-    /// When it cannot be loaded, or finds nobody to talk to: nothing was said to the agent yet, so it says nothing about
-    /// the agent.
+    /// Returns an error if the module cannot be loaded or cannot connect. No message was sent to the agent yet, so this
+    /// says nothing about the agent.
     pub(super) async fn open(scene: &Scene) -> Result<Self, Breakage> {
         let told = |problem: &model::Diagnostic| Breakage::environment(problem.to_string());
         let module = Module::of(scene)
@@ -66,7 +66,7 @@ impl Conversation {
         Ok(conversation)
     }
 
-    /// Has an adapter connect, and begin a conversation that knows of no other.
+    /// Lets an adapter connect and start a conversation that is independent of others.
     async fn connect(&mut self) -> Result<(), Breakage> {
         let Some(Loaded { engine, export: Export::Adapter(adapter), .. }) = &mut self.loaded else { return Ok(()) };
         let options = Value::from(&Json::Object(self.options.clone()));
@@ -123,7 +123,7 @@ impl Conversation {
         Json::Object(context)
     }
 
-    /// What `send` is called with beside the message.
+    /// Returns the second argument of `send`, after the message.
     fn surroundings(&self, message: &UserMessage) -> Json {
         let mut context = Map::new();
         context.insert("conversationId".to_owned(), json!(self.session_id));
@@ -137,7 +137,7 @@ impl Conversation {
         Json::Object(context)
     }
 
-    /// The module's own options, under those of the case.
+    /// Returns the options of the case on top of the project's options.
     fn options_of(&self, message: &UserMessage) -> Map<String, Json> {
         let mut options = self.options.clone();
         options.extend(message.options.clone());
@@ -170,7 +170,7 @@ impl Conversation {
     }
 }
 
-/// What `send` gave.
+/// Reads the return value of `send`.
 fn answer(value: &Value) -> Result<Reported, Ending> {
     match value.to_json() {
         Json::Null => Err(nothing("send")),

@@ -1,4 +1,4 @@
-//! What a module exports.
+//! Exports of a module.
 
 use std::path::{Path, PathBuf};
 
@@ -7,8 +7,8 @@ use script::{Function, ScriptError, Value};
 use crate::engine::Program;
 use crate::network::Network;
 
-/// Finds `execute` or an adapter: among the exports, or as methods of the default export, of another one, or of an
-/// instance of one that is a class.
+/// Finds `execute` or an adapter: among the exports, or as methods of the default export, of another export, or of an
+/// instance of an exported class.
 const FIND: &str = "const [module] = modules;
 const has = (one, name) => one !== null && one !== undefined && typeof one[name] === 'function';
 const known = (one) => has(one, 'execute') || has(one, 'send');
@@ -22,21 +22,21 @@ export default has(holder, 'execute') ? { execute: method('execute') }
     : holder ? { connect: method('connect'), send: method('send'), reset: method('reset'), disconnect: method('disconnect') }
     : { execute: typeof own === 'function' ? own : undefined };";
 
-/// The form of an agent that is one function.
+/// Description of an agent that is one function.
 pub(super) const EXECUTE: &str =
     "export a function `execute({script, args, options})`, under that name or as the default";
-/// The form of an adapter.
+/// Description of an adapter.
 pub(super) const ADAPTER: &str = "or an object or a class with `send(message, context)` and, where they are needed, `connect`, `reset` and `disconnect`";
 
-/// What there is to be called.
+/// Callable part of a module.
 pub(super) enum Export {
-    /// Called with all that a case has.
+    /// A function that gets the whole case.
     Execute(Function),
-    /// Carries messages.
+    /// An adapter that passes messages.
     Adapter(Adapter),
 }
 
-/// An object that carries messages to an agent.
+/// An object that passes messages to an agent.
 pub(super) struct Adapter {
     pub(super) connect: Option<Function>,
     pub(super) send: Function,
@@ -45,7 +45,7 @@ pub(super) struct Adapter {
 }
 
 impl Export {
-    /// Reads what [`program`] makes; `None` if there is nothing to be called.
+    /// Reads the result of [`program`]; returns `None` if there is nothing to call.
     pub(super) fn read(value: &Value) -> Option<Self> {
         let function = |name: &str| match value.get(name) {
             Some(Value::Function(function)) => Some(function.clone()),
@@ -63,7 +63,7 @@ impl Export {
     }
 }
 
-/// What loads the module in `file`, which may ask the hosts of `network`.
+/// Returns the program that loads the module in `file`, which may send requests to the hosts of `network`.
 pub(super) fn program(file: &Path, network: Option<Network>) -> Result<Program, ScriptError> {
     let file =
         std::path::absolute(file).map_err(|error| ScriptError::Failed(format!("{}: {error}", file.display())))?;

@@ -1,4 +1,4 @@
-//! What a module gave back.
+//! Reads the return values of a module.
 
 use model::{Usage, nearest};
 use script::Value;
@@ -8,30 +8,30 @@ use super::super::transcript::{self, CallGiven, TurnGiven, as_text, given, sprea
 use crate::answer::document::TEXTS;
 use crate::answer::usage::usage;
 
-/// What has a meaning in a map that `execute` returns.
+/// Known keys of a map that `execute` returns.
 const KEYS: [&str; 5] = ["output", "messages", "tools", "tool_calls", "usage"];
 
-/// What a module gave back, read.
+/// A parsed return value of a module.
 pub(super) struct Given {
-    /// What it says it did.
+    /// Turns reported by the module.
     pub(super) turns: Vec<TurnGiven>,
-    /// Its answer.
+    /// Answer of the agent.
     pub(super) text: Option<String>,
-    /// The whole of it, unless it is a text.
+    /// The whole return value, unless it is a text.
     pub(super) result: Option<Json>,
     pub(super) usage: Usage,
-    /// What is odd about it.
+    /// Warnings about irregularities in it.
     pub(super) doubts: Vec<String>,
 }
 
 impl Given {
-    /// Reads `value`; `None` if it is nothing. `known` are the messages that were given before, and are these afterwards:
-    /// who gives the whole conversation each time does not do everything again.
+    /// Reads `value`; returns `None` if it is null. `known` holds the messages returned before and is replaced by the
+    /// current ones, so that a module that returns the whole conversation each time does not repeat its steps.
     pub(super) fn read(value: &Value, known: &mut Vec<Json>) -> Option<Self> {
         let (map, is_text) = match value.to_json() {
             Json::Null => return None,
             Json::Object(map) => (map, false),
-            // Whatever else it is, it is the answer.
+            // Any other value is the answer itself.
             output => {
                 let is_text = output.is_string();
                 (Map::from_iter([("output".to_owned(), output)]), is_text)
@@ -56,7 +56,8 @@ impl Given {
     }
 }
 
-/// Keys without a meaning that look as if one was meant: nobody would be told that the answer is not one.
+/// Returns warnings about unknown keys that resemble a known one. Without a warning, the wrong result would go
+/// unnoticed.
 fn odd_keys(map: &Map<String, Json>) -> impl Iterator<Item = String> {
     let unused = || KEYS.into_iter().filter(|known| !map.contains_key(*known));
     let is_silent = !map.contains_key("output") && !map.contains_key("messages");
@@ -67,13 +68,14 @@ fn odd_keys(map: &Map<String, Json>) -> impl Iterator<Item = String> {
     })
 }
 
-/// The calls that stand beside the answer instead of in messages.
+/// Returns the calls that are listed beside the answer instead of in messages.
 fn calls(map: &Map<String, Json>) -> Vec<CallGiven> {
     let listed = ["tools", "tool_calls"].into_iter().filter_map(|key| map.get(key)?.as_array()).flatten();
     listed.filter_map(|call| CallGiven::read(call.as_object()?)).collect()
 }
 
-/// All of `map`. Without messages and calls, `messages` is null: the module did not say what happened before its answer.
+/// Returns all of `map`. Without messages and calls, `messages` is null: the module did not report what happened before
+/// its answer.
 fn whole(mut map: Map<String, Json>) -> Json {
     let tells_calls = ["messages", "tools", "tool_calls"].iter().any(|key| map.contains_key(*key));
     if !tells_calls {

@@ -1,6 +1,6 @@
-//! The agent `custom`: a module of the user's, which runs in the embedded engine. What it exports is either a function
-//! `execute`, called with what the user says, or an *adapter* that carries messages: `connect`, `send`, `reset` and
-//! `disconnect`, of which only `send` must be there.
+//! The agent `custom`: a user's module, which runs in the embedded engine. It exports either a function `execute`,
+//! called with the user's message, or an *adapter* that passes messages: `connect`, `send`, `reset` and `disconnect`,
+//! of which only `send` is required.
 
 mod conversation;
 mod export;
@@ -20,7 +20,7 @@ pub use self::reference::reference;
 use super::{Agent, Description, Part, Scene};
 use crate::session::Session;
 
-/// A module of the user's; see the module.
+/// A user's module; see the module documentation.
 pub struct Custom;
 
 static DESCRIPTION: Description = Description {

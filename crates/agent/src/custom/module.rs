@@ -1,4 +1,4 @@
-//! Which module it is, as a command line or a project names it.
+//! Resolves the module that a command line or a project names.
 
 use std::path::{Path, PathBuf};
 
@@ -11,23 +11,23 @@ use crate::Scene;
 use crate::field::without_functions;
 use crate::network::{self, Network};
 
-/// A module of the user's.
+/// A user's module.
 pub(super) struct Module {
-    /// As it is written.
+    /// Name as written by the user.
     pub(super) file: String,
-    /// Where it is.
+    /// Path of the file.
     pub(super) path: PathBuf,
-    /// What it is handed.
+    /// Options passed to the module.
     pub(super) options: Map<String, Json>,
-    /// The hosts that it may ask over HTTP.
+    /// Hosts to which it may send HTTP requests.
     pub(super) hosts: Vec<String>,
 }
 
 impl Module {
-    /// The module that `custom:FILE` names.
+    /// Returns the module that `custom:FILE` names.
     ///
     /// # Errors
-    /// When it names none.
+    /// Returns an error if no module is named.
     pub(super) fn of_argument(argument: Option<&str>) -> Result<Self, Box<Diagnostic>> {
         let Some(file) = argument.filter(|file| !file.is_empty()) else {
             return Err(Box::new(Diagnostic::error("`custom` needs a module").help("write `custom:agent.js`")));
@@ -35,8 +35,8 @@ impl Module {
         Ok(Self { file: file.to_owned(), path: PathBuf::from(file), options: Map::new(), hosts: Vec::new() })
     }
 
-    /// Reads a configuration, and says where the module is named in it. `None` where something is wrong, which is in
-    /// `problems` then.
+    /// Reads a configuration. Returns the module and the node that names it, or `None` if there are errors, which are
+    /// added to `problems`.
     pub(super) fn read<'a>(node: &'a Node, directory: &Path, problems: &mut Problems) -> Option<(Self, &'a Node)> {
         let before = problems.len();
         without_functions(node, "custom", problems);
@@ -57,10 +57,10 @@ impl Module {
         Some((Self { path: directory.join(&file), file, options, hosts }, place))
     }
 
-    /// The module of a trial.
+    /// Returns the module of a trial.
     ///
     /// # Errors
-    /// What is wrong with how it is named.
+    /// Returns the errors in its configuration.
     pub(super) fn of(scene: &Scene) -> Result<Self, Vec<Diagnostic>> {
         let Some(config) = &scene.config else {
             return Self::of_argument(scene.argument.as_deref()).map_err(|problem| vec![*problem]);
@@ -69,7 +69,7 @@ impl Module {
         Self::read(&config.node, &config.directory, &mut problems).map(|(module, _)| module).ok_or(problems)
     }
 
-    /// What is wrong with it.
+    /// Returns the problems of the module.
     pub(super) fn check(&self) -> Vec<Diagnostic> {
         let file = &self.file;
         if let Err(error) = std::fs::metadata(&self.path) {

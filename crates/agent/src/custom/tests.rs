@@ -5,7 +5,7 @@ use super::super::loopback::{Answered, Loopback};
 use super::super::rehearsal::{Played, Rehearsal, case, configured};
 use super::*;
 
-/// A module with this text in a directory of its own, and what it is called as an argument.
+/// Creates a module with this text in a new directory, and returns the argument that names it.
 fn module(name: &str, text: &str) -> (tempfile::TempDir, String) {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join(name);
@@ -18,7 +18,7 @@ fn rehearsal(file: &str, case: Case) -> Rehearsal {
     Rehearsal { argument: Some(file.to_owned()), ..Rehearsal::of(case) }
 }
 
-/// Plays a case with one message on the module with this text.
+/// Runs a case with one message with a module of this text.
 async fn played(text: &str) -> Played {
     let (_dir, file) = module("agent.js", text);
     rehearsal(&file, case("a", &["go"])).play(&Custom).await.unwrap()
@@ -67,7 +67,7 @@ async fn text_alone_is_the_answer_and_so_is_any_other_plain_value() {
     assert_eq!((echo.answer(), echo.turn.trace().result.as_deref()), (Some("you said go"), None));
     let object = played("export const execute = () => ({ output: 'x', usage: { input: 3, output_tokens: 4 } })").await;
     assert_eq!((object.answer(), object.tokens()), (Some("x"), Some(7)));
-    // It did not say what happened before the answer, so it is not known that no call was made.
+    // It did not report what happened before the answer, so it is unknown whether a call was made.
     assert_eq!(object.turn.trace().result.as_deref().unwrap()["messages"], json!(null));
     let with_calls = played("export default () => ({ output: 'x', tools: [] })").await;
     assert_eq!(with_calls.turn.trace().result.as_deref(), Some(&json!({"output": "x", "tools": []})));
@@ -354,7 +354,7 @@ fn a_module_that_cannot_be_used_is_found_before_anything_runs() {
     assert_eq!(problems(&file), [""; 0]);
 }
 
-/// Plays a case with these messages on an adapter that is configured with options.
+/// Runs a case with these messages with an adapter that is configured with options.
 async fn adapted(text: &str, messages: &[&str]) -> Result<Played, sandbox::Breakage> {
     let (dir, _file) = module("agent.ts", text);
     let config = json!({"type": "custom", "module": "./agent.ts", "options": {"greeting": "Hello"}});
@@ -457,7 +457,7 @@ fn a_configuration_is_read_strictly() {
     assert!(missing[0].starts_with("agent.yaml:1:1: cannot read the module `none.js`"), "{missing:?}");
 }
 
-/// An adapter that asks an address over HTTP.
+/// An adapter that sends HTTP requests.
 const ASKING: &str = "const client = { fetch };
 let address;
 export async function connect(options) { address = options.address; }
@@ -470,7 +470,7 @@ export async function send(message) {
   return { text: `${first.ok} ${second.status} ${kind} ${(await first.json()).message} ${await second.text()}` };
 }";
 
-/// Plays [`ASKING`] with these hosts granted.
+/// Runs [`ASKING`] with these hosts allowed.
 async fn asks(address: &str, hosts: Json) -> Result<Played, sandbox::Breakage> {
     let (dir, _file) = module("agent.js", ASKING);
     let config = json!({"type": "custom", "module": "agent.js", "options": {"address": address}, "network": hosts});

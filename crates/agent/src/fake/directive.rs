@@ -1,4 +1,4 @@
-//! What the fake agent can be told to do.
+//! Directives for the fake agent.
 
 use std::time::Duration;
 
@@ -6,44 +6,44 @@ use model::decode::parse_duration_ms;
 use model::{Diagnostic, Tokens, Usage, nearest};
 use serde_json::{Deserializer, Value};
 
-/// One thing to do.
+/// An action of the fake agent.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Directive {
-    /// Say it.
+    /// Says this text.
     Say(String),
-    /// Think it.
+    /// Thinks this text.
     Think(String),
-    /// Call a tool that answers this.
+    /// Calls a tool that returns `result`.
     Call { name: String, input: Value, result: String, is_error: bool },
-    /// Ask the user.
+    /// Asks the user.
     Ask { question: String, options: Vec<String>, multi_select: bool },
-    /// Load a skill, if it is installed.
+    /// Loads a skill, if it is installed.
     Skill(String),
-    /// Do this, if any skill is installed.
+    /// Performs the directive if any skill is installed.
     WithSkill(Box<Directive>),
-    /// Write a file in the sandbox.
+    /// Writes a file in the sandbox.
     Write { path: String, content: String },
-    /// Do nothing for a while.
+    /// Does nothing for this time.
     Sleep(Duration),
-    /// Say that it used this.
+    /// Reports this usage.
     Use(Usage),
-    /// Give up.
+    /// Gives up.
     GiveUp(String),
-    /// Lose the model provider.
+    /// Fails as if the model provider had failed.
     FailProvider(String),
-    /// Vanish.
+    /// Ends abruptly.
     Abort(String),
-    /// A known directive, wrongly written.
+    /// A known directive with invalid syntax.
     Invalid(Diagnostic),
 }
 
 /// A directive that users may write.
 pub struct DirectiveKind {
-    /// What follows the `!`.
+    /// Name after the `!`.
     pub name: &'static str,
-    /// What follows the name.
+    /// Syntax after the name.
     pub form: &'static str,
-    /// What it makes the agent do.
+    /// Description of the effect.
     pub summary: &'static str,
     parse: fn(&str) -> Result<Directive, String>,
 }
@@ -57,7 +57,7 @@ const fn kind(
     DirectiveKind { name, form, summary, parse }
 }
 
-/// Every directive.
+/// All directives.
 pub static DIRECTIVES: &[DirectiveKind] = &[
     kind("say", "TEXT", "says TEXT, also when it begins with `!`", say),
     kind("think", "TEXT", "thinks TEXT", think),
@@ -86,7 +86,7 @@ pub static DIRECTIVES: &[DirectiveKind] = &[
     kind("abort", "[TEXT]", "ends as if its process had gone away", abort),
 ];
 
-/// What `text` asks for, in order. Lines that are no directive are said, as many as follow each other in one go.
+/// Parses the actions in `text`, in order. Consecutive lines that are not directives are said together.
 pub(super) fn parse(text: &str) -> Vec<Directive> {
     let mut directives = Vec::new();
     let mut plain: Vec<&str> = Vec::new();
@@ -111,7 +111,7 @@ fn flush(plain: &mut Vec<&str>, directives: &mut Vec<Directive>) {
     plain.clear();
 }
 
-/// The directive on `line`, if it is one; a name that is only close to one is a mistake.
+/// Parses the directive on `line`, if it is one. A name close to a known one is an error.
 fn directive(line: &str) -> Option<Directive> {
     let written = line.trim().strip_prefix('!')?;
     let (name, rest) = match written.split_once(char::is_whitespace) {

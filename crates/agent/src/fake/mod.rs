@@ -1,9 +1,9 @@
-//! The agent `fake`: echoes what it is told and follows the directives in it. For trying things out, and for tests and
-//! benchmarks of everything around an agent.
+//! The agent `fake`: repeats the user's messages and follows the directives in them. It serves for trying things out,
+//! and for tests and benchmarks of the code around agents.
 //!
-//! A directive is a line of the user's message that begins with `!` and a name of [`DIRECTIVES`]; they are followed in
-//! order. Every other line is said back. What was said, line by line, is the answer. After a call's result a new turn
-//! begins.
+//! A directive is a line of the user's message that begins with `!` and a name in [`DIRECTIVES`]. Directives are
+//! followed in order, and every other line is repeated. The answer consists of all lines that were said. After a call's
+//! result a new turn begins.
 
 mod directive;
 
@@ -20,13 +20,13 @@ use crate::turn::Turn;
 
 pub use self::directive::DIRECTIVES;
 
-/// Where skills are installed for it, relative to the working directory.
+/// Folder of its skills, relative to the working directory.
 const SKILLS: &str = ".fake/skills";
 
-/// Its folder for definitions of sub-agents.
+/// Folder of its definitions of sub-agents.
 const SUB_AGENTS: &str = ".fake/agents";
 
-/// Echoes; see the module.
+/// The agent `fake`; see the module documentation.
 pub struct Fake;
 
 static DESCRIPTION: Description = Description {
@@ -64,7 +64,7 @@ impl Agent for Fake {
     }
 }
 
-/// A conversation with the echo.
+/// A conversation with the fake agent.
 struct Echo {
     session_id: String,
     reach: Option<Reach>,
@@ -81,7 +81,7 @@ impl Session for Echo {
                 stopped => stopped,
             };
             let ending = acted.err().unwrap_or(Ending::Finished);
-            // Like a real agent, it tells what it used unless it is torn away.
+            // Like a real agent, it reports its usage unless it is interrupted.
             if matches!(ending, Ending::Finished | Ending::GaveUp { .. } | Ending::OutOfBudget { .. }) {
                 let is_error = ending != Ending::Finished;
                 let finished = Step::Finished {
@@ -187,7 +187,7 @@ impl Echo {
         Ok(())
     }
 
-    /// Whether any skill, or definition of a sub-agent, is installed.
+    /// Returns `true` if any skill or definition of a sub-agent is installed.
     fn has_skills(&self) -> bool {
         let has_some = |folder: &str| {
             let folder = self.reach.as_ref().and_then(|reach| reach.locate(folder).ok());

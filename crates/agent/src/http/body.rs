@@ -1,4 +1,4 @@
-//! What is sent to the agent.
+//! Bodies of requests to the agent.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use model::{Node, NodeKind, Source, Spanned, UserMessage, nearest};
 use serde_json::{Map, Value, json};
 use template::{Ambient, Template, Variables};
 
-/// What templates may name.
+/// Variables of templates.
 pub(super) const NAMES: [&str; 8] =
     ["message", "messages", "conversation_id", "input", "script", "tools", "vars", "persona"];
 
-/// How a request's body is made.
+/// Construction of a request's body.
 #[derive(Debug, Clone)]
 pub(super) enum Body {
     /// `{message, conversation_id}`.
@@ -21,21 +21,21 @@ pub(super) enum Body {
     Messages,
     /// Text with templates, or a tree with templates in it.
     Template(Node),
-    /// A reference to a function.
+    /// Reference to a function.
     Function(String),
 }
 
-/// What is known when a message is sent.
+/// Data for sending a message.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Talk<'a> {
     pub(super) conversation_id: &'a str,
-    /// What was said before, on both sides.
+    /// Earlier messages of both sides.
     pub(super) history: &'a [Value],
     pub(super) message: &'a UserMessage,
 }
 
 impl Talk<'_> {
-    /// Everything that a template may name.
+    /// Returns all variables of templates.
     pub(super) fn context(&self) -> Map<String, Value> {
         let UserMessage { text, input, script, tools, vars, persona, .. } = self.message;
         let value = json!({
@@ -51,7 +51,7 @@ impl Talk<'_> {
         if let Value::Object(map) = value { map } else { Map::new() }
     }
 
-    /// The time, and chance that is another in every message.
+    /// Returns the time, and a random seed that differs for every message.
     fn ambient(&self) -> Ambient {
         let seed = self
             .conversation_id
@@ -60,16 +60,16 @@ impl Talk<'_> {
         Ambient { now_ms: Some(Timestamp::now().as_millisecond()), utc_offset_minutes: 0, seed }
     }
 
-    /// The conversation with the message that is to be sent.
+    /// Returns the conversation including the message to be sent.
     fn messages(&self) -> Vec<Value> {
         self.history.iter().cloned().chain([json!({"role": "user", "content": self.message.text})]).collect()
     }
 }
 
 impl Body {
-    /// Reads a template; everything wrong with it that can be seen without a message is a problem.
+    /// Reads a template. All errors that can be found without a message are added to `problems`.
     pub(super) fn template(node: &Node, problems: &mut Problems) -> Self {
-        // Text that is JSON but for its placeholders is meant as JSON, where what is put in needs quoting.
+        // Text that is JSON except for its placeholders is treated as JSON, where inserted text must be quoted.
         let tree = node.as_str().and_then(|text| serde_json::from_str(text).ok()).map(|value| placed(&value, node));
         let tree = tree.unwrap_or_else(|| node.clone());
         each_text(&tree, &mut |text, at| check(text, at, problems));
@@ -80,7 +80,7 @@ impl Body {
         Self::Template(tree)
     }
 
-    /// Whether it can name `name` of a case.
+    /// Returns `true` if the body can refer to the field `name` of a case.
     pub(super) fn reaches(&self, name: &str) -> bool {
         match self {
             Self::Legacy | Self::Messages => false,
@@ -96,7 +96,7 @@ impl Body {
         }
     }
 
-    /// What is sent, where no function makes it; what is wrong is a problem.
+    /// Builds the body, unless a function does so. Errors are added to `problems`.
     pub(super) fn make(&self, talk: &Talk<'_>, stream: bool, problems: &mut Problems) -> Value {
         let mut body = match self {
             Self::Legacy => json!({"message": talk.message.text, "conversation_id": talk.conversation_id}),
@@ -117,7 +117,7 @@ impl Body {
     }
 }
 
-/// `value` as a tree that stands where `at` does.
+/// Converts `value` to a tree whose location is that of `at`.
 fn placed(value: &Value, at: &Node) -> Node {
     let kind = match value {
         Value::Array(items) => NodeKind::List(items.iter().map(|item| placed(item, at)).collect()),
@@ -129,7 +129,7 @@ fn placed(value: &Value, at: &Node) -> Node {
     Node { kind, span: at.span, tag: None, source: Arc::clone(&at.source) }
 }
 
-/// Calls `each` with every text in `node`, keys included, and the node it belongs to.
+/// Calls `each` with every text in `node`, including keys, and the node it belongs to.
 fn each_text(node: &Node, each: &mut impl FnMut(&str, &Node)) {
     match &node.kind {
         NodeKind::String(text) => each(text, node),
@@ -159,7 +159,7 @@ fn check(text: &str, at: &Node, problems: &mut Problems) {
     }
 }
 
-/// `value` so that no template makes anything else of it: what people say may look like one.
+/// Escapes `value` so that it is not parsed as a template: messages may contain template syntax.
 fn literal(value: &Value) -> Value {
     match value {
         Value::String(text) => Value::String(literal_text(text)),
@@ -183,7 +183,7 @@ fn literal_text(text: &str) -> String {
             _ => quoted.push(letter),
         }
     }
-    // A line feed at the very end of a template does not count.
+    // A line feed at the very end of a template is dropped.
     quoted.push_str("{{ '' }}");
     quoted
 }

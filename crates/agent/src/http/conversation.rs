@@ -22,14 +22,14 @@ use crate::Scene;
 use crate::session::{Reply, Session};
 use crate::turn::Turn;
 
-/// The most of what was sent, and of what was received, that a failure tells, in bytes.
+/// Maximum size of the request and of the response in an error message, in bytes.
 const TOLD: usize = 2000;
 
-/// What became of a request.
+/// Request in an error message.
 enum Sent<'s> {
     /// It was sent.
     Whole(&'s str),
-    /// There was nobody to send it to.
+    /// It was not sent, because there was no connection.
     Nothing(&'s str),
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Conversation {
     client: Client,
     functions: Option<Functions>,
     performer: Performer,
-    /// What was said so far, on both sides.
+    /// Messages of both sides so far.
     history: Vec<Value>,
 }
 
@@ -75,7 +75,7 @@ impl Conversation {
             received = exchange.run(&letter, turn) => Some(received),
         };
         let Some(received) = received else {
-            // Whoever has waited in vain wants to know for what.
+            // After a timeout, users want to see what the agent was asked and what it had sent.
             let _ = turn.record(self.exchanged(&Sent::Whole(&sent), &heard.told()));
             return Err(Ending::Cancelled);
         };
@@ -92,7 +92,7 @@ impl Conversation {
         }
     }
 
-    /// What is sent.
+    /// Builds the request for a message.
     async fn body(&mut self, message: &UserMessage, turn: &mut Turn) -> Result<Value, Ending> {
         let talk = Talk { conversation_id: &self.id, history: &self.history, message };
         let unmade = |because: String| Ending::InvalidTest { because };
@@ -115,7 +115,7 @@ impl Conversation {
         }
     }
 
-    /// What came back, understood.
+    /// Reads a response.
     async fn read(&mut self, content: Content, turn: &mut Turn) -> Result<Answer, Fault> {
         let settings = Arc::clone(&self.settings);
         let (given, mut answer) = match content {
@@ -150,11 +150,11 @@ impl Conversation {
             Parser::Path(path) => format!("the answer is unreadable: `response_parser`, `{path}`, finds nothing in it"),
             _ => "the stream ended without an answer".to_owned(),
         };
-        // A path that leads to nothing in JSON is the user's mistake.
+        // A path that finds nothing in valid JSON is a mistake in the user's test.
         Err(Fault::new(if is_wanting { Kind::Test } else { Kind::Spoilt }, because).after(answer))
     }
 
-    /// What the parser's function makes of `given`.
+    /// Calls the parser's function with `given`.
     async fn parse(&mut self, name: &str, given: Value, turn: &mut Turn) -> Result<Value, Fault> {
         let at = format!("`response_parser`, `{name}`");
         let Some(functions) = &mut self.functions else {
@@ -204,7 +204,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// What was sent and received, where there is no answer.
+    /// Returns a step with the request and the response, for a message without an answer.
     fn exchanged(&self, sent: &Sent<'_>, received: &str) -> Step {
         let sent = match sent {
             Sent::Whole(sent) => format!("sent:\n{}", clipped(sent, TOLD)),
@@ -219,7 +219,7 @@ impl Conversation {
         Step::Notice { from: "harness".to_owned(), text: format!("{sent}\n\n{received}") }
     }
 
-    /// Records what was sent and received where there is no answer, and says whose trouble that is.
+    /// Records the request and the response of a failed message and returns its ending.
     fn failed(&mut self, fault: Fault, sent: &str, turn: &mut Turn) -> Ending {
         let Fault { kind, because, received, answer, .. } = fault;
         if let Kind::Stopped(ending) = kind {
@@ -241,7 +241,7 @@ impl Conversation {
         match kind {
             Kind::Unreachable => Ending::Unreachable { because },
             Kind::Test => Ending::InvalidTest { because },
-            // The agent does not understand requests of this form, whatever the user says in them.
+            // The agent rejects requests of this form, whatever the user's message is.
             Kind::Status(405 | 415 | 422) => {
                 let help = "`method`, `headers`, `request_format` and `body_template` say what is sent";
                 Ending::InvalidTest { because: format!("{because}; {help}") }
@@ -251,7 +251,7 @@ impl Conversation {
     }
 }
 
-/// An error of a function of the user's, with its place.
+/// Formats an error of a user's function with its location.
 fn placed(error: &ScriptError) -> String {
     match error.place() {
         Some(place) => format!("{place}: {error}"),
@@ -270,7 +270,7 @@ impl Session for Conversation {
     }
 }
 
-/// The document as a value, where it is JSON.
+/// Parses the document if it is JSON.
 fn parsed(text: &str, says_json: bool) -> Result<Option<Value>, Fault> {
     let trimmed = text.trim_start_matches('\u{feff}').trim();
     if trimmed.is_empty() {
@@ -286,11 +286,11 @@ fn parsed(text: &str, says_json: bool) -> Result<Option<Value>, Fault> {
     }
 }
 
-/// From here on the value of an answer in no known form is its output alone, in bytes of its text: values in memory are
-/// twenty times as large.
+/// Size in bytes of its text from which a JSON answer in an unknown form is kept only as the output: values in memory
+/// are twenty times as large.
 const LARGE: usize = 1024 * 1024;
 
-/// A document without a parser.
+/// Reads a document without a configured parser.
 fn usual(text: &str, value: Option<Value>) -> Result<Answer, Fault> {
     let mut answer = Answer::default();
     match value {
@@ -315,7 +315,7 @@ fn usual(text: &str, value: Option<Value>) -> Result<Answer, Fault> {
     Ok(answer)
 }
 
-/// What a path found in a document.
+/// Reads the values that a path found in a document.
 fn found(found: &[&Value], answer: &mut Answer) {
     let is_text = found.iter().all(|value| value.is_string());
     match found {
@@ -333,7 +333,7 @@ fn found(found: &[&Value], answer: &mut Answer) {
     }
 }
 
-/// What a parser's function gave: text, an answer in the usual form, or a value.
+/// Reads the return value of a parser's function: text, an answer in a usual form, or another value.
 fn returned(value: Value, answer: &mut Answer) {
     let is_answer = |map: &Map<String, Value>| {
         TEXTS.iter().any(|key| map.get(*key).is_some_and(Value::is_string))
@@ -354,7 +354,7 @@ fn returned(value: Value, answer: &mut Answer) {
     answer.output = Some(value).filter(|value| !value.is_string());
 }
 
-/// The whole of an answer, where it is more than text.
+/// Returns the whole answer as a value, if it is more than text.
 fn whole(answer: &mut Answer, text: Option<&str>) -> Option<Value> {
     let (output, raw) = (answer.output.take(), answer.raw.take());
     let raw = raw.filter(|raw| !raw.is_string());

@@ -1,4 +1,4 @@
-//! One request and its answer, tried again where that is safe or wanted.
+//! Sends one request and reads its response; retries where that is safe or configured.
 
 use std::error::Error;
 use std::fmt::Write;
@@ -18,16 +18,16 @@ use crate::answer::Answer;
 use crate::turn::Turn;
 use model::millis;
 
-/// How long the rest of a complete answer may take; read to its end, the connection serves the next request.
+/// Timeout for the rest of a response whose answer is complete. If it is read to its end, the connection can be reused.
 const REST: Duration = Duration::from_millis(50);
-/// The most of an answer that goes into the record, in bytes.
+/// Maximum size of a response that is recorded, in bytes.
 const KEPT: usize = 16 * 1024;
-/// How long to wait before a connection is tried again, the first time; each time after that it is four times as long.
+/// Delay before the first retry of a connection. Each further delay is four times as long.
 const PAUSE: Duration = Duration::from_millis(100);
-/// The longest wait before a request is sent again.
+/// Maximum delay before a retry.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// What is sent.
+/// Content of a request.
 #[derive(Debug)]
 pub(super) struct Letter {
     pub(super) text: String,
@@ -35,7 +35,7 @@ pub(super) struct Letter {
 }
 
 impl Letter {
-    /// `body` as it is sent: text as it is, anything else as JSON.
+    /// Converts `body` to the text of a request: a string stays as it is, anything else becomes JSON.
     pub(super) fn of(body: Value) -> Self {
         match body {
             Value::String(text) => Self { is_json: serde_json::from_str::<Value>(&text).is_ok(), text },
@@ -44,41 +44,41 @@ impl Letter {
     }
 }
 
-/// What came back.
+/// Content of a response.
 #[derive(Debug)]
 pub(super) enum Content {
-    /// All of it, as text; and whether it says of itself that it is JSON.
+    /// A complete document, and `true` if its content type is JSON.
     Document(String, bool),
-    /// What was streamed.
+    /// A stream.
     Stream(Box<Read>),
 }
 
-/// Why there is no answer.
+/// Failure of a request.
 #[derive(Debug)]
 pub(super) struct Fault {
     pub(super) kind: Kind,
-    /// In one line.
+    /// Description in one line.
     pub(super) because: String,
-    /// What came back, as far as it came.
+    /// Received part of the response.
     pub(super) received: String,
-    /// What was understood of it.
+    /// Parsed part of the response.
     pub(super) answer: Option<Box<Answer>>,
-    /// How long the agent asks to wait.
+    /// Delay that the agent requests before a retry.
     retry_after: Option<Duration>,
 }
 
-/// What kind of trouble it is, which says whose.
+/// Kind of a failure, which determines whose fault it is.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Kind {
-    /// There is no connection, so nothing was sent.
+    /// There was no connection, so nothing was sent.
     Unreachable,
-    /// The connection closed before an answer had begun.
+    /// The connection closed before a response had begun.
     Closed,
-    /// The status says so.
+    /// The status is not one of success.
     Status(u16),
-    /// The answer is cut, too large, or nonsense.
+    /// The response is truncated, too large, or invalid.
     Spoilt,
-    /// What the user wrote to talk to the agent has a mistake.
+    /// The user's configuration for this agent has an error.
     Test,
     /// The trial is to stop.
     Stopped(Ending),
@@ -89,12 +89,12 @@ impl Fault {
         Self { kind, because: because.into(), received: String::new(), answer: None, retry_after: None }
     }
 
-    /// With what came back.
+    /// Adds the received response.
     pub(super) fn of(self, received: String) -> Self {
         Self { received, ..self }
     }
 
-    /// With what was understood before.
+    /// Adds the part that was parsed before.
     pub(super) fn after(self, answer: impl Into<Box<Answer>>) -> Self {
         Self { answer: Some(answer.into()), ..self }
     }
@@ -106,18 +106,18 @@ impl From<Ending> for Fault {
     }
 }
 
-/// What has come of an answer so far, for whoever has to give up waiting for the rest, too.
+/// Received part of a response. It is also readable after the request was abandoned.
 #[derive(Debug, Default)]
 pub(super) struct Heard(Mutex<Came>);
 
-/// An answer as it came.
+/// Received part of a response.
 #[derive(Debug, Default)]
 struct Came {
-    /// The status and the kind of the answer.
+    /// Status and content type of the response.
     head: String,
-    /// How many bytes have come.
+    /// Number of received bytes.
     seen: usize,
-    /// The first of them.
+    /// First bytes of the body.
     kept: Vec<u8>,
 }
 
@@ -126,7 +126,7 @@ impl Heard {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// As people read it; empty where nothing has come.
+    /// Formats the response for users; empty if nothing was received.
     pub(super) fn told(&self) -> String {
         let came = self.came();
         if came.head.is_empty() {
@@ -140,17 +140,17 @@ impl Heard {
     }
 }
 
-/// Where requests go, and how.
+/// Sends requests.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Exchange<'a> {
     pub(super) client: &'a Client,
     pub(super) settings: &'a Settings,
-    /// What came back last.
+    /// Part of the last response that was received.
     pub(super) heard: &'a Heard,
 }
 
 impl Exchange<'_> {
-    /// Sends `letter` until there is an answer, or trying again is of no use.
+    /// Sends `letter` until there is a response, or retrying does not help.
     pub(super) async fn run(&self, letter: &Letter, turn: &mut Turn) -> Result<Content, Fault> {
         turn.raw("http", &clipped(&self.sent(letter), KEPT));
         let mut tried = 0;
@@ -168,7 +168,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// What is sent, as people read it.
+    /// Formats the request for users.
     pub(super) fn sent(&self, letter: &Letter) -> String {
         let mut told = format!("{} {}\n", self.settings.method, self.settings.shown_url());
         for (name, value) in &self.settings.headers {
@@ -179,7 +179,7 @@ impl Exchange<'_> {
         told
     }
 
-    /// How long to wait before `letter` is sent again; `None` if it is not.
+    /// Returns the delay before `letter` is sent again; `None` if it is not.
     fn pause(&self, fault: &Fault, tried: u64) -> Option<Duration> {
         let Settings { retries, retry_on, .. } = self.settings;
         let again = match fault.kind {
@@ -216,7 +216,7 @@ impl Exchange<'_> {
         Arriving::of(response, self).read(turn).await
     }
 
-    /// Why there is no response.
+    /// Returns the failure for a request without a response.
     fn lost(&self, error: reqwest::Error) -> Fault {
         let is_connect = error.is_connect();
         let told = chain(&error.without_url());
@@ -224,7 +224,7 @@ impl Exchange<'_> {
         if is_connect {
             return Fault::new(Kind::Unreachable, format!("{to}: no connection: {told}"));
         }
-        // What was read and made no sense is told as something invalid.
+        // Responses that could not be parsed are reported with these words.
         match told.contains("invalid") || told.contains("parse") {
             true => {
                 let fault = Fault::new(Kind::Spoilt, format!("{to}: what came back is not HTTP: {told}"));
@@ -236,14 +236,14 @@ impl Exchange<'_> {
         }
     }
 
-    /// What a response says that has no status of success.
+    /// Returns the failure for a response without a status of success.
     async fn refused(&self, response: Response, turn: &mut Turn) -> Fault {
         let status = response.status();
         let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
         let seconds = header(RETRY_AFTER).and_then(|value| value.trim().parse().ok());
         let location = header(LOCATION).filter(|_| status.is_redirection()).map(|location| self.location(location));
         let mut arriving = Arriving::of(response, self);
-        // An error that does not come whole is still an error.
+        // An incomplete error response is still an error response.
         while let Ok(Some(bytes)) = arriving.next().await {
             arriving.keep(&bytes);
         }
@@ -265,14 +265,14 @@ impl Exchange<'_> {
         Fault { received, retry_after, ..Fault::new(Kind::Status(status.as_u16()), because) }
     }
 
-    /// Where a redirect leads, without what an address may hide.
+    /// Returns the target of a redirect without its query and fragment, which may contain secrets.
     fn location(&self, location: &str) -> String {
         let joined = self.settings.url.join(location).map_or_else(|_| location.to_owned(), String::from);
         joined.split(['?', '#']).next().unwrap_or_default().to_owned()
     }
 }
 
-/// An answer that is coming in.
+/// A response that is being received.
 struct Arriving<'a> {
     response: Response,
     settings: &'a Settings,
@@ -300,7 +300,7 @@ impl<'a> Arriving<'a> {
         read.map_err(|fault| Fault { received, ..fault })
     }
 
-    /// How the answer comes in pieces, by what it says of itself; `None` if it is one document.
+    /// Returns the framing of a streamed response by its content type; `None` for a document.
     fn framing(&self) -> Option<Framing> {
         match self.kind().as_str() {
             "text/event-stream" => Some(Framing::Events),
@@ -364,7 +364,7 @@ impl<'a> Arriving<'a> {
         }
     }
 
-    /// The next bytes of the answer; `None` at its end.
+    /// Returns the next bytes of the response; `None` at its end.
     async fn next(&mut self) -> Result<Option<bytes::Bytes>, Fault> {
         let bytes = self.response.chunk().await.map_err(|error| {
             let told = chain(&error.without_url());
@@ -393,7 +393,7 @@ impl<'a> Arriving<'a> {
         came.kept.extend_from_slice(&bytes[..room]);
     }
 
-    /// What came, as people read it.
+    /// Formats the received part for users.
     fn received(&self) -> String {
         self.heard.told()
     }
@@ -419,7 +419,7 @@ fn shown_status(status: StatusCode) -> String {
     }
 }
 
-/// An error with all that is behind it.
+/// Returns the message of an error with those of all its causes.
 pub(crate) fn chain(error: &dyn Error) -> String {
     let mut told = error.to_string();
     let mut behind = error.source();

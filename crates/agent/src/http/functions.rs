@@ -1,4 +1,4 @@
-//! The functions of a configuration, in an engine of their own.
+//! Functions of a configuration, in their own engine.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use super::super::engine::{Engine, Program, is_of_the_program};
 use super::settings::Settings;
 use crate::turn::Turn;
 
-/// Finds what each path leads to, from the module or from its default export. A function keeps its `this`.
+/// Resolves each path, in the module or in its default export. A function keeps its `this`.
 const FIND: &str = "function find(module, path) {
     for (const root of [module.default, module]) {
         let owner, found = root;
@@ -24,14 +24,14 @@ const FIND: &str = "function find(module, path) {
 }
 export default paths.map((path, at) => find(modules[at], path));";
 
-/// A session's functions.
+/// Functions of a session.
 pub(super) struct Functions {
     engine: Engine,
-    /// That of the body and that of the parser.
+    /// The function of the body and that of the parser.
     found: [Option<Function>; 2],
 }
 
-/// Which function.
+/// Selects a function.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Which {
     Body,
@@ -39,7 +39,7 @@ pub(super) enum Which {
 }
 
 impl Functions {
-    /// Loads what `settings` name; `None` where they name nothing.
+    /// Loads the functions that `settings` name; returns `None` if they name none.
     pub(super) async fn load(settings: &Settings, directory: &Path, timeout_ms: u64) -> Result<Option<Self>, Breakage> {
         let Some(program) = program(settings, directory) else { return Ok(None) };
         let loaded = Engine::start(program, timeout_ms).await;
@@ -51,10 +51,10 @@ impl Functions {
         Ok(Some(Self { engine, found }))
     }
 
-    /// Calls one of them.
+    /// Calls one of the functions.
     ///
     /// # Errors
-    /// Why the trial is to stop.
+    /// Returns the ending if the trial is to stop.
     pub(super) async fn call(
         &mut self,
         which: Which,
@@ -70,7 +70,7 @@ impl Functions {
     }
 }
 
-/// What is wrong with the functions that `settings` name; `config` is where they are written.
+/// Returns the problems of the functions that `settings` name. `config` is the node that names them.
 pub(super) fn check(settings: &Settings, config: &Node, directory: &Path) -> Vec<Diagnostic> {
     let Some(program) = program(settings, directory) else { return Vec::new() };
     let value = match program.check() {

@@ -1,4 +1,5 @@
-//! The agent `http`: anything that answers a request with a message. `http:URL` names it, or a project configures it.
+//! The agent `http`: any service that answers a request with a message. It is named by `http:URL` or configured in a
+//! project.
 
 mod body;
 mod conversation;
@@ -26,10 +27,10 @@ use self::settings::Settings;
 use super::{Agent, Configured, Description, Part, Scene};
 use crate::session::Session;
 
-/// Something behind HTTP; see the module.
+/// An agent behind HTTP; see the module documentation.
 pub struct Http;
 
-/// What stands for the conversation's id where there is no conversation.
+/// Id of the conversation in checks without a conversation.
 const NO_CONVERSATION: &str = "00000000-0000-7000-8000-000000000000";
 
 static DESCRIPTION: Description = Description {
@@ -67,14 +68,14 @@ impl Agent for Http {
     }
 
     fn check(&self, part: &Part<'_>) -> Vec<Diagnostic> {
-        // What is wrong with the settings themselves is told once, elsewhere.
+        // Errors in the settings themselves are reported separately, once.
         let mut known = Vec::new();
         let Some(settings) = settings(part.config, part.argument, &mut known).filter(|_| known.is_empty()) else {
             return Vec::new();
         };
         let mut problems = unreached(part, &settings.body);
         problems.extend(untold_skill(part.case));
-        // Later messages may hang on what the agent says.
+        // Later messages may depend on the agent's answers.
         if let Some(message) = part.case.messages.first() {
             let talk = Talk { conversation_id: NO_CONVERSATION, history: &[], message };
             let mut wrong = Vec::new();
@@ -99,7 +100,7 @@ impl Agent for Http {
     }
 }
 
-/// How the agent is spoken to.
+/// Returns the settings of the agent.
 fn settings(config: Option<&Configured>, argument: Option<&str>, problems: &mut Vec<Diagnostic>) -> Option<Settings> {
     if let Some(config) = config {
         return Settings::read(&config.node, problems);
@@ -108,13 +109,13 @@ fn settings(config: Option<&Configured>, argument: Option<&str>, problems: &mut 
     settings.map_err(|problem| problems.push(Diagnostic::error(problem))).ok()
 }
 
-/// The address as it was meant: `--agent http://HOST/PATH` is an agent's name, a colon and the rest of an address.
+/// Restores an address: in `--agent http://HOST/PATH`, the scheme was parsed as the agent's name.
 fn written_url(argument: &str) -> String {
     if argument.starts_with("//") { format!("http:{argument}") } else { argument.to_owned() }
 }
 
-/// Warns of a skill that the suite is about: there is no place where the agent would find it. The warning is the same for
-/// every case of a file.
+/// Returns a warning for a skill under test, because the agent has no place where it would find it. The warning is the
+/// same for every case of a file.
 fn untold_skill(case: &Case) -> Option<Diagnostic> {
     let skill = case.subject.installed().filter(|skill| skill.directory.is_some())?;
     let message =
@@ -123,7 +124,7 @@ fn untold_skill(case: &Case) -> Option<Diagnostic> {
     Some(problem.help("`--agent NAME` runs the suite with an agent that reads skills"))
 }
 
-/// What the case brings and no request would say.
+/// Returns warnings about data of the case that no request would contain.
 fn unreached(part: &Part<'_>, body: &Body) -> Vec<Diagnostic> {
     let messages = &part.case.messages;
     let brought = [

@@ -1,4 +1,4 @@
-//! The clients for HTTP. All conversations of a run share them, and their connections.
+//! HTTP clients. All conversations of a run share them and their connections.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -8,18 +8,18 @@ use reqwest::{Client, NoProxy, Proxy, redirect};
 use sandbox::Host;
 use tokio::runtime::{self, Handle};
 
-/// How long a connection may take.
+/// Timeout for opening a connection.
 const CONNECTING: Duration = Duration::from_secs(10);
-/// How long a connection is kept that nobody uses. Bots close theirs after a few seconds, and a message that is sent at
-/// that very moment would be lost.
+/// Time for which an unused connection is kept open. Bots close theirs after a few seconds, and a message that is sent
+/// at that very moment would be lost.
 const IDLE: Duration = Duration::from_millis(1500);
-/// How many clients are kept; there is more than one only where runs, or kinds of addresses, follow each other.
+/// Maximum number of clients kept. There is more than one only if several runs or kinds of addresses follow each other.
 const KEPT: usize = 8;
 
-/// The clients so far, and what each was made for. Connections do not outlive the runtime they were opened on.
+/// Clients and their purposes. Connections cannot be used after the runtime on which they were opened has ended.
 static CLIENTS: Mutex<Vec<(Purpose, Client)>> = Mutex::new(Vec::new());
 
-/// What a client is for.
+/// Purpose of a client.
 #[derive(Debug, Clone, PartialEq)]
 struct Purpose {
     runtime: runtime::Id,
@@ -27,7 +27,7 @@ struct Purpose {
     proxies: Proxies,
 }
 
-/// Which proxies there are.
+/// Proxies for requests.
 #[derive(Debug, Clone, PartialEq, Default)]
 struct Proxies {
     http: Option<String>,
@@ -43,16 +43,16 @@ impl Proxies {
         Self {
             http: first(["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"]),
             https: first(["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]),
-            // What listens on this machine is never reached through another.
+            // Addresses of this machine are never reached through a proxy.
             never: format!("localhost,127.0.0.0/8,::1,{never}"),
         }
     }
 }
 
-/// The client for an address that is secure or plain, on the present runtime.
+/// Returns the client for a secure or plain address on the current runtime.
 ///
 /// # Errors
-/// In words.
+/// Returns an error message if the client cannot be created.
 pub(crate) fn client(is_secure: bool, host: &Host) -> Result<Client, String> {
     let purpose = Purpose { runtime: Handle::current().id(), is_secure, proxies: Proxies::of(&host.env) };
     let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -68,23 +68,23 @@ pub(crate) fn client(is_secure: bool, host: &Host) -> Result<Client, String> {
 }
 
 fn make(purpose: &Purpose) -> Result<Client, String> {
-    // Somebody else in the process may have chosen already, which is as good.
+    // Other code in the process may have installed a provider already, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut client = Client::builder()
         .user_agent(concat!("trialrun/", env!("CARGO_PKG_VERSION")))
-        // A redirect would carry the headers to whoever it names.
+        // A redirect would send the headers to an arbitrary host.
         .redirect(redirect::Policy::none())
         .connect_timeout(CONNECTING)
         .pool_idle_timeout(IDLE)
         .tcp_nodelay(true)
         .no_proxy();
     if !purpose.is_secure {
-        // Certificates take a while to be read.
+        // Reading the system's certificates takes time.
         client = client.tls_certs_only([]);
     }
     let Proxies { http, https, never } = &purpose.proxies;
     for proxy in [http.as_ref().map(Proxy::http), https.as_ref().map(Proxy::https)].into_iter().flatten() {
-        // The address may hold a password, so it is not repeated.
+        // The address may contain a password, so it is not shown.
         let proxy = proxy.map_err(|_| "the proxy's address cannot be used".to_owned())?;
         client = client.proxy(proxy.no_proxy(NoProxy::from_string(never)));
     }

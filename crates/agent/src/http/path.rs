@@ -1,4 +1,4 @@
-//! The path to an answer's text: the part of JSONPath that leads to known places.
+//! Path to an answer's text: the subset of JSONPath without searches and filters.
 
 use std::fmt;
 
@@ -14,16 +14,16 @@ pub(super) struct Path {
 #[derive(Debug, Clone, PartialEq)]
 enum Step {
     Name(String),
-    /// From the end where it is negative.
+    /// Index, counted from the end if it is negative.
     At(i64),
-    /// Everything that is there.
+    /// All elements.
     All,
 }
 
 const FORMS: &str = "paths are written like `$.data.reply`, `choices[0].text`, `[-1]['a key']`, `content[*].text`";
 
 impl Path {
-    /// Reads `text`; the error says what is wrong with it.
+    /// Parses `text`; returns an error message if it is invalid.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let wrong = |what: &str| format!("{what}; {FORMS}");
         let mut rest = text.trim();
@@ -52,7 +52,7 @@ impl Path {
         Ok(Self { text: text.to_owned(), steps })
     }
 
-    /// Everything in `value` that the path leads to.
+    /// Returns all values in `value` that the path selects.
     pub(super) fn find<'v>(&self, value: &'v Value) -> Vec<&'v Value> {
         let mut found = vec![value];
         for step in &self.steps {
@@ -84,7 +84,7 @@ impl Step {
     }
 }
 
-/// A name without brackets, and what is behind it.
+/// Parses a name without brackets, and returns the rest of the text.
 fn name(text: &str) -> Option<(Step, &str)> {
     let end = text.find(['.', '[']).unwrap_or(text.len());
     let (name, rest) = text.split_at(end);
@@ -94,7 +94,7 @@ fn name(text: &str) -> Option<(Step, &str)> {
     is_name.then(|| (Step::Name(name.to_owned()), rest))
 }
 
-/// What stands in brackets, and what is behind it.
+/// Parses a step in brackets, and returns the rest of the text.
 fn bracketed(text: &str) -> Option<(Step, &str)> {
     let inside = text.strip_prefix('[')?;
     if let Some(quote) = inside.chars().next().filter(|first| matches!(first, '\'' | '"')) {

@@ -1,4 +1,4 @@
-//! How a project configures an agent behind HTTP, read and checked.
+//! Configuration of an agent behind HTTP.
 
 use mask::secret;
 use model::decode::{self, Fields, Problems};
@@ -9,17 +9,17 @@ use reqwest::{Method, Url};
 use super::body::Body;
 use super::path::Path;
 
-/// The most bytes of an answer where nobody says otherwise.
+/// Default limit for the size of an answer, in bytes.
 const LARGEST: usize = 10 << 20;
-/// How often a connection is tried again where nobody says otherwise.
+/// Default number of retries of a connection.
 const RETRIES: u64 = 2;
-/// The most that is sensible.
+/// Maximum number of retries.
 const MOST_RETRIES: u64 = 10;
-/// The tag of text that names a function.
+/// YAML tag of a text that names a function.
 const FUNCTION_TAG: &str = "!function";
 const METHODS: [(&str, Method); 3] = [("POST", Method::POST), ("PUT", Method::PUT), ("PATCH", Method::PATCH)];
 
-/// How the agent is spoken to.
+/// Configuration of an agent behind HTTP.
 #[derive(Debug)]
 pub(super) struct Settings {
     pub(super) url: Url,
@@ -27,38 +27,38 @@ pub(super) struct Settings {
     pub(super) headers: HeaderMap,
     pub(super) body: Body,
     pub(super) parser: Parser,
-    /// Whether the answer is asked for in pieces.
+    /// True if the answer is requested as a stream.
     pub(super) stream: bool,
-    /// The most bytes of an answer.
+    /// Maximum size of an answer, in bytes.
     pub(super) largest: usize,
-    /// How often a connection is tried again.
+    /// Number of retries of a connection.
     pub(super) retries: u64,
     pub(super) retry_on: RetryOn,
 }
 
-/// What finds the answer's text.
+/// Extraction of the answer's text.
 #[derive(Debug, Clone)]
 pub(super) enum Parser {
-    /// The usual places.
+    /// From the usual fields.
     Usual,
     Path(Path),
-    /// A reference to a function.
+    /// Reference to a function.
     Function(String),
 }
 
-/// What else a request is sent again for.
+/// Further failures after which a request is sent again.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct RetryOn {
     pub(super) statuses: Vec<u16>,
-    /// A connection that closed before there was an answer.
+    /// True to retry after a connection that closed before there was a response.
     pub(super) closed: bool,
 }
 
 impl Settings {
-    /// How the agent at `url` is spoken to, where nothing else is said.
+    /// Returns the default settings for the agent at `url`.
     ///
     /// # Errors
-    /// What is wrong with the address.
+    /// Returns an error message if the address is invalid.
     pub(super) fn of_url(url: &str) -> Result<Self, String> {
         let url = address(url)?;
         Ok(Self {
@@ -74,7 +74,7 @@ impl Settings {
         })
     }
 
-    /// Reads `node`; `None` if there is no address.
+    /// Reads `node`; returns `None` if there is no address.
     pub(super) fn read(node: &Node, problems: &mut Problems) -> Option<Self> {
         let mut fields = Fields::of(node, "an `http` agent", problems)?.in_either_case();
         fields.get("type");
@@ -110,18 +110,18 @@ impl Settings {
         })
     }
 
-    /// Where requests go, without what an address may hide.
+    /// Returns the address without parts that may contain secrets.
     pub(super) fn shown_url(&self) -> String {
         let mut url = self.url.clone();
         url.set_query(None);
         url.set_fragment(None);
-        // There is nothing to be taken away where this fails.
+        // Fails only for an address that has neither.
         let _ = url.set_username("");
         let _ = url.set_password(None);
         url.to_string()
     }
 
-    /// The functions it names: that of the body and that of the parser.
+    /// Returns the names of the functions of the body and of the parser.
     pub(super) fn functions(&self) -> [Option<&str>; 2] {
         let body = if let Body::Function(reference) = &self.body { Some(reference.as_str()) } else { None };
         let parser = if let Parser::Function(reference) = &self.parser { Some(reference.as_str()) } else { None };
@@ -150,7 +150,7 @@ fn method(node: &Node, problems: &mut Problems) -> Method {
     found.map_or(Method::POST, |(_, method)| method)
 }
 
-/// The headers; those that sign in are never shown.
+/// Reads the headers. Those that hold credentials are never shown.
 fn headers(node: &Node, problems: &mut Problems) -> HeaderMap {
     let mut headers = HeaderMap::new();
     let NodeKind::Map(entries) = &node.kind else {
@@ -169,7 +169,7 @@ fn headers(node: &Node, problems: &mut Problems) -> HeaderMap {
         }
         let Some(text) = decode::any_text(value, &format!("the header `{}`", key.value), problems) else { continue };
         let Ok(mut content) = HeaderValue::try_from(text.trim()) else {
-            // What it is stays untold: it may be a secret.
+            // The value itself is not shown, because it may be a secret.
             problems.push(at(format!("the value of `{}` has characters that no header has", key.value)));
             continue;
         };
@@ -238,7 +238,7 @@ fn retry_on(node: &Node, problems: &mut Problems) -> RetryOn {
     retry_on
 }
 
-/// A limit of the agent's own would be one more that nobody can tell from the trial's.
+/// Reports a `timeout` as an error: the agent's own limit could not be distinguished from the trial's.
 fn refuse_timeout(fields: &mut Fields<'_>, problems: &mut Problems) {
     if let Some(node) = fields.get("timeout") {
         let problem = node.error("an agent has no `timeout` of its own: the trial's is in force");

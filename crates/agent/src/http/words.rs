@@ -1,9 +1,9 @@
-//! Text of others, short enough to be told.
+//! Shortens text from other sources for messages.
 
-/// The most of a text in one line, in characters.
+/// Maximum length of a text in one line, in characters.
 const LINE: usize = 300;
 
-/// The beginning of `text`, at most about `most` bytes, and how much more there is.
+/// Returns about the first `most` bytes of `text`, with a note about the omitted bytes.
 pub(super) fn clipped(text: &str, most: usize) -> String {
     let end = text.floor_char_boundary(most);
     match text.len() - end {
@@ -12,7 +12,7 @@ pub(super) fn clipped(text: &str, most: usize) -> String {
     }
 }
 
-/// `text` in one line, cut where it is long.
+/// Returns `text` on one line, shortened if it is long.
 pub(super) fn one_line(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(LINE) {

@@ -1,4 +1,4 @@
-//! Pieces as Anthropic's messages stream them.
+//! Pieces of Anthropic's message streams.
 
 use serde_json::{Map, Value};
 
@@ -47,7 +47,7 @@ fn start(key: &str, block: &Map<String, Value>, told: &mut Told) {
         document::block(block, &mut told.answer);
         told.answer.name(key, before);
         if let Some(call) = told.answer.called(key) {
-            // An empty input is filled by the pieces that follow.
+            // An empty input is filled by the following pieces.
             call.input = call.input.take().filter(|input| input.as_object().is_none_or(|input| !input.is_empty()));
         }
         return;

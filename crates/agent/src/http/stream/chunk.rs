@@ -1,4 +1,4 @@
-//! Pieces as chat completions stream them.
+//! Pieces of chat completion streams.
 
 use serde_json::{Map, Value};
 
@@ -16,7 +16,7 @@ pub(super) fn read(map: &Map<String, Value>, told: &mut Told) {
         document::read(&Value::Object(map.clone()), &mut told.answer);
     }
     if choice.get("finish_reason").is_some_and(|reason| !reason.is_null()) {
-        // Usage may follow, and a piece that says that this was all; neither must.
+        // Usage and a final marker may follow, but both are optional.
         told.end = End::Reached;
     }
 }
@@ -38,7 +38,7 @@ fn call(key: &str, piece: &Value, told: &mut Told) {
     let id = text(piece.get("id"));
     let name = text(function.and_then(|function| function.get("name")));
     let known = told.answer.called(key);
-    // Some number every call alike, and tell them apart by their ids alone.
+    // Some servers give every call the same index, and distinguish calls only by their ids.
     let is_new = known.is_none_or(|call| id.is_some() && name.is_some() && call.id != id);
     if is_new {
         told.answer.call(Some(key), Call::new(id, name.unwrap_or_default()));

@@ -1,4 +1,4 @@
-//! Lines of the AI SDK's data stream: a letter that says what it is, a colon, and JSON.
+//! Lines of the AI SDK's data stream: a letter for the type, a colon, and JSON.
 
 use serde_json::Value;
 
@@ -6,14 +6,14 @@ use super::{End, Told, Trouble};
 use crate::answer::Call;
 use crate::answer::usage::Count;
 
-/// Whether `line` looks like one, read or not.
+/// Returns `true` if `line` has the form of a data line, even if its JSON is invalid.
 pub(super) fn is_one(line: &str) -> bool {
     let mut letters = line.bytes();
     let code = letters.next().is_some_and(|code| code.is_ascii_digit() || (b'a'..=b'k').contains(&code));
     code && letters.next() == Some(b':') && letters.next().is_some_and(|first| matches!(first, b'"' | b'{' | b'['))
 }
 
-/// The letter and the value.
+/// Parses the letter and the value.
 pub(super) fn parse(line: &str) -> Option<(char, Value)> {
     let (code, value) = line.split_once(':')?;
     Some((code.chars().next()?, serde_json::from_str(value).ok()?))
@@ -56,7 +56,7 @@ pub(super) fn read(code: char, value: &Value, told: &mut Told) -> Result<(), Tro
             value.as_object().into_iter().for_each(|value| told.answer.count.look(value));
             told.end = End::Over;
         }
-        // Data, sources, files and thoughts.
+        // Data, sources, files and reasoning.
         _ => {}
     }
     Ok(())

@@ -1,15 +1,15 @@
-//! The lines and events of a stream, from bytes that come cut anywhere.
+//! Assembles the lines and events of a stream from chunks with arbitrary boundaries.
 
-/// Puts lines together. They end with a line feed, a carriage return or both.
+/// Assembles lines, which end with a line feed, a carriage return or both.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     line: Vec<u8>,
-    /// The last byte was a carriage return, so a line feed right after it ends no other line.
+    /// True if the last byte was a carriage return, so that a following line feed does not end another line.
     after_return: bool,
 }
 
 impl Lines {
-    /// Takes in the next bytes; gives the lines that are complete with them.
+    /// Adds the next bytes and returns the lines that are now complete.
     pub(super) fn take(&mut self, bytes: &[u8]) -> Vec<Vec<u8>> {
         let mut lines = Vec::new();
         let mut rest = bytes;
@@ -31,7 +31,7 @@ impl Lines {
         lines
     }
 
-    /// What is left when the stream has ended: a line that nobody ended.
+    /// Returns the rest at the end of the stream: a line without a line end.
     pub(super) fn rest(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.line)
     }
@@ -40,12 +40,12 @@ impl Lines {
 /// An event of `text/event-stream`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Event {
-    /// Empty where it has none.
+    /// Type of the event; empty if it has none.
     pub(super) name: String,
     pub(super) data: String,
 }
 
-/// Puts events together.
+/// Assembles events.
 #[derive(Debug, Default)]
 pub(super) struct Events {
     event: Event,
@@ -54,7 +54,7 @@ pub(super) struct Events {
 }
 
 impl Events {
-    /// Takes in a line; gives the event that is complete with it.
+    /// Adds a line and returns the event that is now complete.
     pub(super) fn take(&mut self, line: &str) -> Option<Event> {
         let is_first = !std::mem::replace(&mut self.has_begun, true);
         let line = if is_first { line.strip_prefix('\u{feff}').unwrap_or(line) } else { line };
@@ -71,13 +71,13 @@ impl Events {
                 }
                 self.event.data.push_str(value);
             }
-            // Comments, ids and times to wait say nothing.
+            // Comments, ids and retry times are ignored.
             _ => {}
         }
         None
     }
 
-    /// The event that has begun, without the empty line behind it.
+    /// Returns the unfinished event, which has no empty line after it.
     pub(super) fn finish(&mut self) -> Option<Event> {
         let event = std::mem::take(&mut self.event);
         std::mem::take(&mut self.has_data).then_some(event)

@@ -1,4 +1,4 @@
-//! An answer that comes in pieces, in any of the forms that bots stream in.
+//! Reads a streamed answer, in any of the forms that bots use.
 
 mod anthropic;
 mod chunk;
@@ -15,60 +15,60 @@ use crate::answer::Answer;
 use crate::answer::document;
 use crate::answer::usage::Count;
 
-/// What ends a stream of events, with some.
+/// Marker at the end of a stream of events, sent by some servers.
 const END: &str = "[DONE]";
-/// How much of something unreadable is repeated, in characters.
+/// Maximum length of unreadable text in an error message, in characters.
 const SHOWN: usize = 120;
 
-/// How the bytes of a stream make pieces.
+/// Framing of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Framing {
     /// `text/event-stream`.
     Events,
-    /// A JSON value a line.
+    /// One JSON value per line.
     Lines,
-    /// Data-stream lines, `0:"text"`, or text that is the answer itself: the first line tells.
+    /// Data-stream lines, `0:"text"`, or text that is the answer itself; the first line decides.
     Open,
 }
 
-/// Why a stream is no answer.
+/// Reason why a stream is not an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Trouble {
-    /// It says so itself.
+    /// The stream reports an error.
     Reported(String),
-    /// It is not what it seems to be.
+    /// The stream does not have its declared form.
     Unreadable(String),
-    /// It ended too early.
+    /// The stream ended too early.
     Cut,
 }
 
-/// What is known about the end of a stream.
+/// Knowledge about the end of a stream.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum End {
-    /// Nothing was said that must be followed by an end.
+    /// No content so far requires an end marker.
     #[default]
     Open,
-    /// Something has begun that says when it ends.
+    /// A part has begun that has an end marker.
     Owed,
-    /// The answer is complete; what it took may follow.
+    /// The answer is complete; usage may follow.
     Reached,
     /// Nothing follows.
     Over,
 }
 
-/// What a stream has told so far.
+/// Content of a stream so far.
 #[derive(Debug, Default)]
 pub(super) struct Told {
     pub(super) answer: Answer,
     end: End,
-    /// What the steps of the agent took; the sum of all, told at the end, goes before it.
+    /// Usage of the agent's steps. A total at the end takes precedence over their sum.
     steps: Count,
-    /// How many texts of the Responses API came in pieces: their whole comes again.
+    /// Number of texts of the Responses API that arrived in pieces; their full text is sent again.
     streamed: usize,
 }
 
 impl Told {
-    /// It will say when it ends.
+    /// Records that an end marker must follow.
     fn owes_an_end(&mut self) {
         if self.end == End::Open {
             self.end = End::Owed;
@@ -76,15 +76,15 @@ impl Told {
     }
 }
 
-/// What finds the texts in a stream.
+/// Extraction of the texts in a stream.
 #[derive(Debug, Default)]
 pub(super) enum Finder {
-    /// The usual places.
+    /// From the usual fields.
     #[default]
     Usual,
-    /// A path into every piece.
+    /// By a path into every piece.
     Path(Path),
-    /// Somebody who wants all pieces at the end.
+    /// By a function that gets all pieces at the end.
     Later,
 }
 
@@ -96,13 +96,13 @@ pub(super) struct Reader {
     lines: Lines,
     events: Events,
     told: Told,
-    /// The text of a stream that may be nothing but text.
+    /// Bytes of a stream that may be plain text.
     plain: Vec<u8>,
-    /// How much of that was looked through for the end of its first line; absent once it is known to be plain text.
+    /// Number of bytes searched for the end of the first line; `None` once the stream is known to be plain text.
     searched: Option<usize>,
-    /// How much of it is blank, from its beginning.
+    /// Number of whitespace bytes at its beginning.
     blank: usize,
-    /// The pieces, where somebody wants them later.
+    /// The pieces, if a function needs them later.
     pieces: Vec<Value>,
 }
 
@@ -110,9 +110,9 @@ pub(super) struct Reader {
 #[derive(Debug)]
 pub(super) struct Read {
     pub(super) answer: Answer,
-    /// The pieces, where somebody wants them.
+    /// The pieces, if a function needs them.
     pub(super) pieces: Vec<Value>,
-    /// The whole text of a stream that was nothing but text.
+    /// The whole text of a stream that was plain text.
     pub(super) plain: Option<String>,
 }
 
@@ -132,7 +132,7 @@ impl Reader {
         }
     }
 
-    /// Takes in the next bytes.
+    /// Adds the next bytes.
     pub(super) fn take(&mut self, bytes: &[u8]) -> Result<(), Trouble> {
         if self.framing == Framing::Open {
             self.plain.extend_from_slice(bytes);
@@ -144,7 +144,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Whether the agent has begun to speak.
+    /// Returns `true` if the agent's answer has begun.
     pub(super) fn speaks(&mut self) -> bool {
         let answer = &self.told.answer;
         let rest = &self.plain[self.blank.min(self.plain.len())..];
@@ -157,12 +157,12 @@ impl Reader {
             || is_text.is_some_and(|first| !matches!(first, b'{' | b'['))
     }
 
-    /// Whether all has come that will.
+    /// Returns `true` if nothing more will follow.
     pub(super) fn is_over(&self) -> bool {
         self.told.end == End::Over
     }
 
-    /// What came, when there is no more.
+    /// Returns the content at the end of the stream.
     pub(super) fn finish(mut self) -> Result<Read, (Trouble, Box<Answer>)> {
         match self.end() {
             Ok(plain) => {
@@ -176,7 +176,7 @@ impl Reader {
         }
     }
 
-    /// What came until it was cut.
+    /// Returns the content until the stream was interrupted.
     pub(super) fn so_far(self) -> Answer {
         self.told.answer
     }
@@ -192,7 +192,7 @@ impl Reader {
         }
         let line = self.lines.rest();
         let last = self.last(&line);
-        // What cannot be read at the end was cut there.
+        // Unreadable content at the end was cut off there.
         last.map_err(|trouble| if matches!(trouble, Trouble::Unreadable(_)) { Trouble::Cut } else { trouble })?;
         if self.told.end == End::Owed { Err(Trouble::Cut) } else { Ok(None) }
     }
@@ -205,14 +205,14 @@ impl Reader {
             return Ok(());
         }
         match self.events.finish() {
-            // Text that does not even end its line may be half of what it should be.
+            // Text without a line end may be incomplete.
             Some(event) if !line.is_empty() && !is_marked(event.data.trim()) => Err(Trouble::Cut),
             Some(event) => self.event(&event),
             None => Ok(()),
         }
     }
 
-    /// Sees from the beginning of an open stream what it is, as soon as that can be told.
+    /// Determines the form of an open stream from its beginning, as soon as possible.
     fn settle(&mut self, is_all: bool) -> Result<(), Trouble> {
         if self.framing != Framing::Open {
             return Ok(());
@@ -269,7 +269,7 @@ impl Reader {
             Ok(piece @ (Value::Object(_) | Value::String(_))) => self.piece(piece, &event.name),
             _ if is_marked(data) => Err(unreadable(data)),
             _ if event.name == "error" => Err(Trouble::Reported(event.data.clone())),
-            // Text as it is.
+            // Plain text.
             _ => {
                 self.told.answer.hear(&event.data);
                 self.keep(|| Value::from(event.data.as_str()));
@@ -304,7 +304,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Keeps a piece for whoever wants it, or finds the text in it.
+    /// Keeps a piece if a function needs it, or extracts its text.
     fn keep(&mut self, piece: impl FnOnce() -> Value) {
         match &self.finder {
             Finder::Usual => {}
@@ -319,12 +319,12 @@ impl Reader {
     }
 }
 
-/// Whether `data` says by its first letter that it is no plain text.
+/// Returns `true` if the first letter of `data` shows that it is not plain text.
 fn is_marked(data: &str) -> bool {
     data.starts_with(['{', '[', '"'])
 }
 
-/// The error that a piece reports.
+/// Returns the error that a piece reports.
 fn reported(map: &Map<String, Value>, kind: &str, name: &str) -> Option<String> {
     let text = |key: &str| map.get(key).and_then(Value::as_str).map(str::to_owned);
     let error = document::error(map);
@@ -345,7 +345,7 @@ fn reported(map: &Map<String, Value>, kind: &str, name: &str) -> Option<String> 
     }
 }
 
-/// A piece of nobody's form that holds text in a usual place.
+/// Reads a piece of an unknown form that has text in a usual field.
 fn other(map: &Map<String, Value>, told: &mut Told) {
     const MORE: [&str; 3] = ["delta", "token", "chunk"];
     if let Some(text) = document::TEXTS.iter().chain(&MORE).find_map(|place| map.get(*place)?.as_str()) {

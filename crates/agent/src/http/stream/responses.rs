@@ -1,4 +1,4 @@
-//! Pieces as the Responses API streams them.
+//! Pieces of streams of the Responses API.
 
 use serde_json::{Map, Value};
 
@@ -16,7 +16,7 @@ pub(super) fn read(kind: &str, map: &Map<String, Value>, told: &mut Told) {
         }
         "response.output_item.done" => {
             let item = map.get("item").and_then(Value::as_object);
-            // A message that came in pieces is not said again.
+            // A message that arrived in pieces is not added again.
             let is_said =
                 |item: &Map<String, Value>| item.get("type").is_some_and(|kind| kind == "message") && told.streamed > 0;
             if let Some(item) = item.filter(|item| !is_said(item)) {

@@ -1,4 +1,4 @@
-//! Pieces as the AI SDK streams messages to web pages.
+//! Pieces of the AI SDK's streams of UI messages.
 
 use serde_json::{Map, Value};
 
@@ -56,7 +56,7 @@ pub(super) fn read(kind: &str, map: &Map<String, Value>, told: &mut Told) {
     told.owes_an_end();
 }
 
-/// Adds the call, unless it has begun.
+/// Adds the call, unless it already exists.
 fn begin(id: &str, name: &str, told: &mut Told) {
     if told.answer.called(id).is_none() {
         let call = Call::new(Some(id.to_owned()), name);

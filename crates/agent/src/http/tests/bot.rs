@@ -1,4 +1,4 @@
-//! A bot on loopback. It ends with its test's runtime.
+//! A bot on loopback. It ends with the runtime of its test.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -18,14 +18,14 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-/// A request that a bot has seen.
+/// A request that a bot has received.
 #[derive(Debug, Clone)]
 pub(super) struct Seen {
     pub(super) method: String,
     pub(super) path: String,
     pub(super) headers: HeaderMap,
     pub(super) body: String,
-    /// Which request it is, from 0.
+    /// Number of the request, starting at 0.
     pub(super) number: usize,
 }
 
@@ -35,7 +35,7 @@ impl Seen {
     }
 }
 
-/// A body that comes in pieces.
+/// A body that is sent in pieces.
 pub(super) struct Pieces(VecDeque<Bytes>);
 
 impl hyper::body::Body for Pieces {
@@ -47,7 +47,7 @@ impl hyper::body::Body for Pieces {
     }
 }
 
-/// A response with these pieces for a body.
+/// Creates a response with these pieces as its body.
 pub(super) fn reply(status: u16, headers: &[(&str, &str)], pieces: &[&[u8]]) -> Response<Pieces> {
     let pieces = pieces.iter().map(|piece| Bytes::copy_from_slice(piece)).collect();
     let response =
@@ -55,7 +55,7 @@ pub(super) fn reply(status: u16, headers: &[(&str, &str)], pieces: &[&[u8]]) -> 
     response.body(Pieces(pieces)).unwrap()
 }
 
-/// A JSON document.
+/// Creates a response with a JSON document.
 pub(super) fn json_reply(body: &Value) -> Response<Pieces> {
     reply(200, &[("content-type", "application/json")], &[body.to_string().as_bytes()])
 }
@@ -68,13 +68,13 @@ pub(super) struct Bot {
 }
 
 impl Bot {
-    /// Opens a bot that answers each request with what `answer` makes of it.
+    /// Starts a bot that answers each request with the result of `answer`.
     pub(super) async fn open(answer: impl Fn(&Seen) -> Response<Pieces> + Send + Sync + 'static) -> Self {
         let answer = Arc::new(answer);
         Self::open_later(move |seen| std::future::ready(answer(&seen))).await
     }
 
-    /// The same, for one that takes its time.
+    /// Same as `open`, for an asynchronous `answer`.
     pub(super) async fn open_later<F>(answer: impl Fn(Seen) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Response<Pieces>> + Send + 'static,
@@ -130,8 +130,8 @@ async fn take_in(request: Request<Incoming>, kept: &Mutex<Vec<Seen>>) -> Seen {
     seen
 }
 
-/// The address of a server that reads a request, answers it with the next of `answers` as they are, and closes the
-/// connection. After the last one nobody listens any more.
+/// Starts a server that reads a request, sends the next of `answers` unchanged, and closes the connection. After the
+/// last one it stops listening. Returns its address.
 pub(super) async fn raw(answers: Vec<Vec<u8>>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/chat", listener.local_addr().unwrap());

@@ -1,4 +1,4 @@
-//! Agents that misbehave, and addresses where there is none.
+//! Tests agents that misbehave, and addresses without an agent.
 
 use std::sync::Arc;
 
@@ -110,7 +110,7 @@ async fn what_is_packed_is_unpacked_and_counted_unpacked() {
     assert_eq!(played(&json!({"url": bot.url("/")}), &["go"]).await.answer(), Some("packed"));
 }
 
-/// `text` in one block that is stored as it is.
+/// Returns `text` as gzip with one stored block.
 fn gzip(text: &[u8]) -> Vec<u8> {
     let length = u16::try_from(text.len()).unwrap();
     let check = text.iter().fold(u32::MAX, |sum, byte| {

@@ -1,4 +1,4 @@
-//! The agent against real servers on loopback.
+//! Tests the agent with real servers on loopback.
 
 mod bot;
 mod faults;
@@ -12,7 +12,7 @@ use self::bot::{Bot, json_reply, reply};
 use super::super::rehearsal::{Played, Rehearsal, case};
 use super::*;
 
-/// A configuration with these keys beside `type`, in a project at `directory`.
+/// Returns a configuration with these keys in addition to `type`, for a project at `directory`.
 fn configured_at(directory: &Path, keys: &Value) -> Configured {
     let mut map = Map::from_iter([("type".to_owned(), json!("http"))]);
     map.extend(keys.as_object().unwrap().clone());
@@ -21,7 +21,7 @@ fn configured_at(directory: &Path, keys: &Value) -> Configured {
     Configured { name: "bot".into(), node, directory: directory.to_owned(), is_filled: true }
 }
 
-/// Text that refers to a module is a function.
+/// Tags texts that refer to a module as functions.
 fn tag_functions(node: &mut Node) {
     if let model::NodeKind::Map(entries) = &mut node.kind {
         entries.iter_mut().for_each(|(_, value)| tag_functions(value));
@@ -35,12 +35,12 @@ fn rehearsal(case: Case, keys: &Value) -> Rehearsal {
     Rehearsal { config: Some(configured_at(Path::new("."), keys).into()), ..Rehearsal::of(case) }
 }
 
-/// Plays a conversation with the bot that is configured by `keys`.
+/// Runs a conversation with the bot configured by `keys`.
 async fn played(keys: &Value, messages: &[&str]) -> Played {
     rehearsal(case("a", messages), keys).play(&Http).await.unwrap()
 }
 
-/// Why the agent failed.
+/// Returns the reason for the agent's failure.
 fn because(played: &Played) -> &str {
     match played.endings.last() {
         Some(Ending::GaveUp { because }) => because,
@@ -274,7 +274,7 @@ async fn conversations_share_connections_and_run_at_once() {
     }
     assert_eq!((bot.seen().len(), bot.connections()), (20, 1));
 
-    // It answers nobody before everybody has asked.
+    // It answers only after all requests have arrived.
     const MANY: usize = 200;
     let all_here = std::sync::Arc::new(tokio::sync::Barrier::new(MANY));
     let bot = Bot::open_later(move |_| {

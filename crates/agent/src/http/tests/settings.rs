@@ -1,4 +1,4 @@
-//! Configurations, good and bad.
+//! Tests valid and invalid configurations.
 
 use super::*;
 

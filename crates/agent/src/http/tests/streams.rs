@@ -1,4 +1,4 @@
-//! Answers that come in pieces.
+//! Tests streamed answers.
 
 use super::super::stream::{Finder, Framing, Reader, Trouble};
 use super::bot::raw;
@@ -8,7 +8,8 @@ fn events(data: &[&str]) -> String {
     data.iter().map(|data| format!("data: {data}\n\n")).collect()
 }
 
-/// Recorded streams, each as its kind and its text. All of them say `Hé y`, call `get` with `{"x":1}`, and took 3 and 4.
+/// Recorded streams, each with its content type and text. All of them say `Hé y`, call `get` with `{"x":1}`, and report
+/// 3 and 4 tokens.
 fn streams() -> Vec<(&'static str, &'static str, String)> {
     let openai = events(&[
         r#"{"choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}"#,
@@ -141,9 +142,9 @@ fn a_stream_is_known_to_be_cut_wherever_it_is_cut() {
                 panic!("{name}, {at}: {trouble:?}");
             }
             match reader.finish() {
-                // One letter tells nothing yet.
+                // A single letter does not identify the form yet.
                 Ok(read) if read.plain.is_some() => assert!(at < 3, "{name}, {at}"),
-                // What marks the end follows an answer that is complete.
+                // The end marker follows an answer that is already complete.
                 Ok(read) if read.answer.has_text() => {
                     assert_eq!(read.answer.text().as_deref(), Some("Hé y"), "{name}, {at}");
                     assert!(!read.answer.count.is_empty() && at + 20 > text.len(), "{name}, {at}");
@@ -168,7 +169,7 @@ async fn a_stream_that_is_cut_is_a_failure_wherever_it_is_cut() {
         for at in cuts {
             let played = played(&json!({"url": url}), &["go"]).await;
             match played.endings.as_slice() {
-                // What ends it has come, but not the end of its line.
+                // The end marker has arrived, but not the end of its line.
                 [Ending::Finished] => is_whole(name, &played),
                 [Ending::GaveUp { because }] => assert!(because.starts_with("the answer was cut: "), "{because}"),
                 other => panic!("{name} cut after {at}: {other:?}"),
